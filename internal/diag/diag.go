@@ -1,0 +1,227 @@
+// Package diag holds the one error that users see: where it happened, what
+// happened, what to do about it, and the exit code that it stands for.
+//
+// Inside the tool errors are plain chains of gerunds ("reading lock: …"). A
+// [Error] is made at the edge, where the position or the remedy is known, and
+// is found again with [errors.As] wherever the chain ends up.
+package diag
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Code is the exit status of the process, one per class of failure.
+type Code int
+
+// The exit codes of docs/exit-codes.md.
+const (
+	OK          Code = 0
+	Unexpected  Code = 1   // a fault that has no class: a bug, or a host that misbehaves
+	Usage       Code = 2   // flags, recipes, patches or images as written
+	Drift       Code = 3   // a lock or the facts of an image differ
+	Patch       Code = 4   // a patch did not do what it promises
+	Build       Code = 5   // a build step failed
+	Gate        Code = 6   // a gate did not pass
+	Publish     Code = 7   // a destination refused
+	Fetch       Code = 8   // unreachable, or a digest that does not match
+	NoEngine    Code = 9   // no engine can be had
+	Interrupted Code = 130 // SIGINT or SIGTERM
+)
+
+var codeNames = map[Code]string{
+	OK: "ok", Unexpected: "unexpected", Usage: "usage", Drift: "drift", Patch: "patch",
+	Build: "build", Gate: "gate", Publish: "publish", Fetch: "fetch", NoEngine: "no-engine",
+	Interrupted: "interrupted",
+}
+
+// String returns the code's name as it stands in run.json.
+func (c Code) String() string {
+	if name, ok := codeNames[c]; ok {
+		return name
+	}
+	return fmt.Sprintf("code-%d", int(c))
+}
+
+// Codes lists every exit code in ascending order.
+func Codes() []Code {
+	return []Code{OK, Unexpected, Usage, Drift, Patch, Build, Gate, Publish, Fetch, NoEngine, Interrupted}
+}
+
+// Pos is a place in a file; Line and Column count from 1, 0 means unknown.
+type Pos struct {
+	File   string
+	Line   int
+	Column int
+}
+
+// String formats the position as file:line:column, leaving out what is unknown.
+func (p Pos) String() string {
+	switch {
+	case p.File == "":
+		return ""
+	case p.Line == 0:
+		return p.File
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// Error is a fault with what a user needs to act on it. Log is the tail of the
+// log that explains it and LogPath the whole of it; both may be empty.
+type Error struct {
+	Pos     Pos
+	Err     error
+	Hint    string
+	Code    Code
+	Log     []string
+	LogPath string
+}
+
+// Error returns position and message, without the hint.
+func (e *Error) Error() string {
+	if pos := e.Pos.String(); pos != "" {
+		return pos + ": " + e.Err.Error()
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the underlying error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an error of a class; format is as for [fmt.Errorf].
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// At makes an error of class [Usage] at a place in a file.
+func At(pos Pos, format string, args ...any) *Error {
+	return &Error{Pos: pos, Code: Usage, Err: fmt.Errorf(format, args...)}
+}
+
+// WithHint returns e with what to do about it.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	c := *e
+	c.Hint = fmt.Sprintf(format, args...)
+	return &c
+}
+
+// CodeOf returns the exit code for err: that of the innermost joined faults
+// with the highest class, [Interrupted] for a cancelled context that no fault
+// explains, [Unexpected] where nothing says more.
+func CodeOf(err error) Code {
+	if err == nil {
+		return OK
+	}
+	if worst := Worst(err); worst != OK {
+		return worst
+	}
+	if errors.Is(err, context.Canceled) {
+		return Interrupted
+	}
+	return Unexpected
+}
+
+// Worst returns the highest code of all faults joined in err, [OK] if it holds
+// no [Error].
+func Worst(err error) Code {
+	worst := OK
+	walk(err, func(e *Error) { worst = max(worst, e.Code) })
+	return worst
+}
+
+// All returns every [Error] joined in err, in order. A chain without one is
+// returned as a single error of class [Unexpected].
+func All(err error) []*Error {
+	var all []*Error
+	for _, part := range Split(err) {
+		var e *Error
+		if !errors.As(part, &e) {
+			all = append(all, &Error{Err: part, Code: CodeOf(part)})
+			continue
+		}
+		// Keep what the chain says around the fault, but print its position first.
+		c := *e
+		if part != error(e) {
+			c.Err, c.Pos = part, Pos{}
+		}
+		all = append(all, &c)
+	}
+	return all
+}
+
+// Split returns the parts of an error made by [errors.Join], or err itself.
+func Split(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var parts []error
+	for _, e := range joined.Unwrap() {
+		parts = append(parts, Split(e)...)
+	}
+	return parts
+}
+
+func walk(err error, visit func(*Error)) {
+	for err != nil {
+		if e, ok := err.(*Error); ok {
+			visit(e)
+		}
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, part := range joined.Unwrap() {
+				walk(part, visit)
+			}
+			return
+		}
+		err = errors.Unwrap(err)
+	}
+}
+
+// Nearest returns the known word that is closest to word, or "" where none is
+// close enough to be a slip of the finger.
+func Nearest(word string, known []string) string {
+	best, bound := "", len(word)/2+2
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < bound {
+			best, bound = k, d
+		}
+	}
+	return best
+}
+
+// DidYouMean returns a hint that names the nearest known word and all of them.
+func DidYouMean(word string, known []string) string {
+	list := strings.Join(known, ", ")
+	if near := Nearest(word, known); near != "" {
+		return fmt.Sprintf("did you mean %q? known: %s", near, list)
+	}
+	return "known: " + list
+}
+
+// distance is the Levenshtein distance between a and b in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
