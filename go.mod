@@ -25,6 +25,7 @@ require (
 
 require (
 	github.com/99designs/gqlgen v0.17.81 // indirect
+	github.com/BurntSushi/toml v1.5.0 // indirect
 	github.com/Khan/genqlient v0.8.1 // indirect
 	github.com/adrg/xdg v0.5.3 // indirect
 	github.com/bahlo/generic-list-go v0.2.0 // indirect

@@ -15,16 +15,19 @@ const (
 	DefaultEngineSockAddr = "unix:///run/dagger/engine.sock"
 )
 
-// Paths at which the engine looks for its helpers. builder mounts its own
-// files over them inside the engine's mount namespace.
+// Paths at which the engine looks for its helpers. builder mounts a directory
+// of its own over /run/dagger inside the engine's mount namespace, so nothing
+// of this is looked for in, or written to, the host's directories. The last
+// one stays empty: certificates found there would go into every container.
 const (
-	RuncPath              = "/usr/local/bin/runc"
-	DaggerInitPath        = "/usr/local/bin/dagger-init"
-	EngineDefaultStateDir = "/var/lib/dagger"
-
-	EngineContainerBuiltinContentDir = "/usr/local/share/dagger/content"
-	EngineCustomCACertsDir           = "/usr/local/share/ca-certificates"
+	RuncPath                         = "/run/dagger/bin/runc"
+	DaggerInitPath                   = "/run/dagger/bin/dagger-init"
+	EngineContainerBuiltinContentDir = "/run/dagger/content"
+	EngineCustomCACertsDir           = "/run/dagger/ca-certificates"
 )
+
+// EngineDefaultStateDir is never used: builder always gives --root.
+const EngineDefaultStateDir = "/var/lib/dagger"
 
 // Environment variables that name the built-in SDK images; builder sets none.
 const (

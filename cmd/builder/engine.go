@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/native"
+	"builder/internal/pypi"
+	"builder/internal/report"
+	"builder/internal/run"
+	"builder/internal/store"
+	"builder/pipelines"
+)
+
+type uvTool = pypi.Tool
+
+// uvOnce finds or fetches uv when somebody first needs it.
+func (w *workspace) uvOnce() func(context.Context) (pypi.Tool, error) {
+	return once(func(ctx context.Context) (pypi.Tool, error) {
+		return pypi.EnsureUV(ctx, w.home, w.note, pypi.Options{NoInstall: w.noInstall, Offline: w.offline})
+	})
+}
+
+func revision() string { return pipelines.Revision() }
+
+// engine is the Dagger engine of a run. It is chosen and started when the first
+// cell needs it.
+type engine struct {
+	options
+	store   *store.Store
+	scratch string
+	note    func(string, ...any)
+	uv      func(context.Context) (pypi.Tool, error)
+
+	mu      sync.Mutex
+	built   *pipelines.Engine
+	running report.Engine
+}
+
+var _ run.Engine = (*engine)(nil)
+
+// Build implements [run.Engine].
+func (e *engine) Build(ctx context.Context, entry lock.Entry, dir string, events run.Events) (run.Built, error) {
+	log, start := events.StepStarted("engine"), time.Now()
+	p, err := e.up(ctx)
+	if err == nil {
+		fmt.Fprintf(log, "%s engine %s at %s\n", e.running.Kind, e.running.Version, e.running.Address)
+	}
+	events.StepDone("engine", time.Since(start), false, err)
+	if err != nil {
+		return run.Built{}, err
+	}
+	return p.Build(ctx, entry, dir, events)
+}
+
+// up chooses an engine and starts it if it is ours.
+func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.built != nil {
+		return e.built, nil
+	}
+	own := native.New(e.home, e.note, native.Options{NoInstall: e.noInstall})
+	address, kind, err := e.choose(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	client, err := own.Client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	uv, err := e.uv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.running = report.Engine{Kind: kind, Version: native.Version, Address: address}
+	e.built = &pipelines.Engine{Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path}
+	return e.built, nil
+}
+
+// choose returns the address of the engine to use: the one that was named, a
+// running Docker or Podman through the SDK, or the native one.
+func (e *engine) choose(ctx context.Context, own *native.Engine) (address, kind string, err error) {
+	if e.options.engine != "" {
+		return e.options.engine, "named", nil
+	}
+	if containerDaemon(ctx) {
+		return "", "docker", nil
+	}
+	running, err := own.Up(ctx)
+	if err == nil && running.Started {
+		e.note("engine %s started at %s", running.Version, running.Address)
+	}
+	return running.Address, "native", err
+}
+
+// containerDaemon reports whether a Docker or Podman answers: a client program
+// without a daemon behind it does not count.
+func containerDaemon(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, program := range []string{"docker", "podman"} {
+		path, err := exec.LookPath(program)
+		if err == nil && exec.CommandContext(ctx, path, "info", "--format", "{{.ID}}").Run() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// describe says what is known of the engine before it is needed.
+func (e *engine) describe() report.Engine {
+	return report.Engine{Kind: "dagger", Version: native.Version, Address: e.options.engine}
+}
+
+func engineCommand(out printer) *cli.Command {
+	verb := func(name, usage string, do func(context.Context, *native.Engine) error) *cli.Command {
+		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "no-install", EnvVars: []string{"BUILDER_NO_INSTALL"}, Usage: "never install host packages"},
+		}, Action: func(c *cli.Context) error {
+			home, err := homeDir()
+			if err != nil {
+				return err
+			}
+			return do(c.Context, native.New(home, out.note, native.Options{NoInstall: c.Bool("no-install")}))
+		}}
+	}
+	return &cli.Command{
+		Name: "engine", Usage: "the native engine: the Dagger engine on a host without Docker",
+		OnUsageError: usageError, Action: unknownCommand,
+		Subcommands: []*cli.Command{
+			verb("up", "build and start it, if it does not run", func(ctx context.Context, e *native.Engine) error {
+				r, err := e.Up(ctx)
+				if err == nil {
+					out.say("%s", r.Address)
+				}
+				return err
+			}),
+			verb("down", "stop it; its cache stays", func(ctx context.Context, e *native.Engine) error { return e.Down(ctx) }),
+			verb("status", "say whether it is built and runs, and where it keeps its cache", func(ctx context.Context, e *native.Engine) error {
+				s, err := e.Status(ctx)
+				if err == nil {
+					printStatus(out, s)
+				}
+				return err
+			}),
+		},
+	}
+}
+
+func printStatus(out printer, s native.Status) {
+	switch {
+	case s.Running:
+		out.say("running %s at %s (process %d, since %s, %d clients)", s.Version, s.Address, s.PID, s.Since.Format(time.DateTime), s.Clients)
+	case s.Built:
+		out.say("built %s, not running", s.Version)
+	default:
+		out.say("not built: the first run builds it")
+	}
+	out.say("cache %s, %.1f GB", s.StateDir, float64(s.StateBytes)/1e9)
+	out.say("log %s", s.Log)
+}
+
+// updateLock lays pins over the lock file at path, one process at a time.
+func updateLock(path, recipe string, pins lock.File) (bool, error) {
+	unlock, err := store.Lock(path + ".flock")
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	f := lock.File{Schema: lock.Schema, Recipe: recipe}
+	if data, ok, err := readIfThere(path); err != nil {
+		return false, err
+	} else if ok {
+		if f, err = lock.Decode(filepath.Base(path), data); err != nil {
+			return false, err
+		}
+	}
+	return lock.Write(path, f.With(pins))
+}
+
+var errNoEngine = diag.Errorf(diag.NoEngine, "no engine")

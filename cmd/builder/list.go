@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"runtime/debug"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/image"
+	"builder/internal/native"
+	"builder/internal/patch"
+	"builder/internal/recipe"
+	"builder/internal/term"
+)
+
+func listCommand(cat catalogue, fault error, out printer) *cli.Command {
+	return &cli.Command{
+		Name: "list", Usage: "the recipes and the values of their axes", OnUsageError: usageError,
+		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
+		Action: func(c *cli.Context) error {
+			if fault != nil {
+				return fault
+			}
+			if c.Bool("json") {
+				return printJSON(out, cat.recipes)
+			}
+			for _, r := range cat.recipes {
+				out.say("%s: %s\n", r.Name, r.Summary)
+				var rows [][]string
+				for _, a := range r.Axes {
+					rows = append(rows, []string{"--" + a.Name, strings.Join(a.Values, ", "), a.About})
+				}
+				term.Table(out.stdout, term.Width(out.stdout), []string{"axis", "values, most preferred first", "about"}, rows)
+			}
+			return nil
+		},
+	}
+}
+
+func schemaCommand(out printer) *cli.Command {
+	schemas := map[string]any{"recipe": &recipe.Recipe{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}}
+	return &cli.Command{
+		Name: "schema", Usage: "print the JSON schema of recipe, image or patch files", ArgsUsage: "recipe|image|patch", OnUsageError: usageError,
+		Action: func(c *cli.Context) error {
+			value, ok := schemas[c.Args().First()]
+			if !ok {
+				return diag.Errorf(diag.Usage, "schema: %q is not recipe, image or patch", c.Args().First())
+			}
+			_, err := out.stdout.Write(recipe.Schema(value))
+			return err
+		},
+	}
+}
+
+func versionCommand(out printer) *cli.Command {
+	return &cli.Command{
+		Name: "version", Usage: "print the version of the tool and of its engine", OnUsageError: usageError,
+		Flags: []cli.Flag{jsonFlag()},
+		Action: func(c *cli.Context) error {
+			v := struct {
+				Builder  string `json:"builder"`
+				Revision string `json:"revision,omitempty"`
+				Engine   string `json:"engine"`
+				Go       string `json:"go"`
+			}{Builder: version, Engine: native.Version}
+			if info, ok := debug.ReadBuildInfo(); ok {
+				v.Go = info.GoVersion
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						v.Revision = s.Value
+					}
+				}
+			}
+			if c.Bool("json") {
+				return printJSON(out, v)
+			}
+			out.say("builder %s %s\nengine %s\n%s", v.Builder, v.Revision, v.Engine, v.Go)
+			return nil
+		},
+	}
+}
+
+func printJSON(out printer, v any) error {
+	enc := json.NewEncoder(out.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

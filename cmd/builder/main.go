@@ -1,0 +1,117 @@
+// Command builder builds the wheels and libraries that distributed training
+// stands on, hermetically, and proves what they are before anybody installs
+// them.
+//
+// This package is flags, wiring and printing, and the only one that knows all
+// others: a command fills an options struct, calls one function and prints the
+// value that comes back.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/term"
+)
+
+// version is set by the linker in releases.
+var version = "devel"
+
+func main() {
+	os.Exit(Main(os.Args, os.Stdout, os.Stderr))
+}
+
+// Main runs the tool and returns its exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+
+	err := newApp(args, stdout, stderr).RunContext(ctx, args)
+	if err != nil {
+		term.PrintError(stderr, err)
+	}
+	if ctx.Err() != nil {
+		return int(diag.Interrupted)
+	}
+	return int(diag.CodeOf(err))
+}
+
+// newApp wires the verbs. The catalogue is read first, because every recipe is a
+// command of its own below run, plan and lock, with its axes as flags; what is
+// wrong with it is reported by the verbs that need it.
+func newApp(args []string, stdout, stderr io.Writer) *cli.App {
+	out := printer{stdout: stdout, stderr: stderr}
+	cat, fault := loadCatalogue(siteDir(args))
+	return &cli.App{
+		Name:                 "builder",
+		Usage:                "hermetic builds of Horovod, NCCL and RCCL, with gates that cannot lie",
+		Version:              version,
+		EnableBashCompletion: true,
+		Suggest:              true,
+		HideHelpCommand:      true,
+		Writer:               stdout,
+		ErrWriter:            stderr,
+		Flags:                []cli.Flag{recipesFlag()},
+		CommandNotFound:      nil,
+		OnUsageError:         usageError,
+		ExitErrHandler:       func(*cli.Context, error) {}, // Main decides the exit code
+		Action:               unknownCommand,
+		Commands: []*cli.Command{
+			runCommand(cat, fault, out),
+			planCommand(cat, fault, out),
+			lockCommand(cat, fault, out),
+			listCommand(cat, fault, out),
+			engineCommand(out),
+			schemaCommand(out),
+			versionCommand(out),
+		},
+	}
+}
+
+// unknownCommand is what the tool does with a word that is no verb.
+func unknownCommand(c *cli.Context) error {
+	if c.Args().Len() == 0 {
+		return cli.ShowAppHelp(c)
+	}
+	var names []string
+	for _, command := range c.App.VisibleCommands() {
+		names = append(names, command.Name)
+	}
+	word := c.Args().First()
+	return diag.Errorf(diag.Usage, "no command is called %q", word).WithHint("%s", diag.DidYouMean(word, names))
+}
+
+// usageError gives what the flag parser says the class of a usage error.
+func usageError(c *cli.Context, err error, _ bool) error {
+	var known *diag.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	fault := diag.Errorf(diag.Usage, "%w", err)
+	if c.Command != nil {
+		return fault.WithHint("see `%s --help`", c.Command.HelpName)
+	}
+	return fault
+}
+
+// printer is where results and everything else go: stdout carries the result
+// and nothing else.
+type printer struct{ stdout, stderr io.Writer }
+
+func (p printer) note(format string, args ...any) {
+	fmt.Fprintf(p.stderr, format+"\n", args...)
+}
+
+func (p printer) say(format string, args ...any) {
+	fmt.Fprintf(p.stdout, format+"\n", args...)
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/matrix"
+	"builder/internal/recipe"
+)
+
+// options is what the flags and the environment say, read in this file only.
+type options struct {
+	recipe    *recipe.Recipe
+	filter    matrix.Filter
+	home      string
+	out       string
+	jobs      int
+	failFast  bool
+	locked    bool
+	offline   bool
+	noInstall bool
+	json      bool
+	engine    string
+	overrides map[string][]string
+	mirrors   []string
+	snapshot  string
+}
+
+func recipesFlag() cli.Flag {
+	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "lay the recipes, images and patches below `DIR` over the built-in ones"}
+}
+
+func jsonFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", Usage: "print the result as JSON on stdout"}
+}
+
+func engineFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "address of a Dagger engine: a `URL` with unix, tcp, ssh, docker-container or kube-pod"},
+		&cli.BoolFlag{Name: "no-install", EnvVars: []string{"BUILDER_NO_INSTALL"}, Usage: "never install host packages"},
+	}
+}
+
+// selectionFlags choose cells and where their inputs come from.
+func selectionFlags() []cli.Flag {
+	return []cli.Flag{
+		recipesFlag(),
+		jsonFlag(),
+		&cli.BoolFlag{Name: "locked", Usage: "refuse to resolve a name: what the lock does not pin is exit 3"},
+		&cli.BoolFlag{Name: "offline", Usage: "use nothing but the store"},
+		&cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"},
+	}
+}
+
+func runFlags() []cli.Flag {
+	return append(engineFlags(),
+		&cli.StringFlag{Name: "out", Value: "out", Usage: "write results below `DIR`"},
+		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time"},
+		&cli.BoolFlag{Name: "fail-fast", Usage: "begin no further cell after the first that fails"},
+	)
+}
+
+// axisFlags are one flag for each axis of a recipe.
+func axisFlags(r *recipe.Recipe) []cli.Flag {
+	var flags []cli.Flag
+	for _, axis := range r.Axes {
+		flags = append(flags, &cli.StringFlag{
+			Name: axis.Name, Category: "Axes (an exact value; a list a,b; a constraint '>=6.0,<6.3'; all)",
+			Usage: axis.About + ": `VALUE` of " + strings.Join(axis.Values, ", "),
+		})
+	}
+	return flags
+}
+
+// recipeCommands makes a command for each recipe.
+func recipeCommands(cat catalogue, fault error, flags []cli.Flag, do func(*cli.Context, options) error) []*cli.Command {
+	var commands []*cli.Command
+	for _, r := range cat.recipes {
+		commands = append(commands, &cli.Command{
+			Name: r.Name, Usage: r.Summary, OnUsageError: axisUsageError(r),
+			Flags: append(append([]cli.Flag{}, flags...), axisFlags(r)...),
+			Action: func(c *cli.Context) error {
+				if fault != nil {
+					return fault
+				}
+				opts, err := readOptions(c, r)
+				if err != nil {
+					return err
+				}
+				return do(c, opts)
+			},
+		})
+	}
+	return commands
+}
+
+// unknownRecipe is the action of a verb that got no recipe, or one that does not
+// exist.
+func unknownRecipe(cat catalogue, fault error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if fault != nil {
+			return fault
+		}
+		if !c.Args().Present() {
+			return diag.Errorf(diag.Usage, "%s: name a recipe", c.Command.HelpName).
+				WithHint("known: %s", strings.Join(cat.names(), ", "))
+		}
+		_, err := recipe.Find(cat.recipes, c.Args().First())
+		return err
+	}
+}
+
+// axisUsageError suggests the axis that a mistyped flag may have meant.
+func axisUsageError(r *recipe.Recipe) cli.OnUsageErrorFunc {
+	return func(c *cli.Context, err error, sub bool) error {
+		name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+		if !ok {
+			return usageError(c, err, sub)
+		}
+		name = strings.TrimPrefix(name, "-")
+		return diag.Errorf(diag.Usage, "recipe %s has no axis or flag --%s", r.Name, name).
+			WithHint("%s", diag.DidYouMean(name, r.AxisNames()))
+	}
+}
+
+func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
+	if c.Args().Present() {
+		return options{}, diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
+			WithHint("axes are flags: --rocm 6.1")
+	}
+	home, err := homeDir()
+	if err != nil {
+		return options{}, err
+	}
+	o := options{
+		recipe: r, filter: matrix.Filter{}, home: home,
+		out: c.String("out"), jobs: c.Int("jobs"), failFast: c.Bool("fail-fast"),
+		locked: c.Bool("locked"), offline: c.Bool("offline"), noInstall: c.Bool("no-install"),
+		json: c.Bool("json"), engine: c.String("engine"),
+		mirrors:  list(os.Getenv("BUILDER_MIRROR_DEBIAN")),
+		snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
+	}
+	if len(o.mirrors) == 0 {
+		o.mirrors = deb.HostMirrors(os.DirFS("/"))
+	}
+	for _, axis := range r.Axes {
+		if c.IsSet(axis.Name) {
+			o.filter[axis.Name] = c.String(axis.Name)
+		}
+	}
+	if c.IsSet("jobs") && o.jobs < 1 {
+		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", o.jobs)
+	}
+	o.jobs = min(max(o.jobs, 1), 4*runtime.NumCPU())
+	o.overrides, err = readOverrides(c.StringSlice("set"))
+	return o, err
+}
+
+// readOverrides reads --set source.NAME=PLACE.
+func readOverrides(settings []string) (map[string][]string, error) {
+	overrides := map[string][]string{}
+	for _, s := range settings {
+		key, place, ok := strings.Cut(s, "=")
+		name, isSource := strings.CutPrefix(key, "source.")
+		if !ok || !isSource || name == "" || place == "" {
+			return nil, diag.Errorf(diag.Usage, "--set: %q is not source.NAME=PATH or source.NAME=URL", s)
+		}
+		if !strings.Contains(place, "://") {
+			abs, err := filepath.Abs(place)
+			if err != nil {
+				return nil, err
+			}
+			place = abs
+		}
+		overrides[name] = append(overrides[name], place)
+	}
+	return overrides, nil
+}
+
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// homeDir is BUILDER_HOME, or builder in the user's cache directory.
+func homeDir() (string, error) {
+	if home := os.Getenv("BUILDER_HOME"); home != "" {
+		return filepath.Abs(home)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", diag.Errorf(diag.Usage, "no place for the tool's state: %w", err).WithHint("set BUILDER_HOME")
+	}
+	return filepath.Join(cache, "builder"), nil
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/matrix"
+	"builder/internal/results"
+	"builder/internal/store"
+	"builder/pipelines"
+)
+
+// choose expands the matrix and drafts every cell of it.
+func choose(cat catalogue, o options) ([]lock.Draft, []matrix.Exclusion, error) {
+	cells, excluded, err := matrix.Expand(o.recipe, o.filter)
+	if err != nil {
+		return nil, excluded, err
+	}
+	var drafts []lock.Draft
+	var faults []error
+	for _, cell := range cells {
+		d, err := lock.NewDraft(cell, cat.lockInputs())
+		faults = append(faults, err)
+		drafts = append(drafts, d)
+	}
+	return drafts, excluded, errors.Join(faults...)
+}
+
+func planCommand(cat catalogue, fault error, out printer) *cli.Command {
+	return &cli.Command{
+		Name: "plan", Usage: "explain what run would do, and do nothing", ArgsUsage: "RECIPE [axes]",
+		Flags: []cli.Flag{recipesFlag()}, OnUsageError: usageError,
+		Action: unknownRecipe(cat, fault),
+		Subcommands: recipeCommands(cat, fault, selectionFlags(), func(_ *cli.Context, o options) error {
+			p, err := makePlan(cat, o)
+			if err != nil {
+				return err
+			}
+			return p.print(out, o.json)
+		}),
+	}
+}
+
+// plan is what run would do.
+type plan struct {
+	Recipe   string        `json:"recipe"`
+	Cells    []plannedCell `json:"cells"`
+	Excluded []excluded    `json:"excluded"`
+}
+
+type plannedCell struct {
+	ID      string            `json:"id"`
+	Key     string            `json:"key,omitempty"` // empty while the lock lacks something
+	Axes    map[string]string `json:"axes"`
+	Chosen  []string          `json:"chosen"` // axes whose value was chosen by preference
+	Image   string            `json:"image"`
+	Runtime string            `json:"runtime"`
+	Source  string            `json:"source"`
+	Python  []string          `json:"python"`
+	Patches []plannedPatch    `json:"patches"`
+	Env     map[string]string `json:"env"`
+	Steps   []string          `json:"steps"`
+	Gates   []string          `json:"gates"`
+	Missing string            `json:"missing,omitempty"` // what the lock lacks
+	Known   bool              `json:"known"`             // the result is in the store
+}
+
+type plannedPatch struct {
+	Name    string `json:"name"`
+	Applies bool   `json:"applies"`
+	Because string `json:"because"`
+}
+
+type excluded struct {
+	Axes    map[string]string `json:"axes"`
+	Because string            `json:"because"`
+	Source  string            `json:"source"`
+}
+
+func makePlan(cat catalogue, o options) (plan, error) {
+	drafts, left, err := choose(cat, o)
+	if err != nil {
+		return plan{}, err
+	}
+	f, err := cat.readLock(o.home, o.recipe.Name)
+	if err != nil {
+		return plan{}, err
+	}
+	known, err := knownResults(o.home)
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{Recipe: o.recipe.Name, Cells: []plannedCell{}, Excluded: []excluded{}}
+	for _, d := range drafts {
+		p.Cells = append(p.Cells, planCell(d, f, known))
+	}
+	for _, e := range left {
+		p.Excluded = append(p.Excluded, excluded{e.Axes, e.Because, e.Source})
+	}
+	return p, nil
+}
+
+// knownResults opens the results without making a store where there is none.
+func knownResults(home string) (func(lock.Entry) bool, error) {
+	dir := filepath.Join(home, "store")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return func(lock.Entry) bool { return false }, nil
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return results.New(s).Has, nil
+}
+
+func planCell(d lock.Draft, f lock.File, known func(lock.Entry) bool) plannedCell {
+	c := plannedCell{
+		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: d.Cell.Chosen,
+		Image: d.Image.Name, Runtime: d.Runtime.Name,
+		Source: d.Source.Project + " " + d.Source.Version,
+		Python: d.Settings.Requires.Build, Env: d.Settings.Env,
+		Steps: []string{"fetch", "engine"},
+	}
+	for _, choice := range d.Patches {
+		c.Patches = append(c.Patches, plannedPatch{choice.Patch.Name, choice.Applies, choice.Because})
+	}
+	for _, s := range pipelines.Steps() {
+		c.Steps = append(c.Steps, s.Name)
+	}
+	for _, g := range gate.Wanted(d.Settings.Expect) {
+		c.Gates = append(c.Gates, g.Name)
+	}
+	entries, err := lock.Assemble([]lock.Draft{d}, f, revision())
+	if err != nil {
+		c.Missing = f.Missing([]lock.Draft{d}).String()
+		return c
+	}
+	c.Key, c.Known = entries[0].Key(), known(entries[0])
+	return c
+}
+
+func (p plan) print(out printer, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(out.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(p)
+	}
+	for i, c := range p.Cells {
+		if i > 0 {
+			out.say("")
+		}
+		c.print(out)
+	}
+	for i, e := range p.Excluded {
+		if i == 0 {
+			out.say("\nexcluded")
+		}
+		out.say("  %s: %s (%s)", pairs(e.Axes), e.Because, e.Source)
+	}
+	return nil
+}
+
+func (c plannedCell) print(out printer) {
+	out.say("%s", c.ID)
+	line := func(name, format string, args ...any) { out.say("  %-9s%s", name, fmt.Sprintf(format, args...)) }
+	line("axes", "%s", pairs(c.Axes))
+	if len(c.Chosen) > 0 {
+		line("", "by preference: %s", strings.Join(c.Chosen, ", "))
+	}
+	line("image", "%s", c.Image)
+	line("runtime", "%s", c.Runtime)
+	line("source", "%s", c.Source)
+	line("python", "%s", strings.Join(c.Python, " "))
+	for _, p := range c.Patches {
+		sign := "apply"
+		if !p.Applies {
+			sign = "leave"
+		}
+		line("patch", "%s %s: %s", sign, p.Name, p.Because)
+	}
+	line("env", "%s", pairs(c.Env))
+	line("steps", "%s", strings.Join(c.Steps, ", "))
+	line("gates", "%s", strings.Join(c.Gates, ", "))
+	switch {
+	case c.Missing != "":
+		line("lock", "lacks %s: run resolves it", c.Missing)
+	case c.Known:
+		line("lock", "complete, key %s; the result is in the store", c.Key[:12])
+	default:
+		line("lock", "complete, key %s; to be built", c.Key[:12])
+	}
+}
+
+func pairs(m map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, k+"="+m[k])
+	}
+	return strings.Join(parts, " ")
+}
+
+// readIfThere reads a file that may be absent.
+func readIfThere(path string) ([]byte, bool, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	return data, err == nil, err
+}
+
+var _ = diag.OK

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/diagnose"
+	"builder/internal/fetch"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/report"
+	"builder/internal/results"
+	"builder/internal/run"
+	"builder/internal/store"
+	"builder/internal/term"
+)
+
+func runCommand(cat catalogue, fault error, out printer) *cli.Command {
+	return &cli.Command{
+		Name: "run", Usage: "build, gate and keep the chosen cells of a recipe", ArgsUsage: "RECIPE [axes]",
+		Description: "The wheel, its verdicts and the logs of every step are in DIR/<cell>/,\nwhat happened is in DIR/run.json. The exit code is 0 only if every cell\npassed every gate.",
+		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError,
+		Action:      unknownRecipe(cat, fault),
+		Subcommands: recipeCommands(cat, fault, append(selectionFlags(), runFlags()...), func(c *cli.Context, o options) error {
+			return doRun(c.Context, cat, o, out)
+		}),
+	}
+}
+
+// doRun takes the chosen cells from names to verdicts. What it returns is every
+// fault of every cell.
+func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
+	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
+	defer progress.Close()
+	w, err := openWorkspace(o, progress.Note)
+	if err != nil {
+		return err
+	}
+	entries, err := w.entries(ctx, cat)
+	if err != nil {
+		return err
+	}
+	rec, err := w.record(entries)
+	if err != nil {
+		return err
+	}
+	w.warm(ctx, entries)
+	outcomes := run.Runner{
+		Fetcher: w.fetcher(), Engine: w.engine, Finder: w.results,
+		Out: o.out, Jobs: o.jobs, FailFast: o.failFast,
+		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress) },
+		Done: func(_ int, done run.Outcome) {
+			if err := rec.Update(w.cell(done)); err != nil {
+				progress.Note("%v", err)
+			}
+		},
+	}.Run(ctx, entries)
+	progress.Close()
+	return w.conclude(rec, outcomes, out)
+}
+
+// conclude prints the result and gathers the faults.
+func (w *workspace) conclude(rec *report.Recorder, outcomes []run.Outcome, out printer) error {
+	final, err := rec.Finish(time.Now())
+	if err != nil {
+		return err
+	}
+	if w.json {
+		enc := json.NewEncoder(out.stdout)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(final)
+	} else {
+		header, rows := report.Summary(final)
+		term.Table(out.stdout, term.Width(out.stdout), header, rows)
+		for _, o := range outcomes {
+			for _, a := range o.Artifacts {
+				if o.Err == nil {
+					out.say("%s", a.Path)
+				}
+			}
+		}
+	}
+	faults := []error{err}
+	for _, o := range outcomes {
+		faults = append(faults, diagnosed(o, w.out))
+	}
+	return errors.Join(faults...)
+}
+
+// diagnosed adds to the faults of a cell what is known about them.
+func diagnosed(o run.Outcome, out string) error {
+	if o.Err == nil {
+		return nil
+	}
+	var faults []error
+	for _, fault := range diag.All(o.Err) {
+		if fault.Code == diag.Build && len(o.Steps) > 0 {
+			fault.LogPath = filepath.Join(out, o.Entry.ID, "logs", logName(o.Steps[len(o.Steps)-1].Name))
+			known := diagnose.Log(fault.LogPath)
+			fault.Log = diagnose.Meaningful(fault.LogPath, fault.Log)
+			if known != nil {
+				fault.Hint = known.Hint()
+			}
+		}
+		faults = append(faults, fault)
+	}
+	return errors.Join(faults...)
+}
+
+// workspace is what one invocation works with.
+type workspace struct {
+	options
+	store   *store.Store
+	results *results.Results
+	engine  *engine
+	scratch string
+	note    func(string, ...any)
+	uv      func(context.Context) (uvTool, error)
+}
+
+func openWorkspace(o options, note func(string, ...any)) (*workspace, error) {
+	s, err := store.Open(filepath.Join(o.home, "store"))
+	if err != nil {
+		return nil, err
+	}
+	scratch := filepath.Join(o.home, "scratch")
+	if err := errors.Join(os.MkdirAll(scratch, 0o755), os.MkdirAll(o.out, 0o755)); err != nil {
+		return nil, err
+	}
+	w := &workspace{options: o, store: s, results: results.New(s), scratch: scratch, note: note}
+	w.uv = w.uvOnce()
+	w.engine = &engine{options: o, store: s, scratch: scratch, note: note, uv: w.uv}
+	return w, nil
+}
+
+func (w *workspace) fetcher() *fetch.Fetcher {
+	return &fetch.Fetcher{
+		Store: w.store, Scratch: w.scratch, Mirrors: w.mirrors, Snapshot: w.snapshot,
+		Overrides: w.overrides, Offline: w.offline, UV: w.uv,
+	}
+}
+
+// record begins run.json with every cell that was chosen.
+func (w *workspace) record(entries []lock.Entry) (*report.Recorder, error) {
+	begun := report.Run{Builder: version, Engine: w.engine.describe(), Started: time.Now()}
+	for _, e := range entries {
+		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes})
+	}
+	return report.NewRecorder(filepath.Join(w.out, "run.json"), begun)
+}
+
+// warm starts the engine while the first files are fetched, if any cell will
+// need it.
+func (w *workspace) warm(ctx context.Context, entries []lock.Entry) {
+	for _, e := range entries {
+		if !w.results.Has(e) {
+			go w.engine.up(ctx) // the first build waits for it and reports its error
+			return
+		}
+	}
+}
+
+// cell is an outcome as run.json says it, beside the cell's own directory.
+func (w *workspace) cell(o run.Outcome) report.Cell {
+	c := report.Cell{
+		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes,
+		From: report.From(o.From), Artifacts: o.Artifacts,
+	}
+	for _, s := range o.Steps {
+		c.Steps = append(c.Steps, report.Step{Name: s.Name, Seconds: report.Seconds(s.Seconds), Cached: s.Cached || o.From == run.FromStore,
+			Log: filepath.Join(o.Entry.ID, "logs", logName(s.Name))})
+	}
+	for _, v := range o.Verdicts {
+		c.Verdicts = append(c.Verdicts, report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)})
+	}
+	// A cell that a gate refused has a result: its verdicts are the error.
+	if code := diag.CodeOf(o.Err); o.Err != nil && !o.Skipped && (code != diag.Gate || len(o.Verdicts) == 0) {
+		c.Error = &report.CellError{Code: code.String(), Message: term.Clean(o.Err.Error()), Hint: firstHint(o.Err)}
+	}
+	return c
+}
+
+func firstHint(err error) string {
+	for _, fault := range diag.All(err) {
+		if fault.Hint != "" {
+			return fault.Hint
+		}
+	}
+	return ""
+}
+
+// watch shows the steps of one cell and keeps their logs.
+type watch struct {
+	dir, id  string
+	progress *term.Progress
+	log      *os.File
+}
+
+func newWatch(out, id string, p *term.Progress) *watch {
+	return &watch{dir: filepath.Join(out, id, "logs"), id: id, progress: p}
+}
+
+// StepStarted implements [run.Events]. A log that cannot be opened is said and
+// not kept: it is no reason to stop a build.
+func (w *watch) StepStarted(step string) io.Writer {
+	w.progress.Start(w.id, step)
+	lines := lineWriter{func(line string) { w.progress.Line(w.id, line) }}
+	if err := os.MkdirAll(w.dir, 0o755); err == nil {
+		if f, err := os.Create(filepath.Join(w.dir, logName(step))); err == nil {
+			w.log = f
+			return io.MultiWriter(f, lines)
+		}
+	}
+	w.progress.Note("cannot keep the log of step %s below %s", step, w.dir)
+	return lines
+}
+
+// StepDone implements [run.Events].
+func (w *watch) StepDone(step string, d time.Duration, cached bool, err error) {
+	if w.log != nil {
+		w.log.Close()
+		w.log = nil
+	}
+	w.progress.Done(w.id, step, d, cached, err)
+}
+
+func logName(step string) string { return strings.ReplaceAll(step, " ", "-") + ".log" }
+
+// lineWriter passes what is written on as lines.
+type lineWriter struct{ line func(string) }
+
+func (l lineWriter) Write(p []byte) (int, error) {
+	l.line(string(p))
+	return len(p), nil
+}
+
+// entries turns the command line into locked entries.
+func (w *workspace) entries(ctx context.Context, cat catalogue) ([]lock.Entry, error) {
+	drafts, _, err := choose(cat, w.options)
+	if err != nil {
+		return nil, err
+	}
+	f, err := w.lockedFile(ctx, cat, drafts)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Assemble(drafts, f, revision())
+}
+
+// lockedFile reads the recipe's lock and resolves what is missing, unless
+// --locked or --offline forbid it.
+func (w *workspace) lockedFile(ctx context.Context, cat catalogue, drafts []lock.Draft) (lock.File, error) {
+	f, err := cat.readLock(w.home, w.recipe.Name)
+	if err != nil {
+		return f, err
+	}
+	missing := f.Missing(drafts)
+	if missing.None() || w.locked || w.offline {
+		return f, nil // Assemble names what is missing
+	}
+	w.note("resolving what the lock lacks: %s", missing)
+	resolved, err := w.resolver().Resolve(ctx, w.recipe.Name, missing)
+	if err != nil {
+		return f, err
+	}
+	path := cat.lockPath(w.home, w.recipe.Name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return f, err
+	}
+	wrote, err := updateLock(path, w.recipe.Name, resolved)
+	if wrote {
+		w.note("wrote %s", path)
+	}
+	return f.With(resolved), err
+}
+
+func (w *workspace) resolver() lock.Resolver {
+	return lock.Resolver{Scratch: w.scratch, Mirrors: w.mirrors, UV: w.uv, Now: time.Now}
+}
+
+// once calls f at most once and remembers what came of it, unless the context
+// ended: a later caller may have a better one.
+func once[T any](f func(context.Context) (T, error)) func(context.Context) (T, error) {
+	var mu sync.Mutex
+	var value T
+	var err error
+	done := false
+	return func(ctx context.Context) (T, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !done {
+			value, err = f(ctx)
+			done = ctx.Err() == nil
+		}
+		return value, err
+	}
+}
+
+// printVerdicts is the table of the gates of one cell.
+func printVerdicts(out printer, verdicts []gate.Verdict) {
+	rows := make([][]string, len(verdicts))
+	for i, v := range verdicts {
+		rows[i] = []string{v.Gate, v.Status.String(), fmt.Sprintf("%.1fs", v.Seconds), cmp.Or(v.Evidence, "-")}
+	}
+	term.Table(out.stdout, term.Width(out.stdout), []string{"gate", "verdict", "time", "evidence"}, rows)
+}

@@ -1,0 +1,364 @@
+// Package e2e runs the tool as its users do: the real engine building the real
+// wheel from nothing, on real input. It takes about twenty minutes on two cores
+// and needs root and a network, so it runs where BUILDER_E2E=1 says so (make
+// test does); it then fails, and never skips, where something is missing.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tool is the built program with a state directory of its own.
+type tool struct {
+	t    *testing.T
+	path string
+	home string
+	dir  string // working directory: out/ lies below it
+}
+
+func newTool(t *testing.T) *tool {
+	t.Helper()
+	if os.Getenv("BUILDER_E2E") == "" {
+		t.Skip("set BUILDER_E2E=1, or run make test")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "builder")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, "../cmd/builder")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the tool: %v\n%s", err, out)
+	}
+	home := os.Getenv("BUILDER_HOME")
+	if home == "" {
+		home = filepath.Join(dir, "home")
+	}
+	b := &tool{t, path, home, dir}
+	t.Cleanup(func() { b.command(context.Background(), "engine", "down").Run() })
+	return b
+}
+
+func (b *tool) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, b.path, args...)
+	cmd.Dir = b.dir
+	cmd.Env = append(os.Environ(), "BUILDER_HOME="+b.home)
+	return cmd
+}
+
+// result is what a user sees of one invocation.
+type result struct {
+	code           int
+	stdout, stderr string
+	took           time.Duration
+}
+
+// run runs the tool to its end and passes on what it says.
+func (b *tool) run(args ...string) result {
+	b.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := b.command(b.t.Context(), args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	start := time.Now()
+	err := cmd.Run()
+	r := result{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String(), took: time.Since(start)}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		b.t.Fatal(err)
+	}
+	b.t.Logf("$ builder %s  # exit %d, %.2fs\n%s%s", strings.Join(args, " "), r.code, r.took.Seconds(), r.stderr, r.stdout)
+	return r
+}
+
+// want runs the tool and demands an exit code.
+func (b *tool) want(code int, args ...string) result {
+	b.t.Helper()
+	r := b.run(args...)
+	if r.code != code {
+		b.t.Fatalf("builder %s: exit %d, want %d", strings.Join(args, " "), r.code, code)
+	}
+	return r
+}
+
+// runFile is what the tests read of run.json.
+type runFile struct {
+	Cells []struct {
+		ID, Status, From string
+		Artifacts        []struct{ Path, SHA256 string }
+		Verdicts         []struct{ Gate, Status, Evidence, Remedy string }
+	}
+}
+
+func (b *tool) runJSON(out string) runFile {
+	b.t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.dir, out, "run.json"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var f runFile
+	if err := json.Unmarshal(data, &f); err != nil {
+		b.t.Fatal(err)
+	}
+	return f
+}
+
+func contains(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+}
+
+// TestE2E is one story in order: each chapter uses the state that the one before
+// it left.
+func TestE2E(t *testing.T) {
+	b := newTool(t)
+	for _, chapter := range []struct {
+		name string
+		tell func(*tool)
+	}{
+		{"the main job from nothing", mainJob},
+		{"again, nothing changed", again},
+		{"without the patch findhip", withoutFindHIP},
+		{"against a CPU TensorFlow", cpuTensorFlow},
+		{"interrupted, killed, and run again", killed},
+		{"a digest that does not match", wrongDigest},
+		{"no engine and not root", notRoot},
+	} {
+		if !t.Run(chapter.name, func(t *testing.T) {
+			own := *b
+			own.t = t
+			chapter.tell(&own)
+		}) {
+			return
+		}
+	}
+}
+
+const gates = 8
+
+func mainJob(b *tool) {
+	b.want(0, "run", "horovod", "--rocm", "5.7")
+	cell := b.runJSON("out").Cells[0]
+	if cell.Status != "pass" || cell.From != "build" || len(cell.Verdicts) != gates {
+		b.t.Fatalf("got %+v", cell)
+	}
+	for _, v := range cell.Verdicts {
+		if v.Status != "pass" || v.Evidence == "" {
+			b.t.Errorf("gate %s: %s: %q", v.Gate, v.Status, v.Evidence)
+		}
+	}
+	wheel := cell.Artifacts[0].Path
+	if !strings.Contains(wheel, "+rocm5.7.tf2.13.0.gfx90a-cp311") {
+		b.t.Errorf("the wheel's version does not name the stack: %s", wheel)
+	}
+	log, err := os.ReadFile(filepath.Join(b.dir, "out", cell.ID, "logs", "build.log"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	contains(b.t, string(log), "-DHAVE_ROCM=1", "-DHAVE_NCCL=1")
+}
+
+// again: the key is in the store, so neither engine nor network is asked.
+func again(b *tool) {
+	before := b.runJSON("out").Cells[0].Artifacts[0].SHA256
+	b.want(0, "engine", "down")
+	r := b.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--offline")
+	if r.took > time.Second {
+		b.t.Errorf("took %v, the bar is 1 s", r.took)
+	}
+	cell := b.runJSON("out").Cells[0]
+	if cell.From != "store" || cell.Artifacts[0].SHA256 != before || len(cell.Verdicts) != gates {
+		b.t.Errorf("got %+v", cell)
+	}
+	contains(b.t, b.want(0, "engine", "status").stdout, "not running")
+}
+
+// site makes a directory for --recipes with these files in it.
+func (b *tool) site(files map[string]string) string {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// read returns a file of the repository.
+func (b *tool) read(path string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", path))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func withoutFindHIP(b *tool) {
+	patch := b.read("patches/horovod/10-findhip.yaml")
+	never := strings.Replace(patch, `when: {rocm: ">=5.2"}`, `when: {rocm: ">=99"}`, 1)
+	if never == patch {
+		b.t.Fatal("the patch's condition has moved")
+	}
+	site := b.site(map[string]string{"patches/horovod/10-findhip.yaml": never})
+	r := b.want(5, "run", "--recipes", site, "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-nofindhip")
+	contains(b.t, r.stderr, `Unknown CMake command "hip_add_library"`, "hint: ", "apply the patch findhip", "logs/build.log")
+	if cell := b.runJSON("out-nofindhip").Cells[0]; cell.Status != "error" {
+		b.t.Errorf("got %+v", cell)
+	}
+}
+
+// cpuTensorFlow builds against tensorflow-cpu, which succeeds without a word and
+// gives a wheel that cannot load.
+func cpuTensorFlow(b *tool) {
+	recipe := strings.ReplaceAll(b.read("recipes/horovod.yaml"), "tensorflow-rocm==2.13.0.570", "tensorflow-cpu==2.15.1")
+	site := b.site(map[string]string{
+		"recipes/horovod.yaml":      recipe,
+		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
+	})
+	r := b.want(6, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-cpu")
+	contains(b.t, r.stderr, "gate import: fail", "undefined symbol", "gate check-build: fail", "framework [ ] TensorFlow")
+	cell := b.runJSON("out-cpu").Cells[0]
+	if cell.Status != "fail" || len(cell.Verdicts) != gates || !strings.Contains(cell.Artifacts[0].Path, "/rejected/") {
+		b.t.Errorf("got %+v", cell)
+	}
+	for _, v := range cell.Verdicts {
+		if v.Status != "pass" && v.Remedy == "" {
+			b.t.Errorf("gate %s has no remedy", v.Gate)
+		}
+	}
+}
+
+// killed stops a run in the middle of its build step, twice, and runs it again.
+func killed(b *tool) {
+	args := []string{"run", "horovod", "--rocm", "5.7", "--arch", "gfx1100", "--out", "out-kill"}
+	if code := b.signalInBuild(syscall.SIGINT, args...); code != 130 {
+		b.t.Errorf("interrupted: exit %d, want 130", code)
+	}
+	b.signalInBuild(syscall.SIGKILL, args...)
+	b.want(0, args...)
+	cell := b.runJSON("out-kill").Cells[0]
+	if cell.Status != "pass" || cell.From != "build" {
+		b.t.Errorf("got %+v", cell)
+	}
+	for _, v := range cell.Verdicts {
+		if v.Gate == "device-code" {
+			contains(b.t, v.Evidence, "gfx1100")
+		}
+	}
+}
+
+// signalInBuild starts the tool, waits until the compiler is at work, and sends
+// the signal. It returns the exit code, -1 where a signal ended the process.
+func (b *tool) signalInBuild(sig syscall.Signal, args ...string) int {
+	b.t.Helper()
+	var stderr bytes.Buffer
+	cmd := b.command(b.t.Context(), args...)
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	logs := filepath.Join(b.dir, "out-kill", "*", "logs", "build.log")
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		found, _ := filepath.Glob(logs)
+		if len(found) == 1 {
+			if data, err := os.ReadFile(found[0]); err == nil && bytes.Contains(data, []byte("Building CXX object")) {
+				os.Remove(found[0]) // the next run writes its own
+				break
+			}
+		}
+		select {
+		case err := <-done:
+			b.t.Fatalf("the run ended before its build step: %v\n%s", err, &stderr)
+		default:
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("no compiler at work after 10 minutes\n%s", &stderr)
+		}
+	}
+	if err := cmd.Process.Signal(sig); err != nil {
+		b.t.Fatal(err)
+	}
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		cmd.Process.Kill()
+		b.t.Fatalf("%v did not end the run within a minute\n%s", sig, &stderr)
+	}
+	b.t.Logf("$ builder %s  # %v in the build step: exit %d\n%s", strings.Join(args, " "), sig, cmd.ProcessState.ExitCode(), &stderr)
+	return cmd.ProcessState.ExitCode()
+}
+
+// wrongDigest gives the sdist from a place that holds other bytes of that size.
+func wrongDigest(b *tool) {
+	bad := filepath.Join(b.t.TempDir(), "horovod-0.28.1.tar.gz")
+	if err := os.WriteFile(bad, bytes.Repeat([]byte{'x'}, 3515786), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	home := b.t.TempDir()
+	own := *b
+	own.home = home
+	// An empty store whose Debian packages are those that are known already.
+	if out, err := exec.Command("cp", "-al", filepath.Join(b.home, "store"), home).CombinedOutput(); err != nil {
+		b.t.Fatalf("%v: %s", err, out)
+	}
+	own.forget("92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
+	r := own.want(8, "run", "horovod", "--rocm", "5.7", "--arch", "gfx942,gfx90a", "--set", "source.horovod="+bad)
+	contains(b.t, r.stderr, "horovod-0.28.1.tar.gz", "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
+}
+
+// forget removes a blob and every remembered result from the store.
+func (b *tool) forget(sha256 string) {
+	b.t.Helper()
+	filepath.WalkDir(filepath.Join(b.home, "store"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && (strings.Contains(path, sha256) || strings.Contains(path, "result")) {
+			os.Remove(path)
+		}
+		return err
+	})
+}
+
+// notRoot asks for an engine as an ordinary user of a host without Docker.
+func notRoot(b *tool) {
+	home := b.t.TempDir()
+	for dir := home; dir != "/"; dir = filepath.Dir(dir) {
+		os.Chmod(dir, 0o777|os.ModeSticky&modeOf(dir))
+	}
+	var stderr bytes.Buffer
+	os.Chmod(b.dir, 0o755)
+	cmd := exec.CommandContext(b.t.Context(), b.path, "engine", "up")
+	cmd.Dir, cmd.Stderr = "/", &stderr
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "BUILDER_HOME=" + home}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	err := cmd.Run()
+	b.t.Logf("$ builder engine up  # as nobody: %v\n%s", err, &stderr)
+	if code := cmd.ProcessState.ExitCode(); code != 9 {
+		b.t.Fatalf("exit %d, want 9", code)
+	}
+	contains(b.t, stderr.String(), "root", "--engine")
+}
+
+func modeOf(dir string) os.FileMode {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0
+	}
+	return info.Mode()
+}

@@ -1,0 +1,10 @@
+// Package images holds the image catalogues that come with builder. The types
+// and the loader are in internal/image.
+package images
+
+import "embed"
+
+// FS holds *.yaml and schema.json.
+//
+//go:embed *.yaml *.json
+var FS embed.FS

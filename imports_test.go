@@ -1,0 +1,152 @@
+// Package builder_test holds the tests over the whole repository: who imports
+// whom, who owns which library, and that every package says what it is for.
+package builder_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// may lists, for each package, the packages of this module that it may import.
+// Tests of the data folders may load the data. The table has no cycle, because
+// Go has none; what it adds is direction.
+var may = map[string][]string{
+	"builder":          {},
+	"recipes":          {},
+	"patches":          {},
+	"images":           {},
+	"internal/diag":    {},
+	"internal/artifact": {},
+	"internal/elf":     {},
+	"internal/retry":   {},
+	"internal/golden":  {},
+	"internal/decode":  {"internal/diag"},
+	"internal/subst":   {"internal/diag"},
+	"internal/version": {"internal/diag"},
+	"internal/term":    {"internal/diag"},
+	"internal/diagnose": {},
+	"internal/oci":     {"internal/diag", "internal/retry"},
+	"internal/store":   {"internal/diag", "internal/retry"},
+	"internal/deb":     {"internal/diag", "internal/store"},
+	"internal/pypi":    {"internal/diag", "internal/store", "internal/wheel"},
+	"internal/recipe":  {"internal/decode", "internal/diag", "internal/version"},
+	"internal/image":   {"internal/decode", "internal/diag"},
+	"internal/patch":   {"internal/decode", "internal/diag", "internal/subst", "internal/version"},
+	"internal/wheel":   {"internal/artifact", "internal/version"},
+	"internal/matrix":  {"internal/diag", "internal/recipe", "internal/subst", "internal/version"},
+	"internal/lock": {"internal/deb", "internal/diag", "internal/image", "internal/matrix", "internal/oci", "internal/patch",
+		"internal/pypi", "internal/recipe", "internal/subst"},
+	"internal/native":  {"internal/diag"},
+	"internal/gate":    {"internal/elf", "internal/recipe", "internal/version", "internal/wheel"},
+	"internal/run":     {"internal/artifact", "internal/diag", "internal/gate", "internal/lock"},
+	"internal/fetch":   {"internal/deb", "internal/diag", "internal/lock", "internal/pypi", "internal/store"},
+	"internal/results": {"internal/artifact", "internal/lock", "internal/run", "internal/store"},
+	"internal/report":  {"internal/artifact"},
+	"pipelines": {"internal/artifact", "internal/deb", "internal/diag", "internal/gate", "internal/lock", "internal/patch",
+		"internal/pypi", "internal/run", "internal/store", "internal/wheel"},
+}
+
+// owner is the one package that may import a library; a test of another package
+// must not either.
+var owner = map[string]string{
+	"archive/zip":                         "internal/wheel",
+	"debug/elf":                           "internal/elf",
+	"dagger.io/dagger":                    "pipelines",
+	"github.com/bluekeyes/go-gitdiff":     "internal/patch",
+	"github.com/cenkalti/backoff":         "internal/retry",
+	"github.com/hashicorp/go-version":     "internal/version",
+	"github.com/invopop/jsonschema":       "internal/recipe",
+	"github.com/sourcegraph/conc":         "internal/run",
+	"github.com/ulikunitz/xz":             "internal/deb",
+	"github.com/urfave/cli":               "cmd/builder",
+	"go.yaml.in/yaml":                     "internal/decode",
+	"oras.land/oras-go":                   "internal/oci",
+	"charm.land/lipgloss":                 "internal/term",
+}
+
+type pkg struct {
+	ImportPath                        string
+	Doc                               string
+	Imports, TestImports, XTestImports []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,TestImports,XTestImports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		p.ImportPath = local(p.ImportPath)
+		all = append(all, p)
+	}
+}
+
+func local(path string) string { return strings.TrimPrefix(path, "builder/") }
+
+func TestImportsFollowTheTable(t *testing.T) {
+	for _, p := range packages(t) {
+		allowed, listed := may[p.ImportPath]
+		if p.ImportPath == "cmd/builder" {
+			continue // joins them all
+		}
+		if !listed {
+			t.Errorf("%s is not in the table", p.ImportPath)
+			continue
+		}
+		for _, path := range p.Imports {
+			if strings.HasPrefix(path, "builder/") && !slices.Contains(allowed, local(path)) {
+				t.Errorf("%s may not import %s", p.ImportPath, local(path))
+			}
+		}
+	}
+}
+
+func TestTheTableListsWhatIsThere(t *testing.T) {
+	all := packages(t)
+	for name, allowed := range may {
+		i := slices.IndexFunc(all, func(p pkg) bool { return p.ImportPath == name })
+		if i < 0 {
+			t.Errorf("%s is in the table and not in the tree", name)
+			continue
+		}
+		for _, path := range allowed {
+			if !slices.Contains(all[i].Imports, "builder/"+path) {
+				t.Errorf("%s may import %s and does not: narrow the table", name, path)
+			}
+		}
+	}
+}
+
+func TestEveryLibraryHasOneOwner(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			for library, by := range owner {
+				if (path == library || strings.HasPrefix(path, library+"/")) && p.ImportPath != by {
+					t.Errorf("%s imports %s, which belongs to %s", p.ImportPath, path, by)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.Doc == "" {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package artifact
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.whl")
+	if err := os.WriteFile(path, []byte("abc"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Of(path, "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Artifact{
+		Name: "a.whl", Path: path, Size: 3, Key: "key",
+		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Of (-want +got):\n%s", diff)
+	}
+}
+
+func TestOfRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "absent")} {
+		if a, err := Of(path, ""); err == nil {
+			t.Errorf("Of(%q) = %v, want an error", path, a)
+		}
+	}
+}
+
+func TestJSONHoldsNoKey(t *testing.T) {
+	got, err := json.Marshal(Artifact{Name: "n", Path: "p", SHA256: "s", Size: 1, Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"name":"n","path":"p","sha256":"s","size":1}`; string(got) != want {
+		t.Errorf("JSON is %s, want %s", got, want)
+	}
+}

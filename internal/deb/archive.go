@@ -1,0 +1,150 @@
+package deb
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+
+	"builder/internal/diag"
+)
+
+// maxUnpacked bounds what one package may unpack to, in bytes. The largest of
+// the field (librccl1 of ROCm 7) has 2 GiB.
+const maxUnpacked = 8 << 30
+
+// verify compares a file with what the lock says of it.
+func verify(path string, p Package) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return err
+	}
+	if sum := hex.EncodeToString(h.Sum(nil)); n != p.Size || sum != p.SHA256 {
+		return diag.Errorf(diag.Fetch, "package %s: %d bytes, sha256 %s; the lock says %d, %s", p.Name, n, sum, p.Size, p.SHA256)
+	}
+	return nil
+}
+
+// unpack checks a package and writes its data archive, decompressed, to file.
+func unpack(d Deb, file string) error {
+	if err := verify(d.Path, d.Package); err != nil {
+		return err
+	}
+	f, err := os.Open(d.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data, name, err := dataMember(bufio.NewReader(f))
+	if err != nil {
+		return err
+	}
+	plain, err := decompress(data, name)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(out, io.LimitReader(plain, maxUnpacked))
+	if err == nil && n == maxUnpacked {
+		err = fmt.Errorf("%s holds more than %d bytes", name, maxUnpacked)
+	}
+	return errors.Join(err, out.Close())
+}
+
+// eachEntry visits the entries of a tar archive.
+func eachEntry(r io.Reader, visit func(*tar.Header, io.Reader) error) error {
+	archive := tar.NewReader(r)
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading its data archive: %w", err)
+		}
+		if err := visit(h, archive); err != nil {
+			return err
+		}
+	}
+}
+
+// dataMember finds data.tar.* in the ar archive of a package (deb(5)): the magic,
+// then members with a header of 60 bytes each, at even offsets.
+func dataMember(r io.Reader) (io.Reader, string, error) {
+	magic := make([]byte, 8)
+	if _, err := io.ReadFull(r, magic); err != nil || string(magic) != "!<arch>\n" {
+		return nil, "", errors.New("this is not a Debian package")
+	}
+	header := make([]byte, 60)
+	for first := true; ; first = false {
+		if _, err := io.ReadFull(r, header); err != nil {
+			return nil, "", errors.New("the package holds no data.tar: it is truncated")
+		}
+		name := strings.TrimRight(strings.TrimRight(string(header[:16]), " "), "/")
+		size, err := strconv.ParseInt(strings.TrimSpace(string(header[48:58])), 10, 64)
+		if err != nil || size < 0 || string(header[58:]) != "`\n" {
+			return nil, "", errors.New("the package's ar header is damaged")
+		}
+		if strings.HasPrefix(name, "data.tar") {
+			return io.LimitReader(r, size), name, nil
+		}
+		if first {
+			if err := checkFormat(r, name, size); err != nil {
+				return nil, "", err
+			}
+			continue
+		}
+		if _, err := io.CopyN(io.Discard, r, size+size%2); err != nil {
+			return nil, "", errors.New("the package is truncated")
+		}
+	}
+}
+
+func checkFormat(r io.Reader, name string, size int64) error {
+	if name != "debian-binary" || size > 16 {
+		return errors.New("the package does not begin with debian-binary")
+	}
+	text := make([]byte, size+size%2)
+	if _, err := io.ReadFull(r, text); err != nil || !bytes.HasPrefix(text, []byte("2.")) {
+		return errors.New("the package's format is not 2")
+	}
+	return nil
+}
+
+func decompress(r io.Reader, name string) (io.Reader, error) {
+	switch strings.TrimPrefix(name, "data.tar") {
+	case "":
+		return r, nil
+	case ".gz":
+		return gzip.NewReader(r)
+	case ".xz":
+		return xz.ReaderConfig{DictCap: 64 << 20}.NewReader(r)
+	case ".zst":
+		d, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(256<<20))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	}
+	return nil, fmt.Errorf("%s is compressed in a way that is not known", name)
+}

@@ -1,0 +1,276 @@
+// Package decode reads YAML that humans write into structs, strictly: every
+// fault at once, each with file, line and column, in words that name the file's
+// keys and never a Go type.
+//
+// The nodes are checked against the type before anything is decoded, so a value
+// is either complete or not touched. A version that YAML would read as a number
+// is refused: as a number 2.10 is 2.1.
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"builder/internal/diag"
+)
+
+// maxBytes bounds a file. The largest recipe is a hundredth of it.
+const maxBytes = 1 << 20
+
+// YAML reads one document into the struct that into points to. name is the file
+// in messages. On an error into is as it was.
+func YAML(name string, data []byte, into any) error {
+	root, err := parse(name, data)
+	if err != nil {
+		return err
+	}
+	target := reflect.ValueOf(into)
+	c := checker{file: name}
+	c.check(root, target.Type().Elem(), "")
+	if err := errors.Join(c.faults...); err != nil {
+		return err
+	}
+	fresh := reflect.New(target.Type().Elem())
+	if err := yaml.Load(data, fresh.Interface(), yaml.WithKnownFields()); err != nil {
+		return diag.At(diag.Pos{File: name}, "reading YAML: %w", err)
+	}
+	target.Elem().Set(fresh.Elem())
+	return nil
+}
+
+// parse returns the root node of the one document in data.
+func parse(name string, data []byte) (*yaml.Node, error) {
+	if len(data) > maxBytes {
+		return nil, diag.At(diag.Pos{File: name}, "larger than %d bytes", maxBytes)
+	}
+	var documents []yaml.Node
+	if err := yaml.Load(data, &documents, yaml.WithAllDocuments()); err != nil {
+		return nil, syntaxFault(name, err)
+	}
+	switch {
+	case len(documents) == 0 || len(documents[0].Content) == 0 || documents[0].Content[0].ShortTag() == "!!null":
+		return nil, diag.At(diag.Pos{File: name}, "there is nothing in it")
+	case len(documents) > 1:
+		return nil, diag.At(at(name, &documents[1]), "a second document: one file holds one")
+	}
+	return documents[0].Content[0], nil
+}
+
+var linePrefix = regexp.MustCompile(`line (\d+)(?:, column (\d+))?:? ?`)
+
+// syntaxFault takes the place out of the library's text.
+func syntaxFault(name string, err error) error {
+	pos, text := diag.Pos{File: name}, err.Error()
+	if m := linePrefix.FindStringSubmatchIndex(text); m != nil {
+		pos.Line, _ = strconv.Atoi(text[m[2]:m[3]])
+		if m[4] >= 0 {
+			pos.Column, _ = strconv.Atoi(text[m[4]:m[5]])
+		}
+		text = text[m[1]:]
+	}
+	return diag.At(pos, "this is not YAML: %s", strings.TrimSpace(strings.TrimPrefix(text, "yaml: ")))
+}
+
+func at(file string, n *yaml.Node) diag.Pos {
+	return diag.Pos{File: file, Line: n.Line, Column: n.Column}
+}
+
+// checker walks nodes along with a type.
+type checker struct {
+	file   string
+	faults []error
+}
+
+func (c *checker) fault(n *yaml.Node, format string, args ...any) *diag.Error {
+	e := diag.At(at(c.file, n), format, args...)
+	c.faults = append(c.faults, e)
+	return e
+}
+
+// check compares a node with the type that it is to become; key is what stands
+// before it, for messages.
+func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		c.fault(n, "anchors and aliases are not used here: write the value out")
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		c.check(n, t.Elem(), key)
+	case reflect.Struct:
+		c.checkStruct(n, t, key)
+	case reflect.Map:
+		c.checkMap(n, t, key)
+	case reflect.Slice:
+		if n.Kind != yaml.SequenceNode {
+			c.fault(n, "%s wants a list, this is %s", key, kind(n))
+			return
+		}
+		for _, item := range n.Content {
+			c.check(item, t.Elem(), key)
+		}
+	default:
+		c.checkScalar(n, t, key)
+	}
+}
+
+func (c *checker) checkStruct(n *yaml.Node, t reflect.Type, key string) {
+	fields := fieldsOf(t)
+	c.eachPair(n, key, func(k, v *yaml.Node) {
+		field, ok := fields[k.Value]
+		if !ok {
+			known := slices.Sorted(maps.Keys(fields))
+			c.fault(k, "unknown key %q", k.Value).Hint = diag.DidYouMean(k.Value, known)
+			return
+		}
+		c.check(v, field, k.Value)
+	})
+}
+
+func (c *checker) checkMap(n *yaml.Node, t reflect.Type, key string) {
+	c.eachPair(n, key, func(k, v *yaml.Node) {
+		c.checkScalar(k, t.Key(), "a key of "+key)
+		c.check(v, t.Elem(), k.Value)
+	})
+}
+
+// eachPair visits the pairs of a mapping and reports keys that are there twice.
+func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		c.fault(n, "%s wants keys with values, this is %s", or(key, "the file"), kind(n))
+		return
+	}
+	first := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if line, twice := first[k.Value]; twice {
+			c.fault(k, "key %q is there twice, first in line %d", k.Value, line)
+			continue
+		}
+		first[k.Value] = k.Line
+		visit(k, n.Content[i+1])
+	}
+}
+
+func (c *checker) checkScalar(n *yaml.Node, t reflect.Type, key string) {
+	if n.Kind != yaml.ScalarNode {
+		c.fault(n, "%s wants a single value, this is %s", key, kind(n))
+		return
+	}
+	tag := n.ShortTag()
+	switch t.Kind() {
+	case reflect.String:
+		switch tag {
+		case "!!str":
+		case "!!int", "!!float":
+			c.fault(n, "quote the version %s", n.Value).Hint = fmt.Sprintf("write %q: YAML reads %s as a number", n.Value, n.Value)
+		case "!!null":
+			c.fault(n, "%s has no value", key)
+		default:
+			c.fault(n, "quote %s: YAML reads it as %s", n.Value, strings.TrimPrefix(tag, "!!"))
+		}
+	case reflect.Bool:
+		if tag != "!!bool" {
+			c.fault(n, "%s wants true or false, this is %q", key, n.Value)
+		}
+	case reflect.Int, reflect.Int64:
+		if _, err := strconv.ParseInt(n.Value, 10, t.Bits()); tag != "!!int" || err != nil {
+			c.fault(n, "%s wants a whole number, this is %q", key, n.Value)
+		}
+	default:
+		c.fault(n, "%s cannot stand in a file", key)
+	}
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func kind(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "keys with values"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	if n.ShortTag() == "!!null" {
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+// fieldsOf maps the keys of a struct to the types of their values; inline
+// structs count as their own fields.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case options == "inline":
+			maps.Copy(fields, fieldsOf(f.Type))
+		case f.IsExported() && name != "" && name != "-":
+			fields[name] = f.Type
+		}
+	}
+	return fields
+}
+
+// An Index knows where in its file each value stands.
+type Index struct {
+	file   string
+	places map[string]diag.Pos
+}
+
+// Positions returns the places of all values of a document.
+func Positions(name string, data []byte) (Index, error) {
+	root, err := parse(name, data)
+	if err != nil {
+		return Index{}, err
+	}
+	index := Index{name, map[string]diag.Pos{}}
+	index.add(root, "")
+	return index, nil
+}
+
+func (i Index) add(n *yaml.Node, path string) {
+	i.places[path] = at(i.file, n)
+	switch n.Kind {
+	case yaml.MappingNode:
+		for j := 0; j+1 < len(n.Content); j += 2 {
+			i.add(n.Content[j+1], strings.TrimPrefix(path+"."+n.Content[j].Value, "."))
+		}
+	case yaml.SequenceNode:
+		for j, item := range n.Content {
+			i.add(item, fmt.Sprintf("%s[%d]", path, j))
+		}
+	}
+}
+
+// At returns the place of the value at a path such as axes[1].values[0]; format
+// is as for [fmt.Sprintf]. Of a value that is not there it is the place of the
+// nearest thing around it.
+func (i Index) At(format string, args ...any) diag.Pos {
+	path := fmt.Sprintf(format, args...)
+	for {
+		if pos, ok := i.places[path]; ok {
+			return pos
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			return diag.Pos{File: i.file, Line: i.places[""].Line, Column: i.places[""].Column}
+		}
+		path = path[:cut]
+	}
+}

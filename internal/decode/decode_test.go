@@ -1,0 +1,118 @@
+package decode_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"builder/internal/decode"
+	"builder/internal/diag"
+)
+
+type inner struct {
+	Name   string   `yaml:"name"`
+	Values []string `yaml:"values"`
+	Count  int      `yaml:"count"`
+}
+
+type common struct {
+	Env map[string]string `yaml:"env"`
+}
+
+type outer struct {
+	Title  string  `yaml:"title"`
+	Strict bool    `yaml:"strict"`
+	Axes   []inner `yaml:"axes"`
+	Only   *inner  `yaml:"only"`
+	common `yaml:",inline"`
+	hidden string
+}
+
+func TestGood(t *testing.T) {
+	var v outer
+	err := decode.YAML("a.yaml", []byte("title: x\nstrict: true\naxes:\n  - {name: rocm, values: [\"6.10\", gfx90a, on], count: 2}\nonly: {name: y}\nenv: {A: \"1\"}\n"), &v)
+	if err != nil || v.Axes[0].Values[0] != "6.10" || v.Axes[0].Values[2] != "on" || v.Axes[0].Count != 2 || v.Only.Name != "y" || v.Env["A"] != "1" || !v.Strict {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for name, c := range map[string]struct{ yaml, want string }{
+		"unknown key":     {"titel: x\n", `a.yaml:1:1: unknown key "titel"`},
+		"in a list":       {"axes:\n  - nmae: x\n", `a.yaml:2:5: unknown key "nmae"`},
+		"unquoted":        {"axes:\n  - values: [2.9, 2.10]\n", "a.yaml:2:14: quote the version 2.9\na.yaml:2:19: quote the version 2.10"},
+		"unquoted int":    {"title: 6\n", "a.yaml:1:8: quote the version 6"},
+		"bool for string": {"title: true\n", "a.yaml:1:8: quote true"},
+		"null for string": {"title:\n", "title has no value"},
+		"twice":           {"title: a\ntitle: b\n", `a.yaml:2:1: key "title" is there twice, first in line 1`},
+		"no list":         {"axes: x\n", `a.yaml:1:7: axes wants a list, this is "x"`},
+		"no mapping":      {"- a\n", "the file wants keys with values, this is a list"},
+		"list for value":  {"title: [a]\n", "title wants a single value, this is a list"},
+		"second document": {"title: a\n---\ntitle: b\n", "a second document"},
+		"empty":           {"", "there is nothing in it"},
+		"comment only":    {"# x\n", "there is nothing in it"},
+		"syntax":          {"title: [a\n", "this is not YAML"},
+		"tab":             {"a:\n\tb: c\n", "this is not YAML"},
+		"alias":           {"title: &a x\nenv: {b: *a}\n", "anchors and aliases"},
+		"number":          {"axes: [{count: many}]\n", `count wants a whole number, this is "many"`},
+		"yes":             {"strict: 1\n", "strict wants true or false"},
+		"env":             {"env: {A: 1}\n", "quote the version 1"},
+		"hidden":          {"hidden: x\n", `unknown key "hidden"`},
+	} {
+		v := outer{Title: "before"}
+		err := decode.YAML("a.yaml", []byte(c.yaml), &v)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", name, err)
+			continue
+		}
+		if v.Title != "before" {
+			t.Errorf("%s: the value was touched: %+v", name, v)
+		}
+		if diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), "decode_test") {
+			t.Errorf("%s: class %v, text %v", name, diag.CodeOf(err), err)
+		}
+	}
+}
+
+func TestAllFaultsAtOnce(t *testing.T) {
+	var v outer
+	err := decode.YAML("a.yaml", []byte("titel: x\naxes:\n  - {name: 1, valeus: []}\n"), &v)
+	if n := len(diag.Split(err)); n != 3 {
+		t.Errorf("got %d faults: %v", n, err)
+	}
+}
+
+func TestHintNamesTheNearestKey(t *testing.T) {
+	var v outer
+	err := decode.YAML("a.yaml", []byte("titel: x\n"), &v)
+	var fault *diag.Error
+	if !errors.As(err, &fault) || !strings.Contains(fault.Hint, `did you mean "title"?`) || !strings.Contains(fault.Hint, "env") {
+		t.Errorf("got %+v", fault)
+	}
+}
+
+func TestPositions(t *testing.T) {
+	index, err := decode.Positions("a.yaml", []byte("title: x\naxes:\n  - name: rocm\n    values: [\"5.7\", \"6.1\"]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"axes[0].values[1]": "a.yaml:4:21", "axes[0].name": "a.yaml:3:11", "axes[0].missing": "a.yaml:3:5", "gone": "a.yaml:1:1",
+	} {
+		if got := index.At("%s", path).String(); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+func FuzzYAML(f *testing.F) {
+	f.Add([]byte("title: x\naxes:\n  - {name: rocm, values: [\"6.10\"]}\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var v outer
+		if err := decode.YAML("a.yaml", data, &v); err != nil && diag.CodeOf(err) != diag.Usage {
+			t.Errorf("class %v: %v", diag.CodeOf(err), err)
+		}
+		_, _ = decode.Positions("a.yaml", data)
+	})
+}

@@ -1,0 +1,232 @@
+package elf
+
+import (
+	"bufio"
+	"compress/zlib"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// AMD's compilers pack code as clang offload bundles, plain or compressed
+// (clang/docs/ClangOffloadBundler.rst).
+const (
+	plainMagic      = "__CLANG_OFFLOAD_BUNDLE__"
+	compressedMagic = "CCOB"
+
+	maxBundle  = 1 << 30   // one bundle, decompressed
+	maxUnpack  = 16 << 30  // all bundles of a library, decompressed
+	maxWindow  = 256 << 20 // memory of the zstd decoder; clang asks for 128 MiB at most
+	maxEntries = 4096      // per bundle: one per target
+	maxID      = 4096
+)
+
+// amd returns the format with a fresh allowance for what may be unpacked.
+func amd() format {
+	left := uint64(maxUnpack)
+	return format{
+		sections: []string{".hip_fatbin"},
+		magics:   []string{plainMagic, compressedMagic},
+		read: func(r *bufio.Reader, found targetSet) error {
+			if magic, err := r.Peek(len(compressedMagic)); err != nil || string(magic) != compressedMagic {
+				return readBundle(r, found)
+			}
+			return readCompressed(r, &left, found)
+		},
+	}
+}
+
+// readBundle reads a plain bundle: a table of entries, then their code, at
+// offsets from the bundle's start.
+func readBundle(r *bufio.Reader, found targetSet) error {
+	var h struct {
+		Magic [len(plainMagic)]byte
+		Count uint64
+	}
+	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
+		return err
+	}
+	if h.Count > maxEntries {
+		return fmt.Errorf("a bundle claims %d entries", h.Count)
+	}
+	position := uint64(binary.Size(h))
+	end := position
+	for range h.Count {
+		e, err := readBundleEntry(r)
+		if err != nil {
+			return err
+		}
+		position += e.length
+		end = max(end, position, e.Offset+e.Size)
+		if target, ok := parseID(e.id); ok && e.Size > 0 {
+			if e.Offset < position {
+				return fmt.Errorf("the code of %q lies inside the bundle's header", e.id)
+			}
+			found.add(target)
+		}
+	}
+	if err := skip(r, end-position); err != nil {
+		return fmt.Errorf("a bundle of %d bytes does not fit its section: %w", end, err)
+	}
+	return nil
+}
+
+type bundleEntry struct {
+	bundleEntryHeader
+	id     string
+	length uint64 // of header and id
+}
+
+type bundleEntryHeader struct{ Offset, Size, IDLength uint64 }
+
+func readBundleEntry(r io.Reader) (bundleEntry, error) {
+	var e bundleEntry
+	if err := binary.Read(r, binary.LittleEndian, &e.bundleEntryHeader); err != nil {
+		return e, err
+	}
+	if e.IDLength > maxID || e.Offset > 1<<61 || e.Size > 1<<61 {
+		return e, fmt.Errorf("a bundle entry has an id of %d, code at %d of %d bytes", e.IDLength, e.Offset, e.Size)
+	}
+	id := make([]byte, e.IDLength)
+	if _, err := io.ReadFull(r, id); err != nil {
+		return e, err
+	}
+	e.id, e.length = string(id), uint64(binary.Size(e.bundleEntryHeader))+e.IDLength
+	return e, nil
+}
+
+// parseID reads an entry id, kind-triple-target: the triple has three or four
+// parts (hip-amdgcn-amd-amdhsa-gfx906, hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+)
+// and the target may have dashes of its own (gfx9-4-generic). Host code and
+// other vendors' are not ours.
+func parseID(id string) (Target, bool) {
+	parts := strings.SplitN(id, "-", 5)
+	if len(parts) < 5 || parts[0] == "host" || parts[1] != "amdgcn" && parts[1] != "spirv64" {
+		return Target{}, false
+	}
+	target := parts[4]
+	if _, after, ok := strings.Cut(target, "-"); ok && !strings.HasPrefix(target, "gfx") {
+		target = after
+	}
+	fields := strings.Split(target, ":")
+	if fields[0] == "" {
+		return Target{}, false
+	}
+	features := slices.Sorted(slices.Values(fields[1:]))
+	return Target{Vendor: "amd", Arch: fields[0], Features: features}, true
+}
+
+// compressedHeader is what the three versions of the header have in common.
+type compressedHeader struct {
+	method       uint16
+	payload      uint64 // compressed bytes that follow; 0 in version 1, which does not say
+	uncompressed uint64
+}
+
+func readCompressedHeader(r io.Reader) (h compressedHeader, err error) {
+	var common struct {
+		Magic           [len(compressedMagic)]byte
+		Version, Method uint16
+	}
+	if err := binary.Read(r, binary.LittleEndian, &common); err != nil {
+		return h, err
+	}
+	var v1 struct{ Uncompressed, HashLow, HashHigh uint32 }
+	var v2 struct{ Total, Uncompressed, HashLow, HashHigh uint32 }
+	var v3 struct{ Total, Uncompressed, Hash uint64 }
+	var total, length uint64
+	switch common.Version {
+	case 1:
+		err = binary.Read(r, binary.LittleEndian, &v1)
+		h.uncompressed = uint64(v1.Uncompressed)
+	case 2:
+		err = binary.Read(r, binary.LittleEndian, &v2)
+		h.uncompressed, total, length = uint64(v2.Uncompressed), uint64(v2.Total), 24
+	case 3:
+		err = binary.Read(r, binary.LittleEndian, &v3)
+		h.uncompressed, total, length = v3.Uncompressed, v3.Total, 32
+	default:
+		err = fmt.Errorf("a compressed bundle has version %d, known are 1 to 3", common.Version)
+	}
+	h.method = common.Method
+	if err == nil && common.Version > 1 {
+		if total <= length || total > 1<<62 {
+			return h, fmt.Errorf("a compressed bundle claims %d bytes", total)
+		}
+		h.payload = total - length
+	}
+	return h, err
+}
+
+// readCompressed unpacks a bundle as it streams by and reads it to its end: a
+// header may promise targets whose code was cut off.
+func readCompressed(r *bufio.Reader, left *uint64, found targetSet) error {
+	h, err := readCompressedHeader(r)
+	if err != nil {
+		return err
+	}
+	if h.uncompressed > maxBundle || h.uncompressed > *left {
+		return fmt.Errorf("a compressed bundle unpacks to %d bytes, more than this tool reads", h.uncompressed)
+	}
+	*left -= h.uncompressed
+	if h.payload == 0 {
+		return unpack(h, r, found)
+	}
+	payload := &io.LimitedReader{R: r, N: int64(h.payload)}
+	if err := unpack(h, bufio.NewReader(payload), found); err != nil {
+		return err
+	}
+	return skip(payload, uint64(payload.N))
+}
+
+// unpack reads exactly the promised bytes. A version 1 bundle does not say where
+// it ends: both decoders then stop behind its last byte, and the search for the
+// next bundle goes on from there.
+func unpack(h compressedHeader, r *bufio.Reader, found targetSet) error {
+	decoder, err := newDecoder(h.method, r)
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	plain := &io.LimitedReader{R: decoder, N: int64(h.uncompressed)}
+	count, err := containers(bufio.NewReader(plain), []string{plainMagic}, func(r *bufio.Reader) error {
+		return readBundle(r, found)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("unpacking: %w", err)
+	case plain.N > 0:
+		return fmt.Errorf("a compressed bundle unpacks to %d bytes less than it claims", plain.N)
+	case h.payload > 0 && !atEnd(decoder):
+		return errors.New("a compressed bundle is longer than it claims, or its checksum is wrong")
+	case count != 1:
+		return fmt.Errorf("a compressed bundle holds %d bundles, not one", count)
+	}
+	return nil
+}
+
+// atEnd reports whether nothing follows; decoders check their sum there.
+func atEnd(r io.Reader) bool {
+	n, err := io.ReadFull(r, make([]byte, 1))
+	return n == 0 && err == io.EOF
+}
+
+func newDecoder(method uint16, r *bufio.Reader) (io.ReadCloser, error) {
+	switch method {
+	case 0:
+		return zlib.NewReader(r)
+	case 1:
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxBundle))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	}
+	return nil, errors.New("a compressed bundle uses an unknown method")
+}

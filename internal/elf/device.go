@@ -1,0 +1,155 @@
+package elf
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Target is one kind of GPU that a library has code for.
+type Target struct {
+	Vendor   string   // "amd" or "nvidia"
+	Arch     string   // gfx90a, sm_90, sm_90a; compute_90 for PTX
+	Features []string // xnack+, sramecc-; sorted
+}
+
+// String returns the target as compilers take it, such as gfx90a:xnack+.
+func (t Target) String() string {
+	return strings.Join(append([]string{t.Arch}, t.Features...), ":")
+}
+
+// format is how a vendor packs device code: sections of containers, each of
+// which begins with a magic. The linker lays the containers of several
+// translation units one after the other, with padding between them.
+type format struct {
+	sections []string
+	magics   []string
+	// read consumes one container, magic included, and adds its targets.
+	read func(r *bufio.Reader, found targetSet) error
+}
+
+// maxTargets is far more than compilers know.
+const maxTargets = 1024
+
+// DeviceTargets returns the GPU targets that a library has code for, sorted and
+// each once. A library without device code has none, which is no error.
+func DeviceTargets(r io.ReaderAt) ([]Target, error) {
+	img, err := openImage(r)
+	if err != nil {
+		return nil, err
+	}
+	found := targetSet{}
+	for _, format := range []format{amd(), nvidia} {
+		for i := range img.sections {
+			s := &img.sections[i]
+			if s.Size == 0 || !slices.Contains(format.sections, s.name) {
+				continue
+			}
+			if err := readSection(img, s, format, found); err != nil {
+				return nil, fmt.Errorf("reading device code in section %q: %w", s.name, err)
+			}
+		}
+	}
+	return found.sorted(), nil
+}
+
+// readSection reads a section from front to back, so that the work is linear in
+// its size whatever the headers say.
+func readSection(img *image, s *section, f format, found targetSet) error {
+	raw, err := img.open(s)
+	if err != nil {
+		return err
+	}
+	count, err := containers(bufio.NewReaderSize(raw, 64<<10), f.magics, func(r *bufio.Reader) error {
+		if err := f.read(r, found); err != nil {
+			return err
+		}
+		if len(found) > maxTargets {
+			return fmt.Errorf("more than %d targets", maxTargets)
+		}
+		return nil
+	})
+	if err == nil && count == 0 {
+		err = errors.New("it holds no container that is known")
+	}
+	return err
+}
+
+// targetSet holds targets by vendor and text.
+type targetSet map[string]Target
+
+func (s targetSet) add(t Target) { s[t.Vendor+" "+t.String()] = t }
+
+func (s targetSet) sorted() []Target {
+	var targets []Target
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		targets = append(targets, s[key])
+	}
+	return targets
+}
+
+// containers calls read at each magic of the stream and returns how many it met.
+func containers(r *bufio.Reader, magics []string, read func(*bufio.Reader) error) (int, error) {
+	for count := 0; ; count++ {
+		err := seek(r, magics)
+		if errors.Is(err, io.EOF) {
+			return count, nil
+		}
+		if err != nil {
+			return count, err
+		}
+		if err := read(r); err != nil {
+			return count, fmt.Errorf("container %d: %w", count, noEOF(err))
+		}
+	}
+}
+
+// seek discards bytes up to the next magic; io.EOF where there is none.
+func seek(r *bufio.Reader, magics []string) error {
+	longest := len(slices.MaxFunc(magics, func(a, b string) int { return len(a) - len(b) }))
+	for {
+		// What is buffered comes without copying; only its end needs more.
+		window, err := r.Peek(max(longest, r.Buffered()))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		last := len(window) - longest
+		if err != nil {
+			last = len(window) - 1
+		}
+		for i := range last + 1 {
+			if slices.ContainsFunc(magics, func(m string) bool { return bytes.HasPrefix(window[i:], []byte(m)) }) {
+				_, err := r.Discard(i)
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := r.Discard(last + 1); err != nil {
+			return err
+		}
+	}
+}
+
+// skip discards n bytes, all of which must be there.
+func skip(r io.Reader, n uint64) error {
+	if n > 1<<62 {
+		return io.ErrUnexpectedEOF
+	}
+	_, err := io.CopyN(io.Discard, r, int64(n))
+	return noEOF(err)
+}
+
+// noEOF turns an end inside a container into an error that says so.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

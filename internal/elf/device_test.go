@@ -1,0 +1,173 @@
+package elf
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	host   = "host-x86_64-unknown-linux--"
+	gfx90a = "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+"
+	gfx942 = "hipv4-amdgcn-amd-amdhsa--gfx942"
+)
+
+func targetNames(t *testing.T, file []byte) []string {
+	t.Helper()
+	targets, err := DeviceTargets(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, target := range targets {
+		names = append(names, target.Vendor+" "+target.String())
+	}
+	return names
+}
+
+func TestDeviceTargets(t *testing.T) {
+	padding := make([]byte, 5000)
+	one := bundle(code{host, 0}, code{gfx90a, 10})
+	two := bundle(code{host, 0}, code{gfx942, 7000}, code{gfx90a, 1})
+	both := []string{"amd gfx90a:xnack+", "amd gfx942"}
+	join := func(b ...[]byte) []byte { return bytes.Join(b, padding) }
+
+	tests := []struct {
+		name    string
+		section string
+		data    []byte
+		want    []string
+	}{
+		{"no device code", ".text", []byte("x"), nil},
+		{"empty section", ".hip_fatbin", nil, nil},
+		{"plain", ".hip_fatbin", one, both[:1]},
+		{"two units", ".hip_fatbin", join(one, two, nil), both},
+		{"two units without padding", ".hip_fatbin", append(bytes.Clone(one), two...), both},
+		{"zero size is no code", ".hip_fatbin", bundle(code{gfx942, 0}), nil},
+		{"zlib 1", ".hip_fatbin", join(compressed(1, 0, one), compressed(1, 0, two)), both},
+		{"zstd 1", ".hip_fatbin", join(compressed(1, 1, one), compressed(1, 1, two), nil), both},
+		{"zstd 1 without padding", ".hip_fatbin", append(compressed(1, 1, one), compressed(1, 1, two)...), both},
+		{"zlib 2", ".hip_fatbin", join(compressed(2, 0, one), two), both},
+		{"zstd 2", ".hip_fatbin", join(one, compressed(2, 1, two)), both},
+		{"zstd 3", ".hip_fatbin", join(compressed(3, 1, two), compressed(3, 1, one)), both},
+		{"old, generic and normalised ids", ".hip_fatbin", bundle(
+			code{"hip-amdgcn-amd-amdhsa-gfx906", 1}, code{"hipv4-amdgcn-amd-amdhsa--gfx9-4-generic", 1},
+			code{"hipv4-amdgcn-amd-amdhsa-unknown-gfx908:xnack-:sramecc+", 1}, code{"hip-nvptx64-nvidia-cuda--sm_90", 1},
+		), []string{"amd gfx9-4-generic", "amd gfx906", "amd gfx908:sramecc+:xnack-"}},
+		{"cubins and PTX", ".nv_fatbin", join(
+			region(entry(kindCubin, 90, 0x11, 100), entry(kindPTX, 90, 0x8011, 8), entry(8, 80, 0, 8), entry(kindCubin, 70, 0, 0)),
+			region(entry(kindCubin, 90, flagArch, 16), entry(kindCubin, 100, flagFamily, 16)),
+		), []string{"nvidia compute_90", "nvidia sm_100f", "nvidia sm_90", "nvidia sm_90a"}},
+		{"relocatable", "__nv_relfatbin", region(entry(kindCubin, 80, 0, 8)), []string{"nvidia sm_80"}},
+		{"empty region", ".nv_fatbin", region(), nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, targetNames(t, library(part{test.section, test.data}))); diff != "" {
+				t.Errorf("targets (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The file is what clang 19 wrote for two translation units, gfx90a:xnack+,
+// gfx942 and gfx1100, with --offload-compress.
+func TestDeviceTargetsOfClang(t *testing.T) {
+	data, err := os.ReadFile("testdata/clang19-compressed.hip_fatbin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"amd gfx1100", "amd gfx90a:xnack+", "amd gfx942"}
+	if diff := cmp.Diff(want, targetNames(t, library(part{".hip_fatbin", data}))); diff != "" {
+		t.Errorf("targets (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeviceTargetsOfBothVendors(t *testing.T) {
+	got := targetNames(t, library(
+		part{".nv_fatbin", region(entry(kindPTX, 80, 0, 8))},
+		part{".hip_fatbin", bundle(code{gfx942, 3})},
+		part{".hip_fatbin", bundle(code{gfx90a, 3})},
+	))
+	want := []string{"amd gfx90a:xnack+", "amd gfx942", "nvidia compute_80"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("targets (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeviceTargetsRefuses(t *testing.T) {
+	one := bundle(code{gfx90a, 100})
+	edit := func(b []byte, off int, v any) []byte {
+		b = bytes.Clone(b)
+		copy(b[off:], pack(v))
+		return b
+	}
+	v2, v3 := compressed(2, 1, one), compressed(3, 1, one)
+	tests := []struct {
+		name, section string
+		data          []byte
+		want          string
+	}{
+		{"junk", ".hip_fatbin", []byte("junk"), "no container"},
+		{"zeros", ".nv_fatbin", make([]byte, 100000), "no container"},
+		{"truncated code", ".hip_fatbin", one[:len(one)-1], "does not fit"},
+		{"truncated table", ".hip_fatbin", one[:40], "unexpected EOF"},
+		{"count", ".hip_fatbin", edit(one, 24, uint64(1)<<60), "claims 1152921504606846976 entries"},
+		{"offset", ".hip_fatbin", edit(one, 32, ^uint64(0)), "a bundle entry has"},
+		{"offset in header", ".hip_fatbin", edit(one, 32, uint64(3)), "inside the bundle's header"},
+		{"id length", ".hip_fatbin", edit(one, 48, uint64(1)<<40), "a bundle entry has"},
+		{"version", ".hip_fatbin", edit(v2, 4, uint16(9)), "version 9"},
+		{"method", ".hip_fatbin", edit(v2, 6, uint16(7)), "unknown method"},
+		{"total too small", ".hip_fatbin", edit(v2, 8, uint32(3)), "claims 3 bytes"},
+		{"total too large", ".hip_fatbin", edit(v2, 8, uint32(1)<<30), "unexpected EOF"},
+		{"unpacks to less", ".hip_fatbin", edit(v3, 16, uint64(len(one)+1)), "less than it claims"},
+		{"unpacks to more", ".hip_fatbin", edit(compressed(3, 1, append(bytes.Clone(one), 0)), 16, uint64(len(one))), "longer than it claims"},
+		{"bomb", ".hip_fatbin", edit(v3, 16, uint64(2)<<30), "more than this tool reads"},
+		{"two in one", ".hip_fatbin", compressed(2, 1, append(bytes.Clone(one), one...)), "2 bundles"},
+		{"none in one", ".hip_fatbin", compressed(2, 1, []byte("nothing")), "0 bundles"},
+		{"truncated region", ".nv_fatbin", region(entry(kindCubin, 90, 0, 100))[:120], "does not fit"},
+		{"truncated entry", ".nv_fatbin", region(entry(kindCubin, 90, 0, 100))[:40], "unexpected EOF"},
+		{"entry past region", ".nv_fatbin", edit(region(entry(kindCubin, 90, 0, 8)), 24, uint64(1)<<63), "does not fit"},
+		{"entry header", ".nv_fatbin", edit(region(entry(kindCubin, 90, 0, 8)), 20, uint32(8)), "header of 8 bytes"},
+		{"region header", ".nv_fatbin", edit(region(), 6, uint16(8)), "header of 8 and"},
+		{"no architecture", ".nv_fatbin", region(entry(kindCubin, 0, 0, 8)), "no architecture"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := DeviceTargets(bytes.NewReader(library(part{test.section, test.data})))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("DeviceTargets = %v, %v; want an error with %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// The allowance holds over all bundles of a file.
+func TestUnpackAllowance(t *testing.T) {
+	one := bundle(code{gfx90a, 1000})
+	left := uint64(2*len(one) + 1)
+	for i, fits := range []bool{true, true, false} {
+		r := bufio.NewReader(bytes.NewReader(compressed(2, 1, one)))
+		if err := readCompressed(r, &left, targetSet{}); (err == nil) != fits {
+			t.Errorf("bundle %d: %v", i, err)
+		}
+	}
+}
+
+func FuzzDeviceTargets(f *testing.F) {
+	one := bundle(code{host, 0}, code{gfx90a, 10})
+	for _, data := range [][]byte{one, compressed(1, 0, one), compressed(2, 1, one), compressed(3, 1, one)} {
+		f.Add(library(part{".hip_fatbin", data}))
+	}
+	f.Add(library(part{".nv_fatbin", region(entry(kindCubin, 90, flagArch, 16), entry(kindPTX, 90, 0, 8))}))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		targets, err := DeviceTargets(bytes.NewReader(file))
+		if err != nil && targets != nil {
+			t.Errorf("an error and targets: %v, %v", targets, err)
+		}
+	})
+}

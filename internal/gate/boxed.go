@@ -1,0 +1,317 @@
+package gate
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"builder/internal/recipe"
+	"builder/internal/version"
+)
+
+// The gates of this file run the artifact in a box.
+
+var importModule = Gate{
+	Name:   "import",
+	Asks:   "the framework's extension imports in a clean container",
+	Remedy: "the extension does not fit the framework that is installed beside it: an undefined symbol names the library that differs",
+	Wants:  func(e recipe.Expect) bool { return len(e.Import) > 0 },
+	check:  checkImport,
+}
+
+func checkImport(ctx context.Context, s Subject) answer {
+	var faults, seen []string
+	for _, module := range s.Expect.Import {
+		out, err := s.run(ctx, Command{Name: "import", Args: []string{"PYTHON", "-c", "import " + module + ".mpi_ops"}})
+		if err != nil {
+			return unmeasured("%v", err)
+		}
+		if out.Exit != 0 {
+			faults = append(faults, fmt.Sprintf("import %s.mpi_ops: exit %d: %s", module, out.Exit, lastLine(out.Output)))
+			continue
+		}
+		seen = append(seen, "import "+module+".mpi_ops")
+	}
+	return judge(faults, seen)
+}
+
+var checkBuild = Gate{
+	Name:   "check-build",
+	Asks:   "horovodrun --check-build lists the framework, the controllers and the operations asked for",
+	Remedy: "what lacks its [X] was not compiled in or cannot be loaded: see import, then the configure log",
+	Wants:  func(e recipe.Expect) bool { return len(e.Frameworks) > 0 },
+	check:  runCheckBuild,
+}
+
+func runCheckBuild(ctx context.Context, s Subject) answer {
+	out, err := s.run(ctx, Command{Name: "check-build", Args: []string{"horovodrun", "--check-build"}})
+	if err != nil {
+		return unmeasured("%v", err)
+	}
+	listing, err := parseCheckBuild(out.Output)
+	if err != nil {
+		// The exit status is 0 whatever was found, so it is evidence of nothing
+		// but a crash.
+		return unmeasured("horovodrun --check-build (exit %d): %v: %s", out.Exit, err, lastLine(out.Output))
+	}
+	faults := slices.Concat(
+		listing.lacks("framework", listing.frameworks, s.Expect.Frameworks),
+		listing.lacks("controller", listing.controllers, s.Expect.Controllers),
+		listing.lacks("tensor operation", listing.operations, s.Expect.Operations),
+	)
+	for _, name := range ticked(listing.controllers) {
+		if !slices.Contains(s.Expect.Controllers, name) {
+			faults = append(faults, fmt.Sprintf("controller [X] %s was not asked for", name))
+		}
+	}
+	// Frameworks that were not asked for are judged by extension-present:
+	// horovodrun prints [X] PyTorch where no extension was built, because
+	// horovod/torch/__init__.py swallows the ImportError (horovod#2713).
+	return judge(faults, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, s.Expect.Controllers, s.Expect.Operations), ", [X] ")})
+}
+
+// checkBuildListing is the output of horovodrun --check-build: name to whether
+// it is ticked.
+type checkBuildListing struct {
+	frameworks, controllers, operations map[string]bool
+}
+
+// lacks names every wanted item that is not ticked.
+func (checkBuildListing) lacks(kind string, have map[string]bool, want []string) []string {
+	var faults []string
+	for _, name := range want {
+		if on, listed := have[name]; !listed {
+			faults = append(faults, fmt.Sprintf("%s %s is not listed", kind, name))
+		} else if !on {
+			faults = append(faults, fmt.Sprintf("%s [ ] %s", kind, name))
+		}
+	}
+	return faults
+}
+
+func ticked(have map[string]bool) []string {
+	var on []string
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if have[name] {
+			on = append(on, name)
+		}
+	}
+	return on
+}
+
+// parseCheckBuild reads the listing (horovod/runner/launch.py, check_build, at
+// v0.28.1). It demands all three sections with at least one item each: output
+// that stops half-way is not a listing.
+func parseCheckBuild(output string) (checkBuildListing, error) {
+	l := checkBuildListing{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	sections := map[string]map[string]bool{
+		"Available Frameworks:":        l.frameworks,
+		"Available Controllers:":       l.controllers,
+		"Available Tensor Operations:": l.operations,
+	}
+	var current map[string]bool
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if section, ok := sections[line]; ok {
+			current = section
+			continue
+		}
+		name, on := strings.CutPrefix(line, "[X] ")
+		if !on {
+			var off bool
+			if name, off = strings.CutPrefix(line, "[ ] "); !off {
+				continue
+			}
+		}
+		if current != nil {
+			current[name] = on
+		}
+	}
+	for _, title := range slices.Sorted(maps.Keys(sections)) {
+		if len(sections[title]) == 0 {
+			return l, fmt.Errorf("no items under %q", title)
+		}
+	}
+	return l, nil
+}
+
+var builtFlags = Gate{
+	Name:   "built-flags",
+	Asks:   "nccl_built(), rocm_built(), cuda_built(), mpi_built() and gloo_built() say what was promised",
+	Remedy: "the library was compiled against another stack than the cell names, or without it",
+	Wants:  func(e recipe.Expect) bool { return len(e.Built) > 0 && len(e.Import) > 0 },
+	check:  checkBuiltFlags,
+}
+
+//go:embed scripts/built.py
+var builtScript string
+
+func checkBuiltFlags(ctx context.Context, s Subject) answer {
+	out, err := s.run(ctx, Command{
+		Name: "built-flags", Args: []string{"PYTHON", "built.py", s.Expect.Import[0]},
+		Files: map[string]string{"built.py": builtScript},
+	})
+	if err != nil {
+		return unmeasured("%v", err)
+	}
+	var have map[string]string
+	if err := json.Unmarshal([]byte(lastLine(out.Output)), &have); err != nil || out.Exit != 0 {
+		return unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
+	}
+	var faults, seen []string
+	for _, name := range slices.Sorted(maps.Keys(s.Expect.Built)) {
+		want, err := builtValue(s.Expect.Built[name])
+		if err != nil {
+			return unmeasured("%s_built(): %v", name, err)
+		}
+		if have[name] != want {
+			faults = append(faults, fmt.Sprintf("%s_built() is %s, promised is %s", name, orNothing(have[name]), want))
+		}
+		seen = append(seen, fmt.Sprintf("%s_built()=%s", name, have[name]))
+	}
+	return judge(faults, seen)
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "missing"
+	}
+	return s
+}
+
+// builtValue is what NAME_built() returns for a promise: true and false as they
+// are, a version as major*10000 + minor*100 + patch (NCCL_VERSION in nccl.h
+// since 2.9).
+func builtValue(promise string) (string, error) {
+	if promise == "true" || promise == "false" {
+		return promise, nil
+	}
+	v, err := version.Parse(promise)
+	if err != nil {
+		return "", err
+	}
+	segments := append(v.Segments(), 0, 0, 0)
+	return fmt.Sprint(segments[0]*10000 + segments[1]*100 + segments[2]), nil
+}
+
+var allreduce2 = Gate{
+	Name:   "allreduce-2",
+	Asks:   "two ranks on this host's CPU agree on an allreduce, an allgather and a broadcast of known tensors",
+	Remedy: "the controller does not start or the results are wrong: the wheel would hang or mislead on a cluster",
+	Wants:  func(e recipe.Expect) bool { return e.Launcher != "" && len(e.Import) > 0 },
+	check:  checkAllreduce,
+}
+
+//go:embed scripts/allreduce.py
+var allreduceScript string
+
+// launchers are horovodrun's arguments for each controller. --oversubscribe: two
+// ranks have to fit where Open MPI counts one slot.
+var launchers = map[string][]string{
+	"mpi":  {"--mpi", "--mpi-args=--oversubscribe"},
+	"gloo": {"--gloo"},
+}
+
+// rankReport is the JSON line that each rank prints.
+type rankReport struct {
+	Rank      int       `json:"rank"`
+	Size      int       `json:"size"`
+	Allreduce []float64 `json:"allreduce"`
+	Allgather []float64 `json:"allgather"`
+	Broadcast []float64 `json:"broadcast"`
+}
+
+func checkAllreduce(ctx context.Context, s Subject) answer {
+	args, ok := launchers[s.Expect.Launcher]
+	if !ok {
+		return unmeasured("no launcher is called %q", s.Expect.Launcher)
+	}
+	args = slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, args,
+		[]string{"PYTHON", "allreduce.py", s.Expect.Import[0]})
+	out, err := s.run(ctx, Command{
+		Name: "allreduce-2", Args: args,
+		Env:   map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+		Files: map[string]string{"allreduce.py": allreduceScript},
+	})
+	if err != nil {
+		return unmeasured("%v", err)
+	}
+	if out.Exit != 0 {
+		return failed("horovodrun: exit %d: %s", out.Exit, lastLine(out.Output))
+	}
+	return judgeRanks(parseRanks(out.Output))
+}
+
+// parseRanks finds the report in lines such as `[1,0]<stdout>: {"rank": 0, …}`.
+func parseRanks(output string) []rankReport {
+	var reports []rankReport
+	for line := range strings.Lines(output) {
+		start := strings.Index(line, `{"rank"`)
+		if start < 0 {
+			continue
+		}
+		var r rankReport
+		if json.Unmarshal([]byte(strings.TrimSpace(line[start:])), &r) == nil {
+			reports = append(reports, r)
+		}
+	}
+	return reports
+}
+
+// judgeRanks compares with the known results: rank r holds [r+1, 10(r+1)], so
+// the sum is [3, 30], the gathering [1, 10, 2, 20], and rank 1 broadcasts [2, 20].
+func judgeRanks(reports []rankReport) answer {
+	if len(reports) != 2 {
+		return unmeasured("%d ranks reported, 2 were started", len(reports))
+	}
+	var faults []string
+	seen := map[int]bool{}
+	for _, r := range reports {
+		seen[r.Rank] = true
+		if r.Size != 2 {
+			faults = append(faults, fmt.Sprintf("rank %d sees %d ranks", r.Rank, r.Size))
+		}
+		for _, c := range []struct {
+			name       string
+			have, want []float64
+		}{
+			{"allreduce", r.Allreduce, []float64{3, 30}},
+			{"allgather", r.Allgather, []float64{1, 10, 2, 20}},
+			{"broadcast", r.Broadcast, []float64{2, 20}},
+		} {
+			if !slices.Equal(c.have, c.want) {
+				faults = append(faults, fmt.Sprintf("rank %d: %s gave %v, right is %v", r.Rank, c.name, c.have, c.want))
+			}
+		}
+	}
+	if !seen[0] || !seen[1] {
+		faults = append(faults, "the two reports are not of ranks 0 and 1")
+	}
+	return judge(faults, []string{"2 ranks: allreduce [3 30], allgather [1 10 2 20], broadcast [2 20]"})
+}
+
+// run executes a command in the subject's box, if it has one.
+func (s Subject) run(ctx context.Context, c Command) (Result, error) {
+	if s.Box == nil {
+		return Result{}, fmt.Errorf("no container to run it in")
+	}
+	return s.Box.Run(ctx, c)
+}
+
+// lastLine returns the last line that is not blank, shortened to what fits an
+// evidence.
+func lastLine(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	if last == "" {
+		return "no output"
+	}
+	if runes := []rune(last); len(runes) > 400 {
+		return string(runes[:400]) + "…"
+	}
+	return last
+}

@@ -1,0 +1,207 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"builder/internal/recipe"
+)
+
+// listing is what horovodrun --check-build prints (Horovod 0.28.1), white space
+// at the ends included.
+const listing = `Horovod v0.28.1:
+
+Available Frameworks:
+    [X] TensorFlow
+    [X] PyTorch
+    [ ] MXNet
+
+Available Controllers:
+    [X] MPI
+    [ ] Gloo
+
+Available Tensor Operations:
+    [X] NCCL
+    [ ] DDL
+    [ ] CCL
+    [X] MPI
+    [ ] Gloo    
+`
+
+// answers is a box that gives the same answer to every command.
+type answers struct {
+	result Result
+	err    error
+	asked  []Command
+}
+
+func (a *answers) Run(_ context.Context, c Command) (Result, error) {
+	a.asked = append(a.asked, c)
+	return a.result, a.err
+}
+
+func expect() recipe.Expect {
+	return recipe.Expect{
+		Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"},
+		Controllers: []string{"MPI"}, Operations: []string{"NCCL"},
+		Built:    map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
+		Launcher: "mpi",
+	}
+}
+
+func check(g Gate, output string, exit int) Verdict {
+	return g.Check(context.Background(), Subject{Expect: expect(), Box: &answers{result: Result{Exit: exit, Output: output}}})
+}
+
+func TestCheckBuild(t *testing.T) {
+	for name, c := range map[string]struct {
+		output string
+		want   Status
+		says   string
+	}{
+		"as promised":        {listing, Pass, "[X] TensorFlow, [X] MPI, [X] NCCL"},
+		"CPU build":          {strings.Replace(strings.Replace(listing, "[X] TensorFlow", "[ ] TensorFlow", 1), "[X] NCCL", "[ ] NCCL", 1), Fail, "framework [ ] TensorFlow; tensor operation [ ] NCCL"},
+		"no controller":      {strings.Replace(listing, "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n", 1), Fail, "controller [ ] MPI"},
+		"unasked controller": {strings.Replace(listing, "[ ] Gloo\n\n", "[X] Gloo\n\n", 1), Fail, "controller [X] Gloo was not asked for"},
+		"framework missing":  {strings.Replace(listing, "    [X] TensorFlow\n", "", 1), Fail, "framework TensorFlow is not listed"},
+		"nothing":            {"", NotMeasured, "no items under"},
+		"cut off":            {listing[:strings.Index(listing, "Available Tensor")], NotMeasured, "Tensor Operations"},
+		"a traceback":        {"Traceback (most recent call last):\n_queue.Empty\n", NotMeasured, "_queue.Empty"},
+		"verbose":            {"\n" + listing, Pass, "TensorFlow"},
+	} {
+		v := check(checkBuild, c.output, 0)
+		if v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
+			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
+		}
+		if (v.Remedy == "") != (v.Status == Pass) {
+			t.Errorf("%s: a remedy stands where, and only where, it did not pass: %q", name, v.Remedy)
+		}
+	}
+}
+
+func TestBuiltFlags(t *testing.T) {
+	good := `{"nccl": "21304", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}`
+	for name, c := range map[string]struct {
+		output string
+		exit   int
+		want   Status
+		says   string
+	}{
+		"as promised":   {"some warning\n" + good + "\n", 0, Pass, "nccl_built()=21304"},
+		"other RCCL":    {strings.Replace(good, "21304", "21806", 1), 0, Fail, "nccl_built() is 21806, promised is 21304"},
+		"CPU build":     {strings.Replace(good, `"rocm": "true"`, `"rocm": "false"`, 1), 0, Fail, "rocm_built() is false"},
+		"a crash":       {"Segmentation fault\n", 139, NotMeasured, "exit 139"},
+		"lies and dies": {good, 1, NotMeasured, "exit 1"},
+		"silence":       {"", 0, NotMeasured, "no output"},
+		"missing flag":  {`{"nccl": "21304"}`, 0, Fail, "rocm_built() is missing"},
+	} {
+		if v := check(builtFlags, c.output, c.exit); v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
+			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
+		}
+	}
+}
+
+func TestAllreduce(t *testing.T) {
+	rank := func(n string, sum string) string {
+		return `[1,` + n + `]<stdout>: {"rank": ` + n + `, "size": 2, "allreduce": ` + sum + `, "allgather": [1.0, 10.0, 2.0, 20.0], "broadcast": [2.0, 20.0]}` + "\n"
+	}
+	good := "[0]<stderr>: noise\n" + rank("0", "[3.0, 30.0]") + rank("1", "[3.0, 30.0]")
+	for name, c := range map[string]struct {
+		output string
+		exit   int
+		want   Status
+		says   string
+	}{
+		"right":             {good, 0, Pass, "2 ranks"},
+		"input unchanged":   {rank("0", "[1.0, 10.0]") + rank("1", "[2.0, 20.0]"), 0, Fail, "rank 0: allreduce gave [1 10], right is [3 30]"},
+		"one rank silent":   {rank("0", "[3.0, 30.0]"), 0, NotMeasured, "1 ranks reported"},
+		"the same twice":    {rank("0", "[3.0, 30.0]") + rank("0", "[3.0, 30.0]"), 0, Fail, "not of ranks 0 and 1"},
+		"no output":         {"", 0, NotMeasured, "0 ranks reported"},
+		"launcher failed":   {good + "mpirun: lost a process\n", 1, Fail, "exit 1: mpirun: lost a process"},
+		"each its own ring": {strings.ReplaceAll(good, `"size": 2`, `"size": 1`), 0, Fail, "rank 0 sees 1 ranks"},
+	} {
+		if v := check(allreduce2, c.output, c.exit); v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
+			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
+		}
+	}
+}
+
+func TestImport(t *testing.T) {
+	v := check(importModule, "Traceback\nundefined symbol: _ZN10tensorflow7functor11DenseUpdate\n", 1)
+	if v.Status != Fail || !strings.Contains(v.Evidence, "undefined symbol") || v.Remedy == "" {
+		t.Errorf("got %+v", v)
+	}
+	if v := check(importModule, "", 0); v.Status != Pass {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// What could not look is never a pass, whatever the gate.
+func TestNoGatePassesWithoutLooking(t *testing.T) {
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	broken := &answers{err: errors.New("engine is gone")}
+	for _, g := range All() {
+		for name, v := range map[string]Verdict{
+			"no file, no box": g.Check(context.Background(), Subject{Wheel: "/does/not/exist.whl", Expect: expect()}),
+			"broken box":      g.Check(context.Background(), Subject{Wheel: "/does/not/exist.whl", Expect: expect(), Box: broken}),
+			"cancelled":       g.Check(cancelled, Subject{Wheel: "/does/not/exist.whl", Expect: expect(), Box: &answers{}}),
+		} {
+			if v.Status == Pass || v.Remedy == "" || v.Gate != g.Name {
+				t.Errorf("%s, %s: %+v", g.Name, name, v)
+			}
+		}
+	}
+}
+
+func TestAPanicIsNotMeasured(t *testing.T) {
+	g := Gate{Name: "boom", check: func(context.Context, Subject) answer { panic("x") }}
+	if v := g.Check(context.Background(), Subject{}); v.Status != NotMeasured || !strings.Contains(v.Evidence, "the gate crashed: x") {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestStatusTexts(t *testing.T) {
+	for _, s := range Statuses() {
+		text, _ := s.MarshalText()
+		var back Status
+		if err := back.UnmarshalText(text); err != nil || back != s {
+			t.Errorf("%v: got %v, %v", s, back, err)
+		}
+	}
+	var zero Status
+	if zero != NotMeasured {
+		t.Error("the zero value must be not-measured")
+	}
+	if err := zero.UnmarshalText([]byte("passed")); err == nil {
+		t.Error("an unknown verdict must not be read")
+	}
+}
+
+func TestPassed(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdicts []Verdict
+		want     bool
+	}{
+		"none":         {nil, false},
+		"all pass":     {[]Verdict{{Status: Pass}, {Status: Waived}}, true},
+		"one fails":    {[]Verdict{{Status: Pass}, {Status: Fail}}, false},
+		"not measured": {[]Verdict{{Status: Pass}, {}}, false},
+	} {
+		if got := Passed(c.verdicts); got != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestGateNamesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, g := range All() {
+		if seen[g.Name] || g.Asks == "" || g.Remedy == "" || g.Wants == nil {
+			t.Errorf("gate %q: named twice, or something is missing", g.Name)
+		}
+		seen[g.Name] = true
+	}
+}

@@ -1,0 +1,210 @@
+// Package gate asks named questions about a finished artifact and answers each
+// with a verdict that says what was seen.
+//
+// A gate that crashed, timed out, found nothing to look at or could not parse
+// what it got has not measured, and what was not measured is never a pass. The
+// gates judge by [recipe.Expect], what the artifact promises; they know nothing
+// of how it was built.
+package gate
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"builder/internal/recipe"
+)
+
+// Status is the answer of a gate. The zero value is [NotMeasured].
+type Status int
+
+// The four answers.
+const (
+	NotMeasured Status = iota // the gate could not look; the evidence says why
+	Pass
+	Fail
+	Waived // a known failure with reason, issue and expiry date
+)
+
+var statusNames = []string{"not-measured", "pass", "fail", "waived"}
+
+// Statuses lists every status.
+func Statuses() []Status { return []Status{NotMeasured, Pass, Fail, Waived} }
+
+// String returns the status as it stands in run.json.
+func (s Status) String() string {
+	if s < 0 || int(s) >= len(statusNames) {
+		return statusNames[NotMeasured]
+	}
+	return statusNames[s]
+}
+
+// MarshalText makes a status a JSON string.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote; anything else is an error.
+func (s *Status) UnmarshalText(text []byte) error {
+	for i, name := range statusNames {
+		if name == string(text) {
+			*s = Status(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown verdict %q", text)
+}
+
+// A Verdict is the answer of one gate about one artifact. Evidence is what was
+// seen; Remedy is what a person can do and is empty for a pass.
+type Verdict struct {
+	Gate     string  `json:"gate"`
+	Status   Status  `json:"status"`
+	Evidence string  `json:"evidence"`
+	Remedy   string  `json:"remedy,omitempty"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// A Subject is what gates look at: the file of a wheel and what it promises.
+// Box is nil where no container can be had.
+type Subject struct {
+	Wheel  string
+	Expect recipe.Expect
+	Box    Box
+}
+
+// A Box is a clean container without a network that holds the artifact,
+// installed, and its locked run-time dependencies, and nothing of the build.
+type Box interface {
+	// Run executes a command in the box. A command that exits with a status
+	// other than zero is a Result, not an error.
+	Run(ctx context.Context, c Command) (Result, error)
+}
+
+// A Command is an argument vector, and files that it finds in its working
+// directory. PYTHON in Args[0] stands for the interpreter of the box.
+type Command struct {
+	Name  string
+	Args  []string
+	Env   map[string]string
+	Files map[string]string
+}
+
+// Result is what a command printed, standard error included, and its status.
+type Result struct {
+	Exit   int
+	Output string
+}
+
+// A Gate is one question.
+type Gate struct {
+	Name   string // as in the verdict, in docs/gates.md and on the command line
+	Asks   string // the question, one line
+	Remedy string // what to do where the answer is no and the evidence says no more
+	// Wants reports whether the question makes sense for what is promised.
+	Wants func(recipe.Expect) bool
+	check func(context.Context, Subject) answer
+}
+
+// answer is what a check found; the runner adds name, remedy and time.
+type answer struct {
+	status   Status
+	evidence string
+	remedy   string
+}
+
+func passed(format string, args ...any) answer {
+	return answer{status: Pass, evidence: fmt.Sprintf(format, args...)}
+}
+
+func failed(format string, args ...any) answer {
+	return answer{status: Fail, evidence: fmt.Sprintf(format, args...)}
+}
+
+func unmeasured(format string, args ...any) answer {
+	return answer{status: NotMeasured, evidence: fmt.Sprintf(format, args...)}
+}
+
+func (a answer) because(remedy string, args ...any) answer {
+	a.remedy = fmt.Sprintf(remedy, args...)
+	return a
+}
+
+// judge turns the faults found and what was looked at into an answer: with
+// faults it fails, with nothing looked at it has not measured.
+func judge(faults []string, seen []string) answer {
+	switch {
+	case len(faults) > 0:
+		return failed("%s", strings.Join(faults, "; "))
+	case len(seen) == 0:
+		return unmeasured("nothing to look at")
+	}
+	return passed("%s", strings.Join(seen, "; "))
+}
+
+// All lists every gate, in the order in which they are asked: what the file
+// shows comes before what needs a container.
+func All() []Gate {
+	return []Gate{
+		wheelFormat,
+		extensionPresent,
+		elfNeeded,
+		deviceCode,
+		importModule,
+		checkBuild,
+		builtFlags,
+		allreduce2,
+	}
+}
+
+// Wanted returns the gates that apply to what is promised.
+func Wanted(e recipe.Expect) []Gate {
+	var wanted []Gate
+	for _, g := range All() {
+		if g.Wants(e) {
+			wanted = append(wanted, g)
+		}
+	}
+	return wanted
+}
+
+// Check asks one gate. It never panics and never returns a pass for a gate that
+// did not come to its end.
+func (g Gate) Check(ctx context.Context, s Subject) (v Verdict) {
+	start := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			v = g.verdict(unmeasured("the gate crashed: %v\n%s", p, debug.Stack()), start)
+		}
+	}()
+	a := g.check(ctx, s)
+	if err := ctx.Err(); err != nil {
+		a = unmeasured("stopped before it could answer: %v", err)
+	}
+	return g.verdict(a, start)
+}
+
+func (g Gate) verdict(a answer, start time.Time) Verdict {
+	v := Verdict{Gate: g.Name, Status: a.status, Evidence: a.evidence, Seconds: time.Since(start).Seconds()}
+	switch {
+	case a.status == Pass:
+	case a.remedy != "":
+		v.Remedy = a.remedy
+	case a.status == NotMeasured:
+		v.Remedy = "mend what kept the gate from looking, and ask again: what was not measured is not a pass"
+	default:
+		v.Remedy = g.Remedy
+	}
+	return v
+}
+
+// Passed reports whether every verdict is a pass or waived, and that there is
+// at least one.
+func Passed(verdicts []Verdict) bool {
+	for _, v := range verdicts {
+		if v.Status != Pass && v.Status != Waived {
+			return false
+		}
+	}
+	return len(verdicts) > 0
+}

@@ -1,0 +1,109 @@
+package native
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/diag"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// The engine's module, ../../engine, as text: a go.mod makes a directory a
+// module of its own, and files of another module cannot be embedded. A test
+// keeps the two equal.
+//
+//go:generate go test -run TestModule -update .
+//go:embed module.txtar
+var module []byte
+
+const upstream = "github.com/dagger/dagger/"
+
+// buildFlags are the arguments of go build, less the output.
+var buildFlags = []string{
+	"-trimpath", "-buildvcs=false",
+	"-ldflags=-s -w -X " + upstream + "engine.Version=" + Version + " -X " + upstream + "engine.Tag=" + Version,
+	upstream + "cmd/engine", upstream + "cmd/dagger", upstream + "cmd/dnsname", upstream + "cmd/init",
+}
+
+// buildEnv is what the build does not leave to the user's environment.
+var buildEnv = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=linux", "GOARCH=" + runtime.GOARCH}
+
+// buildKey names the programs by all that goes into them.
+func buildKey() string {
+	return hash(append(slices.Concat(buildFlags, buildEnv), string(module))...)[:12]
+}
+
+// bin returns the path of one of the built programs; "" is their directory.
+func (e *Engine) bin(name string) string {
+	return e.path("build-"+buildKey(), "bin", name)
+}
+
+// goTool returns the path of go, which is only needed where there is something
+// to build.
+func (e *Engine) goTool() (string, error) {
+	goTool, ok := find(hostDirs().programs, "go")
+	if !ok && !exists(e.bin("")) {
+		return "", diag.Errorf(diag.NoEngine, "building the engine %s: no go in PATH", Version).
+			WithHint("install Go 1.25 or newer (go.dev/dl), %s", instead)
+	}
+	return goTool, nil
+}
+
+// build makes the four programs, unless they are there. They appear under
+// their name all at once: a build that was killed leaves a directory of its
+// own, which is nobody's input and which prune clears away.
+func (e *Engine) build(ctx context.Context, goTool string) error {
+	if exists(e.bin("")) {
+		return nil
+	}
+	e.log("building the engine %s from its Go modules: about 4 minutes, once", Version)
+	start := time.Now()
+	dir := e.path("build-" + buildKey())
+	tmp := fmt.Sprintf("%s.%d.tmp", dir, os.Getpid())
+	if err := os.RemoveAll(tmp); err != nil {
+		return err
+	}
+	if err := txtar.Write(txtar.Parse(module), filepath.Join(tmp, "src")); err != nil {
+		return fmt.Errorf("writing the engine's module: %w", err)
+	}
+	if err := e.compile(ctx, goTool, tmp); err != nil {
+		return errors.Join(err, os.RemoveAll(tmp))
+	}
+	e.log("built the engine in %s", time.Since(start).Round(time.Second))
+	return os.Rename(tmp, dir)
+}
+
+func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
+	out := filepath.Join(dir, "bin") + string(filepath.Separator) // go build: a directory
+	if err := os.Mkdir(out, 0o755); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, buildFlags)...)
+	cmd.Dir = filepath.Join(dir, "src")
+	cmd.Env = append(os.Environ(), buildEnv...)
+	if err := e.runLogged(ctx, cmd, "build.log"); err != nil {
+		return fmt.Errorf("building the engine %s: %w", Version, err)
+	}
+	return nil
+}
+
+// prune removes the programs of other versions and unfinished ones: with the
+// lock held and the wanted engine running, nobody uses them.
+func (e *Engine) prune() {
+	entries, _ := os.ReadDir(e.dir)
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasPrefix(name, "build-") && name != "build-"+buildKey() {
+			os.RemoveAll(e.path(name))
+		}
+	}
+}

@@ -1,0 +1,51 @@
+# The engine's supervisor: process 1 of a pid namespace, in a mount namespace
+# of its own, with the locked pid file as descriptor 3. When it ends, the
+# kernel ends whatever the engine has left, and the lock is free.
+#
+#   engine.sh ENGINE ARGUMENT...
+#
+#   MASK    a directory whose content is laid over the host's
+#   SOCKET  the socket, as the engine calls it
+#   BRIDGE  the engine's network interface
+#   USED    a file; its time is when a client was last seen, its content the
+#           seconds without one after which the engine is stopped, or -1
+#   POLL    seconds between two looks
+set -eu
+
+# The host's /proc is still there, and says which process this is on the host.
+read -r pid _ </proc/self/stat
+echo "$pid" >&3
+
+# Mounts of the host come in (and go: a disk can still be unmounted), ours
+# never get out.
+mount --make-rslave /
+mount -t proc proc /proc
+for dir in /etc/dagger /run/buildkit /run/containers /run/dagger /run/runc /var/lib/cni; do
+	mkdir -p "$dir" "$MASK$dir"
+	mount --bind "$MASK$dir" "$dir"
+done
+
+idle() {
+	[ -e "$USED" ] || return 0 # the home was deleted
+	# One line is the listener, the others are connections.
+	if [ "$(grep -c " $SOCKET\$" /proc/net/unix)" -gt 1 ]; then touch "$USED"; fi
+	read -r seconds <"$USED"
+	[ "$seconds" -ge 0 ] && [ -n "$(find "$USED" ! -newermt "-$seconds seconds")" ]
+}
+
+"$@" 3>&- &
+engine=$!
+trap 'kill -TERM "$engine"' TERM
+{
+	until idle; do sleep "$POLL"; done
+	echo "engine.sh: no client for ${seconds:-0} seconds, or no home: stopping"
+	kill -TERM "$engine"
+} 3>&- &
+
+# A signal ends wait, not the engine.
+status=0
+while kill -0 "$engine" 2>/dev/null; do
+	wait "$engine" || status=$?
+done
+ip link delete "$BRIDGE" 2>/dev/null || true
+exit "$status"

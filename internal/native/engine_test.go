@@ -1,0 +1,251 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestEngine has two homes build and start an engine at once, works with
+// both, kills one, and sees that nothing is left. It needs root, and with an
+// empty build cache ten minutes.
+func TestEngine(t *testing.T) {
+	if os.Getenv("BUILDER_TEST_ENGINE") == "" {
+		t.Skip("BUILDER_TEST_ENGINE is not set")
+	}
+	t.Setenv("HTTP_PROXY", "") // set, and so passed on if anything were
+	rootfs := buildProbe(t)
+	mounts, resolv := read(t, "/proc/self/mounts"), read(t, "/etc/resolv.conf")
+	a, b := engine(t, Options{}), engine(t, Options{InsecureRegistries: []string{"localhost:5000"}})
+	t.Cleanup(func() {
+		a.Down(context.Background())
+		b.Down(context.Background())
+	})
+
+	upAtOnce(t, a, a, b)
+	for _, e := range []*Engine{a, b} {
+		start := time.Now()
+		r, err := e.Up(t.Context())
+		if took := time.Since(start); err != nil || r.Started || took > 200*time.Millisecond {
+			t.Fatalf("up again: %+v, %v, after %s", r, err, took)
+		} else {
+			t.Logf("up again: %s", took)
+		}
+		checkExec(t, e, r, rootfs)
+		s, err := e.Status(t.Context())
+		if err != nil || !s.Built || !s.Running || s.PID <= 1 || s.Address != r.Address || s.StateBytes == 0 || time.Since(s.Since) > time.Hour {
+			t.Errorf("status: %+v, %v", s, err)
+		}
+	}
+
+	before, _ := b.pid()
+	killed, _ := a.pid()
+	rec := a.readRecord()
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, alive := a.pid(); alive; _, alive = a.pid() {
+		time.Sleep(time.Millisecond)
+	}
+	r, err := a.Up(t.Context())
+	if err != nil || !r.Started {
+		t.Fatalf("up after a kill: %+v, %v", r, err)
+	}
+	checkExec(t, a, r, rootfs)
+
+	if err := a.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	checkGone(t, a, rec)
+	if after, _ := b.pid(); after != before {
+		t.Errorf("the other home's engine was %d, is %d", before, after)
+	}
+	rec = b.readRecord()
+	if err := b.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	checkGone(t, b, rec)
+	if read(t, "/proc/self/mounts") != mounts {
+		t.Error("the host's mounts have changed")
+	}
+	if read(t, "/etc/resolv.conf") != resolv {
+		t.Error("the host's resolv.conf has changed")
+	}
+}
+
+// An engine without clients ends by itself.
+func TestIdle(t *testing.T) {
+	if os.Getenv("BUILDER_TEST_ENGINE") == "" {
+		t.Skip("BUILDER_TEST_ENGINE is not set")
+	}
+	e := engine(t, Options{Idle: time.Second})
+	t.Cleanup(func() { e.Down(context.Background()) })
+	if _, err := e.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if _, alive := e.pid(); !alive {
+			break
+		}
+		if time.Since(start) > time.Minute {
+			t.Fatal("still running")
+		}
+	}
+}
+
+// An engine whose home was deleted ends as well, and an engine that is started
+// in the same place before that is not disturbed by it.
+func TestDeletedHome(t *testing.T) {
+	if os.Getenv("BUILDER_TEST_ENGINE") == "" {
+		t.Skip("BUILDER_TEST_ENGINE is not set")
+	}
+	rootfs := buildProbe(t)
+	e := engine(t, Options{})
+	t.Cleanup(func() { e.Down(context.Background()) })
+	if _, err := e.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	orphan, _ := e.pid()
+	t.Cleanup(func() { syscall.Kill(orphan, syscall.SIGKILL) })
+	if err := os.RemoveAll(e.dir); err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Up(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkExec(t, e, r, rootfs)
+}
+
+// A build that is interrupted leaves nothing that looks like a build.
+func TestInterruptedBuild(t *testing.T) {
+	if os.Getenv("BUILDER_TEST_ENGINE") == "" {
+		t.Skip("BUILDER_TEST_ENGINE is not set")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	e := engine(t, Options{})
+	goTool, err := e.goTool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.build(ctx, goTool); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if left, _ := filepath.Glob(e.path("build-*")); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// upAtOnce brings engines up at once: each home's is started by one caller.
+func upAtOnce(t *testing.T, engines ...*Engine) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	started := map[string]int{}
+	for _, e := range engines {
+		wg.Go(func() {
+			r, err := e.Up(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Started {
+				started[e.dir]++
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	for _, e := range engines {
+		if started[e.dir] != 1 {
+			t.Fatalf("%s was started %d times", e.dir, started[e.dir])
+		}
+	}
+}
+
+// checkExec runs the probe in a container: in the home's own network, with
+// its own name server, and with nothing of the host's environment.
+func checkExec(t *testing.T, e *Engine, r Running, rootfs string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), r.CLI, "--silent", "core", "container", "with-rootfs", "--directory", rootfs,
+		"with-exec", "--args", "/probe", "stdout")
+	cmd.Env = append(os.Environ(), "_EXPERIMENTAL_DAGGER_RUNNER_HOST="+r.Address, "DO_NOT_TRACK=1", "DAGGER_NO_NAG=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cidr := netip.MustParsePrefix(e.readRecord().CIDR)
+	var address, server bool
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) < 2:
+		case f[0] == "address":
+			address = address || cidr.Contains(netip.MustParsePrefix(f[1]).Addr())
+		case f[0] == "nameserver":
+			server = cidr.Contains(netip.MustParseAddr(f[1]))
+		case f[0] == "proxy":
+			t.Errorf("the host's %s got into the exec", f[1])
+		}
+	}
+	if !address || !server {
+		t.Errorf("address %v, name server %v within %v:\n%s", address, server, cidr, out)
+	}
+}
+
+// checkGone sees that an engine left nothing on the host.
+func checkGone(t *testing.T, e *Engine, rec record) {
+	t.Helper()
+	if _, alive := e.pid(); alive || exists(e.path("mask")) || exists(e.path("state.json")) {
+		t.Error("the engine is still there")
+	}
+	if exists("/sys/class/net/" + rec.bridge()) {
+		t.Errorf("bridge %s is left", rec.bridge())
+	}
+	if exists(filepath.Join(shared, claimName(rec.CIDR))) {
+		t.Errorf("the claim on %s is left", rec.CIDR)
+	}
+	saved := e.host(t.Context(), "", "iptables-save")
+	if undo := undoRules(saved, rec.Network, netip.MustParsePrefix(rec.CIDR)); saved == "" || undo != "" {
+		t.Errorf("rules are left: %s", undo)
+	}
+	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range processes {
+		if text, _ := os.ReadFile(path); strings.Contains(string(text), e.dir+"/") {
+			t.Errorf("%s is left: %q", filepath.Dir(path), text)
+		}
+	}
+}
+
+// buildProbe makes a root file system that holds one program.
+func buildProbe(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "probe"), "./testdata/probe")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,236 @@
+// Package recipe holds what a human wrote about one distribution: where its
+// source comes from, the axes of its matrix, which combinations go together,
+// what the build step sees, and what the artifact promises.
+//
+// A [Recipe] is as written and never changed after loading. What it says about
+// one point of the matrix is a [Settings], made by [Recipe.Settings]; nothing
+// else decides what a condition selects.
+package recipe
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"builder/internal/decode"
+	"builder/internal/diag"
+	"builder/internal/version"
+)
+
+// A Recipe describes one distribution.
+type Recipe struct {
+	Name       string `yaml:"name" json:"name" jsonschema:"description=name of the distribution; also the name of the file"`
+	Summary    string `yaml:"summary" json:"summary" jsonschema:"description=one line for builder list"`
+	Homepage   string `yaml:"homepage" json:"homepage" jsonschema:"description=where the distribution lives"`
+	ID         string `yaml:"id" json:"id" jsonschema:"description=template of a cell's readable id; every axis that tells cells apart must be in it"`
+	Axes       []Axis `yaml:"axes" json:"axes" jsonschema:"minItems=1"`
+	Compatible []Rule `yaml:"compatible,omitempty" json:"compatible,omitempty" jsonschema:"description=which combinations go together; the first rule that a combination breaks is the reason for its exclusion"`
+	Source     Source `yaml:"source" json:"source"`
+	Build      string `yaml:"build" json:"build" jsonschema:"description=shell script run in the patched source tree; wheels go to $BUILDER_DIST"`
+
+	Settings `yaml:",inline" json:",inline"`
+	Variants []Variant `yaml:"variants,omitempty" json:"variants,omitempty" jsonschema:"description=settings that hold only where a condition over axes does"`
+
+	index decode.Index // places in the file, for faults found after decoding
+}
+
+// An Axis is a named dimension of the matrix. Values are listed most preferred
+// first.
+type Axis struct {
+	Name   string   `yaml:"name" json:"name"`
+	About  string   `yaml:"about" json:"about" jsonschema:"description=one line for the help of the flag"`
+	Values []string `yaml:"values" json:"values" jsonschema:"minItems=1,description=most preferred first; versions are quoted"`
+}
+
+// A Rule says which combinations go together: where When holds, Needs must.
+type Rule struct {
+	When    Condition `yaml:"when" json:"when"`
+	Needs   Condition `yaml:"needs" json:"needs"`
+	Because string    `yaml:"because" json:"because" jsonschema:"description=the reason that plan prints for an excluded combination"`
+	Source  string    `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
+}
+
+// A Condition maps axes to constraints; it holds where all of them do.
+type Condition map[string]string
+
+// SourceKind says how a source is had.
+type SourceKind string
+
+// The kinds of sources.
+const (
+	Sdist SourceKind = "sdist" // a source distribution from the Python index
+)
+
+// A Source says where the source tree comes from. Project and Version may hold
+// axis names in double braces.
+type Source struct {
+	Kind    SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist"`
+	Project string     `yaml:"project" json:"project"`
+	Version string     `yaml:"version" json:"version"`
+	// Released maps a version to its date, which stands for the clock in a build.
+	Released map[string]string `yaml:"released" json:"released" jsonschema:"description=version to date (2023-06-12); SOURCE_DATE_EPOCH of its builds"`
+}
+
+// Settings is everything about a build that may depend on the cell.
+type Settings struct {
+	Image    string            `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=image of the build step"`
+	Runtime  string            `yaml:"runtime,omitempty" json:"runtime,omitempty" jsonschema:"description=image of the gates: what the artifact needs to run and nothing else"`
+	Env      map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
+	Requires Requirements      `yaml:"requires,omitempty" json:"requires,omitzero"`
+	Expect   Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
+}
+
+// Requirements are Python requirements (PEP 508), resolved to files by the lock.
+type Requirements struct {
+	Build []string `yaml:"build,omitempty" json:"build,omitempty" jsonschema:"description=in the build step"`
+	Run   []string `yaml:"run,omitempty" json:"run,omitempty" jsonschema:"description=beside the wheel in the gates' container"`
+}
+
+// Expect is what the artifact promises; the gates judge it by this alone.
+// Patterns are those of [path.Match].
+type Expect struct {
+	Packages     []string          `yaml:"packages,omitempty" json:"packages,omitempty" jsonschema:"description=top-level names that the wheel may hold"`
+	Extensions   []string          `yaml:"extensions,omitempty" json:"extensions,omitempty" jsonschema:"description=each pattern must match exactly one file"`
+	NoExtensions []string          `yaml:"no-extensions,omitempty" json:"no-extensions,omitempty" jsonschema:"description=no file may match"`
+	Needed       []string          `yaml:"needed,omitempty" json:"needed,omitempty" jsonschema:"description=sonames that each extension must need"`
+	Forbidden    []string          `yaml:"forbidden,omitempty" json:"forbidden,omitempty" jsonschema:"description=sonames that nothing may need"`
+	DeviceCode   []string          `yaml:"device-code,omitempty" json:"device-code,omitempty" jsonschema:"description=GPU targets inside, exactly these"`
+	Import       []string          `yaml:"import,omitempty" json:"import,omitempty" jsonschema:"description=modules that must import"`
+	Frameworks   []string          `yaml:"frameworks,omitempty" json:"frameworks,omitempty" jsonschema:"description=names in the output of horovodrun --check-build"`
+	Controllers  []string          `yaml:"controllers,omitempty" json:"controllers,omitempty"`
+	Operations   []string          `yaml:"operations,omitempty" json:"operations,omitempty"`
+	Built        map[string]string `yaml:"built,omitempty" json:"built,omitempty" jsonschema:"description=NAME_built() of the module: true; false; or for nccl a version"`
+	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=gloo,description=controller of the two-rank allreduce"`
+}
+
+// A Variant adds settings where its condition holds.
+type Variant struct {
+	When     Condition `yaml:"when" json:"when"`
+	Settings `yaml:",inline" json:",inline"`
+}
+
+// Axis returns the axis of that name.
+func (r *Recipe) Axis(name string) (Axis, bool) {
+	i := slices.IndexFunc(r.Axes, func(a Axis) bool { return a.Name == name })
+	if i < 0 {
+		return Axis{}, false
+	}
+	return r.Axes[i], true
+}
+
+// AxisNames returns the names of all axes in the order of the recipe.
+func (r *Recipe) AxisNames() []string {
+	names := make([]string, len(r.Axes))
+	for i, a := range r.Axes {
+		names[i] = a.Name
+	}
+	return names
+}
+
+// Holds reports whether every constraint of c allows the value of its axis, and
+// if not, which axis refuses.
+func (c Condition) Holds(axes map[string]string) (refusing string, ok bool, err error) {
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		constraint, err := version.ParseConstraint(c[name])
+		if err != nil {
+			return name, false, fmt.Errorf("condition on %s: %w", name, err)
+		}
+		if !constraint.AllowsText(axes[name]) {
+			return name, false, nil
+		}
+	}
+	return "", true, nil
+}
+
+// For returns what the recipe says about one point of the matrix: the settings
+// of the recipe itself and of every variant whose condition holds. Two variants
+// that disagree about one value are a fault.
+func (r *Recipe) For(axes map[string]string) (Settings, error) {
+	merged := Settings{}.plus(r.Settings)
+	for i, v := range r.Variants {
+		_, ok, err := v.When.Holds(axes)
+		if err != nil {
+			return Settings{}, err
+		}
+		if !ok {
+			continue
+		}
+		if clash := merged.clash(v.Settings); clash != "" {
+			return Settings{}, diag.At(r.index.At("variants[%d]", i), "two settings for %s where %v", clash, v.When)
+		}
+		merged = merged.plus(v.Settings)
+	}
+	return merged, nil
+}
+
+// clash names a value that both settings state differently.
+func (s Settings) clash(t Settings) string {
+	for name, pair := range map[string][2]string{
+		"image": {s.Image, t.Image}, "runtime": {s.Runtime, t.Runtime},
+		"expect.launcher": {s.Expect.Launcher, t.Expect.Launcher},
+	} {
+		if pair[0] != "" && pair[1] != "" && pair[0] != pair[1] {
+			return name
+		}
+	}
+	if key := differs(s.Env, t.Env); key != "" {
+		return "env." + key
+	}
+	if key := differs(s.Expect.Built, t.Expect.Built); key != "" {
+		return "expect.built." + key
+	}
+	return ""
+}
+
+func differs(a, b map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(b)) {
+		if have, ok := a[key]; ok && have != b[key] {
+			return key
+		}
+	}
+	return ""
+}
+
+// plus returns settings that hold what both do; neither is changed.
+func (s Settings) plus(t Settings) Settings {
+	return Settings{
+		Image:   or(t.Image, s.Image),
+		Runtime: or(t.Runtime, s.Runtime),
+		Env:     union(s.Env, t.Env),
+		Requires: Requirements{
+			Build: slices.Concat(s.Requires.Build, t.Requires.Build),
+			Run:   slices.Concat(s.Requires.Run, t.Requires.Run),
+		},
+		Expect: Expect{
+			Packages:     slices.Concat(s.Expect.Packages, t.Expect.Packages),
+			Extensions:   slices.Concat(s.Expect.Extensions, t.Expect.Extensions),
+			NoExtensions: slices.Concat(s.Expect.NoExtensions, t.Expect.NoExtensions),
+			Needed:       slices.Concat(s.Expect.Needed, t.Expect.Needed),
+			Forbidden:    slices.Concat(s.Expect.Forbidden, t.Expect.Forbidden),
+			DeviceCode:   slices.Concat(s.Expect.DeviceCode, t.Expect.DeviceCode),
+			Import:       slices.Concat(s.Expect.Import, t.Expect.Import),
+			Frameworks:   slices.Concat(s.Expect.Frameworks, t.Expect.Frameworks),
+			Controllers:  slices.Concat(s.Expect.Controllers, t.Expect.Controllers),
+			Operations:   slices.Concat(s.Expect.Operations, t.Expect.Operations),
+			Built:        union(s.Expect.Built, t.Expect.Built),
+			Launcher:     or(t.Expect.Launcher, s.Expect.Launcher),
+		},
+	}
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func union(a, b map[string]string) map[string]string {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	all := make(map[string]string, len(a)+len(b))
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
+}

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// Summary is the table at the end of a run: a header and one row for each cell.
+func Summary(run Run) (header []string, rows [][]string) {
+	for _, c := range run.Cells {
+		rows = append(rows, []string{c.ID, state(c), dash(string(c.From)), dash(wheel(c)), dash(gates(c)), took(c)})
+	}
+	return []string{"cell", "status", "from", "wheel", "gates", "time"}, rows
+}
+
+// state names the class of an error, which says where to look.
+func state(c Cell) string {
+	if c.Error != nil && c.Error.Code != "" {
+		return fmt.Sprintf("%s: %s", Errored, c.Error.Code)
+	}
+	return string(StatusOf(c))
+}
+
+// wheel is the file that users want; a cell without a wheel shows its first.
+func wheel(c Cell) string {
+	for _, a := range c.Artifacts {
+		if strings.HasSuffix(a.Name, ".whl") {
+			return a.Name
+		}
+	}
+	if len(c.Artifacts) > 0 {
+		return c.Artifacts[0].Name
+	}
+	return ""
+}
+
+// gates counts the verdicts; those that failed have names, and come last
+// because they are a list.
+func gates(c Cell) string {
+	counts := map[string]int{}
+	var failed []string
+	for _, v := range c.Verdicts {
+		switch v.Status {
+		case verdictPass, verdictWaived:
+			counts[v.Status]++
+		case verdictFail:
+			failed = append(failed, v.Gate)
+		default:
+			counts[string(NotMeasured)]++
+		}
+	}
+	var parts []string
+	for _, status := range []string{verdictPass, verdictWaived, string(NotMeasured)} {
+		if n := counts[status]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	if len(failed) > 0 {
+		parts = append(parts, fmt.Sprintf("%d fail: %s", len(failed), strings.Join(failed, ", ")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// took is the time that the cell's steps needed together; each gate is one.
+func took(c Cell) string {
+	var sum Seconds
+	for _, s := range c.Steps {
+		sum += s.Seconds
+	}
+	return fmt.Sprintf("%.1fs", float64(sum))
+}
+
+func dash(s string) string { return cmp.Or(s, "-") }

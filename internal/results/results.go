@@ -1,0 +1,113 @@
+// Package results remembers which cells passed: the store under another name,
+// asked by the key of an entry. A key covers everything that a build reads, so
+// a result that is found needs neither engine nor network.
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"builder/internal/artifact"
+	"builder/internal/lock"
+	"builder/internal/run"
+	"builder/internal/store"
+)
+
+// Results implements [run.Finder] on a store.
+type Results struct{ store *store.Store }
+
+var _ run.Finder = (*Results)(nil)
+
+// New returns the results kept in s.
+func New(s *store.Store) *Results { return &Results{s} }
+
+// Has reports whether the result of an entry is known.
+func (r *Results) Has(e lock.Entry) bool {
+	_, ok := r.read(e)
+	return ok
+}
+
+// read returns a result whose artifacts are all in the store.
+func (r *Results) read(e lock.Entry) (run.Result, bool) {
+	data, ok := r.store.Result(e.Key())
+	if !ok {
+		return run.Result{}, false
+	}
+	var found run.Result
+	if json.Unmarshal(data, &found) != nil || len(found.Artifacts) == 0 {
+		return run.Result{}, false
+	}
+	for _, a := range found.Artifacts {
+		if _, ok := r.store.Path(blob(a)); !ok {
+			return run.Result{}, false
+		}
+	}
+	return found, true
+}
+
+func blob(a artifact.Artifact) store.Blob {
+	return store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256}
+}
+
+// Find lays the artifacts of a known result out in dir. Their bytes are hashed
+// on the way: a damaged file is not a result, and the cell is built again.
+func (r *Results) Find(_ context.Context, e lock.Entry, dir string) (run.Result, bool, error) {
+	found, ok := r.read(e)
+	if !ok {
+		return run.Result{}, false, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return run.Result{}, false, err
+	}
+	for i, a := range found.Artifacts {
+		if r.store.Verify(blob(a)) != nil {
+			return run.Result{}, false, nil
+		}
+		from, _ := r.store.Path(blob(a))
+		to := filepath.Join(dir, a.Name)
+		if err := place(from, to, a); err != nil {
+			return run.Result{}, false, err
+		}
+		found.Artifacts[i].Path, found.Artifacts[i].Key = to, e.Key()
+	}
+	return found, true, nil
+}
+
+// place copies a file unless the same bytes lie there already.
+func place(from, to string, want artifact.Artifact) error {
+	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == want.SHA256 {
+		return nil
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(to), ".place-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), to)
+}
+
+// Keep puts the artifacts and then the result into the store, so that a result
+// never names a file that is not there.
+func (r *Results) Keep(e lock.Entry, result run.Result) error {
+	for _, a := range result.Artifacts {
+		if _, err := r.store.Import(a.Path); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	return r.store.PutResult(e.Key(), data)
+}

@@ -1,0 +1,120 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errFlaky = errors.New("connection reset")
+
+// failing returns an operation that fails with the errors in turn, then works.
+func failing(errs ...error) (func(context.Context) (string, error), *int) {
+	calls := 0
+	return func(context.Context) (string, error) {
+		calls++
+		if calls <= len(errs) {
+			return "", errs[calls-1]
+		}
+		return "done", nil
+	}, &calls
+}
+
+func TestDo(t *testing.T) {
+	flaky := Temporary(errFlaky, 0)
+	final := errors.New("404")
+	for _, c := range []struct {
+		name  string
+		errs  []error
+		calls int
+		want  error
+	}{
+		{"at once", nil, 1, nil},
+		{"after two failures", []error{flaky, flaky}, 3, nil},
+		{"wrapped marks count", []error{fmt.Errorf("reading: %w", flaky)}, 2, nil},
+		{"never what is not marked", []error{final}, 1, final},
+		{"stops at the first that is final", []error{flaky, final, flaky}, 2, final},
+		{"bounded", []error{flaky, flaky, flaky, flaky}, 3, errFlaky},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, calls := failing(c.errs...)
+				got, err := Do(t.Context(), Policy{Tries: 3, First: time.Second, Most: time.Minute}, f)
+				if !errors.Is(err, c.want) || *calls != c.calls || (err == nil) != (got == "done") {
+					t.Errorf("got %q, %v after %d calls; want %v after %d", got, err, *calls, c.want, c.calls)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitsGrowWithJitterAndBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Time
+		_, err := Do(t.Context(), Policy{Tries: 12, First: time.Second, Most: 4 * time.Second}, func(context.Context) (int, error) {
+			at = append(at, time.Now())
+			return 0, Temporary(errFlaky, 0)
+		})
+		if !errors.Is(err, errFlaky) {
+			t.Fatal(err)
+		}
+		for i := 1; i < len(at); i++ {
+			if wait := at[i].Sub(at[i-1]); wait < 500*time.Millisecond || wait > 6*time.Second+time.Millisecond {
+				t.Errorf("wait %d is %s", i, wait)
+			}
+		}
+		if last := at[11].Sub(at[10]); last < 2*time.Second {
+			t.Errorf("the last wait is %s: it did not grow", last)
+		}
+	})
+}
+
+func TestServerAsksToWait(t *testing.T) {
+	for _, c := range []struct{ asked, waited time.Duration }{
+		{40 * time.Second, 40 * time.Second},
+		{24 * time.Hour, patience},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, _ := failing(Temporary(errors.New("429"), c.asked))
+			start := time.Now()
+			if _, err := Do(t.Context(), Default, f); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(start); waited != c.waited {
+				t.Errorf("asked for %s, waited %s", c.asked, waited)
+			}
+		})
+	}
+}
+
+func TestContextComesFirst(t *testing.T) {
+	stop := errors.New("stopped by the user")
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(5*time.Second, func() { cancel(stop) })
+		f, calls := failing(Temporary(errFlaky, time.Minute), nil)
+		start := time.Now()
+		if _, err := Do(ctx, Default, f); !errors.Is(err, stop) || *calls != 1 || time.Since(start) != 5*time.Second {
+			t.Errorf("in a wait: %v after %d calls and %s", err, *calls, time.Since(start))
+		}
+		if _, err := Do(ctx, Default, f); !errors.Is(err, stop) || *calls != 1 {
+			t.Errorf("before the first call: %v after %d calls", err, *calls)
+		}
+	})
+}
+
+func TestTemporary(t *testing.T) {
+	if Temporary(nil, time.Second) != nil {
+		t.Error("Temporary(nil) is an error")
+	}
+	err := fmt.Errorf("fetching: %w", Temporary(errFlaky, 0))
+	if !IsTemporary(err) || !errors.Is(err, errFlaky) || IsTemporary(errFlaky) {
+		t.Error("the mark is lost or invented")
+	}
+	if err.Error() != "fetching: connection reset" {
+		t.Errorf("the mark shows: %q", err)
+	}
+}

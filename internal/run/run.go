@@ -1,0 +1,303 @@
+// Package run takes locked entries through fetch, build and gates, several at a
+// time, and returns one outcome for each in the order of the input. One bad cell
+// never takes the others with it.
+//
+// What a run needs from the outside it names as small interfaces; cmd/builder
+// joins them to the store, the engine and the terminal.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/sourcegraph/conc/iter"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+)
+
+// Events hears what happens to one cell. Methods are called in order.
+type Events interface {
+	// StepStarted announces a step and returns where its log goes.
+	StepStarted(step string) io.Writer
+	// StepDone ends the step that was started last.
+	StepDone(step string, d time.Duration, cached bool, err error)
+}
+
+// A Fetcher brings everything that an entry names into the store.
+type Fetcher interface {
+	Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error
+}
+
+// An Engine builds one locked entry and leaves its artifacts in dir.
+type Engine interface {
+	Build(ctx context.Context, e lock.Entry, dir string, events Events) (Built, error)
+}
+
+// Built is what an engine made. Close frees what the box holds.
+type Built struct {
+	Artifacts []artifact.Artifact
+	Box       gate.Box
+	Canary    string // what the canary of the build step saw, as JSON
+	Close     func() error
+}
+
+// A Finder knows the results of earlier runs by the key of the entry.
+type Finder interface {
+	// Find lays the artifacts of a result out in dir.
+	Find(ctx context.Context, e lock.Entry, dir string) (Result, bool, error)
+	// Keep remembers a result that passed.
+	Keep(e lock.Entry, r Result) error
+}
+
+// A Result is what is worth remembering of a cell that passed.
+type Result struct {
+	Artifacts []artifact.Artifact `json:"artifacts"`
+	Verdicts  []gate.Verdict      `json:"verdicts"`
+	Steps     []Step              `json:"steps"`
+	Canary    string              `json:"canary"`
+}
+
+// Step is one step as it went. Log is its path below the run's directory.
+type Step struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	Cached  bool    `json:"cached"`
+	Log     string  `json:"log"`
+}
+
+// From says where a cell's artifacts came from.
+type From string
+
+// The places that artifacts come from.
+const (
+	FromBuild From = "build"
+	FromStore From = "store"
+)
+
+// An Outcome is what became of one entry.
+type Outcome struct {
+	Entry lock.Entry
+	From  From
+	Result
+	Err     error // nil, or why the cell is not done; a gate that refused is class diag.Gate
+	Skipped bool  // not begun, because another cell failed and the run was to stop
+}
+
+// A Runner runs entries.
+type Runner struct {
+	Fetcher  Fetcher
+	Engine   Engine
+	Finder   Finder
+	Out      string // directory of the results; each cell has one of its id below it
+	Jobs     int    // cells at a time, at least 1
+	FailFast bool   // begin no further cell after the first that failed
+	// Watch returns what hears about a cell.
+	Watch func(lock.Entry) Events
+	// Done is told every outcome as it comes.
+	Done func(index int, o Outcome)
+}
+
+// Run takes every entry as far as it goes.
+func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	indexes := make([]int, len(entries))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	mapper := iter.Mapper[int, Outcome]{MaxGoroutines: max(1, r.Jobs)}
+	return mapper.Map(indexes, func(i *int) Outcome {
+		o := r.one(ctx, entries[*i])
+		if o.Err != nil && r.FailFast {
+			stop(errFailFast)
+		}
+		r.Done(*i, o)
+		return o
+	})
+}
+
+var errFailFast = errors.New("another cell failed and --fail-fast was given")
+
+// one takes a single entry; a panic becomes its outcome, because conc would
+// lose the items behind it.
+func (r Runner) one(ctx context.Context, e lock.Entry) (o Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			o = Outcome{Entry: e, Err: fmt.Errorf("cell %s: panic: %v\n%s", e.ID, p, debug.Stack())}
+		}
+	}()
+	if ctx.Err() != nil {
+		return Outcome{Entry: e, Skipped: true, Err: context.Cause(ctx)}
+	}
+	o = Outcome{Entry: e}
+	dir := filepath.Join(r.Out, e.ID)
+	found, ok, err := r.Finder.Find(ctx, e, dir)
+	switch {
+	case err != nil:
+		o.Err = err
+	case ok:
+		o.From, o.Result = FromStore, found
+	default:
+		o.From = FromBuild
+		o.Err = r.build(ctx, e, dir, &o.Result)
+	}
+	if o.Err != nil {
+		o.Err = &cellError{id: e.ID, err: o.Err}
+	}
+	return o
+}
+
+// build fetches, builds and gates, and keeps what passed.
+func (r Runner) build(ctx context.Context, e lock.Entry, dir string, result *Result) error {
+	rec := &recorded{Events: r.Watch(e), result: result}
+	if err := fetchStep(ctx, rec, r.Fetcher, e); err != nil {
+		return err
+	}
+	if err := removeStale(dir); err != nil {
+		return err
+	}
+	built, err := r.Engine.Build(ctx, e, dir, rec)
+	if err != nil {
+		return err
+	}
+	defer built.Close()
+	result.Artifacts, result.Canary = built.Artifacts, built.Canary
+	for _, a := range built.Artifacts {
+		verdicts, err := gates(ctx, rec, e, a, built.Box)
+		result.Verdicts = append(result.Verdicts, verdicts...)
+		if err != nil {
+			return err
+		}
+	}
+	if err := refusal(result.Verdicts); err != nil {
+		aside, moved := setAside(dir, built.Artifacts)
+		result.Artifacts = aside
+		return errors.Join(err, moved)
+	}
+	return r.Finder.Keep(e, *result)
+}
+
+func fetchStep(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
+	log, start := ev.StepStarted("fetch"), time.Now()
+	err := f.Fetch(ctx, e, log)
+	ev.StepDone("fetch", time.Since(start), false, err)
+	if err != nil {
+		return fmt.Errorf("step fetch: %w", err)
+	}
+	return nil
+}
+
+// gates asks every gate that applies; each is a step of its own.
+func gates(ctx context.Context, ev Events, e lock.Entry, a artifact.Artifact, box gate.Box) ([]gate.Verdict, error) {
+	var verdicts []gate.Verdict
+	for _, g := range gate.Wanted(e.Expect) {
+		log, start := ev.StepStarted("gate "+g.Name), time.Now()
+		v := g.Check(ctx, gate.Subject{Wheel: a.Path, Expect: e.Expect, Box: box})
+		fmt.Fprintf(log, "%s: %s\n", v.Status, v.Evidence)
+		var err error
+		if v.Status != gate.Pass {
+			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
+		}
+		ev.StepDone("gate "+g.Name, time.Since(start), false, err)
+		verdicts = append(verdicts, v)
+		if err := ctx.Err(); err != nil {
+			return verdicts, context.Cause(ctx)
+		}
+	}
+	return verdicts, nil
+}
+
+// refusal is the error for verdicts that do not let an artifact pass: every one
+// of them, each with its remedy.
+func refusal(verdicts []gate.Verdict) error {
+	if gate.Passed(verdicts) {
+		return nil
+	}
+	if len(verdicts) == 0 {
+		return diag.Errorf(diag.Gate, "no gate looked at the artifact").
+			WithHint("the recipe's expect names nothing that a gate could judge")
+	}
+	var faults []error
+	for _, v := range verdicts {
+		if v.Status != gate.Pass && v.Status != gate.Waived {
+			faults = append(faults, diag.Errorf(diag.Gate, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// RejectedDir holds wheels that a gate refused, below the directory of a cell.
+const RejectedDir = "rejected"
+
+// setAside moves refused artifacts where nobody takes them for good ones.
+func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, error) {
+	if err := os.MkdirAll(filepath.Join(dir, RejectedDir), 0o755); err != nil {
+		return artifacts, err
+	}
+	var moved []artifact.Artifact
+	var faults []error
+	for _, a := range artifacts {
+		to := filepath.Join(dir, RejectedDir, filepath.Base(a.Path))
+		if err := os.Rename(a.Path, to); err != nil {
+			faults = append(faults, err)
+		} else {
+			a.Path = to
+		}
+		moved = append(moved, a)
+	}
+	return moved, errors.Join(faults...)
+}
+
+// removeStale takes away the artifacts of an earlier run of this cell, good and
+// refused, so that what lies there afterwards is of this one.
+func removeStale(dir string) error {
+	for _, pattern := range []string{"*.whl", filepath.Join(RejectedDir, "*.whl")} {
+		old, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range old {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// recorded passes events on and notes the steps in a result.
+type recorded struct {
+	Events
+	result *Result
+}
+
+func (r *recorded) StepDone(step string, d time.Duration, cached bool, err error) {
+	r.Events.StepDone(step, d, cached, err)
+	r.result.Steps = append(r.result.Steps, Step{Name: step, Seconds: d.Seconds(), Cached: cached})
+}
+
+// cellError names the cell in front of each of its faults.
+type cellError struct {
+	id  string
+	err error
+}
+
+func (e *cellError) Error() string { return "building " + e.id + ": " + e.err.Error() }
+
+// Unwrap returns the faults, each with the cell's name.
+func (e *cellError) Unwrap() []error {
+	var parts []error
+	for _, p := range diag.Split(e.err) {
+		parts = append(parts, fmt.Errorf("building %s: %w", e.id, p))
+	}
+	return parts
+}

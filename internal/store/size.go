@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"builder/internal/retry"
+)
+
+// Size asks a source how long its file is, without fetching it.
+func Size(ctx context.Context, source Source) (int64, error) {
+	n, err := size(ctx, source)
+	if err != nil {
+		return 0, fmt.Errorf("asking for the size of %s: %w", source, err)
+	}
+	return n, nil
+}
+
+func size(ctx context.Context, source Source) (int64, error) {
+	path, local, err := source.local()
+	switch {
+	case err != nil:
+		return 0, err
+	case local:
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, err
+		}
+		return info.Size(), nil
+	}
+	return retry.Do(ctx, retry.Default, func(ctx context.Context) (int64, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errStalled)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodHead, string(source), http.NoBody)
+		if err != nil {
+			return 0, unwrapURL(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return 0, temporary(ctx, unwrapURL(err))
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return 0, status(resp)
+		}
+		if resp.ContentLength <= 0 {
+			return 0, errors.New("the server does not say")
+		}
+		return resp.ContentLength, nil
+	})
+}

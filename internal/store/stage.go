@@ -1,0 +1,123 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Stage makes dir hold exactly the blobs, by name, as hard links where the file
+// system allows: what a container mounts. A directory that is right already is
+// left as it is, and one that is not is replaced as a whole.
+func (s *Store) Stage(dir string, blobs []Blob) error {
+	want, err := s.named(blobs)
+	if err != nil {
+		return fmt.Errorf("staging: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return fmt.Errorf("staging: %w", err)
+	}
+	unlock, err := Lock(dir + ".lock")
+	if err != nil {
+		return fmt.Errorf("staging: %w", err)
+	}
+	defer unlock()
+	if holds(dir, want) {
+		return nil
+	}
+	if err := replace(dir, want); err != nil {
+		return fmt.Errorf("staging: %w", s.explain(err))
+	}
+	return nil
+}
+
+// named returns the file of each name. Names come from locks and are not to
+// lead anywhere else.
+func (s *Store) named(blobs []Blob) (map[string]string, error) {
+	want := map[string]string{}
+	var faults []error
+	for _, b := range blobs {
+		path, ok := s.Path(b)
+		other, twice := want[b.Name]
+		switch {
+		case b.Name == "" || b.Name == "." || b.Name == ".." || strings.ContainsAny(b.Name, "/\x00"):
+			faults = append(faults, fmt.Errorf("%q is not the name of a file", b.Name))
+		case !ok:
+			faults = append(faults, fmt.Errorf("%s (sha256 %s) is not in the store", b.Name, b.SHA256))
+		case twice && other != path:
+			faults = append(faults, fmt.Errorf("two files are called %s", b.Name))
+		default:
+			want[b.Name] = path
+		}
+	}
+	return want, errors.Join(faults...)
+}
+
+// holds reports whether dir holds these files and no others.
+func holds(dir string, want map[string]string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != len(want) {
+		return false
+	}
+	for _, e := range entries {
+		if blob, ok := want[e.Name()]; !ok || !same(filepath.Join(dir, e.Name()), blob) {
+			return false
+		}
+	}
+	return true
+}
+
+// same reports whether path is blob or a copy of it.
+func same(path, blob string) bool {
+	info, err1 := os.Lstat(path)
+	of, err2 := os.Lstat(blob)
+	switch {
+	case err1 != nil || err2 != nil || !info.Mode().IsRegular():
+		return false
+	case os.SameFile(info, of):
+		return true
+	case info.Size() != of.Size():
+		return false
+	}
+	found, err := Of(path)
+	return err == nil && found.SHA256 == filepath.Base(blob)
+}
+
+func replace(dir string, want map[string]string) error {
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".stage-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	for name, blob := range want {
+		if err := link(blob, filepath.Join(fresh, name)); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(os.Chmod(fresh, 0o755), os.RemoveAll(dir)); err != nil {
+		return err
+	}
+	return os.Rename(fresh, dir)
+}
+
+// link falls back to a copy: another device, another owner, a file system
+// without links.
+func link(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Close())
+}

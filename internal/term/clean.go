@@ -1,0 +1,71 @@
+package term
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"charm.land/lipgloss/v2"
+)
+
+// escapes matches whole escape sequences, so that their parameters do not stay
+// behind as litter: CSI, the strings OSC, DCS, SOS, PM and APC up to their
+// terminator, and the short forms. What it misses loses its ESC in [printable]
+// and is harmless text.
+var escapes = regexp.MustCompile(
+	"(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]" +
+		"|\x1b[\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)" +
+		"|\x1b[ -/]+[0-~]" +
+		"|\x1b[0-OQ-WYZ\\\\`-~]")
+
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// Clean makes foreign text safe to print: escape sequences, control characters
+// and invisible format characters (which can reorder a line) are dropped, tabs
+// become spaces, a carriage return becomes a newline. Newlines stay.
+func Clean(s string) string {
+	s = newlines.Replace(strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.Map(printable, escapes.ReplaceAllString(s, ""))
+}
+
+func printable(r rune) rune {
+	switch {
+	case r == '\n':
+		return r
+	case r == '\t' || unicode.In(r, unicode.Zl, unicode.Zp):
+		return ' '
+	case unicode.In(r, unicode.Cc, unicode.Cf):
+		return -1
+	}
+	return r
+}
+
+// oneLine is s cleaned, with everything on one line.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(Clean(s)), " ")
+}
+
+// lastLine is the last line of s that shows anything: of a progress bar, which
+// overwrites itself, its newest state.
+func lastLine(s string) string {
+	lines := strings.Split(Clean(s), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if line := strings.TrimSpace(lines[i]); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// truncate shortens s to width columns and shows that it did.
+func truncate(s string, width int) string {
+	switch {
+	case lipgloss.Width(s) <= width:
+		return s
+	case width < 1:
+		return ""
+	case width == 1:
+		return "…"
+	}
+	return lipgloss.NewStyle().Inline(true).MaxWidth(width-1).Render(s) + "…"
+}

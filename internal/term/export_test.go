@@ -1,0 +1,4 @@
+package term
+
+// Wrap is the wrapping of errors, which needs a terminal to be seen.
+var Wrap = wrap

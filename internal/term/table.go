@@ -1,0 +1,109 @@
+package term
+
+import (
+	"io"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+const (
+	gap       = "  "
+	minColumn = 12 // a narrower column is harder to read than a wrapped line
+)
+
+// Table prints rows under a header, in aligned columns. If they need more than
+// width columns the widest are wrapped; a width of 0 or less never wraps, which
+// is right for a file or a pipe (see [Width]).
+func Table(w io.Writer, width int, header []string, rows [][]string) {
+	table := append([][]string{header}, rows...)
+	table = cleaned(table)
+	widths := fit(columns(table), width)
+	var b strings.Builder
+	for i, row := range table {
+		style := lipgloss.NewStyle()
+		if i == 0 {
+			style = bold
+		}
+		for _, line := range layOut(row, widths) {
+			b.WriteString(style.Render(line) + "\n")
+		}
+	}
+	// The bold header becomes plain where w, NO_COLOR or TERM refuse it.
+	_, _ = lipgloss.Fprint(w, b.String())
+}
+
+func cleaned(table [][]string) [][]string {
+	out := make([][]string, len(table))
+	for i, row := range table {
+		for _, cell := range row {
+			out[i] = append(out[i], oneLine(cell))
+		}
+	}
+	return out
+}
+
+// columns returns the width that each column would like to have.
+func columns(table [][]string) []int {
+	var widths []int
+	for _, row := range table {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], lipgloss.Width(cell))
+		}
+	}
+	return widths
+}
+
+// fit takes columns off the widest until all fit, or until nothing is left
+// that could be taken.
+func fit(widths []int, width int) []int {
+	total := len(gap) * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; width > 0 && total > width; total-- {
+		widest := 0
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= minColumn {
+			break
+		}
+		widths[widest]--
+	}
+	return widths
+}
+
+// layOut returns the lines of a row: as many as its highest cell has.
+func layOut(row []string, widths []int) []string {
+	var lines []string
+	for column, cell := range row {
+		for i, part := range strings.Split(lipgloss.Wrap(cell, widths[column], "-_+"), "\n") {
+			if i == len(lines) {
+				lines = append(lines, "")
+			}
+			lines[i] = at(lines[i], offset(widths, column)) + strings.TrimSpace(part)
+		}
+	}
+	return lines
+}
+
+// offset returns where a column begins.
+func offset(widths []int, column int) int {
+	n := 0
+	for _, w := range widths[:column] {
+		n += w + len(gap)
+	}
+	return n
+}
+
+// at pads line up to a column. Padding in front of a cell instead of behind it
+// leaves no blanks at the end of a line.
+func at(line string, column int) string {
+	return line + strings.Repeat(" ", max(0, column-lipgloss.Width(line)))
+}

@@ -1,0 +1,401 @@
+// Package version compares the versions that the field writes: releases and
+// pre-releases, packaging revisions (NCCL's 2.29.7-1), local parts (torch's
+// 2.10.0+cu129), post and development releases, free-threaded Python (3.14t)
+// and dates (20240821v2).
+//
+// hashicorp/go-version compares the numbers; everything else is split off first
+// and decided here, because go-version v1.9.0 takes a packaging revision for a
+// pre-release and ignores local parts. What users see is always the text as it
+// was written: 6.1 stays 6.1.
+package version
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	goversion "github.com/hashicorp/go-version"
+
+	"builder/internal/diag"
+)
+
+// A Version is a parsed version. The zero value is no version.
+type Version struct {
+	text     string
+	core     *goversion.Version // the numbers
+	segments int                // how many numbers were written
+	phase    phase
+	serial   int    // of the phase: rc2 has 2
+	revision int    // of the packaging: 2.29.7-1 has 1
+	local    string // after the plus sign
+	suffix   string // an ABI flag (t) or the rest of a date's name (v2pro)
+}
+
+// phase orders what shares its numbers.
+type phase int
+
+const (
+	development phase = iota
+	alpha
+	beta
+	candidate
+	final
+	post
+)
+
+var phases = map[string]phase{
+	"dev": development, "a": alpha, "alpha": alpha, "b": beta, "beta": beta,
+	"c": candidate, "rc": candidate, "": final, "post": post,
+}
+
+var syntax = regexp.MustCompile(`^v?(\d+(?:\.\d+)*)` + // numbers
+	`(?:[._-]?(dev|alpha|beta|post|rc|a|b|c)\.?(\d*))?` + // phase
+	`((?:t|v\d+[a-z]*))?` + // ABI flag, or the rest of a date's name
+	`(?:-(\d+))?` + // packaging revision
+	`(?:\+([0-9A-Za-z]+(?:[._-][0-9A-Za-z]+)*))?$`) // local part
+
+// maxText bounds what is taken for a version, in bytes.
+const maxText = 128
+
+// Parse reads a version.
+func Parse(text string) (Version, error) {
+	m := syntax.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil || len(text) > maxText {
+		return Version{}, fmt.Errorf("%q is not a version", clip(text))
+	}
+	core, err := goversion.NewVersion(m[1])
+	if err != nil {
+		return Version{}, fmt.Errorf("%q is not a version: a number is too large", clip(text))
+	}
+	v := Version{
+		text: strings.TrimSpace(text), core: core, segments: strings.Count(m[1], ".") + 1,
+		phase: phases[m[2]], suffix: m[4], local: strings.ToLower(m[6]),
+	}
+	v.serial, _ = strconv.Atoi(m[3]) // digits or nothing
+	v.revision, _ = strconv.Atoi(m[5])
+	return v, nil
+}
+
+func clip(s string) string {
+	if len(s) > maxText {
+		return s[:maxText] + "…"
+	}
+	return s
+}
+
+// String returns the version as it was written.
+func (v Version) String() string { return v.text }
+
+// Segments returns the numbers as they were written: 6.1 has two.
+func (v Version) Segments() []int {
+	if v.core == nil {
+		return nil
+	}
+	numbers := make([]int, v.segments)
+	for i, n := range v.core.Segments64()[:min(v.segments, len(v.core.Segments64()))] {
+		numbers[i] = int(n)
+	}
+	return numbers
+}
+
+// IsPrerelease reports whether a release with these numbers is still to come.
+func (v Version) IsPrerelease() bool { return v.phase < final }
+
+// Local returns the part after the plus sign, without it.
+func (v Version) Local() string { return v.local }
+
+// Compare returns -1, 0 or 1 as a comes before, with or after b. It is a total
+// order; versions that only differ in how they are written (6.1 and 6.1.0) are
+// equal, those that differ in revision or local part are not.
+func Compare(a, b Version) int {
+	return cmp.Or(
+		compareRelease(a, b),
+		cmp.Compare(a.revision, b.revision),
+		cmp.Compare(a.local, b.local),
+	)
+}
+
+// compareRelease compares without packaging revision and local part.
+func compareRelease(a, b Version) int {
+	if a.core == nil || b.core == nil {
+		return cmp.Compare(bit(a.core != nil), bit(b.core != nil))
+	}
+	return cmp.Or(
+		a.core.Compare(b.core),
+		cmp.Compare(a.phase, b.phase),
+		cmp.Compare(a.serial, b.serial),
+		cmp.Compare(a.suffix, b.suffix),
+	)
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// hasPrefix reports whether v is p or p with further numbers: 6.1.3 has the
+// prefix 6.1, 6.10 has not. What p says beyond its numbers must be equal.
+func (v Version) hasPrefix(p Version) bool {
+	have, want := v.Segments(), p.Segments()
+	if v.IsPrerelease() && !p.IsPrerelease() || v.suffix != p.suffix {
+		return false
+	}
+	if p.phase != final && (v.phase != p.phase || v.serial != p.serial) {
+		return false
+	}
+	if p.revision != 0 && v.revision != p.revision || p.local != "" && v.local != p.local {
+		return false
+	}
+	for i, n := range want {
+		if i >= len(have) {
+			if n != 0 {
+				return false // 6 is not 6.1
+			}
+		} else if have[i] != n {
+			return false
+		}
+	}
+	return true
+}
+
+// A Constraint is a condition on a version or a word.
+type Constraint struct {
+	text  string
+	terms []term
+}
+
+// term is one comparison. word is set where the operand is no version.
+type term struct {
+	op      string
+	version Version
+	word    string
+	native  goversion.Constraints // ~>, whose bounds go-version works out
+}
+
+var operator = regexp.MustCompile(`^(>=|<=|!=|==|~>|>|<|=)?\s*(\S.*)$`)
+
+// ParseConstraint reads a comma list of comparisons that must all hold: >=, >,
+// <=, <, =, !=, ~>, and a bare version or word, which means itself and for a
+// version every further number: 6.1 allows 6.1.3 and not 6.10.
+func ParseConstraint(text string) (Constraint, error) {
+	c := Constraint{text: text}
+	for part := range strings.SplitSeq(text, ",") {
+		t, err := parseTerm(strings.TrimSpace(part))
+		if err != nil {
+			return Constraint{}, err
+		}
+		c.terms = append(c.terms, t)
+	}
+	return c, nil
+}
+
+func parseTerm(text string) (term, error) {
+	m := operator.FindStringSubmatch(text)
+	if m == nil {
+		return term{}, fmt.Errorf("%q is not a constraint such as >=6.0,<6.3", clip(text))
+	}
+	t := term{op: m[1]}
+	v, err := Parse(m[2])
+	if err != nil {
+		if !word.MatchString(m[2]) || (t.op != "" && t.op != "=" && t.op != "!=" && t.op != "==") {
+			return term{}, fmt.Errorf("%q is not a constraint: %w", clip(text), err)
+		}
+		t.word = m[2]
+		return t, nil
+	}
+	t.version = v
+	if t.op == "~>" {
+		if t.native, err = goversion.NewConstraint("~> " + numbers(v)); err != nil {
+			return term{}, fmt.Errorf("%q is not a constraint: %w", clip(text), err)
+		}
+	}
+	return t, nil
+}
+
+// numbers are the written numbers of a version, without anything else.
+func numbers(v Version) string {
+	parts := make([]string, 0, v.segments)
+	for _, n := range v.Segments() {
+		parts = append(parts, strconv.Itoa(n))
+	}
+	return strings.Join(parts, ".")
+}
+
+var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+:-]*$`)
+
+// String returns the constraint as it was written.
+func (c Constraint) String() string { return c.text }
+
+// Allows reports whether v meets every comparison. A pre-release meets only a
+// constraint that names one.
+func (c Constraint) Allows(v Version) bool {
+	for _, t := range c.terms {
+		if !t.allows(v) {
+			return false
+		}
+	}
+	return len(c.terms) > 0
+}
+
+// AllowsText is Allows for a value that may be a word, such as gfx90a: a word
+// meets a comparison only by being, or for != by not being, the same.
+func (c Constraint) AllowsText(value string) bool {
+	v, err := Parse(value)
+	if err == nil {
+		return c.Allows(v)
+	}
+	for _, t := range c.terms {
+		switch t.op {
+		case "", "=", "==":
+			if t.word != value {
+				return false
+			}
+		case "!=":
+			if t.word == value {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return len(c.terms) > 0
+}
+
+func (t term) allows(v Version) bool {
+	if t.word != "" {
+		return t.op == "!="
+	}
+	if t.op == "" {
+		return v.hasPrefix(t.version)
+	}
+	order := t.compare(v)
+	if t.op == "!=" {
+		return order != 0
+	}
+	if v.IsPrerelease() && !t.version.IsPrerelease() {
+		return false
+	}
+	switch t.op {
+	case ">=":
+		return order >= 0
+	case ">":
+		return order > 0
+	case "<=":
+		return order <= 0
+	case "<":
+		return order < 0
+	case "~>":
+		return order >= 0 && t.native.Check(v.core)
+	}
+	return order == 0 // = and ==
+}
+
+// compare orders v against the operand. A revision or local part that the
+// operand does not name makes no difference.
+func (t term) compare(v Version) int {
+	if t.version.revision == 0 {
+		v.revision = 0
+	}
+	if t.version.local == "" {
+		v.local = ""
+	}
+	return Compare(v, t.version)
+}
+
+// Select returns the values of known that text asks for, in the order of known:
+// an exact value (6.1, the newest 6.1.x), a list (6.1,6.2), a constraint
+// (>=6.0,<6.3) or all.
+func Select(text string, known []string) ([]string, error) {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+		return nil, fault(text, known, "an empty value")
+	case text == "all":
+		return known, nil
+	case strings.ContainsAny(text, "<>=!~"):
+		return constrained(text, known)
+	}
+	chosen := map[string]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		value, err := exact(strings.TrimSpace(part), known)
+		if err != nil {
+			return nil, err
+		}
+		chosen[value] = true
+	}
+	return keep(known, func(k string) bool { return chosen[k] }), nil
+}
+
+func constrained(text string, known []string) ([]string, error) {
+	c, err := ParseConstraint(text)
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("known: %s", strings.Join(known, ", "))
+	}
+	values := keep(known, c.AllowsText)
+	if len(values) == 0 {
+		return nil, fault(text, known, "no known value is %s", text)
+	}
+	return values, nil
+}
+
+// exact finds the one value that text names.
+func exact(text string, known []string) (string, error) {
+	if one := keep(known, func(k string) bool { return k == text }); len(one) > 0 {
+		return one[0], nil
+	}
+	want, err := Parse(text)
+	if err != nil {
+		return "", fault(text, known, "%q is not a known value", clip(text))
+	}
+	below := keep(known, func(k string) bool {
+		v, err := Parse(k)
+		return err == nil && v.hasPrefix(want)
+	})
+	switch {
+	case len(below) == 0:
+		return "", fault(text, known, "%q is not a known value", text)
+	case want.segments == 1:
+		return "", diag.Errorf(diag.Usage, "%q is not precise", text).
+			WithHint("say %s, or the range %s", strings.Join(below, " or "), rangeOf(want))
+	}
+	newest := below[0]
+	for _, b := range below[1:] {
+		if Compare(mustParse(b), mustParse(newest)) > 0 {
+			newest = b
+		}
+	}
+	return newest, nil
+}
+
+// rangeOf writes all versions with one number as a constraint.
+func rangeOf(v Version) string {
+	major := v.Segments()[0]
+	return fmt.Sprintf("'>=%d,<%d'", major, major+1)
+}
+
+// mustParse reads what has been read before.
+func mustParse(text string) Version {
+	v, err := Parse(text)
+	if err != nil {
+		panic("version: " + err.Error()) // callers pass only texts that parsed
+	}
+	return v
+}
+
+func fault(text string, known []string, format string, args ...any) error {
+	return diag.Errorf(diag.Usage, format, args...).WithHint("%s", diag.DidYouMean(text, known))
+}
+
+func keep(values []string, ok func(string) bool) []string {
+	var kept []string
+	for _, v := range values {
+		if ok(v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

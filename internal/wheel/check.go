@@ -1,0 +1,207 @@
+package wheel
+
+import (
+	"archive/zip"
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Check returns every fault of the wheel, each a sentence that names the file
+// and what is wrong with it. It reads all members, once.
+func (w *Wheel) Check() []string {
+	return slices.Concat(
+		slices.Clone(w.faults),
+		w.checkMembers(),
+		w.checkDistInfo(),
+		w.checkMetadata(),
+		w.checkWheelInfo(),
+		w.checkRecord(),
+	)
+}
+
+// checkMembers judges the names and kinds in the ZIP's directory.
+func (w *Wheel) checkMembers() (faults []string) {
+	for _, name := range slices.Sorted(maps.Keys(w.members)) {
+		found := w.members[name]
+		if len(found) > 1 {
+			faults = append(faults, fmt.Sprintf("%q is in the ZIP %d times", name, len(found)))
+		}
+		if fault := pathFault(strings.TrimSuffix(name, "/")); fault != "" {
+			faults = append(faults, fmt.Sprintf("%q %s", name, fault))
+		}
+		for _, f := range found {
+			if fault := kindFault(f); fault != "" {
+				faults = append(faults, fmt.Sprintf("%q %s", name, fault))
+			}
+		}
+	}
+	return faults
+}
+
+// pathFault says why a name must not be unpacked, "" if it may.
+func pathFault(name string) string {
+	switch {
+	case name == "":
+		return "is an empty path"
+	case strings.HasPrefix(name, "/"):
+		return "is an absolute path"
+	case strings.Contains(name, `\`):
+		return "has a backslash in its path"
+	case len(name) > 1 && name[1] == ':':
+		return "begins with a drive letter"
+	case slices.Contains(strings.Split(name, "/"), ".."):
+		return "leaves the wheel by .. in its path"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "has a control character in its path"
+	case !fs.ValidPath(name):
+		return "is no plain path"
+	}
+	return ""
+}
+
+func kindFault(f *zip.File) string {
+	mode := f.Mode()
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "is a symbolic link"
+	case mode.IsDir():
+		if f.UncompressedSize64 > 0 {
+			return "is a directory with content"
+		}
+	case !mode.IsRegular():
+		return "is no regular file"
+	}
+	return ""
+}
+
+// checkDistInfo judges the directory's name, which installers trust.
+func (w *Wheel) checkDistInfo() (faults []string) {
+	switch len(w.infoDirs) {
+	case 0:
+		return []string{"the wheel has no .dist-info directory"}
+	case 1:
+	default:
+		faults = append(faults, fmt.Sprintf("the wheel has %d .dist-info directories: %s", len(w.infoDirs), strings.Join(w.infoDirs, ", ")))
+	}
+	if w.DistInfo == "" {
+		return faults
+	}
+	name, version, _ := strings.Cut(strings.TrimSuffix(w.DistInfo, ".dist-info"), "-")
+	if !w.isNamed(name) || !w.isVersion(version) {
+		faults = append(faults, fmt.Sprintf("%q does not match the file name %s", w.DistInfo, w.Name))
+	}
+	return faults
+}
+
+func (w *Wheel) isNamed(name string) bool { return normalName(name) == normalName(w.Name.Distribution) }
+
+func (w *Wheel) isVersion(version string) bool {
+	return normalVersion(version) == normalVersion(w.Name.Version)
+}
+
+func (w *Wheel) checkMetadata() (faults []string) {
+	if len(w.Metadata) == 0 {
+		return nil // opening has told why
+	}
+	file := w.DistInfo + "/METADATA"
+	faults = append(faults, missing(file, w.Metadata, "Metadata-Version", "Name", "Version")...)
+	if name := w.Metadata.Get("Name"); name != "" && !w.isNamed(name) {
+		faults = append(faults, fmt.Sprintf("%s says Name %q, the file name says %q", file, name, w.Name.Distribution))
+	}
+	if version := w.Metadata.Get("Version"); version != "" && !w.isVersion(version) {
+		faults = append(faults, fmt.Sprintf("%s says Version %q, the file name says %q", file, version, w.Name.Version))
+	}
+	return faults
+}
+
+// missing tells of fields that are absent, empty, or there more than once.
+func missing(file string, h Header, keys ...string) (faults []string) {
+	for _, key := range keys {
+		if values := h.Values(key); len(values) != 1 || values[0] == "" {
+			faults = append(faults, fmt.Sprintf("%s has %d fields %s, want 1 with a value", file, len(values), key))
+		}
+	}
+	return faults
+}
+
+func (w *Wheel) checkWheelInfo() (faults []string) {
+	if len(w.WheelInfo) == 0 {
+		return nil
+	}
+	file := w.DistInfo + "/WHEEL"
+	faults = append(faults, missing(file, w.WheelInfo, "Wheel-Version")...)
+	if version := w.WheelInfo.Get("Wheel-Version"); version != "" && !strings.HasPrefix(version, "1.") {
+		faults = append(faults, fmt.Sprintf("%s says Wheel-Version %q, installers know 1.x", file, version))
+	}
+	if build := w.WheelInfo.Get("Build"); build != w.Name.Build {
+		faults = append(faults, fmt.Sprintf("%s says Build %q, the file name says %q", file, build, w.Name.Build))
+	}
+	var tags []string
+	for _, tag := range w.WheelInfo.Values("Tag") {
+		expanded, ok := expandTag(tag)
+		if !ok || len(tags) > maxTags {
+			return append(faults, fmt.Sprintf("%s says Tag %.200q, which is no tag", file, tag))
+		}
+		tags = append(tags, expanded...)
+	}
+	if tags = sortedSet(tags); !slices.Equal(tags, w.Name.Tags()) {
+		faults = append(faults, fmt.Sprintf("%s says tags %.500q, the file name says %.500q", file, tags, w.Name.Tags()))
+	}
+	return faults
+}
+
+// checkRecord compares RECORD with the members, both ways.
+func (w *Wheel) checkRecord() (faults []string) {
+	if w.DistInfo == "" {
+		return nil
+	}
+	name := w.DistInfo + "/RECORD"
+	data, err := w.ReadFile(name, maxRecord)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	lines, faults := parseRecord(name, data)
+	for _, f := range w.zip.File {
+		if strings.HasSuffix(f.Name, "/") {
+			continue
+		}
+		line, listed := lines[f.Name]
+		if fault := w.checkMember(f, line, listed); fault != "" {
+			faults = append(faults, fault)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(lines)) {
+		if len(w.members[path]) == 0 {
+			faults = append(faults, fmt.Sprintf("%s names %q, which is not in the wheel", name, path))
+		}
+	}
+	return faults
+}
+
+// checkMember reads a member and compares it with its line of RECORD.
+func (w *Wheel) checkMember(f *zip.File, line recordLine, listed bool) string {
+	got, err := measure(io.Discard, f)
+	switch {
+	case err != nil:
+		return err.Error()
+	case unhashed(f.Name, w.DistInfo):
+		return ""
+	case !listed:
+		return fmt.Sprintf("%q is not in RECORD", f.Name)
+	case line.hash == "":
+		return fmt.Sprintf("%q has no hash in RECORD", f.Name)
+	case !strings.HasPrefix(line.hash, "sha256="):
+		return fmt.Sprintf("%q has hash %.100q in RECORD, which is no sha256", f.Name, line.hash)
+	case line.hash != got.hash:
+		return fmt.Sprintf("%q has hash %.100q in RECORD, but is %s", f.Name, line.hash, got.hash)
+	case line.size != got.size:
+		return fmt.Sprintf("%q has %s bytes in RECORD, but %s in the wheel", f.Name, cmp.Or(line.size, "no"), got.size)
+	}
+	return ""
+}

@@ -1,0 +1,115 @@
+package wheel
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// edit returns good entries with one changed; RECORD is made anew before the
+// change when it shall not be a fault.
+func edit(name string, change func(*entry)) []entry {
+	entries := goodEntries()
+	i := slices.IndexFunc(entries, func(e entry) bool { return e.name == name })
+	change(&entries[i])
+	return entries
+}
+
+func rerecorded(name, text string) []entry {
+	entries := edit(name, func(e *entry) { e.text = text })
+	return withRecord(entries[:len(entries)-1])
+}
+
+func without(name string) []entry {
+	return slices.DeleteFunc(goodEntries(), func(e entry) bool { return e.name == name })
+}
+
+func added(name string, mode fs.FileMode) []entry {
+	entries := goodEntries()
+	return withRecord(append(entries[:len(entries)-1], entry{name, "x", mode}))
+}
+
+func TestCheck(t *testing.T) {
+	const code = "horovod/tensorflow/mpi_lib.so"
+	record := goodEntries()[6].text
+	recordAs := func(text string) []entry { return edit(info+"RECORD", func(e *entry) { e.text = text }) }
+	tests := []struct {
+		name    string
+		entries []entry
+		want    []string // one per fault, a part of it
+	}{
+		{"good", goodEntries(), nil},
+		{"no RECORD", without(info + "RECORD"), []string{`RECORD": it is not in the wheel`}},
+		{"not in RECORD", append(goodEntries(), entry{"a.py", "", 0o644}), []string{`"a.py" is not in RECORD`}},
+		{"content", edit(code, func(e *entry) { e.text = "\x7fELF edit" }), []string{`mpi_lib.so" has hash "sha256=`}},
+		{"size", recordAs(strings.Replace(record, ",9\n", ",8\n", 1)), []string{`mpi_lib.so" has 8 bytes in RECORD, but 9 in the wheel`}},
+		{"other hash", recordAs(strings.Replace(record, "sha256=", "md5=", 1)), []string{"which is no sha256"}},
+		{"no hash", recordAs(record + "horovod/x.py,,\n"), []string{`names "horovod/x.py", which is not in the wheel`}},
+		{"absent", without(code), []string{`mpi_lib.so", which is not in the wheel`}},
+		{"RECORD names twice", recordAs(record + info + "RECORD,,\n"), []string{"RECORD\" twice"}},
+		{"RECORD is no table", recordAs(record + "\"a\n"), []string{"cannot be read"}},
+		{"RECORD has two columns", recordAs(record + "a,b\n"), []string{"line 8 has 2 fields"}},
+		{"twice", append(goodEntries(), goodEntries()[0]), []string{"is in the ZIP 2 times"}},
+		{"absolute", added("/etc/passwd", 0o644), []string{`"/etc/passwd" is an absolute path`}},
+		{"parent", added("horovod/../../x", 0o644), []string{"leaves the wheel by .."}},
+		{"backslash", added(`horovod\x`, 0o644), []string{"has a backslash"}},
+		{"drive", added("C:/x", 0o644), []string{"drive letter"}},
+		{"dot", added("./x", 0o644), []string{"is no plain path"}},
+		{"control", added("a\x1b[2J", 0o644), []string{"control character"}},
+		{"symlink", added("link", fs.ModeSymlink|0o777), []string{`"link" is a symbolic link`}},
+		{"device", added("dev", fs.ModeNamedPipe|0o644), []string{"is no regular file"}},
+		{"directory with content", append(goodEntries(), entry{"d", "x", 0o644 | fs.ModeDir}), []string{`"d" is a directory with content`, `"d" is not in RECORD`}},
+		{"two dist-infos", added("other-1.dist-info/METADATA", 0o644), []string{"2 .dist-info directories"}},
+		{"no dist-info", []entry{{"a", "b", 0o644}}, []string{"no .dist-info"}},
+		{"METADATA name", rerecorded(info+"METADATA", strings.Replace(metadata, "horovod", "hvd", 1)), []string{`says Name "hvd"`}},
+		{"METADATA version", rerecorded(info+"METADATA", strings.Replace(metadata, "rocm5.7", "rocm6.1", 1)), []string{`says Version "0.28.1+rocm6.1"`}},
+		{"METADATA in other spelling", rerecorded(info+"METADATA", "Metadata-Version: 2.1\nName: HOROVOD\nVersion: 0.28.1+rocm5-7\n"), nil},
+		{"METADATA lacks all", rerecorded(info+"METADATA", "Author: x\n"), []string{"Metadata-Version", "fields Name", "fields Version"}},
+		{"METADATA is empty", rerecorded(info+"METADATA", ""), []string{"it has no fields"}},
+		{"METADATA is no header", rerecorded(info+"METADATA", "<html>"), []string{"line 1 is no field"}},
+		{"no METADATA", without(info + "METADATA"), []string{`METADATA": it is not in the wheel`, `METADATA", which is not`}},
+		{"WHEEL tags", rerecorded(info+"WHEEL", strings.Replace(wheelTxt, "linux", "manylinux", 1)), []string{"says tags"}},
+		{"WHEEL tag is none", rerecorded(info+"WHEEL", wheelTxt+"Tag: x\n"), []string{`"x", which is no tag`}},
+		{"WHEEL tag is a bomb", rerecorded(info+"WHEEL", wheelTxt+"Tag: "+strings.Repeat("a.", 99)+"-"+strings.Repeat("b.", 99)+"-c\n"), []string{"which is no tag"}},
+		{"WHEEL lacks its version", rerecorded(info+"WHEEL", "Tag: cp311-cp311-linux_x86_64\n"), []string{"fields Wheel-Version"}},
+		{"WHEEL version", rerecorded(info+"WHEEL", strings.Replace(wheelTxt, "1.0", "2.0", 1)), []string{`"2.0", installers know`}},
+		{"WHEEL build", rerecorded(info+"WHEEL", wheelTxt+"Build: 3\n"), []string{`says Build "3"`}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := openEntries(t, test.entries...).Check()
+			ok := len(got) == len(test.want)
+			for i := range test.want {
+				ok = ok && strings.Contains(got[i], test.want[i])
+			}
+			if !ok {
+				t.Errorf("faults (-want +got):\n%s", cmp.Diff(test.want, got))
+			}
+		})
+	}
+}
+
+func TestCheckTellsAllFaults(t *testing.T) {
+	entries := goodEntries()
+	entries[0].text += "x"
+	entries[1].name = "../lib.so"
+	got := openEntries(t, append(entries, entry{"extra", "", 0o644})...).Check()
+	if len(got) != 5 { // path, content, two not in RECORD, one not in the wheel
+		t.Errorf("%d faults, want 5: %q", len(got), got)
+	}
+}
+
+func TestCheckFindsABrokenMember(t *testing.T) {
+	data := zipOf(t, firstTime, goodEntries()...)
+	off, err := openBytes(t, goodName, data).zip.File[1].DataOffset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[off+3] ^= 0xff
+	if got := openBytes(t, goodName, data).Check(); len(got) != 1 || !strings.Contains(got[0], "mpi_lib.so") {
+		t.Errorf("a flipped byte gives %q", got)
+	}
+}

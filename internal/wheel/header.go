@@ -1,0 +1,45 @@
+package wheel
+
+import (
+	"fmt"
+	"net/textproto"
+	"strings"
+)
+
+// Header holds the fields of METADATA or WHEEL; Get and Values read it.
+type Header = textproto.MIMEHeader
+
+// ParseHeader reads the fields that stand before the first empty line. It takes
+// what Python's email parser takes, which is wider than MIME: values in UTF-8,
+// and no empty line at the end.
+func ParseHeader(data []byte) (Header, error) {
+	h := Header{}
+	var field []string // a field's lines
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			break
+		}
+		if line[0] != ' ' && line[0] != '\t' {
+			addField(h, field)
+			field = field[:0]
+			if name, _, ok := strings.Cut(line, ":"); !ok || name == "" || strings.ContainsAny(name, " \t") {
+				return nil, fmt.Errorf("line %d is no field: %.80q", number, line)
+			}
+		} else if len(field) == 0 {
+			return nil, fmt.Errorf("line %d continues a field, but none stands before it", number)
+		}
+		field = append(field, line)
+	}
+	addField(h, field)
+	return h, nil
+}
+
+func addField(h Header, lines []string) {
+	if len(lines) > 0 {
+		name, value, _ := strings.Cut(strings.Join(lines, "\n"), ":")
+		h.Add(name, strings.TrimSpace(value))
+	}
+}

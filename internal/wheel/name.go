@@ -1,0 +1,110 @@
+package wheel
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Name is the file name of a wheel, in parts (PEP 427).
+type Name struct {
+	Distribution string
+	Version      string // with its local part, as written
+	Build        string // build tag, most often empty
+	Python       string // tags; several are joined by dots
+	ABI          string
+	Platform     string
+}
+
+var (
+	distributionPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._]*[A-Za-z0-9])?$`)
+	versionPattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._!+]*$`)
+	buildPattern        = regexp.MustCompile(`^[0-9][A-Za-z0-9._]*$`)
+	tagPattern          = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
+)
+
+// ParseName reads the base name of a wheel.
+func ParseName(file string) (Name, error) {
+	stem, ok := strings.CutSuffix(file, ".whl")
+	if !ok {
+		return Name{}, fmt.Errorf("parsing wheel name %q: it does not end in .whl", file)
+	}
+	parts := strings.Split(stem, "-")
+	if len(parts) == 5 {
+		parts = slices.Insert(parts, 2, "")
+	}
+	if len(parts) != 6 {
+		return Name{}, fmt.Errorf("parsing wheel name %q: want distribution-version[-build]-python-abi-platform.whl", file)
+	}
+	n := Name{parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]}
+	if fault := n.fault(); fault != "" {
+		return Name{}, fmt.Errorf("parsing wheel name %q: %s", file, fault)
+	}
+	return n, nil
+}
+
+func (n Name) fault() string {
+	for _, part := range []struct {
+		what, text string
+		pattern    *regexp.Regexp
+	}{
+		{"distribution", n.Distribution, distributionPattern},
+		{"version", n.Version, versionPattern},
+		{"build tag", n.Build, buildPattern},
+		{"Python tag", n.Python, tagPattern},
+		{"ABI tag", n.ABI, tagPattern},
+		{"platform tag", n.Platform, tagPattern},
+	} {
+		if !part.pattern.MatchString(part.text) && (part.what != "build tag" || part.text != "") {
+			return fmt.Sprintf("%q is no %s", part.text, part.what)
+		}
+	}
+	return ""
+}
+
+// String returns the file name.
+func (n Name) String() string {
+	parts := []string{n.Distribution, n.Version, n.Build, n.Python, n.ABI, n.Platform}
+	if n.Build == "" {
+		parts = slices.Delete(parts, 2, 3)
+	}
+	return strings.Join(parts, "-") + ".whl"
+}
+
+// Tags returns the compatibility tags that the name stands for, sorted:
+// py2.py3-none-any stands for two.
+func (n Name) Tags() []string {
+	tags, _ := expandTag(strings.Join([]string{n.Python, n.ABI, n.Platform}, "-"))
+	return tags
+}
+
+// maxTags bounds what one compressed tag may stand for; the widest real ones
+// stand for a dozen.
+const maxTags = 4096
+
+// expandTag returns the tags that a compressed tag stands for, sorted.
+func expandTag(tag string) ([]string, bool) {
+	sets := strings.Split(tag, "-")
+	if len(sets) != 3 {
+		return nil, false
+	}
+	python, abi, platform := strings.Split(sets[0], "."), strings.Split(sets[1], "."), strings.Split(sets[2], ".")
+	if len(python) > maxTags || len(abi) > maxTags || len(platform) > maxTags || len(python)*len(abi)*len(platform) > maxTags {
+		return nil, false
+	}
+	var tags []string
+	for _, p := range python {
+		for _, a := range abi {
+			for _, o := range platform {
+				tags = append(tags, p+"-"+a+"-"+o)
+			}
+		}
+	}
+	return sortedSet(tags), true
+}
+
+func sortedSet(s []string) []string {
+	slices.Sort(s)
+	return slices.Compact(s)
+}

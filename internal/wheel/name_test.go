@@ -1,0 +1,95 @@
+package wheel
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseName(t *testing.T) {
+	tests := map[string]Name{
+		"horovod-0.28.1-cp311-cp311-linux_x86_64.whl": {"horovod", "0.28.1", "", "cp311", "cp311", "linux_x86_64"},
+		goodName: {"horovod", "0.28.1+rocm5.7", "", "cp311", "cp311", "linux_x86_64"},
+		"a.b_c-1!2.0rc1-2_x-py2.py3-none-any.whl":               {"a.b_c", "1!2.0rc1", "2_x", "py2.py3", "none", "any"},
+		"x-1-cp313-cp313t-manylinux_2_38_x86_64.linux_a.whl":    {"x", "1", "", "cp313", "cp313t", "manylinux_2_38_x86_64.linux_a"},
+		"nvidia_nccl_cu12-2.29.7-py3-none-manylinux_2_18_a.whl": {"nvidia_nccl_cu12", "2.29.7", "", "py3", "none", "manylinux_2_18_a"},
+	}
+	for file, want := range tests {
+		got, err := ParseName(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("ParseName(%q) (-want +got):\n%s", file, diff)
+		}
+		if got.String() != file {
+			t.Errorf("String() = %q, want %q", got, file)
+		}
+	}
+}
+
+func TestParseNameRefuses(t *testing.T) {
+	for _, file := range []string{
+		"", ".whl", "horovod.whl", "horovod-1.tar.gz", "a-1-py3-none.whl", "a-1-b-py3-none-any.whl", "a-1-1-1-py3-none-any.whl",
+		"a--py3-none-any.whl", "-1-py3-none-any.whl", "a-1-py3--any.whl", "a-1-py3-none-any..whl", "../a-1-py3-none-any.whl",
+		"a-1-py3-none-a/b.whl", "a b-1-py3-none-any.whl", "a-1\n-py3-none-any.whl", "a-1-py3-none-any.whl\n",
+	} {
+		if n, err := ParseName(file); err == nil {
+			t.Errorf("ParseName(%q) = %+v, want an error", file, n)
+		}
+	}
+}
+
+func TestTags(t *testing.T) {
+	n := Name{Python: "py3.py2", ABI: "none", Platform: "linux_b.linux_a"}
+	want := []string{"py2-none-linux_a", "py2-none-linux_b", "py3-none-linux_a", "py3-none-linux_b"}
+	if diff := cmp.Diff(want, n.Tags()); diff != "" {
+		t.Errorf("Tags (-want +got):\n%s", diff)
+	}
+}
+
+func TestNormalVersion(t *testing.T) {
+	tests := [][]string{ // each line one version
+		{"0.28.1", "v0.28.1", "0.28.1.0", "00.28.01", " 0.28.1 "},
+		{"0.28.1+rocm5.7.tf2.13", "0.28.1+ROCM5.7-tf2.13", "0.28.1+rocm5_7_tf2.13"},
+		{"1.0.post1", "1-1", "1_1", "1.0-r1", "1rev1"},
+		{"1rc2", "1.0c2", "1.0-pre.2", "1preview_02"},
+		{"1!1a0.dev3+x", "1!1.0.alpha.dev3+X"},
+		{"not a version", "NOT A VERSION"},
+	}
+	seen := map[string]bool{}
+	for _, same := range tests {
+		want := normalVersion(same[0])
+		if seen[want] {
+			t.Errorf("%q is not told apart", want)
+		}
+		seen[want] = true
+		for _, s := range same {
+			if got := normalVersion(s); got != want {
+				t.Errorf("normalVersion(%q) = %q, want %q", s, got, want)
+			}
+		}
+	}
+	for _, pair := range [][2]string{{"1+cu128", "1+cu129"}, {"1", "1+a"}, {"1", "1.dev0"}, {"1.1", "1.10"}, {"1rc1", "1"}, {"0!1", "1!1"}} {
+		if normalVersion(pair[0]) == normalVersion(pair[1]) {
+			t.Errorf("%q equals %q", pair[0], pair[1])
+		}
+	}
+}
+
+func TestParseHeader(t *testing.T) {
+	got, err := ParseHeader([]byte(metadata))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Header{"Metadata-Version": {"2.1"}, "Name": {"horovod"}, "Version": {"0.28.1+rocm5.7"}, "License": {"Apache\n        2.0"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ParseHeader (-want +got):\n%s", diff)
+	}
+	for _, text := range []string{" begins with space", "no colon", ": no name", "a b: c"} {
+		if h, err := ParseHeader([]byte(text)); err == nil {
+			t.Errorf("ParseHeader(%q) = %v, want an error", text, h)
+		}
+	}
+}

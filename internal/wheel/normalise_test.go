@@ -1,0 +1,137 @@
+package wheel
+
+import (
+	"archive/zip"
+	"bytes"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var epoch = time.Unix(1700000000, 0)
+
+func normalised(t *testing.T, w *Wheel, opts Options) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Normalise(&b, w, opts); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestNormaliseIsAFunctionOfTheContent(t *testing.T) {
+	want := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: epoch})
+
+	other := append(goodEntries(), entry{"horovod/", "", fs.ModeDir | 0o700}, entry{info + "RECORD.jws", "{}", 0o644})
+	for i := range other {
+		if other[i].mode.IsRegular() {
+			other[i].mode = other[i].mode&0o111 | 0o600
+		}
+	}
+	slices.Reverse(other)
+	w := openBytes(t, goodName, zipOf(t, time.Now(), other...))
+	got := normalised(t, w, Options{Epoch: epoch.In(time.FixedZone("x", 3600))})
+	if !bytes.Equal(want, got) {
+		t.Error("order, times and modes of the original show in the result")
+	}
+	again := normalised(t, openBytes(t, goodName, got), Options{Epoch: epoch})
+	if !bytes.Equal(want, again) {
+		t.Error("normalising twice changes the wheel")
+	}
+}
+
+func TestNormaliseOrderTimesAndModes(t *testing.T) {
+	data := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: epoch})
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range r.File {
+		got = append(got, f.Mode().String()+" "+f.Name)
+		if !f.Modified.Equal(epoch) || f.Method != zip.Deflate {
+			t.Errorf("%s: %v, method %d", f.Name, f.Modified, f.Method)
+		}
+	}
+	want := []string{
+		"-rwxr-xr-x horovod-0.28.1+rocm5.7.data/scripts/horovodrun",
+		"-rw-r--r-- horovod/__init__.py",
+		"-rwxr-xr-x horovod/tensorflow/mpi_lib.so",
+		"-rw-r--r-- " + info + "METADATA",
+		"-rw-r--r-- " + info + "WHEEL",
+		"-rw-r--r-- " + info + "entry, points.txt",
+		"-rw-r--r-- " + info + "RECORD",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	if faults := openBytes(t, goodName, data).Check(); len(faults) > 0 {
+		t.Errorf("Check found %q", faults)
+	}
+}
+
+func TestNormaliseReplacesAndRemoves(t *testing.T) {
+	const sbom = info + "sboms/builder.spdx.json"
+	data := normalised(t, openEntries(t, goodEntries()...), Options{
+		Epoch:   epoch,
+		Replace: map[string][]byte{"horovod/tensorflow/mpi_lib.so": []byte("new"), sbom: []byte("{}")},
+		Remove:  func(name string) bool { return name == "horovod/__init__.py" },
+	})
+	w := openBytes(t, goodName, data)
+	if faults := w.Check(); len(faults) > 0 {
+		t.Errorf("Check found %q", faults)
+	}
+	if got, err := w.ReadFile("horovod/tensorflow/mpi_lib.so", 10); err != nil || string(got) != "new" {
+		t.Errorf("the replaced file holds %q, %v", got, err)
+	}
+	if _, err := w.ReadFile("horovod/__init__.py", 100); err == nil {
+		t.Error("the removed file is still there")
+	}
+	if i := slices.IndexFunc(w.Files, func(f File) bool { return f.Name == sbom }); i < 0 || w.Files[i].Mode != 0o644 {
+		t.Errorf("the new file is not there, or of another mode: %v", w.Files)
+	}
+}
+
+func TestNormaliseClampsTheTime(t *testing.T) {
+	for in, want := range map[int64]time.Time{0: firstTime, 1700000000: epoch, 1 << 40: lastTime} {
+		data := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: time.Unix(in, 0)})
+		r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.File[0].Modified; !got.Equal(want) {
+			t.Errorf("epoch %d became %v, want %v", in, got, want)
+		}
+	}
+}
+
+func TestNormaliseRefuses(t *testing.T) {
+	replace := func(name string) Options { return Options{Replace: map[string][]byte{name: nil}} }
+	tests := []struct {
+		name    string
+		entries []entry
+		opts    Options
+		want    string
+	}{
+		{"traversal", added("../x", 0o644), Options{}, "leaves the wheel"},
+		{"symlink", added("x", fs.ModeSymlink), Options{}, "symbolic link"},
+		{"twice", append(goodEntries(), goodEntries()[0]), Options{}, "2 times"},
+		{"no dist-info", goodEntries()[:1], Options{}, "0 .dist-info"},
+		{"two dist-infos", added("a-1.dist-info/x", 0o644), Options{}, "2 .dist-info"},
+		{"new traversal", goodEntries(), replace("/x"), "absolute"},
+		{"new directory", goodEntries(), replace("x/"), "is"},
+		{"new RECORD", goodEntries(), replace(info + "RECORD"), "overwritten"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := Normalise(&bytes.Buffer{}, openEntries(t, test.entries...), test.opts)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Normalise = %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}

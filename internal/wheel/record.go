@@ -1,0 +1,84 @@
+package wheel
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// recordLine is one line of RECORD: path, hash, size. The hash is written
+// sha256=… in URL-safe base64 without padding.
+type recordLine struct{ path, hash, size string }
+
+// measure copies a member to dst and returns its line.
+func measure(dst io.Writer, f *zip.File) (recordLine, error) {
+	h := sha256.New()
+	var n counter
+	err := copyMember(io.MultiWriter(dst, h, &n), f)
+	return lineOf(f.Name, h.Sum(nil), int64(n)), err
+}
+
+func lineOf(path string, sum []byte, size int64) recordLine {
+	return recordLine{path, "sha256=" + base64.RawURLEncoding.EncodeToString(sum), strconv.FormatInt(size, 10)}
+}
+
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// unhashed reports whether RECORD gives a file no hash: itself, and signatures
+// of itself.
+func unhashed(name, distInfo string) bool {
+	rest, ok := strings.CutPrefix(name, distInfo+"/RECORD")
+	return ok && (rest == "" || rest == ".jws" || rest == ".p7s")
+}
+
+// parseRecord returns the lines of RECORD by path, and what is wrong with them.
+func parseRecord(name string, data []byte) (lines map[string]recordLine, faults []string) {
+	r := csv.NewReader(bytes.NewReader(data))
+	r.FieldsPerRecord = -1
+	r.ReuseRecord = true
+	lines = map[string]recordLine{}
+	for {
+		fields, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return lines, faults
+		}
+		if err != nil {
+			return lines, append(faults, fmt.Sprintf("%s cannot be read: %v", name, err))
+		}
+		if len(fields) != 3 {
+			number, _ := r.FieldPos(0)
+			return lines, append(faults, fmt.Sprintf("%s line %d has %d fields, not path, hash and size", name, number, len(fields)))
+		}
+		line := recordLine{fields[0], fields[1], fields[2]}
+		if _, twice := lines[line.path]; twice {
+			faults = append(faults, fmt.Sprintf("%s names %q twice", name, line.path))
+		}
+		lines[line.path] = line
+		if len(lines)+len(faults) > 2*maxMembers {
+			return lines, append(faults, fmt.Sprintf("%s has more lines than a wheel has files", name))
+		}
+	}
+}
+
+// formatRecord writes RECORD, its own line last.
+func formatRecord(lines []recordLine, self string) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	for _, l := range append(lines, recordLine{path: self}) {
+		w.Write([]string{l.path, l.hash, l.size}) // a buffer takes all
+	}
+	w.Flush()
+	return b.Bytes()
+}

@@ -1,0 +1,160 @@
+package wheel
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOpen(t *testing.T) {
+	w := openEntries(t, append([]entry{{"horovod/", "", fs.ModeDir | 0o755}}, goodEntries()...)...)
+	if faults := w.Check(); len(faults) > 0 {
+		t.Errorf("Check found %q", faults)
+	}
+	if w.Name.Version != "0.28.1+rocm5.7" || w.DistInfo+"/" != info {
+		t.Errorf("Name %+v, DistInfo %q", w.Name, w.DistInfo)
+	}
+	if w.Metadata.Get("name") != "horovod" || w.WheelInfo.Get("Wheel-Version") != "1.0" {
+		t.Errorf("Metadata %v, WheelInfo %v", w.Metadata, w.WheelInfo)
+	}
+	want := File{"horovod/tensorflow/mpi_lib.so", 9, 0o755}
+	if diff := cmp.Diff(want, w.Files[1]); diff != "" || len(w.Files) != 7 {
+		t.Errorf("%d files, the second (-want +got):\n%s", len(w.Files), diff)
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	w := openEntries(t, append(goodEntries(), entry{"twice", "a", 0o644}, entry{"twice", "b", 0o644}, entry{"link", "/etc", fs.ModeSymlink})...)
+	if got, err := w.ReadFile("horovod/tensorflow/mpi_lib.so", 9); err != nil || string(got) != "\x7fELF code" {
+		t.Errorf("ReadFile = %q, %v", got, err)
+	}
+	for name, want := range map[string]string{
+		"horovod/tensorflow/mpi_lib.so": "at most 8", "absent": "not in the wheel", "twice": "2 times", "link": "no regular file",
+	} {
+		if got, err := w.ReadFile(name, 8); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ReadFile(%q) = %q, %v; want an error with %q", name, got, err, want)
+		}
+	}
+}
+
+func TestOpenMember(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	w := openEntries(t, goodEntries()...)
+	m, err := w.Open("horovod/tensorflow/mpi_lib.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	got, err := io.ReadAll(io.NewSectionReader(m, 1, 100))
+	if err != nil || string(got) != "ELF code" {
+		t.Errorf("the member holds %q, %v", got, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(tmp, "wheel-member-*")); err != nil || len(left) > 0 {
+		t.Errorf("the temporary file has a name: %v, %v", left, err)
+	}
+	if _, err := w.Open("absent"); err == nil {
+		t.Error("an absent member was opened")
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	good := zipOf(t, time.Now(), goodEntries()...)
+	tests := []struct {
+		test, name string
+		data       []byte
+		want       string
+	}{
+		{"truncated", goodName, good[:len(good)-30], "truncated"},
+		{"half", goodName, good[:len(good)/2], "truncated"},
+		{"empty", goodName, nil, "truncated"},
+		{"text", goodName, []byte("Not Found"), "truncated"},
+		{"name", "horovod.whl", good, "parsing wheel name"},
+	}
+	for _, test := range tests {
+		t.Run(test.test, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), test.name)
+			if err := os.WriteFile(path, test.data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w, err := Open(path)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Open = %v, %v; want an error with %q", w, err, test.want)
+			}
+		})
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), goodName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an absent file: %v", err)
+	}
+}
+
+func TestPlausible(t *testing.T) {
+	file := func(packed, unpacked uint64) *zip.File {
+		return &zip.File{FileHeader: zip.FileHeader{Name: "a", CompressedSize64: packed, UncompressedSize64: unpacked}}
+	}
+	const size = 1 << 30
+	tests := map[string]struct {
+		files []*zip.File
+		want  string
+	}{
+		"fits":        {[]*zip.File{file(size/2, 5*size), file(10, 1000)}, ""},
+		"members":     {make([]*zip.File, maxMembers+1), "200001 members"},
+		"packed":      {[]*zip.File{file(size+1, size)}, "directory gives"},
+		"huge":        {[]*zip.File{file(1, 1<<63)}, "directory gives"},
+		"overlap":     {[]*zip.File{file(size, size), file(size, size)}, "overlap"},
+		"total":       {[]*zip.File{file(size/2, maxTotal), file(size/2, maxTotal)}, "at most"},
+		"ratio":       {[]*zip.File{file(size/1000, 2*size)}, "no real wheel"},
+		"small ratio": {[]*zip.File{file(1000, 1000000)}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := plausible(test.files, size)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("plausible = %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// A directory may be as long as the file, and archive/zip holds it whole.
+func TestDirectoryIsBounded(t *testing.T) {
+	r := &boundedReader{r: bytes.NewReader(make([]byte, 100)), left: 50}
+	if _, err := r.ReadAt(make([]byte, 50), 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.ReadAt(make([]byte, 1), 50); err == nil {
+		t.Error("more than the bound was read")
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	f.Add(zipOf(f, time.Unix(0, 0), goodEntries()...))
+	f.Add(zipOf(f, time.Unix(0, 0), entry{"../a", "", 0o644}, entry{info + "RECORD", "a,b\n\"", 0o644}, entry{info + "METADATA", " x", 0o644}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		w, err := read(goodName, bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return
+		}
+		faults := w.Check()
+		var out bytes.Buffer
+		if err := Normalise(&out, w, Options{}); err != nil || len(faults) > 0 {
+			return
+		}
+		n, err := read(goodName, bytes.NewReader(out.Bytes()), int64(out.Len()))
+		if err != nil {
+			t.Fatalf("a wheel without faults is normalised to what cannot be opened: %v", err)
+		}
+		if faults := n.Check(); len(faults) > 0 {
+			t.Errorf("a wheel without faults is normalised to one with %q", faults)
+		}
+	})
+}

@@ -1,0 +1,11 @@
+// Package patches holds the patches that come with builder: one folder for each
+// distribution, applied in the order of their file names. The types and the
+// loader are in internal/patch.
+package patches
+
+import "embed"
+
+// FS holds <distribution>/*.yaml, the diffs that they name, and schema.json.
+//
+//go:embed horovod *.json
+var FS embed.FS

@@ -1,0 +1,79 @@
+package pipelines
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"dagger.io/dagger"
+
+	"builder/internal/artifact"
+	"builder/internal/gate"
+	"builder/internal/lock"
+)
+
+// box is the clean container of the gates: the run-time image, the locked
+// run-time packages and the wheel.
+type box struct {
+	ctr *dagger.Container
+	img lock.Image
+}
+
+var _ gate.Box = box{}
+
+const boxDir = "/gate"
+
+// box installs the wheels into a container that has seen nothing of the build.
+func (c *cell) box(ctx context.Context, wheels []artifact.Artifact) (gate.Box, error) {
+	img := c.entry.Runtime
+	ctr, err := c.base(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.probe(ctx, ctr, img); err != nil {
+		return nil, err
+	}
+	if ctr, err = c.withWheels(ctr, img); err != nil {
+		return nil, err
+	}
+	ctr = ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV))
+	for _, w := range wheels {
+		at := "/artifact/" + filepath.Base(w.Path)
+		ctr = ctr.WithMountedFile(at, c.client.Host().File(w.Path))
+		install := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
+		ctr = offline(ctr, img, installCaps, shell(install), dagger.ContainerWithExecOpts{}).WithoutMount(at)
+	}
+	ctr, err = ctr.WithoutMount(uvPath).WithWorkdir(boxDir).
+		WithEnvVariable("HOME", boxDir).
+		WithEnvVariable("LC_ALL", "C.UTF-8").
+		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2").
+		Sync(ctx)
+	return box{ctr, img}, err
+}
+
+// Run implements [gate.Box].
+func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
+	ctr := withEnv(b.ctr, c.Env)
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		ctr = ctr.WithNewFile(boxDir+"/"+name, c.Files[name])
+	}
+	args := slices.Clone(c.Args)
+	for i, arg := range args {
+		if arg == "PYTHON" {
+			args[i] = venvDir + "/bin/python"
+		}
+	}
+	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)
+	done := offline(ctr, b.img, noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny})
+	output, err := done.Stdout(ctx)
+	if err != nil {
+		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, err)
+	}
+	exit, err := done.ExitCode(ctx)
+	if err != nil {
+		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, err)
+	}
+	return gate.Result{Exit: exit, Output: output}, nil
+}

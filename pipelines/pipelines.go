@@ -1,0 +1,282 @@
+// Package pipelines turns one locked entry into an artifact, in Dagger, and
+// hands out the clean container in which the gates look at it.
+//
+// A pipeline is the list [Steps]: image, packages, source, patches, build. Each
+// step is a function from container to container; it is forced before the next
+// one starts, so that an error, a log and a time belong to one step. Nothing
+// here reaches the network: a step can mount only what the store holds, and the
+// store holds only what the lock names.
+package pipelines
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"dagger.io/dagger"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/run"
+	"builder/internal/store"
+	"builder/internal/wheel"
+)
+
+//go:embed scripts
+var scripts embed.FS
+
+func script(name string) string {
+	data, err := scripts.ReadFile("scripts/" + name)
+	if err != nil {
+		panic(fmt.Sprintf("pipelines: script %s is not embedded: %v", name, err)) // a name in this package's own code
+	}
+	return string(data)
+}
+
+// Revision is the digest of everything in this package that a step runs; it is
+// part of every cell's key.
+func Revision() string {
+	h := sha256.New()
+	err := fs.WalkDir(scripts, ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			fmt.Fprintf(h, "%s\n%s\n", path, script(filepath.Base(path)))
+		}
+		return err
+	})
+	if err != nil {
+		panic(fmt.Sprintf("pipelines: walking the embedded scripts: %v", err))
+	}
+	io.WriteString(h, layout)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// The places in a build container. They are fixed: a path leaks into a wheel
+// through -g, so another path is another wheel.
+const (
+	sourceDir = "/build/src"
+	distDir   = "/build/dist"
+	venvDir   = "/opt/venv"
+	uvPath    = "/opt/builder/uv"
+	layout    = sourceDir + distDir + venvDir + uvPath
+)
+
+// Engine builds entries on one Dagger engine.
+type Engine struct {
+	Address string // as the Dagger client takes it; "" lets the client provision one in Docker
+	CLI     string // path of the dagger program of the SDK's version
+	Store   *store.Store
+	Scratch string // directory for what is handed to and taken from the engine
+	UV      string // path of the uv program that is mounted into containers
+}
+
+var _ run.Engine = (*Engine)(nil)
+
+// cell is the state that the steps of one entry share.
+type cell struct {
+	*Engine
+	client *dagger.Client
+	entry  lock.Entry
+	stream *stream
+	canary string
+}
+
+// A Step is one named, timed, logged move of a cell's container.
+type Step struct {
+	Name string
+	do   func(context.Context, *cell, *dagger.Container) (*dagger.Container, error)
+}
+
+// Steps lists the steps of a build in order.
+func Steps() []Step {
+	return []Step{
+		{"image", imageStep},
+		{"packages", packagesStep},
+		{"source", sourceStep},
+		{"patch", patchStep},
+		{"build", buildStep},
+	}
+}
+
+// Build runs all steps of an entry and exports its wheels into dir. On an error
+// the step's name is in it and everything is closed.
+func (e *Engine) Build(ctx context.Context, entry lock.Entry, dir string, events run.Events) (b run.Built, err error) {
+	c, err := e.open(ctx, entry)
+	if err != nil {
+		return run.Built{}, err
+	}
+	defer func() {
+		if err != nil {
+			c.client.Close()
+		}
+	}()
+	container := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
+	for _, step := range Steps() {
+		err := c.step(ctx, events, step.Name, func(ctx context.Context) (err error) {
+			container, err = step.do(ctx, c, container)
+			return err
+		})
+		if err != nil {
+			return run.Built{}, err
+		}
+	}
+	var wheels []artifact.Artifact
+	err = c.step(ctx, events, "export", func(ctx context.Context) (err error) {
+		wheels, err = c.export(ctx, container, dir)
+		return err
+	})
+	if err != nil {
+		return run.Built{}, err
+	}
+	var box gate.Box
+	err = c.step(ctx, events, "box", func(ctx context.Context) (err error) {
+		box, err = c.box(ctx, wheels)
+		return err
+	})
+	if err != nil {
+		return run.Built{}, err
+	}
+	return run.Built{Artifacts: wheels, Box: box, Canary: c.canary, Close: c.client.Close}, nil
+}
+
+// step runs one step with its log and its time.
+func (c *cell) step(ctx context.Context, events run.Events, name string, do func(context.Context) error) error {
+	log := events.StepStarted(name)
+	start := time.Now()
+	c.stream.begin(log)
+	err := do(ctx)
+	cached := c.stream.end()
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	events.StepDone(name, time.Since(start), cached && err == nil, err)
+	if err != nil {
+		return fmt.Errorf("step %s: %w", name, explain(err))
+	}
+	return nil
+}
+
+// open connects to the engine. Each cell has a session of its own, so that one
+// bad cell never takes another with it and every log line has one owner.
+func (e *Engine) open(ctx context.Context, entry lock.Entry) (*cell, error) {
+	if e.CLI != "" {
+		// The only way to tell the SDK which client program to use; without it
+		// the SDK downloads one.
+		if err := os.Setenv("_EXPERIMENTAL_DAGGER_CLI_BIN", e.CLI); err != nil {
+			return nil, err
+		}
+	}
+	os.Setenv("DO_NOT_TRACK", "1")
+	s := newStream()
+	opts := []dagger.ClientOpt{dagger.WithLogOutput(s)}
+	if e.Address != "" {
+		opts = append(opts, dagger.WithRunnerHost(e.Address))
+	}
+	client, err := dagger.Connect(ctx, opts...)
+	if err != nil {
+		return nil, diag.Errorf(diag.NoEngine, "connecting to the engine at %s: %w", e.Address, err).
+			WithHint("`builder engine status` shows the native engine; --engine URL names another")
+	}
+	return &cell{Engine: e, client: client, entry: entry, stream: s}, nil
+}
+
+// explain gives a failed exec the class of a failed build and the end of what
+// it printed.
+func explain(err error) error {
+	var failed *dagger.ExecError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return &diag.Error{
+		Code: diag.Build,
+		Err:  fmt.Errorf("exit %d", failed.ExitCode),
+		Log:  lines(failed.Stdout + failed.Stderr),
+	}
+}
+
+func lines(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }
+
+// export takes the wheels out of the engine and normalises them: entries in a
+// fixed order with fixed times and modes, so that equal content is equal bytes.
+func (c *cell) export(ctx context.Context, container *dagger.Container, dir string) ([]artifact.Artifact, error) {
+	raw, err := os.MkdirTemp(c.Scratch, "dist-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(raw)
+	if _, err := container.Directory(distDir).Export(ctx, raw); err != nil {
+		return nil, err
+	}
+	found, err := filepath.Glob(filepath.Join(raw, "*.whl"))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, diag.Errorf(diag.Build, "the build left %d wheels in $BUILDER_DIST, 1 is wanted", len(found))
+	}
+	a, err := normalise(found[0], dir, time.Unix(c.entry.Epoch, 0), c.entry.Key())
+	return []artifact.Artifact{a}, err
+}
+
+func normalise(from, dir string, epoch time.Time, key string) (artifact.Artifact, error) {
+	w, err := wheel.Open(from)
+	if err != nil {
+		return artifact.Artifact{}, diag.Errorf(diag.Build, "reading the wheel: %w", err)
+	}
+	defer w.Close()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return artifact.Artifact{}, err
+	}
+	tmp, err := os.CreateTemp(dir, ".wheel-*")
+	if err != nil {
+		return artifact.Artifact{}, err
+	}
+	defer os.Remove(tmp.Name())
+	err = wheel.Normalise(tmp, w, wheel.Options{Epoch: epoch})
+	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+		return artifact.Artifact{}, fmt.Errorf("writing the wheel: %w", err)
+	}
+	path := filepath.Join(dir, filepath.Base(from))
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return artifact.Artifact{}, err
+	}
+	return artifact.Of(path, key)
+}
+
+// stage lays blobs out in a directory of the engine's client, so that one mount
+// carries them all.
+func (c *cell) stage(name string, blobs []store.Blob) (*dagger.Directory, error) {
+	h := sha256.New()
+	for _, b := range blobs {
+		fmt.Fprintln(h, b.Name, b.SHA256)
+	}
+	dir := filepath.Join(c.Scratch, name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
+	if err := c.Store.Stage(dir, blobs); err != nil {
+		return nil, fmt.Errorf("staging %s: %w", name, err)
+	}
+	return c.client.Host().Directory(dir), nil
+}
+
+// withEnv sets variables in a fixed order: the order is part of the cache key.
+func withEnv(ctr *dagger.Container, env map[string]string) *dagger.Container {
+	keys := make([]string, 0, len(env))
+	for k := range env {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		ctr = ctr.WithEnvVariable(k, env[k])
+	}
+	return ctr
+}

@@ -1,0 +1,15 @@
+# Runs a step without a network. Arguments: the interpreter of the image, the
+# capabilities to keep (as setpriv writes them), then the command.
+#
+# The exec has to be privileged to make a network namespace; everything that it
+# was given for that is dropped again before the command starts.
+set -eu
+export BUILDER_PYTHON="$1" BUILDER_CAPS="$2"
+shift 2
+exec unshare --net --uts --ipc sh -eu -c '
+hostname localhost 2>/dev/null || true
+if [ -x "$BUILDER_PYTHON" ]; then "$BUILDER_PYTHON" -I -S -c "$BUILDER_LOOPBACK"; fi
+caps="$BUILDER_CAPS"
+unset BUILDER_PYTHON BUILDER_CAPS BUILDER_LOOPBACK
+exec setpriv --bounding-set "$caps" --inh-caps "$caps" --no-new-privs "$@"
+' sh "$@"

@@ -1,0 +1,11 @@
+// Package recipes holds the recipes that come with builder and their locks:
+// data for humans to read and edit. The types and loaders are in
+// internal/recipe and internal/lock.
+package recipes
+
+import "embed"
+
+// FS holds *.yaml, *.lock.json and schema.json.
+//
+//go:embed *.yaml *.json
+var FS embed.FS
