@@ -2,6 +2,7 @@ package pipelines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -35,7 +36,7 @@ func (c *cell) box(ctx context.Context, wheels []artifact.Artifact) (gate.Box, e
 	if err := c.probe(ctx, ctr, img); err != nil {
 		return nil, err
 	}
-	if ctr, err = c.withWheels(ctr, img); err != nil {
+	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {
 		return nil, err
 	}
 	ctr = ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV))
@@ -43,14 +44,16 @@ func (c *cell) box(ctx context.Context, wheels []artifact.Artifact) (gate.Box, e
 		at := "/artifact/" + filepath.Base(w.Path)
 		ctr = ctr.WithMountedFile(at, c.client.Host().File(w.Path))
 		install := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
-		ctr = offline(ctr, img, installCaps, shell(install), dagger.ContainerWithExecOpts{}).WithoutMount(at)
+		if ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(install)); err != nil {
+			return nil, err
+		}
+		ctr = ctr.WithoutMount(at)
 	}
-	ctr, err = ctr.WithoutMount(uvPath).WithWorkdir(boxDir).
+	ctr = ctr.WithoutMount(uvPath).WithWorkdir(boxDir).
 		WithEnvVariable("HOME", boxDir).
 		WithEnvVariable("LC_ALL", "C.UTF-8").
-		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2").
-		Sync(ctx)
-	return box{ctr, img}, err
+		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2")
+	return box{ctr, img}, nil
 }
 
 // Run implements [gate.Box].
@@ -68,6 +71,13 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)
 	done := offline(ctr, b.img, noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny})
 	output, err := done.Stdout(ctx)
+	var died *dagger.ExecError
+	if errors.As(err, &died) {
+		// Any means 0 to 127: what a signal ended is an error to the SDK, and a
+		// result to a gate.
+		_, output := stamp(died.Stdout)
+		return gate.Result{Exit: died.ExitCode, Output: output}, nil
+	}
 	if err != nil {
 		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, err)
 	}
@@ -75,5 +85,6 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	if err != nil {
 		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, err)
 	}
+	_, output = stamp(output)
 	return gate.Result{Exit: exit, Output: output}, nil
 }

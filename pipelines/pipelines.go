@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,7 +163,7 @@ func (c *cell) step(ctx context.Context, events run.Events, name string, do func
 	}
 	events.StepDone(name, time.Since(start), cached && err == nil, err)
 	if err != nil {
-		return fmt.Errorf("step %s: %w", name, explain(err))
+		return fmt.Errorf("step %s: %w", name, err)
 	}
 	return nil
 }
@@ -190,22 +191,6 @@ func (e *Engine) open(ctx context.Context, entry lock.Entry) (*cell, error) {
 	}
 	return &cell{Engine: e, client: client, entry: entry, stream: s}, nil
 }
-
-// explain gives a failed exec the class of a failed build and the end of what
-// it printed.
-func explain(err error) error {
-	var failed *dagger.ExecError
-	if !errors.As(err, &failed) {
-		return err
-	}
-	return &diag.Error{
-		Code: diag.Build,
-		Err:  fmt.Errorf("exit %d", failed.ExitCode),
-		Log:  lines(failed.Stdout + failed.Stderr),
-	}
-}
-
-func lines(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }
 
 // export takes the wheels out of the engine and normalises them: entries in a
 // fixed order with fixed times and modes, so that equal content is equal bytes.
@@ -257,25 +242,26 @@ func normalise(from, dir string, epoch time.Time, key string) (artifact.Artifact
 // stage lays blobs out in a directory of the engine's client, so that one mount
 // carries them all.
 func (c *cell) stage(name string, blobs []store.Blob) (*dagger.Directory, error) {
-	h := sha256.New()
+	var list strings.Builder
 	for _, b := range blobs {
-		fmt.Fprintln(h, b.Name, b.SHA256)
+		fmt.Fprintln(&list, b.Name, b.SHA256)
 	}
-	dir := filepath.Join(c.Scratch, name+"-"+hex.EncodeToString(h.Sum(nil))[:16])
+	dir := filepath.Join(c.Scratch, name+"-"+shortDigest(list.String()))
 	if err := c.Store.Stage(dir, blobs); err != nil {
 		return nil, fmt.Errorf("staging %s: %w", name, err)
 	}
 	return c.client.Host().Directory(dir), nil
 }
 
+// shortDigest tells apart what is staged under one name.
+func shortDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
 // withEnv sets variables in a fixed order: the order is part of the cache key.
 func withEnv(ctr *dagger.Container, env map[string]string) *dagger.Container {
-	keys := make([]string, 0, len(env))
-	for k := range env {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(env)) {
 		ctr = ctr.WithEnvVariable(k, env[k])
 	}
 	return ctr

@@ -1,8 +1,16 @@
 package pipelines
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
 	"dagger.io/dagger"
 
+	"builder/internal/diag"
 	"builder/internal/lock"
 )
 
@@ -23,6 +31,53 @@ func offline(ctr *dagger.Container, img lock.Image, caps string, args []string, 
 		WithEnvVariable("BUILDER_LOOPBACK", script("loopback.py")).
 		WithExec(append([]string{"sh", "-c", script("offline.sh"), "offline", img.Python, caps}, args...), opts).
 		WithoutEnvVariable("BUILDER_LOOPBACK")
+}
+
+// exec runs one command of a step offline, now, and returns the container after
+// it and what it printed. What the cache answers is printed into the step's log
+// like what was just run.
+func (c *cell) exec(ctx context.Context, ctr *dagger.Container, img lock.Image, caps string, args []string) (*dagger.Container, string, error) {
+	start := time.Now()
+	// Sync comes first: an exec of which only the output was asked for is run
+	// again when somebody asks for its files.
+	done, err := offline(ctr, img, caps, args, dagger.ContainerWithExecOpts{}).Sync(ctx)
+	if err != nil {
+		return nil, "", failure(err)
+	}
+	printed, err := done.Stdout(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	ran, output := stamp(printed)
+	c.stream.ran(ran.Before(start), output)
+	return done, output, nil
+}
+
+const stampPrefix = "builder-ran "
+
+// stamp takes the first line, which says when the exec was run, off its output.
+func stamp(printed string) (time.Time, string) {
+	first, rest, _ := strings.Cut(printed, "\n")
+	nanoseconds, err := strconv.ParseInt(strings.TrimPrefix(first, stampPrefix), 10, 64)
+	if err != nil {
+		return time.Time{}, printed
+	}
+	return time.Unix(0, nanoseconds), rest
+}
+
+// failure gives a failed exec the class of a failed build and the end of what it
+// printed.
+func failure(err error) error {
+	var failed *dagger.ExecError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	_, output := stamp(failed.Stdout)
+	return &diag.Error{
+		Code: diag.Build,
+		Err:  fmt.Errorf("exit %d", failed.ExitCode),
+		Log:  strings.Split(strings.TrimRight(output+failed.Stderr, "\n"), "\n"),
+	}
 }
 
 // shell is the argument vector that runs a script with both streams in one, so

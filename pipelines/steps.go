@@ -2,7 +2,6 @@ package pipelines
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,57 +32,71 @@ func imageStep(ctx context.Context, c *cell, _ *dagger.Container) (*dagger.Conta
 
 // base returns a container of a locked image, with its setup done.
 func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, error) {
-	ctr, err := c.rootfs(img)
+	ctr, err := c.rootfs(ctx, img)
 	if err != nil {
 		return nil, err
 	}
 	ctr = withEnv(ctr, img.Env)
 	if img.Setup != "" {
-		ctr = offline(ctr, img, installCaps, shell(img.Setup), dagger.ContainerWithExecOpts{})
+		ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(img.Setup))
 	}
-	return ctr.Sync(ctx)
+	return ctr, err
 }
 
 // rootfs starts from a registry reference by digest, or installs the locked
 // Debian packages into the set that bootstraps the others.
-func (c *cell) rootfs(img lock.Image) (*dagger.Container, error) {
+func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, error) {
 	ctr := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
 	if img.Pin.Registry != "" {
-		return ctr.From(img.Pin.Registry + "@" + img.Pin.Digest), nil
+		ctr, err := ctr.From(img.Pin.Registry + "@" + img.Pin.Digest).Sync(ctx)
+		return ctr, unreachable(img.Pin.Registry, err)
 	}
 	archive, err := c.bootstrap(img.Pin)
 	if err != nil {
 		return nil, err
 	}
-	debs, err := c.stage("debs", DebBlobs(img.Pin.Packages))
+	debs, err := c.stage("debs", debBlobs(img.Pin.Packages))
 	if err != nil {
 		return nil, err
 	}
 	ctr = ctr.Import(c.client.Host().File(archive)).
 		WithEnvVariable("PATH", img.Env["PATH"]).
 		WithMountedDirectory("/debs", debs)
-	install := offline(ctr, img, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")), dagger.ContainerWithExecOpts{})
-	return install.WithoutMount("/debs"), nil
+	ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
+	if err != nil {
+		return nil, err
+	}
+	return ctr.WithoutMount("/debs"), nil
+}
+
+// unreachable is the error for an image that its registry did not hand out.
+func unreachable(reference string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return diag.Errorf(diag.Fetch, "pulling %s: %w", reference, err).
+		WithHint("the engine must reach the image's registry; nothing was built")
 }
 
 // bootstrap writes the first layer of a Debian root file system, once for each
 // list of packages.
 func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
-	data, err := json.Marshal(pin.Packages)
-	if err != nil {
-		return "", err
-	}
-	archive := filepath.Join(c.Scratch, "bootstrap-"+digest(data)+".tar")
-	if _, err := os.Stat(archive); err == nil {
-		return archive, nil
-	}
 	var debs []deb.Deb
+	var list strings.Builder
 	for _, p := range pin.Packages {
-		file, ok := c.Store.Path(debBlob(p))
+		if !p.Bootstrap {
+			continue
+		}
+		file, ok := c.Store.Path(p.Blob())
 		if !ok {
 			return "", diag.Errorf(diag.Fetch, "package %s is not in the store", p.Name)
 		}
 		debs = append(debs, deb.Deb{Package: p, Path: file})
+		fmt.Fprintln(&list, p.SHA256)
+	}
+	archive := filepath.Join(c.Scratch, "bootstrap-"+shortDigest(list.String())+".tar")
+	if _, err := os.Stat(archive); err == nil {
+		return archive, nil
 	}
 	return archive, deb.Bootstrap(archive, debs)
 }
@@ -95,7 +108,7 @@ func (c *cell) probe(ctx context.Context, ctr *dagger.Container, img lock.Image)
 	for _, name := range names {
 		fmt.Fprintf(&sh, "printf '%%s\\t%%s\\n' %s \"$( (%s) 2>/dev/null | tr '\\n\\t' '  ')\"\n", name, img.Provides[name].Probe)
 	}
-	out, err := offline(ctr, img, noCaps, []string{"sh", "-c", sh.String()}, dagger.ContainerWithExecOpts{}).Stdout(ctx)
+	_, out, err := c.exec(ctx, ctr, img, noCaps, []string{"sh", "-c", sh.String()})
 	if err != nil {
 		return err
 	}
@@ -116,15 +129,11 @@ func (c *cell) probe(ctx context.Context, ctr *dagger.Container, img lock.Image)
 
 // packagesStep installs the locked Python packages of the build.
 func packagesStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	ctr, err := c.withWheels(ctr, c.entry.Image)
-	if err != nil {
-		return nil, err
-	}
-	return ctr.Sync(ctx)
+	return c.withWheels(ctx, ctr, c.entry.Image)
 }
 
-func (c *cell) withWheels(ctr *dagger.Container, img lock.Image) (*dagger.Container, error) {
-	wheels, err := c.stage("wheels", PythonBlobs(img.Wheels))
+func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.Image) (*dagger.Container, error) {
+	wheels, err := c.stage("wheels", pythonBlobs(img.Wheels))
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +142,11 @@ func (c *cell) withWheels(ctr *dagger.Container, img lock.Image) (*dagger.Contai
 	ctr = ctr.
 		WithMountedFile(uvPath, uv).
 		WithMountedDirectory("/wheels", wheels)
-	return offline(ctr, img, installCaps, args, dagger.ContainerWithExecOpts{}).
+	ctr, _, err = c.exec(ctx, ctr, img, installCaps, args)
+	if err != nil {
+		return nil, err
+	}
+	return ctr.
 		WithoutMount(uvPath).
 		WithoutMount("/wheels").
 		WithEnvVariable("PATH", venvDir+"/bin:"+img.Env["PATH"]), nil
@@ -142,14 +155,17 @@ func (c *cell) withWheels(ctr *dagger.Container, img lock.Image) (*dagger.Contai
 // sourceStep unpacks the source at its fixed place. Owners are not restored:
 // root without CAP_DAC_OVERRIDE could not write into files of another user.
 func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	src, err := c.stage("source", PythonBlobs([]pypi.File{c.entry.Source}))
+	src, err := c.stage("source", pythonBlobs([]pypi.File{c.entry.Source}))
 	if err != nil {
 		return nil, err
 	}
 	unpack := fmt.Sprintf("mkdir -p %s %s\ntar -x --no-same-owner --strip-components=1 -C %s -f '/source/%s'\n",
 		sourceDir, distDir, sourceDir, c.entry.Source.Filename)
-	ctr = offline(ctr.WithMountedDirectory("/source", src), c.entry.Image, noCaps, shell(unpack), dagger.ContainerWithExecOpts{})
-	return ctr.WithoutMount("/source").WithWorkdir(sourceDir).Sync(ctx)
+	ctr, _, err = c.exec(ctx, ctr.WithMountedDirectory("/source", src), c.entry.Image, noCaps, shell(unpack))
+	if err != nil {
+		return nil, err
+	}
+	return ctr.WithoutMount("/source").WithWorkdir(sourceDir), nil
 }
 
 // patchStep applies the chosen patches in order; the log says what each did.
@@ -183,12 +199,13 @@ func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 		WithEnvVariable("TZ", "UTC").
 		WithEnvVariable("PYTHONHASHSEED", "0").
 		WithEnvVariable("BUILDER_DIST", distDir)
-	canary, err := offline(ctr, c.entry.Image, noCaps, []string{c.entry.Image.Python, "-I", "-c", script("canary.py")}, dagger.ContainerWithExecOpts{}).Stdout(ctx)
+	_, canary, err := c.exec(ctx, ctr, c.entry.Image, noCaps, []string{c.entry.Image.Python, "-I", "-c", script("canary.py")})
 	if err != nil {
 		return nil, fmt.Errorf("the canary reached the network, or could not try: %w", err)
 	}
 	c.canary = strings.TrimSpace(canary)
-	return offline(ctr, c.entry.Image, noCaps, shell(c.entry.Script), dagger.ContainerWithExecOpts{}).Sync(ctx)
+	ctr, _, err = c.exec(ctx, ctr, c.entry.Image, noCaps, shell(c.entry.Script))
+	return ctr, err
 }
 
 // containerTree is the source in a container as [patch.Tree]. Each write makes
@@ -220,24 +237,20 @@ func (t *containerTree) Symlink(ctx context.Context, target, link string) error 
 	return nil
 }
 
-// DebBlobs names the files of locked Debian packages in the store.
-func DebBlobs(packages []deb.Package) []store.Blob {
+// debBlobs names the files of locked Debian packages in the store.
+func debBlobs(packages []deb.Package) []store.Blob {
 	blobs := make([]store.Blob, len(packages))
 	for i, p := range packages {
-		blobs[i] = debBlob(p)
+		blobs[i] = p.Blob()
 	}
 	return blobs
 }
 
-func debBlob(p deb.Package) store.Blob {
-	return store.Blob{Name: path.Base(p.Path), Size: p.Size, SHA256: p.SHA256}
-}
-
-// PythonBlobs names the files of locked Python packages in the store.
-func PythonBlobs(files []pypi.File) []store.Blob {
+// pythonBlobs names the files of locked Python packages in the store.
+func pythonBlobs(files []pypi.File) []store.Blob {
 	blobs := make([]store.Blob, len(files))
 	for i, f := range files {
-		blobs[i] = store.Blob{Name: f.Filename, Size: f.Size, SHA256: f.SHA256}
+		blobs[i] = f.Blob()
 	}
 	return blobs
 }

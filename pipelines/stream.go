@@ -8,25 +8,26 @@ import (
 	"sync"
 )
 
-// stream reads the progress of the Dagger client (its plain form, v0.19.10) and
-// passes on what the running exec prints:
+// stream is the log of the running step. While an exec runs it reads the progress
+// of the Dagger client (its plain form, v0.19.10) and passes on what the exec
+// prints:
 //
 //	14  : ┆ [12.3s] | Building CXX object …
 //
-// It also sees whether every exec of a step came from the cache. Nothing depends
-// on it but what people watch: results and errors come from the API.
+// Results and errors come from the API; this is for people who watch, and for
+// the log of a step that fails.
 type stream struct {
-	mu       sync.Mutex
-	rest     []byte
-	log      io.Writer
-	cached   int // execs answered from the cache since begin
-	executed int // lines of output since begin
+	mu     sync.Mutex
+	rest   []byte
+	log    io.Writer
+	lines  int // that the running exec has printed
+	execs  int // of the step
+	cached int // of them
 }
 
 var (
 	ansi       = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 	outputLine = regexp.MustCompile(`^\d+\s*: (?:┆ )*\[[0-9.ms]+\] \| (.*)$`)
-	cachedLine = regexp.MustCompile(`^\d+\s*: (?:┆ )*Container\.withExec CACHED`)
 )
 
 func newStream() *stream { return &stream{log: io.Discard} }
@@ -48,19 +49,34 @@ func (s *stream) Write(p []byte) (int, error) {
 }
 
 func (s *stream) line(line []byte) {
-	if m := outputLine.FindSubmatch(line); m != nil {
-		s.executed++
-		s.log.Write(append(m[1], '\n'))
-	} else if cachedLine.Match(line) {
-		s.cached++
+	m := outputLine.FindSubmatch(line)
+	if m == nil || bytes.HasPrefix(m[1], []byte(stampPrefix)) {
+		return
 	}
+	s.lines++
+	s.log.Write(append(m[1], '\n'))
 }
 
-// begin sends what follows to log.
+// begin sends what follows to the log of a step.
 func (s *stream) begin(log io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log, s.cached, s.executed = log, 0, 0
+	s.log, s.lines, s.execs, s.cached = log, 0, 0, 0
+}
+
+// ran notes that an exec of the step has ended, and what it printed. The client
+// shows nothing of what came from the cache; the log does.
+func (s *stream) ran(cached bool, output string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.execs++
+	if cached {
+		s.cached++
+	}
+	if s.lines == 0 {
+		io.WriteString(s.log, output)
+	}
+	s.lines = 0
 }
 
 // note writes a line of our own to the log of the running step.
@@ -70,11 +86,11 @@ func (s *stream) note(format string, args ...any) {
 	fmt.Fprintf(s.log, format+"\n", args...)
 }
 
-// end stops the log and reports whether all execs since begin were cached.
+// end stops the log and reports whether all execs of the step came from the
+// cache. A step without one did its work here.
 func (s *stream) end() (cached bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cached = s.cached > 0 && s.executed == 0
 	s.log = io.Discard
-	return cached
+	return s.execs > 0 && s.cached == s.execs
 }

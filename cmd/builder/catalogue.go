@@ -41,10 +41,7 @@ func loadCatalogue(site string) (catalogue, error) {
 		return c, diag.Errorf(diag.Usage, "--recipes: %w", err)
 	}
 	sub := func(name string) fs.FS { return os.DirFS(filepath.Join(site, name)) }
-	before := len(c.recipes)
-	err = c.add(sub("recipes"), sub("images"), sub("patches"), site)
-	_ = before
-	return c, err
+	return c, c.add(sub("recipes"), sub("images"), sub("patches"), site)
 }
 
 func (c *catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {

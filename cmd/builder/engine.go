@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/native"
 	"builder/internal/pypi"
@@ -159,7 +158,7 @@ func engineCommand(out printer) *cli.Command {
 func printStatus(out printer, s native.Status) {
 	switch {
 	case s.Running:
-		out.say("running %s at %s (process %d, since %s, %d clients)", s.Version, s.Address, s.PID, s.Since.Format(time.DateTime), s.Clients)
+		out.say("running %s at %s (process %d, since %s, %d connections)", s.Version, s.Address, s.PID, s.Since.Format(time.DateTime), s.Connections)
 	case s.Built:
 		out.say("built %s, not running", s.Version)
 	default:
@@ -187,4 +186,3 @@ func updateLock(path, recipe string, pins lock.File) (bool, error) {
 	return lock.Write(path, f.With(pins))
 }
 
-var errNoEngine = diag.Errorf(diag.NoEngine, "no engine")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/matrix"
@@ -221,4 +219,3 @@ func readIfThere(path string) ([]byte, bool, error) {
 	return data, err == nil, err
 }
 
-var _ = diag.OK

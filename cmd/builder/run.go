@@ -136,8 +136,8 @@ func openWorkspace(o options, note func(string, ...any)) (*workspace, error) {
 		return nil, err
 	}
 	scratch := filepath.Join(o.home, "scratch")
-	if err := errors.Join(os.MkdirAll(scratch, 0o755), os.MkdirAll(o.out, 0o755)); err != nil {
-		return nil, err
+	if err := os.MkdirAll(scratch, 0o755); err != nil {
+		return nil, fmt.Errorf("opening the state directory: %w", err)
 	}
 	w := &workspace{options: o, store: s, results: results.New(s), scratch: scratch, note: note}
 	w.uv = w.uvOnce()
@@ -154,6 +154,9 @@ func (w *workspace) fetcher() *fetch.Fetcher {
 
 // record begins run.json with every cell that was chosen.
 func (w *workspace) record(entries []lock.Entry) (*report.Recorder, error) {
+	if err := os.MkdirAll(w.out, 0o755); err != nil {
+		return nil, diag.Errorf(diag.Usage, "--out: %w", err)
+	}
 	begun := report.Run{Builder: version, Engine: w.engine.describe(), Started: time.Now()}
 	for _, e := range entries {
 		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes})

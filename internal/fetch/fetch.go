@@ -113,7 +113,7 @@ func (f *Fetcher) python(ctx context.Context, e lock.Entry) ([]want, error) {
 	}
 	for i, w := range wants {
 		if url, ok := urls[w.blob.SHA256]; ok {
-			wants[i].from = append(w.from, store.Source(url))
+			wants[i].from = append(w.from, url)
 		}
 	}
 	return wants, nil

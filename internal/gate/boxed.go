@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"builder/internal/recipe"
 	"builder/internal/version"
@@ -159,7 +161,7 @@ func checkBuiltFlags(ctx context.Context, s Subject) answer {
 		return unmeasured("%v", err)
 	}
 	var have map[string]string
-	if err := json.Unmarshal([]byte(lastLine(out.Output)), &have); err != nil || out.Exit != 0 {
+	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
 		return unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
 	}
 	var faults, seen []string
@@ -299,19 +301,43 @@ func (s Subject) run(ctx context.Context, c Command) (Result, error) {
 	if s.Box == nil {
 		return Result{}, fmt.Errorf("no container to run it in")
 	}
-	return s.Box.Run(ctx, c)
+	result, err := s.Box.Run(ctx, c)
+	if s.Log != nil {
+		fmt.Fprintf(s.Log, "$ %s\n%s[exit %d]\n", strings.Join(c.Args, " "), result.Output, result.Exit)
+	}
+	return result, err
 }
 
-// lastLine returns the last line that is not blank, shortened to what fits an
-// evidence.
+// telling is a line that says why a program failed; Python and the dynamic
+// linker say it last, MPI says more afterwards.
+var telling = regexp.MustCompile(`\w*(Error|Exception)\b|FAILED|undefined symbol|cannot open shared object`)
+
+// lastLine returns the last line that says why, else the last that says
+// anything, shortened to what fits an evidence.
 func lastLine(output string) string {
-	lines := strings.Split(strings.TrimSpace(output), "\n")
-	last := strings.TrimSpace(lines[len(lines)-1])
-	if last == "" {
-		return "no output"
+	last := "no output"
+	found := false
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		tells := telling.MatchString(line)
+		if tells || !found && strings.ContainsFunc(line, unicode.IsLetter) {
+			last, found = line, found || tells
+		}
 	}
 	if runes := []rune(last); len(runes) > 400 {
 		return string(runes[:400]) + "…"
 	}
 	return last
+}
+
+// jsonLine returns the last line that is a JSON object: warnings may stand
+// before and after it.
+func jsonLine(output string) string {
+	var found string
+	for line := range strings.Lines(output) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "{") && strings.HasSuffix(line, "}") {
+			found = line
+		}
+	}
+	return found
 }

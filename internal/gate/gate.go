@@ -10,6 +10,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -66,11 +67,13 @@ type Verdict struct {
 }
 
 // A Subject is what gates look at: the file of a wheel and what it promises.
-// Box is nil where no container can be had.
+// Box is nil where no container can be had. Log takes what commands in the box
+// print; it may be nil.
 type Subject struct {
 	Wheel  string
 	Expect recipe.Expect
 	Box    Box
+	Log    io.Writer
 }
 
 // A Box is a clean container without a network that holds the artifact,

@@ -107,3 +107,22 @@ func (e *Engine) prune() {
 		}
 	}
 }
+
+// Client returns the path of the client program, for an engine that is not ours,
+// and builds it if need be. It is "" where it cannot be built, on another system
+// than Linux or without Go: the SDK then fetches its own.
+func (e *Engine) Client(ctx context.Context) (string, error) {
+	goTool, err := e.goTool()
+	if runtime.GOOS != "linux" || err != nil {
+		return "", nil
+	}
+	if exists(e.bin("dagger")) {
+		return e.bin("dagger"), nil
+	}
+	unlock, err := e.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	return e.bin("dagger"), noEngine(ctx, e.build(ctx, goTool))
+}

@@ -125,7 +125,7 @@ const instead = "start Docker or Podman, or name an engine with --engine URL"
 // noEngine gives a class to the faults that have none, a full disk say: no
 // engine can be had.
 func noEngine(ctx context.Context, err error) error {
-	if ctx.Err() != nil || diag.Worst(err) != diag.OK {
+	if err == nil || ctx.Err() != nil || diag.Worst(err) != diag.OK {
 		return err
 	}
 	return diag.Errorf(diag.NoEngine, "%w", err).WithHint(instead)

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -207,7 +208,7 @@ func (e Edit) contradictions() []string {
 		return []string{"search and replace are the same: it changes nothing"}
 	case e.Kind == Symlink && e.Target != "" && !strings.HasPrefix(e.Target, "/") && !strings.HasPrefix(e.Target, "{{"):
 		return []string{"target is not an absolute path in the image"}
-	case e.Kind == Diff && e.Content != "":
+	case e.Kind == Diff && local(e.Diff):
 		return diffProblems(e.Content)
 	}
 	return nil
@@ -235,7 +236,10 @@ func diffProblems(content string) []string {
 	return p
 }
 
-// parseDiff reads a unified diff; text that holds no hunk is an error.
+var gitHeader = regexp.MustCompile(`(?m)^diff --git `)
+
+// parseDiff reads a unified diff as git writes it. Text that holds no hunk is an
+// error.
 func parseDiff(content string) ([]*gitdiff.File, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(content))
 	if err != nil {
@@ -248,6 +252,10 @@ func parseDiff(content string) ([]*gitdiff.File, error) {
 	}
 	if len(files) == 0 {
 		return nil, errors.New("there is no diff in the file")
+	}
+	// Without it the prefixes a/ and b/ may be anything.
+	if len(gitHeader.FindAllString(content, -1)) != len(files) {
+		return nil, errors.New("each file's diff begins with a line \"diff --git\": make it with git diff")
 	}
 	return files, nil
 }

@@ -201,7 +201,7 @@ func gates(ctx context.Context, ev Events, e lock.Entry, a artifact.Artifact, bo
 	var verdicts []gate.Verdict
 	for _, g := range gate.Wanted(e.Expect) {
 		log, start := ev.StepStarted("gate "+g.Name), time.Now()
-		v := g.Check(ctx, gate.Subject{Wheel: a.Path, Expect: e.Expect, Box: box})
+		v := g.Check(ctx, gate.Subject{Wheel: a.Path, Expect: e.Expect, Box: box, Log: log})
 		fmt.Fprintf(log, "%s: %s\n", v.Status, v.Evidence)
 		var err error
 		if v.Status != gate.Pass {

@@ -84,8 +84,9 @@ func (s *Store) attempt(ctx context.Context, b Blob, source Source, progress fun
 	resumed := p.size > 0
 	if b.Size <= 0 || p.size < b.Size {
 		if resumed, err = s.download(ctx, p, b, source, progress); err != nil {
-			if _, ours := errors.AsType[*diskError](err); ours {
-				p.remove() // a full disk is not helped by keeping it
+			// A full disk is not helped by keeping it, and nobody by an empty one.
+			if _, ours := errors.AsType[*diskError](err); ours || p.size == 0 {
+				p.remove()
 			}
 			return err
 		}

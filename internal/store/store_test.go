@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -284,12 +283,12 @@ func TestRedact(t *testing.T) {
 func FuzzRedact(f *testing.F) {
 	f.Add("secret", "host/path")
 	f.Fuzz(func(t *testing.T, secret, rest string) {
-		if secret == "" || strings.ContainsAny(secret+rest, " \t\r\n\f\v\"'/?#@:%") {
+		if secret == "" || strings.ContainsAny(secret+rest, " \x01\t\r\n\f\v\"'/?#@:%") {
 			t.Skip()
 		}
 		// The mark tells the secret from the same letters elsewhere.
 		secret = "\x01" + secret
-		if got := Redact("https://u:" + secret + "@" + rest + "/p?t=" + secret); bytes.Contains([]byte(got), []byte(secret)) {
+		if got := Redact("https://u:" + secret + "@" + rest + "/p?t=" + secret); strings.Contains(got, secret) {
 			t.Errorf("%q tells it", got)
 		}
 	})

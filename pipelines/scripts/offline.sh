@@ -4,6 +4,8 @@
 # The exec has to be privileged to make a network namespace; everything that it
 # was given for that is dropped again before the command starts.
 set -eu
+# When this was run: what comes out of the cache says when that was.
+echo "builder-ran $(date +%s%N)"
 export BUILDER_PYTHON="$1" BUILDER_CAPS="$2"
 shift 2
 exec unshare --net --uts --ipc sh -eu -c '
