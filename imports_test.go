@@ -17,29 +17,28 @@ import (
 // Tests of the data folders may load the data. The table has no cycle, because
 // Go has none; what it adds is direction.
 var may = map[string][]string{
-	"builder":          {},
-	"recipes":          {},
-	"patches":          {},
-	"images":           {},
-	"internal/diag":    {},
+	"recipes":           {},
+	"patches":           {},
+	"images":            {},
+	"internal/diag":     {},
 	"internal/artifact": {},
-	"internal/elf":     {},
-	"internal/retry":   {},
-	"internal/golden":  {},
-	"internal/decode":  {"internal/diag"},
-	"internal/subst":   {"internal/diag"},
-	"internal/version": {"internal/diag"},
-	"internal/term":    {"internal/diag"},
+	"internal/elf":      {},
+	"internal/retry":    {},
+	"internal/golden":   {},
+	"internal/decode":   {"internal/diag"},
+	"internal/subst":    {"internal/diag"},
+	"internal/version":  {"internal/diag"},
+	"internal/term":     {"internal/diag"},
 	"internal/diagnose": {},
-	"internal/oci":     {"internal/diag", "internal/retry"},
-	"internal/store":   {"internal/diag", "internal/retry"},
-	"internal/deb":     {"internal/diag", "internal/store"},
-	"internal/pypi":    {"internal/diag", "internal/store", "internal/wheel"},
-	"internal/recipe":  {"internal/decode", "internal/diag", "internal/version"},
-	"internal/image":   {"internal/decode", "internal/diag"},
-	"internal/patch":   {"internal/decode", "internal/diag", "internal/subst", "internal/version"},
-	"internal/wheel":   {"internal/artifact", "internal/version"},
-	"internal/matrix":  {"internal/diag", "internal/recipe", "internal/subst", "internal/version"},
+	"internal/oci":      {"internal/diag", "internal/retry"},
+	"internal/store":    {"internal/diag", "internal/retry"},
+	"internal/deb":      {"internal/diag", "internal/store"},
+	"internal/pypi":     {"internal/diag", "internal/store", "internal/wheel"},
+	"internal/recipe":   {"internal/decode", "internal/diag", "internal/version"},
+	"internal/image":    {"internal/decode", "internal/diag"},
+	"internal/patch":    {"internal/decode", "internal/diag", "internal/subst", "internal/version"},
+	"internal/wheel":    {},
+	"internal/matrix":   {"internal/diag", "internal/recipe", "internal/subst", "internal/version"},
 	"internal/lock": {"internal/deb", "internal/diag", "internal/image", "internal/matrix", "internal/oci", "internal/patch",
 		"internal/pypi", "internal/recipe", "internal/subst"},
 	"internal/native":  {"internal/diag"},
@@ -55,30 +54,30 @@ var may = map[string][]string{
 // owner is the one package that may import a library; a test of another package
 // must not either.
 var owner = map[string]string{
-	"archive/zip":                         "internal/wheel",
-	"debug/elf":                           "internal/elf",
-	"dagger.io/dagger":                    "pipelines",
-	"github.com/bluekeyes/go-gitdiff":     "internal/patch",
-	"github.com/cenkalti/backoff":         "internal/retry",
-	"github.com/hashicorp/go-version":     "internal/version",
-	"github.com/invopop/jsonschema":       "internal/recipe",
-	"github.com/sourcegraph/conc":         "internal/run",
-	"github.com/ulikunitz/xz":             "internal/deb",
-	"github.com/urfave/cli":               "cmd/builder",
-	"go.yaml.in/yaml":                     "internal/decode",
-	"oras.land/oras-go":                   "internal/oci",
-	"charm.land/lipgloss":                 "internal/term",
+	"archive/zip":                     "internal/wheel",
+	"debug/elf":                       "internal/elf",
+	"dagger.io/dagger":                "pipelines",
+	"github.com/bluekeyes/go-gitdiff": "internal/patch",
+	"github.com/cenkalti/backoff":     "internal/retry",
+	"github.com/hashicorp/go-version": "internal/version",
+	"github.com/invopop/jsonschema":   "internal/recipe",
+	"github.com/sourcegraph/conc":     "internal/run",
+	"github.com/ulikunitz/xz":         "internal/deb",
+	"github.com/urfave/cli":           "cmd/builder",
+	"go.yaml.in/yaml":                 "internal/decode",
+	"oras.land/oras-go":               "internal/oci",
+	"charm.land/lipgloss":             "internal/term",
 }
 
 type pkg struct {
-	ImportPath                        string
-	Doc                               string
+	ImportPath, Doc                    string
+	GoFiles                            []string
 	Imports, TestImports, XTestImports []string
 }
 
 func packages(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,TestImports,XTestImports", "./...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports,TestImports,XTestImports", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -91,7 +90,9 @@ func packages(t *testing.T) []pkg {
 			t.Fatal(err)
 		}
 		p.ImportPath = local(p.ImportPath)
-		all = append(all, p)
+		if len(p.GoFiles) > 0 { // the others are tests and nothing else
+			all = append(all, p)
+		}
 	}
 }
 

@@ -216,7 +216,7 @@ func withoutFindHIP(b *tool) {
 		b.t.Fatal("the patch's condition has moved")
 	}
 	site := b.site(map[string]string{"patches/horovod/10-findhip.yaml": never})
-	r := b.want(5, "run", "--recipes", site, "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-nofindhip")
+	r := b.want(5, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-nofindhip")
 	contains(b.t, r.stderr, `Unknown CMake command "hip_add_library"`, "hint: ", "apply the patch findhip", "logs/build.log")
 	if cell := b.runJSON("out-nofindhip").Cells[0]; cell.Status != "error" {
 		b.t.Errorf("got %+v", cell)
@@ -320,7 +320,7 @@ func wrongDigest(b *tool) {
 		b.t.Fatalf("%v: %s", err, out)
 	}
 	own.forget("92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
-	r := own.want(8, "run", "horovod", "--rocm", "5.7", "--arch", "gfx942,gfx90a", "--set", "source.horovod="+bad)
+	r := own.want(8, "run", "horovod", "--rocm", "5.7", "--set", "source.horovod="+bad)
 	contains(b.t, r.stderr, "horovod-0.28.1.tar.gz", "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
 }
 
@@ -337,28 +337,27 @@ func (b *tool) forget(sha256 string) {
 
 // notRoot asks for an engine as an ordinary user of a host without Docker.
 func notRoot(b *tool) {
-	home := b.t.TempDir()
-	for dir := home; dir != "/"; dir = filepath.Dir(dir) {
-		os.Chmod(dir, 0o777|os.ModeSticky&modeOf(dir))
+	dir, err := os.MkdirTemp("", "builder-nobody-*")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o777); err != nil {
+		b.t.Fatal(err)
+	}
+	program := filepath.Join(dir, "builder")
+	if out, err := exec.Command("cp", b.path, program).CombinedOutput(); err != nil {
+		b.t.Fatalf("%v: %s", err, out)
 	}
 	var stderr bytes.Buffer
-	os.Chmod(b.dir, 0o755)
-	cmd := exec.CommandContext(b.t.Context(), b.path, "engine", "up")
+	cmd := exec.CommandContext(b.t.Context(), program, "engine", "up")
 	cmd.Dir, cmd.Stderr = "/", &stderr
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "BUILDER_HOME=" + home}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "BUILDER_HOME=" + filepath.Join(dir, "home")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	err := cmd.Run()
+	err = cmd.Run()
 	b.t.Logf("$ builder engine up  # as nobody: %v\n%s", err, &stderr)
 	if code := cmd.ProcessState.ExitCode(); code != 9 {
 		b.t.Fatalf("exit %d, want 9", code)
 	}
 	contains(b.t, stderr.String(), "root", "--engine")
-}
-
-func modeOf(dir string) os.FileMode {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return 0
-	}
-	return info.Mode()
 }

@@ -185,4 +185,3 @@ func updateLock(path, recipe string, pins lock.File) (bool, error) {
 	}
 	return lock.Write(path, f.With(pins))
 }
-

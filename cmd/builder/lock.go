@@ -136,5 +136,5 @@ func pins(f lock.File) map[string]string {
 	return all
 }
 
-func pinned(f pypi.File) string     { return f.Version + " " + f.SHA256[:12] }
+func pinned(f pypi.File) string      { return f.Version + " " + f.SHA256[:12] }
 func debPinned(p deb.Package) string { return p.Version + " " + p.SHA256[:12] }

@@ -218,4 +218,3 @@ func readIfThere(path string) ([]byte, bool, error) {
 	}
 	return data, err == nil, err
 }
-

@@ -32,7 +32,7 @@ func runCommand(cat catalogue, fault error, out printer) *cli.Command {
 		Name: "run", Usage: "build, gate and keep the chosen cells of a recipe", ArgsUsage: "RECIPE [axes]",
 		Description: "The wheel, its verdicts and the logs of every step are in DIR/<cell>/,\nwhat happened is in DIR/run.json. The exit code is 0 only if every cell\npassed every gate.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError,
-		Action:      unknownRecipe(cat, fault),
+		Action: unknownRecipe(cat, fault),
 		Subcommands: recipeCommands(cat, fault, append(selectionFlags(), runFlags()...), func(c *cli.Context, o options) error {
 			return doRun(c.Context, cat, o, out)
 		}),
