@@ -64,6 +64,7 @@ var owner = map[string]string{
 	"github.com/sourcegraph/conc":     "internal/run",
 	"github.com/ulikunitz/xz":         "internal/deb",
 	"github.com/urfave/cli":           "cmd/builder",
+	"github.com/BurntSushi/toml":      "internal/pypi",
 	"go.yaml.in/yaml":                 "internal/decode",
 	"oras.land/oras-go":               "internal/oci",
 	"charm.land/lipgloss":             "internal/term",

@@ -8,11 +8,11 @@
 package decode
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +24,10 @@ import (
 
 // maxBytes bounds a file. The largest recipe is a hundredth of it.
 const maxBytes = 1 << 20
+
+// maxDepth bounds how deep values are nested; without it the paths of an
+// [Index] would grow with the square of a file that is nothing but brackets.
+const maxDepth = 32
 
 // YAML reads one document into the struct that into points to. name is the file
 // in messages. On an error into is as it was.
@@ -61,22 +65,41 @@ func parse(name string, data []byte) (*yaml.Node, error) {
 	case len(documents) > 1:
 		return nil, diag.At(at(name, &documents[1]), "a second document: one file holds one")
 	}
-	return documents[0].Content[0], nil
+	root := documents[0].Content[0]
+	if deep := tooDeep(root, maxDepth); deep != nil {
+		return nil, diag.At(at(name, deep), "nested more than %d deep", maxDepth)
+	}
+	return root, nil
 }
 
-var linePrefix = regexp.MustCompile(`line (\d+)(?:, column (\d+))?:? ?`)
-
-// syntaxFault takes the place out of the library's text.
-func syntaxFault(name string, err error) error {
-	pos, text := diag.Pos{File: name}, err.Error()
-	if m := linePrefix.FindStringSubmatchIndex(text); m != nil {
-		pos.Line, _ = strconv.Atoi(text[m[2]:m[3]])
-		if m[4] >= 0 {
-			pos.Column, _ = strconv.Atoi(text[m[4]:m[5]])
-		}
-		text = text[m[1]:]
+// tooDeep returns a node that more than depth others are around, or nil.
+func tooDeep(n *yaml.Node, depth int) *yaml.Node {
+	if depth < 0 {
+		return n
 	}
-	return diag.At(pos, "this is not YAML: %s", strings.TrimSpace(strings.TrimPrefix(text, "yaml: ")))
+	for _, child := range n.Content {
+		if deep := tooDeep(child, depth-1); deep != nil {
+			return deep
+		}
+	}
+	return nil
+}
+
+// syntaxFault tells what the library tells, with the place where it belongs.
+func syntaxFault(name string, err error) error {
+	var fault *yaml.LoadError
+	if !errors.As(err, &fault) {
+		return diag.At(diag.Pos{File: name}, "this is not YAML: %w", err)
+	}
+	text := fault.Message
+	if fault.ContextMsg != "" {
+		text += " " + fault.ContextMsg
+		if line := fault.ContextMark.Line; line > 0 && line != fault.Mark.Line {
+			text += fmt.Sprintf(" that begins in line %d", line)
+		}
+	}
+	pos := diag.Pos{File: name, Line: fault.Mark.Line, Column: fault.Mark.Column}
+	return diag.At(pos, "this is not YAML: %s", text)
 }
 
 func at(file string, n *yaml.Node) diag.Pos {
@@ -100,6 +123,10 @@ func (c *checker) fault(n *yaml.Node, format string, args ...any) *diag.Error {
 func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		c.fault(n, "anchors and aliases are not used here: write the value out")
+		return
+	}
+	if reflect.PointerTo(t).Implements(textType) {
+		c.checkText(n, t, key)
 		return
 	}
 	switch t.Kind() {
@@ -151,6 +178,10 @@ func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)
 	first := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
+		if k.Kind != yaml.ScalarNode {
+			c.fault(k, "a key is a single word, this is %s", kind(k))
+			continue
+		}
 		if line, twice := first[k.Value]; twice {
 			c.fault(k, "key %q is there twice, first in line %d", k.Value, line)
 			continue
@@ -165,28 +196,54 @@ func (c *checker) checkScalar(n *yaml.Node, t reflect.Type, key string) {
 		c.fault(n, "%s wants a single value, this is %s", key, kind(n))
 		return
 	}
-	tag := n.ShortTag()
 	switch t.Kind() {
 	case reflect.String:
-		switch tag {
-		case "!!str":
-		case "!!int", "!!float":
-			c.fault(n, "quote the version %s", n.Value).Hint = fmt.Sprintf("write %q: YAML reads %s as a number", n.Value, n.Value)
-		case "!!null":
-			c.fault(n, "%s has no value", key)
-		default:
-			c.fault(n, "quote %s: YAML reads it as %s", n.Value, strings.TrimPrefix(tag, "!!"))
-		}
+		c.checkString(n, key)
 	case reflect.Bool:
-		if tag != "!!bool" {
+		if n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
 			c.fault(n, "%s wants true or false, this is %q", key, n.Value)
 		}
 	case reflect.Int, reflect.Int64:
-		if _, err := strconv.ParseInt(n.Value, 10, t.Bits()); tag != "!!int" || err != nil {
+		// 010 and 1_0 are numbers too, but not those that they look like.
+		i, err := strconv.ParseInt(n.Value, 10, t.Bits())
+		if n.ShortTag() != "!!int" || err != nil || strconv.FormatInt(i, 10) != n.Value {
 			c.fault(n, "%s wants a whole number, this is %q", key, n.Value)
 		}
 	default:
 		c.fault(n, "%s cannot stand in a file", key)
+	}
+}
+
+// checkString refuses what YAML reads as something else than text, and reports
+// whether n is text.
+func (c *checker) checkString(n *yaml.Node, key string) bool {
+	switch tag := n.ShortTag(); tag {
+	case "!!str":
+		return true
+	case "!!int", "!!float":
+		c.fault(n, "quote the version %s", n.Value).Hint = fmt.Sprintf("write %q: YAML reads %s as a number", n.Value, n.Value)
+	case "!!null":
+		c.fault(n, "%s has no value", key)
+	default:
+		c.fault(n, "quote %s: YAML reads it as %s", n.Value, strings.TrimPrefix(tag, "!!"))
+	}
+	return false
+}
+
+var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
+
+// checkText has a type that reads its own text, such as a version, read it, so
+// that what it says gets a place.
+func (c *checker) checkText(n *yaml.Node, t reflect.Type, key string) {
+	if n.Kind != yaml.ScalarNode {
+		c.fault(n, "%s wants a single value, this is %s", key, kind(n))
+		return
+	}
+	if !c.checkString(n, key) {
+		return
+	}
+	if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value)); err != nil {
+		c.fault(n, "%s: %w", key, err)
 	}
 }
 
