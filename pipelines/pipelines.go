@@ -110,8 +110,8 @@ func Steps() []Step {
 	}
 }
 
-// Build runs all steps of an entry and exports its wheels into dir. On an error
-// the step's name is in it and everything is closed.
+// Build implements [run.Engine]: it runs all steps of an entry, exports its
+// wheels into dir and makes the box of the gates.
 func (e *Engine) Build(ctx context.Context, entry lock.Entry, dir string, events run.Events) (b run.Built, err error) {
 	c, err := e.open(ctx, entry)
 	if err != nil {
@@ -122,15 +122,9 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, dir string, events
 			c.client.Close()
 		}
 	}()
-	container := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
-	for _, step := range Steps() {
-		err := c.step(ctx, events, step.Name, func(ctx context.Context) (err error) {
-			container, err = step.do(ctx, c, container)
-			return err
-		})
-		if err != nil {
-			return run.Built{}, err
-		}
+	container, err := c.walk(ctx, events, Steps())
+	if err != nil {
+		return run.Built{}, err
 	}
 	var wheels []artifact.Artifact
 	err = c.step(ctx, events, "export", func(ctx context.Context) (err error) {
@@ -145,10 +139,43 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, dir string, events
 		box, err = c.box(ctx, wheels)
 		return err
 	})
+	return run.Built{Artifacts: wheels, Box: box, Canary: c.canary, Close: c.client.Close}, err
+}
+
+// Rootfs writes the file system as the build step finds it to dir, and returns
+// the environment and the script of that step: what is needed to go through a
+// failed build by hand.
+func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, dir string, events run.Events) (env map[string]string, script string, err error) {
+	c, err := e.open(ctx, entry)
 	if err != nil {
-		return run.Built{}, err
+		return nil, "", err
 	}
-	return run.Built{Artifacts: wheels, Box: box, Canary: c.canary, Close: c.client.Close}, nil
+	defer c.client.Close()
+	steps := Steps()
+	container, err := c.walk(ctx, events, steps[:len(steps)-1])
+	if err != nil {
+		return nil, "", err
+	}
+	err = c.step(ctx, events, "export", func(ctx context.Context) error {
+		_, err := container.Rootfs().Export(ctx, dir)
+		return err
+	})
+	return buildEnv(entry), entry.Script, err
+}
+
+// walk takes an empty container through steps.
+func (c *cell) walk(ctx context.Context, events run.Events, steps []Step) (*dagger.Container, error) {
+	container := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
+	for _, step := range steps {
+		err := c.step(ctx, events, step.Name, func(ctx context.Context) (err error) {
+			container, err = step.do(ctx, c, container)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return container, nil
 }
 
 // step runs one step with its log and its time.

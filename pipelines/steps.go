@@ -192,13 +192,7 @@ func patchStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 // buildStep sends out the canary and runs the recipe's script, both without a
 // network and without capabilities.
 func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	ctr = withEnv(ctr, c.entry.Env).
-		WithEnvVariable("SOURCE_DATE_EPOCH", fmt.Sprint(c.entry.Epoch)).
-		WithEnvVariable("HOME", "/build").
-		WithEnvVariable("LC_ALL", "C.UTF-8").
-		WithEnvVariable("TZ", "UTC").
-		WithEnvVariable("PYTHONHASHSEED", "0").
-		WithEnvVariable("BUILDER_DIST", distDir)
+	ctr = withEnv(ctr, buildEnv(c.entry))
 	_, canary, err := c.exec(ctx, ctr, c.entry.Image, noCaps, []string{c.entry.Image.Python, "-I", "-c", script("canary.py")})
 	if err != nil {
 		return nil, fmt.Errorf("the canary reached the network, or could not try: %w", err)
@@ -206,6 +200,23 @@ func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 	c.canary = strings.TrimSpace(canary)
 	ctr, _, err = c.exec(ctx, ctr, c.entry.Image, noCaps, shell(c.entry.Script))
 	return ctr, err
+}
+
+// buildEnv is the environment of the build step, all of it: what recipe and
+// image state, and what would otherwise be the machine's own.
+func buildEnv(e lock.Entry) map[string]string {
+	env := maps.Clone(e.Image.Env)
+	maps.Copy(env, e.Env)
+	maps.Copy(env, map[string]string{
+		"PATH":              venvDir + "/bin:" + e.Image.Env["PATH"],
+		"SOURCE_DATE_EPOCH": fmt.Sprint(e.Epoch),
+		"HOME":              "/build",
+		"LC_ALL":            "C.UTF-8",
+		"TZ":                "UTC",
+		"PYTHONHASHSEED":    "0",
+		"BUILDER_DIST":      distDir,
+	})
+	return env
 }
 
 // containerTree is the source in a container as [patch.Tree]. Each write makes

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -241,11 +242,13 @@ func (w *watch) StepDone(step string, d time.Duration, cached bool, err error) {
 
 func logName(step string) string { return strings.ReplaceAll(step, " ", "-") + ".log" }
 
-// lineWriter passes what is written on as lines.
+// lineWriter passes on the lines that say something: compilers underline.
 type lineWriter struct{ line func(string) }
 
 func (l lineWriter) Write(p []byte) (int, error) {
-	l.line(string(p))
+	if text := string(p); strings.ContainsFunc(text, unicode.IsLetter) {
+		l.line(text)
+	}
 	return len(p), nil
 }
 

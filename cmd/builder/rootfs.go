@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/term"
+)
+
+func rootfsCommand(cat catalogue, fault error, out printer) *cli.Command {
+	flags := append(append(selectionFlags(), engineFlags()...),
+		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"})
+	return &cli.Command{
+		Name: "rootfs", Usage: "write the file system as the build step finds it, to go through a build by hand", ArgsUsage: "RECIPE [axes]",
+		Description: "DIR/rootfs is the patched source with all that it is built with, DIR/build\nruns the build step in it: as root, in a chroot without a network.",
+		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError,
+		Action: unknownRecipe(cat, fault),
+		Subcommands: recipeCommands(cat, fault, flags, func(c *cli.Context, o options) error {
+			return writeRootfs(c.Context, cat, o, c.String("to"), out)
+		}),
+	}
+}
+
+func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out printer) error {
+	if to == "" {
+		return diag.Errorf(diag.Usage, "--to is missing: where shall it be written?")
+	}
+	if _, err := os.Stat(to); err == nil {
+		return diag.Errorf(diag.Usage, "--to: %s exists already", to)
+	}
+	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
+	defer progress.Close()
+	w, err := openWorkspace(o, progress.Note)
+	if err != nil {
+		return err
+	}
+	entries, err := w.entries(ctx, cat)
+	if err != nil {
+		return err
+	}
+	if len(entries) != 1 {
+		return diag.Errorf(diag.Usage, "%d cells are chosen, one is wanted", len(entries)).WithHint("name one value of each axis")
+	}
+	e := entries[0]
+	watch := newWatch(filepath.Join(to, "logs"), e.ID, progress)
+	if err := w.fetcher().Fetch(ctx, e, watch.StepStarted("fetch")); err != nil {
+		return err
+	}
+	watch.StepDone("fetch", 0, false, nil)
+	p, err := w.engine.up(ctx)
+	if err != nil {
+		return err
+	}
+	env, script, err := p.Rootfs(ctx, e, filepath.Join(to, "rootfs"), watch)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(to, "build")
+	if err := os.WriteFile(path, []byte(chrootScript(env, script)), 0o755); err != nil {
+		return err
+	}
+	progress.Close()
+	out.say("%s", path)
+	return nil
+}
+
+// chrootScript runs a build step in the file system beside it.
+func chrootScript(env map[string]string, script string) string {
+	var b strings.Builder
+	b.WriteString(`#!/bin/sh
+# Runs the build step in rootfs/: the same commands in the same environment.
+set -eu
+cd "$(dirname "$0")/rootfs"
+[ -e proc/self ] || mount -t proc proc proc
+[ -c dev/null ] || mount --rbind /dev dev
+exec unshare -n env -i \\
+`)
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		fmt.Fprintf(&b, "  %s=%s \\\n", key, quoted(env[key]))
+	}
+	fmt.Fprintf(&b, "  chroot . sh -euc %s\n", quoted("cd /build/src\n"+script))
+	return b.String()
+}
+
+// quoted makes one word of a shell script.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,76 @@
+package pipelines
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// progress is what the Dagger client v0.19.10 writes while an exec runs, its
+// colours included.
+const progress = "\x1b[95m14  : \x1b[0m\x1b[90;2m\x1b[0m\x1b[90m[0.1s] \x1b[0m\x1b[90m|\x1b[0m builder-ran 1763710000000000000\n" +
+	"\x1b[95m14  : \x1b[0m\x1b[90;2m\x1b[0m\x1b[90m[0.2s] \x1b[0m\x1b[90m|\x1b[0m line 1\n" +
+	"\x1b[95m14  : \x1b[0m\x1b[90;2m┆ \x1b[0m\x1b[90m[1m2s] \x1b[0m\x1b[90m|\x1b[0m line | 2\n" +
+	"\x1b[95m12  : \x1b[0m\x1b[90;2m\x1b[0mContainer.\x1b[1mwithRootfs\x1b[0m\x1b[32m DONE\x1b[0m\x1b[90m [0.0s]\x1b[0m\n" +
+	"15  : withExec sh -c 'echo hello'\n"
+
+func TestStreamPassesOnWhatTheExecPrints(t *testing.T) {
+	for size := 1; size < 200; size += 13 {
+		var log strings.Builder
+		s := newStream()
+		s.begin(&log)
+		for rest := progress; rest != ""; {
+			n := min(size, len(rest))
+			fmt.Fprint(s, rest[:n])
+			rest = rest[n:]
+		}
+		s.ran(false, "line 1\nline | 2\n")
+		if cached := s.end(); cached || log.String() != "line 1\nline | 2\n" {
+			t.Fatalf("in pieces of %d: cached %v, log %q", size, cached, log.String())
+		}
+	}
+}
+
+func TestStreamOfACachedStep(t *testing.T) {
+	var log strings.Builder
+	s := newStream()
+	s.begin(&log)
+	s.ran(true, "line 1\n")
+	s.ran(true, "line 2\n")
+	if cached := s.end(); !cached || log.String() != "line 1\nline 2\n" {
+		t.Errorf("cached %v, log %q", cached, log.String())
+	}
+	s.begin(&log)
+	if s.end() {
+		t.Error("a step without an exec is not cached")
+	}
+	s.begin(&log)
+	s.ran(true, "")
+	s.ran(false, "")
+	if s.end() {
+		t.Error("a step of which one exec ran is not cached")
+	}
+}
+
+func TestStamp(t *testing.T) {
+	at, output := stamp("builder-ran 1763710000000000000\nhello\n")
+	if !at.Equal(time.Unix(1763710000, 0)) || output != "hello\n" {
+		t.Errorf("got %v, %q", at, output)
+	}
+	for _, text := range []string{"", "hello\n", "builder-ran x\nhello\n"} {
+		if at, output := stamp(text); !at.IsZero() || output != text {
+			t.Errorf("%q: got %v, %q", text, at, output)
+		}
+	}
+}
+
+func TestStepsAreNamedOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Steps() {
+		if s.Name == "" || seen[s.Name] || s.do == nil {
+			t.Errorf("step %q", s.Name)
+		}
+		seen[s.Name] = true
+	}
+}
