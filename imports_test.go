@@ -39,16 +39,20 @@ var may = map[string][]string{
 	"internal/patch":    {"internal/decode", "internal/diag", "internal/subst", "internal/version"},
 	"internal/wheel":    {},
 	"internal/matrix":   {"internal/diag", "internal/recipe", "internal/subst", "internal/version"},
-	"internal/lock": {"internal/deb", "internal/diag", "internal/image", "internal/matrix", "internal/oci", "internal/patch",
-		"internal/pypi", "internal/recipe", "internal/subst"},
+	"internal/lock": {
+		"internal/deb", "internal/diag", "internal/image", "internal/matrix", "internal/oci", "internal/patch",
+		"internal/pypi", "internal/recipe", "internal/subst",
+	},
 	"internal/native":  {"internal/diag"},
 	"internal/gate":    {"internal/elf", "internal/recipe", "internal/version", "internal/wheel"},
 	"internal/run":     {"internal/artifact", "internal/diag", "internal/gate", "internal/lock"},
 	"internal/fetch":   {"internal/deb", "internal/diag", "internal/lock", "internal/pypi", "internal/store"},
 	"internal/results": {"internal/artifact", "internal/lock", "internal/run", "internal/store"},
 	"internal/report":  {"internal/artifact"},
-	"pipelines": {"internal/artifact", "internal/deb", "internal/diag", "internal/gate", "internal/lock", "internal/patch",
-		"internal/pypi", "internal/run", "internal/store", "internal/wheel"},
+	"pipelines": {
+		"internal/artifact", "internal/deb", "internal/diag", "internal/gate", "internal/lock", "internal/patch",
+		"internal/pypi", "internal/run", "internal/store", "internal/wheel",
+	},
 }
 
 // owner is the one package that may import a library; a test of another package

@@ -1,6 +1,9 @@
 package pipelines
 
 import (
+	"builder/internal/artifact"
+	"builder/internal/gate"
+	"builder/internal/lock"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +12,6 @@ import (
 	"slices"
 
 	"dagger.io/dagger"
-
-	"builder/internal/artifact"
-	"builder/internal/gate"
-	"builder/internal/lock"
 )
 
 // box is the clean container of the gates: the run-time image, the locked

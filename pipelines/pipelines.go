@@ -1,7 +1,8 @@
 // Package pipelines turns one locked entry into an artifact, in Dagger, and
 // hands out the clean container in which the gates look at it.
 //
-// A pipeline is the list [Steps]: image, packages, source, patches, build. Each
+// A pipeline is the list [Steps]: image, packages, source, patch, canary,
+// build. Each
 // step is a function from container to container; it is forced before the next
 // one starts, so that an error, a log and a time belong to one step. Nothing
 // here reaches the network: a step can mount only what the store holds, and the
@@ -9,6 +10,13 @@
 package pipelines
 
 import (
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/run"
+	"builder/internal/store"
+	"builder/internal/wheel"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -25,14 +33,6 @@ import (
 	"time"
 
 	"dagger.io/dagger"
-
-	"builder/internal/artifact"
-	"builder/internal/diag"
-	"builder/internal/gate"
-	"builder/internal/lock"
-	"builder/internal/run"
-	"builder/internal/store"
-	"builder/internal/wheel"
 )
 
 //go:embed scripts
@@ -106,6 +106,7 @@ func Steps() []Step {
 		{"packages", packagesStep},
 		{"source", sourceStep},
 		{"patch", patchStep},
+		{"canary", canaryStep},
 		{"build", buildStep},
 	}
 }

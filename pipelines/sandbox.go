@@ -1,6 +1,8 @@
 package pipelines
 
 import (
+	"builder/internal/diag"
+	"builder/internal/lock"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +11,6 @@ import (
 	"time"
 
 	"dagger.io/dagger"
-
-	"builder/internal/diag"
-	"builder/internal/lock"
 )
 
 // Capabilities that a step keeps, as setpriv writes a set.

@@ -1,6 +1,12 @@
 package pipelines
 
 import (
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/patch"
+	"builder/internal/pypi"
+	"builder/internal/store"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +18,6 @@ import (
 	"strings"
 
 	"dagger.io/dagger"
-
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/patch"
-	"builder/internal/pypi"
-	"builder/internal/store"
 )
 
 // imageStep makes the build image and proves that it is what it says.
@@ -189,16 +188,22 @@ func patchStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 	return tree.ctr.Sync(ctx)
 }
 
-// buildStep sends out the canary and runs the recipe's script, both without a
-// network and without capabilities.
-func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	ctr = withEnv(ctr, buildEnv(c.entry))
-	_, canary, err := c.exec(ctx, ctr, c.entry.Image, noCaps, []string{c.entry.Image.Python, "-I", "-c", script("canary.py")})
+// canaryStep tries to leave a container that is shut off as the build's is. What
+// it saw is kept with the result; if it got out, the cell fails.
+func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
+	img := c.entry.Image
+	_, seen, err := c.exec(ctx, ctr, img, noCaps, []string{img.Python, "-I", "-c", script("canary.py")})
 	if err != nil {
-		return nil, fmt.Errorf("the canary reached the network, or could not try: %w", err)
+		return nil, fmt.Errorf("the network can be reached, or the canary could not try: %w", err)
 	}
-	c.canary = strings.TrimSpace(canary)
-	ctr, _, err = c.exec(ctx, ctr, c.entry.Image, noCaps, shell(c.entry.Script))
+	c.canary = strings.TrimSpace(seen)
+	return ctr, nil
+}
+
+// buildStep runs the recipe's script without a network and without
+// capabilities.
+func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
+	ctr, _, err := c.exec(ctx, withEnv(ctr, buildEnv(c.entry)), c.entry.Image, noCaps, shell(c.entry.Script))
 	return ctr, err
 }
 

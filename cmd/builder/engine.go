@@ -1,15 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os/exec"
-	"path/filepath"
-	"sync"
-	"time"
-
-	"github.com/urfave/cli/v2"
-
 	"builder/internal/lock"
 	"builder/internal/native"
 	"builder/internal/pypi"
@@ -17,6 +8,16 @@ import (
 	"builder/internal/run"
 	"builder/internal/store"
 	"builder/pipelines"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
 )
 
 type uvTool = pypi.Tool
@@ -28,12 +29,17 @@ func (w *workspace) uvOnce() func(context.Context) (pypi.Tool, error) {
 	})
 }
 
-func revision() string { return pipelines.Revision() }
+// revision names everything that takes part in a build and stands in no recipe:
+// the steps' own scripts, the uv that installs packages, and the engine.
+func revision() string {
+	sum := sha256.Sum256([]byte(pipelines.Revision() + " uv " + pypi.Pin().SHA256 + " dagger " + native.Version))
+	return hex.EncodeToString(sum[:])
+}
 
 // engine is the Dagger engine of a run. It is chosen and started when the first
 // cell needs it.
 type engine struct {
-	options
+	opts    options
 	store   *store.Store
 	scratch string
 	note    func(string, ...any)
@@ -67,7 +73,7 @@ func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 	if e.built != nil {
 		return e.built, nil
 	}
-	own := native.New(e.home, e.note, native.Options{NoInstall: e.noInstall})
+	own := native.New(e.opts.home, e.note, native.Options{NoInstall: e.opts.noInstall})
 	address, kind, err := e.choose(ctx, own)
 	if err != nil {
 		return nil, err
@@ -88,8 +94,8 @@ func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 // choose returns the address of the engine to use: the one that was named, a
 // running Docker or Podman through the SDK, or the native one.
 func (e *engine) choose(ctx context.Context, own *native.Engine) (address, kind string, err error) {
-	if e.options.engine != "" {
-		return e.options.engine, "named", nil
+	if e.opts.engine != "" {
+		return e.opts.engine, "named", nil
 	}
 	if containerDaemon(ctx) {
 		return "", "docker", nil
@@ -117,7 +123,7 @@ func containerDaemon(ctx context.Context) bool {
 
 // describe says what is known of the engine before it is needed.
 func (e *engine) describe() report.Engine {
-	return report.Engine{Kind: "dagger", Version: native.Version, Address: e.options.engine}
+	return report.Engine{Kind: "dagger", Version: native.Version, Address: e.opts.engine}
 }
 
 func engineCommand(out printer) *cli.Command {

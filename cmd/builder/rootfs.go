@@ -1,6 +1,8 @@
 package main
 
 import (
+	"builder/internal/diag"
+	"builder/internal/term"
 	"context"
 	"fmt"
 	"maps"
@@ -10,9 +12,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"builder/internal/diag"
-	"builder/internal/term"
 )
 
 func rootfsCommand(cat catalogue, fault error, out printer) *cli.Command {

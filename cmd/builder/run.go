@@ -1,7 +1,15 @@
 package main
 
 import (
-	"cmp"
+	"builder/internal/diag"
+	"builder/internal/diagnose"
+	"builder/internal/fetch"
+	"builder/internal/lock"
+	"builder/internal/report"
+	"builder/internal/results"
+	"builder/internal/run"
+	"builder/internal/store"
+	"builder/internal/term"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,17 +23,6 @@ import (
 	"unicode"
 
 	"github.com/urfave/cli/v2"
-
-	"builder/internal/diag"
-	"builder/internal/diagnose"
-	"builder/internal/fetch"
-	"builder/internal/gate"
-	"builder/internal/lock"
-	"builder/internal/report"
-	"builder/internal/results"
-	"builder/internal/run"
-	"builder/internal/store"
-	"builder/internal/term"
 )
 
 func runCommand(cat catalogue, fault error, out printer) *cli.Command {
@@ -142,7 +139,7 @@ func openWorkspace(o options, note func(string, ...any)) (*workspace, error) {
 	}
 	w := &workspace{options: o, store: s, results: results.New(s), scratch: scratch, note: note}
 	w.uv = w.uvOnce()
-	w.engine = &engine{options: o, store: s, scratch: scratch, note: note, uv: w.uv}
+	w.engine = &engine{opts: o, store: s, scratch: scratch, note: note, uv: w.uv}
 	return w, nil
 }
 
@@ -183,8 +180,10 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 		From: report.From(o.From), Artifacts: o.Artifacts,
 	}
 	for _, s := range o.Steps {
-		c.Steps = append(c.Steps, report.Step{Name: s.Name, Seconds: report.Seconds(s.Seconds), Cached: s.Cached || o.From == run.FromStore,
-			Log: filepath.Join(o.Entry.ID, "logs", logName(s.Name))})
+		c.Steps = append(c.Steps, report.Step{
+			Name: s.Name, Seconds: report.Seconds(s.Seconds), Cached: s.Cached || o.From == run.FromStore,
+			Log: filepath.Join(o.Entry.ID, "logs", logName(s.Name)),
+		})
 	}
 	for _, v := range o.Verdicts {
 		c.Verdicts = append(c.Verdicts, report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)})
@@ -312,13 +311,4 @@ func once[T any](f func(context.Context) (T, error)) func(context.Context) (T, e
 		}
 		return value, err
 	}
-}
-
-// printVerdicts is the table of the gates of one cell.
-func printVerdicts(out printer, verdicts []gate.Verdict) {
-	rows := make([][]string, len(verdicts))
-	for i, v := range verdicts {
-		rows[i] = []string{v.Gate, v.Status.String(), fmt.Sprintf("%.1fs", v.Seconds), cmp.Or(v.Evidence, "-")}
-	}
-	term.Table(out.stdout, term.Width(out.stdout), []string{"gate", "verdict", "time", "evidence"}, rows)
 }

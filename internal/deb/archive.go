@@ -3,6 +3,7 @@ package deb
 import (
 	"archive/tar"
 	"bufio"
+	"builder/internal/diag"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -16,8 +17,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
-
-	"builder/internal/diag"
 )
 
 // maxUnpacked bounds what one package may unpack to, in bytes. The largest of

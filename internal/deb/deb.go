@@ -9,11 +9,10 @@
 package deb
 
 import (
+	"builder/internal/store"
 	"net/url"
 	"path"
 	"strings"
-
-	"builder/internal/store"
 )
 
 // A Package is one binary package of a locked list.

@@ -1,11 +1,10 @@
 package deb
 
 import (
+	"builder/internal/diag"
 	"io/fs"
 	"slices"
 	"strings"
-
-	"builder/internal/diag"
 )
 
 // Mirror returns the mirror to resolve names with.
@@ -88,7 +87,7 @@ func parseDeb822(text string) []entry {
 		if !slices.Contains(strings.Fields(fields["types"]), "deb") || strings.EqualFold(fields["enabled"], "no") {
 			continue
 		}
-		for _, uri := range strings.Fields(fields["uris"]) {
+		for uri := range strings.FieldsSeq(fields["uris"]) {
 			entries = append(entries, entry{strings.TrimSuffix(uri, "/"), strings.Fields(fields["suites"])})
 		}
 	}

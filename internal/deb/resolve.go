@@ -1,6 +1,7 @@
 package deb
 
 import (
+	"builder/internal/diag"
 	"bytes"
 	"context"
 	"errors"
@@ -13,8 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"builder/internal/diag"
 )
 
 // A Request asks for the packages of a root file system: those that the first
@@ -38,7 +37,7 @@ type Suite struct {
 // request, sorted by name. The indexes' signatures are checked against the
 // host's Debian archive keyring.
 func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error) {
-	a, err := newApt(ctx, scratch, req)
+	a, err := newApt(scratch, req)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ type apt struct {
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-func newApt(ctx context.Context, scratch string, req Request) (*apt, error) {
+func newApt(scratch string, req Request) (*apt, error) {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return nil, diag.Errorf(diag.Fetch, "resolving Debian packages needs apt, and this host has none").
 			WithHint("lock on a Debian or Ubuntu host, or in a container of one, and copy the lock")

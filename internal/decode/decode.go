@@ -8,6 +8,7 @@
 package decode
 
 import (
+	"builder/internal/diag"
 	"encoding"
 	"errors"
 	"fmt"
@@ -18,8 +19,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
-
-	"builder/internal/diag"
 )
 
 // maxBytes bounds a file. The largest recipe is a hundredth of it.

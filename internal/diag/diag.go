@@ -143,9 +143,9 @@ func All(err error) []*Error {
 			all = append(all, &Error{Err: part, Code: CodeOf(part)})
 			continue
 		}
-		// Keep what the chain says around the fault, but print its position first.
+		// What the chain says around the fault stays; its position is in there.
 		c := *e
-		if part != error(e) {
+		if part.Error() != e.Error() {
 			c.Err, c.Pos = part, Pos{}
 		}
 		all = append(all, &c)
@@ -171,7 +171,7 @@ func Split(err error) []error {
 
 func walk(err error, visit func(*Error)) {
 	for err != nil {
-		if e, ok := err.(*Error); ok {
+		if e, ok := err.(*Error); ok { //nolint:errorlint // the walk goes link by link
 			visit(e)
 		}
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {

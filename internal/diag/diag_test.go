@@ -1,12 +1,11 @@
 package diag_test
 
 import (
+	"builder/internal/diag"
 	"context"
 	"errors"
 	"fmt"
 	"testing"
-
-	"builder/internal/diag"
 )
 
 func TestCodeOf(t *testing.T) {

@@ -4,18 +4,17 @@
 package fetch
 
 import (
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/pypi"
+	"builder/internal/store"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
-
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/pypi"
-	"builder/internal/store"
 )
 
 // Fetcher knows where files may be had.
@@ -113,7 +112,7 @@ func (f *Fetcher) python(ctx context.Context, e lock.Entry) ([]want, error) {
 	}
 	for i, w := range wants {
 		if url, ok := urls[w.blob.SHA256]; ok {
-			wants[i].from = append(w.from, url)
+			wants[i].from = []store.Source{url}
 		}
 	}
 	return wants, nil

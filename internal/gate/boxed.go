@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"builder/internal/recipe"
+	"builder/internal/version"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -10,9 +12,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"builder/internal/recipe"
-	"builder/internal/version"
 )
 
 // The gates of this file run the artifact in a box.

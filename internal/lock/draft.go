@@ -1,19 +1,18 @@
 package lock
 
 import (
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"time"
-
 	"builder/internal/diag"
 	"builder/internal/image"
 	"builder/internal/matrix"
 	"builder/internal/patch"
 	"builder/internal/recipe"
 	"builder/internal/subst"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 )
 
 // A Catalogue is everything that recipes may name.

@@ -9,6 +9,12 @@
 package lock
 
 import (
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/image"
+	"builder/internal/patch"
+	"builder/internal/pypi"
+	"builder/internal/recipe"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,13 +27,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/image"
-	"builder/internal/patch"
-	"builder/internal/pypi"
-	"builder/internal/recipe"
 )
 
 // Schema is the number of the format of lock files and entries.
@@ -267,8 +266,10 @@ func Decode(name string, data []byte) (File, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&f); err != nil {
-		return File{}, &diag.Error{Pos: diag.Pos{File: name, Line: lineOf(data, err, dec)}, Code: diag.Drift,
-			Err: fmt.Errorf("reading the lock: %w", err), Hint: "restore the file, or write it anew with `builder lock`"}
+		return File{}, &diag.Error{
+			Pos: diag.Pos{File: name, Line: lineOf(data, err, dec)}, Code: diag.Drift,
+			Err: fmt.Errorf("reading the lock: %w", err), Hint: "restore the file, or write it anew with `builder lock`",
+		}
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return File{}, diag.Errorf(diag.Drift, "%s: more than one JSON value", name)

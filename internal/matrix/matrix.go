@@ -5,15 +5,14 @@
 package matrix
 
 import (
-	"errors"
-	"maps"
-	"slices"
-	"strings"
-
 	"builder/internal/diag"
 	"builder/internal/recipe"
 	"builder/internal/subst"
 	"builder/internal/version"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // A Cell is one point of the matrix of a recipe.

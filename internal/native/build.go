@@ -1,6 +1,7 @@
 package native
 
 import (
+	"builder/internal/diag"
 	"context"
 	_ "embed"
 	"errors"
@@ -12,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"builder/internal/diag"
 
 	"github.com/rogpeppe/go-internal/txtar"
 )

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"builder/internal/diag"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"builder/internal/diag"
 )
 
 // A need is a program of the host that the engine runs, and the Debian

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"builder/internal/diag"
 	"bytes"
 	"context"
 	"fmt"
@@ -9,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"builder/internal/diag"
 )
 
 // logLimit is how long the engine's log may be when it is started.

@@ -12,6 +12,7 @@
 package native
 
 import (
+	"builder/internal/diag"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -22,8 +23,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
-
-	"builder/internal/diag"
 )
 
 // Version of the engine and of its client program. It must equal the version

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"builder/internal/diag"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"builder/internal/diag"
 )
 
 func engine(t *testing.T, opts Options) *Engine {

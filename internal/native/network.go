@@ -1,6 +1,7 @@
 package native
 
 import (
+	"builder/internal/diag"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -12,8 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"builder/internal/diag"
 )
 
 // shared is the one place that homes have in common. It holds links only:

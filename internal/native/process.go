@@ -1,6 +1,7 @@
 package native
 
 import (
+	"builder/internal/diag"
 	"context"
 	_ "embed"
 	"errors"
@@ -15,8 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"builder/internal/diag"
 )
 
 const (
@@ -150,7 +149,7 @@ func (e *Engine) ready(ctx context.Context, exited <-chan error) error {
 	for !e.answers() {
 		select {
 		case err := <-exited:
-			return fmt.Errorf("the engine ended while it started: %v", err)
+			return fmt.Errorf("the engine ended while it started: %w", err)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(50 * time.Millisecond):

@@ -3,6 +3,8 @@
 package oci
 
 import (
+	"builder/internal/diag"
+	"builder/internal/retry"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +21,6 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/errcode"
-
-	"builder/internal/diag"
-	"builder/internal/retry"
 )
 
 // shortNames is the registry of references that name none, by the convention of

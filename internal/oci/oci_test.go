@@ -1,6 +1,8 @@
 package oci
 
 import (
+	"builder/internal/diag"
+	"builder/internal/retry"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,9 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"builder/internal/diag"
-	"builder/internal/retry"
 )
 
 // registry serves documents under the paths of the distribution API.

@@ -1,6 +1,8 @@
 package patch_test
 
 import (
+	"builder/internal/diag"
+	"builder/internal/patch"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +14,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"builder/internal/diag"
-	"builder/internal/patch"
 )
 
 // tree is a source in memory; files below image are what the image has.
@@ -159,7 +158,8 @@ func TestLoadNamesEveryFault(t *testing.T) {
 	if _, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(good)}}, "patches", "d"); err != nil {
 		t.Fatal(err)
 	}
-	edit := func(text string) string { return good[:strings.Index(good, "  - {")] + "  - {" + text + "}\n" }
+	head, _, _ := strings.Cut(good, "  - {")
+	edit := func(text string) string { return head + "  - {" + text + "}\n" }
 	for name, c := range map[string]struct{ yaml, says string }{
 		"no reason":     {strings.Replace(good, "reason: r", `reason: ""`, 1), "patches/d/1.yaml:2:9: reason is missing"},
 		"no upstream":   {strings.Replace(good, "upstream: https://example.invalid/1\n", "", 1), "upstream is missing"},

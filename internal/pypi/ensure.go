@@ -1,6 +1,9 @@
 package pypi
 
 import (
+	"builder/internal/diag"
+	"builder/internal/store"
+	"builder/internal/wheel"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
-
-	"builder/internal/diag"
-	"builder/internal/store"
-	"builder/internal/wheel"
 )
 
 // uvVersion is the uv that resolves and that installs inside builds.
@@ -29,6 +29,10 @@ var uvWheels = map[string]store.Blob{
 		SHA256: "0b3e8b1a4f5e405e31e2ff33de8af4744831e9f7338539671efbd8c3c94e791d",
 	},
 }
+
+// Pin names the uv that installs packages inside builds: its digest is part of
+// what a build reads.
+func Pin() store.Blob { return uvWheels["amd64"] }
 
 // Options say what [EnsureUV] may do.
 type Options struct {
@@ -147,7 +151,7 @@ func download(ctx context.Context, pip []string, pin store.Blob, dir string) err
 	if err := errors.Join(err, wish.Close()); err != nil {
 		return fmt.Errorf("fetching uv: %w", err)
 	}
-	args := append(pip[1:len(pip):len(pip)], "download", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-input", "--quiet",
+	args := append(slices.Clone(pip[1:]), "download", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-input", "--quiet",
 		"--disable-pip-version-check", "--dest", dir, "--requirement", wish.Name())
 	if told, err := command(ctx, exec.CommandContext(ctx, pip[0], args...)); err != nil {
 		return &diag.Error{

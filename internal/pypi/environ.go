@@ -1,6 +1,7 @@
 package pypi
 
 import (
+	"builder/internal/store"
 	"context"
 	"net/url"
 	"os"
@@ -9,8 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"builder/internal/store"
 )
 
 // uvOfPip names uv's variable for a setting of pip: whoever has configured pip
@@ -87,7 +86,7 @@ func (v vars) configured() bool {
 func (v vars) authorise(releases []release) {
 	users := map[string]*url.Userinfo{} // by scheme and host
 	for _, name := range []string{"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"} {
-		for _, entry := range strings.Fields(v[name]) {
+		for entry := range strings.FieldsSeq(v[name]) {
 			if label, address, ok := strings.Cut(entry, "="); ok && !strings.Contains(label, ":") {
 				entry = address // name=https://…
 			}

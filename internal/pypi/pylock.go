@@ -1,6 +1,7 @@
 package pypi
 
 import (
+	"builder/internal/store"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
-
-	"builder/internal/store"
 )
 
 // pylock is what this package reads of a pylock.toml (PEP 751).

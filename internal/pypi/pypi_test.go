@@ -1,6 +1,8 @@
 package pypi
 
 import (
+	"builder/internal/diag"
+	"builder/internal/store"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"builder/internal/diag"
-	"builder/internal/store"
 )
 
 // recorded is what uv wrote, with the hosts replaced.
@@ -337,8 +336,11 @@ nonsense
 
 func TestAuthorise(t *testing.T) {
 	releases := []release{{files: []found{
-		{source: "https://private.invalid/a.whl"}, {source: "https://public.invalid/a.whl"}, {source: "http://private.invalid/a.whl"},
-		{source: "https://named.invalid/a.whl"}, {source: "/a.whl"},
+		{source: "https://private.invalid/a.whl"},
+		{source: "https://public.invalid/a.whl"},
+		{source: "http://private.invalid/a.whl"},
+		{source: "https://named.invalid/a.whl"},
+		{source: "/a.whl"},
 	}}}
 	vars{
 		"UV_DEFAULT_INDEX": "https://me:hush@private.invalid/simple",

@@ -1,6 +1,8 @@
 package pypi
 
 import (
+	"builder/internal/diag"
+	"builder/internal/store"
 	"bytes"
 	"context"
 	"errors"
@@ -11,9 +13,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"builder/internal/diag"
-	"builder/internal/store"
 )
 
 // Tool is a uv program of the pinned version.

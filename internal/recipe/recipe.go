@@ -8,13 +8,12 @@
 package recipe
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-
 	"builder/internal/decode"
 	"builder/internal/diag"
 	"builder/internal/version"
+	"fmt"
+	"maps"
+	"slices"
 )
 
 // A Recipe describes one distribution.

@@ -5,13 +5,12 @@
 package report
 
 import (
+	"builder/internal/artifact"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"time"
-
-	"builder/internal/artifact"
 )
 
 // Schema is the number of the format of run.json.

@@ -1,6 +1,8 @@
 package report_test
 
 import (
+	"builder/internal/artifact"
+	"builder/internal/report"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,9 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"builder/internal/artifact"
-	"builder/internal/report"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -7,6 +7,10 @@
 package run
 
 import (
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +21,6 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc/iter"
-
-	"builder/internal/artifact"
-	"builder/internal/diag"
-	"builder/internal/gate"
-	"builder/internal/lock"
 )
 
 // Events hears what happens to one cell. Methods are called in order.

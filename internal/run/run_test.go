@@ -1,6 +1,12 @@
 package run_test
 
 import (
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/recipe"
+	"builder/internal/run"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +18,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"builder/internal/artifact"
-	"builder/internal/diag"
-	"builder/internal/gate"
-	"builder/internal/lock"
-	"builder/internal/recipe"
-	"builder/internal/run"
 )
 
 // fake is every outside of a runner: what it does depends on the cell's id.
@@ -85,6 +84,7 @@ func watch(lock.Entry) run.Events                          { return silent{} }
 func entry(id string) lock.Entry {
 	return lock.Entry{ID: id, Expect: recipe.Expect{Packages: []string{"x"}}}
 }
+
 func entries(ids ...string) (all []lock.Entry) {
 	for _, id := range ids {
 		all = append(all, entry(id))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"builder/internal/diag"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -18,8 +19,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"builder/internal/diag"
 )
 
 // sample is a file larger than any buffer on its way.

@@ -1,14 +1,13 @@
 package store
 
 import (
+	"builder/internal/diag"
 	"errors"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	"builder/internal/diag"
 )
 
 func TestFetchOntoAFullDisk(t *testing.T) {

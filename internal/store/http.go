@@ -1,6 +1,7 @@
 package store
 
 import (
+	"builder/internal/retry"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"builder/internal/retry"
 )
 
 // client decompresses nothing: the digest is of the file, not of its meaning.

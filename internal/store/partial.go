@@ -1,6 +1,7 @@
 package store
 
 import (
+	"builder/internal/retry"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,8 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"builder/internal/retry"
 )
 
 // maxUnknown bounds a blob whose size nobody stated.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"builder/internal/diag"
+	"builder/internal/retry"
 	"errors"
 	"io"
 	"io/fs"
@@ -12,9 +14,6 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
-
-	"builder/internal/diag"
-	"builder/internal/retry"
 )
 
 // fresh returns an empty store that does not wait long.

@@ -4,13 +4,12 @@
 package subst
 
 import (
+	"builder/internal/diag"
 	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-
-	"builder/internal/diag"
 )
 
 var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)

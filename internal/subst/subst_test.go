@@ -1,10 +1,9 @@
 package subst_test
 
 import (
+	"builder/internal/subst"
 	"strings"
 	"testing"
-
-	"builder/internal/subst"
 )
 
 func TestExpand(t *testing.T) {

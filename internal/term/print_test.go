@@ -1,6 +1,8 @@
 package term_test
 
 import (
+	"builder/internal/diag"
+	"builder/internal/term"
 	"bytes"
 	"errors"
 	"fmt"
@@ -9,9 +11,6 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/google/go-cmp/cmp"
-
-	"builder/internal/diag"
-	"builder/internal/term"
 )
 
 func TestClean(t *testing.T) {

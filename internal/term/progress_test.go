@@ -1,6 +1,7 @@
 package term_test
 
 import (
+	"builder/internal/term"
 	"bytes"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"builder/internal/term"
 )
 
 func TestMain(m *testing.M) {
@@ -251,7 +250,7 @@ func TestDetect(t *testing.T) {
 
 func lookup(env string) func(string) string {
 	return func(name string) string {
-		for _, pair := range strings.Fields(env) {
+		for pair := range strings.FieldsSeq(env) {
 			if value, ok := strings.CutPrefix(pair, name+"="); ok {
 				return value
 			}

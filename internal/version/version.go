@@ -10,6 +10,7 @@
 package version
 
 import (
+	"builder/internal/diag"
 	"cmp"
 	"fmt"
 	"regexp"
@@ -17,8 +18,6 @@ import (
 	"strings"
 
 	goversion "github.com/hashicorp/go-version"
-
-	"builder/internal/diag"
 )
 
 // A Version is a parsed version. The zero value is no version.

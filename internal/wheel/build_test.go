@@ -68,7 +68,7 @@ func zipOf(t testing.TB, modified time.Time, entries ...entry) []byte {
 	return b.Bytes()
 }
 
-func openBytes(t testing.TB, name string, data []byte) *Wheel {
+func openBytes(t testing.TB, name string, data []byte) *Wheel { //nolint:unparam // the name stands beside the bytes
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, data, 0o600); err != nil {
