@@ -1,9 +1,6 @@
 package pipelines
 
 import (
-	"builder/internal/artifact"
-	"builder/internal/gate"
-	"builder/internal/lock"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +9,10 @@ import (
 	"slices"
 
 	"dagger.io/dagger"
+
+	"builder/internal/artifact"
+	"builder/internal/gate"
+	"builder/internal/lock"
 )
 
 // box is the clean container of the gates: the run-time image, the locked

@@ -10,13 +10,6 @@
 package pipelines
 
 import (
-	"builder/internal/artifact"
-	"builder/internal/diag"
-	"builder/internal/gate"
-	"builder/internal/lock"
-	"builder/internal/run"
-	"builder/internal/store"
-	"builder/internal/wheel"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -33,6 +26,14 @@ import (
 	"time"
 
 	"dagger.io/dagger"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/run"
+	"builder/internal/store"
+	"builder/internal/wheel"
 )
 
 //go:embed scripts

@@ -1,8 +1,6 @@
 package pipelines
 
 import (
-	"builder/internal/diag"
-	"builder/internal/lock"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +9,9 @@ import (
 	"time"
 
 	"dagger.io/dagger"
+
+	"builder/internal/diag"
+	"builder/internal/lock"
 )
 
 // Capabilities that a step keeps, as setpriv writes a set.

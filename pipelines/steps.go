@@ -1,12 +1,6 @@
 package pipelines
 
 import (
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/patch"
-	"builder/internal/pypi"
-	"builder/internal/store"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +12,13 @@ import (
 	"strings"
 
 	"dagger.io/dagger"
+
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/patch"
+	"builder/internal/pypi"
+	"builder/internal/store"
 )
 
 // imageStep makes the build image and proves that it is what it says.

@@ -1,6 +1,13 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
 	"builder/images"
 	"builder/internal/diag"
 	"builder/internal/image"
@@ -9,12 +16,6 @@ import (
 	"builder/internal/recipe"
 	"builder/patches"
 	"builder/recipes"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 )
 
 // catalogue is everything that the data folders hold, those of the tool with

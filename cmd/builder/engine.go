@@ -1,13 +1,6 @@
 package main
 
 import (
-	"builder/internal/lock"
-	"builder/internal/native"
-	"builder/internal/pypi"
-	"builder/internal/report"
-	"builder/internal/run"
-	"builder/internal/store"
-	"builder/pipelines"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +11,14 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"builder/internal/lock"
+	"builder/internal/native"
+	"builder/internal/pypi"
+	"builder/internal/report"
+	"builder/internal/run"
+	"builder/internal/store"
+	"builder/pipelines"
 )
 
 type uvTool = pypi.Tool

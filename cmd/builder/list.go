@@ -1,17 +1,18 @@
 package main
 
 import (
+	"encoding/json"
+	"runtime/debug"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
 	"builder/internal/diag"
 	"builder/internal/image"
 	"builder/internal/native"
 	"builder/internal/patch"
 	"builder/internal/recipe"
 	"builder/internal/term"
-	"encoding/json"
-	"runtime/debug"
-	"strings"
-
-	"github.com/urfave/cli/v2"
 )
 
 func listCommand(cat catalogue, fault error, out printer) *cli.Command {

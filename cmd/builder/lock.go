@@ -1,10 +1,6 @@
 package main
 
 import (
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/pypi"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +8,11 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/pypi"
 )
 
 func lockCommand(cat catalogue, fault error, out printer) *cli.Command {

@@ -8,8 +8,6 @@
 package main
 
 import (
-	"builder/internal/diag"
-	"builder/internal/term"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +17,9 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/term"
 )
 
 // version is set by the linker in releases.

@@ -1,16 +1,17 @@
 package main
 
 import (
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/matrix"
-	"builder/internal/recipe"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/matrix"
+	"builder/internal/recipe"
 )
 
 // options is what the flags and the environment say, read in this file only.

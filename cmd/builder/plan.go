@@ -1,12 +1,6 @@
 package main
 
 import (
-	"builder/internal/gate"
-	"builder/internal/lock"
-	"builder/internal/matrix"
-	"builder/internal/results"
-	"builder/internal/store"
-	"builder/pipelines"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +12,13 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/matrix"
+	"builder/internal/results"
+	"builder/internal/store"
+	"builder/pipelines"
 )
 
 // choose expands the matrix and drafts every cell of it.

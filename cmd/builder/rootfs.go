@@ -1,8 +1,6 @@
 package main
 
 import (
-	"builder/internal/diag"
-	"builder/internal/term"
 	"context"
 	"fmt"
 	"maps"
@@ -12,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/term"
 )
 
 func rootfsCommand(cat catalogue, fault error, out printer) *cli.Command {

@@ -1,15 +1,6 @@
 package main
 
 import (
-	"builder/internal/diag"
-	"builder/internal/diagnose"
-	"builder/internal/fetch"
-	"builder/internal/lock"
-	"builder/internal/report"
-	"builder/internal/results"
-	"builder/internal/run"
-	"builder/internal/store"
-	"builder/internal/term"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +14,16 @@ import (
 	"unicode"
 
 	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/diagnose"
+	"builder/internal/fetch"
+	"builder/internal/lock"
+	"builder/internal/report"
+	"builder/internal/results"
+	"builder/internal/run"
+	"builder/internal/store"
+	"builder/internal/term"
 )
 
 func runCommand(cat catalogue, fault error, out printer) *cli.Command {

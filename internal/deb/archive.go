@@ -3,7 +3,6 @@ package deb
 import (
 	"archive/tar"
 	"bufio"
-	"builder/internal/diag"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
+
+	"builder/internal/diag"
 )
 
 // maxUnpacked bounds what one package may unpack to, in bytes. The largest of

@@ -9,10 +9,11 @@
 package deb
 
 import (
-	"builder/internal/store"
 	"net/url"
 	"path"
 	"strings"
+
+	"builder/internal/store"
 )
 
 // A Package is one binary package of a locked list.

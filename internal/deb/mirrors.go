@@ -1,10 +1,11 @@
 package deb
 
 import (
-	"builder/internal/diag"
 	"io/fs"
 	"slices"
 	"strings"
+
+	"builder/internal/diag"
 )
 
 // Mirror returns the mirror to resolve names with.

@@ -1,7 +1,6 @@
 package deb
 
 import (
-	"builder/internal/diag"
 	"bytes"
 	"context"
 	"errors"
@@ -14,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"builder/internal/diag"
 )
 
 // A Request asks for the packages of a root file system: those that the first

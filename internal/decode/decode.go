@@ -8,7 +8,6 @@
 package decode
 
 import (
-	"builder/internal/diag"
 	"encoding"
 	"errors"
 	"fmt"
@@ -19,6 +18,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"builder/internal/diag"
 )
 
 // maxBytes bounds a file. The largest recipe is a hundredth of it.

@@ -1,12 +1,13 @@
 package decode_test
 
 import (
-	"builder/internal/decode"
-	"builder/internal/diag"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"builder/internal/decode"
+	"builder/internal/diag"
 )
 
 type inner struct {

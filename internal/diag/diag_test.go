@@ -1,11 +1,12 @@
 package diag_test
 
 import (
-	"builder/internal/diag"
 	"context"
 	"errors"
 	"fmt"
 	"testing"
+
+	"builder/internal/diag"
 )
 
 func TestCodeOf(t *testing.T) {

@@ -1,13 +1,14 @@
 package diagnose_test
 
 import (
-	"builder/internal/diagnose"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/internal/diagnose"
 )
 
 func write(t *testing.T, text string) string {

@@ -4,17 +4,18 @@
 package fetch
 
 import (
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/pypi"
-	"builder/internal/store"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/pypi"
+	"builder/internal/store"
 )
 
 // Fetcher knows where files may be had.

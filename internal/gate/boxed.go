@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"builder/internal/recipe"
-	"builder/internal/version"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -12,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"builder/internal/recipe"
+	"builder/internal/version"
 )
 
 // The gates of this file run the artifact in a box.

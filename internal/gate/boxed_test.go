@@ -1,11 +1,12 @@
 package gate
 
 import (
-	"builder/internal/recipe"
 	"context"
 	"errors"
 	"strings"
 	"testing"
+
+	"builder/internal/recipe"
 )
 
 // listing is what horovodrun --check-build prints (Horovod 0.28.1), white space

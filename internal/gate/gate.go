@@ -8,13 +8,14 @@
 package gate
 
 import (
-	"builder/internal/recipe"
 	"context"
 	"fmt"
 	"io"
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"builder/internal/recipe"
 )
 
 // Status is the answer of a gate. The zero value is [NotMeasured].

@@ -1,14 +1,15 @@
 package gate
 
 import (
-	"builder/internal/elf"
-	"builder/internal/recipe"
-	"builder/internal/wheel"
 	"context"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+
+	"builder/internal/elf"
+	"builder/internal/recipe"
+	"builder/internal/wheel"
 )
 
 // The gates of this file read the wheel's bytes and need no container.

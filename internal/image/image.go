@@ -5,13 +5,14 @@
 package image
 
 import (
-	"builder/internal/decode"
-	"builder/internal/diag"
 	"errors"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+
+	"builder/internal/decode"
+	"builder/internal/diag"
 )
 
 // An Image is a build or run-time base as written. Exactly one of Debian and

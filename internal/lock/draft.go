@@ -1,18 +1,19 @@
 package lock
 
 import (
-	"builder/internal/diag"
-	"builder/internal/image"
-	"builder/internal/matrix"
-	"builder/internal/patch"
-	"builder/internal/recipe"
-	"builder/internal/subst"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"builder/internal/diag"
+	"builder/internal/image"
+	"builder/internal/matrix"
+	"builder/internal/patch"
+	"builder/internal/recipe"
+	"builder/internal/subst"
 )
 
 // A Catalogue is everything that recipes may name.

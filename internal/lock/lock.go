@@ -9,12 +9,6 @@
 package lock
 
 import (
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/image"
-	"builder/internal/patch"
-	"builder/internal/pypi"
-	"builder/internal/recipe"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,6 +21,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/image"
+	"builder/internal/patch"
+	"builder/internal/pypi"
+	"builder/internal/recipe"
 )
 
 // Schema is the number of the format of lock files and entries.

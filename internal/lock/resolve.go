@@ -1,13 +1,14 @@
 package lock
 
 import (
+	"context"
+	"fmt"
+	"time"
+
 	"builder/internal/deb"
 	"builder/internal/image"
 	"builder/internal/oci"
 	"builder/internal/pypi"
-	"context"
-	"fmt"
-	"time"
 )
 
 // A Resolver asks the outside for what names mean today. It is the only part of

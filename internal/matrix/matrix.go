@@ -5,14 +5,15 @@
 package matrix
 
 import (
-	"builder/internal/diag"
-	"builder/internal/recipe"
-	"builder/internal/subst"
-	"builder/internal/version"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
+
+	"builder/internal/diag"
+	"builder/internal/recipe"
+	"builder/internal/subst"
+	"builder/internal/version"
 )
 
 // A Cell is one point of the matrix of a recipe.

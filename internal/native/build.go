@@ -1,7 +1,6 @@
 package native
 
 import (
-	"builder/internal/diag"
 	"context"
 	_ "embed"
 	"errors"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"builder/internal/diag"
 )
 
 // The engine's module, ../../engine, as text: a go.mod makes a directory a

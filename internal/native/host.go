@@ -1,7 +1,6 @@
 package native
 
 import (
-	"builder/internal/diag"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"builder/internal/diag"
 )
 
 // A need is a program of the host that the engine runs, and the Debian

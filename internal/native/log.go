@@ -1,7 +1,6 @@
 package native
 
 import (
-	"builder/internal/diag"
 	"bytes"
 	"context"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"builder/internal/diag"
 )
 
 // logLimit is how long the engine's log may be when it is started.

@@ -12,7 +12,6 @@
 package native
 
 import (
-	"builder/internal/diag"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -23,6 +22,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"builder/internal/diag"
 )
 
 // Version of the engine and of its client program. It must equal the version

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"builder/internal/diag"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"builder/internal/diag"
 )
 
 func engine(t *testing.T, opts Options) *Engine {

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"builder/internal/diag"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"builder/internal/diag"
 )
 
 // shared is the one place that homes have in common. It holds links only:

@@ -1,7 +1,6 @@
 package native
 
 import (
-	"builder/internal/diag"
 	"context"
 	_ "embed"
 	"errors"
@@ -16,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"builder/internal/diag"
 )
 
 const (

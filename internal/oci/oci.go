@@ -3,8 +3,6 @@
 package oci
 
 import (
-	"builder/internal/diag"
-	"builder/internal/retry"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +19,9 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"builder/internal/diag"
+	"builder/internal/retry"
 )
 
 // shortNames is the registry of references that name none, by the convention of

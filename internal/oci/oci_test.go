@@ -1,8 +1,6 @@
 package oci
 
 import (
-	"builder/internal/diag"
-	"builder/internal/retry"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,6 +14,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"builder/internal/diag"
+	"builder/internal/retry"
 )
 
 // registry serves documents under the paths of the distribution API.

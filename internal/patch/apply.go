@@ -1,8 +1,6 @@
 package patch
 
 import (
-	"builder/internal/diag"
-	"builder/internal/subst"
 	"bytes"
 	"context"
 	"errors"
@@ -12,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"builder/internal/diag"
+	"builder/internal/subst"
 )
 
 // A Tree is the source being patched. Paths are slash-separated and relative to

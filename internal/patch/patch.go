@@ -9,9 +9,6 @@
 package patch
 
 import (
-	"builder/internal/decode"
-	"builder/internal/diag"
-	"builder/internal/version"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,6 +22,10 @@ import (
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"builder/internal/decode"
+	"builder/internal/diag"
+	"builder/internal/version"
 )
 
 // A Patch is one change with the condition under which it is needed.

@@ -1,8 +1,6 @@
 package patch_test
 
 import (
-	"builder/internal/diag"
-	"builder/internal/patch"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"builder/internal/diag"
+	"builder/internal/patch"
 )
 
 // tree is a source in memory; files below image are what the image has.

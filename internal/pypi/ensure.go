@@ -1,9 +1,6 @@
 package pypi
 
 import (
-	"builder/internal/diag"
-	"builder/internal/store"
-	"builder/internal/wheel"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +10,10 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"builder/internal/diag"
+	"builder/internal/store"
+	"builder/internal/wheel"
 )
 
 // uvVersion is the uv that resolves and that installs inside builds.

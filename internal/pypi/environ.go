@@ -1,7 +1,6 @@
 package pypi
 
 import (
-	"builder/internal/store"
 	"context"
 	"net/url"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"builder/internal/store"
 )
 
 // uvOfPip names uv's variable for a setting of pip: whoever has configured pip

@@ -1,15 +1,16 @@
 package pypi
 
 import (
-	"builder/internal/diag"
-	"builder/internal/store"
-	"builder/internal/wheel"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"builder/internal/diag"
+	"builder/internal/store"
+	"builder/internal/wheel"
 )
 
 // Locate returns where the index keeps these very files, by sha256. The places

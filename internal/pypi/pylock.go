@@ -1,7 +1,6 @@
 package pypi
 
 import (
-	"builder/internal/store"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"builder/internal/store"
 )
 
 // pylock is what this package reads of a pylock.toml (PEP 751).

@@ -8,14 +8,15 @@
 package pypi
 
 import (
-	"builder/internal/diag"
-	"builder/internal/store"
 	"context"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"builder/internal/diag"
+	"builder/internal/store"
 )
 
 // File is a wheel or a source distribution, as locks name it.

@@ -1,8 +1,6 @@
 package pypi
 
 import (
-	"builder/internal/diag"
-	"builder/internal/store"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +14,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/diag"
+	"builder/internal/store"
 )
 
 // recorded is what uv wrote, with the hosts replaced.

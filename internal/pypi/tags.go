@@ -1,13 +1,14 @@
 package pypi
 
 import (
-	"builder/internal/wheel"
 	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"builder/internal/wheel"
 )
 
 // target is a CPython on a glibc Linux.

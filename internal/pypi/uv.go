@@ -1,8 +1,6 @@
 package pypi
 
 import (
-	"builder/internal/diag"
-	"builder/internal/store"
 	"bytes"
 	"context"
 	"errors"
@@ -13,6 +11,9 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"builder/internal/diag"
+	"builder/internal/store"
 )
 
 // Tool is a uv program of the pinned version.

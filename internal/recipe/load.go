@@ -1,14 +1,15 @@
 package recipe
 
 import (
-	"builder/internal/decode"
-	"builder/internal/diag"
-	"builder/internal/version"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"strings"
+
+	"builder/internal/decode"
+	"builder/internal/diag"
+	"builder/internal/version"
 )
 
 // Load reads every *.yaml of fsys; dir is what positions in messages begin with.

@@ -8,12 +8,13 @@
 package recipe
 
 import (
-	"builder/internal/decode"
-	"builder/internal/diag"
-	"builder/internal/version"
 	"fmt"
 	"maps"
 	"slices"
+
+	"builder/internal/decode"
+	"builder/internal/diag"
+	"builder/internal/version"
 )
 
 // A Recipe describes one distribution.

@@ -5,12 +5,13 @@
 package report
 
 import (
-	"builder/internal/artifact"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"time"
+
+	"builder/internal/artifact"
 )
 
 // Schema is the number of the format of run.json.

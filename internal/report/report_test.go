@@ -1,8 +1,6 @@
 package report_test
 
 import (
-	"builder/internal/artifact"
-	"builder/internal/report"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +14,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/artifact"
+	"builder/internal/report"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -4,15 +4,16 @@
 package results
 
 import (
-	"builder/internal/artifact"
-	"builder/internal/lock"
-	"builder/internal/run"
-	"builder/internal/store"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+
+	"builder/internal/artifact"
+	"builder/internal/lock"
+	"builder/internal/run"
+	"builder/internal/store"
 )
 
 // Results implements [run.Finder] on a store.

@@ -7,10 +7,6 @@
 package run
 
 import (
-	"builder/internal/artifact"
-	"builder/internal/diag"
-	"builder/internal/gate"
-	"builder/internal/lock"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +17,11 @@ import (
 	"time"
 
 	"github.com/sourcegraph/conc/iter"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
 )
 
 // Events hears what happens to one cell. Methods are called in order.

@@ -1,12 +1,6 @@
 package run_test
 
 import (
-	"builder/internal/artifact"
-	"builder/internal/diag"
-	"builder/internal/gate"
-	"builder/internal/lock"
-	"builder/internal/recipe"
-	"builder/internal/run"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +12,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/recipe"
+	"builder/internal/run"
 )
 
 // fake is every outside of a runner: what it does depends on the cell's id.

@@ -1,14 +1,15 @@
 package store
 
 import (
-	"builder/internal/diag"
-	"builder/internal/retry"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"builder/internal/diag"
+	"builder/internal/retry"
 )
 
 // Fetch returns the path of b, which is brought from the first of the sources

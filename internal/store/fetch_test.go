@@ -1,7 +1,6 @@
 package store
 
 import (
-	"builder/internal/diag"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -19,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"builder/internal/diag"
 )
 
 // sample is a file larger than any buffer on its way.

@@ -1,13 +1,14 @@
 package store
 
 import (
-	"builder/internal/diag"
 	"errors"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"builder/internal/diag"
 )
 
 func TestFetchOntoAFullDisk(t *testing.T) {

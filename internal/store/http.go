@@ -1,7 +1,6 @@
 package store
 
 import (
-	"builder/internal/retry"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"builder/internal/retry"
 )
 
 // client decompresses nothing: the digest is of the file, not of its meaning.

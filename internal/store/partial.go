@@ -1,7 +1,6 @@
 package store
 
 import (
-	"builder/internal/retry"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"builder/internal/retry"
 )
 
 // maxUnknown bounds a blob whose size nobody stated.

@@ -1,13 +1,14 @@
 package store
 
 import (
-	"builder/internal/retry"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"time"
+
+	"builder/internal/retry"
 )
 
 // Size asks a source how long its file is, without fetching it.

@@ -9,8 +9,6 @@
 package store
 
 import (
-	"builder/internal/diag"
-	"builder/internal/retry"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +16,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"builder/internal/diag"
+	"builder/internal/retry"
 )
 
 // A Blob names content: the digest decides, the size is a quick check, and the

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"builder/internal/diag"
-	"builder/internal/retry"
 	"errors"
 	"io"
 	"io/fs"
@@ -14,6 +12,9 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"builder/internal/diag"
+	"builder/internal/retry"
 )
 
 // fresh returns an empty store that does not wait long.

@@ -4,12 +4,13 @@
 package subst
 
 import (
-	"builder/internal/diag"
 	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+
+	"builder/internal/diag"
 )
 
 var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)

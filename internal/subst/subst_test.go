@@ -1,9 +1,10 @@
 package subst_test
 
 import (
-	"builder/internal/subst"
 	"strings"
 	"testing"
+
+	"builder/internal/subst"
 )
 
 func TestExpand(t *testing.T) {

@@ -1,11 +1,12 @@
 package term
 
 import (
-	"builder/internal/diag"
 	"io"
 	"strings"
 
 	"charm.land/lipgloss/v2"
+
+	"builder/internal/diag"
 )
 
 // maxLogLine bounds a line of a log: linkers are known to print megabytes.

@@ -1,8 +1,6 @@
 package term_test
 
 import (
-	"builder/internal/diag"
-	"builder/internal/term"
 	"bytes"
 	"errors"
 	"fmt"
@@ -11,6 +9,9 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/diag"
+	"builder/internal/term"
 )
 
 func TestClean(t *testing.T) {

@@ -1,7 +1,6 @@
 package term_test
 
 import (
-	"builder/internal/term"
 	"bytes"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/term"
 )
 
 func TestMain(m *testing.M) {

@@ -10,7 +10,6 @@
 package version
 
 import (
-	"builder/internal/diag"
 	"cmp"
 	"fmt"
 	"regexp"
@@ -18,6 +17,8 @@ import (
 	"strings"
 
 	goversion "github.com/hashicorp/go-version"
+
+	"builder/internal/diag"
 )
 
 // A Version is a parsed version. The zero value is no version.

@@ -1,12 +1,13 @@
 package version_test
 
 import (
-	"builder/internal/version"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"builder/internal/version"
 )
 
 // ordered are real tags of the field, each before the next.
