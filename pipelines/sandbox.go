@@ -42,7 +42,7 @@ func (c *cell) exec(ctx context.Context, ctr *dagger.Container, img lock.Image, 
 	// again when somebody asks for its files.
 	done, err := offline(ctr, img, caps, args, dagger.ContainerWithExecOpts{}).Sync(ctx)
 	if err != nil {
-		return nil, "", failure(err)
+		return nil, "", c.failure(err)
 	}
 	printed, err := done.Stdout(ctx)
 	if err != nil {
@@ -67,12 +67,13 @@ func stamp(printed string) (time.Time, string) {
 
 // failure gives a failed exec the class of a failed build and the end of what it
 // printed.
-func failure(err error) error {
+func (c *cell) failure(err error) error {
 	var failed *dagger.ExecError
 	if !errors.As(err, &failed) {
 		return err
 	}
 	_, output := stamp(failed.Stdout)
+	c.stream.settle(output)
 	return &diag.Error{
 		Code: diag.Build,
 		Err:  fmt.Errorf("exit %d", failed.ExitCode),

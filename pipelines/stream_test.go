@@ -53,6 +53,26 @@ func TestStreamOfACachedStep(t *testing.T) {
 	}
 }
 
+// The progress of an exec that has ended still comes in: before settle gives up
+// it is waited for, afterwards it is nobody's.
+func TestStreamWaitsForWhatLags(t *testing.T) {
+	var first, second strings.Builder
+	s := newStream()
+	s.begin(&first)
+	fmt.Fprint(s, "7   : [0.1s] | builder-ran 1763710000000000000\n")
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		fmt.Fprint(s, "7   : [0.1s] | refused\n")
+	}()
+	s.ran(false, "refused\n")
+	s.end()
+	s.begin(&second)
+	fmt.Fprint(s, "7   : [0.1s] | refused again\n8   : [0.1s] | of the next\n")
+	if first.String() != "refused\n" || second.String() != "of the next\n" {
+		t.Errorf("got %q and %q", first.String(), second.String())
+	}
+}
+
 func TestStamp(t *testing.T) {
 	at, output := stamp("builder-ran 1763710000000000000\nhello\n")
 	if !at.Equal(time.Unix(1763710000, 0)) || output != "hello\n" {
