@@ -26,7 +26,7 @@ type uvTool = pypi.Tool
 // uvOnce finds or fetches uv when somebody first needs it.
 func (w *workspace) uvOnce() func(context.Context) (pypi.Tool, error) {
 	return once(func(ctx context.Context) (pypi.Tool, error) {
-		return pypi.EnsureUV(ctx, w.home, w.note, pypi.Options{NoInstall: w.noInstall, Offline: w.offline})
+		return pypi.EnsureUV(ctx, w.home, w.note, pypi.Options{NoInstall: w.native.NoInstall, Offline: w.offline})
 	})
 }
 
@@ -74,7 +74,7 @@ func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 	if e.built != nil {
 		return e.built, nil
 	}
-	own := native.New(e.opts.home, e.note, native.Options{NoInstall: e.opts.noInstall})
+	own := native.New(e.opts.home, e.note, e.opts.native)
 	address, kind, err := e.choose(ctx, own)
 	if err != nil {
 		return nil, err
@@ -129,14 +129,12 @@ func (e *engine) describe() report.Engine {
 
 func engineCommand(out printer) *cli.Command {
 	verb := func(name, usage string, do func(context.Context, *native.Engine) error) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "no-install", EnvVars: []string{"BUILDER_NO_INSTALL"}, Usage: "never install host packages"},
-		}, Action: func(c *cli.Context) error {
+		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: []cli.Flag{noInstallFlag(), idleFlag()}, Action: func(c *cli.Context) error {
 			home, err := homeDir()
 			if err != nil {
 				return err
 			}
-			return do(c.Context, native.New(home, out.note, native.Options{NoInstall: c.Bool("no-install")}))
+			return do(c.Context, native.New(home, out.note, nativeOptions(c)))
 		}}
 	}
 	return &cli.Command{

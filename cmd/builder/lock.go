@@ -19,7 +19,7 @@ func lockCommand(cat catalogue, fault error, out printer) *cli.Command {
 	flags := append(selectionFlags(),
 		&cli.BoolFlag{Name: "check", Usage: "only compare: exit 3 if the lock lacks something that the cells need"},
 		&cli.BoolFlag{Name: "update", Usage: "resolve every name again, not only what is missing"},
-		&cli.BoolFlag{Name: "no-install", EnvVars: []string{"BUILDER_NO_INSTALL"}, Usage: "never install host packages"},
+		noInstallFlag(),
 	)
 	return &cli.Command{
 		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "RECIPE [axes]",

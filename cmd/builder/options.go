@@ -11,6 +11,7 @@ import (
 	"builder/internal/deb"
 	"builder/internal/diag"
 	"builder/internal/matrix"
+	"builder/internal/native"
 	"builder/internal/recipe"
 )
 
@@ -24,9 +25,9 @@ type options struct {
 	failFast  bool
 	locked    bool
 	offline   bool
-	noInstall bool
 	json      bool
 	engine    string
+	native    native.Options
 	overrides map[string][]string
 	mirrors   []string
 	snapshot  string
@@ -43,8 +44,22 @@ func jsonFlag() cli.Flag {
 func engineFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "address of a Dagger engine: a `URL` with unix, tcp, ssh, docker-container or kube-pod"},
-		&cli.BoolFlag{Name: "no-install", EnvVars: []string{"BUILDER_NO_INSTALL"}, Usage: "never install host packages"},
+		noInstallFlag(),
+		idleFlag(),
 	}
+}
+
+func noInstallFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "no-install", EnvVars: []string{"BUILDER_NO_INSTALL"}, Usage: "never install host packages"}
+}
+
+func idleFlag() cli.Flag {
+	return &cli.DurationFlag{Name: "engine-idle", EnvVars: []string{"BUILDER_ENGINE_IDLE"}, Value: native.DefaultIdle, Usage: "stop the native engine after `TIME` without a client; -1s: never"}
+}
+
+// nativeOptions is what the flags say about the engine of this host.
+func nativeOptions(c *cli.Context) native.Options {
+	return native.Options{NoInstall: c.Bool("no-install"), Idle: c.Duration("engine-idle")}
 }
 
 // selectionFlags choose cells and where their inputs come from.
@@ -141,8 +156,8 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o := options{
 		recipe: r, filter: matrix.Filter{}, home: home,
 		out: c.String("out"), jobs: c.Int("jobs"), failFast: c.Bool("fail-fast"),
-		locked: c.Bool("locked"), offline: c.Bool("offline"), noInstall: c.Bool("no-install"),
-		json: c.Bool("json"), engine: c.String("engine"),
+		locked: c.Bool("locked"), offline: c.Bool("offline"),
+		json: c.Bool("json"), engine: c.String("engine"), native: nativeOptions(c),
 		mirrors:  list(os.Getenv("BUILDER_MIRROR_DEBIAN")),
 		snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
 	}
