@@ -155,7 +155,7 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 // sourceStep unpacks the source at its fixed place. Owners are not restored:
 // root without CAP_DAC_OVERRIDE could not write into files of another user.
 func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	src, err := c.stage("source", pythonBlobs([]pypi.File{c.entry.Source}))
+	src, err := c.stage("source", pythonBlobs([]pypi.File{c.entry.Source.File}))
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,12 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,11 +40,74 @@ func loadCatalogue(site string) (catalogue, error) {
 	if site == "" || err != nil {
 		return c, err
 	}
-	if _, err := os.Stat(site); err != nil {
-		return c, diag.Errorf(diag.Usage, "--recipes: %w", err)
+	if err := checkSite(site); err != nil {
+		return c, err
 	}
 	sub := func(name string) fs.FS { return os.DirFS(filepath.Join(site, name)) }
-	return c, c.add(sub("recipes"), sub("images"), sub("patches"), site)
+	if err = c.add(sub("recipes"), sub("images"), sub("patches"), site); err == nil {
+		err = c.checkPatches() // a recipe with a fault would be missed
+	}
+	return c, errors.Join(err, c.checkAxes())
+}
+
+// checkSite refuses a directory, and files in it, that would be passed over in
+// silence.
+func checkSite(site string) error {
+	info, err := os.Stat(site)
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--recipes: %w", err)
+	}
+	if !info.IsDir() {
+		return diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site)
+	}
+	dir := os.DirFS(site)
+	there := func(name string) bool { _, err := fs.Stat(dir, name); return err == nil }
+	if !slices.ContainsFunc([]string{"recipes", "images", "patches"}, there) {
+		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, images and patches", site).
+			WithHint("name the directory that they lie in")
+	}
+	var faults []error
+	for _, pattern := range []string{"recipes/*.yml", "images/*.yml", "patches/*/*.yml"} {
+		files, _ := fs.Glob(dir, pattern) // the pattern is well formed
+		for _, file := range files {
+			faults = append(faults, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkPatches refuses patches for a recipe that does not exist.
+func (c *catalogue) checkPatches() error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(c.patches)) {
+		if _, err := recipe.Find(c.recipes, name); err != nil {
+			faults = append(faults, fmt.Errorf("patches/%s: %w", name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+var axisName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// checkAxes refuses axes that cannot be flags, and leaves their recipes out: the
+// flag parser would panic.
+func (c *catalogue) checkAxes() error {
+	taken := append(recipeFlagNames(), "help", "h")
+	var faults []error
+	c.recipes = slices.DeleteFunc(slices.Clone(c.recipes), func(r *recipe.Recipe) bool {
+		before := len(faults)
+		for _, name := range r.AxisNames() {
+			switch {
+			case slices.Contains(taken, name):
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: every recipe has the flag --%s", r.Name, name, name))
+			case !axisName.MatchString(name):
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: an axis is a flag", r.Name, name).
+					WithHint("use small letters, digits and dashes"))
+			}
+		}
+		return len(faults) > before
+	})
+	return errors.Join(faults...)
 }
 
 func (c *catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
@@ -134,22 +200,42 @@ func (c catalogue) readLock(home, name string) (lock.File, error) {
 		return f, err
 	}
 	own, err := lock.Decode(path, data)
+	if err == nil && own.Recipe != name {
+		err = diag.Errorf(diag.Drift, "%s: this is the lock of %q", path, own.Recipe)
+	}
 	if err != nil {
-		return f, err
+		return f, c.damaged(err, name)
 	}
 	return f.With(own), nil
+}
+
+// damaged says what mends a lock that cannot be read: builder lock reads it too.
+func (c catalogue) damaged(err error, name string) error {
+	all := diag.All(err)
+	faults := make([]error, len(all))
+	for i, fault := range all {
+		fault.Hint = ""
+		if i == len(all)-1 { // once, however much is wrong
+			fault.Hint = "restore the file, or remove it and run `" + c.pinCommand(name, nil) + "`"
+		}
+		faults[i] = fault
+	}
+	return errors.Join(faults...)
 }
 
 // siteDir finds the value of --recipes before the flags are parsed: which
 // commands and flags there are depends on it.
 func siteDir(args []string) string {
+	site := os.Getenv("BUILDER_RECIPES")
 	for i, arg := range args {
-		if value, ok := strings.CutPrefix(arg, "--recipes="); ok {
-			return value
-		}
-		if arg == "--recipes" && i+1 < len(args) {
-			return args[i+1]
+		flag, value, assigned := strings.Cut(arg, "=")
+		switch {
+		case flag != "--recipes" && flag != "-recipes":
+		case assigned:
+			site = value
+		case i+1 < len(args):
+			site = args[i+1]
 		}
 	}
-	return os.Getenv("BUILDER_RECIPES")
+	return site
 }

@@ -128,36 +128,68 @@ func (e *engine) describe() report.Engine {
 }
 
 func engineCommand(out printer) *cli.Command {
-	verb := func(name, usage string, do func(context.Context, *native.Engine) error) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: []cli.Flag{noInstallFlag(), idleFlag()}, Action: func(c *cli.Context) error {
+	verb := func(name, usage string, do func(*cli.Context, *native.Engine) error, flags ...cli.Flag) *cli.Command {
+		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: append(flags, noInstallFlag(), idleFlag()), Action: func(c *cli.Context) error {
+			if err := unexpected(c, 0); err != nil {
+				return err
+			}
 			home, err := homeDir()
 			if err != nil {
 				return err
 			}
-			return do(c.Context, native.New(home, out.note, nativeOptions(c)))
+			return do(c, native.New(home, out.note, nativeOptions(c)))
 		}}
 	}
 	return &cli.Command{
 		Name: "engine", Usage: "the native engine: the Dagger engine on a host without Docker",
-		OnUsageError: usageError, Action: unknownCommand,
+		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
-			verb("up", "build and start it, if it does not run", func(ctx context.Context, e *native.Engine) error {
-				r, err := e.Up(ctx)
+			verb("up", "build and start it, if it does not run", func(c *cli.Context, e *native.Engine) error {
+				r, err := e.Up(c.Context)
 				if err == nil {
 					out.say("%s", r.Address)
 				}
 				return err
 			}),
-			verb("down", "stop it; its cache stays", func(ctx context.Context, e *native.Engine) error { return e.Down(ctx) }),
-			verb("status", "say whether it is built and runs, and where it keeps its cache", func(ctx context.Context, e *native.Engine) error {
-				s, err := e.Status(ctx)
-				if err == nil {
-					printStatus(out, s)
+			verb("down", "stop it; its cache stays", func(c *cli.Context, e *native.Engine) error { return e.Down(c.Context) }),
+			verb("status", "say whether it is built and runs, and where it keeps its cache", func(c *cli.Context, e *native.Engine) error {
+				s, err := e.Status(c.Context)
+				if err != nil {
+					return err
 				}
-				return err
-			}),
+				if c.Bool("json") {
+					return printJSON(out, statusOf(s))
+				}
+				printStatus(out, s)
+				return nil
+			}, jsonFlag()),
 		},
 	}
+}
+
+// status is what engine status says as JSON.
+type status struct {
+	Built       bool   `json:"built"`
+	Running     bool   `json:"running"`
+	Version     string `json:"version"`
+	Address     string `json:"address,omitempty"`
+	PID         int    `json:"pid,omitempty"`
+	Since       string `json:"since,omitempty"`
+	Connections int    `json:"connections"`
+	Cache       string `json:"cache"`
+	CacheBytes  int64  `json:"cache-bytes"`
+	Log         string `json:"log"`
+}
+
+func statusOf(s native.Status) status {
+	v := status{
+		Built: s.Built, Running: s.Running, Version: s.Version, Address: s.Address, PID: s.PID,
+		Connections: s.Connections, Cache: s.StateDir, CacheBytes: s.StateBytes, Log: s.Log,
+	}
+	if s.Running {
+		v.Since = s.Since.Format(time.RFC3339)
+	}
+	return v
 }
 
 func printStatus(out printer, s native.Status) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"runtime/debug"
 	"strings"
 
@@ -20,8 +21,8 @@ func listCommand(cat catalogue, fault error, out printer) *cli.Command {
 		Name: "list", Usage: "the recipes and the values of their axes", OnUsageError: usageError,
 		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
-			if fault != nil {
-				return fault
+			if err := errors.Join(unexpected(c, 0), fault); err != nil {
+				return err
 			}
 			if c.Bool("json") {
 				return printJSON(out, cat.recipes)
@@ -44,6 +45,12 @@ func schemaCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "schema", Usage: "print the JSON schema of recipe, image or patch files", ArgsUsage: "recipe|image|patch", OnUsageError: usageError,
 		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return diag.Errorf(diag.Usage, "schema: name recipe, image or patch")
+			}
+			if err := unexpected(c, 1); err != nil {
+				return err
+			}
 			value, ok := schemas[c.Args().First()]
 			if !ok {
 				return diag.Errorf(diag.Usage, "schema: %q is not recipe, image or patch", c.Args().First())
@@ -59,6 +66,9 @@ func versionCommand(out printer) *cli.Command {
 		Name: "version", Usage: "print the version of the tool and of its engine", OnUsageError: usageError,
 		Flags: []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
+			if err := unexpected(c, 0); err != nil {
+				return err
+			}
 			v := struct {
 				Builder  string `json:"builder"`
 				Revision string `json:"revision,omitempty"`
@@ -76,7 +86,7 @@ func versionCommand(out printer) *cli.Command {
 			if c.Bool("json") {
 				return printJSON(out, v)
 			}
-			out.say("builder %s %s\nengine %s\n%s", v.Builder, v.Revision, v.Engine, v.Go)
+			out.say("%s\nengine %s\n%s", strings.TrimSpace("builder "+v.Builder+" "+v.Revision), v.Engine, v.Go)
 			return nil
 		},
 	}
@@ -85,5 +95,6 @@ func versionCommand(out printer) *cli.Command {
 func printJSON(out printer, v any) error {
 	enc := json.NewEncoder(out.stdout)
 	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false) // a constraint is >=6.0 and not \u003e=6.0
 	return enc.Encode(v)
 }

@@ -16,17 +16,15 @@ import (
 )
 
 func lockCommand(cat catalogue, fault error, out printer) *cli.Command {
-	flags := append(selectionFlags(),
-		&cli.BoolFlag{Name: "check", Usage: "only compare: exit 3 if the lock lacks something that the cells need"},
-		&cli.BoolFlag{Name: "update", Usage: "resolve every name again, not only what is missing"},
-		noInstallFlag(),
-	)
 	return &cli.Command{
 		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "RECIPE [axes]",
 		Description: "The only command that asks what a name means today. In a checkout of the\nrecipes, `--recipes .` writes the lock beside the recipe.",
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError,
+		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
-		Subcommands: recipeCommands(cat, fault, flags, func(c *cli.Context, o options) error {
+		Subcommands: recipeCommands(cat, fault, lockFlags(), func(c *cli.Context, o options) error {
+			if c.Bool("check") && c.Bool("update") {
+				return diag.Errorf(diag.Usage, "--check writes nothing and --update does: give one of them")
+			}
 			if c.Bool("check") {
 				return checkLock(cat, o, out)
 			}
@@ -45,11 +43,34 @@ func checkLock(cat catalogue, o options, out printer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := lock.Assemble(drafts, f, revision()); err != nil {
+	if _, err := assemble(cat, o, drafts, f); err != nil {
 		return err
 	}
-	out.say("the lock of %s pins everything for %d cells", o.recipe.Name, len(drafts))
+	if o.json {
+		return printJSON(out, lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: []string{}})
+	}
+	cells := fmt.Sprintf("%d cells", len(drafts))
+	if len(drafts) == 1 {
+		cells = drafts[0].Cell.ID
+	}
+	out.say("the lock of %s pins everything for %s", o.recipe.Name, cells)
 	return nil
+}
+
+// lockResult is what lock says as JSON.
+type lockResult struct {
+	Recipe  string   `json:"recipe"`
+	Cells   []string `json:"cells"`
+	Changes []string `json:"changes"`
+	Wrote   string   `json:"wrote,omitempty"` // path of the lock, if it was written
+}
+
+func cellIDs(drafts []lock.Draft) []string {
+	ids := make([]string, len(drafts))
+	for i, d := range drafts {
+		ids[i] = d.Cell.ID
+	}
+	return ids
 }
 
 // updateLocks resolves what is missing, or everything, and prints what changed.
@@ -77,20 +98,34 @@ func updateLocks(ctx context.Context, cat catalogue, o options, all bool, out pr
 	if err != nil {
 		return err
 	}
-	for _, line := range difference(before, before.With(resolved)) {
-		out.say("%s", line)
-	}
 	path := cat.lockPath(o.home, o.recipe.Name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	wrote, err := updateLock(path, o.recipe.Name, resolved)
-	if err == nil && !wrote {
-		out.say("nothing changed")
-	} else if err == nil {
-		out.say("wrote %s", path)
+	if err != nil {
+		return err
 	}
-	return err
+	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: notNil(difference(before, before.With(resolved)))}
+	if wrote {
+		result.Wrote = path
+	}
+	return result.print(out, o.json)
+}
+
+func (r lockResult) print(out printer, asJSON bool) error {
+	if asJSON {
+		return printJSON(out, r)
+	}
+	for _, line := range r.Changes {
+		out.say("%s", line)
+	}
+	if r.Wrote == "" {
+		out.say("nothing changed")
+	} else {
+		out.say("wrote %s", r.Wrote)
+	}
+	return nil
 }
 
 // difference lists what another lock pins differently, a line for each pin.
@@ -118,7 +153,7 @@ func difference(before, after lock.File) []string {
 func pins(f lock.File) map[string]string {
 	all := map[string]string{}
 	for _, s := range f.Sources {
-		all["source "+s.Project] = pinned(s)
+		all["source "+s.Project] = pinned(s.File)
 	}
 	for _, i := range f.Images {
 		if i.Digest != "" {

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -36,7 +37,14 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
+	result := &checkedWriter{w: stdout}
+	if term.Width(stdout) == 0 {
+		stdout = result
+	}
 	err := newApp(args, stdout, stderr).RunContext(ctx, args)
+	if err == nil && result.err != nil {
+		err = fmt.Errorf("writing the result: %w", result.err)
+	}
 	if err != nil {
 		term.PrintError(stderr, err)
 	}
@@ -44,6 +52,21 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return int(diag.Interrupted)
 	}
 	return int(diag.CodeOf(err))
+}
+
+// checkedWriter remembers that a result could not be written, on a full disk say:
+// half a result is not done.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 // newApp wires the verbs. The catalogue is read first, because every recipe is a
@@ -61,7 +84,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 		HideHelpCommand:      true,
 		Writer:               stdout,
 		ErrWriter:            stderr,
-		Flags:                []cli.Flag{recipesFlag()},
+		Flags:                []cli.Flag{recipesFlag(), cli.HelpFlag}, // which a command called help would hide
 		CommandNotFound:      nil,
 		OnUsageError:         usageError,
 		ExitErrHandler:       func(*cli.Context, error) {}, // Main decides the exit code
@@ -75,30 +98,56 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			engineCommand(out),
 			schemaCommand(out),
 			versionCommand(out),
+			helpCommand(),
 		},
 	}
 }
 
-// unknownCommand is what the tool does with a word that is no verb.
+// helpCommand is what people type who do not know of --help.
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "help", Usage: "explain a command, as --help behind it does", ArgsUsage: "[COMMAND]", OnUsageError: usageError,
+		Action: func(c *cli.Context) error {
+			return c.App.RunContext(c.Context, append(append([]string{c.App.Name}, c.Args().Slice()...), "--help"))
+		},
+	}
+}
+
+// unknownCommand is what the tool, or a verb that has verbs, does without a word
+// or with one that is no verb.
 func unknownCommand(c *cli.Context) error {
-	if c.Args().Len() == 0 {
+	if !c.Args().Present() {
+		if c.Command.Name != c.App.Name {
+			return cli.ShowSubcommandHelp(c)
+		}
 		return cli.ShowAppHelp(c)
 	}
 	var names []string
-	for _, command := range c.App.VisibleCommands() {
+	for _, command := range c.Command.VisibleCommands() {
 		names = append(names, command.Name)
 	}
 	word := c.Args().First()
 	return diag.Errorf(diag.Usage, "no command is called %q", word).WithHint("%s", diag.DidYouMean(word, names))
 }
 
+// unexpected refuses arguments that nobody would read.
+func unexpected(c *cli.Context, wanted int) error {
+	if c.Args().Len() <= wanted {
+		return nil
+	}
+	return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().Get(wanted)).
+		WithHint("see `%s --help`", c.Command.HelpName)
+}
+
+// flagName is a flag in a message of the parser, which writes one dash.
+var flagName = regexp.MustCompile(` -([a-z][a-z-]+)(:|$)`)
+
 // usageError gives what the flag parser says the class of a usage error.
 func usageError(c *cli.Context, err error, _ bool) error {
-	var known *diag.Error
-	if errors.As(err, &known) {
+	if _, known := errors.AsType[*diag.Error](err); known {
 		return err
 	}
-	fault := diag.Errorf(diag.Usage, "%w", err)
+	fault := diag.Errorf(diag.Usage, "%s", flagName.ReplaceAllString(err.Error(), " --$1$2"))
 	if c.Command != nil {
 		return fault.WithHint("see `%s --help`", c.Command.HelpName)
 	}

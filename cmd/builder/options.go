@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -81,24 +84,56 @@ func runFlags() []cli.Flag {
 	)
 }
 
+func lockFlags() []cli.Flag {
+	return append(selectionFlags(), noInstallFlag(),
+		&cli.BoolFlag{Name: "check", Usage: "only compare: exit 3 if the lock lacks something that the cells need"},
+		&cli.BoolFlag{Name: "update", Usage: "resolve every name again, not only what is missing"},
+	)
+}
+
+func rootfsFlags() []cli.Flag {
+	return append(append(selectionFlags(), engineFlags()...),
+		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"})
+}
+
+// recipeFlagNames are the flags that every recipe has below one verb or another:
+// no axis can be called like one.
+func recipeFlagNames() []string {
+	return flagNames(slices.Concat(selectionFlags(), runFlags(), lockFlags(), rootfsFlags()))
+}
+
 // axisFlags are one flag for each axis of a recipe.
 func axisFlags(r *recipe.Recipe) []cli.Flag {
 	var flags []cli.Flag
 	for _, axis := range r.Axes {
-		flags = append(flags, &cli.StringFlag{
+		flags = append(flags, &cli.GenericFlag{
 			Name: axis.Name, Category: "Axes (an exact value; a list a,b; a constraint '>=6.0,<6.3'; all)",
+			Value: &axisValue{},
 			Usage: axis.About + ": `VALUE` of " + strings.Join(axis.Values, ", "),
 		})
 	}
 	return flags
 }
 
+// axisValue is what a command line says about an axis. A flag that is there twice
+// says both: --rocm 5.7 --rocm 6.1 is --rocm 5.7,6.1.
+type axisValue struct{ texts []string }
+
+// Set implements [cli.Generic].
+func (v *axisValue) Set(text string) error {
+	v.texts = append(v.texts, text)
+	return nil
+}
+
+// String implements [cli.Generic].
+func (v *axisValue) String() string { return strings.Join(v.texts, ",") }
+
 // recipeCommands makes a command for each recipe.
 func recipeCommands(cat catalogue, fault error, flags []cli.Flag, do func(*cli.Context, options) error) []*cli.Command {
 	var commands []*cli.Command
 	for _, r := range cat.recipes {
 		commands = append(commands, &cli.Command{
-			Name: r.Name, Usage: r.Summary, OnUsageError: axisUsageError(r),
+			Name: r.Name, Usage: r.Summary, OnUsageError: axisUsageError(r, flags), HideHelpCommand: true,
 			Flags: append(append([]cli.Flag{}, flags...), axisFlags(r)...),
 			Action: func(c *cli.Context) error {
 				if fault != nil {
@@ -131,23 +166,46 @@ func unknownRecipe(cat catalogue, fault error) cli.ActionFunc {
 	}
 }
 
-// axisUsageError suggests the axis that a mistyped flag may have meant.
-func axisUsageError(r *recipe.Recipe) cli.OnUsageErrorFunc {
+// axisUsageError suggests the axis or flag that a mistyped one may have meant.
+func axisUsageError(r *recipe.Recipe, flags []cli.Flag) cli.OnUsageErrorFunc {
 	return func(c *cli.Context, err error, sub bool) error {
-		name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+		name, ok := undefinedFlag(err)
 		if !ok {
 			return usageError(c, err, sub)
 		}
-		name = strings.TrimPrefix(name, "-")
 		return diag.Errorf(diag.Usage, "recipe %s has no axis or flag --%s", r.Name, name).
-			WithHint("%s", diag.DidYouMean(name, r.AxisNames()))
+			WithHint("%s", diag.DidYouMean(name, append(r.AxisNames(), flagNames(flags)...)))
 	}
+}
+
+// verbUsageError says where the flags of a recipe stand: each recipe has its own.
+func verbUsageError(c *cli.Context, err error, sub bool) error {
+	name, ok := undefinedFlag(err)
+	if !ok {
+		return usageError(c, err, sub)
+	}
+	return diag.Errorf(diag.Usage, "no recipe is named before --%s", name).
+		WithHint("axes and flags come after the recipe: %s RECIPE --%s", c.Command.HelpName, name)
+}
+
+// undefinedFlag returns the name of the flag that the parser does not know.
+func undefinedFlag(err error) (string, bool) {
+	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	return strings.TrimPrefix(name, "-"), ok
+}
+
+func flagNames(flags []cli.Flag) []string {
+	var names []string
+	for _, f := range flags {
+		names = append(names, f.Names()...)
+	}
+	return names
 }
 
 func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	if c.Args().Present() {
 		return options{}, diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
-			WithHint("axes are flags: --rocm 6.1")
+			WithHint("axes are flags: --NAME VALUE")
 	}
 	home, err := homeDir()
 	if err != nil {
@@ -166,15 +224,45 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	}
 	for _, axis := range r.Axes {
 		if c.IsSet(axis.Name) {
-			o.filter[axis.Name] = c.String(axis.Name)
+			o.filter[axis.Name] = c.Generic(axis.Name).(fmt.Stringer).String()
 		}
 	}
 	if c.IsSet("jobs") && o.jobs < 1 {
 		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", o.jobs)
 	}
 	o.jobs = min(max(o.jobs, 1), 4*runtime.NumCPU())
-	o.overrides, err = readOverrides(c.StringSlice("set"))
-	return o, err
+	overrides, err := readOverrides(c.StringSlice("set"))
+	o.overrides = overrides
+	return o, errors.Join(err, checkOut(o.out), checkEngine(o.engine))
+}
+
+// checkOut refuses a file in the place of the results, before anything is done.
+func checkOut(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return diag.Errorf(diag.Usage, "--out: %s is not a directory", dir)
+	}
+	return nil
+}
+
+// engineKinds are the schemes that the Dagger client of native.Version connects
+// to; some name a program too, as in container+podman.
+var engineKinds = []string{
+	"unix", "tcp", "ssh", "kube-pod", "docker-container", "docker-image", "container", "image", "dagger-cloud",
+}
+
+// checkEngine refuses an address that the client would refuse after everything
+// was fetched.
+func checkEngine(address string) error {
+	if address == "" {
+		return nil
+	}
+	scheme, place, _ := strings.Cut(address, "://")
+	kind, _, _ := strings.Cut(scheme, "+")
+	if place != "" && slices.Contains(engineKinds, kind) {
+		return nil
+	}
+	return diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address).
+		WithHint("write unix:///PATH or tcp://HOST:PORT; known: %s", strings.Join(engineKinds, ", "))
 }
 
 // readOverrides reads --set source.NAME=PLACE.
@@ -205,6 +293,9 @@ func list(text string) []string {
 // homeDir is BUILDER_HOME, or builder in the user's cache directory.
 func homeDir() (string, error) {
 	if home := os.Getenv("BUILDER_HOME"); home != "" {
+		if info, err := os.Stat(home); err == nil && !info.IsDir() {
+			return "", diag.Errorf(diag.Usage, "BUILDER_HOME: %s is not a directory", home)
+		}
 		return filepath.Abs(home)
 	}
 	cache, err := os.UserCacheDir()

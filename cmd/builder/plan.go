@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,7 +39,7 @@ func choose(cat catalogue, o options) ([]lock.Draft, []matrix.Exclusion, error) 
 func planCommand(cat catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "explain what run would do, and do nothing", ArgsUsage: "RECIPE [axes]",
-		Flags: []cli.Flag{recipesFlag()}, OnUsageError: usageError,
+		Flags: []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
 		Subcommands: recipeCommands(cat, fault, selectionFlags(), func(_ *cli.Context, o options) error {
 			p, err := makePlan(cat, o)
@@ -126,11 +125,11 @@ func knownResults(home string) (func(lock.Entry) bool, error) {
 
 func planCell(d lock.Draft, f lock.File, known func(lock.Entry) bool) plannedCell {
 	c := plannedCell{
-		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: d.Cell.Chosen,
+		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: notNil(d.Cell.Chosen),
 		Image: d.Image.Name, Runtime: d.Runtime.Name,
 		Source: d.Source.Project + " " + d.Source.Version,
-		Python: d.Settings.Requires.Build, Env: d.Settings.Env,
-		Steps: []string{"fetch", "engine"},
+		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env,
+		Patches: []plannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},
 	}
 	for _, choice := range d.Patches {
 		c.Patches = append(c.Patches, plannedPatch{choice.Patch.Name, choice.Applies, choice.Because})
@@ -150,11 +149,12 @@ func planCell(d lock.Draft, f lock.File, known func(lock.Entry) bool) plannedCel
 	return c
 }
 
+// notNil makes an empty list of none: in JSON a list is never null.
+func notNil(list []string) []string { return append([]string{}, list...) }
+
 func (p plan) print(out printer, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(out.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(p)
+		return printJSON(out, p)
 	}
 	for i, c := range p.Cells {
 		if i > 0 {

@@ -16,14 +16,12 @@ import (
 )
 
 func rootfsCommand(cat catalogue, fault error, out printer) *cli.Command {
-	flags := append(append(selectionFlags(), engineFlags()...),
-		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"})
 	return &cli.Command{
 		Name: "rootfs", Usage: "write the file system as the build step finds it, to go through a build by hand", ArgsUsage: "RECIPE [axes]",
 		Description: "DIR/rootfs is the patched source with all that it is built with, DIR/build\nruns the build step in it: as root, in a chroot without a network.",
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError,
+		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
-		Subcommands: recipeCommands(cat, fault, flags, func(c *cli.Context, o options) error {
+		Subcommands: recipeCommands(cat, fault, rootfsFlags(), func(c *cli.Context, o options) error {
 			return writeRootfs(c.Context, cat, o, c.String("to"), out)
 		}),
 	}
@@ -36,6 +34,13 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 	if _, err := os.Stat(to); err == nil {
 		return diag.Errorf(diag.Usage, "--to: %s exists already", to)
 	}
+	drafts, _, err := choose(cat, o)
+	if err != nil {
+		return err
+	}
+	if len(drafts) != 1 {
+		return diag.Errorf(diag.Usage, "%d cells are chosen, one is wanted", len(drafts)).WithHint("name one value of each axis")
+	}
 	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
 	defer progress.Close()
 	w, err := openWorkspace(o, progress.Note)
@@ -45,9 +50,6 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 	entries, err := w.entries(ctx, cat)
 	if err != nil {
 		return err
-	}
-	if len(entries) != 1 {
-		return diag.Errorf(diag.Usage, "%d cells are chosen, one is wanted", len(entries)).WithHint("name one value of each axis")
 	}
 	e := entries[0]
 	watch := newWatch(filepath.Join(to, "logs"), e.ID, progress)
@@ -68,6 +70,9 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 		return err
 	}
 	progress.Close()
+	if o.json {
+		return printJSON(out, map[string]string{"id": e.ID, "key": e.Key(), "build": path})
+	}
 	out.say("%s", path)
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +29,7 @@ func runCommand(cat catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "build, gate and keep the chosen cells of a recipe", ArgsUsage: "RECIPE [axes]",
 		Description: "The wheel, its verdicts and the logs of every step are in DIR/<cell>/,\nwhat happened is in DIR/run.json. The exit code is 0 only if every cell\npassed every gate.",
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError,
+		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
 		Subcommands: recipeCommands(cat, fault, append(selectionFlags(), runFlags()...), func(c *cli.Context, o options) error {
 			return doRun(c.Context, cat, o, out)
@@ -77,9 +76,7 @@ func (w *workspace) conclude(rec *report.Recorder, outcomes []run.Outcome, out p
 		return err
 	}
 	if w.json {
-		enc := json.NewEncoder(out.stdout)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(final)
+		err = printJSON(out, final)
 	} else {
 		header, rows := report.Summary(final)
 		term.Table(out.stdout, term.Width(out.stdout), header, rows)
@@ -262,7 +259,11 @@ func (w *workspace) entries(ctx context.Context, cat catalogue) ([]lock.Entry, e
 	if err != nil {
 		return nil, err
 	}
-	return lock.Assemble(drafts, f, revision())
+	entries, err := assemble(cat, w.options, drafts, f)
+	if err != nil {
+		return nil, err
+	}
+	return entries, unusedOverrides(w.overrides, entries)
 }
 
 // lockedFile reads the recipe's lock and resolves what is missing, unless

@@ -52,7 +52,17 @@ func unpack(d Deb, file string) error {
 		return err
 	}
 	defer f.Close()
-	data, name, err := dataMember(bufio.NewReader(f))
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(extract(out, f, maxUnpacked), out.Close())
+}
+
+// extract writes the data archive of a package, decompressed, to w. More than
+// limit bytes are refused.
+func extract(w io.Writer, r io.Reader, limit int64) error {
+	data, name, err := dataMember(bufio.NewReader(r))
 	if err != nil {
 		return err
 	}
@@ -60,15 +70,15 @@ func unpack(d Deb, file string) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
-	out, err := os.Create(file)
+	defer plain.Close()
+	n, err := io.Copy(w, io.LimitReader(plain, limit+1))
 	if err != nil {
-		return err
+		return fmt.Errorf("unpacking %s: %w", name, err)
 	}
-	n, err := io.Copy(out, io.LimitReader(plain, maxUnpacked))
-	if err == nil && n == maxUnpacked {
-		err = fmt.Errorf("%s holds more than %d bytes", name, maxUnpacked)
+	if n > limit {
+		return fmt.Errorf("%s holds more than %d bytes", name, limit)
 	}
-	return errors.Join(err, out.Close())
+	return nil
 }
 
 // eachEntry visits the entries of a tar archive.
@@ -105,19 +115,38 @@ func dataMember(r io.Reader) (io.Reader, string, error) {
 		if err != nil || size < 0 || string(header[58:]) != "`\n" {
 			return nil, "", errors.New("the package's ar header is damaged")
 		}
-		if strings.HasPrefix(name, "data.tar") {
-			return io.LimitReader(r, size), name, nil
-		}
 		if first {
 			if err := checkFormat(r, name, size); err != nil {
 				return nil, "", err
 			}
 			continue
 		}
+		if strings.HasPrefix(name, "data.tar") {
+			return &member{r, size}, name, nil
+		}
 		if _, err := io.CopyN(io.Discard, r, size+size%2); err != nil {
 			return nil, "", errors.New("the package is truncated")
 		}
 	}
+}
+
+// member reads one member of an ar archive; a file that ends before it does is
+// an error.
+type member struct {
+	r    io.Reader
+	left int64
+}
+
+func (m *member) Read(p []byte) (int, error) {
+	if m.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := m.r.Read(p[:min(int64(len(p)), m.left)])
+	m.left -= int64(n)
+	if errors.Is(err, io.EOF) && m.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 func checkFormat(r io.Reader, name string, size int64) error {
@@ -131,14 +160,18 @@ func checkFormat(r io.Reader, name string, size int64) error {
 	return nil
 }
 
-func decompress(r io.Reader, name string) (io.Reader, error) {
+func decompress(r io.Reader, name string) (io.ReadCloser, error) {
 	switch strings.TrimPrefix(name, "data.tar") {
 	case "":
-		return r, nil
+		return io.NopCloser(r), nil
 	case ".gz":
 		return gzip.NewReader(r)
 	case ".xz":
-		return xz.ReaderConfig{DictCap: 64 << 20}.NewReader(r)
+		d, err := xz.NewReader(r)
+		if err != nil {
+			return nil, err
+		}
+		return io.NopCloser(d), nil
 	case ".zst":
 		d, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(256<<20))
 		if err != nil {

@@ -143,34 +143,96 @@ func (l *layer) add(pkg, plain string) error {
 // entry writes one entry under its place in a merged /usr.
 func (l *layer) entry(pkg string, h *tar.Header, r io.Reader) error {
 	name, err := place(h.Name)
-	if err != nil || name == "." {
+	if err != nil {
+		return err
+	}
+	if !ordinary(h) || name == "." && h.Typeflag != tar.TypeDir {
+		return fmt.Errorf("%q is neither a file, a directory nor a link", h.Name)
+	}
+	if name == "." {
+		return nil
+	}
+	if err := l.reachable(name); err != nil {
 		return err
 	}
 	if before, ok := l.seen[name]; ok {
-		if h.Typeflag == tar.TypeDir || before.kind == h.Typeflag && before.pkg == "" {
-			return nil // directories are shared, and /bin and its like are there
+		if before.shares(h.Typeflag) {
+			return nil
 		}
-		return fmt.Errorf("%s is in package %s too", name, before.pkg)
-	}
-	l.seen[name] = entryOf{pkg, h.Typeflag}
-	link := h.Linkname
-	if h.Typeflag == tar.TypeLink {
-		if link, err = place(link); err != nil {
-			return err
-		}
+		return fmt.Errorf("%s is in %s too", name, before)
 	}
 	clean := &tar.Header{
-		Typeflag: h.Typeflag, Name: name, Linkname: link, Size: h.Size, Mode: h.Mode,
-		Uid: h.Uid, Gid: h.Gid, ModTime: h.ModTime, Devmajor: h.Devmajor, Devminor: h.Devminor,
+		Typeflag: h.Typeflag, Name: name, Linkname: h.Linkname, Mode: h.Mode,
+		Uid: h.Uid, Gid: h.Gid, ModTime: h.ModTime,
 	}
-	if h.Typeflag == tar.TypeDir {
+	switch h.Typeflag {
+	case tar.TypeReg:
+		clean.Size = h.Size
+	case tar.TypeDir:
 		clean.Name += "/"
+	case tar.TypeLink:
+		if clean.Linkname, err = l.target(h.Linkname); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
+	l.seen[name] = entryOf{pkg, h.Typeflag}
 	if err := l.out.WriteHeader(clean); err != nil {
 		return err
 	}
 	_, err = io.Copy(l.out, r)
 	return err
+}
+
+// ordinary reports whether an entry is of a kind that packages hold. Of a sparse
+// file a few bytes could claim any size.
+func ordinary(h *tar.Header) bool {
+	for record := range h.PAXRecords {
+		if strings.HasPrefix(record, "GNU.sparse.") {
+			return false
+		}
+	}
+	return slices.Contains([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeLink}, h.Typeflag)
+}
+
+// reachable refuses a path below something that is no directory: where it would
+// end up is for a link to say.
+func (l *layer) reachable(name string) error {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if above, ok := l.seen[dir]; ok && above.kind != tar.TypeDir {
+			return fmt.Errorf("%s lies below %s, which is no directory in %s", name, dir, above)
+		}
+	}
+	return nil
+}
+
+// target returns the place of the file that a hard link leads to.
+func (l *layer) target(link string) (string, error) {
+	to, err := place(link)
+	if err != nil {
+		return "", err
+	}
+	if file, ok := l.seen[to]; !ok || file.kind == tar.TypeDir {
+		return "", fmt.Errorf("a hard link to %q, which no package has brought as a file", link)
+	}
+	return to, nil
+}
+
+// shares reports whether what comes later at the same path is no other thing:
+// directories are shared, also with a link to one, and /bin and its like are
+// there.
+func (e entryOf) shares(kind byte) bool {
+	if kind == tar.TypeDir {
+		return e.kind == tar.TypeDir || e.kind == tar.TypeSymlink
+	}
+	return e.kind == kind && e.pkg == ""
+}
+
+// String says where an entry comes from.
+func (e entryOf) String() string {
+	if e.pkg == "" {
+		return "the merged /usr"
+	}
+	return "package " + e.pkg
 }
 
 // place returns the path of an entry below the root, in a merged /usr. A path

@@ -28,7 +28,6 @@ func InstallScript(packages []Package, dir string) string {
 		"@BOOTSTRAP@", strings.Join(bootstrap, " "),
 		"@ALL@", strings.Join(all, " "),
 		"@WANT@", strings.Join(want, "\n"),
-		"@DIR@", dir,
 	).Replace(installScript)
 }
 

@@ -2,6 +2,7 @@ package deb
 
 import (
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -80,12 +81,17 @@ func parseOneLine(text string) []entry {
 	return entries
 }
 
+var blankLine = regexp.MustCompile(`\n[ \t\r]*\n`)
+
+// off are the words that apt takes for no.
+var off = []string{"no", "false", "without", "off", "disable", "0"}
+
 // parseDeb822 reads the stanzas of a .sources file.
 func parseDeb822(text string) []entry {
 	var entries []entry
-	for stanza := range strings.SplitSeq(text, "\n\n") {
+	for _, stanza := range blankLine.Split(text, -1) {
 		fields := stanzaFields(stanza)
-		if !slices.Contains(strings.Fields(fields["types"]), "deb") || strings.EqualFold(fields["enabled"], "no") {
+		if !slices.Contains(strings.Fields(fields["types"]), "deb") || slices.Contains(off, strings.ToLower(fields["enabled"])) {
 			continue
 		}
 		for uri := range strings.FieldsSeq(fields["uris"]) {

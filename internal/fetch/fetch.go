@@ -8,11 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"builder/internal/deb"
 	"builder/internal/diag"
+	"builder/internal/git"
 	"builder/internal/lock"
 	"builder/internal/pypi"
 	"builder/internal/store"
@@ -49,6 +53,12 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) e
 		return err
 	}
 	wants = append(wants, python...)
+	source, err := f.source(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(source.scratch)
+	wants = append(wants, f.absent(source.wants)...)
 	if len(wants) == 0 {
 		fmt.Fprintln(progress, "everything is in the store")
 		return nil
@@ -85,8 +95,10 @@ func (f *Fetcher) debs(pin lock.ImagePin) []want {
 // python asks uv where the index keeps the files that are absent; addresses live
 // in memory only.
 func (f *Fetcher) python(ctx context.Context, e lock.Entry) ([]want, error) {
-	files := append([]pypi.File{e.Source}, e.Image.Wheels...)
-	files = append(files, e.Runtime.Wheels...)
+	files := slices.Concat(e.Image.Wheels, e.Runtime.Wheels)
+	if e.Source.Commit == "" && e.Source.Path == "" {
+		files = append([]pypi.File{e.Source.File}, files...)
+	}
 	var wants []want
 	byDigest := map[string]pypi.File{}
 	for _, file := range files {
@@ -119,6 +131,49 @@ func (f *Fetcher) python(ctx context.Context, e lock.Entry) ([]want, error) {
 	return wants, nil
 }
 
+// made is a source that is not a file of the Python index. What had to be made
+// on this host lies in scratch until it is in the store.
+type made struct {
+	wants   []want
+	scratch string
+}
+
+// source finds a source in the pool of a Debian archive, or makes the archive of
+// a commit.
+func (f *Fetcher) source(ctx context.Context, e lock.Entry) (made, error) {
+	s := e.Source
+	switch {
+	case s.Path != "":
+		urls := deb.URLs(f.Mirrors, f.Snapshot, e.Image.Pin.Date, deb.Package{Path: s.Path})
+		return made{wants: []want{{s.Project, s.Blob(), f.places(s.Project, urls)}}}, nil
+	case s.Commit == "":
+		return made{}, nil
+	}
+	if _, ok := f.Store.Path(s.Blob()); ok || f.Offline {
+		return made{wants: []want{{s.Project, s.Blob(), nil}}}, nil
+	}
+	from := git.Repository(s.Repository)
+	for _, place := range f.Overrides[s.Project] {
+		info, err := os.Stat(place)
+		if err != nil || !info.IsDir() {
+			return made{wants: []want{{s.Project, s.Blob(), f.places(s.Project, nil)}}}, nil
+		}
+		from = git.Repository(place)
+	}
+	dir, err := os.MkdirTemp(f.Scratch, "source-*")
+	if err != nil {
+		return made{}, err
+	}
+	m := made{scratch: dir}
+	file := filepath.Join(dir, s.Filename)
+	if err := git.Make(ctx, f.Scratch, from, s.Commit, s.Folder(), file); err != nil {
+		os.RemoveAll(dir)
+		return made{}, fmt.Errorf("source %s: %w", s.Project, err)
+	}
+	m.wants = []want{{s.Project, s.Blob(), []store.Source{store.Source(file)}}}
+	return m, nil
+}
+
 // places are the user's own for this name, then the others.
 func (f *Fetcher) places(name string, urls []string) []store.Source {
 	var from []store.Source
@@ -136,7 +191,8 @@ func offlineFault(wants []want) error {
 	return errors.Join(faults...)
 }
 
-// all fetches several files at a time and writes what has come so far.
+// all fetches several files at a time and writes what has come so far. When ctx
+// ends, it says so once and not for every file.
 func (f *Fetcher) all(ctx context.Context, wants []want, progress io.Writer) error {
 	meter := newMeter(wants, progress)
 	faults := make([]error, len(wants))
@@ -144,25 +200,31 @@ func (f *Fetcher) all(ctx context.Context, wants []want, progress io.Writer) err
 	var wg sync.WaitGroup
 	for i, w := range wants {
 		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
 		wg.Go(func() {
 			defer func() { <-slots }()
 			_, faults[i] = f.Store.Fetch(ctx, w.blob, w.from, meter.file())
-			meter.arrived(w.blob.Name, faults[i])
+			meter.arrived(faults[i])
 		})
 	}
 	wg.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("fetching %d files: %w", len(wants), context.Cause(ctx))
+	}
 	return errors.Join(faults...)
 }
 
 // meter adds up the bytes of all files.
 type meter struct {
-	mu     sync.Mutex
-	out    io.Writer
-	done   atomic.Int64
-	total  int64
-	files  int
-	all    int
-	tenths int64
+	mu    sync.Mutex
+	out   io.Writer
+	done  atomic.Int64
+	total int64
+	files int
+	all   int
+	share int64 // in hundredths, as it was written last
 }
 
 func newMeter(wants []want, out io.Writer) *meter {
@@ -185,20 +247,27 @@ func (m *meter) file() func(done, total int64) {
 
 // show writes a line for each further hundredth of the bytes.
 func (m *meter) show() {
-	done := m.done.Load()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if share := done * 100 / max(m.total, 1); share != m.tenths {
-		m.tenths = share
-		fmt.Fprintf(m.out, "%d of %d MB, %d of %d files\n", done/1e6, m.total/1e6, m.files, m.all)
+	if share := m.done.Load() * 100 / max(m.total, 1); share != m.share {
+		m.share = share
+		m.line()
 	}
 }
 
-func (m *meter) arrived(name string, err error) {
+func (m *meter) line() {
+	fmt.Fprintf(m.out, "%d of %d MB, %d of %d files\n", m.done.Load()/1e6, m.total/1e6, m.files, m.all)
+}
+
+// arrived counts a file, or writes why it did not come.
+func (m *meter) arrived(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.files++
 	if err != nil {
-		fmt.Fprintf(m.out, "%s: %v\n", name, err)
+		fmt.Fprintln(m.out, err)
+		return
+	}
+	if m.files++; m.files == m.all {
+		m.line()
 	}
 }

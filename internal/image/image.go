@@ -6,8 +6,10 @@ package image
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,15 +20,20 @@ import (
 // An Image is a build or run-time base as written. Exactly one of Debian and
 // Registry is set.
 type Image struct {
-	Name     string            `yaml:"name" json:"name"`
-	Summary  string            `yaml:"summary" json:"summary"`
-	Debian   *Debian           `yaml:"debian,omitempty" json:"debian,omitempty"`
-	Registry string            `yaml:"registry,omitempty" json:"registry,omitempty" jsonschema:"description=reference with a tag; the lock holds the digest"`
-	Digest   string            `yaml:"digest,omitempty" json:"digest,omitempty" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=manifest digest for linux/amd64 where it is known"`
-	Python   string            `yaml:"python" json:"python" jsonschema:"description=absolute path of the interpreter"`
+	Name     string  `yaml:"name" json:"name"`
+	Summary  string  `yaml:"summary" json:"summary"`
+	Debian   *Debian `yaml:"debian,omitempty" json:"debian,omitempty"`
+	Registry string  `yaml:"registry,omitempty" json:"registry,omitempty" jsonschema:"description=reference with a tag; the lock holds the digest"`
+	Digest   string  `yaml:"digest,omitempty" json:"digest,omitempty" jsonschema:"pattern=^(sha256:[0-9a-f]{64}|{{digest}})$,description=manifest digest for linux/amd64 where it is known"`
+	Python   string  `yaml:"python" json:"python" jsonschema:"description=absolute path of the interpreter"`
+	// Site says that the packages of the interpreter belong to the image: a build
+	// sees the framework that the image brings.
+	Site     bool              `yaml:"site,omitempty" json:"site,omitempty" jsonschema:"description=the packages of the interpreter are part of the image: a framework say"`
 	Setup    string            `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"description=shell script run once as root without a network"`
 	Env      map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of every step in this image"`
 	Provides map[string]Fact   `yaml:"provides" json:"provides" jsonschema:"description=facts that patches and recipes may name"`
+	// For makes one image of each row: {{name}} is replaced by the row's value.
+	For []map[string]string `yaml:"for,omitempty" json:"for,omitempty" jsonschema:"description=one image for each row; {{name}} in the texts is the value of the row; an empty value states nothing"`
 }
 
 // Debian asks for a root file system: the packages that debootstrap calls
@@ -101,29 +108,32 @@ func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	var all []Image
 	var faults []error
-	for i, img := range c.Images {
-		for _, problem := range img.problems() {
-			faults = append(faults, diag.At(index.At("images[%d]", i), "image %q: %s", img.Name, problem))
+	for i, written := range c.Images {
+		at := index.At("images[%d]", i)
+		members, err := written.members()
+		for _, fault := range diag.All(err) {
+			faults = append(faults, diag.At(at, "image %q: %w", written.Name, fault.Err).WithHint("%s", fault.Hint))
 		}
+		for _, img := range members {
+			for _, problem := range img.problems() {
+				faults = append(faults, diag.At(at, "image %q: %s", img.Name, problem))
+			}
+		}
+		all = append(all, members...)
 	}
-	return c.Images, errors.Join(faults...)
+	return all, errors.Join(faults...)
 }
 
-// problems lists what is wrong with an image as written.
+// problems lists what is wrong with an image as written: whatever the schema
+// refuses, and what no schema can say.
 func (i Image) problems() []string {
 	var p []string
-	if i.Name == "" {
-		p = append(p, "name is missing")
-	}
-	if (i.Debian == nil) == (i.Registry == "") {
-		p = append(p, "exactly one of debian and registry is wanted")
-	}
-	if i.Debian != nil && len(i.Debian.Suites) == 0 {
-		p = append(p, "debian names no suite")
-	}
-	if i.Registry != "" && !strings.Contains(path.Base(i.Registry), ":") {
-		p = append(p, "registry has no tag")
+	for name, missing := range map[string]bool{"name": i.Name == "", "summary": i.Summary == "", "provides": i.Provides == nil} {
+		if missing {
+			p = append(p, name+" is missing")
+		}
 	}
 	if !path.IsAbs(i.Python) {
 		p = append(p, "python is not an absolute path")
@@ -131,14 +141,57 @@ func (i Image) problems() []string {
 	if i.Env["PATH"] == "" {
 		p = append(p, "env has no PATH: steps see nothing but what is stated")
 	}
+	p = append(p, i.baseProblems()...)
 	for name, fact := range i.Provides {
-		if fact.Is == "" || fact.Probe == "" {
-			p = append(p, "fact "+name+" needs both is and probe")
-		}
+		p = append(p, fact.problems(name)...)
 	}
 	slices.Sort(p)
 	return p
 }
+
+// baseProblems lists what is wrong with where an image comes from.
+func (i Image) baseProblems() []string {
+	var p []string
+	if (i.Debian == nil) == (i.Registry == "") {
+		p = append(p, "exactly one of debian and registry is wanted")
+	}
+	if i.Debian != nil && len(i.Debian.Suites) == 0 {
+		p = append(p, "debian names no suite")
+	}
+	if i.Debian != nil && slices.ContainsFunc(i.Debian.Suites, func(s Suite) bool { return s.Name == "" || len(s.Components) == 0 }) {
+		p = append(p, "a suite needs name and components")
+	}
+	if i.Registry != "" && !strings.Contains(path.Base(i.Registry), ":") {
+		p = append(p, "registry has no tag")
+	}
+	if i.Digest != "" && !digest.MatchString(i.Digest) {
+		p = append(p, "digest is not sha256: and 64 hexadecimal digits")
+	}
+	if i.Digest != "" && i.Registry == "" {
+		p = append(p, "digest has no registry")
+	}
+	return p
+}
+
+// problems lists what is wrong with a fact: its name stands in a script.
+func (f Fact) problems(name string) []string {
+	var p []string
+	if !factName.MatchString(name) {
+		p = append(p, fmt.Sprintf("fact %q is not called by a word such as rocm-path", name))
+	}
+	if f.Is == "" || f.Probe == "" {
+		p = append(p, fmt.Sprintf("fact %s needs both is and probe", name))
+	}
+	if strings.ContainsAny(f.Is, "\n\t") || strings.TrimSpace(f.Is) != f.Is {
+		p = append(p, fmt.Sprintf("fact %s is surrounded by white space or has several lines: no probe shows that", name))
+	}
+	return p
+}
+
+var (
+	digest   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	factName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+)
 
 // Find returns the image of that name.
 func Find(all []Image, name string) (Image, error) {

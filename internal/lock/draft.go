@@ -30,41 +30,67 @@ type Draft struct {
 	Settings recipe.Settings   // with every {{name}} replaced
 	Image    image.Image
 	Runtime  image.Image
-	Source   Sdist
+	Source   Source
 	Epoch    int64 // SOURCE_DATE_EPOCH, seconds
 	Patches  []patch.Choice
 }
 
-// An Sdist asks for a source distribution by name.
-type Sdist struct {
+// A Source asks for a source tree: by name, or by the place where upstream or
+// Debian keeps it.
+type Source struct {
+	recipe.Origin
 	Project string
 	Version string
 }
 
 // NewDraft works out what a cell is made of. All faults are reported together.
 func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) {
-	settings, err := c.Recipe.For(c.Axes)
+	d, settings, err := newDraft(c, cat)
 	if err != nil {
-		return Draft{}, err
-	}
-	build, err1 := image.Find(cat.Images, settings.Image)
-	runtime, err2 := image.Find(cat.Images, settings.Runtime)
-	if err := errors.Join(err1, err2); err != nil {
-		return Draft{}, fmt.Errorf("recipe %s: %w", c.Recipe.Name, err)
-	}
-	d := Draft{Cell: c, Image: build, Runtime: runtime, Vars: vars(c.Axes, build)}
-	if err := d.agree(); err != nil {
 		return Draft{}, err
 	}
 	return d.expand(settings, cat.Patches[c.Recipe.Name])
 }
 
-// vars joins axes and image facts; an axis wins over the fact of its name,
-// because agree has shown that they are the same.
-func vars(axes map[string]string, img image.Image) map[string]string {
+// Facts returns the names that patches of a cell may depend on: its axes and
+// what its image states.
+func Facts(c matrix.Cell, cat Catalogue) (map[string]string, error) {
+	d, _, err := newDraft(c, cat)
+	return d.Vars, err
+}
+
+// newDraft finds the images of a cell and joins what they state with its names.
+func newDraft(c matrix.Cell, cat Catalogue) (Draft, recipe.Settings, error) {
+	settings, err := c.Recipe.For(c.Axes)
+	if err != nil {
+		return Draft{}, settings, err
+	}
+	build, err1 := findImage(cat.Images, settings.Image, c.Names)
+	runtime, err2 := findImage(cat.Images, settings.Runtime, c.Names)
+	if err := errors.Join(err1, err2); err != nil {
+		return Draft{}, settings, fmt.Errorf("recipe %s: %w", c.Recipe.Name, err)
+	}
+	d := Draft{Cell: c, Image: build, Runtime: runtime, Vars: vars(c.Names, build)}
+	return d, settings, d.agree()
+}
+
+// findImage finds an image whose name may hold axes.
+func findImage(all []image.Image, template string, names map[string]string) (image.Image, error) {
+	name, err := subst.Expand(template, names)
+	if err != nil {
+		return image.Image{}, err
+	}
+	return image.Find(all, name)
+}
+
+// vars joins image facts and the names of a cell; a cell's wins over the fact of
+// its name, because for axes agree has shown that they are the same.
+func vars(names map[string]string, img image.Image) map[string]string {
 	all := img.Facts()
-	maps.Copy(all, axes)
-	all["cp"] = "cp" + strings.ReplaceAll(all["python"], ".", "")
+	maps.Copy(all, names)
+	if _, known := all["cp"]; !known {
+		all["cp"] = "cp" + strings.ReplaceAll(all["python"], ".", "")
+	}
 	return all
 }
 
@@ -94,19 +120,32 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 		return out
 	}
 	s.Env, s.Expect.Built = table(s.Env), table(s.Expect.Built)
-	s.Requires.Build, s.Requires.Run = list(s.Requires.Build), list(s.Requires.Run)
-	s.Expect.DeviceCode, s.Expect.Needed = list(s.Expect.DeviceCode), list(s.Expect.Needed)
+	e := &s.Expect
+	for _, texts := range []*[]string{
+		&s.Requires.Build, &s.Requires.Run, &e.Packages, &e.Extensions, &e.NoExtensions, &e.Needed, &e.Forbidden,
+		&e.DeviceCode, &e.Import, &e.Frameworks, &e.Controllers, &e.Operations,
+	} {
+		*texts = list(*texts)
+	}
 	d.Settings = s
 
-	source := list([]string{d.Cell.Recipe.Source.Project, d.Cell.Recipe.Source.Version})
+	from, identity := s.From, d.Cell.Recipe.Source
+	texts := list([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path})
+	from.Repository, from.Tag, from.Path = texts[2], texts[3], texts[4]
+	d.Source = Source{from, texts[0], texts[1]}
 	choices, err := patch.Select(patches, d.Vars)
 	faults = append(faults, err)
+	if err := from.Fault(); err != nil {
+		faults = append(faults, diag.Errorf(diag.Usage, "cell %s: %w", d.Cell.ID, err))
+	}
 	if err := errors.Join(faults...); err != nil {
 		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
 	}
-	d.Source, d.Patches = Sdist{source[0], source[1]}, choices
-	d.Epoch, err = released(d.Cell.Recipe, source[1])
-	return d, err
+	d.Patches = choices
+	if d.Epoch, err = released(d.Cell.Recipe, d.Source.Version); err != nil {
+		return Draft{}, err
+	}
+	return d, nil
 }
 
 // released returns the date that stands for the clock in a build.

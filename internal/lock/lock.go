@@ -15,8 +15,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,9 +37,27 @@ const Schema = 1
 type File struct {
 	Schema  int         `json:"schema"`
 	Recipe  string      `json:"recipe"`
-	Sources []pypi.File `json:"sources"`
+	Sources []SourcePin `json:"sources"`
 	Images  []ImagePin  `json:"images"`
 	Python  []PythonPin `json:"python"`
+}
+
+// A SourcePin is the archive of a source tree. Of a source distribution it is
+// the file of the index; of a commit it is the archive that [git.Clone.Archive]
+// makes, whose bytes follow from the commit.
+type SourcePin struct {
+	pypi.File
+	Repository string `json:"repository,omitempty"`
+	Tag        string `json:"tag,omitempty"`
+	Commit     string `json:"commit,omitempty"`
+	Path       string `json:"path,omitempty"` // in the pool of a Debian archive
+}
+
+// answers reports whether a pin is what the source asks for.
+func (p SourcePin) answers(s Source) bool {
+	return p.Project == s.Project && p.Version == s.Version &&
+		p.Repository == s.Repository && p.Tag == s.Tag && p.Path == s.Path &&
+		(s.SHA256 == "" || p.SHA256 == s.SHA256)
 }
 
 // An ImagePin is a base by digest, with what was asked for, so that a changed
@@ -69,7 +87,7 @@ type Entry struct {
 	ID       string            `json:"id"`
 	Axes     map[string]string `json:"axes"`
 	Facts    map[string]string `json:"facts"` // what patches may name
-	Source   pypi.File         `json:"source"`
+	Source   SourcePin         `json:"source"`
 	Patches  []patch.Patch     `json:"patches"`
 	Image    Image             `json:"image"`
 	Runtime  Image             `json:"runtime"`
@@ -102,7 +120,7 @@ func (e Entry) Key() string {
 
 // Missing lists what drafts need and the file does not pin.
 type Missing struct {
-	Sources []Sdist
+	Sources []Source
 	Images  []image.Image
 	Python  []PythonNeed
 }
@@ -166,13 +184,18 @@ func (n PythonNeed) equal(m PythonNeed) bool {
 
 func sorted(s []string) []string { return slices.Compact(slices.Sorted(slices.Values(s))) }
 
-func (f File) source(s Sdist) (pypi.File, bool) {
+// source finds the pin of a source. What the recipe pins itself needs none.
+func (f File) source(s Source) (SourcePin, bool) {
+	if s.Kind == recipe.Archive {
+		file := pypi.File{Project: s.Project, Version: s.Version, Filename: path.Base(s.Path), Size: s.Size, SHA256: s.SHA256}
+		return SourcePin{File: file, Path: s.Path}, true
+	}
 	for _, pin := range f.Sources {
-		if pin.Project == s.Project && pin.Version == s.Version {
+		if pin.answers(s) {
 			return pin, true
 		}
 	}
-	return pypi.File{}, false
+	return SourcePin{}, false
 }
 
 // image finds the pin that answers the question as it is asked today.
@@ -240,7 +263,7 @@ func (f File) locked(img image.Image, need PythonNeed) Image {
 // same question. Neither is changed.
 func (f File) With(g File) File {
 	merged := File{Schema: Schema, Recipe: f.Recipe}
-	merged.Sources = merge(f.Sources, g.Sources, func(p pypi.File) string { return p.Project + " " + p.Version })
+	merged.Sources = merge(f.Sources, g.Sources, func(p SourcePin) string { return p.Project + " " + p.Version })
 	merged.Images = merge(f.Images, g.Images, func(p ImagePin) string { return p.Name })
 	merged.Python = merge(f.Python, g.Python, func(p PythonPin) string { return p.Python + " " + strings.Join(p.Requirements, " ") })
 	return merged
@@ -260,75 +283,10 @@ func merge[T any](a, b []T, key func(T) string) []T {
 	return merged
 }
 
-// Decode reads a lock; name is what messages call it. It refuses unknown fields,
-// another schema, and pins that are not what they should be.
-func Decode(name string, data []byte) (File, error) {
-	var f File
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&f); err != nil {
-		return File{}, &diag.Error{
-			Pos: diag.Pos{File: name, Line: lineOf(data, err, dec)}, Code: diag.Drift,
-			Err: fmt.Errorf("reading the lock: %w", err), Hint: "restore the file, or write it anew with `builder lock`",
-		}
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return File{}, diag.Errorf(diag.Drift, "%s: more than one JSON value", name)
-	}
-	if f.Schema != Schema {
-		return File{}, diag.Errorf(diag.Drift, "%s: schema %d, this builder reads %d", name, f.Schema, Schema)
-	}
-	return f, f.check(name)
-}
-
-// lineOf returns the line that the decoder had reached.
-func lineOf(data []byte, err error, dec *json.Decoder) int {
-	at := dec.InputOffset()
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		at = syntax.Offset
-	}
-	return 1 + bytes.Count(data[:min(int(at), len(data))], []byte("\n"))
-}
-
 var (
-	hexDigest  = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	plainFile  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+!~-]*$`)
-	poolPath   = regexp.MustCompile(`^pool(/[A-Za-z0-9][A-Za-z0-9._+~%-]*)+\.deb$`)
-	imageDigst = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	leaf  = regexp.MustCompile(`\{[^{}\[\]]*\}`)
+	broke = regexp.MustCompile(`\n *`) // in JSON a line ends between values only
 )
-
-// check refuses pins that could lead a fetch astray: a digest that is none, a
-// path that leaves its pool.
-func (f File) check(name string) error {
-	var faults []error
-	fault := func(format string, args ...any) {
-		faults = append(faults, diag.Errorf(diag.Drift, name+": "+format, args...).
-			WithHint("the lock was edited by hand: restore it, or write it anew with `builder lock`"))
-	}
-	files := slices.Clone(f.Sources)
-	for _, p := range f.Python {
-		files = append(files, p.Files...)
-	}
-	for _, file := range files {
-		if !hexDigest.MatchString(file.SHA256) || !plainFile.MatchString(file.Filename) || file.Size <= 0 {
-			fault("%s %s: file name, size or sha256 is not one", file.Project, file.Version)
-		}
-	}
-	for _, img := range f.Images {
-		if img.Registry != "" && !imageDigst.MatchString(img.Digest) {
-			fault("image %s: %q is not a digest", img.Name, img.Digest)
-		}
-		for _, p := range img.Packages {
-			if !hexDigest.MatchString(p.SHA256) || !poolPath.MatchString(p.Path) || p.Size <= 0 {
-				fault("package %s: path, size or sha256 is not one", p.Name)
-			}
-		}
-	}
-	return errors.Join(faults...)
-}
-
-var leaf = regexp.MustCompile(`\{[^{}\[\]]*\}`)
 
 // Encode writes the lock as JSON with one pin per line.
 func (f File) Encode() []byte {
@@ -337,7 +295,7 @@ func (f File) Encode() []byte {
 		panic(fmt.Sprintf("lock: a lock is not JSON: %v", err))
 	}
 	data = leaf.ReplaceAllFunc(data, func(block []byte) []byte {
-		return []byte(strings.Join(strings.Fields(string(block)), " "))
+		return broke.ReplaceAll(block, []byte(" "))
 	})
 	return append(data, '\n')
 }

@@ -3,12 +3,17 @@ package lock
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"builder/internal/deb"
+	"builder/internal/git"
 	"builder/internal/image"
 	"builder/internal/oci"
 	"builder/internal/pypi"
+	"builder/internal/recipe"
+	"builder/internal/store"
 )
 
 // A Resolver asks the outside for what names mean today. It is the only part of
@@ -16,8 +21,10 @@ import (
 type Resolver struct {
 	Scratch string   // directory for what the resolvers write
 	Mirrors []string // base addresses of the Debian archive, the first is asked
-	UV      func(context.Context) (pypi.Tool, error)
-	Now     func() time.Time
+	// Overrides are places on this host to ask instead, by project.
+	Overrides map[string][]string
+	UV        func(context.Context) (pypi.Tool, error)
+	Now       func() time.Time
 }
 
 // Resolve returns pins for everything that is missing.
@@ -30,19 +37,19 @@ func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (Fi
 		}
 		f.Images = append(f.Images, pin)
 	}
-	if len(m.Sources)+len(m.Python) == 0 {
+	for _, s := range m.Sources {
+		pin, err := r.source(ctx, s)
+		if err != nil {
+			return File{}, fmt.Errorf("locking source %s %s: %w", s.Project, s.Version, err)
+		}
+		f.Sources = append(f.Sources, pin)
+	}
+	if len(m.Python) == 0 {
 		return f, nil
 	}
 	uv, err := r.UV(ctx)
 	if err != nil {
 		return File{}, err
-	}
-	for _, s := range m.Sources {
-		file, err := uv.Sdist(ctx, r.Scratch, s.Project, s.Version)
-		if err != nil {
-			return File{}, fmt.Errorf("locking source %s %s: %w", s.Project, s.Version, err)
-		}
-		f.Sources = append(f.Sources, file)
 	}
 	for _, need := range m.Python {
 		files, err := uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Python: need.Python, Platform: platform})
@@ -53,6 +60,48 @@ func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (Fi
 	}
 	return f, nil
 }
+
+// source asks the index for a source distribution, or the repository for the
+// commit of a tag.
+func (r Resolver) source(ctx context.Context, s Source) (SourcePin, error) {
+	if s.Kind == recipe.Git {
+		return r.git(ctx, s)
+	}
+	uv, err := r.UV(ctx)
+	if err != nil {
+		return SourcePin{}, err
+	}
+	file, err := uv.Sdist(ctx, r.Scratch, s.Project, s.Version)
+	return SourcePin{File: file}, err
+}
+
+// git finds the commit of a tag and makes its archive once, for its digest.
+func (r Resolver) git(ctx context.Context, s Source) (SourcePin, error) {
+	from := git.Repository(s.Repository)
+	if local := r.Overrides[s.Project]; len(local) > 0 {
+		from = git.Repository(local[0])
+	}
+	commit, err := git.Resolve(ctx, from, s.Tag)
+	if err != nil {
+		return SourcePin{}, err
+	}
+	pin := SourcePin{
+		File:       pypi.File{Project: s.Project, Version: s.Version, Filename: s.Project + "-" + s.Version + ".tar"},
+		Repository: s.Repository, Tag: s.Tag, Commit: commit,
+	}
+	file := filepath.Join(r.Scratch, pin.Filename)
+	defer os.Remove(file)
+	if err := git.Make(ctx, r.Scratch, from, commit, pin.Folder(), file); err != nil {
+		return SourcePin{}, err
+	}
+	blob, err := store.Of(file)
+	pin.Size, pin.SHA256 = blob.Size, blob.SHA256
+	return pin, err
+}
+
+// Folder is the name of the only folder at the top of an archive that is made
+// of a commit.
+func (p SourcePin) Folder() string { return p.Project + "-" + p.Version }
 
 // platform is the floor that every image stands on.
 const platform = "x86_64-manylinux_2_28"

@@ -19,18 +19,20 @@ import (
 // A Cell is one point of the matrix of a recipe.
 type Cell struct {
 	Recipe *recipe.Recipe
-	ID     string            // readable, unique within a matrix
+	ID     string            // readable, unique within a matrix; also the name of a folder
 	Axes   map[string]string // one value for each axis
+	Names  map[string]string // the axes and the names that follow from them
 	// Chosen names the axes whose value was chosen by preference.
 	Chosen []string
 }
 
 // An Exclusion is a combination that was asked for and cannot be had. Axes holds
-// the values that were asked for.
+// the values that were asked for, up to the one that broke a rule.
 type Exclusion struct {
 	Axes    map[string]string
 	Because string
 	Source  string
+	Instead []string // rows of the rule that speak of these values
 }
 
 // Filter maps axes to what the command line says about them.
@@ -49,7 +51,7 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 		return nil, s.excluded, s.nothing()
 	}
 	slices.SortFunc(s.cells, func(a, b Cell) int { return strings.Compare(a.ID, b.ID) })
-	return s.cells, s.excluded, s.err
+	return s.cells, s.excluded, errors.Join(s.err, s.twins())
 }
 
 // search is a walk over the axes: first those that the filter names, all of
@@ -59,6 +61,8 @@ type search struct {
 	order    []recipe.Axis // named axes first, each with the values that are left
 	named    int
 	rules    []rule
+	names    []names
+	id       subst.Template
 	point    map[string]string
 	cells    []Cell
 	excluded []Exclusion
@@ -66,11 +70,22 @@ type search struct {
 	err      error
 }
 
-// rule is a compatibility rule with its constraints parsed once.
+// rule is a compatibility rule, worked out once for every value of its axes: a
+// matrix has many more combinations than values.
 type rule struct {
 	recipe.Rule
-	when, needs map[string]version.Constraint
+	when condition
+	rows []condition // one of them must hold
 }
+
+// names are what a recipe or a variant of it calls by a name of its own.
+type names struct {
+	when condition
+	vars map[string]subst.Template
+}
+
+// condition maps an axis to its values and whether each is allowed.
+type condition map[string]map[string]bool
 
 func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 	s := &search{recipe: r, point: map[string]string{}}
@@ -97,11 +112,28 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 	}
 	s.named, s.order = len(s.order), append(s.order, open...)
 	for _, written := range r.Compatible {
-		parsed, err := parseRule(written)
+		parsed, err := parseRule(r, written)
 		faults = append(faults, err)
 		s.rules = append(s.rules, parsed)
 	}
+	s.id = subst.Parse(r.ID)
+	s.names = append(s.names, names{nil, templates(r.Vars)})
+	for _, v := range r.Variants {
+		if len(v.Vars) > 0 {
+			when, err := parseCondition(r, v.When)
+			faults = append(faults, err)
+			s.names = append(s.names, names{when, templates(v.Vars)})
+		}
+	}
 	return s, errors.Join(faults...)
+}
+
+func templates(texts map[string]string) map[string]subst.Template {
+	parsed := make(map[string]subst.Template, len(texts))
+	for name, text := range texts {
+		parsed[name] = subst.Parse(text)
+	}
+	return parsed
 }
 
 // flagFault says which flag a fault is about and keeps its hint.
@@ -114,29 +146,42 @@ func flagFault(axis string, err error) error {
 	return fault
 }
 
-func parseRule(written recipe.Rule) (rule, error) {
-	when, err1 := parseCondition(written.When)
-	needs, err2 := parseCondition(written.Needs)
-	return rule{written, when, needs}, errors.Join(err1, err2)
+func parseRule(r *recipe.Recipe, written recipe.Rule) (rule, error) {
+	when, err := parseCondition(r, written.When)
+	parsed, faults := rule{Rule: written, when: when}, []error{err}
+	for _, row := range written.Rows() {
+		needs, err := parseCondition(r, row)
+		faults = append(faults, err)
+		parsed.rows = append(parsed.rows, needs)
+	}
+	return parsed, errors.Join(faults...)
 }
 
-func parseCondition(c recipe.Condition) (map[string]version.Constraint, error) {
-	parsed := make(map[string]version.Constraint, len(c))
+func parseCondition(r *recipe.Recipe, c recipe.Condition) (condition, error) {
+	parsed := make(condition, len(c))
 	for name, text := range c {
 		constraint, err := version.ParseConstraint(text)
 		if err != nil {
 			return nil, err
 		}
-		parsed[name] = constraint
+		axis, _ := r.Axis(name) // without values if there is none
+		parsed[name] = map[string]bool{}
+		for _, value := range axis.Values {
+			parsed[name][value] = constraint.AllowsText(value)
+		}
 	}
 	return parsed, nil
 }
 
-// enumerate walks the named axes from the i-th on; at the end of each
-// combination it completes the point or explains why it cannot.
+// enumerate walks the named axes from the i-th on. A combination is given up,
+// with the reason, as soon as what is known of it breaks a rule: the reason then
+// names no axis that plays no part in it.
 func (s *search) enumerate(i int) {
+	if s.broken = s.violated(); s.broken != nil {
+		s.exclude()
+		return
+	}
 	if i == s.named {
-		s.broken = nil
 		if !s.complete(i) {
 			s.exclude()
 		}
@@ -176,14 +221,14 @@ func (s *search) complete(i int) bool {
 func (s *search) violated() *recipe.Rule {
 	for i := range s.rules {
 		r := &s.rules[i]
-		if s.known(r.when) && s.allowed(r.when) && !s.possible(r.needs) {
+		if s.known(r.when) && s.allowed(r.when) && !slices.ContainsFunc(r.rows, s.possible) {
 			return &r.Rule
 		}
 	}
 	return nil
 }
 
-func (s *search) known(c map[string]version.Constraint) bool {
+func (s *search) known(c condition) bool {
 	for name := range c {
 		if _, ok := s.point[name]; !ok {
 			return false
@@ -192,9 +237,9 @@ func (s *search) known(c map[string]version.Constraint) bool {
 	return true
 }
 
-func (s *search) allowed(c map[string]version.Constraint) bool {
-	for name, constraint := range c {
-		if !constraint.AllowsText(s.point[name]) {
+func (s *search) allowed(c condition) bool {
+	for name, values := range c {
+		if !values[s.point[name]] {
 			return false
 		}
 	}
@@ -202,9 +247,9 @@ func (s *search) allowed(c map[string]version.Constraint) bool {
 }
 
 // possible reports whether no axis that is known so far refuses.
-func (s *search) possible(c map[string]version.Constraint) bool {
-	for name, constraint := range c {
-		if value, ok := s.point[name]; ok && !constraint.AllowsText(value) {
+func (s *search) possible(c condition) bool {
+	for name, values := range c {
+		if value, ok := s.point[name]; ok && !values[value] {
 			return false
 		}
 	}
@@ -213,33 +258,111 @@ func (s *search) possible(c map[string]version.Constraint) bool {
 
 func (s *search) add() {
 	axes := maps.Clone(s.point)
-	id, err := subst.Expand(s.recipe.ID, withDerived(axes))
+	named, err := s.derive(axes)
 	if err != nil {
-		s.err = errors.Join(s.err, err)
+		s.err = err // the same for every cell: they differ in values, not in names
 		return
 	}
-	cell := Cell{Recipe: s.recipe, ID: id, Axes: axes}
+	id, err := s.id.Expand(named)
+	if err == nil && !plain(id) {
+		err = diag.Errorf(diag.Usage, "recipe %s: the id %q is no name of a folder", s.recipe.Name, id).
+			WithHint("letters, digits and . _ + - only, a letter or digit first")
+	}
+	if err != nil {
+		s.err = err
+		return
+	}
+	cell := Cell{Recipe: s.recipe, ID: id, Axes: axes, Names: named}
 	for _, axis := range s.order[s.named:] {
 		cell.Chosen = append(cell.Chosen, axis.Name)
 	}
 	s.cells = append(s.cells, cell)
 }
 
-// withDerived adds the names that are spelled differently in file names.
-func withDerived(axes map[string]string) map[string]string {
-	vars := maps.Clone(axes)
-	if python, ok := axes["python"]; ok {
-		vars["cp"] = "cp" + strings.ReplaceAll(python, ".", "")
+// plain reports whether an id is fit to be the name of a folder.
+func plain(id string) bool {
+	for i, c := range []byte(id) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("._+-", rune(c))) {
+			return false
+		}
 	}
-	return vars
+	return id != ""
+}
+
+// derive returns the axes, the names that are spelled differently in file names,
+// and those that the recipe gives.
+func (s *search) derive(axes map[string]string) (map[string]string, error) {
+	all := maps.Clone(axes)
+	if python, ok := axes["python"]; ok {
+		all["cp"] = "cp" + strings.ReplaceAll(python, ".", "")
+	}
+	for _, n := range s.names {
+		if !s.allowed(n.when) {
+			continue
+		}
+		for name, text := range n.vars {
+			value, err := text.Expand(all) // the recipe was checked: it names axes only
+			if err != nil {
+				return nil, err
+			}
+			all[name] = value
+		}
+	}
+	return all, nil
+}
+
+// twins is the fault of sorted cells that share an id: they would share a
+// directory, and one's wheel would pass for the other's.
+func (s *search) twins() error {
+	shared, differ := "", map[string]bool{}
+	for i := 1; i < len(s.cells); i++ {
+		a, b := s.cells[i-1], s.cells[i]
+		if a.ID != b.ID {
+			continue
+		}
+		shared = a.ID
+		for name, value := range a.Axes {
+			differ[name] = differ[name] || b.Axes[name] != value
+		}
+	}
+	if shared == "" {
+		return nil
+	}
+	names := slices.DeleteFunc(s.recipe.AxisNames(), func(name string) bool { return !differ[name] })
+	return diag.Errorf(diag.Usage, "recipe %s: different cells are called %s: they differ in %s", s.recipe.Name, shared, strings.Join(names, ", ")).
+		WithHint("name these axes in the id of the recipe")
 }
 
 func (s *search) exclude() {
 	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes go with it"}
 	if s.broken != nil {
-		e.Because, e.Source = s.broken.Because, s.broken.Source
+		e.Because, e.Source, e.Instead = s.broken.Because, s.broken.Source, s.instead(s.broken)
 	}
 	s.excluded = append(s.excluded, e)
+}
+
+// maxInstead bounds how many rows of a rule are shown.
+const maxInstead = 8
+
+// instead lists the rows of a broken rule that agree with what was asked for in
+// the axes of its condition: what can be had.
+func (s *search) instead(r *recipe.Rule) []string {
+	var rows []string
+	for _, row := range r.OneOf {
+		agrees := true
+		for name := range r.When {
+			value, asked := s.point[name]
+			text, said := row[name]
+			if c, err := version.ParseConstraint(text); asked && said && (err != nil || !c.AllowsText(value)) {
+				agrees = false
+			}
+		}
+		if agrees && len(rows) < maxInstead {
+			rows = append(rows, row.String())
+		}
+	}
+	return rows
 }
 
 // nothing is the error for a filter that leaves no cell.
@@ -249,8 +372,11 @@ func (s *search) nothing() error {
 	}
 	var faults []error
 	for _, e := range s.excluded {
-		faults = append(faults, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, e, e.Because).
-			WithHint("%s", e.Source))
+		hint := e.Source
+		if len(e.Instead) > 0 {
+			hint = "what goes together: " + strings.Join(e.Instead, "; ") + " (" + e.Source + ")"
+		}
+		faults = append(faults, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, e, e.Because).WithHint("%s", hint))
 	}
 	return errors.Join(faults...)
 }

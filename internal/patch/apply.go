@@ -29,10 +29,14 @@ type Tree interface {
 // State says what a patch did.
 type State string
 
-// The states of a patch that was applied.
+// The states of a patch: what follows from conditions, and what a tree showed.
 const (
+	NotNeeded       State = "not needed"       // a condition does not hold
+	AlreadyUpstream State = "already upstream" // the version contains it
+	NotMeasured     State = "not measured"     // chosen, and no tree was at hand
 	Applied         State = "applied"
 	AppliedAtOffset State = "applied at offset"
+	Failed          State = "failed"
 )
 
 // Result is what a patch did to a tree.
@@ -127,14 +131,28 @@ func (w *work) symlink(ctx context.Context, e Edit) error {
 		return err
 	}
 	if _, err := w.tree.ReadFile(ctx, e.Link); !errors.Is(err, fs.ErrNotExist) {
-		return &diag.Error{Code: diag.Patch, Err: fmt.Errorf("%s: the source has it already", e.Link), Hint: upstreamHint}
+		return upstream("%s: the source has it already", e.Link)
 	}
 	w.links = append(w.links, [2]string{target, e.Link})
 	w.done(Symlink, e.Link, "-> %s", target)
 	return nil
 }
 
-const upstreamHint = "upstream may contain the patch already: narrow when, or state merged"
+// upstreamError is the fault of an edit that the tree contains already.
+type upstreamError struct{ error }
+
+func upstream(format string, args ...any) *diag.Error {
+	return &diag.Error{
+		Code: diag.Patch, Err: upstreamError{fmt.Errorf(format, args...)},
+		Hint: "upstream may contain the patch already: narrow when, or state merged",
+	}
+}
+
+// IsUpstream reports whether a patch failed because the tree contains it.
+func IsUpstream(err error) bool {
+	_, ok := errors.AsType[upstreamError](err)
+	return ok
+}
 
 func (w *work) replace(ctx context.Context, e Edit) error {
 	text, err := w.read(ctx, e.File)
@@ -143,11 +161,14 @@ func (w *work) replace(ctx context.Context, e Edit) error {
 	}
 	lines := matches(text, e.Search)
 	if len(lines) != e.Count {
-		fault := diag.Errorf(diag.Patch, "%s: search text matches %s, %d wanted: %q", e.File, times(lines), e.Count, short(e.Search))
+		const format = "%s: search text matches %s, %d wanted: %q"
+		args := []any{e.File, times(lines), e.Count, short(e.Search)}
 		if e.Replace != "" && len(lines) == 0 && len(matches(text, e.Replace)) >= e.Count {
-			fault.Hint = "the replacement stands there already; " + upstreamHint
+			fault := upstream(format, args...)
+			fault.Hint = "the replacement stands there already; " + fault.Hint
+			return fault
 		}
-		return fault
+		return diag.Errorf(diag.Patch, format, args...)
 	}
 	w.set(e.File, bytes.ReplaceAll(text, []byte(e.Search), []byte(e.Replace)))
 	w.done(Replace, e.File, "matches %s", times(lines))
@@ -191,7 +212,7 @@ func (w *work) append(ctx context.Context, e Edit) error {
 		return err
 	}
 	if bytes.HasSuffix(text, []byte(e.Text)) {
-		return &diag.Error{Code: diag.Patch, Err: fmt.Errorf("%s: it ends so already", e.File), Hint: upstreamHint}
+		return upstream("%s: it ends so already", e.File)
 	}
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		return fmt.Errorf("%s: the last line has no end: what is appended would become part of it", e.File)
@@ -263,6 +284,23 @@ func applyHunks(text []byte, hunks []*gitdiff.TextFragment) ([]byte, []int, erro
 	return bytes.Join(append(out, lines[from:]...), nil), offsets, nil
 }
 
+// Removed returns, for each file of a diff, the old side of every hunk: the text
+// that it finds its place by.
+func Removed(e Edit) map[string][]string {
+	files, err := parseDiff(e.Content)
+	if err != nil {
+		return nil // validation has refused it
+	}
+	old := map[string][]string{}
+	for _, f := range files {
+		for _, h := range f.TextFragments {
+			before, _ := sides(h)
+			old[diffPath(f)] = append(old[diffPath(f)], string(bytes.Join(before, nil)))
+		}
+	}
+	return old
+}
+
 // sides returns the lines of a hunk before and after.
 func sides(h *gitdiff.TextFragment) (before, after [][]byte) {
 	for _, l := range h.Lines {
@@ -297,7 +335,7 @@ func locate(lines, before, after [][]byte, from, said int) (int, error) {
 		fault := diag.Errorf(diag.Patch, "its context is nowhere in the file")
 		for i := from; len(after) > 0 && i+len(after) <= len(lines); i++ {
 			if at(lines, after, i) {
-				fault = diag.Errorf(diag.Patch, "already applied, at line %d", i+1).WithHint("%s", upstreamHint)
+				fault = upstream("already applied, at line %d", i+1)
 			}
 		}
 		return 0, fault

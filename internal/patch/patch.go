@@ -31,7 +31,7 @@ import (
 // A Patch is one change with the condition under which it is needed.
 type Patch struct {
 	Name     string            `yaml:"name" json:"name"`
-	Reason   string            `yaml:"reason" json:"reason" jsonschema:"description=why it is needed, for plan"`
+	Reason   string            `yaml:"reason" json:"reason" jsonschema:"description=why it is needed; plan shows it"`
 	Upstream string            `yaml:"upstream" json:"upstream" jsonschema:"format=uri,description=pull request or issue upstream"`
 	When     map[string]string `yaml:"when" json:"when" jsonschema:"description=axis or image fact to constraint; all must hold"`
 	Merged   string            `yaml:"merged,omitempty" json:"merged,omitempty" jsonschema:"description=upstream versions that contain it already"`
@@ -276,6 +276,7 @@ func local(name string) bool {
 type Choice struct {
 	Patch   Patch
 	Applies bool
+	State   State // [NotMeasured] where it applies: no tree has been seen
 	Because string
 }
 
@@ -295,7 +296,7 @@ func Select(all []Patch, facts map[string]string) ([]Choice, error) {
 
 func choose(p Patch, facts map[string]string) (Choice, error) {
 	if ok, err := allows(p.Merged, facts["version"]); err != nil || ok {
-		return Choice{p, false, fmt.Sprintf("merged upstream: version %s is %s", facts["version"], p.Merged)}, err
+		return Choice{p, false, AlreadyUpstream, fmt.Sprintf("merged upstream: version %s is %s", facts["version"], p.Merged)}, err
 	}
 	var reasons []string
 	for _, name := range slices.Sorted(maps.Keys(p.When)) {
@@ -309,11 +310,11 @@ func choose(p Patch, facts map[string]string) (Choice, error) {
 			return Choice{}, fmt.Errorf("patch %s: %w", p.Name, err)
 		}
 		if !ok {
-			return Choice{p, false, fmt.Sprintf("%s %s is not %s", name, value, p.When[name])}, nil
+			return Choice{p, false, NotNeeded, fmt.Sprintf("%s %s is not %s", name, value, p.When[name])}, nil
 		}
 		reasons = append(reasons, fmt.Sprintf("%s %s is %s", name, value, p.When[name]))
 	}
-	return Choice{p, true, strings.Join(reasons, ", ")}, nil
+	return Choice{p, true, NotMeasured, strings.Join(reasons, ", ")}, nil
 }
 
 func allows(constraint, value string) (bool, error) {

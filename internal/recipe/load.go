@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"builder/internal/decode"
 	"builder/internal/diag"
+	"builder/internal/subst"
 	"builder/internal/version"
 )
 
@@ -48,45 +51,158 @@ func Parse(name string, data []byte) (*Recipe, error) {
 		return nil, err
 	}
 	r.index = index
+	var misnamed error
 	if want := strings.TrimSuffix(path.Base(name), ".yaml"); r.Name != want {
-		return nil, diag.At(r.index.At("name"), "the recipe is called %q, its file %q", r.Name, want)
+		misnamed = diag.At(r.index.At("name"), "the recipe is called %q, its file %q", r.Name, want)
 	}
-	return &r, r.validate()
+	if err := errors.Join(misnamed, r.validate()); err != nil {
+		return nil, err
+	}
+	return &r, nil
 }
 
-// validate returns all that is wrong with a recipe as written.
+// validate returns all that is wrong with a recipe as written: whatever the
+// schema refuses, and what no schema can say.
 func (r *Recipe) validate() error {
 	var faults []error
 	fault := func(pos diag.Pos, format string, args ...any) { faults = append(faults, diag.At(pos, format, args...)) }
-	for field, text := range map[string]string{"summary": r.Summary, "id": r.ID, "build": r.Build, "source": r.Source.Project} {
-		if text == "" {
-			fault(r.index.At("%s", field), "%s is missing", field)
+	for _, required := range []struct{ at, text string }{
+		{"summary", r.Summary},
+		{"homepage", r.Homepage},
+		{"id", r.ID},
+		{"build", r.Build},
+		{"source.project", r.Source.Project},
+		{"source.version", r.Source.Version},
+	} {
+		if required.text == "" {
+			fault(r.index.At("%s", required.at), "%s is missing", required.at)
 		}
 	}
-	if r.Source.Kind != Sdist {
-		fault(r.index.At("source.kind"), "source.kind %q is not sdist", r.Source.Kind)
+	faults = append(faults, r.validateOrigin())
+	if len(r.Source.Released) == 0 {
+		fault(r.index.At("source.released"), "source.released is missing: the date of a release stands for the clock in its build")
 	}
 	faults = append(faults, r.validateAxes()...)
+	faults = append(faults, r.validateTemplates()...)
 	for i, rule := range r.Compatible {
-		faults = append(faults, r.validateCondition(rule.When, "compatible[%d].when", i)...)
-		faults = append(faults, r.validateCondition(rule.Needs, "compatible[%d].needs", i)...)
+		faults = append(faults, r.validateRule(rule, i)...)
 		if rule.Because == "" || rule.Source == "" {
 			fault(r.index.At("compatible[%d]", i), "a rule needs because and source: plan shows them to whoever misses the combination")
 		}
 	}
+	faults = append(faults, r.validateLauncher(r.Settings, "expect.launcher")...)
 	for i, v := range r.Variants {
 		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)
+		faults = append(faults, r.validateLauncher(v.Settings, "variants[%d].expect.launcher", i)...)
 	}
 	return errors.Join(faults...)
 }
 
+// validateOrigin wants a kind, of the recipe or of a variant; what a kind needs
+// can only be said of a cell.
+func (r *Recipe) validateOrigin() error {
+	said := false
+	for i, s := range r.settings() {
+		at := "from.kind"
+		if i > 0 {
+			at = fmt.Sprintf("variants[%d].from.kind", i-1)
+		}
+		switch s.From.Kind {
+		case "":
+		case Sdist, Git, Archive:
+			said = true
+		default:
+			return diag.At(r.index.At("%s", at), "kind %q is not sdist, git or archive", s.From.Kind)
+		}
+	}
+	if !said {
+		return diag.At(r.index.At("from"), "from is missing: kind sdist, git or archive says where the source comes from")
+	}
+	return nil
+}
+
+// validateRule wants one of needs and one-of.
+func (r *Recipe) validateRule(rule Rule, i int) []error {
+	faults := r.validateCondition(rule.When, "compatible[%d].when", i)
+	if (len(rule.Needs) == 0) == (len(rule.OneOf) == 0) {
+		faults = append(faults, diag.At(r.index.At("compatible[%d]", i), "a rule has either needs or one-of"))
+	}
+	if len(rule.Needs) > 0 {
+		faults = append(faults, r.validateCondition(rule.Needs, "compatible[%d].needs", i)...)
+	}
+	for j, row := range rule.OneOf {
+		faults = append(faults, r.validateCondition(row, "compatible[%d].one-of[%d]", i, j)...)
+	}
+	return faults
+}
+
+// validateTemplates refuses, in the texts that only axes may fill, the names of
+// anything else. Those that may name facts of an image wait for the image.
+func (r *Recipe) validateTemplates() []error {
+	vars := map[string]string{}
+	for _, name := range r.AxisNames() {
+		vars[name] = ""
+	}
+	if _, ok := vars["python"]; ok {
+		vars["cp"] = ""
+	}
+	var faults []error
+	check := func(at, text string) {
+		_, err := subst.Expand(text, vars)
+		for _, e := range diag.All(err) {
+			faults = append(faults, diag.At(r.index.At("%s", at), "%w", e.Err).WithHint("%s", e.Hint))
+		}
+	}
+	own := map[string]string{} // the recipe's own names, and where they are said first
+	for i, s := range r.settings() {
+		at := "vars."
+		if i > 0 {
+			at = fmt.Sprintf("variants[%d].vars.", i-1)
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Vars)) {
+			check(at+name, s.Vars[name])
+			own[name] = at + name
+		}
+	}
+	for name, at := range own {
+		if _, taken := vars[name]; taken {
+			faults = append(faults, diag.At(r.index.At("%s", at), "%q is the name of an axis", name))
+		}
+		vars[name] = ""
+	}
+	check("id", r.ID)
+	check("source.project", r.Source.Project)
+	check("source.version", r.Source.Version)
+	return faults
+}
+
+// settings returns those of the recipe and of all variants.
+func (r *Recipe) settings() []Settings {
+	all := []Settings{r.Settings}
+	for _, v := range r.Variants {
+		all = append(all, v.Settings)
+	}
+	return all
+}
+
+func (r *Recipe) validateLauncher(s Settings, format string, args ...any) []error {
+	switch s.Expect.Launcher {
+	case "", "mpi", "gloo":
+		return nil
+	}
+	return []error{diag.At(r.index.At(format, args...), "launcher %q is not mpi or gloo", s.Expect.Launcher)}
+}
+
 func (r *Recipe) validateAxes() []error {
 	var faults []error
+	if len(r.Axes) == 0 {
+		faults = append(faults, diag.At(r.index.At("axes"), "axes is missing: a recipe has at least one"))
+	}
 	seen := map[string]bool{}
 	for i, a := range r.Axes {
 		switch {
-		case a.Name == "" || len(a.Values) == 0:
-			faults = append(faults, diag.At(r.index.At("axes[%d]", i), "an axis needs a name and at least one value"))
+		case a.Name == "" || a.About == "" || len(a.Values) == 0:
+			faults = append(faults, diag.At(r.index.At("axes[%d]", i), "an axis needs a name, about and at least one value"))
 		case seen[a.Name]:
 			faults = append(faults, diag.At(r.index.At("axes[%d].name", i), "axis %q is there twice", a.Name))
 		}
@@ -108,12 +224,12 @@ func (r *Recipe) validateCondition(c Condition, format string, args ...any) []er
 	if len(c) == 0 {
 		faults = append(faults, diag.At(r.index.At("%s", at), "a condition names at least one axis"))
 	}
-	for name, text := range c {
+	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if _, ok := r.Axis(name); !ok {
 			faults = append(faults, diag.At(r.index.At("%s.%s", at, name), "no axis is called %q", name).
 				WithHint("%s", diag.DidYouMean(name, r.AxisNames())))
 		}
-		if _, err := version.ParseConstraint(text); err != nil {
+		if _, err := version.ParseConstraint(c[name]); err != nil {
 			faults = append(faults, diag.At(r.index.At("%s.%s", at, name), "%w", err))
 		}
 	}

@@ -8,9 +8,11 @@
 package recipe
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"builder/internal/decode"
 	"builder/internal/diag"
@@ -25,7 +27,7 @@ type Recipe struct {
 	ID         string `yaml:"id" json:"id" jsonschema:"description=template of a cell's readable id; every axis that tells cells apart must be in it"`
 	Axes       []Axis `yaml:"axes" json:"axes" jsonschema:"minItems=1"`
 	Compatible []Rule `yaml:"compatible,omitempty" json:"compatible,omitempty" jsonschema:"description=which combinations go together; the first rule that a combination breaks is the reason for its exclusion"`
-	Source     Source `yaml:"source" json:"source"`
+	Source     Source `yaml:"source" json:"source" jsonschema:"description=what is built"`
 	Build      string `yaml:"build" json:"build" jsonschema:"description=shell script run in the patched source tree; wheels go to $BUILDER_DIST"`
 
 	Settings `yaml:",inline" json:",inline"`
@@ -42,12 +44,22 @@ type Axis struct {
 	Values []string `yaml:"values" json:"values" jsonschema:"minItems=1,description=most preferred first; versions are quoted"`
 }
 
-// A Rule says which combinations go together: where When holds, Needs must.
+// A Rule says which combinations go together: where When holds, Needs must, or
+// at least one row of OneOf.
 type Rule struct {
-	When    Condition `yaml:"when" json:"when"`
-	Needs   Condition `yaml:"needs" json:"needs"`
-	Because string    `yaml:"because" json:"because" jsonschema:"description=the reason that plan prints for an excluded combination"`
-	Source  string    `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
+	When    Condition   `yaml:"when" json:"when"`
+	Needs   Condition   `yaml:"needs,omitempty" json:"needs,omitempty" jsonschema:"description=what must hold"`
+	OneOf   []Condition `yaml:"one-of,omitempty" json:"one-of,omitempty" jsonschema:"description=rows of a table; one of them must hold"`
+	Because string      `yaml:"because" json:"because" jsonschema:"description=the reason that plan prints for an excluded combination"`
+	Source  string      `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
+}
+
+// Rows returns what the rule asks for as alternatives.
+func (r Rule) Rows() []Condition {
+	if len(r.OneOf) > 0 {
+		return r.OneOf
+	}
+	return []Condition{r.Needs}
 }
 
 // A Condition maps axes to constraints; it holds where all of them do.
@@ -58,21 +70,54 @@ type SourceKind string
 
 // The kinds of sources.
 const (
-	Sdist SourceKind = "sdist" // a source distribution from the Python index
+	Sdist   SourceKind = "sdist"   // a source distribution from the Python index
+	Git     SourceKind = "git"     // the tree of a commit, with its submodules
+	Archive SourceKind = "archive" // an upstream archive in the pool of a Debian archive
 )
 
-// A Source says where the source tree comes from. Project and Version may hold
-// axis names in double braces.
+// A Source says what is built. Project and Version may hold names in double
+// braces.
 type Source struct {
-	Kind    SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist"`
-	Project string     `yaml:"project" json:"project"`
-	Version string     `yaml:"version" json:"version"`
+	Project string `yaml:"project" json:"project"`
+	Version string `yaml:"version" json:"version"`
 	// Released maps a version to its date, which stands for the clock in a build.
 	Released map[string]string `yaml:"released" json:"released" jsonschema:"description=version to date (2023-06-12); SOURCE_DATE_EPOCH of its builds"`
 }
 
+// An Origin says where the source tree comes from. Its texts may hold names in
+// double braces.
+type Origin struct {
+	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive"`
+	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
+	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
+	Path       string     `yaml:"path,omitempty" json:"path,omitempty" jsonschema:"description=archive: path in the pool"`
+	Size       int64      `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=archive: bytes"`
+	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
+}
+
+// Fault returns what is missing for an origin of its kind, or nil.
+func (s Origin) Fault() error {
+	needs := map[SourceKind]map[string]bool{
+		Sdist:   {},
+		Git:     {"repository": s.Repository != "", "tag": s.Tag != ""},
+		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
+	}[s.Kind]
+	if needs == nil {
+		return fmt.Errorf("from.kind %q is not sdist, git or archive", s.Kind)
+	}
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		if !needs[name] {
+			faults = append(faults, fmt.Errorf("a source of kind %s needs from.%s", s.Kind, name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
 // Settings is everything about a build that may depend on the cell.
 type Settings struct {
+	Vars     map[string]string `yaml:"vars,omitempty" json:"vars,omitempty" jsonschema:"description=names for the id and the texts below; their values may hold axes"`
+	From     Origin            `yaml:"from,omitempty" json:"from,omitzero" jsonschema:"description=where the source tree comes from"`
 	Image    string            `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=image of the build step"`
 	Runtime  string            `yaml:"runtime,omitempty" json:"runtime,omitempty" jsonschema:"description=image of the gates: what the artifact needs to run and nothing else"`
 	Env      map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
@@ -94,7 +139,7 @@ type Expect struct {
 	NoExtensions []string          `yaml:"no-extensions,omitempty" json:"no-extensions,omitempty" jsonschema:"description=no file may match"`
 	Needed       []string          `yaml:"needed,omitempty" json:"needed,omitempty" jsonschema:"description=sonames that each extension must need"`
 	Forbidden    []string          `yaml:"forbidden,omitempty" json:"forbidden,omitempty" jsonschema:"description=sonames that nothing may need"`
-	DeviceCode   []string          `yaml:"device-code,omitempty" json:"device-code,omitempty" jsonschema:"description=GPU targets inside, exactly these"`
+	DeviceCode   []string          `yaml:"device-code,omitempty" json:"device-code,omitempty" jsonschema:"description=GPU targets inside; exactly these"`
 	Import       []string          `yaml:"import,omitempty" json:"import,omitempty" jsonschema:"description=modules that must import"`
 	Frameworks   []string          `yaml:"frameworks,omitempty" json:"frameworks,omitempty" jsonschema:"description=names in the output of horovodrun --check-build"`
 	Controllers  []string          `yaml:"controllers,omitempty" json:"controllers,omitempty"`
@@ -125,6 +170,15 @@ func (r *Recipe) AxisNames() []string {
 		names[i] = a.Name
 	}
 	return names
+}
+
+// String says the condition in words: python is 3.11, rocm is >=6.0.
+func (c Condition) String() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		parts = append(parts, name+" is "+c[name])
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Holds reports whether every constraint of c allows the value of its axis, and
@@ -163,15 +217,24 @@ func (r *Recipe) For(axes map[string]string) (Settings, error) {
 	return merged, nil
 }
 
-// clash names a value that both settings state differently.
+// clash names the first value that both settings state differently.
 func (s Settings) clash(t Settings) string {
-	for name, pair := range map[string][2]string{
-		"image": {s.Image, t.Image}, "runtime": {s.Runtime, t.Runtime},
-		"expect.launcher": {s.Expect.Launcher, t.Expect.Launcher},
+	for _, value := range []struct{ name, a, b string }{
+		{"from.kind", string(s.From.Kind), string(t.From.Kind)},
+		{"from.repository", s.From.Repository, t.From.Repository},
+		{"from.tag", s.From.Tag, t.From.Tag},
+		{"from.path", s.From.Path, t.From.Path},
+		{"from.sha256", s.From.SHA256, t.From.SHA256},
+		{"image", s.Image, t.Image},
+		{"runtime", s.Runtime, t.Runtime},
+		{"expect.launcher", s.Expect.Launcher, t.Expect.Launcher},
 	} {
-		if pair[0] != "" && pair[1] != "" && pair[0] != pair[1] {
-			return name
+		if value.a != "" && value.b != "" && value.a != value.b {
+			return value.name
 		}
+	}
+	if key := differs(s.Vars, t.Vars); key != "" {
+		return "vars." + key
 	}
 	if key := differs(s.Env, t.Env); key != "" {
 		return "env." + key
@@ -194,6 +257,8 @@ func differs(a, b map[string]string) string {
 // plus returns settings that hold what both do; neither is changed.
 func (s Settings) plus(t Settings) Settings {
 	return Settings{
+		Vars:    union(s.Vars, t.Vars),
+		From:    s.From.plus(t.From),
 		Image:   or(t.Image, s.Image),
 		Runtime: or(t.Runtime, s.Runtime),
 		Env:     union(s.Env, t.Env),
@@ -218,8 +283,21 @@ func (s Settings) plus(t Settings) Settings {
 	}
 }
 
-func or(a, b string) string {
-	if a != "" {
+func (s Origin) plus(t Origin) Origin {
+	return Origin{
+		Kind:       or(t.Kind, s.Kind),
+		Repository: or(t.Repository, s.Repository),
+		Tag:        or(t.Tag, s.Tag),
+		Path:       or(t.Path, s.Path),
+		Size:       or(t.Size, s.Size),
+		SHA256:     or(t.SHA256, s.SHA256),
+	}
+}
+
+// or returns the first value that says something.
+func or[T comparable](a, b T) T {
+	var nothing T
+	if a != nothing {
 		return a
 	}
 	return b

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -41,11 +42,17 @@ func (r *Results) read(e lock.Entry) (run.Result, bool) {
 		return run.Result{}, false
 	}
 	for _, a := range found.Artifacts {
-		if _, ok := r.store.Path(blob(a)); !ok {
+		if _, ok := r.store.Path(blob(a)); !ok || !plain(a.Name) {
 			return run.Result{}, false
 		}
 	}
 	return found, true
+}
+
+// plain reports whether name is that of a file in a directory: a record that
+// leads anywhere else is not ours.
+func plain(name string) bool {
+	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
 }
 
 func blob(a artifact.Artifact) store.Blob {
@@ -53,19 +60,21 @@ func blob(a artifact.Artifact) store.Blob {
 }
 
 // Find lays the artifacts of a known result out in dir. Their bytes are hashed
-// on the way: a damaged file is not a result, and the cell is built again.
+// first: a damaged file is not a result, and the cell is built again.
 func (r *Results) Find(_ context.Context, e lock.Entry, dir string) (run.Result, bool, error) {
 	found, ok := r.read(e)
 	if !ok {
 		return run.Result{}, false, nil
 	}
+	for _, a := range found.Artifacts {
+		if r.store.Verify(blob(a)) != nil {
+			return run.Result{}, false, nil
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return run.Result{}, false, err
 	}
 	for i, a := range found.Artifacts {
-		if r.store.Verify(blob(a)) != nil {
-			return run.Result{}, false, nil
-		}
 		from, _ := r.store.Path(blob(a))
 		to := filepath.Join(dir, a.Name)
 		if err := place(from, to, a); err != nil {
@@ -98,11 +107,16 @@ func place(from, to string, want artifact.Artifact) error {
 }
 
 // Keep puts the artifacts and then the result into the store, so that a result
-// never names a file that is not there.
+// never names a file that is not there. A file that is no longer what the gates
+// saw is an error.
 func (r *Results) Keep(e lock.Entry, result run.Result) error {
 	for _, a := range result.Artifacts {
-		if _, err := r.store.Import(a.Path); err != nil {
+		kept, err := r.store.Import(a.Path)
+		if err != nil {
 			return err
+		}
+		if kept.SHA256 != a.SHA256 {
+			return fmt.Errorf("keeping %s: the file was changed: expected sha256 %s, got %s", a.Name, a.SHA256, kept.SHA256)
 		}
 	}
 	data, err := json.Marshal(result)

@@ -9,30 +9,55 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"builder/internal/diag"
 )
 
 var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
 
-// Expand returns text with every {{name}} replaced by vars[name]. All names
+// A Template is a text that was taken apart once, to be expanded many times.
+type Template struct {
+	text     string
+	literals []string // one more than names
+	names    []string
+}
+
+// Parse takes a text apart.
+func Parse(text string) Template {
+	t, last := Template{text: text}, 0
+	for _, m := range placeholder.FindAllStringSubmatchIndex(text, -1) {
+		t.literals = append(t.literals, text[last:m[0]])
+		t.names = append(t.names, text[m[2]:m[3]])
+		last = m[1]
+	}
+	t.literals = append(t.literals, text[last:])
+	return t
+}
+
+// Expand returns the text with every {{name}} replaced by vars[name]. All names
 // without a value are reported together.
-func Expand(text string, vars map[string]string) (string, error) {
+func (t Template) Expand(vars map[string]string) (string, error) {
+	var out strings.Builder
 	var faults []error
-	out := placeholder.ReplaceAllStringFunc(text, func(match string) string {
-		name := placeholder.FindStringSubmatch(match)[1]
+	for i, name := range t.names {
 		value, ok := vars[name]
 		if !ok {
 			hint := diag.DidYouMean(name, slices.Sorted(maps.Keys(vars)))
-			faults = append(faults, diag.Errorf(diag.Usage, "nothing is called %q in %q", name, text).WithHint("%s", hint))
+			faults = append(faults, diag.Errorf(diag.Usage, "nothing is called %q in %q", name, t.text).WithHint("%s", hint))
 		}
-		return value
-	})
+		out.WriteString(t.literals[i])
+		out.WriteString(value)
+	}
 	if err := errors.Join(faults...); err != nil {
 		return "", err
 	}
-	return out, nil
+	out.WriteString(t.literals[len(t.literals)-1])
+	return out.String(), nil
 }
+
+// Expand is [Template.Expand] for a text that is used once.
+func Expand(text string, vars map[string]string) (string, error) { return Parse(text).Expand(vars) }
 
 // All expands every text.
 func All(texts []string, vars map[string]string) ([]string, error) {

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/matrix"
+)
+
+// assemble makes the entries of drafts. What the lock lacks is named together
+// with the command that pins it.
+func assemble(cat catalogue, o options, drafts []lock.Draft, f lock.File) ([]lock.Entry, error) {
+	entries, err := lock.Assemble(drafts, f, revision())
+	fault, ok := errors.AsType[*diag.Error](err)
+	if !ok || fault.Code != diag.Drift {
+		return entries, err
+	}
+	hint := "run `" + cat.pinCommand(o.recipe.Name, o.filter) + "`"
+	switch {
+	case o.locked:
+		hint += ", or leave out --locked"
+	case o.offline:
+		hint += ", or leave out --offline"
+	}
+	return nil, fault.WithHint("%s", hint)
+}
+
+// pinCommand is the command line that pins what the chosen cells need.
+func (c catalogue) pinCommand(recipe string, chosen matrix.Filter) string {
+	words := []string{"builder", "lock", recipe}
+	if c.site != "" {
+		words = append(words, "--recipes", shellWord(c.site))
+	}
+	for _, axis := range slices.Sorted(maps.Keys(chosen)) {
+		words = append(words, "--"+axis, shellWord(chosen[axis]))
+	}
+	return strings.Join(words, " ")
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./,:@%+=-]+$`)
+
+// shellWord quotes what a shell would take apart.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return quoted(s)
+}
+
+// unusedOverrides refuses a --set for something that no cell reads.
+func unusedOverrides(overrides map[string][]string, entries []lock.Entry) error {
+	var known []string
+	for _, e := range entries {
+		known = append(known, e.Source.Project)
+		for _, image := range []lock.Image{e.Image, e.Runtime} {
+			for _, p := range image.Pin.Packages {
+				known = append(known, p.Name)
+			}
+			for _, w := range image.Wheels {
+				known = append(known, w.Project)
+			}
+		}
+	}
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(overrides)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		fault := diag.Errorf(diag.Usage, "--set: no chosen cell reads a source.%s", name)
+		if near := diag.Nearest(name, known); near != "" {
+			fault = fault.WithHint("did you mean source.%s?", near)
+		}
+		faults = append(faults, fault)
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/matrix"
+	"builder/internal/recipe"
+	"builder/internal/results"
+	"builder/internal/run"
+	"builder/internal/store"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scripts compare with")
+
+// TestMain makes the test binary the program too, under the name builder.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"builder": main})
+}
+
+// TestScript runs the tool as its users type it, one behaviour for each file of
+// testdata/script. No script may need an engine or a network.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		Setup:               alone,
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "json": isJSON, "mask": mask, "passed": passed,
+		},
+	})
+}
+
+// alone gives a script a state directory of its own and nothing of the host: no
+// programs, no engine, no network.
+func alone(env *testscript.Env) error {
+	programs, _, _ := strings.Cut(env.Getenv("PATH"), string(filepath.ListSeparator))
+	for name, value := range map[string]string{
+		"PATH":                  programs,
+		"TERM":                  "xterm-256color",
+		"BUILDER_HOME":          filepath.Join(env.WorkDir, "home"),
+		"BUILDER_ENGINE":        "unix://" + filepath.Join(env.WorkDir, "no-engine"),
+		"BUILDER_NO_INSTALL":    "1",
+		"BUILDER_MIRROR_DEBIAN": "http://127.0.0.1:1",
+		"http_proxy":            "http://127.0.0.1:1",
+		"https_proxy":           "http://127.0.0.1:1",
+		"UV_OFFLINE":            "1",
+		"GOPROXY":               "off",
+	} {
+		env.Setenv(name, value)
+	}
+	return nil
+}
+
+// exits runs a program and demands its exit code: exits CODE PROGRAM ARGS...
+// Whatever the code, nobody shall see a panic, or escape codes where there is no
+// terminal; and what fails says why.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+	stdout, stderr := ts.ReadFile("stdout"), ts.ReadFile("stderr")
+	switch {
+	case strings.Contains(stderr, "goroutine "):
+		ts.Fatalf("a panic")
+	case strings.Contains(stdout+stderr, "\x1b"):
+		ts.Fatalf("escape codes, and no terminal")
+	case got != 0 && !strings.HasPrefix(stderr, "error: ") && !strings.Contains(stderr, "\nerror: "):
+		ts.Fatalf("exit code %d without an error", got)
+	}
+}
+
+// isJSON demands that a file is one JSON value, and of values in it what they
+// are: json FILE [PATH WANT]... A path such as cells.0.id ends in len for a length.
+func isJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args)%2 != 1 {
+		ts.Fatalf("usage: json FILE [PATH WANT]...")
+	}
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
+	dec.UseNumber()
+	var doc any
+	ts.Check(dec.Decode(&doc))
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		ts.Fatalf("%s holds more than one JSON value", args[0])
+	}
+	for i := 1; i < len(args); i += 2 {
+		got, err := lookUp(doc, args[i])
+		ts.Check(err)
+		if got != args[i+1] {
+			ts.Fatalf("%s is %s, want %s", args[i], got, args[i+1])
+		}
+	}
+}
+
+// lookUp returns the value at a path as text: strings as they are, the others as
+// JSON.
+func lookUp(value any, path string) (string, error) {
+	for step := range strings.SplitSeq(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		case []any:
+			if step == "len" {
+				return strconv.Itoa(len(v)), nil
+			}
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return "", fmt.Errorf("%s: no item %s of %d", path, step, len(v))
+			}
+			value = v[i]
+		default:
+			return "", fmt.Errorf("%s: nothing is below %v", path, value)
+		}
+	}
+	if text, ok := value.(string); ok {
+		return text, nil
+	}
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+var keys = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{12})\b`)
+
+// mask copies a file with KEY for every key, which is another with each change
+// of a recipe, a lock or a step: mask FILE COPY.
+func mask(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mask FILE COPY")
+	}
+	text := keys.ReplaceAllString(ts.ReadFile(args[0]), "KEY")
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o644))
+}
+
+// passed makes the store hold a result for the cells of a built-in recipe, as an
+// earlier run leaves it: passed RECIPE [AXIS=VALUE]...
+func passed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: passed RECIPE [AXIS=VALUE]...")
+	}
+	cat, err := loadCatalogue("")
+	ts.Check(err)
+	o := options{filter: matrix.Filter{}, home: ts.Getenv("BUILDER_HOME")}
+	o.recipe, err = recipe.Find(cat.recipes, args[0])
+	ts.Check(err)
+	for _, arg := range args[1:] {
+		axis, value, _ := strings.Cut(arg, "=")
+		o.filter[axis] = value
+	}
+	drafts, _, err := choose(cat, o)
+	ts.Check(err)
+	f, err := cat.readLock(o.home, o.recipe.Name)
+	ts.Check(err)
+	entries, err := lock.Assemble(drafts, f, revision())
+	ts.Check(err)
+	s, err := store.Open(filepath.Join(o.home, "store"))
+	ts.Check(err)
+	for _, e := range entries {
+		path := filepath.Join(ts.MkAbs("."), e.ID+".whl")
+		ts.Check(os.WriteFile(path, []byte("wheel of "+e.ID), 0o644))
+		wheel, err := artifact.Of(path, e.Key())
+		ts.Check(err)
+		ts.Check(results.New(s).Keep(e, run.Result{
+			Artifacts: []artifact.Artifact{wheel},
+			Verdicts:  []gate.Verdict{{Gate: "import", Status: gate.Pass, Evidence: "it imports"}},
+		}))
+		ts.Check(os.Remove(path))
+	}
+}
+
+// TestHelp demands of every command that it says what it is for, and of its help
+// that it names every flag with what it does.
+func TestHelp(t *testing.T) {
+	t.Setenv("BUILDER_RECIPES", "")
+	t.Setenv("BUILDER_HOME", t.TempDir())
+	var visit func(path []string, commands []*cli.Command)
+	visit = func(path []string, commands []*cli.Command) {
+		for _, command := range commands {
+			words := append(slices.Clone(path), command.Name)
+			var stdout, stderr bytes.Buffer
+			if code := Main(append(slices.Clone(words), "--help"), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+				t.Errorf("%s --help: exit code %d, stderr %q", strings.Join(words, " "), code, stderr.String())
+			}
+			if command.Usage == "" || !strings.Contains(stdout.String(), command.Usage) {
+				t.Errorf("%s --help does not say what it is for", strings.Join(words, " "))
+			}
+			for _, f := range command.Flags {
+				usage := f.(cli.DocGenerationFlag).GetUsage()
+				if usage == "" || !strings.Contains(stdout.String(), "--"+f.Names()[0]) {
+					t.Errorf("%s --help does not explain --%s", strings.Join(words, " "), f.Names()[0])
+				}
+			}
+			visit(words, command.Subcommands)
+		}
+	}
+	visit([]string{"builder"}, newApp([]string{"builder"}, io.Discard, io.Discard).Commands)
+}
+
+// TestResultThatCannotBeWritten: half a result on a full disk is not done.
+func TestResultThatCannotBeWritten(t *testing.T) {
+	t.Setenv("BUILDER_RECIPES", "")
+	t.Setenv("BUILDER_HOME", t.TempDir())
+	for _, args := range [][]string{
+		{"list"},
+		{"list", "--json"},
+		{"plan", "horovod"},
+		{"plan", "horovod", "--json"},
+		{"lock", "horovod", "--check"},
+		{"schema", "recipe"},
+		{"version"},
+		{"engine", "status"},
+	} {
+		var stderr bytes.Buffer
+		code := Main(append([]string{"builder"}, args...), fullDisk{}, &stderr)
+		if code != int(diag.Unexpected) || strings.Count(stderr.String(), "no space left") != 1 {
+			t.Errorf("builder %s: exit code %d, stderr %q", strings.Join(args, " "), code, stderr.String())
+		}
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }

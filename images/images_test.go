@@ -1,0 +1,66 @@
+package images_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"builder/images"
+	"builder/internal/golden"
+	"builder/internal/image"
+	"builder/internal/recipe"
+)
+
+func TestSchema(t *testing.T) {
+	golden.CheckFile(t, "schema.json", recipe.Schema(&image.Catalogue{}))
+}
+
+// Embedding leaves files out without a word.
+func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := file.Name()
+		if strings.HasSuffix(name, ".go") {
+			continue
+		}
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fs.ReadFile(images.FS, name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
+		}
+		switch {
+		case name == "schema.json":
+		case !strings.HasSuffix(name, ".yaml"):
+			t.Errorf("%s is neither a catalogue nor the schema", name)
+		case !bytes.HasPrefix(want, []byte("# yaml-language-server: $schema=schema.json\n")):
+			t.Errorf("%s does not tell editors of its schema", name)
+		}
+	}
+}
+
+func TestEveryImageLoads(t *testing.T) {
+	all, err := image.Load(images.FS, "images")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d images, %v", len(all), err)
+	}
+	for _, img := range all {
+		if found, err := image.Find(all, img.Name); err != nil || found.Summary != img.Summary || img.Summary == "" {
+			t.Errorf("%s: found %q, %v", img.Name, found.Summary, err)
+		}
+		if img.Facts()["python"] == "" || img.Facts()["glibc"] == "" {
+			t.Errorf("%s does not state its python and glibc, which every wheel depends on", img.Name)
+		}
+		for name, fact := range img.Provides {
+			if strings.Contains(fact.Probe, "://") || strings.Contains(fact.Probe, "{{") {
+				t.Errorf("%s: the probe of %s is more than a look at the image: %s", img.Name, name, fact.Probe)
+			}
+		}
+	}
+}

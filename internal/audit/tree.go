@@ -1,0 +1,123 @@
+package audit
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"builder/internal/patch"
+)
+
+// A Tree is the part of a source tree that patches can edit, in memory. Links
+// into an image are taken on trust: there is no image here.
+type Tree struct{ files map[string][]byte }
+
+var _ patch.Tree = (*Tree)(nil)
+
+// Bounds of what is read of an archive, in bytes.
+const (
+	maxFile = 8 << 20
+	maxAll  = 1 << 30
+)
+
+// Read reads the files of a source archive (tar, tar.gz) that wanted chooses;
+// names are below the archive's only folder.
+func Read(archive string, wanted func(name string) bool) (*Tree, error) {
+	f, err := os.Open(archive)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	unpacked, err := decompress(f)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", archive, err)
+	}
+	t := &Tree{map[string][]byte{}}
+	for r := tar.NewReader(io.LimitReader(unpacked, maxAll)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return t, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", archive, err)
+		}
+		_, name, _ := strings.Cut(path.Clean(h.Name), "/")
+		if h.Typeflag != tar.TypeReg || h.Size > maxFile || !wanted(name) {
+			continue
+		}
+		if t.files[name], err = io.ReadAll(r); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", archive, err)
+		}
+	}
+}
+
+func decompress(f *os.File) (io.Reader, error) {
+	magic := make([]byte, 2)
+	if _, err := io.ReadFull(f, magic); err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return gzip.NewReader(f)
+	}
+	return f, nil
+}
+
+// Clone returns a tree that can be edited without changing t.
+func (t *Tree) Clone() *Tree {
+	c := &Tree{make(map[string][]byte, len(t.files))}
+	for name, data := range t.files {
+		c.files[name] = data // edits replace contents and never change them
+	}
+	return c
+}
+
+// Files returns the names that a patch edits or makes.
+func Files(patches []patch.Patch) map[string]bool {
+	names := map[string]bool{}
+	for _, p := range patches {
+		for _, e := range p.Edits {
+			if e.File != "" {
+				names[e.File] = true
+			}
+			if e.Link != "" {
+				names[e.Link] = true
+			}
+			for name := range touched(e) {
+				names[name] = true
+			}
+		}
+	}
+	return names
+}
+
+// ReadFile implements [patch.Tree].
+func (t *Tree) ReadFile(_ context.Context, name string) ([]byte, error) {
+	data, ok := t.files[name]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return data, nil
+}
+
+// WriteFile implements [patch.Tree].
+func (t *Tree) WriteFile(_ context.Context, name string, data []byte) error {
+	t.files[name] = data
+	return nil
+}
+
+// Symlink implements [patch.Tree].
+func (t *Tree) Symlink(_ context.Context, target, link string) error {
+	t.files[link] = []byte(target)
+	return nil
+}

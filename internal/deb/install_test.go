@@ -1,0 +1,75 @@
+package deb
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// named returns a package of which only name and version matter.
+func named(name, version string, bootstrap bool) Package {
+	return Package{Name: name, Version: version, Path: "pool/main/x/" + name + "_" + version + "_amd64.deb", Bootstrap: bootstrap}
+}
+
+// lines returns the lines of a script that hold text.
+func lines(script, text string) []string {
+	var found []string
+	for line := range strings.Lines(script) {
+		if strings.Contains(line, text) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
+}
+
+func TestInstallScript(t *testing.T) {
+	script := InstallScript([]Package{named("zlib", "1.3", true), named("apt", "3.0+b1~x", true), named("g++", "14", false)}, "/debs")
+	if got, want := lines(script, "dpkg --force"), "dpkg --force-depends --force-confnew --install '/debs/zlib_1.3_amd64.deb' '/debs/apt_3.0+b1~x_amd64.deb'"; len(got) != 1 || got[0] != want {
+		t.Errorf("bootstrap: got %q, want %q", got, want)
+	}
+	if got, want := lines(script, "--no-remove"), "'/debs/zlib_1.3_amd64.deb' '/debs/apt_3.0+b1~x_amd64.deb' '/debs/g++_14_amd64.deb'"; len(got) != 1 || !strings.HasSuffix(got[0], "--allow-downgrades "+want) {
+		t.Errorf("all: got %q, want %q", got, want)
+	}
+	if !strings.Contains(script, "<< 'WANT'\napt 3.0+b1~x\ng++ 14\nzlib 1.3\nWANT\n") {
+		t.Error("the list is not there, sorted, as what is wanted")
+	}
+	if found := lines(script, "@"); len(found) > 0 {
+		t.Errorf("not filled in: %q", found)
+	}
+	if strings.Contains(script, "://") {
+		t.Error("the script names an address")
+	}
+}
+
+func TestInstallScriptIsAShellScript(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("needs sh")
+	}
+	cmd := exec.Command(sh, "-n")
+	cmd.Stdin = strings.NewReader(InstallScript([]Package{named("it's", "$(1)", true), named("b", "2", false)}, "/a 'b'"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// What stands in a list is no placeholder for more of the list.
+func TestInstallScriptFillsInOnce(t *testing.T) {
+	script := InstallScript([]Package{named("@ALL@", "@WANT@", false)}, "@BOOTSTRAP@")
+	if !strings.Contains(script, "'@BOOTSTRAP@/@ALL@_@WANT@_amd64.deb'") || !strings.Contains(script, "\n@ALL@ @WANT@\n") {
+		t.Errorf("got %q", lines(script, "@"))
+	}
+}
+
+func TestQuote(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("needs sh")
+	}
+	for _, word := range []string{"", "plain", "it's", "''", "a b\tc\nd", "$(echo x)`echo y`$HOME", `\'"*?[]~#&;|<>`} {
+		out, err := exec.Command(sh, "-c", "printf %s "+quote(word)).CombinedOutput()
+		if err != nil || string(out) != word {
+			t.Errorf("%q became %q, %v", word, out, err)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package git
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Make writes the archive of a commit to a file. Its clone lies below scratch and
+// serves the next time too.
+func Make(ctx context.Context, scratch string, from Repository, sha, prefix, to string) error {
+	name := sha256.Sum256([]byte(from))
+	c, err := Open(ctx, filepath.Join(scratch, fmt.Sprintf("git-%x", name[:8])), from)
+	if err != nil {
+		return err
+	}
+	if err := c.Fetch(ctx, sha, ""); err != nil {
+		return err
+	}
+	f, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Archive(ctx, f, sha, prefix), f.Close())
+}
+
+// Archive writes the tree of a commit to w as an uncompressed tar, below the
+// folder prefix, with the trees of its submodules. Equal commits give equal
+// bytes on every host.
+func (c *Clone) Archive(ctx context.Context, w io.Writer, sha, prefix string) error {
+	files, err := c.tree(ctx, c.from, sha, prefix, 0)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	objects, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	out := tar.NewWriter(w)
+	for _, f := range files {
+		if err := objects.copy(out, f); err != nil {
+			return errors.Join(fmt.Errorf("archiving %s: %w", f.path, err), objects.close())
+		}
+	}
+	return errors.Join(out.Close(), objects.close())
+}
+
+// file is one entry of a tree.
+type file struct {
+	path   string // below the archive's root
+	mode   string // 100644, 100755 or 120000
+	object string
+}
+
+// maxDepth bounds how deep submodules may hold submodules.
+const maxDepth = 8
+
+// tree lists the files of a commit and of its submodules, which are fetched.
+func (c *Clone) tree(ctx context.Context, from Repository, sha, prefix string, depth int) ([]file, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("submodules are nested deeper than %d", maxDepth)
+	}
+	out, err := run(ctx, c.dir, "ls-tree", "-r", "-z", "--full-tree", sha)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", sha, err)
+	}
+	var files []file
+	var links []file
+	for row := range bytes.SplitSeq(bytes.TrimRight(out, "\x00"), []byte{0}) {
+		meta, name, _ := strings.Cut(string(row), "\t")
+		fields := strings.Fields(meta) // mode, type, object
+		if len(fields) != 3 || !filepath.IsLocal(name) {
+			return nil, fmt.Errorf("listing %s: %q leads out of the tree", sha, name)
+		}
+		f := file{path.Join(prefix, name), fields[0], fields[2]}
+		if fields[1] == "commit" {
+			links = append(links, file{name, fields[0], fields[2]})
+		} else {
+			files = append(files, f)
+		}
+	}
+	if len(links) == 0 {
+		return files, nil
+	}
+	places, err := c.submodules(ctx, from, sha)
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range links {
+		place, ok := places[link.path]
+		if !ok {
+			return nil, fmt.Errorf("submodule %s of %s is not in .gitmodules", link.path, sha)
+		}
+		if err := c.bring(ctx, place, link.object); err != nil {
+			return nil, fmt.Errorf("submodule %s: %w", link.path, err)
+		}
+		inner, err := c.tree(ctx, place, link.object, path.Join(prefix, link.path), depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("submodule %s: %w", link.path, err)
+		}
+		files = append(files, inner...)
+	}
+	return files, nil
+}
+
+// objects is one process that hands out the content of objects.
+type objects struct {
+	in  io.WriteCloser
+	out *bufio.Reader
+	end func() error
+}
+
+func (c *Clone) open(ctx context.Context) (*objects, error) {
+	cmd := command(ctx, c.dir, "cat-file", "--batch")
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		return nil, fmt.Errorf("reading objects: %w", err)
+	}
+	return &objects{in, bufio.NewReader(out), cmd.Wait}, nil
+}
+
+func (o *objects) close() error {
+	o.in.Close()
+	io.Copy(io.Discard, o.out)
+	return o.end()
+}
+
+// copy writes one file into the archive.
+func (o *objects) copy(out *tar.Writer, f file) error {
+	if _, err := fmt.Fprintln(o.in, f.object); err != nil {
+		return err
+	}
+	header, err := o.out.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	fields := strings.Fields(header) // object, type, size
+	if len(fields) != 3 || fields[1] != "blob" {
+		return fmt.Errorf("git answers %q", strings.TrimSpace(header))
+	}
+	size, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return err
+	}
+	h := &tar.Header{Name: f.path, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+	content := io.LimitReader(o.out, size)
+	switch f.mode {
+	case "100755":
+		h.Mode = 0o755
+	case "120000":
+		target, err := io.ReadAll(io.LimitReader(content, 4096))
+		if err != nil || int64(len(target)) != size {
+			return fmt.Errorf("a link with a target of %d bytes", size)
+		}
+		h.Typeflag, h.Linkname, h.Size, h.Mode = tar.TypeSymlink, string(target), 0, 0o777
+	}
+	if err := out.WriteHeader(h); err != nil {
+		return err
+	}
+	if h.Typeflag == tar.TypeReg {
+		if _, err := io.Copy(out, content); err != nil {
+			return err
+		}
+	}
+	_, err = o.out.Discard(1) // the line end behind each object
+	return err
+}

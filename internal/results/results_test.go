@@ -1,0 +1,343 @@
+package results_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/artifact"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/results"
+	"builder/internal/run"
+	"builder/internal/store"
+)
+
+func open(t *testing.T, dir string) (*results.Results, *store.Store) {
+	t.Helper()
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results.New(s), s
+}
+
+func entry(id string) lock.Entry { return lock.Entry{Schema: lock.Schema, ID: id} }
+
+// made writes artifacts into a directory and returns the result that holds them.
+func made(t *testing.T, contents ...string) run.Result {
+	t.Helper()
+	dir := t.TempDir()
+	r := run.Result{
+		Verdicts: []gate.Verdict{{Gate: "import", Status: gate.Pass, Evidence: "it imports", Seconds: 1.5}},
+		Steps:    []run.Step{{Name: "build", Seconds: 80, Log: "a/build.log"}},
+		Canary:   `{"reached":[]}`,
+	}
+	for i, content := range contents {
+		path := filepath.Join(dir, fmt.Sprintf("a-%d.whl", i))
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		a, err := artifact.Of(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Artifacts = append(r.Artifacts, a)
+	}
+	return r
+}
+
+func keep(t *testing.T, r *results.Results, e lock.Entry, result run.Result) {
+	t.Helper()
+	if err := r.Keep(e, result); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// absent fails the test unless the result is not to be had, not even in part.
+func absent(t *testing.T, r *results.Results, e lock.Entry) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "out")
+	got, ok, err := r.Find(t.Context(), e, dir)
+	if ok || err != nil {
+		t.Errorf("found %+v, %v", got, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something was laid out: %v", err)
+	}
+}
+
+func TestKeepAndFind(t *testing.T) {
+	home := t.TempDir()
+	r, _ := open(t, home)
+	e, want := entry("cell"), made(t, "wheel", "another")
+	if r.Has(e) {
+		t.Error("has what nobody kept")
+	}
+	absent(t, r, e)
+	keep(t, r, e, want)
+
+	r, _ = open(t, home) // another process
+	if !r.Has(e) || r.Has(entry("other")) {
+		t.Errorf("has it: %v, has another: %v", r.Has(e), r.Has(entry("other")))
+	}
+	dir := filepath.Join(t.TempDir(), "out", "cell")
+	for range 2 { // the second time everything lies there
+		got, ok, err := r.Find(t.Context(), e, dir)
+		if !ok || err != nil {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		for i := range want.Artifacts {
+			want.Artifacts[i].Path, want.Artifacts[i].Key = filepath.Join(dir, want.Artifacts[i].Name), e.Key()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		for _, a := range got.Artifacts {
+			found, err := artifact.Of(a.Path, e.Key())
+			if err != nil || found != a {
+				t.Errorf("%s is %+v, %v", a.Path, found, err)
+			}
+			if info, err := os.Stat(a.Path); err != nil || info.Mode().Perm() != 0o644 {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// Everything that a build reads is in the key, so another entry has another
+// result.
+func TestTheKeyDecides(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	keep(t, r, entry("cell"), made(t, "wheel"))
+	for name, other := range map[string]lock.Entry{
+		"script":   {Schema: lock.Schema, ID: "cell", Script: "make"},
+		"pipeline": {Schema: lock.Schema, ID: "cell", Pipeline: "2"},
+		"env":      {Schema: lock.Schema, ID: "cell", Env: map[string]string{"A": "1"}},
+	} {
+		if r.Has(other) {
+			t.Errorf("another %s, the same result", name)
+		}
+		absent(t, r, other)
+	}
+}
+
+func TestTheLastResultStands(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	dir := t.TempDir()
+	for _, content := range []string{"first", "second", "first"} {
+		keep(t, r, entry("cell"), made(t, content))
+		got, ok, err := r.Find(t.Context(), entry("cell"), dir)
+		if !ok || err != nil {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		// What an earlier run left in its place is replaced.
+		if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != content {
+			t.Errorf("%q, %v", data, err)
+		}
+	}
+}
+
+// The user's copy and the store's are two files.
+func TestWhatIsFoundIsTheUsers(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	keep(t, r, entry("cell"), made(t, "wheel"))
+	dir := t.TempDir()
+	got, _, err := r.Find(t.Context(), entry("cell"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(got.Artifacts[0].Path, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, ok, err := r.Find(t.Context(), entry("cell"), dir)
+	if !ok || err != nil {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != "wheel" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestDamagedRecordsAreNoResults(t *testing.T) {
+	good, err := json.Marshal(made(t, "wheel"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(name string) []byte { return bytes.ReplaceAll(good, []byte(`"a-0.whl"`), []byte(`"`+name+`"`)) }
+	for name, record := range map[string][]byte{
+		"empty":                {},
+		"cut":                  good[:len(good)/2],
+		"of zeros":             make([]byte, len(good)),
+		"null":                 []byte("null"),
+		"of something else":    []byte(`["a"]`),
+		"without artifacts":    []byte(`{"verdicts": []}`),
+		"of another type":      bytes.Replace(good, []byte(`"size":5`), []byte(`"size":"5"`), 1),
+		"with an unknown word": bytes.Replace(good, []byte(`"pass"`), []byte(`"perfect"`), 1),
+		"of another size":      bytes.Replace(good, []byte(`"size":5`), []byte(`"size":6`), 1),
+		"of another digest":    bytes.Replace(good, []byte(`"sha256":"`), []byte(`"sha256":"00`), 1),
+		"without a name":       named(""),
+		"that leads out":       named("../a-0.whl"),
+		"that leads up":        named(".."),
+		"that leads nowhere":   named("."),
+		"that leads below":     named("b/a-0.whl"),
+		"that leads to a root": named("/a-0.whl"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := open(t, t.TempDir())
+			e := entry("cell")
+			keep(t, r, e, made(t, "wheel"))
+			if bytes.Equal(record, good) {
+				t.Fatal("the record is not damaged")
+			}
+			if err := s.PutResult(e.Key(), record); err != nil {
+				t.Fatal(err)
+			}
+			if r.Has(e) {
+				t.Error("has it")
+			}
+			absent(t, r, e)
+			// The cell is built again, and is a result then.
+			keep(t, r, e, made(t, "wheel"))
+			if !r.Has(e) {
+				t.Error("a new result does not replace it")
+			}
+		})
+	}
+}
+
+func TestDamagedArtifactsAreNoResults(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"gone":        os.Remove,
+		"cut":         func(path string) error { return os.Truncate(path, 2) },
+		"overwritten": func(path string) error { return overwrite(path, []byte("wheeL")) },
+		"a directory": func(path string) error { _ = os.Remove(path); return os.Mkdir(path, 0o755) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := open(t, t.TempDir())
+			e, result := entry("cell"), made(t, "intact", "wheel")
+			keep(t, r, e, result)
+			a := result.Artifacts[1]
+			path, ok := s.Path(store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256})
+			if !ok {
+				t.Fatal("it is not in the store")
+			}
+			if err := damage(path); err != nil {
+				t.Fatal(err)
+			}
+			absent(t, r, e)
+			if r.Has(e) {
+				t.Error("has it after it was found damaged")
+			}
+			if name != "a directory" {
+				keep(t, r, e, made(t, "intact", "wheel"))
+				if _, ok, err := r.Find(t.Context(), e, t.TempDir()); !ok || err != nil {
+					t.Errorf("not mended by the next build: %v, %v", ok, err)
+				}
+			}
+		})
+	}
+}
+
+// overwrite changes a read-only file, as a failing disk does.
+func overwrite(path string, data []byte) error {
+	if err := os.Chmod(path, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o444)
+}
+
+func TestKeepRefusesWhatTheGatesDidNotSee(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	changed, gone := made(t, "intact", "wheel"), made(t, "intact", "wheel")
+	if err := os.WriteFile(changed.Artifacts[1].Path, []byte("other"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := r.Keep(entry("changed"), changed)
+	if err == nil || !strings.Contains(err.Error(), "keeping a-1.whl: the file was changed: expected sha256 "+changed.Artifacts[1].SHA256) {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Remove(gone.Artifacts[1].Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Keep(entry("gone"), gone); err == nil || !strings.Contains(err.Error(), "a-1.whl") {
+		t.Errorf("got %v", err)
+	}
+	for _, id := range []string{"changed", "gone"} {
+		if r.Has(entry(id)) {
+			t.Errorf("%s: has it all the same", id)
+		}
+	}
+}
+
+func TestFindWhereItCannotWrite(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	keep(t, r, entry("cell"), made(t, "wheel"))
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	taken := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(taken, "a-0.whl", "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "below"), taken} {
+		if _, ok, err := r.Find(t.Context(), entry("cell"), dir); ok || err == nil {
+			t.Errorf("%s: %v, %v", dir, ok, err)
+		}
+	}
+	left, err := fs.Glob(os.DirFS(taken), ".place-*")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// Whoever reads while others write sees one result or the other, whole.
+func TestConcurrentWriters(t *testing.T) {
+	home := t.TempDir()
+	e := entry("cell")
+	first, _ := open(t, home)
+	keep(t, first, e, made(t, "0"))
+	var all []run.Result
+	for i := range 8 {
+		all = append(all, made(t, strings.Repeat(fmt.Sprint(i), 1+i*1000)))
+	}
+	var wg sync.WaitGroup
+	for _, result := range all {
+		writer, _ := open(t, home)
+		reader, _ := open(t, home)
+		dir := t.TempDir()
+		wg.Go(func() {
+			for range 10 {
+				if err := writer.Keep(e, result); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 10 {
+				got, ok, err := reader.Find(t.Context(), e, dir)
+				if !ok || err != nil {
+					t.Errorf("%v, %v", ok, err)
+					return
+				}
+				if found, err := artifact.Of(got.Artifacts[0].Path, e.Key()); err != nil || found != got.Artifacts[0] {
+					t.Errorf("%+v is not %+v: %v", found, got.Artifacts[0], err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

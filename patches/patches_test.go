@@ -1,0 +1,92 @@
+package patches_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"testing"
+
+	"builder/internal/golden"
+	"builder/internal/patch"
+	"builder/internal/recipe"
+	"builder/patches"
+	"builder/recipes"
+)
+
+func TestSchema(t *testing.T) {
+	golden.CheckFile(t, "schema.json", recipe.Schema(&patch.Patch{}))
+}
+
+// Embedding takes the folders that it names, and leaves files out without a word.
+func TestEveryFileIsEmbedded(t *testing.T) {
+	for _, name := range files(t) {
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fs.ReadFile(patches.FS, name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
+		}
+	}
+}
+
+// files lists what lies here and below and is not Go.
+func files(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && path.Ext(name) != ".go" {
+			all = append(all, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var numbered = regexp.MustCompile(`^[0-9]{2}-`)
+
+// Every file is a patch of a recipe, the diff of one, or the schema.
+func TestEveryFileIsRead(t *testing.T) {
+	read := map[string]bool{"schema.json": true}
+	all, err := recipe.Load(recipes.FS, "recipes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		loaded, err := patch.Load(patches.FS, "patches", r.Name)
+		if err != nil {
+			t.Error(err)
+		}
+		names, err := fs.Glob(patches.FS, r.Name+"/*.yaml")
+		if err != nil || len(names) != len(loaded) {
+			t.Errorf("%d patches from %q, %v", len(loaded), names, err)
+		}
+		for _, name := range names {
+			read[name] = true
+			data, err := fs.ReadFile(patches.FS, name)
+			if err != nil || !bytes.HasPrefix(data, []byte("# yaml-language-server: $schema=../schema.json\n")) {
+				t.Errorf("%s does not tell editors of its schema: %v", name, err)
+			}
+			if !numbered.MatchString(path.Base(name)) {
+				t.Errorf("%s has no number of two digits: files are applied in the order of their names", name)
+			}
+		}
+		for _, p := range loaded {
+			for _, e := range p.Edits {
+				if e.Diff != "" {
+					read[path.Join(r.Name, e.Diff)] = true
+				}
+			}
+		}
+	}
+	for _, name := range files(t) {
+		if !read[name] {
+			t.Errorf("no recipe reads %s", name)
+		}
+	}
+}
