@@ -138,7 +138,11 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 		return nil, err
 	}
 	uv := c.client.Host().File(c.UV)
-	args := append(shell(script("wheels.sh")), "wheels", img.Python, "/wheels")
+	site := ""
+	if img.Site {
+		site = "--system-site-packages"
+	}
+	args := append(shell(script("wheels.sh")), "wheels", img.Python, "/wheels", site)
 	ctr = ctr.
 		WithMountedFile(uvPath, uv).
 		WithMountedDirectory("/wheels", wheels)

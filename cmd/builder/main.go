@@ -93,6 +93,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			runCommand(cat, fault, out),
 			planCommand(cat, fault, out),
 			lockCommand(cat, fault, out),
+			patchCommand(cat, fault, out),
 			rootfsCommand(cat, fault, out),
 			listCommand(cat, fault, out),
 			engineCommand(out),

@@ -166,7 +166,7 @@ func (f *Fetcher) source(ctx context.Context, e lock.Entry) (made, error) {
 	}
 	m := made{scratch: dir}
 	file := filepath.Join(dir, s.Filename)
-	if err := git.Make(ctx, f.Scratch, from, s.Commit, s.Folder(), file); err != nil {
+	if _, err := git.Make(ctx, f.Scratch, from, s.Commit, s.Folder(), file); err != nil {
 		os.RemoveAll(dir)
 		return made{}, fmt.Errorf("source %s: %w", s.Project, err)
 	}

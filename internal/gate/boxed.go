@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -166,12 +167,12 @@ func checkBuiltFlags(ctx context.Context, s Subject) answer {
 	}
 	var faults, seen []string
 	for _, name := range slices.Sorted(maps.Keys(s.Expect.Built)) {
-		want, err := builtValue(s.Expect.Built[name])
+		fault, err := builtFault(have[name], s.Expect.Built[name])
 		if err != nil {
 			return unmeasured("%s_built(): %v", name, err)
 		}
-		if have[name] != want {
-			faults = append(faults, fmt.Sprintf("%s_built() is %s, promised is %s", name, orNothing(have[name]), want))
+		if fault != "" {
+			faults = append(faults, name+"_built() is "+fault)
 		}
 		seen = append(seen, fmt.Sprintf("%s_built()=%s", name, have[name]))
 	}
@@ -185,19 +186,32 @@ func orNothing(s string) string {
 	return s
 }
 
-// builtValue is what NAME_built() returns for a promise: true and false as they
-// are, a version as major*10000 + minor*100 + patch (NCCL_VERSION in nccl.h
-// since 2.9).
-func builtValue(promise string) (string, error) {
+// builtFault says how the result of NAME_built() differs from its promise: true,
+// false, or a constraint on a version, which the function returns as
+// major*10000 + minor*100 + patch (NCCL_VERSION in nccl.h since 2.9).
+func builtFault(have, promise string) (string, error) {
 	if promise == "true" || promise == "false" {
-		return promise, nil
+		if have != promise {
+			return fmt.Sprintf("%s, promised is %s", orNothing(have), promise), nil
+		}
+		return "", nil
 	}
-	v, err := version.Parse(promise)
+	want, err := version.ParseConstraint(promise)
 	if err != nil {
 		return "", err
 	}
-	segments := append(v.Segments(), 0, 0, 0)
-	return fmt.Sprint(segments[0]*10000 + segments[1]*100 + segments[2]), nil
+	number, err := strconv.Atoi(have)
+	if err != nil || number <= 0 {
+		return fmt.Sprintf("%s, promised is version %s", orNothing(have), promise), nil
+	}
+	is, err := version.Parse(fmt.Sprintf("%d.%d.%d", number/10000, number/100%100, number%100))
+	if err != nil {
+		return "", err
+	}
+	if !want.Allows(is) {
+		return fmt.Sprintf("%s, which is version %s; promised is %s", have, is, promise), nil
+	}
+	return "", nil
 }
 
 var allreduce2 = Gate{

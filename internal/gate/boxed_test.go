@@ -90,7 +90,7 @@ func TestBuiltFlags(t *testing.T) {
 		says   string
 	}{
 		"as promised":   {"some warning\n" + good + "\n", 0, Pass, "nccl_built()=21304"},
-		"other RCCL":    {strings.Replace(good, "21304", "21806", 1), 0, Fail, "nccl_built() is 21806, promised is 21304"},
+		"other RCCL":    {strings.Replace(good, "21304", "21806", 1), 0, Fail, "nccl_built() is 21806, which is version 2.18.6; promised is 2.13.4"},
 		"CPU build":     {strings.Replace(good, `"rocm": "true"`, `"rocm": "false"`, 1), 0, Fail, "rocm_built() is false"},
 		"a crash":       {"Segmentation fault\n", 139, NotMeasured, "exit 139"},
 		"lies and dies": {good, 1, NotMeasured, "exit 1"},
@@ -203,5 +203,25 @@ func TestGateNamesAreUnique(t *testing.T) {
 			t.Errorf("gate %q: named twice, or something is missing", g.Name)
 		}
 		seen[g.Name] = true
+	}
+}
+
+func TestBuiltFault(t *testing.T) {
+	for _, c := range []struct{ have, promise, says string }{
+		{"true", "true", ""},
+		{"", "true", "missing, promised is true"},
+		{"false", "true", "false, promised is true"},
+		{"22703", ">=2.22", ""},
+		{"22105", ">=2.22", "22105, which is version 2.21.5; promised is >=2.22"},
+		{"22203", "2.22.3", ""},
+		{"0", ">=2.22", "0, promised is version >=2.22"},
+		{"false", "2.13.4", "false, promised is version 2.13.4"},
+	} {
+		if got, err := builtFault(c.have, c.promise); err != nil || got != c.says {
+			t.Errorf("%+v: got %q, %v", c, got, err)
+		}
+	}
+	if _, err := builtFault("1", "x y"); err == nil {
+		t.Error("a promise that is none was judged")
 	}
 }

@@ -18,22 +18,35 @@ import (
 	"time"
 )
 
-// Make writes the archive of a commit to a file. Its clone lies below scratch and
-// serves the next time too.
-func Make(ctx context.Context, scratch string, from Repository, sha, prefix, to string) error {
+// Make writes the archive of a commit to a file, and returns when the commit was
+// made, in seconds since 1970. Its clone lies below scratch and serves the next
+// time too.
+func Make(ctx context.Context, scratch string, from Repository, sha, prefix, to string) (int64, error) {
 	name := sha256.Sum256([]byte(from))
 	c, err := Open(ctx, filepath.Join(scratch, fmt.Sprintf("git-%x", name[:8])), from)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := c.Fetch(ctx, sha, ""); err != nil {
-		return err
+		return 0, err
 	}
 	f, err := os.Create(to)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return errors.Join(c.Archive(ctx, f, sha, prefix), f.Close())
+	if err := errors.Join(c.Archive(ctx, f, sha, prefix), f.Close()); err != nil {
+		return 0, err
+	}
+	return c.made(ctx, sha)
+}
+
+// made returns the committer's time of a commit.
+func (c *Clone) made(ctx context.Context, sha string) (int64, error) {
+	out, err := run(ctx, c.dir, "show", "--no-patch", "--format=%ct", sha)
+	if err != nil {
+		return 0, fmt.Errorf("reading the date of %s: %w", sha, err)
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 }
 
 // Archive writes the tree of a commit to w as an uncompressed tar, below the

@@ -170,8 +170,8 @@ func (c *checker) source(s SourcePin) {
 	if (s.Repository == "") != (s.Commit == "") || (s.Repository == "") != (s.Tag == "") {
 		c.fault("%s %s: a source from git has repository, tag and commit", s.Project, s.Version)
 	}
-	if s.Commit != "" && !gitCommit.MatchString(s.Commit) {
-		c.fault("%s %s: %q is not a commit", s.Project, s.Version, s.Commit)
+	if s.Commit != "" && (!gitCommit.MatchString(s.Commit) || s.Epoch <= 0) {
+		c.fault("%s %s: %q is not a commit, or has no date", s.Project, s.Version, s.Commit)
 	}
 	if s.Path != "" {
 		c.fault("%s %s: an archive of a pool is pinned by the recipe", s.Project, s.Version)

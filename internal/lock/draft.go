@@ -31,7 +31,7 @@ type Draft struct {
 	Image    image.Image
 	Runtime  image.Image
 	Source   Source
-	Epoch    int64 // SOURCE_DATE_EPOCH, seconds
+	Epoch    int64 // SOURCE_DATE_EPOCH, seconds; 0 where only the pin of the source knows
 	Patches  []patch.Choice
 }
 
@@ -129,20 +129,18 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	}
 	d.Settings = s
 
-	from, identity := s.From, d.Cell.Recipe.Source
-	texts := list([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path})
-	from.Repository, from.Tag, from.Path = texts[2], texts[3], texts[4]
-	d.Source = Source{from, texts[0], texts[1]}
+	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
+	faults = append(faults, err)
 	choices, err := patch.Select(patches, d.Vars)
 	faults = append(faults, err)
-	if err := from.Fault(); err != nil {
-		faults = append(faults, diag.Errorf(diag.Usage, "cell %s: %w", d.Cell.ID, err))
-	}
 	if err := errors.Join(faults...); err != nil {
 		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
 	}
-	d.Patches = choices
-	if d.Epoch, err = released(d.Cell.Recipe, d.Source.Version); err != nil {
+	d.Source, d.Patches = source, choices
+	if source.Kind == recipe.Git {
+		return d, nil // the pin has the date of the commit
+	}
+	if d.Epoch, err = released(d.Cell.Recipe, source.Version); err != nil {
 		return Draft{}, err
 	}
 	return d, nil
@@ -170,4 +168,25 @@ func (d Draft) Chosen() []patch.Patch {
 		}
 	}
 	return chosen
+}
+
+// SourceOf returns the pin of a cell's source, if the file has one. It asks
+// nothing of the cell's patches.
+func (f File) SourceOf(c matrix.Cell, names map[string]string) (SourcePin, bool) {
+	settings, err := c.Recipe.For(c.Axes)
+	if err != nil {
+		return SourcePin{}, false
+	}
+	s, err := sourceOf(c.Recipe.Source, settings.From, names)
+	if err != nil {
+		return SourcePin{}, false
+	}
+	return f.source(s)
+}
+
+// sourceOf replaces names in what a recipe says about its source.
+func sourceOf(identity recipe.Source, from recipe.Origin, names map[string]string) (Source, error) {
+	texts, err := subst.All([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path}, names)
+	from.Repository, from.Tag, from.Path = texts[2], texts[3], texts[4]
+	return Source{from, texts[0], texts[1]}, errors.Join(err, from.Fault())
 }

@@ -10,6 +10,7 @@ package lock
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -50,7 +51,8 @@ type SourcePin struct {
 	Repository string `json:"repository,omitempty"`
 	Tag        string `json:"tag,omitempty"`
 	Commit     string `json:"commit,omitempty"`
-	Path       string `json:"path,omitempty"` // in the pool of a Debian archive
+	Epoch      int64  `json:"epoch,omitempty"` // when the commit was made, seconds
+	Path       string `json:"path,omitempty"`  // in the pool of a Debian archive
 }
 
 // answers reports whether a pin is what the source asks for.
@@ -103,6 +105,7 @@ type Image struct {
 	Setup    string                `json:"setup,omitempty"`
 	Env      map[string]string     `json:"env"`
 	Python   string                `json:"python"`
+	Site     bool                  `json:"site,omitempty"` // the interpreter's packages belong to the image
 	Wheels   []pypi.File           `json:"wheels"`
 	Provides map[string]image.Fact `json:"provides"`
 }
@@ -249,14 +252,14 @@ func assemble(d Draft, f File, pipeline string) Entry {
 		Source: source, Patches: d.Chosen(),
 		Image:   f.locked(d.Image, needs[0]),
 		Runtime: f.locked(d.Runtime, needs[1]),
-		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: d.Epoch, Expect: d.Settings.Expect,
+		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch), Expect: d.Settings.Expect,
 	}
 }
 
 func (f File) locked(img image.Image, need PythonNeed) Image {
 	pin, _ := f.image(img)
 	wheels, _ := f.python(need)
-	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, Wheels: wheels, Provides: img.Provides}
+	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, Site: img.Site, Wheels: wheels, Provides: img.Provides}
 }
 
 // With returns f with the pins of g added; a pin of g replaces that of f for the

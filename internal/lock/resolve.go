@@ -91,7 +91,7 @@ func (r Resolver) git(ctx context.Context, s Source) (SourcePin, error) {
 	}
 	file := filepath.Join(r.Scratch, pin.Filename)
 	defer os.Remove(file)
-	if err := git.Make(ctx, r.Scratch, from, commit, pin.Folder(), file); err != nil {
+	if pin.Epoch, err = git.Make(ctx, r.Scratch, from, commit, pin.Folder(), file); err != nil {
 		return SourcePin{}, err
 	}
 	blob, err := store.Of(file)

@@ -79,7 +79,8 @@ func (r *Recipe) validate() error {
 		}
 	}
 	faults = append(faults, r.validateOrigin())
-	if len(r.Source.Released) == 0 {
+	git := slices.ContainsFunc(r.settings(), func(s Settings) bool { return s.From.Kind == Git })
+	if len(r.Source.Released) == 0 && !git {
 		fault(r.index.At("source.released"), "source.released is missing: the date of a release stands for the clock in its build")
 	}
 	faults = append(faults, r.validateAxes()...)

@@ -80,8 +80,9 @@ const (
 type Source struct {
 	Project string `yaml:"project" json:"project"`
 	Version string `yaml:"version" json:"version"`
-	// Released maps a version to its date, which stands for the clock in a build.
-	Released map[string]string `yaml:"released" json:"released" jsonschema:"description=version to date (2023-06-12); SOURCE_DATE_EPOCH of its builds"`
+	// Released maps a version to its date, which stands for the clock in a build. A
+	// commit has a date of its own.
+	Released map[string]string `yaml:"released,omitempty" json:"released,omitempty" jsonschema:"description=version to date (2023-06-12); SOURCE_DATE_EPOCH of its builds; not for git"`
 }
 
 // An Origin says where the source tree comes from. Its texts may hold names in
@@ -103,12 +104,12 @@ func (s Origin) Fault() error {
 		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
 	}[s.Kind]
 	if needs == nil {
-		return fmt.Errorf("from.kind %q is not sdist, git or archive", s.Kind)
+		return diag.Errorf(diag.Usage, "from.kind %q is not sdist, git or archive", s.Kind)
 	}
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		if !needs[name] {
-			faults = append(faults, fmt.Errorf("a source of kind %s needs from.%s", s.Kind, name))
+			faults = append(faults, diag.Errorf(diag.Usage, "a source of kind %s needs from.%s", s.Kind, name))
 		}
 	}
 	return errors.Join(faults...)

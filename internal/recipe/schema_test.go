@@ -136,7 +136,7 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		"no when of a variant":   {`"when": {"version": "2.9"}, `, "", false, false},
 		"no version of source":   {`"version": "{{version}}", `, "", false, false},
 		"no project":             {`"project": "tool", `, "", false, false},
-		"no dates":               {`, "released": {"2.10": "2025-01-02"}`, "", false, false},
+		"no dates":               {`, "released": {"2.10": "2025-01-02"}`, "", true, false},
 		"unknown kind":           {`"sdist"`, `"svn"`, false, false},
 		"unknown launcher":       {`"launcher": "mpi"`, `"launcher": "slurm"`, false, false},
 		// What only the loader knows.
