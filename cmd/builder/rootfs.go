@@ -86,7 +86,7 @@ set -eu
 cd "$(dirname "$0")/rootfs"
 [ -e proc/self ] || mount -t proc proc proc
 [ -c dev/null ] || mount --rbind /dev dev
-exec unshare -n env -i \\
+exec unshare -n env -i \
 `)
 	for _, key := range slices.Sorted(maps.Keys(env)) {
 		fmt.Fprintf(&b, "  %s=%s \\\n", key, quoted(env[key]))

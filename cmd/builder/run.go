@@ -294,7 +294,7 @@ func (w *workspace) lockedFile(ctx context.Context, cat catalogue, drafts []lock
 }
 
 func (w *workspace) resolver() lock.Resolver {
-	return lock.Resolver{Scratch: w.scratch, Mirrors: w.mirrors, UV: w.uv, Now: time.Now}
+	return lock.Resolver{Scratch: w.scratch, Mirrors: w.mirrors, Overrides: w.overrides, UV: w.uv, Now: time.Now}
 }
 
 // once calls f at most once and remembers what came of it, unless the context

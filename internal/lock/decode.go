@@ -167,8 +167,8 @@ func (f File) check(name string) error {
 
 func (c *checker) source(s SourcePin) {
 	c.file(s.File)
-	if (s.Repository == "") != (s.Commit == "") || (s.Repository == "") != (s.Tag == "") {
-		c.fault("%s %s: a source from git has repository, tag and commit", s.Project, s.Version)
+	if (s.Repository == "") != (s.Commit == "") || s.Repository == "" && s.Tag != "" {
+		c.fault("%s %s: a source from git has a repository and a commit", s.Project, s.Version)
 	}
 	if s.Commit != "" && (!gitCommit.MatchString(s.Commit) || s.Epoch <= 0) {
 		c.fault("%s %s: %q is not a commit, or has no date", s.Project, s.Version, s.Commit)

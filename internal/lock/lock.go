@@ -59,7 +59,7 @@ type SourcePin struct {
 func (p SourcePin) answers(s Source) bool {
 	return p.Project == s.Project && p.Version == s.Version &&
 		p.Repository == s.Repository && p.Tag == s.Tag && p.Path == s.Path &&
-		(s.SHA256 == "" || p.SHA256 == s.SHA256)
+		(s.SHA256 == "" || p.SHA256 == s.SHA256) && (s.Commit == "" || p.Commit == s.Commit)
 }
 
 // An ImagePin is a base by digest, with what was asked for, so that a changed

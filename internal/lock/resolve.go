@@ -81,7 +81,10 @@ func (r Resolver) git(ctx context.Context, s Source) (SourcePin, error) {
 	if local := r.Overrides[s.Project]; len(local) > 0 {
 		from = git.Repository(local[0])
 	}
-	commit, err := git.Resolve(ctx, from, s.Tag)
+	commit, err := s.Commit, error(nil)
+	if commit == "" {
+		commit, err = git.Resolve(ctx, from, s.Tag)
+	}
 	if err != nil {
 		return SourcePin{}, err
 	}

@@ -91,6 +91,7 @@ type Origin struct {
 	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive"`
 	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
 	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
+	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"pattern=^[0-9a-f]{40}$,description=git: commit where upstream has no tag"`
 	Path       string     `yaml:"path,omitempty" json:"path,omitempty" jsonschema:"description=archive: path in the pool"`
 	Size       int64      `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=archive: bytes"`
 	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
@@ -100,7 +101,7 @@ type Origin struct {
 func (s Origin) Fault() error {
 	needs := map[SourceKind]map[string]bool{
 		Sdist:   {},
-		Git:     {"repository": s.Repository != "", "tag": s.Tag != ""},
+		Git:     {"repository": s.Repository != "", "tag or from.commit": (s.Tag != "") != (s.Commit != "")},
 		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
 	}[s.Kind]
 	if needs == nil {
@@ -224,6 +225,7 @@ func (s Settings) clash(t Settings) string {
 		{"from.kind", string(s.From.Kind), string(t.From.Kind)},
 		{"from.repository", s.From.Repository, t.From.Repository},
 		{"from.tag", s.From.Tag, t.From.Tag},
+		{"from.commit", s.From.Commit, t.From.Commit},
 		{"from.path", s.From.Path, t.From.Path},
 		{"from.sha256", s.From.SHA256, t.From.SHA256},
 		{"image", s.Image, t.Image},
@@ -289,6 +291,7 @@ func (s Origin) plus(t Origin) Origin {
 		Kind:       or(t.Kind, s.Kind),
 		Repository: or(t.Repository, s.Repository),
 		Tag:        or(t.Tag, s.Tag),
+		Commit:     or(t.Commit, s.Commit),
 		Path:       or(t.Path, s.Path),
 		Size:       or(t.Size, s.Size),
 		SHA256:     or(t.SHA256, s.SHA256),

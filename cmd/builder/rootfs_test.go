@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The environment of the script is the build step's and nothing else, whatever
+// the values hold.
+func TestChrootScript(t *testing.T) {
+	script := chrootScript(map[string]string{"A": "it's $HOME", "B": ""}, "env\n")
+	// What needs root and a file system is left out; the rest is run as it is.
+	_, command, ok := strings.Cut(script, "exec unshare -n ")
+	if !ok || !strings.Contains(command, "chroot . sh -euc") {
+		t.Fatal(script)
+	}
+	command = strings.Replace(strings.Replace(command, "chroot . ", "/bin/", 1), "cd /build/src", "cd /", 1)
+	out, err := exec.Command("/bin/sh", "-c", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	got := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		got[strings.TrimSpace(line)] = true
+	}
+	if !got["A=it's $HOME"] || !got["B="] || len(got) > 5 {
+		t.Errorf("got %q", out)
+	}
+}
