@@ -72,8 +72,12 @@ func selectionFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.BoolFlag{Name: "locked", Usage: "refuse to resolve a name: what the lock does not pin is exit 3"},
 		&cli.BoolFlag{Name: "offline", Usage: "use nothing but the store"},
-		&cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"},
+		setFlag(),
 	}
+}
+
+func setFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"}
 }
 
 func runFlags() []cli.Flag {
@@ -207,21 +211,10 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 		return options{}, diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
 			WithHint("axes are flags: --NAME VALUE")
 	}
-	home, err := homeDir()
-	if err != nil {
-		return options{}, err
-	}
-	o := options{
-		recipe: r, filter: matrix.Filter{}, home: home,
-		out: c.String("out"), jobs: c.Int("jobs"), failFast: c.Bool("fail-fast"),
-		locked: c.Bool("locked"), offline: c.Bool("offline"),
-		json: c.Bool("json"), engine: c.String("engine"), native: nativeOptions(c),
-		mirrors:  list(os.Getenv("BUILDER_MIRROR_DEBIAN")),
-		snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
-	}
-	if len(o.mirrors) == 0 {
-		o.mirrors = deb.HostMirrors(os.DirFS("/"))
-	}
+	o, err := readPlaces(c)
+	o.recipe, o.filter = r, matrix.Filter{}
+	o.out, o.jobs, o.failFast = c.String("out"), c.Int("jobs"), c.Bool("fail-fast")
+	o.json, o.engine = c.Bool("json"), c.String("engine")
 	for _, axis := range r.Axes {
 		if c.IsSet(axis.Name) {
 			o.filter[axis.Name] = c.Generic(axis.Name).(fmt.Stringer).String()
@@ -231,9 +224,25 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", o.jobs)
 	}
 	o.jobs = min(max(o.jobs, 1), 4*runtime.NumCPU())
-	overrides, err := readOverrides(c.StringSlice("set"))
-	o.overrides = overrides
 	return o, errors.Join(err, checkOut(o.out), checkEngine(o.engine))
+}
+
+// readPlaces reads where things are kept and where they may be had.
+func readPlaces(c *cli.Context) (options, error) {
+	home, err := homeDir()
+	if err != nil {
+		return options{}, err
+	}
+	o := options{
+		home: home, locked: c.Bool("locked"), offline: c.Bool("offline"), native: nativeOptions(c),
+		mirrors:  list(os.Getenv("BUILDER_MIRROR_DEBIAN")),
+		snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
+	}
+	if len(o.mirrors) == 0 {
+		o.mirrors = deb.HostMirrors(os.DirFS("/"))
+	}
+	o.overrides, err = readOverrides(c.StringSlice("set"))
+	return o, err
 }
 
 // checkOut refuses a file in the place of the results, before anything is done.

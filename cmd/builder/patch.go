@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,37 +23,50 @@ import (
 )
 
 func patchCommand(cat catalogue, fault error, out printer) *cli.Command {
-	verb := func(name, usage, description string, do func(context.Context, []*recipe.Recipe, bool) error) *cli.Command {
-		return &cli.Command{
-			Name: name, Usage: usage, ArgsUsage: "[RECIPE…]", Description: description,
-			Flags: []cli.Flag{recipesFlag(), jsonFlag()}, OnUsageError: usageError, HideHelpCommand: true,
-			Action: func(c *cli.Context) error {
-				if fault != nil {
-					return fault
-				}
-				rs, err := patched(cat, c.Args().Slice())
-				if err != nil {
-					return err
-				}
-				return do(c.Context, rs, c.Bool("json"))
-			},
+	verb := func(c cli.Command, do func(*cli.Context, []*recipe.Recipe) error) *cli.Command {
+		c.ArgsUsage, c.OnUsageError, c.HideHelpCommand = "[RECIPE…]", usageError, true
+		c.Flags = append([]cli.Flag{recipesFlag(), jsonFlag()}, c.Flags...)
+		c.Action = func(c *cli.Context) error {
+			if fault != nil {
+				return fault
+			}
+			rs, err := patched(cat, c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			return do(c, rs)
 		}
+		return &c
 	}
 	return &cli.Command{
 		Name: "patch", Usage: "what the patches of a recipe do, and whether they are still needed",
 		OnUsageError: usageError, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
-			verb("show", "list the patches with their reasons and conditions", "", func(_ context.Context, rs []*recipe.Recipe, asJSON bool) error {
-				return showPatches(cat, rs, out, asJSON)
+			verb(cli.Command{Name: "show", Usage: "list the patches with their reasons and conditions"},
+				func(c *cli.Context, rs []*recipe.Recipe) error { return showPatches(cat, rs, out, c.Bool("json")) }),
+			verb(cli.Command{
+				Name: "audit", Usage: "apply every patch over the whole matrix and judge the catalogue",
+				Description: auditDescription,
+				Flags: []cli.Flag{
+					&cli.BoolFlag{Name: "fetch", Usage: "fetch the sources that the lock names and the store lacks"}, setFlag(), noInstallFlag(),
+				},
+			}, func(c *cli.Context, rs []*recipe.Recipe) error {
+				o, err := readPlaces(c)
+				if err != nil {
+					return err
+				}
+				o.json = c.Bool("json")
+				return auditPatches(c.Context, cat, rs, o, c.Bool("fetch"), out)
 			}),
-			verb("audit", "apply every patch over the whole matrix and judge the catalogue",
-				"Fails on a patch that no cell gets, that upstream has merged, that does not\napply or applies twice, that depends on a fact nobody states, or that edits the\nlines of another; and prints the range that a patch should have. A patch is\napplied for real where the store holds the source of the version (`builder run`\nor `builder lock` bring it); elsewhere the audit says \"not measured\".",
-				func(ctx context.Context, rs []*recipe.Recipe, asJSON bool) error {
-					return auditPatches(ctx, cat, rs, out, asJSON)
-				}),
 		},
 	}
 }
+
+const auditDescription = `Fails on a patch that no cell gets, that upstream has merged, that does not
+apply or applies twice, that depends on a fact nobody states, or that edits the
+lines of another; and prints the range that a patch should have. A patch is
+applied for real where the store holds the source of the version; elsewhere the
+audit says "not measured".`
 
 // patched returns the recipes that were named, or all that have patches.
 func patched(cat catalogue, names []string) ([]*recipe.Recipe, error) {
@@ -101,15 +114,15 @@ func showPatches(cat catalogue, rs []*recipe.Recipe, out printer, asJSON bool) e
 }
 
 // auditPatches prints the report of each recipe and returns its findings.
-func auditPatches(ctx context.Context, cat catalogue, rs []*recipe.Recipe, out printer, asJSON bool) error {
-	home, err := homeDir()
+func auditPatches(ctx context.Context, cat catalogue, rs []*recipe.Recipe, o options, fetch bool, out printer) error {
+	w, err := openWorkspace(o, out.note)
 	if err != nil {
 		return err
 	}
 	reports := map[string]audit.Report{}
 	var faults []error
 	for _, r := range rs {
-		report, err := auditRecipe(ctx, cat, home, r)
+		report, err := w.audit(ctx, cat, r, fetch)
 		if err != nil {
 			return err
 		}
@@ -118,17 +131,17 @@ func auditPatches(ctx context.Context, cat catalogue, rs []*recipe.Recipe, out p
 			faults = append(faults, diag.Errorf(diag.Patch, "%s/%s", r.Name, f).WithHint("%s", f.Remedy))
 		}
 	}
-	if asJSON {
+	if o.json {
 		return errors.Join(append(faults, printJSON(out, reports))...)
 	}
 	for _, r := range rs {
-		printAudit(out, r.Name, reports[r.Name])
+		printAudit(out, r, reports[r.Name])
 	}
 	return errors.Join(faults...)
 }
 
-// auditRecipe audits the patches of one recipe over every cell of its matrix.
-func auditRecipe(ctx context.Context, cat catalogue, home string, r *recipe.Recipe) (audit.Report, error) {
+// audit audits the patches of one recipe over every cell of its matrix.
+func (w *workspace) audit(ctx context.Context, cat catalogue, r *recipe.Recipe, fetch bool) (audit.Report, error) {
 	filter := matrix.Filter{}
 	for _, name := range r.AxisNames() {
 		filter[name] = "all"
@@ -137,7 +150,7 @@ func auditRecipe(ctx context.Context, cat catalogue, home string, r *recipe.Reci
 	if err != nil {
 		return audit.Report{}, err
 	}
-	pins, err := cat.readLock(home, r.Name)
+	pins, err := cat.readLock(w.home, r.Name)
 	if err != nil {
 		return audit.Report{}, err
 	}
@@ -150,28 +163,26 @@ func auditRecipe(ctx context.Context, cat catalogue, home string, r *recipe.Reci
 		c := audit.Cell{ID: cell.ID, Version: facts["version"], Facts: facts}
 		if pin, ok := pins.SourceOf(cell, facts); ok {
 			c.Source = pin.SHA256
+			if fetch {
+				if err := w.fetcher().Fetch(ctx, lock.Entry{Source: pin}, io.Discard); err != nil {
+					return audit.Report{}, err
+				}
+			}
 		}
 		audited = append(audited, c)
 	}
-	open, err := openSources(home, cat.patches[r.Name])
-	if err != nil {
-		return audit.Report{}, err
-	}
-	return audit.Run(ctx, cat.patches[r.Name], audited, open)
+	return audit.Run(ctx, cat.patches[r.Name], audited, openSources(w.store, cat.patches[r.Name]))
 }
 
 // openSources reads the trees of sources that the store holds, each once.
-func openSources(home string, patches []patch.Patch) (audit.Open, error) {
-	s, err := store.Open(filepath.Join(home, "store"))
-	if err != nil {
-		return nil, err
-	}
+func openSources(s *store.Store, patches []patch.Patch) audit.Open {
 	wanted := audit.Files(patches)
 	trees := map[string]*audit.Tree{}
 	return func(source string) (*audit.Tree, error) {
 		tree, known := trees[source]
 		if !known {
 			if path, ok := s.Path(store.Blob{Name: "source", SHA256: source}); ok {
+				var err error
 				if tree, err = audit.Read(path, func(name string) bool { return wanted[name] }); err != nil {
 					return nil, err
 				}
@@ -182,24 +193,24 @@ func openSources(home string, patches []patch.Patch) (audit.Open, error) {
 			return nil, nil
 		}
 		return tree.Clone(), nil
-	}, nil
+	}
 }
 
-func printAudit(out printer, name string, report audit.Report) {
-	versions := map[string]bool{}
-	for _, row := range report.Rows {
-		for v := range row.States {
-			versions[v] = true
-		}
-	}
-	header := append([]string{name, "cells"}, slices.Sorted(maps.Keys(versions))...)
+// printAudit prints, for each patch, how many cells get it and what it does to
+// the versions, those of the catalogue in order.
+func printAudit(out printer, r *recipe.Recipe, report audit.Report) {
+	versions, _ := r.Axis("version")
 	var rows [][]string
 	for _, row := range report.Rows {
-		cells := []string{row.Patch, fmt.Sprintf("%d of %d", row.Cells, row.Of)}
-		for _, v := range header[2:] {
-			cells = append(cells, strings.TrimSpace(cmp.Or(string(row.States[v]), "-")))
+		name, cells := row.Patch, fmt.Sprintf("%d of %d", row.Cells, row.Of)
+		for _, state := range patch.States() {
+			in := slices.DeleteFunc(slices.Clone(versions.Values), func(v string) bool { return row.States[v] != state })
+			if len(in) == 0 {
+				continue
+			}
+			rows = append(rows, []string{name, cells, string(state), strings.Join(in, " ")})
+			name, cells = "", ""
 		}
-		rows = append(rows, cells)
 	}
-	term.Table(out.stdout, term.Width(out.stdout), header, rows)
+	term.Table(out.stdout, term.Width(out.stdout), []string{r.Name, "cells", "state", "versions"}, rows)
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"builder/internal/deb"
@@ -16,44 +18,47 @@ import (
 )
 
 // Decode reads a lock; name is what messages call it. It refuses unknown and
-// repeated fields, another schema, and pins that are not what they should be.
+// repeated fields, another schema, pins that are not what they should be, and a
+// lock whose sum is not that of its pins: such a fault is [ErrEdited].
 func Decode(name string, data []byte) (File, error) {
-	var f File
+	var s signed
 	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&f); err != nil {
+	if err := dec.Decode(&s); err != nil {
 		return File{}, unreadable(diag.Pos{File: name, Line: lineOf(data, err)}, plain(err))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return File{}, unreadable(diag.Pos{File: name}, errors.New("there is more than one JSON value"))
 	}
 	again := json.NewDecoder(bytes.NewReader(data))
-	if err := repeated(again); err != nil {
+	if err := strict(again, reflect.TypeFor[signed]()); err != nil {
 		line := 1 + bytes.Count(data[:again.InputOffset()], []byte("\n"))
 		return File{}, unreadable(diag.Pos{File: name, Line: line}, err)
 	}
-	if f.Schema != Schema {
-		return File{}, diag.Errorf(diag.Drift, "%s: schema %d, this builder reads %d", name, f.Schema, Schema)
+	if s.Schema != Schema {
+		return File{}, diag.Errorf(diag.Drift, "%s: schema %d, this builder reads %d", name, s.Schema, Schema)
 	}
-	if err := f.check(name); err != nil {
+	if err := errors.Join(s.File.check(name), s.edited(name)); err != nil {
 		return File{}, err
 	}
-	return f, nil
+	return s.File, nil
 }
 
 func unreadable(pos diag.Pos, err error) error {
 	return &diag.Error{
 		Pos: pos, Code: diag.Drift, Err: fmt.Errorf("reading the lock: %w", err),
-		Hint: "restore the file, or write it anew with `builder lock`",
+		Hint: "restore the file, or remove it and write it anew with `builder lock`",
 	}
 }
 
 // plain says without the names of Go types what has another type.
 func plain(err error) error {
-	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: %s is not what belongs there", cmp.Or(kind.Field, "the lock"), kind.Value)
+	kind, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err
 	}
-	return err
+	names := strings.Split(kind.Field, ".")
+	names = slices.DeleteFunc(names, func(name string) bool { return name != strings.ToLower(name) }) // what is embedded
+	return fmt.Errorf("%s: %s is not what belongs there", cmp.Or(strings.Join(names, "."), "the lock"), kind.Value)
 }
 
 // lineOf returns the line where the decoder stopped, 0 where it does not say.
@@ -69,38 +74,6 @@ func lineOf(data []byte, err error) int {
 		return 0
 	}
 	return 1 + bytes.Count(data[:min(at, int64(len(data)))], []byte("\n"))
-}
-
-// repeated refuses an object that has a field twice. encoding/json takes the
-// last, in whatever case, and a reader of the file might see the first.
-func repeated(dec *json.Decoder) error {
-	token, err := dec.Token()
-	if err != nil {
-		return err
-	}
-	open, ok := token.(json.Delim)
-	if !ok {
-		return nil
-	}
-	seen := map[string]bool{}
-	for dec.More() {
-		if open == '{' {
-			token, err := dec.Token()
-			if err != nil {
-				return err
-			}
-			key := strings.ToLower(fmt.Sprint(token))
-			if seen[key] {
-				return fmt.Errorf("%q is there twice", key)
-			}
-			seen[key] = true
-		}
-		if err := repeated(dec); err != nil {
-			return err
-		}
-	}
-	_, err = dec.Token()
-	return err
 }
 
 var (
@@ -122,8 +95,7 @@ type checker struct {
 
 func (c *checker) fault(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	c.faults = append(c.faults, diag.Errorf(diag.Drift, "%s: %s", c.name, text).
-		WithHint("the lock was edited by hand: restore it, or write it anew with `builder lock`"))
+	c.faults = append(c.faults, diag.Errorf(diag.Drift, "%s: %s", c.name, text).WithHint("%s", restore))
 }
 
 // once refuses a second answer to a question.
@@ -151,12 +123,13 @@ func (f File) check(name string) error {
 		c.image(img)
 	}
 	for _, p := range f.Python {
-		c.once("Python %s with %s", p.Python, strings.Join(p.Requirements, " "))
+		need := PythonNeed{p.Python, p.Requirements}
+		c.once("%s", need)
 		if !word.MatchString(p.Python) {
 			c.fault("%q is not a version of Python", p.Python)
 		}
 		if len(p.Requirements) > 0 && len(p.Files) == 0 {
-			c.fault("Python %s with %s: there are no files", p.Python, strings.Join(p.Requirements, " "))
+			c.fault("%s: there are no files", need)
 		}
 		for _, file := range p.Files {
 			c.file(file)
@@ -167,8 +140,8 @@ func (f File) check(name string) error {
 
 func (c *checker) source(s SourcePin) {
 	c.file(s.File)
-	if (s.Repository == "") != (s.Commit == "") || s.Repository == "" && s.Tag != "" {
-		c.fault("%s %s: a source from git has a repository and a commit", s.Project, s.Version)
+	if s.Repository != "" || s.Commit == "" && s.Tag != "" {
+		c.fault("%s %s: a source from git has a commit, and its repository stands in the recipe", s.Project, s.Version)
 	}
 	if s.Commit != "" && (!gitCommit.MatchString(s.Commit) || s.Epoch <= 0) {
 		c.fault("%s %s: %q is not a commit, or has no date", s.Project, s.Version, s.Commit)

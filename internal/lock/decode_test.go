@@ -101,12 +101,12 @@ func TestDecodeRefuses(t *testing.T) {
 		replace []string
 		want    string
 	}{
-		"unknown field":        {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "host": "x"`}, `tiny.lock.json: reading the lock: json: unknown field "host"`},
+		"unknown field":        {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "host": "x"`}, `tiny.lock.json:3: reading the lock: unknown field "host"`},
 		"unknown field of pin": {[]string{`"size": 3`, `"sise": 3`}, `unknown field "sise"`},
 		"another type":         {[]string{`"size": 3`, `"size": "3"`}, "tiny.lock.json:26: reading the lock: images.packages.size: string is not what belongs there"},
 		"no integer":           {[]string{`"size": 3`, `"size": 3.5`}, "tiny.lock.json:26: reading the lock: images.packages.size: number 3.5 is not what belongs there"},
 		"no JSON":              {[]string{`"size": 3`, `"size": three`}, "tiny.lock.json:26: reading the lock: invalid character"},
-		"cut":                  {[]string{good, good[:len(good)-3]}, "tiny.lock.json:75: reading the lock: unexpected EOF"},
+		"cut":                  {[]string{good, good[:len(good)-3]}, "tiny.lock.json:76: reading the lock: unexpected EOF"},
 		"empty":                {[]string{good, ""}, "tiny.lock.json: reading the lock: EOF"},
 		"null":                 {[]string{good, "null"}, "schema 0, this builder reads 1"},
 		"list":                 {[]string{good, "[]"}, "tiny.lock.json:1: reading the lock: the lock: array is not what belongs there"},
@@ -115,8 +115,9 @@ func TestDecodeRefuses(t *testing.T) {
 		"another schema":       {[]string{`"schema": 1`, `"schema": 2`}, "tiny.lock.json: schema 2, this builder reads 1"},
 		"no schema":            {[]string{"\"schema\": 1,", ""}, "schema 0, this builder reads 1"},
 		"field twice":          {[]string{`"size": 3, `, `"size": 3, "sha256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" is there twice`},
+		"field in capitals":    {[]string{`"size": 3, `, `"size": 3, "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: unknown field "SHA256"`},
 		"field twice in capitals": {
-			[]string{`"size": 3, `, `"size": 3, "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" is there twice`,
+			[]string{`"` + sha("b0") + `", `, `"` + sha("b0") + `", "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" is there twice`,
 		},
 		"list twice":          {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "images": []`}, `"images" is there twice`},
 		"recipe":              {[]string{`"recipe": "tiny"`, `"recipe": ""`}, `"" is not the name of a recipe`},

@@ -48,7 +48,7 @@ type File struct {
 // makes, whose bytes follow from the commit.
 type SourcePin struct {
 	pypi.File
-	Repository string `json:"repository,omitempty"`
+	Repository string `json:"repository,omitempty"` // of the recipe: a lock holds no address
 	Tag        string `json:"tag,omitempty"`
 	Commit     string `json:"commit,omitempty"`
 	Epoch      int64  `json:"epoch,omitempty"` // when the commit was made, seconds
@@ -58,7 +58,7 @@ type SourcePin struct {
 // answers reports whether a pin is what the source asks for.
 func (p SourcePin) answers(s Source) bool {
 	return p.Project == s.Project && p.Version == s.Version &&
-		p.Repository == s.Repository && p.Tag == s.Tag && p.Path == s.Path &&
+		p.Tag == s.Tag && p.Path == s.Path &&
 		(s.SHA256 == "" || p.SHA256 == s.SHA256) && (s.Commit == "" || p.Commit == s.Commit)
 }
 
@@ -134,6 +134,14 @@ type PythonNeed struct {
 	Requirements []string
 }
 
+// String says the need in words.
+func (n PythonNeed) String() string {
+	if len(n.Requirements) == 0 {
+		return fmt.Sprintf("Python %s without packages", n.Python)
+	}
+	return fmt.Sprintf("Python %s with %s", n.Python, strings.Join(n.Requirements, " "))
+}
+
 // None reports whether nothing is missing.
 func (m Missing) None() bool { return len(m.Sources)+len(m.Images)+len(m.Python) == 0 }
 
@@ -147,7 +155,7 @@ func (m Missing) String() string {
 		names = append(names, "image "+i.Name)
 	}
 	for _, p := range m.Python {
-		names = append(names, fmt.Sprintf("Python %s with %s", p.Python, strings.Join(p.Requirements, " ")))
+		names = append(names, p.String())
 	}
 	return strings.Join(names, "; ")
 }
@@ -195,6 +203,7 @@ func (f File) source(s Source) (SourcePin, bool) {
 	}
 	for _, pin := range f.Sources {
 		if pin.answers(s) {
+			pin.Repository = s.Repository
 			return pin, true
 		}
 	}
@@ -291,9 +300,10 @@ var (
 	broke = regexp.MustCompile(`\n *`) // in JSON a line ends between values only
 )
 
-// Encode writes the lock as JSON with one pin per line.
+// Encode writes the lock as JSON with one pin per line, and the sum of them all
+// in the last.
 func (f File) Encode() []byte {
-	data, err := json.MarshalIndent(f.With(File{}), "", " ")
+	data, err := json.MarshalIndent(signed{f.With(File{}), f.sum()}, "", " ")
 	if err != nil {
 		panic(fmt.Sprintf("lock: a lock is not JSON: %v", err))
 	}
@@ -304,9 +314,13 @@ func (f File) Encode() []byte {
 }
 
 // Write replaces the lock at path if its content differs; a reader never sees
-// half a lock. It reports whether it wrote.
+// half a lock. It reports whether it wrote. What [Decode] would refuse is not
+// written.
 func Write(path string, f File) (bool, error) {
 	data := f.Encode()
+	if err := writable(path, f, data); err != nil {
+		return false, err
+	}
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
 		return false, nil
 	}

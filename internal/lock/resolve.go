@@ -89,8 +89,8 @@ func (r Resolver) git(ctx context.Context, s Source) (SourcePin, error) {
 		return SourcePin{}, err
 	}
 	pin := SourcePin{
-		File:       pypi.File{Project: s.Project, Version: s.Version, Filename: s.Project + "-" + s.Version + ".tar"},
-		Repository: s.Repository, Tag: s.Tag, Commit: commit,
+		File: pypi.File{Project: s.Project, Version: s.Version, Filename: s.Project + "-" + s.Version + ".tar"},
+		Tag:  s.Tag, Commit: commit,
 	}
 	file := filepath.Join(r.Scratch, pin.Filename)
 	defer os.Remove(file)

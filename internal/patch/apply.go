@@ -39,6 +39,11 @@ const (
 	Failed          State = "failed"
 )
 
+// States lists every state, from what was proved to what was left out.
+func States() []State {
+	return []State{Failed, Applied, AppliedAtOffset, NotMeasured, AlreadyUpstream, NotNeeded}
+}
+
 // Result is what a patch did to a tree.
 type Result struct {
 	Patch string

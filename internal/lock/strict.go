@@ -1,0 +1,99 @@
+package lock
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// strict walks a JSON value beside the type that it was decoded into, and
+// refuses an object that has a field twice or one that the type has not.
+// encoding/json takes the last of two, in whatever case, and a reader of the file
+// might see the first. Where it stops, the offset of dec is that of the fault.
+func strict(dec *json.Decoder, t reflect.Type) error {
+	token, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	open, ok := token.(json.Delim)
+	if !ok {
+		return nil
+	}
+	if open == '{' {
+		err = strictObject(dec, t)
+	} else {
+		err = strictList(dec, t)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = dec.Token()
+	return err
+}
+
+func strictList(dec *json.Decoder, t reflect.Type) error {
+	for dec.More() {
+		if err := strict(dec, element(t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func strictObject(dec *json.Decoder, t reflect.Type) error {
+	known := fields(t)
+	seen := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprint(token)
+		folded := strings.ToLower(name)
+		if seen[folded] {
+			return fmt.Errorf("%q is there twice", folded)
+		}
+		seen[folded] = true
+		field, ok := known[name]
+		if !ok {
+			return fmt.Errorf("unknown field %q", name)
+		}
+		if err := strict(dec, field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fields returns the JSON names of a struct with their types, those of what it
+// embeds too.
+func fields(t reflect.Type) map[string]reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	all := map[string]reflect.Type{}
+	if t.Kind() != reflect.Struct {
+		return all
+	}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "" && f.Anonymous:
+			for name, inner := range fields(f.Type) {
+				all[name] = inner
+			}
+		case name != "" && name != "-":
+			all[name] = f.Type
+		}
+	}
+	return all
+}
+
+// element returns the type of what a list holds.
+func element(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Slice {
+		return t.Elem()
+	}
+	return t
+}
