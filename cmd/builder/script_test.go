@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "json": isJSON, "mask": mask, "passed": passed,
+			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "tarball": tarball,
 		},
 	})
 }
@@ -255,3 +256,25 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// tarball packs a directory as a source archive whose bytes follow from its
+// files: tarball DIR FILE.
+func tarball(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tarball DIR FILE")
+	}
+	dir := ts.MkAbs(args[0])
+	f, err := os.Create(ts.MkAbs(args[1]))
+	ts.Check(err)
+	out := tar.NewWriter(f)
+	entries, err := os.ReadDir(dir) // sorted
+	ts.Check(err)
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		ts.Check(err)
+		ts.Check(out.WriteHeader(&tar.Header{Name: args[0] + "/" + e.Name(), Size: int64(len(data)), Mode: 0o644, Typeflag: tar.TypeReg}))
+		_, err = out.Write(data)
+		ts.Check(err)
+	}
+	ts.Check(errors.Join(out.Close(), f.Close()))
+}
