@@ -1,6 +1,8 @@
 """Try to leave the container. Prints one line of JSON with what happened and
-fails if anything was reachable: a build that could fetch is not hermetic."""
+fails if anything was reachable, or if the environment names the run: a build that
+could fetch, or tell one run from another, is not hermetic."""
 import json
+import os
 import socket
 import sys
 
@@ -31,5 +33,8 @@ with open("/proc/net/route") as routes:
 with open("/proc/self/status") as status:
     caps = {line.split(":")[0]: line.split()[1] for line in status if line.startswith("Cap")}
 reached = reached or rows > 0
-print(json.dumps({"canary": "escaped" if reached else "refused", "attempts": attempts, "routes": rows, "capabilities": caps}))
-sys.exit(3 if reached else 0)
+# What the engine adds to the environment of an exec must be gone: it names the
+# run, and a build that sees it differs from the next.
+leaked = sorted(name for name in os.environ if name.startswith(("OTEL_", "TRACE", "BAGGAGE", "DAGGER", "_DAGGER", "BUILDER_")))
+print(json.dumps({"canary": "escaped" if reached else "refused", "attempts": attempts, "routes": rows, "capabilities": caps, "leaked": leaked}))
+sys.exit(3 if reached or leaked else 0)

@@ -6,6 +6,9 @@
 set -eu
 # When this was run: what comes out of the cache says when that was.
 echo "builder-ran $(date +%s%N)"
+# The engine tells every exec where to send its telemetry, and which run this is:
+# no build may see what changes from run to run.
+unset TRACEPARENT TRACESTATE BAGGAGE $(env | sed -n 's/^\(OTEL_[A-Za-z0-9_]*\)=.*/\1/p')
 export BUILDER_PYTHON="$1" BUILDER_CAPS="$2"
 shift 2
 exec unshare --net --uts --ipc sh -eu -c '
