@@ -213,6 +213,9 @@ func (r *Recipe) validateAxes() []error {
 			if v == "" || values[v] {
 				faults = append(faults, diag.At(r.index.At("axes[%d].values[%d]", i, j), "value %q is empty or there twice", v))
 			}
+			if v == "all" {
+				faults = append(faults, diag.At(r.index.At("axes[%d].values[%d]", i, j), "no value can be called all: --%s all means every value", a.Name))
+			}
 			values[v] = true
 		}
 	}

@@ -114,6 +114,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"axis without values":        {`["3.12"]`, "[]", `10:5: an axis needs a name, about and at least one value`},
 		"axis twice":                 {"name: python", "name: version", `10:12: axis "version" is there twice`},
 		"value twice":                {`["2.10", "2.9"]`, `["2.10", "2.10"]`, `9:22: value "2.10" is empty or there twice`},
+		"value for every value":      {`"2.9"]`, `all]`, `9:22: no value can be called all: --version all means every value`},
 		"value of nothing":           {`"2.9"]`, `""]`, `9:22: value "" is empty or there twice`},
 		"rule without a reason":      {"    because: it says so\n", "", `12:5: a rule needs because and source`},
 		"rule without a source":      {"    source: https://mirror.example/why\n", "", `12:5: a rule needs because and source`},

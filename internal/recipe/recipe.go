@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -91,17 +92,19 @@ type Origin struct {
 	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive"`
 	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
 	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
-	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"pattern=^[0-9a-f]{40}$,description=git: commit where upstream has no tag"`
+	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits where upstream has no tag"`
 	Path       string     `yaml:"path,omitempty" json:"path,omitempty" jsonschema:"description=archive: path in the pool"`
 	Size       int64      `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=archive: bytes"`
 	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
 }
 
+var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
 // Fault returns what is missing for an origin of its kind, or nil.
 func (s Origin) Fault() error {
 	needs := map[SourceKind]map[string]bool{
 		Sdist:   {},
-		Git:     {"repository": s.Repository != "", "tag or from.commit": (s.Tag != "") != (s.Commit != "")},
+		Git:     {"repository": s.Repository != "", "tag or from.commit": (s.Tag != "") != commit.MatchString(s.Commit)},
 		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
 	}[s.Kind]
 	if needs == nil {
