@@ -86,31 +86,38 @@ func TestPlantedFaults(t *testing.T) {
 		want    []string
 	}{
 		"dead range": {
-			[]patch.Patch{replace("dead", "int a;", "long a;", map[string]string{"rocm": ">=99"})}, absent,
+			[]patch.Patch{replace("dead", "int a;", "long a;", map[string]string{"rocm": ">=99"})},
+			absent,
 			[]string{"dead: no cell gets it: rocm >=99 never holds"},
 		},
 		"merged": {
-			[]patch.Patch{merged}, absent,
+			[]patch.Patch{merged},
+			absent,
 			[]string{"merged: is merged upstream (>=0.25) in every version of the catalogue"},
 		},
 		"merged in one version, unsaid": {
-			[]patch.Patch{replace("late", "int a;", "long a;", always())}, sources(text, "#include <rccl.h>\nlong a;\n"),
+			[]patch.Patch{replace("late", "int a;", "long a;", always())},
+			sources(text, "#include <rccl.h>\nlong a;\n"),
 			[]string{"late: its range can be narrowed to version: \"<=0.27.0\"", "late: version 0.28.1 contains it already: "},
 		},
 		"double match": {
-			[]patch.Patch{replace("double", "int ", "long ", always())}, sources(text, text),
+			[]patch.Patch{replace("double", "int ", "long ", always())},
+			sources(text, text),
 			[]string{"double: does not apply to version 0.27.0: a.h: search text matches 2 times"},
 		},
 		"unreachable fact": {
-			[]patch.Patch{replace("lost", "int a;", "long a;", map[string]string{"ninja": ">=1.10"})}, absent,
+			[]patch.Patch{replace("lost", "int a;", "long a;", map[string]string{"ninja": ">=1.10"})},
+			absent,
 			[]string{`lost: depends on the fact "ninja", which no image and no axis states`},
 		},
 		"overlap of replacements": {
-			[]patch.Patch{good, replace("again", "rccl.h", "nccl.h", always())}, absent,
+			[]patch.Patch{good, replace("again", "rccl.h", "nccl.h", always())},
+			absent,
 			[]string{`again: overlaps the patch good: both edit a.h at "#include <rccl.h>"`},
 		},
 		"overlap with a diff": {
-			[]patch.Patch{good, diff}, absent,
+			[]patch.Patch{good, diff},
+			absent,
 			[]string{"diff: overlaps the patch good: both edit a.h at"},
 		},
 	} {
@@ -142,10 +149,10 @@ func TestNarrowedRanges(t *testing.T) {
 		{"0.25.0", "", ""},
 	} {
 		states := map[string]patch.State{}
-		for _, v := range strings.Fields(c.good) {
+		for v := range strings.FieldsSeq(c.good) {
 			states[v] = patch.Applied
 		}
-		for _, v := range strings.Fields(c.bad) {
+		for v := range strings.FieldsSeq(c.bad) {
 			states[v] = patch.Failed
 		}
 		a := &auditor{patches: []patch.Patch{{Name: "p"}}, rows: []Row{{States: states}}, seen: map[string]bool{}}

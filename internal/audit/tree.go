@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"strings"
@@ -75,11 +76,7 @@ func decompress(f *os.File) (io.Reader, error) {
 
 // Clone returns a tree that can be edited without changing t.
 func (t *Tree) Clone() *Tree {
-	c := &Tree{make(map[string][]byte, len(t.files))}
-	for name, data := range t.files {
-		c.files[name] = data // edits replace contents and never change them
-	}
-	return c
+	return &Tree{maps.Clone(t.files)} // edits replace contents and never change them
 }
 
 // Files returns the names that a patch edits or makes.

@@ -208,9 +208,11 @@ func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 }
 
 func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
-	fixed := []string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never",
+	fixed := []string{
+		"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never",
 		"-c", "protocol.https.allow=always", "-c", "protocol.ssh.allow=always", "-c", "protocol.file.allow=always",
-		"-c", "safe.directory=*", "-c", "gc.auto=0", "-c", "transfer.fsckObjects=true"}
+		"-c", "safe.directory=*", "-c", "gc.auto=0", "-c", "transfer.fsckObjects=true",
+	}
 	if dir != "" {
 		fixed = append(fixed, "--git-dir", dir)
 	}
