@@ -39,6 +39,7 @@ var may = map[string][]string{
 	"internal/patch":    {"internal/decode", "internal/diag", "internal/subst", "internal/version"},
 	"internal/wheel":    {},
 	"internal/matrix":   {"internal/diag", "internal/recipe", "internal/subst", "internal/version"},
+	"internal/ci":       {"internal/diag", "internal/matrix", "internal/patch", "internal/recipe", "internal/version"},
 	"internal/git":      {"internal/diag"},
 	"internal/audit":    {"internal/patch", "internal/version"},
 	"internal/lock": {

@@ -169,60 +169,6 @@ func (c catalogue) lockInputs() lock.Catalogue {
 	return lock.Catalogue{Images: c.images, Patches: c.patches}
 }
 
-// lockPath is where a recipe's lock is written: beside the recipe if the site
-// brings it, else below the home, because what is built in cannot be written.
-func (c catalogue) lockPath(home, name string) string {
-	if c.owned[name] {
-		return filepath.Join(c.site, "recipes", name+".lock.json")
-	}
-	return filepath.Join(home, "locks", name+".lock.json")
-}
-
-// readLock returns the pins of a recipe: the built-in ones with those of the
-// lock path laid over them.
-func (c catalogue) readLock(home, name string) (lock.File, error) {
-	f := lock.File{Schema: lock.Schema, Recipe: name}
-	if !c.owned[name] {
-		if data, err := recipes.FS.ReadFile(name + ".lock.json"); err == nil {
-			built, err := lock.Decode("recipes/"+name+".lock.json", data)
-			if err != nil {
-				return f, err
-			}
-			f = built
-		}
-	}
-	path := c.lockPath(home, name)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return f, nil
-	}
-	if err != nil {
-		return f, err
-	}
-	own, err := lock.Decode(path, data)
-	if err == nil && own.Recipe != name {
-		err = diag.Errorf(diag.Drift, "%s: this is the lock of %q", path, own.Recipe)
-	}
-	if err != nil {
-		return f, c.damaged(err, name)
-	}
-	return f.With(own), nil
-}
-
-// damaged says what mends a lock that cannot be read: builder lock reads it too.
-func (c catalogue) damaged(err error, name string) error {
-	all := diag.All(err)
-	faults := make([]error, len(all))
-	for i, fault := range all {
-		fault.Hint = ""
-		if i == len(all)-1 { // once, however much is wrong
-			fault.Hint = "restore the file, or remove it and run `" + c.pinCommand(name, nil) + "`"
-		}
-		faults[i] = fault
-	}
-	return errors.Join(faults...)
-}
-
 // siteDir finds the value of --recipes before the flags are parsed: which
 // commands and flags there are depends on it.
 func siteDir(args []string) string {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -203,22 +202,4 @@ func printStatus(out printer, s native.Status) {
 	}
 	out.say("cache %s, %.1f GB", s.StateDir, float64(s.StateBytes)/1e9)
 	out.say("log %s", s.Log)
-}
-
-// updateLock lays pins over the lock file at path, one process at a time.
-func updateLock(path, recipe string, pins lock.File) (bool, error) {
-	unlock, err := store.Lock(path + ".flock")
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	f := lock.File{Schema: lock.Schema, Recipe: recipe}
-	if data, ok, err := readIfThere(path); err != nil {
-		return false, err
-	} else if ok {
-		if f, err = lock.Decode(filepath.Base(path), data); err != nil {
-			return false, err
-		}
-	}
-	return lock.Write(path, f.With(pins))
 }

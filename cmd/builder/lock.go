@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/deb"
 	"builder/internal/diag"
 	"builder/internal/lock"
-	"builder/internal/pypi"
+	"builder/internal/matrix"
+	"builder/internal/term"
 )
 
 func lockCommand(cat catalogue, fault error, out printer) *cli.Command {
@@ -22,18 +20,48 @@ func lockCommand(cat catalogue, fault error, out printer) *cli.Command {
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
 		Subcommands: recipeCommands(cat, fault, lockFlags(), func(c *cli.Context, o options) error {
-			if c.Bool("check") && c.Bool("update") {
-				return diag.Errorf(diag.Usage, "--check writes nothing and --update does: give one of them")
+			m, err := readMoves(c)
+			if err != nil {
+				return err
 			}
-			if c.Bool("check") {
+			if m.none {
 				return checkLock(cat, o, out)
 			}
-			return updateLocks(c.Context, cat, o, c.Bool("update"), out)
+			return moveLock(c.Context, cat, o, m, out)
 		}),
 	}
 }
 
-// checkLock compares the lock with what the chosen cells need.
+func lockFlags() []cli.Flag {
+	return append(selectionFlags(), noInstallFlag(),
+		&cli.BoolFlag{Name: "check", Usage: "only compare: exit 3 if the lock was edited, or lacks something that the cells need"},
+		&cli.BoolFlag{Name: "update", Usage: "resolve every name again, not only what is missing"},
+		&cli.StringSliceFlag{Name: "upgrade", Usage: "resolve again what pins `NAME`: a source, an image, a package of an image, a Python package; repeatable"},
+		&cli.BoolFlag{Name: "prune", Usage: "drop what no cell of the recipe needs any more"},
+	)
+}
+
+// moves says which pins a command is to move.
+type moves struct {
+	none    bool     // only compare
+	all     bool     // every pin of the chosen cells
+	holding []string // those that pin one of the names
+	prune   bool     // and those that no cell needs go
+}
+
+func readMoves(c *cli.Context) (moves, error) {
+	m := moves{c.Bool("check"), c.Bool("update"), c.StringSlice("upgrade"), c.Bool("prune")}
+	switch {
+	case m.none && (m.all || m.prune || len(m.holding) > 0):
+		return m, diag.Errorf(diag.Usage, "--check writes nothing and --update, --upgrade and --prune do: give one of them")
+	case m.all && len(m.holding) > 0:
+		return m, diag.Errorf(diag.Usage, "--update moves every pin and --upgrade those of a name: give one of them")
+	}
+	return m, nil
+}
+
+// checkLock compares the lock with what the chosen cells need. What no cell of
+// the recipe needs is said, and is no fault.
 func checkLock(cat catalogue, o options, out printer) error {
 	drafts, _, err := choose(cat, o)
 	if err != nil {
@@ -46,8 +74,17 @@ func checkLock(cat catalogue, o options, out printer) error {
 	if _, err := assemble(cat, o, drafts, f); err != nil {
 		return err
 	}
+	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: []lock.PinChange{}}
+	left, err := unneeded(cat, o, drafts)
+	switch {
+	case err != nil:
+		out.note("cannot say whether the lock pins what no cell needs: %v", err)
+	case !left.None():
+		result.Unneeded = left.String()
+		out.note("no cell needs any more what the lock of %s pins: %s; `%s --prune` drops it", o.recipe.Name, left, cat.pinCommand(o.recipe.Name, nil))
+	}
 	if o.json {
-		return printJSON(out, lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: []string{}})
+		return printJSON(out, result)
 	}
 	cells := fmt.Sprintf("%d cells", len(drafts))
 	if len(drafts) == 1 {
@@ -57,12 +94,38 @@ func checkLock(cat catalogue, o options, out printer) error {
 	return nil
 }
 
+// unneeded returns what the lock at the lock path pins and no cell of the recipe
+// needs; drafts are those that were chosen, which are often enough to tell.
+func unneeded(cat catalogue, o options, drafts []lock.Draft) (lock.File, error) {
+	own, err := cat.ownLock(o.home, o.recipe.Name)
+	if err != nil {
+		return own, err
+	}
+	left := own.Unneeded(drafts)
+	if left.None() {
+		return left, nil
+	}
+	all, err := everyCell(cat, o)
+	return left.Unneeded(all), err
+}
+
+// everyCell drafts all cells of a recipe, whatever was chosen.
+func everyCell(cat catalogue, o options) ([]lock.Draft, error) {
+	o.filter = matrix.Filter{}
+	for _, axis := range o.recipe.AxisNames() {
+		o.filter[axis] = "all"
+	}
+	drafts, _, err := choose(cat, o)
+	return drafts, err
+}
+
 // lockResult is what lock says as JSON.
 type lockResult struct {
-	Recipe  string   `json:"recipe"`
-	Cells   []string `json:"cells"`
-	Changes []string `json:"changes"`
-	Wrote   string   `json:"wrote,omitempty"` // path of the lock, if it was written
+	Recipe   string           `json:"recipe"`
+	Cells    []string         `json:"cells"`
+	Changes  []lock.PinChange `json:"changes"`
+	Unneeded string           `json:"unneeded,omitempty"` // what no cell of the recipe needs
+	Wrote    string           `json:"wrote,omitempty"`    // path of the lock, if it was written
 }
 
 func cellIDs(drafts []lock.Draft) []string {
@@ -73,8 +136,9 @@ func cellIDs(drafts []lock.Draft) []string {
 	return ids
 }
 
-// updateLocks resolves what is missing, or everything, and prints what changed.
-func updateLocks(ctx context.Context, cat catalogue, o options, all bool, out printer) error {
+// moveLock resolves what is missing and what is to move, writes the lock, and
+// prints what changed.
+func moveLock(ctx context.Context, cat catalogue, o options, m moves, out printer) error {
 	if o.locked || o.offline {
 		return diag.Errorf(diag.Usage, "lock resolves names: --locked and --offline forbid just that")
 	}
@@ -82,94 +146,80 @@ func updateLocks(ctx context.Context, cat catalogue, o options, all bool, out pr
 	if err != nil {
 		return err
 	}
+	asked, err := m.questions(cat, o, drafts)
+	if err != nil {
+		return err
+	}
+	u := update{replace: m.all}
+	if m.prune {
+		all, err := everyCell(cat, o)
+		if err != nil {
+			return err
+		}
+		u.drop = func(own lock.File) lock.File { return own.Unneeded(all) }
+	}
 	w, err := openWorkspace(o, out.note)
 	if err != nil {
 		return err
 	}
-	before, err := cat.readLock(o.home, o.recipe.Name)
+	if u.pins, err = w.resolver().Resolve(ctx, o.recipe.Name, asked); err != nil {
+		return err
+	}
+	done, err := cat.updateLock(o.home, o.recipe.Name, u)
 	if err != nil {
 		return err
 	}
-	missing := before.Missing(drafts)
-	if all {
-		missing = lock.File{}.Missing(drafts)
-	}
-	resolved, err := w.resolver().Resolve(ctx, o.recipe.Name, missing)
-	if err != nil {
-		return err
-	}
-	path := cat.lockPath(o.home, o.recipe.Name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	wrote, err := updateLock(path, o.recipe.Name, resolved)
-	if err != nil {
-		return err
-	}
-	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: notNil(difference(before, before.With(resolved)))}
-	if wrote {
-		result.Wrote = path
-	}
-	return result.print(out, o.json)
+	return printLock(out, o, drafts, done)
 }
 
-func (r lockResult) print(out printer, asJSON bool) error {
-	if asJSON {
-		return printJSON(out, r)
+// questions returns what is to be resolved. Where that is every name no pin is
+// read: a lock that was edited by hand can be replaced.
+func (m moves) questions(cat catalogue, o options, drafts []lock.Draft) (lock.Missing, error) {
+	f, err := cat.readLock(o.home, o.recipe.Name)
+	if m.all && (err == nil || errors.Is(err, lock.ErrEdited)) {
+		return lock.File{}.Missing(drafts), nil
 	}
-	for _, line := range r.Changes {
-		out.say("%s", line)
+	if err != nil {
+		return lock.Missing{}, err
+	}
+	held, err := f.Holding(m.holding, drafts)
+	return f.Missing(drafts).And(held), err
+}
+
+func printLock(out printer, o options, drafts []lock.Draft, done updated) error {
+	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: lock.Compare(done.before, done.after)}
+	if done.wrote {
+		result.Wrote = done.path
+	}
+	if done.edited {
+		out.note("%s was edited by hand: none of its pins is kept", done.path)
+	}
+	if o.json {
+		return printJSON(out, result)
+	}
+	result.print(out)
+	return nil
+}
+
+func (r lockResult) print(out printer) {
+	var rows [][]string
+	for _, c := range r.Changes {
+		rows = append(rows, []string{c.Kind, c.Name, dash(c.Was), dash(c.Is)})
+	}
+	if len(rows) > 0 {
+		term.Table(out.stdout, term.Width(out.stdout), []string{"kind", "name", "was", "is"}, rows)
 	}
 	if r.Wrote == "" {
 		out.say("nothing changed")
 	} else {
 		out.say("wrote %s", r.Wrote)
 	}
-	return nil
 }
 
-// difference lists what another lock pins differently, a line for each pin.
-func difference(before, after lock.File) []string {
-	was, is := pins(before), pins(after)
-	var lines []string
-	for name, now := range is {
-		switch then, ok := was[name]; {
-		case !ok:
-			lines = append(lines, fmt.Sprintf("+ %s %s", name, now))
-		case then != now:
-			lines = append(lines, fmt.Sprintf("~ %s %s, was %s", name, now, then))
-		}
+// dash stands in a table where there is nothing.
+func dash(text string) string {
+	if text == "" {
+		return "-"
 	}
-	for name, then := range was {
-		if _, ok := is[name]; !ok {
-			lines = append(lines, fmt.Sprintf("- %s %s", name, then))
-		}
-	}
-	slices.Sort(lines)
-	return lines
+	return text
 }
-
-// pins names every pin of a lock and what it is pinned to.
-func pins(f lock.File) map[string]string {
-	all := map[string]string{}
-	for _, s := range f.Sources {
-		all["source "+s.Project] = pinned(s.File)
-	}
-	for _, i := range f.Images {
-		if i.Digest != "" {
-			all["image "+i.Name] = i.Digest
-		}
-		for _, p := range i.Packages {
-			all["image "+i.Name+" "+p.Name] = debPinned(p)
-		}
-	}
-	for _, p := range f.Python {
-		for _, file := range p.Files {
-			all["python "+p.Python+" "+file.Project] = pinned(file)
-		}
-	}
-	return all
-}
-
-func pinned(f pypi.File) string      { return f.Version + " " + f.SHA256[:12] }
-func debPinned(p deb.Package) string { return p.Version + " " + p.SHA256[:12] }

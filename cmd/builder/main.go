@@ -92,6 +92,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 		Commands: []*cli.Command{
 			runCommand(cat, fault, out),
 			planCommand(cat, fault, out),
+			matrixCommand(cat, fault, out),
 			lockCommand(cat, fault, out),
 			patchCommand(cat, fault, out),
 			initCommand(out),

@@ -88,13 +88,6 @@ func runFlags() []cli.Flag {
 	)
 }
 
-func lockFlags() []cli.Flag {
-	return append(selectionFlags(), noInstallFlag(),
-		&cli.BoolFlag{Name: "check", Usage: "only compare: exit 3 if the lock lacks something that the cells need"},
-		&cli.BoolFlag{Name: "update", Usage: "resolve every name again, not only what is missing"},
-	)
-}
-
 func rootfsFlags() []cli.Flag {
 	return append(append(selectionFlags(), engineFlags()...),
 		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"})
@@ -103,7 +96,7 @@ func rootfsFlags() []cli.Flag {
 // recipeFlagNames are the flags that every recipe has below one verb or another:
 // no axis can be called like one.
 func recipeFlagNames() []string {
-	return flagNames(slices.Concat(selectionFlags(), runFlags(), lockFlags(), rootfsFlags()))
+	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), rootfsFlags(), matrixFlags()))
 }
 
 // axisFlags are one flag for each axis of a recipe.

@@ -41,8 +41,12 @@ func planCommand(cat catalogue, fault error, out printer) *cli.Command {
 		Name: "plan", Usage: "explain what run would do, and do nothing", ArgsUsage: "RECIPE [axes]",
 		Flags: []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
-		Subcommands: recipeCommands(cat, fault, selectionFlags(), func(_ *cli.Context, o options) error {
-			p, err := makePlan(cat, o)
+		Subcommands: recipeCommands(cat, fault, planFlags(), func(c *cli.Context, o options) error {
+			with, err := readComparison(c, o)
+			if err != nil {
+				return err
+			}
+			p, err := makePlan(cat, o, with)
 			if err != nil {
 				return err
 			}
@@ -73,6 +77,7 @@ type plannedCell struct {
 	Gates   []string          `json:"gates"`
 	Missing string            `json:"missing,omitempty"` // what the lock lacks
 	Known   bool              `json:"known"`             // the result is in the store
+	Diff    *plannedDiff      `json:"diff,omitempty"`    // what changed since the last run, if that was asked
 }
 
 type plannedPatch struct {
@@ -87,7 +92,8 @@ type excluded struct {
 	Source  string            `json:"source"`
 }
 
-func makePlan(cat catalogue, o options) (plan, error) {
+// makePlan explains what run would do; with may be nil.
+func makePlan(cat catalogue, o options, with comparison) (plan, error) {
 	drafts, left, err := choose(cat, o)
 	if err != nil {
 		return plan{}, err
@@ -102,7 +108,11 @@ func makePlan(cat catalogue, o options) (plan, error) {
 	}
 	p := plan{Recipe: o.recipe.Name, Cells: []plannedCell{}, Excluded: []excluded{}}
 	for _, d := range drafts {
-		p.Cells = append(p.Cells, planCell(d, f, known))
+		cell, err := planCell(d, f, known, with)
+		if err != nil {
+			return plan{}, err
+		}
+		p.Cells = append(p.Cells, cell)
 	}
 	for _, e := range left {
 		p.Excluded = append(p.Excluded, excluded{e.Axes, e.Because, e.Source})
@@ -123,7 +133,7 @@ func knownResults(home string) (func(lock.Entry) bool, error) {
 	return results.New(s).Has, nil
 }
 
-func planCell(d lock.Draft, f lock.File, known func(lock.Entry) bool) plannedCell {
+func planCell(d lock.Draft, f lock.File, known func(lock.Entry) bool, with comparison) (plannedCell, error) {
 	c := plannedCell{
 		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: notNil(d.Cell.Chosen),
 		Image: d.Image.Name, Runtime: d.Runtime.Name,
@@ -143,10 +153,16 @@ func planCell(d lock.Draft, f lock.File, known func(lock.Entry) bool) plannedCel
 	entries, err := lock.Assemble([]lock.Draft{d}, f, revision())
 	if err != nil {
 		c.Missing = f.Missing([]lock.Draft{d}).String()
-		return c
+		if with != nil {
+			c.Diff = undecided()
+		}
+		return c, nil
 	}
 	c.Key, c.Known = entries[0].Key(), known(entries[0])
-	return c
+	if with != nil {
+		c.Diff, err = with.diff(d, entries[0], c.Known)
+	}
+	return c, err
 }
 
 // notNil makes an empty list of none: in JSON a list is never null.
@@ -200,6 +216,9 @@ func (c plannedCell) print(out printer) {
 	default:
 		line("lock", "complete, key %s; to be built", c.Key[:12])
 	}
+	if c.Diff != nil {
+		c.Diff.explain(line)
+	}
 }
 
 func pairs(m map[string]string) string {
@@ -208,13 +227,4 @@ func pairs(m map[string]string) string {
 		parts = append(parts, k+"="+m[k])
 	}
 	return strings.Join(parts, " ")
-}
-
-// readIfThere reads a file that may be absent.
-func readIfThere(path string) ([]byte, bool, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	return data, err == nil, err
 }

@@ -282,15 +282,11 @@ func (w *workspace) lockedFile(ctx context.Context, cat catalogue, drafts []lock
 	if err != nil {
 		return f, err
 	}
-	path := cat.lockPath(w.home, w.recipe.Name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return f, err
+	done, err := cat.updateLock(w.home, w.recipe.Name, update{pins: resolved})
+	if done.wrote {
+		w.note("wrote %s", done.path)
 	}
-	wrote, err := updateLock(path, w.recipe.Name, resolved)
-	if wrote {
-		w.note("wrote %s", path)
-	}
-	return f.With(resolved), err
+	return done.after, err
 }
 
 func (w *workspace) resolver() lock.Resolver {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/diag"
 	"builder/internal/gate"
+	"builder/internal/golden"
 	"builder/internal/lock"
 	"builder/internal/matrix"
 	"builder/internal/recipe"
@@ -31,8 +31,6 @@ import (
 	"builder/internal/run"
 	"builder/internal/store"
 )
-
-var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
 // TestMain makes the test binary the program too, under the name builder.
 func TestMain(m *testing.M) {
@@ -45,11 +43,12 @@ func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		Setup:               alone,
-		UpdateScripts:       *update,
+		UpdateScripts:       golden.Updating(),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "tarball": tarball,
+			"seal": seal, "edit": edit, "registry": registry,
 		},
 	})
 }
@@ -167,13 +166,14 @@ func mask(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o644))
 }
 
-// passed makes the store hold a result for the cells of a built-in recipe, as an
-// earlier run leaves it: passed RECIPE [AXIS=VALUE]...
+// passed makes the store hold a result for the cells of a recipe, as an earlier
+// run leaves it: passed RECIPE [AXIS=VALUE]... The recipe is built in, or one of
+// BUILDER_RECIPES.
 func passed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: passed RECIPE [AXIS=VALUE]...")
 	}
-	cat, err := loadCatalogue("")
+	cat, err := loadCatalogue(ts.Getenv("BUILDER_RECIPES"))
 	ts.Check(err)
 	o := options{filter: matrix.Filter{}, home: ts.Getenv("BUILDER_HOME")}
 	o.recipe, err = recipe.Find(cat.recipes, args[0])
@@ -240,6 +240,9 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		{"list", "--json"},
 		{"plan", "horovod"},
 		{"plan", "horovod", "--json"},
+		{"matrix"},
+		{"matrix", "--condense", "--format", "github"},
+		{"matrix", "--format", "text", "--condense"},
 		{"lock", "horovod", "--check"},
 		{"schema", "recipe"},
 		{"version"},

@@ -13,6 +13,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
+// Updating reports whether files are rewritten, for tests that compare in a way
+// of their own.
+func Updating() bool { return *update }
+
 // Check compares got with testdata/name.
 func Check(t *testing.T, name string, got []byte) {
 	t.Helper()

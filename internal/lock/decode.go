@@ -37,7 +37,7 @@ func Decode(name string, data []byte) (File, error) {
 	if s.Schema != Schema {
 		return File{}, diag.Errorf(diag.Drift, "%s: schema %d, this builder reads %d", name, s.Schema, Schema)
 	}
-	if err := errors.Join(s.File.check(name), s.edited(name)); err != nil {
+	if err := errors.Join(s.check(name), s.edited(name)); err != nil {
 		return File{}, err
 	}
 	return s.File, nil
@@ -58,7 +58,7 @@ func plain(err error) error {
 	}
 	names := strings.Split(kind.Field, ".")
 	names = slices.DeleteFunc(names, func(name string) bool { return name != strings.ToLower(name) }) // what is embedded
-	return fmt.Errorf("%s: %s is not what belongs there", cmp.Or(strings.Join(names, "."), "the lock"), kind.Value)
+	return fmt.Errorf("%s: %s is not what belongs there", cmp.Or(strings.Join(names, "."), "the file"), kind.Value)
 }
 
 // lineOf returns the line where the decoder stopped, 0 where it does not say.

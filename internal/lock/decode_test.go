@@ -109,7 +109,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"cut":                  {[]string{good, good[:len(good)-3]}, "tiny.lock.json:76: reading the lock: unexpected EOF"},
 		"empty":                {[]string{good, ""}, "tiny.lock.json: reading the lock: EOF"},
 		"null":                 {[]string{good, "null"}, "schema 0, this builder reads 1"},
-		"list":                 {[]string{good, "[]"}, "tiny.lock.json:1: reading the lock: the lock: array is not what belongs there"},
+		"list":                 {[]string{good, "[]"}, "tiny.lock.json:1: reading the lock: the file: array is not what belongs there"},
 		"two values":           {[]string{good, good + good}, "reading the lock: there is more than one JSON value"},
 		"junk after it":        {[]string{good, good + "}"}, "there is more than one JSON value"},
 		"another schema":       {[]string{`"schema": 1`, `"schema": 2`}, "tiny.lock.json: schema 2, this builder reads 1"},

@@ -11,14 +11,10 @@ package lock
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -110,16 +106,8 @@ type Image struct {
 	Provides map[string]image.Fact `json:"provides"`
 }
 
-// Key returns the sha256 of the entry's canonical JSON: sorted keys, no floats,
-// no times, no host paths.
-func (e Entry) Key() string {
-	data, err := json.Marshal(e)
-	if err != nil {
-		panic(fmt.Sprintf("lock: an entry is not JSON: %v", err)) // strings, integers and maps of strings only
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
+// Key returns the sha256 of the entry's canonical JSON.
+func (e Entry) Key() string { return sumOf(e.Canonical()) }
 
 // Missing lists what drafts need and the file does not pin.
 type Missing struct {
@@ -144,6 +132,15 @@ func (n PythonNeed) String() string {
 
 // None reports whether nothing is missing.
 func (m Missing) None() bool { return len(m.Sources)+len(m.Images)+len(m.Python) == 0 }
+
+// And returns what is missing here or there, each once.
+func (m Missing) And(n Missing) Missing {
+	return Missing{
+		Sources: slices.Concat(m.Sources, without(n.Sources, m.Sources)),
+		Images:  slices.Concat(m.Images, without(n.Images, m.Images)),
+		Python:  slices.Concat(m.Python, without(n.Python, m.Python)),
+	}
+}
 
 // String names what is missing, for a person.
 func (m Missing) String() string {
@@ -193,7 +190,9 @@ func (n PythonNeed) equal(m PythonNeed) bool {
 	return n.Python == m.Python && slices.Equal(n.Requirements, m.Requirements)
 }
 
-func sorted(s []string) []string { return slices.Compact(slices.Sorted(slices.Values(s))) }
+func sorted(s []string) []string {
+	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(s)))...)
+}
 
 // source finds the pin of a source. What the recipe pins itself needs none.
 func (f File) source(s Source) (SourcePin, bool) {
@@ -324,17 +323,8 @@ func Write(path string, f File) (bool, error) {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
 		return false, nil
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".lock-*")
-	if err != nil {
+	if err := replaceFile(path, data); err != nil {
 		return false, err
 	}
-	defer os.Remove(tmp.Name())
-	if _, err := tmp.Write(data); err != nil {
-		tmp.Close()
-		return false, err
-	}
-	if err := errors.Join(tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
-		return false, err
-	}
-	return true, os.Rename(tmp.Name(), path)
+	return true, nil
 }

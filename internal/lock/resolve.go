@@ -44,21 +44,31 @@ func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (Fi
 		}
 		f.Sources = append(f.Sources, pin)
 	}
-	if len(m.Python) == 0 {
-		return f, nil
-	}
-	uv, err := r.UV(ctx)
-	if err != nil {
-		return File{}, err
-	}
 	for _, need := range m.Python {
-		files, err := uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Python: need.Python, Platform: platform})
+		files, err := r.python(ctx, need)
 		if err != nil {
-			return File{}, fmt.Errorf("locking Python packages: %w", err)
+			return File{}, err
 		}
 		f.Python = append(f.Python, PythonPin{need.Python, need.Requirements, files})
 	}
 	return f, nil
+}
+
+// python asks the index for the files of a set of requirements; where nothing is
+// asked for there is nothing to ask.
+func (r Resolver) python(ctx context.Context, need PythonNeed) ([]pypi.File, error) {
+	if len(need.Requirements) == 0 {
+		return []pypi.File{}, nil
+	}
+	uv, err := r.UV(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files, err := uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Python: need.Python, Platform: platform})
+	if err != nil {
+		return nil, fmt.Errorf("locking Python packages: %w", err)
+	}
+	return files, nil
 }
 
 // source asks the index for a source distribution, or the repository for the

@@ -102,6 +102,17 @@ func TestResolveNothing(t *testing.T) {
 	}
 }
 
+// Where nothing is asked for nobody is asked.
+func TestResolveNoRequirements(t *testing.T) {
+	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", lock.Missing{Python: []lock.PythonNeed{{Python: "3.11"}}})
+	if len(got.Python) != 1 || len(got.Python[0].Files) != 0 || err != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if read, err := lock.Decode("l", got.Encode()); err != nil || len(read.Python) != 1 {
+		t.Errorf("read back: %+v, %v", read, err)
+	}
+}
+
 func TestResolveReports(t *testing.T) {
 	reference, _ := registry(t)
 	noUV := diag.Errorf(diag.Fetch, "there is no uv")
@@ -116,7 +127,7 @@ func TestResolveReports(t *testing.T) {
 		},
 		"no reference": {lock.Missing{Images: []image.Image{{Name: "base", Registry: "a b"}}}, diag.Usage, "locking image base: resolving image "},
 		"no mirror":    {lock.Missing{Images: tinyImages()[:1]}, diag.Fetch, "locking image debian: no Debian mirror is known"},
-		"no uv":        {lock.Missing{Python: []lock.PythonNeed{{Python: "3.11"}}}, diag.Fetch, "there is no uv"},
+		"no uv":        {lock.Missing{Python: []lock.PythonNeed{{Python: "3.11", Requirements: []string{"numpy"}}}}, diag.Fetch, "there is no uv"},
 		"no uv for a source": {
 			lock.Missing{Sources: []lock.Source{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "tiny", Version: "1.0"}}}, diag.Fetch, "there is no uv",
 		},

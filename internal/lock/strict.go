@@ -3,6 +3,7 @@ package lock
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 )
@@ -80,9 +81,7 @@ func fields(t reflect.Type) map[string]reflect.Type {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "" && f.Anonymous:
-			for name, inner := range fields(f.Type) {
-				all[name] = inner
-			}
+			maps.Copy(all, fields(f.Type))
 		case name != "" && name != "-":
 			all[name] = f.Type
 		}

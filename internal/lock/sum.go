@@ -29,6 +29,10 @@ func (f File) sum() string {
 	if err != nil {
 		panic(fmt.Sprintf("lock: a lock is not JSON: %v", err)) // strings and integers only
 	}
+	return sumOf(data)
+}
+
+func sumOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
@@ -44,7 +48,7 @@ func (s signed) edited(name string) error {
 	case want:
 		return nil
 	case "":
-		fault = diag.Errorf(diag.Drift, "%s: %w, or by a builder that wrote no sum: there is none", name, ErrEdited)
+		fault = diag.Errorf(diag.Drift, "%s: %w, or written by a builder without sums: it has none", name, ErrEdited)
 	default:
 		fault = diag.Errorf(diag.Drift, "%s: %w: its sum is not that of its pins, %.12s…", name, ErrEdited, want)
 	}

@@ -140,20 +140,28 @@ func (r Runner) one(ctx context.Context, e lock.Entry) (o Outcome) {
 	}
 	o = Outcome{Entry: e}
 	dir := filepath.Join(r.Out, e.ID)
-	found, ok, err := r.Finder.Find(ctx, e, dir)
-	switch {
-	case err != nil:
-		o.Err = err
-	case ok:
-		o.From, o.Result = FromStore, found
-	default:
-		o.From = FromBuild
-		o.Err = r.build(ctx, e, dir, &o.Result)
-	}
+	o.From, o.Err = r.take(ctx, e, dir, &o.Result)
 	if o.Err != nil {
 		o.Err = &cellError{id: e.ID, err: o.Err}
 	}
 	return o
+}
+
+// take brings an entry to its result, out of the store or by a build. The entry
+// is written down before either, so that a run that fails can be compared too.
+func (r Runner) take(ctx context.Context, e lock.Entry, dir string, result *Result) (From, error) {
+	if err := lock.WriteEntry(dir, e); err != nil {
+		return "", fmt.Errorf("writing the entry: %w", err)
+	}
+	found, ok, err := r.Finder.Find(ctx, e, dir)
+	if err != nil {
+		return "", err
+	}
+	if ok {
+		*result = found
+		return FromStore, nil
+	}
+	return FromBuild, r.build(ctx, e, dir, result)
 }
 
 // build fetches, builds and gates, and keeps what passed.

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -194,5 +195,35 @@ func TestInterrupted(t *testing.T) {
 	got, _ := start(t, ctx, f, 1, false, "slow", "later")
 	if !errors.Is(got[0].Err, context.Canceled) || !got[1].Skipped || len(f.kept) > 0 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// The entry is there whatever becomes of the cell, before anything else happens
+// to it; a cell that was not begun has none.
+func TestEveryCellThatIsBegunLeavesItsEntry(t *testing.T) {
+	f := &fake{known: map[string]run.Result{"known": {}}}
+	ids := []string{"known", "unfetchable", "broken", "panics", "refused"}
+	_, out := start(t, t.Context(), f, 1, false, ids...)
+	for _, id := range ids {
+		data, err := os.ReadFile(filepath.Join(out, id, lock.EntryFile))
+		if err != nil || !bytes.Equal(data, entry(id).Canonical()) {
+			t.Errorf("%s left %q, %v", id, data, err)
+		}
+	}
+	_, out = start(t, t.Context(), f, 1, true, "broken", "later")
+	if _, err := os.Stat(filepath.Join(out, "later")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a cell that was not begun: %v", err)
+	}
+}
+
+func TestAnEntryThatCannotBeWritten(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(out, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	got := run.Runner{Fetcher: f, Engine: f, Finder: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("refused"))
+	if got[0].Err == nil || !strings.HasPrefix(got[0].Err.Error(), "building refused: writing the entry: ") || len(f.built) > 0 {
+		t.Errorf("got %v, built %v", got[0].Err, f.built)
 	}
 }

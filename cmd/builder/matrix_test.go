@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/ci"
+	"builder/internal/golden"
+	"builder/internal/matrix"
+)
+
+// TestMatrixGolden shows what a pull request is built with, and how many cells
+// there are: a change of a recipe, a rule or a patch that moves either is seen in
+// review. Rewrite the file with -update.
+func TestMatrixGolden(t *testing.T) {
+	type condensed struct {
+		Recipe string            `json:"recipe"`
+		Cells  int               `json:"cells"`  // of the whole matrix
+		Values map[string]string `json:"values"` // that the condensed matrix holds
+		Few    []string          `json:"condensed"`
+	}
+	cat, err := loadCatalogue("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []condensed
+	for _, r := range cat.recipes {
+		cells, _, err := matrix.Expand(r, open(r, nil, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		points, err := pointsOf(cat, cells)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs, err := ci.Pairs(points, cat.patches[r.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		few, err := ci.Condense(points, cat.patches[r.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := condensed{Recipe: r.Name, Cells: len(cells), Values: map[string]string{}}
+		for _, p := range pairs {
+			c.Values[p.Axis] = strings.TrimSpace(c.Values[p.Axis] + " " + p.Value)
+		}
+		for _, p := range few {
+			c.Few = append(c.Few, p.ID)
+		}
+		all = append(all, c)
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetIndent("", " ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(all); err != nil {
+		t.Fatal(err)
+	}
+	golden.CheckFile(t, filepath.Join("testdata", "matrix.golden.json"), text.Bytes())
+}
+
+// TestEveryCellHasAMatrix: every cell of every recipe fits into the matrices
+// that the hint of matrix names.
+func TestEveryCellHasAMatrix(t *testing.T) {
+	cat, err := loadCatalogue("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := makeMatrix(cat, cat.recipes, nil, matrixOptions{all: true}, t.Errorf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	seen := map[string]bool{}
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+		if name := j.Artifact(); seen[name] {
+			t.Errorf("two artifacts are called %s", name)
+		} else {
+			seen[name] = true
+		}
+	}
+	n := ci.ShardsFor(ids, githubJobs)
+	dealt := 0
+	for i := range n {
+		part := 0
+		for _, id := range ids {
+			if (ci.Shard{Index: i + 1, Count: n}).Holds(id) {
+				part++
+			}
+		}
+		if dealt += part; part > githubJobs {
+			t.Errorf("part %d of %d has %d jobs", i+1, n, part)
+		}
+	}
+	if dealt != len(jobs) || n == 0 {
+		t.Errorf("%d jobs, %d dealt out to %d matrices", len(jobs), dealt, n)
+	}
+}

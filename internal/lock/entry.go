@@ -1,0 +1,82 @@
+package lock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"builder/internal/diag"
+)
+
+// EntryFile is the name of an entry's file in the directory of its cell. Its
+// sha256 is the key of the cell.
+const EntryFile = "entry.json"
+
+// Canonical returns the entry as JSON: sorted keys, no floats, no times, no host
+// paths.
+func (e Entry) Canonical() []byte {
+	data, err := json.Marshal(e)
+	if err != nil {
+		panic(fmt.Sprintf("lock: an entry is not JSON: %v", err)) // strings, integers and maps of strings only
+	}
+	return data
+}
+
+// WriteEntry writes an entry to the directory of its cell, and makes the
+// directory; a reader never sees half of it.
+func WriteEntry(dir string, e Entry) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, EntryFile)
+	data := e.Canonical()
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
+		return nil
+	}
+	return replaceFile(path, data)
+}
+
+// ReadEntry reads the entry in the directory of a cell; where there is none the
+// error is [fs.ErrNotExist].
+func ReadEntry(dir string) (Entry, error) {
+	path := filepath.Join(dir, EntryFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Entry{}, err
+	}
+	var e Entry
+	dec := json.NewDecoder(bytes.NewReader(data))
+	err = plain(dec.Decode(&e))
+	if err == nil {
+		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more than one JSON value")
+		}
+	}
+	if err == nil && e.Schema != Schema {
+		err = fmt.Errorf("schema %d, this builder reads %d", e.Schema, Schema)
+	}
+	if err != nil {
+		return Entry{}, diag.Errorf(diag.Drift, "%s: reading the entry of a run: %w", path, err).
+			WithHint("remove the file: the next run writes it anew")
+	}
+	return e, nil
+}
+
+// replaceFile puts data in the place of the file at path, as a whole or not at
+// all.
+func replaceFile(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
