@@ -3,7 +3,7 @@
 # engine.
 GO ?= go
 
-.PHONY: build check test unit e2e bench lock lint
+.PHONY: build check test test-full unit e2e bench lock lint
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
@@ -20,6 +20,10 @@ e2e:
 	BUILDER_E2E=1 $(GO) test -count=1 -v -timeout 80m -run E2E ./e2e
 
 test: check e2e
+
+# What takes too long for every change: the CUDA wheel of 5 GB of inputs, NCCL.
+test-full: test
+	BUILDER_E2E=full $(GO) test -count=1 -v -timeout 80m -run Full ./e2e
 
 lint:
 	golangci-lint run

@@ -29,13 +29,16 @@ type catalogue struct {
 	patches map[string][]patch.Patch
 	site    string          // directory given by --recipes, or ""
 	owned   map[string]bool // recipes that the site brings itself
+	// bring says of what the site brings whether it is new or replaces something:
+	// "patch horovod/findhip" and its like.
+	bring map[string]string
 }
 
 // loadCatalogue reads the built-in data and, if site is not empty, the folders
 // recipes, images and patches below it. What has the same name as something
 // built in replaces it.
 func loadCatalogue(site string) (catalogue, error) {
-	c := catalogue{patches: map[string][]patch.Patch{}, site: site, owned: map[string]bool{}}
+	c := catalogue{patches: map[string][]patch.Patch{}, site: site, owned: map[string]bool{}, bring: map[string]string{}}
 	err := c.add(recipes.FS, images.FS, patches.FS, "")
 	if site == "" || err != nil {
 		return c, err
@@ -113,11 +116,20 @@ func (c *catalogue) checkAxes() error {
 func (c *catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 	rs, err1 := recipe.Load(recipeFS, filepath.Join(site, "recipes"))
 	is, err2 := image.Load(imageFS, filepath.Join(site, "images"))
+	note := func(what string, there bool) {
+		if site != "" && there {
+			c.bring[what] = "replaces the built-in one"
+		} else if site != "" {
+			c.bring[what] = "of the site"
+		}
+	}
 	for _, r := range rs {
+		note("recipe "+r.Name, slices.Contains(c.names(), r.Name))
 		c.recipes = replace(c.recipes, r, func(x *recipe.Recipe) string { return x.Name })
 		c.owned[r.Name] = site != ""
 	}
 	for _, i := range is {
+		note("image "+i.Name, slices.ContainsFunc(c.images, func(x image.Image) bool { return x.Name == i.Name }))
 		c.images = replace(c.images, i, func(x image.Image) string { return x.Name })
 	}
 	faults := []error{err1, err2}
@@ -125,10 +137,29 @@ func (c *catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 		ps, err := patch.Load(patchFS, filepath.Join(site, "patches"), distribution)
 		faults = append(faults, err)
 		for _, p := range ps {
+			note("patch "+distribution+"/"+p.Name, slices.ContainsFunc(c.patches[distribution], func(x patch.Patch) bool { return x.Name == p.Name }))
 			c.patches[distribution] = replace(c.patches[distribution], p, func(x patch.Patch) string { return x.Name })
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// ofSite says what of a cell the site brings, and whether it is new.
+func (c catalogue) ofSite(d lock.Draft) []string {
+	names := []string{"recipe " + d.Cell.Recipe.Name, "image " + d.Image.Name}
+	if d.Runtime.Name != d.Image.Name {
+		names = append(names, "image "+d.Runtime.Name)
+	}
+	for _, choice := range d.Patches {
+		names = append(names, "patch "+d.Cell.Recipe.Name+"/"+choice.Patch.Name)
+	}
+	brought := []string{}
+	for _, name := range names {
+		if how, ok := c.bring[name]; ok {
+			brought = append(brought, name+" "+how)
+		}
+	}
+	return brought
 }
 
 func folders(fsys fs.FS) []string {

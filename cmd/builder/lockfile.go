@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -115,7 +116,7 @@ func (c catalogue) updateLock(home, name string, u update) (updated, error) {
 	if err := os.MkdirAll(filepath.Dir(done.path), 0o755); err != nil {
 		return done, fmt.Errorf("writing the lock: %w", err)
 	}
-	unlock, err := store.Lock(done.path + ".flock")
+	unlock, err := store.Lock(context.Background(), done.path+".flock", nil)
 	if err != nil {
 		return done, err
 	}

@@ -15,6 +15,7 @@ import (
 	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/matrix"
+	"builder/internal/patch"
 	"builder/internal/results"
 	"builder/internal/store"
 	"builder/pipelines"
@@ -67,6 +68,7 @@ type plannedCell struct {
 	Key     string            `json:"key,omitempty"` // empty while the lock lacks something
 	Axes    map[string]string `json:"axes"`
 	Chosen  []string          `json:"chosen"` // axes whose value was chosen by preference
+	Site    []string          `json:"site"`   // what of it a site brings, and whether that replaces something
 	Image   string            `json:"image"`
 	Runtime string            `json:"runtime"`
 	Source  string            `json:"source"`
@@ -81,15 +83,17 @@ type plannedCell struct {
 }
 
 type plannedPatch struct {
-	Name    string `json:"name"`
-	Applies bool   `json:"applies"`
-	Because string `json:"because"`
+	Name    string      `json:"name"`
+	Applies bool        `json:"applies"`
+	State   patch.State `json:"state"` // not measured where it applies: no tree has been seen
+	Because string      `json:"because"`
 }
 
 type excluded struct {
 	Axes    map[string]string `json:"axes"`
 	Because string            `json:"because"`
 	Source  string            `json:"source"`
+	Instead []string          `json:"instead"` // what goes together
 }
 
 // makePlan explains what run would do; with may be nil.
@@ -108,14 +112,14 @@ func makePlan(cat catalogue, o options, with comparison) (plan, error) {
 	}
 	p := plan{Recipe: o.recipe.Name, Cells: []plannedCell{}, Excluded: []excluded{}}
 	for _, d := range drafts {
-		cell, err := planCell(d, f, known, with)
+		cell, err := planCell(cat, d, f, known, with)
 		if err != nil {
 			return plan{}, err
 		}
 		p.Cells = append(p.Cells, cell)
 	}
 	for _, e := range left {
-		p.Excluded = append(p.Excluded, excluded{e.Axes, e.Because, e.Source})
+		p.Excluded = append(p.Excluded, excluded{e.Axes, e.Because, e.Source, notNil(e.Instead)})
 	}
 	return p, nil
 }
@@ -133,8 +137,10 @@ func knownResults(home string) (func(lock.Entry) bool, error) {
 	return results.New(s).Has, nil
 }
 
-func planCell(d lock.Draft, f lock.File, known func(lock.Entry) bool, with comparison) (plannedCell, error) {
+func planCell(cat catalogue, d lock.Draft, f lock.File, known func(lock.Entry) bool, with comparison) (plannedCell, error) {
 	c := plannedCell{
+		Site: cat.ofSite(d),
+
 		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: notNil(d.Cell.Chosen),
 		Image: d.Image.Name, Runtime: d.Runtime.Name,
 		Source: d.Source.Project + " " + d.Source.Version,
@@ -142,7 +148,7 @@ func planCell(d lock.Draft, f lock.File, known func(lock.Entry) bool, with compa
 		Patches: []plannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},
 	}
 	for _, choice := range d.Patches {
-		c.Patches = append(c.Patches, plannedPatch{choice.Patch.Name, choice.Applies, choice.Because})
+		c.Patches = append(c.Patches, plannedPatch{choice.Patch.Name, choice.Applies, choice.State, choice.Because})
 	}
 	for _, s := range pipelines.Steps() {
 		c.Steps = append(c.Steps, s.Name)
@@ -183,6 +189,9 @@ func (p plan) print(out printer, asJSON bool) error {
 			out.say("\nexcluded")
 		}
 		out.say("  %s: %s (%s)", pairs(e.Axes), e.Because, e.Source)
+		for _, row := range e.Instead {
+			out.say("    goes together: %s", row)
+		}
 	}
 	return nil
 }
@@ -193,6 +202,9 @@ func (c plannedCell) print(out printer) {
 	line("axes", "%s", pairs(c.Axes))
 	if len(c.Chosen) > 0 {
 		line("", "by preference: %s", strings.Join(c.Chosen, ", "))
+	}
+	for _, what := range c.Site {
+		line("site", "%s", what)
 	}
 	line("image", "%s", c.Image)
 	line("runtime", "%s", c.Runtime)

@@ -50,6 +50,11 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	if err != nil {
 		return err
 	}
+	free, err := w.holdOut(ctx)
+	if err != nil {
+		return err
+	}
+	defer free()
 	rec, err := w.record(entries)
 	if err != nil {
 		return err
@@ -148,11 +153,19 @@ func (w *workspace) fetcher() *fetch.Fetcher {
 	}
 }
 
-// record begins run.json with every cell that was chosen.
-func (w *workspace) record(entries []lock.Entry) (*report.Recorder, error) {
+// holdOut waits until no other run writes to the directory of the results: two
+// would take each other's wheels away.
+func (w *workspace) holdOut(ctx context.Context) (free func(), err error) {
 	if err := os.MkdirAll(w.out, 0o755); err != nil {
 		return nil, diag.Errorf(diag.Usage, "--out: %w", err)
 	}
+	return store.Lock(ctx, filepath.Join(w.out, ".lock"), func() {
+		w.note("another run writes to %s: waiting for it (--out DIR names another place)", w.out)
+	})
+}
+
+// record begins run.json with every cell that was chosen.
+func (w *workspace) record(entries []lock.Entry) (*report.Recorder, error) {
 	begun := report.Run{Builder: version, Engine: w.engine.describe(), Started: time.Now()}
 	for _, e := range entries {
 		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes})

@@ -61,7 +61,7 @@ func EnsureUV(ctx context.Context, home string, log func(format string, args ...
 	if err := os.MkdirAll(tools, 0o755); err != nil {
 		return Tool{}, fmt.Errorf("installing uv: %w", err)
 	}
-	unlock, err := store.Lock(dir + ".lock")
+	unlock, err := store.Lock(ctx, dir+".lock", nil)
 	if err != nil {
 		return Tool{}, fmt.Errorf("installing uv: %w", err)
 	}

@@ -10,9 +10,17 @@ import (
 )
 
 // Lock holds path against other processes, and other holders in this one, until
-// unlock is called. The file goes with the lock.
-func Lock(path string) (unlock func(), err error) {
-	return lock(context.Background(), path)
+// unlock is called. The file goes with the lock. waiting, if not nil, is called
+// once where another holds it.
+func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+	unlock, err = tryLock(path)
+	if unlock != nil || err != nil {
+		return unlock, err
+	}
+	if waiting != nil {
+		waiting()
+	}
+	return lock(ctx, path)
 }
 
 // lock asks again and again instead of blocking, because a blocked flock cannot

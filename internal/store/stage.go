@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ func (s *Store) Stage(dir string, blobs []Blob) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("staging: %w", err)
 	}
-	unlock, err := Lock(dir + ".lock")
+	unlock, err := Lock(context.Background(), dir+".lock", nil)
 	if err != nil {
 		return fmt.Errorf("staging: %w", err)
 	}

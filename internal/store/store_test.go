@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -245,7 +246,7 @@ func TestLockIsHeldByOne(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				unlock, err := Lock(path)
+				unlock, err := Lock(t.Context(), path, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -292,4 +293,24 @@ func FuzzRedact(f *testing.F) {
 			t.Errorf("%q tells it", got)
 		}
 	})
+}
+
+// Whoever has to wait is told so once, and can give up.
+func TestLockSaysThatItWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := Lock(t.Context(), path, func() { t.Error("nobody else holds it") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	told := 0
+	if _, err := Lock(ctx, path, func() { told++; cancel() }); !errors.Is(err, context.Canceled) || told != 1 {
+		t.Errorf("told %d times, %v", told, err)
+	}
+	unlock()
+	again, err := Lock(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
 }
