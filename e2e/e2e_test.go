@@ -226,7 +226,11 @@ func withoutFindHIP(b *tool) {
 // cpuTensorFlow builds against tensorflow-cpu, which succeeds without a word and
 // gives a wheel that cannot load.
 func cpuTensorFlow(b *tool) {
-	recipe := strings.ReplaceAll(b.read("recipes/horovod.yaml"), "tensorflow-rocm==2.13.0.570", "tensorflow-cpu==2.15.1")
+	built := b.read("recipes/horovod.yaml")
+	recipe := strings.ReplaceAll(built, "tensorflow-rocm=={{tensorflow}}.570", "tensorflow-cpu==2.15.1")
+	if recipe == built {
+		b.t.Fatal("the recipe's requirement has moved")
+	}
 	site := b.site(map[string]string{
 		"recipes/horovod.yaml":      recipe,
 		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
