@@ -187,7 +187,7 @@ func walk(err error, visit func(*Error)) {
 // Nearest returns the known word that is closest to word, or "" where none is
 // close enough to be a slip of the finger.
 func Nearest(word string, known []string) string {
-	best, bound := "", len(word)/2+2
+	best, bound := "", len(word)/3+2
 	for _, k := range known {
 		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < bound {
 			best, bound = k, d
