@@ -61,21 +61,22 @@ var may = map[string][]string{
 // owner is the one package that may import a library; a test of another package
 // must not either.
 var owner = map[string]string{
-	"archive/zip":                     "internal/wheel",
-	"debug/elf":                       "internal/elf",
-	"dagger.io/dagger":                "pipelines",
-	"github.com/bluekeyes/go-gitdiff": "internal/patch",
-	"github.com/cenkalti/backoff":     "internal/retry",
-	"github.com/hashicorp/go-version": "internal/version",
-	"github.com/invopop/jsonschema":   "internal/recipe",
-	"github.com/santhosh-tekuri":      "internal/recipe",
-	"github.com/sourcegraph/conc":     "internal/run",
-	"github.com/ulikunitz/xz":         "internal/deb",
-	"github.com/urfave/cli":           "cmd/builder",
-	"github.com/BurntSushi/toml":      "internal/pypi",
-	"go.yaml.in/yaml":                 "internal/decode",
-	"oras.land/oras-go":               "internal/oci",
-	"charm.land/lipgloss":             "internal/term",
+	"archive/zip":                       "internal/wheel",
+	"debug/elf":                         "internal/elf",
+	"dagger.io/dagger":                  "pipelines",
+	"github.com/bluekeyes/go-gitdiff":   "internal/patch",
+	"github.com/cenkalti/backoff":       "internal/retry",
+	"github.com/hashicorp/go-version":   "internal/version",
+	"github.com/invopop/jsonschema":     "internal/recipe",
+	"github.com/santhosh-tekuri":        "internal/recipe",
+	"github.com/sourcegraph/conc":       "internal/run",
+	"github.com/ulikunitz/xz":           "internal/deb",
+	"github.com/urfave/cli":             "cmd/builder",
+	"github.com/BurntSushi/toml":        "internal/pypi",
+	"go.yaml.in/yaml":                   "internal/decode",
+	"oras.land/oras-go":                 "internal/oci",
+	"github.com/distribution/reference": "internal/oci",
+	"charm.land/lipgloss":               "internal/term",
 }
 
 type pkg struct {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/errdef"
@@ -24,10 +25,6 @@ import (
 	"builder/internal/retry"
 )
 
-// shortNames is the registry of references that name none, by the convention of
-// every container tool. oras-go knows where it is served.
-const shortNames = "docker.io"
-
 // patience bounds a resolution as a whole: a registry that does not answer is to
 // be told, not waited for.
 const patience = 30 * time.Second
@@ -37,14 +34,14 @@ var platform = ocispec.Platform{OS: "linux", Architecture: "amd64"}
 // Resolve returns the digest of the linux/amd64 manifest that a reference such
 // as rocm/dev-ubuntu-22.04:6.1-complete names. Credentials are docker's, where
 // the host has them.
-func Resolve(ctx context.Context, reference string) (string, error) {
-	return resolve(ctx, reference, patience, retry.Policy{Tries: 4, First: time.Second, Most: 5 * time.Second})
+func Resolve(ctx context.Context, name string) (string, error) {
+	return resolve(ctx, name, patience, retry.Policy{Tries: 4, First: time.Second, Most: 5 * time.Second})
 }
 
-func resolve(ctx context.Context, reference string, patience time.Duration, policy retry.Policy) (string, error) {
-	repo, err := open(reference)
+func resolve(ctx context.Context, name string, patience time.Duration, policy retry.Policy) (string, error) {
+	repo, err := open(name)
 	if err != nil {
-		return "", diag.Errorf(diag.Usage, "resolving image %q: %w", reference, err)
+		return "", diag.Errorf(diag.Usage, "resolving image %q: %w", name, err)
 	}
 	late := fmt.Errorf("the registry did not answer within %s", patience)
 	limited, cancel := context.WithTimeoutCause(ctx, patience, late)
@@ -58,15 +55,19 @@ func resolve(ctx context.Context, reference string, patience time.Duration, poli
 	case err == nil:
 		return digest, nil
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("resolving image %q: %w", reference, context.Cause(ctx))
+		return "", fmt.Errorf("resolving image %q: %w", name, context.Cause(ctx))
 	}
-	return "", diag.Errorf(diag.Fetch, "resolving image %q: %w", reference, plain(err)).
+	return "", diag.Errorf(diag.Fetch, "resolving image %q: %w", name, plain(err)).
 		WithHint("the digest is only needed to lock: write the lock where the registry can be reached and check it in, or name a mirror with BUILDER_MIRROR_*")
 }
 
 // open returns the repository of a reference, with its tag or digest.
-func open(reference string) (*remote.Repository, error) {
-	repo, err := remote.NewRepository(qualify(reference))
+func open(text string) (*remote.Repository, error) {
+	name, err := reference.ParseNormalizedNamed(text) // completes a short name as docker does
+	if err != nil {
+		return nil, err
+	}
+	repo, err := remote.NewRepository(name.String())
 	if err != nil {
 		return nil, err
 	}
@@ -81,19 +82,6 @@ func open(reference string) (*remote.Repository, error) {
 	}
 	repo.Client = client
 	return repo, nil
-}
-
-// qualify completes a short name as docker does: what could not be a host is
-// part of the name.
-func qualify(reference string) string {
-	first, _, several := strings.Cut(reference, "/")
-	switch {
-	case several && (strings.ContainsAny(first, ".:") || first == "localhost"):
-		return reference
-	case several:
-		return shortNames + "/" + reference
-	}
-	return shortNames + "/library/" + reference
 }
 
 // isLocal reports whether a registry is on this host, where nobody has a

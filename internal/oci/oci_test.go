@@ -188,16 +188,26 @@ func TestResolveWithCredentials(t *testing.T) {
 	}
 }
 
-func TestQualify(t *testing.T) {
+// A short name is completed as every container tool does it.
+func TestShortNames(t *testing.T) {
 	for in, want := range map[string]string{
-		"debian:12":                 shortNames + "/library/debian:12",
-		"rocm/dev-ubuntu-22.04:6.1": shortNames + "/rocm/dev-ubuntu-22.04:6.1",
-		"localhost/a:1":             "localhost/a:1",
-		"localhost:5000/a:1":        "localhost:5000/a:1",
-		"registry.example/a/b:1":    "registry.example/a/b:1",
+		"debian:12":                 "library/debian:12",
+		"rocm/dev-ubuntu-22.04:6.1": "rocm/dev-ubuntu-22.04:6.1",
+		"localhost/a:1":             "a:1",
+		"localhost:5000/a:1":        "a:1",
+		"registry.example/a/b:1":    "a/b:1",
 	} {
-		if got := qualify(in); got != want {
+		repo, err := open(in)
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		if got := repo.Reference.Repository + ":" + repo.Reference.Reference; got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+		host, _, named := strings.Cut(in, "/")
+		if named && strings.ContainsAny(host, ".:") && repo.Reference.Registry != host {
+			t.Errorf("%s: the registry is %s", in, repo.Reference.Registry)
 		}
 	}
 }
