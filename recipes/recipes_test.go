@@ -109,11 +109,7 @@ func catalogue(t *testing.T) lock.Catalogue {
 // recipe names is there, and every name in double braces has a value.
 func drafts(t *testing.T, r *recipe.Recipe, c lock.Catalogue) ([]lock.Draft, []matrix.Exclusion) {
 	t.Helper()
-	filter := matrix.Filter{}
-	for _, name := range r.AxisNames() {
-		filter[name] = "all"
-	}
-	cells, excluded, err := matrix.Expand(r, filter)
+	cells, excluded, err := matrix.Expand(r, matrix.Everything(r))
 	if err != nil {
 		t.Fatal(err)
 	}

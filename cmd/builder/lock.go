@@ -111,10 +111,7 @@ func unneeded(cat catalogue, o options, drafts []lock.Draft) (lock.File, error) 
 
 // everyCell drafts all cells of a recipe, whatever was chosen.
 func everyCell(cat catalogue, o options) ([]lock.Draft, error) {
-	o.filter = matrix.Filter{}
-	for _, axis := range o.recipe.AxisNames() {
-		o.filter[axis] = "all"
-	}
+	o.filter = matrix.Everything(o.recipe)
 	drafts, _, err := choose(cat, o)
 	return drafts, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -181,13 +182,8 @@ func open(r *recipe.Recipe, filter matrix.Filter, all bool) matrix.Filter {
 	if len(filter) > 0 && !all {
 		return filter
 	}
-	opened := matrix.Filter{}
-	for _, name := range r.AxisNames() {
-		opened[name] = "all"
-		if text, named := filter[name]; named {
-			opened[name] = text
-		}
-	}
+	opened := matrix.Everything(r)
+	maps.Copy(opened, filter)
 	return opened
 }
 

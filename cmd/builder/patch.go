@@ -145,11 +145,7 @@ func auditPatches(ctx context.Context, cat catalogue, rs []*recipe.Recipe, o opt
 
 // audit audits the patches of one recipe over every cell of its matrix.
 func (w *workspace) audit(ctx context.Context, cat catalogue, r *recipe.Recipe, fetch bool) (audit.Report, error) {
-	filter := matrix.Filter{}
-	for _, name := range r.AxisNames() {
-		filter[name] = "all"
-	}
-	cells, _, err := matrix.Expand(r, filter)
+	cells, _, err := matrix.Expand(r, matrix.Everything(r))
 	if err != nil {
 		return audit.Report{}, err
 	}
@@ -158,6 +154,7 @@ func (w *workspace) audit(ctx context.Context, cat catalogue, r *recipe.Recipe, 
 		return audit.Report{}, err
 	}
 	var audited []audit.Cell
+	fetched := map[string]bool{} // many cells share a source
 	for _, cell := range cells {
 		facts, err := lock.Facts(cell, cat.lockInputs())
 		if err != nil {
@@ -166,7 +163,8 @@ func (w *workspace) audit(ctx context.Context, cat catalogue, r *recipe.Recipe, 
 		c := audit.Cell{ID: cell.ID, Version: facts["version"], Facts: facts}
 		if pin, ok := pins.SourceOf(cell, facts); ok {
 			c.Source = pin.SHA256
-			if fetch {
+			if fetch && !fetched[pin.SHA256] {
+				fetched[pin.SHA256] = true
 				if err := w.fetcher().Fetch(ctx, lock.Entry{Source: pin}, io.Discard); err != nil {
 					return audit.Report{}, err
 				}

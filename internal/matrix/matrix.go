@@ -38,6 +38,15 @@ type Exclusion struct {
 // Filter maps axes to what the command line says about them.
 type Filter map[string]string
 
+// Everything is the filter that asks for the whole matrix of a recipe.
+func Everything(r *recipe.Recipe) Filter {
+	all := Filter{}
+	for _, name := range r.AxisNames() {
+		all[name] = "all"
+	}
+	return all
+}
+
 // Expand returns the cells that the filter asks for, sorted by id, and the
 // combinations that it asks for and the recipe excludes. A filter that leaves
 // no cell is an error that names every exclusion.
