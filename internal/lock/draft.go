@@ -123,9 +123,14 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	e := &s.Expect
 	for _, texts := range []*[]string{
 		&s.Requires.Build, &s.Requires.Run, &e.Packages, &e.Extensions, &e.NoExtensions, &e.Needed, &e.Forbidden,
-		&e.DeviceCode, &e.Import, &e.Frameworks, &e.Controllers, &e.Operations,
+		&e.DeviceCode, &e.Kernels, &e.NoKernels, &e.Collectives, &e.Import, &e.Frameworks, &e.Controllers, &e.Operations,
 	} {
 		*texts = list(*texts)
+	}
+	for _, text := range []*string{&e.Glibc, &e.Library, &e.LibrarySays} {
+		expanded, err := subst.Expand(*text, d.Vars)
+		faults = append(faults, err)
+		*text = expanded
 	}
 	d.Settings = s
 

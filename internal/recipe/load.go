@@ -91,10 +91,10 @@ func (r *Recipe) validate() error {
 			fault(r.index.At("compatible[%d]", i), "a rule needs because and source: plan shows them to whoever misses the combination")
 		}
 	}
-	faults = append(faults, r.validateLauncher(r.Settings, "expect.launcher")...)
+	faults = append(faults, r.validateChoices(r.Expect, "expect")...)
 	for i, v := range r.Variants {
 		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)
-		faults = append(faults, r.validateLauncher(v.Settings, "variants[%d].expect.launcher", i)...)
+		faults = append(faults, r.validateChoices(v.Expect, fmt.Sprintf("variants[%d].expect", i))...)
 	}
 	return errors.Join(faults...)
 }
@@ -186,12 +186,22 @@ func (r *Recipe) settings() []Settings {
 	return all
 }
 
-func (r *Recipe) validateLauncher(s Settings, format string, args ...any) []error {
-	switch s.Expect.Launcher {
-	case "", "mpi", "gloo":
-		return nil
+// validateChoices refuses what is none of a few known words.
+func (r *Recipe) validateChoices(e Expect, at string) []error {
+	var faults []error
+	for _, choice := range []struct {
+		name, value string
+		known       []string
+	}{
+		{"launcher", e.Launcher, []string{"mpi", "gloo"}},
+		{"rdma", e.RDMA, []string{"linked", "dlopened", "absent"}},
+	} {
+		if choice.value != "" && !slices.Contains(choice.known, choice.value) {
+			faults = append(faults, diag.At(r.index.At("%s.%s", at, choice.name), "%s %q is not %s",
+				choice.name, choice.value, strings.Join(choice.known, " or ")))
+		}
 	}
-	return []error{diag.At(r.index.At(format, args...), "launcher %q is not mpi or gloo", s.Expect.Launcher)}
+	return faults
 }
 
 func (r *Recipe) validateAxes() []error {

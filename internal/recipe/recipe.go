@@ -145,6 +145,13 @@ type Expect struct {
 	Needed       []string          `yaml:"needed,omitempty" json:"needed,omitempty" jsonschema:"description=sonames that each extension must need"`
 	Forbidden    []string          `yaml:"forbidden,omitempty" json:"forbidden,omitempty" jsonschema:"description=sonames that nothing may need"`
 	DeviceCode   []string          `yaml:"device-code,omitempty" json:"device-code,omitempty" jsonschema:"description=GPU targets inside; exactly these"`
+	Kernels      []string          `yaml:"kernels,omitempty" json:"kernels,omitempty" jsonschema:"description=names of kernels inside; each pattern must match at least one for every GPU target"`
+	NoKernels    []string          `yaml:"no-kernels,omitempty" json:"no-kernels,omitempty" jsonschema:"description=no kernel may match"`
+	Collectives  []string          `yaml:"collectives,omitempty" json:"collectives,omitempty" jsonschema:"description=programs of nccl-tests without _perf that must be right and fast on GPUs"`
+	RDMA         string            `yaml:"rdma,omitempty" json:"rdma,omitempty" jsonschema:"enum=linked,enum=dlopened,enum=absent,description=how libibverbs is reached"`
+	Glibc        string            `yaml:"glibc,omitempty" json:"glibc,omitempty" jsonschema:"description=oldest glibc that the artifact runs with"`
+	Library      string            `yaml:"library,omitempty" json:"library,omitempty" jsonschema:"description=the file that is NCCL or RCCL"`
+	LibrarySays  string            `yaml:"library-says,omitempty" json:"library-says,omitempty" jsonschema:"description=what the version string of the library must be; NCCL only"`
 	Import       []string          `yaml:"import,omitempty" json:"import,omitempty" jsonschema:"description=modules that must import"`
 	Frameworks   []string          `yaml:"frameworks,omitempty" json:"frameworks,omitempty" jsonschema:"description=names in the output of horovodrun --check-build"`
 	Controllers  []string          `yaml:"controllers,omitempty" json:"controllers,omitempty"`
@@ -234,6 +241,10 @@ func (s Settings) clash(t Settings) string {
 		{"image", s.Image, t.Image},
 		{"runtime", s.Runtime, t.Runtime},
 		{"expect.launcher", s.Expect.Launcher, t.Expect.Launcher},
+		{"expect.rdma", s.Expect.RDMA, t.Expect.RDMA},
+		{"expect.glibc", s.Expect.Glibc, t.Expect.Glibc},
+		{"expect.library", s.Expect.Library, t.Expect.Library},
+		{"expect.library-says", s.Expect.LibrarySays, t.Expect.LibrarySays},
 	} {
 		if value.a != "" && value.b != "" && value.a != value.b {
 			return value.name
@@ -279,6 +290,13 @@ func (s Settings) plus(t Settings) Settings {
 			Needed:       slices.Concat(s.Expect.Needed, t.Expect.Needed),
 			Forbidden:    slices.Concat(s.Expect.Forbidden, t.Expect.Forbidden),
 			DeviceCode:   slices.Concat(s.Expect.DeviceCode, t.Expect.DeviceCode),
+			Kernels:      slices.Concat(s.Expect.Kernels, t.Expect.Kernels),
+			NoKernels:    slices.Concat(s.Expect.NoKernels, t.Expect.NoKernels),
+			Collectives:  slices.Concat(s.Expect.Collectives, t.Expect.Collectives),
+			RDMA:         or(t.Expect.RDMA, s.Expect.RDMA),
+			Glibc:        or(t.Expect.Glibc, s.Expect.Glibc),
+			Library:      or(t.Expect.Library, s.Expect.Library),
+			LibrarySays:  or(t.Expect.LibrarySays, s.Expect.LibrarySays),
 			Import:       slices.Concat(s.Expect.Import, t.Expect.Import),
 			Frameworks:   slices.Concat(s.Expect.Frameworks, t.Expect.Frameworks),
 			Controllers:  slices.Concat(s.Expect.Controllers, t.Expect.Controllers),
