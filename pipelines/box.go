@@ -26,8 +26,8 @@ var _ gate.Box = box{}
 
 const boxDir = "/gate"
 
-// box installs the wheels into a container that has seen nothing of the build.
-func (c *cell) box(ctx context.Context, wheels []artifact.Artifact) (gate.Box, error) {
+// box installs the wheel into a container that has seen nothing of the build.
+func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, error) {
 	img := c.entry.Runtime
 	ctr, err := c.base(ctx, img)
 	if err != nil {
@@ -40,16 +40,13 @@ func (c *cell) box(ctx context.Context, wheels []artifact.Artifact) (gate.Box, e
 		return nil, err
 	}
 	ctr = ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV))
-	for _, w := range wheels {
-		at := "/artifact/" + filepath.Base(w.Path)
-		ctr = ctr.WithMountedFile(at, c.client.Host().File(w.Path))
-		install := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
-		if ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(install)); err != nil {
-			return nil, err
-		}
-		ctr = ctr.WithoutMount(at)
+	at := "/artifact/" + filepath.Base(wheel.Path)
+	ctr = ctr.WithMountedFile(at, c.client.Host().File(wheel.Path))
+	install := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
+	if ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(install)); err != nil {
+		return nil, err
 	}
-	ctr = ctr.WithoutMount(uvPath).WithWorkdir(boxDir).
+	ctr = ctr.WithoutMount(at).WithoutMount(uvPath).WithWorkdir(boxDir).
 		WithEnvVariable("HOME", boxDir).
 		WithEnvVariable("LC_ALL", "C.UTF-8").
 		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2")

@@ -113,8 +113,8 @@ func Steps() []Step {
 	}
 }
 
-// Build implements [run.Engine]: it runs all steps of an entry, exports its
-// wheels into dir and makes the box of the gates.
+// Build implements [run.Engine]: it runs all steps of an entry, exports its wheel
+// and what lies beside it into dir, and makes the box of the gates.
 func (e *Engine) Build(ctx context.Context, entry lock.Entry, dir string, events run.Events) (b run.Built, err error) {
 	c, err := e.open(ctx, entry)
 	if err != nil {
@@ -129,9 +129,9 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, dir string, events
 	if err != nil {
 		return run.Built{}, err
 	}
-	var wheels []artifact.Artifact
+	var made []artifact.Artifact
 	err = c.step(ctx, events, "export", func(ctx context.Context) (err error) {
-		wheels, err = c.export(ctx, container, dir)
+		made, err = c.export(ctx, container, dir)
 		return err
 	})
 	if err != nil {
@@ -139,10 +139,10 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, dir string, events
 	}
 	var box gate.Box
 	err = c.step(ctx, events, "box", func(ctx context.Context) (err error) {
-		box, err = c.box(ctx, wheels)
+		box, err = c.box(ctx, made[0])
 		return err
 	})
-	return run.Built{Artifacts: wheels, Box: box, Canary: c.canary, Close: c.client.Close}, err
+	return run.Built{Artifacts: made, Box: box, Canary: c.canary, Close: c.client.Close}, err
 }
 
 // Rootfs writes the file system as the build step finds it to dir, and returns
@@ -244,8 +244,10 @@ func (e *Engine) open(ctx context.Context, entry lock.Entry) (*cell, error) {
 	return &cell{Engine: e, client: client, entry: entry, stream: s}, nil
 }
 
-// export takes the wheels out of the engine and normalises them: entries in a
-// fixed order with fixed times and modes, so that equal content is equal bytes.
+// export takes what the build left out of the engine: one wheel, which comes
+// first, and the files beside it. The wheel is normalised: entries in a fixed
+// order with fixed times and modes, so that equal content is equal bytes. The
+// other files are what the recipe's script made of them.
 func (c *cell) export(ctx context.Context, container *dagger.Container, dir string) ([]artifact.Artifact, error) {
 	raw, err := os.MkdirTemp(c.Scratch, "dist-*")
 	if err != nil {
@@ -255,15 +257,77 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 	if _, err := container.Directory(distDir).Export(ctx, raw); err != nil {
 		return nil, err
 	}
-	found, err := filepath.Glob(filepath.Join(raw, "*.whl"))
+	wheel, beside, err := sortDist(raw)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) != 1 {
-		return nil, diag.Errorf(diag.Build, "the build left %d wheels in $BUILDER_DIST, 1 is wanted", len(found))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
 	}
-	a, err := normalise(found[0], dir, time.Unix(c.entry.Epoch, 0), c.entry.Key())
-	return []artifact.Artifact{a}, err
+	a, err := normalise(wheel, dir, time.Unix(c.entry.Epoch, 0), c.entry.Key())
+	made := []artifact.Artifact{a}
+	for _, file := range beside {
+		if err != nil {
+			break
+		}
+		a, err = move(file, dir, c.entry.Key())
+		made = append(made, a)
+	}
+	return made, err
+}
+
+// sortDist tells the one wheel in the directory of results from the files beside
+// it, in the order of their names.
+func sortDist(dir string) (wheel string, beside []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	var wheels []string
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case !e.Type().IsRegular():
+			return "", nil, diag.Errorf(diag.Build, "the build left %s in $BUILDER_DIST, which is no regular file", e.Name())
+		case filepath.Ext(path) == ".whl":
+			wheels = append(wheels, path)
+		default:
+			beside = append(beside, path)
+		}
+	}
+	if len(wheels) != 1 {
+		return "", nil, diag.Errorf(diag.Build, "the build left %d wheels in $BUILDER_DIST, 1 is wanted", len(wheels))
+	}
+	return wheels[0], beside, nil
+}
+
+// move puts a file into dir as it is.
+func move(from, dir, key string) (artifact.Artifact, error) {
+	path := filepath.Join(dir, filepath.Base(from))
+	if err := replace(from, path); err != nil {
+		return artifact.Artifact{}, err
+	}
+	return artifact.Of(path, key)
+}
+
+// replace moves a file to a directory that may be of another file system; a
+// reader never sees half of it.
+func replace(from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	tmp, err := os.CreateTemp(filepath.Dir(to), ".artifact-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = io.Copy(tmp, src)
+	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", filepath.Base(to), err)
+	}
+	return os.Rename(tmp.Name(), to)
 }
 
 func normalise(from, dir string, epoch time.Time, key string) (artifact.Artifact, error) {
@@ -272,9 +336,6 @@ func normalise(from, dir string, epoch time.Time, key string) (artifact.Artifact
 		return artifact.Artifact{}, diag.Errorf(diag.Build, "reading the wheel: %w", err)
 	}
 	defer w.Close()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return artifact.Artifact{}, err
-	}
 	tmp, err := os.CreateTemp(dir, ".wheel-*")
 	if err != nil {
 		return artifact.Artifact{}, err

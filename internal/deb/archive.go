@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,10 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
-
 	"builder/internal/diag"
+	"builder/internal/unpack"
 )
 
 // maxUnpacked bounds what one package may unpack to, in bytes. The largest of
@@ -42,8 +39,8 @@ func verify(path string, p Package) error {
 	return nil
 }
 
-// unpack checks a package and writes its data archive, decompressed, to file.
-func unpack(d Deb, file string) error {
+// unpackData checks a package and writes its data archive, decompressed, to file.
+func unpackData(d Deb, file string) error {
 	if err := verify(d.Path, d.Package); err != nil {
 		return err
 	}
@@ -66,7 +63,7 @@ func extract(w io.Writer, r io.Reader, limit int64) error {
 	if err != nil {
 		return err
 	}
-	plain, err := decompress(data, name)
+	plain, err := unpack.Reader(data, name)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
@@ -158,26 +155,4 @@ func checkFormat(r io.Reader, name string, size int64) error {
 		return errors.New("the package's format is not 2")
 	}
 	return nil
-}
-
-func decompress(r io.Reader, name string) (io.ReadCloser, error) {
-	switch strings.TrimPrefix(name, "data.tar") {
-	case "":
-		return io.NopCloser(r), nil
-	case ".gz":
-		return gzip.NewReader(r)
-	case ".xz":
-		d, err := xz.NewReader(r)
-		if err != nil {
-			return nil, err
-		}
-		return io.NopCloser(d), nil
-	case ".zst":
-		d, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(256<<20))
-		if err != nil {
-			return nil, err
-		}
-		return d.IOReadCloser(), nil
-	}
-	return nil, fmt.Errorf("%s is compressed in a way that is not known", name)
 }

@@ -158,7 +158,7 @@ func TestUnpackVerifiesFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "data.tar")
-	if err := unpack(d, out); diag.CodeOf(err) != diag.Fetch {
+	if err := unpackData(d, out); diag.CodeOf(err) != diag.Fetch {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {

@@ -91,7 +91,7 @@ func unpackAll(dir string, debs []Deb) ([]string, error) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if err := unpack(d, plain[i]); err != nil {
+			if err := unpackData(d, plain[i]); err != nil {
 				faults[i] = fmt.Errorf("package %s: %w", d.Package.Name, err)
 			}
 		})

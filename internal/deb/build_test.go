@@ -3,7 +3,6 @@ package deb
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-	"github.com/ulikunitz/xz"
+	"builder/internal/unpack"
 )
 
 // The helpers of this file write the formats that the package reads.
@@ -96,26 +94,10 @@ func debOf(t testing.TB, suffix string, plain []byte) []byte {
 	return arOf(format, part{"control.tar.xz", "odd"}, part{"data.tar" + suffix, string(compress(t, suffix, plain))})
 }
 
-// nop closes nothing.
-type nop struct{ io.Writer }
-
-func (nop) Close() error { return nil }
-
 func compress(t testing.TB, suffix string, plain []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	var w io.WriteCloser
-	var err error
-	switch suffix {
-	case "":
-		w = nop{&b}
-	case ".gz":
-		w = gzip.NewWriter(&b)
-	case ".xz":
-		w, err = xz.NewWriter(&b)
-	case ".zst":
-		w, err = zstd.NewWriter(&b)
-	}
+	w, err := unpack.Writer(&b, "data.tar"+suffix)
 	if err != nil {
 		t.Fatal(err)
 	}

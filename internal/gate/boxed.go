@@ -187,8 +187,8 @@ func orNothing(s string) string {
 }
 
 // builtFault says how the result of NAME_built() differs from its promise: true,
-// false, or a constraint on a version, which the function returns as
-// major*10000 + minor*100 + patch (NCCL_VERSION in nccl.h since 2.9).
+// false, or a constraint on a version, which the function returns as NCCL's
+// number.
 func builtFault(have, promise string) (string, error) {
 	if promise == "true" || promise == "false" {
 		if have != promise {
@@ -204,7 +204,7 @@ func builtFault(have, promise string) (string, error) {
 	if err != nil || number <= 0 {
 		return fmt.Sprintf("%s, promised is version %s", orNothing(have), promise), nil
 	}
-	is, err := version.Parse(fmt.Sprintf("%d.%d.%d", number/10000, number/100%100, number%100))
+	is, err := version.Parse(ncclRelease(number))
 	if err != nil {
 		return "", err
 	}

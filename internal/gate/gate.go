@@ -66,11 +66,12 @@ type Verdict struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// A Subject is what gates look at: the file of a wheel and what it promises.
-// Box is nil where no container can be had. Log takes what commands in the box
+// A Subject is what gates look at: the file of a wheel, the files that were made
+// beside it, and what they promise. Box is nil where no container can be had. Log takes what commands in the box
 // print; it may be nil.
 type Subject struct {
 	Wheel  string
+	Beside []string
 	Expect recipe.Expect
 	Box    Box
 	Log    io.Writer
@@ -152,7 +153,13 @@ func All() []Gate {
 		wheelFormat,
 		extensionPresent,
 		elfNeeded,
+		rdma,
+		glibcFloor,
 		deviceCode,
+		ncclABI,
+		archive,
+		elfSymbols,
+		ncclLoad,
 		importModule,
 		checkBuild,
 		builtFlags,

@@ -42,7 +42,8 @@ type Engine interface {
 	Build(ctx context.Context, e lock.Entry, dir string, events Events) (Built, error)
 }
 
-// Built is what an engine made. Close frees what the box holds.
+// Built is what an engine made: the wheel, then the files beside it. Close frees
+// what the box holds.
 type Built struct {
 	Artifacts []artifact.Artifact
 	Box       gate.Box
@@ -179,12 +180,9 @@ func (r Runner) build(ctx context.Context, e lock.Entry, dir string, result *Res
 	}
 	defer built.Close()
 	result.Artifacts, result.Canary = built.Artifacts, built.Canary
-	for _, a := range built.Artifacts {
-		verdicts, err := gates(ctx, rec, e, a, built.Box)
-		result.Verdicts = append(result.Verdicts, verdicts...)
-		if err != nil {
-			return err
-		}
+	result.Verdicts, err = gates(ctx, rec, e, built)
+	if err != nil {
+		return err
 	}
 	if err := refusal(result.Verdicts); err != nil {
 		aside, moved := setAside(dir, built.Artifacts)
@@ -205,11 +203,19 @@ func fetchStep(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
 }
 
 // gates asks every gate that applies; each is a step of its own.
-func gates(ctx context.Context, ev Events, e lock.Entry, a artifact.Artifact, box gate.Box) ([]gate.Verdict, error) {
+func gates(ctx context.Context, ev Events, e lock.Entry, built Built) ([]gate.Verdict, error) {
+	if len(built.Artifacts) == 0 {
+		return nil, nil
+	}
+	subject := gate.Subject{Wheel: built.Artifacts[0].Path, Expect: e.Expect, Box: built.Box}
+	for _, a := range built.Artifacts[1:] {
+		subject.Beside = append(subject.Beside, a.Path)
+	}
 	var verdicts []gate.Verdict
 	for _, g := range gate.Wanted(e.Expect) {
 		log, start := ev.StepStarted("gate "+g.Name), time.Now()
-		v := g.Check(ctx, gate.Subject{Wheel: a.Path, Expect: e.Expect, Box: box, Log: log})
+		subject.Log = log
+		v := g.Check(ctx, subject)
 		fmt.Fprintf(log, "%s: %s\n", v.Status, v.Evidence)
 		var err error
 		if v.Status != gate.Pass {
@@ -265,16 +271,23 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 	return moved, errors.Join(faults...)
 }
 
-// removeStale takes away the artifacts of an earlier run of this cell, good and
-// refused, so that what lies there afterwards is of this one.
+// removeStale takes away the files of an earlier run of this cell, good and
+// refused, so that what lies there afterwards is of this one. The entry was
+// written just now; directories, such as that of the logs, stay.
 func removeStale(dir string) error {
-	for _, pattern := range []string{"*.whl", filepath.Join(RejectedDir, "*.whl")} {
-		old, err := filepath.Glob(filepath.Join(dir, pattern))
+	for _, place := range []string{dir, filepath.Join(dir, RejectedDir)} {
+		old, err := os.ReadDir(place)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		for _, path := range old {
-			if err := os.Remove(path); err != nil {
+		for _, file := range old {
+			if file.IsDir() || file.Name() == lock.EntryFile {
+				continue
+			}
+			if err := os.Remove(filepath.Join(place, file.Name())); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,191 @@
+package gate
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"builder/internal/elf"
+	"builder/internal/recipe"
+	"builder/internal/wheel"
+)
+
+// The gates of this file ask about a library that is NCCL or RCCL.
+
+var rdma = Gate{
+	Name:   "rdma",
+	Asks:   "libibverbs is linked, opened at run time or left alone, as was asked for",
+	Remedy: "RDMA_CORE=1 links libibverbs only where -libverbs stands behind the objects: see the patches rdma-libverbs and rdma-libverbs-order",
+	Wants:  func(e recipe.Expect) bool { return e.RDMA != "" },
+	check:  checkRDMA,
+}
+
+// verbs is the library's own way to the fabric as its bytes show it.
+type verbs struct {
+	needed    string   // the soname in DT_NEEDED
+	undefined []string // ibv_ symbols that it wants of a library
+	opens     []string // names that it can give to dlopen
+}
+
+// state is how libibverbs is reached. Wanting symbols without the library is no
+// state at all.
+func (v verbs) state() string {
+	switch {
+	case v.needed != "" && len(v.undefined) > 0:
+		return "linked"
+	case v.needed != "":
+		return "needed without a use"
+	case len(v.undefined) > 0:
+		return "wanted without being needed"
+	case len(v.opens) > 0:
+		return "dlopened"
+	}
+	return "absent"
+}
+
+func (v verbs) String() string {
+	return fmt.Sprintf("%s: NEEDED %s; %d undefined ibv_ symbols %s; names for dlopen %s",
+		v.state(), orNone(v.needed), len(v.undefined), orNone(listed(v.undefined, 40)), orNone(strings.Join(v.opens, " ")))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+var (
+	verbsSoname = regexp.MustCompile(`^libibverbs\.so(\.\d+)*$`)
+	verbsSymbol = regexp.MustCompile(`^_?ibv_`)
+)
+
+func checkRDMA(_ context.Context, s Subject) answer {
+	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
+		v, err := verbsOf(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		if v.state() != s.Expect.RDMA {
+			return []string{fmt.Sprintf("%s: asked for is %s, libibverbs is %v", name, s.Expect.RDMA, v)}, nil, nil
+		}
+		return nil, []string{fmt.Sprintf("%s: libibverbs is %v", name, v)}, nil
+	})
+}
+
+func verbsOf(r wheel.Member) (verbs, error) {
+	f, err := elf.Read(r)
+	if err != nil {
+		return verbs{}, err
+	}
+	var v verbs
+	for _, n := range f.Needed {
+		if verbsSoname.MatchString(n) {
+			v.needed = n
+		}
+	}
+	for _, u := range f.Undefined {
+		if verbsSymbol.MatchString(u.Name) {
+			v.undefined = append(v.undefined, u.Name)
+		}
+	}
+	v.opens, err = elf.Texts(r, verbsSoname)
+	return v, err
+}
+
+var ncclLoad = Gate{
+	Name:   "nccl-load",
+	Asks:   "the library loads, and says the version and the CUDA that it was built for",
+	Remedy: "`compiled with CUDA .` comes from flags inside NVCC=, which must be a path: give them in NVCC_PREPEND_FLAGS",
+	Wants:  func(e recipe.Expect) bool { return e.Library != "" && e.LibrarySays != "" },
+	check:  checkLoad,
+}
+
+//go:embed load.py
+var loadScript string
+
+// loaded is what the library answered.
+type loaded struct {
+	Code    int    `json:"code"`
+	Version int    `json:"version"`
+	Error   string `json:"error"` // ncclGetErrorString(ncclInvalidArgument)
+}
+
+func checkLoad(ctx context.Context, s Subject) answer {
+	says, err := s.versionText()
+	if err != nil {
+		return unmeasured("%v", err)
+	}
+	out, err := s.run(ctx, Command{
+		Name: "nccl-load", Args: []string{"PYTHON", "load.py", s.Expect.Library},
+		Files: map[string]string{"load.py": loadScript},
+	})
+	if err != nil {
+		return unmeasured("%v", err)
+	}
+	var have loaded
+	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
+		return failed("%s cannot be loaded: exit %d: %s", s.Expect.Library, out.Exit, lastLine(out.Output))
+	}
+	return judgeLoaded(have, says, s.Expect.LibrarySays)
+}
+
+func judgeLoaded(have loaded, says []string, want string) answer {
+	var faults []string
+	if len(says) != 1 || says[0] != want {
+		faults = append(faults, fmt.Sprintf("its version string is %q, promised is %q", says, want))
+	}
+	release, _, _ := strings.Cut(want, "+")
+	if have.Code != 0 || ncclRelease(have.Version) != release {
+		faults = append(faults, fmt.Sprintf("ncclGetVersion gives %d, which is %s, with status %d; promised is %s",
+			have.Version, ncclRelease(have.Version), have.Code, release))
+	}
+	if have.Error == "" {
+		faults = append(faults, "ncclGetErrorString gives nothing")
+	}
+	return judge(faults, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
+}
+
+var versionString = regexp.MustCompile(`^NCCL version \d\S*`)
+
+// versionText returns the version strings in the library's bytes, each without
+// the words before it.
+func (s Subject) versionText() ([]string, error) {
+	var says []string
+	err := s.withLibrary(func(r wheel.Member) error {
+		texts, err := elf.Texts(r, versionString)
+		for _, t := range texts {
+			says = append(says, strings.TrimPrefix(versionString.FindString(t), "NCCL version "))
+		}
+		return err
+	})
+	return says, err
+}
+
+// withLibrary opens the file of the wheel that is NCCL or RCCL.
+func (s Subject) withLibrary(read func(wheel.Member) error) error {
+	w, err := wheel.Open(s.Wheel)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	r, err := w.Open(s.Expect.Library)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := read(r); err != nil {
+		return fmt.Errorf("reading %s: %w", path.Base(s.Expect.Library), err)
+	}
+	return nil
+}
+
+// ncclRelease turns NCCL_VERSION_CODE, such as 22907, into 2.29.7: major*10000 +
+// minor*100 + patch since 2.9 (src/nccl.h.in).
+func ncclRelease(number int) string {
+	return fmt.Sprintf("%d.%d.%d", number/10000, number/100%100, number%100)
+}

@@ -1,0 +1,61 @@
+// Package unpack opens compressed streams by the suffix of a file's name, as
+// Debian packages and upstream archives have them.
+package unpack
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"path"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+// maxWindow bounds the memory of the zstd decoder, in bytes.
+const maxWindow = 256 << 20
+
+// Reader returns what r holds, decompressed as the suffix of name says: .gz,
+// .xz, .txz or .zst; a .tar is passed on as it is. The caller bounds how much
+// it reads.
+func Reader(r io.Reader, name string) (io.ReadCloser, error) {
+	switch path.Ext(name) {
+	case ".tar":
+		return io.NopCloser(r), nil
+	case ".gz", ".tgz":
+		return gzip.NewReader(r)
+	case ".xz", ".txz":
+		d, err := xz.NewReader(r)
+		if err != nil {
+			return nil, err
+		}
+		return io.NopCloser(d), nil
+	case ".zst":
+		d, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	}
+	return nil, fmt.Errorf("%s is compressed in a way that is not known", name)
+}
+
+// Writer is the other way round: what is written to it goes to w compressed as
+// the suffix of name says. Closing it does not close w.
+func Writer(w io.Writer, name string) (io.WriteCloser, error) {
+	switch path.Ext(name) {
+	case ".tar":
+		return plain{w}, nil
+	case ".gz", ".tgz":
+		return gzip.NewWriter(w), nil
+	case ".xz", ".txz":
+		return xz.NewWriter(w)
+	case ".zst":
+		return zstd.NewWriter(w)
+	}
+	return nil, fmt.Errorf("%s would be compressed in a way that is not known", name)
+}
+
+type plain struct{ io.Writer }
+
+func (plain) Close() error { return nil }
