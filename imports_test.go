@@ -72,6 +72,7 @@ var owner = map[string]string{
 	"github.com/invopop/jsonschema":     "internal/recipe",
 	"github.com/santhosh-tekuri":        "internal/recipe",
 	"github.com/sourcegraph/conc":       "internal/run",
+	"golang.org/x/sync":                 "internal/run",
 	"github.com/ulikunitz/xz":           "internal/unpack",
 	"github.com/urfave/cli":             "cmd/builder",
 	"github.com/BurntSushi/toml":        "internal/pypi",

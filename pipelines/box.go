@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"dagger.io/dagger"
@@ -39,14 +38,11 @@ func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, erro
 	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {
 		return nil, err
 	}
-	ctr = ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV))
-	at := "/artifact/" + filepath.Base(wheel.Path)
-	ctr = ctr.WithMountedFile(at, c.client.Host().File(wheel.Path))
-	install := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
-	if ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(install)); err != nil {
+	ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), img, wheel)
+	if err != nil {
 		return nil, err
 	}
-	ctr = ctr.WithoutMount(at).WithoutMount(uvPath).WithWorkdir(boxDir).
+	ctr = ctr.WithoutMount(uvPath).WithWorkdir(boxDir).
 		WithEnvVariable("HOME", boxDir).
 		WithEnvVariable("LC_ALL", "C.UTF-8").
 		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2")

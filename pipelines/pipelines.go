@@ -91,6 +91,7 @@ type cell struct {
 	*Engine
 	client *dagger.Client
 	entry  lock.Entry
+	inputs []artifact.Artifact // wheels of other cells
 	stream *stream
 	canary string
 }
@@ -115,8 +116,8 @@ func Steps() []Step {
 
 // Build implements [run.Engine]: it runs all steps of an entry, exports its wheel
 // and what lies beside it into dir, and makes the box of the gates.
-func (e *Engine) Build(ctx context.Context, entry lock.Entry, dir string, events run.Events) (b run.Built, err error) {
-	c, err := e.open(ctx, entry)
+func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (b run.Built, err error) {
+	c, err := e.open(ctx, entry, inputs)
 	if err != nil {
 		return run.Built{}, err
 	}
@@ -148,8 +149,8 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, dir string, events
 // Rootfs writes the file system as the build step finds it to dir, and returns
 // the environment and the script of that step: what is needed to go through a
 // failed build by hand.
-func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, dir string, events run.Events) (env map[string]string, script string, err error) {
-	c, err := e.open(ctx, entry)
+func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (env map[string]string, script string, err error) {
+	c, err := e.open(ctx, entry, inputs)
 	if err != nil {
 		return nil, "", err
 	}
@@ -222,7 +223,7 @@ func (c *cell) step(ctx context.Context, events run.Events, name string, do func
 
 // open connects to the engine. Each cell has a session of its own, so that one
 // bad cell never takes another with it and every log line has one owner.
-func (e *Engine) open(ctx context.Context, entry lock.Entry) (*cell, error) {
+func (e *Engine) open(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact) (*cell, error) {
 	if e.CLI != "" {
 		// The only way to tell the SDK which client program to use; without it
 		// the SDK downloads one.
@@ -241,7 +242,7 @@ func (e *Engine) open(ctx context.Context, entry lock.Entry) (*cell, error) {
 		return nil, diag.Errorf(diag.NoEngine, "connecting to the engine at %s: %w", e.Address, err).
 			WithHint("`builder engine status` shows the native engine; --engine URL names another")
 	}
-	return &cell{Engine: e, client: client, entry: entry, stream: s}, nil
+	return &cell{Engine: e, client: client, entry: entry, inputs: inputs, stream: s}, nil
 }
 
 // export takes what the build left out of the engine: one wheel, which comes

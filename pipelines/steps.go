@@ -13,6 +13,7 @@ import (
 
 	"dagger.io/dagger"
 
+	"builder/internal/artifact"
 	"builder/internal/deb"
 	"builder/internal/diag"
 	"builder/internal/lock"
@@ -150,10 +151,27 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 	if err != nil {
 		return nil, err
 	}
-	return ctr.
-		WithoutMount(uvPath).
+	ctr = ctr.
 		WithoutMount("/wheels").
-		WithEnvVariable("PATH", venvDir+"/bin:"+img.Env["PATH"]), nil
+		WithEnvVariable("PATH", venvDir+"/bin:"+img.Env["PATH"])
+	for _, wheel := range c.inputs {
+		if ctr, err = c.install(ctx, ctr, img, wheel); err != nil {
+			return nil, err
+		}
+	}
+	return ctr.WithoutMount(uvPath), nil
+}
+
+// install puts the wheel of a cell into the virtual environment of a container
+// that has uv.
+func (c *cell) install(ctx context.Context, ctr *dagger.Container, img lock.Image, wheel artifact.Artifact) (*dagger.Container, error) {
+	at := "/artifact/" + filepath.Base(wheel.Path)
+	script := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
+	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(wheel.Path)), img, installCaps, shell(script))
+	if err != nil {
+		return nil, err
+	}
+	return ctr.WithoutMount(at), nil
 }
 
 // sourceStep unpacks the source at its fixed place. Owners are not restored:

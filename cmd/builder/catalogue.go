@@ -48,7 +48,7 @@ func loadCatalogue(site string) (catalogue, error) {
 	}
 	sub := func(name string) fs.FS { return os.DirFS(filepath.Join(site, name)) }
 	if err = c.add(sub("recipes"), sub("images"), sub("patches"), site); err == nil {
-		err = c.checkPatches() // a recipe with a fault would be missed
+		err = errors.Join(c.checkPatches(), c.checkInputs()) // a recipe with a fault would be missed
 	}
 	return c, errors.Join(err, c.checkAxes())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/artifact"
 	"builder/internal/lock"
 	"builder/internal/native"
 	"builder/internal/pypi"
@@ -53,7 +54,7 @@ type engine struct {
 var _ run.Engine = (*engine)(nil)
 
 // Build implements [run.Engine].
-func (e *engine) Build(ctx context.Context, entry lock.Entry, dir string, events run.Events) (run.Built, error) {
+func (e *engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (run.Built, error) {
 	log, start := events.StepStarted("engine"), time.Now()
 	p, err := e.up(ctx)
 	if err == nil {
@@ -63,7 +64,7 @@ func (e *engine) Build(ctx context.Context, entry lock.Entry, dir string, events
 	if err != nil {
 		return run.Built{}, err
 	}
-	return p.Build(ctx, entry, dir, events)
+	return p.Build(ctx, entry, inputs, dir, events)
 }
 
 // up chooses an engine and starts it if it is ours.

@@ -12,15 +12,15 @@ import (
 	"builder/internal/matrix"
 )
 
-// assemble makes the entries of drafts. What the lock lacks is named together
-// with the command that pins it.
-func assemble(cat catalogue, o options, drafts []lock.Draft, f lock.File) ([]lock.Entry, error) {
+// assemble makes the entries of drafts of a recipe, without what goes into them.
+// What the lock lacks is named together with the command that pins it.
+func assemble(cat catalogue, o options, recipe string, chosen matrix.Filter, drafts []lock.Draft, f lock.File) ([]lock.Entry, error) {
 	entries, err := lock.Assemble(drafts, f, revision())
 	fault, ok := errors.AsType[*diag.Error](err)
 	if !ok || fault.Code != diag.Drift {
 		return entries, err
 	}
-	hint := "run `" + cat.pinCommand(o.recipe.Name, o.filter) + "`"
+	hint := "run `" + cat.pinCommand(recipe, chosen) + "`"
 	switch {
 	case o.locked:
 		hint += ", or leave out --locked"

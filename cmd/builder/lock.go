@@ -71,7 +71,7 @@ func checkLock(cat catalogue, o options, out printer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := assemble(cat, o, drafts, f); err != nil {
+	if _, err := assemble(cat, o, o.recipe.Name, o.filter, drafts, f); err != nil {
 		return err
 	}
 	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: []lock.PinChange{}}

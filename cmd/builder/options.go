@@ -25,6 +25,7 @@ type options struct {
 	home      string
 	out       string
 	jobs      int
+	memory    int64 // bytes that the builds of one time may take; 0 is without a bound
 	failFast  bool
 	locked    bool
 	offline   bool
@@ -84,6 +85,7 @@ func runFlags() []cli.Flag {
 	return append(engineFlags(),
 		&cli.StringFlag{Name: "out", Value: "out", Usage: "write results below `DIR`"},
 		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time"},
+		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE`, such as 64GB; the default is this host's memory where the engine runs on it"},
 		&cli.BoolFlag{Name: "fail-fast", Usage: "begin no further cell after the first that fails"},
 	)
 }
@@ -217,7 +219,28 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", o.jobs)
 	}
 	o.jobs = min(max(o.jobs, 1), 4*runtime.NumCPU())
-	return o, errors.Join(err, checkOut(o.out), checkEngine(o.engine))
+	var size error
+	o.memory, size = memory(c.String("memory"), o.engine)
+	return o, errors.Join(err, size, checkOut(o.out), checkEngine(o.engine))
+}
+
+// memory reads --memory. Of an engine that was named nobody knows where it runs.
+func memory(text, engine string) (int64, error) {
+	if text != "" {
+		bytes, err := recipe.ParseSize(text)
+		if err != nil {
+			return 0, diag.Errorf(diag.Usage, "--memory: %w", err)
+		}
+		return bytes, nil
+	}
+	if engine != "" {
+		return 0, nil
+	}
+	bytes, err := native.HostMemory()
+	if err != nil {
+		return 0, nil // a host without /proc: the builds run elsewhere
+	}
+	return bytes, nil
 }
 
 // readPlaces reads where things are kept and where they may be had.

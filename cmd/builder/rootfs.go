@@ -11,7 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/artifact"
 	"builder/internal/diag"
+	"builder/internal/lock"
 	"builder/internal/term"
 )
 
@@ -51,7 +53,11 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 	if err != nil {
 		return err
 	}
-	e := entries[0]
+	e := entries[len(entries)-1] // before it stands what goes into it
+	inputs, err := w.builtInputs(ctx, e, entries)
+	if err != nil {
+		return err
+	}
 	watch := newWatch(filepath.Join(to, "logs"), e.ID, progress)
 	if err := w.fetcher().Fetch(ctx, e, watch.StepStarted("fetch")); err != nil {
 		return err
@@ -61,7 +67,7 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 	if err != nil {
 		return err
 	}
-	env, script, err := p.Rootfs(ctx, e, filepath.Join(to, "rootfs"), watch)
+	env, script, err := p.Rootfs(ctx, e, inputs, filepath.Join(to, "rootfs"), watch)
 	if err != nil {
 		return err
 	}
@@ -75,6 +81,24 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 	}
 	out.say("%s", path)
 	return nil
+}
+
+// builtInputs returns the wheels of the cells that go into e, which must have
+// been built before.
+func (w *workspace) builtInputs(ctx context.Context, e lock.Entry, entries []lock.Entry) ([]artifact.Artifact, error) {
+	var wheels []artifact.Artifact
+	for _, in := range e.Inputs {
+		i := slices.IndexFunc(entries, func(x lock.Entry) bool { return x.Key() == in.Key })
+		found, ok, err := w.results.Find(ctx, entries[i], filepath.Join(w.scratch, "inputs", in.Key[:12]))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, diag.Errorf(diag.Usage, "its input %s has not been built", in.ID).WithHint("`builder run %s` with the same axes builds it first", e.Recipe)
+		}
+		wheels = append(wheels, found.Artifacts[0])
+	}
+	return wheels, nil
 }
 
 // chrootScript runs a build step in the file system beside it.

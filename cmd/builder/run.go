@@ -62,7 +62,7 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	w.warm(ctx, entries)
 	outcomes := run.Runner{
 		Fetcher: w.fetcher(), Engine: w.engine, Finder: w.results,
-		Out: o.out, Jobs: o.jobs, FailFast: o.failFast,
+		Out: o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast,
 		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress) },
 		Done: func(_ int, done run.Outcome) {
 			if err := rec.Update(w.cell(done)); err != nil {
@@ -262,27 +262,34 @@ func (l lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// entries turns the command line into locked entries.
+// entries turns the command line into locked entries: those of the chosen cells,
+// and before them those of the cells that go into them.
 func (w *workspace) entries(ctx context.Context, cat catalogue) ([]lock.Entry, error) {
 	drafts, _, err := choose(cat, w.options)
 	if err != nil {
 		return nil, err
 	}
-	f, err := w.lockedFile(ctx, cat, drafts)
+	entries, err := w.assembler(cat).entries(ctx, w.recipe, w.filter, drafts)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := assemble(cat, w.options, drafts, f)
-	if err != nil {
+	if err := unusedOverrides(w.overrides, entries); err != nil {
 		return nil, err
 	}
-	return entries, unusedOverrides(w.overrides, entries)
+	return needed(entries, len(drafts), w.results.Has), nil
 }
 
-// lockedFile reads the recipe's lock and resolves what is missing, unless
-// --locked or --offline forbid it.
-func (w *workspace) lockedFile(ctx context.Context, cat catalogue, drafts []lock.Draft) (lock.File, error) {
-	f, err := cat.readLock(w.home, w.recipe.Name)
+// assembler makes entries; where a lock lacks something it is resolved.
+func (w *workspace) assembler(cat catalogue) *assembler {
+	return newAssembler(cat, w.options, func(ctx context.Context, recipe string, drafts []lock.Draft) (lock.File, error) {
+		return w.lockedFile(ctx, cat, recipe, drafts)
+	})
+}
+
+// lockedFile reads a recipe's lock and resolves what is missing, unless --locked
+// or --offline forbid it.
+func (w *workspace) lockedFile(ctx context.Context, cat catalogue, recipe string, drafts []lock.Draft) (lock.File, error) {
+	f, err := cat.readLock(w.home, recipe)
 	if err != nil {
 		return f, err
 	}
@@ -290,12 +297,12 @@ func (w *workspace) lockedFile(ctx context.Context, cat catalogue, drafts []lock
 	if missing.None() || w.locked || w.offline {
 		return f, nil // Assemble names what is missing
 	}
-	w.note("resolving what the lock lacks: %s", missing)
-	resolved, err := w.resolver().Resolve(ctx, w.recipe.Name, missing)
+	w.note("resolving what the lock of %s lacks: %s", recipe, missing)
+	resolved, err := w.resolver().Resolve(ctx, recipe, missing)
 	if err != nil {
 		return f, err
 	}
-	done, err := cat.updateLock(w.home, w.recipe.Name, update{pins: resolved})
+	done, err := cat.updateLock(w.home, recipe, update{pins: resolved})
 	if done.wrote {
 		w.note("wrote %s", done.path)
 	}

@@ -126,6 +126,9 @@ func partsOf(e Entry) parts {
 	p := parts{map[place]part{}, map[place][]string{}}
 	p.add(stepImage, "scripts of the pipeline", short(e.Pipeline), e.Pipeline)
 	p.image(e.Image, "", stepImage, stepPackages)
+	for _, in := range e.Inputs {
+		p.item(stepPackages, "inputs", "input "+in.Recipe, in.ID+" "+short(in.Key), in)
+	}
 	p.add(stepSource, "source "+e.Source.Project, pinned(e.Source.File), e.Source)
 	p.table(stepPatch, "name %s of the cell", e.Facts)
 	for _, patch := range e.Patches {
@@ -134,6 +137,9 @@ func partsOf(e Entry) parts {
 	p.table(stepBuild, "variable %s", e.Env)
 	p.add(stepBuild, "build script", digest(e.Script), e.Script)
 	p.add(stepBuild, "SOURCE_DATE_EPOCH", fmt.Sprint(e.Epoch), e.Epoch)
+	if e.Memory != 0 {
+		p.add(stepGates, "memory of the build", fmt.Sprintf("%d bytes", e.Memory), e.Memory) // no step reads it
+	}
 	p.fields(stepGates, "expectation %s", e.Expect)
 	p.image(e.Runtime, "run-time image: ", stepGates, stepGates)
 	p.table(stepGates, "axis %s", e.Axes)

@@ -32,6 +32,7 @@ type Draft struct {
 	Runtime  image.Image
 	Source   Source
 	Epoch    int64 // SOURCE_DATE_EPOCH, seconds; 0 where only the pin of the source knows
+	Memory   int64 // bytes that the build takes at its peak; 0 where the recipe does not say
 	Patches  []patch.Choice
 }
 
@@ -120,6 +121,12 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 		return out
 	}
 	s.Env, s.Expect.Built = table(s.Env), table(s.Expect.Built)
+	for i, in := range s.Inputs {
+		s.Inputs[i].Axes = table(in.Axes)
+	}
+	memory, err := s.MemoryBytes()
+	faults = append(faults, err)
+	d.Memory = memory
 	e := &s.Expect
 	for _, texts := range []*[]string{
 		&s.Requires.Build, &s.Requires.Run, &e.Packages, &e.Extensions, &e.NoExtensions, &e.Needed, &e.Forbidden,

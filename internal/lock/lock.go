@@ -92,7 +92,17 @@ type Entry struct {
 	Env      map[string]string `json:"env"`
 	Script   string            `json:"script"`
 	Epoch    int64             `json:"epoch"`
+	Inputs   []Input           `json:"inputs,omitempty"`
+	Memory   int64             `json:"memory,omitempty"` // bytes that the build takes at its peak; 0 is not known
 	Expect   recipe.Expect     `json:"expect"`
+}
+
+// An Input is a cell of another recipe whose wheel is installed before the build
+// and beside the artifact. Its key stands for all that is in it.
+type Input struct {
+	Recipe string `json:"recipe"`
+	ID     string `json:"id"`
+	Key    string `json:"key"`
 }
 
 // An Image is a locked base with the Python packages installed in it.
@@ -260,7 +270,8 @@ func assemble(d Draft, f File, pipeline string) Entry {
 		Source: source, Patches: d.Chosen(),
 		Image:   f.locked(d.Image, needs[0]),
 		Runtime: f.locked(d.Runtime, needs[1]),
-		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch), Expect: d.Settings.Expect,
+		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),
+		Memory: d.Memory, Expect: d.Settings.Expect,
 	}
 }
 

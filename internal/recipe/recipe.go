@@ -127,6 +127,8 @@ type Settings struct {
 	Runtime  string            `yaml:"runtime,omitempty" json:"runtime,omitempty" jsonschema:"description=image of the gates: what the artifact needs to run and nothing else"`
 	Env      map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
 	Requires Requirements      `yaml:"requires,omitempty" json:"requires,omitzero"`
+	Inputs   []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
+	Memory   string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"pattern=^[0-9]+(MB|GB)$,description=what the build takes at its peak; cells are not built at once where they would not fit"`
 	Expect   Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
 }
 
@@ -241,6 +243,7 @@ func (s Settings) clash(t Settings) string {
 		{"from.sha256", s.From.SHA256, t.From.SHA256},
 		{"image", s.Image, t.Image},
 		{"runtime", s.Runtime, t.Runtime},
+		{"memory", s.Memory, t.Memory},
 		{"expect.launcher", s.Expect.Launcher, t.Expect.Launcher},
 		{"expect.rdma", s.Expect.RDMA, t.Expect.RDMA},
 		{"expect.glibc", s.Expect.Glibc, t.Expect.Glibc},
@@ -285,6 +288,8 @@ func (s Settings) plus(t Settings) Settings {
 			Build: slices.Concat(s.Requires.Build, t.Requires.Build),
 			Run:   slices.Concat(s.Requires.Run, t.Requires.Run),
 		},
+		Inputs: slices.Concat(s.Inputs, t.Inputs),
+		Memory: or(t.Memory, s.Memory),
 		Expect: Expect{
 			Packages:     slices.Concat(s.Expect.Packages, t.Expect.Packages),
 			Extensions:   slices.Concat(s.Expect.Extensions, t.Expect.Extensions),

@@ -37,9 +37,10 @@ type Fetcher interface {
 	Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error
 }
 
-// An Engine builds one locked entry and leaves its artifacts in dir.
+// An Engine builds one locked entry and leaves its artifacts in dir. Inputs are
+// the wheels of the entry's inputs, in their order.
 type Engine interface {
-	Build(ctx context.Context, e lock.Entry, dir string, events Events) (Built, error)
+	Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events) (Built, error)
 }
 
 // Built is what an engine made: the wheel, then the files beside it. Close frees
@@ -100,6 +101,7 @@ type Runner struct {
 	Finder   Finder
 	Out      string // directory of the results; each cell has one of its id below it
 	Jobs     int    // cells at a time, at least 1
+	Memory   int64  // bytes that the cells of one time may take together; 0 is without a bound
 	FailFast bool   // begin no further cell after the first that failed
 	// Watch returns what hears about a cell.
 	Watch func(lock.Entry) Events
@@ -107,30 +109,36 @@ type Runner struct {
 	Done func(index int, o Outcome)
 }
 
-// Run takes every entry as far as it goes.
+// Run takes every entry as far as it goes. An entry whose inputs are other
+// entries of the run begins when those are done.
 func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	indexes := make([]int, len(entries))
-	for i := range indexes {
-		indexes[i] = i
-	}
-	mapper := iter.Mapper[int, Outcome]{MaxGoroutines: max(1, r.Jobs)}
-	return mapper.Map(indexes, func(i *int) Outcome {
-		o := r.one(ctx, entries[*i])
-		if o.Err != nil && r.FailFast {
-			stop(errFailFast)
+	outcomes := make([]Outcome, len(entries))
+	done := map[string]*Outcome{}
+	room := newRoom(r.Memory)
+	for _, wave := range waves(entries) {
+		mapper := iter.Iterator[int]{MaxGoroutines: max(1, r.Jobs)}
+		mapper.ForEach(wave, func(i *int) {
+			o := r.one(ctx, entries[*i], done, room)
+			if o.Err != nil && r.FailFast {
+				stop(errFailFast)
+			}
+			outcomes[*i] = o
+			r.Done(*i, o)
+		})
+		for _, i := range wave {
+			done[entries[i].Key()] = &outcomes[i]
 		}
-		r.Done(*i, o)
-		return o
-	})
+	}
+	return outcomes
 }
 
 var errFailFast = errors.New("another cell failed and --fail-fast was given")
 
 // one takes a single entry; a panic becomes its outcome, because conc would
 // lose the items behind it.
-func (r Runner) one(ctx context.Context, e lock.Entry) (o Outcome) {
+func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome, room room) (o Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			o = Outcome{Entry: e, Err: fmt.Errorf("cell %s: panic: %v\n%s", e.ID, p, debug.Stack())}
@@ -140,8 +148,12 @@ func (r Runner) one(ctx context.Context, e lock.Entry) (o Outcome) {
 		return Outcome{Entry: e, Skipped: true, Err: context.Cause(ctx)}
 	}
 	o = Outcome{Entry: e}
+	inputs, err := inputsOf(e, done)
+	if err != nil {
+		return Outcome{Entry: e, Skipped: true, Err: &cellError{id: e.ID, err: err}}
+	}
 	dir := filepath.Join(r.Out, e.ID)
-	o.From, o.Err = r.take(ctx, e, dir, &o.Result)
+	o.From, o.Err = r.take(ctx, e, inputs, dir, room, &o.Result)
 	if o.Err != nil {
 		o.Err = &cellError{id: e.ID, err: o.Err}
 	}
@@ -150,7 +162,7 @@ func (r Runner) one(ctx context.Context, e lock.Entry) (o Outcome) {
 
 // take brings an entry to its result, out of the store or by a build. The entry
 // is written down before either, so that a run that fails can be compared too.
-func (r Runner) take(ctx context.Context, e lock.Entry, dir string, result *Result) (From, error) {
+func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, room room, result *Result) (From, error) {
 	if err := lock.WriteEntry(dir, e); err != nil {
 		return "", fmt.Errorf("writing the entry: %w", err)
 	}
@@ -162,11 +174,16 @@ func (r Runner) take(ctx context.Context, e lock.Entry, dir string, result *Resu
 		*result = found
 		return FromStore, nil
 	}
-	return FromBuild, r.build(ctx, e, dir, result)
+	leave, err := room.enter(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	return FromBuild, r.build(ctx, e, inputs, dir, result)
 }
 
 // build fetches, builds and gates, and keeps what passed.
-func (r Runner) build(ctx context.Context, e lock.Entry, dir string, result *Result) error {
+func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) error {
 	rec := &recorded{Events: r.Watch(e), result: result}
 	if err := fetchStep(ctx, rec, r.Fetcher, e); err != nil {
 		return err
@@ -174,7 +191,7 @@ func (r Runner) build(ctx context.Context, e lock.Entry, dir string, result *Res
 	if err := removeStale(dir); err != nil {
 		return err
 	}
-	built, err := r.Engine.Build(ctx, e, dir, rec)
+	built, err := r.Engine.Build(ctx, e, inputs, dir, rec)
 	if err != nil {
 		return err
 	}

@@ -24,11 +24,13 @@ import (
 
 // fake is every outside of a runner: what it does depends on the cell's id.
 type fake struct {
-	mu    sync.Mutex
-	kept  []string
-	built []string
-	done  []int
-	known map[string]run.Result
+	mu          sync.Mutex
+	kept        []string
+	built       []string
+	done        []int
+	inputs      []string // cell, and the wheel that it was given
+	taken, most int64    // memory
+	known       map[string]run.Result
 }
 
 func (f *fake) Fetch(_ context.Context, e lock.Entry, _ io.Writer) error {
@@ -38,10 +40,23 @@ func (f *fake) Fetch(_ context.Context, e lock.Entry, _ io.Writer) error {
 	return nil
 }
 
-func (f *fake) Build(ctx context.Context, e lock.Entry, dir string, ev run.Events) (run.Built, error) {
+func (f *fake) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, ev run.Events) (run.Built, error) {
 	f.mu.Lock()
 	f.built = append(f.built, e.ID)
+	for _, in := range inputs {
+		f.inputs = append(f.inputs, e.ID+" "+in.Name)
+	}
+	f.taken += e.Memory
+	f.most = max(f.most, f.taken)
 	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.taken -= e.Memory
+	}()
+	if e.Memory > 0 {
+		time.Sleep(20 * time.Millisecond) // long enough for the others to begin, if they may
+	}
 	fmt.Fprintln(ev.StepStarted("build"), "compiling")
 	ev.StepDone("build", time.Second, false, nil)
 	switch e.ID {

@@ -1,0 +1,44 @@
+package native
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestHostMemory(t *testing.T) {
+	const info = "MemTotal:       24576000 kB\nMemFree:         1000 kB\n"
+	for name, c := range map[string]struct {
+		info, limit string
+		want        int64
+	}{
+		"a machine":        {info, "", 24576000 << 10},
+		"without a limit":  {info, "max\n", 24576000 << 10},
+		"a control group":  {info, "8000000000\n", 8000000000},
+		"a generous group": {info, "99000000000\n", 24576000 << 10},
+		"no total":         {"MemFree: 1 kB\n", "", 0},
+		"other units":      {"MemTotal: 24 GB\n", "", 0},
+	} {
+		root := t.TempDir()
+		write := func(file, text string) {
+			path := filepath.Join(root, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("proc/meminfo", c.info)
+		if c.limit != "" {
+			write("sys/fs/cgroup/memory.max", c.limit)
+		}
+		have, err := hostMemory(root)
+		if have != c.want || (err != nil) != (c.want == 0) {
+			t.Errorf("%s: %d, %v; want %d", name, have, err, c.want)
+		}
+	}
+	if _, err := hostMemory(t.TempDir()); err == nil {
+		t.Error("a host without /proc has memory")
+	}
+}

@@ -1,0 +1,76 @@
+package recipe
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"builder/internal/diag"
+)
+
+// An Input names one cell of another recipe. The values of its axes may hold
+// names in double braces; an axis that is not named has the value that the other
+// recipe prefers.
+type Input struct {
+	Recipe string            `yaml:"recipe" json:"recipe"`
+	Axes   map[string]string `yaml:"axes,omitempty" json:"axes,omitempty"`
+}
+
+var size = regexp.MustCompile(`^([1-9][0-9]{0,5})(MB|GB)$`)
+
+// MemoryBytes returns what the build takes at its peak in bytes, 0 where the
+// recipe does not say.
+func (s Settings) MemoryBytes() (int64, error) {
+	if s.Memory == "" {
+		return 0, nil
+	}
+	return ParseSize(s.Memory)
+}
+
+// ParseSize reads a size of memory such as 800MB or 16GB; a megabyte has 1e6
+// bytes.
+func ParseSize(text string) (int64, error) {
+	m := size.FindStringSubmatch(text)
+	if m == nil {
+		return 0, diag.Errorf(diag.Usage, "%q is no size such as 800MB or 16GB", text)
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if m[2] == "GB" {
+		n *= 1000
+	}
+	return n * 1_000_000, err
+}
+
+// InputRecipes returns the names of the recipes whose cells go into those of r,
+// sorted and each once.
+func (r *Recipe) InputRecipes() []string {
+	var names []string
+	for _, s := range r.settings() {
+		for _, in := range s.Inputs {
+			names = append(names, in.Recipe)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// validateNeeds checks what cells need beside their source and images.
+func (r *Recipe) validateNeeds() []error {
+	var faults []error
+	for i, s := range r.settings() {
+		at := ""
+		if i > 0 {
+			at = fmt.Sprintf("variants[%d].", i-1)
+		}
+		if _, err := s.MemoryBytes(); err != nil {
+			faults = append(faults, diag.At(r.index.At("%smemory", at), "%w", err))
+		}
+		for j, in := range s.Inputs {
+			if in.Recipe == "" || in.Recipe == r.Name {
+				faults = append(faults, diag.At(r.index.At("%sinputs[%d]", at, j), "an input names another recipe, this one names %q", in.Recipe))
+			}
+		}
+	}
+	return faults
+}
