@@ -62,7 +62,7 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 		}
 	}
 	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)
-	done := offline(ctr, b.img, noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny})
+	done := offline(ctr, b.img, firstTime, noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny})
 	output, err := done.Stdout(ctx)
 	var died *dagger.ExecError
 	if errors.As(err, &died) {

@@ -92,6 +92,7 @@ type cell struct {
 	client *dagger.Client
 	entry  lock.Entry
 	inputs []artifact.Artifact // wheels of other cells
+	turn   string              // name of the build's exec; see offline
 	stream *stream
 	canary string
 }
@@ -144,6 +145,26 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.
 		return err
 	})
 	return run.Built{Artifacts: made, Box: box, Canary: c.canary, Close: c.client.Close}, err
+}
+
+// Rebuild implements [run.Engine]: it runs the build step once more, whatever the
+// cache knows, and leaves in dir what came of it.
+func (e *Engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (made []artifact.Artifact, err error) {
+	c, err := e.open(ctx, entry, inputs)
+	if err != nil {
+		return nil, err
+	}
+	defer c.client.Close()
+	c.turn = fmt.Sprintf("again-%d", time.Now().UnixNano())
+	container, err := c.walk(ctx, events, Steps())
+	if err != nil {
+		return nil, err
+	}
+	err = c.step(ctx, events, "export", func(ctx context.Context) (err error) {
+		made, err = c.export(ctx, container, dir)
+		return err
+	})
+	return made, err
 }
 
 // Rootfs writes the file system as the build step finds it to dir, and returns
@@ -242,7 +263,7 @@ func (e *Engine) open(ctx context.Context, entry lock.Entry, inputs []artifact.A
 		return nil, diag.Errorf(diag.NoEngine, "connecting to the engine at %s: %w", e.Address, err).
 			WithHint("`builder engine status` shows the native engine; --engine URL names another")
 	}
-	return &cell{Engine: e, client: client, entry: entry, inputs: inputs, stream: s}, nil
+	return &cell{Engine: e, client: client, entry: entry, inputs: inputs, turn: firstTime, stream: s}, nil
 }
 
 // export takes what the build left out of the engine: one wheel, which comes

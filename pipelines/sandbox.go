@@ -24,23 +24,34 @@ const (
 
 // offline adds an exec without a network: a network namespace with nothing but
 // loopback, and no capability beyond caps. The SDK has no switch for it
-// (v0.19.10), hence the privileged exec that gives up what it was given.
-func offline(ctr *dagger.Container, img lock.Image, caps string, args []string, opts dagger.ContainerWithExecOpts) *dagger.Container {
+// (v0.19.10), hence the privileged exec that gives up what it was given. The name
+// is that of the shell which sets all this up and is gone when the command
+// begins: execs that differ in it alone are two for the cache, and one for what
+// they run.
+func offline(ctr *dagger.Container, img lock.Image, name, caps string, args []string, opts dagger.ContainerWithExecOpts) *dagger.Container {
 	opts.InsecureRootCapabilities = true
 	return ctr.
 		WithEnvVariable("BUILDER_LOOPBACK", script("loopback.py")).
-		WithExec(append([]string{"sh", "-c", script("offline.sh"), "offline", img.Python, caps}, args...), opts).
+		WithExec(append([]string{"sh", "-c", script("offline.sh"), name, img.Python, caps}, args...), opts).
 		WithoutEnvVariable("BUILDER_LOOPBACK")
 }
+
+// firstTime is the name of an exec that the cache may answer.
+const firstTime = "offline"
 
 // exec runs one command of a step offline, now, and returns the container after
 // it and what it printed. What the cache answers is printed into the step's log
 // like what was just run.
 func (c *cell) exec(ctx context.Context, ctr *dagger.Container, img lock.Image, caps string, args []string) (*dagger.Container, string, error) {
+	return c.execNamed(ctx, ctr, img, firstTime, caps, args)
+}
+
+// execNamed is exec under a name; see [offline].
+func (c *cell) execNamed(ctx context.Context, ctr *dagger.Container, img lock.Image, name, caps string, args []string) (*dagger.Container, string, error) {
 	start := time.Now()
 	// Sync comes first: an exec of which only the output was asked for is run
 	// again when somebody asks for its files.
-	done, err := offline(ctr, img, caps, args, dagger.ContainerWithExecOpts{}).Sync(ctx)
+	done, err := offline(ctr, img, name, caps, args, dagger.ContainerWithExecOpts{}).Sync(ctx)
 	if err != nil {
 		return nil, "", c.failure(err)
 	}

@@ -226,7 +226,7 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 // buildStep runs the recipe's script without a network and without
 // capabilities.
 func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	ctr, _, err := c.exec(ctx, withEnv(ctr, buildEnv(c.entry)), c.entry.Image, noCaps, shell(c.entry.Script))
+	ctr, _, err := c.execNamed(ctx, withEnv(ctr, buildEnv(c.entry)), c.entry.Image, c.turn, noCaps, shell(c.entry.Script))
 	return ctr, err
 }
 

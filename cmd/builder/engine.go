@@ -55,16 +55,31 @@ var _ run.Engine = (*engine)(nil)
 
 // Build implements [run.Engine].
 func (e *engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (run.Built, error) {
+	p, err := e.started(ctx, events)
+	if err != nil {
+		return run.Built{}, err
+	}
+	return p.Build(ctx, entry, inputs, dir, events)
+}
+
+// Rebuild implements [run.Engine].
+func (e *engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) ([]artifact.Artifact, error) {
+	p, err := e.started(ctx, events)
+	if err != nil {
+		return nil, err
+	}
+	return p.Rebuild(ctx, entry, inputs, dir, events)
+}
+
+// started waits for the engine, as a step of a cell.
+func (e *engine) started(ctx context.Context, events run.Events) (*pipelines.Engine, error) {
 	log, start := events.StepStarted("engine"), time.Now()
 	p, err := e.up(ctx)
 	if err == nil {
 		fmt.Fprintf(log, "%s engine %s at %s\n", e.running.Kind, e.running.Version, e.running.Address)
 	}
 	events.StepDone("engine", time.Since(start), false, err)
-	if err != nil {
-		return run.Built{}, err
-	}
-	return p.Build(ctx, entry, inputs, dir, events)
+	return p, err
 }
 
 // up chooses an engine and starts it if it is ours.

@@ -27,6 +27,7 @@ type options struct {
 	jobs      int
 	memory    int64 // bytes that the builds of one time may take; 0 is without a bound
 	failFast  bool
+	rebuild   bool
 	locked    bool
 	offline   bool
 	json      bool
@@ -86,6 +87,7 @@ func runFlags() []cli.Flag {
 		&cli.StringFlag{Name: "out", Value: "out", Usage: "write results below `DIR`"},
 		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE`, such as 64GB; the default is this host's memory where the engine runs on it"},
+		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
 		&cli.BoolFlag{Name: "fail-fast", Usage: "begin no further cell after the first that fails"},
 	)
 }
@@ -209,6 +211,7 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o, err := readPlaces(c)
 	o.recipe, o.filter = r, matrix.Filter{}
 	o.out, o.jobs, o.failFast = c.String("out"), c.Int("jobs"), c.Bool("fail-fast")
+	o.rebuild = c.Bool("rebuild")
 	o.json, o.engine = c.Bool("json"), c.String("engine")
 	for _, axis := range r.Axes {
 		if c.IsSet(axis.Name) {

@@ -62,7 +62,7 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	w.warm(ctx, entries)
 	outcomes := run.Runner{
 		Fetcher: w.fetcher(), Engine: w.engine, Finder: w.results,
-		Out: o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast,
+		Out: o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast, Rebuild: o.rebuild,
 		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress) },
 		Done: func(_ int, done run.Outcome) {
 			if err := rec.Update(w.cell(done)); err != nil {

@@ -41,6 +41,8 @@ type Fetcher interface {
 // the wheels of the entry's inputs, in their order.
 type Engine interface {
 	Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events) (Built, error)
+	// Rebuild builds an entry anew, whatever is known of it.
+	Rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events) ([]artifact.Artifact, error)
 }
 
 // Built is what an engine made: the wheel, then the files beside it. Close frees
@@ -103,6 +105,7 @@ type Runner struct {
 	Jobs     int    // cells at a time, at least 1
 	Memory   int64  // bytes that the cells of one time may take together; 0 is without a bound
 	FailFast bool   // begin no further cell after the first that failed
+	Rebuild  bool   // build every cell that passed once more and compare
 	// Watch returns what hears about a cell.
 	Watch func(lock.Entry) Events
 	// Done is told every outcome as it comes.
@@ -170,7 +173,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	if err != nil {
 		return "", err
 	}
-	if ok {
+	if ok && (!r.Rebuild || reproduced(found)) {
 		*result = found
 		return FromStore, nil
 	}
@@ -179,7 +182,14 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 		return "", err
 	}
 	defer leave()
-	return FromBuild, r.build(ctx, e, inputs, dir, result)
+	if ok {
+		*result = found
+		return FromStore, r.rebuild(ctx, e, inputs, dir, result)
+	}
+	if err := r.build(ctx, e, inputs, dir, result); err != nil || !r.Rebuild {
+		return FromBuild, err
+	}
+	return FromBuild, r.rebuild(ctx, e, inputs, dir, result)
 }
 
 // build fetches, builds and gates, and keeps what passed.

@@ -28,6 +28,7 @@ type fake struct {
 	kept        []string
 	built       []string
 	done        []int
+	rebuilt     []string
 	inputs      []string // cell, and the wheel that it was given
 	taken, most int64    // memory
 	known       map[string]run.Result
@@ -78,6 +79,30 @@ func (f *fake) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	}
 	a, err := artifact.Of(path, e.Key())
 	return run.Built{Artifacts: []artifact.Artifact{a}, Close: func() error { return nil }}, err
+}
+
+// Rebuild makes what Build made, and other bytes for a cell that says so.
+func (f *fake) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact, dir string, ev run.Events) ([]artifact.Artifact, error) {
+	ev.StepStarted("build")
+	ev.StepDone("build", time.Second, false, nil)
+	f.mu.Lock()
+	f.rebuilt = append(f.rebuilt, e.ID)
+	f.mu.Unlock()
+	if e.ID == "breaks" {
+		return nil, &diag.Error{Code: diag.Build, Err: errors.New("exit 1")}
+	}
+	made := slices.Clone(f.known["good"].Artifacts)
+	switch e.ID {
+	case "differs":
+		made[0].SHA256 = "bb"
+	case "less":
+		made = made[:1]
+	case "more":
+		made = append(made, artifact.Artifact{Name: "x.log", SHA256: "dd"})
+	case "nothing":
+		made = nil
+	}
+	return made, os.MkdirAll(dir, 0o755)
 }
 
 func (f *fake) Find(_ context.Context, e lock.Entry, _ string) (run.Result, bool, error) {
