@@ -133,6 +133,8 @@ func TestE2E(t *testing.T) {
 		{"interrupted, killed, and run again", killed},
 		{"a digest that does not match", wrongDigest},
 		{"no engine and not root", notRoot},
+		{"NCCL with verbs", ncclVerbs},
+		{"NCCL without the patch that links verbs", ncclUnlinked},
 	} {
 		if !t.Run(chapter.name, func(t *testing.T) {
 			own := *b
@@ -144,7 +146,7 @@ func TestE2E(t *testing.T) {
 	}
 }
 
-const gates = 8
+const gates = 9
 
 func mainJob(b *tool) {
 	b.want(0, "run", "horovod", "--rocm", "5.7")
@@ -364,4 +366,47 @@ func notRoot(b *tool) {
 		b.t.Fatalf("exit %d, want 9", code)
 	}
 	contains(b.t, stderr.String(), "root", "--engine")
+}
+
+// smallNCCL is a library with one function of NCCL's: the others take an hour.
+var smallNCCL = []string{"run", "nccl", "--version", "2.29.7", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}
+
+func ncclVerbs(b *tool) {
+	b.want(0, append(smallNCCL, "--out", "out-nccl")...)
+	cell := b.runJSON("out-nccl").Cells[0]
+	if cell.Status != "pass" || len(cell.Artifacts) != 2 {
+		b.t.Fatalf("got %+v", cell)
+	}
+	contains(b.t, b.evidence(cell.Verdicts),
+		"needs libibverbs.so.1", "libibverbs is linked", "in libibverbs.so.1", "all 143 functions of the vendor's 2.29.7",
+		"says 2.29.7+cuda13.0 and 22907", "wants GLIBC_2.38", ".txz: ")
+}
+
+// ncclUnlinked is what upstream's makefiles make on Debian: the link succeeds and
+// no symbol of libibverbs can be found.
+func ncclUnlinked(b *tool) {
+	patch := b.read("patches/nccl/12-rdma-libverbs-order.yaml")
+	never := strings.Replace(patch, `version: ">=2.27"`, `version: ">=99"`, 1)
+	if never == patch {
+		b.t.Fatal("the patch's condition has moved")
+	}
+	site := b.site(map[string]string{"patches/nccl/12-rdma-libverbs-order.yaml": never})
+	r := b.want(6, append(smallNCCL, "--recipes", site, "--out", "out-unlinked")...)
+	contains(b.t, r.stderr, "gate elf-needed: fail", "gate elf-symbols: fail", "wants 25 symbols", "ibv_reg_mr_iova2", "gate rdma: fail", "wanted without being needed")
+	if cell := b.runJSON("out-unlinked").Cells[0]; cell.Status != "fail" || !strings.Contains(cell.Artifacts[0].Path, "/rejected/") {
+		b.t.Errorf("got %+v", cell)
+	}
+}
+
+// evidence joins what the gates saw, and demands that each passed.
+func (b *tool) evidence(verdicts []struct{ Gate, Status, Evidence, Remedy string }) string {
+	b.t.Helper()
+	var all []string
+	for _, v := range verdicts {
+		if v.Status != "pass" {
+			b.t.Errorf("gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
+		}
+		all = append(all, v.Evidence)
+	}
+	return strings.Join(all, "\n")
 }

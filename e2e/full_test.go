@@ -17,9 +17,10 @@ func TestFull(t *testing.T) {
 		gates int
 		args  []string
 	}{
-		{"Horovod for CUDA and PyTorch", 8, []string{"horovod", "--cuda", "12.4", "--torch", "2.6.0"}},
-		{"NCCL with verbs, one function", 4, []string{"nccl", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}},
-		{"NCCL with dlopen, one function", 4, []string{"nccl", "--functions", "allreduce-sum-f32", "--rdma", "dlopen"}},
+		{"Horovod for CUDA and PyTorch", 9, []string{"horovod", "--cuda", "12.4", "--torch", "2.6.0"}},
+		{"NCCL for CUDA 12.4 with verbs, one function", 11, []string{"nccl", "--cuda", "12.4", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}},
+		{"NCCL with dlopen, one function, twice", 12, []string{"nccl", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "dlopen", "--rebuild"}},
+		{"NCCL whole, twice", 12, []string{"nccl", "--cuda", "13.0", "--rdma", "verbs", "--rebuild"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			own := *b

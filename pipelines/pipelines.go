@@ -295,7 +295,26 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 		a, err = move(file, dir, c.entry.Key())
 		made = append(made, a)
 	}
+	if err == nil && len(c.entry.Profile) > 0 {
+		a, err = writeProfile(c.entry, dir)
+		made = append(made, a)
+	}
 	return made, err
+}
+
+// writeProfile writes the environment that the artifact is to run in as lines
+// that a shell, Docker and systemd read alike.
+func writeProfile(e lock.Entry, dir string) (artifact.Artifact, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "# Run-time environment of %s.\n", e.ID)
+	for _, v := range e.Profile {
+		fmt.Fprintf(&text, "\n# %s\n# %s\n%s=%s\n", v.Because, v.Source, v.Name, v.Value)
+	}
+	path := filepath.Join(dir, e.ID+".env")
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+		return artifact.Artifact{}, err
+	}
+	return artifact.Of(path, e.Key())
 }
 
 // sortDist tells the one wheel in the directory of results from the files beside

@@ -137,6 +137,9 @@ func partsOf(e Entry) parts {
 	p.table(stepBuild, "variable %s", e.Env)
 	p.add(stepBuild, "build script", digest(e.Script), e.Script)
 	p.add(stepBuild, "SOURCE_DATE_EPOCH", fmt.Sprint(e.Epoch), e.Epoch)
+	for _, v := range e.Profile {
+		p.item(stepGates, "profile", "run-time variable "+v.Name, literal(v.Value), v)
+	}
 	if e.Memory != 0 {
 		p.add(stepGates, "memory of the build", fmt.Sprintf("%d bytes", e.Memory), e.Memory) // no step reads it
 	}

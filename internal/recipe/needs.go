@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,6 +16,42 @@ import (
 type Input struct {
 	Recipe string            `yaml:"recipe" json:"recipe"`
 	Axes   map[string]string `yaml:"axes,omitempty" json:"axes,omitempty"`
+}
+
+// inputs returns those of two settings, with tables of their own.
+func inputs(a, b []Input) []Input {
+	all := slices.Concat(a, b)
+	for i := range all {
+		all[i].Axes = maps.Clone(all[i].Axes)
+	}
+	return all
+}
+
+// A Variable is one setting of the environment that an artifact runs in, with the
+// reason why somebody would want it.
+type Variable struct {
+	Name    string `yaml:"name" json:"name"`
+	Value   string `yaml:"value" json:"value"`
+	Because string `yaml:"because" json:"because"`
+	Source  string `yaml:"source" json:"source" jsonschema:"format=uri"`
+}
+
+var (
+	variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+	plainValue   = regexp.MustCompile(`^[A-Za-z0-9_.,:/+=-]+$`) // means the same in every shell, without quotes
+)
+
+// fault says what is wrong with a variable, or nothing.
+func (v Variable) fault() string {
+	switch {
+	case !variableName.MatchString(v.Name):
+		return fmt.Sprintf("%q is no name of a variable", v.Name)
+	case !plainValue.MatchString(v.Value):
+		return fmt.Sprintf("%s: the value %q would have to be quoted", v.Name, v.Value)
+	case v.Because == "" || v.Source == "":
+		return v.Name + " needs because and source: they stand beside it"
+	}
+	return ""
 }
 
 var size = regexp.MustCompile(`^([1-9][0-9]{0,5})(MB|GB)$`)
@@ -65,6 +102,11 @@ func (r *Recipe) validateNeeds() []error {
 		}
 		if _, err := s.MemoryBytes(); err != nil {
 			faults = append(faults, diag.At(r.index.At("%smemory", at), "%w", err))
+		}
+		for j, v := range s.Profile {
+			if text := v.fault(); text != "" {
+				faults = append(faults, diag.At(r.index.At("%sprofile[%d]", at, j), "%s", text))
+			}
 		}
 		for j, in := range s.Inputs {
 			if in.Recipe == "" || in.Recipe == r.Name {

@@ -128,7 +128,8 @@ type Settings struct {
 	Env      map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
 	Requires Requirements      `yaml:"requires,omitempty" json:"requires,omitzero"`
 	Inputs   []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
-	Memory   string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"pattern=^[0-9]+(MB|GB)$,description=what the build takes at its peak; cells are not built at once where they would not fit"`
+	Profile  []Variable        `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=environment in which the artifact is to run; it is written beside it"`
+	Memory   string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the build takes at its peak; cells are not built at once where they would not fit"`
 	Expect   Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
 }
 
@@ -288,8 +289,9 @@ func (s Settings) plus(t Settings) Settings {
 			Build: slices.Concat(s.Requires.Build, t.Requires.Build),
 			Run:   slices.Concat(s.Requires.Run, t.Requires.Run),
 		},
-		Inputs: slices.Concat(s.Inputs, t.Inputs),
-		Memory: or(t.Memory, s.Memory),
+		Inputs:  inputs(s.Inputs, t.Inputs),
+		Profile: slices.Concat(s.Profile, t.Profile),
+		Memory:  or(t.Memory, s.Memory),
 		Expect: Expect{
 			Packages:     slices.Concat(s.Expect.Packages, t.Expect.Packages),
 			Extensions:   slices.Concat(s.Expect.Extensions, t.Expect.Extensions),

@@ -52,7 +52,8 @@ func filled(prefix string) recipe.Settings {
 		case reflect.Int64:
 			v.SetInt(int64(len(name)))
 		case reflect.Slice:
-			v.Set(reflect.ValueOf([]string{name}))
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fill(v.Index(0), name)
 		case reflect.Map:
 			v.Set(reflect.ValueOf(map[string]string{name: name}))
 		default:
@@ -169,8 +170,10 @@ func scribble(v reflect.Value) {
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			v.Index(i).SetString("scribble")
+			scribble(v.Index(i))
 		}
+	case reflect.String:
+		v.SetString("scribble")
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
 			v.SetMapIndex(key, reflect.ValueOf("scribble"))
