@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/artifact"
+	"builder/internal/bench"
+	"builder/internal/diag"
+	"builder/internal/wheel"
+)
+
+// sonames are the files that a program of nccl-tests or rccl-tests loads.
+var sonames = []string{"libnccl.so.2", "librccl.so.1"}
+
+func isLibrary(name string) bool { return slices.Contains(sonames, path.Base(filepath.ToSlash(name))) }
+
+// findLibrary finds what LABEL=PATH names. A wheel is taken apart below scratch.
+func findLibrary(arg, scratch string) (bench.Library, error) {
+	label, place, ok := strings.Cut(arg, "=")
+	if !ok || label == "" || place == "" {
+		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %q is not LABEL=PATH", arg)
+	}
+	file, err := libraryFile(place, scratch)
+	if err != nil {
+		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", label, err)
+	}
+	a, err := artifact.Of(file, "")
+	if err != nil {
+		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", label, err)
+	}
+	dir, err := filepath.Abs(filepath.Dir(file))
+	return bench.Library{Label: label, Dir: dir, Path: place, SHA256: a.SHA256}, err
+}
+
+func libraryFile(place, scratch string) (string, error) {
+	info, err := os.Stat(place)
+	switch {
+	case err != nil:
+		return "", err
+	case info.IsDir():
+		return libraryIn(place)
+	case strings.HasSuffix(place, ".whl"):
+		dir, err := unpackDir(place, scratch, isLibrary)
+		if err != nil {
+			return "", err
+		}
+		return libraryIn(dir)
+	case !isLibrary(place):
+		return "", fmt.Errorf("%s is neither %s, nor a directory, nor a wheel", place, strings.Join(sonames, " or "))
+	}
+	return place, nil
+}
+
+func libraryIn(dir string) (string, error) {
+	for _, name := range sonames {
+		file := filepath.Join(dir, name)
+		if _, err := os.Stat(file); err == nil {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("the directory %s has no %s", dir, strings.Join(sonames, " or "))
+}
+
+// unpackDir unpacks the one directory of a wheel that holds what is wanted, and
+// the libraries that a repair laid beside the packages. It returns where the
+// directory lies then.
+func unpackDir(place, scratch string, wanted func(string) bool) (string, error) {
+	w, err := wheel.Open(place)
+	if err != nil {
+		return "", err
+	}
+	defer w.Close()
+	var found, beside []string
+	for _, f := range w.Files {
+		if wanted(f.Name) {
+			found = append(found, path.Dir(f.Name))
+		}
+		if top, _, _ := strings.Cut(f.Name, "/"); strings.HasSuffix(top, ".libs") {
+			beside = append(beside, top)
+		}
+	}
+	if found = distinct(found); len(found) != 1 {
+		return "", fmt.Errorf("%d directories of the wheel %s hold what is wanted, not 1", len(found), place)
+	}
+	if err := os.MkdirAll(scratch, 0o755); err != nil {
+		return "", err
+	}
+	for _, dir := range distinct(append(beside, found...)) {
+		if _, err := w.Extract(scratch, dir+"/*"); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(scratch, filepath.FromSlash(found[0])), nil
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// findPrograms finds the program of each collective, or says which are missing
+// and which are there.
+func findPrograms(place string, collectives []string, scratch string) ([]bench.Program, error) {
+	dir, err := programDir(place, scratch)
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "--tests: %w", err)
+	}
+	var programs []bench.Program
+	var faults []error
+	for _, name := range collectives {
+		file := filepath.Join(dir, name+"_perf")
+		switch info, err := os.Stat(file); {
+		case err != nil:
+			faults = append(faults, diag.Errorf(diag.Usage, "--collectives: %s has no program %s_perf", place, name).
+				WithHint("%s", diag.DidYouMean(name, collectivesIn(dir))))
+		case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+			faults = append(faults, diag.Errorf(diag.Usage, "--tests: %s is not a file that can be run", filepath.Join(place, name+"_perf")))
+		}
+		programs = append(programs, bench.Program{Collective: name, Path: file})
+	}
+	return programs, errors.Join(faults...)
+}
+
+// programDir is where the programs lie, unpacked below scratch if in a wheel.
+func programDir(place, scratch string) (string, error) {
+	info, err := os.Stat(place)
+	switch {
+	case err != nil:
+		return "", err
+	case info.IsDir():
+		return filepath.Abs(place)
+	case strings.HasSuffix(place, ".whl"):
+		dir, err := unpackDir(place, scratch, func(name string) bool { return strings.HasSuffix(name, "_perf") })
+		if err != nil {
+			return "", err
+		}
+		return filepath.Abs(dir)
+	}
+	return "", fmt.Errorf("%s is neither a directory nor a wheel", place)
+}
+
+func collectivesIn(dir string) []string {
+	var names []string
+	files, _ := filepath.Glob(filepath.Join(dir, "*_perf"))
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(file), "_perf"))
+	}
+	return names
+}
