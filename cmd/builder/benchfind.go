@@ -7,11 +7,13 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"builder/internal/artifact"
 	"builder/internal/bench"
 	"builder/internal/diag"
+	"builder/internal/elf"
 	"builder/internal/wheel"
 )
 
@@ -35,7 +37,7 @@ func findLibrary(arg, scratch string) (bench.Library, error) {
 		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", label, err)
 	}
 	dir, err := filepath.Abs(filepath.Dir(file))
-	return bench.Library{Label: label, Dir: dir, Path: place, SHA256: a.SHA256}, err
+	return bench.Library{Label: label, Soname: filepath.Base(file), Dir: dir, Path: place, SHA256: a.SHA256}, err
 }
 
 func libraryFile(place, scratch string) (string, error) {
@@ -104,9 +106,26 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
+// findLibraries finds what all of the arguments name. They must be libraries of
+// one kind, whose name it returns.
+func findLibraries(args []string, scratch string) (libraries []bench.Library, soname string, err error) {
+	var faults []error
+	var names []string
+	for i, arg := range args {
+		l, err := findLibrary(arg, filepath.Join(scratch, "library-"+strconv.Itoa(i)))
+		if faults = append(faults, err); err == nil {
+			libraries, names = append(libraries, l), append(names, l.Soname)
+		}
+	}
+	if names = distinct(names); len(names) > 1 {
+		faults = append(faults, diag.Errorf(diag.Usage, "--library: no program can load %s", strings.Join(names, " and ")))
+	}
+	return libraries, strings.Join(names, " "), errors.Join(faults...)
+}
+
 // findPrograms finds the program of each collective, or says which are missing
-// and which are there.
-func findPrograms(place string, collectives []string, scratch string) ([]bench.Program, error) {
+// and which are there. Each must load the library of that name.
+func findPrograms(place string, collectives []string, soname, scratch string) ([]bench.Program, error) {
 	dir, err := programDir(place, scratch)
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "--tests: %w", err)
@@ -121,10 +140,46 @@ func findPrograms(place string, collectives []string, scratch string) ([]bench.P
 				WithHint("%s", diag.DidYouMean(name, collectivesIn(dir))))
 		case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
 			faults = append(faults, diag.Errorf(diag.Usage, "--tests: %s is not a file that can be run", filepath.Join(place, name+"_perf")))
+		default:
+			faults = append(faults, checkProgram(file, soname))
 		}
 		programs = append(programs, bench.Program{Collective: name, Path: file})
 	}
 	return programs, errors.Join(faults...)
+}
+
+// checkProgram refuses a program that would measure the same library every time,
+// whichever it is given.
+func checkProgram(file, soname string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--tests: %w", err)
+	}
+	defer f.Close()
+	magic := make([]byte, 4)
+	if n, _ := f.ReadAt(magic, 0); soname == "" || string(magic[:n]) != "\x7fELF" {
+		return nil // no library was found; or a script, and what it starts cannot be seen
+	}
+	program, err := elf.Read(f)
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--tests: reading %s: %w", filepath.Base(file), err)
+	}
+	if fault := loadFault(program, soname); fault != "" {
+		return diag.Errorf(diag.Usage, "--tests: %s %s", filepath.Base(file), fault)
+	}
+	return nil
+}
+
+// loadFault says why the loader would not take the library from where it is told
+// to; a RUNPATH goes behind that place, a RPATH before it.
+func loadFault(program *elf.File, soname string) string {
+	switch {
+	case !slices.Contains(program.Needed, soname):
+		return fmt.Sprintf("does not load %s: it holds a library of its own, or is made for another", soname)
+	case len(program.Rpath) > 0:
+		return fmt.Sprintf("has the RPATH %s, which goes before the library that shall be measured", strings.Join(program.Rpath, ":"))
+	}
+	return ""
 }
 
 // programDir is where the programs lie, unpacked below scratch if in a wheel.

@@ -49,9 +49,10 @@ type Plan struct {
 // A Library is a candidate.
 type Library struct {
 	Label  string
-	Dir    string // holds libnccl.so.2 or librccl.so.1
-	Path   string // of that file
-	SHA256 string // of that file
+	Soname string // libnccl.so.2 or librccl.so.1
+	Dir    string // holds that file
+	Path   string // what the user named: the file, the directory or a wheel
+	SHA256 string // of the file
 }
 
 // A Program measures one collective.

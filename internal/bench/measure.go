@@ -111,11 +111,11 @@ func (m *measurement) step(ctx context.Context, s Step, run Runner, events Event
 
 // take keeps what a sweep measured, if it can be believed.
 func (m *measurement) take(s Step, measured nccltests.Measured) error {
-	rows, err := m.plan.accept(measured.Report)
-	if err != nil {
+	if err := m.library(s.Library.Label).recognise(versionOf(measured)); err != nil {
 		return err
 	}
-	if err := m.library(s.Library.Label).recognise(versionOf(measured)); err != nil {
+	rows, err := m.plan.accept(measured.Report)
+	if err != nil {
 		return err
 	}
 	var sizes []int64

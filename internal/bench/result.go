@@ -46,8 +46,8 @@ type Conditions struct {
 // Measured is a library and what became of it.
 type Measured struct {
 	Label   string   `json:"label"`
-	Path    string   `json:"path"`
-	SHA256  string   `json:"sha256"`
+	Path    string   `json:"path"`    // the file, or the directory or wheel that holds it
+	SHA256  string   `json:"sha256"`  // of the file
 	Version string   `json:"version"` // as the library itself says it
 	Failure *Failure `json:"failure,omitempty"`
 }

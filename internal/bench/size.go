@@ -19,12 +19,20 @@ func HumanSize(bytes int64) string {
 	return strconv.FormatFloat(math.Round(value*100)/100, 'f', -1, 64) + " " + units[unit]
 }
 
+// suffixes are what may stand behind the number of a size, as powers of two.
+var suffixes = map[string]uint{
+	"": 0, "B": 0,
+	"K": 10, "KB": 10, "KIB": 10, "M": 20, "MB": 20, "MIB": 20,
+	"G": 30, "GB": 30, "GIB": 30, "T": 40, "TB": 40, "TIB": 40,
+}
+
 // ParseSize reads a size: 8, 64K, 1M, 4G, with or without B or iB. All are powers
 // of 1024.
 func ParseSize(text string) (int64, error) {
-	digits := strings.TrimRight(text, "BKMGTbkimgt")
+	upper := strings.ToUpper(text)
+	digits := strings.TrimRight(upper, "BKMGTI")
 	n, err := strconv.ParseInt(digits, 10, 64)
-	shift, known := map[string]uint{"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}[short(text[len(digits):])]
+	shift, known := suffixes[upper[len(digits):]]
 	if err != nil || !known || n < 0 {
 		return 0, fmt.Errorf("%q is not a size such as 8, 64K, 1M or 4G", text)
 	}
@@ -32,13 +40,4 @@ func ParseSize(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is larger than any memory", text)
 	}
 	return n << shift, nil
-}
-
-// short turns KiB and KB into k.
-func short(suffix string) string {
-	suffix = strings.ToLower(suffix)
-	if len(suffix) > 1 {
-		suffix = strings.TrimSuffix(strings.TrimSuffix(suffix, "b"), "i")
-	}
-	return suffix
 }

@@ -65,31 +65,50 @@ func (f Finding) String() string { return words[f] }
 
 // Table is every size of every collective, as text.
 func Table(r Result) (header []string, rows [][]string) {
+	measured, compared := r.shown()
 	header = []string{"collective", "size"}
-	for _, l := range r.Libraries {
-		header = append(header, l.Label+" us", l.Label+" GB/s")
+	for _, label := range measured {
+		header = append(header, label+" us", label+" GB/s")
 	}
-	for _, l := range r.Libraries[1:] {
-		header = append(header, l.Label+" ratio", "spread", "finding")
+	for _, label := range compared {
+		header = append(header, label+" ratio", "spread", "finding")
 	}
 	for _, c := range r.Collectives {
 		for _, s := range c.Sizes {
-			rows = append(rows, append([]string{c.Name, HumanSize(s.Bytes)}, s.cells(r.Libraries)...))
+			rows = append(rows, append([]string{c.Name, HumanSize(s.Bytes)}, s.cells(measured, compared)...))
 		}
 	}
 	return header, rows
 }
 
-func (s Size) cells(libraries []Measured) (cells []string) {
-	for _, l := range libraries {
-		if f, ok := s.Figure(l.Label); ok {
+// shown are the libraries that have figures, and those that have ratios.
+func (r Result) shown() (measured, compared []string) {
+	for _, l := range r.Libraries {
+		figures, ratios := false, false
+		for _, c := range r.Collectives {
+			s, ok := c.Summarise(l.Label)
+			figures, ratios = figures || ok, ratios || s.Sizes > 0
+		}
+		if figures {
+			measured = append(measured, l.Label)
+		}
+		if ratios {
+			compared = append(compared, l.Label)
+		}
+	}
+	return measured, compared
+}
+
+func (s Size) cells(measured, compared []string) (cells []string) {
+	for _, label := range measured {
+		if f, ok := s.Figure(label); ok {
 			cells = append(cells, Digits(f.Microseconds.Median), Digits(f.BusBW.Median))
 		} else {
 			cells = append(cells, "-", "-")
 		}
 	}
-	for _, l := range libraries[1:] {
-		if r, ok := s.Ratio(l.Label); ok {
+	for _, label := range compared {
+		if r, ok := s.Ratio(label); ok {
 			spread := fmt.Sprintf("%.3f..%.3f", r.Speed.Min, r.Speed.Max)
 			cells = append(cells, fmt.Sprintf("%.3f", r.Speed.Median), spread, r.Finding.String())
 		} else {

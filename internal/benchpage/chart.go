@@ -74,6 +74,7 @@ type plot struct {
 	series  []series
 	yTitle  string
 	about   string
+	low     bool    // a picture of less height
 	whisker bool    // the spread as whiskers instead of a band, and no line
 	around  float64 // a value that is always in sight: 0, or the 1 of a ratio
 	least   float64 // the least that is in sight beside it
@@ -114,6 +115,10 @@ func (p plot) values() (low, high float64) {
 }
 
 func (p plot) draw(s shape, first, last int64) chart {
+	if p.low {
+		s.height *= 0.7
+		s.yLabels -= 2
+	}
 	c := chart{
 		Class: s.class, Width: s.width, Height: s.height, YTitle: p.yTitle, About: p.about,
 		Left: s.left, Right: s.width - s.right, Top: s.top, Bottom: s.height - s.bottom,

@@ -41,7 +41,7 @@ func Render(r bench.Result) ([]byte, error) {
 
 // page is what the template knows.
 type page struct {
-	Title     string
+	Heading   []word
 	Date      string
 	Stopped   string
 	Builder   string
@@ -65,7 +65,7 @@ type library struct {
 
 func newPage(r bench.Result) page {
 	p := page{
-		Title: title(r), Date: r.Started.Format("2 January 2006, 15:04 MST"), Stopped: r.Stopped,
+		Heading: heading(r), Date: r.Started.Format("2 January 2006, 15:04 MST"), Stopped: r.Stopped,
 		Builder: r.Builder, Command: r.Command, Facts: facts(r), First: r.Libraries[0].Label,
 		Compared: len(r.Libraries) > 1,
 	}
@@ -78,8 +78,30 @@ func newPage(r bench.Result) page {
 	return p
 }
 
-// title names the GPUs, each kind once.
-func title(r bench.Result) string {
+// A word of the heading; what joins the others is small.
+type word struct {
+	Word  string
+	Small bool
+}
+
+// heading says what was measured on what: ours against vendor on 2 × NVIDIA H200.
+func heading(r bench.Result) []word {
+	var words []word
+	first, others := r.Libraries[0], r.Libraries[1:]
+	for i, l := range others {
+		if i > 0 {
+			words = append(words, word{"and", true})
+		}
+		words = append(words, word{l.Label, false})
+	}
+	if len(others) > 0 {
+		words = append(words, word{"against", true})
+	}
+	return append(words, word{first.Label, false}, word{"on", true}, word{devices(r), false})
+}
+
+// devices names the GPUs, each kind once.
+func devices(r bench.Result) string {
 	kinds := slices.Compact(slices.Sorted(slices.Values(r.Host.GPUs)))
 	if len(kinds) == 0 {
 		return plural(r.Conditions.GPUs, "GPU")
@@ -100,14 +122,14 @@ func plural(n int, noun string) string {
 func facts(r bench.Result) []fact {
 	c := r.Conditions
 	all := []fact{
-		{"GPUs", title(r)},
+		{"GPUs", devices(r)},
 		{"Link", r.Host.Link},
 		{"Driver", r.Host.Driver},
 		{"nccl-tests", c.Tests},
 		{"Sizes", fmt.Sprintf("%s to %s, each %d times the one before", bench.HumanSize(c.MinBytes), bench.HumanSize(c.MaxBytes), c.Factor)},
 		{"Rounds", fmt.Sprintf("%d, after one to warm up", c.Rounds)},
 		{"Iterations", fmt.Sprintf("%d for each size, after %d to warm up", c.Iterations, c.Warmup)},
-		{"Took", took(r)},
+		{"Duration", took(r)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		all = append(all, fact{name, c.Env[name]})

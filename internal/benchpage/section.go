@@ -14,7 +14,7 @@ type section struct {
 	Summaries []summary
 	Figures   []figure
 	Rows      []row
-	Interval  string // what the interval of the table is
+	Interval  string // what stands beside a ratio
 }
 
 // summary is one line of the overview.
@@ -36,7 +36,32 @@ type figure struct {
 type row struct {
 	Bytes   int64
 	Figures []*bench.Figure
-	Ratios  []*bench.Ratio
+	Ratios  []*finding
+}
+
+// A finding is a ratio as a row says it: inside the spread is most of them, and
+// says no more than inside.
+type finding struct {
+	bench.Ratio
+	Class, Word string
+}
+
+func newFinding(r bench.Ratio, ok bool) *finding {
+	if !ok {
+		return nil
+	}
+	f := finding{r, "shown", r.Finding.String()}
+	switch r.Finding {
+	case bench.Inside:
+		f.Class, f.Word = "quiet", "inside"
+	case bench.Unknown:
+		f.Class = "quiet"
+	case bench.Faster:
+		f.Word = "▲ " + f.Word
+	case bench.Slower:
+		f.Word = "▼ " + f.Word
+	}
+	return &f
 }
 
 func (p page) section(c bench.Collective) section {
@@ -62,15 +87,16 @@ func (p page) section(c bench.Collective) section {
 }
 
 func (s *section) rows(c bench.Collective) {
+	s.Interval = "lowest–highest"
 	for _, size := range c.Sizes {
 		r := row{Bytes: size.Bytes}
 		for _, l := range s.Libraries {
-			r.Figures = append(r.Figures, pointer(size.Figure(l.Label)))
+			r.Figures = append(r.Figures, figureOf(size, l.Label))
 		}
 		for _, l := range s.Others {
-			found := pointer(size.Ratio(l.Label))
+			found := newFinding(size.Ratio(l.Label))
 			if found != nil && found.Interval.Confidence > 0 {
-				s.Interval = fmt.Sprintf("%.1f %%", 100*found.Interval.Confidence)
+				s.Interval = fmt.Sprintf("%.1f %% interval", 100*found.Interval.Confidence)
 			}
 			r.Ratios = append(r.Ratios, found)
 		}
@@ -78,11 +104,11 @@ func (s *section) rows(c bench.Collective) {
 	}
 }
 
-func pointer[T any](value T, ok bool) *T {
-	if !ok {
-		return nil
+func figureOf(s bench.Size, library string) *bench.Figure {
+	if f, ok := s.Figure(library); ok {
+		return &f
 	}
-	return &value
+	return nil
 }
 
 // bandwidth is busbw over size: line and marks are medians, the band is from the
@@ -102,7 +128,7 @@ func (s *section) bandwidth(c bench.Collective) figure {
 
 // latency is time over size, where bandwidth says nothing.
 func (s *section) latency(c bench.Collective) figure {
-	p := plot{yTitle: "µs", least: 1e-9, about: "Time of " + c.Name + " for sizes below " + bench.HumanSize(bench.Small) + "."}
+	p := plot{low: true, yTitle: "µs", least: 1e-9, about: "Time of " + c.Name + " for sizes below " + bench.HumanSize(bench.Small) + "."}
 	p.series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (point, bool) {
 		title := fmt.Sprintf("%s, %s: %s µs (%s to %s)", f.Library, bench.HumanSize(size.Bytes),
 			bench.Digits(f.Microseconds.Median), bench.Digits(f.Microseconds.Min), bench.Digits(f.Microseconds.Max))
@@ -153,6 +179,9 @@ func (s summary) Line(first string) string {
 	if s.Sizes == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s against %s: %.3f in the middle of %d sizes, lowest %s, highest %s",
-		s.Library, first, s.Median, s.Sizes, s.Worst, s.Best)
+	return fmt.Sprintf("%s against %s: ratio %.3f in the middle of %d sizes, lowest %s, highest %s; %s",
+		s.Library, first, s.Median, s.Sizes, s.Worst, s.Best, s.Counts())
 }
+
+// Found counts the sizes of a finding.
+func (s summary) Found(f bench.Finding) int { return s.Findings[f] }
