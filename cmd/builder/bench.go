@@ -66,12 +66,7 @@ func benchCommand(args []string, out printer) *cli.Command {
 func commandLine(args []string) string {
 	words := []string{"builder"}
 	for _, arg := range args[1:] {
-		if strings.ContainsFunc(arg, func(r rune) bool {
-			return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+./,:@%", r)
-		}) || arg == "" {
-			arg = quoted(arg)
-		}
-		words = append(words, arg)
+		words = append(words, shellWord(arg))
 	}
 	return strings.Join(words, " ")
 }
@@ -111,6 +106,9 @@ func doBench(ctx context.Context, o benchOptions, out printer) error {
 }
 
 func printBench(o benchOptions, r bench.Result, out printer) error {
+	if r.Stopped != "" {
+		out.note("stopped: %s", r.Stopped)
+	}
 	if o.json {
 		content, err := bench.Encode(r)
 		if err != nil {
@@ -124,9 +122,6 @@ func printBench(o benchOptions, r bench.Result, out printer) error {
 			term.Table(out.stdout, term.Width(out.stdout), header, rows)
 			out.say("")
 		}
-	}
-	if r.Stopped != "" {
-		out.note("stopped: %s", r.Stopped)
 	}
 	out.say("%s", filepath.Join(o.out, "bench.json"))
 	out.say("%s", filepath.Join(o.out, "bench.html"))

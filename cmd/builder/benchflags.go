@@ -97,6 +97,9 @@ func readBenchOptions(c *cli.Context) (benchOptions, error) {
 		}
 		o.gpus = n
 	}
+	if c.IsSet("time-limit") && o.timeLimit <= 0 {
+		faults = append(faults, diag.Errorf(diag.Usage, "--time-limit: %v is no time to measure in", o.timeLimit))
+	}
 	if len(o.libraries) == 0 {
 		faults = append(faults, diag.Errorf(diag.Usage, "--library is missing: what shall be measured?").
 			WithHint("--library vendor=WHEEL --library ours=DIR"))

@@ -41,8 +41,13 @@ func (w *benchWatch) Saved(r bench.Result) {
 	}
 }
 
+// complete adds what was known before. What the driver says of the GPUs is more
+// than what the programs do.
 func (w *benchWatch) complete(r bench.Result) bench.Result {
-	r.Builder, r.Command, r.Host, r.Started = w.begun.Builder, w.begun.Command, w.begun.Host, w.begun.Started
+	r.Builder, r.Command, r.Started = w.begun.Builder, w.begun.Command, w.begun.Started
+	if len(w.begun.Host.GPUs) > 0 {
+		r.Host = w.begun.Host
+	}
 	return r
 }
 

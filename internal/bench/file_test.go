@@ -35,7 +35,7 @@ func fixture(t testing.TB) Result {
 		return m, err
 	}, &witness{})
 	r.Builder, r.Command = "devel", "builder bench"
-	r.Host = Host{GPUs: []string{"NVIDIA H200", "NVIDIA H200"}, Driver: "570.86.15", Link: "NV18"}
+	r.Host.Driver, r.Host.Link = "570.86.15", "NV18"
 	r.Started = time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	r.Finished = r.Started.Add(time.Minute)
 	return r

@@ -17,7 +17,8 @@ import (
 // the others go on; the error holds the failures of all. When ctx ends, what was
 // measured until then is the result, and Stopped says why it is no more.
 //
-// Builder, Command, Host and the times of the result are the caller's to fill in.
+// Builder, Command and the times of the result are the caller's to fill in. Of the
+// host it knows the GPUs that the programs name.
 func (p Plan) Measure(ctx context.Context, run Runner, events Events) (Result, error) {
 	if err := p.Validate(); err != nil {
 		return Result{}, err
@@ -50,6 +51,7 @@ func (p Plan) Measure(ctx context.Context, run Runner, events Events) (Result, e
 type measurement struct {
 	plan      Plan
 	tests     string
+	gpus      []string
 	libraries []Measured
 	sizes     map[string][]int64 // of a collective, as the first sweep has them
 	samples   map[key][]Sample   // by round
@@ -126,7 +128,7 @@ func (m *measurement) take(s Step, measured nccltests.Measured) error {
 	if known, ok := m.sizes[collective]; ok && !slices.Equal(known, sizes) {
 		return fmt.Errorf("it measured sizes %d, and %d before", sizes, known)
 	}
-	m.sizes[collective], m.tests = sizes, measured.Report.Version
+	m.sizes[collective], m.tests, m.gpus = sizes, measured.Report.Version, gpusOf(measured.Report)
 	if s.Round == 0 {
 		return nil
 	}
@@ -156,7 +158,7 @@ func (m *measurement) fail(s Step, err error) {
 func (m *measurement) result() Result {
 	p := m.plan
 	r := Result{
-		Schema: Schema, Stopped: m.stopped, Libraries: slices.Clone(m.libraries),
+		Host: Host{GPUs: m.gpus}, Stopped: m.stopped, Libraries: slices.Clone(m.libraries),
 		Conditions: Conditions{
 			GPUs: p.GPUs, MinBytes: p.MinBytes, MaxBytes: p.MaxBytes, Factor: p.Factor, Rounds: p.Rounds,
 			Iterations: p.Iterations, Warmup: p.Warmup, Tests: m.tests, Env: p.Env,

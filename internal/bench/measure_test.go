@@ -29,6 +29,9 @@ func (w *witness) Saved(r Result)                           { w.saved = append(w
 func good(s nccltests.Sweep) nccltests.Measured {
 	m := nccltests.Measured{Log: "host:1:1 [0] NCCL INFO NCCL version 2.29.7+cuda13.0\n"}
 	m.Report = nccltests.Report{Version: "2.17.6", Library: 22907, Devices: make([]nccltests.Device, s.GPUs)}
+	for i := range m.Report.Devices {
+		m.Report.Devices[i].Name = "NVIDIA H200"
+	}
 	for bytes := s.MinBytes; bytes <= s.MaxBytes; bytes *= int64(s.Factor) {
 		timing := nccltests.Timing{Measured: true, Checked: true, Microseconds: 10, BusBW: float64(bytes) / 1e4}
 		m.Report.Rows = append(m.Report.Rows, nccltests.Row{Bytes: bytes, OutOfPlace: timing, InPlace: timing})
@@ -88,6 +91,9 @@ func TestMeasure(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Ratio{ratio}, s.Ratios, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })); diff != "" {
 		t.Errorf("ratio (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"NVIDIA H200", "NVIDIA H200"}, r.Host.GPUs); diff != "" {
+		t.Errorf("GPUs (-want +got):\n%s", diff)
 	}
 	library := Measured{Label: "ours", Path: "ours.whl", SHA256: "sum of ours", Version: "2.29.7+cuda13.0"}
 	if diff := cmp.Diff(library, r.Libraries[1]); diff != "" || r.Stopped != "" || r.Conditions.Tests != "2.17.6" {

@@ -19,11 +19,11 @@ type Result struct {
 	Finished    time.Time    `json:"finished,omitzero"` // absent if it was killed
 	Stopped     string       `json:"stopped,omitempty"` // why it ended before its plan
 	Conditions  Conditions   `json:"conditions"`
-	Libraries   []Measured   `json:"libraries"` // the first is what the others are compared with
+	Libraries   []Measured   `json:"libraries"` // at least one; the first is what the others are compared with
 	Collectives []Collective `json:"collectives"`
 }
 
-// Host is what the caller knows of the machine, in words.
+// Host is what is known of the machine, in words.
 type Host struct {
 	GPUs   []string `json:"gpus"`   // NVIDIA H200, one for each that took part
 	Driver string   `json:"driver"` // 570.86.15

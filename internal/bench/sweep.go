@@ -73,6 +73,15 @@ func sampleOf(round int, row nccltests.Row) Sample {
 	return s
 }
 
+// gpusOf names the GPUs of a sweep, one for each rank.
+func gpusOf(r nccltests.Report) []string {
+	var names []string
+	for _, d := range r.Devices {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
 // saidVersion is the line of NCCL_DEBUG: `NCCL version 2.29.7+cuda13.0`, and
 // `RCCL version : 2.22.3` from ROCm 6.3 on.
 var saidVersion = regexp.MustCompile(`[NR]CCL version ?:? ?([0-9][0-9A-Za-z.+:_-]{0,100})`)

@@ -173,6 +173,16 @@ func TestHeading(t *testing.T) {
 	}
 }
 
+func TestIntervalName(t *testing.T) {
+	for want, confidences := range map[string][]float64{
+		"lowest–highest": {0, 0}, "93.8 % interval": {0.9375, 0.9375}, "interval": {0.9375, 0, 0.9375},
+	} {
+		if got := intervalName(confidences); got != want {
+			t.Errorf("%v: %q, want %q", confidences, got, want)
+		}
+	}
+}
+
 // Every library has a mark of its own shape.
 func TestMarks(t *testing.T) {
 	seen := map[string]bool{}

@@ -2,6 +2,7 @@ package benchpage
 
 import (
 	"fmt"
+	"slices"
 
 	"builder/internal/bench"
 )
@@ -87,7 +88,7 @@ func (p page) section(c bench.Collective) section {
 }
 
 func (s *section) rows(c bench.Collective) {
-	s.Interval = "lowest–highest"
+	var confidences []float64
 	for _, size := range c.Sizes {
 		r := row{Bytes: size.Bytes}
 		for _, l := range s.Libraries {
@@ -95,12 +96,27 @@ func (s *section) rows(c bench.Collective) {
 		}
 		for _, l := range s.Others {
 			found := newFinding(size.Ratio(l.Label))
-			if found != nil && found.Interval.Confidence > 0 {
-				s.Interval = fmt.Sprintf("%.1f %% interval", 100*found.Interval.Confidence)
+			if found != nil {
+				confidences = append(confidences, found.Interval.Confidence)
 			}
 			r.Ratios = append(r.Ratios, found)
 		}
 		s.Rows = append(s.Rows, r)
+	}
+	s.Interval = intervalName(confidences)
+}
+
+// intervalName says what the intervals of a table are. They differ where a
+// library was measured in fewer rounds than another.
+func intervalName(confidences []float64) string {
+	slices.Sort(confidences)
+	switch all := slices.Compact(confidences); {
+	case len(all) > 1:
+		return "interval"
+	case len(all) == 0 || all[0] == 0:
+		return "lowest–highest"
+	default:
+		return fmt.Sprintf("%.1f %% interval", 100*all[0])
 	}
 }
 
