@@ -14,7 +14,7 @@ import (
 func Write(path string, run Run) error {
 	content, err := encode(run)
 	if err == nil {
-		err = replace(path, content)
+		err = Replace(path, content)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -63,9 +63,10 @@ func encode(run Run) ([]byte, error) {
 // stamp is a time as it is written: RFC 3339 in UTC, to the millisecond.
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
-// replace writes a file beside path and renames it. What a kill leaves behind
-// is a hidden file with another name, which nobody reads.
-func replace(path string, content []byte) error {
+// Replace replaces the file at path by content, as a whole or not at all: it
+// writes a file beside it and renames that. What a kill leaves behind is a hidden
+// file with another name, which nobody reads.
+func Replace(path string, content []byte) error {
 	dir, name := filepath.Split(path)
 	if dir == "" {
 		dir = "."

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/bench"
+	"builder/internal/diag"
+	"builder/internal/nccltests"
+)
+
+// host lays out two libraries and two programs, and takes the GPUs away.
+func host(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("PATH", dir)
+	t.Setenv("BUILDER_RECIPES", "")
+	t.Setenv("TMPDIR", t.TempDir())
+	for name, text := range map[string]string{
+		"vendor/libnccl.so.2": "vendor", "ours/libnccl.so.2": "ours", "tests/all_reduce_perf": "#!", "tests/broadcast_perf": "#!",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// sweeps takes the place of the programs: ours needs a tenth more time.
+func sweeps(t *testing.T, change func(nccltests.Sweep, *nccltests.Measured) error) {
+	t.Helper()
+	before := runTests
+	t.Cleanup(func() { runTests = before })
+	runTests = func(_ context.Context, s nccltests.Sweep) (nccltests.Measured, error) {
+		m := nccltests.Measured{Log: "NCCL version 2.28.9+cuda13.0\n"}
+		us := 10.0
+		if filepath.Base(s.Library) == "ours" {
+			us, m.Log = 11, "NCCL version 2.29.7+cuda13.0\n"
+		}
+		for bytes := s.MinBytes; bytes <= s.MaxBytes; bytes *= int64(s.Factor) {
+			timing := nccltests.Timing{Measured: true, Checked: true, Microseconds: us, BusBW: float64(bytes) / us / 1e3}
+			m.Report.Rows = append(m.Report.Rows, nccltests.Row{Bytes: bytes, OutOfPlace: timing, InPlace: timing})
+		}
+		return m, change(s, &m)
+	}
+}
+
+func unchanged(nccltests.Sweep, *nccltests.Measured) error { return nil }
+
+func builder(args ...string) (code diag.Code, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	n := Main(append([]string{"builder"}, args...), &out, &errs)
+	return diag.Code(n), out.String(), errs.String()
+}
+
+// compareArgs compares the libraries of [host].
+func compareArgs(more ...string) []string {
+	return append([]string{
+		"bench", "--library", "vendor=vendor", "--library", "ours=ours/libnccl.so.2", "--tests", "tests", "--gpus", "2",
+		"--collectives", "all_reduce,broadcast", "--min-bytes", "1K", "--max-bytes", "1M", "--factor", "4",
+	}, more...)
+}
+
+func TestBench(t *testing.T) {
+	host(t)
+	sweeps(t, unchanged)
+	code, stdout, stderr := builder(compareArgs("--env", "NCCL_ALGO=Ring,Tree", "--out", "here")...)
+	if code != diag.OK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, want := range []string{"0.909..0.909", "slower", "6 slower", "here/bench.json\nhere/bench.html\n"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, stdout)
+		}
+	}
+	for _, want := range []string{"warm-up all_reduce vendor started", "round 5 of 5 broadcast ours done", "4 of 24 sweeps done, about"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("stderr lacks %q:\n%s", want, stderr)
+		}
+	}
+	r, err := readBench("here/bench.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Libraries[1].Version != "2.29.7+cuda13.0" || len(r.Libraries[1].SHA256) != 64 || r.Conditions.Env["NCCL_ALGO"] != "Ring,Tree" ||
+		r.Finished.IsZero() || !strings.HasSuffix(r.Command, "--env NCCL_ALGO=Ring,Tree --out here") {
+		t.Errorf("bench.json: %+v", r)
+	}
+	page, err := os.ReadFile("here/bench.html")
+	if err != nil || !bytes.Contains(page, []byte("2.29.7&#43;cuda13.0")) {
+		t.Errorf("bench.html: %v", err)
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestBenchJSONAndRender(t *testing.T) {
+	host(t)
+	sweeps(t, unchanged)
+	code, stdout, stderr := builder(compareArgs("--json", "--rounds", "1")...)
+	file, err := os.ReadFile("out/bench.json")
+	if code != diag.OK || err != nil || stdout != string(file) {
+		t.Fatalf("exit code %d, %v: stdout is not bench.json\n%s", code, err, stderr)
+	}
+	first, err := os.ReadFile("out/bench.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr = builder("bench", "--render", "out/bench.json", "--out", "again")
+	again, err := os.ReadFile("again/bench.html")
+	if code != diag.OK || stdout != "again/bench.html\n" || err != nil || !bytes.Equal(first, again) {
+		t.Errorf("exit code %d, %v: the page is another\n%s%s", code, err, stdout, stderr)
+	}
+}
+
+// What was measured is written whatever ends it, and the exit code says which.
+func TestBenchFails(t *testing.T) {
+	wrong := func(s nccltests.Sweep, m *nccltests.Measured) error {
+		if filepath.Base(s.Library) == "ours" {
+			m.Report.Rows[0].OutOfPlace.Wrong = 7
+		}
+		return nil
+	}
+	calls := 0
+	tests := map[string]struct {
+		change func(nccltests.Sweep, *nccltests.Measured) error
+		args   []string
+		code   diag.Code
+		stderr string
+		sizes  int // of all_reduce in the file
+	}{
+		"wrong values": {wrong, nil, diag.Gate, "measuring all_reduce of ours in the warm-up round: 1 KiB: 7 wrong values", 6},
+		"no program": {func(nccltests.Sweep, *nccltests.Measured) error {
+			return diag.Errorf(diag.Unexpected, "exec format error")
+		}, nil, diag.Unexpected, "all_reduce of vendor in the warm-up round: exec format error", 0},
+		"time limit": {func(nccltests.Sweep, *nccltests.Measured) error {
+			time.Sleep(time.Millisecond)
+			return nil
+		}, []string{"--time-limit", "1ns"}, diag.Unexpected, "nothing was measured: the time limit of 1ns is over", 0},
+		"time limit later": {func(nccltests.Sweep, *nccltests.Measured) error {
+			if calls++; calls == 8 { // the first round that counts is done
+				time.Sleep(time.Second)
+			}
+			return nil
+		}, []string{"--time-limit", "900ms"}, diag.OK, "stopped: the time limit of 900ms is over", 6},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			host(t)
+			sweeps(t, test.change)
+			code, _, stderr := builder(compareArgs(test.args...)...)
+			if code != test.code || !strings.Contains(stderr, test.stderr) {
+				t.Errorf("exit code %d, want %d: %s", code, test.code, stderr)
+			}
+			r, err := readBench("out/bench.json")
+			if err != nil || len(r.Collectives[0].Sizes) != test.sizes {
+				t.Errorf("bench.json: %v, %+v", err, r.Collectives)
+			}
+		})
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	got := commandLine([]string{"/tmp/builder", "bench", "--env", "A=b c", "", "it's", "x=1,2"})
+	if want := `builder bench --env 'A=b c' '' 'it'\''s' x=1,2`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+var _ bench.Events = (*benchWatch)(nil)

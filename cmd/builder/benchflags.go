@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/bench"
+	"builder/internal/diag"
+	"builder/internal/gpu"
+)
+
+// warmup is how many iterations of a size are not timed.
+const warmup = 5
+
+func benchFlags() []cli.Flag {
+	return []cli.Flag{
+		jsonFlag(),
+		&cli.GenericFlag{Name: "library", Value: &texts{}, Usage: "measure the library `LABEL=PATH`; again for each, the first is what the others are compared with"},
+		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests from `DIR|WHEEL`"},
+		&cli.StringFlag{Name: "gpus", Value: "all", Usage: "use `N` GPUs of this host, or all"},
+		&cli.StringFlag{Name: "collectives", Value: "all_reduce,all_gather,broadcast,reduce_scatter,alltoall,sendrecv", Usage: "measure the collectives `A,B,…`"},
+		&cli.StringFlag{Name: "min-bytes", Value: "8", Usage: "begin with `SIZE`: 8, 64K, 1M, 4G"},
+		&cli.StringFlag{Name: "max-bytes", Value: "4G", Usage: "end with `SIZE`"},
+		&cli.IntFlag{Name: "factor", Value: 2, Usage: "multiply the size by `N` from one to the next"},
+		&cli.IntFlag{Name: "rounds", Value: 5, Usage: "measure `N` rounds, after one to warm up; fewer than 5 give no confidence interval"},
+		&cli.IntFlag{Name: "iterations", Value: 20, Usage: "time `N` iterations of each size"},
+		&cli.GenericFlag{Name: "env", Value: &texts{}, Usage: "set `KEY=VALUE` for every sweep: NCCL_NVLS_ENABLE=0"},
+		&cli.DurationFlag{Name: "time-limit", Usage: "stop after `TIME` and write what was measured"},
+		&cli.DurationFlag{Name: "sweep-limit", Value: 10 * time.Minute, Usage: "a sweep that takes longer than `TIME` hangs"},
+		&cli.StringFlag{Name: "out", Value: "out", Usage: "write bench.json and bench.html to `DIR`"},
+		&cli.StringFlag{Name: "render", Usage: "measure nothing: make bench.html anew, from `FILE`"},
+	}
+}
+
+// texts are the values of a flag that may be there several times. Unlike those of
+// cli's own they may hold a comma.
+type texts []string
+
+// Set implements [cli.Generic].
+func (t *texts) Set(text string) error {
+	*t = append(*t, text)
+	return nil
+}
+
+// String implements [cli.Generic].
+func (t *texts) String() string { return strings.Join(*t, " ") }
+
+// benchOptions is what the flags of bench say.
+type benchOptions struct {
+	bench.Plan // without what has to be looked for first
+
+	libraries   []string // LABEL=PATH
+	tests       string
+	gpus        int // 0: all
+	collectives []string
+	timeLimit   time.Duration
+	out         string
+	json        bool
+	command     string
+}
+
+func readBenchOptions(c *cli.Context) (benchOptions, error) {
+	o := benchOptions{
+		Plan: bench.Plan{
+			Factor: c.Int("factor"), Rounds: c.Int("rounds"), Iterations: c.Int("iterations"),
+			Warmup: warmup, Timeout: c.Duration("sweep-limit"), Env: map[string]string{},
+		},
+		libraries: *c.Generic("library").(*texts), tests: c.String("tests"), collectives: list(c.String("collectives")),
+		timeLimit: c.Duration("time-limit"), out: c.String("out"), json: c.Bool("json"),
+	}
+	var faults []error
+	size := func(flag string) int64 {
+		bytes, err := bench.ParseSize(c.String(flag))
+		if err != nil {
+			faults = append(faults, diag.Errorf(diag.Usage, "--%s: %w", flag, err))
+		}
+		return bytes
+	}
+	o.MinBytes, o.MaxBytes = size("min-bytes"), size("max-bytes")
+	for _, setting := range *c.Generic("env").(*texts) {
+		name, value, ok := strings.Cut(setting, "=")
+		if !ok || name == "" {
+			faults = append(faults, diag.Errorf(diag.Usage, "--env: %q is not KEY=VALUE", setting))
+		}
+		o.Env[name] = value
+	}
+	if text := c.String("gpus"); text != "all" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			faults = append(faults, diag.Errorf(diag.Usage, "--gpus: %q is neither a number nor all", text))
+		}
+		o.gpus = n
+	}
+	if c.IsSet("time-limit") && o.timeLimit <= 0 {
+		faults = append(faults, diag.Errorf(diag.Usage, "--time-limit: %v is no time to measure in", o.timeLimit))
+	}
+	if len(o.libraries) == 0 {
+		faults = append(faults, diag.Errorf(diag.Usage, "--library is missing: what shall be measured?").
+			WithHint("--library vendor=WHEEL --library ours=DIR"))
+	}
+	if o.tests == "" {
+		faults = append(faults, diag.Errorf(diag.Usage, "--tests is missing: where are the programs of nccl-tests?").
+			WithHint("`builder run nccl-tests` makes a wheel of them"))
+	}
+	return o, errors.Join(append(faults, checkOut(o.out))...)
+}
+
+// plan looks for what the options name, and takes wheels apart below scratch.
+func (o benchOptions) plan(ctx context.Context, scratch string) (bench.Plan, bench.Host, error) {
+	p := o.Plan
+	libraries, soname, libraryFault := findLibraries(o.libraries, scratch)
+	programs, programFault := findPrograms(o.tests, o.collectives, soname, filepath.Join(scratch, "tests"))
+	gpus, host, gpuFault := findGPUs(ctx, o.gpus)
+	p.Libraries, p.Programs, p.GPUs = libraries, programs, gpus
+	if err := errors.Join(libraryFault, programFault, gpuFault); err != nil {
+		return p, host, err
+	}
+	return p, host, p.Validate()
+}
+
+// findGPUs says how many GPUs take part, and what the driver knows of them.
+func findGPUs(ctx context.Context, wanted int) (int, bench.Host, error) {
+	h, err := gpu.Probe(ctx)
+	switch {
+	case err != nil && wanted > 0:
+		return wanted, bench.Host{}, nil // the programs say what they ran on
+	case err != nil:
+		return 0, bench.Host{}, diag.Errorf(diag.Usage, "--gpus all: counting the GPUs of this host: %w", err).WithHint("say how many: --gpus 2")
+	case wanted > len(h.GPUs):
+		return 0, bench.Host{}, diag.Errorf(diag.Usage, "--gpus: %d are wanted, this host has %d", wanted, len(h.GPUs))
+	case wanted == 0:
+		wanted = len(h.GPUs)
+	}
+	return wanted, bench.Host{GPUs: h.GPUs[:wanted], Driver: h.Driver, Link: h.Link(wanted)}, nil
+}

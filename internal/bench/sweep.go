@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+
+	"builder/internal/nccltests"
+)
+
+// wrong is a sweep whose numbers mean nothing, because its values were wrong or
+// nobody looked at them.
+type wrong struct{ error }
+
+// accept returns the rows of a sweep that can be compared, or why there are none.
+func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
+	if len(r.Devices) > 0 && len(r.Devices) != p.GPUs {
+		return nil, fmt.Errorf("it ran on %d GPUs, %d were asked for", len(r.Devices), p.GPUs)
+	}
+	if n := p.sizes(); len(r.Rows) != n {
+		return nil, fmt.Errorf("it measured %d sizes, %d were asked for: the largest may not fit into the memory of the GPUs", len(r.Rows), n)
+	}
+	var rows []nccltests.Row
+	for _, row := range r.Rows {
+		if row.Bytes == 0 {
+			continue // all_gather and its like round down: 8 bytes for 2 GPUs are nothing
+		}
+		if len(rows) > 0 && row.Bytes <= rows[len(rows)-1].Bytes {
+			return nil, fmt.Errorf("size %d stands behind size %d", row.Bytes, rows[len(rows)-1].Bytes)
+		}
+		if err := acceptRow(row); err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	if r.OutOfBounds != 0 {
+		return nil, wrong{fmt.Errorf("%d passes had wrong values", r.OutOfBounds)}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("no size is large enough to be shared by %d GPUs", p.GPUs)
+	}
+	return rows, nil
+}
+
+func acceptRow(row nccltests.Row) error {
+	if !row.OutOfPlace.Measured {
+		return fmt.Errorf("%s: not measured out of place", HumanSize(row.Bytes))
+	}
+	for _, half := range []nccltests.Timing{row.OutOfPlace, row.InPlace} {
+		switch {
+		case !half.Measured:
+		case half.Wrong != 0:
+			return wrong{fmt.Errorf("%s: %d wrong values", HumanSize(row.Bytes), half.Wrong)}
+		case !half.Checked:
+			return wrong{fmt.Errorf("%s: the values were not checked", HumanSize(row.Bytes))}
+		case !plausibleTime(half.Microseconds) || !plausibleBW(half.BusBW):
+			return fmt.Errorf("%s: %g us and %g GB/s", HumanSize(row.Bytes), half.Microseconds, half.BusBW)
+		}
+	}
+	return nil
+}
+
+// The bounds keep every quotient finite; a NaN is outside of them too.
+func plausibleTime(us float64) bool { return us > 1e-9 && us < 1e15 }
+
+func plausibleBW(gbs float64) bool { return gbs >= 0 && gbs < 1e15 }
+
+func sampleOf(round int, row nccltests.Row) Sample {
+	s := Sample{Round: round, Time: row.OutOfPlace.Microseconds, BusBW: row.OutOfPlace.BusBW}
+	if row.InPlace.Measured {
+		s.InPlaceTime, s.InPlaceBW = row.InPlace.Microseconds, row.InPlace.BusBW
+	}
+	return s
+}
+
+// gpusOf names the GPUs of a sweep, one for each rank.
+func gpusOf(r nccltests.Report) []string {
+	var names []string
+	for _, d := range r.Devices {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// saidVersion is the line of NCCL_DEBUG: `NCCL version 2.29.7+cuda13.0`, and
+// `RCCL version : 2.22.3` from ROCm 6.3 on.
+var saidVersion = regexp.MustCompile(`[NR]CCL version ?:? ?([0-9][0-9A-Za-z.+:_-]{0,100})`)
+
+// versionOf is what the library of a sweep says of itself; "" if it says nothing.
+func versionOf(m nccltests.Measured) string {
+	if found := saidVersion.FindStringSubmatch(m.Log); found != nil {
+		return found[1]
+	}
+	n := m.Report.Library
+	switch {
+	case n >= 10000: // 2.9 and later: 22907
+		return fmt.Sprintf("%d.%d.%d", n/10000, n/100%100, n%100)
+	case n > 0: // 2804
+		return fmt.Sprintf("%d.%d.%d", n/1000, n/100%10, n%100)
+	}
+	return ""
+}
+
+// recognise notes what a library says it is. One that says something else than
+// before is not the library that is compared.
+func (m *Measured) recognise(version string) error {
+	if m.Version != "" && version != "" && version != m.Version {
+		return fmt.Errorf("it says version %s, and %s before: another library was loaded", version, m.Version)
+	}
+	m.Version = cmp.Or(m.Version, version)
+	return nil
+}

@@ -1,0 +1,203 @@
+package benchpage
+
+import (
+	"fmt"
+	"slices"
+
+	"builder/internal/bench"
+)
+
+// A section is one collective.
+type section struct {
+	Name      string
+	Libraries []library // that were measured, in their order
+	Others    []library // of these, those that are compared with the first
+	Summaries []summary
+	Figures   []figure
+	Rows      []row
+	Interval  string // what stands beside a ratio
+}
+
+// summary is one line of the overview.
+type summary struct {
+	bench.Summary
+	Style int
+	Key   string
+}
+
+// A figure is a picture with its caption, in every shape that it has.
+type figure struct {
+	Caption string
+	Note    string
+	Charts  []chart
+}
+
+// A row is one size; Figures and Ratios have an entry for each library, nil where
+// it was not measured.
+type row struct {
+	Bytes   int64
+	Figures []*bench.Figure
+	Ratios  []*finding
+}
+
+// A finding is a ratio as a row says it: inside the spread is most of them, and
+// says no more than inside.
+type finding struct {
+	bench.Ratio
+	Class, Word string
+}
+
+func newFinding(r bench.Ratio, ok bool) *finding {
+	if !ok {
+		return nil
+	}
+	f := finding{r, "shown", r.Finding.String()}
+	switch r.Finding {
+	case bench.Inside:
+		f.Class, f.Word = "quiet", "inside"
+	case bench.Unknown:
+		f.Class = "quiet"
+	case bench.Faster:
+		f.Word = "▲ " + f.Word
+	case bench.Slower:
+		f.Word = "▼ " + f.Word
+	}
+	return &f
+}
+
+func (p page) section(c bench.Collective) section {
+	s := section{Name: c.Name}
+	for _, l := range p.Libraries {
+		sum, measured := c.Summarise(l.Label)
+		if !measured {
+			continue
+		}
+		s.Libraries = append(s.Libraries, l)
+		s.Summaries = append(s.Summaries, summary{sum, l.Style, l.Key})
+		if sum.Sizes > 0 {
+			s.Others = append(s.Others, l)
+		}
+	}
+	s.rows(c)
+	for _, f := range []figure{s.bandwidth(c), s.ratios(c, p.First), s.latency(c)} {
+		if len(f.Charts) > 0 {
+			s.Figures = append(s.Figures, f)
+		}
+	}
+	return s
+}
+
+func (s *section) rows(c bench.Collective) {
+	var confidences []float64
+	for _, size := range c.Sizes {
+		r := row{Bytes: size.Bytes}
+		for _, l := range s.Libraries {
+			r.Figures = append(r.Figures, figureOf(size, l.Label))
+		}
+		for _, l := range s.Others {
+			found := newFinding(size.Ratio(l.Label))
+			if found != nil {
+				confidences = append(confidences, found.Interval.Confidence)
+			}
+			r.Ratios = append(r.Ratios, found)
+		}
+		s.Rows = append(s.Rows, r)
+	}
+	s.Interval = intervalName(confidences)
+}
+
+// intervalName says what the intervals of a table are. They differ where a
+// library was measured in fewer rounds than another.
+func intervalName(confidences []float64) string {
+	slices.Sort(confidences)
+	switch all := slices.Compact(confidences); {
+	case len(all) > 1:
+		return "interval"
+	case len(all) == 0 || all[0] == 0:
+		return "lowest–highest"
+	default:
+		return fmt.Sprintf("%.1f %% interval", 100*all[0])
+	}
+}
+
+func figureOf(s bench.Size, library string) *bench.Figure {
+	if f, ok := s.Figure(library); ok {
+		return &f
+	}
+	return nil
+}
+
+// bandwidth is busbw over size: line and marks are medians, the band is from the
+// smallest to the largest.
+func (s *section) bandwidth(c bench.Collective) figure {
+	p := plot{yTitle: "GB/s", least: 1e-9, about: "Bus bandwidth of " + c.Name + " over size. "}
+	for _, sum := range s.Summaries {
+		p.about += fmt.Sprintf("%s reaches %s GB/s at %s. ", sum.Library, bench.Digits(sum.PeakBW), bench.HumanSize(sum.PeakBytes))
+	}
+	p.series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (point, bool) {
+		title := fmt.Sprintf("%s, %s: %s GB/s (%s to %s)", f.Library, bench.HumanSize(size.Bytes),
+			bench.Digits(f.BusBW.Median), bench.Digits(f.BusBW.Min), bench.Digits(f.BusBW.Max))
+		return point{size.Bytes, f.BusBW, true, title}, true
+	})
+	return figure{Caption: "Bus bandwidth over size", Note: "higher is better; line: median of the rounds, band: lowest to highest", Charts: p.charts()}
+}
+
+// latency is time over size, where bandwidth says nothing.
+func (s *section) latency(c bench.Collective) figure {
+	p := plot{low: true, yTitle: "µs", least: 1e-9, about: "Time of " + c.Name + " for sizes below " + bench.HumanSize(bench.Small) + "."}
+	p.series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (point, bool) {
+		title := fmt.Sprintf("%s, %s: %s µs (%s to %s)", f.Library, bench.HumanSize(size.Bytes),
+			bench.Digits(f.Microseconds.Median), bench.Digits(f.Microseconds.Min), bench.Digits(f.Microseconds.Max))
+		return point{size.Bytes, f.Microseconds, true, title}, size.Bytes < bench.Small
+	})
+	return figure{Caption: "Time of small messages", Note: "lower is better", Charts: p.charts()}
+}
+
+// ratios is every library over the first. A filled mark is a difference, a hollow
+// one is inside the spread.
+func (s *section) ratios(c bench.Collective, first string) figure {
+	p := plot{yTitle: "ratio", around: 1, least: 0.05, whisker: true, about: fmt.Sprintf("Bus bandwidth of %s, relative to %s. ", c.Name, first)}
+	for _, sum := range s.Summaries {
+		if sum.Sizes > 0 {
+			p.about += fmt.Sprintf("%s: lowest %s, highest %s; %s. ", sum.Library, sum.Worst, sum.Best, sum.Counts())
+		}
+	}
+	p.series = s.series(s.Others, c, func(size bench.Size, f bench.Figure) (point, bool) {
+		r, ok := size.Ratio(f.Library)
+		title := fmt.Sprintf("%s over %s, %s: %.3f (%.3f to %.3f), %s", f.Library, first, bench.HumanSize(size.Bytes),
+			r.Speed.Median, r.Speed.Min, r.Speed.Max, r.Finding)
+		return point{size.Bytes, r.Speed, r.Finding == bench.Faster || r.Finding == bench.Slower, title}, ok
+	})
+	note := "above 1 is faster; whiskers: lowest to highest of the rounds; filled mark: outside the spread, hollow: inside"
+	return figure{Caption: "Ratio to " + first, Note: note, Charts: p.charts()}
+}
+
+func (s *section) series(libraries []library, c bench.Collective, pick func(bench.Size, bench.Figure) (point, bool)) []series {
+	var all []series
+	for _, l := range libraries {
+		one := series{style: l.Style}
+		for _, size := range c.Sizes {
+			if f, ok := size.Figure(l.Label); ok {
+				if pt, ok := pick(size, f); ok {
+					one.points = append(one.points, pt)
+				}
+			}
+		}
+		if len(one.points) > 0 {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Line says the comparison of one library in a sentence.
+func (s summary) Line(first string) string {
+	if s.Sizes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s against %s: ratio %.3f in the middle of %d sizes, lowest %s, highest %s; %s",
+		s.Library, first, s.Median, s.Sizes, s.Worst, s.Best, s.Counts())
+}
+
+// Found counts the sizes of a finding.
+func (s summary) Found(f bench.Finding) int { return s.Findings[f] }
