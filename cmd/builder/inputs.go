@@ -48,7 +48,7 @@ func (a *assembler) entries(ctx context.Context, r *recipe.Recipe, filter matrix
 		}
 		before = append(before, needed...)
 	}
-	return distinct(append(before, entries...)), nil
+	return oneOfEach(append(before, entries...)), nil
 }
 
 // inputs makes the entries that go into a cell and notes them in its own.
@@ -94,8 +94,8 @@ func (a *assembler) input(ctx context.Context, in recipe.Input) ([]lock.Entry, e
 	return made, err
 }
 
-// distinct keeps the first of the entries with one key.
-func distinct(entries []lock.Entry) []lock.Entry {
+// oneOfEach keeps the first of the entries with one key.
+func oneOfEach(entries []lock.Entry) []lock.Entry {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(entries, func(e lock.Entry) bool {
 		key := e.Key()
