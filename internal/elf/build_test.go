@@ -2,15 +2,14 @@ package elf
 
 import (
 	"bytes"
-	"compress/zlib"
 	"debug/elf"
 	"encoding/binary"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
+	"builder/internal/elf/elftest"
 )
 
-// The helpers of this file write the formats that the package reads.
+// The helpers of this file give the formats that the package reads short names.
 
 func pack(values ...any) []byte {
 	var b bytes.Buffer
@@ -32,30 +31,11 @@ type part struct {
 
 // library returns an ELF file with these sections and no other.
 func library(parts ...part) []byte {
-	h := elf.Header64{
-		Type: uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: 1,
-		Shentsize: 64, Shnum: uint16(len(parts) + 2), Shstrndx: uint16(len(parts) + 1),
-	}
-	copy(h.Ident[:], elf.ELFMAG)
-	h.Ident[elf.EI_VERSION] = byte(elf.EV_CURRENT)
-	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB)
-
-	body, names := make([]byte, binary.Size(h)), []byte{0}
-	table := []elf.Section64{{}}
-	add := func(name string, kind elf.SectionType, data []byte) {
-		table = append(table, elf.Section64{
-			Name: uint32(len(names)), Type: uint32(kind), Off: uint64(len(body)), Size: uint64(len(data)),
-		})
-		names = append(append(names, name...), 0)
-		body = append(body, data...)
-	}
+	var sections []elftest.Section
 	for _, p := range parts {
-		add(p.name, elf.SHT_PROGBITS, p.data)
+		sections = append(sections, elftest.Section{Name: p.name, Data: p.data})
 	}
-	add(".shstrtab", elf.SHT_STRTAB, append(names, ".shstrtab\x00"...))
-	h.Shoff = uint64(len(body))
-	copy(body, pack(h))
-	return append(body, pack(table)...)
+	return elftest.File(sections...)
 }
 
 type code struct {
@@ -65,54 +45,21 @@ type code struct {
 
 // bundle returns a clang offload bundle with zeros as code.
 func bundle(entries ...code) []byte {
-	offset := 32
+	var all []elftest.Code
 	for _, e := range entries {
-		offset += 24 + len(e.id)
+		all = append(all, elftest.Code{ID: e.id, Data: make([]byte, e.size)})
 	}
-	head := pack(plainMagic, uint64(len(entries)))
-	for _, e := range entries {
-		head = append(head, pack(uint64(offset), uint64(e.size), uint64(len(e.id)), e.id)...)
-		offset += e.size
-	}
-	return append(head, make([]byte, offset-len(head))...)
+	return elftest.Bundle(all...)
 }
 
-// compressed wraps a bundle as clang does in one version of its format.
-func compressed(version, method uint16, plain []byte) []byte {
-	var payload bytes.Buffer
-	switch method {
-	case 0:
-		w := zlib.NewWriter(&payload)
-		w.Write(plain)
-		w.Close()
-	case 1:
-		w, _ := zstd.NewWriter(&payload)
-		w.Write(plain)
-		w.Close()
-	}
-	head := pack(compressedMagic, version, method)
-	size, hash := len(plain), uint64(1)
-	switch version {
-	case 1:
-		head = append(head, pack(uint32(size), hash)...)
-	case 2:
-		head = append(head, pack(uint32(24+payload.Len()), uint32(size), hash)...)
-	case 3:
-		head = append(head, pack(uint64(32+payload.Len()), uint64(size), hash)...)
-	}
-	return append(head, payload.Bytes()...)
-}
+var (
+	compressed = elftest.Compress
+	region     = elftest.Region
+)
 
-// entry returns one entry of a fat binary.
+// entry returns one entry of a fat binary, with zeros as code.
 func entry(kind uint16, arch uint32, flags uint64, size int) []byte {
-	h := entryHeader{Kind: kind, HeaderSize: 64, Size: uint64(size), Arch: arch, Flags: flags}
-	return append(pack(h, make([]byte, 16)), make([]byte, size)...)
-}
-
-// region returns a fat binary of entries.
-func region(entries ...[]byte) []byte {
-	body := bytes.Join(entries, nil)
-	return append(pack(regionHeader{0xBA55ED50, 1, 16, uint64(len(body))}), body...)
+	return elftest.Entry(kind, arch, flags, make([]byte, size))
 }
 
 func TestLibraryIsReadable(t *testing.T) {
