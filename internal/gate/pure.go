@@ -30,16 +30,31 @@ func checkWheelFormat(_ context.Context, s Subject) answer {
 	defer w.Close()
 	faults := w.Check()
 	for _, f := range w.Files {
-		if top, _, _ := strings.Cut(f.Name, "/"); !allowedTop(top, s.Expect) {
+		if outside(f.Name, w.DistInfo, s.Expect.Packages) {
 			faults = append(faults, fmt.Sprintf("%s lies outside the promised packages %s", f.Name, strings.Join(s.Expect.Packages, ", ")))
 		}
 	}
 	return judge(faults, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
 }
 
-func allowedTop(top string, e recipe.Expect) bool {
-	return len(e.Packages) == 0 || slices.Contains(e.Packages, top) ||
-		strings.HasSuffix(top, ".dist-info") || strings.HasSuffix(top, ".data")
+// outside reports whether a file is installed elsewhere than in the packages.
+// What lies in .data goes where its second directory says (PEP 427): beside the
+// packages, to the programs, or anywhere below the prefix.
+func outside(name, distInfo string, packages []string) bool {
+	top, rest, _ := strings.Cut(name, "/")
+	if len(packages) == 0 || top == distInfo {
+		return false
+	}
+	if top == strings.TrimSuffix(distInfo, ".dist-info")+".data" {
+		scheme, below, _ := strings.Cut(rest, "/")
+		switch scheme {
+		case "scripts", "headers":
+			return false
+		case "purelib", "platlib":
+			top, _, _ = strings.Cut(below, "/")
+		}
+	}
+	return !slices.Contains(packages, top)
 }
 
 var extensionPresent = Gate{
