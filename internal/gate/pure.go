@@ -72,6 +72,7 @@ func checkExtensions(_ context.Context, s Subject) answer {
 	}
 	defer w.Close()
 	var faults, seen []string
+	unasked := 0
 	for _, pattern := range s.Expect.Extensions {
 		found := match(w, pattern)
 		if len(found) != 1 {
@@ -83,11 +84,16 @@ func checkExtensions(_ context.Context, s Subject) answer {
 	for _, pattern := range s.Expect.NoExtensions {
 		if found := match(w, pattern); len(found) > 0 {
 			faults = append(faults, fmt.Sprintf("%s was not asked for", strings.Join(found, ", ")))
+			unasked++
 			continue
 		}
 		seen = append(seen, "no "+pattern)
 	}
-	return judge(faults, seen)
+	a := judge(faults, seen)
+	if unasked > 0 && unasked == len(faults) {
+		return a.because("another framework was found at build time too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for what is not asked for")
+	}
+	return a
 }
 
 // match returns the names of the wheel's files that match the pattern.
