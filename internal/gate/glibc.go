@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
@@ -57,6 +58,9 @@ func checkGlibc(_ context.Context, s Subject) answer {
 			faults = append(faults, fmt.Sprintf("%s wants GLIBC_%s, promised is %s", name, floor, s.Expect.Glibc))
 		}
 		for _, tag := range w.Name.Tags() {
+			if strings.Contains(tag, "-musllinux_") {
+				faults = append(faults, fmt.Sprintf("%s wants GLIBC_%s, the tag %s promises to run with musl", name, floor, tag))
+			}
 			if says := promisedGlibc(tag); says != "" && elf.CompareVersions(floor, says) > 0 {
 				faults = append(faults, fmt.Sprintf("%s wants GLIBC_%s, the tag %s says %s", name, floor, tag, says))
 			}

@@ -129,7 +129,8 @@ func checkLoad(ctx context.Context, s Subject) answer {
 	}
 	var have loaded
 	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
-		return failed("%s cannot be loaded: exit %d: %s", s.Expect.Library, out.Exit, lastLine(out.Output))
+		return failed("%s cannot be loaded: exit %d: %s", s.Expect.Library, out.Exit, lastLine(out.Output)).
+			because("a library that it needs is missing or too old in the run-time image: see elf-symbols; where it crashed, run load.py in that image under a debugger")
 	}
 	return judgeLoaded(have, says, s.Expect.LibrarySays)
 }
@@ -140,14 +141,18 @@ func judgeLoaded(have loaded, says []string, want string) answer {
 		faults = append(faults, fmt.Sprintf("its version string is %q, promised is %q", says, want))
 	}
 	release, _, _ := strings.Cut(want, "+")
-	if have.Code != 0 || ncclRelease(have.Version) != release {
-		faults = append(faults, fmt.Sprintf("ncclGetVersion gives %d, which is %s, with status %d; promised is %s",
-			have.Version, ncclRelease(have.Version), have.Code, release))
+	is := ncclRelease(have.Version)
+	if have.Code != 0 || is != release {
+		faults = append(faults, fmt.Sprintf("ncclGetVersion gives %d, which is %s, with status %d; promised is %s", have.Version, is, have.Code, release))
 	}
 	if have.Error == "" {
 		faults = append(faults, "ncclGetErrorString gives nothing")
 	}
-	return judge(faults, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
+	a := judge(faults, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
+	if a.status == Fail && is != release {
+		return a.because("the source is of another release than the cell names: look at the tag in the log of the step source")
+	}
+	return a
 }
 
 var versionString = regexp.MustCompile(`^NCCL version \d\S*`)

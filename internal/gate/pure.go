@@ -30,16 +30,31 @@ func checkWheelFormat(_ context.Context, s Subject) answer {
 	defer w.Close()
 	faults := w.Check()
 	for _, f := range w.Files {
-		if top, _, _ := strings.Cut(f.Name, "/"); !allowedTop(top, s.Expect) {
+		if outside(f.Name, w.DistInfo, s.Expect.Packages) {
 			faults = append(faults, fmt.Sprintf("%s lies outside the promised packages %s", f.Name, strings.Join(s.Expect.Packages, ", ")))
 		}
 	}
 	return judge(faults, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
 }
 
-func allowedTop(top string, e recipe.Expect) bool {
-	return len(e.Packages) == 0 || slices.Contains(e.Packages, top) ||
-		strings.HasSuffix(top, ".dist-info") || strings.HasSuffix(top, ".data")
+// outside reports whether a file is installed elsewhere than in the packages.
+// What lies in .data goes where its second directory says (PEP 427): beside the
+// packages, to the programs, or anywhere below the prefix.
+func outside(name, distInfo string, packages []string) bool {
+	top, rest, _ := strings.Cut(name, "/")
+	if len(packages) == 0 || top == distInfo {
+		return false
+	}
+	if top == strings.TrimSuffix(distInfo, ".dist-info")+".data" {
+		scheme, below, _ := strings.Cut(rest, "/")
+		switch scheme {
+		case "scripts", "headers":
+			return false
+		case "purelib", "platlib":
+			top, _, _ = strings.Cut(below, "/")
+		}
+	}
+	return !slices.Contains(packages, top)
 }
 
 var extensionPresent = Gate{
@@ -57,6 +72,7 @@ func checkExtensions(_ context.Context, s Subject) answer {
 	}
 	defer w.Close()
 	var faults, seen []string
+	unasked := 0
 	for _, pattern := range s.Expect.Extensions {
 		found := match(w, pattern)
 		if len(found) != 1 {
@@ -68,11 +84,16 @@ func checkExtensions(_ context.Context, s Subject) answer {
 	for _, pattern := range s.Expect.NoExtensions {
 		if found := match(w, pattern); len(found) > 0 {
 			faults = append(faults, fmt.Sprintf("%s was not asked for", strings.Join(found, ", ")))
+			unasked++
 			continue
 		}
 		seen = append(seen, "no "+pattern)
 	}
-	return judge(faults, seen)
+	a := judge(faults, seen)
+	if unasked > 0 && unasked == len(faults) {
+		return a.because("another framework was found at build time too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for what is not asked for")
+	}
+	return a
 }
 
 // match returns the names of the wheel's files that match the pattern.
@@ -84,61 +105,6 @@ func match(w *wheel.Wheel, pattern string) []string {
 		}
 	}
 	return found
-}
-
-var elfNeeded = Gate{
-	Name:   "elf-needed",
-	Asks:   "the extensions need the promised libraries, no forbidden ones, and no path of the build machine",
-	Remedy: "the linker was given other libraries than the recipe promises: read the link lines in the build log",
-	Wants:  func(e recipe.Expect) bool { return len(e.Needed)+len(e.Forbidden) > 0 },
-	check:  checkNeeded,
-}
-
-func checkNeeded(_ context.Context, s Subject) answer {
-	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
-		f, err := elf.Read(r)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, pattern := range s.Expect.Needed {
-			if !anyMatch(pattern, f.Needed) {
-				faults = append(faults, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, strings.Join(f.Needed, " ")))
-			}
-		}
-		for _, pattern := range s.Expect.Forbidden {
-			if anyMatch(pattern, f.Needed) {
-				faults = append(faults, fmt.Sprintf("%s needs %s, which is forbidden", name, pattern))
-			}
-		}
-		for _, dir := range slices.Concat(f.Rpath, f.Runpath) {
-			if !systemPath(dir) {
-				faults = append(faults, fmt.Sprintf("%s looks for libraries in %s, a directory of the build machine", name, dir))
-			}
-		}
-		return faults, []string{name + " needs " + strings.Join(f.Needed, " ")}, nil
-	})
-}
-
-func anyMatch(pattern string, names []string) bool {
-	return slices.ContainsFunc(names, func(n string) bool {
-		ok, err := path.Match(pattern, n)
-		return err == nil && ok
-	})
-}
-
-// systemPath reports whether a run-time search directory means the same on
-// every host: relative to the library, or a directory of the distribution.
-func systemPath(dir string) bool {
-	if strings.HasPrefix(dir, "$ORIGIN") {
-		return true
-	}
-	clean := path.Clean(dir)
-	for _, root := range []string{"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/opt/rocm", "/usr/local/cuda"} {
-		if clean == root || strings.HasPrefix(clean, root+"/") {
-			return !strings.Contains(clean, "site-packages") && !strings.Contains(clean, "dist-packages")
-		}
-	}
-	return false
 }
 
 var deviceCode = Gate{
@@ -168,31 +134,50 @@ func checkDeviceCode(_ context.Context, s Subject) answer {
 	})
 }
 
+// question is what a gate asks of one library of the wheel.
+type question func(name string, r wheel.Member) (faults, seen []string, err error)
+
 // eachExtension asks one question of every promised extension.
-func eachExtension(s Subject, ask func(name string, r wheel.Member) (faults, seen []string, err error)) answer {
+func eachExtension(s Subject, ask question) answer {
 	w, err := wheel.Open(s.Wheel)
 	if err != nil {
 		return unmeasured("%v", err)
 	}
 	defer w.Close()
-	var faults, seen []string
-	for _, pattern := range s.Expect.Extensions {
-		for _, name := range match(w, pattern) {
-			f, s, err := askMember(w, name, ask)
-			if err != nil {
-				return unmeasured("reading %s: %v", name, err)
-			}
-			faults, seen = append(faults, f...), append(seen, s...)
-		}
+	names, err := promised(w, s.Expect.Extensions)
+	if err != nil {
+		return unmeasured("%v", err)
 	}
-	if len(seen)+len(faults) == 0 {
-		return unmeasured("no file matches %s", strings.Join(s.Expect.Extensions, ", ")).
-			because("see extension-present: the extension that was promised is not in the wheel")
+	return each(w, names, ask)
+}
+
+// promised lists the files that match the patterns. A pattern without a file is
+// an error: who asks of the others alone has not looked at all that was promised.
+func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
+	var names []string
+	for _, pattern := range patterns {
+		found := match(w, pattern)
+		if len(found) == 0 {
+			return nil, fmt.Errorf("no file matches %s, see extension-present", pattern)
+		}
+		names = append(names, found...)
+	}
+	return names, nil
+}
+
+func each(w *wheel.Wheel, names []string, ask question) answer {
+	var faults, seen []string
+	for _, name := range names {
+		f, s, err := askMember(w, name, ask)
+		if err != nil {
+			return unmeasured("reading %s: %v", name, err)
+		}
+		faults, seen = append(faults, f...), append(seen, s...)
 	}
 	return judge(faults, seen)
 }
 
-func askMember(w *wheel.Wheel, name string, ask func(string, wheel.Member) ([]string, []string, error)) (faults, seen []string, err error) {
+func askMember(w *wheel.Wheel, name string, ask question) (faults, seen []string, err error) {
 	r, err := w.Open(name)
 	if err != nil {
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,6 +50,9 @@ func checkSymbols(ctx context.Context, s Subject) answer {
 			return nil, nil, err
 		}
 		ask := wantedOf(f)
+		if len(ask.Symbols) == 0 {
+			return nil, nil, errors.New("it wants no symbol of any library: its dynamic symbols were taken out")
+		}
 		have, err := s.resolve(ctx, ask)
 		if err != nil {
 			return nil, nil, err
@@ -87,7 +91,7 @@ func (s Subject) resolve(ctx context.Context, ask wanted) (resolved, error) {
 	}
 	count := len(have.Missing)
 	for _, n := range have.Found {
-		count += n
+		count += max(n, 0)
 	}
 	if count != len(ask.Symbols) {
 		return resolved{}, fmt.Errorf("asking the dynamic linker: %d answers to %d questions", count, len(ask.Symbols))

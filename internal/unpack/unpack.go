@@ -25,11 +25,7 @@ func Reader(r io.Reader, name string) (io.ReadCloser, error) {
 	case ".gz", ".tgz":
 		return gzip.NewReader(r)
 	case ".xz", ".txz":
-		d, err := xz.NewReader(r)
-		if err != nil {
-			return nil, err
-		}
-		return io.NopCloser(d), nil
+		return newXZ(r)
 	case ".zst":
 		d, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(maxWindow))
 		if err != nil {

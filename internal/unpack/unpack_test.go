@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"builder/internal/unpack"
 )
@@ -49,14 +50,39 @@ func TestReaderRefuses(t *testing.T) {
 	if _, err := unpack.Writer(io.Discard, "data.tar.lzma"); err == nil || !strings.Contains(err.Error(), "data.tar.lzma would be compressed") {
 		t.Errorf("an unknown suffix to write: %v", err)
 	}
+}
+
+func TestReaderRefusesEveryTruncation(t *testing.T) {
 	for _, suffix := range []string{".gz", ".xz", ".zst"} {
 		whole := packed(t, suffix, strings.Repeat("text ", 1000))
-		r, err := unpack.Reader(bytes.NewReader(whole[:len(whole)-8]), "file"+suffix)
-		if err == nil {
-			_, err = io.ReadAll(r)
+		for n := 1; n < len(whole); n++ { // to zstd nothing is a whole file
+			if err := readAll(whole[:n], suffix); err == nil {
+				t.Errorf("%d of %d bytes of a file%s were read to their end", n, len(whole), suffix)
+			}
 		}
-		if err == nil {
-			t.Errorf("a cut file%s was read to its end", suffix)
+	}
+}
+
+func readAll(data []byte, suffix string) error {
+	r, err := unpack.Reader(iotest.HalfReader(bytes.NewReader(data)), "file"+suffix)
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+	}
+	return err
+}
+
+// Streams of xz may be followed by zeros, and by other streams.
+func TestPaddedXZ(t *testing.T) {
+	one := packed(t, ".xz", "text")
+	for _, zeros := range []int{0, 4, 12, 16, 4096, 9000} {
+		padded := append(bytes.Clone(one), make([]byte, zeros)...)
+		for _, whole := range [][]byte{padded, append(bytes.Clone(padded), one...)} {
+			if err := readAll(whole, ".xz"); err != nil {
+				t.Errorf("%d zeros: %v", zeros, err)
+			}
+		}
+		if err := readAll(append(padded, one[:12]...), ".xz"); err == nil {
+			t.Errorf("%d zeros and a stream that is cut were read to their end", zeros)
 		}
 	}
 }

@@ -1,14 +1,13 @@
 package wheel
 
 import (
-	"archive/zip"
-	"bytes"
-	"crypto/sha256"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"builder/internal/wheel/wheeltest"
 )
 
 const goodName = "horovod-0.28.1+rocm5.7-cp311-cp311-linux_x86_64.whl"
@@ -37,35 +36,23 @@ func goodEntries() []entry {
 	})
 }
 
-func withRecord(entries []entry) []entry {
-	var lines []recordLine
+// filesOf returns entries as wheeltest has them.
+func filesOf(entries []entry) []wheeltest.File {
+	var files []wheeltest.File
 	for _, e := range entries {
-		sum := sha256.Sum256([]byte(e.text))
-		lines = append(lines, lineOf(e.name, sum[:], int64(len(e.text))))
+		files = append(files, wheeltest.File{Name: e.name, Text: e.text, Mode: e.mode})
 	}
-	return append(entries, entry{info + "RECORD", string(formatRecord(lines, info+"RECORD")), 0o644})
+	return files
+}
+
+func withRecord(entries []entry) []entry {
+	return append(entries, entry{info + "RECORD", wheeltest.Record(info+"RECORD", filesOf(entries)...).Text, 0o644})
 }
 
 // zipOf writes entries as they are, with a time of their own.
 func zipOf(t testing.TB, modified time.Time, entries ...entry) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	for _, e := range entries {
-		h := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: modified}
-		h.SetMode(e.mode)
-		f, err := w.CreateHeader(h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Write([]byte(e.text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return wheeltest.ZIP(modified, filesOf(entries)...)
 }
 
 func openBytes(t testing.TB, name string, data []byte) *Wheel { //nolint:unparam // the name stands beside the bytes

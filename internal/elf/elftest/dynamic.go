@@ -1,0 +1,203 @@
+package elftest
+
+import (
+	"debug/elf"
+	"slices"
+	"strings"
+)
+
+// dynamic makes what the dynamic linker reads. finish comes last: it alone knows
+// where everything lies.
+type dynamic struct {
+	w     *writer
+	names table // .dynstr
+	tags  []elf.Dyn64
+
+	syms     []elf.Sym64
+	indexes  []uint16 // the number of each symbol's version
+	versions []version
+}
+
+// version is a version of a library, of this one where library is "". Its number
+// is its place plus firstVersion.
+type version struct{ library, name string }
+
+// firstVersion comes after the numbers of no version and of the library itself.
+const firstVersion = 2
+
+// tag adds a dynamic tag.
+func (d *dynamic) tag(tag elf.DynTag, value uint64) {
+	d.tags = append(d.tags, elf.Dyn64{Tag: int64(tag), Val: value})
+}
+
+// name adds a tag whose value is a text; an empty one is left out.
+func (d *dynamic) name(tag elf.DynTag, text string) {
+	if text != "" {
+		d.tag(tag, uint64(d.names.add(text)))
+	}
+}
+
+func (d *dynamic) texts(texts []string) {
+	if len(texts) > 0 {
+		d.w.add(".rodata", elf.Section64{Type: uint32(elf.SHT_PROGBITS)}, []byte("\x00"+strings.Join(texts, "\x00")+"\x00"))
+	}
+}
+
+// returnZero is the machine code of a function that returns 0.
+var returnZero = []byte{0x31, 0xc0, 0xc3}
+
+// symbols notes the symbols and writes their code.
+func (d *dynamic) symbols(undefined, exported []Symbol) {
+	d.syms, d.indexes = make([]elf.Sym64, 1), make([]uint16, 1)
+	var code []byte
+	for _, s := range undefined {
+		d.symbol(s, elf.Sym64{})
+	}
+	for _, s := range exported {
+		if s.Code == nil {
+			s.Code = returnZero
+		}
+		at := len(d.w.body) + len(code) // .text comes first
+		code = append(append(code, s.Code...), make([]byte, -len(s.Code)&(align-1))...)
+		s.Library = ""
+		d.symbol(s, elf.Sym64{Shndx: 1, Value: uint64(at), Size: uint64(len(s.Code))})
+	}
+	d.w.add(".text", elf.Section64{Type: uint32(elf.SHT_PROGBITS)}, code)
+}
+
+func (d *dynamic) symbol(s Symbol, sym elf.Sym64) {
+	bind := elf.STB_GLOBAL
+	if s.Weak {
+		bind = elf.STB_WEAK
+	}
+	sym.Name, sym.Info = d.names.add(s.Name), elf.ST_INFO(bind, elf.STT_FUNC)
+	d.syms = append(d.syms, sym)
+	index := uint16(1)
+	if s.Version != "" {
+		v := version{s.Library, s.Version}
+		if !slices.Contains(d.versions, v) {
+			d.versions = append(d.versions, v)
+		}
+		index = uint16(slices.Index(d.versions, v) + firstVersion)
+	}
+	d.indexes = append(d.indexes, index)
+}
+
+// finish writes the tables, and the segments that say where they lie.
+func (d *dynamic) finish(soname string) []byte {
+	needs, libraries := d.needs()
+	gives, count := d.definitions(soname)
+	w := d.w
+	names := w.add(".dynstr", elf.Section64{Type: uint32(elf.SHT_STRTAB)}, d.names)
+	syms := w.add(".dynsym", elf.Section64{Type: uint32(elf.SHT_DYNSYM), Link: names, Info: 1, Entsize: elf.Sym64Size}, pack(d.syms))
+	hash := w.add(".hash", elf.Section64{Type: uint32(elf.SHT_HASH), Link: syms, Entsize: 4}, d.hash())
+	d.tag(elf.DT_STRTAB, w.sections[names].Addr)
+	d.tag(elf.DT_SYMTAB, w.sections[syms].Addr)
+	d.tag(elf.DT_HASH, w.sections[hash].Addr)
+	d.tag(elf.DT_STRSZ, uint64(len(d.names)))
+	d.tag(elf.DT_SYMENT, elf.Sym64Size)
+	if len(d.versions) > 0 {
+		at := w.add(".gnu.version", elf.Section64{Type: uint32(elf.SHT_GNU_VERSYM), Link: syms, Entsize: 2}, pack(d.indexes))
+		d.tag(elf.DT_VERSYM, w.sections[at].Addr)
+	}
+	if libraries > 0 {
+		at := w.add(".gnu.version_r", elf.Section64{Type: uint32(elf.SHT_GNU_VERNEED), Link: names, Info: uint32(libraries)}, needs)
+		d.tag(elf.DT_VERNEED, w.sections[at].Addr)
+		d.tag(elf.DT_VERNEEDNUM, uint64(libraries))
+	}
+	if count > 0 {
+		at := w.add(".gnu.version_d", elf.Section64{Type: uint32(elf.SHT_GNU_VERDEF), Link: names, Info: uint32(count)}, gives)
+		d.tag(elf.DT_VERDEF, w.sections[at].Addr)
+		d.tag(elf.DT_VERDEFNUM, uint64(count))
+	}
+	d.tag(elf.DT_NULL, 0)
+	at := w.add(".dynamic", elf.Section64{Type: uint32(elf.SHT_DYNAMIC), Link: names, Entsize: 16}, pack(d.tags))
+	d.segments(w.sections[at])
+	return w.bytes()
+}
+
+// segments loads the whole file as one. Without a stack segment the linker would
+// ask for a stack that can be executed.
+func (d *dynamic) segments(table elf.Section64) {
+	all := uint64(len(d.w.body))
+	d.w.segments = []elf.Prog64{
+		{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_W | elf.PF_X), Filesz: all, Memsz: all, Align: 0x1000},
+		{Type: uint32(elf.PT_DYNAMIC), Flags: uint32(elf.PF_R | elf.PF_W), Off: table.Off, Vaddr: table.Addr, Filesz: table.Size, Memsz: table.Size, Align: 8},
+		{Type: uint32(elf.PT_GNU_STACK), Flags: uint32(elf.PF_R | elf.PF_W), Align: 16},
+	}
+}
+
+// hash is the table by which symbols are found, with one bucket that holds all.
+func (d *dynamic) hash() []byte {
+	chain := make([]uint32, len(d.syms)) // each to the next, the last to 0
+	for i := 1; i+1 < len(chain); i++ {
+		chain[i] = uint32(i + 1)
+	}
+	first := uint32(min(1, len(d.syms)-1))
+	return pack(uint32(1), uint32(len(d.syms)), first, chain)
+}
+
+// needs is the table of versions that other libraries must have, and how many
+// libraries those are.
+func (d *dynamic) needs() (table []byte, libraries int) {
+	var order []string
+	for _, v := range d.versions {
+		if v.library != "" && !slices.Contains(order, v.library) {
+			order = append(order, v.library)
+		}
+	}
+	for i, library := range order {
+		var entries [][]byte
+		for j, v := range d.versions {
+			if v.library == library {
+				entries = append(entries, pack(versionHash(v.name), uint16(0), uint16(j+firstVersion), d.names.add(v.name)))
+			}
+		}
+		size := uint32(16 + 16*len(entries))
+		table = append(table, pack(uint16(1), uint16(len(entries)), d.names.add(library), uint32(16), next(i, len(order), size))...)
+		for j, e := range entries {
+			table = append(table, append(e, pack(next(j, len(entries), 16))...)...)
+		}
+	}
+	return table, len(order)
+}
+
+// definitions is the table of versions that this library has, itself first.
+func (d *dynamic) definitions(soname string) (table []byte, count int) {
+	type definition struct {
+		flags, index uint16
+		name         string
+	}
+	all := []definition{{1, 1, soname}}
+	for i, v := range d.versions {
+		if v.library == "" {
+			all = append(all, definition{0, uint16(i + firstVersion), v.name})
+		}
+	}
+	if len(all) == 1 {
+		return nil, 0
+	}
+	for i, v := range all {
+		table = append(table, pack(uint16(1), v.flags, v.index, uint16(1), versionHash(v.name), uint32(20), next(i, len(all), 28))...)
+		table = append(table, pack(d.names.add(v.name), uint32(0))...)
+	}
+	return table, len(all)
+}
+
+// next is the distance to the next record; the last has none.
+func next(i, count int, size uint32) uint32 {
+	if i == count-1 {
+		return 0
+	}
+	return size
+}
+
+// versionHash is the hash of the System V ABI.
+func versionHash(name string) uint32 {
+	var h uint32
+	for _, c := range []byte(name) {
+		h = h<<4 + uint32(c)
+		h ^= h & 0xf0000000 >> 24
+	}
+	return h & 0x0fffffff
+}

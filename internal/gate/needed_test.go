@@ -1,0 +1,67 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+
+	"builder/internal/elf"
+)
+
+func TestPathFault(t *testing.T) {
+	const library = "horovod/torch/mpi_lib.so"
+	for dir, says := range map[string]string{
+		"$ORIGIN":                     "",
+		"$ORIGIN/":                    "",
+		"$ORIGIN/../.libs":            "",
+		"$ORIGIN/../../torch/lib":     "",
+		"${ORIGIN}/../../torch/lib":   "",
+		"/usr/lib":                    "",
+		"/usr/lib/":                   "",
+		"/usr/lib64/openmpi/lib":      "",
+		"/lib/x86_64-linux-gnu":       "",
+		"/lib64":                      "",
+		"/opt/rocm/lib":               "",
+		"/usr/local/cuda/lib64":       "",
+		"/usr/local/cuda/lib64/stubs": "libraries without code",
+		"$ORIGIN/../../../lib":        "out of site-packages",
+		"$ORIGIN/../../..":            "out of site-packages",
+		"$ORIGINAL/lib":               "relative to where",
+		"${ORIGIN}al":                 "relative to where",
+		"":                            "relative to where",
+		"lib":                         "relative to where",
+		"../lib":                      "relative to where",
+		"/":                           "of the build machine",
+		"/build/lib":                  "of the build machine",
+		"/usr/library":                "of the build machine",
+		"/usr/lib/../../build":        "of the build machine",
+		"/opt/rocm-6.1.0/lib":         "of the build machine",
+		"/usr/local/cuda-12/lib64":    "of the build machine",
+		"/usr/lib/python3/dist-packages/torch/lib":       "of the build machine",
+		"/usr/lib/python3.11/site-packages/torch/lib":    "of the build machine",
+		"/opt/venv/lib/python3.11/site-packages/x/lib":   "of the build machine",
+		"/tmp/pip-build-env-x/overlay/lib/libraries/lib": "of the build machine",
+	} {
+		got := pathFault(dir, library)
+		if (got == "") != (says == "") || !strings.Contains(got, says) {
+			t.Errorf("%q: %q", dir, got)
+		}
+	}
+}
+
+func TestMachineFaults(t *testing.T) {
+	for _, c := range []struct {
+		tag, machine string
+		want         int
+	}{
+		{"cp311-cp311-linux_x86_64", "x86_64", 0},
+		{"py3-none-manylinux_2_38_x86_64", "x86_64", 0},
+		{"cp311-cp311-linux_aarch64", "aarch64", 0},
+		{"cp311-cp311-linux_aarch64", "x86_64", 1},
+		{"cp311-cp311-linux_x86_64", "aarch64", 1},
+		{"py3-none-any", "x86_64", 1},
+	} {
+		if got := machineFaults("x.so", &elf.File{Machine: c.machine}, []string{c.tag}); len(got) != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package unpack
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"slices"
+
+	"github.com/ulikunitz/xz"
+)
+
+// footer is the size of what ends a stream: a sum, 6 bytes that it is of, and two
+// letters (xz-file-format.txt, 2.1.2).
+const footer = 12
+
+// xzReader demands that a stream has its end: the library takes a file that was
+// cut behind its header or behind a block for a whole one.
+type xzReader struct {
+	plain io.Reader
+	tail  *tail
+}
+
+func newXZ(r io.Reader) (io.ReadCloser, error) {
+	t := &tail{r: r}
+	plain, err := xz.NewReader(bufio.NewReader(t)) // the library reads byte by byte
+	if err != nil {
+		return nil, err
+	}
+	return io.NopCloser(xzReader{plain, t}), nil
+}
+
+func (x xzReader) Read(p []byte) (int, error) {
+	n, err := x.plain.Read(p)
+	if errors.Is(err, io.EOF) && !x.tail.isFooter() {
+		err = errors.New("xz: the file ends before its stream does")
+	}
+	return n, err
+}
+
+// tail passes bytes on and remembers the last ones. Zeros at the end are padding,
+// which may follow a stream.
+type tail struct {
+	r     io.Reader
+	last  []byte
+	zeros int
+}
+
+func (t *tail) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	text := bytes.TrimRight(p[:n], "\x00")
+	if len(text) == 0 {
+		t.zeros += n
+		return n, err
+	}
+	all := slices.Concat(t.last, make([]byte, min(t.zeros, footer)), text[max(0, len(text)-footer):])
+	t.last, t.zeros = all[max(0, len(all)-footer):], n-len(text)
+	return n, err
+}
+
+func (t *tail) isFooter() bool {
+	return len(t.last) == footer && string(t.last[10:]) == "YZ" &&
+		binary.LittleEndian.Uint32(t.last) == crc32.ChecksumIEEE(t.last[4:10])
+}
