@@ -76,6 +76,7 @@ var owner = map[string]string{
 	"github.com/cenkalti/backoff":       "internal/retry",
 	"github.com/hashicorp/go-version":   "internal/version",
 	"github.com/invopop/jsonschema":     "internal/recipe",
+	"github.com/pierrec/lz4":            "internal/elf",
 	"github.com/santhosh-tekuri":        "internal/recipe",
 	"github.com/sourcegraph/conc":       "internal/run",
 	"golang.org/x/sync":                 "internal/run",

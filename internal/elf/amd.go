@@ -2,7 +2,9 @@ package elf
 
 import (
 	"bufio"
+	"cmp"
 	"compress/zlib"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,50 +32,73 @@ const (
 func amd() format {
 	left := uint64(maxUnpack)
 	return format{
-		sections: []string{".hip_fatbin"},
-		magics:   []string{plainMagic, compressedMagic},
-		read: func(r *bufio.Reader, found targetSet) error {
+		section: ".hip_fatbin",
+		magics:  []string{plainMagic, compressedMagic},
+		read: func(r *bufio.Reader, visit visitor) error {
 			if magic, err := r.Peek(len(compressedMagic)); err != nil || string(magic) != compressedMagic {
-				return readBundle(r, found)
+				return readBundle(r, visit)
 			}
-			return readCompressed(r, &left, found)
+			return readCompressed(r, &left, visit)
 		},
 	}
 }
 
 // readBundle reads a plain bundle: a table of entries, then their code, at
 // offsets from the bundle's start.
-func readBundle(r *bufio.Reader, found targetSet) error {
+func readBundle(r *bufio.Reader, visit visitor) error {
+	entries, position, err := readTable(r)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.Offset, b.Offset) })
+	for _, e := range entries {
+		if e.Offset < position {
+			return fmt.Errorf("the code of %q lies inside the bundle's header, or inside other code", e.id)
+		}
+		if err := skip(r, e.Offset-position); err != nil {
+			return fmt.Errorf("the code of %q does not fit: %w", e.id, err)
+		}
+		if err := visitEntry(r, e, visit); err != nil {
+			return err
+		}
+		position = e.Offset + e.Size
+	}
+	return nil
+}
+
+// visitEntry visits what is code for a GPU; the host's is read over.
+func visitEntry(r io.Reader, e bundleEntry, visit visitor) error {
+	target, ok := parseID(e.id)
+	if !ok {
+		return skip(r, e.Size)
+	}
+	return visitPart(r, e.Size, object{target: target, machine: elf.EM_AMDGPU}, visit)
+}
+
+// readTable returns the entries that have code, and how long the header is.
+func readTable(r io.Reader) (entries []bundleEntry, length uint64, err error) {
 	var h struct {
 		Magic [len(plainMagic)]byte
 		Count uint64
 	}
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
-		return err
+		return nil, 0, err
 	}
 	if h.Count > maxEntries {
-		return fmt.Errorf("a bundle claims %d entries", h.Count)
+		return nil, 0, fmt.Errorf("a bundle claims %d entries", h.Count)
 	}
-	position := uint64(binary.Size(h))
-	end := position
+	length = uint64(binary.Size(h))
 	for range h.Count {
 		e, err := readBundleEntry(r)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
-		position += e.length
-		end = max(end, position, e.Offset+e.Size)
-		if target, ok := parseID(e.id); ok && e.Size > 0 {
-			if e.Offset < position {
-				return fmt.Errorf("the code of %q lies inside the bundle's header", e.id)
-			}
-			found.add(target)
+		length += e.length
+		if e.Size > 0 {
+			entries = append(entries, e)
 		}
 	}
-	if err := skip(r, end-position); err != nil {
-		return fmt.Errorf("a bundle of %d bytes does not fit its section: %w", end, err)
-	}
-	return nil
+	return entries, length, nil
 }
 
 type bundleEntry struct {
@@ -165,7 +190,7 @@ func readCompressedHeader(r io.Reader) (h compressedHeader, err error) {
 
 // readCompressed unpacks a bundle as it streams by and reads it to its end: a
 // header may promise targets whose code was cut off.
-func readCompressed(r *bufio.Reader, left *uint64, found targetSet) error {
+func readCompressed(r *bufio.Reader, left *uint64, visit visitor) error {
 	h, err := readCompressedHeader(r)
 	if err != nil {
 		return err
@@ -175,10 +200,10 @@ func readCompressed(r *bufio.Reader, left *uint64, found targetSet) error {
 	}
 	*left -= h.uncompressed
 	if h.payload == 0 {
-		return unpack(h, r, found)
+		return unpack(h, r, visit)
 	}
 	payload := &io.LimitedReader{R: r, N: int64(h.payload)}
-	if err := unpack(h, bufio.NewReader(payload), found); err != nil {
+	if err := unpack(h, bufio.NewReader(payload), visit); err != nil {
 		return err
 	}
 	return skip(payload, uint64(payload.N))
@@ -187,7 +212,7 @@ func readCompressed(r *bufio.Reader, left *uint64, found targetSet) error {
 // unpack reads exactly the promised bytes. A version 1 bundle does not say where
 // it ends: both decoders then stop behind its last byte, and the search for the
 // next bundle goes on from there.
-func unpack(h compressedHeader, r *bufio.Reader, found targetSet) error {
+func unpack(h compressedHeader, r *bufio.Reader, visit visitor) error {
 	decoder, err := newDecoder(h.method, r)
 	if err != nil {
 		return err
@@ -195,7 +220,7 @@ func unpack(h compressedHeader, r *bufio.Reader, found targetSet) error {
 	defer decoder.Close()
 	plain := &io.LimitedReader{R: decoder, N: int64(h.uncompressed)}
 	count, err := containers(bufio.NewReader(plain), []string{plainMagic}, func(r *bufio.Reader) error {
-		return readBundle(r, found)
+		return readBundle(r, visit)
 	})
 	switch {
 	case err != nil:

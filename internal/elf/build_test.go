@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 )
 
 // The helpers of this file write the formats that the package reads.
@@ -30,16 +31,21 @@ type part struct {
 	data []byte
 }
 
-// library returns an ELF file with these sections and no other.
-func library(parts ...part) []byte {
+// header returns the start of an ELF file with this many sections.
+func header(kind elf.Type, machine elf.Machine, sections, names int) elf.Header64 {
 	h := elf.Header64{
-		Type: uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: 1,
-		Shentsize: 64, Shnum: uint16(len(parts) + 2), Shstrndx: uint16(len(parts) + 1),
+		Type: uint16(kind), Machine: uint16(machine), Version: 1,
+		Shentsize: 64, Shnum: uint16(sections), Shstrndx: uint16(names),
 	}
 	copy(h.Ident[:], elf.ELFMAG)
 	h.Ident[elf.EI_VERSION] = byte(elf.EV_CURRENT)
 	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB)
+	return h
+}
 
+// library returns an ELF file with these sections and no other.
+func library(parts ...part) []byte {
+	h := header(elf.ET_DYN, elf.EM_X86_64, len(parts)+2, len(parts)+1)
 	body, names := make([]byte, binary.Size(h)), []byte{0}
 	table := []elf.Section64{{}}
 	add := func(name string, kind elf.SectionType, data []byte) {
@@ -58,6 +64,41 @@ func library(parts ...part) []byte {
 	return append(body, pack(table)...)
 }
 
+// The symbols of code objects that tests are made of.
+func cudaKernel(name string) symbol   { return symbol{name, elf.STT_FUNC, cudaEntry, 1, 128} }
+func cudaFunction(name string) symbol { return symbol{name, elf.STT_FUNC, 0, 1, 128} }
+func outside(name string) symbol      { return symbol{name, elf.STT_FUNC, 0, elf.SHN_UNDEF, 0} }
+func amdFunction(name string) symbol  { return symbol{name, elf.STT_FUNC, 0, 1, 128} }
+func amdObject(name string, size uint64) symbol {
+	return symbol{name, elf.STT_OBJECT, 0, 1, size}
+}
+
+type symbol struct {
+	name    string
+	kind    elf.SymType
+	other   byte
+	section elf.SectionIndex
+	size    uint64
+}
+
+// codeObject returns an ELF file for a GPU with one symbol table.
+func codeObject(machine elf.Machine, symbols ...symbol) []byte {
+	h := header(elf.ET_EXEC, machine, 3, 0)
+	names, table := []byte{0}, make([]byte, elf.Sym64Size)
+	for _, s := range symbols {
+		table = append(table, pack(elf.Sym64{
+			Name: uint32(len(names)), Info: elf.ST_INFO(elf.STB_GLOBAL, s.kind),
+			Other: s.other, Shndx: uint16(s.section), Size: s.size,
+		})...)
+		names = append(append(names, s.name...), 0)
+	}
+	h.Shoff = uint64(binary.Size(h) + len(table) + len(names))
+	return append(pack(h, table, names), pack([]elf.Section64{{},
+		{Type: uint32(elf.SHT_SYMTAB), Link: 2, Off: uint64(binary.Size(h)), Size: uint64(len(table))},
+		{Type: uint32(elf.SHT_STRTAB), Off: uint64(binary.Size(h) + len(table)), Size: uint64(len(names))},
+	})...)
+}
+
 type code struct {
 	id   string
 	size int
@@ -65,16 +106,30 @@ type code struct {
 
 // bundle returns a clang offload bundle with zeros as code.
 func bundle(entries ...code) []byte {
+	var objects []amdCode
+	for _, e := range entries {
+		objects = append(objects, amdCode{e.id, make([]byte, e.size)})
+	}
+	return bundleOf(objects...)
+}
+
+type amdCode struct {
+	id   string
+	code []byte
+}
+
+// bundleOf returns a clang offload bundle.
+func bundleOf(entries ...amdCode) []byte {
 	offset := 32
 	for _, e := range entries {
 		offset += 24 + len(e.id)
 	}
-	head := pack(plainMagic, uint64(len(entries)))
+	head, body := pack(plainMagic, uint64(len(entries))), []byte{}
 	for _, e := range entries {
-		head = append(head, pack(uint64(offset), uint64(e.size), uint64(len(e.id)), e.id)...)
-		offset += e.size
+		head = append(head, pack(uint64(offset+len(body)), uint64(len(e.code)), uint64(len(e.id)), e.id)...)
+		body = append(body, e.code...)
 	}
-	return append(head, make([]byte, offset-len(head))...)
+	return append(head, body...)
 }
 
 // compressed wraps a bundle as clang does in one version of its format.
@@ -103,10 +158,33 @@ func compressed(version, method uint16, plain []byte) []byte {
 	return append(head, payload.Bytes()...)
 }
 
-// entry returns one entry of a fat binary.
+// entry returns one entry of a fat binary, with zeros as code.
 func entry(kind uint16, arch uint32, flags uint64, size int) []byte {
-	h := entryHeader{Kind: kind, HeaderSize: 64, Size: uint64(size), Arch: arch, Flags: flags}
-	return append(pack(h, make([]byte, 16)), make([]byte, size)...)
+	return append(pack(entryHeader{Kind: kind, HeaderSize: 64, Size: uint64(size), Arch: arch, Flags: flags}), make([]byte, size)...)
+}
+
+// entryOf returns an entry with code that is packed as the flags say.
+func entryOf(kind uint16, arch uint32, flags uint64, plain []byte) []byte {
+	h := entryHeader{Kind: kind, HeaderSize: 64, Arch: arch, Flags: flags}
+	payload := plain
+	switch flags & (flagLZ4 | flagZstd) {
+	case flagLZ4:
+		payload = make([]byte, lz4.CompressBlockBound(len(plain)))
+		n, err := lz4.CompressBlock(plain, payload, nil)
+		if err != nil || n == 0 {
+			panic("lz4 cannot pack this")
+		}
+		payload = payload[:n]
+	case flagZstd:
+		w, _ := zstd.NewWriter(nil)
+		payload = w.EncodeAll(plain, nil)
+	}
+	if len(payload) != len(plain) {
+		h.Packed, h.Unpacked = uint32(len(payload)), uint64(len(plain))
+	}
+	padding := make([]byte, -len(payload)&7)
+	h.Size = uint64(len(payload) + len(padding))
+	return pack(h, payload, padding)
 }
 
 // region returns a fat binary of entries.

@@ -3,6 +3,7 @@ package elf
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -23,15 +24,28 @@ func (t Target) String() string {
 	return strings.Join(append([]string{t.Arch}, t.Features...), ":")
 }
 
-// format is how a vendor packs device code: sections of containers, each of
+// format is how a vendor packs device code: a section of containers, each of
 // which begins with a magic. The linker lays the containers of several
 // translation units one after the other, with padding between them.
 type format struct {
-	sections []string
-	magics   []string
-	// read consumes one container, magic included, and adds its targets.
-	read func(r *bufio.Reader, found targetSet) error
+	section string
+	magics  []string
+	// read consumes one container, magic included, and visits what it holds.
+	read func(r *bufio.Reader, visit visitor) error
 }
+
+// object is a piece of code for one target, as a container holds it.
+type object struct {
+	target  Target
+	machine elf.Machine // of the ELF file that it is; EM_NONE for PTX, which is text
+	method  method
+	size    uint64 // once unpacked; unset where it is not packed
+	code    io.Reader
+}
+
+// A visitor looks at one object. The code that it leaves unread is skipped, and
+// must be there all the same.
+type visitor func(object) error
 
 // maxTargets is far more than compilers know.
 const maxTargets = 1024
@@ -39,40 +53,44 @@ const maxTargets = 1024
 // DeviceTargets returns the GPU targets that a library has code for, sorted and
 // each once. A library without device code has none, which is no error.
 func DeviceTargets(r io.ReaderAt) ([]Target, error) {
-	img, err := openImage(r)
+	found := targetSet{}
+	err := eachObject(r, func(_ string, o object) error { return found.add(o.target) })
 	if err != nil {
 		return nil, err
-	}
-	found := targetSet{}
-	for _, format := range []format{amd(), nvidia} {
-		for i := range img.sections {
-			s := &img.sections[i]
-			if s.Size == 0 || !slices.Contains(format.sections, s.name) {
-				continue
-			}
-			if err := readSection(img, s, format, found); err != nil {
-				return nil, fmt.Errorf("reading device code in section %q: %w", s.name, err)
-			}
-		}
 	}
 	return found.sorted(), nil
 }
 
+// eachObject visits every object of a library, by section.
+func eachObject(r io.ReaderAt, visit func(section string, o object) error) error {
+	img, err := openImage(r)
+	if err != nil {
+		return err
+	}
+	for _, format := range []format{amd(), nvidia(loaded), nvidia(relocatable)} {
+		for i := range img.sections {
+			s := &img.sections[i]
+			if s.Size == 0 || s.name != format.section {
+				continue
+			}
+			err := readSection(img, s, format, func(o object) error { return visit(s.name, o) })
+			if err != nil {
+				return fmt.Errorf("reading device code in section %q: %w", s.name, err)
+			}
+		}
+	}
+	return nil
+}
+
 // readSection reads a section from front to back, so that the work is linear in
 // its size whatever the headers say.
-func readSection(img *image, s *section, f format, found targetSet) error {
+func readSection(img *image, s *section, f format, visit visitor) error {
 	raw, err := img.open(s)
 	if err != nil {
 		return err
 	}
 	count, err := containers(bufio.NewReaderSize(raw, 64<<10), f.magics, func(r *bufio.Reader) error {
-		if err := f.read(r, found); err != nil {
-			return err
-		}
-		if len(found) > maxTargets {
-			return fmt.Errorf("more than %d targets", maxTargets)
-		}
-		return nil
+		return f.read(r, visit)
 	})
 	if err == nil && count == 0 {
 		err = errors.New("it holds no container that is known")
@@ -80,10 +98,37 @@ func readSection(img *image, s *section, f format, found targetSet) error {
 	return err
 }
 
+// visitPart visits an object that is the next n bytes, and reads to their end.
+func visitPart(r io.Reader, n uint64, o object, visit visitor) error {
+	code := &io.LimitedReader{R: r, N: int64(min(n, 1<<62))}
+	o.code = code
+	if err := visit(o); err != nil {
+		return err
+	}
+	if err := skip(r, uint64(code.N)); err != nil {
+		return fmt.Errorf("%d bytes of code for %v do not fit: %w", n, o.target, err)
+	}
+	return nil
+}
+
 // targetSet holds targets by vendor and text.
 type targetSet map[string]Target
 
-func (s targetSet) add(t Target) { s[t.Vendor+" "+t.String()] = t }
+func (s targetSet) add(t Target) error {
+	s[t.key()] = t
+	if len(s) > maxTargets {
+		return fmt.Errorf("more than %d targets", maxTargets)
+	}
+	return nil
+}
+
+func (s targetSet) has(t Target) bool {
+	_, ok := s[t.key()]
+	return ok
+}
+
+// key tells targets apart, and sorts them.
+func (t Target) key() string { return t.Vendor + " " + t.String() }
 
 func (s targetSet) sorted() []Target {
 	var targets []Target

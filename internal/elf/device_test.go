@@ -114,7 +114,7 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 	}{
 		{"junk", ".hip_fatbin", []byte("junk"), "no container"},
 		{"zeros", ".nv_fatbin", make([]byte, 100000), "no container"},
-		{"truncated code", ".hip_fatbin", one[:len(one)-1], "does not fit"},
+		{"truncated code", ".hip_fatbin", one[:len(one)-1], "do not fit"},
 		{"truncated table", ".hip_fatbin", one[:40], "unexpected EOF"},
 		{"count", ".hip_fatbin", edit(one, 24, uint64(1)<<60), "claims 1152921504606846976 entries"},
 		{"offset", ".hip_fatbin", edit(one, 32, ^uint64(0)), "a bundle entry has"},
@@ -129,9 +129,9 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 		{"bomb", ".hip_fatbin", edit(v3, 16, uint64(2)<<30), "more than this tool reads"},
 		{"two in one", ".hip_fatbin", compressed(2, 1, append(bytes.Clone(one), one...)), "2 bundles"},
 		{"none in one", ".hip_fatbin", compressed(2, 1, []byte("nothing")), "0 bundles"},
-		{"truncated region", ".nv_fatbin", region(entry(kindCubin, 90, 0, 100))[:120], "does not fit"},
+		{"truncated region", ".nv_fatbin", region(entry(kindCubin, 90, 0, 100))[:120], "do not fit"},
 		{"truncated entry", ".nv_fatbin", region(entry(kindCubin, 90, 0, 100))[:40], "unexpected EOF"},
-		{"entry past region", ".nv_fatbin", edit(region(entry(kindCubin, 90, 0, 8)), 24, uint64(1)<<63), "does not fit"},
+		{"entry past region", ".nv_fatbin", edit(region(entry(kindCubin, 90, 0, 8)), 24, uint64(1)<<63), "do not fit"},
 		{"entry header", ".nv_fatbin", edit(region(entry(kindCubin, 90, 0, 8)), 20, uint32(8)), "header of 8 bytes"},
 		{"region header", ".nv_fatbin", edit(region(), 6, uint16(8)), "header of 8 and"},
 		{"no architecture", ".nv_fatbin", region(entry(kindCubin, 0, 0, 8)), "no architecture"},
@@ -152,7 +152,7 @@ func TestUnpackAllowance(t *testing.T) {
 	left := uint64(2*len(one) + 1)
 	for i, fits := range []bool{true, true, false} {
 		r := bufio.NewReader(bytes.NewReader(compressed(2, 1, one)))
-		if err := readCompressed(r, &left, targetSet{}); (err == nil) != fits {
+		if err := readCompressed(r, &left, func(object) error { return nil }); (err == nil) != fits {
 			t.Errorf("bundle %d: %v", i, err)
 		}
 	}

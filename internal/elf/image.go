@@ -35,29 +35,46 @@ type section struct {
 }
 
 func openImage(r io.ReaderAt) (*image, error) {
+	img, names, err := openSections(r, maxSections)
+	if err != nil {
+		return nil, err
+	}
+	return img, img.nameSections(names)
+}
+
+// openSections reads the section table without the names, which are in the
+// section it returns the index of.
+func openSections(r io.ReaderAt, limit uint16) (img *image, names int, err error) {
 	var h elf.Header64
 	if err := decode(r, 0, &h); err != nil {
-		return nil, errors.New("not an ELF file: too short for a header")
+		return nil, 0, errors.New("not an ELF file: too short for a header")
 	}
-	switch {
-	case string(h.Ident[:4]) != elf.ELFMAG:
-		return nil, errors.New("not an ELF file: wrong magic")
-	case elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64, elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB:
-		return nil, errors.New("not a 64-bit little-endian ELF file")
-	case h.Shoff == 0 || h.Shnum == 0:
-		return nil, errors.New("the ELF file has no section table")
-	case h.Shnum > maxSections || int(h.Shentsize) != binary.Size(elf.Section64{}) || h.Shstrndx >= h.Shnum:
-		return nil, fmt.Errorf("the ELF header describes an impossible section table (%d sections of %d bytes)", h.Shnum, h.Shentsize)
+	if err := checkHeader(h, limit); err != nil {
+		return nil, 0, err
 	}
 	table := make([]elf.Section64, h.Shnum)
 	if err := decode(r, h.Shoff, table); err != nil {
-		return nil, fmt.Errorf("reading section table: %w", err)
+		return nil, 0, fmt.Errorf("reading section table: %w", err)
 	}
-	img := &image{r: r, machine: elf.Machine(h.Machine), tables: map[uint32]string{}}
+	img = &image{r: r, machine: elf.Machine(h.Machine), tables: map[uint32]string{}}
 	for _, s := range table {
 		img.sections = append(img.sections, section{Section64: s})
 	}
-	return img, img.nameSections(int(h.Shstrndx))
+	return img, int(h.Shstrndx), nil
+}
+
+func checkHeader(h elf.Header64, limit uint16) error {
+	switch {
+	case string(h.Ident[:4]) != elf.ELFMAG:
+		return errors.New("not an ELF file: wrong magic")
+	case elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64, elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB:
+		return errors.New("not a 64-bit little-endian ELF file")
+	case h.Shoff == 0 || h.Shnum == 0:
+		return errors.New("the ELF file has no section table")
+	case h.Shnum > limit || int(h.Shentsize) != binary.Size(elf.Section64{}) || h.Shstrndx >= h.Shnum:
+		return fmt.Errorf("the ELF header describes an impossible section table (%d sections of %d bytes)", h.Shnum, h.Shentsize)
+	}
+	return nil
 }
 
 func (img *image) nameSections(index int) error {
@@ -143,7 +160,7 @@ func decode(r io.ReaderAt, off uint64, v any) error {
 		return fmt.Errorf("offset %#x lies past the end of the file", off)
 	}
 	size := int64(binary.Size(v))
-	return binary.Read(io.NewSectionReader(r, int64(off), size), binary.LittleEndian, v)
+	return noEOF(binary.Read(io.NewSectionReader(r, int64(off), size), binary.LittleEndian, v))
 }
 
 // nameAt returns the name at an offset of a string table. It shares the table's

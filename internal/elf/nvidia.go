@@ -2,19 +2,26 @@ package elf
 
 import (
 	"bufio"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 )
 
+// The sections of NVIDIA's device code. What is compiled to be linked on the
+// device (nvcc -rdc) stays in the second, and what the device linker made of it
+// is in the first.
+const (
+	loaded      = ".nv_fatbin"
+	relocatable = "__nv_relfatbin"
+)
+
 // NVIDIA documents no format for fat binaries. What is read here is what
 // fatbinary writes from CUDA 11 to 13: a region header, then entries of header
 // and payload. Sections may hold many regions.
-var nvidia = format{
-	sections: []string{".nv_fatbin", "__nv_relfatbin"},
-	magics:   []string{"\x50\xed\x55\xba"},
-	read:     readRegion,
+func nvidia(section string) format {
+	return format{section: section, magics: []string{"\x50\xed\x55\xba"}, read: readRegion}
 }
 
 type regionHeader struct {
@@ -29,23 +36,28 @@ type entryHeader struct {
 	Version    uint16
 	HeaderSize uint32
 	Size       uint64 // of the payload, padding included
-	_          [12]byte
+	Packed     uint32 // of the payload without padding, where it is compressed
+	_          [8]byte
 	Arch       uint32
 	_          [8]byte
 	Flags      uint64
+	_          [8]byte
+	Unpacked   uint64 // where it is compressed
 }
 
 const (
 	kindPTX   = 1
 	kindCubin = 2
 
+	flagLZ4    = 1 << 13 // one block: CUDA 12.4, and --compress-mode=speed of 13.0
+	flagZstd   = 1 << 15 // a frame: CUDA 13.0
 	flagArch   = 1 << 20 // sm_90a: runs on this architecture only
 	flagFamily = 1 << 21 // sm_100f: runs on this family only
 
 	maxHeader = 64 << 10
 )
 
-func readRegion(r *bufio.Reader, found targetSet) error {
+func readRegion(r *bufio.Reader, visit visitor) error {
 	var h regionHeader
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
 		return err
@@ -59,38 +71,35 @@ func readRegion(r *bufio.Reader, found targetSet) error {
 	}
 	entries := &io.LimitedReader{R: r, N: int64(h.Size)}
 	for entries.N > 0 {
-		if err := readEntry(entries, found); err != nil {
+		if err := readEntry(entries, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func readEntry(r io.Reader, found targetSet) error {
+func readEntry(r io.Reader, visit visitor) error {
 	var h entryHeader
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
 		return err
 	}
 	size := uint32(binary.Size(h))
-	if h.HeaderSize < size || h.HeaderSize > maxHeader {
-		return fmt.Errorf("an entry has a header of %d bytes", h.HeaderSize)
+	if h.HeaderSize < size || h.HeaderSize > maxHeader || uint64(h.Packed) > h.Size {
+		return fmt.Errorf("an entry has a header of %d bytes, and %d of %d bytes are packed", h.HeaderSize, h.Packed, h.Size)
 	}
 	if err := skip(r, uint64(h.HeaderSize-size)); err != nil {
 		return err
 	}
-	if err := skip(r, h.Size); err != nil {
-		return fmt.Errorf("an entry of %d bytes does not fit its region: %w", h.Size, err)
-	}
-	return reportEntry(h, found)
-}
-
-// reportEntry knows PTX and cubins. Other kinds, such as the intermediate code
-// of link-time optimisation, are no code that a GPU is given.
-func reportEntry(h entryHeader, found targetSet) error {
 	prefix := map[uint16]string{kindPTX: "compute_", kindCubin: "sm_"}[h.Kind]
 	if prefix == "" || h.Size == 0 {
-		return nil
+		// Other kinds, such as the intermediate code of link-time optimisation,
+		// are no code that a GPU is given.
+		return skip(r, h.Size)
 	}
+	return visitPayload(r, h, prefix, visit)
+}
+
+func visitPayload(r io.Reader, h entryHeader, prefix string, visit visitor) error {
 	if h.Arch == 0 || h.Arch > 9999 {
 		return errors.New("an entry names no architecture")
 	}
@@ -101,6 +110,35 @@ func reportEntry(h entryHeader, found targetSet) error {
 	case h.Flags&flagFamily != 0:
 		suffix = "f"
 	}
-	found.add(Target{Vendor: "nvidia", Arch: fmt.Sprintf("%s%d%s", prefix, h.Arch, suffix)})
-	return nil
+	o := object{
+		target: Target{Vendor: "nvidia", Arch: fmt.Sprintf("%s%d%s", prefix, h.Arch, suffix)},
+		method: h.method(), size: h.Unpacked,
+	}
+	if h.Kind == kindCubin {
+		o.machine = elf.EM_CUDA
+	}
+	length := h.Size
+	if o.method != stored {
+		length = uint64(h.Packed)
+	}
+	if err := visitPart(r, length, o, visit); err != nil {
+		return err
+	}
+	return skip(r, h.Size-length)
+}
+
+// method returns how the payload is packed. An entry that speaks of sizes and
+// of no method that is known is packed in a way that is not.
+func (h entryHeader) method() method {
+	switch h.Flags & (flagLZ4 | flagZstd) {
+	case flagLZ4:
+		return lz4Block
+	case flagZstd:
+		return zstdFrame
+	case 0:
+		if h.Packed == 0 && h.Unpacked == 0 {
+			return stored
+		}
+	}
+	return unknownMethod
 }

@@ -156,10 +156,14 @@ func All() []Gate {
 		rdma,
 		glibcFloor,
 		deviceCode,
+<<<<<<< HEAD
 		ncclABI,
 		archive,
 		elfSymbols,
 		ncclLoad,
+=======
+		deviceFunctions,
+>>>>>>> h-a
 		importModule,
 		checkBuild,
 		builtFlags,

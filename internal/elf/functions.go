@@ -1,0 +1,119 @@
+package elf
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Function is one function of the device code for one target. A kernel is a
+// function that the host can start. The others are reached from a kernel, often
+// through a table, so that a library may have all its kernels and still lack
+// what they do.
+type Function struct {
+	Target Target
+	Name   string // as the compiler mangled it
+	Kernel bool
+}
+
+// Bounds of what is kept of one library.
+const (
+	maxFunctions     = 2 << 20
+	maxFunctionNames = 256 << 20
+)
+
+// DeviceFunctions returns the functions that a library's device code defines,
+// sorted by target and name, each once. Of PTX it returns the kernels only.
+//
+// NVIDIA's relocatable code counts only for a target that the device linker made
+// no code for: there the driver would link it, elsewhere it is not run, and holds
+// functions that the linker left out.
+func DeviceFunctions(r io.ReaderAt) ([]Function, error) {
+	u, err := newUnpacker()
+	if err != nil {
+		return nil, err
+	}
+	defer u.close()
+	inv := inventory{unpacker: u, linked: targetSet{}, targets: targetSet{}, found: map[string]map[string]bool{}}
+	if err := eachObject(r, inv.look); err != nil {
+		return nil, err
+	}
+	return inv.sorted(), nil
+}
+
+type inventory struct {
+	*unpacker
+	linked, targets targetSet
+	found           map[string]map[string]bool // by target and name: whether it is a kernel
+	count, bytes    int
+}
+
+func (inv *inventory) look(section string, o object) error {
+	linked := inv.linked.has(o.target)
+	if section == loaded {
+		if err := inv.linked.add(o.target); err != nil {
+			return err
+		}
+	}
+	if o.machine != elf.EM_NONE && section == relocatable && linked {
+		return nil
+	}
+	code, err := inv.unpack(o)
+	if err != nil {
+		return fmt.Errorf("code for %v: %w", o.target, err)
+	}
+	known, err := inv.of(o.target)
+	if err != nil {
+		return err
+	}
+	add := func(name string, kernel bool) error { return inv.add(known, name, kernel) }
+	if o.machine == elf.EM_NONE {
+		err = ptxKernels(code, add)
+	} else {
+		err = objectFunctions(code, o.machine, add)
+	}
+	if err != nil {
+		return fmt.Errorf("code for %v: %w", o.target, err)
+	}
+	return nil
+}
+
+// of returns what is known of a target.
+func (inv *inventory) of(t Target) (map[string]bool, error) {
+	known := inv.found[t.key()]
+	if known != nil {
+		return known, nil
+	}
+	known = map[string]bool{}
+	inv.found[t.key()] = known
+	return known, inv.targets.add(t)
+}
+
+// add keeps a copy of the name, so that what it was read from can go.
+func (inv *inventory) add(known map[string]bool, name string, kernel bool) error {
+	if was, ok := known[name]; ok {
+		known[name] = was || kernel
+		return nil
+	}
+	inv.count, inv.bytes = inv.count+1, inv.bytes+len(name)
+	if inv.count > maxFunctions || inv.bytes > maxFunctionNames {
+		return errors.New("more functions than this tool lists")
+	}
+	known[strings.Clone(name)] = kernel
+	return nil
+}
+
+func (inv *inventory) sorted() []Function {
+	var all []Function
+	for _, target := range inv.targets.sorted() {
+		known := inv.found[target.key()]
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			all = append(all, Function{target, name, known[name]})
+		}
+	}
+	return all
+}

@@ -1,0 +1,236 @@
+package elf
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// functionNames returns the functions as "sm_90 name" and, of kernels, "sm_90 name()".
+func functionNames(t *testing.T, file []byte) []string {
+	t.Helper()
+	functions, err := DeviceFunctions(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range functions {
+		call := ""
+		if f.Kernel {
+			call = "()"
+		}
+		names = append(names, f.Target.String()+" "+f.Name+call)
+	}
+	return names
+}
+
+// Both are long and alike, so that they are worth packing.
+var (
+	cubin = codeObject(elf.EM_CUDA, cudaKernel("allreduce_kernel"), cudaFunction("allreduce_function"),
+		cudaFunction("allreduce_function"), outside("allreduce_outside"), symbol{"allreduce_data", elf.STT_OBJECT, cudaEntry, 1, 64})
+	ptx = []byte(".version 9.0\n.target sm_90\n.visible .func helper()\n{\n}\n.visible .entry _Z5firstPf(\n.param .u64 p\n)\n{ ret; }\n" +
+		"// .entry comment(\n.weak .entry $second\n(\n)\n.entry third() { call.entry no(); }\n.entry 4()\n")
+)
+
+func TestDeviceFunctions(t *testing.T) {
+	both := []string{"sm_90 allreduce_function", "sm_90 allreduce_kernel()"}
+	other := codeObject(elf.EM_CUDA, cudaKernel("other"))
+	amdObject := codeObject(elf.EM_AMDGPU, amdFunction("k"), amdFunction("f"), amdObject("k.kd", 64),
+		amdObject("data", 64), amdObject("small.kd", 8), amdObject(".kd", 64), outside("g"), amdFunction(""))
+	tests := []struct {
+		name  string
+		parts []part
+		want  []string
+	}{
+		{"none", []part{{".text", []byte("x")}}, nil},
+		{"stored", []part{{loaded, region(entryOf(kindCubin, 90, 0x11, cubin))}}, both},
+		{"LZ4", []part{{loaded, region(entryOf(kindCubin, 90, flagLZ4, cubin))}}, both},
+		{"zstd", []part{{loaded, region(entryOf(kindCubin, 90, flagZstd, cubin))}}, both},
+		{
+			"each once", []part{{loaded, append(region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindCubin, 90, 0, other)), region(entryOf(kindCubin, 90, flagZstd, cubin))...)}},
+			append(both, "sm_90 other()"),
+		},
+		{
+			"targets", []part{{loaded, region(entryOf(kindCubin, 100, flagFamily, other), entryOf(kindCubin, 80, 0, other))}},
+			[]string{"sm_100f other()", "sm_80 other()"},
+		},
+		{
+			"PTX", []part{{loaded, region(entryOf(kindPTX, 90, flagLZ4, bytes.Repeat(ptx, 2)))}},
+			[]string{"compute_90 $second()", "compute_90 _Z5firstPf()", "compute_90 third()"},
+		},
+		{"relocatable alone", []part{{relocatable, region(entryOf(kindCubin, 90, 0, cubin))}}, both},
+		{
+			"relocatable, linked for one target",
+			[]part{
+				{relocatable, region(entryOf(kindCubin, 80, 0, other), entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))},
+				{loaded, region(entryOf(kindCubin, 90, 0, other))},
+			},
+			[]string{"compute_90 $second()", "compute_90 _Z5firstPf()", "compute_90 third()", "sm_80 other()", "sm_90 other()"},
+		},
+		{"AMD", []part{{".hip_fatbin", bundleOf(amdCode{host, []byte("host")}, amdCode{gfx942, amdObject})}}, []string{"gfx942 f", "gfx942 k()"}},
+		{"AMD, packed", []part{{".hip_fatbin", compressed(3, 1, bundleOf(amdCode{gfx942, amdObject}))}}, []string{"gfx942 f", "gfx942 k()"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, functionNames(t, library(test.parts...))); diff != "" {
+				t.Errorf("functions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func testdata(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// The files are what nvcc 13.0.88 wrote for sm_90 and compute_90, packed by
+// --compress-mode=default and speed, and what clang 19 wrote.
+func TestDeviceFunctionsOfCompilers(t *testing.T) {
+	nvcc := []string{
+		"compute_90 _Z5scaleIfEvPT_()", "compute_90 _ZN36_GLOBAL__N__1840428d_4_a_cu_1efa1a856hiddenEPi()", "compute_90 plain()",
+		"sm_90 $plain$_Z5twicef", "sm_90 _Z5scaleIfEvPT_()", "sm_90 _ZN36_GLOBAL__N__1840428d_4_a_cu_1efa1a856hiddenEPi()", "sm_90 plain()",
+	}
+	for _, test := range []struct {
+		file, section string
+		want          []string
+	}{
+		{"nvcc13-zstd.nv_fatbin", loaded, nvcc},
+		{"nvcc13-lz4.nv_fatbin", loaded, nvcc},
+		{"clang19-compressed.hip_fatbin", ".hip_fatbin", []string{
+			"gfx1100 _Z1kPf()", "gfx1100 _Z2k2Pf()", "gfx90a:xnack+ _Z1kPf()", "gfx90a:xnack+ _Z2k2Pf()", "gfx942 _Z1kPf()", "gfx942 _Z2k2Pf()",
+		}},
+	} {
+		t.Run(test.file, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, functionNames(t, library(part{test.section, testdata(t, test.file)}))); diff != "" {
+				t.Errorf("functions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// nvcc -rdc compiled a kernel that calls one of two functions; the device linker
+// left the other out.
+func TestDeviceFunctionsOfTheDeviceLinker(t *testing.T) {
+	linked, compiled := part{loaded, testdata(t, "nvcc13-rdc.nv_fatbin")}, part{relocatable, testdata(t, "nvcc13-rdc.nv_relfatbin")}
+	want := []string{"sm_90 _Z4usedPf", "sm_90 _Z5firstPf()"}
+	if diff := cmp.Diff(want, functionNames(t, library(compiled, linked))); diff != "" {
+		t.Errorf("functions (-want +got):\n%s", diff)
+	}
+	want = []string{"sm_90 _Z4usedPf", "sm_90 _Z5firstPf()", "sm_90 _Z6unusedPf"}
+	if diff := cmp.Diff(want, functionNames(t, library(compiled))); diff != "" {
+		t.Errorf("functions without the device linker's (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeviceFunctionsRefuses(t *testing.T) {
+	// claim returns an entry whose header says something else than what is true.
+	claim := func(plain []byte, flags uint64, edit func(*entryHeader)) []byte {
+		raw := entryOf(kindCubin, 90, flags, plain)
+		var h entryHeader
+		if err := decode(bytes.NewReader(raw), 0, &h); err != nil {
+			t.Fatal(err)
+		}
+		edit(&h)
+		return region(append(pack(h), raw[64:]...))
+	}
+	overlap := make([]symbol, 100)
+	for i := range overlap {
+		overlap[i] = cudaKernel("")
+	}
+	overlap[0].name = strings.Repeat("x", 6000)
+	names := codeObject(elf.EM_CUDA, overlap...)
+	for i := range overlap { // all have the name of the first
+		copy(names[64+24*(i+1):], pack(uint32(1)))
+	}
+	zeros := make([]byte, 10<<20)
+
+	tests := []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"truncated entry", region(entryOf(kindCubin, 90, 0, cubin))[:200], "section table"},
+		{"truncated LZ4", region(entryOf(kindCubin, 90, flagLZ4, cubin))[:200], "unpacking"},
+		{"truncated zstd", region(entryOf(kindCubin, 90, flagZstd, cubin))[:200], "unpacking"},
+		{"unknown compression", claim(cubin, flagZstd, func(h *entryHeader) { h.Flags = 1 << 14 }), "does not know"},
+		{"two compressions", claim(cubin, flagZstd, func(h *entryHeader) { h.Flags |= flagLZ4 }), "does not know"},
+		{"other compression", claim(cubin, flagZstd, func(h *entryHeader) { h.Flags = flagLZ4 }), "unpacking"},
+		{"LZ4 unpacks to less", claim(cubin, flagLZ4, func(h *entryHeader) { h.Unpacked++ }), "are promised"},
+		{"LZ4 unpacks to more", claim(cubin, flagLZ4, func(h *entryHeader) { h.Unpacked-- }), "unpacking"},
+		{"zstd unpacks to less", claim(cubin, flagZstd, func(h *entryHeader) { h.Unpacked++ }), "are promised"},
+		{"zstd unpacks to more", claim(cubin, flagZstd, func(h *entryHeader) { h.Unpacked-- }), "unpacking"},
+		{"unpacks to nothing", claim(cubin, flagLZ4, func(h *entryHeader) { h.Unpacked = 0 }), "to nothing"},
+		{"packed is more than there is", claim(cubin, flagZstd, func(h *entryHeader) { h.Packed = uint32(h.Size) + 1 }), "are packed"},
+		{"bomb", region(entryOf(kindCubin, 90, flagZstd, zeros)), "more than this tool reads"},
+		{"large", claim(cubin, flagZstd, func(h *entryHeader) { h.Unpacked = maxObject + 1 }), "more than this tool reads"},
+		{"no ELF", region(entryOf(kindCubin, 90, 0, make([]byte, 100))), "wrong magic"},
+		{"no PTX", region(entryOf(kindPTX, 90, 0, make([]byte, 100))), "no PTX"},
+		{"another machine", region(entryOf(kindCubin, 90, 0, codeObject(elf.EM_AMDGPU))), "EM_AMDGPU"},
+		{"names overlap", region(entryOf(kindCubin, 90, 0, names)), "overlap"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := DeviceFunctions(bytes.NewReader(library(part{loaded, test.data})))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("DeviceFunctions = %v, %v; want an error with %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// What is unpacked and what is kept are bounded over all objects of a library.
+func TestInventoryIsBounded(t *testing.T) {
+	u, err := newUnpacker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.close()
+	u.left = uint64(2*len(cubin)) + 1
+	packed := entryOf(kindCubin, 90, flagZstd, cubin)[64:]
+	for i, fits := range []bool{true, true, false} {
+		o := object{method: zstdFrame, size: uint64(len(cubin)), code: bytes.NewReader(bytes.TrimRight(packed, "\x00"))}
+		if _, err := u.unpack(o); (err == nil) != fits {
+			t.Errorf("object %d: %v", i, err)
+		}
+	}
+	inv := inventory{count: maxFunctions - 1, bytes: maxFunctionNames - 10}
+	known := map[string]bool{}
+	for _, test := range []struct {
+		name string
+		fits bool
+	}{{"12345", true}, {"12345", true}, {"6", false}} {
+		if err := inv.add(known, test.name, false); (err == nil) != test.fits {
+			t.Errorf("function %s: %v", test.name, err)
+		}
+	}
+}
+
+func FuzzDeviceFunctions(f *testing.F) {
+	for _, name := range []string{"nvcc13-zstd.nv_fatbin", "nvcc13-lz4.nv_fatbin", "nvcc13-rdc.nv_fatbin"} {
+		f.Add(library(part{loaded, testdata(f, name)}))
+	}
+	f.Add(library(part{relocatable, testdata(f, "nvcc13-rdc.nv_relfatbin")}))
+	f.Add(library(part{".hip_fatbin", testdata(f, "clang19-compressed.hip_fatbin")}))
+	f.Add(library(part{loaded, region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))}))
+	f.Add(library(part{".hip_fatbin", bundleOf(amdCode{gfx942, codeObject(elf.EM_AMDGPU, amdFunction("k"), amdObject("k.kd", 64))})}))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		functions, err := DeviceFunctions(bytes.NewReader(file))
+		if err != nil && functions != nil {
+			t.Errorf("an error and functions: %v, %v", functions, err)
+		}
+		for i, f := range functions {
+			if f.Name == "" || f.Target.Arch == "" || i > 0 && f.Name == functions[i-1].Name && f.Target.key() == functions[i-1].Target.key() {
+				t.Errorf("function %d: %+v", i, f)
+			}
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package elf
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+)
+
+// The directives that may stand before .entry, and the name that follows it
+// (PTX ISA 9.0, 4.4 and 10.1).
+var (
+	beforeEntry = regexp.MustCompile(`^\s*(?:\.(?:visible|weak|extern)\s+)*$`)
+	entryName   = regexp.MustCompile(`^\s+([a-zA-Z][\w$]*|[_$%][\w$]+)`)
+)
+
+// ptxKernels calls found for each kernel of a PTX module.
+func ptxKernels(text []byte, found func(name string, kernel bool) error) error {
+	const entry = ".entry"
+	if !bytes.Contains(text, []byte(".version")) {
+		return errors.New("it is no PTX, which states its version")
+	}
+	for {
+		i := bytes.Index(text, []byte(entry))
+		if i < 0 {
+			return nil
+		}
+		line := text[bytes.LastIndexByte(text[:i], '\n')+1 : i]
+		text = text[i+len(entry):]
+		name := entryName.FindSubmatch(text[:min(len(text), maxName)])
+		if name == nil || !beforeEntry.Match(line) {
+			continue
+		}
+		if err := found(string(name[1]), true); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package elf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// method is how an object is packed in its container.
+type method int
+
+const (
+	stored method = iota
+	lz4Block
+	zstdFrame
+	unknownMethod
+)
+
+// Bounds of unpacking. NCCL 2.28.9 has objects of 134 MB, and packs them, as
+// PTX does, to a twentieth at most; LZ4 reaches 255 by its design.
+const (
+	maxObject = 512 << 20
+	maxRatio  = 255
+)
+
+// unpacker holds one object at a time in memory that the next one uses again.
+type unpacker struct {
+	left   uint64 // what may still be unpacked of this library
+	packed bytes.Buffer
+	plain  []byte
+	zstd   *zstd.Decoder
+}
+
+func newUnpacker() (*unpacker, error) {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxMemory(maxObject), zstd.WithDecodeAllCapLimit(true))
+	return &unpacker{left: maxUnpack, zstd: d}, err
+}
+
+func (u *unpacker) close() { u.zstd.Close() }
+
+// unpack returns the code of an object, which is valid until the next call.
+func (u *unpacker) unpack(o object) ([]byte, error) {
+	u.packed.Reset()
+	n, err := u.packed.ReadFrom(io.LimitReader(o.code, maxObject+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case n > maxObject:
+		return nil, fmt.Errorf("it has more than the %d bytes that are read", maxObject)
+	case o.method == stored:
+		return u.packed.Bytes(), nil
+	case o.method == unknownMethod:
+		return nil, errors.New("it is compressed in a way that this tool does not know")
+	case o.size == 0: // the decoder of LZ4 does not survive it
+		return nil, fmt.Errorf("%d bytes unpack to nothing", n)
+	case o.size > maxObject || o.size > u.left || o.size > maxRatio*uint64(n):
+		return nil, fmt.Errorf("%d bytes unpack to %d, more than this tool reads", n, o.size)
+	}
+	u.left -= o.size
+	if uint64(cap(u.plain)) < o.size {
+		u.plain = make([]byte, o.size)
+	}
+	return u.decompress(o.method, u.plain[:o.size])
+}
+
+// decompress fills plain, to its last byte.
+func (u *unpacker) decompress(m method, plain []byte) ([]byte, error) {
+	var n int
+	var err error
+	if m == lz4Block {
+		n, err = lz4.UncompressBlock(u.packed.Bytes(), plain)
+	} else {
+		var out []byte
+		out, err = u.zstd.DecodeAll(u.packed.Bytes(), plain[:0:len(plain)])
+		n = len(out)
+	}
+	if err == nil && n != len(plain) {
+		err = fmt.Errorf("%d bytes come out, %d are promised", n, len(plain))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	return plain, nil
+}
