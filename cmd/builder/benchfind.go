@@ -46,20 +46,20 @@ func libraryFile(place, scratch string) (string, error) {
 	case err != nil:
 		return "", err
 	case info.IsDir():
-		return libraryIn(place)
+		return libraryFileIn(place)
 	case strings.HasSuffix(place, ".whl"):
 		dir, err := unpackDir(place, scratch, isLibrary)
 		if err != nil {
 			return "", err
 		}
-		return libraryIn(dir)
+		return libraryFileIn(dir)
 	case !isLibrary(place):
 		return "", fmt.Errorf("%s is neither %s, nor a directory, nor a wheel", place, strings.Join(sonames, " or "))
 	}
 	return place, nil
 }
 
-func libraryIn(dir string) (string, error) {
+func libraryFileIn(dir string) (string, error) {
 	for _, name := range sonames {
 		file := filepath.Join(dir, name)
 		if _, err := os.Stat(file); err == nil {

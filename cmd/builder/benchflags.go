@@ -12,7 +12,6 @@ import (
 
 	"builder/internal/bench"
 	"builder/internal/diag"
-	"builder/internal/gpu"
 )
 
 // warmup is how many iterations of a size are not timed.
@@ -116,26 +115,11 @@ func (o benchOptions) plan(ctx context.Context, scratch string) (bench.Plan, ben
 	p := o.Plan
 	libraries, soname, libraryFault := findLibraries(o.libraries, scratch)
 	programs, programFault := findPrograms(o.tests, o.collectives, soname, filepath.Join(scratch, "tests"))
-	gpus, host, gpuFault := findGPUs(ctx, o.gpus)
-	p.Libraries, p.Programs, p.GPUs = libraries, programs, gpus
+	found, gpuFault := findGPUs(ctx, o.gpus)
+	p.Libraries, p.Programs = libraries, programs
+	p.GPUs, p.Limit = found.count, found.limit
 	if err := errors.Join(libraryFault, programFault, gpuFault); err != nil {
-		return p, host, err
+		return p, found.host, err
 	}
-	return p, host, p.Validate()
-}
-
-// findGPUs says how many GPUs take part, and what the driver knows of them.
-func findGPUs(ctx context.Context, wanted int) (int, bench.Host, error) {
-	h, err := gpu.Probe(ctx)
-	switch {
-	case err != nil && wanted > 0:
-		return wanted, bench.Host{}, nil // the programs say what they ran on
-	case err != nil:
-		return 0, bench.Host{}, diag.Errorf(diag.Usage, "--gpus all: counting the GPUs of this host: %w", err).WithHint("say how many: --gpus 2")
-	case wanted > len(h.GPUs):
-		return 0, bench.Host{}, diag.Errorf(diag.Usage, "--gpus: %d are wanted, this host has %d", wanted, len(h.GPUs))
-	case wanted == 0:
-		wanted = len(h.GPUs)
-	}
-	return wanted, bench.Host{GPUs: h.GPUs[:wanted], Driver: h.Driver, Link: h.Link(wanted)}, nil
+	return p, found.host, p.Validate()
 }

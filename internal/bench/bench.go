@@ -36,6 +36,7 @@ type Plan struct {
 	Libraries  []Library // the first is what the others are compared with
 	Programs   []Program
 	GPUs       int
+	Limit      float64 // GB/s that no library can exceed between these GPUs; 0 is not known
 	MinBytes   int64
 	MaxBytes   int64
 	Factor     int

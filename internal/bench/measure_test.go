@@ -124,6 +124,7 @@ func TestLibraryFails(t *testing.T) {
 		"wrong":         {row(func(r *nccltests.Row) { r.OutOfPlace.Wrong = 12 }), "2 KiB: 12 wrong values", true},
 		"wrong half":    {row(func(r *nccltests.Row) { r.InPlace.Wrong = 1 }), "2 KiB: 1 wrong values", true},
 		"unchecked":     {row(func(r *nccltests.Row) { r.OutOfPlace.Checked = false }), "2 KiB: the values were not checked", true},
+		"too fast":      {row(func(r *nccltests.Row) { r.OutOfPlace.BusBW = 7400 }), "2 KiB: 7400 GB/s are more than the 900 GB/s", true},
 		"out of bounds": {report(func(r *nccltests.Report) { r.OutOfBounds = 1 }), "1 passes had wrong values", true},
 		"no half":       {row(func(r *nccltests.Row) { r.OutOfPlace.Measured = false }), "2 KiB: not measured out of place", false},
 		"no time":       {row(func(r *nccltests.Row) { r.OutOfPlace.Microseconds = 0 }), "2 KiB: 0 us and", false},
@@ -144,7 +145,9 @@ func TestLibraryFails(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r, err := planOf(5, "vendor", "bad", "ours").Measure(t.Context(), changed("bad", test.change), &witness{})
+			p := planOf(5, "vendor", "bad", "ours")
+			p.Limit = 900
+			r, err := p.Measure(t.Context(), changed("bad", test.change), &witness{})
 			if diag.CodeOf(err) != diag.Gate || !strings.Contains(err.Error(), test.reason) {
 				t.Errorf("error %v", err)
 			}

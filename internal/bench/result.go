@@ -57,7 +57,8 @@ type Failure struct {
 	Round      int    `json:"round"` // 0 is the warm-up
 	Collective string `json:"collective"`
 	Reason     string `json:"reason"`
-	// Wrong values: the library is not compared, and has no samples.
+	// Wrong says that its numbers mean nothing: wrong values, values that nobody
+	// checked, or a bandwidth beyond the links. It is not compared, and has no samples.
 	Wrong bool `json:"wrong,omitempty"`
 }
 

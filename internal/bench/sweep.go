@@ -8,8 +8,8 @@ import (
 	"builder/internal/nccltests"
 )
 
-// wrong is a sweep whose numbers mean nothing, because its values were wrong or
-// nobody looked at them.
+// wrong is a sweep whose numbers mean nothing: its values were wrong, nobody
+// looked at them, or nothing can be so fast.
 type wrong struct{ error }
 
 // accept returns the rows of a sweep that can be compared, or why there are none.
@@ -28,7 +28,7 @@ func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
 		if len(rows) > 0 && row.Bytes <= rows[len(rows)-1].Bytes {
 			return nil, fmt.Errorf("size %d stands behind size %d", row.Bytes, rows[len(rows)-1].Bytes)
 		}
-		if err := acceptRow(row); err != nil {
+		if err := p.acceptRow(row); err != nil {
 			return nil, err
 		}
 		rows = append(rows, row)
@@ -42,7 +42,7 @@ func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
 	return rows, nil
 }
 
-func acceptRow(row nccltests.Row) error {
+func (p Plan) acceptRow(row nccltests.Row) error {
 	if !row.OutOfPlace.Measured {
 		return fmt.Errorf("%s: not measured out of place", HumanSize(row.Bytes))
 	}
@@ -55,6 +55,8 @@ func acceptRow(row nccltests.Row) error {
 			return wrong{fmt.Errorf("%s: the values were not checked", HumanSize(row.Bytes))}
 		case !plausibleTime(half.Microseconds) || !plausibleBW(half.BusBW):
 			return fmt.Errorf("%s: %g us and %g GB/s", HumanSize(row.Bytes), half.Microseconds, half.BusBW)
+		case p.Limit > 0 && p.GPUs > 1 && half.BusBW > p.Limit:
+			return wrong{fmt.Errorf("%s: %g GB/s are more than the %g GB/s that the links of these GPUs carry", HumanSize(row.Bytes), half.BusBW, p.Limit)}
 		}
 	}
 	return nil

@@ -153,7 +153,7 @@ func ended(f *bench.Failure) string {
 		where = "ended in the warm-up round, at " + f.Collective
 	}
 	if f.Wrong {
-		where = "computed wrong values and is not compared: " + where
+		where = "cannot be believed and is not compared: " + where
 	}
 	return where + ": " + shortened(f.Reason)
 }

@@ -1,108 +1,171 @@
-// Package gpu asks the driver of this host which GPUs there are and how they are
-// linked, so that a figure can say what it was measured on.
+// Package gpu tells which GPUs a host has, with which driver, and how they are
+// linked, by asking the vendors' tools.
+//
+// That there is no GPU and that nobody could be asked are different answers: the
+// first is a [Host] without GPUs, the second [ErrNoTool].
 package gpu
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// Host is what the driver says.
+// A Host is what the GPUs of a host are.
 type Host struct {
-	GPUs   []string // NVIDIA H200, in the order of the driver
-	Driver string   // 570.86.15
-	links  [][]string
+	GPUs   []GPU  `json:"gpus"`
+	Driver string `json:"driver"`         // version of the kernel driver
+	CUDA   string `json:"cuda,omitempty"` // highest CUDA that the driver supports
+	// Links is how each GPU reaches each other one: NV18, XGMI, PIX, SYS; empty for
+	// itself. It is nil where the tool does not say.
+	Links [][]string `json:"links,omitempty"`
 }
 
-// ErrNoDriver is a host where nobody answers for the GPUs.
-var ErrNoDriver = errors.New("nvidia-smi is not here")
-
-const patience = 30 * time.Second
-
-// Probe asks nvidia-smi.
-func Probe(ctx context.Context) (Host, error) {
-	if _, err := exec.LookPath("nvidia-smi"); err != nil {
-		return Host{}, ErrNoDriver
-	}
-	list, err := ask(ctx, "--query-gpu=name,driver_version", "--format=csv,noheader")
-	if err != nil {
-		return Host{}, err
-	}
-	h, err := parseList(list)
-	if err != nil {
-		return Host{}, err
-	}
-	topology, err := ask(ctx, "topo", "-m")
-	if err != nil {
-		return Host{}, err
-	}
-	h.links = parseTopology(topology, len(h.GPUs))
-	return h, nil
+// A GPU is one device, in the order of the tool.
+type GPU struct {
+	Name  string `json:"name"`   // NVIDIA H200
+	BusID string `json:"bus_id"` // 0000:8d:00.0
 }
 
-func ask(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// ErrNoTool says that neither nvidia-smi nor amd-smi nor rocm-smi is there.
+var ErrNoTool = errors.New("no nvidia-smi, amd-smi or rocm-smi answers here: this host has no GPU driver, or the tools are not in PATH")
+
+// A Tool runs one of the vendors' tools and returns what it printed to both
+// outputs. An absent tool is [exec.ErrNotFound]; one that fails has printed why.
+type Tool func(ctx context.Context, name string, args ...string) (string, error)
+
+// Find asks the first tool that is there.
+func Find(ctx context.Context, tool Tool) (Host, error) {
+	for _, ask := range []func(context.Context, Tool) (Host, error){findNVIDIA, findAMD, findROCm} {
+		host, err := ask(ctx, tool)
+		if !errors.Is(err, exec.ErrNotFound) {
+			return host, err
+		}
+	}
+	return Host{}, ErrNoTool
+}
+
+// toolTime is how long a tool may take: a driver that hangs hangs it too.
+const toolTime = 60 * time.Second
+
+// Run is the [Tool] of this host.
+func Run(ctx context.Context, name string, args ...string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("%s did not answer within %v: the driver hangs", name, toolTime))
 	defer cancel()
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, "nvidia-smi", args...)
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("asking nvidia-smi %s: %w: %.200s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	out := &head{}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.WaitDelay = time.Second
+	err = cmd.Run()
+	if cause := context.Cause(ctx); cause != nil {
+		return "", cause
 	}
-	return string(out), nil
+	return string(out.text), err
 }
 
-// parseList reads lines such as `NVIDIA H200, 570.86.15`.
-func parseList(out string) (Host, error) {
-	var h Host
-	for line := range strings.Lines(out) {
-		name, driver, ok := strings.Cut(strings.TrimSpace(line), ", ")
-		if !ok || name == "" || driver == "" {
-			return Host{}, fmt.Errorf("nvidia-smi lists %.200q, which is no GPU", line)
+// head keeps the beginning of what is written to it.
+type head struct{ text []byte }
+
+func (h *head) Write(p []byte) (int, error) {
+	const limit = 4 << 20
+	h.text = append(h.text, p[:min(len(p), limit-len(h.text))]...)
+	return len(p), nil
+}
+
+// failed makes the error of a tool that ran and refused: its first line says why.
+func failed(name, output string, err error) error {
+	first, _, _ := strings.Cut(strings.TrimSpace(output), "\n")
+	return fmt.Errorf("%s: %w: %.200s", name, err, first)
+}
+
+// BusID writes a PCI address as the kernel does: 00000000:8D:00.0 is 0000:8d:00.0.
+func BusID(text string) string {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if domain, rest, ok := strings.Cut(text, ":"); ok && len(domain) == 8 {
+		text = strings.TrimPrefix(domain, "0000") + ":" + rest
+	}
+	return text
+}
+
+// Visible returns the host as a program sees it that finds list in
+// CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES: the GPUs of these numbers in this
+// order, up to the first that is none. A list of other names leaves the host as
+// it is.
+func (h Host) Visible(list string) Host {
+	if strings.ContainsFunc(list, func(r rune) bool { return !strings.ContainsRune("0123456789, -", r) }) {
+		return h
+	}
+	var chosen []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 0 || n >= len(h.GPUs) || slices.Contains(chosen, n) {
+			break
 		}
-		h.GPUs, h.Driver = append(h.GPUs, name), driver
+		chosen = append(chosen, n)
 	}
-	if len(h.GPUs) == 0 {
-		return Host{}, errors.New("nvidia-smi lists no GPU")
+	seen := Host{Driver: h.Driver, CUDA: h.CUDA}
+	for _, i := range chosen {
+		seen.GPUs = append(seen.GPUs, h.GPUs[i])
+		if h.Links == nil {
+			continue
+		}
+		var row []string
+		for _, j := range chosen {
+			row = append(row, h.Links[i][j])
+		}
+		seen.Links = append(seen.Links, row)
 	}
-	return h, nil
+	return seen
 }
 
-var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
-
-// parseTopology reads the matrix of `nvidia-smi topo -m`: a line for each GPU,
-// with a column for each GPU first. It is nil where the matrix is not whole: a
-// heading without a link is no reason to measure nothing.
-func parseTopology(out string, gpus int) [][]string {
-	var links [][]string
-	for line := range strings.Lines(colours.ReplaceAllString(out, "")) {
-		fields := strings.Fields(line)
-		if len(links) < gpus && len(fields) > gpus && fields[0] == fmt.Sprintf("GPU%d", len(links)) && fields[len(links)+1] == "X" {
-			links = append(links, fields[1:gpus+1])
+// Linked reports whether every two of the GPUs of these addresses are joined by
+// NVLink or xGMI, and if not, how those are that are joined worst. It is unknown
+// where an address or a link is.
+func (h Host) Linked(addresses []string) (all bool, worst string, known bool) {
+	var indexes []int
+	for _, address := range addresses {
+		i := h.index(address)
+		if i < 0 {
+			return false, "", false
+		}
+		indexes = append(indexes, i)
+	}
+	for _, i := range indexes {
+		for _, j := range indexes {
+			if i == j {
+				continue
+			}
+			if i >= len(h.Links) || j >= len(h.Links[i]) || h.Links[i][j] == "" {
+				return false, "", false
+			}
+			if link := h.Links[i][j]; !direct(link) {
+				return false, link, true
+			}
 		}
 	}
-	if len(links) != gpus {
-		return nil
-	}
-	return links
+	return len(indexes) > 1, "", len(indexes) > 1
 }
 
-// Link says how the first n GPUs are linked, in the words of nvidia-smi: NV18
-// between each two, or every kind that occurs. It is empty where that is not
-// known, or there is but one GPU.
-func (h Host) Link(n int) string {
-	var kinds []string
-	for i := range min(n, len(h.links)) {
-		kinds = append(kinds, h.links[i][i+1:min(n, len(h.links))]...)
+func (h Host) index(address string) int {
+	for i, g := range h.GPUs {
+		if g.BusID == BusID(address) {
+			return i
+		}
 	}
-	slices.Sort(kinds)
-	return strings.Join(slices.Compact(kinds), ", ")
+	return -1
+}
+
+// direct reports whether a link goes from GPU to GPU: NV and the number of
+// bonded links, or XGMI.
+func direct(link string) bool {
+	return strings.HasPrefix(link, "NV") || link == "XGMI"
 }

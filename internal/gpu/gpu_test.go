@@ -1,71 +1,198 @@
 package gpu
 
 import (
+	"context"
 	"errors"
-	"os"
-	"path/filepath"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const (
-	fourGPUs = "NVIDIA H200, 570.86.15\nNVIDIA H200, 570.86.15\nNVIDIA H200, 570.86.15\nNVIDIA H200, 570.86.15\n"
-	topology = "\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n" +
-		"GPU0\t X \tNV18\tPIX\tSYS\tNODE\t0-31\t0\t\tN/A\n" +
-		"GPU1\tNV18\t X \tNV18\tSYS\tNODE\t0-31\t0\t\tN/A\n" +
-		"GPU2\tPIX\tNV18\t X \tNV18\tSYS\t0-31\t0\t\tN/A\n" +
-		"GPU3\tSYS\tSYS\tNV18\t X \tSYS\t0-31\t0\t\tN/A\n" +
-		"NIC0\tNODE\tNODE\tSYS\tSYS\t X \n\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe\n"
+	nvidiaList = "NVIDIA H200, 00000000:8D:00.0, 580.95.05\nNVIDIA H200, 00000000:95:00.0, 580.95.05\n"
+	nvidiaHead = "| NVIDIA-SMI 580.95.05              Driver Version: 580.95.05      CUDA Version: 13.0     |\n"
+	nvidiaTopo = "\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n" +
+		"GPU0\t X \tNV18\tSYS\t0-47,96-143\t0\t\tN/A\nGPU1\tNV18\t X \tPIX\t0-47,96-143\t0\t\tN/A\nNIC0\tSYS\tPIX\t X \t\t\t\t\n\nLegend:\n\n  X    = Self\n"
+	amdList = `{"gpu_data": [{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X"}, "bus": {"bdf": "0000:0C:00.0"}, "driver": {"name": "amdgpu", "version": "6.14.14"}},
+ {"gpu": 1, "asic": {"market_name": "Navi 31"}, "board": {"product_name": "AMD Radeon PRO W7900"}, "bus": {"bdf": "0000:22:00.0"}, "driver": {"version": "6.14.14"}}]}`
+	rocmList = `{"card1": {"Card Series": "AMD INSTINCT MI250X", "PCI Bus": "0000:CE:00.0"}, "card0": {"Card series": "AMD INSTINCT MI250X", "PCI Bus": "0000:C9:00.0"}, "system": {"Driver version": "6.3.6"}}`
+	rocmTopo = `{"system": {"(Topology) Link type between DRM devices 0 and 1": "XGMI"}}`
 )
 
-func TestParse(t *testing.T) {
-	h, err := parseList(fourGPUs)
-	if err != nil || len(h.GPUs) != 4 || h.GPUs[3] != "NVIDIA H200" || h.Driver != "570.86.15" {
-		t.Fatalf("parseList = %+v, %v", h, err)
+// answers is a host: what its tools print, by command line. A text that begins
+// with ! comes with a bad exit status.
+type answers map[string]string
+
+func (a answers) tool(_ context.Context, name string, args ...string) (string, error) {
+	installed := false
+	for line := range a {
+		installed = installed || strings.HasPrefix(line, name)
 	}
-	h.links = parseTopology(topology, 4)
-	for n, want := range map[int]string{0: "", 1: "", 2: "NV18", 3: "NV18, PIX", 4: "NV18, PIX, SYS", 9: "NV18, PIX, SYS"} {
-		if got := h.Link(n); got != want {
-			t.Errorf("Link(%d) = %q, want %q", n, got, want)
-		}
+	text, ok := a[strings.Join(append([]string{name}, args...), " ")]
+	switch {
+	case !installed:
+		return "", exec.ErrNotFound
+	case !ok:
+		return "unknown option", errors.New("exit status 1")
+	case strings.HasPrefix(text, "!"):
+		return text[1:], errors.New("exit status 9")
 	}
+	return text, nil
 }
 
-func TestParseRefuses(t *testing.T) {
-	for _, out := range []string{"", "\n", "No devices were found\n", "NVIDIA H200\n", ", 570\n"} {
-		if h, err := parseList(out); err == nil {
-			t.Errorf("parseList(%q) = %+v", out, h)
-		}
-	}
-	if got := parseTopology(topology, 1); len(got) != 1 {
-		t.Errorf("the first GPU of four: %v", got)
-	}
-	for name, out := range map[string]string{
-		"empty": "", "cut": topology[:200], "other": "GPU0\tGPU1\n", "columns": "GPU0\tX\nGPU1\tX\nGPU2\tX\nGPU3\tX\n",
+const (
+	nvidiaQuery = "nvidia-smi --query-gpu=name,pci.bus_id,driver_version --format=csv,noheader"
+	amdQuery    = "amd-smi static --asic --bus --board --driver --json"
+	rocmQuery   = "rocm-smi --showproductname --showbus --showdriverversion --json"
+	rocmTopoAsk = "rocm-smi --showtopotype --json"
+)
+
+func TestFind(t *testing.T) {
+	h200 := []GPU{{"NVIDIA H200", "0000:8d:00.0"}, {"NVIDIA H200", "0000:95:00.0"}}
+	for name, c := range map[string]struct {
+		host answers
+		want Host
+		says string
+	}{
+		"two H200": {
+			answers{nvidiaQuery: nvidiaList, "nvidia-smi": nvidiaHead, "nvidia-smi topo -m": nvidiaTopo},
+			Host{GPUs: h200, Driver: "580.95.05", CUDA: "13.0", Links: [][]string{{"", "NV18"}, {"NV18", ""}}},
+			"",
+		},
+		"no topology":      {answers{nvidiaQuery: nvidiaList}, Host{GPUs: h200, Driver: "580.95.05"}, ""},
+		"no GPU":           {answers{nvidiaQuery: "!No devices were found\n"}, Host{}, ""},
+		"driver not there": {answers{nvidiaQuery: "!NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"}, Host{}, "couldn't communicate"},
+		"no CSV":           {answers{nvidiaQuery: "NVIDIA H200, x, y\n"}, Host{}, "is no GPU"},
+		"AMD": {
+			answers{amdQuery: amdList, rocmTopoAsk: rocmTopo},
+			Host{GPUs: []GPU{{"AMD Instinct MI300X", "0000:0c:00.0"}, {"AMD Radeon PRO W7900", "0000:22:00.0"}}, Driver: "6.14.14", Links: [][]string{{"", "XGMI"}, {"XGMI", ""}}},
+			"",
+		},
+		"AMD before 7":  {answers{amdQuery: `[{"asic": {"market_name": "AMD Instinct MI300X"}, "bus": {"bdf": "0000:0c:00.0"}}]`}, Host{GPUs: []GPU{{"AMD Instinct MI300X", "0000:0c:00.0"}}}, ""},
+		"AMD, no JSON":  {answers{amdQuery: "oops"}, Host{}, "amd-smi"},
+		"ROCm":          {answers{rocmQuery: rocmList}, Host{GPUs: []GPU{{"AMD INSTINCT MI250X", "0000:c9:00.0"}, {"AMD INSTINCT MI250X", "0000:ce:00.0"}}, Driver: "6.3.6"}, ""},
+		"ROCm, no JSON": {answers{rocmQuery: "WARNING: No JSON data to report"}, Host{}, "rocm-smi"},
+		"no tool":       {answers{}, Host{}, ErrNoTool.Error()},
 	} {
-		if got := parseTopology(out, 4); got != nil {
-			t.Errorf("%s: %v", name, got)
+		got, err := Find(t.Context(), c.host.tool)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
 }
 
-func TestProbe(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("PATH", dir)
-	if _, err := Probe(t.Context()); !errors.Is(err, ErrNoDriver) {
-		t.Errorf("without nvidia-smi: %v", err)
+func TestRun(t *testing.T) {
+	if _, err := Run(t.Context(), "no-such-tool"); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("got %v", err)
 	}
-	script := func(text string) {
-		if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte("#!/bin/sh\n"+text), 0o755); err != nil {
-			t.Fatal(err)
+	if out, err := Run(t.Context(), "sh", "-c", "echo a; echo b >&2; exit 3"); err == nil || out != "a\nb\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := Run(ctx, "sh", "-c", "sleep 100"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParseTopology(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		n    int
+		want [][]string
+	}{
+		"three": {"\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV4\tSYS\nGPU1\tNV4\tX\tPIX\nGPU2\tSYS\tPIX\tX\n", 3, [][]string{{"", "NV4", "SYS"}, {"NV4", "", "PIX"}, {"SYS", "PIX", ""}}},
+		"one":   {"\tGPU0\tCPU Affinity\nGPU0\t X \t0-7\n", 1, [][]string{{""}}},
+		"fewer": {nvidiaTopo, 4, nil},
+		"none":  {"", 2, nil},
+		"cut":   {nvidiaTopo[:90], 2, nil},
+	} {
+		if diff := cmp.Diff(c.want, ParseTopology(c.text, c.n)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
-	script("echo NVIDIA-SMI has failed >&2\nexit 9\n")
-	if _, err := Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 9: NVIDIA-SMI has failed") {
-		t.Errorf("a driver that fails: %v", err)
+}
+
+func TestParseROCmTopology(t *testing.T) {
+	for _, text := range []string{"", "{}", `{"system": {"(Topology) Link type between DRM devices 0 and 9": "XGMI"}}`, `{"system": {"x": "XGMI"}}`} {
+		if got := ParseROCmTopology(text, 2); got != nil {
+			t.Errorf("%s: got %v", text, got)
+		}
 	}
-	script("[ $1 = topo ] && printf 'GPU0 X NV18 0\\nGPU1 NV18 X 0\\n' || printf 'NVIDIA H200, 570\\nNVIDIA H200, 570\\n'\n")
-	if h, err := Probe(t.Context()); err != nil || len(h.GPUs) != 2 || h.Link(2) != "NV18" {
-		t.Errorf("Probe = %+v, %v", h, err)
+}
+
+func TestLinked(t *testing.T) {
+	h := Host{GPUs: []GPU{{BusID: "0000:8d:00.0"}, {BusID: "0000:95:00.0"}, {BusID: "0000:a0:00.0"}}, Links: [][]string{{"", "NV18", "SYS"}, {"NV18", "", "SYS"}, {"SYS", "SYS", ""}}}
+	for name, c := range map[string]struct {
+		gpus       []string
+		all, known bool
+		worst      string
+	}{
+		"NVLink":   {[]string{"00000000:8D:00.0", "0000:95:00.0"}, true, true, ""},
+		"not all":  {[]string{"0000:8d:00.0", "0000:95:00.0", "0000:a0:00.0"}, false, true, "SYS"},
+		"one":      {[]string{"0000:8d:00.0"}, false, false, ""},
+		"stranger": {[]string{"0000:8d:00.0", "0000:01:00.0"}, false, false, ""},
+		"unnamed":  {[]string{"", ""}, false, false, ""},
+	} {
+		if all, worst, known := h.Linked(c.gpus); all != c.all || worst != c.worst || known != c.known {
+			t.Errorf("%s: got %v %q %v", name, all, worst, known)
+		}
 	}
+	if _, _, known := (Host{GPUs: h.GPUs}).Linked([]string{"0000:8d:00.0", "0000:95:00.0"}); known {
+		t.Error("links that nobody told are known")
+	}
+}
+
+func TestVisible(t *testing.T) {
+	h := Host{GPUs: []GPU{{BusID: "a"}, {BusID: "b"}, {BusID: "c"}}, Links: [][]string{{"", "NV1", "NV2"}, {"NV1", "", "SYS"}, {"NV2", "SYS", ""}}, Driver: "5"}
+	for list, want := range map[string]Host{
+		"2,0":      {GPUs: []GPU{{BusID: "c"}, {BusID: "a"}}, Links: [][]string{{"", "NV2"}, {"NV2", ""}}, Driver: "5"},
+		"1,9,0":    {GPUs: []GPU{{BusID: "b"}}, Links: [][]string{{""}}, Driver: "5"},
+		"-1":       {Driver: "5"},
+		"":         {Driver: "5"},
+		"GPU-1a2b": h,
+	} {
+		if diff := cmp.Diff(want, h.Visible(list)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", list, diff)
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	for name, want := range map[string]float64{
+		"NVIDIA H200": 900, "NVIDIA H100 80GB HBM3": 900, "NVIDIA H100 PCIe": 600, "NVIDIA H20": 900, "NVIDIA A100-SXM4-80GB": 600,
+		"NVIDIA GB200": 1800, "NVIDIA B200": 1800, "NVIDIA L40S": 64, "NVIDIA A10": 64, "AMD Instinct MI300X": 896,
+	} {
+		if got, known := Limit(name); !known || got != want {
+			t.Errorf("%s: got %v, %v, want %v", name, got, known, want)
+		}
+	}
+	if got, known := Limit("a GPU of tomorrow"); known || got != 1800 {
+		t.Errorf("got %v, %v", got, known)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{nvidiaList, nvidiaHead, nvidiaTopo, amdList, rocmList, rocmTopo} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		h, err := ParseNVIDIA(text)
+		if err != nil && len(h.GPUs) > 0 {
+			t.Fatal("an error and GPUs")
+		}
+		_, _ = ParseAMD(text)
+		_, _ = ParseROCm(text)
+		_ = ParseCUDA(text)
+		for _, links := range [][][]string{ParseTopology(text, 2), ParseROCmTopology(text, 2)} {
+			if links != nil && (len(links) != 2 || len(links[0]) != 2 || len(links[1]) != 2) {
+				t.Fatalf("got %v", links)
+			}
+		}
+	})
 }
