@@ -97,6 +97,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			patchCommand(cat, fault, out),
 			initCommand(out),
 			rootfsCommand(cat, fault, out),
+			diagnoseCommand(cat, out),
 			listCommand(cat, fault, out),
 			engineCommand(out),
 			schemaCommand(out),
