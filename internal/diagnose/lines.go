@@ -23,23 +23,23 @@ type line struct {
 func eachLine(log io.Reader, visit func(line) bool) (lines int, err error) {
 	r := bufio.NewReaderSize(log, maxLine)
 	rest := false
-	for number := 1; ; {
+	for {
 		text, err := r.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
-			return number - 1, err
+			return lines, err
 		}
-		if len(text) > 0 && !eachPiece(line{number, text, rest}, visit) {
-			return number, nil
+		if len(text) > 0 {
+			if !rest {
+				lines++
+			}
+			if !eachPiece(line{lines, text, rest}, visit) {
+				return lines, nil
+			}
 		}
-		rest = errors.Is(err, bufio.ErrBufferFull)
-		switch {
-		case errors.Is(err, io.EOF) && len(text) == 0:
-			return number - 1, nil
-		case errors.Is(err, io.EOF):
-			return number, nil
-		case !rest:
-			number++
+		if errors.Is(err, io.EOF) {
+			return lines, nil
 		}
+		rest = err != nil
 	}
 }
 

@@ -51,6 +51,8 @@ func TestEachLine(t *testing.T) {
 		"a title for ever":  {"a\x1b]0;t\x1b[1mb\x1b[0m", []string{"1:a0;tb"}, 1},
 		"as long as can be": {long[1:] + "\nb\n", []string{"1:" + long[1:], "2:b"}, 2},
 		"longer":            {long + "yz\nb\n", []string{"1:" + long, "1:+yz", "2:b"}, 2},
+		"as long, no end":   {long, []string{"1:" + long}, 1},
+		"as long, an end":   {long + "\nb", []string{"1:" + long, "1:+", "2:b"}, 2},
 		"longer, no end":    {long + "y", []string{"1:" + long, "1:+y"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
