@@ -34,7 +34,7 @@ var may = map[string][]string{
 	"internal/subst":           {"internal/diag"},
 	"internal/version":         {"internal/diag"},
 	"internal/term":            {"internal/diag"},
-	"internal/diagnose":        {},
+	"internal/diagnose":        {"internal/decode", "internal/diag", "internal/elf", "internal/version", "internal/wheel"},
 	"internal/oci":             {"internal/diag", "internal/retry"},
 	"internal/store":           {"internal/diag", "internal/retry"},
 	"internal/unpack":          {},
@@ -50,6 +50,7 @@ var may = map[string][]string{
 	"internal/audit":           {"internal/patch", "internal/version"},
 	"internal/elf/elftest":     {},
 	"internal/wheel/wheeltest": {},
+	"diagnoses":                {},
 	"internal/lock": {
 		"internal/deb", "internal/diag", "internal/git", "internal/image", "internal/matrix", "internal/oci",
 		"internal/patch", "internal/pypi", "internal/recipe", "internal/store", "internal/subst",

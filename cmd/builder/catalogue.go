@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"builder/diagnoses"
 	"builder/images"
 	"builder/internal/diag"
+	"builder/internal/diagnose"
 	"builder/internal/image"
 	"builder/internal/lock"
 	"builder/internal/patch"
@@ -65,12 +67,12 @@ func checkSite(site string) error {
 	}
 	dir := os.DirFS(site)
 	there := func(name string) bool { _, err := fs.Stat(dir, name); return err == nil }
-	if !slices.ContainsFunc([]string{"recipes", "images", "patches"}, there) {
-		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, images and patches", site).
+	if !slices.ContainsFunc([]string{"recipes", "images", "patches", "diagnoses"}, there) {
+		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, images, patches and diagnoses", site).
 			WithHint("name the directory that they lie in")
 	}
 	var faults []error
-	for _, pattern := range []string{"recipes/*.yml", "images/*.yml", "patches/*/*.yml"} {
+	for _, pattern := range []string{"recipes/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml"} {
 		files, _ := fs.Glob(dir, pattern) // the pattern is well formed
 		for _, file := range files {
 			faults = append(faults, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
@@ -142,6 +144,23 @@ func (c *catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// diagnoses reads the known failures, those of the site laid over the built-in
+// ones. Only the verbs that look for them pay for that.
+func (c catalogue) diagnoses() ([]diagnose.Diagnosis, error) {
+	all, err := diagnose.Load(diagnoses.FS, "diagnoses")
+	if c.site == "" || err != nil {
+		return all, err
+	}
+	if err := checkSite(c.site); err != nil {
+		return nil, err
+	}
+	own, err := diagnose.Load(os.DirFS(filepath.Join(c.site, "diagnoses")), filepath.Join(c.site, "diagnoses"))
+	for _, d := range own {
+		all = replace(all, d, func(x diagnose.Diagnosis) string { return x.Name })
+	}
+	return all, err
 }
 
 // ofSite says what of a cell the site brings, and whether it is new.

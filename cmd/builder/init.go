@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/diagnoses"
 	"builder/images"
 	"builder/internal/diag"
 	"builder/internal/recipe"
@@ -18,8 +19,8 @@ import (
 
 func initCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "init", Usage: "begin a directory of a site's own recipes, patches and images", ArgsUsage: "DIR",
-		Description: "Makes DIR/recipes, DIR/patches and DIR/images, with the schemas that editors\nread. With --recipe the built-in recipe, its lock and its patches are copied there\nto be changed: what has the name of something built in replaces it wherever\n`--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
+		Name: "init", Usage: "begin a directory of a site's own recipes, patches, images and diagnoses", ArgsUsage: "DIR",
+		Description: "Makes DIR/recipes, DIR/patches, DIR/images and DIR/diagnoses, with the schemas that\neditors read. With --recipe the built-in recipe, its lock and its patches are copied there\nto be changed: what has the name of something built in replaces it wherever\n`--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "recipe", Usage: "copy the built-in recipe `NAME`, its lock and its patches"},
 		},
@@ -50,6 +51,7 @@ func initSite(dir string, names []string, out printer) error {
 	add(recipes.FS, "recipes", "schema.json")
 	add(patches.FS, "patches", "schema.json")
 	add(images.FS, "images", "schema.json")
+	add(diagnoses.FS, "diagnoses", "schema.json")
 	for _, name := range names {
 		if err := known(name); err != nil {
 			faults = append(faults, err)
@@ -113,9 +115,9 @@ builder reads this directory where it is named with --recipes or BUILDER_RECIPES
 
     builder plan horovod --recipes .
 
-recipes/NAME.yaml, patches/NAME/*.yaml and images/*.yaml are laid over what comes
-with builder; what has the same name replaces it. "builder plan" shows what is
-replaced. Locks lie beside the recipes: write them with
+recipes/NAME.yaml, patches/NAME/*.yaml, images/*.yaml and diagnoses/*.yaml are laid
+over what comes with builder; what has the same name replaces it. "builder plan" shows
+what is replaced. Locks lie beside the recipes: write them with
 
     builder lock --recipes . NAME
 

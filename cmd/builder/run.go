@@ -42,6 +42,10 @@ func runCommand(cat catalogue, fault error, out printer) *cli.Command {
 func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
 	defer progress.Close()
+	known, err := cat.diagnoses()
+	if err != nil {
+		return err
+	}
 	w, err := openWorkspace(o, progress.Note)
 	if err != nil {
 		return err
@@ -71,11 +75,11 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 		},
 	}.Run(ctx, entries)
 	progress.Close()
-	return w.conclude(rec, outcomes, out)
+	return w.conclude(rec, outcomes, diagnose.NewExaminer(known), out)
 }
 
 // conclude prints the result and gathers the faults.
-func (w *workspace) conclude(rec *report.Recorder, outcomes []run.Outcome, out printer) error {
+func (w *workspace) conclude(rec *report.Recorder, outcomes []run.Outcome, examiner *diagnose.Examiner, out printer) error {
 	final, err := rec.Finish(time.Now())
 	if err != nil {
 		return err
@@ -95,13 +99,13 @@ func (w *workspace) conclude(rec *report.Recorder, outcomes []run.Outcome, out p
 	}
 	faults := []error{err}
 	for _, o := range outcomes {
-		faults = append(faults, diagnosed(o, w.out))
+		faults = append(faults, diagnosed(o, w.out, examiner))
 	}
 	return errors.Join(faults...)
 }
 
 // diagnosed adds to the faults of a cell what is known about them.
-func diagnosed(o run.Outcome, out string) error {
+func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 	if o.Err == nil {
 		return nil
 	}
@@ -109,10 +113,9 @@ func diagnosed(o run.Outcome, out string) error {
 	for _, fault := range diag.All(o.Err) {
 		if fault.Code == diag.Build && len(o.Steps) > 0 {
 			fault.LogPath = filepath.Join(out, o.Entry.ID, "logs", logName(o.Steps[len(o.Steps)-1].Name))
-			known := diagnose.Log(fault.LogPath)
 			fault.Log = diagnose.Meaningful(fault.LogPath, fault.Log)
-			if known != nil {
-				fault.Hint = known.Hint()
+			if d, ok := examiner.Cause(context.Background(), fault.LogPath); ok { // of a run that was stopped too
+				fault.Hint = d.Hint()
 			}
 		}
 		faults = append(faults, fault)

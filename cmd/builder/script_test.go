@@ -245,6 +245,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		{"matrix", "--format", "text", "--condense"},
 		{"lock", "horovod", "--check"},
 		{"schema", "recipe"},
+		{"diagnose", "--list"},
 		{"version"},
 		{"engine", "status"},
 	} {

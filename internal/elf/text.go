@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+<<<<<<< HEAD
 	"regexp"
 	"slices"
 	"strings"
@@ -60,4 +61,62 @@ func texts(r io.Reader, pattern *regexp.Regexp, found []string) ([]string, error
 		}
 	}
 	return found, nil
+=======
+	"strings"
+)
+
+// minText is the length from which a run of printable bytes is a text.
+const minText = 6
+
+// Texts visits the printable texts among the constants of a library (.rodata):
+// messages, banners, the names under which kernels are registered. Longer ones
+// than a name can be are cut.
+func Texts(r io.ReaderAt, visit func(string)) error {
+	img, err := openImage(r)
+	if err != nil {
+		return err
+	}
+	for i := range img.sections {
+		s := &img.sections[i]
+		if s.name != ".rodata" && !strings.HasPrefix(s.name, ".rodata.") {
+			continue
+		}
+		raw, err := img.open(s)
+		if err != nil {
+			return err
+		}
+		size, err := texts(bufio.NewReaderSize(raw, 64<<10), visit)
+		if err != nil {
+			return fmt.Errorf("reading section %q: %w", s.name, err)
+		}
+		if size != s.Size {
+			return fmt.Errorf("section %q runs past the end of the file", s.name)
+		}
+	}
+	return nil
+}
+
+// texts returns how many bytes it read.
+func texts(r io.ByteReader, visit func(string)) (size uint64, err error) {
+	run := make([]byte, 0, maxName)
+	for ; ; size++ {
+		b, err := r.ReadByte()
+		if err == nil && b >= ' ' && b <= '~' {
+			if len(run) < maxName {
+				run = append(run, b)
+			}
+			continue
+		}
+		if len(run) >= minText {
+			visit(string(run))
+		}
+		run = run[:0]
+		if errors.Is(err, io.EOF) {
+			return size, nil
+		}
+		if err != nil {
+			return size, err
+		}
+	}
+>>>>>>> h-d
 }

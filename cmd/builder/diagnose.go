@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/diagnose"
+	"builder/internal/term"
+)
+
+const diagnoseDescription = `Reads the log of a build or of a job, a wheel or a shared library, and prints each
+known failure that it shows: where, why it happens, and what to do. What a file is
+is told by its content. A directory stands for the logs and wheels of the cells in
+it, - for standard input. Logs may be of any size.
+
+   builder diagnose build.log
+   builder diagnose out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a
+   builder diagnose libnccl.so.2 dist/*.whl
+   kubectl logs job/train | builder diagnose -
+
+A finding is a result, so the exit code is 0 with and without; with --exit-code an
+error that was found is exit 6, as at a gate. What cannot be read is exit 2.`
+
+func diagnoseCommand(cat catalogue, out printer) *cli.Command {
+	return &cli.Command{
+		Name: "diagnose", Usage: "say what is known about a failed build or job, a wheel or a library", ArgsUsage: "FILE… | DIR | -",
+		Description: diagnoseDescription, OnUsageError: usageError, HideHelpCommand: true,
+		Flags: []cli.Flag{
+			recipesFlag(),
+			jsonFlag(),
+			&cli.BoolFlag{Name: "exit-code", Usage: "exit with 6 if a finding is an error"},
+			&cli.BoolFlag{Name: "list", Usage: "print the catalogue of known failures and examine nothing"},
+		},
+		Action: func(c *cli.Context) error {
+			known, err := cat.diagnoses()
+			if err != nil {
+				return err
+			}
+			if c.Bool("list") {
+				return errors.Join(unexpected(c, 0), listDiagnoses(known, c.Bool("json"), out))
+			}
+			files, err := diagnosable(c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			return doDiagnose(c.Context, diagnose.NewExaminer(known), files, diagnoseOptions{c.Bool("json"), c.Bool("exit-code")}, out)
+		},
+	}
+}
+
+type diagnoseOptions struct{ json, exitCode bool }
+
+// diagnosable returns the files that the arguments stand for.
+func diagnosable(args []string) ([]string, error) {
+	if len(args) == 0 {
+		return nil, diag.Errorf(diag.Usage, "diagnose: name a file, a directory, or - for standard input")
+	}
+	var files []string
+	for _, arg := range args {
+		if len(arg) > 1 && arg[0] == '-' {
+			return nil, diag.Errorf(diag.Usage, "the flag %s stands behind a file", arg).WithHint("write flags first: builder diagnose --json FILE; a file of that name is ./%s", arg)
+		}
+		info, err := os.Stat(arg)
+		if arg == "-" || err != nil || !info.IsDir() {
+			files = append(files, arg) // that it cannot be read is said when it is
+			continue
+		}
+		inside, err := resultsIn(arg)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, inside...)
+	}
+	return files, nil
+}
+
+// resultsIn returns the logs and wheels below the directory of a cell, or of many.
+func resultsIn(dir string) ([]string, error) {
+	var files []string
+	for _, pattern := range []string{"*.log", "logs/*.log", "*/logs/*.log", "*.whl", "rejected/*.whl", "*/*.whl", "*/rejected/*.whl"} {
+		found, err := fs.Glob(os.DirFS(dir), pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			files = append(files, filepath.Join(dir, name))
+		}
+	}
+	if len(files) == 0 {
+		return nil, diag.Errorf(diag.Usage, "%s holds no logs and no wheels", dir).
+			WithHint("name the directory of a cell below --out, or the files themselves")
+	}
+	return files, nil
+}
+
+// doDiagnose prints what each file shows, and returns what kept it from looking.
+func doDiagnose(ctx context.Context, e *diagnose.Examiner, files []string, o diagnoseOptions, out printer) error {
+	var reports []diagnose.Report
+	var faults []error
+	for _, file := range files {
+		report, err := examine(ctx, e, file)
+		if err != nil {
+			faults = append(faults, err)
+		}
+		if err == nil || len(report.Findings) > 0 {
+			reports = append(reports, report)
+		}
+	}
+	if o.json {
+		faults = append(faults, printJSON(out, jsonReports(reports)))
+	} else {
+		printReports(out, reports)
+	}
+	if n := count(reports)[diagnose.Error]; o.exitCode && n > 0 {
+		faults = append(faults, diag.Errorf(diag.Gate, "%s found", plural(n, "error")))
+	}
+	return errors.Join(faults...)
+}
+
+func examine(ctx context.Context, e *diagnose.Examiner, file string) (diagnose.Report, error) {
+	if file == "-" {
+		return e.Log(ctx, "standard input", os.Stdin)
+	}
+	return e.File(ctx, file)
+}
+
+func printReports(out printer, reports []diagnose.Report) {
+	for _, r := range reports {
+		for _, f := range r.Findings {
+			printFinding(out, r, f)
+		}
+		if len(r.Findings) == 0 {
+			out.say("%s: nothing known found in %s", r.File, extent(r))
+		}
+	}
+	if n := count(reports); len(n) > 0 {
+		var parts []string
+		for _, s := range diagnose.Severities() {
+			parts = append(parts, plural(n[s], string(s)))
+		}
+		out.say("%s: %s", plural(len(reports), "file"), strings.Join(parts, ", "))
+	}
+}
+
+// printFinding prints where, what, why and what to do.
+func printFinding(out printer, r diagnose.Report, f diagnose.Finding) {
+	where := r.File
+	if f.Member != "" {
+		where += ": " + f.Member
+	}
+	if f.Line > 0 {
+		where += fmt.Sprintf(":%d", f.Line)
+	}
+	out.say("%s: %s: %s", term.Clean(where), f.Severity, f.Name)
+	out.say("    %s", strings.TrimSpace(term.Clean(f.Text)))
+	row := func(name, text string) { out.say("  %-8s%s", name, text) }
+	row("why", f.Cause)
+	row("do", f.Remedy)
+	if f.MendedBy != nil {
+		row("here", f.MendedBy.String())
+	}
+	if len(f.Versions) > 0 {
+		row("seen in", pairs(f.Versions))
+	}
+	if f.Count > 1 {
+		row("shown", fmt.Sprintf("%d times", f.Count))
+	}
+	row("source", f.Source)
+	out.say("")
+}
+
+// extent says how much was looked at.
+func extent(r diagnose.Report) string {
+	if r.Kind == "log" {
+		return plural(r.Lines, "line")
+	}
+	return fmt.Sprintf("a %s (%s)", r.Kind, plural(r.Lines, "fact"))
+}
+
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// count returns how many findings there are of each severity; none if there are
+// none at all.
+func count(reports []diagnose.Report) map[diagnose.Severity]int {
+	n := map[diagnose.Severity]int{}
+	for _, r := range reports {
+		for _, f := range r.Findings {
+			n[f.Severity]++
+		}
+	}
+	return n
+}
+
+// jsonReport is what a file shows, as --json prints it.
+type jsonReport struct {
+	File     string        `json:"file"`
+	Kind     string        `json:"kind"`
+	Lines    int           `json:"lines"`
+	Findings []jsonFinding `json:"findings"`
+}
+
+type jsonFinding struct {
+	Name     string            `json:"name"`
+	Severity diagnose.Severity `json:"severity"`
+	Symptom  bool              `json:"symptom"`
+	Member   string            `json:"member,omitempty"`
+	Line     int               `json:"line,omitempty"`
+	Text     string            `json:"text"`
+	Count    int               `json:"count"`
+	Cause    string            `json:"cause"`
+	Remedy   string            `json:"remedy"`
+	MendedBy *diagnose.Mender  `json:"mended-by,omitempty"`
+	Source   string            `json:"source"`
+	Versions map[string]string `json:"versions,omitempty"`
+}
+
+func jsonReports(reports []diagnose.Report) any {
+	list := []jsonReport{}
+	for _, r := range reports {
+		j := jsonReport{r.File, r.Kind, r.Lines, []jsonFinding{}}
+		for _, f := range r.Findings {
+			j.Findings = append(j.Findings, jsonFinding{
+				f.Name, f.Severity, f.Symptom, f.Member, f.Line, term.Clean(f.Text), f.Count,
+				f.Cause, f.Remedy, f.MendedBy, f.Source, f.Versions,
+			})
+		}
+		list = append(list, j)
+	}
+	return struct {
+		Files []jsonReport `json:"files"`
+	}{list}
+}
+
+// listDiagnoses prints the catalogue, those of one topic together.
+func listDiagnoses(known []diagnose.Diagnosis, asJSON bool, out printer) error {
+	if asJSON {
+		return printJSON(out, known)
+	}
+	var rows [][]string
+	for _, d := range known {
+		var of []string
+		for _, s := range d.AppliesTo {
+			of = append(of, string(s))
+		}
+		rows = append(rows, []string{d.Name, string(d.Severity), strings.Join(of, ", "), d.Cause})
+	}
+	term.Table(out.stdout, term.Width(out.stdout), []string{plural(len(known), "known failure"), "severity", "seen in", "why"}, rows)
+	return nil
+}

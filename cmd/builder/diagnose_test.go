@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/diagnose"
+)
+
+// An option that is said to mend something is one.
+func TestDiagnosesNameOptions(t *testing.T) {
+	known, err := catalogue{}.diagnoses()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := []string{"BUILDER_HOME"} // read by homeDir
+	for _, name := range flagNames(runFlags()) {
+		options = append(options, "--"+name)
+	}
+	for _, d := range known {
+		if d.MendedBy != nil && d.MendedBy.Option != "" && !slices.Contains(options, d.MendedBy.Option) {
+			t.Errorf("%s is mended by %s, which does not exist", d.Name, d.MendedBy.Option)
+		}
+	}
+}
+
+// What is found in a wheel says in which file of it, and nothing that a log holds
+// reaches the terminal.
+func TestPrintFinding(t *testing.T) {
+	var stdout bytes.Buffer
+	f := diagnose.Finding{Diagnosis: diagnose.Diagnosis{Name: "x", Severity: diagnose.Error}, Member: "a/b.so", Text: "needs: \x1b]0;owned\x07evil\u202e", Count: 1}
+	printReports(printer{stdout: &stdout}, []diagnose.Report{
+		{File: "a.whl", Kind: "wheel", Lines: 3, Findings: []diagnose.Finding{f}},
+		{File: "b.so", Kind: "library", Lines: 1},
+	})
+	got := stdout.String()
+	for _, want := range []string{"a.whl: a/b.so: error: x\n    needs: evil\n", "b.so: nothing known found in a library (1 fact)\n", "2 files: 1 error, 0 warnings, 0 notes\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, got)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package diagnoses_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/diagnoses"
+	"builder/internal/diagnose"
+	"builder/internal/golden"
+	"builder/internal/patch"
+	"builder/internal/recipe"
+	"builder/patches"
+	"builder/recipes"
+)
+
+func TestSchema(t *testing.T) {
+	golden.CheckFile(t, "schema.json", recipe.Schema(&diagnose.File{}))
+}
+
+func load(t *testing.T) []diagnose.Diagnosis {
+	t.Helper()
+	all, err := diagnose.Load(diagnoses.FS, "diagnoses")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d diagnoses, %v", len(all), err)
+	}
+	return all
+}
+
+var numbered = regexp.MustCompile(`^[0-9]{2}-`)
+
+// Embedding leaves files out without a word.
+func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := file.Name()
+		if strings.HasSuffix(name, ".go") || name == "testdata" {
+			continue
+		}
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fs.ReadFile(diagnoses.FS, name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
+		}
+		switch {
+		case name == "schema.json":
+		case !strings.HasSuffix(name, ".yaml"):
+			t.Errorf("%s is neither a topic nor the schema", name)
+		case !bytes.HasPrefix(want, []byte("# yaml-language-server: $schema=schema.json\n")):
+			t.Errorf("%s does not tell editors of its schema", name)
+		case !numbered.MatchString(name):
+			t.Errorf("%s has no number of two digits: the topics are told in the order of their files", name)
+		}
+	}
+}
+
+// found returns the names of what the whole catalogue finds in a text, but for
+// symptoms that stand behind a cause.
+func found(t *testing.T, e *diagnose.Examiner, of diagnose.Subject, text string) []string {
+	t.Helper()
+	r, err := e.Text(of, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for i, f := range r.Findings {
+		if i == 0 || !f.Symptom {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// What shows one failure, as loading has proved, shows no other: nobody shall
+// choose between two remedies.
+func TestExamplesShowOneFailure(t *testing.T) {
+	all := load(t)
+	e := diagnose.NewExaminer(all)
+	for _, d := range all {
+		for _, of := range d.AppliesTo {
+			for _, text := range d.Examples.Match {
+				if got := found(t, e, of, text); !slices.Equal(got, []string{d.Name}) {
+					t.Errorf("%s (%s): found %q in %q", d.Name, of, got, text)
+				}
+			}
+		}
+	}
+}
+
+// Lines of a log have times, ranks and colours around them.
+func TestExamplesInTheWild(t *testing.T) {
+	all := load(t)
+	e := diagnose.NewExaminer(all)
+	for _, d := range all {
+		if d.AppliesTo[0] != diagnose.BuildLog && d.AppliesTo[0] != diagnose.RuntimeLog {
+			continue
+		}
+		for _, text := range d.Examples.Match {
+			var wild strings.Builder
+			for line := range strings.Lines(text) {
+				fmt.Fprintf(&wild, "2026-01-02T03:04:05.6Z [1,0]<stderr>:\x1b[31m%s\x1b[0m\r\n", strings.TrimSuffix(line, "\n"))
+			}
+			if got := found(t, e, diagnose.BuildLog, wild.String()); !slices.Contains(got, d.Name) {
+				t.Errorf("%s: found %q in %q", d.Name, got, wild.String())
+			}
+		}
+	}
+}
+
+// What is said to mend something exists.
+func TestMenders(t *testing.T) {
+	rs, err := recipe.Load(recipes.FS, "recipes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, r := range rs {
+		for _, axis := range r.AxisNames() {
+			known["the axis "+r.Name+"/"+axis] = true
+		}
+		ps, err := patch.Load(patches.FS, "patches", r.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range ps {
+			known["the patch "+r.Name+"/"+p.Name] = true
+		}
+	}
+	for _, d := range load(t) {
+		if m := d.MendedBy; m != nil && m.Option == "" && !known[m.String()] {
+			t.Errorf("%s is mended by %s, which does not exist", d.Name, m)
+		}
+	}
+}
+
+// A source in docs/ is there.
+func TestSources(t *testing.T) {
+	for _, d := range load(t) {
+		if strings.HasPrefix(d.Source, "docs/") {
+			if _, err := os.Stat(filepath.Join("..", d.Source)); err != nil {
+				t.Errorf("%s: %v", d.Name, err)
+			}
+		}
+	}
+}
+
+// Logs of what went well show no failure.
+func TestGoodLogs(t *testing.T) {
+	e := diagnose.NewExaminer(load(t))
+	logs, err := filepath.Glob("testdata/good-*.log")
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("%d logs, %v", len(logs), err)
+	}
+	for _, log := range logs {
+		r, err := e.File(context.Background(), log)
+		if err != nil || r.Lines < 20 {
+			t.Errorf("%s: %d lines, %v", log, r.Lines, err)
+		}
+		for _, f := range r.Findings {
+			if f.Severity != diagnose.Note {
+				t.Errorf("%s:%d: %s: %s: %s", log, f.Line, f.Severity, f.Name, f.Text)
+			}
+		}
+	}
+}
+
+const made = "<!-- What follows is made from diagnoses/*.yaml: go test ./diagnoses -update -->\n"
+
+// The page that people read says what the tool says; what stands above the mark is
+// written by hand.
+func TestTroubleshooting(t *testing.T) {
+	path := filepath.Join("..", "docs", "troubleshooting.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byHand, _, ok := strings.Cut(string(page), made)
+	if !ok {
+		t.Fatalf("%s has lost its mark %q", path, made)
+	}
+	var b strings.Builder
+	topic := ""
+	for _, d := range load(t) {
+		if d.Topic != topic {
+			topic = d.Topic
+			fmt.Fprintf(&b, "\n### %s\n\n| failure | seen | why | what to do |\n| --- | --- | --- | --- |\n", topic)
+		}
+		fmt.Fprintf(&b, "| %s `%s` | %s | %s | %s ([source](%s)) |\n",
+			d.Severity, d.Name, seen(d.Examples.Match[0]), cell(d.Cause), cell(d.Remedy), strings.TrimPrefix(d.Source, "docs/"))
+	}
+	golden.CheckFile(t, path, []byte(byHand+made+b.String()))
+}
+
+// seen is the gist of an example as code.
+func seen(example string) string {
+	const width = 90
+	var lines []string
+	for line := range strings.Lines(example) {
+		text := []rune(strings.TrimSpace(line))
+		if len(text) > width {
+			text = append(text[:width], '…')
+		}
+		lines = append(lines, "`` "+strings.ReplaceAll(string(text), "|", `\|`)+" ``")
+	}
+	return strings.Join(lines, " and ")
+}
+
+// cell keeps a text inside its cell of a table, and out of HTML.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
+}

@@ -1,0 +1,108 @@
+package diagnose
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// maxLine bounds how much of a line is looked at in one piece, in bytes.
+const maxLine = 64 << 10
+
+// A line of a log, without its end and without colours. What a progress bar
+// overwrites, and what is longer than maxLine, comes in pieces of one number.
+type line struct {
+	number int // from 1
+	text   []byte
+	rest   bool // goes on where the piece before it was cut
+}
+
+// eachLine visits the lines of a log until visit returns false, and returns how
+// many there are. The text is valid until visit returns.
+func eachLine(log io.Reader, visit func(line) bool) (lines int, err error) {
+	r := bufio.NewReaderSize(log, maxLine)
+	rest := false
+	for {
+		text, err := r.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
+			return lines, err
+		}
+		if len(text) > 0 {
+			if !rest {
+				lines++
+			}
+			if !eachPiece(line{lines, text, rest}, visit) {
+				return lines, nil
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return lines, nil
+		}
+		rest = err != nil
+	}
+}
+
+// eachPiece visits what a line shows one after the other: a carriage return
+// begins it anew.
+func eachPiece(l line, visit func(line) bool) bool {
+	text := bytes.TrimRight(l.text, "\r\n")
+	for more := true; more; l.rest = false {
+		l.text, text, more = bytes.Cut(text, []byte{'\r'})
+		l.text = plain(l.text)
+		if !visit(l) {
+			return false
+		}
+	}
+	return true
+}
+
+// plain removes escape sequences, in place.
+func plain(text []byte) []byte {
+	i := bytes.IndexByte(text, escape)
+	if i < 0 {
+		return text
+	}
+	kept := text[:i]
+	for i < len(text) {
+		if n := sequence(text[i:]); n > 0 {
+			i += n
+			continue
+		}
+		kept = append(kept, text[i])
+		i++
+	}
+	return kept
+}
+
+const (
+	escape = '\x1b'
+	bell   = '\x07'
+)
+
+// sequence returns the length of the escape sequence that text begins with, 0 if
+// it begins with none.
+func sequence(text []byte) int {
+	switch {
+	case text[0] != escape:
+		return 0
+	case len(text) == 1:
+		return 1
+	case text[1] == '[': // parameters, then a letter
+		i := 2
+		for i < len(text) && text[i] >= ' ' && text[i] <= '?' {
+			i++
+		}
+		return min(i+1, len(text))
+	case text[1] == ']': // a title or a link, up to a bell or ESC \
+		end := 2 + bytes.IndexAny(text[2:], string([]byte{bell, escape}))
+		switch {
+		case end < 2:
+		case text[end] == bell:
+			return end + 1
+		case bytes.HasPrefix(text[end+1:], []byte{'\\'}):
+			return end + 2
+		}
+	}
+	return 2
+}

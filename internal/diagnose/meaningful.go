@@ -1,0 +1,44 @@
+package diagnose
+
+import (
+	"os"
+	"regexp"
+)
+
+var errorLine = regexp.MustCompile(`(?i)\berror\b[: ]|CMake Error|undefined (reference|symbol)|^Traceback |No such file or directory|Killed`)
+
+// Meaningful returns the lines of a log that explain a failure: from the first
+// that speaks of an error, up to ten, and the last three. Where no line does, it
+// returns the end of the fallback.
+func Meaningful(path string, fallback []string) []string {
+	const around, tail = 10, 3
+	fallback = fallback[max(0, len(fallback)-around):]
+	f, err := os.Open(path)
+	if err != nil {
+		return fallback
+	}
+	defer f.Close()
+	var lines, last []string
+	found := false
+	_, err = eachLine(f, func(l line) bool {
+		if len(l.text) == 0 || l.rest {
+			return true
+		}
+		found = found || errorLine.Match(l.text)
+		switch {
+		case found && len(lines) < around:
+			lines = append(lines, string(l.text))
+		case found:
+			last = append(last, string(l.text))
+			last = last[max(0, len(last)-tail):]
+		}
+		return true
+	})
+	if err != nil || !found {
+		return fallback
+	}
+	if len(last) == tail {
+		lines = append(lines, "…")
+	}
+	return append(lines, last...)
+}

@@ -1,0 +1,67 @@
+package diagnose
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestRequired(t *testing.T) {
+	for expression, want := range map[string][]string{
+		`abc`:                  {"abc"},
+		`a\.b`:                 {"a.b"},
+		`(abc)+`:               {"abc"},
+		`(abc){2,}`:            {"abc"},
+		`x.*longer\d+mid`:      {"longer"},
+		`foo|barbaz`:           {"foo", "barbaz"},
+		`(lib(one|three)\.so)`: {"lib"},
+		`(?:error|warning): x`: {"error", "warning"},
+		`foo|.*`:               nil,
+		`(abc)?`:               nil,
+		`(abc)*d`:              {"d"},
+		`(abc){0,3}`:           nil,
+		`(?i)abc`:              nil,
+		`\d+`:                  nil,
+		``:                     nil,
+	} {
+		p, err := compile(expression)
+		if err != nil || !slices.Equal(p.literals, want) {
+			t.Errorf("%s: got %q, %v, want %q", expression, p.literals, err, want)
+		}
+	}
+	if _, err := compile("("); err == nil {
+		t.Error("half an expression compiles")
+	}
+}
+
+// Whatever the texts are and wherever they overlap: what the finder finds is what
+// the line contains.
+func TestFinder(t *testing.T) {
+	word := rapid.StringMatching(`[abc]{1,4}`)
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(word, 1, 8).Draw(t, "words")
+		texts := map[int][]string{}
+		for i, w := range words {
+			texts[i%3] = append(texts[i%3], w)
+		}
+		line := rapid.StringMatching(`[abcd]{0,40}`).Draw(t, "line")
+		got := map[int]bool{}
+		newFinder(texts).find([]byte(line), func(id int) { got[id] = true })
+		for id, list := range texts {
+			want := slices.ContainsFunc(list, func(w string) bool { return contains(line, w) })
+			if got[id] != want {
+				t.Fatalf("%q in %q: got %v, want %v", list, line, got[id], want)
+			}
+		}
+	})
+}
+
+func contains(line, w string) bool {
+	for i := 0; i+len(w) <= len(line); i++ {
+		if line[i:i+len(w)] == w {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,189 @@
+package diagnose
+
+import (
+	"cmp"
+	"io"
+	"slices"
+)
+
+// maxText bounds how much of a line is shown, in bytes.
+const maxText = 500
+
+// A Finding is a failure that a file shows. Line is the first one that shows it,
+// from 1, and Text is that line; a library has no lines, and Text is a fact.
+type Finding struct {
+	Diagnosis
+	Member string // of a wheel: the first file inside that shows it
+	Line   int
+	Text   string
+	Count  int // lines that show it
+}
+
+// index is what is looked for in one kind of file.
+type index struct {
+	known   []known
+	signs   []sign
+	finder  *finder
+	watched int // counters that a scan needs
+}
+
+// known is a diagnosis and the counters of what recognises it, -1 for none.
+type known struct {
+	*Diagnosis
+	signs int
+	allOf []int
+	not   int
+}
+
+// sign is one expression: what it counts for, and the lines that it passes over.
+type sign struct {
+	pattern
+	counter int
+	except  []pattern
+}
+
+func newIndex(all []Diagnosis, subjects ...Subject) *index {
+	ix := &index{}
+	for i := range all {
+		d := &all[i]
+		if !d.of(subjects...) {
+			continue
+		}
+		k := known{Diagnosis: d, signs: ix.watch(d.signs, d.except), not: ix.watch(d.not, nil)}
+		for _, p := range d.allOf {
+			k.allOf = append(k.allOf, ix.watch([]pattern{p}, d.except))
+		}
+		ix.known = append(ix.known, k)
+	}
+	literals := map[int][]string{}
+	for i, s := range ix.signs {
+		literals[i] = s.literals
+	}
+	ix.finder = newFinder(literals)
+	return ix
+}
+
+// watch makes a counter of the lines that any of the patterns matches.
+func (ix *index) watch(patterns, except []pattern) int {
+	if len(patterns) == 0 {
+		return -1
+	}
+	for _, p := range patterns {
+		ix.signs = append(ix.signs, sign{p, ix.watched, except})
+	}
+	ix.watched++
+	return ix.watched - 1
+}
+
+// scan is the reading of one file, line by line.
+type scan struct {
+	*index
+	serial   int // of the line
+	tried    []int
+	counters []counter
+}
+
+// counter counts lines, and keeps the first.
+type counter struct {
+	lines  int
+	last   int // serial of the line that was counted last
+	number int
+	member string
+	text   string
+}
+
+func (ix *index) scan() *scan {
+	return &scan{index: ix, tried: make([]int, len(ix.signs)), counters: make([]counter, ix.watched)}
+}
+
+// line looks at one line. member names the file inside the file that it is of.
+func (s *scan) line(member string, number int, text []byte) {
+	s.serial++
+	s.finder.find(text, func(id int) {
+		if s.tried[id] == s.serial {
+			return
+		}
+		s.tried[id] = s.serial
+		sign, c := &s.signs[id], &s.counters[s.signs[id].counter]
+		matches := func(p pattern) bool { return p.Match(text) }
+		if c.last == s.serial || !sign.Match(text) || slices.ContainsFunc(sign.except, matches) {
+			return
+		}
+		c.last = s.serial
+		if c.lines++; c.lines == 1 {
+			c.number, c.member, c.text = number, member, string(text[:min(len(text), maxText)])
+		}
+	})
+}
+
+// lines looks at each line of a log and returns how many there are.
+func (s *scan) lines(log io.Reader) (int, error) {
+	return eachLine(log, func(l line) bool {
+		s.line("", l.number, l.text)
+		return true
+	})
+}
+
+// findings returns what was found, ranked: errors before warnings before notes,
+// what happened by itself before what something else made happen, then the
+// earliest line.
+func (s *scan) findings() []Finding {
+	found := []Finding{}
+	for _, k := range s.known {
+		if c, ok := s.shown(k); ok {
+			found = append(found, Finding{*k.Diagnosis, c.member, c.number, c.text, c.lines})
+		}
+	}
+	return ranked(found)
+}
+
+func ranked(found []Finding) []Finding {
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), order(a.Symptom, b.Symptom), cmp.Compare(a.Line, b.Line))
+	})
+	return found
+}
+
+// merge makes one list of several: what many show is one finding, placed where
+// the first shows it.
+func merge(lists [][]Finding) []Finding {
+	all := []Finding{}
+	for _, f := range slices.Concat(lists...) {
+		i := slices.IndexFunc(all, func(g Finding) bool { return g.Name == f.Name })
+		if i < 0 {
+			all = append(all, f)
+			continue
+		}
+		all[i].Count += f.Count
+	}
+	return ranked(all)
+}
+
+// shown reports whether all that a diagnosis asks for was seen, and the counter
+// that tells of it best.
+func (s *scan) shown(k known) (counter, bool) {
+	if k.not >= 0 && s.counters[k.not].lines > 0 {
+		return counter{}, false
+	}
+	wanted := k.allOf
+	if k.signs >= 0 {
+		wanted = append([]int{k.signs}, wanted...)
+	}
+	for _, i := range wanted {
+		if s.counters[i].lines == 0 {
+			return counter{}, false
+		}
+	}
+	return s.counters[wanted[0]], true
+}
+
+// order sorts false before true.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

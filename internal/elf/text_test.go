@@ -1,0 +1,40 @@
+package elf
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTexts(t *testing.T) {
+	long := strings.Repeat("x", maxName+10)
+	file := library(
+		part{".text", []byte("not a constant")},
+		part{".rodata", []byte("\x01NCCL version 2\x00short\x00two words\nnext line\x00\xffat the end")},
+		part{".rodata.str1.1", []byte(long + "\x00")},
+	)
+	var got []string
+	if err := Texts(bytes.NewReader(file), func(s string) { got = append(got, s) }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"NCCL version 2", "two words", "next line", "at the end", long[:maxName]}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%.500s", diff)
+	}
+}
+
+func TestTextsOfWhatIsNotThere(t *testing.T) {
+	file := library(part{".rodata", []byte("some text")})
+	if err := Texts(strings.NewReader("text"), func(string) {}); err == nil {
+		t.Error("a text passes for a library")
+	}
+	// The section is made to end behind the file: 1 is its index, 32 where a
+	// section header holds the size, 0x28 where the file's holds their place.
+	at := int(file[0x28]) | int(file[0x29])<<8
+	file[at+64+32+2] = 1
+	if err := Texts(bytes.NewReader(file), func(string) {}); err == nil || !strings.Contains(err.Error(), "past the end") {
+		t.Errorf("got %v", err)
+	}
+}
