@@ -97,11 +97,8 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			patchCommand(cat, fault, out),
 			initCommand(out),
 			rootfsCommand(cat, fault, out),
-<<<<<<< HEAD
 			benchCommand(args, out),
-=======
 			diagnoseCommand(cat, out),
->>>>>>> h-d
 			listCommand(cat, fault, out),
 			engineCommand(out),
 			schemaCommand(out),

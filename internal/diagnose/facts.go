@@ -57,7 +57,7 @@ func Facts(r io.ReaderAt, visit func(string)) error {
 	for _, s := range f.Exported {
 		say("exports", s.Name)
 	}
-	return elf.Texts(r, func(text string) { say("text", text) })
+	return elf.EachText(r, func(text string) { say("text", text) })
 }
 
 // wheelFacts visits what a wheel says of itself, without the libraries inside:

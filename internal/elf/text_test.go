@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTexts(t *testing.T) {
+func TestEachText(t *testing.T) {
 	long := strings.Repeat("x", maxName+10)
 	file := library(
 		part{".text", []byte("not a constant")},
@@ -16,7 +16,7 @@ func TestTexts(t *testing.T) {
 		part{".rodata.str1.1", []byte(long + "\x00")},
 	)
 	var got []string
-	if err := Texts(bytes.NewReader(file), func(s string) { got = append(got, s) }); err != nil {
+	if err := EachText(bytes.NewReader(file), func(s string) { got = append(got, s) }); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"NCCL version 2", "two words", "next line", "at the end", long[:maxName]}
@@ -25,16 +25,16 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-func TestTextsOfWhatIsNotThere(t *testing.T) {
+func TestEachTextOfWhatIsNotThere(t *testing.T) {
 	file := library(part{".rodata", []byte("some text")})
-	if err := Texts(strings.NewReader("text"), func(string) {}); err == nil {
+	if err := EachText(strings.NewReader("text"), func(string) {}); err == nil {
 		t.Error("a text passes for a library")
 	}
 	// The section is made to end behind the file: 1 is its index, 32 where a
 	// section header holds the size, 0x28 where the file's holds their place.
 	at := int(file[0x28]) | int(file[0x29])<<8
 	file[at+64+32+2] = 1
-	if err := Texts(bytes.NewReader(file), func(string) {}); err == nil || !strings.Contains(err.Error(), "past the end") {
+	if err := EachText(bytes.NewReader(file), func(string) {}); err == nil || !strings.Contains(err.Error(), "past the end") {
 		t.Errorf("got %v", err)
 	}
 }

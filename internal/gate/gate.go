@@ -156,14 +156,11 @@ func All() []Gate {
 		rdma,
 		glibcFloor,
 		deviceCode,
-<<<<<<< HEAD
+		deviceFunctions,
 		ncclABI,
 		archive,
 		elfSymbols,
 		ncclLoad,
-=======
-		deviceFunctions,
->>>>>>> h-a
 		importModule,
 		checkBuild,
 		builtFlags,

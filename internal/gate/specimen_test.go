@@ -68,7 +68,7 @@ func (s *specimen) archiveBytes(t *testing.T) []byte {
 	if plain == nil {
 		plain = tarOf(t, entries...)
 	}
-	data := packed(t, s.archive.name, plain)
+	data := compressed(t, s.archive.name, plain)
 	if s.archive.damage != nil {
 		data = s.archive.damage(data)
 	}

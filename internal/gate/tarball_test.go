@@ -59,7 +59,7 @@ func tarOf(t testing.TB, entries ...member) []byte {
 }
 
 // packed returns bytes compressed as the name says.
-func packed(t testing.TB, name string, plain []byte) []byte {
+func compressed(t testing.TB, name string, plain []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := unpack.Writer(&b, name)
@@ -184,7 +184,7 @@ func sparse() []byte {
 // An archive that lacks any of its last bytes is refused: tar needs none of them.
 func TestCutTarball(t *testing.T) {
 	for _, suffix := range []string{".txz", ".tar.gz", ".tar.zst"} {
-		whole := packed(t, suffix, tarOf(t, layout("code")...))
+		whole := compressed(t, suffix, tarOf(t, layout("code")...))
 		path := filepath.Join(t.TempDir(), "nccl"+suffix)
 		for n := len(whole) - 30; n <= len(whole); n++ {
 			if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
