@@ -24,6 +24,8 @@ var may = map[string][]string{
 	"internal/artifact":  {},
 	"internal/elf":       {},
 	"internal/nccltests": {"internal/elf"},
+	"internal/nccllog":   {},
+	"internal/gpu":       {},
 	"internal/retry":     {},
 	"internal/golden":    {},
 	"internal/decode":    {"internal/diag"},

@@ -1,0 +1,176 @@
+package gpu
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	amdSMI  = "amd-smi"
+	rocmSMI = "rocm-smi"
+)
+
+func findAMD(ctx context.Context, tool Tool) (Host, error) {
+	text, err := tool(ctx, amdSMI, "static", "--asic", "--bus", "--board", "--driver", "--json")
+	if err != nil {
+		return Host{}, amdError(amdSMI, text, err)
+	}
+	host, err := ParseAMD(text)
+	if err == nil {
+		host.Links = topology(ctx, tool, len(host.GPUs))
+	}
+	return host, err
+}
+
+func findROCm(ctx context.Context, tool Tool) (Host, error) {
+	text, err := tool(ctx, rocmSMI, "--showproductname", "--showbus", "--showdriverversion", "--json")
+	if err != nil {
+		return Host{}, amdError(rocmSMI, text, err)
+	}
+	host, err := ParseROCm(text)
+	if err == nil {
+		host.Links = topology(ctx, tool, len(host.GPUs))
+	}
+	return host, err
+}
+
+func topology(ctx context.Context, tool Tool, n int) [][]string {
+	text, err := tool(ctx, rocmSMI, "--showtopotype", "--json")
+	if err != nil {
+		return nil
+	}
+	return ParseROCmTopology(text, n)
+}
+
+func amdError(name, output string, err error) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		return err
+	}
+	return failed(name, output, err)
+}
+
+// amdGPU is one item of amd-smi's list.
+type amdGPU struct {
+	ASIC struct {
+		Name string `json:"market_name"`
+	} `json:"asic"`
+	Board struct {
+		Name string `json:"product_name"` // better where the other is a family
+	} `json:"board"`
+	Bus struct {
+		BDF string `json:"bdf"`
+	} `json:"bus"`
+	Driver struct {
+		Version string `json:"version"`
+	} `json:"driver"`
+}
+
+// ParseAMD reads the JSON of `amd-smi static`: a list, below gpu_data since
+// ROCm 7.
+func ParseAMD(text string) (Host, error) {
+	var list []amdGPU
+	var wrapped struct {
+		GPUs []amdGPU `json:"gpu_data"`
+	}
+	data := []byte(text)
+	if err := json.Unmarshal(data, &list); err != nil {
+		if err := json.Unmarshal(data, &wrapped); err != nil {
+			return Host{}, fmt.Errorf("amd-smi: %w", err)
+		}
+		list = wrapped.GPUs
+	}
+	var h Host
+	for _, g := range list {
+		name := g.ASIC.Name
+		if !strings.Contains(name, "MI") && g.Board.Name != "" && g.Board.Name != "N/A" {
+			name = g.Board.Name
+		}
+		h.GPUs = append(h.GPUs, GPU{Name: name, BusID: BusID(g.Bus.BDF)})
+		h.Driver = g.Driver.Version
+	}
+	return h, nil
+}
+
+var card = regexp.MustCompile(`^card(\d+)$`)
+
+// ParseROCm reads the JSON of rocm-smi, whose keys change their spelling with
+// the release.
+func ParseROCm(text string) (Host, error) {
+	var doc map[string]map[string]any
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		return Host{}, fmt.Errorf("rocm-smi: %w", err)
+	}
+	h := Host{Driver: value(doc["system"], "Driver version")}
+	cards := map[int]GPU{}
+	var order []int
+	for key, fields := range doc {
+		m := card.FindStringSubmatch(key)
+		if m == nil {
+			continue
+		}
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			return Host{}, fmt.Errorf("rocm-smi: %w", err)
+		}
+		order = append(order, n)
+		cards[n] = GPU{Name: value(fields, "Card Series", "Device Name"), BusID: BusID(value(fields, "PCI Bus"))}
+	}
+	slices.Sort(order)
+	for _, n := range order {
+		h.GPUs = append(h.GPUs, cards[n])
+	}
+	return h, nil
+}
+
+// value returns the first of some fields, whatever their case.
+func value(fields map[string]any, names ...string) string {
+	for _, name := range names {
+		for key, v := range fields {
+			if text, ok := v.(string); ok && strings.EqualFold(key, name) {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+var between = regexp.MustCompile(`Link type between DRM devices (\d+) and (\d+)$`)
+
+// ParseROCmTopology reads the JSON of `rocm-smi --showtopotype` for n GPUs, and
+// returns nil where it does not name every pair.
+func ParseROCmTopology(text string, n int) [][]string {
+	var doc map[string]map[string]any
+	if json.Unmarshal([]byte(text), &doc) != nil {
+		return nil
+	}
+	links := make([][]string, n)
+	for i := range links {
+		links[i] = make([]string, n)
+	}
+	found := 0
+	for key, v := range doc["system"] {
+		m := between.FindStringSubmatch(key)
+		link, ok := v.(string)
+		if m == nil || !ok {
+			continue
+		}
+		i, err1 := strconv.Atoi(m[1])
+		j, err2 := strconv.Atoi(m[2])
+		if err1 != nil || err2 != nil || i >= n || j >= n || i == j {
+			return nil
+		}
+		links[i][j], links[j][i] = link, link
+		found++
+	}
+	if n < 2 || found < n*(n-1)/2 {
+		return nil
+	}
+	return links
+}

@@ -1,0 +1,138 @@
+// Package gpu tells which GPUs a host has, with which driver, and how they are
+// linked, by asking the vendors' tools.
+//
+// That there is no GPU and that nobody could be asked are different answers: the
+// first is a [Host] without GPUs, the second [ErrNoTool].
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// A Host is what the GPUs of a host are.
+type Host struct {
+	GPUs   []GPU  `json:"gpus"`
+	Driver string `json:"driver"`         // version of the kernel driver
+	CUDA   string `json:"cuda,omitempty"` // highest CUDA that the driver supports
+	// Links is how each GPU reaches each other one: NV18, XGMI, PIX, SYS; empty for
+	// itself. It is nil where the tool does not say.
+	Links [][]string `json:"links,omitempty"`
+}
+
+// A GPU is one device, in the order of the tool.
+type GPU struct {
+	Name  string `json:"name"`   // NVIDIA H200
+	BusID string `json:"bus_id"` // 0000:8d:00.0
+}
+
+// ErrNoTool says that neither nvidia-smi nor amd-smi nor rocm-smi is there.
+var ErrNoTool = errors.New("no nvidia-smi, amd-smi or rocm-smi answers here: this host has no GPU driver, or the tools are not in PATH")
+
+// A Tool runs one of the vendors' tools and returns what it printed to both
+// outputs. An absent tool is [exec.ErrNotFound]; one that fails has printed why.
+type Tool func(ctx context.Context, name string, args ...string) (string, error)
+
+// Find asks the first tool that is there.
+func Find(ctx context.Context, tool Tool) (Host, error) {
+	for _, ask := range []func(context.Context, Tool) (Host, error){findNVIDIA, findAMD, findROCm} {
+		host, err := ask(ctx, tool)
+		if !errors.Is(err, exec.ErrNotFound) {
+			return host, err
+		}
+	}
+	return Host{}, ErrNoTool
+}
+
+// toolTime is how long a tool may take: a driver that hangs hangs it too.
+const toolTime = 60 * time.Second
+
+// Run is the [Tool] of this host.
+func Run(ctx context.Context, name string, args ...string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("%s did not answer within %v: the driver hangs", name, toolTime))
+	defer cancel()
+	out := &head{}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.WaitDelay = time.Second
+	err = cmd.Run()
+	if cause := context.Cause(ctx); cause != nil {
+		return "", cause
+	}
+	return string(out.text), err
+}
+
+// head keeps the beginning of what is written to it.
+type head struct{ text []byte }
+
+func (h *head) Write(p []byte) (int, error) {
+	const limit = 4 << 20
+	h.text = append(h.text, p[:min(len(p), limit-len(h.text))]...)
+	return len(p), nil
+}
+
+// failed makes the error of a tool that ran and refused: its first line says why.
+func failed(name, output string, err error) error {
+	first, _, _ := strings.Cut(strings.TrimSpace(output), "\n")
+	return fmt.Errorf("%s: %w: %.200s", name, err, first)
+}
+
+// BusID writes a PCI address as the kernel does: 00000000:8D:00.0 is 0000:8d:00.0.
+func BusID(text string) string {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if domain, rest, ok := strings.Cut(text, ":"); ok && len(domain) == 8 {
+		text = strings.TrimPrefix(domain, "0000") + ":" + rest
+	}
+	return text
+}
+
+// Linked reports whether every two of the GPUs of these addresses are joined by
+// NVLink or xGMI, and if not, how those are that are joined worst. It is unknown
+// where an address or a link is.
+func (h Host) Linked(addresses []string) (all bool, worst string, known bool) {
+	var indexes []int
+	for _, address := range addresses {
+		i := h.index(address)
+		if i < 0 {
+			return false, "", false
+		}
+		indexes = append(indexes, i)
+	}
+	for _, i := range indexes {
+		for _, j := range indexes {
+			if i == j {
+				continue
+			}
+			if i >= len(h.Links) || j >= len(h.Links[i]) || h.Links[i][j] == "" {
+				return false, "", false
+			}
+			if link := h.Links[i][j]; !direct(link) {
+				return false, link, true
+			}
+		}
+	}
+	return len(indexes) > 1, "", len(indexes) > 1
+}
+
+func (h Host) index(address string) int {
+	for i, g := range h.GPUs {
+		if g.BusID == BusID(address) {
+			return i
+		}
+	}
+	return -1
+}
+
+// direct reports whether a link goes from GPU to GPU: NV and the number of
+// bonded links, or XGMI.
+func direct(link string) bool {
+	return strings.HasPrefix(link, "NV") || link == "XGMI"
+}

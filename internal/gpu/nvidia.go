@@ -1,0 +1,97 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+)
+
+const nvidiaSMI = "nvidia-smi"
+
+func findNVIDIA(ctx context.Context, tool Tool) (Host, error) {
+	list, err := tool(ctx, nvidiaSMI, "--query-gpu=name,pci.bus_id,driver_version", "--format=csv,noheader")
+	if strings.Contains(list, "No devices were found") {
+		return Host{}, nil
+	}
+	if err != nil {
+		return Host{}, nvidiaError(list, err)
+	}
+	host, err := ParseNVIDIA(list)
+	if err != nil {
+		return Host{}, err
+	}
+	// Neither is worth failing for: an old tool, or one in a container, may not
+	// know them.
+	if text, err := tool(ctx, nvidiaSMI); err == nil {
+		host.CUDA = ParseCUDA(text)
+	}
+	if text, err := tool(ctx, nvidiaSMI, "topo", "-m"); err == nil {
+		host.Links = ParseTopology(text, len(host.GPUs))
+	}
+	return host, nil
+}
+
+func nvidiaError(output string, err error) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		return err
+	}
+	return failed(nvidiaSMI, output, err)
+}
+
+// ParseNVIDIA reads the CSV of name, pci.bus_id and driver_version.
+func ParseNVIDIA(text string) (Host, error) {
+	var h Host
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		fields := strings.Split(line, ", ")
+		if len(fields) != 3 || !address.MatchString(fields[1]) {
+			return Host{}, fmt.Errorf("nvidia-smi: %.200q is no GPU", line)
+		}
+		h.GPUs = append(h.GPUs, GPU{Name: fields[0], BusID: BusID(fields[1])})
+		h.Driver = fields[2]
+	}
+	return h, nil
+}
+
+var (
+	address = regexp.MustCompile(`^[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]$`)
+	cuda    = regexp.MustCompile(`CUDA (?:UMD )?Version\s*:\s*(\d+\.\d+)`)
+	colour  = regexp.MustCompile("\x1b\\[[0-9;]*m")
+)
+
+// ParseCUDA returns the highest CUDA that the driver supports, as the header of
+// nvidia-smi says it, or "".
+func ParseCUDA(text string) string {
+	if m := cuda.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// ParseTopology reads the matrix of `nvidia-smi topo -m` for n GPUs, and returns
+// nil where it is not one.
+func ParseTopology(text string, n int) [][]string {
+	var links [][]string
+	for line := range strings.Lines(colour.ReplaceAllString(text, "")) {
+		fields := strings.Fields(line)
+		if i := len(links); i == n || len(fields) <= n || fields[0] != fmt.Sprintf("GPU%d", i) || fields[i+1] != "X" {
+			continue // the header, the NICs, the legend
+		}
+		row := make([]string, n)
+		for i, link := range fields[1 : n+1] {
+			if link != "X" {
+				row[i] = link
+			}
+		}
+		links = append(links, row)
+	}
+	if len(links) != n {
+		return nil
+	}
+	return links
+}
