@@ -49,8 +49,11 @@ var may = map[string][]string{
 		"internal/deb", "internal/diag", "internal/git", "internal/image", "internal/matrix", "internal/oci",
 		"internal/patch", "internal/pypi", "internal/recipe", "internal/store", "internal/subst",
 	},
-	"internal/native":  {"internal/diag"},
-	"internal/gate":    {"internal/elf", "internal/recipe", "internal/version", "internal/wheel"},
+	"internal/native": {"internal/diag"},
+	"internal/gate": {
+		"internal/elf", "internal/gpu", "internal/nccllog", "internal/nccltests", "internal/recipe", "internal/version", "internal/wheel",
+	},
+	"internal/attest":  {"internal/artifact", "internal/gate", "internal/gpu"},
 	"internal/run":     {"internal/artifact", "internal/diag", "internal/gate", "internal/lock"},
 	"internal/fetch":   {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/store"},
 	"internal/results": {"internal/artifact", "internal/lock", "internal/run", "internal/store"},

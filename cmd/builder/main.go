@@ -94,6 +94,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			planCommand(cat, fault, out),
 			matrixCommand(cat, fault, out),
 			lockCommand(cat, fault, out),
+			gateCommand(out),
 			patchCommand(cat, fault, out),
 			initCommand(out),
 			rootfsCommand(cat, fault, out),

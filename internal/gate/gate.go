@@ -67,12 +67,13 @@ type Verdict struct {
 }
 
 // A Subject is what gates look at: the file of a wheel and what it promises.
-// Box is nil where no container can be had. Log takes what commands in the box
-// print; it may be nil.
+// Box is nil where no container can be had, Device where no GPU is asked for. Log
+// takes what commands print; it may be nil.
 type Subject struct {
 	Wheel  string
 	Expect recipe.Expect
 	Box    Box
+	Device *Device
 	Log    io.Writer
 }
 
@@ -106,6 +107,8 @@ type Gate struct {
 	Remedy string // what to do where the answer is no and the evidence says no more
 	// Wants reports whether the question makes sense for what is promised.
 	Wants func(recipe.Expect) bool
+	// Boxed says that it runs the artifact in a container.
+	Boxed bool
 	check func(context.Context, Subject) answer
 }
 

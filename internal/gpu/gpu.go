@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -92,6 +94,37 @@ func BusID(text string) string {
 		text = strings.TrimPrefix(domain, "0000") + ":" + rest
 	}
 	return text
+}
+
+// Visible returns the host as a program sees it that finds list in
+// CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES: the GPUs of these numbers in this
+// order, up to the first that is none. A list of other names leaves the host as
+// it is.
+func (h Host) Visible(list string) Host {
+	if strings.ContainsFunc(list, func(r rune) bool { return !strings.ContainsRune("0123456789, -", r) }) {
+		return h
+	}
+	var chosen []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 0 || n >= len(h.GPUs) || slices.Contains(chosen, n) {
+			break
+		}
+		chosen = append(chosen, n)
+	}
+	seen := Host{Driver: h.Driver, CUDA: h.CUDA}
+	for _, i := range chosen {
+		seen.GPUs = append(seen.GPUs, h.GPUs[i])
+		if h.Links == nil {
+			continue
+		}
+		var row []string
+		for _, j := range chosen {
+			row = append(row, h.Links[i][j])
+		}
+		seen.Links = append(seen.Links, row)
+	}
+	return seen
 }
 
 // Linked reports whether every two of the GPUs of these addresses are joined by

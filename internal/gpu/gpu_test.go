@@ -148,6 +148,21 @@ func TestLinked(t *testing.T) {
 	}
 }
 
+func TestVisible(t *testing.T) {
+	h := Host{GPUs: []GPU{{BusID: "a"}, {BusID: "b"}, {BusID: "c"}}, Links: [][]string{{"", "NV1", "NV2"}, {"NV1", "", "SYS"}, {"NV2", "SYS", ""}}, Driver: "5"}
+	for list, want := range map[string]Host{
+		"2,0":      {GPUs: []GPU{{BusID: "c"}, {BusID: "a"}}, Links: [][]string{{"", "NV2"}, {"NV2", ""}}, Driver: "5"},
+		"1,9,0":    {GPUs: []GPU{{BusID: "b"}}, Links: [][]string{{""}}, Driver: "5"},
+		"-1":       {Driver: "5"},
+		"":         {Driver: "5"},
+		"GPU-1a2b": h,
+	} {
+		if diff := cmp.Diff(want, h.Visible(list)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", list, diff)
+		}
+	}
+}
+
 func TestLimit(t *testing.T) {
 	for name, want := range map[string]float64{
 		"NVIDIA H200": 900, "NVIDIA H100 80GB HBM3": 900, "NVIDIA H100 PCIe": 600, "NVIDIA H20": 900, "NVIDIA A100-SXM4-80GB": 600,

@@ -21,6 +21,7 @@ func environ(s Sweep, dir string, libraries []string) []string {
 		"LC_ALL":            "C",
 		"HOME":              dir,
 		"NCCL_CONF_FILE":    "/dev/null",
+		"CUDA_DEVICE_ORDER": "PCI_BUS_ID", // as nvidia-smi counts
 		"NCCL_DEBUG":        "INFO",
 		"NCCL_DEBUG_SUBSYS": "INIT,ENV,NET",
 		"NCCL_DEBUG_FILE":   filepath.Join(dir, "nccl.%h.%p.log"),

@@ -33,16 +33,13 @@ type ended struct {
 	signal         syscall.Signal // that signal
 }
 
-// errTimeout is the cause where the program did not end in time.
-var errTimeout = errors.New("it did not end in time")
-
 // run runs the program to its end, which is that of its process group. An error
 // says why it has none: it cannot be executed, it took too long, it printed too
 // much, or the context ended. What it printed until then comes with it.
 func (c command) run(ctx context.Context) (ended, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("%w: it was killed after %v", errTimeout, c.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("%w: it was killed after %v", ErrTimeout, c.limit))
 	defer cancel()
 	full := func() { stop(fmt.Errorf("it printed more than %d bytes and was killed", maxOutput)) }
 	stdout, stderr := &capture{full: full}, &capture{full: full}

@@ -17,6 +17,14 @@ import (
 // library of 200 MB reads it from the disk.
 const maxQuestion = 60 * time.Second
 
+// What can come of a run beside a report; any other error says that what the
+// program printed cannot be believed.
+var (
+	ErrNotStarted = errors.New("it did not start")       // the host's fault, or of what was named
+	ErrTimeout    = errors.New("it did not end in time") // it was killed
+	ErrFailed     = errors.New("it failed")              // it ended by itself, badly
+)
+
 // Run runs a program of nccl-tests or rccl-tests and reads what it measured. The
 // report of a run that found wrong values is no error: it says so itself. With an
 // error come the log and the output as far as they came.
@@ -38,38 +46,46 @@ func Run(ctx context.Context, s Sweep) (Measured, error) {
 
 func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	c := command{path: s.Program, env: environ(s, dir, nil), dir: dir, limit: min(s.Timeout, maxQuestion)}
-	loaded, err := c.trace(ctx)
+	loaded, err := c.prepare(ctx, s, dir)
 	if err != nil {
-		return Measured{}, unstartable(s.Program, err)
+		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
 	}
-	if dirs := supply(loaded.missing, runtimes); len(dirs) > 0 {
-		c.env = environ(s, dir, dirs)
-		if loaded, err = c.trace(ctx); err != nil {
-			return Measured{}, unstartable(s.Program, err)
-		}
+	m := Measured{Loaded: loaded}
+	writes, err := c.writesJSON(ctx)
+	if err != nil {
+		return m, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
 	}
-	m := Measured{Loaded: loaded.collective}
-	if err := loaded.fault(s.Library); err != nil {
-		return m, err
-	}
-	c.args = s.arguments()
 	document := filepath.Join(dir, "report.json")
-	if writes, err := c.writesJSON(ctx); err != nil {
-		return m, unstartable(s.Program, err)
-	} else if writes {
+	c.args, c.limit = s.arguments(), s.Timeout
+	if writes {
 		c.args = append(c.args, "-J", document)
 	}
-	c.limit = s.Timeout
 	end, err := c.run(ctx)
 	m.Log, m.Output = logs(dir), end.stdout+end.stderr
 	if err != nil {
-		return m, fmt.Errorf("%w; it last printed: %s; the library last said: %s", unstartable(s.Program, err), lastLines(m.Output), lastLines(m.Log))
+		return m, fmt.Errorf("%w; it last printed: %s; the library last said: %s", err, lastLines(m.Output), lastLines(m.Log))
 	}
 	m.Report, err = end.report(document)
 	if m.Report.Program == "" {
 		m.Report.Program = filepath.Base(s.Program)
 	}
 	return m, err
+}
+
+// prepare asks the loader which library it will take, and completes the
+// environment where the run-time libraries lie elsewhere.
+func (c *command) prepare(ctx context.Context, s Sweep, dir string) (loaded string, err error) {
+	l, err := c.trace(ctx)
+	if err != nil {
+		return "", err
+	}
+	if dirs := supply(l.missing, runtimes); len(dirs) > 0 {
+		c.env = environ(s, dir, dirs)
+		if l, err = c.trace(ctx); err != nil {
+			return "", err
+		}
+	}
+	return l.collective, l.fault(s.Library)
 }
 
 // writesJSON asks the program for its options. --help ends with 0 in every
@@ -81,7 +97,7 @@ func (c command) writesJSON(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if end.exit != 0 {
-		return false, fmt.Errorf("it does not start: %s: %s", end.words(), end.telling())
+		return false, fmt.Errorf("%s: %s", end.words(), end.telling())
 	}
 	return strings.Contains(end.stdout+end.stderr, "--output_file"), nil
 }
@@ -92,11 +108,11 @@ func (e ended) report(document string) (Report, error) {
 	report, err := Parse(strings.NewReader(e.stdout))
 	switch {
 	case err != nil && e.exit != 0:
-		return Report{}, fmt.Errorf("it ended by %s: %s", e.words(), e.telling())
+		return Report{}, fmt.Errorf("%w: %s: %s", ErrFailed, e.words(), e.telling())
 	case err != nil:
 		return Report{}, fmt.Errorf("it ended with 0, and what it printed is not a measurement: %w; it last printed: %s", err, lastLines(e.stdout+e.stderr))
 	case e.exit != 0 && report.OutOfBounds == 0:
-		return Report{}, fmt.Errorf("its table is whole, but it ended by %s: %s", e.words(), e.telling())
+		return Report{}, fmt.Errorf("%w, although its table is whole: %s: %s", ErrFailed, e.words(), e.telling())
 	}
 	exact, err := readDocument(document)
 	if errors.Is(err, fs.ErrNotExist) {

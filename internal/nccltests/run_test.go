@@ -90,9 +90,9 @@ func TestRunSaysWhy(t *testing.T) {
 		"cut off":            {help + "head -n 11 " + data(t, "v2.13.13-all_reduce.txt"), "cut off"},
 		"CUDA":               {help + "echo \"n1: Test CUDA failure common.cu:99 'no CUDA-capable device is detected'\"; exit 2", "exit 2 (an error of CUDA or HIP): n1: Test CUDA failure common.cu:99 'no CUDA-capable"},
 		"too few GPUs":       {help + "echo Invalid number of GPUs: 4 requested but only 2 were found. >&2; exit 5", "exit 5 (something not implemented, such as more GPUs than there are): Invalid number of GPUs: 4"},
-		"bad end":            {help + table + "exit 3", "its table is whole, but it ended by exit 3 (an error of NCCL or RCCL)"},
+		"bad end":            {help + table + "exit 3", "it failed, although its table is whole: exit 3 (an error of NCCL or RCCL)"},
 		"signal":             {help + "kill -SEGV $$", "signal 11 (segmentation fault)"},
-		"loader":             {"echo 'all_reduce_perf: error while loading shared libraries: libnccl.so.2: cannot open shared object file' >&2; exit 127", "does not start: exit 127 (a program or library that is not found): all_reduce_perf: error while loading shared libraries: libnccl.so.2"},
+		"loader":             {"echo 'all_reduce_perf: error while loading shared libraries: libnccl.so.2: cannot open shared object file' >&2; exit 127", "it did not start: exit 127 (a program or library that is not found): all_reduce_perf: error while loading shared libraries: libnccl.so.2"},
 		"too much":           {help + "yes this is a line of output", "printed more than 16777216 bytes"},
 		"too much on stderr": {help + "yes this is a line of output >&2", "printed more than 16777216 bytes"},
 		"not this JSON":      {`case "$1" in --help) echo "--output_file"; exit 0;; esac` + "\ncp " + data(t, "v2.17.6-all_reduce.json") + ` "${16}"` + "\n" + table, "the table"},
@@ -137,7 +137,7 @@ func TestRunKillsTheGroup(t *testing.T) {
 		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
-		if hangs := name != "grandchild left behind"; hangs != errors.Is(err, errTimeout) || err == nil || !strings.Contains(err.Error(), "before") {
+		if hangs := name != "grandchild left behind"; hangs != errors.Is(err, ErrTimeout) || err == nil || !strings.Contains(err.Error(), "before") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if !strings.Contains(m.Output, "before") {
