@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -28,12 +27,7 @@ func gateCommand(out printer) *cli.Command {
 			"the entry.json beside it. The gates that read the file are always asked, those on\n" +
 			"GPUs with --gpus. Nothing is fetched and no engine is needed. The exit code is 0\n" +
 			"only if every gate passed.",
-		Flags: append([]cli.Flag{
-			jsonFlag(),
-			&cli.StringSliceFlag{Name: "only", Usage: "ask these gates and no other: `GATE,…`"},
-			&cli.BoolFlag{Name: "attach", Usage: "write the verdicts beside the artifact, as ARTIFACT.verdicts.json"},
-			&cli.StringFlag{Name: "log", Usage: "write what the programs print to `FILE`"},
-		}, deviceFlags()...),
+		Flags:        gateFlags(),
 		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			o, err := readGateOptions(c)
@@ -43,6 +37,15 @@ func gateCommand(out printer) *cli.Command {
 			return doGate(c.Context, o, out)
 		},
 	}
+}
+
+func gateFlags() []cli.Flag {
+	return append([]cli.Flag{
+		jsonFlag(),
+		&cli.StringSliceFlag{Name: "only", Usage: "ask these gates and no other: `GATE,…`"},
+		&cli.BoolFlag{Name: "attach", Usage: "write the verdicts beside the artifact, as ARTIFACT.verdicts.json"},
+		&cli.StringFlag{Name: "log", Usage: "write what the programs print to `FILE`"},
+	}, deviceFlags()...)
 }
 
 // gateOptions is what the flags of gate say.
@@ -58,16 +61,11 @@ type gateOptions struct {
 func readGateOptions(c *cli.Context) (gateOptions, error) {
 	if !c.Args().Present() {
 		return gateOptions{}, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
-			WithHint("flags come before it: %s --gpus all out/nccl-2.29.7+cuda13.0-verbs-sm_90", c.Command.HelpName)
+			WithHint("%s out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests DIR", c.Command.HelpName)
 	}
 	o := gateOptions{
 		paths: c.Args().Slice(), only: c.StringSlice("only"), attach: c.Bool("attach"),
 		json: c.Bool("json"), log: c.String("log"),
-	}
-	for _, path := range o.paths {
-		if strings.HasPrefix(path, "-") {
-			return o, diag.Errorf(diag.Usage, "unexpected argument %q", path).WithHint("flags come before the first PATH")
-		}
 	}
 	var names []string
 	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {

@@ -37,6 +37,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
+	args = flagsFirst(args, "gate", gateFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
