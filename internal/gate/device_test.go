@@ -195,7 +195,7 @@ func TestTransport(t *testing.T) {
 		"silent":               {measured: log(), want: NotMeasured, says: "names no connection"},
 		"PCIe is no NVLink":    {edit: func(s *Subject) { s.Device.Host.Links[0][1] = "SYS"; s.Device.Transport = NVLink }, want: Fail, says: "joined by SYS", remedy: "CUDA_VISIBLE_DEVICES"},
 		"links are not told":   {edit: func(s *Subject) { s.Device.Host.Links = nil; s.Device.Transport = NVLink }, want: NotMeasured, says: "does not say over which links", remedy: "p2p"},
-		"nothing is wanted":    {edit: func(s *Subject) { s.Device.Host.Links[0][1] = "SYS" }, want: NotMeasured, says: "no transport is wanted", remedy: "--transport nvlink|p2p|shm|ib|gdrdma|socket"},
+		"nothing is wanted":    {edit: func(s *Subject) { s.Device.Host.Links[0][1] = "SYS" }, want: NotMeasured, says: "no transport is named, and NVLink is not what joins all GPUs of this host (two of them: SYS)", remedy: "--transport nvlink|p2p|shm|ib|gdrdma|socket"},
 		"no such transport":    {edit: want("pigeon"), want: NotMeasured, says: `"pigeon"`, remedy: "known"},
 		"crash":                {measured: failing(nccltests.ErrFailed), want: Fail, says: "it failed"},
 		"two libraries in one": {measured: log(strings.Replace(version2297, "13.0", "12.4", 1)), want: NotMeasured, says: "two libraries"},

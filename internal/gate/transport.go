@@ -65,8 +65,8 @@ func checkTransport(ctx context.Context, s Subject) answer {
 	wanted := d.Transport
 	if wanted == "" {
 		wanted = NVLink
-		if all, _, known := d.Host.Linked(d.addresses()); !all {
-			return unmeasured("no transport is wanted, and the GPUs are not all joined by NVLink (known: %v)", known).
+		if all, worst, _ := d.Host.Linked(d.addresses()); !all {
+			return unmeasured("no transport is named, and NVLink is not what joins all GPUs of this host (two of them: %s)", cmp.Or(worst, "not known")).
 				because("name the one that they shall use: --transport %s", joined(Transports()))
 		}
 	}

@@ -37,11 +37,23 @@ func Run(ctx context.Context, s Sweep) (Measured, error) {
 		return Measured{}, err
 	}
 	defer os.RemoveAll(dir)
+	if s, err = s.absolute(); err != nil {
+		return Measured{}, err
+	}
 	m, err := s.run(ctx, dir)
 	if err != nil {
 		return m, fmt.Errorf("running %s: %w", filepath.Base(s.Program), err)
 	}
 	return m, nil
+}
+
+// absolute returns the sweep with paths that mean the same in another directory.
+func (s Sweep) absolute() (Sweep, error) {
+	var err error
+	if s.Program, err = filepath.Abs(s.Program); err == nil && s.Library != "" {
+		s.Library, err = filepath.Abs(s.Library)
+	}
+	return s, err
 }
 
 func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {

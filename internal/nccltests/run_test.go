@@ -70,6 +70,22 @@ echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/hos
 	}
 }
 
+// TestRunFromAnywhere: a program has a directory of its own to run in, and paths
+// are those of the caller.
+func TestRunFromAnywhere(t *testing.T) {
+	s := stand(t, help+"cat "+data(t, "v2.13.13-all_reduce.txt")+"; pwd >&2; echo $LD_LIBRARY_PATH >&2")
+	t.Chdir(filepath.Dir(s.Program))
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Program, s.Library = "./all_reduce_perf", "lib"
+	m, err := Run(t.Context(), s)
+	if err != nil || !strings.HasSuffix(m.Output, "\n"+filepath.Join(here, "lib")+"\n") || strings.Contains(m.Output, here+"\n") {
+		t.Errorf("got %v, %s", err, m.Output)
+	}
+}
+
 func TestRunPrefersTheJSON(t *testing.T) {
 	s := stand(t, `case "$1" in --help) echo "[-J,--output_file <file>]"; exit 0;; esac
 while [ $# -gt 1 ]; do shift; [ "$1" = -J ] && cp `+data(t, "v2.17.6-all_reduce.json")+` "$2"; done
