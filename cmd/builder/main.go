@@ -37,6 +37,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
+	args = flagsFirst(args, "gate", gateFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
@@ -94,6 +95,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			planCommand(cat, fault, out),
 			matrixCommand(cat, fault, out),
 			lockCommand(cat, fault, out),
+			gateCommand(out),
 			patchCommand(cat, fault, out),
 			initCommand(out),
 			rootfsCommand(cat, fault, out),

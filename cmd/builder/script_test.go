@@ -56,6 +56,10 @@ func TestScript(t *testing.T) {
 // alone gives a script a state directory of its own and nothing of the host: no
 // programs, no engine, no network.
 func alone(env *testscript.Env) error {
+	wheels, err := filepath.Abs(filepath.Join("testdata", "wheels"))
+	if err != nil {
+		return err
+	}
 	programs, _, _ := strings.Cut(env.Getenv("PATH"), string(filepath.ListSeparator))
 	for name, value := range map[string]string{
 		"PATH":                  programs,
@@ -68,6 +72,7 @@ func alone(env *testscript.Env) error {
 		"https_proxy":           "http://127.0.0.1:1",
 		"UV_OFFLINE":            "1",
 		"GOPROXY":               "off",
+		"WHEEL":                 filepath.Join(wheels, "nvidia_nccl_cu13-2.29.7+stand.in-py3-none-any.whl"), // holds a text as libnccl.so.2
 	} {
 		env.Setenv(name, value)
 	}
@@ -248,6 +253,8 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		{"diagnose", "--list"},
 		{"version"},
 		{"engine", "status"},
+		{"gate", standIn, "--only", "wheel-format"},
+		{"gate", standIn, "--only", "wheel-format", "--json"},
 	} {
 		var stderr bytes.Buffer
 		code := Main(append([]string{"builder"}, args...), fullDisk{}, &stderr)

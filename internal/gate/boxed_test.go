@@ -143,7 +143,7 @@ func TestNoGatePassesWithoutLooking(t *testing.T) {
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	broken := &answers{err: errors.New("engine is gone")}
-	for _, g := range All() {
+	for _, g := range append(All(), DeviceGates()...) {
 		for name, v := range map[string]Verdict{
 			"no file, no box": g.Check(context.Background(), Subject{Wheel: "/does/not/exist.whl", Expect: expect()}),
 			"broken box":      g.Check(context.Background(), Subject{Wheel: "/does/not/exist.whl", Expect: expect(), Box: broken}),
@@ -198,7 +198,7 @@ func TestPassed(t *testing.T) {
 
 func TestGateNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, g := range All() {
+	for _, g := range append(All(), DeviceGates()...) {
 		if seen[g.Name] || g.Asks == "" || g.Remedy == "" || g.Wants == nil {
 			t.Errorf("gate %q: named twice, or something is missing", g.Name)
 		}

@@ -67,13 +67,14 @@ type Verdict struct {
 }
 
 // A Subject is what gates look at: the file of a wheel, the files that were made
-// beside it, and what they promise. Box is nil where no container can be had. Log takes what commands in the box
-// print; it may be nil.
+// beside it, and what they promise. Box is nil where no container can be had,
+// Device where no GPU is asked for. Log takes what commands print; it may be nil.
 type Subject struct {
 	Wheel  string
 	Beside []string
 	Expect recipe.Expect
 	Box    Box
+	Device *Device
 	Log    io.Writer
 }
 
@@ -107,6 +108,8 @@ type Gate struct {
 	Remedy string // what to do where the answer is no and the evidence says no more
 	// Wants reports whether the question makes sense for what is promised.
 	Wants func(recipe.Expect) bool
+	// Boxed says that it runs the artifact in a container.
+	Boxed bool
 	check func(context.Context, Subject) answer
 }
 

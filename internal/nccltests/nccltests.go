@@ -16,8 +16,12 @@ type Report struct {
 	Library int      `json:"library"` // NCCL's number of the library that was loaded, 22907; 0 where the release does not say
 	Devices []Device `json:"devices"` // one for each rank
 	Rows    []Row    `json:"rows"`    // by size, in the order of the run; at least one
-	// OutOfBounds is how many passes had a wrong value, as the footer says.
+	// OutOfBounds is how many passes had a wrong value, as the footer says. It is
+	// all that a release before 2.13 says of wrong values.
 	OutOfBounds int `json:"out_of_bounds"`
+	// LastError is what NCCL holds for its last error at the end, which may be no
+	// more than a warning; releases say it since 2.17.3.
+	LastError string `json:"last_error,omitempty"`
 }
 
 // A Device is the GPU of one rank.
@@ -47,7 +51,7 @@ type Timing struct {
 	AlgBW        float64 `json:"algbw"`   // GB/s, 1e9 bytes
 	BusBW        float64 `json:"busbw"`   // GB/s
 	Checked      bool    `json:"checked"` // false: #wrong is N/A, nobody looked
-	Wrong        int64   `json:"wrong"`   // elements
+	Wrong        int64   `json:"wrong"`   // elements; always 0 before 2.13, see Report.OutOfBounds
 }
 
 // A Sweep is what a program is asked to measure.
@@ -66,8 +70,12 @@ type Sweep struct {
 
 // Measured is what came of a sweep. Log is what the library said of itself with
 // NCCL_DEBUG=INFO, Output what the program printed beside it.
+//
+// Loaded is the path of the NCCL or RCCL that the dynamic loader took, empty
+// where the program has it inside.
 type Measured struct {
 	Report Report
+	Loaded string
 	Log    string
 	Output string
 }

@@ -240,6 +240,19 @@ func (w *Wheel) Open(name string) (Member, error) {
 	return tmp, nil
 }
 
+// ExtractAs unpacks a member into a new file, whose path the caller chooses.
+func (w *Wheel) ExtractAs(name, to string, mode fs.FileMode) error {
+	f, err := w.member(name)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return fmt.Errorf("unpacking %q: %w", name, err)
+	}
+	return errors.Join(copyMember(file, f), file.Close())
+}
+
 // member returns the one member of a name. Where there are two, readers of ZIPs
 // differ in which they take, so neither is right.
 func (w *Wheel) member(name string) (*zip.File, error) {

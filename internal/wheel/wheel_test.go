@@ -158,3 +158,21 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+func TestExtractAs(t *testing.T) {
+	w := openEntries(t, goodEntries()...)
+	to := filepath.Join(t.TempDir(), "lib.so")
+	if err := w.ExtractAs("horovod/tensorflow/mpi_lib.so", to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(to)
+	if err != nil || info.Mode().Perm() != 0o755 || info.Size() != int64(len("\x7fELF code")) {
+		t.Errorf("got %v, %v", info, err)
+	}
+	if err := w.ExtractAs("horovod/tensorflow/mpi_lib.so", to, 0o755); err == nil {
+		t.Error("a file was overwritten")
+	}
+	if err := w.ExtractAs("absent", to+"2", 0o755); err == nil {
+		t.Error("an absent member was unpacked")
+	}
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/artifact"
+	"builder/internal/attest"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/gpu"
+	"builder/internal/term"
+)
+
+func gateCommand(out printer) *cli.Command {
+	return &cli.Command{
+		Name: "gate", Usage: "run gates on a finished artifact, here and now", ArgsUsage: "PATH…",
+		Description: "PATH is the directory of a cell (out/<cell>), or a wheel; what it promises is in\n" +
+			"the entry.json beside it. The gates that read the file are always asked, those on\n" +
+			"GPUs with --gpus. Nothing is fetched and no engine is needed. The exit code is 0\n" +
+			"only if every gate passed.",
+		Flags:        gateFlags(),
+		OnUsageError: usageError, HideHelpCommand: true,
+		Action: func(c *cli.Context) error {
+			o, err := readGateOptions(c)
+			if err != nil {
+				return err
+			}
+			return doGate(c.Context, o, out)
+		},
+	}
+}
+
+func gateFlags() []cli.Flag {
+	return append([]cli.Flag{
+		jsonFlag(),
+		&cli.StringSliceFlag{Name: "only", Usage: "ask these gates and no other: `GATE,…`"},
+		&cli.BoolFlag{Name: "attach", Usage: "write the verdicts beside the artifact, as ARTIFACT.verdicts.json"},
+		&cli.StringFlag{Name: "log", Usage: "write what the programs print to `FILE`"},
+	}, deviceFlags()...)
+}
+
+// gateOptions is what the flags of gate say.
+type gateOptions struct {
+	paths  []string
+	only   []string
+	attach bool
+	json   bool
+	log    string
+	device *deviceOptions // nil without --gpus
+}
+
+func readGateOptions(c *cli.Context) (gateOptions, error) {
+	if !c.Args().Present() {
+		return gateOptions{}, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
+			WithHint("%s out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests DIR", c.Command.HelpName)
+	}
+	o := gateOptions{
+		paths: c.Args().Slice(), only: c.StringSlice("only"), attach: c.Bool("attach"),
+		json: c.Bool("json"), log: c.String("log"),
+	}
+	var names []string
+	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {
+		names = append(names, g.Name)
+	}
+	var faults []error
+	for _, name := range o.only {
+		if !slices.Contains(names, name) {
+			faults = append(faults, diag.Errorf(diag.Usage, "--only: no gate is called %q", name).WithHint("%s", diag.DidYouMean(name, names)))
+		}
+	}
+	device, err := readDeviceOptions(c)
+	o.device = device
+	return o, errors.Join(append(faults, err)...)
+}
+
+// gated is what came of one artifact.
+type gated struct {
+	artifact.Artifact
+	Promise  string         `json:"promise,omitempty"` // the file that says what it promises
+	Verdicts []gate.Verdict `json:"verdicts"`
+	attached map[string]bool
+}
+
+// gateReport is the result of gate --json.
+type gateReport struct {
+	Schema    int       `json:"schema"`
+	Builder   string    `json:"builder"`
+	Host      *gpu.Host `json:"host,omitempty"`
+	Artifacts []gated   `json:"artifacts"`
+}
+
+// doGate asks the gates of every artifact; one that does not pass takes none of
+// the others with it.
+func doGate(ctx context.Context, o gateOptions, out printer) error {
+	subjects, err := findSubjects(o.paths)
+	if err != nil {
+		return err
+	}
+	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
+	defer progress.Close()
+	bench, err := openBench(ctx, o, progress)
+	if err != nil {
+		return err
+	}
+	defer bench.close()
+	report := gateReport{Schema: attest.Schema, Builder: version, Host: bench.host}
+	var faults []error
+	for _, s := range subjects {
+		done, err := bench.judge(ctx, s)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		report.Artifacts = append(report.Artifacts, done)
+		faults = append(faults, err, refused(done))
+	}
+	progress.Close()
+	return errors.Join(append([]error{printGated(report, o, out)}, faults...)...)
+}
+
+// bench is what all artifacts of an invocation share.
+type bench struct {
+	options  gateOptions
+	host     *gpu.Host // nil without --gpus
+	tests    string    // directory of the programs
+	against  rival
+	fault    error // why the host's GPUs are not known
+	scratch  string
+	log      io.Writer
+	progress *term.Progress
+	close    func()
+}
+
+// judge asks the gates of one artifact, adds what is attached to it, and attaches
+// the sum where that was asked for.
+func (b *bench) judge(ctx context.Context, s subject) (gated, error) {
+	done := gated{Artifact: s.artifact, Promise: s.promise, attached: map[string]bool{}}
+	older, err := attest.Read(s.artifact)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, other := errors.AsType[*attest.Mismatch](err); other {
+			return done, diag.Errorf(diag.Gate, "%w", err).WithHint("the artifact was replaced after it was judged: remove the file, and ask the gates again")
+		}
+		return done, diag.Errorf(diag.Gate, "%w", err).WithHint("remove the file, and ask the gates again with --attach")
+	}
+	device, release, err := b.device(s)
+	if err != nil {
+		return done, err
+	}
+	defer release()
+	newer := b.ask(ctx, s, device)
+	done.add(newer, older.Verdicts)
+	if !b.options.attach || ctx.Err() != nil {
+		return done, nil
+	}
+	host := b.host
+	if host == nil {
+		host = older.Host
+	}
+	return done, attest.Write(s.artifact, attest.Statement{Builder: version, Host: host, Verdicts: attest.Merge(older.Verdicts, newer)})
+}
+
+// add shows the answers of now, and what is attached of the gates that were not
+// asked.
+func (g *gated) add(now, attached []gate.Verdict) {
+	asked := map[string]bool{}
+	for _, v := range now {
+		asked[v.Gate] = true
+	}
+	others := attest.Others(attached, asked)
+	for _, v := range others {
+		g.attached[v.Gate] = true
+	}
+	g.Verdicts = slices.Concat(now, others)
+}
+
+// ask asks the chosen gates in their order.
+func (b *bench) ask(ctx context.Context, s subject, device *gate.Device) []gate.Verdict {
+	subject := gate.Subject{Wheel: s.artifact.Path, Expect: s.expect, Device: device, Log: b.log}
+	var verdicts []gate.Verdict
+	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {
+		if !b.chosen(g, s, device) || ctx.Err() != nil {
+			continue
+		}
+		b.progress.Start(s.artifact.Name, "gate "+g.Name)
+		start := time.Now()
+		v := b.one(ctx, g, s, subject)
+		var err error
+		if v.Status != gate.Pass {
+			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
+		}
+		b.progress.Done(s.artifact.Name, "gate "+g.Name, time.Since(start), false, err)
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+// chosen reports whether a gate is asked: those that were named, or those that
+// read the file, and with --gpus those that run it. Without a promise every gate
+// that reads a file is asked, and says that it has nothing to judge by.
+func (b *bench) chosen(g gate.Gate, s subject, device *gate.Device) bool {
+	onDevice := slices.ContainsFunc(gate.DeviceGates(), func(d gate.Gate) bool { return d.Name == g.Name })
+	switch {
+	case len(b.options.only) > 0:
+		return slices.Contains(b.options.only, g.Name)
+	case g.Boxed:
+		return false
+	case onDevice:
+		return device != nil && g.Wants(s.expect)
+	}
+	return s.promise == "" || g.Wants(s.expect)
+}
+
+// one asks a gate, unless there is nothing that it could judge by.
+func (b *bench) one(ctx context.Context, g gate.Gate, s subject, subject gate.Subject) gate.Verdict {
+	if g.Wants(s.expect) {
+		return g.Check(ctx, subject)
+	}
+	v := gate.Verdict{Gate: g.Name, Status: gate.NotMeasured, Evidence: "the artifact promises nothing that this gate could judge", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
+	if s.promise == "" {
+		v.Evidence, v.Remedy = "nobody says what the artifact promises", "give the directory of its cell, or put its entry.json beside the wheel"
+	}
+	return v
+}
+
+// refused is the error for verdicts that do not let an artifact pass.
+func refused(done gated) error {
+	if len(done.Verdicts) == 0 {
+		return diag.Errorf(diag.Gate, "%s: no gate looked at it", done.Name).WithHint("leave out --only, or give --gpus")
+	}
+	var faults []error
+	for _, v := range done.Verdicts {
+		if v.Status != gate.Pass && v.Status != gate.Waived {
+			faults = append(faults, diag.Errorf(diag.Gate, "%s: gate %s: %s: %s", done.Name, v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func printGated(r gateReport, o gateOptions, out printer) error {
+	if o.json {
+		return printJSON(out, r)
+	}
+	for _, a := range r.Artifacts {
+		out.say("%s sha256:%s", a.Name, a.SHA256)
+		var rows [][]string
+		for _, v := range a.Verdicts {
+			from := "now"
+			if a.attached[v.Gate] {
+				from = "attached"
+			}
+			rows = append(rows, []string{v.Gate, v.Status.String(), from, fmt.Sprintf("%.1fs", v.Seconds), v.Evidence})
+		}
+		term.Table(out.stdout, term.Width(out.stdout), []string{"gate", "status", "from", "time", "evidence"}, rows)
+	}
+	return nil
+}

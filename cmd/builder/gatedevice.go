@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/elf"
+	"builder/internal/gate"
+	"builder/internal/gpu"
+	"builder/internal/nccltests"
+	"builder/internal/term"
+	"builder/internal/wheel"
+)
+
+func deviceFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "gpus", Usage: "run the gates on GPUs too, on `N` of this host or all"},
+		&cli.StringFlag{Name: "tests", Usage: "programs of nccl-tests or rccl-tests: `DIR|WHEEL`"},
+		&cli.StringFlag{Name: "against", Usage: "compare speeds with the library in `DIR|WHEEL|LIB`"},
+		&cli.StringFlag{Name: "transport", Usage: "the way that the GPUs shall talk: `nvlink|p2p|shm|ib|gdrdma|socket`"},
+		&cli.StringFlag{Name: "max-bytes", Value: "1G", Usage: "measure sizes up to `BYTES` (K, M and G are powers of 1024)"},
+		&cli.Float64Flag{Name: "tolerance", Value: 0.95, Usage: "the least that ours/theirs may be: `RATIO`"},
+		&cli.DurationFlag{Name: "time-limit", Value: 10 * time.Minute, Usage: "kill a program that runs longer than `TIME`"},
+		&cli.StringSliceFlag{Name: "env", Usage: "set `NAME=VALUE` for the programs, which get nothing else of the environment but LD_LIBRARY_PATH and *_VISIBLE_DEVICES"},
+	}
+}
+
+// deviceOptions is what the flags say about the gates on GPUs.
+type deviceOptions struct {
+	gpus      int // 0: all
+	tests     string
+	against   string
+	transport gate.Transport
+	maxBytes  int64
+	tolerance float64
+	limit     time.Duration
+	env       map[string]string
+	visible   string // of the variables that hide GPUs, "" where none is set
+}
+
+// handed are the variables that reach the programs: where libraries lie, and
+// which GPUs belong to this user.
+var handed = []string{"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
+
+func readDeviceOptions(c *cli.Context) (*deviceOptions, error) {
+	if !c.IsSet("gpus") {
+		for _, f := range deviceFlags() {
+			if name := f.Names()[0]; c.IsSet(name) {
+				return nil, diag.Errorf(diag.Usage, "--%s is of no use without --gpus", name).WithHint("add --gpus N or --gpus all")
+			}
+		}
+		return nil, nil
+	}
+	o := &deviceOptions{tests: c.String("tests"), against: c.String("against"), tolerance: c.Float64("tolerance"), limit: c.Duration("time-limit"), env: map[string]string{}}
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, diag.Errorf(diag.Usage, format, args...)) }
+	if text := c.String("gpus"); text != "all" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			fault("--gpus: %q is no number of GPUs, and not all", text)
+		}
+		o.gpus = n
+	}
+	var err error
+	if o.maxBytes, err = parseBytes(c.String("max-bytes")); err != nil {
+		fault("--max-bytes: %w", err)
+	}
+	if text := c.String("transport"); text != "" {
+		if o.transport, err = gate.TransportNamed(text); err != nil {
+			fault("--transport: %w; known: %v", err, gate.Transports())
+		}
+	}
+	if !(o.tolerance > 0 && o.tolerance <= 1) {
+		fault("--tolerance: %v is not between 0 and 1", o.tolerance)
+	}
+	if o.limit <= 0 {
+		fault("--time-limit: %v is no time", o.limit)
+	}
+	faults = append(faults, o.readEnv(c.StringSlice("env")))
+	return o, errors.Join(faults...)
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (o *deviceOptions) readEnv(settings []string) error {
+	for _, name := range handed {
+		if value, ok := os.LookupEnv(name); ok {
+			o.env[name] = value
+			if name != "LD_LIBRARY_PATH" {
+				o.visible = value
+			}
+		}
+	}
+	var faults []error
+	for _, s := range settings {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok || !variable.MatchString(name) || strings.HasPrefix(name, "NCCL_DEBUG") {
+			faults = append(faults, diag.Errorf(diag.Usage, "--env: %q is not NAME=VALUE, or belongs to the gates", s))
+		}
+		o.env[name] = value
+	}
+	return errors.Join(faults...)
+}
+
+var byteText = regexp.MustCompile(`^(\d{1,9})([KMG]?)$`)
+
+// parseBytes reads a size as nccl-tests does: 8, 64K, 128M, 8G.
+func parseBytes(text string) (int64, error) {
+	m := byteText.FindStringSubmatch(strings.ToUpper(text))
+	if m == nil {
+		return 0, errors.New(strconv.Quote(text) + " is no size such as 8, 64K, 128M or 8G")
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	n <<= map[string]int{"": 0, "K": 10, "M": 20, "G": 30}[m[2]]
+	if n < 8 || n > 1<<40 {
+		return 0, errors.New(text + " is not between 8 bytes and 1024G")
+	}
+	return n, nil
+}
+
+// sweeper is [nccltests.Run] as the gates want it.
+type sweeper struct{}
+
+func (sweeper) Sweep(ctx context.Context, s nccltests.Sweep) (nccltests.Measured, error) {
+	return nccltests.Run(ctx, s)
+}
+
+// rival is the library that speeds are compared with.
+type rival struct{ dir, name string }
+
+// openBench asks the host for its GPUs and lays out what the gates need.
+func openBench(ctx context.Context, o gateOptions, progress *term.Progress) (*bench, error) {
+	b := &bench{options: o, log: io.Discard, progress: progress}
+	scratch, err := os.MkdirTemp("", "builder-gate-*")
+	if err != nil {
+		return nil, err
+	}
+	b.scratch, b.close = scratch, func() { os.RemoveAll(scratch) }
+	if err := b.fill(ctx); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bench) fill(ctx context.Context) error {
+	if b.options.log != "" {
+		f, err := os.Create(b.options.log)
+		if err != nil {
+			return diag.Errorf(diag.Usage, "--log: %w", err)
+		}
+		remove := b.close
+		b.log, b.close = f, func() { f.Close(); remove() }
+	}
+	d := b.options.device
+	if d == nil {
+		return nil
+	}
+	host, err := gpu.Find(ctx, gpu.Run)
+	if d.visible != "" {
+		host = host.Visible(d.visible)
+	}
+	b.host, b.fault = &host, err
+	if d.tests != "" {
+		if b.tests, err = programs(d.tests, b.scratch); err != nil {
+			return err
+		}
+	}
+	if d.against != "" {
+		b.against, err = findRival(d.against, b.scratch)
+	}
+	return err
+}
+
+// device lays the library of an artifact out and returns what the gates on GPUs
+// work with; nil where none is asked for.
+func (b *bench) device(s subject) (*gate.Device, func(), error) {
+	o := b.options.device
+	if o == nil {
+		return nil, func() {}, nil
+	}
+	d := &gate.Device{
+		Sweeper: sweeper{}, Host: *b.host, Fault: b.fault, GPUs: o.gpus, Programs: b.tests,
+		Against: b.against.dir, Rival: b.against.name, Transport: o.transport, MaxBytes: o.maxBytes,
+		Rounds: 3, Tolerance: o.tolerance, Env: o.env, Timeout: o.limit,
+	}
+	if d.GPUs == 0 {
+		d.GPUs = len(b.host.GPUs)
+	}
+	if s.library == "" {
+		return d, func() {}, nil
+	}
+	dir, err := os.MkdirTemp(b.scratch, "library-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	d.Library = dir
+	return d, func() { os.RemoveAll(dir) }, unpack(s.artifact.Path, func(name string) bool { return name == s.library }, dir)
+}
+
+// unpack writes the chosen members of a wheel into a directory, by their base
+// names alone.
+func unpack(file string, chosen func(name string) bool, dir string) error {
+	w, err := wheel.Open(file)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for _, f := range w.Files {
+		if base := path.Base(f.Name); chosen(f.Name) && filepath.IsLocal(base) {
+			if err := w.ExtractAs(f.Name, filepath.Join(dir, base), 0o755); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// programs returns the directory of the programs of nccl-tests: the one that was
+// given, or what a wheel holds.
+func programs(place, scratch string) (string, error) {
+	dir, err := filepath.Abs(place)
+	if err != nil {
+		return "", err
+	}
+	if filepath.Ext(place) == ".whl" {
+		dir = filepath.Join(scratch, "programs")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return "", err
+		}
+		if err := unpack(place, func(name string) bool { return strings.HasSuffix(name, "_perf") }, dir); err != nil {
+			return "", diag.Errorf(diag.Usage, "--tests: %w", err)
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*_perf"))
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		return "", diag.Errorf(diag.Usage, "--tests: there is no program in %s", place).
+			WithHint("give the directory of all_reduce_perf, or a wheel of the recipe nccl-tests")
+	}
+	return dir, nil
+}
+
+// findRival finds the library to compare with: in a wheel, in a directory or below
+// its nvidia/nccl/lib, or the file itself.
+func findRival(place, scratch string) (rival, error) {
+	r := rival{name: filepath.Base(place)}
+	info, err := os.Stat(place)
+	if err != nil {
+		return r, diag.Errorf(diag.Usage, "--against: %w", err)
+	}
+	abs, err := filepath.Abs(place)
+	if err != nil {
+		return r, err
+	}
+	if info.IsDir() {
+		for _, below := range []string{"", "lib", "nccl/lib", "nvidia/nccl/lib"} {
+			for _, name := range libraries {
+				if r.dir = filepath.Join(abs, below); isFile(filepath.Join(r.dir, name)) {
+					return r, nil
+				}
+			}
+		}
+		return r, diag.Errorf(diag.Usage, "--against: there is no %s in %s", strings.Join(libraries, " or "), place)
+	}
+	r.dir = filepath.Join(scratch, "against")
+	if err := os.Mkdir(r.dir, 0o755); err != nil {
+		return r, err
+	}
+	if filepath.Ext(place) == ".whl" {
+		member := libraryIn(place, "")
+		if member == "" {
+			return r, diag.Errorf(diag.Usage, "--against: %s is no wheel with one %s", place, strings.Join(libraries, " or "))
+		}
+		return r, unpack(place, func(name string) bool { return name == member }, r.dir)
+	}
+	return r, linkLibrary(abs, r.dir)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// linkLibrary puts a library into a directory under the name that programs load.
+func linkLibrary(file, dir string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--against: %w", err)
+	}
+	defer f.Close()
+	lib, err := elf.Read(f)
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--against: %s: %w", file, err).WithHint("give a wheel, a library, or the directory of one")
+	}
+	for _, name := range libraries {
+		if lib.Soname == name {
+			return os.Symlink(file, filepath.Join(dir, name))
+		}
+	}
+	return diag.Errorf(diag.Usage, "--against: %s calls itself %q, not %s", file, lib.Soname, strings.Join(libraries, " or "))
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/recipe"
+	"builder/internal/run"
+	"builder/internal/wheel"
+)
+
+// subject is an artifact that is judged.
+type subject struct {
+	artifact artifact.Artifact
+	expect   recipe.Expect
+	promise  string // the file that expect stands in, "" where nothing is promised
+	library  string // member of the wheel that is NCCL or RCCL, "" where none is
+}
+
+// findSubjects finds the artifacts of every path, and all that is wrong with any.
+func findSubjects(paths []string) ([]subject, error) {
+	var subjects []subject
+	var faults []error
+	for _, path := range paths {
+		found, err := findSubject(path)
+		subjects, faults = append(subjects, found...), append(faults, err)
+	}
+	return subjects, errors.Join(faults...)
+}
+
+func findSubject(path string) ([]subject, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("name the directory of a cell, or a wheel")
+	}
+	if !info.IsDir() {
+		s, err := newSubject(path)
+		return []subject{s}, err
+	}
+	wheels, err := wheelsOf(path)
+	if err != nil {
+		return nil, err
+	}
+	var subjects []subject
+	for _, wheel := range wheels {
+		s, err := newSubject(wheel)
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(subjects, s)
+	}
+	return subjects, nil
+}
+
+// wheelsOf lists the wheels of a cell: those that passed, else those that a gate
+// refused.
+func wheelsOf(dir string) ([]string, error) {
+	if _, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil {
+		return nil, diag.Errorf(diag.Usage, "%s is not the directory of a cell: it holds no %s", dir, lock.EntryFile).
+			WithHint("builder run writes one below --out; or name a wheel")
+	}
+	for _, place := range []string{dir, filepath.Join(dir, run.RejectedDir)} {
+		entries, err := os.ReadDir(place)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		var wheels []string
+		for _, e := range entries {
+			if filepath.Ext(e.Name()) == ".whl" {
+				wheels = append(wheels, filepath.Join(place, e.Name()))
+			}
+		}
+		if len(wheels) > 0 {
+			return wheels, nil
+		}
+	}
+	return nil, diag.Errorf(diag.Usage, "%s holds no wheel", dir).WithHint("the cell was not built: builder run")
+}
+
+// newSubject measures a file and finds its promise: beside it, or one directory up
+// for a wheel that was refused.
+func newSubject(path string) (subject, error) {
+	a, err := artifact.Of(path, "")
+	if err != nil {
+		return subject{}, diag.Errorf(diag.Usage, "%w", err)
+	}
+	s := subject{artifact: a}
+	dir := filepath.Dir(path)
+	places := []string{dir}
+	if filepath.Base(dir) == run.RejectedDir {
+		places = append(places, filepath.Dir(dir))
+	}
+	for _, place := range places {
+		e, err := lock.ReadEntry(place)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return subject{}, err
+		}
+		s.expect, s.promise = e.Expect, filepath.Join(place, lock.EntryFile)
+		break
+	}
+	s.library = libraryIn(path, s.expect.Library)
+	if s.library != "" && len(s.expect.Collectives) == 0 {
+		s.expect.Collectives = []string{"all_reduce"} // what every NCCL can do
+	}
+	return s, nil
+}
+
+// libraries are the files that programs load, by the name that they load.
+var libraries = []string{"libnccl.so.2", "librccl.so.1"}
+
+// libraryIn returns the member of a wheel that is NCCL or RCCL: the promised one,
+// or the only one of that name. A file that is no wheel has none; wheel-format
+// says so.
+func libraryIn(file, promised string) string {
+	w, err := wheel.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer w.Close()
+	var found []string
+	for _, f := range w.Files {
+		if f.Name == promised || promised == "" && slices.Contains(libraries, path.Base(f.Name)) {
+			found = append(found, f.Name)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}

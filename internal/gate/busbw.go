@@ -1,0 +1,159 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"builder/internal/nccltests"
+)
+
+var busbw = Gate{
+	Name:   "busbw",
+	Asks:   "the library is as fast as the one that it replaces, on this host, in the same minutes",
+	Remedy: "compare what both say of themselves (NCCL_DEBUG=INFO: channels, algorithms, NVLS), and the compiler and targets of the build",
+	Wants:  wantsCollectives,
+	check:  checkBusbw,
+}
+
+// busbwBytes is the first size that is compared: below it the start of a kernel
+// is measured, whose noise is larger than any difference.
+const busbwBytes = 1 << 20
+
+func checkBusbw(ctx context.Context, s Subject) answer {
+	d := s.Device
+	if a, lacks := d.lacks(2); lacks {
+		return a
+	}
+	switch {
+	case d.Against == "":
+		return unmeasured("there is no library to compare with: a bandwidth by itself says nothing of a library").
+			because("give the one that it replaces: --against DIR|WHEEL|LIB")
+	case d.MaxBytes < busbwBytes:
+		return unmeasured("sizes up to %s are too small to compare", sizeText(d.MaxBytes)).
+			because("give --max-bytes of at least %s", sizeText(busbwBytes))
+	}
+	var faults, seen []string
+	for _, collective := range s.Expect.Collectives {
+		ours, theirs, stopped := s.duel(ctx, collective)
+		if stopped != nil {
+			return *stopped
+		}
+		ratios, err := compare(ours, theirs)
+		if err != nil {
+			return unmeasured("%s: %v", collective, err)
+		}
+		for _, r := range ratios {
+			if r.ratio < d.Tolerance {
+				faults = append(faults, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f, at least %.2f is wanted", collective, sizeText(r.bytes), r.ours, d.Rival, r.theirs, r.ratio, d.Tolerance))
+			}
+		}
+		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Rival, d.Rounds, ratioText(ratios)))
+	}
+	return judge(faults, seen)
+}
+
+// duel runs both libraries in turn, the first of each round the second of the
+// next, so that heat, clocks and neighbours meet both alike.
+func (s Subject) duel(ctx context.Context, collective string) (ours, theirs []nccltests.Report, stopped *answer) {
+	d := s.Device
+	run := func(library string, into *[]nccltests.Report) error {
+		m, err := s.sweep(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))
+		if err == nil {
+			*into = append(*into, m.Report)
+		}
+		return err
+	}
+	mine := func() *answer {
+		if err := run(d.Library, &ours); err != nil {
+			a := failedRun(collective, err)
+			return &a
+		}
+		return nil
+	}
+	other := func() *answer {
+		if err := run(d.Against, &theirs); err != nil {
+			a := unmeasured("%s with %s: %v", collective, d.Rival, err).because("the library to compare with has to run on this host")
+			return &a
+		}
+		return nil
+	}
+	for round := range d.Rounds {
+		turns := []func() *answer{mine, other}
+		if round%2 == 1 {
+			slices.Reverse(turns)
+		}
+		for _, turn := range turns {
+			if a := turn(); a != nil {
+				return nil, nil, a
+			}
+		}
+	}
+	return ours, theirs, nil
+}
+
+// ratio is what both do at one size: medians of the rounds.
+type ratio struct {
+	bytes        int64
+	ours, theirs float64 // GB/s
+	ratio        float64
+}
+
+// compare puts the medians of every size side by side.
+func compare(ours, theirs []nccltests.Report) ([]ratio, error) {
+	mine, other := medians(ours), medians(theirs)
+	var ratios []ratio
+	for _, bytes := range slices.Sorted(maps.Keys(mine)) {
+		if other[bytes] <= 0 || mine[bytes] < 0 {
+			return nil, fmt.Errorf("at %s there is nothing to compare with", sizeText(bytes))
+		}
+		ratios = append(ratios, ratio{bytes, mine[bytes], other[bytes], mine[bytes] / other[bytes]})
+	}
+	if len(ratios) == 0 || len(mine) != len(other) {
+		return nil, fmt.Errorf("%d sizes of ours and %d of theirs cannot be compared", len(mine), len(other))
+	}
+	return ratios, nil
+}
+
+// medians returns the median bus bandwidth of every size, out of place where
+// that was measured.
+func medians(reports []nccltests.Report) map[int64]float64 {
+	all := map[int64][]float64{}
+	for _, r := range reports {
+		for _, row := range r.Rows {
+			t := row.OutOfPlace
+			if !t.Measured {
+				t = row.InPlace
+			}
+			all[row.Bytes] = append(all[row.Bytes], t.BusBW)
+		}
+	}
+	result := map[int64]float64{}
+	for bytes, values := range all {
+		slices.Sort(values)
+		n := len(values)
+		result[bytes] = (values[(n-1)/2] + values[n/2]) / 2
+	}
+	return result
+}
+
+// ratioText names the first, the last and the worst size.
+func ratioText(ratios []ratio) string {
+	worst := slices.MinFunc(ratios, func(a, b ratio) int {
+		switch {
+		case a.ratio < b.ratio:
+			return -1
+		case a.ratio > b.ratio:
+			return 1
+		}
+		return 0
+	})
+	first, last := ratios[0], ratios[len(ratios)-1]
+	return strings.Join([]string{
+		fmt.Sprintf("%.2f at %s", first.ratio, sizeText(first.bytes)),
+		fmt.Sprintf("%.2f at %s (%.1f of %.1f GB/s)", last.ratio, sizeText(last.bytes), last.ours, last.theirs),
+		fmt.Sprintf("lowest %.2f at %s", worst.ratio, sizeText(worst.bytes)),
+	}, ", ")
+}

@@ -1,0 +1,180 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"builder/internal/gpu"
+	"builder/internal/nccllog"
+	"builder/internal/nccltests"
+)
+
+var collectives = Gate{
+	Name:   "nccl-tests",
+	Asks:   "the promised collectives give right results on GPUs at every size, by the promised library, no faster than the links allow",
+	Remedy: "the library does not compute what it promises on these GPUs: look at the first size that is wrong, and at device-functions",
+	Wants:  wantsCollectives,
+	check:  checkCollectives,
+}
+
+func checkCollectives(ctx context.Context, s Subject) answer {
+	d := s.Device
+	if a, lacks := d.lacks(1); lacks {
+		return a
+	}
+	var faults, seen []string
+	tooFast := false
+	for _, collective := range s.Expect.Collectives {
+		m, err := s.sweep(ctx, d.sweep(collective, d.Library, minBytes, d.MaxBytes, nil))
+		if err != nil {
+			return failedRun(collective, err)
+		}
+		library, err := speaks(m, s.Expect.LibrarySays)
+		if err != nil {
+			return unmeasured("%s: %v", collective, err)
+		}
+		fast := impossible(m.Report)
+		tooFast = tooFast || fast != ""
+		found := slices.Concat(wrongValues(m.Report, collective), atLeast(m.Report, d.GPUs), nonEmpty(library.fault), nonEmpty(fast))
+		for _, fault := range found {
+			faults = append(faults, collective+": "+fault)
+		}
+		seen = append(seen, collective+": "+summary(m.Report, library.says))
+	}
+	a := judge(faults, seen)
+	if tooFast {
+		a = a.because("a bandwidth above what the links carry is none: the library lacks the kernel and returns its input unchanged, without an error; ask device-functions, and build again with ONLY_FUNCS whose pattern matches (two stars at its end)")
+	}
+	return a
+}
+
+func nonEmpty(fault string) []string {
+	if fault == "" {
+		return nil
+	}
+	return []string{fault}
+}
+
+// unchecked lists programs that do not check their results in place, where the
+// buffers of one rank overlap (reportErrors in their source).
+var unchecked = []string{"alltoall", "alltoallv", "sendrecv"}
+
+// wrongValues says which sizes are wrong or were not looked at.
+func wrongValues(r nccltests.Report, collective string) []string {
+	var faults []string
+	for _, row := range r.Rows {
+		out, in := row.OutOfPlace, row.InPlace
+		if n := out.Wrong + in.Wrong; n > 0 {
+			faults = append(faults, fmt.Sprintf("%d wrong elements at %s of %s", n, sizeText(row.Bytes), row.Type))
+		}
+		open := out.Measured && !out.Checked || in.Measured && !in.Checked && !slices.Contains(unchecked, collective)
+		if open || !out.Checked && !in.Checked {
+			faults = append(faults, fmt.Sprintf("nobody checked the results at %s", sizeText(row.Bytes)))
+		}
+	}
+	if len(faults) == 0 && r.OutOfBounds > 0 {
+		faults = append(faults, fmt.Sprintf("%d passes have values out of bounds", r.OutOfBounds))
+	}
+	if n := len(faults); n > 3 {
+		faults = append(faults[:3], fmt.Sprintf("and %d more sizes", n-3))
+	}
+	return faults
+}
+
+// atLeast demands as many ranks as were asked for, each on a GPU of its own.
+func atLeast(r nccltests.Report, gpus int) []string {
+	var faults []string
+	if len(r.Devices) != gpus {
+		faults = append(faults, fmt.Sprintf("%d GPUs took part, %d were asked for", len(r.Devices), gpus))
+	}
+	seen := map[string]bool{}
+	for _, d := range r.Devices {
+		if d.BusID != "" && seen[d.BusID] {
+			faults = append(faults, "two ranks share the GPU "+d.BusID)
+		}
+		seen[d.BusID] = true
+	}
+	return faults
+}
+
+// impossible names the first bandwidth that is above what the links carry. With
+// one rank there is no link.
+func impossible(r nccltests.Report) string {
+	if len(r.Devices) < 2 {
+		return ""
+	}
+	limit, known := gpu.Limit(r.Devices[0].Name)
+	for _, row := range r.Rows {
+		busbw := max(row.OutOfPlace.BusBW, row.InPlace.BusBW)
+		if busbw <= limit {
+			continue
+		}
+		if known {
+			return fmt.Sprintf("%.0f GB/s at %s, and the links of %s carry %.0f in both directions together", busbw, sizeText(row.Bytes), r.Devices[0].Name, limit)
+		}
+		return fmt.Sprintf("%.0f GB/s at %s, and no GPU that is known carries more than %.0f (%s is not known)", busbw, sizeText(row.Bytes), limit, r.Devices[0].Name)
+	}
+	return ""
+}
+
+// spoken is which library ran: in words, and how that differs from the promise.
+type spoken struct{ says, fault string }
+
+// speaks holds what the library says of itself against what is promised, such as
+// 2.29.7+cuda13.0. Where only the number of the release is known, it alone is
+// compared; that the artifact's file was loaded the runner has made sure.
+func speaks(m nccltests.Measured, promised string) (spoken, error) {
+	log, err := nccllog.Parse(strings.NewReader(m.Log))
+	if err != nil {
+		return spoken{}, err
+	}
+	promised = strings.TrimPrefix(promised, "NCCL version ")
+	number := release(m.Report.Library)
+	switch {
+	case log.Version == "" && number == "":
+		return spoken{}, fmt.Errorf("neither the log nor the program says which library ran")
+	case log.Version == "":
+		release, _, _ := strings.Cut(promised, "+")
+		return spoken{number, differs(number, release)}, nil
+	case number != "" && log.Library == "NCCL" && !strings.HasPrefix(log.Version, number):
+		return spoken{}, fmt.Errorf("the log says %s, the program %s", log.Version, number)
+	}
+	return spoken{log.Library + " " + log.Version, differs(log.Version, promised)}, nil
+}
+
+func differs(have, promised string) string {
+	if promised == "" || have == promised {
+		return ""
+	}
+	return fmt.Sprintf("the library says %s, promised is %s", have, promised)
+}
+
+// release writes NCCL's number as a version: 22907 is 2.29.7; before 2.9 it was
+// 2804 for 2.8.4 (NCCL_VERSION in nccl.h).
+func release(number int) string {
+	switch {
+	case number <= 0:
+		return ""
+	case number < 10000:
+		return fmt.Sprintf("%d.%d.%d", number/1000, number/100%10, number%100)
+	}
+	return fmt.Sprintf("%d.%d.%d", number/10000, number/100%100, number%100)
+}
+
+// summary says what was measured.
+func summary(r nccltests.Report, library string) string {
+	best := 0.0
+	for _, row := range r.Rows {
+		best = max(best, row.OutOfPlace.BusBW, row.InPlace.BusBW)
+	}
+	name := "GPU"
+	if len(r.Devices) > 0 {
+		name = r.Devices[0].Name
+	}
+	last := r.Rows[len(r.Rows)-1].Bytes
+	return fmt.Sprintf("%d sizes of %s to %s right on %d x %s, up to %s GB/s, by %s",
+		len(r.Rows), sizeText(r.Rows[0].Bytes), sizeText(last), len(r.Devices), name, strconv.FormatFloat(best, 'f', 1, 64), library)
+}

@@ -1,0 +1,145 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"builder/internal/gpu"
+	"builder/internal/nccltests"
+	"builder/internal/recipe"
+)
+
+// The gates of this file and of collectives.go, transport.go and busbw.go run a
+// library on the GPUs of this host. They need no container and no network.
+
+// A Device is what the gates on GPUs work with: the host, the programs of
+// nccl-tests, and the artifact's library as a file.
+type Device struct {
+	Sweeper  Sweeper
+	Host     gpu.Host
+	Fault    error  // why nothing is known of the host's GPUs
+	GPUs     int    // of the host, asked for
+	Programs string // directory that holds all_reduce_perf; "" where none was given
+	Library  string // directory that holds the artifact's library
+	// Against is the directory of the library that speeds are compared with, ""
+	// for none, and Rival what it is called.
+	Against, Rival string
+	Transport      Transport
+	MaxBytes       int64
+	Rounds         int     // of a comparison
+	Tolerance      float64 // the least that ours/theirs may be
+	Env            map[string]string
+	Timeout        time.Duration // of one sweep
+}
+
+// A Sweeper runs one program of nccl-tests over a range of sizes.
+type Sweeper interface {
+	Sweep(ctx context.Context, s nccltests.Sweep) (nccltests.Measured, error)
+}
+
+// DeviceGates lists the gates that need GPUs, in the order in which they are
+// asked.
+func DeviceGates() []Gate { return []Gate{collectives, transport, busbw} }
+
+// WantedOnDevice returns the device gates that apply to the subject: none without
+// a device.
+func WantedOnDevice(s Subject) []Gate {
+	var wanted []Gate
+	for _, g := range DeviceGates() {
+		if s.Device != nil && g.Wants(s.Expect) {
+			wanted = append(wanted, g)
+		}
+	}
+	return wanted
+}
+
+func wantsCollectives(e recipe.Expect) bool { return len(e.Collectives) > 0 }
+
+// Sizes and counts of every sweep.
+const (
+	minBytes   = 8
+	factor     = 2
+	iterations = 20
+	warmup     = 5
+)
+
+// sweep is what is asked of the program of a collective, with the library in a
+// directory.
+func (d *Device) sweep(collective, library string, from, to int64, env map[string]string) nccltests.Sweep {
+	merged := maps.Clone(d.Env)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, env)
+	return nccltests.Sweep{
+		Program: filepath.Join(d.Programs, collective+"_perf"), Library: library, GPUs: d.GPUs,
+		MinBytes: min(from, to), MaxBytes: to, Factor: factor, Iterations: iterations, Warmup: warmup,
+		Env: merged, Timeout: d.Timeout,
+	}
+}
+
+// run runs a sweep and keeps what it printed in the log.
+func (s Subject) sweep(ctx context.Context, sweep nccltests.Sweep) (nccltests.Measured, error) {
+	m, err := s.Device.Sweeper.Sweep(ctx, sweep)
+	if s.Log != nil {
+		fmt.Fprintf(s.Log, "$ %s, %d GPUs, %s\n%s%s", filepath.Base(sweep.Program), sweep.GPUs, sweep.Library, m.Output, m.Log)
+	}
+	return m, err
+}
+
+// lacks answers where the gates cannot look, and says what to give.
+func (d *Device) lacks(needed int) (answer, bool) {
+	switch {
+	case d == nil:
+		return unmeasured("no GPU was asked for").because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
+	case d.Fault != nil:
+		return unmeasured("the GPUs of this host are not known: %v", d.Fault).
+			because("run it on a host whose driver answers: nvidia-smi, amd-smi or rocm-smi"), true
+	case len(d.Host.GPUs) < d.GPUs || d.GPUs < 1:
+		return unmeasured("%d GPUs are asked for, this host has %d", d.GPUs, len(d.Host.GPUs)).
+			because("ask for fewer with --gpus, or run it on a larger host"), true
+	case d.GPUs < needed:
+		return unmeasured("with %d GPU nothing goes from one to another", d.GPUs).
+			because("run it with --gpus %d or more", needed), true
+	case d.Library == "":
+		return unmeasured("the artifact holds no libnccl.so.2 or librccl.so.1").
+			because("name the file as library in the recipe's expect"), true
+	case d.Programs == "":
+		return unmeasured("there are no programs to measure with").
+			because("give them with --tests: a directory with all_reduce_perf, or a wheel of nccl-tests"), true
+	}
+	return answer{}, false
+}
+
+// failedRun turns the error of a sweep into an answer: what the library did is a
+// failure, what kept it from doing anything is not.
+func failedRun(collective string, err error) answer {
+	switch {
+	case errors.Is(err, nccltests.ErrTimeout):
+		return failed("%s hangs: %v", collective, err).
+			because("the library does not make progress on these GPUs: read its last lines; NCCL_P2P_DISABLE=1 (--env) tells whether the links between the GPUs are to blame; --time-limit gives it longer")
+	case errors.Is(err, nccltests.ErrFailed):
+		return failed("%s: %v", collective, err)
+	case errors.Is(err, nccltests.ErrNotStarted):
+		return unmeasured("%s: %v", collective, err).
+			because("the programs need the libraries that the message names: install them, or add their directory to LD_LIBRARY_PATH; --tests has to be built for this host's libc")
+	}
+	return unmeasured("%s: %v", collective, err)
+}
+
+// sizeText writes a number of bytes as nccl-tests' arguments do.
+func sizeText(n int64) string {
+	for _, unit := range []struct {
+		shift int
+		name  string
+	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
+		if n >= 1<<unit.shift && n%(1<<unit.shift) == 0 {
+			return fmt.Sprintf("%d %s", n>>unit.shift, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}

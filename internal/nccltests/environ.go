@@ -1,0 +1,75 @@
+package nccltests
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// environ is the whole environment of a run. The report of -J holds all of it,
+// and what is not in it cannot change a result.
+//
+// HOME and NCCL_CONF_FILE keep ~/.nccl.conf out (src/misc/param.cc; before 2.23.4
+// that of the user's entry in passwd is read whatever is set). /etc/nccl.conf belongs to the
+// host and stays.
+func environ(s Sweep, dir string, libraries []string) []string {
+	env := map[string]string{
+		"PATH":              "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"LC_ALL":            "C",
+		"HOME":              dir,
+		"NCCL_CONF_FILE":    "/dev/null",
+		"CUDA_DEVICE_ORDER": "PCI_BUS_ID", // as nvidia-smi counts
+		"NCCL_DEBUG":        "INFO",
+		"NCCL_DEBUG_SUBSYS": "INIT,ENV,NET",
+		"NCCL_DEBUG_FILE":   filepath.Join(dir, "nccl.%h.%p.log"),
+	}
+	maps.Copy(env, s.Env)
+	path := libraries
+	if own := env["LD_LIBRARY_PATH"]; own != "" {
+		path = append(slices.Clip(path), own)
+	}
+	if s.Library != "" {
+		path = slices.Concat([]string{s.Library}, path)
+	}
+	if len(path) > 0 {
+		env["LD_LIBRARY_PATH"] = strings.Join(path, ":")
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+// fault says what is wrong with a sweep, or nil.
+func (s Sweep) fault() error {
+	var faults []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	check(s.Program != "", "no program is named")
+	check(!strings.Contains(s.Library, ":"), "%q holds a colon, which ends a directory in LD_LIBRARY_PATH", s.Library)
+	check(s.GPUs >= 1, "%d GPUs are none", s.GPUs)
+	check(s.MinBytes >= 1 && s.MaxBytes >= s.MinBytes, "sizes from %d to %d bytes are none", s.MinBytes, s.MaxBytes)
+	check(s.Factor >= 2, "a factor of %d never ends", s.Factor)
+	check(s.Iterations >= 1 && s.Warmup >= 0, "%d iterations after %d to warm up measure nothing", s.Iterations, s.Warmup)
+	check(s.Timeout > 0, "no time limit is set")
+	for name, value := range s.Env {
+		check(!strings.HasPrefix(name, "NCCL_DEBUG"), "%s belongs to the runner", name)
+		check(name != "" && !strings.ContainsAny(name, "=\x00") && !strings.Contains(value, "\x00"), "%q is no name of the environment, or its value none", name)
+	}
+	return errors.Join(faults...)
+}
+
+// arguments are the same for every release: one thread, one process.
+func (s Sweep) arguments() []string {
+	return []string{
+		"-b", fmt.Sprint(s.MinBytes), "-e", fmt.Sprint(s.MaxBytes), "-f", fmt.Sprint(s.Factor),
+		"-g", fmt.Sprint(s.GPUs), "-n", fmt.Sprint(s.Iterations), "-w", fmt.Sprint(s.Warmup), "-c", "1",
+	}
+}

@@ -1,0 +1,51 @@
+package nccltests
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// exits are the results of the programs (testResult_t in src/common.h). 6 and 7
+// have changed their meaning: wrong values are 1 up to 2.17.2, 6 up to 2.17.6, and
+// 7 from 2.17.7 on, where 6 is a usage that is invalid.
+var exits = map[int]string{
+	1:   "an internal error, or wrong values (up to 2.17.2)",
+	2:   "an error of CUDA or HIP",
+	3:   "an error of NCCL or RCCL",
+	4:   "the time limit of the program",
+	5:   "something not implemented, such as more GPUs than there are",
+	6:   "wrong values (2.17.3 to 2.17.6), or a usage that is invalid (2.17.7 and later)",
+	7:   "wrong values",
+	126: "a program that cannot be executed",
+	127: "a program or library that is not found",
+	255: "an option that it refuses",
+}
+
+// words says how the program ended.
+func (e ended) words() string {
+	switch text, known := exits[e.exit]; {
+	case e.signal != 0:
+		return fmt.Sprintf("signal %d (%v)", int(e.signal), e.signal)
+	case known:
+		return fmt.Sprintf("exit %d (%s)", e.exit, text)
+	}
+	return fmt.Sprintf("exit %d", e.exit)
+}
+
+// tells are lines that say why a program failed.
+var tells = regexp.MustCompile(`: Test (CUDA|NCCL|HIP) failure |: Test timeout \(|error while loading shared libraries|version .* not found|symbol lookup error|Invalid number of GPUs|^# error: `)
+
+// telling returns the first lines that say why, else the last that say anything.
+func (e ended) telling() string {
+	var found []string
+	for line := range strings.Lines(e.stdout + "\n" + e.stderr) {
+		if line = strings.TrimSpace(line); tells.MatchString(line) && len(found) < 3 {
+			found = append(found, line)
+		}
+	}
+	if len(found) > 0 {
+		return lastLines(strings.Join(found, "\n"))
+	}
+	return lastLines(e.stdout + "\n" + e.stderr)
+}

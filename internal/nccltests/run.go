@@ -1,0 +1,201 @@
+package nccltests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maxQuestion is how long the loader and --help may take. The first start of a
+// library of 200 MB reads it from the disk.
+const maxQuestion = 60 * time.Second
+
+// What can come of a run beside a report; any other error says that what the
+// program printed cannot be believed.
+var (
+	ErrNotStarted = errors.New("it did not start")       // the host's fault, or of what was named
+	ErrTimeout    = errors.New("it did not end in time") // it was killed
+	ErrFailed     = errors.New("it failed")              // it ended by itself, badly
+)
+
+// Run runs a program of nccl-tests or rccl-tests and reads what it measured. The
+// report of a run that found wrong values is no error: it says so itself. With an
+// error come the log and the output as far as they came.
+func Run(ctx context.Context, s Sweep) (Measured, error) {
+	if err := s.fault(); err != nil {
+		return Measured{}, fmt.Errorf("running %s: %w", filepath.Base(s.Program), err)
+	}
+	dir, err := os.MkdirTemp("", "nccl-tests-*")
+	if err != nil {
+		return Measured{}, err
+	}
+	defer os.RemoveAll(dir)
+	if s, err = s.absolute(); err != nil {
+		return Measured{}, err
+	}
+	m, err := s.run(ctx, dir)
+	if err != nil {
+		return m, fmt.Errorf("running %s: %w", filepath.Base(s.Program), err)
+	}
+	return m, nil
+}
+
+// absolute returns the sweep with paths that mean the same in another directory.
+func (s Sweep) absolute() (Sweep, error) {
+	var err error
+	if s.Program, err = filepath.Abs(s.Program); err == nil && s.Library != "" {
+		s.Library, err = filepath.Abs(s.Library)
+	}
+	return s, err
+}
+
+func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
+	c := command{path: s.Program, env: environ(s, dir, nil), dir: dir, limit: min(s.Timeout, maxQuestion)}
+	loaded, err := c.prepare(ctx, s, dir)
+	if err != nil {
+		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
+	}
+	m := Measured{Loaded: loaded}
+	writes, err := c.writesJSON(ctx)
+	if err != nil {
+		return m, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
+	}
+	document := filepath.Join(dir, "report.json")
+	c.args, c.limit = s.arguments(), s.Timeout
+	if writes {
+		c.args = append(c.args, "-J", document)
+	}
+	end, err := c.run(ctx)
+	m.Log, m.Output = logs(dir), end.stdout+end.stderr
+	if err != nil {
+		return m, fmt.Errorf("%w; it last printed: %s; the library last said: %s", err, lastLines(m.Output), lastLines(m.Log))
+	}
+	m.Report, err = end.report(document)
+	if m.Report.Program == "" {
+		m.Report.Program = filepath.Base(s.Program)
+	}
+	return m, err
+}
+
+// prepare asks the loader which library it will take, and completes the
+// environment where the run-time libraries lie elsewhere.
+func (c *command) prepare(ctx context.Context, s Sweep, dir string) (loaded string, err error) {
+	l, err := c.trace(ctx)
+	if err != nil {
+		return "", err
+	}
+	if dirs := supply(l.missing, runtimes); len(dirs) > 0 {
+		c.env = environ(s, dir, dirs)
+		if l, err = c.trace(ctx); err != nil {
+			return "", err
+		}
+	}
+	return l.collective, l.fault(s.Library)
+}
+
+// writesJSON asks the program for its options. --help ends with 0 in every
+// release, before a GPU is touched.
+func (c command) writesJSON(ctx context.Context) (bool, error) {
+	c.args, c.limit = []string{"--help"}, min(c.limit, maxQuestion)
+	end, err := c.run(ctx)
+	if err != nil {
+		return false, err
+	}
+	if end.exit != 0 {
+		return false, fmt.Errorf("%s: %s", end.words(), end.telling())
+	}
+	return strings.Contains(end.stdout+end.stderr, "--output_file"), nil
+}
+
+// report reads what a program that ended has measured: from the table, and where
+// it wrote JSON too, the numbers of that, which have more digits.
+func (e ended) report(document string) (Report, error) {
+	report, err := Parse(strings.NewReader(e.stdout))
+	switch {
+	case err != nil && e.exit != 0:
+		return Report{}, fmt.Errorf("%w: %s: %s", ErrFailed, e.words(), e.telling())
+	case err != nil:
+		return Report{}, fmt.Errorf("it ended with 0, and what it printed is not a measurement: %w; it last printed: %s", err, lastLines(e.stdout+e.stderr))
+	case e.exit != 0 && report.OutOfBounds == 0:
+		return Report{}, fmt.Errorf("%w, although its table is whole: %s: %s", ErrFailed, e.words(), e.telling())
+	}
+	exact, err := readDocument(document)
+	if errors.Is(err, fs.ErrNotExist) {
+		return report, nil
+	}
+	if err == nil {
+		err = report.refine(exact)
+	}
+	return report, err
+}
+
+func readDocument(path string) (Report, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Report{}, err
+	}
+	defer f.Close()
+	return Parse(f)
+}
+
+// refine takes the numbers of the JSON. Table and JSON come from one run: where
+// they differ in what was measured, neither is believed.
+func (r *Report) refine(exact Report) error {
+	if len(exact.Rows) != len(r.Rows) || exact.OutOfBounds != r.OutOfBounds {
+		return fmt.Errorf("the JSON has %d rows and %d out of bounds, the table %d and %d", len(exact.Rows), exact.OutOfBounds, len(r.Rows), r.OutOfBounds)
+	}
+	for i, row := range exact.Rows {
+		have := r.Rows[i]
+		if row.Bytes != have.Bytes || row.Count != have.Count || row.OutOfPlace.Checked != have.OutOfPlace.Checked || row.InPlace.Checked != have.InPlace.Checked {
+			return fmt.Errorf("row %d is of %d bytes in the JSON, of %d in the table, or only one says that it was checked", i+1, row.Bytes, have.Bytes)
+		}
+	}
+	r.Rows = exact.Rows
+	if r.Library == 0 {
+		r.Library = exact.Library
+	}
+	return nil
+}
+
+// logs returns what the library wrote, one file for each process.
+func logs(dir string) string {
+	files, err := filepath.Glob(filepath.Join(dir, "nccl.*.log"))
+	if err != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		_, _ = io.Copy(&b, io.LimitReader(f, maxOutput-int64(b.Len())))
+		f.Close()
+	}
+	return b.String()
+}
+
+// unstartable says in words why a program cannot be executed.
+func unstartable(program string, err error) error {
+	info, stat := os.Stat(program)
+	switch {
+	case errors.Is(err, syscall.ENOENT) && stat == nil:
+		return fmt.Errorf("%s is there, but the loader or interpreter that it names is not: it was built for another libc or distribution: %w", program, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %s", program)
+	case errors.Is(err, fs.ErrPermission) && stat == nil && info.IsDir():
+		return fmt.Errorf("%s is a directory", program)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s may not be executed: %w", program, err)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("%s is no program for this machine: %w", program, err)
+	}
+	return err
+}

@@ -1,0 +1,313 @@
+package nccltests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stand writes a shell script that stands in for a program: what is tested here
+// is the handling of processes, and what they print is recorded.
+func stand(t *testing.T, script string) Sweep {
+	t.Helper()
+	grace = 300 * time.Millisecond
+	path := filepath.Join(t.TempDir(), "all_reduce_perf")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return Sweep{
+		Program: path, GPUs: 2, MinBytes: 1 << 20, MaxBytes: 256 << 20, Factor: 16,
+		Iterations: 20, Warmup: 5, Timeout: 20 * time.Second,
+	}
+}
+
+const help = `case "$1" in --help) echo "USAGE: all_reduce_perf [-h,--help]"; exit 0;; esac
+`
+
+func data(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRunReadsTheTable(t *testing.T) {
+	s := stand(t, help+`cat `+data(t, "v2.13.13-all_reduce.txt")+`
+echo "args: $*" >&2
+env | sort >&2
+echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/host/;s/%p/1/')"`)
+	s.Library = "/opt/of our own"
+	s.Env = map[string]string{"NCCL_NVLS_ENABLE": "0", "LD_LIBRARY_PATH": "/x:/y"}
+	t.Setenv("NCCL_P2P_DISABLE", "1")
+	t.Setenv("SECRET", "leaked")
+	m, err := Run(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Report.Rows) != 3 || m.Report.Program != "all_reduce_perf" || m.Log != "NCCL version 2.22.3+cuda12.4\n" {
+		t.Errorf("got %d rows of %s, log %q", len(m.Report.Rows), m.Report.Program, m.Log)
+	}
+	for _, want := range []string{
+		"args: -b 1048576 -e 268435456 -f 16 -g 2 -n 20 -w 5 -c 1\n",
+		"LD_LIBRARY_PATH=/opt/of our own:/x:/y\n", "NCCL_NVLS_ENABLE=0\n", "NCCL_DEBUG=INFO\n", "NCCL_CONF_FILE=/dev/null\n",
+	} {
+		if !strings.Contains(m.Output, want) {
+			t.Errorf("%q is not in %s", want, m.Output)
+		}
+	}
+	if strings.Contains(m.Output, "SECRET") || strings.Contains(m.Output, "NCCL_P2P_DISABLE") {
+		t.Errorf("the environment of this process leaked: %s", m.Output)
+	}
+}
+
+// TestRunFromAnywhere: a program has a directory of its own to run in, and paths
+// are those of the caller.
+func TestRunFromAnywhere(t *testing.T) {
+	s := stand(t, help+"cat "+data(t, "v2.13.13-all_reduce.txt")+"; pwd >&2; echo $LD_LIBRARY_PATH >&2")
+	t.Chdir(filepath.Dir(s.Program))
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Program, s.Library = "./all_reduce_perf", "lib"
+	m, err := Run(t.Context(), s)
+	if err != nil || !strings.HasSuffix(m.Output, "\n"+filepath.Join(here, "lib")+"\n") || strings.Contains(m.Output, here+"\n") {
+		t.Errorf("got %v, %s", err, m.Output)
+	}
+}
+
+func TestRunPrefersTheJSON(t *testing.T) {
+	s := stand(t, `case "$1" in --help) echo "[-J,--output_file <file>]"; exit 0;; esac
+while [ $# -gt 1 ]; do shift; [ "$1" = -J ] && cp `+data(t, "v2.17.6-all_reduce.json")+` "$2"; done
+cat `+data(t, "v2.17.6-all_reduce.txt"))
+	m, err := Run(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Report.Rows[0].OutOfPlace.Microseconds; got != 11.045779 || len(m.Report.Devices) != 2 {
+		t.Errorf("got %v us on %d devices", got, len(m.Report.Devices))
+	}
+}
+
+func TestRunSaysWhy(t *testing.T) {
+	table := "cat " + data(t, "v2.13.13-all_reduce.txt") + "\n"
+	for name, c := range map[string]struct{ script, says string }{
+		"no rows":            {help + "exit 0", "ended with 0, and what it printed is not a measurement"},
+		"cut off":            {help + "head -n 11 " + data(t, "v2.13.13-all_reduce.txt"), "cut off"},
+		"CUDA":               {help + "echo \"n1: Test CUDA failure common.cu:99 'no CUDA-capable device is detected'\"; exit 2", "exit 2 (an error of CUDA or HIP): n1: Test CUDA failure common.cu:99 'no CUDA-capable"},
+		"too few GPUs":       {help + "echo Invalid number of GPUs: 4 requested but only 2 were found. >&2; exit 5", "exit 5 (something not implemented, such as more GPUs than there are): Invalid number of GPUs: 4"},
+		"bad end":            {help + table + "exit 3", "it failed, although its table is whole: exit 3 (an error of NCCL or RCCL)"},
+		"signal":             {help + "kill -SEGV $$", "signal 11 (segmentation fault)"},
+		"loader":             {"echo 'all_reduce_perf: error while loading shared libraries: libnccl.so.2: cannot open shared object file' >&2; exit 127", "it did not start: exit 127 (a program or library that is not found): all_reduce_perf: error while loading shared libraries: libnccl.so.2"},
+		"too much":           {help + "yes this is a line of output", "printed more than 16777216 bytes"},
+		"too much on stderr": {help + "yes this is a line of output >&2", "printed more than 16777216 bytes"},
+		"not this JSON":      {`case "$1" in --help) echo "--output_file"; exit 0;; esac` + "\ncp " + data(t, "v2.17.6-all_reduce.json") + ` "${16}"` + "\n" + table, "the table"},
+	} {
+		m, err := Run(t.Context(), stand(t, c.script))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		}
+		if len(m.Report.Rows) > 0 && name != "not this JSON" {
+			t.Errorf("%s: an error and a report", name)
+		}
+	}
+}
+
+// TestRunReportsWrongValues: such a run ends with 1, 6 or 7, and its report says
+// it better.
+func TestRunReportsWrongValues(t *testing.T) {
+	m, err := Run(t.Context(), stand(t, help+"cat "+data(t, "v2.13.13-wrong.txt")+"; exit 1"))
+	if err != nil || m.Report.OutOfBounds != 2 || m.Report.Rows[2].InPlace.Wrong != 1_000_000 {
+		t.Errorf("got %+v, %v", m.Report, err)
+	}
+}
+
+// TestRunKillsTheGroup: neither a program that hangs nor a child of it that
+// ignores SIGTERM and holds the output open is left behind.
+func TestRunKillsTheGroup(t *testing.T) {
+	for name, script := range map[string]string{
+		"hang":                   "echo before; echo $$ > $PIDS; sleep 1000",
+		"deaf":                   "trap '' TERM; echo before; echo $$ > $PIDS; while :; do sleep 1; done",
+		"grandchild":             "(trap '' TERM; sh -c 'echo $$ > $PIDS; exec sleep 1000') & echo before; wait",
+		"grandchild left behind": "(trap '' TERM; sh -c 'echo $$ > $PIDS; exec sleep 1000') & sleep 0.3; echo before",
+	} {
+		pids := filepath.Join(t.TempDir(), "pids")
+		s := stand(t, help+script)
+		s.Env = map[string]string{"PIDS": pids}
+		s.Timeout = 700 * time.Millisecond
+		if name == "grandchild left behind" {
+			s.Timeout = 20 * time.Second
+		}
+		start := time.Now()
+		m, err := Run(t.Context(), s)
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%s: took %v", name, took)
+		}
+		if hangs := name != "grandchild left behind"; hangs != errors.Is(err, ErrTimeout) || err == nil || !strings.Contains(err.Error(), "before") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if !strings.Contains(m.Output, "before") {
+			t.Errorf("%s: the output is lost: %q", name, m.Output)
+		}
+		gone(t, name, pids)
+	}
+}
+
+// gone demands that the process whose number is in a file does not live.
+func gone(t *testing.T, name, pids string) {
+	t.Helper()
+	text, err := os.ReadFile(pids)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return // gone, or dead and nobody's child
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	t.Errorf("%s: process %d is left behind", name, pid)
+}
+
+func TestRunStopsWithTheContext(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer stop()
+	start := time.Now()
+	if _, err := Run(ctx, stand(t, help+"sleep 1000")); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
+		t.Errorf("got %v after %v", err, time.Since(start))
+	}
+}
+
+func TestRunNeedsAProgram(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct{ program, says string }{
+		"absent":         {filepath.Join(dir, "none"), "there is no file"},
+		"directory":      {dir, "is a directory"},
+		"not executable": {write("plain", "#!/bin/sh\n", 0o644), "may not be executed"},
+		"no program":     {write("data", "\x00\x01\x02", 0o755), "is no program for this machine"},
+		"no interpreter": {write("musl", "#!/lib/ld-none.so.1\n", 0o755), "the loader or interpreter that it names is not"},
+	} {
+		s := stand(t, "")
+		s.Program = c.program
+		if _, err := Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		}
+	}
+}
+
+func TestRunRefusesSweeps(t *testing.T) {
+	for says, edit := range map[string]func(*Sweep){
+		"no program":            func(s *Sweep) { s.Program = "" },
+		"holds a colon":         func(s *Sweep) { s.Library = "/a:/b" },
+		"0 GPUs":                func(s *Sweep) { s.GPUs = 0 },
+		"sizes from 8 to 4":     func(s *Sweep) { s.MinBytes, s.MaxBytes = 8, 4 },
+		"a factor of 1":         func(s *Sweep) { s.Factor = 1 },
+		"0 iterations":          func(s *Sweep) { s.Iterations = 0 },
+		"no time limit":         func(s *Sweep) { s.Timeout = 0 },
+		"belongs to the runner": func(s *Sweep) { s.Env = map[string]string{"NCCL_DEBUG": "TRACE"} },
+		"is no name":            func(s *Sweep) { s.Env = map[string]string{"A=B": "C"} },
+	} {
+		s := stand(t, "exit 9")
+		edit(&s)
+		if _, err := Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q", err, says)
+		}
+	}
+}
+
+// TestLoader builds two libraries and programs that need them, and asks the real
+// loader.
+func TestLoader(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("no gcc to make a library with")
+	}
+	dir := t.TempDir()
+	build := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("gcc", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("gcc %v: %v\n%s", args, err, out)
+		}
+	}
+	for name, text := range map[string]string{
+		"lib.c":  "int ncclProbe(void) { return 0; }\n",
+		"main.c": "int ncclProbe(void); int main(void) { return ncclProbe(); }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sub := range []string{"ours", "theirs", "cuda"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		build("-shared", "-o", sub+"/libnccl.so.2", "-Wl,-soname,libnccl.so.2", "lib.c")
+	}
+	if err := os.Rename(filepath.Join(dir, "cuda/libnccl.so.2"), filepath.Join(dir, "cuda/libcudart.so.12")); err != nil {
+		t.Fatal(err)
+	}
+	build("-o", "plain", "main.c", "ours/libnccl.so.2")
+	build("-o", "stubborn", "main.c", "ours/libnccl.so.2", "-Wl,--disable-new-dtags,-rpath,"+filepath.Join(dir, "theirs"))
+
+	ask := func(program, library string) loader {
+		t.Helper()
+		s := Sweep{Program: filepath.Join(dir, program), Library: library}
+		l, err := command{path: s.Program, env: environ(s, dir, nil), limit: 10 * time.Second}.trace(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	ours := filepath.Join(dir, "ours")
+	if l := ask("plain", ours); l.fault(ours) != nil || l.collective != filepath.Join(ours, "libnccl.so.2") {
+		t.Errorf("ours: got %+v, %v", l, l.fault(ours))
+	}
+	if l := ask("plain", ""); l.fault("") == nil || !strings.Contains(l.fault("").Error(), "does not find libnccl.so.2") {
+		t.Errorf("none: got %+v, %v", l, l.fault(""))
+	}
+	if l := ask("stubborn", ours); l.fault(ours) == nil || !strings.Contains(l.fault(ours).Error(), "DT_RPATH") {
+		t.Errorf("by DT_RPATH: got %+v, %v", l, l.fault(ours))
+	}
+	if got := supply([]string{"libnccl.so.2", "libcudart.so.12"}, []string{"/nowhere", filepath.Join(dir, "cu*")}); len(got) != 1 || got[0] != filepath.Join(dir, "cuda") {
+		t.Errorf("supply: got %v", got)
+	}
+}
+
+func TestParseLoader(t *testing.T) {
+	l := parseLoader(`	linux-vdso.so.1 (0x00007fc60462c000)
+	librccl.so.1 => /opt/rocm/lib/librccl.so.1 (0x00007fc604438000)
+	libibverbs.so.1 => not found
+	/lib64/ld-linux-x86-64.so.2 (0x00007fc60462e000)
+./all_reduce_perf: /lib/x86_64-linux-gnu/libc.so.6: version ` + "`GLIBC_2.38'" + ` not found (required by ./all_reduce_perf)
+`)
+	if l.collective != "/opt/rocm/lib/librccl.so.1" || len(l.missing) != 1 || l.missing[0] != "libibverbs.so.1" {
+		t.Errorf("got %+v", l)
+	}
+	if err := l.fault(""); err == nil || !strings.Contains(err.Error(), "GLIBC_2.38") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,71 @@
+package nccltests
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// sizes are those that a run goes through: from the first to the last, by a
+// factor or by a number of bytes (TimeTest in src/common.cu).
+type sizes struct {
+	first, last, step int64
+	factor            bool
+	want              int64 // the next one
+	partial           bool  // some sizes of the round have come, not all
+}
+
+func newSizes(first, last, step, unit string) (*sizes, error) {
+	var values [3]int64
+	for i, text := range []string{first, last, step} {
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = v
+	}
+	s := &sizes{first: values[0], last: values[1], step: values[2], factor: unit == "factor", want: values[0]}
+	if s.first > s.last || s.step < 1 || s.factor && (s.step < 2 || s.first < 1) {
+		return nil, fmt.Errorf("sizes from %s to %s by %s %s are none", first, last, step, unit)
+	}
+	return s, nil
+}
+
+// reduce takes back the last size: the GPUs have too little memory for it.
+func (s *sizes) reduce(last string) error {
+	v, err := strconv.ParseInt(last, 10, 64)
+	if err != nil {
+		return err
+	}
+	s.last = v
+	s.first = min(s.first, v)
+	s.want = s.first
+	return nil
+}
+
+// next takes the size of a row. All but alltoallv, whose ranks send different
+// amounts, print what was asked for, rounded down to what the ranks can share
+// evenly in units of 16 bytes.
+func (s *sizes) next(bytes int64, r Report) error {
+	slack := int64(max(len(r.Devices), 1)) * 32
+	if short := s.want - bytes; (short < 0 || short >= slack && bytes != s.want) && r.Program != "alltoallv_perf" {
+		return fmt.Errorf("a row of %d bytes stands where that of %d belongs", bytes, s.want)
+	}
+	s.partial = true
+	switch {
+	case s.factor && s.want <= math.MaxInt64/s.step:
+		s.want *= s.step
+	case !s.factor && s.want <= math.MaxInt64-s.step:
+		s.want += s.step
+	default:
+		return errors.New("the sizes go beyond what can be counted")
+	}
+	if s.want > s.last { // several types, operations, roots or cycles begin anew
+		s.want, s.partial = s.first, false
+	}
+	return nil
+}
+
+// complete reports whether every size has come.
+func (s *sizes) complete() bool { return !s.partial }

@@ -1,0 +1,223 @@
+package nccltests
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Bounds of what is read: the longest real output has some hundred lines.
+const (
+	maxOutput = 16 << 20 // bytes
+	maxLine   = 64 << 10
+)
+
+// Parse reads what a program printed, or the JSON that it wrote, and tells the
+// two apart. Where the error is not nil there is no report: output that is cut
+// off, that holds a number that is none or that skips a size is not a shorter
+// measurement.
+func Parse(r io.Reader) (Report, error) {
+	in := bufio.NewReaderSize(&bounded{r: r, left: maxOutput}, maxLine)
+	for {
+		c, err := in.ReadByte()
+		switch {
+		case err != nil:
+			return parseTable(in, err)
+		case c == '{':
+			return parseJSON(io.MultiReader(strings.NewReader("{"), in))
+		case c != ' ' && c != '\t' && c != '\r' && c != '\n':
+			return parseTable(in, in.UnreadByte())
+		}
+	}
+}
+
+// bounded fails where more is read than a program can have printed.
+type bounded struct {
+	r    io.Reader
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("it is longer than %d bytes", maxOutput)
+	}
+	n, err := b.r.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+func parseTable(in *bufio.Reader, err error) (Report, error) {
+	t := table{}
+	for number := 1; err == nil; number++ {
+		var line []byte
+		if line, err = in.ReadSlice('\n'); errors.Is(err, bufio.ErrBufferFull) {
+			err = fmt.Errorf("line %d is longer than %d bytes", number, maxLine)
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			break
+		}
+		if fault := t.line(string(bytes.TrimRight(line, "\r\n"))); fault != nil {
+			return Report{}, fmt.Errorf("reading output: line %d: %w", number, fault)
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Report{}, fmt.Errorf("reading output: %w", err)
+	}
+	if err := t.end(); err != nil {
+		return Report{}, fmt.Errorf("reading output: %w", err)
+	}
+	return t.report, nil
+}
+
+// table is what has been read of an output.
+type table struct {
+	report   Report
+	sizes    *sizes   // what was asked for
+	columns  *columns // nil before the header
+	last     string   // the last comment, the one before the header
+	starting bool     // the program says where it begins, so it must say where it ends
+	bounds   bool     // the footer's first line
+	average  bool     // its second
+	ended    bool
+}
+
+func (t *table) line(line string) error {
+	text := strings.TrimSpace(line)
+	comment, isComment := strings.CutPrefix(text, "#")
+	switch {
+	case isComment:
+		return t.comment(strings.TrimSpace(comment))
+	case failure.MatchString(text):
+		return errors.New(text)
+	case strings.HasPrefix(text, "rccl-tests: Version "): // without a #, rccl-tests of 2024
+		t.report.Version = strings.TrimPrefix(text, "rccl-tests: Version ")
+	case t.columns != nil && number.MatchString(text):
+		return t.row(text)
+	}
+	return nil // of the library, the driver, MPI: they share the terminal
+}
+
+var (
+	// failure is what CUDACHECK, NCCLCHECK and TESTCHECK print (src/common.h), and
+	// the time limit of the program itself.
+	failure = regexp.MustCompile(`: Test (CUDA |NCCL |HIP )?failure |: Test timeout \(`)
+	number  = regexp.MustCompile(`^\d+(\s|$)`)
+
+	asked    = regexp.MustCompile(`^nThread \d+ nGpus \d+ minBytes (\d+) maxBytes (\d+) step: (\d+)\((factor|bytes)\) `)
+	reduced  = regexp.MustCompile(`^Reducing maxBytes to (\d+) due to memory limitation`)
+	starting = regexp.MustCompile(`^Collective test starting: (\S+)$`)
+	versions = regexp.MustCompile(`^[nr]ccl-tests version (\S+) [nr]ccl-headers=\d+ [nr]ccl-library=(\d+)`)
+	device   = regexp.MustCompile(`^Rank\s+(\d+)(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S+)\s+device\s+\d+\s+\[([^\]]*)\]\s+(.*)$`)
+	bounds   = regexp.MustCompile(`^Out of bounds values\s*: (\d+) (OK|FAILED)$`)
+	average  = regexp.MustCompile(`^Avg bus bandwidth\s*: (\S+)(?: (?:OK|FAILED))?$`)
+)
+
+// comment reads a line that began with a #. Those that say nothing for a report
+// are left alone.
+func (t *table) comment(text string) error {
+	last := t.last
+	t.last = text
+	if t.columns == nil {
+		return t.preamble(text, last)
+	}
+	switch {
+	case bounds.MatchString(text):
+		return t.outOfBounds(bounds.FindStringSubmatch(text))
+	case average.MatchString(text):
+		_, err := positive(average.FindStringSubmatch(text)[1])
+		t.average = true
+		return err
+	case strings.HasPrefix(text, "Collective test concluded:"):
+		t.ended = true
+	case strings.HasPrefix(text, "error: "):
+		t.report.LastError = strings.TrimPrefix(text, "error: ")
+	}
+	return nil
+}
+
+// preamble reads a comment above the table.
+func (t *table) preamble(text, last string) (err error) {
+	if m := asked.FindStringSubmatch(text); m != nil {
+		t.sizes, err = newSizes(m[1], m[2], m[3], m[4])
+		return err
+	}
+	if m := reduced.FindStringSubmatch(text); m != nil && t.sizes != nil {
+		return t.sizes.reduce(m[1])
+	}
+	if m := starting.FindStringSubmatch(text); m != nil {
+		t.report.Program, t.starting = m[1], true
+	}
+	if m := versions.FindStringSubmatch(text); m != nil {
+		t.report.Version = m[1]
+		t.report.Library, err = strconv.Atoi(m[2])
+		return err
+	}
+	if m := device.FindStringSubmatch(text); m != nil {
+		rank, err := strconv.Atoi(m[1])
+		t.report.Devices = append(t.report.Devices, Device{Rank: rank, Host: m[2], BusID: busID(m[3]), Name: m[4]})
+		return err
+	}
+	if fields := strings.Fields(text); len(fields) > 2 && fields[0] == "size" && fields[1] == "count" {
+		t.columns, err = newColumns(fields, strings.Contains(last, "out-of-place"))
+	}
+	return err
+}
+
+// busID writes the address of a GPU as drivers do. Before 2.14 the programs
+// print one number, which is not an address.
+func busID(text string) string {
+	switch {
+	case strings.HasPrefix(text, "0x"):
+		return ""
+	case strings.Contains(text, "."):
+		return text
+	}
+	return text + ".0" // a GPU is function 0
+}
+
+func (t *table) outOfBounds(m []string) error {
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return err
+	}
+	if (n == 0) != (m[2] == "OK") {
+		return fmt.Errorf("%q contradicts itself", m[0])
+	}
+	t.report.OutOfBounds, t.bounds = n, true
+	return nil
+}
+
+func (t *table) row(text string) error {
+	if t.bounds {
+		return errors.New("a row stands below the footer")
+	}
+	if t.sizes == nil {
+		return errors.New("a row stands where nothing has said which sizes were asked for")
+	}
+	row, err := t.columns.row(text)
+	if err != nil {
+		return err
+	}
+	t.report.Rows = append(t.report.Rows, row)
+	return t.sizes.next(row.Bytes, t.report)
+}
+
+// end demands all that a whole output has.
+func (t *table) end() error {
+	switch {
+	case t.columns == nil:
+		return errors.New("there is no table in it")
+	case len(t.report.Rows) == 0:
+		return errors.New("the table has no row: nothing was measured")
+	case !t.sizes.complete():
+		return fmt.Errorf("the output is cut off: the last row is of %d bytes, and %d bytes were to come", t.report.Rows[len(t.report.Rows)-1].Bytes, t.sizes.want)
+	case !t.bounds || !t.average || t.starting && !t.ended:
+		return errors.New("the output is cut off: the footer is missing")
+	}
+	return nil
+}
