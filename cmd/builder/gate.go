@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,8 +120,10 @@ func doGate(ctx context.Context, o gateOptions, out printer) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		report.Artifacts = append(report.Artifacts, done)
-		faults = append(faults, err, refused(done))
+		if err == nil {
+			err = refused(done)
+		}
+		report.Artifacts, faults = append(report.Artifacts, done), append(faults, err)
 	}
 	progress.Close()
 	return errors.Join(append([]error{printGated(report, o, out)}, faults...)...)
@@ -129,7 +132,7 @@ func doGate(ctx context.Context, o gateOptions, out printer) error {
 // bench is what all artifacts of an invocation share.
 type bench struct {
 	options  gateOptions
-	host     *gpu.Host // nil without --gpus
+	host     *gpu.Host // nil without --gpus, and where nothing is known of them
 	tests    string    // directory of the programs
 	against  rival
 	fault    error // why the host's GPUs are not known
@@ -142,7 +145,7 @@ type bench struct {
 // judge asks the gates of one artifact, adds what is attached to it, and attaches
 // the sum where that was asked for.
 func (b *bench) judge(ctx context.Context, s subject) (gated, error) {
-	done := gated{Artifact: s.artifact, Promise: s.promise, attached: map[string]bool{}}
+	done := gated{Artifact: s.artifact, Promise: s.promise, Verdicts: []gate.Verdict{}, attached: map[string]bool{}}
 	older, err := attest.Read(s.artifact)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if _, other := errors.AsType[*attest.Mismatch](err); other {
@@ -160,11 +163,12 @@ func (b *bench) judge(ctx context.Context, s subject) (gated, error) {
 	if !b.options.attach || ctx.Err() != nil {
 		return done, nil
 	}
-	host := b.host
-	if host == nil {
-		host = older.Host
+	if now, err := artifact.Of(s.artifact.Path, ""); err != nil || now.SHA256 != s.artifact.SHA256 {
+		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s was changed while it was judged: the verdicts are not attached", s.artifact.Path))
 	}
-	return done, attest.Write(s.artifact, attest.Statement{Builder: version, Host: host, Verdicts: attest.Merge(older.Verdicts, newer)})
+	return done, attest.Write(s.artifact, attest.Statement{
+		Builder: version, Host: cmp.Or(b.host, older.Host), Verdicts: attest.Merge(older.Verdicts, newer),
+	})
 }
 
 // add shows the answers of now, and what is attached of the gates that were not
@@ -186,6 +190,9 @@ func (b *bench) ask(ctx context.Context, s subject, device *gate.Device) []gate.
 	subject := gate.Subject{Wheel: s.artifact.Path, Expect: s.expect, Device: device, Log: b.log}
 	var verdicts []gate.Verdict
 	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {
+		if g.Boxed && g.Wants(s.expect) && len(b.options.only) == 0 {
+			b.progress.Note("gate %s is not asked: it needs the container of builder run", g.Name)
+		}
 		if !b.chosen(g, s, device) || ctx.Err() != nil {
 			continue
 		}
@@ -250,6 +257,9 @@ func printGated(r gateReport, o gateOptions, out printer) error {
 	}
 	for _, a := range r.Artifacts {
 		out.say("%s sha256:%s", a.Name, a.SHA256)
+		if len(a.Verdicts) == 0 {
+			continue
+		}
 		var rows [][]string
 		for _, v := range a.Verdicts {
 			from := "now"

@@ -170,20 +170,27 @@ func (b *bench) fill(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
-	host, err := gpu.Find(ctx, gpu.Run)
-	if d.visible != "" {
-		host = host.Visible(d.visible)
-	}
-	b.host, b.fault = &host, err
+	var err error
 	if d.tests != "" {
 		if b.tests, err = programs(d.tests, b.scratch); err != nil {
 			return err
 		}
 	}
 	if d.against != "" {
-		b.against, err = findRival(d.against, b.scratch)
+		if b.against, err = findRival(d.against, b.scratch); err != nil {
+			return err
+		}
 	}
-	return err
+	host, err := gpu.Find(ctx, gpu.Run)
+	if b.fault = err; err != nil {
+		return nil // a verdict says it
+	}
+	if d.visible != "" {
+		host = host.Visible(d.visible)
+	}
+	host.GPUs = append([]gpu.GPU{}, host.GPUs...) // no GPU is a list too
+	b.host = &host
+	return nil
 }
 
 // device lays the library of an artifact out and returns what the gates on GPUs
@@ -193,13 +200,17 @@ func (b *bench) device(s subject) (*gate.Device, func(), error) {
 	if o == nil {
 		return nil, func() {}, nil
 	}
+	host := gpu.Host{}
+	if b.host != nil {
+		host = *b.host
+	}
 	d := &gate.Device{
-		Sweeper: sweeper{}, Host: *b.host, Fault: b.fault, GPUs: o.gpus, Programs: b.tests,
+		Sweeper: sweeper{}, Host: host, Fault: b.fault, GPUs: o.gpus, Programs: b.tests,
 		Against: b.against.dir, Rival: b.against.name, Transport: o.transport, MaxBytes: o.maxBytes,
 		Rounds: 3, Tolerance: o.tolerance, Env: o.env, Timeout: o.limit,
 	}
 	if d.GPUs == 0 {
-		d.GPUs = len(b.host.GPUs)
+		d.GPUs = len(host.GPUs)
 	}
 	if s.library == "" {
 		return d, func() {}, nil

@@ -101,7 +101,7 @@ func (d *Device) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r
 	switch {
 	case wrong > 0:
 		return failed("%d of %d connections do not run over %s: %s; the library said: %s", wrong, right+wrong, wanted, log.Summary(), cmp.Or(said, "nothing"))
-	case right == 0 && !(wanted == NVLink && log.NVLS):
+	case right == 0 && (wanted != NVLink || !log.NVLS):
 		return unmeasured("the log names no connection between GPUs: %s", cmp.Or(said, "nothing")).
 			because("the library logs nothing, or one that is not known: see its own output")
 	case wanted == NVLink:

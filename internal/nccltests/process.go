@@ -61,7 +61,9 @@ func (c command) run(ctx context.Context) (ended, error) {
 			e.signal = status.Signal()
 		}
 	}
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = fmt.Errorf("%w; %w", cause, err)
+	} else if cause != nil {
 		err = cause
 	}
 	return e, err
@@ -93,10 +95,15 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 
 // broken passes on what is more than a bad exit status.
 func broken(err error) error {
-	if _, exited := errors.AsType[*exec.ExitError](err); exited || errors.Is(err, exec.ErrWaitDelay) {
-		return nil // the status says it; what held the output open is dead
+	_, exited := errors.AsType[*exec.ExitError](err)
+	switch {
+	case exited: // the status says it
+	case errors.Is(err, exec.ErrWaitDelay): // what held the output open is dead
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the cause says it
+	default:
+		return err
 	}
-	return err
+	return nil
 }
 
 // capture keeps what is written to it, up to a limit.
