@@ -94,13 +94,8 @@ func (c *checker) fields(d Diagnosis) {
 	if !diagnosisName.MatchString(d.Name) {
 		c.fault("name", "a diagnosis is called by a word such as shm-small, not %q", d.Name)
 	}
-	for key, text := range map[string]string{"cause": d.Cause, "remedy": d.Remedy} {
-		if strings.TrimSpace(text) == "" {
-			c.fault(key, "%s: %s is missing", d.Name, key)
-		} else if strings.HasSuffix(text, ".") || strings.Contains(text, "\n") {
-			c.fault(key, "%s: %s is one line without a full stop: it stands in the middle of a hint", d.Name, key)
-		}
-	}
+	c.prose("cause", d.Name, d.Cause)
+	c.prose("remedy", d.Name, d.Remedy)
 	if !strings.HasPrefix(d.Source, "https://") && !strings.HasPrefix(d.Source, "docs/") {
 		c.fault("source", "%s: source is neither an https link nor a file of docs/: %q", d.Name, d.Source)
 	}
@@ -116,6 +111,16 @@ func (c *checker) fields(d Diagnosis) {
 	}
 	if len(d.Examples.Match) == 0 || len(d.Examples.Miss) == 0 {
 		c.fault("examples", "%s: examples need at least one match and one miss", d.Name)
+	}
+}
+
+// prose refuses what would not read well in the middle of a hint.
+func (c *checker) prose(key, name, text string) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		c.fault(key, "%s: %s is missing", name, key)
+	case strings.HasSuffix(text, "."), strings.Contains(text, "\n"):
+		c.fault(key, "%s: %s is one line without a full stop: it stands in the middle of a hint", name, key)
 	}
 }
 
