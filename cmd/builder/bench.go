@@ -20,12 +20,9 @@ import (
 	"builder/internal/term"
 )
 
-// runTests runs one sweep.
-var runTests bench.Runner = cannotRunYet
-
-func cannotRunYet(context.Context, nccltests.Sweep) (nccltests.Measured, error) {
-	return nccltests.Measured{}, diag.Errorf(diag.Unexpected, "this build cannot run nccl-tests yet")
-}
+// runTests runs one sweep; the scripts of the command line put another in its
+// place.
+var runTests bench.Runner = nccltests.Run
 
 const benchDescription = `Runs the same sweeps of nccl-tests for each library on the GPUs of this host. The
 libraries take turns in every round, and each is compared with the first one by

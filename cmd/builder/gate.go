@@ -108,15 +108,15 @@ func doGate(ctx context.Context, o gateOptions, out printer) error {
 	}
 	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
 	defer progress.Close()
-	bench, err := openBench(ctx, o, progress)
+	shared, err := openGateRun(ctx, o, progress)
 	if err != nil {
 		return err
 	}
-	defer bench.close()
-	report := gateReport{Schema: attest.Schema, Builder: version, Host: bench.host}
+	defer shared.close()
+	report := gateReport{Schema: attest.Schema, Builder: version, Host: shared.host}
 	var faults []error
 	for _, s := range subjects {
-		done, err := bench.judge(ctx, s)
+		done, err := shared.judge(ctx, s)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -129,8 +129,8 @@ func doGate(ctx context.Context, o gateOptions, out printer) error {
 	return errors.Join(append([]error{printGated(report, o, out)}, faults...)...)
 }
 
-// bench is what all artifacts of an invocation share.
-type bench struct {
+// gateRun is what all artifacts of an invocation share.
+type gateRun struct {
 	options  gateOptions
 	host     *gpu.Host // nil without --gpus, and where nothing is known of them
 	tests    string    // directory of the programs
@@ -144,7 +144,7 @@ type bench struct {
 
 // judge asks the gates of one artifact, adds what is attached to it, and attaches
 // the sum where that was asked for.
-func (b *bench) judge(ctx context.Context, s subject) (gated, error) {
+func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 	done := gated{Artifact: s.artifact, Promise: s.promise, Verdicts: []gate.Verdict{}, attached: map[string]bool{}}
 	older, err := attest.Read(s.artifact)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +186,7 @@ func (g *gated) add(now, attached []gate.Verdict) {
 }
 
 // ask asks the chosen gates in their order.
-func (b *bench) ask(ctx context.Context, s subject, device *gate.Device) []gate.Verdict {
+func (b *gateRun) ask(ctx context.Context, s subject, device *gate.Device) []gate.Verdict {
 	subject := gate.Subject{Wheel: s.artifact.Path, Expect: s.expect, Device: device, Log: b.log}
 	var verdicts []gate.Verdict
 	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {
@@ -212,7 +212,7 @@ func (b *bench) ask(ctx context.Context, s subject, device *gate.Device) []gate.
 // chosen reports whether a gate is asked: those that were named, or those that
 // read the file, and with --gpus those that run it. Without a promise every gate
 // that reads a file is asked, and says that it has nothing to judge by.
-func (b *bench) chosen(g gate.Gate, s subject, device *gate.Device) bool {
+func (b *gateRun) chosen(g gate.Gate, s subject, device *gate.Device) bool {
 	onDevice := slices.ContainsFunc(gate.DeviceGates(), func(d gate.Gate) bool { return d.Name == g.Name })
 	switch {
 	case len(b.options.only) > 0:
@@ -226,7 +226,7 @@ func (b *bench) chosen(g gate.Gate, s subject, device *gate.Device) bool {
 }
 
 // one asks a gate, unless there is nothing that it could judge by.
-func (b *bench) one(ctx context.Context, g gate.Gate, s subject, subject gate.Subject) gate.Verdict {
+func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject, subject gate.Subject) gate.Verdict {
 	if g.Wants(s.expect) {
 		return g.Check(ctx, subject)
 	}

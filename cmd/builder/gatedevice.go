@@ -142,9 +142,9 @@ func (sweeper) Sweep(ctx context.Context, s nccltests.Sweep) (nccltests.Measured
 // rival is the library that speeds are compared with.
 type rival struct{ dir, name string }
 
-// openBench asks the host for its GPUs and lays out what the gates need.
-func openBench(ctx context.Context, o gateOptions, progress *term.Progress) (*bench, error) {
-	b := &bench{options: o, log: io.Discard, progress: progress}
+// openGateRun asks the host for its GPUs and lays out what the gates need.
+func openGateRun(ctx context.Context, o gateOptions, progress *term.Progress) (*gateRun, error) {
+	b := &gateRun{options: o, log: io.Discard, progress: progress}
 	scratch, err := os.MkdirTemp("", "builder-gate-*")
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func openBench(ctx context.Context, o gateOptions, progress *term.Progress) (*be
 	return b, nil
 }
 
-func (b *bench) fill(ctx context.Context) error {
+func (b *gateRun) fill(ctx context.Context) error {
 	if b.options.log != "" {
 		f, err := os.Create(b.options.log)
 		if err != nil {
@@ -195,7 +195,7 @@ func (b *bench) fill(ctx context.Context) error {
 
 // device lays the library of an artifact out and returns what the gates on GPUs
 // work with; nil where none is asked for.
-func (b *bench) device(s subject) (*gate.Device, func(), error) {
+func (b *gateRun) device(s subject) (*gate.Device, func(), error) {
 	o := b.options.device
 	if o == nil {
 		return nil, func() {}, nil
