@@ -153,6 +153,7 @@ func All() []Gate {
 		extensionPresent,
 		elfNeeded,
 		deviceCode,
+		deviceFunctions,
 		importModule,
 		checkBuild,
 		builtFlags,
