@@ -93,7 +93,8 @@ func codeObject(machine elf.Machine, symbols ...symbol) []byte {
 		names = append(append(names, s.name...), 0)
 	}
 	h.Shoff = uint64(binary.Size(h) + len(table) + len(names))
-	return append(pack(h, table, names), pack([]elf.Section64{{},
+	return append(pack(h, table, names), pack([]elf.Section64{
+		{},
 		{Type: uint32(elf.SHT_SYMTAB), Link: 2, Off: uint64(binary.Size(h)), Size: uint64(len(table))},
 		{Type: uint32(elf.SHT_STRTAB), Off: uint64(binary.Size(h) + len(table)), Size: uint64(len(names))},
 	})...)

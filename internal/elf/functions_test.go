@@ -51,15 +51,18 @@ func TestDeviceFunctions(t *testing.T) {
 		{"LZ4", []part{{loaded, region(entryOf(kindCubin, 90, flagLZ4, cubin))}}, both},
 		{"zstd", []part{{loaded, region(entryOf(kindCubin, 90, flagZstd, cubin))}}, both},
 		{
-			"each once", []part{{loaded, append(region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindCubin, 90, 0, other)), region(entryOf(kindCubin, 90, flagZstd, cubin))...)}},
+			"each once",
+			[]part{{loaded, append(region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindCubin, 90, 0, other)), region(entryOf(kindCubin, 90, flagZstd, cubin))...)}},
 			append(both, "sm_90 other()"),
 		},
 		{
-			"targets", []part{{loaded, region(entryOf(kindCubin, 100, flagFamily, other), entryOf(kindCubin, 80, 0, other))}},
+			"targets",
+			[]part{{loaded, region(entryOf(kindCubin, 100, flagFamily, other), entryOf(kindCubin, 80, 0, other))}},
 			[]string{"sm_100f other()", "sm_80 other()"},
 		},
 		{
-			"PTX", []part{{loaded, region(entryOf(kindPTX, 90, flagLZ4, bytes.Repeat(ptx, 2)))}},
+			"PTX",
+			[]part{{loaded, region(entryOf(kindPTX, 90, flagLZ4, bytes.Repeat(ptx, 2)))}},
 			[]string{"compute_90 $second()", "compute_90 _Z5firstPf()", "compute_90 third()"},
 		},
 		{"relocatable alone", []part{{relocatable, region(entryOf(kindCubin, 90, 0, cubin))}}, both},

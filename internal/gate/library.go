@@ -102,6 +102,7 @@ var ncclLoad = Gate{
 	Asks:   "the library loads, and says the version and the CUDA that it was built for",
 	Remedy: "`compiled with CUDA .` comes from flags inside NVCC=, which must be a path: give them in NVCC_PREPEND_FLAGS",
 	Wants:  func(e recipe.Expect) bool { return e.Library != "" && e.LibrarySays != "" },
+	Boxed:  true,
 	check:  checkLoad,
 }
 
@@ -155,7 +156,9 @@ func judgeLoaded(have loaded, says []string, want string) answer {
 	return a
 }
 
-var versionString = regexp.MustCompile(`^NCCL version \d\S*`)
+// versionString is VERSION_STRING of src/init.cc; other texts name the release
+// alone.
+var versionString = regexp.MustCompile(`^NCCL version \d[^\s+]*\+\S*$`)
 
 // versionText returns the version strings in the library's bytes, each without
 // the words before it.
