@@ -38,7 +38,7 @@ func checkCollectives(ctx context.Context, s Subject) answer {
 		}
 		fast := impossible(m.Report)
 		tooFast = tooFast || fast != ""
-		found := slices.Concat(wrongValues(m.Report, collective), atLeast(m.Report, d.GPUs), nonEmpty(library.fault), nonEmpty(fast))
+		found := slices.Concat(wrongValues(m.Report), atLeast(m.Report, d.GPUs), nonEmpty(library.fault), nonEmpty(fast))
 		for _, fault := range found {
 			faults = append(faults, collective+": "+fault)
 		}
@@ -58,20 +58,14 @@ func nonEmpty(fault string) []string {
 	return []string{fault}
 }
 
-// unchecked lists programs that do not check their results in place, where the
-// buffers of one rank overlap (reportErrors in their source).
-var unchecked = []string{"alltoall", "alltoallv", "sendrecv"}
-
 // wrongValues says which sizes are wrong or were not looked at.
-func wrongValues(r nccltests.Report, collective string) []string {
+func wrongValues(r nccltests.Report) []string {
 	var faults []string
 	for _, row := range r.Rows {
-		out, in := row.OutOfPlace, row.InPlace
-		if n := out.Wrong + in.Wrong; n > 0 {
+		if n := row.OutOfPlace.Wrong + row.InPlace.Wrong; n > 0 {
 			faults = append(faults, fmt.Sprintf("%d wrong elements at %s of %s", n, sizeText(row.Bytes), row.Type))
 		}
-		open := out.Measured && !out.Checked || in.Measured && !in.Checked && !slices.Contains(unchecked, collective)
-		if open || !out.Checked && !in.Checked {
+		if r.Unchecked(row) {
 			faults = append(faults, fmt.Sprintf("nobody checked the results at %s", sizeText(row.Bytes)))
 		}
 	}
