@@ -3,7 +3,7 @@
 # engine.
 GO ?= go
 
-.PHONY: build check test test-full unit e2e bench lock lint
+.PHONY: build check test test-full unit fuzz mutation e2e bench lock lint
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
@@ -14,6 +14,26 @@ check: unit
 
 unit:
 	$(GO) test ./...
+
+# Every fuzz target of the module, one after the other.
+FUZZTIME ?= 10s
+fuzz:
+	@targets=$$($(GO) test -list '^Fuzz' ./...) || { echo "$$targets"; exit 1; }; \
+	echo "$$targets" | awk '/^Fuzz/ {name[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, name[i]; n = 0}' | \
+	while read -r package target; do \
+		echo "$$package $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+	done
+
+# Changes the gates in small ways and demands that a test notices: half an hour on
+# two cores. MUTATE names another package. What is allowed to a changed package is
+# a multiple of the time that its tests took: without -count=1 that is the time to
+# look into the cache, all of it times out, and none of it counts
+# (go-gremlins/gremlins#267).
+MUTATE ?= ./internal/gate
+mutation:
+	GOFLAGS='-count=1 -vet=off -ldflags=-w' $(GO) run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash --invert-logical --invert-loopctrl \
+		--workers 1 --timeout-coefficient 5 --threshold-efficacy 90 $(MUTATE)
 
 # The state directory is new unless BUILDER_HOME says otherwise.
 e2e:

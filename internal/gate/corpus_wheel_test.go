@@ -78,6 +78,11 @@ func badWheels() []bad {
 			return b
 		}),
 		row("METADATA whose version lacks the local part", `says Version "0.28.1", the file name says "0.28.1+rocm5.7.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1" }),
+		{
+			what: "a version that lacks the local part in all places", of: horovodROCm,
+			change: func(s *specimen) { s.wheel.Name = strings.Replace(s.wheel.Name, "+rocm5.7.tf2.13.0.gfx90a", "", 1) },
+			gate:   "wheel-format", says: "the version is 0.28.1, promised is 0.28.1+rocm5.7.tf2.13.0.gfx90a", do: "HOROVOD_LOCAL_VERSION",
+		},
 		row("METADATA whose local part names another ROCm", `says Version "0.28.1+rocm6.1.tf2.13.0.gfx90a"`, func(w *wheeltest.Wheel) { w.Version = "0.28.1+rocm6.1.tf2.13.0.gfx90a" }),
 		row("a tag that WHEEL does not have", `says tags ["py3-none-any"]`, func(w *wheeltest.Wheel) { w.Tags = []string{"py3-none-any"} }),
 		more("a file outside the promised packages", "torch/__init__.py lies outside the promised packages horovod", wheeltest.File{Name: torch}),

@@ -39,9 +39,11 @@ func horovodROCm() *specimen {
 		Exported: elftest.Named("horovod_init"),
 		Sections: []elftest.Section{elftest.HIP("gfx90a")},
 	}
-	s := horovod("0.28.1+rocm5.7.tf2.13.0.gfx90a", extension, l)
+	const version = "0.28.1+rocm5.7.tf2.13.0.gfx90a"
+	s := horovod(version, extension, l)
 	s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: "horovod/tensorflow/__init__.py"})
 	s.expect = recipe.Expect{
+		Version:      version,
 		Packages:     []string{"horovod"},
 		Extensions:   []string{"horovod/tensorflow/mpi_lib*.so"},
 		NoExtensions: []string{"horovod/torch/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"},
@@ -88,8 +90,10 @@ func horovodCUDA() *specimen {
 		),
 		Sections: []elftest.Section{elftest.CUDA("sm_90", "compute_90")},
 	}
-	s := horovod("0.28.1+cuda12.4.torch2.6.0.sm90", extension, l)
+	const version = "0.28.1+cuda12.4.torch2.6.0.sm90"
+	s := horovod(version, extension, l)
 	s.expect = recipe.Expect{
+		Version:      version,
 		Packages:     []string{"horovod"},
 		Extensions:   []string{"horovod/torch/mpi_lib_v2*.so"},
 		NoExtensions: []string{"horovod/tensorflow/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"},
@@ -139,7 +143,7 @@ func ncclVerbs() *specimen {
 		}},
 	}
 	s.expect = recipe.Expect{
-		Packages: []string{"nvidia"}, Extensions: []string{extension}, Archive: s.archive.name,
+		Version: "2.29.7+cuda13.0.verbs.sm90", Packages: []string{"nvidia"}, Extensions: []string{extension}, Archive: s.archive.name,
 		Library: extension, LibrarySays: "2.29.7+cuda13.0",
 		Needed: []string{"libibverbs.so.1"}, Forbidden: []string{"libcuda.so*", "libcudart.so*"},
 		DeviceCode: []string{"sm_90", "sm_100f"}, RDMA: "linked", Glibc: "2.38",
@@ -154,7 +158,7 @@ func ncclDlopen() *specimen {
 	l := s.library()
 	l.Needed, l.Undefined = l.Needed[1:], l.Undefined[len(ibverbs()):]
 	l.Texts = append(l.Texts, "libibverbs.so", "libibverbs.so.1", "Failed to open libibverbs.so[.1]")
-	s.wheel.Name = strings.Replace(s.wheel.Name, "verbs", "dlopen", 1)
+	s.wheel.Name, s.expect.Version = strings.Replace(s.wheel.Name, "verbs", "dlopen", 1), "2.29.7+cuda13.0.dlopen.sm90"
 	s.expect.RDMA, s.expect.Needed = "dlopened", nil
 	s.expect.Forbidden = append(s.expect.Forbidden, "libibverbs.so*")
 	return s

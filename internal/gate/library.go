@@ -151,7 +151,7 @@ func judgeLoaded(have loaded, says []string, want string) answer {
 	}
 	a := judge(faults, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
 	if a.status == Fail && is != release {
-		return a.because("the source is of another release than the cell names: look at the tag in the log of the step source")
+		return a.because("the source is of another release than the cell names, %s: look at the tag in the log of the step source", release)
 	}
 	return a
 }

@@ -16,7 +16,7 @@ import (
 
 var wheelFormat = Gate{
 	Name:   "wheel-format",
-	Asks:   "tags, RECORD, metadata and paths are in order, and nothing lies outside the promised packages",
+	Asks:   "tags, RECORD, metadata and paths are in order, the version is the promised one, and nothing lies outside the promised packages",
 	Remedy: "the wheel was truncated, edited after the build, or made by a broken backend: build it again",
 	Wants:  func(recipe.Expect) bool { return true },
 	check:  checkWheelFormat,
@@ -33,6 +33,10 @@ func checkWheelFormat(_ context.Context, s Subject) answer {
 		if outside(f.Name, w.DistInfo, s.Expect.Packages) {
 			faults = append(faults, fmt.Sprintf("%s lies outside the promised packages %s", f.Name, strings.Join(s.Expect.Packages, ", ")))
 		}
+	}
+	if want := s.Expect.Version; want != "" && !w.Name.HasVersion(want) {
+		a := judge(append(faults, fmt.Sprintf("the version is %s, promised is %s", w.Name.Version, want)), nil)
+		return a.because("the local part did not reach the backend: HOROVOD_LOCAL_VERSION or WHEEL_VERSION in the recipe's env")
 	}
 	return judge(faults, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"builder/internal/unpack"
@@ -58,9 +59,16 @@ func tarOf(t testing.TB, entries ...member) []byte {
 	return b.Bytes()
 }
 
-// packed returns bytes compressed as the name says.
+var alreadyPacked sync.Map
+
+// compressed returns bytes compressed as the name says. The same bytes are packed
+// once: most bad artifacts have the archive of the good one.
 func compressed(t testing.TB, name string, plain []byte) []byte {
 	t.Helper()
+	key := name + string(plain)
+	if have, ok := alreadyPacked.Load(key); ok {
+		return have.([]byte)
+	}
 	var b bytes.Buffer
 	w, err := unpack.Writer(&b, name)
 	if err != nil {
@@ -72,6 +80,7 @@ func compressed(t testing.TB, name string, plain []byte) []byte {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	alreadyPacked.Store(key, b.Bytes())
 	return b.Bytes()
 }
 
@@ -186,7 +195,8 @@ func TestCutTarball(t *testing.T) {
 	for _, suffix := range []string{".txz", ".tar.gz", ".tar.zst"} {
 		whole := compressed(t, suffix, tarOf(t, layout("code")...))
 		path := filepath.Join(t.TempDir(), "nccl"+suffix)
-		for n := len(whole) - 30; n <= len(whole); n++ {
+		for _, cut := range []int{0, 1, 4, 8, 12, 24} { // xz: the footer has 12 bytes, the index 12
+			n := len(whole) - cut
 			if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -142,6 +142,7 @@ type Requirements struct {
 // Expect is what the artifact promises; the gates judge it by this alone.
 // Patterns are those of [path.Match].
 type Expect struct {
+	Version      string            `yaml:"version,omitempty" json:"version,omitempty" jsonschema:"description=of the wheel with its local part"`
 	Packages     []string          `yaml:"packages,omitempty" json:"packages,omitempty" jsonschema:"description=top-level names that the wheel may hold"`
 	Extensions   []string          `yaml:"extensions,omitempty" json:"extensions,omitempty" jsonschema:"description=each pattern must match exactly one file"`
 	NoExtensions []string          `yaml:"no-extensions,omitempty" json:"no-extensions,omitempty" jsonschema:"description=no file may match"`
@@ -245,6 +246,7 @@ func (s Settings) clash(t Settings) string {
 		{"image", s.Image, t.Image},
 		{"runtime", s.Runtime, t.Runtime},
 		{"memory", s.Memory, t.Memory},
+		{"expect.version", s.Expect.Version, t.Expect.Version},
 		{"expect.launcher", s.Expect.Launcher, t.Expect.Launcher},
 		{"expect.rdma", s.Expect.RDMA, t.Expect.RDMA},
 		{"expect.glibc", s.Expect.Glibc, t.Expect.Glibc},
@@ -293,6 +295,7 @@ func (s Settings) plus(t Settings) Settings {
 		Profile: slices.Concat(s.Profile, t.Profile),
 		Memory:  or(t.Memory, s.Memory),
 		Expect: Expect{
+			Version:      or(t.Expect.Version, s.Expect.Version),
 			Packages:     slices.Concat(s.Expect.Packages, t.Expect.Packages),
 			Extensions:   slices.Concat(s.Expect.Extensions, t.Expect.Extensions),
 			NoExtensions: slices.Concat(s.Expect.NoExtensions, t.Expect.NoExtensions),

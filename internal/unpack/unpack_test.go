@@ -86,3 +86,25 @@ func TestPaddedXZ(t *testing.T) {
 		}
 	}
 }
+
+// What is read is bounded by who reads; here a megabyte.
+func FuzzReader(f *testing.F) {
+	suffixes := []string{".gz", ".xz", ".zst", ".tar"}
+	for i, suffix := range suffixes {
+		var b bytes.Buffer
+		w, err := unpack.Writer(&b, "file"+suffix)
+		if err != nil {
+			f.Fatal(err)
+		}
+		io.WriteString(w, "text")
+		w.Close()
+		f.Add(b.Bytes(), i)
+	}
+	f.Fuzz(func(_ *testing.T, data []byte, i int) {
+		r, err := unpack.Reader(bytes.NewReader(data), "file"+suffixes[uint(i)%uint(len(suffixes))])
+		if err == nil {
+			io.Copy(io.Discard, io.LimitReader(r, 1<<20))
+			r.Close()
+		}
+	})
+}

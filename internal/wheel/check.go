@@ -93,17 +93,13 @@ func (w *Wheel) checkDistInfo() (faults []string) {
 		return faults
 	}
 	name, version, _ := strings.Cut(strings.TrimSuffix(w.DistInfo, ".dist-info"), "-")
-	if !w.isNamed(name) || !w.isVersion(version) {
+	if !w.isNamed(name) || !w.Name.HasVersion(version) {
 		faults = append(faults, fmt.Sprintf("%q does not match the file name %s", w.DistInfo, w.Name))
 	}
 	return faults
 }
 
 func (w *Wheel) isNamed(name string) bool { return normalName(name) == normalName(w.Name.Distribution) }
-
-func (w *Wheel) isVersion(version string) bool {
-	return normalVersion(version) == normalVersion(w.Name.Version)
-}
 
 func (w *Wheel) checkMetadata() (faults []string) {
 	if len(w.Metadata) == 0 {
@@ -114,7 +110,7 @@ func (w *Wheel) checkMetadata() (faults []string) {
 	if name := w.Metadata.Get("Name"); name != "" && !w.isNamed(name) {
 		faults = append(faults, fmt.Sprintf("%s says Name %q, the file name says %q", file, name, w.Name.Distribution))
 	}
-	if version := w.Metadata.Get("Version"); version != "" && !w.isVersion(version) {
+	if version := w.Metadata.Get("Version"); version != "" && !w.Name.HasVersion(version) {
 		faults = append(faults, fmt.Sprintf("%s says Version %q, the file name says %q", file, version, w.Name.Version))
 	}
 	return faults

@@ -72,6 +72,12 @@ func (n Name) String() string {
 	return strings.Join(parts, "-") + ".whl"
 }
 
+// HasVersion reports whether the name has this version by PEP 440, the local part
+// included.
+func (n Name) HasVersion(version string) bool {
+	return normalVersion(version) == normalVersion(n.Version)
+}
+
 // Tags returns the compatibility tags that the name stands for, sorted:
 // py2.py3-none-any stands for two.
 func (n Name) Tags() []string {

@@ -93,3 +93,29 @@ func TestParseHeader(t *testing.T) {
 		}
 	}
 }
+
+func TestHasVersion(t *testing.T) {
+	n, err := ParseName(goodName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]bool{"0.28.1+rocm5.7": true, "0.28.1+ROCm5-7": true, "0.28.1": false, "0.28.1+rocm6.1": false, "0.28.2+rocm5.7": false, "": false} {
+		if n.HasVersion(version) != want {
+			t.Errorf("%q: %v", version, !want)
+		}
+	}
+}
+
+func FuzzParseName(f *testing.F) {
+	f.Add(goodName)
+	f.Add("a-1-2-py2.py3-none-manylinux_2_38_x86_64.any.whl")
+	f.Fuzz(func(t *testing.T, file string) {
+		n, err := ParseName(file)
+		if err != nil {
+			return
+		}
+		if n.String() != file || len(n.Tags()) > maxTags {
+			t.Errorf("%q is written as %q, with %d tags", file, n, len(n.Tags()))
+		}
+	})
+}
