@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,6 +74,7 @@ type plannedCell struct {
 	Runtime string            `json:"runtime"`
 	Source  string            `json:"source"`
 	Python  []string          `json:"python"`
+	Inputs  []string          `json:"inputs,omitempty"` // ids of the cells that go into it
 	Patches []plannedPatch    `json:"patches"`
 	Env     map[string]string `json:"env"`
 	Steps   []string          `json:"steps"`
@@ -111,8 +113,11 @@ func makePlan(cat catalogue, o options, with comparison) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{Recipe: o.recipe.Name, Cells: []plannedCell{}, Excluded: []excluded{}}
+	asm := newAssembler(cat, o, func(_ context.Context, recipe string, _ []lock.Draft) (lock.File, error) {
+		return cat.readLock(o.home, recipe)
+	})
 	for _, d := range drafts {
-		cell, err := planCell(cat, d, f, known, with)
+		cell, err := planCell(asm, d, f, known, with)
 		if err != nil {
 			return plan{}, err
 		}
@@ -137,9 +142,9 @@ func knownResults(home string) (func(lock.Entry) bool, error) {
 	return results.New(s).Has, nil
 }
 
-func planCell(cat catalogue, d lock.Draft, f lock.File, known func(lock.Entry) bool, with comparison) (plannedCell, error) {
+func planCell(asm *assembler, d lock.Draft, f lock.File, known func(lock.Entry) bool, with comparison) (plannedCell, error) {
 	c := plannedCell{
-		Site: cat.ofSite(d),
+		Site: asm.ofSite(d),
 
 		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: notNil(d.Cell.Chosen),
 		Image: d.Image.Name, Runtime: d.Runtime.Name,
@@ -163,6 +168,13 @@ func planCell(cat catalogue, d lock.Draft, f lock.File, known func(lock.Entry) b
 			c.Diff = undecided()
 		}
 		return c, nil
+	}
+	if _, err := asm.inputs(context.Background(), d, &entries[0]); err != nil {
+		c.Missing = err.Error()
+		return c, nil
+	}
+	for _, in := range entries[0].Inputs {
+		c.Inputs = append(c.Inputs, in.ID)
 	}
 	c.Key, c.Known = entries[0].Key(), known(entries[0])
 	if with != nil {
@@ -210,6 +222,9 @@ func (c plannedCell) print(out printer) {
 	line("runtime", "%s", c.Runtime)
 	line("source", "%s", c.Source)
 	line("python", "%s", strings.Join(c.Python, " "))
+	for _, in := range c.Inputs {
+		line("input", "%s", in)
+	}
 	for _, p := range c.Patches {
 		sign := "apply"
 		if !p.Applies {
