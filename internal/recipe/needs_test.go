@@ -11,7 +11,7 @@ import (
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{
 		"1MB": 1e6, "800MB": 800e6, "16GB": 16e9, "999999GB": 999999e9,
-		"": 0, "16": 0, "0GB": 0, "-1GB": 0, "16GiB": 0, "1.5GB": 0, "16gb": 0, "1000000GB": 0, " 1GB": 0,
+		"": 0, "16": 0, "0GB": 0, "-1GB": 0, "16GiB": 0, "1.5GB": 0, "16gb": 0, "1000000GB": 0, "1 GB": 0,
 	} {
 		have, err := recipe.ParseSize(text)
 		if have != want || (err != nil) != (want == 0) {
