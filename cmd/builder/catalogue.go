@@ -15,6 +15,7 @@ import (
 	"builder/images"
 	"builder/internal/diag"
 	"builder/internal/diagnose"
+	"builder/internal/gate"
 	"builder/internal/image"
 	"builder/internal/lock"
 	"builder/internal/patch"
@@ -50,7 +51,7 @@ func loadCatalogue(site string) (catalogue, error) {
 	}
 	sub := func(name string) fs.FS { return os.DirFS(filepath.Join(site, name)) }
 	if err = c.add(sub("recipes"), sub("images"), sub("patches"), site); err == nil {
-		err = errors.Join(c.checkPatches(), c.checkInputs()) // a recipe with a fault would be missed
+		err = errors.Join(c.checkPatches(), c.checkInputs(), c.checkWaivers()) // a recipe with a fault would be missed
 	}
 	return c, errors.Join(err, c.checkAxes())
 }
@@ -87,6 +88,21 @@ func (c *catalogue) checkPatches() error {
 	for _, name := range slices.Sorted(maps.Keys(c.patches)) {
 		if _, err := recipe.Find(c.recipes, name); err != nil {
 			faults = append(faults, fmt.Errorf("patches/%s: %w", name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkWaivers refuses waivers of gates that do not exist: they would never
+// expire.
+func (c *catalogue) checkWaivers() error {
+	var faults []error
+	for _, r := range c.recipes {
+		for _, w := range r.Waivers() {
+			if !slices.Contains(gate.Names(), w.Gate) {
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: no gate is called %q", r.Name, w.Gate).
+					WithHint("%s", diag.DidYouMean(w.Gate, gate.Names())))
+			}
 		}
 	}
 	return errors.Join(faults...)

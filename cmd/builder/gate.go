@@ -68,14 +68,10 @@ func readGateOptions(c *cli.Context) (gateOptions, error) {
 		paths: c.Args().Slice(), only: c.StringSlice("only"), attach: c.Bool("attach"),
 		json: c.Bool("json"), log: c.String("log"),
 	}
-	var names []string
-	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {
-		names = append(names, g.Name)
-	}
 	var faults []error
 	for _, name := range o.only {
-		if !slices.Contains(names, name) {
-			faults = append(faults, diag.Errorf(diag.Usage, "--only: no gate is called %q", name).WithHint("%s", diag.DidYouMean(name, names)))
+		if !slices.Contains(gate.Names(), name) || name == gate.Reproducible {
+			faults = append(faults, diag.Errorf(diag.Usage, "--only: no gate is called %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))
 		}
 	}
 	device, err := readDeviceOptions(c)
@@ -159,7 +155,7 @@ func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 	}
 	defer release()
 	newer := b.ask(ctx, s, device)
-	done.add(newer, older.Verdicts)
+	done.add(newer, gate.WaiveAll(older.Verdicts, s.expect.Waivers, time.Now()))
 	if !b.options.attach || ctx.Err() != nil {
 		return done, nil
 	}
@@ -200,7 +196,7 @@ func (b *gateRun) ask(ctx context.Context, s subject, device *gate.Device) []gat
 		start := time.Now()
 		v := b.one(ctx, g, s, subject)
 		var err error
-		if v.Status != gate.Pass {
+		if v.Refuses() {
 			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
 		}
 		b.progress.Done(s.artifact.Name, "gate "+g.Name, time.Since(start), false, err)
@@ -228,7 +224,7 @@ func (b *gateRun) chosen(g gate.Gate, s subject, device *gate.Device) bool {
 // one asks a gate, unless there is nothing that it could judge by.
 func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject, subject gate.Subject) gate.Verdict {
 	if g.Wants(s.expect) {
-		return g.Check(ctx, subject)
+		return g.Check(ctx, subject).Waive(s.expect.Waivers, time.Now())
 	}
 	v := gate.Verdict{Gate: g.Name, Status: gate.NotMeasured, Evidence: "the artifact promises nothing that this gate could judge", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
 	if s.promise == "" {
@@ -244,7 +240,7 @@ func refused(done gated) error {
 	}
 	var faults []error
 	for _, v := range done.Verdicts {
-		if v.Status != gate.Pass && v.Status != gate.Waived {
+		if v.Refuses() {
 			faults = append(faults, diag.Errorf(diag.Gate, "%s: gate %s: %s: %s", done.Name, v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"builder/internal/diag"
 	"builder/internal/diagnose"
 	"builder/internal/fetch"
+	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/report"
 	"builder/internal/results"
@@ -66,7 +67,7 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	w.warm(ctx, entries)
 	outcomes := run.Runner{
 		Fetcher: w.fetcher(), Engine: w.engine, Finder: w.results,
-		Out: o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast, Rebuild: o.rebuild,
+		Out: o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress) },
 		Done: func(_ int, done run.Outcome) {
 			if err := rec.Update(w.cell(done)); err != nil {
@@ -200,13 +201,21 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 		})
 	}
 	for _, v := range o.Verdicts {
-		c.Verdicts = append(c.Verdicts, report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)})
+		c.Verdicts = append(c.Verdicts, verdict(v))
 	}
 	// A cell that a gate refused has a result: its verdicts are the error.
 	if code := diag.CodeOf(o.Err); o.Err != nil && !o.Skipped && (code != diag.Gate || len(o.Verdicts) == 0) {
 		c.Error = &report.CellError{Code: code.String(), Message: term.Clean(o.Err.Error()), Hint: firstHint(o.Err)}
 	}
 	return c
+}
+
+func verdict(v gate.Verdict) report.Verdict {
+	said := report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)}
+	if v.Waiver != nil {
+		said.Waiver = &report.Waiver{Because: v.Waiver.Because, Issue: v.Waiver.Issue, Until: v.Waiver.Until}
+	}
+	return said
 }
 
 func firstHint(err error) string {

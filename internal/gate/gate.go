@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,14 +58,19 @@ func (s *Status) UnmarshalText(text []byte) error {
 }
 
 // A Verdict is the answer of one gate about one artifact. Evidence is what was
-// seen; Remedy is what a person can do and is empty for a pass.
+// seen; Remedy is what a person can do and is empty for a pass. Waiver is what
+// the recipe says about a failure of this gate, where it says something.
 type Verdict struct {
-	Gate     string  `json:"gate"`
-	Status   Status  `json:"status"`
-	Evidence string  `json:"evidence"`
-	Remedy   string  `json:"remedy,omitempty"`
-	Seconds  float64 `json:"seconds"`
+	Gate     string         `json:"gate"`
+	Status   Status         `json:"status"`
+	Evidence string         `json:"evidence"`
+	Remedy   string         `json:"remedy,omitempty"`
+	Waiver   *recipe.Waiver `json:"waiver,omitempty"`
+	Seconds  float64        `json:"seconds"`
 }
+
+// Refuses reports whether the verdict keeps the artifact back.
+func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived }
 
 // A Subject is what gates look at: the file of a wheel, the files that were made
 // beside it, and what they promise. Box is nil where no container can be had,
@@ -171,6 +177,18 @@ func All() []Gate {
 	}
 }
 
+// Reproducible is the gate that compares two builds of a cell; who builds asks it.
+const Reproducible = "reproducible"
+
+// Names lists the names of all gates, those on GPUs and of two builds included.
+func Names() []string {
+	var names []string
+	for _, g := range slices.Concat(All(), DeviceGates()) {
+		names = append(names, g.Name)
+	}
+	return append(names, Reproducible)
+}
+
 // Wanted returns the gates that apply to what is promised.
 func Wanted(e recipe.Expect) []Gate {
 	var wanted []Gate
@@ -215,10 +233,5 @@ func (g Gate) verdict(a answer, start time.Time) Verdict {
 // Passed reports whether every verdict is a pass or waived, and that there is
 // at least one.
 func Passed(verdicts []Verdict) bool {
-	for _, v := range verdicts {
-		if v.Status != Pass && v.Status != Waived {
-			return false
-		}
-	}
-	return len(verdicts) > 0
+	return len(verdicts) > 0 && !slices.ContainsFunc(verdicts, Verdict.Refuses)
 }

@@ -93,6 +93,7 @@ func (r *Recipe) validate() error {
 	}
 	faults = append(faults, r.validateChoices(r.Expect, "expect")...)
 	faults = append(faults, r.validateNeeds()...)
+	faults = append(faults, r.validateWaivers()...)
 	for i, v := range r.Variants {
 		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)
 		faults = append(faults, r.validateChoices(v.Expect, fmt.Sprintf("variants[%d].expect", i))...)

@@ -163,6 +163,7 @@ type Expect struct {
 	Operations   []string          `yaml:"operations,omitempty" json:"operations,omitempty"`
 	Built        map[string]string `yaml:"built,omitempty" json:"built,omitempty" jsonschema:"description=NAME_built() of the module: true; false; or for nccl a version"`
 	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=gloo,description=controller of the two-rank allreduce"`
+	Waivers      []Waiver          `yaml:"waivers,omitempty" json:"waivers,omitempty" jsonschema:"description=known failures of gates"`
 }
 
 // A Variant adds settings where its condition holds.
@@ -267,6 +268,11 @@ func (s Settings) clash(t Settings) string {
 	if key := differs(s.Expect.Built, t.Expect.Built); key != "" {
 		return "expect.built." + key
 	}
+	for _, w := range t.Expect.Waivers {
+		if slices.ContainsFunc(s.Expect.Waivers, func(x Waiver) bool { return x.Gate == w.Gate }) {
+			return "expect.waivers of gate " + w.Gate
+		}
+	}
 	return ""
 }
 
@@ -316,6 +322,7 @@ func (s Settings) plus(t Settings) Settings {
 			Operations:   slices.Concat(s.Expect.Operations, t.Expect.Operations),
 			Built:        union(s.Expect.Built, t.Expect.Built),
 			Launcher:     or(t.Expect.Launcher, s.Expect.Launcher),
+			Waivers:      slices.Concat(s.Expect.Waivers, t.Expect.Waivers),
 		},
 	}
 }

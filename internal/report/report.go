@@ -86,7 +86,15 @@ type Verdict struct {
 	Status   string  `json:"status"`
 	Evidence string  `json:"evidence"`
 	Remedy   string  `json:"remedy"`
+	Waiver   *Waiver `json:"waiver,omitempty"`
 	Seconds  Seconds `json:"seconds"`
+}
+
+// Waiver is why a failure does not keep an artifact back, and until which day.
+type Waiver struct {
+	Because string `json:"because"`
+	Issue   string `json:"issue"`
+	Until   string `json:"until"`
 }
 
 // The statuses of a verdict; any other counts as not measured.

@@ -273,12 +273,12 @@ func writeForever(path string) {
 func TestSummary(t *testing.T) {
 	run := example()
 	run.Cells[0].Verdicts = append(run.Cells[0].Verdicts,
-		report.Verdict{Gate: "size", Status: "waived"}, report.Verdict{Gate: "transport"}, report.Verdict{Gate: "rdma", Status: "fail"})
+		report.Verdict{Gate: "size", Status: "waived", Waiver: &report.Waiver{Until: "2026-12-31"}}, report.Verdict{Gate: "transport"}, report.Verdict{Gate: "rdma", Status: "fail"})
 	header, rows := report.Summary(run)
 	got := append([][]string{header}, rows...)
 	want := [][]string{
 		{"cell", "status", "from", "wheel", "gates", "time"},
-		{"horovod-0.28.1+rocm5.7-cp311", "fail", "build", "horovod-0.28.1.whl", "1 pass, 1 waived, 1 not-measured, 2 fail: check-build, rdma", "85.1s"},
+		{"horovod-0.28.1+rocm5.7-cp311", "fail", "build", "horovod-0.28.1.whl", "1 pass, 1 not-measured, 1 waived: size until 2026-12-31, 2 fail: check-build, rdma", "85.1s"},
 		{"horovod-0.28.1+rocm6.1-cp311", "error: build", "-", "-", "-", "0.0s"},
 		{"horovod-0.28.1+rocm6.2-cp311", "skipped", "-", "-", "-", "0.0s"},
 	}

@@ -35,15 +35,17 @@ func wheel(c Cell) string {
 	return ""
 }
 
-// gates counts the verdicts; those that failed have names, and come last
-// because they are a list.
+// gates counts the verdicts; those that were waived or failed have names, and
+// come last because they are lists.
 func gates(c Cell) string {
 	counts := map[string]int{}
-	var failed []string
+	var waived, failed []string
 	for _, v := range c.Verdicts {
 		switch v.Status {
-		case verdictPass, verdictWaived:
+		case verdictPass:
 			counts[v.Status]++
+		case verdictWaived:
+			waived = append(waived, waiver(v))
 		case verdictFail:
 			failed = append(failed, v.Gate)
 		default:
@@ -51,15 +53,27 @@ func gates(c Cell) string {
 		}
 	}
 	var parts []string
-	for _, status := range []string{verdictPass, verdictWaived, string(NotMeasured)} {
+	for _, status := range []string{verdictPass, string(NotMeasured)} {
 		if n := counts[status]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, status))
 		}
 	}
-	if len(failed) > 0 {
-		parts = append(parts, fmt.Sprintf("%d fail: %s", len(failed), strings.Join(failed, ", ")))
+	for _, list := range []struct {
+		status string
+		names  []string
+	}{{verdictWaived, waived}, {verdictFail, failed}} {
+		if len(list.names) > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s: %s", len(list.names), list.status, strings.Join(list.names, ", ")))
+		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+func waiver(v Verdict) string {
+	if v.Waiver == nil {
+		return v.Gate
+	}
+	return fmt.Sprintf("%s until %s", v.Gate, v.Waiver.Until)
 }
 
 // took is the time that the cell's steps needed together; each gate is one.

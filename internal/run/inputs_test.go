@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
+	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/run"
 )
@@ -29,13 +30,15 @@ func take(t *testing.T, f *fake, memory int64, jobs int, entries ...lock.Entry) 
 	}.Run(t.Context(), entries)
 }
 
+var passed = []gate.Verdict{{Gate: "wheel-format", Status: gate.Pass}}
+
 func TestInputsComeFirst(t *testing.T) {
 	library := entry("library")
 	tests := with("tests", library)
 	user := with("user", tests, library)
 	f := &fake{known: map[string]run.Result{
-		"library": {Artifacts: []artifact.Artifact{{Name: "library.whl"}, {Name: "library.txz"}}},
-		"tests":   {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}},
+		"library": {Artifacts: []artifact.Artifact{{Name: "library.whl"}, {Name: "library.txz"}}, Verdicts: passed},
+		"tests":   {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}, Verdicts: passed},
 	}}
 	got := take(t, f, 0, 4, user, tests, library)
 	if got[0].Entry.ID != "user" || got[2].Entry.ID != "library" {

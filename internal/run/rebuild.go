@@ -20,12 +20,9 @@ import (
 // below the directory of a cell.
 const RebuiltDir = "rebuilt"
 
-// reproducible is the name of the verdict about a second build.
-const reproducible = "reproducible"
-
 // reproduced reports whether a second build of a result was compared already.
 func reproduced(r Result) bool {
-	return slices.ContainsFunc(r.Verdicts, func(v gate.Verdict) bool { return v.Gate == reproducible })
+	return slices.ContainsFunc(r.Verdicts, func(v gate.Verdict) bool { return v.Gate == gate.Reproducible })
 }
 
 // rebuild builds a cell that passed once more, and adds what the comparison
@@ -46,11 +43,9 @@ func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	}
 	v := compare(result.Artifacts, second)
 	v.Seconds = time.Since(start).Seconds()
-	result.Verdicts = append(result.Verdicts, v)
-	if err := refusal(result.Verdicts); err != nil {
-		aside, moved := setAside(dir, result.Artifacts)
-		result.Artifacts = aside
-		return errors.Join(err, moved)
+	result.Verdicts = append(result.Verdicts, v.Waive(e.Expect.Waivers, r.Now))
+	if err := keepBack(dir, result); err != nil {
+		return err
 	}
 	return errors.Join(os.RemoveAll(again), r.Finder.Keep(e, *result))
 }
@@ -84,13 +79,13 @@ func compare(first, second []artifact.Artifact) gate.Verdict {
 		}
 	}
 	if len(faults) == 0 && len(same) > 0 {
-		return gate.Verdict{Gate: reproducible, Status: gate.Pass, Evidence: strings.Join(same, "; ")}
+		return gate.Verdict{Gate: gate.Reproducible, Status: gate.Pass, Evidence: strings.Join(same, "; ")}
 	}
 	if len(faults) == 0 {
 		faults = []string{"neither build made a file"}
 	}
 	return gate.Verdict{
-		Gate: reproducible, Status: gate.Fail, Evidence: strings.Join(faults, "; "),
+		Gate: gate.Reproducible, Status: gate.Fail, Evidence: strings.Join(faults, "; "),
 		Remedy: "compare the two with diffoscope (the second build is in " + RebuiltDir + "/): a time, a process id, a path or an order that the build does not fix is the usual cause",
 	}
 }

@@ -106,6 +106,9 @@ type Runner struct {
 	Memory   int64  // bytes that the cells of one time may take together; 0 is without a bound
 	FailFast bool   // begin no further cell after the first that failed
 	Rebuild  bool   // build every cell that passed once more and compare
+	// Now is the time that waivers are judged by; nothing that is built depends on
+	// it.
+	Now time.Time
 	// Watch returns what hears about a cell.
 	Watch func(lock.Entry) Events
 	// Done is told every outcome as it comes.
@@ -173,9 +176,12 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	if err != nil {
 		return "", err
 	}
-	if ok && (!r.Rebuild || reproduced(found)) {
+	if ok {
+		found.Verdicts = gate.WaiveAll(found.Verdicts, e.Expect.Waivers, r.Now)
 		*result = found
-		return FromStore, nil
+	}
+	if ok && (!r.Rebuild || reproduced(found)) {
+		return FromStore, keepBack(dir, result)
 	}
 	leave, err := room.enter(ctx, e)
 	if err != nil {
@@ -183,7 +189,6 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	}
 	defer leave()
 	if ok {
-		*result = found
 		return FromStore, r.rebuild(ctx, e, inputs, dir, result)
 	}
 	if err := r.build(ctx, e, inputs, dir, result); err != nil || !r.Rebuild {
@@ -207,16 +212,25 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 	}
 	defer built.Close()
 	result.Artifacts, result.Canary = built.Artifacts, built.Canary
-	result.Verdicts, err = gates(ctx, rec, e, built)
+	result.Verdicts, err = r.gates(ctx, rec, e, built)
 	if err != nil {
 		return err
 	}
-	if err := refusal(result.Verdicts); err != nil {
-		aside, moved := setAside(dir, built.Artifacts)
-		result.Artifacts = aside
-		return errors.Join(err, moved)
+	if err := keepBack(dir, result); err != nil {
+		return err
 	}
 	return r.Finder.Keep(e, *result)
+}
+
+// keepBack sets the artifacts aside where a gate refuses them, and says which.
+func keepBack(dir string, result *Result) error {
+	err := refusal(result.Verdicts)
+	if err == nil {
+		return nil
+	}
+	aside, moved := setAside(dir, result.Artifacts)
+	result.Artifacts = aside
+	return errors.Join(err, moved)
 }
 
 func fetchStep(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
@@ -230,7 +244,7 @@ func fetchStep(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
 }
 
 // gates asks every gate that applies; each is a step of its own.
-func gates(ctx context.Context, ev Events, e lock.Entry, built Built) ([]gate.Verdict, error) {
+func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built) ([]gate.Verdict, error) {
 	if len(built.Artifacts) == 0 {
 		return nil, nil
 	}
@@ -242,10 +256,10 @@ func gates(ctx context.Context, ev Events, e lock.Entry, built Built) ([]gate.Ve
 	for _, g := range gate.Wanted(e.Expect) {
 		log, start := ev.StepStarted("gate "+g.Name), time.Now()
 		subject.Log = log
-		v := g.Check(ctx, subject)
+		v := g.Check(ctx, subject).Waive(e.Expect.Waivers, r.Now)
 		fmt.Fprintf(log, "%s: %s\n", v.Status, v.Evidence)
 		var err error
-		if v.Status != gate.Pass {
+		if v.Refuses() {
 			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
 		}
 		ev.StepDone("gate "+g.Name, time.Since(start), false, err)
@@ -269,7 +283,7 @@ func refusal(verdicts []gate.Verdict) error {
 	}
 	var faults []error
 	for _, v := range verdicts {
-		if v.Status != gate.Pass && v.Status != gate.Waived {
+		if v.Refuses() {
 			faults = append(faults, diag.Errorf(diag.Gate, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
 		}
 	}

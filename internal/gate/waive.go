@@ -1,0 +1,48 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"builder/internal/recipe"
+)
+
+// Waive judges a verdict by the waivers of its recipe as of now: a failure that
+// is waived does not keep the artifact back, until the waiver's last day is
+// over. A gate that passes although its failure is expected fails, because the
+// waiver would hide the next failure; one that has not measured stays so. The
+// verdict of an earlier day is judged anew.
+func (v Verdict) Waive(waivers []recipe.Waiver, now time.Time) Verdict {
+	i := slices.IndexFunc(waivers, func(w recipe.Waiver) bool { return w.Gate == v.Gate })
+	if i < 0 {
+		if v.Status == Waived { // of an earlier day, or of a stranger
+			v.Status, v.Waiver, v.Remedy = Fail, nil, "the recipe has no waiver for it any more; "+v.Remedy
+		}
+		return v
+	}
+	w := waivers[i]
+	v.Waiver = &w
+	switch {
+	case v.Status == Pass:
+		v.Status = Fail
+		v.Evidence = "a failure was expected, and the gate passes: " + v.Evidence
+		v.Remedy = "it is mended: take the waiver out of the recipe's expect"
+	case v.Status == NotMeasured:
+	case w.Expired(now):
+		v.Status = Fail
+		v.Remedy = fmt.Sprintf("the waiver ended on %s: see %s; %s", w.Until, w.Issue, v.Remedy)
+	default:
+		v.Status = Waived
+	}
+	return v
+}
+
+// WaiveAll judges every verdict by the waivers of its recipe as of now.
+func WaiveAll(verdicts []Verdict, waivers []recipe.Waiver, now time.Time) []Verdict {
+	judged := make([]Verdict, len(verdicts))
+	for i, v := range verdicts {
+		judged[i] = v.Waive(waivers, now)
+	}
+	return judged
+}
