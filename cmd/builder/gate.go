@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -18,16 +19,19 @@ import (
 	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/gpu"
+	"builder/internal/inspect"
 	"builder/internal/term"
 )
 
 func gateCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "gate", Usage: "run gates on a finished artifact, here and now", ArgsUsage: "PATH…",
-		Description: "PATH is the directory of a cell (out/<cell>), or a wheel; what it promises is in\n" +
-			"the entry.json beside it. The gates that read the file are always asked, those on\n" +
-			"GPUs with --gpus. Nothing is fetched and no engine is needed. The exit code is 0\n" +
-			"only if every gate passed.",
+		Description: "PATH is the directory of a cell (out/<cell>), a wheel or a library. What it promises\n" +
+			"is in the entry.json beside it, or in --expect; of a file that promises nothing the\n" +
+			"table says what it is. The gates that read the file are always asked, those on GPUs\n" +
+			"with --gpus. Nothing is fetched and no engine is needed. The exit code is 0 only if\n" +
+			"every gate passed.\n\n" +
+			"Facts for --expect: " + strings.Join(inspect.Names(), ", ") + ".",
 		Flags:        gateFlags(),
 		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
@@ -44,6 +48,7 @@ func gateFlags() []cli.Flag {
 	return append([]cli.Flag{
 		jsonFlag(),
 		&cli.StringSliceFlag{Name: "only", Usage: "ask these gates and no other: `GATE,…`"},
+		&cli.StringSliceFlag{Name: "expect", Usage: "say what the artifact is to be: `NAME=VALUE,…`, such as framework=tensorflow,nccl=rccl,arch=gfx90a"},
 		&cli.BoolFlag{Name: "attach", Usage: "write the verdicts beside the artifact, as ARTIFACT.verdicts.json"},
 		&cli.StringFlag{Name: "log", Usage: "write what the programs print to `FILE`"},
 	}, deviceFlags()...)
@@ -53,6 +58,7 @@ func gateFlags() []cli.Flag {
 type gateOptions struct {
 	paths  []string
 	only   []string
+	expect []inspect.Expectation
 	attach bool
 	json   bool
 	log    string
@@ -74,16 +80,18 @@ func readGateOptions(c *cli.Context) (gateOptions, error) {
 			faults = append(faults, diag.Errorf(diag.Usage, "--only: no gate is called %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))
 		}
 	}
-	device, err := readDeviceOptions(c)
-	o.device = device
-	return o, errors.Join(append(faults, err)...)
+	var err1, err2 error
+	o.expect, err1 = inspect.ParseExpectations(c.StringSlice("expect"))
+	o.device, err2 = readDeviceOptions(c)
+	return o, errors.Join(append(faults, err1, err2)...)
 }
 
 // gated is what came of one artifact.
 type gated struct {
 	artifact.Artifact
-	Promise  string         `json:"promise,omitempty"` // the file that says what it promises
-	Verdicts []gate.Verdict `json:"verdicts"`
+	Promise  string          `json:"promise,omitempty"` // the file that says what it promises
+	Is       *inspect.Report `json:"is,omitempty"`      // what it is, where that was asked or nothing promises it
+	Verdicts []gate.Verdict  `json:"verdicts"`
 	attached map[string]bool
 }
 
@@ -154,7 +162,14 @@ func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 		return done, err
 	}
 	defer release()
-	newer := b.ask(ctx, s, device)
+	inspected := s.inspect(len(b.options.expect) > 0)
+	if inspected && s.isFault == nil {
+		done.Is = &s.is
+	}
+	newer := slices.Concat(b.ask(ctx, s, device), gate.Expected(s.is, s.isFault, b.options.expect))
+	if s.promise == "" && len(b.options.expect)+len(b.options.only) == 0 {
+		newer = append(newer, gate.Unpromised(s.is, s.isFault))
+	}
 	done.add(newer, gate.WaiveAll(older.Verdicts, s.expect.Waivers, time.Now()))
 	if !b.options.attach || ctx.Err() != nil {
 		return done, nil
@@ -206,19 +221,16 @@ func (b *gateRun) ask(ctx context.Context, s subject, device *gate.Device) []gat
 }
 
 // chosen reports whether a gate is asked: those that were named, or those that
-// read the file, and with --gpus those that run it. Without a promise every gate
-// that reads a file is asked, and says that it has nothing to judge by.
+// read the file, and with --gpus those that run it.
 func (b *gateRun) chosen(g gate.Gate, s subject, device *gate.Device) bool {
 	onDevice := slices.ContainsFunc(gate.DeviceGates(), func(d gate.Gate) bool { return d.Name == g.Name })
 	switch {
 	case len(b.options.only) > 0:
 		return slices.Contains(b.options.only, g.Name)
-	case g.Boxed:
+	case g.Boxed, onDevice && device == nil, s.is.Kind == "library":
 		return false
-	case onDevice:
-		return device != nil && g.Wants(s.expect)
 	}
-	return s.promise == "" || g.Wants(s.expect)
+	return g.Wants(s.expect)
 }
 
 // one asks a gate, unless there is nothing that it could judge by.
@@ -247,12 +259,28 @@ func refused(done gated) error {
 	return errors.Join(faults...)
 }
 
+// printFacts says what a file is.
+func printFacts(is inspect.Report, out printer) {
+	var rows [][]string
+	for _, f := range is.Facts {
+		value := strings.Join(f.Values, ", ")
+		if f.Claim != "" && f.Claim != value {
+			value += fmt.Sprintf(" (%s by its version)", f.Claim)
+		}
+		rows = append(rows, []string{f.Name, value, strings.Join(f.Because, "; ")})
+	}
+	term.Table(out.stdout, term.Width(out.stdout), []string{is.Kind, "is", "seen"}, rows)
+}
+
 func printGated(r gateReport, o gateOptions, out printer) error {
 	if o.json {
 		return printJSON(out, r)
 	}
 	for _, a := range r.Artifacts {
 		out.say("%s sha256:%s", a.Name, a.SHA256)
+		if a.Is != nil {
+			printFacts(*a.Is, out)
+		}
 		if len(a.Verdicts) == 0 {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
+	"builder/internal/inspect"
 	"builder/internal/lock"
 	"builder/internal/recipe"
 	"builder/internal/run"
@@ -22,6 +23,8 @@ type subject struct {
 	expect   recipe.Expect
 	promise  string // the file that expect stands in, "" where nothing is promised
 	library  string // member of the wheel that is NCCL or RCCL, "" where none is
+	is       inspect.Report
+	isFault  error // why it could not be inspected
 }
 
 // findSubjects finds the artifacts of every path, and all that is wrong with any.
@@ -82,6 +85,16 @@ func wheelsOf(dir string) ([]string, error) {
 		}
 	}
 	return nil, diag.Errorf(diag.Usage, "%s holds no wheel", dir).WithHint("the cell was not built: builder run")
+}
+
+// inspect says what the artifact is, where that was asked or nobody says what it
+// is to be.
+func (s *subject) inspect(asked bool) bool {
+	if s.promise != "" && !asked {
+		return false
+	}
+	s.is, s.isFault = inspect.File(s.artifact.Path)
+	return true
 }
 
 // newSubject measures a file and finds its promise: beside it, or one directory up

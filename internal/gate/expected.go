@@ -1,0 +1,57 @@
+package gate
+
+import (
+	"fmt"
+
+	"builder/internal/inspect"
+)
+
+// Expected judges what a file is by what somebody expects it to be, one verdict
+// for each expectation. The fault is why the file could not be inspected.
+func Expected(is inspect.Report, fault error, all []inspect.Expectation) []Verdict {
+	var verdicts []Verdict
+	for _, e := range all {
+		v := Verdict{Gate: "expect-" + e.Name, Remedy: "what was expected is on the command line, what the file is was read from its bytes: it is another file, or another build"}
+		answer, evidence := inspect.Unsaid, ""
+		if fault != nil {
+			evidence = fault.Error()
+		} else {
+			answer, evidence = e.Judge(is)
+		}
+		v.Evidence = fmt.Sprintf("expected %v; %s", e, evidence)
+		switch answer {
+		case inspect.Yes:
+			v.Status, v.Remedy = Pass, ""
+		case inspect.No:
+			v.Status = Fail
+		case inspect.Unsaid:
+			v.Remedy = "the bytes do not say it: expect less, or judge the file by the entry.json of its cell"
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+// Unpromised is the verdict about a file of which nobody says what it is to be:
+// its form alone could be judged.
+func Unpromised(is inspect.Report, fault error) Verdict {
+	v := Verdict{Gate: "promise", Evidence: "nobody says what the file is to be, so that its form alone was judged"}
+	v.Remedy = "give the directory of its cell, put its entry.json beside it, or say what it is to be, such as --expect arch=gfx90a"
+	if fault != nil {
+		v.Evidence = fmt.Sprintf("%s; it cannot be inspected: %v", v.Evidence, fault)
+	} else if words := expectations(is); words != "" {
+		v.Remedy = "give the directory of its cell, put its entry.json beside it, or, if this is what it is to be: --expect " + words
+	}
+	return v
+}
+
+func expectations(is inspect.Report) string {
+	var words string
+	for _, e := range is.Expectations() {
+		if words != "" {
+			words += ","
+		}
+		words += e.String()
+	}
+	return words
+}
