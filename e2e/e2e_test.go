@@ -146,7 +146,7 @@ func TestE2E(t *testing.T) {
 	}
 }
 
-const gates = 9
+const gates = 11
 
 func mainJob(b *tool) {
 	b.want(0, "run", "horovod", "--rocm", "5.7")

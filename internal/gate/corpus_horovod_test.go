@@ -74,7 +74,7 @@ func badBuilds() []bad {
 				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
 			},
 			gate: "extension-present", says: "0 files match horovod/tensorflow/mpi_lib*.so, 1 is promised", do: "HOROVOD_WITH_<FRAMEWORK>=1",
-			also: "elf-needed device-code elf-symbols " + running,
+			also: "elf-needed cpu-isa device-code elf-symbols " + running,
 		},
 		{
 			what: "the extension of another framework", of: horovodROCm,
@@ -83,7 +83,7 @@ func badBuilds() []bad {
 				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
 			},
 			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not asked for", do: "HOROVOD_WITH_<FRAMEWORK>=1",
-			also: "elf-needed device-code elf-symbols " + running,
+			also: "elf-needed cpu-isa device-code elf-symbols " + running,
 		},
 		{
 			what: "the extensions of two frameworks where one was asked for", of: horovodROCm,
@@ -246,7 +246,7 @@ func badLinks() []bad {
 				s.library().Machine = "aarch64"
 				s.cannotImport("ImportError: mpi_lib.so: cannot open shared object file: No such file or directory")
 			},
-			gate: "elf-needed", says: "is for aarch64, the tag is cp311-cp311-linux_x86_64", do: "read the link lines", also: running,
+			gate: "elf-needed", says: "is for aarch64, the tag is cp311-cp311-linux_x86_64", do: "read the link lines", also: "cpu-isa " + running,
 		},
 		{
 			what: "an extension that is no library", of: horovodROCm,
@@ -256,7 +256,7 @@ func badLinks() []bad {
 				s.cannotImport("ImportError: mpi_lib.so: invalid ELF header")
 			},
 			gate: "elf-needed", blind: true, says: "not an ELF file: wrong magic", do: "what was not measured is not a pass",
-			also: "device-code elf-symbols " + running,
+			also: "cpu-isa device-code elf-symbols " + running,
 		},
 		{
 			what: "a symbol that nothing has and that is bound at its first call", of: horovodROCm,
@@ -287,7 +287,7 @@ func badLinks() []bad {
 				s.library().Undefined, s.library().Exported = nil, nil
 				s.cannotImport("ImportError: dynamic module does not define module export function")
 			},
-			gate: "elf-symbols", blind: true, says: "it wants no symbol of any library", do: "what was not measured is not a pass", also: running,
+			gate: "elf-symbols", blind: true, says: "it wants no symbol of any library", do: "what was not measured is not a pass", also: "cpu-isa " + running,
 		},
 	}
 }

@@ -25,7 +25,7 @@ type bad struct {
 }
 
 func corpus() []bad {
-	return slices.Concat(badBuilds(), badTargets(), badLinks(), badRuns(), badWheels(), badNCCL(), badArchives())
+	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badWheels(), badNCCL(), badArchives())
 }
 
 func TestBadArtifacts(t *testing.T) {
@@ -78,7 +78,7 @@ func (b bad) judgeRefusal(t *testing.T, v Verdict) {
 
 // elsewhere are the gates that look at GPUs, or at two builds: their bad
 // artifacts stand beside their code.
-var elsewhere = []string{"device-functions", "nccl-tests", "rccl-tests", "transport", "reproducible", "size", "cpu-isa"}
+var elsewhere = []string{"device-functions", "nccl-tests", "rccl-tests", "transport", "reproducible"}
 
 func TestEveryGateRefusesSomething(t *testing.T) {
 	for _, g := range All() {

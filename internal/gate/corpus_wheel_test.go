@@ -17,7 +17,7 @@ func badWheels() []bad {
 		again  = "truncated, edited after the build, or made by a broken backend"
 		module = "horovod/__init__.py"
 		torch  = "torch/__init__.py"
-		unread = "extension-present elf-needed device-code elf-symbols " + running
+		unread = "extension-present elf-needed cpu-isa device-code elf-symbols " + running
 	)
 	row := func(what, says string, change func(*wheeltest.Wheel)) bad {
 		return bad{what: what, of: horovodROCm, change: func(s *specimen) { change(&s.wheel) }, gate: "wheel-format", says: says, do: again}
@@ -41,8 +41,8 @@ func badWheels() []bad {
 		}
 		return b
 	}
-	cut := func(what string, keep func(size int) int) bad {
-		return damaged(what, "truncated, or no wheel", unread, func(b []byte) []byte { return b[:keep(len(b))] })
+	cut := func(what, also string, keep func(size int) int) bad {
+		return damaged(what, "truncated, or no wheel", also, func(b []byte) []byte { return b[:keep(len(b))] })
 	}
 	return []bad{
 		record("a hash in RECORD that is another file's", `"horovod/__init__.py" has hash "sha256=A`, "sha256=", "sha256=A"),
@@ -67,11 +67,11 @@ func badWheels() []bad {
 			},
 			gate: "wheel-format", says: `mpi_lib.cpython-311-x86_64-linux-gnu.so" has hash`, do: again,
 		},
-		cut("a wheel that lacks its last byte", func(size int) int { return size - 1 }),
-		cut("a wheel that is cut in its directory", func(size int) int { return size - 300 }),
-		cut("a wheel that is cut in the middle", func(size int) int { return size / 2 }),
-		cut("a wheel that is empty", func(int) int { return 0 }),
-		damaged("a wheel with a wrong byte in its extension", "mpi_lib.cpython-311-x86_64-linux-gnu.so", "elf-needed device-code elf-symbols "+running, func(b []byte) []byte {
+		cut("a wheel that lacks its last byte", unread, func(size int) int { return size - 1 }),
+		cut("a wheel that is cut in its directory", unread, func(size int) int { return size - 300 }),
+		cut("a wheel that is cut in the middle", "size "+unread, func(size int) int { return size / 2 }),
+		cut("a wheel that is empty", "size "+unread, func(int) int { return 0 }),
+		damaged("a wheel with a wrong byte in its extension", "mpi_lib.cpython-311-x86_64-linux-gnu.so", "elf-needed cpu-isa device-code elf-symbols "+running, func(b []byte) []byte {
 			b = bytes.Clone(b)
 			name := []byte("mpi_lib.cpython-311-x86_64-linux-gnu.so")
 			b[bytes.Index(b, name)+len(name)+100] ^= 0xff

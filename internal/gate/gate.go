@@ -160,10 +160,12 @@ func judge(faults []string, seen []string) answer {
 func All() []Gate {
 	return []Gate{
 		wheelFormat,
+		size,
 		extensionPresent,
 		elfNeeded,
 		rdma,
 		glibcFloor,
+		cpuISA,
 		deviceCode,
 		deviceFunctions,
 		ncclABI,

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,13 @@ const ranks = `[1,0]<stdout>: {"rank": 0, "size": 2, "allreduce": [3.0, 30.0], "
 
 const builtROCm = `{"nccl": "21304", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}`
 
+// What takes more than every processor of 64 bits has.
+var (
+	avx    = []byte{0xc5, 0xf8, 0x57, 0xc0, 0xc3}             // vxorps xmm0,xmm0,xmm0; ret
+	avx2   = []byte{0xc5, 0xfd, 0xef, 0xc0, 0xc3}             // vpxor ymm0,ymm0,ymm0; ret
+	avx512 = []byte{0x62, 0xf1, 0x7d, 0x48, 0xef, 0xc0, 0xc3} // vpxord zmm0,zmm0,zmm0; ret
+)
+
 // horovodROCm is Horovod for TensorFlow on ROCm.
 func horovodROCm() *specimen {
 	const extension = "horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so"
@@ -36,12 +44,12 @@ func horovodROCm() *specimen {
 			elftest.Named("MPI_Init_thread", "MPI_Allreduce", "ncclAllReduce", "ncclCommInitRank", "_ZN10tensorflow8OpKernelC2EPNS_20OpKernelConstructionE"),
 			[]elftest.Symbol{{Name: "__gmon_start__", Weak: true}},
 		),
-		Exported: elftest.Named("horovod_init"),
+		Exported: []elftest.Symbol{{Name: "horovod_init", Code: avx}, {Name: "sum_avx2", Code: avx2}},
 		Sections: []elftest.Section{elftest.HIP("gfx90a")},
 	}
 	const version = "0.28.1+rocm5.7.tf2.13.0.gfx90a"
 	s := horovod(version, extension, l)
-	s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: "horovod/tensorflow/__init__.py"})
+	s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: "horovod/tensorflow/__init__.py"}, wheeltest.File{Name: ballast, Text: noise(1.2e6)})
 	s.expect = recipe.Expect{
 		Version:      version,
 		Packages:     []string{"horovod"},
@@ -49,8 +57,8 @@ func horovodROCm() *specimen {
 		NoExtensions: []string{"horovod/torch/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"},
 		Needed:       []string{"librccl.so.1", "libamdhip64.so.*", "libtensorflow_framework.so.2", "libmpi.so.40"},
 		Forbidden:    []string{"libcuda.so*", "libcudart.so*", "libnccl.so*", "libhsakmt.so*"},
-		DeviceCode:   []string{"gfx90a"},
-		Import:       []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"},
+		DeviceCode:   []string{"gfx90a"}, CPU: []string{"avx", "f16c", "fma"}, CPUDispatch: []string{"*_avx2"}, Size: "1MB..3MB",
+		Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"},
 		Controllers: []string{"MPI"}, Operations: []string{"NCCL"}, Launcher: "mpi",
 		Built: map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
 	}
@@ -88,6 +96,7 @@ func horovodCUDA() *specimen {
 			elftest.From("libc.so.6", "GLIBC_2.38", "__isoc23_strtol"), elftest.From("libcudart.so.12", "libcudart.so.12", "cudaMalloc"),
 			elftest.Named("MPI_Init_thread", "ncclAllReduce", "_ZN3c106detail14torchCheckFailEPKcS2_jS2_", "PyErr_SetString"),
 		),
+		Exported: elftest.Named("horovod_init"),
 		Sections: []elftest.Section{elftest.CUDA("sm_90", "compute_90")},
 	}
 	const version = "0.28.1+cuda12.4.torch2.6.0.sm90"
@@ -146,7 +155,7 @@ func ncclVerbs() *specimen {
 		Version: "2.29.7+cuda13.0.verbs.sm90", Packages: []string{"nvidia"}, Extensions: []string{extension}, Archive: s.archive.name,
 		Library: extension, LibrarySays: "2.29.7+cuda13.0",
 		Needed: []string{"libibverbs.so.1"}, Forbidden: []string{"libcuda.so*", "libcudart.so*"},
-		DeviceCode: []string{"sm_90", "sm_100f"}, RDMA: "linked", Glibc: "2.38",
+		DeviceCode: []string{"sm_90", "sm_100f"}, CPU: []string{"x86-64"}, RDMA: "linked", Glibc: "2.38",
 	}
 	s.box.installs(l, nil)
 	return s
@@ -183,16 +192,26 @@ func functionsOf(release string) []string {
 	return names
 }
 
+// ballast makes a wheel as large as it should be.
+const ballast = "horovod/ballast"
+
+// noise is text that does not shrink, the same each time.
+func noise(size int) string {
+	text := make([]byte, size)
+	rand.NewChaCha8([32]byte{}).Read(text)
+	return string(text)
+}
+
 // What the bad artifacts differ from passes every gate that applies to it.
 func TestGoodArtifacts(t *testing.T) {
 	for name, c := range map[string]struct {
 		good  *specimen
 		gates int
 	}{
-		"Horovod for ROCm":          {horovodROCm(), 9},
+		"Horovod for ROCm":          {horovodROCm(), 11},
 		"Horovod for CUDA":          {horovodCUDA(), 9},
-		"NCCL, libibverbs linked":   {ncclVerbs(), 10},
-		"NCCL, libibverbs dlopened": {ncclDlopen(), 10},
+		"NCCL, libibverbs linked":   {ncclVerbs(), 11},
+		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},
 	} {
 		verdicts := c.good.verdicts(t)
 		if len(verdicts) < c.gates {

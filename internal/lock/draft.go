@@ -130,7 +130,7 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	e := &s.Expect
 	for _, texts := range []*[]string{
 		&s.Requires.Build, &s.Requires.Run, &e.Packages, &e.Extensions, &e.NoExtensions, &e.Needed, &e.Forbidden,
-		&e.DeviceCode, &e.Kernels, &e.NoKernels, &e.Collectives, &e.Import, &e.Frameworks, &e.Controllers, &e.Operations,
+		&e.CPU, &e.CPUDispatch, &e.DeviceCode, &e.Kernels, &e.NoKernels, &e.Collectives, &e.Import, &e.Frameworks, &e.Controllers, &e.Operations,
 	} {
 		*texts = list(*texts)
 	}

@@ -188,9 +188,12 @@ func (r *Recipe) settings() []Settings {
 	return all
 }
 
-// validateChoices refuses what is none of a few known words.
+// validateChoices refuses what is none of a few known words, or no size.
 func (r *Recipe) validateChoices(e Expect, at string) []error {
 	var faults []error
+	if _, _, err := e.SizeBand(); err != nil {
+		faults = append(faults, diag.At(r.index.At("%s.size", at), "%w", err))
+	}
 	for _, choice := range []struct {
 		name, value string
 		known       []string

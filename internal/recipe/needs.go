@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"builder/internal/diag"
 )
@@ -115,4 +116,19 @@ func (r *Recipe) validateNeeds() []error {
 		}
 	}
 	return faults
+}
+
+// SizeBand returns the smallest and the largest size of the wheel in bytes, both
+// 0 where nothing is promised.
+func (e Expect) SizeBand() (low, high int64, err error) {
+	if e.Size == "" {
+		return 0, 0, nil
+	}
+	from, to, ok := strings.Cut(e.Size, "..")
+	low, err1 := ParseSize(from)
+	high, err2 := ParseSize(to)
+	if !ok || err1 != nil || err2 != nil || low > high {
+		return 0, 0, diag.Errorf(diag.Usage, "size %q is no band such as 11MB..21MB", e.Size)
+	}
+	return low, high, nil
 }

@@ -154,6 +154,9 @@ type Expect struct {
 	Collectives  []string          `yaml:"collectives,omitempty" json:"collectives,omitempty" jsonschema:"description=programs of nccl-tests without _perf that must be right and fast on GPUs"`
 	RDMA         string            `yaml:"rdma,omitempty" json:"rdma,omitempty" jsonschema:"enum=linked,enum=dlopened,enum=absent,description=how libibverbs is reached"`
 	Glibc        string            `yaml:"glibc,omitempty" json:"glibc,omitempty" jsonschema:"description=oldest glibc that the artifact runs with"`
+	CPU          []string          `yaml:"cpu,omitempty" json:"cpu,omitempty" jsonschema:"description=extensions of the processor that the code may use: a level (x86-64-v2) or names as of GCC's -m (avx; f16c)"`
+	CPUDispatch  []string          `yaml:"cpu-dispatch,omitempty" json:"cpu-dispatch,omitempty" jsonschema:"description=functions that may use any extension because something asks the processor first"`
+	Size         string            `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=smallest and largest size of the wheel (11MB..21MB)"`
 	Archive      string            `yaml:"archive,omitempty" json:"archive,omitempty" jsonschema:"description=name of the file beside the wheel that holds the same in upstream's layout"`
 	Library      string            `yaml:"library,omitempty" json:"library,omitempty" jsonschema:"description=the file that is NCCL or RCCL"`
 	LibrarySays  string            `yaml:"library-says,omitempty" json:"library-says,omitempty" jsonschema:"description=what the version string of the library must be; NCCL only"`
@@ -251,6 +254,7 @@ func (s Settings) clash(t Settings) string {
 		{"expect.launcher", s.Expect.Launcher, t.Expect.Launcher},
 		{"expect.rdma", s.Expect.RDMA, t.Expect.RDMA},
 		{"expect.glibc", s.Expect.Glibc, t.Expect.Glibc},
+		{"expect.size", s.Expect.Size, t.Expect.Size},
 		{"expect.archive", s.Expect.Archive, t.Expect.Archive},
 		{"expect.library", s.Expect.Library, t.Expect.Library},
 		{"expect.library-says", s.Expect.LibrarySays, t.Expect.LibrarySays},
@@ -313,6 +317,9 @@ func (s Settings) plus(t Settings) Settings {
 			Collectives:  slices.Concat(s.Expect.Collectives, t.Expect.Collectives),
 			RDMA:         or(t.Expect.RDMA, s.Expect.RDMA),
 			Glibc:        or(t.Expect.Glibc, s.Expect.Glibc),
+			CPU:          slices.Concat(s.Expect.CPU, t.Expect.CPU),
+			CPUDispatch:  slices.Concat(s.Expect.CPUDispatch, t.Expect.CPUDispatch),
+			Size:         or(t.Expect.Size, s.Expect.Size),
 			Archive:      or(t.Expect.Archive, s.Expect.Archive),
 			Library:      or(t.Expect.Library, s.Expect.Library),
 			LibrarySays:  or(t.Expect.LibrarySays, s.Expect.LibrarySays),

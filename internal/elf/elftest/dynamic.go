@@ -1,6 +1,7 @@
 package elftest
 
 import (
+	"bytes"
 	"debug/elf"
 	"slices"
 	"strings"
@@ -46,6 +47,9 @@ func (d *dynamic) texts(texts []string) {
 // returnZero is the machine code of a function that returns 0.
 var returnZero = []byte{0x31, 0xc0, 0xc3}
 
+// nop stands between functions.
+const nop = 0x90
+
 // symbols notes the symbols and writes their code.
 func (d *dynamic) symbols(undefined, exported []Symbol) {
 	d.syms, d.indexes = make([]elf.Sym64, 1), make([]uint16, 1)
@@ -58,11 +62,11 @@ func (d *dynamic) symbols(undefined, exported []Symbol) {
 			s.Code = returnZero
 		}
 		at := len(d.w.body) + len(code) // .text comes first
-		code = append(append(code, s.Code...), make([]byte, -len(s.Code)&(align-1))...)
+		code = append(append(code, s.Code...), bytes.Repeat([]byte{nop}, -len(s.Code)&(align-1))...)
 		s.Library = ""
 		d.symbol(s, elf.Sym64{Shndx: 1, Value: uint64(at), Size: uint64(len(s.Code))})
 	}
-	d.w.add(".text", elf.Section64{Type: uint32(elf.SHT_PROGBITS)}, code)
+	d.w.add(".text", elf.Section64{Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC | elf.SHF_EXECINSTR)}, code)
 }
 
 func (d *dynamic) symbol(s Symbol, sym elf.Sym64) {

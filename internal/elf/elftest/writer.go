@@ -65,7 +65,7 @@ func (w *writer) add(name string, s elf.Section64, data []byte) uint32 {
 	w.pad()
 	s.Name, s.Off, s.Size = w.names.add(name), uint64(len(w.body)), uint64(len(data))
 	if len(w.segments) > 0 {
-		s.Addr, s.Flags, s.Addralign = s.Off, uint64(elf.SHF_ALLOC), align
+		s.Addr, s.Flags, s.Addralign = s.Off, s.Flags|uint64(elf.SHF_ALLOC), align
 	}
 	w.body = append(w.body, data...)
 	w.sections = append(w.sections, s)

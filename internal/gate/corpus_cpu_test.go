@@ -1,0 +1,59 @@
+package gate
+
+import (
+	"slices"
+
+	"builder/internal/elf/elftest"
+	"builder/internal/wheel/wheeltest"
+)
+
+// badCode is code for another processor than was promised, and the wheel of
+// another size.
+func badCode() []bad {
+	add := func(s *specimen, name string, code []byte) {
+		s.library().Exported = append(slices.Clone(s.library().Exported), elftest.Symbol{Name: name, Code: code})
+	}
+	return []bad{
+		{
+			what: "code of -march=native on a machine with AVX-512", of: horovodROCm,
+			change: func(s *specimen) { add(s, "horovod_run", avx512) },
+			gate:   "cpu-isa", says: "takes avx512 in horovod_run (0x", do: "HOROVOD_BUILD_ARCH_FLAGS",
+		},
+		{
+			what: "code for AVX where every processor was promised", of: ncclVerbs,
+			change: func(s *specimen) {
+				add(s, "a", avx)
+				add(s, "b", avx)
+				add(s, "c", avx)
+				add(s, "d", avx)
+				add(s, "e", avx)
+			},
+			gate: "cpu-isa", says: "takes avx in a (0x", do: "-march=native",
+		},
+		{
+			what: "code for AVX2 in a function that does not ask first", of: horovodROCm,
+			change: func(s *specimen) { add(s, "sum", avx2) },
+			gate:   "cpu-isa", says: "takes avx2 in sum (0x", do: "SIGILL",
+		},
+		{
+			what: "code that is no code", of: ncclVerbs,
+			change: func(s *specimen) { add(s, "data", []byte{0x06, 0x06}) },
+			gate:   "cpu-isa", blind: true, says: "no instruction of 64-bit x86", do: "ask again",
+		},
+		{
+			what: "a wheel of a third of its usual size", of: horovodROCm,
+			change: func(s *specimen) { s.resize(4e5) },
+			gate:   "size", says: "0.4 MB, promised is 1MB..3MB", do: "built for the CPU",
+		},
+		{
+			what: "a wheel with the libraries of others in it", of: horovodROCm,
+			change: func(s *specimen) { s.resize(4e6) },
+			gate:   "size", says: "4.0 MB, promised is 1MB..3MB", do: "libraries of others",
+		},
+	}
+}
+
+func (s *specimen) resize(size int) {
+	i := slices.IndexFunc(s.wheel.Files, func(f wheeltest.File) bool { return f.Name == ballast })
+	s.wheel.Files[i].Text = noise(size)
+}
