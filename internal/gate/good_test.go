@@ -49,7 +49,7 @@ func horovodROCm() *specimen {
 	}
 	const version = "0.28.1+rocm5.7.tf2.13.0.gfx90a"
 	s := horovod(version, extension, l)
-	s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: "horovod/tensorflow/__init__.py"}, wheeltest.File{Name: ballast, Text: noise(1.2e6)})
+	s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: "horovod/tensorflow/__init__.py"}, wheeltest.File{Name: ballast, Text: noise(60e3)})
 	s.expect = recipe.Expect{
 		Version:      version,
 		Packages:     []string{"horovod"},
@@ -57,7 +57,7 @@ func horovodROCm() *specimen {
 		NoExtensions: []string{"horovod/torch/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"},
 		Needed:       []string{"librccl.so.1", "libamdhip64.so.*", "libtensorflow_framework.so.2", "libmpi.so.40"},
 		Forbidden:    []string{"libcuda.so*", "libcudart.so*", "libnccl.so*", "libhsakmt.so*"},
-		DeviceCode:   []string{"gfx90a"}, CPU: []string{"avx", "f16c", "fma"}, CPUDispatch: []string{"*_avx2"}, Size: "1MB..3MB",
+		DeviceCode:   []string{"gfx90a"}, CPU: []string{"avx", "f16c", "fma"}, CPUDispatch: []string{"*_avx2"}, Size: "40KB..150KB",
 		Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"},
 		Controllers: []string{"MPI"}, Operations: []string{"NCCL"}, Launcher: "mpi",
 		Built: map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},

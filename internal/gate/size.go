@@ -25,10 +25,17 @@ func checkSize(_ context.Context, s Subject) answer {
 	if err != nil {
 		return unmeasured("%v", err)
 	}
-	const megabyte = 1e6
-	says := fmt.Sprintf("%.1f MB, promised is %s", float64(info.Size())/megabyte, s.Expect.Size)
+	says := fmt.Sprintf("%s, promised is %s", fileSize(info.Size()), s.Expect.Size)
 	if info.Size() < low || info.Size() > high {
 		return failed("%s", says)
 	}
 	return passed("%s", says)
+}
+
+// fileSize writes a size as recipes do.
+func fileSize(bytes int64) string {
+	if bytes < 1e6 {
+		return fmt.Sprintf("%.1fKB", float64(bytes)/1e3)
+	}
+	return fmt.Sprintf("%.1fMB", float64(bytes)/1e6)
 }

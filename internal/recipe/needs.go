@@ -55,7 +55,7 @@ func (v Variable) fault() string {
 	return ""
 }
 
-var size = regexp.MustCompile(`^([1-9][0-9]{0,5})(MB|GB)$`)
+var size = regexp.MustCompile(`^([1-9][0-9]{0,5})(KB|MB|GB)$`)
 
 // MemoryBytes returns what the build takes at its peak in bytes, 0 where the
 // recipe does not say.
@@ -66,18 +66,14 @@ func (s Settings) MemoryBytes() (int64, error) {
 	return ParseSize(s.Memory)
 }
 
-// ParseSize reads a size of memory such as 800MB or 16GB; a megabyte has 1e6
-// bytes.
+// ParseSize reads a size such as 800MB or 16GB; a kilobyte has 1000 bytes.
 func ParseSize(text string) (int64, error) {
 	m := size.FindStringSubmatch(text)
 	if m == nil {
 		return 0, diag.Errorf(diag.Usage, "%q is no size such as 800MB or 16GB", text)
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
-	if m[2] == "GB" {
-		n *= 1000
-	}
-	return n * 1_000_000, err
+	return n * map[string]int64{"KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]], err
 }
 
 // InputRecipes returns the names of the recipes whose cells go into those of r,

@@ -10,7 +10,7 @@ import (
 
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{
-		"1MB": 1e6, "800MB": 800e6, "16GB": 16e9, "999999GB": 999999e9,
+		"40KB": 40e3, "1MB": 1e6, "800MB": 800e6, "16GB": 16e9, "999999GB": 999999e9,
 		"": 0, "16": 0, "0GB": 0, "-1GB": 0, "16GiB": 0, "1.5GB": 0, "16gb": 0, "1000000GB": 0, "1 GB": 0,
 	} {
 		have, err := recipe.ParseSize(text)
@@ -27,6 +27,9 @@ func TestNeedsAreChecked(t *testing.T) {
 		"inputs: [{recipe: tool}]":                                                  `an input names another recipe, this one names "tool"`,
 		"profile: [{name: a b, value: x, because: y, source: z}]":                   `"a b" is no name of a variable`,
 		"profile: [{name: A, value: \"$(id)\", because: y, source: z}]":             `A: the value "$(id)" would have to be quoted`,
+		"variants: [{when: {version: \"2.9\"}, expect: {size: 20MB}}]":              `size "20MB" is no band such as 11MB..21MB`,
+		"variants: [{when: {version: \"2.9\"}, expect: {size: 20MB..11MB}}]":        `size "20MB..11MB" is no band such as 11MB..21MB`,
+		"variants: [{when: {version: \"2.9\"}, expect: {size: 1.5MB..2MB}}]":        `is no band such as 11MB..21MB`,
 		"profile: [{name: A, value: x}]":                                            "A needs because and source",
 		"variants: [{when: {version: \"2.9\"}, profile: [{name: A, value: \"\"}]}]": `the value "" would have to be quoted`,
 	} {
