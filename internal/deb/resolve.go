@@ -27,11 +27,15 @@ type Request struct {
 	Architecture string // amd64
 }
 
-// A Suite is a release with apt's pin priority; 0 means apt's own 500.
+// A Suite is a release with apt's pin priority; 0 means apt's own 500. The index
+// of a Stale one is read past the day until which its archive vouches for it, as
+// those of snapshots and of mirrors that have stopped are; its signature is
+// checked all the same.
 type Suite struct {
 	Name       string
 	Components []string
 	Priority   int
+	Stale      bool
 }
 
 // Resolve asks apt, in a tree of its own below scratch, for the packages of a
@@ -45,7 +49,7 @@ func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error
 	defer os.RemoveAll(a.dir)
 	if err := a.run(ctx, nil, "apt-get", "update", "-o", "Acquire::Retries=3", "--error-on=any"); err != nil {
 		return nil, diag.Errorf(diag.Fetch, "reading the package indexes of %s: %w", suiteNames(req), err).
-			WithHint("BUILDER_MIRROR_DEBIAN names other mirrors")
+			WithHint("%s", indexHint(err))
 	}
 	minimal, err := a.install(ctx, nil)
 	if err != nil {
@@ -60,6 +64,13 @@ func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error
 	}
 	slices.SortFunc(all, func(x, y Package) int { return strings.Compare(x.Name, y.Name) })
 	return all, nil
+}
+
+func indexHint(err error) string {
+	if strings.Contains(err.Error(), "is expired") {
+		return "the mirror has stopped, or is a snapshot: BUILDER_MIRROR_DEBIAN names other mirrors, and `stale: true` at the suite of the image reads an old index"
+	}
+	return "BUILDER_MIRROR_DEBIAN names other mirrors"
 }
 
 func suiteNames(req Request) string {
@@ -111,7 +122,11 @@ func newApt(scratch string, req Request) (*apt, error) {
 func (a *apt) files(req Request) map[string]string {
 	var sources, pins strings.Builder
 	for _, s := range req.Suites {
-		fmt.Fprintf(&sources, "deb [arch=%s signed-by=%s] %s %s %s\n", req.Architecture, keyring, a.base, s.Name, strings.Join(s.Components, " "))
+		options := fmt.Sprintf("arch=%s signed-by=%s", req.Architecture, keyring)
+		if s.Stale {
+			options += " check-valid-until=no"
+		}
+		fmt.Fprintf(&sources, "deb [%s] %s %s %s\n", options, a.base, s.Name, strings.Join(s.Components, " "))
 		if s.Priority != 0 {
 			fmt.Fprintf(&pins, "Package: *\nPin: release n=%s\nPin-Priority: %d\n\n", s.Name, s.Priority)
 		}

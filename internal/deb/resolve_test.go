@@ -84,14 +84,16 @@ var request = Request{
 	Suites: []Suite{
 		{Name: "trixie", Components: []string{"main", "contrib"}},
 		{Name: "bookworm", Components: []string{"main"}, Priority: 100},
+		{Name: "sid", Components: []string{"main"}, Stale: true},
 	},
 }
 
 func TestAptIsIsolated(t *testing.T) {
 	a := &apt{dir: "/scratch/apt-1", main: "trixie", base: mirror}
 	files := a.files(request)
-	const from = "deb [arch=amd64 signed-by=" + keyring + "] " + mirror
-	if got, want := files["etc/sources.list"], from+" trixie main contrib\n"+from+" bookworm main\n"; got != want {
+	const options = "deb [arch=amd64 signed-by=" + keyring
+	const from, old = options + "] " + mirror, options + " check-valid-until=no] " + mirror
+	if got, want := files["etc/sources.list"], from+" trixie main contrib\n"+from+" bookworm main\n"+old+" sid main\n"; got != want {
 		t.Errorf("sources: got %q, want %q", got, want)
 	}
 	if got, want := files["etc/preferences"], "Package: *\nPin: release n=bookworm\nPin-Priority: 100\n\n"; got != want {
@@ -187,7 +189,8 @@ func TestResolveReports(t *testing.T) {
 		code    diag.Code
 		want    string
 	}{
-		"no index":         {map[string]string{"update": "E: Failed to fetch InRelease\n"}, diag.Fetch, "reading the package indexes of trixie and bookworm: Failed to fetch InRelease"},
+		"no index":         {map[string]string{"update": "E: Failed to fetch InRelease\n"}, diag.Fetch, "reading the package indexes of trixie and bookworm and sid: Failed to fetch InRelease"},
+		"an old index":     {map[string]string{"update": "E: Release file for x is expired (invalid since 15d)\n"}, diag.Fetch, "is expired"},
 		"no minimal set":   {map[string]string{"all": one}, diag.Usage, "resolving packages: Unable to locate package"},
 		"no such package":  {map[string]string{"minimal": one}, diag.Usage, "resolving packages: Unable to locate package"},
 		"a strange answer": {map[string]string{"minimal": one, "all": "Reading…\n"}, diag.Unexpected, `no package: "Reading…"`},
@@ -197,6 +200,9 @@ func TestResolveReports(t *testing.T) {
 			got, _, err := resolved(t, c.answers)
 			if got != nil || diag.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, class %v: %v", got, diag.CodeOf(err), err)
+			}
+			if all := diag.All(err); name == "an old index" && !strings.Contains(all[0].Hint, "stale: true") {
+				t.Errorf("hint %q", all[0].Hint)
 			}
 		})
 	}

@@ -48,6 +48,7 @@ type Suite struct {
 	Name       string   `yaml:"name" json:"name"`
 	Components []string `yaml:"components" json:"components"`
 	Priority   int      `yaml:"priority,omitempty" json:"priority,omitempty"`
+	Stale      bool     `yaml:"stale,omitempty" json:"stale,omitempty" jsonschema:"description=read the index past its Valid-Until: of a snapshot or a mirror that has stopped"`
 }
 
 // A Fact is what an image says about itself and the shell command that shows
