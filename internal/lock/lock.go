@@ -239,13 +239,13 @@ func sameDebian(a, b *image.Debian) bool {
 	return bytes.Equal(x, y)
 }
 
-func (f File) python(need PythonNeed) ([]pypi.File, bool) {
+func (f File) python(need PythonNeed) (PythonPin, bool) {
 	for _, pin := range f.Python {
 		if need.equal(PythonNeed{pin.Python, pin.Requirements}) {
-			return pin.Files, true
+			return pin, true
 		}
 	}
-	return nil, false
+	return PythonPin{}, false
 }
 
 // Assemble makes the entries of drafts whose names f pins; pipeline is the
@@ -278,8 +278,8 @@ func assemble(d Draft, f File, pipeline string) Entry {
 
 func (f File) locked(img image.Image, need PythonNeed) Image {
 	pin, _ := f.image(img)
-	wheels, _ := f.python(need)
-	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, Site: img.Site, Wheels: wheels, Provides: img.Provides}
+	python, _ := f.python(need)
+	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
 }
 
 // With returns f with the pins of g added; a pin of g replaces that of f for the

@@ -72,8 +72,8 @@ func (f File) answers(m Missing) File {
 		}
 	}
 	for _, need := range m.Python {
-		if files, ok := f.python(need); ok {
-			found.Python = append(found.Python, PythonPin{need.Python, need.Requirements, files})
+		if pin, ok := f.python(need); ok {
+			found.Python = append(found.Python, pin)
 		}
 	}
 	return found
@@ -146,8 +146,8 @@ func (f File) questions(drafts []Draft) []question {
 		all = append(all, question{pin.names(), func(m *Missing) { m.Images = append(m.Images, img) }})
 	}
 	for _, need := range needs.Python {
-		files, _ := f.python(need)
-		all = append(all, question{PythonPin{Files: files}.names(), func(m *Missing) { m.Python = append(m.Python, need) }})
+		pin, _ := f.python(need)
+		all = append(all, question{pin.names(), func(m *Missing) { m.Python = append(m.Python, need) }})
 	}
 	return all
 }

@@ -80,6 +80,13 @@ func TestUnneeded(t *testing.T) {
 	if left := f.Unneeded([]lock.Draft{d}); left.String() != "source tiny 1.0; image registry" {
 		t.Errorf("no cell needs %s", left)
 	}
+	// A set of no packages is written as null and asked for as an empty list.
+	bare := drafts(t)[0]
+	bare.Settings.Requires.Run = nil
+	f = lock.File{Python: []lock.PythonPin{{Python: bare.Vars["python"]}}}
+	if left := f.Unneeded([]lock.Draft{bare}); !left.None() {
+		t.Errorf("a cell without packages does not need %s", left)
+	}
 	// A pin of a question that is asked otherwise today.
 	f = tinyLock()
 	f.Images[0].Debian = &image.Debian{Packages: []string{"other"}}
