@@ -115,6 +115,7 @@ func TestAllreduce(t *testing.T) {
 		says   string
 	}{
 		"right":             {good, 0, Pass, "2 ranks"},
+		"without a prefix":  {strings.ReplaceAll(strings.ReplaceAll(good, "[1,0]<stdout>: ", ""), "[1,1]<stdout>: ", ""), 0, Pass, "2 ranks"},
 		"input unchanged":   {rank("0", "[1.0, 10.0]") + rank("1", "[2.0, 20.0]"), 0, Fail, "rank 0: allreduce gave [1 10], right is [3 30]"},
 		"one rank silent":   {rank("0", "[3.0, 30.0]"), 0, NotMeasured, "1 ranks reported"},
 		"the same twice":    {rank("0", "[3.0, 30.0]") + rank("0", "[3.0, 30.0]"), 0, Fail, "not of ranks 0 and 1"},
@@ -134,6 +135,13 @@ func TestImport(t *testing.T) {
 		t.Errorf("got %+v", v)
 	}
 	if v := check(importModule, "", 0); v.Status != Pass {
+		t.Errorf("got %+v", v)
+	}
+	// Every module is asked, also after one that does not import.
+	e := expect()
+	e.Import = []string{"horovod.torch", "horovod.tensorflow"}
+	v = importModule.Check(t.Context(), Subject{Expect: e, Box: &answers{result: Result{Exit: 1}}})
+	if v.Status != Fail || !strings.Contains(v.Evidence, "horovod.torch") || !strings.Contains(v.Evidence, "horovod.tensorflow") {
 		t.Errorf("got %+v", v)
 	}
 }

@@ -106,7 +106,7 @@ func compare(ours, theirs []nccltests.Report) ([]ratio, error) {
 	mine, other := medians(ours), medians(theirs)
 	var ratios []ratio
 	for _, bytes := range slices.Sorted(maps.Keys(mine)) {
-		if other[bytes] <= 0 || mine[bytes] < 0 {
+		if other[bytes] <= 0 {
 			return nil, fmt.Errorf("at %s there is nothing to compare with", sizeText(bytes))
 		}
 		ratios = append(ratios, ratio{bytes, mine[bytes], other[bytes], mine[bytes] / other[bytes]})

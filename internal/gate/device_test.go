@@ -126,16 +126,17 @@ func TestCollectives(t *testing.T) {
 				m.Report.Rows[i].InPlace.Checked = false
 			}
 		}), edit: func(s *Subject) { s.Expect.Collectives = []string{"alltoall"} }, want: Pass, says: "alltoall: 21 sizes"},
-		"one GPU took part":  {measured: but(func(m *nccltests.Measured) { m.Report.Devices = h200[:1] }), want: Fail, says: "1 GPUs took part, 2 were asked for"},
-		"one GPU twice":      {measured: but(func(m *nccltests.Measured) { m.Report.Devices = []nccltests.Device{h200[0], h200[0]} }), want: Fail, says: "two ranks share the GPU 0000:8d:00.0"},
-		"other library":      {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "13.0", "12.4", 1) }), want: Fail, says: "the library says 2.29.7+cuda12.4, promised is 2.29.7+cuda13.0"},
-		"no CUDA":            {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "cuda13.0", "cuda.", 1) }), want: Fail, says: "2.29.7+cuda., promised"},
-		"number alone":       {measured: but(func(m *nccltests.Measured) { m.Log = "" }), want: Pass, says: "by 2.29.7"},
-		"wrong number alone": {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 22809 }), want: Fail, says: "the library says 2.28.9, promised is 2.29.7"},
-		"two witnesses":      {measured: but(func(m *nccltests.Measured) { m.Report.Library = 22809 }), want: NotMeasured, says: "the log says 2.29.7+cuda13.0, the program 2.28.9"},
-		"nobody says":        {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 0 }), want: NotMeasured, says: "neither the log nor the program says which library ran"},
-		"nothing promised":   {edit: func(s *Subject) { s.Expect.LibrarySays = "" }, want: Pass, says: "by NCCL 2.29.7+cuda13.0"},
-		"too fast":           {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 7400 }), want: Fail, says: "7400 GB/s at 8 MiB, and the links of NVIDIA H200 carry 900", remedy: "returns its input unchanged"},
+		"one GPU took part":        {measured: but(func(m *nccltests.Measured) { m.Report.Devices = h200[:1] }), want: Fail, says: "1 GPUs took part, 2 were asked for"},
+		"one GPU twice":            {measured: but(func(m *nccltests.Measured) { m.Report.Devices = []nccltests.Device{h200[0], h200[0]} }), want: Fail, says: "two ranks share the GPU 0000:8d:00.0"},
+		"other library":            {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "13.0", "12.4", 1) }), want: Fail, says: "the library says 2.29.7+cuda12.4, promised is 2.29.7+cuda13.0"},
+		"no CUDA":                  {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "cuda13.0", "cuda.", 1) }), want: Fail, says: "2.29.7+cuda., promised"},
+		"number alone":             {measured: but(func(m *nccltests.Measured) { m.Log = "" }), want: Pass, says: "by 2.29.7"},
+		"wrong number alone":       {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 22809 }), want: Fail, says: "the library says 2.28.9, promised is 2.29.7"},
+		"two witnesses":            {measured: but(func(m *nccltests.Measured) { m.Report.Library = 22809 }), want: NotMeasured, says: "the log says 2.29.7+cuda13.0, the program 2.28.9"},
+		"nobody says":              {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 0 }), want: NotMeasured, says: "neither the log nor the program says which library ran"},
+		"nothing promised":         {edit: func(s *Subject) { s.Expect.LibrarySays = "" }, want: Pass, says: "by NCCL 2.29.7+cuda13.0"},
+		"too fast":                 {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 7400 }), want: Fail, says: "7400 GB/s at 8 MiB, and the links of NVIDIA H200 carry 900", remedy: "returns its input unchanged"},
+		"all that the links carry": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 900 }), want: Pass, says: "up to 900.0 GB/s"},
 		"too fast for any": {measured: but(func(m *nccltests.Measured) {
 			m.Report.Rows[20].OutOfPlace.BusBW = 7400
 			m.Report.Devices = []nccltests.Device{{Name: "X1", BusID: "a"}, {Name: "X1", BusID: "b"}}
@@ -147,6 +148,21 @@ func TestCollectives(t *testing.T) {
 		"unreadable":          {measured: failing(errors.New("the footer is missing")), want: NotMeasured, says: "the footer is missing"},
 		"log too long":        {measured: but(func(m *nccltests.Measured) { m.Log += strings.Repeat("x", 17<<20) }), want: NotMeasured, says: "longer than"},
 	})
+}
+
+// At most three sizes are named, and no rest of none.
+func TestWrongValuesAreShortened(t *testing.T) {
+	m := good(nccltests.Sweep{MinBytes: 8, MaxBytes: 128, Factor: 2, GPUs: 2}, 100, "")
+	for i := range 4 {
+		m.Report.Rows[i].InPlace.Wrong = 1
+		faults := wrongValues(m.Report)
+		if last := faults[len(faults)-1]; len(faults) != i+1 || strings.HasPrefix(last, "and 1 more") != (i == 3) {
+			t.Errorf("%d wrong: %q", i+1, faults)
+		}
+	}
+	if says := summary(nccltests.Report{Rows: m.Report.Rows}, "NCCL"); !strings.Contains(says, "0 x GPU") {
+		t.Errorf("without devices: %s", says)
+	}
 }
 
 func TestDeviceGatesNeedADevice(t *testing.T) {
@@ -242,6 +258,7 @@ func TestBusbw(t *testing.T) {
 	}
 	checkCases(t, busbw, map[string]deviceCase{
 		"as fast":          {measured: speeds(100, 100), want: Pass, says: "all_reduce against vendor, medians of 3 rounds in turn: 1.00 at 1 MiB, 1.00 at 8 MiB (100.0 of 100.0 GB/s), lowest 1.00 at 1 MiB"},
+		"just fast enough": {measured: speeds(95, 100), want: Pass, says: "0.95"},
 		"a little slower":  {measured: speeds(96, 100), want: Pass, says: "0.96"},
 		"too slow":         {measured: speeds(90, 100), want: Fail, says: "all_reduce at 1 MiB: 90.0 GB/s, vendor has 100.0: 0.90, at least 0.95 is wanted", remedy: "NCCL_DEBUG"},
 		"one bad round":    {measured: speeds(100, 100, 0.3), want: Pass, says: "1.00"},

@@ -54,7 +54,7 @@ func (s *specimen) subject(t *testing.T) Subject {
 	if s.archive.name != "" {
 		beside := filepath.Join(at, s.archive.name)
 		write(t, beside, s.archiveBytes(t))
-		subject.Beside = []string{filepath.Join(at, "nccl.log"), beside}
+		subject.Beside = []string{beside, filepath.Join(at, "nccl.log")}
 	}
 	return subject
 }
