@@ -41,8 +41,10 @@ e2e:
 
 test: check e2e
 
-# What takes too long for every change: the CUDA wheel of 5 GB of inputs, NCCL.
+# What takes too long for every change: the CUDA wheel of 5 GB of inputs, NCCL, and
+# a minute of every fuzz target.
 test-full: test
+	$(MAKE) fuzz FUZZTIME=60s
 	BUILDER_E2E=full $(GO) test -count=1 -v -timeout 80m -run Full ./e2e
 
 lint:
