@@ -28,7 +28,7 @@ func badCode() []bad {
 				add(s, "d", avx)
 				add(s, "e", avx)
 			},
-			gate: "cpu-isa", says: "takes avx in a (0x", do: "-march=native",
+			gate: "cpu-isa", says: "and 2 more functions; promised is x86-64", do: "-march=native",
 		},
 		{
 			what: "code for AVX2 in a function that does not ask first", of: horovodROCm,
