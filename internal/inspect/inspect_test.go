@@ -97,8 +97,10 @@ func wheelReport(t *testing.T, version string, libraries map[string]elftest.Libr
 // A wheel is what its libraries are together.
 func TestWheel(t *testing.T) {
 	r := wheelReport(t, "0.28.1+rocm5.7.tf2.13.0.gfx90a", map[string]elftest.Library{
-		extension: {Needed: []string{"libtensorflow_framework.so.2", "librccl.so.1", "libamdhip64.so.5", "libc.so.6"},
-			Undefined: elftest.From("libc.so.6", "GLIBC_2.9", "a"), Sections: []elftest.Section{elftest.HIP("gfx90a")}},
+		extension: {
+			Needed:    []string{"libtensorflow_framework.so.2", "librccl.so.1", "libamdhip64.so.5", "libc.so.6"},
+			Undefined: elftest.From("libc.so.6", "GLIBC_2.9", "a"), Sections: []elftest.Section{elftest.HIP("gfx90a")},
+		},
 		"horovod/lib/libhelper.so.1": {Needed: []string{"libmpi.so.40", "libc.so.6"}, Undefined: elftest.From("libc.so.6", "GLIBC_2.34", "b")},
 	})
 	var got []string
