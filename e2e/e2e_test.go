@@ -146,7 +146,7 @@ func TestE2E(t *testing.T) {
 	}
 }
 
-const gates = 11
+const gates = 12
 
 func mainJob(b *tool) {
 	b.want(0, "run", "horovod", "--rocm", "5.7")

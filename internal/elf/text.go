@@ -35,13 +35,30 @@ func Texts(r io.ReaderAt, pattern *regexp.Regexp) ([]string, error) {
 // (.rodata): messages, banners, the names under which kernels are registered.
 // Longer ones than a name can be are cut.
 func EachText(r io.ReaderAt, visit func(string)) error {
+	return eachText(r, constants, visit)
+}
+
+// EachSourceText visits what EachText does, and the texts that are there for
+// debuggers: names of source files, of directories and of the compiler.
+func EachSourceText(r io.ReaderAt, visit func(string)) error {
+	return eachText(r, func(section string) bool {
+		return constants(section) || slices.Contains([]string{".debug_str", ".debug_line_str", ".debug_line", ".debug_info", ".comment"}, section)
+	}, visit)
+}
+
+func constants(section string) bool {
+	return section == ".rodata" || strings.HasPrefix(section, ".rodata.")
+}
+
+// eachText visits the texts of the sections that are wanted.
+func eachText(r io.ReaderAt, wanted func(section string) bool, visit func(string)) error {
 	img, err := openImage(r)
 	if err != nil {
 		return err
 	}
 	for i := range img.sections {
 		s := &img.sections[i]
-		if s.name != ".rodata" && !strings.HasPrefix(s.name, ".rodata.") {
+		if !wanted(s.name) {
 			continue
 		}
 		raw, err := img.open(s)

@@ -25,6 +25,22 @@ func TestEachText(t *testing.T) {
 	}
 }
 
+func TestEachSourceText(t *testing.T) {
+	file := library(
+		part{".text", []byte("not a constant\x00")},
+		part{".rodata", []byte("a constant\x00")},
+		part{".debug_line_str", []byte("/home/me/src\x00")},
+		part{".comment", []byte("GCC: (Debian)\x00")},
+	)
+	var got []string
+	if err := EachSourceText(bytes.NewReader(file), func(s string) { got = append(got, s) }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a constant", "/home/me/src", "GCC: (Debian)"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestEachTextOfWhatIsNotThere(t *testing.T) {
 	file := library(part{".rodata", []byte("some text")})
 	if err := EachText(strings.NewReader("text"), func(string) {}); err == nil {

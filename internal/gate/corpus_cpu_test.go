@@ -41,6 +41,21 @@ func badCode() []bad {
 			gate:   "cpu-isa", blind: true, says: "no instruction of 64-bit x86", do: "ask again",
 		},
 		{
+			what: "debug information of a build in somebody's home directory", of: horovodROCm,
+			change: func(s *specimen) { s.debug("/home/jane/horovod/build/temp.linux-x86_64-cpython-311") },
+			gate:   "build-paths", says: "holds /home/jane/horovod/build/temp.linux-x86_64-cpython-311", do: "-ffile-prefix-map",
+		},
+		{
+			what: "the name of a file that a compiler made for a moment", of: ncclVerbs,
+			change: func(s *specimen) { s.debug("/tmp/icpx-364ca0d988") },
+			gate:   "build-paths", says: "holds /tmp/icpx-364ca0d988", do: "other bytes elsewhere",
+		},
+		{
+			what: "a path of a machine that builds for others", of: horovodROCm,
+			change: func(s *specimen) { s.debug("-I/usr/include -I /__w/horovod/horovod/third_party") },
+			gate:   "build-paths", says: "holds /__w/horovod/horovod/third_party", do: "builder run",
+		},
+		{
 			what: "a wheel of a third of its usual size", of: horovodROCm,
 			change: func(s *specimen) { s.resize(20e3) },
 			gate:   "size", says: "KB, promised is 40KB..150KB", do: "built for the CPU",
@@ -51,6 +66,12 @@ func badCode() []bad {
 			gate:   "size", says: "KB, promised is 40KB..150KB", do: "libraries of others",
 		},
 	}
+}
+
+// debug adds what compilers write for debuggers.
+func (s *specimen) debug(text string) {
+	l := s.library()
+	l.Sections = append(slices.Clone(l.Sections), elftest.Section{Name: ".debug_line_str", Data: []byte(text + "\x00")})
 }
 
 func (s *specimen) resize(size int) {

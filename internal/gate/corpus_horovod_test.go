@@ -74,7 +74,7 @@ func badBuilds() []bad {
 				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
 			},
 			gate: "extension-present", says: "0 files match horovod/tensorflow/mpi_lib*.so, 1 is promised", do: "HOROVOD_WITH_<FRAMEWORK>=1",
-			also: "elf-needed cpu-isa device-code elf-symbols " + running,
+			also: "elf-needed cpu-isa build-paths device-code elf-symbols " + running,
 		},
 		{
 			what: "the extension of another framework", of: horovodROCm,
@@ -83,7 +83,7 @@ func badBuilds() []bad {
 				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
 			},
 			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not asked for", do: "HOROVOD_WITH_<FRAMEWORK>=1",
-			also: "elf-needed cpu-isa device-code elf-symbols " + running,
+			also: "elf-needed cpu-isa build-paths device-code elf-symbols " + running,
 		},
 		{
 			what: "the extensions of two frameworks where one was asked for", of: horovodROCm,
@@ -256,7 +256,7 @@ func badLinks() []bad {
 				s.cannotImport("ImportError: mpi_lib.so: invalid ELF header")
 			},
 			gate: "elf-needed", blind: true, says: "not an ELF file: wrong magic", do: "what was not measured is not a pass",
-			also: "cpu-isa device-code elf-symbols " + running,
+			also: "cpu-isa build-paths device-code elf-symbols " + running,
 		},
 		{
 			what: "a symbol that nothing has and that is bound at its first call", of: horovodROCm,

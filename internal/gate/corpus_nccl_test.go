@@ -48,7 +48,7 @@ func badNCCL() []bad {
 		},
 		{
 			what: "no way to libibverbs at all", of: ncclDlopen,
-			change: func(s *specimen) { s.library().Texts = s.library().Texts[:1] },
+			change: func(s *specimen) { s.library().Texts = s.library().Texts[:3] },
 			gate:   "rdma", says: "asked for is dlopened, libibverbs is absent", do: order,
 		},
 		{

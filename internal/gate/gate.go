@@ -166,6 +166,7 @@ func All() []Gate {
 		rdma,
 		glibcFloor,
 		cpuISA,
+		buildPaths,
 		deviceCode,
 		deviceFunctions,
 		ncclABI,

@@ -16,12 +16,14 @@ func TestWanted(t *testing.T) {
 		want   string
 	}{
 		{recipe.Expect{}, ""},
-		{recipe.Expect{Extensions: []string{"a"}}, "extension-present elf-symbols"},
+		{recipe.Expect{Extensions: []string{"a"}}, "extension-present build-paths elf-symbols"},
 		{recipe.Expect{NoExtensions: []string{"a"}}, "extension-present"},
 		{recipe.Expect{Needed: []string{"a"}}, "elf-needed"},
 		{recipe.Expect{Forbidden: []string{"a"}}, "elf-needed"},
 		{recipe.Expect{RDMA: "absent"}, "rdma"},
 		{recipe.Expect{Glibc: "2.38"}, "glibc-floor"},
+		{recipe.Expect{CPU: []string{"avx"}}, "cpu-isa"},
+		{recipe.Expect{Size: "1MB..2MB"}, "size"},
 		{recipe.Expect{DeviceCode: []string{"gfx90a"}}, "device-code"},
 		{recipe.Expect{Library: "a"}, ""},
 		{recipe.Expect{LibrarySays: "a"}, ""},

@@ -136,7 +136,7 @@ func ncclVerbs() *specimen {
 		Undefined: slices.Concat(ibverbs(),
 			elftest.From("libc.so.6", "GLIBC_2.38", "__isoc23_strtol"), elftest.From("libc.so.6", "GLIBC_2.2.5", "dlopen")),
 		Exported: elftest.Named(functionsOf("2.29.7")...),
-		Texts:    []string{"NCCL version 2.29.7+cuda13.0", "NCCL version %s", "Unknown"},
+		Texts:    []string{"/tmp/nccl-socket-%d-%lx", "/build/src/src/device", "NCCL version 2.29.7+cuda13.0", "NCCL version %s", "Unknown"},
 		Sections: []elftest.Section{elftest.CUDA("sm_90", "sm_100f")},
 	}
 	s := &specimen{

@@ -1,0 +1,50 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/elf"
+	"builder/internal/recipe"
+	"builder/internal/wheel"
+)
+
+var buildPaths = Gate{
+	Name:   "build-paths",
+	Asks:   "no directory of the person or the machine that built it is inside",
+	Remedy: "it was built in somebody's directory: the same sources make other bytes elsewhere, and the name is given away. Build it with builder run, or map the directory (-ffile-prefix-map=DIR=.)",
+	Wants:  func(e recipe.Expect) bool { return len(e.Extensions) > 0 },
+	check:  checkPaths,
+}
+
+// ofSomebody is a path below a home directory, below a directory for temporary
+// files that a program made, or of a machine that builds for others. A name with
+// a verb of printf is made at run time.
+var ofSomebody = regexp.MustCompile(`(?:^|[\s=:"'(])(/(?:home|Users|root)/[\w.+-][^\s:"']*|/tmp/[\w.+-]*\d[^\s:"'%]*(?:$|[\s:"'])|/(?:github|__w|builds|var/lib/jenkins)/[\w.+-][^\s:"']*)`)
+
+func checkPaths(_ context.Context, s Subject) answer {
+	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
+		var found []string
+		texts := 0
+		err = elf.EachSourceText(r, func(text string) {
+			texts++
+			m := ofSomebody.FindStringSubmatch(text)
+			if m == nil {
+				return
+			}
+			if path := strings.TrimSpace(m[1]); len(found) < 1000 && !slices.Contains(found, path) {
+				found = append(found, path)
+			}
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(found) > 0 {
+			return []string{fmt.Sprintf("%s holds %s", name, listed(found, 3))}, nil, nil
+		}
+		return nil, []string{fmt.Sprintf("%s: none in %d texts", name, texts)}, nil
+	})
+}
