@@ -18,6 +18,12 @@ var busbw = Gate{
 	check:  checkBusbw,
 }
 
+// again is how many times the rounds are run once more where a size falls short.
+// At 1 MiB the rounds of one library differ by a third (reduce_scatter of NCCL
+// 2.28.9 and of 2.29.7 on two H200, by the protocol LL), and the median of three
+// is then chance.
+const again = 3
+
 // busbwBytes is the first size that is compared: below it the start of a kernel
 // is measured, whose noise is larger than any difference.
 const busbwBytes = 1 << 20
@@ -37,27 +43,49 @@ func checkBusbw(ctx context.Context, s Subject) answer {
 	}
 	var faults, seen []string
 	for _, collective := range s.Expect.Collectives {
-		ours, theirs, stopped := s.duel(ctx, collective)
+		ratios, rounds, stopped := s.compareTwice(ctx, collective)
 		if stopped != nil {
 			return *stopped
 		}
-		ratios, err := compare(ours, theirs)
-		if err != nil {
-			return unmeasured("%s: %v", collective, err)
+		for _, r := range short(ratios, d.Tolerance) {
+			faults = append(faults, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f by the medians of %d rounds, at least %.2f is wanted",
+				collective, sizeText(r.bytes), r.ours, d.Rival, r.theirs, r.ratio, rounds, d.Tolerance))
 		}
-		for _, r := range ratios {
-			if r.ratio < d.Tolerance {
-				faults = append(faults, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f, at least %.2f is wanted", collective, sizeText(r.bytes), r.ours, d.Rival, r.theirs, r.ratio, d.Tolerance))
-			}
-		}
-		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Rival, d.Rounds, ratioText(ratios)))
+		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Rival, rounds, ratioText(ratios)))
 	}
 	return judge(faults, seen)
 }
 
+// compareTwice compares both libraries, and where a size falls short by all
+// rounds of a longer comparison.
+func (s Subject) compareTwice(ctx context.Context, collective string) (ratios []ratio, rounds int, stopped *answer) {
+	var ours, theirs []nccltests.Report
+	for _, more := range []int{s.Device.Rounds, again * s.Device.Rounds} {
+		a, b, stopped := s.duel(ctx, collective, more)
+		if stopped != nil {
+			return nil, 0, stopped
+		}
+		ours, theirs = append(ours, a...), append(theirs, b...)
+		var err error
+		if ratios, err = compare(ours, theirs); err != nil {
+			a := unmeasured("%s: %v", collective, err)
+			return nil, 0, &a
+		}
+		if len(short(ratios, s.Device.Tolerance)) == 0 {
+			break
+		}
+	}
+	return ratios, len(ours), nil
+}
+
+// short returns the sizes at which ours is slower than may be.
+func short(ratios []ratio, tolerance float64) []ratio {
+	return slices.DeleteFunc(slices.Clone(ratios), func(r ratio) bool { return r.ratio >= tolerance })
+}
+
 // duel runs both libraries in turn, the first of each round the second of the
 // next, so that heat, clocks and neighbours meet both alike.
-func (s Subject) duel(ctx context.Context, collective string) (ours, theirs []nccltests.Report, stopped *answer) {
+func (s Subject) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Report, stopped *answer) {
 	d := s.Device
 	run := func(library string, into *[]nccltests.Report) error {
 		m, err := s.sweep(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))
@@ -80,7 +108,7 @@ func (s Subject) duel(ctx context.Context, collective string) (ours, theirs []nc
 		}
 		return nil
 	}
-	for round := range d.Rounds {
+	for round := range rounds {
 		turns := []func() *answer{mine, other}
 		if round%2 == 1 {
 			slices.Reverse(turns)
