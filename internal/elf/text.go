@@ -42,7 +42,7 @@ func EachText(r io.ReaderAt, visit func(string)) error {
 // debuggers: names of source files, of directories and of the compiler.
 func EachSourceText(r io.ReaderAt, visit func(string)) error {
 	return eachText(r, func(section string) bool {
-		return constants(section) || slices.Contains([]string{".debug_str", ".debug_line_str", ".debug_line", ".debug_info", ".comment"}, section)
+		return constants(section) || slices.Contains([]string{".debug_str", ".debug_line_str", ".debug_line", ".comment"}, section)
 	}, visit)
 }
 
