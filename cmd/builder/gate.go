@@ -198,7 +198,9 @@ func (g *gated) add(now, attached []gate.Verdict) {
 
 // ask asks the chosen gates in their order.
 func (b *gateRun) ask(ctx context.Context, s subject, device *gate.Device) []gate.Verdict {
-	subject := gate.Subject{Wheel: s.artifact.Path, Expect: s.expect, Device: device, Log: b.log}
+	unpacked := gate.NewUnpacked()
+	defer unpacked.Close()
+	subject := gate.Subject{Wheel: s.artifact.Path, Expect: s.expect, Unpacked: unpacked, Device: device, Log: b.log}
 	var verdicts []gate.Verdict
 	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {
 		if g.Boxed && g.Wants(s.expect) && len(b.options.only) == 0 {

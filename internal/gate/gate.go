@@ -74,14 +74,16 @@ func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived 
 
 // A Subject is what gates look at: the file of a wheel, the files that were made
 // beside it, and what they promise. Box is nil where no container can be had,
-// Device where no GPU is asked for. Log takes what commands print; it may be nil.
+// Device where no GPU is asked for. Unpacked and Log, which takes what commands
+// print, may be nil.
 type Subject struct {
-	Wheel  string
-	Beside []string
-	Expect recipe.Expect
-	Box    Box
-	Device *Device
-	Log    io.Writer
+	Wheel    string
+	Beside   []string
+	Expect   recipe.Expect
+	Unpacked *Unpacked
+	Box      Box
+	Device   *Device
+	Log      io.Writer
 }
 
 // A Box is a clean container without a network that holds the artifact,

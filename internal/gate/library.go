@@ -181,12 +181,7 @@ func (s Subject) withLibrary(read func(wheel.Member) error) error {
 		return err
 	}
 	defer w.Close()
-	r, err := w.Open(s.Expect.Library)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if err := read(r); err != nil {
+	if err := s.Unpacked.read(w, s.Expect.Library, read); err != nil {
 		return fmt.Errorf("reading %s: %w", path.Base(s.Expect.Library), err)
 	}
 	return nil

@@ -32,7 +32,7 @@ func checkNeeded(_ context.Context, s Subject) answer {
 		return unmeasured("%v", err)
 	}
 	// What is forbidden is forbidden to libraries that were not promised too.
-	return each(w, slices.Concat(extensions, strays(w, extensions)), func(name string, r wheel.Member) (faults, seen []string, err error) {
+	return s.each(w, slices.Concat(extensions, strays(w, extensions)), func(name string, r wheel.Member) (faults, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err

@@ -152,7 +152,7 @@ func eachExtension(s Subject, ask question) answer {
 	if err != nil {
 		return unmeasured("%v", err)
 	}
-	return each(w, names, ask)
+	return s.each(w, names, ask)
 }
 
 // promised lists the files that match the patterns. A pattern without a file is
@@ -169,23 +169,18 @@ func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
 	return names, nil
 }
 
-func each(w *wheel.Wheel, names []string, ask question) answer {
+// each asks one question of these files.
+func (s Subject) each(w *wheel.Wheel, names []string, ask question) answer {
 	var faults, seen []string
 	for _, name := range names {
-		f, s, err := askMember(w, name, ask)
+		err := s.Unpacked.read(w, name, func(r wheel.Member) error {
+			bad, good, err := ask(name, r)
+			faults, seen = append(faults, bad...), append(seen, good...)
+			return err
+		})
 		if err != nil {
 			return unmeasured("reading %s: %v", name, err)
 		}
-		faults, seen = append(faults, f...), append(seen, s...)
 	}
 	return judge(faults, seen)
-}
-
-func askMember(w *wheel.Wheel, name string, ask question) (faults, seen []string, err error) {
-	r, err := w.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer r.Close()
-	return ask(name, r)
 }

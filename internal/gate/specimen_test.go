@@ -49,7 +49,12 @@ func (s *specimen) subject(t *testing.T) Subject {
 		data = s.damage(data)
 	}
 	at := t.TempDir()
-	subject := Subject{Wheel: filepath.Join(at, s.wheel.Name), Expect: s.expect, Box: s.box}
+	subject := Subject{Wheel: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box}
+	t.Cleanup(func() {
+		if err := subject.Unpacked.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	write(t, subject.Wheel, data)
 	if s.archive.name != "" {
 		beside := filepath.Join(at, s.archive.name)

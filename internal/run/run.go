@@ -248,7 +248,9 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 	if len(built.Artifacts) == 0 {
 		return nil, nil
 	}
-	subject := gate.Subject{Wheel: built.Artifacts[0].Path, Expect: e.Expect, Box: built.Box}
+	unpacked := gate.NewUnpacked()
+	defer unpacked.Close()
+	subject := gate.Subject{Wheel: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box}
 	for _, a := range built.Artifacts[1:] {
 		subject.Beside = append(subject.Beside, a.Path)
 	}

@@ -1,0 +1,46 @@
+package gate
+
+import (
+	"testing"
+
+	"builder/internal/wheel"
+)
+
+func TestALibraryIsUnpackedOnce(t *testing.T) {
+	s := horovodROCm()
+	subject := s.subject(t)
+	w, err := wheel.Open(subject.Wheel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	open := func(u *Unpacked, name string) (member wheel.Member, err error) {
+		err = u.read(w, name, func(r wheel.Member) error {
+			member = r
+			_, err := r.ReadAt(make([]byte, 4), 0)
+			return err
+		})
+		return member, err
+	}
+	first, err1 := open(subject.Unpacked, s.extension)
+	second, err2 := open(subject.Unpacked, s.extension)
+	if err1 != nil || err2 != nil || first != second {
+		t.Errorf("it was unpacked twice: %v, %v", err1, err2)
+	}
+	if _, err := open(subject.Unpacked, "horovod/none.so"); err == nil {
+		t.Error("a file that is not there can be read")
+	}
+	if err := subject.Unpacked.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := first.ReadAt(make([]byte, 4), 0); err == nil {
+		t.Error("it is open after Close")
+	}
+	third, err := open(nil, s.extension)
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := third.ReadAt(make([]byte, 4), 0); err == nil {
+		t.Error("nothing keeps it, and it is open after its use")
+	}
+}
