@@ -21,8 +21,9 @@ import (
 type subject struct {
 	artifact artifact.Artifact
 	expect   recipe.Expect
-	promise  string // the file that expect stands in, "" where nothing is promised
-	library  string // member of the wheel that is NCCL or RCCL, "" where none is
+	promise  string   // the file that expect stands in, "" where nothing is promised
+	beside   []string // the files that were made with it
+	library  string   // member of the wheel that is NCCL or RCCL, "" where none is
 	is       inspect.Report
 	isFault  error // why it could not be inspected
 }
@@ -121,11 +122,28 @@ func newSubject(path string) (subject, error) {
 		s.expect, s.promise = e.Expect, filepath.Join(place, lock.EntryFile)
 		break
 	}
+	if s.promise != "" {
+		if s.beside, err = filesBeside(path); err != nil {
+			return subject{}, err
+		}
+	}
 	s.library = libraryIn(path, s.expect.Library)
 	if s.library != "" && len(s.expect.Collectives) == 0 {
 		s.expect.Collectives = []string{"all_reduce"} // what every NCCL can do
 	}
 	return s, nil
+}
+
+// filesBeside lists the other files of an artifact's directory.
+func filesBeside(path string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	var beside []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && e.Name() != filepath.Base(path) {
+			beside = append(beside, filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+	return beside, err
 }
 
 // libraries are the files that programs load, by the name that they load.
