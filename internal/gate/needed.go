@@ -93,7 +93,7 @@ func machineFaults(name string, f *elf.File, tags []string) (faults []string) {
 }
 
 func pathFaults(name string, f *elf.File) (faults []string) {
-	for _, dir := range slices.Concat(f.Rpath, f.Runpath) {
+	for _, dir := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.Rpath, f.Runpath)))) {
 		if why := pathFault(dir, name); why != "" {
 			faults = append(faults, fmt.Sprintf("%s looks for libraries in %q, %s", name, dir, why))
 		}
