@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"strings"
 
 	"builder/internal/diag"
@@ -150,7 +149,7 @@ func (e *Examiner) wheel(ctx context.Context, name string) (Report, error) {
 	var parts [][]Finding
 	var faults []error
 	for _, f := range w.Files {
-		if base := path.Base(f.Name); !strings.HasSuffix(base, ".so") && !strings.Contains(base, ".so.") {
+		if !wheel.IsLibrary(f.Name) {
 			continue
 		}
 		part := e.libraries.scan()

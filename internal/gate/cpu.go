@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -74,10 +73,7 @@ func byFeature(uses []elf.CPUUse) (groups [][]elf.CPUUse) {
 }
 
 func dispatched(patterns []string, function string) bool {
-	return function != "" && slices.ContainsFunc(patterns, func(p string) bool {
-		ok, err := path.Match(p, function)
-		return err == nil && ok
-	})
+	return function != "" && slices.ContainsFunc(patterns, func(p string) bool { return anyMatch(p, []string{function}) })
 }
 
 // places names the first functions, and how many there are.

@@ -48,8 +48,7 @@ func checkNeeded(_ context.Context, s Subject) answer {
 // strays lists the libraries that are not among the promised extensions.
 func strays(w *wheel.Wheel, extensions []string) (names []string) {
 	for _, f := range w.Files {
-		base := path.Base(f.Name)
-		if (strings.HasSuffix(base, ".so") || strings.Contains(base, ".so.")) && !slices.Contains(extensions, f.Name) {
+		if wheel.IsLibrary(f.Name) && !slices.Contains(extensions, f.Name) {
 			names = append(names, f.Name)
 		}
 	}

@@ -133,7 +133,7 @@ type sight struct {
 // member adds a library of the wheel; other files, and linker scripts, say
 // nothing.
 func (s *sight) member(w *wheel.Wheel, name string) error {
-	if base := path.Base(name); !strings.HasSuffix(base, ".so") && !strings.Contains(base, ".so.") {
+	if !wheel.IsLibrary(name) {
 		return nil
 	}
 	r, err := w.Open(name)

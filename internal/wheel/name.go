@@ -2,6 +2,7 @@ package wheel
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -76,6 +77,13 @@ func (n Name) String() string {
 // included.
 func (n Name) HasVersion(version string) bool {
 	return normalVersion(version) == normalVersion(n.Version)
+}
+
+// IsLibrary reports whether a member is named as a shared library; a linker
+// script may be too.
+func IsLibrary(member string) bool {
+	base := path.Base(member)
+	return strings.HasSuffix(base, ".so") || strings.Contains(base, ".so.")
 }
 
 // Tags returns the compatibility tags that the name stands for, sorted:
