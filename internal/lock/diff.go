@@ -140,6 +140,9 @@ func partsOf(e Entry) parts {
 	for _, v := range e.Profile {
 		p.item(stepGates, "profile", "run-time variable "+v.Name, literal(v.Value), v)
 	}
+	for _, v := range e.Vendored {
+		p.item(stepGates, "vendored sources", "vendored source "+v.Path, short(v.Commit), v)
+	}
 	if e.Memory != 0 {
 		p.add(stepGates, "memory of the build", fmt.Sprintf("%d bytes", e.Memory), e.Memory) // no step reads it
 	}

@@ -94,6 +94,7 @@ type Entry struct {
 	Epoch    int64             `json:"epoch"`
 	Inputs   []Input           `json:"inputs,omitempty"`
 	Profile  []recipe.Variable `json:"profile,omitempty"`
+	Vendored []recipe.Vendored `json:"vendored,omitempty"`
 	Memory   int64             `json:"memory,omitempty"` // bytes that the build takes at its peak; 0 is not known
 	Expect   recipe.Expect     `json:"expect"`
 }
@@ -272,7 +273,7 @@ func assemble(d Draft, f File, pipeline string) Entry {
 		Image:   f.locked(d.Image, needs[0]),
 		Runtime: f.locked(d.Runtime, needs[1]),
 		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),
-		Profile: d.Settings.Profile, Memory: d.Memory, Expect: d.Settings.Expect,
+		Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Memory: d.Memory, Expect: d.Settings.Expect,
 	}
 }
 

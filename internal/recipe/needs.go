@@ -3,6 +3,7 @@ package recipe
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -105,6 +106,11 @@ func (r *Recipe) validateNeeds() []error {
 				faults = append(faults, diag.At(r.index.At("%sprofile[%d]", at, j), "%s", text))
 			}
 		}
+		for j, v := range s.Vendored {
+			if text := v.fault(); text != "" {
+				faults = append(faults, diag.At(r.index.At("%svendored[%d]", at, j), "%s", text))
+			}
+		}
 		for j, in := range s.Inputs {
 			if in.Recipe == "" || in.Recipe == r.Name {
 				faults = append(faults, diag.At(r.index.At("%sinputs[%d]", at, j), "an input names another recipe, this one names %q", in.Recipe))
@@ -112,6 +118,21 @@ func (r *Recipe) validateNeeds() []error {
 		}
 	}
 	return faults
+}
+
+// fault says what is wrong with a vendored source, or nothing.
+func (v Vendored) fault() string {
+	switch {
+	case v.Name == "" || v.License == "":
+		return "a vendored source has a name and a license"
+	case !filepath.IsLocal(v.Path):
+		return fmt.Sprintf("path %q does not lead into the source", v.Path)
+	case !strings.HasPrefix(v.Repository, "https://"):
+		return fmt.Sprintf("repository %q is no https address", v.Repository)
+	case !commit.MatchString(v.Commit):
+		return fmt.Sprintf("commit %q is not 40 hexadecimal digits", v.Commit)
+	}
+	return ""
 }
 
 // SizeBand returns the smallest and the largest size of the wheel in bytes, both

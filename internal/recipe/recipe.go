@@ -129,6 +129,7 @@ type Settings struct {
 	Requires Requirements      `yaml:"requires,omitempty" json:"requires,omitzero"`
 	Inputs   []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
 	Profile  []Variable        `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=environment in which the artifact is to run; it is written beside it"`
+	Vendored []Vendored        `yaml:"vendored,omitempty" json:"vendored,omitempty" jsonschema:"description=what the source carries of others and the build may compile in; it stands in the SBOM"`
 	Memory   string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the build takes at its peak; cells are not built at once where they would not fit"`
 	Expect   Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
 }
@@ -137,6 +138,15 @@ type Settings struct {
 type Requirements struct {
 	Build []string `yaml:"build,omitempty" json:"build,omitempty" jsonschema:"description=in the build step"`
 	Run   []string `yaml:"run,omitempty" json:"run,omitempty" jsonschema:"description=beside the wheel in the gates' container"`
+}
+
+// Vendored is the source of another project inside the source tree.
+type Vendored struct {
+	Name       string `yaml:"name" json:"name"`
+	Path       string `yaml:"path" json:"path" jsonschema:"description=folder in the source"`
+	Repository string `yaml:"repository" json:"repository" jsonschema:"format=uri"`
+	Commit     string `yaml:"commit" json:"commit" jsonschema:"description=40 hexadecimal digits"`
+	License    string `yaml:"license" json:"license" jsonschema:"description=SPDX expression"`
 }
 
 // Expect is what the artifact promises; the gates judge it by this alone.
@@ -272,6 +282,11 @@ func (s Settings) clash(t Settings) string {
 	if key := differs(s.Expect.Built, t.Expect.Built); key != "" {
 		return "expect.built." + key
 	}
+	for _, v := range t.Vendored {
+		if slices.ContainsFunc(s.Vendored, func(x Vendored) bool { return x.Path == v.Path }) {
+			return "vendored of " + v.Path
+		}
+	}
 	for _, w := range t.Expect.Waivers {
 		if slices.ContainsFunc(s.Expect.Waivers, func(x Waiver) bool { return x.Gate == w.Gate }) {
 			return "expect.waivers of gate " + w.Gate
@@ -301,9 +316,10 @@ func (s Settings) plus(t Settings) Settings {
 			Build: slices.Concat(s.Requires.Build, t.Requires.Build),
 			Run:   slices.Concat(s.Requires.Run, t.Requires.Run),
 		},
-		Inputs:  inputs(s.Inputs, t.Inputs),
-		Profile: slices.Concat(s.Profile, t.Profile),
-		Memory:  or(t.Memory, s.Memory),
+		Inputs:   inputs(s.Inputs, t.Inputs),
+		Profile:  slices.Concat(s.Profile, t.Profile),
+		Vendored: slices.Concat(s.Vendored, t.Vendored),
+		Memory:   or(t.Memory, s.Memory),
 		Expect: Expect{
 			Version:      or(t.Expect.Version, s.Expect.Version),
 			Packages:     slices.Concat(s.Expect.Packages, t.Expect.Packages),
