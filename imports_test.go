@@ -57,17 +57,20 @@ var may = map[string][]string{
 		"internal/deb", "internal/diag", "internal/git", "internal/image", "internal/matrix", "internal/oci",
 		"internal/patch", "internal/pypi", "internal/recipe", "internal/store", "internal/subst",
 	},
-	"internal/native":  {"internal/diag"},
-	"internal/inspect": {"internal/diag", "internal/elf", "internal/wheel"},
-	"internal/gate":    {"internal/elf", "internal/gpu", "internal/inspect", "internal/nccllog", "internal/nccltests", "internal/recipe", "internal/unpack", "internal/version", "internal/wheel", "internal/x86"},
-	"internal/attest":  {"internal/artifact", "internal/gate", "internal/gpu"},
-	"internal/run":     {"internal/artifact", "internal/diag", "internal/gate", "internal/lock"},
-	"internal/fetch":   {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/store"},
-	"internal/results": {"internal/artifact", "internal/lock", "internal/run", "internal/store"},
-	"internal/report":  {"internal/artifact"},
+	"internal/native":     {"internal/diag"},
+	"internal/inspect":    {"internal/diag", "internal/elf", "internal/wheel"},
+	"internal/gate":       {"internal/elf", "internal/gpu", "internal/inspect", "internal/nccllog", "internal/nccltests", "internal/recipe", "internal/unpack", "internal/version", "internal/wheel", "internal/x86"},
+	"internal/difference": {"internal/elf", "internal/wheel"},
+	"internal/sbom":       {"internal/elf", "internal/lock", "internal/wheel"},
+	"internal/signing":    {"internal/diag"},
+	"internal/attest":     {"internal/artifact", "internal/diag", "internal/gate", "internal/gpu", "internal/lock", "internal/pypi", "internal/recipe", "internal/sbom", "internal/signing", "internal/wheel"},
+	"internal/run":        {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/lock"},
+	"internal/fetch":      {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/store"},
+	"internal/results":    {"internal/artifact", "internal/attest", "internal/lock", "internal/run", "internal/store"},
+	"internal/report":     {"internal/artifact"},
 	"pipelines": {
 		"internal/artifact", "internal/deb", "internal/diag", "internal/gate", "internal/lock", "internal/patch",
-		"internal/pypi", "internal/run", "internal/store", "internal/wheel",
+		"internal/pypi", "internal/run", "internal/sbom", "internal/store", "internal/wheel",
 	},
 }
 
@@ -92,6 +95,7 @@ var owner = map[string]string{
 	"oras.land/oras-go":                 "internal/oci",
 	"github.com/distribution/reference": "internal/oci",
 	"charm.land/lipgloss":               "internal/term",
+	"github.com/sigstore":               "internal/signing",
 }
 
 type pkg struct {

@@ -33,6 +33,7 @@ import (
 	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/run"
+	"builder/internal/sbom"
 	"builder/internal/store"
 	"builder/internal/wheel"
 )
@@ -61,7 +62,7 @@ func Revision() string {
 	if err != nil {
 		panic(fmt.Sprintf("pipelines: walking the embedded scripts: %v", err))
 	}
-	io.WriteString(h, layout)
+	io.WriteString(h, layout+sbom.Revision)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -286,7 +287,7 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	a, err := normalise(wheel, dir, time.Unix(c.entry.Epoch, 0), c.entry.Key())
+	a, err := normalise(wheel, dir, c.entry)
 	made := []artifact.Artifact{a}
 	for _, file := range beside {
 		if err != nil {
@@ -371,18 +372,27 @@ func replace(from, to string) error {
 	return os.Rename(tmp.Name(), to)
 }
 
-func normalise(from, dir string, epoch time.Time, key string) (artifact.Artifact, error) {
+// normalise writes the wheel into dir with fixed order, times and modes, and with
+// the document that says what is in it.
+func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 	w, err := wheel.Open(from)
 	if err != nil {
 		return artifact.Artifact{}, diag.Errorf(diag.Build, "reading the wheel: %w", err)
 	}
 	defer w.Close()
+	spdx, err := sbom.Of(e, w)
+	if err != nil {
+		return artifact.Artifact{}, diag.Errorf(diag.Build, "reading the wheel: %w", err)
+	}
 	tmp, err := os.CreateTemp(dir, ".wheel-*")
 	if err != nil {
 		return artifact.Artifact{}, err
 	}
 	defer os.Remove(tmp.Name())
-	err = wheel.Normalise(tmp, w, wheel.Options{Epoch: epoch})
+	err = wheel.Normalise(tmp, w, wheel.Options{
+		Epoch:   time.Unix(e.Epoch, 0),
+		Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx},
+	})
 	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
 		return artifact.Artifact{}, fmt.Errorf("writing the wheel: %w", err)
 	}
@@ -390,7 +400,7 @@ func normalise(from, dir string, epoch time.Time, key string) (artifact.Artifact
 	if err := os.Rename(tmp.Name(), path); err != nil {
 		return artifact.Artifact{}, err
 	}
-	return artifact.Of(path, key)
+	return artifact.Of(path, e.Key())
 }
 
 // stage lays blobs out in a directory of the engine's client, so that one mount

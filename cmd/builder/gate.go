@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"builder/internal/gate"
 	"builder/internal/gpu"
 	"builder/internal/inspect"
+	"builder/internal/signing"
 	"builder/internal/term"
 )
 
@@ -49,7 +49,9 @@ func gateFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.StringSliceFlag{Name: "only", Usage: "ask these gates and no other: `GATE,…`"},
 		&cli.StringSliceFlag{Name: "expect", Usage: "say what the artifact is to be: `NAME=VALUE,…`, such as framework=tensorflow,nccl=rccl,arch=gfx90a"},
-		&cli.BoolFlag{Name: "attach", Usage: "write the verdicts beside the artifact, as ARTIFACT.verdicts.json"},
+		&cli.BoolFlag{Name: "attach", Usage: "sign the verdicts and put them beside the artifact, into ARTIFACT.attestations"},
+		keyFlag(),
+		trustFlag(),
 		&cli.StringFlag{Name: "log", Usage: "write what the programs print to `FILE`"},
 	}, deviceFlags()...)
 }
@@ -62,6 +64,9 @@ type gateOptions struct {
 	attach bool
 	json   bool
 	log    string
+	home   string
+	key    string // file of the key that signs; "" is the host's own
+	trust  []string
 	device *deviceOptions // nil without --gpus
 }
 
@@ -72,8 +77,10 @@ func readGateOptions(c *cli.Context) (gateOptions, error) {
 	}
 	o := gateOptions{
 		paths: c.Args().Slice(), only: c.StringSlice("only"), attach: c.Bool("attach"),
-		json: c.Bool("json"), log: c.String("log"),
+		json: c.Bool("json"), log: c.String("log"), key: c.String("key"), trust: c.StringSlice("trust"),
 	}
+	home, err := homeDir()
+	o.home = home
 	var faults []error
 	for _, name := range o.only {
 		if !slices.Contains(gate.Names(), name) || name == gate.Reproducible {
@@ -83,7 +90,7 @@ func readGateOptions(c *cli.Context) (gateOptions, error) {
 	var err1, err2 error
 	o.expect, err1 = inspect.ParseExpectations(c.StringSlice("expect"))
 	o.device, err2 = readDeviceOptions(c)
-	return o, errors.Join(append(faults, err1, err2)...)
+	return o, errors.Join(append(faults, err, err1, err2)...)
 }
 
 // gated is what came of one artifact.
@@ -94,6 +101,9 @@ type gated struct {
 	Verdicts []gate.Verdict  `json:"verdicts"`
 	attached map[string]bool
 }
+
+// gateSchema is the number of the format of gate --json.
+const gateSchema = 1
 
 // gateReport is the result of gate --json.
 type gateReport struct {
@@ -117,7 +127,7 @@ func doGate(ctx context.Context, o gateOptions, out printer) error {
 		return err
 	}
 	defer shared.close()
-	report := gateReport{Schema: attest.Schema, Builder: version, Host: shared.host}
+	report := gateReport{Schema: gateSchema, Builder: version, Host: shared.host}
 	var faults []error
 	for _, s := range subjects {
 		done, err := shared.judge(ctx, s)
@@ -140,6 +150,7 @@ type gateRun struct {
 	tests    string    // directory of the programs
 	against  rival
 	fault    error // why the host's GPUs are not known
+	trust    signing.Trust
 	scratch  string
 	log      io.Writer
 	progress *term.Progress
@@ -150,12 +161,10 @@ type gateRun struct {
 // the sum where that was asked for.
 func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 	done := gated{Artifact: s.artifact, Promise: s.promise, Verdicts: []gate.Verdict{}, attached: map[string]bool{}}
-	older, err := attest.Read(s.artifact)
+	said, err := attest.Read(s.artifact, b.trust)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if _, other := errors.AsType[*attest.Mismatch](err); other {
-			return done, diag.Errorf(diag.Gate, "%w", err).WithHint("the artifact was replaced after it was judged: remove the file, and ask the gates again")
-		}
-		return done, diag.Errorf(diag.Gate, "%w", err).WithHint("remove the file, and ask the gates again with --attach")
+		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.artifact.Path), err).
+			WithHint("--trust FILE counts the signatures of another host; what speaks of other bytes is to be removed, and the gates asked again with --attach")
 	}
 	device, release, err := b.device(s)
 	if err != nil {
@@ -170,16 +179,18 @@ func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 	if s.promise == "" && len(b.options.expect)+len(b.options.only) == 0 {
 		newer = append(newer, gate.Unpromised(s.is, s.isFault))
 	}
-	done.add(newer, gate.WaiveAll(older.Verdicts, s.expect.Waivers, time.Now()))
+	done.add(newer, gate.WaiveAll(said.Verdicts(), s.expect.Waivers, time.Now()))
 	if !b.options.attach || ctx.Err() != nil {
 		return done, nil
 	}
 	if now, err := artifact.Of(s.artifact.Path, ""); err != nil || now.SHA256 != s.artifact.SHA256 {
 		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s was changed while it was judged: the verdicts are not attached", s.artifact.Path))
 	}
-	return done, attest.Write(s.artifact, attest.Statement{
-		Builder: version, Host: cmp.Or(b.host, older.Host), Verdicts: attest.Merge(older.Verdicts, newer),
-	})
+	key, err := signingKey(b.options.key, b.options.home, b.progress.Note)
+	if err != nil {
+		return done, err
+	}
+	return done, attest.Sealer{Key: key}.AddRound(s.artifact, attest.NewTestResult(newer, s.key, version, b.host, time.Now()))
 }
 
 // add shows the answers of now, and what is attached of the gates that were not

@@ -150,6 +150,10 @@ func openGateRun(ctx context.Context, o gateOptions, progress *term.Progress) (*
 		return nil, err
 	}
 	b.scratch, b.close = scratch, func() { os.RemoveAll(scratch) }
+	if b.trust, err = trusted(o.trust, o.home); err != nil {
+		b.close()
+		return nil, err
+	}
 	if err := b.fill(ctx); err != nil {
 		b.close()
 		return nil, err

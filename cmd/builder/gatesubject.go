@@ -21,6 +21,7 @@ import (
 type subject struct {
 	artifact artifact.Artifact
 	expect   recipe.Expect
+	key      string   // of the entry that expect stands in
 	promise  string   // the file that expect stands in, "" where nothing is promised
 	beside   []string // the files that were made with it
 	library  string   // member of the wheel that is NCCL or RCCL, "" where none is
@@ -119,7 +120,7 @@ func newSubject(path string) (subject, error) {
 		if err != nil {
 			return subject{}, err
 		}
-		s.expect, s.promise = e.Expect, filepath.Join(place, lock.EntryFile)
+		s.expect, s.key, s.promise = e.Expect, e.Key(), filepath.Join(place, lock.EntryFile)
 		break
 	}
 	if s.promise != "" {

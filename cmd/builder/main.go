@@ -38,6 +38,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	args = flagsFirst(args, "gate", gateFlags())
+	args = flagsFirst(args, "verify", verifyFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
@@ -96,6 +97,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			matrixCommand(cat, fault, out),
 			lockCommand(cat, fault, out),
 			gateCommand(out),
+			verifyCommand(out),
 			patchCommand(cat, fault, out),
 			initCommand(out),
 			rootfsCommand(cat, fault, out),
@@ -103,6 +105,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			diagnoseCommand(cat, out),
 			listCommand(cat, fault, out),
 			engineCommand(out),
+			keyCommand(out),
 			schemaCommand(out),
 			versionCommand(out),
 			helpCommand(),

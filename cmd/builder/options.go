@@ -32,6 +32,7 @@ type options struct {
 	offline   bool
 	json      bool
 	engine    string
+	key       string // file of the key that signs; "" is the host's own
 	native    native.Options
 	overrides map[string][]string
 	mirrors   []string
@@ -88,6 +89,7 @@ func runFlags() []cli.Flag {
 		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE`, such as 64GB; the default is this host's memory where the engine runs on it"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
+		keyFlag(),
 		&cli.BoolFlag{Name: "fail-fast", Usage: "begin no further cell after the first that fails"},
 	)
 }
@@ -211,7 +213,7 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o, err := readPlaces(c)
 	o.recipe, o.filter = r, matrix.Filter{}
 	o.out, o.jobs, o.failFast = c.String("out"), c.Int("jobs"), c.Bool("fail-fast")
-	o.rebuild = c.Bool("rebuild")
+	o.rebuild, o.key = c.Bool("rebuild"), c.String("key")
 	o.json, o.engine = c.Bool("json"), c.String("engine")
 	for _, axis := range r.Axes {
 		if c.IsSet(axis.Name) {

@@ -64,10 +64,15 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	if err != nil {
 		return err
 	}
+	key, err := signingKey(o.key, o.home, progress.Note)
+	if err != nil {
+		return err
+	}
 	w.warm(ctx, entries)
 	outcomes := run.Runner{
 		Fetcher: w.fetcher(), Engine: w.engine, Finder: w.results,
-		Out: o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
+		Sealer: sealer{key, w.engine.describe()},
+		Out:    o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress) },
 		Done: func(_ int, done run.Outcome) {
 			if err := rec.Update(w.cell(done)); err != nil {

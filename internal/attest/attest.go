@@ -1,11 +1,12 @@
-// Package attest binds verdicts to the bytes that they speak of: a file beside
-// the artifact whose subject is the sha256 of the artifact.
+// Package attest says how an artifact was made and what was found about it, in
+// in-toto statements that are bound to the sha256 of its bytes and signed.
 //
-// Device gates run on another host and another day than the build, and what they
-// found has to travel with the artifact and with no other. A [Statement] is not
-// signed: whoever can write the artifact can write it too. A signature belongs
-// around the bytes that [Statement.Encode] returns, which are the same for the
-// same content.
+// The folder [Dir] beside an artifact holds one Sigstore bundle for each
+// statement: the provenance (SLSA v1), the SBOM (SPDX 2.3), the VEX document
+// (OpenVEX) and one test result for each time that gates were asked. Device gates
+// run on another host and another day than the build, so what they found has to
+// travel with these bytes and with no others. Nothing that is read here counts
+// before [builder/internal/signing] found its signature right.
 package attest
 
 import (
@@ -14,152 +15,84 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"slices"
+	"strings"
 
 	"builder/internal/artifact"
-	"builder/internal/gate"
-	"builder/internal/gpu"
 )
 
-// Schema is the number of the format of statements.
-const Schema = 1
+// Dir returns the folder of the statements about the artifact at path.
+func Dir(path string) string { return path + ".attestations" }
 
-// A Statement is what gates found about one artifact.
+// Suffix ends the name of every signed statement.
+const Suffix = ".sigstore.json"
+
+// StatementType is that of every statement (in-toto attestation framework, v1).
+const StatementType = "https://in-toto.io/Statement/v1"
+
+// A Statement is what is said about some bytes; what its predicate holds follows
+// from its type.
 type Statement struct {
-	Schema   int            `json:"schema"`
-	Subject  Subject        `json:"subject"`
-	Builder  string         `json:"builder"` // version of the tool that asked last
-	Host     *gpu.Host      `json:"host,omitempty"`
-	Verdicts []gate.Verdict `json:"verdicts"`
+	Type          string          `json:"_type"`
+	Subject       []Subject       `json:"subject"`
+	PredicateType string          `json:"predicateType"`
+	Predicate     json.RawMessage `json:"predicate"`
 }
 
 // A Subject is the bytes that a statement speaks of. The name is for people.
 type Subject struct {
-	Name   string `json:"name"`
-	SHA256 string `json:"sha256"`
+	Name   string            `json:"name"`
+	Digest map[string]string `json:"digest"`
 }
 
-// Path returns where the statement about the artifact at path lies.
-func Path(path string) string { return path + ".verdicts.json" }
-
-// A Mismatch is a statement about other bytes than those beside it.
-type Mismatch struct {
-	Path, Stated, Found string // the file, the digest in it, the digest of the artifact
+func subjects(artifacts []artifact.Artifact) []Subject {
+	all := make([]Subject, len(artifacts))
+	for i, a := range artifacts {
+		all[i] = Subject{a.Name, map[string]string{"sha256": a.SHA256}}
+	}
+	return all
 }
 
-func (m *Mismatch) Error() string {
-	return fmt.Sprintf("%s speaks of other bytes: its subject has sha256 %s, the file beside it has %s", m.Path, m.Stated, m.Found)
+// names reports whether the statement speaks of a digest.
+func (s Statement) names(sha256 string) bool {
+	return slices.ContainsFunc(s.Subject, func(x Subject) bool { return x.Digest["sha256"] == sha256 })
 }
 
-// maxStatement bounds what is read.
-const maxStatement = 16 << 20
+// about lists what the statement speaks of.
+func (s Statement) about() string {
+	var all []string
+	for _, x := range s.Subject {
+		all = append(all, fmt.Sprintf("%s with sha256 %s", x.Name, x.Digest["sha256"]))
+	}
+	return strings.Join(all, ", ")
+}
 
-// Read reads the statement about an artifact. Where there is none the error is
-// [fs.ErrNotExist]; one about other bytes is a [Mismatch].
-func Read(a artifact.Artifact) (Statement, error) {
-	path := Path(a.Path)
-	f, err := os.Open(path)
+// newStatement makes a statement of any predicate that is JSON.
+func newStatement(about []artifact.Artifact, predicateType string, predicate any) (Statement, error) {
+	data, err := encode(predicate)
 	if err != nil {
-		return Statement{}, err
+		return Statement{}, fmt.Errorf("encoding the statement %s: %w", predicateType, err)
 	}
-	defer f.Close()
-	s, err := decode(f)
-	if err != nil {
-		return Statement{}, fmt.Errorf("reading %s: %w", path, err)
-	}
-	if s.Subject.SHA256 != a.SHA256 {
-		return Statement{}, &Mismatch{path, s.Subject.SHA256, a.SHA256}
-	}
-	return s, nil
+	return Statement{StatementType, subjects(about), predicateType, data}, nil
 }
 
-func decode(r io.Reader) (Statement, error) {
-	var s Statement
-	dec := json.NewDecoder(io.LimitReader(r, maxStatement))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&s); err != nil {
-		return Statement{}, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Statement{}, errors.New("there is more than one JSON value")
-	}
-	if s.Schema != Schema {
-		return Statement{}, fmt.Errorf("schema %d, this builder reads %d", s.Schema, Schema)
-	}
-	seen := map[string]bool{}
-	for _, v := range s.Verdicts {
-		if v.Gate == "" || seen[v.Gate] {
-			return Statement{}, fmt.Errorf("gate %q is there twice, or has no name", v.Gate)
-		}
-		seen[v.Gate] = true
-	}
-	return s, nil
-}
-
-// Encode returns the statement as its file holds it.
-func (s Statement) Encode() ([]byte, error) {
-	s.Schema = Schema
-	if s.Verdicts == nil {
-		s.Verdicts = []gate.Verdict{}
-	}
+func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(s)
-	return b.Bytes(), err
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// Write puts the statement beside the artifact, as a whole or not at all.
-func Write(a artifact.Artifact, s Statement) error {
-	s.Subject = Subject{a.Name, a.SHA256}
-	data, err := s.Encode()
-	if err != nil {
+// decode reads one JSON value and nothing behind it. Fields that this version
+// does not know are passed over, as in-toto wants it.
+func decode(data []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(into); err != nil {
 		return err
 	}
-	path := Path(a.Path)
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one JSON value")
 	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return os.Rename(tmp.Name(), path)
-}
-
-// Merge returns the verdicts of both. The newer answer of a gate replaces the
-// older, except that a gate that could not look takes nothing back that was
-// measured: these are the same bytes. Neither is changed.
-func Merge(older, newer []gate.Verdict) []gate.Verdict {
-	measured := map[string]gate.Verdict{}
-	for _, v := range older {
-		if v.Status != gate.NotMeasured {
-			measured[v.Gate] = v
-		}
-	}
-	answered := map[string]bool{}
-	var merged []gate.Verdict
-	for _, v := range newer {
-		if before, ok := measured[v.Gate]; ok && v.Status == gate.NotMeasured {
-			v = before
-		}
-		answered[v.Gate] = true
-		merged = append(merged, v)
-	}
-	return append(merged, Others(older, answered)...)
-}
-
-// Others returns the verdicts of gates that are not among those answered.
-func Others(verdicts []gate.Verdict, answered map[string]bool) []gate.Verdict {
-	var others []gate.Verdict
-	for _, v := range verdicts {
-		if !answered[v.Gate] {
-			others = append(others, v)
-		}
-	}
-	return others
+	return nil
 }

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"builder/internal/artifact"
+	"builder/internal/attest"
 	"builder/internal/lock"
 	"builder/internal/run"
 	"builder/internal/store"
@@ -27,13 +29,13 @@ func New(s *store.Store) *Results { return &Results{s} }
 
 // Has reports whether the result of an entry is known.
 func (r *Results) Has(e lock.Entry) bool {
-	_, ok := r.read(e)
+	_, ok := r.read(e.Key())
 	return ok
 }
 
 // read returns a result whose artifacts are all in the store.
-func (r *Results) read(e lock.Entry) (run.Result, bool) {
-	data, ok := r.store.Result(e.Key())
+func (r *Results) read(key string) (run.Result, bool) {
+	data, ok := r.store.Result(key)
 	if !ok {
 		return run.Result{}, false
 	}
@@ -41,7 +43,7 @@ func (r *Results) read(e lock.Entry) (run.Result, bool) {
 	if json.Unmarshal(data, &found) != nil || len(found.Artifacts) == 0 {
 		return run.Result{}, false
 	}
-	for _, a := range found.Artifacts {
+	for _, a := range slices.Concat(found.Artifacts, found.Attestations) {
 		if _, ok := r.store.Path(blob(a)); !ok || !plain(a.Name) {
 			return run.Result{}, false
 		}
@@ -62,11 +64,16 @@ func blob(a artifact.Artifact) store.Blob {
 // Find lays the artifacts of a known result out in dir. Their bytes are hashed
 // first: a damaged file is not a result, and the cell is built again.
 func (r *Results) Find(_ context.Context, e lock.Entry, dir string) (run.Result, bool, error) {
-	found, ok := r.read(e)
+	return r.FindKey(e.Key(), dir)
+}
+
+// FindKey is Find for who knows no more of an entry than its key.
+func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
+	found, ok := r.read(key)
 	if !ok {
 		return run.Result{}, false, nil
 	}
-	for _, a := range found.Artifacts {
+	for _, a := range slices.Concat(found.Artifacts, found.Attestations) {
 		if r.store.Verify(blob(a)) != nil {
 			return run.Result{}, false, nil
 		}
@@ -74,16 +81,43 @@ func (r *Results) Find(_ context.Context, e lock.Entry, dir string) (run.Result,
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return run.Result{}, false, err
 	}
-	for i, a := range found.Artifacts {
-		from, _ := r.store.Path(blob(a))
-		to := filepath.Join(dir, a.Name)
-		if err := place(from, to, a); err != nil {
-			return run.Result{}, false, err
-		}
-		found.Artifacts[i].Path, found.Artifacts[i].Key = to, e.Key()
+	if err := r.layOut(found, dir, key); err != nil {
+		return run.Result{}, false, err
 	}
 	return found, true, nil
 }
+
+// layOut puts the artifacts of a result into dir, and what is said about them
+// into the folder of the first. What others said there about the same bytes, such
+// as gates on a GPU, stays.
+func (r *Results) layOut(found run.Result, dir, key string) error {
+	said := attest.Dir(filepath.Join(dir, found.Artifacts[0].Name))
+	if have, err := artifact.Of(filepath.Join(dir, found.Artifacts[0].Name), ""); err != nil || have.SHA256 != found.Artifacts[0].SHA256 {
+		if err := os.RemoveAll(said); err != nil {
+			return err
+		}
+	}
+	if len(found.Attestations) > 0 {
+		if err := os.MkdirAll(said, 0o755); err != nil {
+			return err
+		}
+	}
+	for in, files := range map[string][]artifact.Artifact{dir: found.Artifacts, said: found.Attestations} {
+		for i, a := range files {
+			from, _ := r.store.Path(blob(a))
+			to := filepath.Join(in, a.Name)
+			if err := place(from, to, a); err != nil {
+				return err
+			}
+			files[i].Path, files[i].Key = to, key
+		}
+	}
+	return nil
+}
+
+// Forget removes the record of a result; its files stay, nobody finds them by the
+// key any more.
+func (r *Results) Forget(e lock.Entry) error { return r.store.DropResult(e.Key()) }
 
 // place copies a file unless the same bytes lie there already.
 func place(from, to string, want artifact.Artifact) error {
@@ -110,7 +144,7 @@ func place(from, to string, want artifact.Artifact) error {
 // never names a file that is not there. A file that is no longer what the gates
 // saw is an error.
 func (r *Results) Keep(e lock.Entry, result run.Result) error {
-	for _, a := range result.Artifacts {
+	for _, a := range slices.Concat(result.Artifacts, result.Attestations) {
 		kept, err := r.store.Import(a.Path)
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ func with(id string, inputs ...lock.Entry) lock.Entry {
 func take(t *testing.T, f *fake, memory int64, jobs int, entries ...lock.Entry) []run.Outcome {
 	t.Helper()
 	return run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Out: t.TempDir(), Jobs: jobs, Memory: memory, Watch: watch,
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Jobs: jobs, Memory: memory, Watch: watch,
 		Done: func(int, run.Outcome) {},
 	}.Run(t.Context(), entries)
 }

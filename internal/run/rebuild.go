@@ -43,11 +43,12 @@ func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	}
 	v := compare(result.Artifacts, second)
 	v.Seconds = time.Since(start).Seconds()
-	result.Verdicts = append(result.Verdicts, v.Waive(e.Expect.Waivers, r.Now))
+	v = v.Waive(e.Expect.Waivers, r.Now)
+	result.Verdicts = append(result.Verdicts, v)
 	if err := keepBack(dir, result); err != nil {
-		return err
+		return errors.Join(err, r.Finder.Forget(e))
 	}
-	return errors.Join(os.RemoveAll(again), r.Finder.Keep(e, *result))
+	return errors.Join(os.RemoveAll(again), r.seal(e, result, []gate.Verdict{v}))
 }
 
 // secondTime tells the steps of a second build from those of the first.

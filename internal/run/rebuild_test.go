@@ -50,6 +50,12 @@ func TestRebuild(t *testing.T) {
 			if kept := slices.Contains(f.kept, name); kept != (c.code == diag.OK) {
 				t.Errorf("kept: %v", kept)
 			}
+			if forgotten := slices.Contains(f.forgotten, name); forgotten != (c.code == diag.Gate) {
+				t.Errorf("forgotten: %v", forgotten)
+			}
+			if sealed := slices.Contains(f.sealed, name+" 1"); sealed != (c.code == diag.OK) {
+				t.Errorf("sealed %v", f.sealed)
+			}
 			if c.says == "" {
 				return
 			}
@@ -67,7 +73,7 @@ func TestRebuild(t *testing.T) {
 func rebuild(t *testing.T, f *fake, id string) run.Outcome {
 	t.Helper()
 	return run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Out: t.TempDir(), Rebuild: true, Watch: watch,
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Rebuild: true, Watch: watch,
 		Done: func(int, run.Outcome) {},
 	}.Run(t.Context(), entries(id))[0]
 }

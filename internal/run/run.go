@@ -14,11 +14,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/sourcegraph/conc/iter"
 
 	"builder/internal/artifact"
+	"builder/internal/attest"
 	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/lock"
@@ -60,6 +62,16 @@ type Finder interface {
 	Find(ctx context.Context, e lock.Entry, dir string) (Result, bool, error)
 	// Keep remembers a result that passed.
 	Keep(e lock.Entry, r Result) error
+	// Forget makes a result unknown that turned out not to hold.
+	Forget(e lock.Entry) error
+}
+
+// A Sealer signs what is known of artifacts that passed.
+type Sealer interface {
+	// Seal writes what a round of gates found into the folder of the first artifact,
+	// and before the first round how the artifacts were made. It returns all files of
+	// the folder.
+	Seal(e lock.Entry, r Result, round []gate.Verdict) ([]artifact.Artifact, error)
 }
 
 // A Result is what is worth remembering of a cell that passed.
@@ -68,6 +80,10 @@ type Result struct {
 	Verdicts  []gate.Verdict      `json:"verdicts"`
 	Steps     []Step              `json:"steps"`
 	Canary    string              `json:"canary"`
+	// Attestations are the files of [attest.Dir] of the first artifact.
+	Attestations []artifact.Artifact `json:"attestations"`
+	Started      time.Time           `json:"started"`
+	Finished     time.Time           `json:"finished"`
 }
 
 // Step is one step as it went. Log is its path below the run's directory.
@@ -101,6 +117,7 @@ type Runner struct {
 	Fetcher  Fetcher
 	Engine   Engine
 	Finder   Finder
+	Sealer   Sealer
 	Out      string // directory of the results; each cell has one of its id below it
 	Jobs     int    // cells at a time, at least 1
 	Memory   int64  // bytes that the cells of one time may take together; 0 is without a bound
@@ -200,6 +217,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 // build fetches, builds and gates, and keeps what passed.
 func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) error {
 	rec := &recorded{Events: r.Watch(e), result: result}
+	result.Started = time.Now()
 	if err := fetchStep(ctx, rec, r.Fetcher, e); err != nil {
 		return err
 	}
@@ -219,6 +237,18 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 	if err := keepBack(dir, result); err != nil {
 		return err
 	}
+	result.Finished = time.Now()
+	return r.seal(e, result, result.Verdicts)
+}
+
+// seal signs what a round of gates found about artifacts that passed, and keeps
+// the result.
+func (r Runner) seal(e lock.Entry, result *Result, round []gate.Verdict) error {
+	files, err := r.Sealer.Seal(e, *result, round)
+	if err != nil {
+		return fmt.Errorf("sealing the artifacts: %w", err)
+	}
+	result.Attestations = files
 	return r.Finder.Keep(e, *result)
 }
 
@@ -303,6 +333,7 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 	var moved []artifact.Artifact
 	var faults []error
 	for _, a := range artifacts {
+		faults = append(faults, os.RemoveAll(attest.Dir(a.Path))) // it says that they are good
 		to := filepath.Join(dir, RejectedDir, filepath.Base(a.Path))
 		if err := os.Rename(a.Path, to); err != nil {
 			faults = append(faults, err)
@@ -315,8 +346,9 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 }
 
 // removeStale takes away the files of an earlier run of this cell, good and
-// refused, so that what lies there afterwards is of this one. The entry was
-// written just now; directories, such as that of the logs, stay.
+// refused, and what was said about them, so that what lies there afterwards is of
+// this one. The entry was written just now; other directories, such as that of
+// the logs, stay.
 func removeStale(dir string) error {
 	for _, place := range []string{dir, filepath.Join(dir, RejectedDir)} {
 		old, err := os.ReadDir(place)
@@ -327,10 +359,11 @@ func removeStale(dir string) error {
 			return err
 		}
 		for _, file := range old {
-			if file.IsDir() || file.Name() == lock.EntryFile {
+			said := strings.HasSuffix(file.Name(), attest.Dir(""))
+			if file.IsDir() && !said || file.Name() == lock.EntryFile {
 				continue
 			}
-			if err := os.Remove(filepath.Join(place, file.Name())); err != nil {
+			if err := os.RemoveAll(filepath.Join(place, file.Name())); err != nil {
 				return err
 			}
 		}

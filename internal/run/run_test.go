@@ -29,6 +29,8 @@ type fake struct {
 	built       []string
 	done        []int
 	rebuilt     []string
+	sealed      []string // cell, and how many verdicts of it
+	forgotten   []string
 	inputs      []string // cell, and the wheel that it was given
 	taken, most int64    // memory
 	known       map[string]run.Result
@@ -110,6 +112,23 @@ func (f *fake) Find(_ context.Context, e lock.Entry, _ string) (run.Result, bool
 	return r, ok, nil
 }
 
+func (f *fake) Forget(e lock.Entry) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgotten = append(f.forgotten, e.ID)
+	return nil
+}
+
+func (f *fake) Seal(e lock.Entry, _ run.Result, round []gate.Verdict) ([]artifact.Artifact, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sealed = append(f.sealed, fmt.Sprintf("%s %d", e.ID, len(round)))
+	if e.ID == "unsealable" {
+		return nil, errors.New("no key")
+	}
+	return []artifact.Artifact{{Name: "provenance"}}, nil
+}
+
 func (f *fake) Keep(e lock.Entry, _ run.Result) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +157,7 @@ func start(t *testing.T, ctx context.Context, f *fake, jobs int, failFast bool, 
 	t.Helper()
 	out := t.TempDir()
 	r := run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Out: out, Jobs: jobs, FailFast: failFast, Watch: watch,
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: jobs, FailFast: failFast, Watch: watch,
 		Done: func(i int, _ run.Outcome) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -214,7 +233,7 @@ func TestAnEarlierWheelDoesNotSurviveAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &fake{}
-	run.Runner{Fetcher: f, Engine: f, Finder: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
+	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the wheel of another run is still there: %v", err)
 	}
@@ -262,7 +281,7 @@ func TestAnEntryThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &fake{}
-	got := run.Runner{Fetcher: f, Engine: f, Finder: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("refused"))
+	got := run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("refused"))
 	if got[0].Err == nil || !strings.HasPrefix(got[0].Err.Error(), "building refused: writing the entry: ") || len(f.built) > 0 {
 		t.Errorf("got %v, built %v", got[0].Err, f.built)
 	}

@@ -28,7 +28,7 @@ func runAt(t *testing.T, f *fake, date, out string, e lock.Entry) run.Outcome {
 		t.Fatal(err)
 	}
 	return run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Out: out, Watch: watch, Now: now,
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Watch: watch, Now: now,
 		Done: func(int, run.Outcome) {},
 	}.Run(t.Context(), []lock.Entry{e})[0]
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,4 +43,15 @@ func (s *Store) Result(key string) ([]byte, bool) {
 
 func (s *Store) result(key string) string {
 	return filepath.Join(s.dir, results, key+".json")
+}
+
+// DropResult removes the document of a key; there need not be one.
+func (s *Store) DropResult(key string) error {
+	if !keyPattern.MatchString(key) {
+		return fmt.Errorf("dropping result: %q is no key", key)
+	}
+	if err := os.Remove(s.result(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("dropping result: %w", err)
+	}
+	return nil
 }

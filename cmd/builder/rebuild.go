@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"builder/internal/artifact"
+	"builder/internal/attest"
+	"builder/internal/diag"
+	"builder/internal/difference"
+	"builder/internal/lock"
+	"builder/internal/run"
+	"builder/internal/term"
+	"builder/pipelines"
+)
+
+// rebuildBundle builds the cell of a bundle once more from what its provenance
+// says and compares every file. What differs is left in rebuilt/ beside the
+// artifact.
+func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest.Bundle, out printer) (attest.Check, error) {
+	e := b.Provenance.Definition.Internal.Entry
+	if e.Pipeline != pipelines.Revision() {
+		return attest.Check{}, diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has: its steps have the digest %s, these %s", a.Name, e.Pipeline, pipelines.Revision()).
+			WithHint("rebuild with the release that built it: %s", b.Provenance.Run.Builder.Version["builder"])
+	}
+	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
+	defer progress.Close()
+	w, err := openWorkspace(o, progress.Note)
+	if err != nil {
+		return attest.Check{}, err
+	}
+	inputs, err := w.inputsOf(e)
+	if err != nil {
+		return attest.Check{}, err
+	}
+	dir := filepath.Join(filepath.Dir(a.Path), run.RebuiltDir)
+	if err := os.RemoveAll(dir); err != nil {
+		return attest.Check{}, err
+	}
+	events := newWatch(dir, e.ID, progress)
+	log := events.StepStarted("fetch")
+	if err := w.fetcher().Fetch(ctx, e, log); err != nil {
+		return attest.Check{}, err
+	}
+	made, err := w.engine.Rebuild(ctx, e, inputs, dir, events)
+	if err != nil {
+		return attest.Check{}, err
+	}
+	c, err := compareRebuilt(a, b, made)
+	if err == nil && len(c.Wrong) == 0 {
+		err = os.RemoveAll(dir)
+	}
+	return c, err
+}
+
+// inputsOf finds the wheels of the cells that go into an entry among the results
+// of this host.
+func (w *workspace) inputsOf(e lock.Entry) ([]artifact.Artifact, error) {
+	var inputs []artifact.Artifact
+	for _, in := range e.Inputs {
+		r, ok, err := w.results.FindKey(in.Key, filepath.Join(w.scratch, "inputs", in.Key))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, diag.Errorf(diag.Fetch, "rebuilding %s: its input %s with the key %s is not in the store", e.ID, in.ID, in.Key).
+				WithHint("build it first: builder run %s", in.Recipe)
+		}
+		inputs = append(inputs, r.Artifacts[0])
+	}
+	return inputs, nil
+}
+
+// compareRebuilt demands every file that the provenance names, with its digest.
+func compareRebuilt(a artifact.Artifact, b attest.Bundle, made []artifact.Artifact) (attest.Check, error) {
+	c := attest.Check{Name: "rebuild", Seen: fmt.Sprintf("%d files are the same in a second build", len(b.Artifacts))}
+	again := map[string]artifact.Artifact{}
+	for _, m := range made {
+		again[m.Name] = m
+	}
+	var faults []error
+	for _, s := range b.Artifacts {
+		m, ok := again[s.Name]
+		if !ok {
+			c.Wrong = append(c.Wrong, "the second build made no "+s.Name)
+			continue
+		}
+		if m.SHA256 == s.Digest["sha256"] {
+			continue
+		}
+		c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s in the second build, the provenance says %s; it is kept in %s", s.Name, m.SHA256, s.Digest["sha256"], m.Path))
+		where, err := difference.Of(filepath.Join(filepath.Dir(a.Path), s.Name), m.Path)
+		c.Wrong, faults = append(c.Wrong, where...), append(faults, err)
+	}
+	return c, errors.Join(faults...)
+}

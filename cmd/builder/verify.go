@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/artifact"
+	"builder/internal/attest"
+	"builder/internal/diag"
+	"builder/internal/term"
+)
+
+func verifyCommand(out printer) *cli.Command {
+	return &cli.Command{
+		Name: "verify", Usage: "check signatures, provenance, digests and verdicts of an artifact", ArgsUsage: "PATH…",
+		Description: "PATH is the directory of a cell (out/<cell>) or a wheel. What is said about it lies in\n" +
+			"WHEEL.attestations beside it; of this only what is signed by a trusted key counts: the\n" +
+			"key of this host, and those of --trust. Nothing is fetched and no engine is needed,\n" +
+			"except by --rebuild, which builds the cell once more from its provenance alone and\n" +
+			"compares the bytes. The exit code is 0 only if nothing is wrong.",
+		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
+		Action: func(c *cli.Context) error {
+			o, err := readVerifyOptions(c)
+			if err != nil {
+				return err
+			}
+			return doVerify(c.Context, o, out)
+		},
+	}
+}
+
+func verifyFlags() []cli.Flag {
+	return append([]cli.Flag{
+		jsonFlag(),
+		trustFlag(),
+		&cli.StringFlag{Name: "policy", Value: string(attest.Candidate), Usage: "demand the verdicts that `POLICY` asks for: candidate (every gate that needs no GPU) or stable (those on GPUs and a second build too)"},
+		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell once more from its provenance and compare the bytes"},
+		&cli.BoolFlag{Name: "offline", Usage: "with --rebuild: take everything from the store"},
+		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: another place for the same bytes, `source.NAME=PATH|URL`"},
+	}, engineFlags()...)
+}
+
+// verifyOptions is what the flags of verify say.
+type verifyOptions struct {
+	options
+	paths   []string
+	trust   []string
+	policy  attest.Policy
+	rebuild bool
+}
+
+func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
+	if !c.Args().Present() {
+		return verifyOptions{}, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
+			WithHint("%s out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", c.Command.HelpName)
+	}
+	places, err := readPlaces(c)
+	places.engine, places.json = c.String("engine"), c.Bool("json")
+	o := verifyOptions{
+		options: places, paths: c.Args().Slice(), trust: c.StringSlice("trust"),
+		policy: attest.Policy(c.String("policy")), rebuild: c.Bool("rebuild"),
+	}
+	var fault error
+	if !slices.Contains(attest.Policies(), o.policy) {
+		fault = diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(o.policy)).WithHint("known: candidate, stable")
+	}
+	return o, errors.Join(err, fault, checkEngine(o.engine))
+}
+
+// verified is what came of one artifact.
+type verified struct {
+	artifact.Artifact
+	Cell   string         `json:"cell,omitempty"`
+	Key    string         `json:"key,omitempty"`
+	Checks []attest.Check `json:"checks"`
+}
+
+// verifyReport is the result of verify --json.
+type verifyReport struct {
+	Schema    int           `json:"schema"`
+	Policy    attest.Policy `json:"policy"`
+	Artifacts []verified    `json:"artifacts"`
+}
+
+// doVerify asks about every artifact; one that is refused takes none of the others
+// with it.
+func doVerify(ctx context.Context, o verifyOptions, out printer) error {
+	artifacts, err := artifactsOf(o.paths)
+	if err != nil {
+		return err
+	}
+	trust, err := trusted(o.trust, o.home)
+	if err != nil {
+		return err
+	}
+	if len(trust.Keys) == 0 {
+		return diag.Errorf(diag.Usage, "no key is trusted: this host has made none").
+			WithHint("--trust FILE names the public key of who built it; `builder key show` prints it there")
+	}
+	report := verifyReport{Schema: 1, Policy: o.policy}
+	var faults []error
+	for _, a := range artifacts {
+		bundle, checks := attest.Verify(a, trust, o.policy)
+		if o.rebuild && attest.Passed(checks) {
+			again, err := rebuildBundle(ctx, o.options, a, bundle, out)
+			if err != nil {
+				return err
+			}
+			checks = append(checks, again)
+		}
+		v := verified{Artifact: a, Checks: checks}
+		if p := bundle.Provenance; p != nil {
+			v.Cell, v.Key = p.Definition.External.Cell, p.Definition.Internal.Key
+		}
+		report.Artifacts, faults = append(report.Artifacts, v), append(faults, v.refusal())
+	}
+	return errors.Join(append([]error{printVerified(report, o.json, out)}, faults...)...)
+}
+
+// artifactsOf finds the wheels of every path, and all that is wrong with any.
+func artifactsOf(paths []string) ([]artifact.Artifact, error) {
+	var artifacts []artifact.Artifact
+	var faults []error
+	for _, path := range paths {
+		files := []string{path}
+		info, err := os.Stat(path)
+		if err == nil && info.IsDir() {
+			files, err = passedWheels(path)
+		}
+		if err != nil {
+			faults = append(faults, diag.Errorf(diag.Usage, "%w", err).WithHint("name the directory of a cell, or a wheel"))
+			continue
+		}
+		for _, file := range files {
+			a, err := artifact.Of(file, "")
+			artifacts, faults = append(artifacts, a), append(faults, err)
+		}
+	}
+	return artifacts, errors.Join(faults...)
+}
+
+// passedWheels lists the wheels of a cell; those that a gate refused have no
+// bundle.
+func passedWheels(dir string) ([]string, error) {
+	wheels, err := filepath.Glob(filepath.Join(dir, "*.whl"))
+	if err == nil && len(wheels) == 0 {
+		err = fmt.Errorf("%s holds no wheel that passed", dir)
+	}
+	return wheels, err
+}
+
+// refusal is the error for what is wrong with an artifact, all of it.
+func (v verified) refusal() error {
+	var faults []error
+	for _, c := range v.Checks {
+		for _, wrong := range c.Wrong {
+			faults = append(faults, diag.Errorf(diag.Gate, "%s: %s: %s", v.Name, c.Name, wrong))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func printVerified(r verifyReport, asJSON bool, out printer) error {
+	if asJSON {
+		return printJSON(out, r)
+	}
+	for _, a := range r.Artifacts {
+		out.say("%s sha256:%s", a.Name, a.SHA256)
+		var rows [][]string
+		for _, c := range a.Checks {
+			status, text := "pass", c.Seen
+			if len(c.Wrong) > 0 {
+				status, text = "fail", strings.Join(c.Wrong, "; ")
+			}
+			rows = append(rows, []string{c.Name, status, text})
+		}
+		term.Table(out.stdout, term.Width(out.stdout), []string{"check", "status", "seen"}, rows)
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package attest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/artifact"
+	"builder/internal/sbom"
+	"builder/internal/signing"
+)
+
+// Bounds of what is read from a folder.
+const (
+	maxStatements = 256
+	maxStatement  = 32 << 20 // bytes
+)
+
+// A Bundle is what trusted keys say about one artifact. Provenance is nil and the
+// documents are empty where nobody says anything.
+type Bundle struct {
+	Provenance *Provenance
+	Artifacts  []Subject // what the provenance speaks of
+	SBOM, VEX  json.RawMessage
+	Rounds     []TestResult
+	Keys       []string // ids of the keys, each once
+	Signed     int      // statements
+}
+
+// Read opens every statement about an artifact. All that is wrong with any of
+// them comes together; a statement that is not signed by a key of the trust, or
+// that speaks of other bytes, is such a fault and adds nothing. Where there is no
+// folder the error is [fs.ErrNotExist].
+func Read(a artifact.Artifact, trust signing.Trust) (Bundle, error) {
+	dir := Dir(a.Path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return Bundle{}, err
+	}
+	if len(entries) > maxStatements {
+		return Bundle{}, fmt.Errorf("%s holds %d files, more than %d", dir, len(entries), maxStatements)
+	}
+	var b Bundle
+	var faults []error
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), Suffix) {
+			if err := b.read(filepath.Join(dir, entry.Name()), a.SHA256, trust); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", entry.Name(), err))
+			}
+		}
+	}
+	for name, signed := range b.copies() {
+		if err := same(filepath.Join(dir, name), signed); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return b, errors.Join(faults...)
+}
+
+// read adds one statement.
+func (b *Bundle) read(path, digest string, trust signing.Trust) error {
+	data, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	signed, err := trust.Open(data)
+	if err != nil {
+		return err
+	}
+	var s Statement
+	if err := decode(signed.Statement, &s); err != nil {
+		return fmt.Errorf("reading its statement: %w", err)
+	}
+	if s.Type != StatementType {
+		return fmt.Errorf("it is of the type %q, this version reads %s", s.Type, StatementType)
+	}
+	if !s.names(digest) {
+		return fmt.Errorf("it speaks of other bytes: %s; the file beside it has sha256 %s", s.about(), digest)
+	}
+	if err := b.add(s); err != nil {
+		return err
+	}
+	b.Signed++
+	if !slices.Contains(b.Keys, signed.KeyID) {
+		b.Keys = append(b.Keys, signed.KeyID)
+	}
+	return nil
+}
+
+// add takes what a statement says. One of an unknown type says nothing to us.
+func (b *Bundle) add(s Statement) error {
+	twice := fmt.Errorf("there is more than one %s", s.PredicateType)
+	switch s.PredicateType {
+	case ProvenanceType:
+		var p Provenance
+		if b.Provenance != nil {
+			return twice
+		}
+		if err := decode(s.Predicate, &p); err != nil {
+			return fmt.Errorf("reading its provenance: %w", err)
+		}
+		b.Provenance, b.Artifacts = &p, s.Subject
+	case sbom.PredicateType:
+		if b.SBOM != nil {
+			return twice
+		}
+		b.SBOM = s.Predicate
+	case VEXType:
+		if b.VEX != nil {
+			return twice
+		}
+		b.VEX = s.Predicate
+	case TestResultType:
+		var r TestResult
+		if err := decode(s.Predicate, &r); err != nil {
+			return fmt.Errorf("reading its verdicts: %w", err)
+		}
+		b.Rounds = append(b.Rounds, r)
+	}
+	return nil
+}
+
+// The names in a folder. The documents lie there plain too, for programs that
+// read no signatures.
+const (
+	provenanceFile = "provenance" + Suffix
+	sbomFile       = "sbom" + Suffix
+	vexFile        = "vex" + Suffix
+	plainSBOM      = "sbom.spdx.json"
+	plainVEX       = "vex.openvex.json"
+)
+
+// copies are the plain files and what was signed of them.
+func (b Bundle) copies() map[string]json.RawMessage {
+	return map[string]json.RawMessage{plainSBOM: b.SBOM, plainVEX: b.VEX}
+}
+
+// same reports a plain file that says something else than what was signed. It
+// need not be there.
+func same(path string, signed json.RawMessage) error {
+	data, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !equalJSON(data, signed) {
+		return errors.New("it is not what was signed")
+	}
+	return nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxStatement {
+		return nil, errors.Join(err, fmt.Errorf("it is no file of at most %d bytes", maxStatement))
+	}
+	return io.ReadAll(io.LimitReader(f, maxStatement))
+}
+
+// A Sealer signs what is said about artifacts.
+type Sealer struct{ Key signing.Key }
+
+// Seal writes the provenance of all artifacts of a cell, and the SBOM and the VEX
+// document of the first, which is its wheel, into the folder of that one.
+// Whatever lay there speaks of another build and goes.
+func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
+	dir := Dir(artifacts[0].Path)
+	spdx, err := sbomIn(artifacts[0].Path)
+	if err != nil {
+		return fmt.Errorf("reading the SBOM of %s: %w", artifacts[0].Name, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := s.write(dir, provenanceFile, artifacts, ProvenanceType, p); err != nil {
+		return err
+	}
+	if err := s.write(dir, sbomFile, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx)); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(dir, plainSBOM), spdx); err != nil {
+		return err
+	}
+	return s.sealVEX(dir, artifacts[0], p)
+}
+
+// AddRound writes what one round of gates found about an artifact.
+func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
+	data, err := encode(r)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	name := fmt.Sprintf("verdicts-%s-%s%s", r.Finished.Format("20060102T150405Z"), hex.EncodeToString(sum[:4]), Suffix)
+	return s.write(Dir(a.Path), name, []artifact.Artifact{a}, TestResultType, r)
+}
+
+// write signs a statement and puts it into its file, as a whole or not at all.
+func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType string, predicate any) error {
+	statement, err := newStatement(about, predicateType, predicate)
+	if err != nil {
+		return err
+	}
+	data, err := encode(statement)
+	if err != nil {
+		return err
+	}
+	signed, err := signing.Sign(s.Key, data)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, name), signed)
+}
+
+func writeFile(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".statement-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// Files lists the files of an artifact's folder, by name.
+func Files(a artifact.Artifact) ([]artifact.Artifact, error) {
+	entries, err := os.ReadDir(Dir(a.Path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var files []artifact.Artifact
+	for _, e := range entries {
+		f, err := artifact.Of(filepath.Join(Dir(a.Path), e.Name()), a.Key)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}

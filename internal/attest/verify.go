@@ -1,0 +1,207 @@
+package attest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/recipe"
+	"builder/internal/sbom"
+	"builder/internal/signing"
+	"builder/internal/wheel"
+)
+
+// A Policy says which gates an artifact must have passed.
+type Policy string
+
+// The policies.
+const (
+	Candidate Policy = "candidate" // every gate that needs no GPU
+	Stable    Policy = "stable"    // the gates on GPUs and a second build too
+)
+
+// Policies lists every policy.
+func Policies() []Policy { return []Policy{Candidate, Stable} }
+
+// Gates returns the names of the gates that a policy asks for.
+func (p Policy) Gates(e recipe.Expect) []string {
+	var names []string
+	for _, g := range gate.Wanted(e) {
+		names = append(names, g.Name)
+	}
+	if p != Stable {
+		return names
+	}
+	for _, g := range gate.DeviceGates() {
+		if g.Wants(e) {
+			names = append(names, g.Name)
+		}
+	}
+	return append(names, gate.Reproducible)
+}
+
+// A Check is one question about an artifact and the answer: what was seen, or
+// what is wrong.
+type Check struct {
+	Name  string   `json:"check"`
+	Seen  string   `json:"seen,omitempty"`
+	Wrong []string `json:"wrong,omitempty"`
+}
+
+// Passed reports whether nothing is wrong.
+func Passed(checks []Check) bool {
+	return len(checks) > 0 && !slices.ContainsFunc(checks, func(c Check) bool { return len(c.Wrong) > 0 })
+}
+
+// Verify asks whether the statements beside an artifact are signed by trusted
+// keys, speak of these bytes, agree with each other, and name every gate that the
+// policy asks for as passed. It needs no network. The bundle is what the
+// statements say, where they could be read.
+func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
+	b, err := Read(a, trust)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing: nobody says anything about these bytes"}}}
+	}
+	signatures := Check{Name: "signatures", Seen: fmt.Sprintf("%d statements, signed by %s", b.Signed, strings.Join(b.Keys, ", "))}
+	if err != nil {
+		for _, fault := range diag.Split(err) {
+			signatures.Wrong = append(signatures.Wrong, fault.Error())
+		}
+	}
+	if b.Signed == 0 && err == nil {
+		signatures.Wrong = []string{Dir(a.Path) + " holds no statement"}
+	}
+	checks := []Check{signatures, b.checkProvenance(), b.checkArtifacts(a), b.checkSBOM(a)}
+	if b.Provenance != nil {
+		checks = append(checks, b.checkVerdicts(policy, trust))
+	}
+	return b, checks
+}
+
+func (b Bundle) checkProvenance() Check {
+	c := Check{Name: "provenance"}
+	if b.Provenance == nil {
+		c.Wrong = []string{"nobody who is trusted says how these bytes were made"}
+		return c
+	}
+	if fault := b.Provenance.fault(); fault != "" {
+		c.Wrong = []string{fault}
+	}
+	d := b.Provenance.Definition
+	c.Seen = fmt.Sprintf("cell %s, key %s, %d materials, built by %s", d.External.Cell, d.Internal.Key, len(d.Materials), b.Provenance.Run.Builder.ID)
+	return c
+}
+
+// checkArtifacts compares the files that were made with the wheel, and the entry,
+// where they lie beside it.
+func (b Bundle) checkArtifacts(a artifact.Artifact) Check {
+	c := Check{Name: "artifacts"}
+	var seen []string
+	for _, s := range b.Artifacts {
+		if s.Digest["sha256"] == a.SHA256 {
+			seen = append(seen, a.Name)
+			continue
+		}
+		if !filepath.IsLocal(s.Name) || filepath.Base(s.Name) != s.Name {
+			c.Wrong = append(c.Wrong, fmt.Sprintf("%q is no name of a file", s.Name))
+			continue
+		}
+		other, err := artifact.Of(filepath.Join(filepath.Dir(a.Path), s.Name), "")
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			seen = append(seen, s.Name+" does not lie here")
+		case err != nil:
+			c.Wrong = append(c.Wrong, err.Error())
+		case other.SHA256 != s.Digest["sha256"]:
+			c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s, the provenance says %s", s.Name, other.SHA256, s.Digest["sha256"]))
+		default:
+			seen = append(seen, s.Name)
+		}
+	}
+	if b.Provenance != nil {
+		key := b.Provenance.Definition.Internal.Key
+		if e, err := artifact.Of(filepath.Join(filepath.Dir(a.Path), lock.EntryFile), ""); err == nil && e.SHA256 != key {
+			c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s, the provenance was made of %s", lock.EntryFile, e.SHA256, key))
+		}
+	}
+	c.Seen = strings.Join(seen, ", ")
+	return c
+}
+
+// checkSBOM compares the document in the wheel with the one that was signed.
+func (b Bundle) checkSBOM(a artifact.Artifact) Check {
+	c := Check{Name: "sbom"}
+	if b.SBOM == nil {
+		c.Wrong = []string{"nobody who is trusted says what is in it"}
+		return c
+	}
+	inside, err := sbomIn(a.Path)
+	switch {
+	case err != nil:
+		c.Wrong = []string{err.Error()}
+	case !equalJSON(inside, b.SBOM):
+		c.Wrong = []string{"the SBOM in the wheel is not the one that was signed"}
+	}
+	c.Seen = fmt.Sprintf("SPDX of %d bytes, the same inside the wheel", len(inside))
+	return c
+}
+
+func sbomIn(path string) ([]byte, error) {
+	w, err := wheel.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	return w.ReadFile(w.DistInfo+"/"+sbom.Member, maxStatement)
+}
+
+// checkVerdicts demands a verdict that lets pass of every gate of the policy, and
+// none of any other that refuses.
+func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
+	c := Check{Name: "verdicts"}
+	e := b.Provenance.Definition.Internal.Entry
+	verdicts := gate.WaiveAll(sum(b.Rounds), e.Expect.Waivers, trust.Now)
+	passed := map[string]bool{}
+	for _, v := range verdicts {
+		if v.Refuses() {
+			c.Wrong = append(c.Wrong, fmt.Sprintf("gate %s: %s: %s", v.Gate, v.Status, v.Evidence))
+		}
+		passed[v.Gate] = true
+	}
+	wanted := policy.Gates(e.Expect)
+	for _, name := range wanted {
+		if !passed[name] {
+			c.Wrong = append(c.Wrong, fmt.Sprintf("gate %s, which the policy %s asks for, was not asked", name, policy))
+		}
+	}
+	if len(wanted) == 0 {
+		c.Wrong = append(c.Wrong, "the entry promises nothing that a gate could judge")
+	}
+	c.Seen = fmt.Sprintf("%d gates in %d rounds, policy %s", len(verdicts), len(b.Rounds), policy)
+	return c
+}
+
+// Verdicts returns what all rounds found, of each gate the newest answer.
+func (b Bundle) Verdicts() []gate.Verdict { return sum(b.Rounds) }
+
+// Folder reports whether anything is said about the artifact at path.
+func Folder(path string) bool {
+	info, err := os.Stat(Dir(path))
+	return err == nil && info.IsDir()
+}
+
+// equalJSON compares two documents without their white space.
+func equalJSON(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}

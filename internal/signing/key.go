@@ -1,0 +1,218 @@
+package signing
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	"github.com/sigstore/sigstore-go/pkg/sign"
+
+	"builder/internal/diag"
+)
+
+// A Key signs: ECDSA on P-256, the kind that every Sigstore client takes.
+type Key struct {
+	private *ecdsa.PrivateKey
+	public  PublicKey
+}
+
+// A PublicKey is one that signatures are checked against. NotAfter is the end of
+// its time, zero where it has none; ID is the base64 of the sha256 of its DER
+// form, as Sigstore bundles name keys.
+type PublicKey struct {
+	ID       string
+	NotAfter time.Time
+	key      *ecdsa.PublicKey
+}
+
+const (
+	privateBlock = "PRIVATE KEY"
+	publicBlock  = "PUBLIC KEY"
+	// notAfter is the PEM header that holds the last day of a key. Programs that do
+	// not know it pass over it.
+	notAfter = "Not-After"
+	maxKey   = 64 << 10 // bytes of a key's file
+)
+
+// NewKey makes a key that is good until the end of a day; the zero time is for
+// ever.
+func NewKey(until time.Time) (Key, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Key{}, fmt.Errorf("making a key: %w", err)
+	}
+	return newKey(private, until)
+}
+
+func newKey(private *ecdsa.PrivateKey, until time.Time) (Key, error) {
+	public, err := newPublicKey(&private.PublicKey, until)
+	return Key{private, public}, err
+}
+
+func newPublicKey(key *ecdsa.PublicKey, until time.Time) (PublicKey, error) {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return PublicKey{}, fmt.Errorf("encoding a public key: %w", err)
+	}
+	sum := sha256.Sum256(der)
+	return PublicKey{base64.StdEncoding.EncodeToString(sum[:]), until, key}, nil
+}
+
+// Public returns what others need to check the key's signatures.
+func (k Key) Public() PublicKey { return k.public }
+
+// Write puts the key into a new file that only its owner reads. It never
+// replaces one.
+func (k Key) Write(path string) error {
+	der, err := x509.MarshalPKCS8PrivateKey(k.private)
+	if err != nil {
+		return fmt.Errorf("encoding a key: %w", err)
+	}
+	return writeNew(path, 0o600, pemOf(privateBlock, der, k.public.NotAfter))
+}
+
+// Write puts the public key into a new file.
+func (p PublicKey) Write(path string) error { return writeNew(path, 0o644, p.PEM()) }
+
+// PEM returns the public key as text.
+func (p PublicKey) PEM() []byte {
+	der, err := x509.MarshalPKIXPublicKey(p.key)
+	if err != nil {
+		panic(fmt.Sprintf("signing: encoding a P-256 key: %v", err)) // its point was checked when it was read
+	}
+	return pemOf(publicBlock, der, p.NotAfter)
+}
+
+func pemOf(kind string, der []byte, until time.Time) []byte {
+	block := &pem.Block{Type: kind, Bytes: der}
+	if !until.IsZero() {
+		block.Headers = map[string]string{notAfter: until.Format(time.DateOnly)}
+	}
+	return pem.EncodeToMemory(block)
+}
+
+// writeNew makes a file as a whole or not at all, and only where there is none.
+func writeNew(path string, mode fs.FileMode, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".key-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err := errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Link(tmp.Name(), path) // a rename would replace
+}
+
+// ReadKey reads a private key in PKCS #8.
+func ReadKey(path string) (Key, error) {
+	block, until, err := readPEM(path, privateBlock)
+	if err != nil {
+		return Key{}, err
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block)
+	if err != nil {
+		return Key{}, keyFault(path, "it is no key in PKCS #8")
+	}
+	private, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || private.Curve != elliptic.P256() {
+		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
+	}
+	return newKey(private, until)
+}
+
+// ReadPublicKey reads a public key; the file of a private one is refused, so that
+// nobody hands it round.
+func ReadPublicKey(path string) (PublicKey, error) {
+	block, until, err := readPEM(path, publicBlock)
+	if err != nil {
+		return PublicKey{}, err
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block)
+	if err != nil {
+		return PublicKey{}, keyFault(path, "it is no public key in PKIX")
+	}
+	key, ok := parsed.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return PublicKey{}, keyFault(path, "it is not an ECDSA key on P-256")
+	}
+	return newPublicKey(key, until)
+}
+
+// readPEM returns the one block of a file. What is in the file never stands in
+// an error.
+func readPEM(path, kind string) (der []byte, until time.Time, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, until, diag.Errorf(diag.Usage, "reading a key: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxKey))
+	if err != nil {
+		return nil, until, diag.Errorf(diag.Usage, "reading a key: %w", err)
+	}
+	block, rest := pem.Decode(data)
+	switch {
+	case block == nil || len(strings.TrimSpace(string(rest))) > 0:
+		return nil, until, keyFault(path, "it is not one PEM block")
+	case block.Type != kind:
+		return nil, until, keyFault(path, fmt.Sprintf("it holds a %s, wanted is a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
+	}
+	if day := block.Headers[notAfter]; day != "" {
+		if until, err = time.Parse(time.DateOnly, day); err != nil {
+			return nil, until, keyFault(path, fmt.Sprintf("%s %q is no day such as 2027-11-21", notAfter, day))
+		}
+	}
+	return block.Bytes, until, nil
+}
+
+func keyFault(path, what string) error {
+	return diag.Errorf(diag.Usage, "reading the key %s: %s", path, what).
+		WithHint("builder key new FILE makes FILE and FILE.pub")
+}
+
+// over reports whether the last day of the key has passed.
+func (p PublicKey) over(now time.Time) bool {
+	return !p.NotAfter.IsZero() && !now.Before(p.NotAfter.AddDate(0, 0, 1))
+}
+
+// keypair is a key as Sigstore's signer takes it.
+type keypair struct{ Key }
+
+var _ sign.Keypair = keypair{}
+
+func (k keypair) GetHashAlgorithm() protocommon.HashAlgorithm {
+	return protocommon.HashAlgorithm_SHA2_256
+}
+
+func (k keypair) GetSigningAlgorithm() protocommon.PublicKeyDetails {
+	return protocommon.PublicKeyDetails_PKIX_ECDSA_P256_SHA_256
+}
+
+func (k keypair) GetHint() []byte                  { return []byte(k.public.ID) }
+func (k keypair) GetKeyAlgorithm() string          { return "ECDSA" }
+func (k keypair) GetPublicKey() crypto.PublicKey   { return k.public.key }
+func (k keypair) GetPublicKeyPem() (string, error) { return string(k.public.PEM()), nil }
+
+// SignData returns the signature and the digest that it is of.
+func (k keypair) SignData(_ context.Context, data []byte) (signature, digest []byte, err error) {
+	sum := sha256.Sum256(data)
+	signature, err = ecdsa.SignASN1(rand.Reader, k.private, sum[:])
+	return signature, sum[:], err
+}
