@@ -195,6 +195,38 @@ func TestEveryPatchAndImageIsUsed(t *testing.T) {
 	}
 }
 
+// What an advisory says to mend it is a patch, and mends it where it says.
+func TestAdvisories(t *testing.T) {
+	c := catalogue(t)
+	for _, r := range load(t) {
+		for _, a := range r.KnownAdvisories() {
+			if !slices.ContainsFunc(c.Patches[r.Name], func(p patch.Patch) bool { return p.Name == a.MendedBy }) {
+				t.Errorf("%s: %s is mended by %q, which is no patch", r.Name, a.ID, a.MendedBy)
+			}
+		}
+	}
+	r, err := recipe.Find(load(t), "horovod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for hardening, sealed := range map[string]bool{"on": true, "off": false} {
+		cells, _, err := matrix.Expand(r, matrix.Filter{"hardening": hardening})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := lock.NewDraft(cells[0], c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied := slices.ContainsFunc(d.Chosen(), func(p patch.Patch) bool { return p.Name == "rendezvous-seal" })
+		if applied != sealed || (d.Settings.Expect.Rendezvous == "sealed") != sealed || len(d.Settings.Advisories) != 2 ||
+			strings.HasSuffix(d.Cell.ID, ".unhardened") == sealed || strings.HasSuffix(d.Settings.Expect.Version, ".unhardened") == sealed ||
+			strings.HasSuffix(d.Settings.Env["HOROVOD_LOCAL_VERSION"], ".unhardened") == sealed {
+			t.Errorf("hardening %s: %s, patch applied: %v, %+v", hardening, d.Cell.ID, applied, d.Settings)
+		}
+	}
+}
+
 func TestLocks(t *testing.T) {
 	c := catalogue(t)
 	for _, r := range load(t) {

@@ -51,7 +51,7 @@ func loadCatalogue(site string) (catalogue, error) {
 	}
 	sub := func(name string) fs.FS { return os.DirFS(filepath.Join(site, name)) }
 	if err = c.add(sub("recipes"), sub("images"), sub("patches"), site); err == nil {
-		err = errors.Join(c.checkPatches(), c.checkInputs(), c.checkWaivers()) // a recipe with a fault would be missed
+		err = errors.Join(c.checkPatches(), c.checkInputs(), c.checkWaivers(), c.checkAdvisories()) // a recipe with a fault would be missed
 	}
 	return c, errors.Join(err, c.checkAxes())
 }
@@ -102,6 +102,25 @@ func (c *catalogue) checkWaivers() error {
 			if !slices.Contains(gate.Names(), w.Gate) {
 				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: no gate is called %q", r.Name, w.Gate).
 					WithHint("%s", diag.DidYouMean(w.Gate, gate.Names())))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkAdvisories refuses advisories that a patch is said to mend which does not
+// exist: every build would be said to be open.
+func (c *catalogue) checkAdvisories() error {
+	var faults []error
+	for _, r := range c.recipes {
+		var names []string
+		for _, p := range c.patches[r.Name] {
+			names = append(names, p.Name)
+		}
+		for _, a := range r.KnownAdvisories() {
+			if !slices.Contains(names, a.MendedBy) {
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: advisory %s: no patch of it is called %q", r.Name, a.ID, a.MendedBy).
+					WithHint("%s", diag.DidYouMean(a.MendedBy, names)))
 			}
 		}
 	}

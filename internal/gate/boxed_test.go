@@ -47,7 +47,7 @@ func expect() recipe.Expect {
 		Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"},
 		Controllers: []string{"MPI"}, Operations: []string{"NCCL"},
 		Built:    map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
-		Launcher: "mpi",
+		Launcher: "mpi", Rendezvous: "sealed",
 	}
 }
 

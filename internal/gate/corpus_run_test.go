@@ -38,7 +38,7 @@ func badRuns() []bad {
 		},
 		{
 			what: "the container cannot be made", of: horovodROCm, change: func(s *specimen) { s.box.failure = errors.New("the engine is gone") },
-			gate: "import", blind: true, says: "the engine is gone", do: lookAgain, also: "elf-symbols check-build built-flags allreduce-2",
+			gate: "import", blind: true, says: "the engine is gone", do: lookAgain, also: "elf-symbols check-build built-flags rendezvous allreduce-2",
 		},
 		listed("a listing without a tick, and the exit status 0", strings.ReplaceAll(listing, "[X]", "[ ]"), 0, false, "framework [ ] TensorFlow; controller [ ] MPI; tensor operation [ ] NCCL", "was not compiled in"),
 		listed("a listing that lacks the framework", strings.Replace(listing, "    [X] TensorFlow\n", "", 1), 0, false, "framework TensorFlow is not listed", "was not compiled in"),

@@ -25,7 +25,7 @@ type bad struct {
 }
 
 func corpus() []bad {
-	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badWheels(), badNCCL(), badArchives())
+	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badRequests(), badWheels(), badNCCL(), badArchives())
 }
 
 func TestBadArtifacts(t *testing.T) {

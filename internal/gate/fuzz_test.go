@@ -34,6 +34,17 @@ func FuzzRanks(f *testing.F) {
 	})
 }
 
+func FuzzRequests(f *testing.F) {
+	f.Add(allRequests(nil))
+	f.Add(`{"requests": [{"name": "registration", "kind": "honest", "outcome": "served"}, null]}`)
+	f.Fuzz(func(t *testing.T, output string) {
+		v := check(rendezvous, output, 0)
+		if v.Status == Pass && strings.Count(output, "refused") < len(requests["hostile"]) {
+			t.Errorf("every attack was refused, fewer are reported: %q", output)
+		}
+	})
+}
+
 // No output of a container makes a gate crash, or pass with exit status 1.
 func FuzzOutput(f *testing.F) {
 	for _, s := range []*specimen{horovodROCm(), ncclVerbs()} {
@@ -43,7 +54,7 @@ func FuzzOutput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, output string, exit int) {
 		box := &answers{result: Result{Exit: exit, Output: output}}
-		for _, g := range []Gate{importModule, checkBuild, builtFlags, allreduce2} {
+		for _, g := range []Gate{importModule, checkBuild, builtFlags, rendezvous, allreduce2} {
 			v := g.Check(context.Background(), Subject{Expect: expect(), Box: box})
 			if strings.Contains(v.Evidence, "the gate crashed") || v.Status == Pass && exit != 0 && g.Name != checkBuild.Name {
 				t.Errorf("%+v", v)

@@ -178,6 +178,7 @@ func All() []Gate {
 		importModule,
 		checkBuild,
 		builtFlags,
+		rendezvous,
 		allreduce2,
 	}
 }

@@ -34,6 +34,7 @@ func TestWanted(t *testing.T) {
 		{recipe.Expect{Frameworks: []string{"a"}}, "check-build"},
 		{recipe.Expect{Built: map[string]string{"a": "true"}}, ""},
 		{recipe.Expect{Launcher: "mpi"}, ""},
+		{recipe.Expect{Rendezvous: "sealed"}, "rendezvous"},
 		{recipe.Expect{Import: []string{"a"}, Built: map[string]string{"a": "true"}}, "import built-flags"},
 		{recipe.Expect{Import: []string{"a"}, Launcher: "mpi"}, "import allreduce-2"},
 	} {

@@ -59,7 +59,7 @@ func horovodROCm() *specimen {
 		Forbidden:    []string{"libcuda.so*", "libcudart.so*", "libnccl.so*", "libhsakmt.so*"},
 		DeviceCode:   []string{"gfx90a"}, CPU: []string{"avx", "f16c", "fma"}, CPUDispatch: []string{"*_avx2"}, Size: "40KB..150KB",
 		Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"},
-		Controllers: []string{"MPI"}, Operations: []string{"NCCL"}, Launcher: "mpi",
+		Controllers: []string{"MPI"}, Operations: []string{"NCCL"}, Launcher: "mpi", Rendezvous: "sealed",
 		Built: map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
 	}
 	s.box.answers["built-flags"] = Result{Output: builtROCm + "\n"}
@@ -79,6 +79,7 @@ func horovod(version, extension string, l *elftest.Library) *specimen {
 			"import":      {},
 			"check-build": {Output: listing},
 			"allreduce-2": {Output: ranks},
+			"rendezvous":  {Output: allRequests(nil)},
 		}},
 	}
 }
@@ -208,7 +209,7 @@ func TestGoodArtifacts(t *testing.T) {
 		good  *specimen
 		gates int
 	}{
-		"Horovod for ROCm":          {horovodROCm(), 11},
+		"Horovod for ROCm":          {horovodROCm(), 12},
 		"Horovod for CUDA":          {horovodCUDA(), 9},
 		"NCCL, libibverbs linked":   {ncclVerbs(), 11},
 		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},

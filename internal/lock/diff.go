@@ -146,6 +146,9 @@ func partsOf(e Entry) parts {
 	if e.Memory != 0 {
 		p.add(stepGates, "memory of the build", fmt.Sprintf("%d bytes", e.Memory), e.Memory) // no step reads it
 	}
+	for _, a := range e.Advisories {
+		p.item(stepGates, "advisories", "advisory "+a.ID, "mended by "+a.MendedBy, a) // no step reads it
+	}
 	p.fields(stepGates, "expectation %s", e.Expect)
 	p.image(e.Runtime, "run-time image: ", stepGates, stepGates)
 	p.table(stepGates, "axis %s", e.Axes)

@@ -97,6 +97,8 @@ type Entry struct {
 	Vendored []recipe.Vendored `json:"vendored,omitempty"`
 	Memory   int64             `json:"memory,omitempty"` // bytes that the build takes at its peak; 0 is not known
 	Expect   recipe.Expect     `json:"expect"`
+	// Advisories are known of the source; Patches says which of them are mended.
+	Advisories []recipe.Advisory `json:"advisories,omitempty"`
 }
 
 // An Input is a cell of another recipe whose wheel is installed before the build
@@ -274,6 +276,7 @@ func assemble(d Draft, f File, pipeline string) Entry {
 		Runtime: f.locked(d.Runtime, needs[1]),
 		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),
 		Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Memory: d.Memory, Expect: d.Settings.Expect,
+		Advisories: d.Settings.Advisories,
 	}
 }
 

@@ -94,6 +94,7 @@ func (r *Recipe) validate() error {
 	faults = append(faults, r.validateChoices(r.Expect, "expect")...)
 	faults = append(faults, r.validateNeeds()...)
 	faults = append(faults, r.validateWaivers()...)
+	faults = append(faults, r.validateAdvisories()...)
 	for i, v := range r.Variants {
 		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)
 		faults = append(faults, r.validateChoices(v.Expect, fmt.Sprintf("variants[%d].expect", i))...)
@@ -200,6 +201,7 @@ func (r *Recipe) validateChoices(e Expect, at string) []error {
 	}{
 		{"launcher", e.Launcher, []string{"mpi", "gloo"}},
 		{"rdma", e.RDMA, []string{"linked", "dlopened", "absent"}},
+		{"rendezvous", e.Rendezvous, []string{"sealed"}},
 	} {
 		if choice.value != "" && !slices.Contains(choice.known, choice.value) {
 			faults = append(faults, diag.At(r.index.At("%s.%s", at, choice.name), "%s %q is not %s",

@@ -121,17 +121,18 @@ func (s Origin) Fault() error {
 
 // Settings is everything about a build that may depend on the cell.
 type Settings struct {
-	Vars     map[string]string `yaml:"vars,omitempty" json:"vars,omitempty" jsonschema:"description=names for the id and the texts below; their values may hold axes"`
-	From     Origin            `yaml:"from,omitempty" json:"from,omitzero" jsonschema:"description=where the source tree comes from"`
-	Image    string            `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=image of the build step"`
-	Runtime  string            `yaml:"runtime,omitempty" json:"runtime,omitempty" jsonschema:"description=image of the gates: what the artifact needs to run and nothing else"`
-	Env      map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
-	Requires Requirements      `yaml:"requires,omitempty" json:"requires,omitzero"`
-	Inputs   []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
-	Profile  []Variable        `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=environment in which the artifact is to run; it is written beside it"`
-	Vendored []Vendored        `yaml:"vendored,omitempty" json:"vendored,omitempty" jsonschema:"description=what the source carries of others and the build may compile in; it stands in the SBOM"`
-	Memory   string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the build takes at its peak; cells are not built at once where they would not fit"`
-	Expect   Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
+	Vars       map[string]string `yaml:"vars,omitempty" json:"vars,omitempty" jsonschema:"description=names for the id and the texts below; their values may hold axes"`
+	From       Origin            `yaml:"from,omitempty" json:"from,omitzero" jsonschema:"description=where the source tree comes from"`
+	Image      string            `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=image of the build step"`
+	Runtime    string            `yaml:"runtime,omitempty" json:"runtime,omitempty" jsonschema:"description=image of the gates: what the artifact needs to run and nothing else"`
+	Env        map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
+	Requires   Requirements      `yaml:"requires,omitempty" json:"requires,omitzero"`
+	Inputs     []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
+	Advisories []Advisory        `yaml:"advisories,omitempty" json:"advisories,omitempty" jsonschema:"description=published weaknesses of the source and what this recipe does about them"`
+	Profile    []Variable        `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=environment in which the artifact is to run; it is written beside it"`
+	Vendored   []Vendored        `yaml:"vendored,omitempty" json:"vendored,omitempty" jsonschema:"description=what the source carries of others and the build may compile in; it stands in the SBOM"`
+	Memory     string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the build takes at its peak; cells are not built at once where they would not fit"`
+	Expect     Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
 }
 
 // Requirements are Python requirements (PEP 508), resolved to files by the lock.
@@ -176,6 +177,7 @@ type Expect struct {
 	Operations   []string          `yaml:"operations,omitempty" json:"operations,omitempty"`
 	Built        map[string]string `yaml:"built,omitempty" json:"built,omitempty" jsonschema:"description=NAME_built() of the module: true; false; or for nccl a version"`
 	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=gloo,description=controller of the two-rank allreduce"`
+	Rendezvous   string            `yaml:"rendezvous,omitempty" json:"rendezvous,omitempty" jsonschema:"enum=sealed,description=the launcher takes values from members of the job alone"`
 	Waivers      []Waiver          `yaml:"waivers,omitempty" json:"waivers,omitempty" jsonschema:"description=known failures of gates"`
 }
 
@@ -262,6 +264,7 @@ func (s Settings) clash(t Settings) string {
 		{"memory", s.Memory, t.Memory},
 		{"expect.version", s.Expect.Version, t.Expect.Version},
 		{"expect.launcher", s.Expect.Launcher, t.Expect.Launcher},
+		{"expect.rendezvous", s.Expect.Rendezvous, t.Expect.Rendezvous},
 		{"expect.rdma", s.Expect.RDMA, t.Expect.RDMA},
 		{"expect.glibc", s.Expect.Glibc, t.Expect.Glibc},
 		{"expect.size", s.Expect.Size, t.Expect.Size},
@@ -292,6 +295,11 @@ func (s Settings) clash(t Settings) string {
 			return "expect.waivers of gate " + w.Gate
 		}
 	}
+	for _, a := range t.Advisories {
+		if slices.ContainsFunc(s.Advisories, func(b Advisory) bool { return b.ID == a.ID }) {
+			return "advisory " + a.ID
+		}
+	}
 	return ""
 }
 
@@ -316,10 +324,11 @@ func (s Settings) plus(t Settings) Settings {
 			Build: slices.Concat(s.Requires.Build, t.Requires.Build),
 			Run:   slices.Concat(s.Requires.Run, t.Requires.Run),
 		},
-		Inputs:   inputs(s.Inputs, t.Inputs),
-		Profile:  slices.Concat(s.Profile, t.Profile),
-		Vendored: slices.Concat(s.Vendored, t.Vendored),
-		Memory:   or(t.Memory, s.Memory),
+		Inputs:     inputs(s.Inputs, t.Inputs),
+		Advisories: slices.Concat(s.Advisories, t.Advisories),
+		Profile:    slices.Concat(s.Profile, t.Profile),
+		Vendored:   slices.Concat(s.Vendored, t.Vendored),
+		Memory:     or(t.Memory, s.Memory),
 		Expect: Expect{
 			Version:      or(t.Expect.Version, s.Expect.Version),
 			Packages:     slices.Concat(s.Expect.Packages, t.Expect.Packages),
@@ -345,6 +354,7 @@ func (s Settings) plus(t Settings) Settings {
 			Operations:   slices.Concat(s.Expect.Operations, t.Expect.Operations),
 			Built:        union(s.Expect.Built, t.Expect.Built),
 			Launcher:     or(t.Expect.Launcher, s.Expect.Launcher),
+			Rendezvous:   or(t.Expect.Rendezvous, s.Expect.Rendezvous),
 			Waivers:      slices.Concat(s.Expect.Waivers, t.Expect.Waivers),
 		},
 	}

@@ -111,11 +111,13 @@ func TestForAddsUp(t *testing.T) {
 }
 
 func TestForRefusesVariantsThatDisagree(t *testing.T) {
+	const advisory = "{id: CVE-2024-10190, about: a, source: b, mended-by: c, action: d}"
 	for first, second := range map[string]string{
 		"image: a, runtime: b":           "image: b, runtime: a",
 		"runtime: a":                     "runtime: b",
 		`env: {X: "1"}`:                  `env: {X: ""}`,
 		"expect: {launcher: mpi}":        "expect: {launcher: gloo}",
+		"advisories: [" + advisory + "]": "advisories: [" + advisory + "]", // also where both say the same
 		`expect: {built: {nccl: "2.1"}}`: `expect: {built: {nccl: "2.2"}}`,
 	} {
 		text := strings.Replace(good, "expect: {launcher: mpi}\n", "", 1) + // line 23
@@ -124,7 +126,7 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 		if _, err := r.For(map[string]string{"version": "2.9", "python": "3.12"}); err != nil {
 			t.Errorf("%s: %v", first, err)
 		}
-		name := map[string]string{"image": "image", "runtime": "runtime", "env": "env.X", "expect: {launcher": "expect.launcher", "expect: {built": "expect.built.nccl"}
+		name := map[string]string{"advisories": "advisory CVE-2024-10190", "image": "image", "runtime": "runtime", "env": "env.X", "expect: {launcher": "expect.launcher", "expect: {built": "expect.built.nccl"}
 		want := ""
 		for prefix, field := range name {
 			if strings.HasPrefix(first, prefix) {
