@@ -63,7 +63,7 @@ var may = map[string][]string{
 	"internal/difference": {"internal/elf", "internal/wheel"},
 	"internal/sbom":       {"internal/elf", "internal/lock", "internal/wheel"},
 	"internal/signing":    {"internal/diag"},
-	"internal/attest":     {"internal/artifact", "internal/diag", "internal/gate", "internal/gpu", "internal/lock", "internal/pypi", "internal/recipe", "internal/sbom", "internal/signing", "internal/wheel"},
+	"internal/attest":     {"internal/artifact", "internal/diag", "internal/gate", "internal/gpu", "internal/lock", "internal/patch", "internal/pypi", "internal/recipe", "internal/sbom", "internal/signing", "internal/wheel"},
 	"internal/run":        {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/lock"},
 	"internal/fetch":      {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/store"},
 	"internal/results":    {"internal/artifact", "internal/attest", "internal/lock", "internal/run", "internal/store"},
