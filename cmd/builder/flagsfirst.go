@@ -9,13 +9,14 @@ import (
 
 // flagsFirst puts the flags of a verb that takes paths in front of them, whatever
 // the order in which they were typed: the parser stops at the first path. What
-// follows -- is a path.
+// follows -- is a path. The verb may have one below it: "key new".
 func flagsFirst(args []string, verb string, flags []cli.Flag) []string {
-	if len(args) < 2 || args[1] != verb {
+	words := 1 + len(strings.Fields(verb))
+	if len(args) < words || strings.Join(args[1:words], " ") != verb {
 		return args
 	}
 	var first, paths []string
-	for rest := args[2:]; len(rest) > 0; {
+	for rest := args[words:]; len(rest) > 0; {
 		word := rest[0]
 		rest = rest[1:]
 		switch {
@@ -35,7 +36,7 @@ func flagsFirst(args []string, verb string, flags []cli.Flag) []string {
 	if len(paths) > 0 {
 		paths = append([]string{"--"}, paths...)
 	}
-	return slices.Concat(args[:2], first, paths)
+	return slices.Concat(args[:words], first, paths)
 }
 
 // takesValue reports whether the next word belongs to this flag.

@@ -39,6 +39,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 
 	args = flagsFirst(args, "gate", gateFlags())
 	args = flagsFirst(args, "verify", verifyFlags())
+	args = flagsFirst(args, "key new", keyNewFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result

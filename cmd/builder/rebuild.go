@@ -14,7 +14,6 @@ import (
 	"builder/internal/lock"
 	"builder/internal/run"
 	"builder/internal/term"
-	"builder/pipelines"
 )
 
 // rebuildBundle builds the cell of a bundle once more from what its provenance
@@ -22,8 +21,8 @@ import (
 // artifact.
 func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest.Bundle, out printer) (attest.Check, error) {
 	e := b.Provenance.Definition.Internal.Entry
-	if e.Pipeline != pipelines.Revision() {
-		return attest.Check{}, diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has: its steps have the digest %s, these %s", a.Name, e.Pipeline, pipelines.Revision()).
+	if e.Pipeline != revision() {
+		return attest.Check{}, diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has: its steps have the digest %s, these %s", a.Name, e.Pipeline, revision()).
 			WithHint("rebuild with the release that built it: %s", b.Provenance.Run.Builder.Version["builder"])
 	}
 	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))

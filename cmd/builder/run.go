@@ -51,6 +51,10 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	if err != nil {
 		return err
 	}
+	key, err := signingKey(o.key, o.home, progress.Note)
+	if err != nil {
+		return err
+	}
 	entries, err := w.entries(ctx, cat)
 	if err != nil {
 		return err
@@ -61,10 +65,6 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	}
 	defer free()
 	rec, err := w.record(entries)
-	if err != nil {
-		return err
-	}
-	key, err := signingKey(o.key, o.home, progress.Note)
 	if err != nil {
 		return err
 	}

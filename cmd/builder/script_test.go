@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/urfave/cli/v2"
@@ -29,7 +30,10 @@ import (
 	"builder/internal/recipe"
 	"builder/internal/results"
 	"builder/internal/run"
+	"builder/internal/sbom"
 	"builder/internal/store"
+	"builder/internal/wheel"
+	"builder/internal/wheel/wheeltest"
 )
 
 // TestMain makes the test binary the program too, under the name builder.
@@ -47,7 +51,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "tarball": tarball,
+			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "tarball": tarball,
 			"seal": seal, "edit": edit, "registry": registry,
 		},
 	})
@@ -178,6 +182,82 @@ func passed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: passed RECIPE [AXIS=VALUE]...")
 	}
+	entries, known := lockedCells(ts, args)
+	for _, e := range entries {
+		path := filepath.Join(ts.MkAbs("."), e.ID+".whl")
+		ts.Check(os.WriteFile(path, []byte("wheel of "+e.ID), 0o644))
+		wheel, err := artifact.Of(path, e.Key())
+		ts.Check(err)
+		ts.Check(known.Keep(e, run.Result{
+			Artifacts: []artifact.Artifact{wheel},
+			Verdicts:  []gate.Verdict{{Gate: "import", Status: gate.Pass, Evidence: "it imports"}},
+		}))
+		ts.Check(os.Remove(path))
+	}
+}
+
+// sealed makes the store hold a result with a real wheel, whose gates passed and
+// whose statements are signed by the host's own key: sealed RECIPE [AXIS=VALUE]...
+func sealed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: sealed RECIPE [AXIS=VALUE]...")
+	}
+	entries, known := lockedCells(ts, args)
+	key, err := signingKey("", ts.Getenv("BUILDER_HOME"), func(string, ...any) {})
+	ts.Check(err)
+	dir := ts.MkAbs("sealed")
+	ts.Check(os.MkdirAll(dir, 0o755))
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Recipe+"-1.0-py3-none-any.whl")
+		ts.Check(writeWheel(path, e))
+		a, err := artifact.Of(path, e.Key())
+		ts.Check(err)
+		r := run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}
+		for _, g := range gate.Wanted(e.Expect) {
+			r.Verdicts = append(r.Verdicts, gate.Verdict{Gate: g.Name, Status: gate.Pass, Evidence: "seen"})
+		}
+		r.Attestations, err = sealer{key: key}.Seal(e, r, r.Verdicts)
+		ts.Check(err)
+		ts.Check(known.Keep(e, r))
+	}
+	ts.Check(os.RemoveAll(dir))
+}
+
+// files demands a number of files in a directory: files DIR N.
+func files(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: files DIR N")
+	}
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if got := strconv.Itoa(len(entries)); got != args[1] {
+		ts.Fatalf("%s holds %s files, want %s: %v", args[0], got, args[1], entries)
+	}
+}
+
+// writeWheel writes a wheel that says what is in it.
+func writeWheel(path string, e lock.Entry) error {
+	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: e.Recipe + "/__init__.py", Text: "name = '" + e.ID + "'\n"}}}
+	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
+		return err
+	}
+	w, err := wheel.Open(path)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	spdx, err := sbom.Of(e, w)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	err = wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}})
+	return errors.Join(err, os.WriteFile(path, out.Bytes(), 0o644))
+}
+
+// lockedCells returns the chosen cells of a recipe, and the results of the
+// script's state directory.
+func lockedCells(ts *testscript.TestScript, args []string) ([]lock.Entry, *results.Results) {
 	cat, err := loadCatalogue(ts.Getenv("BUILDER_RECIPES"))
 	ts.Check(err)
 	o := options{filter: matrix.Filter{}, home: ts.Getenv("BUILDER_HOME")}
@@ -195,17 +275,7 @@ func passed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	s, err := store.Open(filepath.Join(o.home, "store"))
 	ts.Check(err)
-	for _, e := range entries {
-		path := filepath.Join(ts.MkAbs("."), e.ID+".whl")
-		ts.Check(os.WriteFile(path, []byte("wheel of "+e.ID), 0o644))
-		wheel, err := artifact.Of(path, e.Key())
-		ts.Check(err)
-		ts.Check(results.New(s).Keep(e, run.Result{
-			Artifacts: []artifact.Artifact{wheel},
-			Verdicts:  []gate.Verdict{{Gate: "import", Status: gate.Pass, Evidence: "it imports"}},
-		}))
-		ts.Check(os.Remove(path))
-	}
+	return entries, results.New(s)
 }
 
 // TestHelp demands of every command that it says what it is for, and of its help

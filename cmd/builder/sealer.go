@@ -82,6 +82,9 @@ func trusted(named []string, home string) (signing.Trust, error) {
 	}
 	var faults []error
 	for _, path := range named {
+		if path == "" { // a variable that is set to nothing
+			continue
+		}
 		k, err := signing.ReadPublicKey(path)
 		t.Keys, faults = append(t.Keys, k), append(faults, err)
 	}
@@ -145,7 +148,7 @@ func keyCommand(out printer) *cli.Command {
 			{
 				Name: "new", Usage: "make a key, and FILE.pub for those who check its signatures", ArgsUsage: "FILE", OnUsageError: usageError, HideHelpCommand: true,
 				Description: "The key is ECDSA on P-256 in PEM; only its owner can read FILE. No file is replaced.",
-				Flags:       []cli.Flag{&cli.IntFlag{Name: "days", Usage: "after `N` days its signatures count no longer; 0 is for ever"}},
+				Flags:       keyNewFlags(),
 				Action:      func(c *cli.Context) error { return doKeyNew(c, out) },
 			},
 			{
@@ -168,6 +171,10 @@ func keyCommand(out printer) *cli.Command {
 			},
 		},
 	}
+}
+
+func keyNewFlags() []cli.Flag {
+	return []cli.Flag{&cli.IntFlag{Name: "days", Usage: "after `N` days its signatures count no longer; 0 is for ever"}}
 }
 
 func doKeyNew(c *cli.Context, out printer) error {
