@@ -23,7 +23,8 @@ const (
 )
 
 // offline adds an exec without a network: a network namespace with nothing but
-// loopback, and no capability beyond caps. The SDK has no switch for it
+// loopback, a plain processor in /proc/cpuinfo (where the image has an
+// interpreter), and no capability beyond caps. The SDK has no switch for it
 // (v0.19.10), hence the privileged exec that gives up what it was given. The name
 // is that of the shell which sets all this up and is gone when the command
 // begins: execs that differ in it alone are two for the cache, and one for what
@@ -31,9 +32,9 @@ const (
 func offline(ctr *dagger.Container, img lock.Image, name, caps string, args []string, opts dagger.ContainerWithExecOpts) *dagger.Container {
 	opts.InsecureRootCapabilities = true
 	return ctr.
-		WithEnvVariable("BUILDER_LOOPBACK", script("loopback.py")).
+		WithEnvVariable("BUILDER_SURROUNDINGS", script("surroundings.py")).
 		WithExec(append([]string{"sh", "-c", script("offline.sh"), name, img.Python, caps}, args...), opts).
-		WithoutEnvVariable("BUILDER_LOOPBACK")
+		WithoutEnvVariable("BUILDER_SURROUNDINGS")
 }
 
 // firstTime is the name of an exec that the cache may answer.

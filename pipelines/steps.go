@@ -217,7 +217,7 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 	img := c.entry.Image
 	_, seen, err := c.exec(ctx, ctr, img, noCaps, []string{img.Python, "-I", "-c", script("canary.py")})
 	if err != nil {
-		return nil, fmt.Errorf("the network can be reached, the run can be told from another, or the canary could not try: %w", err)
+		return nil, fmt.Errorf("the network can be reached, the run or the host can be told from another, or the canary could not try: %w", err)
 	}
 	c.canary = strings.TrimSpace(seen)
 	return ctr, nil

@@ -1,6 +1,7 @@
 """Try to leave the container. Prints one line of JSON with what happened and
-fails if anything was reachable, or if the environment names the run: a build that
-could fetch, or tell one run from another, is not hermetic."""
+fails if anything was reachable, or if the environment names the run or the
+processor: a build that could fetch, or tell one run or host from another, is not
+hermetic."""
 import json
 import os
 import socket
@@ -36,5 +37,7 @@ reached = reached or rows > 0
 # What the engine adds to the environment of an exec must be gone: it names the
 # run, and a build that sees it differs from the next.
 leaked = sorted(name for name in os.environ if name.startswith(("OTEL_", "TRACE", "BAGGAGE", "DAGGER", "_DAGGER", "BUILDER_")))
-print(json.dumps({"canary": "escaped" if reached else "refused", "attempts": attempts, "routes": rows, "capabilities": caps, "leaked": leaked}))
-sys.exit(3 if reached or leaked else 0)
+with open("/proc/cpuinfo") as info:
+    plain = "model name\t: builder" in info.read()
+print(json.dumps({"canary": "escaped" if reached else "refused", "attempts": attempts, "routes": rows, "capabilities": caps, "leaked": leaked, "processor": "plain" if plain else "of the host"}))
+sys.exit(3 if reached or leaked or not plain else 0)

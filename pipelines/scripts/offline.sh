@@ -11,10 +11,10 @@ echo "builder-ran $(date +%s%N)"
 unset TRACEPARENT TRACESTATE BAGGAGE $(env | sed -n 's/^\(OTEL_[A-Za-z0-9_]*\)=.*/\1/p')
 export BUILDER_PYTHON="$1" BUILDER_CAPS="$2"
 shift 2
-exec unshare --net --uts --ipc sh -eu -c '
+exec unshare --net --uts --ipc --mount sh -eu -c '
 hostname localhost 2>/dev/null || true
-if [ -x "$BUILDER_PYTHON" ]; then "$BUILDER_PYTHON" -I -S -c "$BUILDER_LOOPBACK"; fi
+if [ -x "$BUILDER_PYTHON" ]; then "$BUILDER_PYTHON" -I -S -c "$BUILDER_SURROUNDINGS"; fi
 caps="$BUILDER_CAPS"
-unset BUILDER_PYTHON BUILDER_CAPS BUILDER_LOOPBACK
+unset BUILDER_PYTHON BUILDER_CAPS BUILDER_SURROUNDINGS
 exec setpriv --bounding-set "$caps" --inh-caps "$caps" --no-new-privs "$@"
 ' sh "$@"
