@@ -3,9 +3,11 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
@@ -29,6 +31,35 @@ func (s *Store) PutResult(key string, data []byte) error {
 		return fmt.Errorf("keeping result: %w", s.explain(err))
 	}
 	return nil
+}
+
+// AddResult is [Store.PutResult] where there is nothing under the key yet, and
+// reports whether that was so.
+func (s *Store) AddResult(key string, data []byte) (bool, error) {
+	if _, ok := s.Result(key); ok {
+		return false, nil
+	}
+	return true, s.PutResult(key, data)
+}
+
+// DropResult forgets what is kept under a key.
+func (s *Store) DropResult(key string) error {
+	if err := os.Remove(s.result(key)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Results lists the keys under which something is kept, sorted.
+func (s *Store) Results() []string {
+	entries, _ := os.ReadDir(filepath.Join(s.dir, results)) // a store that was opened has the folder
+	var keys []string
+	for _, e := range entries {
+		if key, ok := strings.CutSuffix(e.Name(), ".json"); ok && keyPattern.MatchString(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // Result returns the document kept under key.
