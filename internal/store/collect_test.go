@@ -155,6 +155,25 @@ func TestUnstage(t *testing.T) {
 	}
 }
 
+// Reading every file is not wanting it.
+func TestVerifyIsNoUse(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "a", "content")
+	used(t, s, b, 100*time.Hour)
+	if err := s.Verify(b); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Survey(nil); err != nil || time.Since(all[0].Used) < 99*time.Hour {
+		t.Errorf("%v, %v", all, err)
+	}
+	if again := put(t, s, "a", "content"); again != b {
+		t.Fatal(again)
+	}
+	if all, err := s.Survey(nil); err != nil || time.Since(all[0].Used) > time.Hour {
+		t.Errorf("what came again is old: %v, %v", all, err)
+	}
+}
+
 // What is used again is not old.
 func TestStageNotesThatItIsUsed(t *testing.T) {
 	s := fresh(t)

@@ -127,6 +127,7 @@ func (s *Store) keep(p *partial) error {
 	if err != nil {
 		return &diskError{err}
 	}
+	_ = os.Remove(s.record(p.digest())) // it is wanted now, whatever was before
 	s.note(p.digest())
 	return nil
 }

@@ -39,12 +39,16 @@ func (s *Store) Use(b Blob) (string, error) {
 // which then takes the file for another.
 func (s *Store) record(digest string) string { return filepath.Join(s.dir, records, digest) }
 
-// note remembers that the file of a digest was found right just now. It is no
-// fault if that fails: the file is read once more.
+// note remembers that the file of a digest was found right just now; that is no
+// use of it. It is no fault if noting fails: the file is read once more.
 func (s *Store) note(digest string) {
-	if mark, err := markOf(s.place(digest)); err == nil {
-		_ = os.WriteFile(s.record(digest), fmt.Appendf(nil, "%s %d\n", mark, time.Now().Unix()), 0o644)
+	info, err := os.Lstat(s.place(digest))
+	if err != nil {
+		return
 	}
+	wanted := s.lastUse(digest, info)
+	_ = os.WriteFile(s.record(digest), fmt.Appendf(nil, "%s %d\n", markOf(info), time.Now().Unix()), 0o644)
+	_ = os.Chtimes(s.record(digest), wanted, wanted)
 }
 
 // checked reports whether a blob was read lately, and is the same file still.
@@ -53,23 +57,19 @@ func (s *Store) checked(digest string) bool {
 	if err != nil {
 		return false
 	}
-	mark, err := markOf(s.place(digest))
+	info, err := os.Lstat(s.place(digest))
 	if err != nil {
 		return false
 	}
 	var was int64
-	_, err = fmt.Sscanf(string(data), mark+" %d\n", &was)
+	_, err = fmt.Sscanf(string(data), markOf(info)+" %d\n", &was)
 	age := time.Since(time.Unix(was, 0))
 	return err == nil && age >= 0 && age < trusted
 }
 
 // markOf tells a file from others, and from itself after somebody wrote to it.
-func markOf(path string) (string, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d %d %d", inode(info), info.Size(), info.ModTime().UnixNano()), nil
+func markOf(info fs.FileInfo) string {
+	return fmt.Sprintf("%d %d %d", inode(info), info.Size(), info.ModTime().UnixNano())
 }
 
 // inode is 0 where the file system has none.

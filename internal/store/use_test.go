@@ -56,11 +56,7 @@ func TestUseReadsAgainAfterAWhile(t *testing.T) {
 	if _, err := s.Use(b); err != nil {
 		t.Fatalf("what was checked just now was read: %v", err)
 	}
-	mark, err := markOf(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := fmt.Sprintf("%s %d\n", mark, time.Now().Add(-trusted-time.Minute).Unix())
+	old := fmt.Sprintf("%s %d\n", markOf(before), time.Now().Add(-trusted-time.Minute).Unix())
 	write(t, s.record(b.SHA256), []byte(old))
 	if _, err := s.Use(b); err == nil {
 		t.Error("it was not read after a week")
@@ -71,10 +67,14 @@ func TestUseWithoutARecord(t *testing.T) {
 	for name, record := range map[string]string{"none": "", "damaged": "1 2", "of the future": "%s 99999999999\n"} {
 		s := fresh(t)
 		b := put(t, s, "a.whl", "good")
-		if mark, err := markOf(s.place(b.SHA256)); err == nil && strings.Contains(record, "%s") {
-			record = fmt.Sprintf(record, mark)
-		}
 		overwrite(t, s, b, "evil")
+		info, err := os.Stat(s.place(b.SHA256))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(record, "%s") {
+			record = fmt.Sprintf(record, markOf(info))
+		}
 		write(t, s.record(b.SHA256), []byte(record))
 		if _, err := s.Use(b); err == nil {
 			t.Errorf("%s: nobody read the file", name)
