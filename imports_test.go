@@ -63,7 +63,8 @@ var may = map[string][]string{
 	"internal/attest":  {"internal/artifact", "internal/gate", "internal/gpu"},
 	"internal/run":     {"internal/artifact", "internal/diag", "internal/gate", "internal/lock"},
 	"internal/fetch":   {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/store"},
-	"internal/results": {"internal/artifact", "internal/lock", "internal/run", "internal/store"},
+	"internal/results": {"internal/artifact", "internal/diag", "internal/lock", "internal/run", "internal/store"},
+	"internal/carry":   {"internal/diag", "internal/lock", "internal/store"},
 	"internal/report":  {"internal/artifact"},
 	"pipelines": {
 		"internal/artifact", "internal/deb", "internal/diag", "internal/gate", "internal/lock", "internal/patch",
