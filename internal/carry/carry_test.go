@@ -132,10 +132,7 @@ func TestReadRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := sum("one")
-	if sum("two") < first {
-		first = sum("two")
-	}
+	first := min(sum("one"), sum("two"))
 	for name, c := range map[string]struct {
 		change func(members []file) []file
 		want   string
@@ -210,7 +207,7 @@ func TestReadRefusesADirectoryThatLies(t *testing.T) {
 		}, "is not in the index"},
 		"a file gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "sha256", sum("one"))) }, "there is no sha256/" + sum("one")},
 		"a file cut":  {func(dir string) error { return os.Truncate(filepath.Join(dir, "sha256", sum("one")), 2) }, "has 2 bytes, the index says 3"},
-		"no index":    {func(dir string) error { return os.Remove(filepath.Join(dir, "index.json")) }, "index.json"},
+		"no index":    {func(dir string) error { return os.Remove(filepath.Join(dir, "index.json")) }, "it has no index.json"},
 		"another bytes": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "sha256", sum("one")), []byte("xxx"), 0o644)
 		}, "wrong content"},

@@ -171,6 +171,9 @@ func readDir(path string, t Taker) (Index, error) {
 
 func readIndex(root *os.Root) ([]byte, error) {
 	info, err := root.Lstat(indexName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("it has no " + indexName)
+	}
 	if err != nil {
 		return nil, err
 	}

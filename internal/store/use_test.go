@@ -14,12 +14,12 @@ import (
 	"builder/internal/diag"
 )
 
-// overwrite puts other content into a file of the store, as a careless user or a
-// disk does.
-func overwrite(t *testing.T, s *Store, b Blob, content string) {
+// spoil puts other content of the same size into a file of the store that holds
+// "good".
+func spoil(t *testing.T, s *Store, b Blob) {
 	t.Helper()
 	path := s.place(b.SHA256)
-	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -30,7 +30,7 @@ func TestUseNoticesWhatWasWrittenTo(t *testing.T) {
 	if _, err := s.Use(b); err != nil {
 		t.Fatal(err)
 	}
-	overwrite(t, s, b, "evil") // of the same size
+	spoil(t, s, b) // of the same size
 	_, err := s.Use(b)
 	if diag.CodeOf(err) != diag.Fetch || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), b.SHA256) || !strings.Contains(err.Error(), "a.whl") {
 		t.Errorf("got %v", err)
@@ -49,7 +49,7 @@ func TestUseReadsAgainAfterAWhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overwrite(t, s, b, "evil")
+	spoil(t, s, b)
 	if err := os.Chtimes(path, before.ModTime(), before.ModTime()); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestUseWithoutARecord(t *testing.T) {
 	for name, record := range map[string]string{"none": "", "damaged": "1 2", "of the future": "%s 99999999999\n"} {
 		s := fresh(t)
 		b := put(t, s, "a.whl", "good")
-		overwrite(t, s, b, "evil")
+		spoil(t, s, b)
 		info, err := os.Stat(s.place(b.SHA256))
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestUseWithoutARecord(t *testing.T) {
 func TestFetchReplacesWhatIsDamaged(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a.whl", "good")
-	overwrite(t, s, b, "evil")
+	spoil(t, s, b)
 	from := write(t, filepath.Join(t.TempDir(), "a.whl"), []byte("good"))
 	path, err := s.Fetch(t.Context(), b, []Source{Source(from)}, nil)
 	if err != nil {
