@@ -11,11 +11,12 @@ import (
 // the order in which they were typed: the parser stops at the first path. What
 // follows -- is a path.
 func flagsFirst(args []string, verb string, flags []cli.Flag) []string {
-	if len(args) < 2 || args[1] != verb {
+	words := strings.Fields("builder " + verb)
+	if len(args) < len(words) || !slices.Equal(args[1:len(words)], words[1:]) {
 		return args
 	}
 	var first, paths []string
-	for rest := args[2:]; len(rest) > 0; {
+	for rest := args[len(words):]; len(rest) > 0; {
 		word := rest[0]
 		rest = rest[1:]
 		switch {
@@ -35,7 +36,7 @@ func flagsFirst(args []string, verb string, flags []cli.Flag) []string {
 	if len(paths) > 0 {
 		paths = append([]string{"--"}, paths...)
 	}
-	return slices.Concat(args[:2], first, paths)
+	return slices.Concat(args[:len(words)], first, paths)
 }
 
 // takesValue reports whether the next word belongs to this flag.

@@ -38,6 +38,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop)
 
 	args = flagsFirst(args, "gate", gateFlags())
+	args = flagsFirst(args, "store import", importFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
@@ -102,6 +103,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			benchCommand(args, out),
 			diagnoseCommand(cat, out),
 			listCommand(cat, fault, out),
+			storeCommand(cat, fault, out),
 			engineCommand(out),
 			schemaCommand(out),
 			versionCommand(out),

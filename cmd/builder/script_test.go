@@ -48,7 +48,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "tarball": tarball,
-			"seal": seal, "edit": edit, "registry": registry,
+			"seal": seal, "edit": edit, "registry": registry, "damage": damage,
 		},
 	})
 }
@@ -205,6 +205,20 @@ func passed(ts *testscript.TestScript, neg bool, args []string) {
 			Verdicts:  []gate.Verdict{{Gate: "import", Status: gate.Pass, Evidence: "it imports"}},
 		}))
 		ts.Check(os.Remove(path))
+	}
+}
+
+// damage writes other bytes over every file of the store: damage.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: damage")
+	}
+	files, err := filepath.Glob(filepath.Join(ts.Getenv("BUILDER_HOME"), "store", "sha256", "*", "*"))
+	ts.Check(err)
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		ts.Check(err)
+		ts.Check(errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, bytes.ToUpper(data), 0o444)))
 	}
 }
 
