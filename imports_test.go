@@ -66,8 +66,9 @@ var may = map[string][]string{
 	"internal/attest":     {"internal/artifact", "internal/diag", "internal/gate", "internal/gpu", "internal/lock", "internal/patch", "internal/pypi", "internal/recipe", "internal/sbom", "internal/signing", "internal/wheel"},
 	"internal/run":        {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/lock"},
 	"internal/fetch":      {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/store"},
-	"internal/results":    {"internal/artifact", "internal/attest", "internal/lock", "internal/run", "internal/store"},
+	"internal/results":    {"internal/artifact", "internal/attest", "internal/diag", "internal/lock", "internal/run", "internal/store"},
 	"internal/report":     {"internal/artifact"},
+	"internal/carry":      {"internal/diag", "internal/lock", "internal/store"},
 	"pipelines": {
 		"internal/artifact", "internal/deb", "internal/diag", "internal/gate", "internal/lock", "internal/patch",
 		"internal/pypi", "internal/run", "internal/sbom", "internal/store", "internal/wheel",

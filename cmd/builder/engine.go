@@ -26,7 +26,7 @@ type uvTool = pypi.Tool
 // uvOnce finds or fetches uv when somebody first needs it.
 func (w *workspace) uvOnce() func(context.Context) (pypi.Tool, error) {
 	return once(func(ctx context.Context) (pypi.Tool, error) {
-		return pypi.EnsureUV(ctx, w.home, w.note, pypi.Options{NoInstall: w.native.NoInstall, Offline: w.offline})
+		return pypi.EnsureUV(ctx, w.home, w.note, pypi.Options{NoInstall: w.native.NoInstall, Offline: w.offline, Store: w.store})
 	})
 }
 

@@ -155,10 +155,11 @@ func moveLock(ctx context.Context, cat catalogue, o options, m moves, out printe
 		}
 		u.drop = func(own lock.File) lock.File { return own.Unneeded(all) }
 	}
-	w, err := openWorkspace(o, out.note)
+	w, err := openWorkspace(ctx, o, out.note)
 	if err != nil {
 		return err
 	}
+	defer w.close()
 	if u.pins, err = w.resolver().Resolve(ctx, o.recipe.Name, asked); err != nil {
 		return err
 	}

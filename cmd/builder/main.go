@@ -40,6 +40,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	args = flagsFirst(args, "gate", gateFlags())
 	args = flagsFirst(args, "verify", verifyFlags())
 	args = flagsFirst(args, "key new", keyNewFlags())
+	args = flagsFirst(args, "store import", importFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
@@ -105,6 +106,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			benchCommand(args, out),
 			diagnoseCommand(cat, out),
 			listCommand(cat, fault, out),
+			storeCommand(cat, fault, out),
 			engineCommand(out),
 			keyCommand(out),
 			schemaCommand(out),

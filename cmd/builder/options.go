@@ -102,7 +102,7 @@ func rootfsFlags() []cli.Flag {
 // recipeFlagNames are the flags that every recipe has below one verb or another:
 // no axis can be called like one.
 func recipeFlagNames() []string {
-	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), rootfsFlags(), matrixFlags()))
+	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), rootfsFlags(), matrixFlags(), exportFlags()))
 }
 
 // axisFlags are one flag for each axis of a recipe.

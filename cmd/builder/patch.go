@@ -118,10 +118,11 @@ func showPatches(cat catalogue, rs []*recipe.Recipe, out printer, asJSON bool) e
 
 // auditPatches prints the report of each recipe and returns its findings.
 func auditPatches(ctx context.Context, cat catalogue, rs []*recipe.Recipe, o options, fetch bool, out printer) error {
-	w, err := openWorkspace(o, out.note)
+	w, err := openWorkspace(ctx, o, out.note)
 	if err != nil {
 		return err
 	}
+	defer w.close()
 	reports := map[string]audit.Report{}
 	var faults []error
 	for _, r := range rs {

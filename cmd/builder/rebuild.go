@@ -27,10 +27,11 @@ func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest
 	}
 	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
 	defer progress.Close()
-	w, err := openWorkspace(o, progress.Note)
+	w, err := openWorkspace(ctx, o, progress.Note)
 	if err != nil {
 		return attest.Check{}, err
 	}
+	defer w.close()
 	inputs, err := w.inputsOf(e)
 	if err != nil {
 		return attest.Check{}, err

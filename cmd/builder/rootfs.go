@@ -30,11 +30,8 @@ func rootfsCommand(cat catalogue, fault error, out printer) *cli.Command {
 }
 
 func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out printer) error {
-	if to == "" {
-		return diag.Errorf(diag.Usage, "--to is missing: where shall it be written?")
-	}
-	if _, err := os.Stat(to); err == nil {
-		return diag.Errorf(diag.Usage, "--to: %s exists already", to)
+	if err := absentPath(to); err != nil {
+		return err
 	}
 	drafts, _, err := choose(cat, o)
 	if err != nil {
@@ -45,10 +42,11 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 	}
 	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
 	defer progress.Close()
-	w, err := openWorkspace(o, progress.Note)
+	w, err := openWorkspace(ctx, o, progress.Note)
 	if err != nil {
 		return err
 	}
+	defer w.close()
 	entries, err := w.entries(ctx, cat)
 	if err != nil {
 		return err

@@ -47,10 +47,11 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	if err != nil {
 		return err
 	}
-	w, err := openWorkspace(o, progress.Note)
+	w, err := openWorkspace(ctx, o, progress.Note)
 	if err != nil {
 		return err
 	}
+	defer w.close()
 	key, err := signingKey(o.key, o.home, progress.Note)
 	if err != nil {
 		return err
@@ -138,9 +139,10 @@ type workspace struct {
 	scratch string
 	note    func(string, ...any)
 	uv      func(context.Context) (uvTool, error)
+	close   func() // lets the store be collected again
 }
 
-func openWorkspace(o options, note func(string, ...any)) (*workspace, error) {
+func openWorkspace(ctx context.Context, o options, note func(string, ...any)) (*workspace, error) {
 	s, err := store.Open(filepath.Join(o.home, "store"))
 	if err != nil {
 		return nil, err
@@ -149,7 +151,11 @@ func openWorkspace(o options, note func(string, ...any)) (*workspace, error) {
 	if err := os.MkdirAll(scratch, 0o755); err != nil {
 		return nil, fmt.Errorf("opening the state directory: %w", err)
 	}
-	w := &workspace{options: o, store: s, results: results.New(s), scratch: scratch, note: note}
+	release, err := s.Hold(ctx, func() { note("the store is being collected: waiting for it") })
+	if err != nil {
+		return nil, err
+	}
+	w := &workspace{options: o, store: s, results: results.New(s), scratch: scratch, note: note, close: release}
 	w.uv = w.uvOnce()
 	w.engine = &engine{opts: o, store: s, scratch: scratch, note: note, uv: w.uv}
 	return w, nil

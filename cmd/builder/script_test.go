@@ -52,7 +52,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "tarball": tarball,
-			"seal": seal, "edit": edit, "registry": registry,
+			"seal": seal, "edit": edit, "registry": registry, "damage": damage,
 		},
 	})
 }
@@ -276,6 +276,20 @@ func lockedCells(ts *testscript.TestScript, args []string) ([]lock.Entry, *resul
 	s, err := store.Open(filepath.Join(o.home, "store"))
 	ts.Check(err)
 	return entries, results.New(s)
+}
+
+// damage writes other bytes over every file of the store: damage.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: damage")
+	}
+	files, err := filepath.Glob(filepath.Join(ts.Getenv("BUILDER_HOME"), "store", "sha256", "*", "*"))
+	ts.Check(err)
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		ts.Check(err)
+		ts.Check(errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, bytes.ToUpper(data), 0o444)))
+	}
 }
 
 // TestHelp demands of every command that it says what it is for, and of its help

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,18 +48,18 @@ type want struct {
 // Fetch brings what e names into the store. Every file that could not be had is
 // reported, not only the first.
 func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
-	wants := f.absent(append(f.debs(e.Image.Pin), f.debs(e.Runtime.Pin)...))
-	python, err := f.python(ctx, e)
+	wants := f.absent(append(f.debs(e.Image.Pin), f.debs(e.Runtime.Pin)...), progress)
+	python, err := f.python(ctx, e, progress)
 	if err != nil {
 		return err
 	}
 	wants = append(wants, python...)
-	source, err := f.source(ctx, e)
+	source, err := f.source(ctx, e, progress)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(source.scratch)
-	wants = append(wants, f.absent(source.wants)...)
+	wants = append(wants, f.absent(source.wants, progress)...)
 	if len(wants) == 0 {
 		fmt.Fprintln(progress, "everything is in the store")
 		return nil
@@ -69,13 +70,55 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) e
 	return f.all(ctx, wants, progress)
 }
 
-// absent leaves out what the store holds and what is named twice.
-func (f *Fetcher) absent(wants []want) []want {
+// Blobs returns every file that entries name, each once.
+func Blobs(entries ...lock.Entry) []store.Blob {
+	var all []store.Blob
+	seen := map[string]bool{}
+	add := func(b store.Blob) {
+		if !seen[b.SHA256] {
+			seen[b.SHA256] = true
+			all = append(all, b)
+		}
+	}
+	for _, e := range entries {
+		for _, image := range []lock.Image{e.Image, e.Runtime} {
+			for _, p := range image.Pin.Packages {
+				add(p.Blob())
+			}
+			for _, file := range image.Wheels {
+				add(file.Blob())
+			}
+		}
+		add(e.Source.Blob())
+	}
+	return all
+}
+
+// Missing is nil if the store has every file that entries name, and else an error
+// for each that it lacks.
+func (f *Fetcher) Missing(entries []lock.Entry, progress io.Writer) error {
+	var wants []want
+	for _, b := range Blobs(entries...) {
+		wants = append(wants, want{blob: b})
+	}
+	return offlineFault(f.absent(wants, progress))
+}
+
+// absent leaves out what the store holds and what is named twice. Of a damaged
+// file it is said why it has to come again.
+func (f *Fetcher) absent(wants []want, progress io.Writer) []want {
 	var out []want
 	seen := map[string]bool{}
 	for _, w := range wants {
-		if _, ok := f.Store.Path(w.blob); ok || seen[w.blob.SHA256] {
+		if seen[w.blob.SHA256] {
 			continue
+		}
+		_, err := f.Store.Use(w.blob)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintln(progress, err)
 		}
 		seen[w.blob.SHA256] = true
 		out = append(out, w)
@@ -94,7 +137,7 @@ func (f *Fetcher) debs(pin lock.ImagePin) []want {
 
 // python asks uv where the index keeps the files that are absent; addresses live
 // in memory only.
-func (f *Fetcher) python(ctx context.Context, e lock.Entry) ([]want, error) {
+func (f *Fetcher) python(ctx context.Context, e lock.Entry, progress io.Writer) ([]want, error) {
 	files := slices.Concat(e.Image.Wheels, e.Runtime.Wheels)
 	if e.Source.Commit == "" && e.Source.Path == "" {
 		files = append([]pypi.File{e.Source.File}, files...)
@@ -105,7 +148,7 @@ func (f *Fetcher) python(ctx context.Context, e lock.Entry) ([]want, error) {
 		wants = append(wants, want{file.Project, file.Blob(), f.places(file.Project, nil)})
 		byDigest[file.SHA256] = file
 	}
-	wants = f.absent(wants)
+	wants = f.absent(wants, progress)
 	var unknown []pypi.File
 	for _, w := range wants {
 		if len(w.from) == 0 {
@@ -140,7 +183,7 @@ type made struct {
 
 // source finds a source in the pool of a Debian archive, or makes the archive of
 // a commit.
-func (f *Fetcher) source(ctx context.Context, e lock.Entry) (made, error) {
+func (f *Fetcher) source(ctx context.Context, e lock.Entry, progress io.Writer) (made, error) {
 	s := e.Source
 	switch {
 	case s.Path != "":
@@ -149,7 +192,7 @@ func (f *Fetcher) source(ctx context.Context, e lock.Entry) (made, error) {
 	case s.Commit == "":
 		return made{}, nil
 	}
-	if _, ok := f.Store.Path(s.Blob()); ok || f.Offline {
+	if f.Offline || len(f.absent([]want{{blob: s.Blob()}}, progress)) == 0 {
 		return made{wants: []want{{s.Project, s.Blob(), nil}}}, nil
 	}
 	from := git.Repository(s.Repository)

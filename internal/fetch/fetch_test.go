@@ -19,6 +19,7 @@ import (
 
 	"builder/internal/deb"
 	"builder/internal/diag"
+	"builder/internal/fetch"
 	"builder/internal/lock"
 	"builder/internal/pypi"
 )
@@ -460,5 +461,74 @@ func TestProgress(t *testing.T) {
 	}
 	if last := lines[len(lines)-1]; last != "4 of 4 MB, 2 of 2 files" {
 		t.Errorf("the last is %q", last)
+	}
+}
+
+// What was damaged in the store is noticed before a build reads it, is said, and
+// is fetched again; offline it is missing.
+func TestFetchBringsAgainWhatIsDamaged(t *testing.T) {
+	data := noise(1, 1000)
+	m := newMirror(t, map[string]answer{"a_1_amd64.deb": serves(data)})
+	f := newFetcher(t, m)
+	e := entry(t, f, pack("a", data))
+	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	spoil := func() {
+		path, _ := f.Store.Path(pack("a", data).Blob())
+		if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, noise(2, 1000), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil()
+	var log bytes.Buffer
+	if err := f.Fetch(t.Context(), e, &log); err != nil || !has(t, f, data) || len(m.requests()) != 2 {
+		t.Errorf("%v, asked for %v", err, m.requests())
+	}
+	if want := "verifying a_1_amd64.deb: the store's file is damaged: expected sha256 " + digest(data); !strings.Contains(log.String(), want) {
+		t.Errorf("the log is %s", log.String())
+	}
+	spoil()
+	f.Offline = true
+	if err := f.Fetch(t.Context(), e, io.Discard); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), digest(data)) {
+		t.Errorf("offline: %v", err)
+	}
+}
+
+// A page of a proxy is no package, whatever its status.
+func TestFetchOfAPage(t *testing.T) {
+	data := noise(1, 1000)
+	proxy := newMirror(t, map[string]answer{"a_1_amd64.deb": func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<html>log in</html>")
+	}})
+	good := newMirror(t, map[string]answer{"a_1_amd64.deb": serves(data)})
+	f := newFetcher(t, proxy, good)
+	if err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard); err != nil || !has(t, f, data) {
+		t.Error(err)
+	}
+	if asked := proxy.requests(); len(asked) != 1 {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
+func TestBlobsAndWhatIsMissing(t *testing.T) {
+	f := newFetcher(t)
+	e := entry(t, f, pack("a", noise(1, 10)), pack("b", noise(2, 10)))
+	e.Runtime = lock.Image{Pin: e.Image.Pin, Wheels: []pypi.File{file("w", wheel, noise(3, 10))}}
+	if got := fetch.Blobs(e, e); len(got) != 4 {
+		t.Errorf("%d files: %v", len(got), got)
+	}
+	err := f.Missing([]lock.Entry{e, e}, io.Discard)
+	if all := diag.All(err); len(all) != 3 || diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("%d are missing: %v", len(all), err)
+	}
+	for _, seed := range []int{1, 2, 3} {
+		if _, err := f.Store.Put(bytes.NewReader(noise(seed, 10))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Missing([]lock.Entry{e}, io.Discard); err != nil {
+		t.Errorf("nothing is missing: %v", err)
 	}
 }

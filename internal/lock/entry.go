@@ -48,20 +48,26 @@ func ReadEntry(dir string) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	var e Entry
-	dec := json.NewDecoder(bytes.NewReader(data))
-	err = plain(dec.Decode(&e))
-	if err == nil {
-		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more than one JSON value")
-		}
-	}
-	if err == nil && e.Schema != Schema {
-		err = fmt.Errorf("schema %d, this builder reads %d", e.Schema, Schema)
-	}
+	e, err := ParseEntry(data)
 	if err != nil {
 		return Entry{}, diag.Errorf(diag.Drift, "%s: reading the entry of a run: %w", path, err).
 			WithHint("remove the file: the next run writes it anew")
+	}
+	return e, nil
+}
+
+// ParseEntry reads what [Entry.Canonical] wrote.
+func ParseEntry(data []byte) (Entry, error) {
+	var e Entry
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := plain(dec.Decode(&e)); err != nil {
+		return Entry{}, err
+	}
+	if _, more := dec.Token(); !errors.Is(more, io.EOF) {
+		return Entry{}, errors.New("there is more than one JSON value")
+	}
+	if e.Schema != Schema {
+		return Entry{}, fmt.Errorf("schema %d, this builder reads %d", e.Schema, Schema)
 	}
 	return e, nil
 }

@@ -39,6 +39,17 @@ func Pin() store.Blob { return uvWheels["amd64"] }
 type Options struct {
 	NoInstall bool // install no package of the host
 	Offline   bool // use what is there
+	// Store may have the wheel, brought from another machine; it may be nil.
+	Store *store.Store
+}
+
+// kept returns the wheel's path in the store, if it is there.
+func (o Options) kept(pin store.Blob) (string, bool) {
+	if o.Store == nil {
+		return "", false
+	}
+	path, err := o.Store.Use(pin)
+	return path, err == nil
 }
 
 // EnsureUV returns the pinned uv, which is kept under home. The first time pip
@@ -54,9 +65,10 @@ func EnsureUV(ctx context.Context, home string, log func(format string, args ...
 	if t.present() {
 		return t, nil
 	}
-	if opts.Offline {
+	kept, have := opts.kept(pin)
+	if opts.Offline && !have {
 		return Tool{}, diag.Errorf(diag.Fetch, "uv %s is not under %s, and --offline was given", uvVersion, tools).
-			WithHint("run once without --offline")
+			WithHint("run once without --offline, or bring it with `builder store export` and `builder store import`")
 	}
 	if err := os.MkdirAll(tools, 0o755); err != nil {
 		return Tool{}, fmt.Errorf("installing uv: %w", err)
@@ -69,12 +81,23 @@ func EnsureUV(ctx context.Context, home string, log func(format string, args ...
 	if t.present() { // another process was faster
 		return t, nil
 	}
+	if have {
+		return t, install(pin, dir, func(fresh string) error { return copyFile(kept, filepath.Join(fresh, pin.Name)) })
+	}
 	pip, err := ensurePip(ctx, log, opts)
 	if err != nil {
 		return Tool{}, err
 	}
 	log("fetching uv %s with pip", uvVersion)
-	return t, install(ctx, pip, pin, dir)
+	return t, install(pin, dir, func(fresh string) error { return download(ctx, pip, pin, fresh) })
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o644)
 }
 
 // present reports whether both files are there; the directory came as a whole.
@@ -118,14 +141,15 @@ func command(ctx context.Context, cmd *exec.Cmd) ([]string, error) {
 	return tail(string(out), 12), err
 }
 
-// install makes dir hold the wheel and the program from it, all or nothing.
-func install(ctx context.Context, pip []string, pin store.Blob, dir string) error {
+// install makes dir hold the wheel that bring puts there and the program from it,
+// all or nothing.
+func install(pin store.Blob, dir string, bring func(dir string) error) error {
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".uv-*")
 	if err != nil {
 		return fmt.Errorf("installing uv: %w", err)
 	}
 	defer os.RemoveAll(fresh)
-	if err := download(ctx, pip, pin, fresh); err != nil {
+	if err := bring(fresh); err != nil {
 		return err
 	}
 	if err := unpack(filepath.Join(fresh, pin.Name), filepath.Join(fresh, "uv")); err != nil {

@@ -1,6 +1,7 @@
 package pypi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"builder/internal/diag"
 	"builder/internal/store"
+	"builder/internal/wheel/wheeltest"
 )
 
 // recorded is what uv wrote, with the hosts replaced.
@@ -258,6 +260,39 @@ func TestEnsureUV(t *testing.T) {
 	got, err := EnsureUV(t.Context(), home, say, Options{Offline: true})
 	if err != nil || got.Path != filepath.Join(dir, "uv") || got.SHA256 != pin.SHA256 || filepath.Base(got.Wheel) != pin.Name {
 		t.Errorf("what is there: %+v, %v", got, err)
+	}
+}
+
+// A wheel that was brought into the store needs neither pip nor a network.
+func TestEnsureUVFromTheStore(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("uv is pinned for Linux")
+	}
+	home := t.TempDir()
+	s, err := store.Open(filepath.Join(home, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const program = "#!/bin/sh\n"
+	wheel := wheeltest.ZIP(time.Unix(0, 0), wheeltest.File{Name: "uv-" + uvVersion + ".data/scripts/uv", Text: program})
+	kept, err := s.Put(bytes.NewReader(wheel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := uvWheels[runtime.GOARCH]
+	defer func() { uvWheels[runtime.GOARCH] = pin }()
+	uvWheels[runtime.GOARCH] = store.Blob{Name: pin.Name, SHA256: kept.SHA256}
+	t.Setenv("PATH", t.TempDir())
+	for range 2 {
+		uv, err := EnsureUV(t.Context(), home, t.Logf, Options{Offline: true, NoInstall: true, Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err1 := os.ReadFile(uv.Path)
+		from, err2 := store.Of(uv.Wheel)
+		if err := errors.Join(err1, err2); err != nil || string(got) != program || from.SHA256 != kept.SHA256 {
+			t.Errorf("%q of %s, %v", got, from.SHA256, err)
+		}
 	}
 }
 

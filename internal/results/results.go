@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/attest"
+	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/run"
 	"builder/internal/store"
@@ -39,17 +40,20 @@ func (r *Results) read(key string) (run.Result, bool) {
 	if !ok {
 		return run.Result{}, false
 	}
-	var found run.Result
-	if json.Unmarshal(data, &found) != nil || len(found.Artifacts) == 0 {
+	found, err := decode(data)
+	if err != nil {
 		return run.Result{}, false
 	}
-	for _, a := range slices.Concat(found.Artifacts, found.Attestations) {
-		if _, ok := r.store.Path(blob(a)); !ok || !plain(a.Name) {
+	for _, a := range files(found) {
+		if _, ok := r.store.Path(blob(a)); !ok {
 			return run.Result{}, false
 		}
 	}
 	return found, true
 }
+
+// files lists the artifacts of a result and what is said about them.
+func files(r run.Result) []artifact.Artifact { return slices.Concat(r.Artifacts, r.Attestations) }
 
 // plain reports whether name is that of a file in a directory: a record that
 // leads anywhere else is not ours.
@@ -59,6 +63,89 @@ func plain(name string) bool {
 
 func blob(a artifact.Artifact) store.Blob {
 	return store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256}
+}
+
+// Carry returns the record of a known result as it is taken to another machine,
+// without the paths of this one, and the files that it names.
+func (r *Results) Carry(e lock.Entry) (record []byte, artifacts []store.Blob, ok bool) {
+	found, ok := r.read(e.Key())
+	if !ok {
+		return nil, nil, false
+	}
+	for _, list := range [][]artifact.Artifact{found.Artifacts, found.Attestations} {
+		for i, a := range list {
+			if _, err := r.store.Use(blob(a)); err != nil {
+				return nil, nil, false
+			}
+			list[i].Path = a.Name
+			artifacts = append(artifacts, blob(a))
+		}
+	}
+	record, err := json.Marshal(found)
+	return record, artifacts, err == nil
+}
+
+// Accept keeps the record of a result that came from another machine, unless one
+// is known, and reports whether it did. Its artifacts must have come before it.
+func (r *Results) Accept(key string, record []byte) (bool, error) {
+	found, err := decode(record)
+	if err != nil {
+		return false, fmt.Errorf("result %s: %w", key, err)
+	}
+	for _, a := range files(found) {
+		if _, err := r.store.Use(blob(a)); err != nil {
+			return false, fmt.Errorf("result %s: %w", key, err)
+		}
+	}
+	return r.store.AddResult(key, record)
+}
+
+// Made says of every artifact in the store, by its digest, which results name it.
+func (r *Results) Made() map[string][]string {
+	made := map[string][]string{}
+	for _, key := range r.store.Results() {
+		data, _ := r.store.Result(key)
+		found, _ := decode(data) // what cannot be read names nothing
+		for _, a := range files(found) {
+			made[a.SHA256] = append(made[a.SHA256], key)
+		}
+	}
+	return made
+}
+
+// Check reads every record with its artifacts, and forgets those that are no
+// results any more.
+func (r *Results) Check() error {
+	var faults []error
+	for _, key := range r.store.Results() {
+		data, _ := r.store.Result(key)
+		found, err := decode(data)
+		for _, a := range files(found) {
+			err = errors.Join(err, r.store.Verify(blob(a)))
+		}
+		if err != nil {
+			fault := diag.Errorf(diag.Fetch, "result %s: %w", key, err).WithHint("it was removed: the next run builds the cell")
+			faults = append(faults, fault, r.store.DropResult(key))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// decode refuses what names no artifact, or one that is no plain file.
+func decode(record []byte) (run.Result, error) {
+	var found run.Result
+	if err := json.Unmarshal(record, &found); err != nil {
+		return run.Result{}, err
+	}
+	if len(found.Artifacts) == 0 {
+		return run.Result{}, errors.New("it names no artifact")
+	}
+	for _, a := range files(found) {
+		if !plain(a.Name) {
+			return run.Result{}, fmt.Errorf("%q is not the name of a file", a.Name)
+		}
+	}
+	return found, nil
 }
 
 // Find lays the artifacts of a known result out in dir. Their bytes are hashed
@@ -73,8 +160,11 @@ func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
 	if !ok {
 		return run.Result{}, false, nil
 	}
-	for _, a := range slices.Concat(found.Artifacts, found.Attestations) {
+	for _, a := range files(found) {
 		if r.store.Verify(blob(a)) != nil {
+			return run.Result{}, false, nil
+		}
+		if _, err := r.store.Use(blob(a)); err != nil {
 			return run.Result{}, false, nil
 		}
 	}
@@ -144,7 +234,7 @@ func place(from, to string, want artifact.Artifact) error {
 // never names a file that is not there. A file that is no longer what the gates
 // saw is an error.
 func (r *Results) Keep(e lock.Entry, result run.Result) error {
-	for _, a := range slices.Concat(result.Artifacts, result.Attestations) {
+	for _, a := range files(result) {
 		kept, err := r.store.Import(a.Path)
 		if err != nil {
 			return err

@@ -341,3 +341,75 @@ func TestConcurrentWriters(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// What one machine carries the other takes, and lays out as its own.
+func TestCarryAndAccept(t *testing.T) {
+	there, _ := open(t, t.TempDir())
+	e, want := entry("cell"), made(t, "wheel", "another")
+	if _, _, ok := there.Carry(e); ok {
+		t.Error("carries what nobody kept")
+	}
+	keep(t, there, e, want)
+	record, artifacts, ok := there.Carry(e)
+	if !ok || len(artifacts) != 2 || bytes.Contains(record, []byte(filepath.Dir(want.Artifacts[0].Path))) {
+		t.Fatalf("%v, %v, %s", ok, artifacts, record)
+	}
+	here, s := open(t, t.TempDir())
+	for _, content := range []string{"wheel", "another"} {
+		if added, err := here.Accept(e.Key(), record); added || err == nil || !strings.Contains(err.Error(), e.Key()) {
+			t.Errorf("without its artifacts: %v, %v", added, err)
+		}
+		if _, err := s.Put(strings.NewReader(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if added, err := here.Accept(e.Key(), record); !added || err != nil {
+		t.Fatalf("%v, %v", added, err)
+	}
+	if got, ok, err := here.Find(t.Context(), e, t.TempDir()); !ok || err != nil || got.Verdicts[0] != want.Verdicts[0] {
+		t.Errorf("%+v, %v, %v", got, ok, err)
+	}
+	other := bytes.Replace(record, []byte("it imports"), []byte("it exports"), 1)
+	if added, err := here.Accept(e.Key(), other); added || err != nil {
+		t.Errorf("another result: %v, %v", added, err)
+	}
+	if kept, _ := s.Result(e.Key()); !bytes.Equal(kept, record) {
+		t.Errorf("the result that was here was replaced by %s", kept)
+	}
+	for _, bad := range []string{"", "[]", "{}", `{"artifacts":[{"name":"../x","sha256":"00","size":1}]}`} {
+		if added, err := here.Accept(entry("other").Key(), []byte(bad)); added || err == nil {
+			t.Errorf("%q: %v", bad, added)
+		}
+	}
+}
+
+func TestCheckForgetsWhatIsDamaged(t *testing.T) {
+	r, s := open(t, t.TempDir())
+	good, bad := entry("good"), entry("bad")
+	keep(t, r, good, made(t, "wheel"))
+	result := made(t, "shared", "damaged")
+	keep(t, r, bad, result)
+	a := result.Artifacts[1]
+	if got := r.Made()[a.SHA256]; len(got) != 1 || got[0] != bad.Key() {
+		t.Errorf("made of %v", got)
+	}
+	path, _ := s.Path(store.Blob{SHA256: a.SHA256})
+	if err := errors.Join(r.Check(), os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutResult("unreadable", []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	err := r.Check()
+	for _, want := range []string{"result " + bad.Key(), a.Name, "result unreadable"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+	if !r.Has(good) || r.Has(bad) || len(s.Results()) != 1 {
+		t.Errorf("left: %v", s.Results())
+	}
+	if err := r.Check(); err != nil {
+		t.Errorf("again: %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,15 +24,18 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Source, progress func(
 	if err := b.fault(); err != nil {
 		return "", err
 	}
-	if path, ok := s.Path(b); ok {
+	if path, err := s.Use(b); err == nil {
 		return path, nil
 	}
 	unlock, err := lock(ctx, filepath.Join(s.dir, locks, b.SHA256))
 	if err != nil {
-		return "", fmt.Errorf("fetching %s: %w", b.Name, err)
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("fetching %s: %w", b.Name, err)
+		}
+		return "", s.unavailable(b, []error{&diskError{s.explain(err)}})
 	}
 	defer unlock()
-	if path, ok := s.Path(b); ok { // another process was faster
+	if path, err := s.Use(b); err == nil { // another process was faster
 		return path, nil
 	}
 	if progress == nil {
@@ -51,7 +55,7 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Source, progress func(
 			break
 		}
 	}
-	return "", unavailable(b, faults)
+	return "", s.unavailable(b, faults)
 }
 
 // get brings b from one source.
@@ -105,6 +109,9 @@ func (r *refusal) Unwrap() error { return r.err }
 
 // explain says what a fault of the disk means.
 func (s *Store) explain(err error) error {
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("the store in %s cannot be written: %w", s.dir, err)
+	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the disk of %s is full: %w", s.dir, err)
 	}
@@ -112,17 +119,20 @@ func (s *Store) explain(err error) error {
 }
 
 // unavailable lists every source's fault in one error.
-func unavailable(b Blob, faults []error) error {
-	const hint = "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror with BUILDER_MIRROR_*"
+func (s *Store) unavailable(b Blob, faults []error) error {
+	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror with BUILDER_MIRROR_*"
+	if _, ours := errors.AsType[*diskError](errors.Join(faults...)); ours {
+		hint = "make room with `builder store gc --keep SIZE`, or set BUILDER_HOME to a place that has room and can be written"
+	}
 	what := fmt.Sprintf("fetching %s (sha256 %s)", b.Name, b.SHA256)
 	switch len(faults) {
 	case 0:
-		return diag.Errorf(diag.Fetch, "%s: no place is known for it", what).WithHint(hint)
+		return diag.Errorf(diag.Fetch, "%s: no place is known for it", what).WithHint("%s", hint)
 	case 1:
-		return diag.Errorf(diag.Fetch, "%s: %w", what, faults[0]).WithHint(hint)
+		return diag.Errorf(diag.Fetch, "%s: %w", what, faults[0]).WithHint("%s", hint)
 	}
 	e := &list{what: fmt.Sprintf("%s: none of %d places has it", what, len(faults)), faults: faults}
-	return (&diag.Error{Code: diag.Fetch, Err: e}).WithHint(hint)
+	return (&diag.Error{Code: diag.Fetch, Err: e}).WithHint("%s", hint)
 }
 
 // list is one error over several lines.

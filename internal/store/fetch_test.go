@@ -209,7 +209,7 @@ func TestFetchOfUnknownSize(t *testing.T) {
 
 func TestFetchStalled(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
-	s.stall = 50 * time.Millisecond
+	s.stall = 500 * time.Millisecond // enough for a busy host to answer
 	server := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
 		switch n {
 		case 1: // no answer

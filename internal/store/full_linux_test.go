@@ -30,7 +30,7 @@ func TestFetchOntoAFullDisk(t *testing.T) {
 	local := write(t, filepath.Join(t.TempDir(), "sample"), sample)
 	for _, from := range []Source{Source(server.URL), Source(local)} {
 		_, err := s.Fetch(t.Context(), b, []Source{from, from}, nil)
-		if diag.CodeOf(err) != diag.Fetch || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "is full") {
+		if diag.CodeOf(err) != diag.Fetch || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "is full") || !strings.Contains(hintOf(err), "builder store gc") {
 			t.Errorf("%s: %v", from, err)
 		}
 		if left := append(names(t, filepath.Join(small, partials)), names(t, filepath.Join(small, temps))...); len(left) > 0 {
@@ -40,4 +40,12 @@ func TestFetchOntoAFullDisk(t *testing.T) {
 	if n := len(server.asked()); n != 1 {
 		t.Errorf("asked %d times for what has no room", n)
 	}
+}
+
+func hintOf(err error) string {
+	fault, ok := errors.AsType[*diag.Error](err)
+	if !ok {
+		return ""
+	}
+	return fault.Hint
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,7 +17,22 @@ import (
 )
 
 // client decompresses nothing: the digest is of the file, not of its meaning.
-var client = &http.Client{Transport: transport()}
+var client = &http.Client{Transport: transport(), CheckRedirect: redirected}
+
+// redirected follows a server to another place and tells that place nothing: net/http
+// leaves the password out where the host is another, but says in the Referer where
+// it was sent from, and a token may stand there.
+func redirected(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("the server redirects for ever")
+	}
+	req.Header.Del("Referer")
+	if from := via[len(via)-1]; from.URL.Scheme == "https" && req.URL.Scheme == "http" {
+		req.Header.Del("Authorization")
+		req.URL.User = nil
+	}
+	return nil
+}
 
 func transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
@@ -50,6 +66,12 @@ func (s *Store) download(ctx context.Context, p *partial, b Blob, source Source,
 	if err != nil {
 		return false, temporary(ctx, err)
 	}
+	if err := announced(resp, at, b); err != nil {
+		if at == 0 {
+			return false, errors.Join(err, p.restart())
+		}
+		return false, err
+	}
 	total := b.Size
 	if total <= 0 && resp.ContentLength > 0 {
 		total = at + resp.ContentLength
@@ -61,7 +83,36 @@ func (s *Store) download(ctx context.Context, p *partial, b Blob, source Source,
 	if err := p.fill(body, b); err != nil {
 		return false, broken(ctx, err)
 	}
+	if p.size < b.Size && isPage(resp) {
+		return false, errors.Join(otherSize(resp, p.size, b), p.restart())
+	}
 	return at > 0, nil
+}
+
+// announced refuses an answer that says itself that it is another file: trying
+// again would bring it again.
+func announced(resp *http.Response, at int64, b Blob) error {
+	size := at + resp.ContentLength
+	switch {
+	case resp.ContentLength < 0 || b.Size <= 0 || size == b.Size:
+		return nil
+	case size > b.Size:
+		return fmt.Errorf("%w the expected %d bytes", errTooLong, b.Size)
+	}
+	return otherSize(resp, size, b)
+}
+
+// isPage recognises the login or the error of a proxy that claims to be the file.
+func isPage(resp *http.Response) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html")
+}
+
+func otherSize(resp *http.Response, size int64, b Blob) error {
+	what := "a file"
+	if isPage(resp) {
+		what = "a web page"
+	}
+	return fmt.Errorf("the server answers with %s of %d bytes instead of the expected %d", what, size, b.Size)
 }
 
 // request asks for the bytes from offset on and says where the answer begins. It

@@ -127,6 +127,8 @@ func (s *Store) keep(p *partial) error {
 	if err != nil {
 		return &diskError{err}
 	}
+	_ = os.Remove(s.record(p.digest())) // it is wanted now, whatever was before
+	s.note(p.digest())
 	return nil
 }
 
@@ -145,6 +147,43 @@ func (s *Store) Put(r io.Reader) (Blob, error) {
 		return Blob{}, fmt.Errorf("storing: %w", s.explain(err))
 	}
 	return Blob{Size: p.size, SHA256: p.digest()}, nil
+}
+
+// Receive keeps what r holds if that is b, and reports whether it is new here. What
+// is here already is read all the same: who brings it wants to know whether it
+// came whole.
+func (s *Store) Receive(b Blob, r io.Reader) (added bool, err error) {
+	if err := b.fault(); err != nil {
+		return false, err
+	}
+	if _, err := s.Use(b); err == nil {
+		return false, same256(b, r)
+	}
+	p, err := s.temp()
+	if err != nil {
+		return false, fmt.Errorf("storing: %w", s.explain(err))
+	}
+	defer p.close()
+	if err = p.fill(r, b); err == nil {
+		err = s.accept(p, b, false)
+	}
+	if err != nil {
+		p.remove()
+		return false, s.explain(err)
+	}
+	return true, nil
+}
+
+// same256 reads what should be b and keeps nothing of it.
+func same256(b Blob, r io.Reader) error {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != b.SHA256 {
+		return fmt.Errorf("wrong content: expected sha256 %s, got %s", b.SHA256, got)
+	}
+	return nil
 }
 
 // Import keeps a copy of the file at path, under its base name.

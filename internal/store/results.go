@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
@@ -32,6 +33,35 @@ func (s *Store) PutResult(key string, data []byte) error {
 	return nil
 }
 
+// AddResult is [Store.PutResult] where there is nothing under the key yet, and
+// reports whether that was so.
+func (s *Store) AddResult(key string, data []byte) (bool, error) {
+	if _, ok := s.Result(key); ok {
+		return false, nil
+	}
+	return true, s.PutResult(key, data)
+}
+
+// DropResult forgets what is kept under a key.
+func (s *Store) DropResult(key string) error {
+	if err := os.Remove(s.result(key)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Results lists the keys under which something is kept, sorted.
+func (s *Store) Results() []string {
+	entries, _ := os.ReadDir(filepath.Join(s.dir, results)) // a store that was opened has the folder
+	var keys []string
+	for _, e := range entries {
+		if key, ok := strings.CutSuffix(e.Name(), ".json"); ok && keyPattern.MatchString(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // Result returns the document kept under key.
 func (s *Store) Result(key string) ([]byte, bool) {
 	if !keyPattern.MatchString(key) {
@@ -43,15 +73,4 @@ func (s *Store) Result(key string) ([]byte, bool) {
 
 func (s *Store) result(key string) string {
 	return filepath.Join(s.dir, results, key+".json")
-}
-
-// DropResult removes the document of a key; there need not be one.
-func (s *Store) DropResult(key string) error {
-	if !keyPattern.MatchString(key) {
-		return fmt.Errorf("dropping result: %q is no key", key)
-	}
-	if err := os.Remove(s.result(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("dropping result: %w", err)
-	}
-	return nil
 }

@@ -52,6 +52,7 @@ const (
 	partials = "partial"
 	locks    = "lock"
 	temps    = "tmp"
+	records  = "checked"
 	results  = "results"
 )
 
@@ -61,7 +62,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening store: %w", err)
 	}
-	for _, folder := range []string{contents, partials, locks, temps, results} {
+	for _, folder := range []string{contents, partials, locks, temps, results, records} {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
 			return nil, fmt.Errorf("opening store: %w", err)
 		}
@@ -88,7 +89,7 @@ func (s *Store) place(digest string) string {
 }
 
 // Path returns where b lies, if it is there and has the right size. The content
-// was checked when it came; [Store.Verify] checks it again.
+// was checked when it came; [Store.Use] makes sure that it still is.
 func (s *Store) Path(b Blob) (string, bool) {
 	if b.fault() != nil {
 		return "", false
@@ -113,9 +114,10 @@ func (s *Store) Verify(b Blob) error {
 		return fmt.Errorf("verifying %s: %w", b.Name, err)
 	}
 	if found.SHA256 == b.SHA256 {
+		s.note(b.SHA256)
 		return nil
 	}
 	err = diag.Errorf(diag.Fetch, "verifying %s: the store's file is damaged: expected sha256 %s, got %s", b.Name, b.SHA256, found.SHA256).
 		WithHint("it was removed and is fetched again by the next run; if this repeats, the disk is failing")
-	return errors.Join(err, os.Remove(path))
+	return errors.Join(err, s.drop(b.SHA256))
 }

@@ -1,0 +1,4 @@
+package carry
+
+// ReadTar is what a fuzzer reads without a file.
+var ReadTar = readTar

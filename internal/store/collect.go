@@ -1,0 +1,162 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Want says how much of a store is to stay.
+type Want struct {
+	Most   int64               // bytes
+	Made   map[string][]string // from the digest of what a cell made to the keys of the results that name it
+	DryRun bool
+}
+
+// Collected is what went, or would go.
+type Collected struct {
+	Before  int64    `json:"before"` // bytes
+	After   int64    `json:"after"`
+	Files   []Kept   `json:"files"`
+	Results []string `json:"results"` // keys
+}
+
+// Collect removes what was not wanted for the longest time until the store holds
+// no more than it should: first what is half fetched, then what can be fetched
+// again, and only then what cells made, together with the results that name it.
+// A file whose lock somebody holds stays. The caller has the store [Store.Alone].
+func (s *Store) Collect(w Want) (Collected, error) {
+	all, err := s.Survey(w.Made)
+	if err != nil {
+		return Collected{}, err
+	}
+	c := Collected{Files: []Kept{}, Results: []string{}}
+	for _, k := range all {
+		c.Before += k.Size
+	}
+	c.After = c.Before
+	slices.SortStableFunc(all, func(a, b Kept) int {
+		return cmp.Or(cmp.Compare(a.Kind.worth(), b.Kind.worth()), a.Used.Compare(b.Used))
+	})
+	var faults []error
+	for _, k := range all {
+		if c.After <= w.Most {
+			break
+		}
+		gone, err := s.remove(k, w)
+		faults = append(faults, err)
+		if !gone {
+			continue
+		}
+		c.After -= k.Size
+		c.Files = append(c.Files, k)
+		c.Results = append(c.Results, w.Made[k.SHA256]...)
+	}
+	slices.Sort(c.Results)
+	c.Results = slices.Compact(c.Results)
+	return c, errors.Join(faults...)
+}
+
+// worth orders kinds by what it takes to have them again.
+func (k Kind) worth() int {
+	switch k {
+	case Partial:
+		return 0
+	case Made:
+		return 2
+	}
+	return 1
+}
+
+// remove takes a file away, with the results that would be without it, unless
+// another process is at it.
+func (s *Store) remove(k Kept, w Want) (bool, error) {
+	unlock, err := tryLock(filepath.Join(s.dir, locks, k.SHA256))
+	if unlock == nil || err != nil {
+		return false, err
+	}
+	defer unlock()
+	if w.DryRun {
+		return true, nil
+	}
+	if k.Kind == Partial {
+		err = os.Remove(filepath.Join(s.dir, partials, k.SHA256))
+		return err == nil, err
+	}
+	for _, key := range w.Made[k.SHA256] { // before it: a result never names what is not there
+		if err := s.DropResult(key); err != nil {
+			return false, err
+		}
+	}
+	err = s.drop(k.SHA256)
+	return err == nil, err
+}
+
+// idle is how long what is staged stays without being used.
+const idle = 24 * time.Hour
+
+// Unstage removes from a directory of scratch what nobody has used for a day, and
+// what holds links to blobs that are no longer in the store: they would go on
+// taking their room. Clones of repositories stay, they are not copies of anything
+// here. It returns the names of what went, or would go. The caller has the store
+// [Store.Alone].
+func (s *Store) Unstage(scratch string, c Collected, dryRun bool) ([]string, error) {
+	entries, err := os.ReadDir(scratch)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	kept, err := s.inodes(c)
+	if err != nil {
+		return nil, err
+	}
+	gone := []string{}
+	var faults []error
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || strings.HasPrefix(e.Name(), "git-") {
+			continue
+		}
+		path := filepath.Join(scratch, e.Name())
+		if time.Since(info.ModTime()) < idle && !orphaned(path, kept) {
+			continue
+		}
+		gone = append(gone, e.Name())
+		if !dryRun {
+			faults = append(faults, os.RemoveAll(path))
+		}
+	}
+	return gone, errors.Join(faults...)
+}
+
+// inodes returns those of the blobs that stay.
+func (s *Store) inodes(c Collected) (map[uint64]bool, error) {
+	digests, err := s.digests()
+	going := map[string]bool{}
+	for _, k := range c.Files {
+		going[k.SHA256] = true
+	}
+	kept := map[uint64]bool{}
+	for _, digest := range digests {
+		if info, err := os.Lstat(s.place(digest)); err == nil && !going[digest] {
+			kept[inode(info)] = true
+		}
+	}
+	return kept, err
+}
+
+// orphaned reports whether path is a staged directory of which a file is linked
+// from no blob that stays.
+func orphaned(path string, kept map[uint64]bool) bool {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		info, err := e.Info()
+		return err == nil && info.Mode().IsRegular() && info.Mode().Perm() == 0o444 && !kept[inode(info)]
+	})
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// used makes it so long ago that b was wanted.
+func used(t *testing.T, s *Store, b Blob, ago time.Duration) {
+	t.Helper()
+	at := time.Now().Add(-ago)
+	if err := os.Chtimes(s.record(b.SHA256), at, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCollect(t *testing.T) {
+	s := fresh(t)
+	content := strings.Repeat("x", 999)
+	old, recent, made := put(t, s, "old", content+"1"), put(t, s, "recent", content+"2"), put(t, s, "made", content+"3")
+	used(t, s, old, 2*time.Hour)
+	used(t, s, recent, time.Hour)
+	used(t, s, made, 100*time.Hour)
+	half := strings.Repeat("0", 64)
+	write(t, filepath.Join(s.dir, partials, half), []byte("1234567890"))
+	if err := s.PutResult("k", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	want := func(most int64, dry bool) Want {
+		return Want{Most: most, Made: map[string][]string{made.SHA256: {"k"}}, DryRun: dry}
+	}
+	for _, c := range []struct {
+		most    int64
+		gone    []string
+		results int
+	}{
+		{5000, nil, 0},
+		{3009, []string{half}, 0},
+		{2999, []string{half, old.SHA256}, 0},
+		{1000, []string{half, old.SHA256, recent.SHA256}, 0},
+		{0, []string{half, old.SHA256, recent.SHA256, made.SHA256}, 1},
+	} {
+		got, err := s.Collect(want(c.most, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names := digestsOf(got); !slices.Equal(names, c.gone) || len(got.Results) != c.results || got.Before != 3010 {
+			t.Errorf("keeping %d: %v", c.most, got)
+		}
+	}
+	if _, ok := s.Path(old); !ok {
+		t.Fatal("a dry run removed something")
+	}
+	if _, err := s.Use(old); err != nil { // now it is the one used last
+		t.Fatal(err)
+	}
+	got, err := s.Collect(want(2000, false))
+	if err != nil || got.After != 2000 || !slices.Equal(digestsOf(got), []string{half, recent.SHA256}) {
+		t.Fatalf("%v, %v", got, err)
+	}
+	_, there := s.Path(old)
+	_, gone := s.Path(recent)
+	if !there || gone {
+		t.Errorf("old: %v, recent: %v", there, gone)
+	}
+	if _, err := s.Collect(want(0, false)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Result("k"); ok {
+		t.Error("a result names what is gone")
+	}
+}
+
+func digestsOf(c Collected) []string {
+	var all []string
+	for _, f := range c.Files {
+		all = append(all, f.SHA256)
+	}
+	return all
+}
+
+func TestCollectLeavesWhatSomebodyIsAt(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "a", "content")
+	unlock, err := lock(t.Context(), filepath.Join(s.dir, locks, b.SHA256))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if got, err := s.Collect(Want{}); err != nil || len(got.Files) > 0 || got.After != b.Size {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, ok := s.Path(b); !ok {
+		t.Error("it went")
+	}
+}
+
+func TestCollectWaitsForUsers(t *testing.T) {
+	s := fresh(t)
+	one, err1 := s.Hold(t.Context(), nil)
+	two, err2 := s.Hold(t.Context(), nil) // any number
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	one()
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := s.Alone(ctx, cancel); !errors.Is(err, context.Canceled) {
+		t.Errorf("a user is there: %v", err)
+	}
+	two()
+	alone, err := s.Alone(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	if _, err := s.Hold(ctx, cancel); !errors.Is(err, context.Canceled) {
+		t.Errorf("a collection is under way: %v", err)
+	}
+	alone()
+}
+
+func TestUnstage(t *testing.T) {
+	s := fresh(t)
+	scratch := t.TempDir()
+	kept, gone := put(t, s, "kept", "kept"), put(t, s, "gone", "gone")
+	long := time.Now().Add(-25 * time.Hour)
+	for name, b := range map[string]Blob{"old": kept, "young": kept, "orphan": gone, "git-clone": kept} {
+		if err := s.Stage(filepath.Join(scratch, name), []Blob{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"old", "git-clone"} {
+		if err := os.Chtimes(filepath.Join(scratch, name), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := Collected{Files: []Kept{{SHA256: gone.SHA256}}}
+	for _, dry := range []bool{true, false} {
+		got, err := s.Unstage(scratch, c, dry)
+		if err != nil || !slices.Equal(got, []string{"old", "orphan"}) {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+	if left := names(t, scratch); !slices.Equal(left, []string{"git-clone", "young"}) {
+		t.Errorf("left: %v", left)
+	}
+	if got, err := s.Unstage(filepath.Join(scratch, "absent"), c, false); err != nil || len(got) > 0 {
+		t.Errorf("without scratch: %v, %v", got, err)
+	}
+}
+
+// Reading every file is not wanting it.
+func TestVerifyIsNoUse(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "a", "content")
+	used(t, s, b, 100*time.Hour)
+	if err := s.Verify(b); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Survey(nil); err != nil || time.Since(all[0].Used) < 99*time.Hour {
+		t.Errorf("%v, %v", all, err)
+	}
+	if again := put(t, s, "a", "content"); again != b {
+		t.Fatal(again)
+	}
+	if all, err := s.Survey(nil); err != nil || time.Since(all[0].Used) > time.Hour {
+		t.Errorf("what came again is old: %v, %v", all, err)
+	}
+}
+
+// What is used again is not old.
+func TestStageNotesThatItIsUsed(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "a", "content")
+	dir := filepath.Join(t.TempDir(), "d")
+	long := time.Now().Add(-25 * time.Hour)
+	for range 2 {
+		if err := s.Stage(dir, []Blob{b}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(dir)
+		if err != nil || time.Since(info.ModTime()) > time.Minute {
+			t.Fatalf("%v, %v", info.ModTime(), err)
+		}
+		if err := os.Chtimes(dir, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSurvey(t *testing.T) {
+	s := fresh(t)
+	tar := make([]byte, 512)
+	copy(tar[257:], "ustar")
+	for content, want := range map[string]Kind{
+		"!<arch>\ndebian-binary": Deb, "PK\x03\x04zip": Wheel, "\x1f\x8bgz": Archive, "\xfd7zXZ\x00": Archive,
+		string(tar): Archive, "": Other, "made": Made, "text": Other,
+	} {
+		b := put(t, s, "x", content)
+		made := map[string][]string{}
+		if want == Made {
+			made[b.SHA256] = []string{"k"}
+		}
+		all, err := s.Survey(made)
+		i := slices.IndexFunc(all, func(k Kept) bool { return k.SHA256 == b.SHA256 })
+		if err != nil || i < 0 || all[i].Kind != want || all[i].Size != b.Size {
+			t.Errorf("%q: %v, %v", content, all, err)
+		}
+	}
+	write(t, filepath.Join(s.dir, contents, "stray"), nil)
+	if all, err := s.Survey(nil); err != nil || len(all) != 8 {
+		t.Errorf("%d files, %v", len(all), err)
+	}
+}
