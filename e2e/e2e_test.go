@@ -49,7 +49,7 @@ func newTool(t *testing.T) *tool {
 func (b *tool) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, b.path, args...)
 	cmd.Dir = b.dir
-	cmd.Env = append(os.Environ(), "BUILDER_HOME="+b.home)
+	cmd.Env = append(os.Environ(), "BUILDER_HOME="+b.home, "PLANTED=planted")
 	return cmd
 }
 
@@ -128,11 +128,14 @@ func TestE2E(t *testing.T) {
 	}{
 		{"the main job from nothing", mainJob},
 		{"again, nothing changed", again},
+		{"what was made can be checked", verified},
 		{"without the patch findhip", withoutFindHIP},
-		{"against a CPU TensorFlow", cpuTensorFlow},
+		{"against a CPU TensorFlow, and as upstream released it", cpuTensorFlow},
+		{"a build that tries to leave", leaks},
 		{"interrupted, killed, and run again", killed},
 		{"a digest that does not match", wrongDigest},
 		{"no engine and not root", notRoot},
+		{"the same bytes elsewhere", elsewhere},
 		{"NCCL with verbs", ncclVerbs},
 		{"NCCL without the patch that links verbs", ncclUnlinked},
 	} {
@@ -146,7 +149,7 @@ func TestE2E(t *testing.T) {
 	}
 }
 
-const gates = 12
+const gates = 13
 
 func mainJob(b *tool) {
 	b.want(0, "run", "horovod", "--rocm", "5.7")
@@ -225,20 +228,135 @@ func withoutFindHIP(b *tool) {
 	}
 }
 
+// verified checks what a run left with nothing but the public key, and finds out
+// that a byte was changed.
+func verified(b *tool) {
+	cell := b.runJSON("out").Cells[0]
+	dir := filepath.Join("out", cell.ID)
+	r := b.want(0, "verify", dir)
+	contains(b.t, r.stdout, "signatures  pass", "provenance  pass", "sbom        pass", "verdicts    pass", cell.ID)
+	if r.took > 2*time.Second {
+		b.t.Errorf("took %v; 1 s is the bar on an idle host", r.took)
+	}
+	copied := filepath.Join(b.t.TempDir(), cell.ID)
+	if out, err := exec.Command("cp", "-r", filepath.Join(b.dir, dir), copied).CombinedOutput(); err != nil {
+		b.t.Fatalf("%v: %s", err, out)
+	}
+	wheels, err := filepath.Glob(filepath.Join(copied, "*.whl"))
+	if err != nil || len(wheels) != 1 {
+		b.t.Fatalf("%v, %v", wheels, err)
+	}
+	data, err := os.ReadFile(wheels[0])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(wheels[0], data, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	contains(b.t, b.want(6, "verify", copied).stderr, "speaks of other bytes")
+}
+
+// elsewhere builds the main wheel once more from its bundle alone: another state
+// directory, another engine, one processor, and another host's key.
+func elsewhere(b *tool) {
+	cell := b.runJSON("out").Cells[0]
+	own := *b
+	own.home = filepath.Join(b.t.TempDir(), "another", "home")
+	if err := os.MkdirAll(own.home, 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-al", filepath.Join(b.home, "store"), own.home).CombinedOutput(); err != nil {
+		b.t.Fatalf("%v: %s", err, out)
+	}
+	own.forget("no digest, but every result")
+	b.t.Cleanup(func() { own.command(context.Background(), "engine", "down").Run() })
+	one := filepath.Join(b.t.TempDir(), "builder")
+	script := "#!/bin/sh\nexec taskset -c 0 " + b.path + ` "$@"` + "\n"
+	if err := os.WriteFile(one, []byte(script), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	own.path = one
+	r := own.want(0, "verify", filepath.Join("out", cell.ID), "--rebuild", "--offline", "--trust", filepath.Join(b.home, "key.pem.pub"))
+	contains(b.t, r.stdout, "rebuild     pass", "1 files are the same in a second build")
+}
+
+// leaks runs a build that tries to leave, to read what is the host's, and to use
+// the processor of the host: each is refused, the same everywhere, or caught.
+func leaks(b *tool) {
+	built := b.read("recipes/horovod.yaml")
+	from, to := strings.Index(built, "\nbuild: |\n"), strings.Index(built, "\nrequires:\n")
+	if from < 0 || to < from {
+		b.t.Fatal("the recipe's build script has moved")
+	}
+	site := b.site(map[string]string{
+		"recipes/horovod.yaml":      built[:from] + leakyBuild + built[to:],
+		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
+	})
+	r := b.want(6, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-leaks")
+	contains(b.t, r.stderr, "gate cpu-isa: fail")
+	cell := b.runJSON("out-leaks").Cells[0]
+	log, err := os.ReadFile(filepath.Join(b.dir, "out-leaks", cell.ID, "logs", "build.log"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	contains(b.t, string(log), "http: refused", "names: refused", "host: localhost", "model name\t: builder", "processors in cpuinfo: 1")
+	for _, never := range []string{"got out", "TRACEPARENT", "OTEL_", "planted"} {
+		if strings.Contains(string(log), never) {
+			b.t.Errorf("%q is in the log of the build:\n%s", never, log)
+		}
+	}
+}
+
+// leakyBuild is a build script that leaves a wheel of what it saw.
+const leakyBuild = `
+build: |
+  tried() {
+    name=$1
+    shift
+    if ! command -v "$1" >/dev/null; then echo "$name: absent"
+    elif timeout 20 "$@" >/dev/null 2>&1 </dev/null; then echo "$name: got out"
+    else echo "$name: refused"; fi
+  }
+  tried pip pip download --no-deps six
+  tried curl curl --fail --max-time 5 http://192.0.2.1/
+  tried git git ls-remote https://github.com/horovod/horovod
+  tried http python -c 'import urllib.request; urllib.request.urlopen("http://192.0.2.1/", timeout=5)'
+  tried names python -c 'import socket; socket.getaddrinfo("github.com", 443)'
+  tried loopback-of-the-host python -c 'import socket; socket.create_connection(("127.0.0.1", 53), 5)'
+  echo "host: $(hostname)"
+  grep 'model name' /proc/cpuinfo
+  echo "processors in cpuinfo: $(grep -c ^processor /proc/cpuinfo)"
+  env
+  mkdir -p w/horovod/tensorflow w/horovod-0.28.1.dist-info
+  printf 'void add(int *a, int *b, int n) { for (int i = 0; i < n; i++) a[i] = a[i] * 3 + b[i]; }\n' > add.c
+  gcc -O3 -march=native -shared -fPIC -o w/horovod/tensorflow/mpi_lib.so add.c
+  printf 'Metadata-Version: 2.1\nName: horovod\nVersion: 0.28.1\n' > w/horovod-0.28.1.dist-info/METADATA
+  printf 'Wheel-Version: 1.0\nGenerator: leaky\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n' > w/horovod-0.28.1.dist-info/WHEEL
+  python -m wheel pack w --dest-dir "$BUILDER_DIST"
+`
+
 // cpuTensorFlow builds against tensorflow-cpu, which succeeds without a word and
-// gives a wheel that cannot load.
+// gives a wheel that cannot load, and without the patch that seals the rendezvous.
 func cpuTensorFlow(b *tool) {
 	built := b.read("recipes/horovod.yaml")
 	recipe := strings.ReplaceAll(built, "tensorflow-rocm=={{tensorflow}}.570", "tensorflow-cpu==2.15.1")
 	if recipe == built {
 		b.t.Fatal("the recipe's requirement has moved")
 	}
+	patch := b.read("patches/horovod/70-rendezvous-seal.yaml")
+	never := strings.Replace(patch, `when: {hardening: "on"}`, `when: {hardening: "on", rocm: ">=99"}`, 1)
+	if never == patch {
+		b.t.Fatal("the patch's condition has moved")
+	}
 	site := b.site(map[string]string{
-		"recipes/horovod.yaml":      recipe,
-		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
+		"recipes/horovod.yaml":                    recipe,
+		"recipes/horovod.lock.json":               b.read("recipes/horovod.lock.json"),
+		"patches/horovod/70-rendezvous-seal.yaml": never,
 	})
 	r := b.want(6, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-cpu")
 	contains(b.t, r.stderr, "gate import: fail", "undefined symbol", "gate check-build: fail", "framework [ ] TensorFlow")
+	contains(b.t, r.stderr, "gate rendezvous: fail")
 	cell := b.runJSON("out-cpu").Cells[0]
 	if cell.Status != "fail" || len(cell.Verdicts) != gates || !strings.Contains(cell.Artifacts[0].Path, "/rejected/") {
 		b.t.Errorf("got %+v", cell)

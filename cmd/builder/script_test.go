@@ -51,7 +51,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "tarball": tarball,
+			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "unseen": unseen, "tarball": tarball,
 			"seal": seal, "edit": edit, "registry": registry, "damage": damage,
 		},
 	})
@@ -232,6 +232,31 @@ func files(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if got := strconv.Itoa(len(entries)); got != args[1] {
 		ts.Fatalf("%s holds %s files, want %s: %v", args[0], got, args[1], entries)
+	}
+}
+
+// unseen demands that a text is in no file below directories that hold some:
+// unseen TEXT DIR...
+func unseen(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: unseen TEXT DIR...")
+	}
+	read := 0
+	for _, dir := range args[1:] {
+		ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(path string, d os.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if bytes.Contains(data, []byte(args[0])) {
+				ts.Fatalf("%q is in %s", args[0], path)
+			}
+			read++
+			return err
+		}))
+	}
+	if read == 0 {
+		ts.Fatalf("there is no file below %v", args[1:])
 	}
 }
 
