@@ -60,6 +60,8 @@ var may = map[string][]string{
 	"internal/native":     {"internal/diag"},
 	"internal/inspect":    {"internal/diag", "internal/elf", "internal/wheel"},
 	"internal/gate":       {"internal/elf", "internal/gpu", "internal/inspect", "internal/nccllog", "internal/nccltests", "internal/recipe", "internal/unpack", "internal/version", "internal/wheel", "internal/x86"},
+	"internal/index":      {"internal/artifact", "internal/diag", "internal/store"},
+	"internal/publish":    {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/index", "internal/lock", "internal/signing", "internal/wheel"},
 	"internal/difference": {"internal/elf", "internal/wheel"},
 	"internal/sbom":       {"internal/elf", "internal/lock", "internal/wheel"},
 	"internal/signing":    {"internal/diag"},

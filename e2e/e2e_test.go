@@ -350,9 +350,10 @@ func cpuTensorFlow(b *tool) {
 		b.t.Fatal("the patch's condition has moved")
 	}
 	site := b.site(map[string]string{
-		"recipes/horovod.yaml":                    recipe,
-		"recipes/horovod.lock.json":               b.read("recipes/horovod.lock.json"),
-		"patches/horovod/70-rendezvous-seal.yaml": never,
+		"recipes/horovod.yaml":                     recipe,
+		"recipes/horovod.lock.json":                b.read("recipes/horovod.lock.json"),
+		"patches/horovod/70-rendezvous-seal.yaml":  never,
+		"patches/horovod/70-rendezvous-seal.patch": b.read("patches/horovod/70-rendezvous-seal.patch"),
 	})
 	r := b.want(6, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-cpu")
 	contains(b.t, r.stderr, "gate import: fail", "undefined symbol", "gate check-build: fail", "framework [ ] TensorFlow")

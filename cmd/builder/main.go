@@ -40,6 +40,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	args = flagsFirst(args, "gate", gateFlags())
 	args = flagsFirst(args, "verify", verifyFlags())
 	args = flagsFirst(args, "key new", keyNewFlags())
+	args = flagsFirst(args, "publish", publishFlags())
+	args = flagsFirst(args, "promote", promoteFlags())
+	args = flagsFirst(args, "index", indexFlags())
 	args = flagsFirst(args, "store import", importFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
@@ -100,6 +103,9 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			lockCommand(cat, fault, out),
 			gateCommand(out),
 			verifyCommand(out),
+			publishCommand(out),
+			promoteCommand(out),
+			indexCommand(out),
 			patchCommand(cat, fault, out),
 			initCommand(out),
 			rootfsCommand(cat, fault, out),

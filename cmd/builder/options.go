@@ -32,6 +32,9 @@ type options struct {
 	offline   bool
 	json      bool
 	engine    string
+	trust     []string
+	from      []string // directories of --from
+	fromOnly  bool
 	key       string // file of the key that signs; "" is the host's own
 	native    native.Options
 	overrides map[string][]string
@@ -84,7 +87,7 @@ func setFlag() cli.Flag {
 }
 
 func runFlags() []cli.Flag {
-	return append(engineFlags(),
+	return append(slices.Concat(engineFlags(), fromFlags()),
 		&cli.StringFlag{Name: "out", Value: "out", Usage: "write results below `DIR`"},
 		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE`, such as 64GB; the default is this host's memory where the engine runs on it"},
@@ -215,6 +218,11 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o.out, o.jobs, o.failFast = c.String("out"), c.Int("jobs"), c.Bool("fail-fast")
 	o.rebuild, o.key = c.Bool("rebuild"), c.String("key")
 	o.json, o.engine = c.Bool("json"), c.String("engine")
+	o.trust, o.fromOnly = c.StringSlice("trust"), c.Bool("from-only")
+	for _, place := range c.StringSlice("from") {
+		dir, fault := destination(place, "--from")
+		o.from, err = append(o.from, dir), errors.Join(err, fault)
+	}
 	for _, axis := range r.Axes {
 		if c.IsSet(axis.Name) {
 			o.filter[axis.Name] = c.Generic(axis.Name).(fmt.Stringer).String()

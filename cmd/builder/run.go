@@ -56,6 +56,10 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	if err != nil {
 		return err
 	}
+	finder, err := w.finder()
+	if err != nil {
+		return err
+	}
 	entries, err := w.entries(ctx, cat)
 	if err != nil {
 		return err
@@ -71,7 +75,7 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	}
 	w.warm(ctx, entries)
 	outcomes := run.Runner{
-		Fetcher: w.fetcher(), Engine: w.engine, Finder: w.results,
+		Fetcher: w.fetcher(), Engine: w.engine, Finder: finder,
 		Sealer: sealer{key, w.engine.describe()},
 		Out:    o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress) },
@@ -161,6 +165,12 @@ func openWorkspace(ctx context.Context, o options, note func(string, ...any)) (*
 	return w, nil
 }
 
+// finder looks for results here, and where --from says.
+func (w *workspace) finder() (run.Finder, error) {
+	trust, err := trusted(w.trust, w.home)
+	return reuse{w.results, w.from, trust, w.fromOnly, w.scratch, w.note}, err
+}
+
 func (w *workspace) fetcher() *fetch.Fetcher {
 	return &fetch.Fetcher{
 		Store: w.store, Scratch: w.scratch, Mirrors: w.mirrors, Snapshot: w.snapshot,
@@ -191,6 +201,9 @@ func (w *workspace) record(entries []lock.Entry) (*report.Recorder, error) {
 // warm starts the engine while the first files are fetched, if any cell will
 // need it.
 func (w *workspace) warm(ctx context.Context, entries []lock.Entry) {
+	if len(w.from) > 0 {
+		return // others may have built them all
+	}
 	for _, e := range entries {
 		if !w.results.Has(e) {
 			go w.engine.up(ctx) // the first build waits for it and reports its error
@@ -207,7 +220,7 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 	}
 	for _, s := range o.Steps {
 		c.Steps = append(c.Steps, report.Step{
-			Name: s.Name, Seconds: report.Seconds(s.Seconds), Cached: s.Cached || o.From == run.FromStore,
+			Name: s.Name, Seconds: report.Seconds(s.Seconds), Cached: s.Cached || o.From != run.FromBuild,
 			Log: filepath.Join(o.Entry.ID, "logs", logName(s.Name)),
 		})
 	}

@@ -153,6 +153,9 @@ func same(path string, signed json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	if signed == nil {
+		return errors.New("nobody who is trusted has signed it")
+	}
 	if !equalJSON(data, signed) {
 		return errors.New("it is not what was signed")
 	}

@@ -7,6 +7,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,7 @@ type Result struct {
 	Canary    string              `json:"canary"`
 	// Attestations are the files of [attest.Dir] of the first artifact.
 	Attestations []artifact.Artifact `json:"attestations"`
+	From         From                `json:"-"` // where it was found; "" is the store
 	Started      time.Time           `json:"started"`
 	Finished     time.Time           `json:"finished"`
 }
@@ -99,8 +101,9 @@ type From string
 
 // The places that artifacts come from.
 const (
-	FromBuild From = "build"
-	FromStore From = "store"
+	FromBuild    From = "build"
+	FromStore    From = "store"
+	FromRegistry From = "registry" // published by somebody who is trusted
 )
 
 // An Outcome is what became of one entry.
@@ -198,7 +201,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 		*result = found
 	}
 	if ok && (!r.Rebuild || reproduced(found)) {
-		return FromStore, keepBack(dir, result)
+		return cmp.Or(found.From, FromStore), keepBack(dir, result)
 	}
 	leave, err := room.enter(ctx, e)
 	if err != nil {
@@ -206,7 +209,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	}
 	defer leave()
 	if ok {
-		return FromStore, r.rebuild(ctx, e, inputs, dir, result)
+		return cmp.Or(found.From, FromStore), r.rebuild(ctx, e, inputs, dir, result)
 	}
 	if err := r.build(ctx, e, inputs, dir, result); err != nil || !r.Rebuild {
 		return FromBuild, err

@@ -99,7 +99,7 @@ func (w *Wheel) checkDistInfo() (faults []string) {
 	return faults
 }
 
-func (w *Wheel) isNamed(name string) bool { return normalName(name) == normalName(w.Name.Distribution) }
+func (w *Wheel) isNamed(name string) bool { return NormalName(name) == NormalName(w.Name.Distribution) }
 
 func (w *Wheel) checkMetadata() (faults []string) {
 	if len(w.Metadata) == 0 {

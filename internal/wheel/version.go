@@ -22,8 +22,8 @@ var (
 	preNames = map[string]string{"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 )
 
-// normalName returns the name that PEP 503 compares.
-func normalName(s string) string {
+// NormalName returns the name that PEP 503 compares.
+func NormalName(s string) string {
 	return strings.ToLower(separators.ReplaceAllString(s, "-"))
 }
 

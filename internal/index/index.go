@@ -1,0 +1,356 @@
+// Package index keeps published wheels in a directory that any web server, or any
+// tool that copies directories, makes an index of Python packages of: pages by PEP
+// 503 and PEP 691, metadata by PEP 658, hashes everywhere.
+//
+//	simple/<project>/index.html, index.json     what pip and uv read
+//	files/<project>/<wheel>                     the wheel, its .metadata, what was
+//	                                            made beside it and what was said
+//	files/<project>/<wheel>.record.json         what is known of it here
+//	keys/<key>.json                             the wheel of a cell
+//	index.html, index.json                      for people and for builder
+//
+// Files come before the pages that name them, and each is seen whole or not at
+// all, so that a reader never meets half a publication. Names in the directory are
+// checked before they are used: whoever can write it is not trusted with more.
+package index
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/store"
+)
+
+// The folders of an index, and the ends of names in them.
+const (
+	simpleDir = "simple"
+	filesDir  = "files"
+	keysDir   = "keys"
+	metadata  = ".metadata"
+	recordEnd = ".record.json"
+)
+
+// An Index is a directory.
+type Index struct{ dir string }
+
+// A Record is what is known of a published wheel. Times are of the publication.
+type Record struct {
+	Schema         int               `json:"schema"`
+	Project        string            `json:"project"` // normalised (PEP 503)
+	Version        string            `json:"version"`
+	Filename       string            `json:"filename"`
+	SHA256         string            `json:"sha256"`
+	Size           int64             `json:"size"` // bytes
+	RequiresPython string            `json:"requires_python,omitempty"`
+	Metadata       string            `json:"metadata"` // sha256 of the .metadata file
+	Cell           string            `json:"cell"`
+	Key            string            `json:"key"`
+	Recipe         string            `json:"recipe"`
+	Axes           map[string]string `json:"axes"`
+	Beside         []File            `json:"beside"` // files of the same cell, the wheel's folder of statements included
+	Gates          map[string]string `json:"gates"`  // gate to status
+	Channels       []string          `json:"channels"`
+	Published      time.Time         `json:"published"`
+}
+
+// A File is one that was made beside a wheel, by its path below the project's
+// folder.
+type File struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+// schema is the number of the format of records.
+const schema = 1
+
+// A Publication is what [Index.Add] takes: a record without what the index finds
+// out itself, the wheel, its METADATA, and the files beside it by their path below
+// the project's folder.
+type Publication struct {
+	Record   Record
+	Wheel    artifact.Artifact
+	Metadata []byte
+	Beside   map[string]artifact.Artifact
+}
+
+// Open returns the index in dir, which is made where it is missing.
+func Open(dir string) (*Index, error) {
+	for _, folder := range []string{simpleDir, filesDir, keysDir} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+			return nil, diag.Errorf(diag.Publish, "opening the index: %w", err)
+		}
+	}
+	return &Index{dir}, nil
+}
+
+// URL returns the address that pip and uv take as --index-url.
+func (x *Index) URL() string { return "file://" + filepath.Join(x.dir, simpleDir) + "/" }
+
+// lock holds other publishers out.
+func (x *Index) lock(ctx context.Context) (free func(), err error) {
+	return store.Lock(ctx, filepath.Join(x.dir, ".lock"), func() {})
+}
+
+// A Conflict is another file under the name of one that is published.
+type Conflict struct{ Filename, Have, Want string }
+
+func (c *Conflict) Error() string {
+	return fmt.Sprintf("%s is published with sha256 %s, this one has %s", c.Filename, c.Have, c.Want)
+}
+
+// Add publishes a wheel into channels, or adds channels to it where it is
+// published already; existed says which. The same name with other bytes is a
+// [Conflict].
+func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool, err error) {
+	if fault := p.fault(); fault != "" {
+		return r, false, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, fault)
+	}
+	free, err := x.lock(ctx)
+	if err != nil {
+		return r, false, err
+	}
+	defer free()
+	r, existed, err = x.merged(p)
+	if err != nil {
+		return r, existed, err
+	}
+	if r.Published.IsZero() {
+		r.Published = time.Now().UTC().Truncate(time.Second)
+	}
+	if err := x.files(&r, p); err != nil {
+		if _, ours := errors.AsType[*diag.Error](err); ours {
+			return r, existed, err
+		}
+		return r, existed, diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
+	}
+	return r, existed, x.write(r)
+}
+
+// merged returns the record that a publication comes to. What is published
+// already stays as it is: who built it first and said how is not replaced by
+// somebody who built the same bytes again; channels and rounds of gates are added.
+func (x *Index) merged(p Publication) (r Record, existed bool, err error) {
+	r = p.Record
+	r.Schema, r.Filename, r.SHA256, r.Size = schema, p.Wheel.Name, p.Wheel.SHA256, p.Wheel.Size
+	have, err := x.read(x.recordPath(r.Project, r.Filename))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return r, false, nil
+	case err != nil:
+		return r, false, err
+	case have.SHA256 != r.SHA256:
+		return r, true, conflict(r.Filename, have.SHA256, r.SHA256)
+	}
+	have.Channels = union(have.Channels, r.Channels)
+	if have.Key == r.Key {
+		have.Gates = r.Gates
+	}
+	return have, true, nil
+}
+
+func conflict(name, have, want string) error {
+	return diag.Errorf(diag.Publish, "%w", &Conflict{name, have, want}).
+		WithHint("a published file never changes: give the build another version, or publish to another place")
+}
+
+var (
+	project = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	base    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]*$`)
+	hexKey  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// fault says which name cannot be one of a file in the index.
+func (p Publication) fault() string {
+	r := p.Record
+	switch {
+	case !project.MatchString(r.Project):
+		return fmt.Sprintf("%q is no normalised name of a project", r.Project)
+	case !base.MatchString(p.Wheel.Name) || filepath.Ext(p.Wheel.Name) != ".whl":
+		return fmt.Sprintf("%q is no name of a wheel", p.Wheel.Name)
+	case !hexKey.MatchString(r.Key) || !hexKey.MatchString(p.Wheel.SHA256):
+		return "its key or its digest is no sha256"
+	case len(r.Channels) == 0:
+		return "no channel is named"
+	}
+	for name := range p.Beside {
+		for part := range strings.SplitSeq(name, "/") {
+			if !base.MatchString(part) {
+				return fmt.Sprintf("%q is no name of a file", name)
+			}
+		}
+	}
+	return ""
+}
+
+// files copies the wheel and all that goes with it, each checked on the way.
+func (x *Index) files(r *Record, p Publication) error {
+	folder := filepath.Join(x.dir, filesDir, r.Project)
+	var err error
+	if r.Metadata, err = putBytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
+		return err
+	}
+	for name, a := range p.Beside {
+		if r.Key != p.Record.Key || slices.ContainsFunc(r.Beside, func(f File) bool { return f.Path == name }) {
+			continue
+		}
+		to := filepath.Join(folder, filepath.FromSlash(name))
+		if other, err := artifact.Of(to, ""); err == nil && other.SHA256 != a.SHA256 {
+			return conflict(name, other.SHA256, a.SHA256)
+		}
+		if err := put(to, a); err != nil {
+			return err
+		}
+		r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
+	}
+	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return put(filepath.Join(folder, r.Filename), p.Wheel)
+}
+
+// write puts the record down and makes the pages that follow from it.
+func (x *Index) write(r Record) error {
+	data, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	if _, err := putBytes(x.recordPath(r.Project, r.Filename), data); err != nil {
+		return diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
+	}
+	if _, err := putBytes(filepath.Join(x.dir, keysDir, r.Key+".json"), data); err != nil {
+		return diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
+	}
+	return x.pages(r.Project)
+}
+
+func (x *Index) recordPath(project, filename string) string {
+	return filepath.Join(x.dir, filesDir, project, filename+recordEnd)
+}
+
+// Withdraw takes a wheel out of the pages and removes its files.
+func (x *Index) Withdraw(ctx context.Context, r Record) error {
+	free, err := x.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer free()
+	if err := errors.Join(remove(x.recordPath(r.Project, r.Filename)), remove(filepath.Join(x.dir, keysDir, r.Key+".json"))); err != nil {
+		return diag.Errorf(diag.Publish, "withdrawing %s: %w", r.Filename, err)
+	}
+	if err := x.pages(r.Project); err != nil {
+		return err
+	}
+	folder := filepath.Join(x.dir, filesDir, r.Project)
+	faults := []error{remove(filepath.Join(folder, r.Filename)), remove(filepath.Join(folder, r.Filename+metadata))}
+	for _, f := range r.Beside {
+		if filepath.IsLocal(f.Path) && strings.HasPrefix(f.Path, r.Filename+".") {
+			faults = append(faults, remove(filepath.Join(folder, f.Path)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Find returns the record of the cell with a key; where there is none the error
+// is [fs.ErrNotExist].
+func (x *Index) Find(key string) (Record, error) {
+	if !hexKey.MatchString(key) {
+		return Record{}, fs.ErrNotExist
+	}
+	r, err := x.read(filepath.Join(x.dir, keysDir, key+".json"))
+	if err == nil && r.Key != key {
+		err = fmt.Errorf("the record under the key %s is of %s", key, r.Key)
+	}
+	return r, err
+}
+
+// All lists every record, by project, version and name. All that cannot be read
+// is told together; the others are returned too.
+func (x *Index) All() ([]Record, error) {
+	paths, err := filepath.Glob(filepath.Join(x.dir, filesDir, "*", "*"+recordEnd))
+	faults := []error{err}
+	var all []Record
+	for _, path := range paths {
+		r, err := x.read(path)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b Record) int {
+		return strings.Compare(a.Project+"\x00"+a.Filename, b.Project+"\x00"+b.Filename)
+	})
+	return all, errors.Join(faults...)
+}
+
+// maxRecord bounds what is read of one record, in bytes.
+const maxRecord = 4 << 20
+
+// read reads a record and refuses one whose names lead elsewhere.
+func (x *Index) read(path string) (Record, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Record{}, err
+	}
+	defer f.Close()
+	var r Record
+	err = json.NewDecoder(io.LimitReader(f, maxRecord)).Decode(&r)
+	switch {
+	case err != nil:
+	case r.Schema != schema:
+		err = fmt.Errorf("schema %d, this builder reads %d", r.Schema, schema)
+	case !project.MatchString(r.Project) || !base.MatchString(r.Filename) || !hexKey.MatchString(r.SHA256) || !hexKey.MatchString(r.Key):
+		err = errors.New("its names are not those of a published wheel")
+	}
+	if err != nil {
+		return Record{}, diag.Errorf(diag.Publish, "%s: reading a record of the index: %w", path, err).
+			WithHint("restore the file, or publish the wheel again")
+	}
+	return r, nil
+}
+
+// Take copies the wheel of a record and all that goes with it into dir and checks
+// every digest. What it says about the wheel is not checked here.
+func (x *Index) Take(r Record, dir string) (artifact.Artifact, error) {
+	folder := filepath.Join(x.dir, filesDir, r.Project)
+	wheel := artifact.Artifact{Name: r.Filename, Path: filepath.Join(folder, r.Filename), SHA256: r.SHA256, Size: r.Size, Key: r.Key}
+	for _, f := range r.Beside {
+		if !filepath.IsLocal(f.Path) {
+			return wheel, fmt.Errorf("taking %s: %q leads out of its folder", r.Filename, f.Path)
+		}
+		from := artifact.Artifact{Name: f.Path, Path: filepath.Join(folder, f.Path), SHA256: f.SHA256, Size: f.Size}
+		if err := put(filepath.Join(dir, f.Path), from); err != nil {
+			return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
+		}
+	}
+	to := filepath.Join(dir, r.Filename)
+	if err := put(to, wheel); err != nil {
+		return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
+	}
+	wheel.Path = to
+	return wheel, nil
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,71 @@
+package index
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// page is what the page for people shows: wheels as rows, and the axes that tell
+// them apart.
+type page struct {
+	Axes []pageAxis
+	Rows []pageRow
+}
+
+// pageAxis is an axis with every value that a wheel has.
+type pageAxis struct {
+	Name   string
+	Values []string
+}
+
+type pageRow struct {
+	Record
+	Values []string // of the axes, in their order
+	Passed string   // gates that passed, of all
+	Gate   []gateRow
+}
+
+type gateRow struct{ Name, Status string }
+
+func newPage(all []Record) page {
+	values := map[string]map[string]bool{}
+	for _, r := range all {
+		for name, value := range r.Axes {
+			if values[name] == nil {
+				values[name] = map[string]bool{}
+			}
+			values[name][value] = true
+		}
+	}
+	var p page
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		p.Axes = append(p.Axes, pageAxis{name, slices.Sorted(maps.Keys(values[name]))})
+	}
+	for _, r := range all {
+		row := pageRow{Record: r}
+		for _, axis := range p.Axes {
+			row.Values = append(row.Values, r.Axes[axis.Name])
+		}
+		passed := 0
+		for _, name := range slices.Sorted(maps.Keys(r.Gates)) {
+			row.Gate = append(row.Gate, gateRow{name, r.Gates[name]})
+			if r.Gates[name] == "pass" {
+				passed++
+			}
+		}
+		row.Passed = fmt.Sprintf("%d of %d", passed, len(row.Gate))
+		p.Rows = append(p.Rows, row)
+	}
+	return p
+}
+
+// Requirement returns the line of a requirements file that is this wheel and no
+// other.
+func (r Record) Requirement() string {
+	return fmt.Sprintf("%s==%s --hash=sha256:%s", r.Project, r.Version, r.SHA256)
+}
+
+// ChannelList names the channels.
+func (r Record) ChannelList() string { return strings.Join(r.Channels, ", ") }

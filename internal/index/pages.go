@@ -1,0 +1,153 @@
+package index
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/diag"
+)
+
+// pages writes what follows from the records of a project, then what follows from
+// all.
+func (x *Index) pages(project string) error {
+	all, err := x.All()
+	if err != nil {
+		return err
+	}
+	of := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Project != project })
+	if err := x.projectPages(project, of); err != nil {
+		return diag.Errorf(diag.Publish, "writing the pages of %s: %w", project, err)
+	}
+	if err := x.rootPages(all); err != nil {
+		return diag.Errorf(diag.Publish, "writing the pages of the index: %w", err)
+	}
+	return nil
+}
+
+// projectPages writes the pages of one project; without a record they go.
+func (x *Index) projectPages(project string, records []Record) error {
+	dir := filepath.Join(x.dir, simpleDir, project)
+	if len(records) == 0 {
+		return errors.Join(remove(filepath.Join(dir, "index.html")), remove(filepath.Join(dir, "index.json")), removeEmpty(dir))
+	}
+	page, err := json.Marshal(newSimple(project, records))
+	if err != nil {
+		return err
+	}
+	if _, err := putBytes(filepath.Join(dir, "index.json"), page); err != nil {
+		return err
+	}
+	return x.render(filepath.Join(dir, "index.html"), "project", map[string]any{"Project": project, "Records": records})
+}
+
+func removeEmpty(dir string) error {
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// rootPages writes the list of projects, the page for people and the list for
+// builder.
+func (x *Index) rootPages(all []Record) error {
+	var projects []string
+	for _, r := range all {
+		projects = append(projects, r.Project)
+	}
+	projects = slices.Compact(projects)
+	root := simpleRoot{Meta: apiVersion}
+	for _, p := range projects {
+		root.Projects = append(root.Projects, named{p})
+	}
+	list, err := json.Marshal(root)
+	if err != nil {
+		return err
+	}
+	if all == nil {
+		all = []Record{}
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if _, err := putBytes(filepath.Join(x.dir, simpleDir, "index.json"), list); err != nil {
+		return err
+	}
+	if err := x.render(filepath.Join(x.dir, simpleDir, "index.html"), "projects", projects); err != nil {
+		return err
+	}
+	if _, err := putBytes(filepath.Join(x.dir, "index.json"), data); err != nil {
+		return err
+	}
+	return x.render(filepath.Join(x.dir, "index.html"), "page", newPage(all))
+}
+
+// The JSON of PEP 691, with the names of PEP 714.
+type (
+	meta struct {
+		Version string `json:"api-version"`
+	}
+	named struct {
+		Name string `json:"name"`
+	}
+	simpleRoot struct {
+		Meta     meta    `json:"meta"`
+		Projects []named `json:"projects"`
+	}
+	simple struct {
+		Meta  meta         `json:"meta"`
+		Name  string       `json:"name"`
+		Files []simpleFile `json:"files"`
+	}
+	simpleFile struct {
+		Filename       string            `json:"filename"`
+		URL            string            `json:"url"`
+		Hashes         map[string]string `json:"hashes"`
+		RequiresPython string            `json:"requires-python,omitempty"`
+		CoreMetadata   map[string]string `json:"core-metadata"`
+	}
+)
+
+var apiVersion = meta{"1.0"}
+
+func newSimple(project string, records []Record) simple {
+	s := simple{Meta: apiVersion, Name: project}
+	for _, r := range records {
+		s.Files = append(s.Files, simpleFile{
+			r.Filename, r.href("../../"), map[string]string{"sha256": r.SHA256}, r.RequiresPython, map[string]string{"sha256": r.Metadata},
+		})
+	}
+	return s
+}
+
+// href returns the address of a wheel from a page. A plus is written out: some
+// object stores read it as a blank.
+func (r Record) href(up string) string {
+	escaped := (&url.URL{Path: filesDir + "/" + r.Project + "/" + r.Filename}).EscapedPath()
+	return up + strings.ReplaceAll(escaped, "+", "%2B")
+}
+
+//go:embed pages.tmpl
+var pagesText string
+
+var templates = template.Must(template.New("pages").Funcs(template.FuncMap{
+	"href": func(r Record, up string) template.URL { return template.URL(r.href(up)) }, //nolint:gosec // made of checked names
+}).Parse(pagesText))
+
+func (x *Index) render(to, name string, data any) error {
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
+		return err
+	}
+	_, err := putBytes(to, b.Bytes())
+	return err
+}

@@ -1,0 +1,185 @@
+// Package publish decides what may be published: a wheel with everything that was
+// made beside it and said about it, all of it verified, and with the verdicts that
+// its channel asks for. A file without them cannot even be passed to a
+// destination, because a [Bundle] is made by [Load] alone.
+//
+// It never builds and never asks a gate.
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/artifact"
+	"builder/internal/attest"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/index"
+	"builder/internal/lock"
+	"builder/internal/signing"
+	"builder/internal/wheel"
+)
+
+// A Bundle is what can be published.
+type Bundle struct {
+	Wheel    artifact.Artifact
+	Beside   []artifact.Artifact // the other files of the cell
+	Said     []artifact.Artifact // the files of its folder of statements
+	Entry    lock.Entry
+	Verdicts []gate.Verdict
+
+	project, version, requiresPython string
+	metadata                         []byte
+}
+
+// Load verifies a wheel by the policy of a channel, and finds what goes with it.
+// Everything that is wrong comes together, as class diag.Gate.
+func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error) {
+	a, err := artifact.Of(path, "")
+	if err != nil {
+		return Bundle{}, diag.Errorf(diag.Usage, "%w", err)
+	}
+	said, checks := attest.Verify(a, trust, policy)
+	var faults []error
+	for _, c := range checks {
+		for _, wrong := range c.Wrong {
+			faults = append(faults, diag.Errorf(diag.Gate, "%s: %s: %s", a.Name, c.Name, wrong).
+				WithHint("only what verifies can be published: builder gate --attach and run --rebuild add verdicts, --trust FILE counts the signatures of another host"))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return Bundle{}, err
+	}
+	b := Bundle{Wheel: a, Entry: said.Provenance.Definition.Internal.Entry, Verdicts: said.Verdicts()}
+	b.Wheel.Key = b.Entry.Key()
+	if b.Beside, err = siblings(a, said.Artifacts); err != nil {
+		return Bundle{}, err
+	}
+	if b.Said, err = attest.Files(b.Wheel); err != nil {
+		return Bundle{}, err
+	}
+	return b, b.readMetadata()
+}
+
+// siblings finds the other files that the provenance names: a cell is published
+// whole.
+func siblings(a artifact.Artifact, named []attest.Subject) ([]artifact.Artifact, error) {
+	var all []artifact.Artifact
+	var faults []error
+	for _, s := range named {
+		if s.Digest["sha256"] == a.SHA256 {
+			continue
+		}
+		other, err := artifact.Of(filepath.Join(filepath.Dir(a.Path), filepath.Base(s.Name)), "")
+		if err == nil && other.SHA256 != s.Digest["sha256"] {
+			err = fmt.Errorf("%s has changed", s.Name)
+		}
+		if err != nil {
+			faults = append(faults, diag.Errorf(diag.Publish, "%s cannot be published: %w", a.Name, err).
+				WithHint("the files of a cell are published together: name the directory that the run left"))
+		}
+		all = append(all, other)
+	}
+	return all, errors.Join(faults...)
+}
+
+// maxMetadata bounds METADATA, in bytes.
+const maxMetadata = 16 << 20
+
+func (b *Bundle) readMetadata() error {
+	w, err := wheel.Open(b.Wheel.Path)
+	if err != nil {
+		return diag.Errorf(diag.Publish, "reading %s: %w", b.Wheel.Name, err)
+	}
+	defer w.Close()
+	if b.metadata, err = w.ReadFile(w.DistInfo+"/METADATA", maxMetadata); err != nil {
+		return diag.Errorf(diag.Publish, "reading %s: %w", b.Wheel.Name, err)
+	}
+	b.project = wheel.NormalName(w.Metadata.Get("Name"))
+	b.version, b.requiresPython = w.Metadata.Get("Version"), w.Metadata.Get("Requires-Python")
+	return nil
+}
+
+// Publication is the bundle as a directory index takes it.
+func (b Bundle) Publication(channel string) index.Publication {
+	gates := map[string]string{}
+	for _, v := range b.Verdicts {
+		gates[v.Gate] = v.Status.String()
+	}
+	beside := map[string]artifact.Artifact{}
+	for _, a := range b.Beside {
+		beside[a.Name] = a
+	}
+	folder := filepath.Base(attest.Dir(b.Wheel.Name))
+	for _, a := range b.Said {
+		beside[folder+"/"+a.Name] = a
+	}
+	return index.Publication{
+		Wheel: b.Wheel, Metadata: b.metadata, Beside: beside,
+		Record: index.Record{
+			Project: b.project, Version: b.version, RequiresPython: b.requiresPython,
+			Cell: b.Entry.ID, Key: b.Entry.Key(), Recipe: b.Entry.Recipe, Axes: b.Entry.Axes,
+			Gates: gates, Channels: []string{channel},
+		},
+	}
+}
+
+// A Channel is a name under which wheels are handed out, and what it asks of them.
+type Channel struct {
+	Name   string
+	Policy attest.Policy
+}
+
+// Channels lists every channel.
+func Channels() []Channel {
+	return []Channel{{"candidate", attest.Candidate}, {"stable", attest.Stable}}
+}
+
+// FindChannel returns the channel of a name.
+func FindChannel(name string) (Channel, error) {
+	i := slices.IndexFunc(Channels(), func(c Channel) bool { return c.Name == name })
+	if i < 0 {
+		return Channel{}, diag.Errorf(diag.Usage, "no channel is called %q", name).WithHint("known: candidate, stable")
+	}
+	return Channels()[i], nil
+}
+
+// A Runner runs a program to its end and returns what it printed.
+type Runner func(ctx context.Context, env []string, name string, args ...string) (string, error)
+
+// CheckClient downloads a published wheel as an unmodified pip does, by its hash
+// and for the platform of its tags, and compares the bytes. A host without pip has
+// not looked, which is an error too.
+func CheckClient(ctx context.Context, run Runner, indexURL string, r index.Record, scratch string) error {
+	tags := strings.Split(strings.TrimSuffix(r.Filename, ".whl"), "-")
+	python, abi, platform := tags[len(tags)-3], tags[len(tags)-2], tags[len(tags)-1]
+	args := []string{
+		"-m", "pip", "download", "--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps",
+		"--only-binary", ":all:", "--require-hashes", "--index-url", indexURL, "--dest", scratch,
+		"--implementation", strings.TrimRight(python, "0123456789"), "--python-version", digits(python), "--abi", abi,
+	}
+	for p := range strings.SplitSeq(platform, ".") {
+		args = append(args, "--platform", p)
+	}
+	requirements := filepath.Join(scratch, "requirements.txt")
+	if err := writeText(requirements, r.Requirement()+"\n"); err != nil {
+		return err
+	}
+	out, err := run(ctx, []string{"PIP_CONFIG_FILE=/dev/null"}, "python3", append(args, "-r", requirements)...)
+	if err != nil {
+		return diag.Errorf(diag.Publish, "installing %s from %s as a client: %w: %s", r.Filename, indexURL, err, lastLine(out)).
+			WithHint("the index was written and a client cannot use it; --no-check publishes without asking")
+	}
+	got, err := artifact.Of(filepath.Join(scratch, r.Filename), "")
+	if err == nil && got.SHA256 != r.SHA256 {
+		err = fmt.Errorf("pip got sha256 %s, published is %s", got.SHA256, r.SHA256)
+	}
+	if err != nil {
+		return diag.Errorf(diag.Publish, "installing %s from %s as a client: %w", r.Filename, indexURL, err)
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package publish
+
+import (
+	"os"
+	"strings"
+	"unicode"
+)
+
+// digits returns the version of an interpreter's tag: cp311 is 3.11, py3 is 3.
+func digits(tag string) string {
+	number := strings.TrimLeftFunc(tag, func(r rune) bool { return !unicode.IsDigit(r) })
+	if len(number) > 1 {
+		return number[:1] + "." + number[1:]
+	}
+	return number
+}
+
+func writeText(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }
+
+// lastLine returns the last line that says something.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
