@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -19,12 +20,13 @@ import (
 	"builder/internal/results"
 	"builder/internal/run"
 	"builder/internal/signing"
+	"builder/internal/store"
 )
 
 func fromFlags() []cli.Flag {
 	return []cli.Flag{
 		trustFlag(),
-		&cli.StringSliceFlag{Name: "from", EnvVars: []string{"BUILDER_FROM"}, Usage: "take a cell that is published at `DEST` (file:DIR) and signed by a trusted key instead of building it; repeatable"},
+		&cli.StringSliceFlag{Name: "from", EnvVars: []string{"BUILDER_FROM"}, Usage: "take a cell that is published at `PLACE` (file:DIR or the URL of an index) and signed by a trusted key instead of building it; repeatable"},
 		&cli.BoolFlag{Name: "from-only", Usage: "build nothing: a cell that --from does not have is an error"},
 	}
 }
@@ -37,6 +39,7 @@ type reuse struct {
 	places  []string
 	trust   signing.Trust
 	only    bool
+	store   *store.Store
 	scratch string
 	note    func(string, ...any)
 }
@@ -51,12 +54,12 @@ func (r reuse) Find(ctx context.Context, e lock.Entry, dir string) (run.Result, 
 	}
 	var faults []error
 	for _, place := range r.places {
-		err := r.take(place, e)
+		err := r.take(ctx, place, e)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			err = fmt.Errorf("file:%s has it and is not taken: %w", place, firstOf(err))
+			err = fmt.Errorf("%s has it and is not taken: %w", store.Source(place), firstOf(err))
 			faults = append(faults, err)
 			r.note("%s: %v", e.ID, err)
 			continue
@@ -82,22 +85,53 @@ func firstOf(err error) error {
 	return err
 }
 
-// take copies a published cell, verifies it and keeps it as a result of this host.
-func (r reuse) take(place string, e lock.Entry) error {
-	if _, err := os.Stat(place); err != nil {
-		return err
+// A shelf is a place where others have published.
+type shelf interface {
+	Find(ctx context.Context, key string) (index.Record, error)
+	Take(ctx context.Context, r index.Record, dir string) (artifact.Artifact, error)
+}
+
+var (
+	_ shelf = (*index.Index)(nil)
+	_ shelf = index.Remote{}
+)
+
+// open returns the shelf at a place of --from.
+func (r reuse) open(place string) (shelf, error) {
+	if isAddress(place) {
+		return index.OpenRemote(place, r.store), nil
 	}
-	x, err := index.Open(place)
+	if _, err := os.Stat(place); err != nil {
+		return nil, err
+	}
+	return index.Open(place)
+}
+
+func isAddress(place string) bool {
+	return strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://")
+}
+
+// readPlace reads a place of --from: an address, or file:DIR.
+func readPlace(text string) (string, error) {
+	if isAddress(text) {
+		return text, nil
+	}
+	return destination(text, "--from")
+}
+
+// take copies a published cell, verifies it and keeps it as a result of this host.
+func (r reuse) take(ctx context.Context, place string, e lock.Entry) error {
+	x, err := r.open(place)
 	if err != nil {
 		return err
 	}
-	record, err := x.Find(e.Key())
+	record, err := x.Find(ctx, e.Key())
 	if err != nil {
 		return err
 	}
 	dir := filepath.Join(r.scratch, "from-"+e.Key())
 	defer os.RemoveAll(dir)
-	wheel, err := x.Take(record, dir)
+	wheel, err := x.Take(ctx, record, dir)
 	if err != nil {
 		return err
 	}

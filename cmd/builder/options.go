@@ -33,7 +33,7 @@ type options struct {
 	json      bool
 	engine    string
 	trust     []string
-	from      []string // directories of --from
+	from      []string // directories and addresses
 	fromOnly  bool
 	key       string // file of the key that signs; "" is the host's own
 	native    native.Options
@@ -220,7 +220,7 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o.json, o.engine = c.Bool("json"), c.String("engine")
 	o.trust, o.fromOnly = c.StringSlice("trust"), c.Bool("from-only")
 	for _, place := range c.StringSlice("from") {
-		dir, fault := destination(place, "--from")
+		dir, fault := readPlace(place)
 		o.from, err = append(o.from, dir), errors.Join(err, fault)
 	}
 	for _, axis := range r.Axes {

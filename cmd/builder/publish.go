@@ -260,7 +260,7 @@ func doPromote(c *cli.Context, out printer) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	wheel, err := x.Take(r, scratch)
+	wheel, err := x.Take(c.Context, r, scratch)
 	if err != nil {
 		return diag.Errorf(diag.Publish, "%w", err)
 	}

@@ -168,7 +168,7 @@ func openWorkspace(ctx context.Context, o options, note func(string, ...any)) (*
 // finder looks for results here, and where --from says.
 func (w *workspace) finder() (run.Finder, error) {
 	trust, err := trusted(w.trust, w.home)
-	return reuse{w.results, w.from, trust, w.fromOnly, w.scratch, w.note}, err
+	return reuse{w.results, w.from, trust, w.fromOnly, w.store, w.scratch, w.note}, err
 }
 
 func (w *workspace) fetcher() *fetch.Fetcher {

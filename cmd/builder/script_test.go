@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,7 +53,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "unseen": unseen, "tarball": tarball,
+			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "unseen": unseen, "serve": serve, "tarball": tarball,
 			"seal": seal, "edit": edit, "registry": registry, "damage": damage,
 		},
 	})
@@ -258,6 +260,18 @@ func unseen(ts *testscript.TestScript, neg bool, args []string) {
 	if read == 0 {
 		ts.Fatalf("there is no file below %v", args[1:])
 	}
+}
+
+// serve puts a directory behind a web server until the script ends, and its
+// address into SERVED: serve DIR.
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serve DIR")
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
+	ts.Defer(server.Close)
+	ts.Setenv("SERVED", server.URL)
+	ts.Setenv("no_proxy", "127.0.0.1")
 }
 
 // writeWheel writes a wheel that says what is in it.

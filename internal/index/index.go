@@ -19,7 +19,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -270,15 +269,15 @@ func remove(path string) error {
 
 // Find returns the record of the cell with a key; where there is none the error
 // is [fs.ErrNotExist].
-func (x *Index) Find(key string) (Record, error) {
+func (x *Index) Find(_ context.Context, key string) (Record, error) {
 	if !hexKey.MatchString(key) {
 		return Record{}, fs.ErrNotExist
 	}
-	r, err := x.read(filepath.Join(x.dir, keysDir, key+".json"))
-	if err == nil && r.Key != key {
-		err = fmt.Errorf("the record under the key %s is of %s", key, r.Key)
+	data, err := store.Small(context.Background(), store.Source(filepath.Join(x.dir, keysDir, key+".json")), maxRecord)
+	if err != nil {
+		return Record{}, err
 	}
-	return r, err
+	return parse(data, key)
 }
 
 // All lists every record, by project, version and name. All that cannot be read
@@ -306,30 +305,43 @@ const maxRecord = 4 << 20
 
 // read reads a record and refuses one whose names lead elsewhere.
 func (x *Index) read(path string) (Record, error) {
-	f, err := os.Open(path)
-	if err != nil {
+	data, err := store.Small(context.Background(), store.Source(path), maxRecord)
+	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, err
 	}
-	defer f.Close()
 	var r Record
-	err = json.NewDecoder(io.LimitReader(f, maxRecord)).Decode(&r)
+	if err == nil {
+		r, err = parse(data, "")
+	}
+	if err != nil {
+		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file, or publish the wheel again")
+	}
+	return r, nil
+}
+
+// parse reads a record, of a key where one is given, and refuses one whose names
+// are not those of files here.
+func parse(data []byte, key string) (Record, error) {
+	var r Record
+	err := json.Unmarshal(data, &r)
 	switch {
 	case err != nil:
 	case r.Schema != schema:
 		err = fmt.Errorf("schema %d, this builder reads %d", r.Schema, schema)
 	case !project.MatchString(r.Project) || !base.MatchString(r.Filename) || !hexKey.MatchString(r.SHA256) || !hexKey.MatchString(r.Key):
 		err = errors.New("its names are not those of a published wheel")
+	case key != "" && r.Key != key:
+		err = fmt.Errorf("it is of the key %s", r.Key)
 	}
 	if err != nil {
-		return Record{}, diag.Errorf(diag.Publish, "%s: reading a record of the index: %w", path, err).
-			WithHint("restore the file, or publish the wheel again")
+		return Record{}, fmt.Errorf("reading a record of the index: %w", err)
 	}
 	return r, nil
 }
 
 // Take copies the wheel of a record and all that goes with it into dir and checks
 // every digest. What it says about the wheel is not checked here.
-func (x *Index) Take(r Record, dir string) (artifact.Artifact, error) {
+func (x *Index) Take(_ context.Context, r Record, dir string) (artifact.Artifact, error) {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	wheel := artifact.Artifact{Name: r.Filename, Path: filepath.Join(folder, r.Filename), SHA256: r.SHA256, Size: r.Size, Key: r.Key}
 	for _, f := range r.Beside {

@@ -78,12 +78,12 @@ func read(t testing.TB, path ...string) string {
 func TestAddAndTake(t *testing.T) {
 	x, dir := open(t)
 	r := add(t, x, publication(t, 1, "wheel"))
-	found, err := x.Find(key(1))
+	found, err := x.Find(t.Context(), key(1))
 	if err != nil || found.SHA256 != r.SHA256 || found.Cell != "tool-1.1" {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	out := t.TempDir()
-	a, err := x.Take(found, out)
+	a, err := x.Take(t.Context(), found, out)
 	if err != nil || a.SHA256 != r.SHA256 || read(t, a.Path) != "wheel" ||
 		read(t, out, r.Filename+".attestations", "provenance.sigstore.json") != "provenance of wheel" {
 		t.Errorf("%+v, %v", a, err)
@@ -98,10 +98,10 @@ func TestAddAndTake(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, dir, "index.json")), &all); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, err := x.Find(key(2)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := x.Find(t.Context(), key(2)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if _, err := x.Find("../../index"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := x.Find(t.Context(), "../../index"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a key that is a path: %v", err)
 	}
 }
@@ -191,7 +191,7 @@ func TestHostileRecords(t *testing.T) {
 		}
 	}
 	r.Beside = append(r.Beside, index.File{Path: "../../../etc/passwd", SHA256: key(1)})
-	if _, err := x.Take(r, t.TempDir()); err == nil || !strings.Contains(err.Error(), "leads out of its folder") {
+	if _, err := x.Take(t.Context(), r, t.TempDir()); err == nil || !strings.Contains(err.Error(), "leads out of its folder") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"time"
+
+	"builder/internal/retry"
+)
+
+// Small reads a file whose digest nobody knows, such as an answer that says which
+// digests there are. What is longer than limit (bytes) is refused; where there is
+// no such file the error is [fs.ErrNotExist].
+func Small(ctx context.Context, source Source, limit int64) ([]byte, error) {
+	data, err := small(ctx, source, limit)
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is longer than %d bytes", limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", source, err)
+	}
+	return data, nil
+}
+
+func small(ctx context.Context, source Source, limit int64) ([]byte, error) {
+	path, local, err := source.local()
+	if err != nil {
+		return nil, err
+	}
+	if local {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return io.ReadAll(io.LimitReader(f, limit+1))
+	}
+	return retry.Do(ctx, retry.Default, func(ctx context.Context) ([]byte, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errStalled)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(source), http.NoBody)
+		if err != nil {
+			return nil, unwrapURL(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return nil, temporary(ctx, unwrapURL(err))
+		}
+		defer resp.Body.Close()
+		switch resp.StatusCode {
+		case http.StatusOK:
+			data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+			return data, temporary(ctx, err)
+		case http.StatusNotFound, http.StatusGone:
+			return nil, errors.Join(fs.ErrNotExist, status(resp))
+		}
+		return nil, status(resp)
+	})
+}
