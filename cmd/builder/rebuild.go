@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"builder/internal/artifact"
 	"builder/internal/attest"
@@ -41,8 +42,10 @@ func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest
 		return attest.Check{}, err
 	}
 	events := newWatch(dir, e.ID, progress)
-	log := events.StepStarted("fetch")
-	if err := w.fetcher().Fetch(ctx, e, log); err != nil {
+	log, start := events.StepStarted("fetch"), time.Now()
+	err = w.fetcher().Fetch(ctx, e, log)
+	events.StepDone("fetch", time.Since(start), false, err)
+	if err != nil {
 		return attest.Check{}, err
 	}
 	made, err := w.engine.Rebuild(ctx, e, inputs, dir, events)

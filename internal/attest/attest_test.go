@@ -70,7 +70,7 @@ type bundle struct {
 	wheel artifact.Artifact
 }
 
-func newBundle(t *testing.T, verdicts ...gate.Verdict) bundle {
+func newBundle(t *testing.T) bundle {
 	t.Helper()
 	b := bundle{t, testKey(t), testEntry(), artifact.Artifact{}}
 	dir := filepath.Join(t.TempDir(), b.entry.ID)
@@ -91,10 +91,7 @@ func newBundle(t *testing.T, verdicts ...gate.Verdict) bundle {
 	if err := s.Seal([]artifact.Artifact{b.wheel, txz}, p); err != nil {
 		t.Fatal(err)
 	}
-	if verdicts == nil {
-		verdicts = []gate.Verdict{{Gate: "wheel-format", Status: gate.Pass, Evidence: "right"}, {Gate: "size", Status: gate.Pass, Evidence: "right"}, {Gate: "build-paths", Status: gate.Pass, Evidence: "right"}}
-	}
-	b.round(verdicts, 2*time.Minute)
+	b.round([]gate.Verdict{{Gate: "wheel-format", Status: gate.Pass, Evidence: "right"}, {Gate: "size", Status: gate.Pass, Evidence: "right"}, {Gate: "build-paths", Status: gate.Pass, Evidence: "right"}}, 2*time.Minute)
 	return b
 }
 

@@ -24,7 +24,8 @@ func TestWheels(t *testing.T) {
 		says          []string
 	}{
 		"a temporary name": {
-			[]wheeltest.File{a("tmpxft_00000123_0000")}, []wheeltest.File{a("tmpxft_00000456_0000")},
+			[]wheeltest.File{a("tmpxft_00000123_0000")},
+			[]wheeltest.File{a("tmpxft_00000456_0000")},
 			[]string{`tool/a.so .rodata differs: "tmpxft_00000123_0000", "tmpxft_00000456_0000": nvcc names its temporary files`},
 		},
 		"a time": {
@@ -34,19 +35,23 @@ func TestWheels(t *testing.T) {
 			[]wheeltest.File{a("/tmp/aaaa/src")}, []wheeltest.File{a("/tmp/bbbb/src/longer")}, []string{"-ffile-prefix-map", "differs (13 and 20 bytes)"},
 		},
 		"a member": {
-			[]wheeltest.File{a("x"), {Name: "tool/b.py", Text: "1"}}, []wheeltest.File{a("x"), {Name: "tool/c.py", Text: "1"}},
+			[]wheeltest.File{a("x"), {Name: "tool/b.py", Text: "1"}},
+			[]wheeltest.File{a("x"), {Name: "tool/c.py", Text: "1"}},
 			[]string{"only the first build made tool/b.py", "only the second build made tool/c.py"},
 		},
 		"a text": {
-			[]wheeltest.File{{Name: "tool/b.py", Text: "value = 'first'"}}, []wheeltest.File{{Name: "tool/b.py", Text: "value = 'other'"}},
+			[]wheeltest.File{{Name: "tool/b.py", Text: "value = 'first'"}},
+			[]wheeltest.File{{Name: "tool/b.py", Text: "value = 'other'"}},
 			[]string{`tool/b.py differs: "value = 'first'", "value = 'other'"`},
 		},
 		"a section": {
-			[]wheeltest.File{a("x")}, []wheeltest.File{{Name: "tool/a.so", Text: string(elftest.File(elftest.Section{Name: ".same", Data: []byte("x")}))}},
+			[]wheeltest.File{a("x")},
+			[]wheeltest.File{{Name: "tool/a.so", Text: string(elftest.File(elftest.Section{Name: ".same", Data: []byte("x")}))}},
 			[]string{"tool/a.so: only the first build has the section .rodata"},
 		},
 		"nothing but the order": {
-			[]wheeltest.File{{Name: "a", Text: "1"}, {Name: "b", Text: "2"}}, []wheeltest.File{{Name: "b", Text: "2"}, {Name: "a", Text: "1"}},
+			[]wheeltest.File{{Name: "a", Text: "1"}, {Name: "b", Text: "2"}},
+			[]wheeltest.File{{Name: "b", Text: "2"}, {Name: "a", Text: "1"}},
 			[]string{"the members are the same"},
 		},
 	} {
