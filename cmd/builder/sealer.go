@@ -44,32 +44,50 @@ func signingKey(named, home string, note func(string, ...any)) (signing.Key, err
 		return signing.ReadKey(named)
 	}
 	path := filepath.Join(home, homeKey)
-	if _, err := os.Stat(path); err == nil {
-		return signing.ReadKey(path)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		err := makeKey(path, time.Time{})
+		switch {
+		case err == nil:
+			note("made a key that signs what this host builds; others check with %s", publicOf(path))
+		case !errors.Is(err, fs.ErrExist): // another process was faster
+			return signing.Key{}, err
+		}
 	}
-	k, err := makeKey(path, time.Time{})
-	if errors.Is(err, fs.ErrExist) { // another process was faster
-		return signing.ReadKey(path)
-	}
-	if err == nil {
-		note("made a key that signs what this host builds; others check with %s", publicOf(path))
-	}
-	return k, err
-}
-
-// makeKey makes a key with its public half beside it. Neither replaces a file.
-func makeKey(path string, until time.Time) (signing.Key, error) {
-	k, err := signing.NewKey(until)
+	k, err := signing.ReadKey(path)
 	if err != nil {
 		return k, err
 	}
+	return k, publicHalf(k, publicOf(path))
+}
+
+// publicHalf makes sure that the public half of a key lies at path: a process
+// that was killed may have left it out.
+func publicHalf(k signing.Key, path string) error {
+	err := k.Public().Write(path)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	p, err := signing.ReadPublicKey(path)
+	if err == nil && p.ID != k.Public().ID {
+		err = diag.Errorf(diag.Usage, "%s is not the public half of the key beside it", path).
+			WithHint("remove it: the right one is written anew")
+	}
+	return err
+}
+
+// makeKey makes a key with its public half beside it. Neither replaces a file.
+func makeKey(path string, until time.Time) error {
+	k, err := signing.NewKey(until)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return k, err
+		return err
 	}
 	if err := k.Write(path); err != nil {
-		return k, err
+		return err
 	}
-	return k, k.Public().Write(publicOf(path))
+	return k.Public().Write(publicOf(path))
 }
 
 // trusted returns the keys whose signatures count: those that were named, and
@@ -195,10 +213,13 @@ func doKeyNew(c *cli.Context, out printer) error {
 	if days > 0 {
 		until = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, days)
 	}
-	k, err := makeKey(path, until)
-	if err != nil {
+	if err := makeKey(path, until); err != nil {
 		return diag.Errorf(diag.Usage, "making a key: %w", err)
 	}
-	out.say("%s\n%s\n%s", path, publicOf(path), k.Public().ID)
+	k, err := signing.ReadPublicKey(publicOf(path))
+	if err != nil {
+		return err
+	}
+	out.say("%s\n%s\n%s", path, publicOf(path), k.ID)
 	return nil
 }
