@@ -129,6 +129,7 @@ func TestE2E(t *testing.T) {
 		{"the main job from nothing", mainJob},
 		{"again, nothing changed", again},
 		{"what was made can be checked", verified},
+		{"published, and taken from there", published},
 		{"without the patch findhip", withoutFindHIP},
 		{"against a CPU TensorFlow, and as upstream released it", cpuTensorFlow},
 		{"a build that tries to leave", leaks},
@@ -255,6 +256,28 @@ func verified(b *tool) {
 		b.t.Fatal(err)
 	}
 	contains(b.t, b.want(6, "verify", copied).stderr, "speaks of other bytes")
+}
+
+// published puts the wheel into an index, where pip finds it by its hash, and takes
+// it from there on a host that has nothing but the public key.
+func published(b *tool) {
+	made := b.runJSON("out").Cells[0]
+	place := "file:" + filepath.Join(b.t.TempDir(), "index")
+	contains(b.t, b.want(0, "publish", filepath.Join("out", made.ID), "--to", place).stdout, "published", "candidate")
+	contains(b.t, b.want(0, "publish", filepath.Join("out", made.ID), "--to", place).stdout, "was there")
+	contains(b.t, b.want(6, "promote", made.ID, "--at", place).stderr, "gate reproducible")
+	own := *b
+	own.home = filepath.Join(b.t.TempDir(), "home")
+	trust := filepath.Join(b.home, "key.pem.pub")
+	r := own.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--from", place, "--from-only", "--trust", trust, "--out", "out-from")
+	if r.took > 4*time.Second {
+		b.t.Errorf("took %v; 2 s is the bar on an idle host", r.took)
+	}
+	taken := b.runJSON("out-from").Cells[0]
+	if taken.From != "registry" || taken.Artifacts[0].SHA256 != made.Artifacts[0].SHA256 || len(taken.Verdicts) != gates {
+		b.t.Errorf("got %+v", taken)
+	}
+	own.want(0, "verify", filepath.Join("out-from", taken.ID), "--trust", trust)
 }
 
 // elsewhere builds the main wheel once more from its bundle and from what was
