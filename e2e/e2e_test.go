@@ -300,8 +300,14 @@ func elsewhere(b *tool) {
 		b.t.Fatal(err)
 	}
 	own.path = one
-	r := own.want(0, "verify", filepath.Join("out", cell.ID), "--rebuild", "--offline", "--trust", filepath.Join(b.home, "key.pem.pub"))
+	r := own.want(0, "verify", filepath.Join("out", cell.ID), "--rebuild", "--attach", "--offline", "--trust", filepath.Join(b.home, "key.pem.pub"))
 	contains(b.t, r.stdout, "rebuild     pass", "1 files are the same in a second build")
+
+	// With the word of the other host the wheel is good enough for stable.
+	place := "file:" + filepath.Join(b.t.TempDir(), "index")
+	b.want(0, "publish", filepath.Join("out", cell.ID), "--to", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	r = b.want(0, "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	contains(b.t, r.stdout, "candidate, stable")
 }
 
 // leaks runs a build that tries to leave, to read what is the host's, and to use

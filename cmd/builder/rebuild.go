@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"builder/internal/artifact"
 	"builder/internal/attest"
 	"builder/internal/diag"
 	"builder/internal/difference"
+	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/run"
 	"builder/internal/term"
@@ -57,6 +59,22 @@ func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest
 		err = os.RemoveAll(dir)
 	}
 	return c, err
+}
+
+// attachRebuild signs what a second build found, as a round of the gate that
+// compares two builds.
+func attachRebuild(o verifyOptions, a artifact.Artifact, b attest.Bundle, c attest.Check, out printer) error {
+	key, err := signingKey(o.key, o.home, out.note)
+	if err != nil {
+		return err
+	}
+	v := gate.Verdict{Gate: gate.Reproducible, Status: gate.Pass, Evidence: c.Seen}
+	if len(c.Wrong) > 0 {
+		v.Status, v.Evidence = gate.Fail, strings.Join(c.Wrong, "; ")
+		v.Remedy = "make the build independent of what differs: a time, a process id, a path or an order is the usual cause"
+	}
+	round := attest.NewTestResult([]gate.Verdict{v}, b.Provenance.Definition.Internal.Key, version, nil, time.Now())
+	return attest.Sealer{Key: key}.AddRound(a, round)
 }
 
 // inputsOf finds the wheels of the cells that go into an entry among the results

@@ -42,6 +42,8 @@ func verifyFlags() []cli.Flag {
 		trustFlag(),
 		&cli.StringFlag{Name: "policy", Value: string(attest.Candidate), Usage: "demand the verdicts that `POLICY` asks for: candidate (every gate that needs no GPU) or stable (those on GPUs and a second build too)"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell once more from its provenance and compare the bytes"},
+		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign what it found as the verdict of gate reproducible, and put it beside the artifact"},
+		keyFlag(),
 		&cli.BoolFlag{Name: "offline", Usage: "with --rebuild: take everything from the store"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: another place for the same bytes, `source.NAME=PATH|URL`"},
 	}, engineFlags()...)
@@ -54,6 +56,7 @@ type verifyOptions struct {
 	trust   []string
 	policy  attest.Policy
 	rebuild bool
+	attach  bool
 }
 
 func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
@@ -65,11 +68,15 @@ func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
 	places.engine, places.json = c.String("engine"), c.Bool("json")
 	o := verifyOptions{
 		options: places, paths: c.Args().Slice(), trust: c.StringSlice("trust"),
-		policy: attest.Policy(c.String("policy")), rebuild: c.Bool("rebuild"),
+		policy: attest.Policy(c.String("policy")), rebuild: c.Bool("rebuild"), attach: c.Bool("attach"),
 	}
+	o.key = c.String("key")
 	var fault error
 	if !slices.Contains(attest.Policies(), o.policy) {
 		fault = diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(o.policy)).WithHint("known: candidate, stable")
+	}
+	if o.attach && !o.rebuild {
+		fault = errors.Join(fault, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))
 	}
 	return o, errors.Join(err, fault, checkEngine(o.engine))
 }
@@ -110,6 +117,9 @@ func doVerify(ctx context.Context, o verifyOptions, out printer) error {
 		bundle, checks := attest.Verify(a, trust, o.policy)
 		if o.rebuild && attest.Passed(checks) {
 			again, err := rebuildBundle(ctx, o.options, a, bundle, out)
+			if err == nil && o.attach {
+				err = attachRebuild(o, a, bundle, again, out)
+			}
 			if err != nil {
 				return err
 			}
