@@ -90,7 +90,11 @@ func plainFault(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	if text := address.ReplaceAllString(err.Error(), "(address)"); text != err.Error() {
+	text := address.ReplaceAllString(err.Error(), "(address)")
+	if strings.Contains(text, "mismatch") { // oras-go has no type for it
+		return fmt.Errorf("%w: %s", errContent, text)
+	}
+	if text != err.Error() {
 		return &stripped{err, text}
 	}
 	return err
@@ -121,7 +125,7 @@ func reason(response *errcode.ErrorResponse) string {
 // passes reports whether another try may help.
 func (r *Repository) passes(err, fault error) bool {
 	if refusal, ok := errors.AsType[*Refusal](fault); ok {
-		return isPassing(refusal.Status)
+		return isPassing(refusal.Status) || isForgotten(err)
 	}
 	if _, ok := errors.AsType[*silent](fault); ok {
 		return true
@@ -145,6 +149,12 @@ func isPassing(status int) bool {
 		return false
 	}
 	return status >= 500
+}
+
+// isForgotten reports whether a registry does not know of the upload that it began.
+func isForgotten(err error) bool {
+	e, ok := errors.AsType[errcode.Error](err)
+	return ok && e.Code == errcode.ErrorCodeBlobUploadUnknown
 }
 
 // isOurs reports whether this side found the fault.
