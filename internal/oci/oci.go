@@ -1,5 +1,15 @@
-// Package oci asks container registries what a reference means today. Building
-// never does: a lock holds the answer, and the engine pulls by digest.
+// Package oci speaks with registries: it asks what the reference of an image means
+// today, and keeps packages of files in them.
+//
+// Building never asks: a lock holds the answer, and the engine pulls by digest.
+//
+// A [Package] is written in the layout of ORAS, one layer per file with the name in
+// its title, so that oras and its kind can pull it. What speaks of a package (its
+// [Referrer] documents) is found through its digest, by the registry where it can
+// and by a list under a tag where it cannot. The same package always has the same
+// digest. Nothing that a registry says is believed: bytes are taken when they have
+// the digest that was asked for, names when they are plain base names, and
+// credentials go to the registry itself and nowhere else.
 package oci
 
 import (

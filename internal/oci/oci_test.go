@@ -19,8 +19,8 @@ import (
 	"builder/internal/retry"
 )
 
-// registry serves documents under the paths of the distribution API.
-type registry struct {
+// images serves documents under the paths of the distribution API.
+type images struct {
 	blobs   map[string][]byte // by digest or tag
 	types   map[string]string
 	fail    atomic.Int32 // requests to refuse
@@ -30,7 +30,7 @@ type registry struct {
 	hanging chan struct{}
 }
 
-func (r *registry) add(media, name string, content any) string {
+func (r *images) add(media, name string, content any) string {
 	data, _ := json.Marshal(content)
 	sum := sha256.Sum256(data)
 	digest := "sha256:" + hex.EncodeToString(sum[:])
@@ -40,7 +40,7 @@ func (r *registry) add(media, name string, content any) string {
 	return digest
 }
 
-func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (r *images) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.seen.Add(1)
 	if r.hanging != nil {
 		<-r.hanging
@@ -79,7 +79,7 @@ const (
 type object = map[string]any
 
 // manifest adds an image of an architecture and returns its digest.
-func (r *registry) manifest(tag, arch string) string {
+func (r *images) manifest(tag, arch string) string {
 	config := r.add(configType, "config-"+arch, object{"os": "linux", "architecture": arch})
 	return r.add(manifestType, tag, object{
 		"schemaVersion": 2, "mediaType": manifestType, "layers": []object{},
@@ -89,10 +89,10 @@ func (r *registry) manifest(tag, arch string) string {
 
 // start serves images under three tags and returns the registry, its host and
 // the digest of the amd64 manifest.
-func start(t *testing.T) (r *registry, host, amd64 string) {
+func start(t *testing.T) (r *images, host, amd64 string) {
 	t.Helper()
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
-	r = &registry{blobs: map[string][]byte{}, types: map[string]string{}}
+	r = &images{blobs: map[string][]byte{}, types: map[string]string{}}
 	amd64 = r.manifest("amd", "amd64")
 	arm64 := r.manifest("arm", "arm64")
 	var manifests []object

@@ -1,0 +1,256 @@
+package oci
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// Bounds of what is written and of what is taken from a registry.
+const (
+	maxManifest  = 4 << 20 // bytes
+	maxFiles     = 256     // of one package
+	maxReferrers = 1024    // of one package
+	maxTags      = 1 << 16
+	maxName      = 255 // bytes
+)
+
+// A File is a file of a package. Path is where it lies on this host: it is set by
+// who pushes, and empty in what a registry returns.
+type File struct {
+	Path      string
+	Name      string // base name, as those who pull see it
+	MediaType string
+	SHA256    string // 64 hexadecimal digits
+	Size      int64  // bytes
+}
+
+// A Package is a set of files under one digest.
+type Package struct {
+	ArtifactType string // a media type
+	Files        []File
+	Annotations  map[string]string
+	Referrers    []Referrer
+}
+
+// A Referrer is a document about a package, found through the package's digest.
+type Referrer struct {
+	ArtifactType string // a media type
+	File         File
+	Annotations  map[string]string
+}
+
+// A Manifest is what a registry says of a package, or of a referrer: then Subject
+// is the digest of the package that it speaks of. The bytes that said so have the
+// digest; every name is a plain base name, and there is each only once.
+type Manifest struct {
+	Digest       string
+	ArtifactType string
+	Subject      string
+	Files        []File
+	Annotations  map[string]string
+}
+
+// PlainName reports whether a name may stand for a file: a base name of printable
+// characters.
+func PlainName(name string) bool {
+	return name != "" && len(name) <= maxName && name != "." && name != ".." &&
+		utf8.ValidString(name) && filepath.Base(name) == name &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == '\\' || !unicode.IsPrint(r) })
+}
+
+// A document is a manifest as it travels.
+type document struct {
+	ocispec.Descriptor
+	data []byte
+}
+
+// A parcel is a package ready to be sent. Blobs are there once each.
+type parcel struct {
+	blobs     []blob
+	manifest  document
+	referrers []document
+}
+
+// A blob is what a manifest refers to: the file at path, or data.
+type blob struct {
+	ocispec.Descriptor
+	name, path string
+	data       []byte
+}
+
+// pack checks a package and writes its manifests. The same package gives the same
+// bytes: nothing of the host and no time is in there.
+func pack(p Package) (parcel, error) {
+	if err := p.check(); err != nil {
+		return parcel{}, err
+	}
+	empty := ocispec.DescriptorEmptyJSON
+	blobs := []blob{{Descriptor: empty, name: "the empty configuration", data: empty.Data}}
+	main, err := write(p.ArtifactType, p.Files, p.Annotations, nil)
+	if err != nil {
+		return parcel{}, err
+	}
+	parts := parcel{manifest: main}
+	files := p.Files
+	for _, r := range p.Referrers {
+		about, err := write(r.ArtifactType, []File{r.File}, r.Annotations, &main.Descriptor)
+		if err != nil {
+			return parcel{}, err
+		}
+		parts.referrers, files = append(parts.referrers, about), append(slices.Clip(files), r.File)
+	}
+	seen := map[digest.Digest]bool{empty.Digest: true}
+	for _, f := range files {
+		if d := f.descriptor(); !seen[d.Digest] {
+			seen[d.Digest] = true
+			blobs = append(blobs, blob{Descriptor: d, name: f.Name, path: f.Path})
+		}
+	}
+	parts.blobs = blobs
+	return parts, nil
+}
+
+// write makes a manifest in the layout of ORAS: an empty configuration, and one
+// layer per file with its name in the title.
+func write(artifactType string, files []File, annotations map[string]string, subject *ocispec.Descriptor) (document, error) {
+	m := ocispec.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
+		ArtifactType: artifactType, Config: ocispec.DescriptorEmptyJSON, Subject: subject, Annotations: annotations,
+	}
+	for _, f := range files {
+		m.Layers = append(m.Layers, f.descriptor())
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return document{}, fmt.Errorf("writing manifest: %w", err)
+	}
+	if len(data) > maxManifest {
+		return document{}, fmt.Errorf("its manifest has %d bytes, registries take %d", len(data), maxManifest)
+	}
+	return document{ocispec.Descriptor{MediaType: m.MediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}, data}, nil
+}
+
+func (f File) descriptor() ocispec.Descriptor {
+	return ocispec.Descriptor{
+		MediaType: f.MediaType, Digest: digest.NewDigestFromEncoded(digest.SHA256, f.SHA256), Size: f.Size,
+		Annotations: map[string]string{ocispec.AnnotationTitle: f.Name},
+	}
+}
+
+// check returns all that is wrong with a package.
+func (p Package) check() error {
+	var faults []error
+	if err := mediaType(p.ArtifactType); err != nil {
+		faults = append(faults, fmt.Errorf("the package: %w", err))
+	}
+	if len(p.Files) == 0 || len(p.Files) > maxFiles {
+		faults = append(faults, fmt.Errorf("the package has %d files, it may have 1 to %d", len(p.Files), maxFiles))
+	}
+	if len(p.Referrers) > maxReferrers {
+		faults = append(faults, fmt.Errorf("the package has %d referrers, it may have %d", len(p.Referrers), maxReferrers))
+	}
+	faults = append(faults, checkFiles(p.Files))
+	for _, r := range p.Referrers {
+		if err := errors.Join(mediaType(r.ArtifactType), r.File.check()); err != nil {
+			faults = append(faults, fmt.Errorf("the referrer %q: %w", r.File.Name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkFiles checks every file, and that there are no two of one name.
+func checkFiles(files []File) error {
+	var faults []error
+	names := map[string]bool{}
+	for _, f := range files {
+		if err := f.check(); err != nil {
+			faults = append(faults, fmt.Errorf("the file %q: %w", f.Name, err))
+		}
+		if names[f.Name] {
+			faults = append(faults, fmt.Errorf("there are two files of the name %q", f.Name))
+		}
+		names[f.Name] = true
+	}
+	return errors.Join(faults...)
+}
+
+func (f File) check() error {
+	switch {
+	case !PlainName(f.Name):
+		return errors.New("its name is no plain base name")
+	case digest.NewDigestFromEncoded(digest.SHA256, f.SHA256).Validate() != nil:
+		return fmt.Errorf("%q is no sha256", f.SHA256)
+	case f.Size < 0:
+		return fmt.Errorf("it has %d bytes", f.Size)
+	}
+	return mediaType(f.MediaType)
+}
+
+func mediaType(text string) error {
+	parsed, params, err := mime.ParseMediaType(text)
+	if err != nil || len(params) > 0 || !strings.Contains(parsed, "/") {
+		return fmt.Errorf("%q is no media type", text)
+	}
+	return nil
+}
+
+// read makes sense of the bytes of a manifest. All that is wrong comes together.
+func read(data []byte) (Manifest, error) {
+	if len(data) > maxManifest {
+		return Manifest{}, fmt.Errorf("it has more than %d bytes", maxManifest)
+	}
+	var m ocispec.Manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return Manifest{}, fmt.Errorf("it is no manifest: %w", err)
+	}
+	switch {
+	case m.MediaType != ocispec.MediaTypeImageManifest || m.SchemaVersion != 2:
+		return Manifest{}, fmt.Errorf("it is of the type %q and no package", m.MediaType)
+	case len(m.Layers) > maxFiles:
+		return Manifest{}, fmt.Errorf("it has %d files, more than %d", len(m.Layers), maxFiles)
+	}
+	out := Manifest{Digest: digest.FromBytes(data).String(), ArtifactType: m.ArtifactType, Annotations: maps.Clone(m.Annotations)}
+	if out.ArtifactType == "" {
+		out.ArtifactType = m.Config.MediaType // where older tools put it
+	}
+	if m.Subject != nil {
+		if err := checkDigest(m.Subject.Digest.String()); err != nil {
+			return Manifest{}, fmt.Errorf("its subject: %w", err)
+		}
+		out.Subject = m.Subject.Digest.String()
+	}
+	for _, l := range m.Layers {
+		title := l.Annotations[ocispec.AnnotationTitle]
+		if title == "" && l.MediaType == ocispec.MediaTypeEmptyJSON {
+			continue // stands where a manifest must have a layer and has no file
+		}
+		sum, ok := strings.CutPrefix(l.Digest.String(), "sha256:")
+		if !ok {
+			sum = l.Digest.String() // is no sha256, and checkFiles says so
+		}
+		out.Files = append(out.Files, File{Name: title, MediaType: l.MediaType, SHA256: sum, Size: l.Size})
+	}
+	if err := checkFiles(out.Files); err != nil {
+		return Manifest{}, err
+	}
+	return out, nil
+}
+
+func checkDigest(text string) error {
+	if d := digest.Digest(text); d.Validate() != nil || d.Algorithm() != digest.SHA256 {
+		return fmt.Errorf("%q is no digest of the kind sha256:…", text)
+	}
+	return nil
+}
