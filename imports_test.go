@@ -69,6 +69,7 @@ var may = map[string][]string{
 	"internal/results":    {"internal/artifact", "internal/attest", "internal/diag", "internal/lock", "internal/run", "internal/store"},
 	"internal/report":     {"internal/artifact"},
 	"internal/carry":      {"internal/diag", "internal/lock", "internal/store"},
+	"internal/upload":     {"internal/artifact", "internal/diag", "internal/retry", "internal/store", "internal/wheel"},
 	"pipelines": {
 		"internal/artifact", "internal/deb", "internal/diag", "internal/gate", "internal/lock", "internal/patch",
 		"internal/pypi", "internal/run", "internal/sbom", "internal/store", "internal/wheel",
@@ -97,6 +98,7 @@ var owner = map[string]string{
 	"github.com/distribution/reference": "internal/oci",
 	"charm.land/lipgloss":               "internal/term",
 	"github.com/sigstore":               "internal/signing",
+	"golang.org/x/net":                  "internal/upload",
 }
 
 type pkg struct {
