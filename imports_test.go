@@ -61,7 +61,7 @@ var may = map[string][]string{
 	"internal/inspect":    {"internal/diag", "internal/elf", "internal/wheel"},
 	"internal/gate":       {"internal/elf", "internal/gpu", "internal/inspect", "internal/nccllog", "internal/nccltests", "internal/recipe", "internal/unpack", "internal/version", "internal/wheel", "internal/x86"},
 	"internal/index":      {"internal/artifact", "internal/diag", "internal/store"},
-	"internal/publish":    {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/index", "internal/lock", "internal/signing", "internal/wheel"},
+	"internal/publish":    {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/index", "internal/lock", "internal/oci", "internal/signing", "internal/upload", "internal/wheel"},
 	"internal/difference": {"internal/elf", "internal/wheel"},
 	"internal/sbom":       {"internal/elf", "internal/lock", "internal/wheel"},
 	"internal/signing":    {"internal/diag"},
@@ -71,6 +71,7 @@ var may = map[string][]string{
 	"internal/results":    {"internal/artifact", "internal/attest", "internal/diag", "internal/lock", "internal/run", "internal/store"},
 	"internal/report":     {"internal/artifact"},
 	"internal/carry":      {"internal/diag", "internal/lock", "internal/store"},
+	"internal/upload":     {"internal/artifact", "internal/diag", "internal/retry", "internal/store", "internal/wheel"},
 	"pipelines": {
 		"internal/artifact", "internal/deb", "internal/diag", "internal/gate", "internal/lock", "internal/patch",
 		"internal/pypi", "internal/run", "internal/sbom", "internal/store", "internal/wheel",
@@ -101,6 +102,7 @@ var owner = map[string]string{
 	"github.com/distribution/reference":      "internal/oci",
 	"charm.land/lipgloss":                    "internal/term",
 	"github.com/sigstore":                    "internal/signing",
+	"golang.org/x/net":                       "internal/upload",
 }
 
 type pkg struct {
