@@ -7,14 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/artifact"
 	"builder/internal/attest"
 	"builder/internal/diag"
-	"builder/internal/index"
 	"builder/internal/lock"
 	"builder/internal/publish"
 	"builder/internal/results"
@@ -26,7 +24,7 @@ import (
 func fromFlags() []cli.Flag {
 	return []cli.Flag{
 		trustFlag(),
-		&cli.StringSliceFlag{Name: "from", EnvVars: []string{"BUILDER_FROM"}, Usage: "take a cell that is published at `PLACE` (file:DIR or the URL of an index) and signed by a trusted key instead of building it; repeatable"},
+		&cli.StringSliceFlag{Name: "from", EnvVars: []string{"BUILDER_FROM"}, Usage: "take a cell that is published at `PLACE` (" + publish.Shelves + ") and signed by a trusted key instead of building it; repeatable"},
 		&cli.BoolFlag{Name: "from-only", Usage: "build nothing: a cell that --from does not have is an error"},
 	}
 }
@@ -85,57 +83,19 @@ func firstOf(err error) error {
 	return err
 }
 
-// A shelf is a place where others have published.
-type shelf interface {
-	Find(ctx context.Context, key string) (index.Record, error)
-	Take(ctx context.Context, r index.Record, dir string) (artifact.Artifact, error)
-}
-
-var (
-	_ shelf = (*index.Index)(nil)
-	_ shelf = index.Remote{}
-)
-
-// open returns the shelf at a place of --from.
-func (r reuse) open(place string) (shelf, error) {
-	if isAddress(place) {
-		return index.OpenRemote(place, r.store), nil
-	}
-	if _, err := os.Stat(place); err != nil {
-		return nil, err
-	}
-	return index.Open(place)
-}
-
-func isAddress(place string) bool {
-	return strings.HasPrefix(place, "http://") || strings.HasPrefix(place, "https://")
-}
-
-// readPlace reads a place of --from: an address, or file:DIR.
-func readPlace(text string) (string, error) {
-	if isAddress(text) {
-		return text, nil
-	}
-	return destination(text, "--from")
-}
-
 // take copies a published cell, verifies it and keeps it as a result of this host.
 func (r reuse) take(ctx context.Context, place string, e lock.Entry) error {
-	x, err := r.open(place)
-	if err != nil {
-		return err
-	}
-	record, err := x.Find(ctx, e.Key())
+	shelf, err := publish.OpenShelf(place, false, r.store)
 	if err != nil {
 		return err
 	}
 	dir := filepath.Join(r.scratch, "from-"+e.Key())
 	defer os.RemoveAll(dir)
-	wheel, err := x.Take(ctx, record, dir)
+	wheel, err := shelf.Bring(ctx, e.Key(), dir)
 	if err != nil {
 		return err
 	}
-	b, err := publish.Load(wheel.Path, r.trust, attest.Candidate)
+	b, err := publish.Load(wheel, r.trust, attest.Candidate)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"builder/internal/diag"
 	"builder/internal/matrix"
 	"builder/internal/native"
+	"builder/internal/publish"
 	"builder/internal/recipe"
 )
 
@@ -220,8 +221,11 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o.json, o.engine = c.Bool("json"), c.String("engine")
 	o.trust, o.fromOnly = c.StringSlice("trust"), c.Bool("from-only")
 	for _, place := range c.StringSlice("from") {
-		dir, fault := readPlace(place)
-		o.from, err = append(o.from, dir), errors.Join(err, fault)
+		_, fault := publish.OpenShelf(place, false, nil)
+		if fault != nil {
+			fault = diag.Errorf(diag.Usage, "--from: %w", fault)
+		}
+		o.from, err = append(o.from, place), errors.Join(err, fault)
 	}
 	for _, axis := range r.Axes {
 		if c.IsSet(axis.Name) {

@@ -2,12 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -21,13 +21,16 @@ import (
 
 func publishCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "publish", Usage: "put what passed where others install it from", ArgsUsage: "PATH… --to file:DIR",
+		Name: "publish", Usage: "put what passed where others install it from", ArgsUsage: "PATH… --to DEST",
 		Description: "PATH is the directory of a cell (out/<cell>) or its wheel. It is verified as builder\n" +
 			"verify does, by the policy of the channel: candidate asks for every gate that needs no\n" +
 			"GPU, stable for those on GPUs and a second build too. The same bytes again change\n" +
 			"nothing; other bytes under a published name are refused (exit 7).\n\n" +
 			"file:DIR is a static index: any web server that serves DIR makes DIR/simple an\n" +
-			"--index-url for pip and uv, and DIR itself a page to choose from.",
+			"--index-url for pip and uv, and DIR itself a page to choose from. oci:// takes the\n" +
+			"cell as an artifact and what is said about it as referrers, with docker's\n" +
+			"credentials. pypi:URL takes the wheel alone, with credentials from\n" +
+			"BUILDER_PUBLISH_TOKEN, or _USERNAME and _PASSWORD, netrc or keyring.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			o, err := readPublishOptions(c)
@@ -43,10 +46,11 @@ func publishFlags() []cli.Flag {
 	return []cli.Flag{
 		jsonFlag(),
 		trustFlag(),
-		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: file:DIR"},
+		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
 		channelFlag("publish into `CHANNEL`: candidate or stable"),
 		&cli.BoolFlag{Name: "dry-run", Usage: "say what would be done, and do nothing"},
-		&cli.BoolFlag{Name: "no-check", Usage: "do not look at the result as a client"},
+		&cli.BoolFlag{Name: "no-check", Usage: "do not look at a directory as a client"},
+		&cli.BoolFlag{Name: "insecure", Usage: "speak plain HTTP to hosts other than this one"},
 	}
 }
 
@@ -56,54 +60,54 @@ func channelFlag(usage string) cli.Flag {
 
 // publishOptions is what the flags of publish say.
 type publishOptions struct {
-	paths   []string
-	dir     string
-	home    string
-	trust   []string
-	channel publish.Channel
-	dry     bool
-	check   bool
-	json    bool
+	paths    []string
+	to       string
+	home     string
+	trust    []string
+	channel  publish.Channel
+	dry      bool
+	check    bool
+	insecure bool
+	json     bool
 }
 
 func readPublishOptions(c *cli.Context) (publishOptions, error) {
 	o := publishOptions{
 		paths: c.Args().Slice(), trust: c.StringSlice("trust"), dry: c.Bool("dry-run"), check: !c.Bool("no-check"), json: c.Bool("json"),
+		to: c.String("to"), insecure: c.Bool("insecure"),
 	}
 	var faults []error
 	if len(o.paths) == 0 {
 		faults = append(faults, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
 			WithHint("%s out/<cell> --to file:DIR", c.Command.HelpName))
 	}
-	var err1, err2, err3 error
-	o.dir, err1 = destination(c.String("to"), "--to")
+	if o.to == "" {
+		faults = append(faults, diag.Errorf(diag.Usage, "--to: name a destination").WithHint("write %s", publish.Destinations))
+	}
+	var err2, err3 error
 	o.channel, err2 = publish.FindChannel(c.String("channel"))
 	o.home, err3 = homeDir()
-	return o, errors.Join(append(faults, err1, err2, err3)...)
+	return o, errors.Join(append(faults, err2, err3)...)
 }
 
-// destination reads file:DIR.
-func destination(text, flag string) (string, error) {
-	dir, ok := strings.CutPrefix(text, "file:")
-	dir = strings.TrimPrefix(dir, "//")
-	if !ok || dir == "" {
-		return "", diag.Errorf(diag.Usage, "%s: %q is no destination", flag, text).WithHint("write file:DIR")
+// indexAt reads the directory of --at.
+func indexAt(c *cli.Context) (string, error) {
+	dir, err := publish.DirectoryOf(c.String("at"))
+	if err != nil {
+		return "", diag.Errorf(diag.Usage, "--at: %w", err)
 	}
-	return filepath.Abs(dir)
-}
-
-// published is what came of one wheel.
-type published struct {
-	index.Record
-	Existed bool `json:"existed"`
-	Dry     bool `json:"dry_run,omitempty"`
+	if _, err := os.Stat(dir); err != nil {
+		return "", diag.Errorf(diag.Usage, "--at: %w", err)
+	}
+	return dir, nil
 }
 
 // publishReport is the result of publish --json.
 type publishReport struct {
-	Schema    int         `json:"schema"`
-	Index     string      `json:"index"`
-	Published []published `json:"published"`
+	Schema    int               `json:"schema"`
+	To        string            `json:"to"`
+	DryRun    bool              `json:"dry_run,omitempty"`
+	Published []publish.Receipt `json:"published"`
 }
 
 // doPublish verifies every wheel before the first is published: one that is
@@ -113,27 +117,26 @@ func doPublish(ctx context.Context, o publishOptions, out printer) error {
 	if err != nil {
 		return err
 	}
+	to, err := publish.Open(ctx, o.to, o.insecure, out.note)
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--to: %w", err)
+	}
+	if d, ok := to.(publish.Directory); ok && o.check {
+		d.Client = checkAsClient
+		to = d
+	}
 	bundles, err := loadBundles(o, trust)
 	if err != nil {
 		return err
 	}
-	report := publishReport{Schema: 1, Published: []published{}}
-	if o.dry {
-		for _, b := range bundles {
-			p := b.Publication(o.channel.Name)
-			p.Record.Filename, p.Record.SHA256, p.Record.Size = b.Wheel.Name, b.Wheel.SHA256, b.Wheel.Size
-			report.Published = append(report.Published, published{Record: p.Record, Dry: true})
-		}
-		return printPublished(report, o.json, out)
-	}
-	x, err := index.Open(o.dir)
-	if err != nil {
-		return err
-	}
-	report.Index = x.URL()
+	report := publishReport{Schema: 1, To: to.String(), DryRun: o.dry, Published: []publish.Receipt{}}
 	var faults []error
 	for _, b := range bundles {
-		done, err := publishOne(ctx, x, b, o)
+		if o.dry {
+			report.Published = append(report.Published, b.Receipt(o.channel.Name, "", false))
+			continue
+		}
+		receipt, err := to.Put(ctx, b, o.channel.Name)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -141,7 +144,7 @@ func doPublish(ctx context.Context, o publishOptions, out printer) error {
 			faults = append(faults, err)
 			continue
 		}
-		report.Published = append(report.Published, done)
+		report.Published = append(report.Published, receipt)
 	}
 	return errors.Join(append([]error{printPublished(report, o.json, out)}, faults...)...)
 }
@@ -162,29 +165,13 @@ func loadBundles(o publishOptions, trust signing.Trust) ([]publish.Bundle, error
 	return bundles, errors.Join(faults...)
 }
 
-// publishOne adds a wheel and looks at it as a client; what a client cannot use is
-// withdrawn, if it came just now.
-func publishOne(ctx context.Context, x *index.Index, b publish.Bundle, o publishOptions) (published, error) {
-	r, existed, err := x.Add(ctx, b.Publication(o.channel.Name))
-	if err != nil {
-		return published{}, err
-	}
-	if o.check {
-		err = checkAsClient(ctx, x, r)
-	}
-	if err != nil && !existed {
-		return published{}, errors.Join(err, x.Withdraw(ctx, r))
-	}
-	return published{Record: r, Existed: existed}, err
-}
-
-func checkAsClient(ctx context.Context, x *index.Index, r index.Record) error {
+func checkAsClient(ctx context.Context, indexURL string, r index.Record) error {
 	scratch, err := os.MkdirTemp("", "builder-client-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	return publish.CheckClient(ctx, runProgram, x.URL(), r, scratch)
+	return publish.CheckClient(ctx, runProgram, indexURL, r, scratch)
 }
 
 // runProgram implements [publish.Runner] on this host.
@@ -202,19 +189,16 @@ func printPublished(r publishReport, asJSON bool, out printer) error {
 	}
 	var rows [][]string
 	for _, p := range r.Published {
-		what := "published"
+		state := "published"
 		switch {
-		case p.Dry:
-			what = "would be published"
+		case r.DryRun:
+			state = "would be published"
 		case p.Existed:
-			what = "was there"
+			state = "was there"
 		}
-		rows = append(rows, []string{p.Filename, what, strings.Join(p.Channels, ", "), p.SHA256})
+		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(p.Where, r.To)})
 	}
-	term.Table(out.stdout, term.Width(out.stdout), []string{"wheel", "state", "channels", "sha256"}, rows)
-	if r.Index != "" {
-		out.say("index: %s", r.Index)
-	}
+	term.Table(out.stdout, term.Width(out.stdout), []string{"wheel", "state", "channels", "where"}, rows)
 	return nil
 }
 
@@ -238,7 +222,7 @@ func promoteFlags() []cli.Flag {
 }
 
 func doPromote(c *cli.Context, out printer) error {
-	dir, err1 := destination(c.String("at"), "--at")
+	dir, err1 := indexAt(c)
 	channel, err2 := publish.FindChannel(c.String("to"))
 	home, err3 := homeDir()
 	if c.Args().Len() != 1 {
@@ -268,17 +252,15 @@ func doPromote(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	if r, _, err = x.Add(c.Context, b.Publication(channel.Name)); err != nil {
+	receipt, err := publish.Directory{Dir: dir}.Put(c.Context, b, channel.Name)
+	if err != nil {
 		return err
 	}
-	return printPublished(publishReport{Schema: 1, Index: x.URL(), Published: []published{{Record: r, Existed: true}}}, c.Bool("json"), out)
+	return printPublished(publishReport{Schema: 1, To: "file:" + dir, Published: []publish.Receipt{receipt}}, c.Bool("json"), out)
 }
 
 // findPublished returns the record of a cell by its id or key.
 func findPublished(dir, name string) (*index.Index, index.Record, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return nil, index.Record{}, diag.Errorf(diag.Usage, "--at: %w", err)
-	}
 	x, err := index.Open(dir)
 	if err != nil {
 		return nil, index.Record{}, err
@@ -303,12 +285,9 @@ func indexCommand(out printer) *cli.Command {
 		Description: "Words narrow the list: every one has to be in the cell's id, in a value of an axis or in a channel.",
 		Flags:       indexFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
-			dir, err := destination(c.String("at"), "--at")
+			dir, err := indexAt(c)
 			if err != nil {
 				return err
-			}
-			if _, err := os.Stat(dir); err != nil {
-				return diag.Errorf(diag.Usage, "--at: %w", err)
 			}
 			x, err := index.Open(dir)
 			if err != nil {
