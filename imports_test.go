@@ -51,6 +51,7 @@ var may = map[string][]string{
 	"internal/audit":           {"internal/patch", "internal/version"},
 	"internal/elf/elftest":     {},
 	"internal/wheel/wheeltest": {},
+	"internal/oci/ocitest":     {},
 	"diagnoses":                {},
 	"internal/nccllog":         {},
 	"internal/lock": {
@@ -61,7 +62,7 @@ var may = map[string][]string{
 	"internal/inspect":    {"internal/diag", "internal/elf", "internal/wheel"},
 	"internal/gate":       {"internal/elf", "internal/gpu", "internal/inspect", "internal/nccllog", "internal/nccltests", "internal/recipe", "internal/unpack", "internal/version", "internal/wheel", "internal/x86"},
 	"internal/index":      {"internal/artifact", "internal/diag", "internal/store"},
-	"internal/publish":    {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/index", "internal/lock", "internal/oci", "internal/signing", "internal/upload", "internal/wheel"},
+	"internal/publish":    {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/index", "internal/lock", "internal/oci", "internal/signing", "internal/store", "internal/upload", "internal/wheel"},
 	"internal/difference": {"internal/elf", "internal/wheel"},
 	"internal/sbom":       {"internal/elf", "internal/lock", "internal/wheel"},
 	"internal/signing":    {"internal/diag"},

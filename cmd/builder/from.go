@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -53,7 +52,7 @@ func (r reuse) Find(ctx context.Context, e lock.Entry, dir string) (run.Result, 
 	var faults []error
 	for _, place := range r.places {
 		err := r.take(ctx, place, e)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, publish.ErrNotPublished) {
 			continue
 		}
 		if err != nil {

@@ -29,6 +29,7 @@ import (
 	"builder/internal/golden"
 	"builder/internal/lock"
 	"builder/internal/matrix"
+	"builder/internal/oci/ocitest"
 	"builder/internal/recipe"
 	"builder/internal/results"
 	"builder/internal/run"
@@ -53,7 +54,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "unseen": unseen, "serve": serve, "tarball": tarball,
+			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "unseen": unseen, "serve": serve, "repository": repository, "tarball": tarball,
 			"seal": seal, "edit": edit, "registry": registry, "damage": damage,
 		},
 	})
@@ -272,6 +273,18 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(server.Close)
 	ts.Setenv("SERVED", server.URL)
 	ts.Setenv("no_proxy", "127.0.0.1")
+}
+
+// repository serves a registry until the script ends, and puts the address of a
+// repository into REPOSITORY: repository [plain]. A plain one has no API for
+// referrers.
+func repository(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: repository [plain]")
+	}
+	address, stop := ocitest.Serve(len(args) == 0)
+	ts.Defer(stop)
+	ts.Setenv("REPOSITORY", address)
 }
 
 // writeWheel writes a wheel that says what is in it.

@@ -139,7 +139,7 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 	p := b.parcel()
 	said, err := r.said(ctx, b.Entry.Key())
 	if err != nil {
-		return Receipt{}, err
+		return Receipt{}, refused(err)
 	}
 	p.Referrers = slices.DeleteFunc(p.Referrers, func(ref oci.Referrer) bool { return said[ref.File.Name] })
 	digest, existed, err := r.Push(ctx, p, nil)
@@ -153,6 +153,16 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 	}
 	err = r.Tag(ctx, digest, tagOf(b.Entry.ID+"-"+channel), oci.TagOptions{Move: true})
 	return b.Receipt(channel, r.String()+"@"+digest, existed), err
+}
+
+// refused gives a fault of reading the class of publishing, which it was for.
+func refused(err error) error {
+	if fault, ok := errors.AsType[*diag.Error](err); ok {
+		own := *fault
+		own.Code = diag.Publish
+		return &own
+	}
+	return err
 }
 
 // said names what is said already about the cell of a key: who built it first and

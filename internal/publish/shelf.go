@@ -18,12 +18,15 @@ import (
 
 // A Shelf is a place where others have published. Bring lays what is published
 // under the key of a cell out in dir, as a run leaves it, and returns the path of
-// the wheel; where there is nothing the error is [fs.ErrNotExist]. What comes is
+// the wheel; where there is nothing the error is [ErrNotPublished]. What comes is
 // checked against the digests of the place and against nothing else: [Load] says
 // whether it can be trusted.
 type Shelf interface {
 	Bring(ctx context.Context, key, dir string) (wheel string, err error)
 }
+
+// ErrNotPublished says that a place has nothing under a key.
+var ErrNotPublished = errors.New("it is not published there")
 
 var (
 	_ Shelf = indexShelf{}
@@ -61,6 +64,9 @@ type indexShelf struct{ records }
 // Bring implements [Shelf].
 func (x indexShelf) Bring(ctx context.Context, key, dir string) (string, error) {
 	r, err := x.Find(ctx, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", ErrNotPublished
+	}
 	if err != nil {
 		return "", err
 	}
@@ -96,13 +102,16 @@ type registryShelf struct{ *oci.Repository }
 func (r registryShelf) Bring(ctx context.Context, key, dir string) (string, error) {
 	digest, err := r.Resolve(ctx, keyTag(key))
 	if _, missing := errors.AsType[*oci.NotFound](err); missing {
-		return "", fs.ErrNotExist
+		return "", ErrNotPublished
 	}
 	if err != nil {
 		return "", err
 	}
 	m, err := r.Manifest(ctx, digest)
 	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
 	wheel := ""

@@ -1,0 +1,18 @@
+// Package ocitest serves an OCI registry in the process of a test.
+package ocitest
+
+import (
+	"io"
+	"log"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+)
+
+// Serve starts a registry on this host, with or without the referrers API, and
+// returns the address of one of its repositories as users write it.
+func Serve(referrers bool) (address string, stop func()) {
+	s := httptest.NewServer(registry.New(registry.WithReferrersSupport(referrers), registry.Logger(log.New(io.Discard, "", 0))))
+	return "oci://" + strings.TrimPrefix(s.URL, "http://") + "/wheels", s.Close
+}
