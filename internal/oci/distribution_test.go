@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,6 +52,16 @@ func TestAgainstDistribution(t *testing.T) {
 	if err := open().Tag(t.Context(), other, "v1", TagOptions{Move: true}); err != nil {
 		t.Error(err)
 	}
+	var all sync.WaitGroup
+	for range 4 {
+		r, p := open(), sample(t, "at once")
+		all.Go(func() {
+			if _, _, err := r.Push(t.Context(), p, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 	err = open().Delete(t.Context(), digest)
 	t.Logf("deleting: %v", err)
 	if diag.CodeOf(err) != diag.Publish {

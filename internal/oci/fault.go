@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -90,7 +91,11 @@ func plainFault(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	if text := address.ReplaceAllString(err.Error(), "(address)"); text != err.Error() {
+	text := address.ReplaceAllString(err.Error(), "(address)")
+	if strings.Contains(text, "mismatch") { // oras-go has no type for it
+		return fmt.Errorf("%w: %s", errContent, text)
+	}
+	if text != err.Error() {
 		return &stripped{err, text}
 	}
 	return err
@@ -121,7 +126,7 @@ func reason(response *errcode.ErrorResponse) string {
 // passes reports whether another try may help.
 func (r *Repository) passes(err, fault error) bool {
 	if refusal, ok := errors.AsType[*Refusal](fault); ok {
-		return isPassing(refusal.Status)
+		return isPassing(refusal.Status) || isBehind(err)
 	}
 	if _, ok := errors.AsType[*silent](fault); ok {
 		return true
@@ -145,6 +150,17 @@ func isPassing(status int) bool {
 		return false
 	}
 	return status >= 500
+}
+
+// isBehind reports whether a registry does not know of what it was given before:
+// the upload that it began, or what a manifest refers to, which is always sent
+// first. One of several registries behind one name may be late, and one that keeps
+// plain files may be read while another publisher writes the same.
+func isBehind(err error) bool {
+	response, ok := errors.AsType[*errcode.ErrorResponse](err)
+	return ok && slices.ContainsFunc(response.Errors, func(e errcode.Error) bool {
+		return e.Code == errcode.ErrorCodeBlobUploadUnknown || e.Code == errcode.ErrorCodeManifestBlobUnknown
+	})
 }
 
 // isOurs reports whether this side found the fault.

@@ -137,10 +137,11 @@ func TestPushGoesOn(t *testing.T) {
 	p := sample(t, "a")
 	p.Files = append(p.Files, file(t, "second.whl", noise("second", 3<<20)), file(t, "third.whl", noise("third", 1<<20)))
 	var once sync.Once
+	first := at.Server
 	at.breaks(func(_ http.ResponseWriter, req *http.Request) bool {
 		if req.ContentLength == 3<<20 && strings.Contains(req.URL.RawQuery, p.Files[2].SHA256) {
 			_, _ = io.CopyN(io.Discard, req.Body, 1<<20)
-			once.Do(func() { at.Listener.Close(); at.CloseClientConnections() })
+			once.Do(func() { first.Listener.Close(); first.CloseClientConnections() })
 			return true
 		}
 		return false
@@ -211,11 +212,50 @@ func TestRefusalsOfAPush(t *testing.T) {
 				if isPassing(status) {
 					want = quick.Tries
 				}
+				if place.uploaded.Load() != 0 && at[0] != "PUT" {
+					t.Errorf("%d bytes were sent to be refused", place.uploaded.Load())
+				}
 				if n := place.count(at[0] + " /v2/wheels/horovod" + at[1]); n != want {
 					t.Errorf("asked %d times, want %d", n, want)
 				}
 			})
 		}
+	}
+}
+
+// A large file is not sent where it is not wanted, and where the registry only says
+// so in the midst of it the answer is heard.
+func TestAFileThatIsTooLarge(t *testing.T) {
+	for _, taken := range []int64{0, 1 << 20} {
+		at := newPlace(t, true)
+		at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+			if req.Method != http.MethodPut || req.ContentLength < expectAbove {
+				return false
+			}
+			_, _ = io.CopyN(io.Discard, req.Body, taken)
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			return true
+		})
+		p := Package{ArtifactType: wheelType, Files: []File{file(t, "large.whl", noise("a", 30<<20))}}
+		var most int64
+		_, _, err := at.open(t).Push(t.Context(), p, func(done, _ int64) { most = max(most, done) })
+		if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusRequestEntityTooLarge {
+			t.Errorf("after %d bytes: %v", taken, err)
+		}
+		if taken == 0 && most > 1000 {
+			t.Errorf("%d bytes were sent to be refused", most)
+		}
+		t.Logf("refused after %d bytes: %d were read", taken, most)
+	}
+}
+
+// Where several registries stand behind one name, one may not know yet of what
+// another was given.
+func TestARegistryThatIsBehind(t *testing.T) {
+	for code, where := range map[string]string{"BLOB_UPLOAD_UNKNOWN": "/blobs/uploads/", "MANIFEST_BLOB_UNKNOWN": "/manifests/"} {
+		at := newPlace(t, true)
+		at.breaks(on("PUT", where, 2, says(404, `{"errors":[{"code":"DIGEST_INVALID"},{"code":"`+code+`"}]}`)))
+		push(t, at.open(t), sample(t, "a"))
 	}
 }
 

@@ -173,6 +173,75 @@ func TestUploadsStayWhereTheyAre(t *testing.T) {
 	}
 }
 
+func TestWhereRedirectsMayLead(t *testing.T) {
+	request := func(method, address string) *http.Request { return httptest.NewRequest(method, address, nil) }
+	for _, c := range []struct {
+		method, from, to string
+		insecure, want   bool
+	}{
+		{"GET", "https://a.example/x", "https://b.example/y", false, true},
+		{"HEAD", "https://a.example/x", "https://b.example/y", false, true},
+		{"GET", "https://a.example/x", "http://b.example/y", false, false},
+		{"GET", "https://a.example/x", "http://a.example/y", false, false},
+		{"GET", "http://127.0.0.1:5000/x", "http://127.0.0.1:5001/y", false, true},
+		{"GET", "http://127.0.0.1:5000/x", "http://b.example/y", false, false},
+		{"GET", "http://a.example/x", "http://b.example/y", true, true},
+		{"GET", "https://a.example/x", "ftp://b.example/y", true, false},
+		{"PUT", "https://a.example/x", "https://a.example/y", false, true},
+		{"PUT", "https://a.example/x", "https://b.example/y", false, false},
+		{"DELETE", "https://a.example/x", "https://a.example:8443/y", false, false},
+	} {
+		err := (&Repository{insecure: c.insecure}).redirect(request(c.method, c.to), []*http.Request{request(c.method, c.from)})
+		if (err == nil) != c.want || err != nil && !errors.Is(err, errRedirect) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	at := newPlace(t, true)
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+		http.Redirect(w, req, req.URL.Path, http.StatusFound)
+		return true
+	})
+	if _, err := at.open(t).Resolve(t.Context(), "v1"); !errors.Is(err, errRedirect) || at.count("GET") > 6 {
+		t.Errorf("in circles: %v after %d", err, at.count("GET"))
+	}
+}
+
+// Tokens are those of docker's protocol, and are renewed when they end.
+func TestTokens(t *testing.T) {
+	at := newPlace(t, true)
+	basic := logIn(t, at.addr)
+	var issued, left atomic.Int32
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+		if req.URL.Path == "/token" {
+			if req.Header.Get("Authorization") != basic {
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			}
+			left.Store(4) // requests that it is good for
+			_, _ = fmt.Fprintf(w, `{"token":"%s-%d"}`, secret, issued.Add(1))
+			return true
+		}
+		upload := req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/blobs/")
+		if req.Header.Get("Authorization") == fmt.Sprintf("Bearer %s-%d", secret, issued.Load()) && (upload || left.Add(-1) >= 0) {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+at.addr+`/token",service="x",scope="repository:wheels/horovod:pull,push"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	p := sample(t, "a")
+	digest, _ := push(t, at.open(t), p)
+	reads(t, at.open(t), digest, p)
+	if issued.Load() < 4 {
+		t.Errorf("%d tokens were issued", issued.Load())
+	}
+	logIn(t, "other.example")
+	_, _, err := at.open(t).Push(t.Context(), sample(t, "b"), nil)
+	if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusUnauthorized || strings.Contains(err.Error(), secret) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTLSIsVerified(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())

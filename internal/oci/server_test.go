@@ -3,9 +3,9 @@ package oci
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -80,7 +80,9 @@ func (p *keeper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	p.asked = append(p.asked, req.Method+" "+req.URL.Path)
 	p.mu.Unlock()
 	if req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/blobs/") {
-		req.Body = countingBody{req.Body, &p.uploaded}
+		counted := *req // the server looks at its own when it is over
+		counted.Body = countingBody{req.Body, &p.uploaded}
+		req = &counted
 	}
 	if f := p.fault.Load(); f != nil && (*f)(w, req) {
 		return
@@ -135,12 +137,9 @@ func file(t *testing.T, name string, content []byte) File {
 
 // noise returns bytes that no other seed gives.
 func noise(seed string, n int) []byte {
-	out := make([]byte, 0, n+sha256.Size)
-	for i := 0; len(out) < n; i++ {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", seed, i))
-		out = append(out, sum[:]...)
-	}
-	return out[:n]
+	out := make([]byte, n)
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(seed))).Read(out)
+	return out
 }
 
 const (
