@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -125,7 +126,7 @@ func reason(response *errcode.ErrorResponse) string {
 // passes reports whether another try may help.
 func (r *Repository) passes(err, fault error) bool {
 	if refusal, ok := errors.AsType[*Refusal](fault); ok {
-		return isPassing(refusal.Status) || isForgotten(err)
+		return isPassing(refusal.Status) || isBehind(err)
 	}
 	if _, ok := errors.AsType[*silent](fault); ok {
 		return true
@@ -151,10 +152,15 @@ func isPassing(status int) bool {
 	return status >= 500
 }
 
-// isForgotten reports whether a registry does not know of the upload that it began.
-func isForgotten(err error) bool {
-	e, ok := errors.AsType[errcode.Error](err)
-	return ok && e.Code == errcode.ErrorCodeBlobUploadUnknown
+// isBehind reports whether a registry does not know of what it was given before:
+// the upload that it began, or what a manifest refers to, which is always sent
+// first. One of several registries behind one name may be late, and one that keeps
+// plain files may be read while another publisher writes the same.
+func isBehind(err error) bool {
+	response, ok := errors.AsType[*errcode.ErrorResponse](err)
+	return ok && slices.ContainsFunc(response.Errors, func(e errcode.Error) bool {
+		return e.Code == errcode.ErrorCodeBlobUploadUnknown || e.Code == errcode.ErrorCodeManifestBlobUnknown
+	})
 }
 
 // isOurs reports whether this side found the fault.

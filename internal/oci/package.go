@@ -36,7 +36,8 @@ type File struct {
 	Size      int64  // bytes
 }
 
-// A Package is a set of files under one digest.
+// A Package is a list of files under one digest; their order counts, that of the
+// referrers does not.
 type Package struct {
 	ArtifactType string // a media type
 	Files        []File

@@ -190,13 +190,14 @@ func (r *Repository) fetch(ctx context.Context, f File, dir string, progress fun
 		return err
 	}
 	defer root.Close()
-	if holds(root, f) {
-		return nil
-	}
 	say := func(done int64) {
 		if progress != nil {
 			progress(done, f.Size)
 		}
+	}
+	if holds(root, f) {
+		say(f.Size)
+		return nil
 	}
 	_, err = do(ctx, r, func(ctx context.Context) (bool, error) {
 		body, err := r.repo.Blobs().Fetch(ctx, f.descriptor())

@@ -249,12 +249,14 @@ func TestAFileThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// Where several registries stand behind one name, one may not know of an upload that
-// another has begun: it is begun again.
-func TestAnUploadThatIsForgotten(t *testing.T) {
-	at := newPlace(t, true)
-	at.breaks(on("PUT", "/blobs/uploads/", 2, says(404, `{"errors":[{"code":"BLOB_UPLOAD_UNKNOWN"}]}`)))
-	push(t, at.open(t), sample(t, "a"))
+// Where several registries stand behind one name, one may not know yet of what
+// another was given.
+func TestARegistryThatIsBehind(t *testing.T) {
+	for code, where := range map[string]string{"BLOB_UPLOAD_UNKNOWN": "/blobs/uploads/", "MANIFEST_BLOB_UNKNOWN": "/manifests/"} {
+		at := newPlace(t, true)
+		at.breaks(on("PUT", where, 2, says(404, `{"errors":[{"code":"DIGEST_INVALID"},{"code":"`+code+`"}]}`)))
+		push(t, at.open(t), sample(t, "a"))
+	}
 }
 
 func TestPushWaitsAsAsked(t *testing.T) {
