@@ -162,17 +162,22 @@ const demo = "demo_pkg-1.0+cu130-py3-none-any.whl"
 // small makes a wheel that holds a text.
 func small(t testing.TB, text string) artifact.Artifact {
 	t.Helper()
-	return measure(t, wheeltest.Wheel{Name: demo, Files: []wheeltest.File{{Name: "demo_pkg/__init__.py", Text: text}}}.Write(t))
+	return named(t, demo, text)
+}
+
+func named(t testing.TB, name, text string) artifact.Artifact {
+	t.Helper()
+	return measure(t, wheeltest.Wheel{Name: name, Files: []wheeltest.File{{Name: "demo_pkg/__init__.py", Text: text}}}.Write(t))
 }
 
 // large makes one that does not fit into the buffers of a connection.
 func large(t testing.TB) artifact.Artifact {
 	t.Helper()
 	var noise strings.Builder
-	for sum := sha256.Sum256(nil); noise.Len() < 24<<20; sum = sha256.Sum256(sum[:]) {
+	for sum := sha256.Sum256(nil); noise.Len() < 12<<20; sum = sha256.Sum256(sum[:]) {
 		noise.WriteString(string(sum[:]))
 	}
-	return small(t, noise.String())
+	return named(t, "large_pkg-1.0-py3-none-any.whl", noise.String())
 }
 
 func measure(t testing.TB, path string) artifact.Artifact {

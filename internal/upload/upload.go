@@ -107,11 +107,14 @@ func Open(ctx context.Context, text string, o Options) (*Server, error) {
 	}
 	if index != nil {
 		s.Simple = index.String()
-		if !sameOrigin(target, index) {
-			s.foreign, err = o.netrc(index)
+		if sameOrigin(target, index) {
+			return s, nil
+		}
+		if s.foreign, err = o.netrc(index); err != nil {
+			return nil, err
 		}
 	}
-	return s, err
+	return s, nil
 }
 
 // addresses splits a destination into the address of uploads and that of the
