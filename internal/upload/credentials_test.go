@@ -134,6 +134,8 @@ func TestAddresses(t *testing.T) {
 		"pypi:https://up.example/legacy/":                         "https://up.example/legacy/ ",
 		"https://up.example/legacy/?simple=../simple":             "https://up.example/legacy/ https://up.example/simple",
 		"pypi:https://up.example?simple=https://files.example/s/": "https://up.example https://files.example/s/",
+		"pypi:https://up.example/ann/dev/?simple=+simple/":        "https://up.example/ann/dev/ https://up.example/ann/dev/+simple/",
+		"pypi:https://up.example/ann/dev/?simple=%2Bsimple%2F":    "https://up.example/ann/dev/ https://up.example/ann/dev/+simple/",
 		"pypi:http://127.0.0.1:8080/":                             "http://127.0.0.1:8080/ ",
 		"pypi:http://[::1]:8080/":                                 "http://[::1]:8080/ ",
 		"pypi:http://localhost/":                                  "http://localhost/ ",
@@ -144,18 +146,20 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"pypi:":                                 "no address",
-		"pypi:up.example/legacy":                "no address",
-		"pypi:ftp://up.example/":                "no address",
-		"pypi:https://ann:" + secret + "@h/":    "holds credentials",
-		"pypi:https://" + secret + "@h/":        "holds credentials",
-		"pypi:https://ann:" + secret + "%@h/":   "no address",
-		"pypi:http://up.example/":               "not encrypted",
-		"pypi:http://localhost.evil.example/":   "not encrypted",
-		"pypi:https://h/?token=" + secret:       "has a query",
-		"pypi:https://h/?simple=http://i/":      "not encrypted",
-		"pypi:https://h/?simple=https://a:b@i/": "holds credentials",
-		"pypi:https://h/#sec":                   "fragment",
+		"pypi:":                                    "no address",
+		"pypi:up.example/legacy":                   "no address",
+		"pypi:ftp://up.example/":                   "no address",
+		"pypi:https://ann:" + secret + "@h/":       "holds credentials",
+		"pypi:https://" + secret + "@h/":           "holds credentials",
+		"pypi:https://ann:" + secret + "%@h/":      "no address",
+		"pypi:http://up.example/":                  "not encrypted",
+		"pypi:http://localhost.evil.example/":      "not encrypted",
+		"pypi:https://h/?token=" + secret:          "has a query",
+		"pypi:https://h/?simple=http://i/":         "not encrypted",
+		"pypi:https://h/?simple=https://a:b@i/":    "holds credentials",
+		"pypi:https://h/?simple=s&token=" + secret: "has a query",
+		"pypi:https://h/?simple=%zz":               "cannot be read",
+		"pypi:https://h/#sec":                      "fragment",
 	} {
 		_, err := Open(t.Context(), text, Options{Env: env("BUILDER_PUBLISH_TOKEN=t")})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) || diag.CodeOf(err) != diag.Usage) {
