@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -162,22 +163,24 @@ const demo = "demo_pkg-1.0+cu130-py3-none-any.whl"
 // small makes a wheel that holds a text.
 func small(t testing.TB, text string) artifact.Artifact {
 	t.Helper()
-	return named(t, demo, text)
+	return measure(t, wheeltest.Wheel{Name: demo, Files: []wheeltest.File{{Name: "demo_pkg/__init__.py", Text: text}}}.Write(t))
 }
 
-func named(t testing.TB, name, text string) artifact.Artifact {
-	t.Helper()
-	return measure(t, wheeltest.Wheel{Name: name, Files: []wheeltest.File{{Name: "demo_pkg/__init__.py", Text: text}}}.Write(t))
-}
+const largeName = "large_pkg-1.0-py3-none-any.whl"
+
+// largeBytes takes its time under the race detector: once is enough.
+var largeBytes = sync.OnceValue(func() []byte {
+	var noise strings.Builder
+	for sum := sha256.Sum256(nil); noise.Len() < 8<<20; sum = sha256.Sum256(sum[:]) {
+		noise.WriteString(string(sum[:]))
+	}
+	return wheeltest.Wheel{Name: largeName, Files: []wheeltest.File{{Name: "large_pkg/noise", Text: noise.String()}}}.Bytes()
+})
 
 // large makes one that does not fit into the buffers of a connection.
 func large(t testing.TB) artifact.Artifact {
 	t.Helper()
-	var noise strings.Builder
-	for sum := sha256.Sum256(nil); noise.Len() < 12<<20; sum = sha256.Sum256(sum[:]) {
-		noise.WriteString(string(sum[:]))
-	}
-	return named(t, "large_pkg-1.0-py3-none-any.whl", noise.String())
+	return measure(t, write(t, filepath.Join(t.TempDir(), largeName), string(largeBytes()), 0o600))
 }
 
 func measure(t testing.TB, path string) artifact.Artifact {

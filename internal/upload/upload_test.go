@@ -169,7 +169,7 @@ func TestATemporaryFaultPasses(t *testing.T) {
 		},
 		"cut in the middle": func(n int, w http.ResponseWriter, r *http.Request) bool {
 			if n == 1 {
-				io.CopyN(io.Discard, r.Body, 5<<20)
+				io.CopyN(io.Discard, r.Body, 3<<20)
 				cutConnection(w)
 			}
 			return n == 1
@@ -337,6 +337,7 @@ func TestAFileThatChanges(t *testing.T) {
 		}
 		write(t, w.Path, string(change(data)), 0o600)
 		_, err = upload(t, open(t, f.URL, Options{}), w)
+		f.Close() // which waits until it has seen the end
 		if !errors.Is(err, errChanged) || len(f.files) != 0 || f.posts > 1 {
 			t.Errorf("%s: %v, %v", name, err, f.files)
 		}
@@ -364,6 +365,7 @@ func TestNothingMoves(t *testing.T) {
 	s.stall = 50 * time.Millisecond
 	s.policy.Tries = 2
 	_, err := upload(t, s, large(t))
+	f.Close()
 	if !errors.Is(err, errStalled) || !retry.IsTemporary(err) || f.posts != 2 {
 		t.Errorf("%v, sent %d times", err, f.posts)
 	}
