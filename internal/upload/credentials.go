@@ -76,7 +76,7 @@ func (c Credentials) advice(code int) string {
 	case c.get == nil:
 		return "no credentials were found for this server: " + whereCredentials
 	case code == http.StatusForbidden:
-		return fmt.Sprintf("the server knows the %s and does not let them do this: have the right to upload given to them, or use others", c)
+		return fmt.Sprintf("the %s are wrong, or lack the right to upload there", c)
 	}
 	return fmt.Sprintf("the server does not take the %s: correct them there", c)
 }
@@ -140,9 +140,12 @@ func (o Options) netrc(u *url.URL) (Credentials, error) { return o.netrcFor(u, "
 
 // netrcFor is netrc for a user, if there is a wish.
 func (o Options) netrcFor(u *url.URL, user string) (Credentials, error) {
-	file := o.Env("NETRC")
-	if file == "" {
-		file = filepath.Join(o.Env("HOME"), ".netrc")
+	file, home := o.Env("NETRC"), o.Env("HOME")
+	switch {
+	case file == "" && home == "":
+		return Credentials{}, nil
+	case file == "":
+		file = filepath.Join(home, ".netrc")
 	}
 	data, mode, err := readSmall(file)
 	if errors.Is(err, fs.ErrNotExist) && o.Env("NETRC") == "" {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -165,14 +166,21 @@ func small(t testing.TB, text string) artifact.Artifact {
 	return measure(t, wheeltest.Wheel{Name: demo, Files: []wheeltest.File{{Name: "demo_pkg/__init__.py", Text: text}}}.Write(t))
 }
 
+const largeName = "large_pkg-1.0-py3-none-any.whl"
+
+// largeBytes takes its time under the race detector: once is enough.
+var largeBytes = sync.OnceValue(func() []byte {
+	var noise strings.Builder
+	for sum := sha256.Sum256(nil); noise.Len() < 8<<20; sum = sha256.Sum256(sum[:]) {
+		noise.WriteString(string(sum[:]))
+	}
+	return wheeltest.Wheel{Name: largeName, Files: []wheeltest.File{{Name: "large_pkg/noise", Text: noise.String()}}}.Bytes()
+})
+
 // large makes one that does not fit into the buffers of a connection.
 func large(t testing.TB) artifact.Artifact {
 	t.Helper()
-	var noise strings.Builder
-	for sum := sha256.Sum256(nil); noise.Len() < 24<<20; sum = sha256.Sum256(sum[:]) {
-		noise.WriteString(string(sum[:]))
-	}
-	return small(t, noise.String())
+	return measure(t, write(t, filepath.Join(t.TempDir(), largeName), string(largeBytes()), 0o600))
 }
 
 func measure(t testing.TB, path string) artifact.Artifact {

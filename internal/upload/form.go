@@ -84,8 +84,11 @@ func newForm(a artifact.Artifact) (*form, error) {
 		return nil, fmt.Errorf("reading the metadata of the wheel: %w", err)
 	}
 	fields = append([]field{
-		{":action", "file_upload"}, {"protocol_version", "1"},
-		{"filetype", "bdist_wheel"}, {"pyversion", f.name.Python}, {"sha256_digest", a.SHA256},
+		{":action", "file_upload"},
+		{"protocol_version", "1"},
+		{"filetype", "bdist_wheel"},
+		{"pyversion", f.name.Python},
+		{"sha256_digest", a.SHA256},
 	}, fields...)
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)

@@ -2,6 +2,7 @@ package upload
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -171,8 +172,6 @@ func printable(text string) string {
 
 func (a answer) taken() bool { return a.code >= 200 && a.code < 300 }
 
-func (a answer) isPage() bool { return a.page }
-
 // maybeThere reports whether servers give this answer for a file that they have.
 func (a answer) maybeThere() bool {
 	return a.code == http.StatusBadRequest || a.code == http.StatusForbidden || a.code == http.StatusConflict
@@ -293,7 +292,10 @@ func (s *Server) fault(what string, err error) error {
 	if h, ok := errors.AsType[*hinted](err); ok {
 		return fault.WithHint("%s", h.hint)
 	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
+	case untrusted:
+		return fault.WithHint("SSL_CERT_FILE names the certificates that are trusted; an insecure server is one of http, and no certificate goes unchecked")
 	case isConflict(err):
 		return fault.WithHint("what is published stays as it is: give the new file another version or build tag, or find out who made the other")
 	case errors.Is(err, errChanged):

@@ -107,11 +107,14 @@ func Open(ctx context.Context, text string, o Options) (*Server, error) {
 	}
 	if index != nil {
 		s.Simple = index.String()
-		if !sameOrigin(target, index) {
-			s.foreign, err = o.netrc(index)
+		if sameOrigin(target, index) {
+			return s, nil
+		}
+		if s.foreign, err = o.netrc(index); err != nil {
+			return nil, err
 		}
 	}
-	return s, err
+	return s, nil
 }
 
 // addresses splits a destination into the address of uploads and that of the
@@ -121,12 +124,13 @@ func (o Options) addresses(text string) (target, index *url.URL, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	query, err := url.ParseQuery(target.RawQuery)
-	simple := query.Get("simple")
-	query.Del("simple")
-	if err != nil || len(query) > 0 || target.Fragment != "" {
+	simple, meant := strings.CutPrefix(target.RawQuery, "simple=")
+	if meant = meant || target.RawQuery == ""; !meant || strings.Contains(simple, "&") || target.Fragment != "" {
 		return nil, nil, diag.Errorf(diag.Usage, "%q has a query or a fragment that has no meaning here", store.Redact(text)).
 			WithHint("only ?simple=URL may follow; a token belongs in BUILDER_PUBLISH_TOKEN")
+	}
+	if simple, err = url.PathUnescape(simple); err != nil { // where a + is no space: devpi has +simple/
+		return nil, nil, diag.Errorf(diag.Usage, "the address of the index cannot be read")
 	}
 	target.RawQuery, target.ForceQuery = "", false
 	if o.Simple != "" {
@@ -239,7 +243,7 @@ func (s *Server) confirm(ctx context.Context, f *form, a answer) (Result, error)
 	switch {
 	case isConflict(err):
 		return "", fmt.Errorf("the server took the file and then shows another: %w", err)
-	case errors.Is(err, errNotShown) && a.isPage():
+	case errors.Is(err, errNotShown) && a.page:
 		return "", fmt.Errorf("the server answers with a web page and does not show the file: %w", a.err())
 	case errors.Is(err, errNotShown):
 		return Accepted, nil
