@@ -129,7 +129,7 @@ func TestE2E(t *testing.T) {
 		{"the main job from nothing", mainJob},
 		{"again, nothing changed", again},
 		{"what was made can be checked", verified},
-		{"published, and taken from there", published},
+		{"published and taken from there", published},
 		{"without the patch findhip", withoutFindHIP},
 		{"against a CPU TensorFlow, and as upstream released it", cpuTensorFlow},
 		{"a build that tries to leave", leaks},

@@ -56,7 +56,7 @@ func (r reuse) Find(ctx context.Context, e lock.Entry, dir string) (run.Result, 
 			continue
 		}
 		if err != nil {
-			err = fmt.Errorf("%s has it and is not taken: %w", store.Source(place), firstOf(err))
+			err = fmt.Errorf("not taken from %s: %w", store.Source(place), firstOf(err))
 			faults = append(faults, err)
 			r.note("%s: %v", e.ID, err)
 			continue
