@@ -13,12 +13,17 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/attest"
 	"builder/internal/carry"
 	"builder/internal/diag"
 	"builder/internal/fetch"
 	"builder/internal/lock"
 	"builder/internal/matrix"
+	"builder/internal/publish"
 	"builder/internal/recipe"
+	"builder/internal/results"
+	"builder/internal/run"
+	"builder/internal/signing"
 	"builder/internal/store"
 )
 
@@ -202,7 +207,7 @@ func (x export) print(index carry.Index, asJSON bool, out printer) error {
 	return nil
 }
 
-func importFlags() []cli.Flag { return []cli.Flag{recipesFlag(), jsonFlag()} }
+func importFlags() []cli.Flag { return []cli.Flag{recipesFlag(), jsonFlag(), trustFlag()} }
 
 func importCommand(cat catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
@@ -220,7 +225,7 @@ func importCommand(cat catalogue, fault error, out printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			o.offline, o.json = true, c.Bool("json")
+			o.offline, o.json, o.trust = true, c.Bool("json"), c.StringSlice("trust")
 			return importAll(c.Context, cat, o, c.Args().Slice(), out)
 		},
 	}
@@ -233,6 +238,9 @@ func importAll(ctx context.Context, cat catalogue, o options, paths []string, ou
 	}
 	defer w.close()
 	t := &taker{workspace: w, ctx: ctx}
+	if t.trusted, err = trusted(o.trust, o.home); err != nil {
+		return err
+	}
 	var faults []error
 	for _, path := range paths {
 		if _, err := carry.Read(path, t); err != nil {
@@ -271,6 +279,7 @@ type taker struct {
 	ctx context.Context
 	imported
 	entries []lock.Entry
+	trusted signing.Trust // whose results are taken
 }
 
 var _ carry.Taker = (*taker)(nil)
@@ -307,7 +316,14 @@ func (t *taker) Blob(b store.Blob, r io.Reader) error {
 
 // Result implements [carry.Taker].
 func (t *taker) Result(key string, record []byte) error {
-	added, err := t.results.Accept(key, record)
+	added, err := t.results.Accept(key, record, func(wheel string) (lock.Entry, run.Result, error) {
+		b, err := publish.Load(wheel, t.trusted, attest.Candidate)
+		return b.Entry, resultOf(b), err
+	})
+	if unproven, ok := errors.AsType[*results.Unproven](err); ok {
+		t.note("a result is not taken: %v", firstOf(unproven.Err))
+		return nil // the files are good: the cell can be built of them
+	}
 	if added && err == nil {
 		t.Results++
 	}

@@ -101,7 +101,12 @@ func (r reuse) take(ctx context.Context, place string, e lock.Entry) error {
 	if key := b.Entry.Key(); key != e.Key() {
 		return fmt.Errorf("it was built of another entry: key %s, wanted is %s", key, e.Key())
 	}
-	return r.Keep(e, run.Result{
+	return r.Keep(e, resultOf(b))
+}
+
+// resultOf is a verified bundle as a result of this host.
+func resultOf(b publish.Bundle) run.Result {
+	return run.Result{
 		Artifacts: append([]artifact.Artifact{b.Wheel}, b.Beside...), Attestations: b.Said, Verdicts: b.Verdicts,
-	})
+	}
 }

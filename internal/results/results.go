@@ -85,9 +85,12 @@ func (r *Results) Carry(e lock.Entry) (record []byte, artifacts []store.Blob, ok
 	return record, artifacts, err == nil
 }
 
-// Accept keeps the record of a result that came from another machine, unless one
-// is known, and reports whether it did. Its artifacts must have come before it.
-func (r *Results) Accept(key string, record []byte) (bool, error) {
+// Accept keeps a result that came from another machine, unless one is known, and
+// reports whether it did. The files of its record must have come before it. Prove
+// is given the wheel as a run would lay it out, with what is said about it beside
+// it, and returns the result that follows from that: the record itself is nobody's
+// word, and what prove refuses is [Unproven].
+func (r *Results) Accept(key string, record []byte, prove func(wheel string) (lock.Entry, run.Result, error)) (bool, error) {
 	found, err := decode(record)
 	if err != nil {
 		return false, fmt.Errorf("result %s: %w", key, err)
@@ -97,8 +100,37 @@ func (r *Results) Accept(key string, record []byte) (bool, error) {
 			return false, fmt.Errorf("result %s: %w", key, err)
 		}
 	}
-	return r.store.AddResult(key, record)
+	if _, known := r.store.Result(key); known {
+		return false, nil
+	}
+	dir, err := os.MkdirTemp("", "builder-result-*")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	if err := r.layOut(found, dir, key); err != nil {
+		return false, err
+	}
+	e, proven, err := prove(found.Artifacts[0].Path)
+	if err == nil && e.Key() != key {
+		err = fmt.Errorf("it was built of another entry: key %s", e.Key())
+	}
+	if err != nil {
+		return false, &Unproven{key, err}
+	}
+	return true, r.Keep(e, proven)
 }
+
+// Unproven is a result that nobody who is trusted vouches for.
+type Unproven struct {
+	Key string
+	Err error
+}
+
+func (u *Unproven) Error() string { return "result " + u.Key + ": " + u.Err.Error() }
+
+// Unwrap returns what is wrong with it.
+func (u *Unproven) Unwrap() error { return u.Err }
 
 // Made says of every artifact in the store, by its digest, which results name it.
 func (r *Results) Made() map[string][]string {

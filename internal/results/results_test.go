@@ -355,29 +355,44 @@ func TestCarryAndAccept(t *testing.T) {
 		t.Fatalf("%v, %v, %s", ok, artifacts, record)
 	}
 	here, s := open(t, t.TempDir())
+	proven := func(wheel string) (lock.Entry, run.Result, error) {
+		if data, err := os.ReadFile(wheel); err != nil || string(data) != "wheel" {
+			t.Errorf("asked about %q, %v", data, err)
+		}
+		return e, want, nil
+	}
 	for _, content := range []string{"wheel", "another"} {
-		if added, err := here.Accept(e.Key(), record); added || err == nil || !strings.Contains(err.Error(), e.Key()) {
+		if added, err := here.Accept(e.Key(), record, proven); added || err == nil || !strings.Contains(err.Error(), e.Key()) {
 			t.Errorf("without its artifacts: %v, %v", added, err)
 		}
 		if _, err := s.Put(strings.NewReader(content)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if added, err := here.Accept(e.Key(), record); !added || err != nil {
+	for says, doubt := range map[string]func(string) (lock.Entry, run.Result, error){
+		"nobody signed it": func(string) (lock.Entry, run.Result, error) { return e, want, errors.New("nobody signed it") },
+		"another entry":    func(string) (lock.Entry, run.Result, error) { return entry("other"), want, nil },
+	} {
+		added, err := here.Accept(e.Key(), record, doubt)
+		if _, unproven := errors.AsType[*results.Unproven](err); added || !unproven || !strings.Contains(err.Error(), says) || here.Has(e) {
+			t.Errorf("%s: %v, %v", says, added, err)
+		}
+	}
+	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil {
 		t.Fatalf("%v, %v", added, err)
 	}
 	if got, ok, err := here.Find(t.Context(), e, t.TempDir()); !ok || err != nil || got.Verdicts[0] != want.Verdicts[0] {
 		t.Errorf("%+v, %v, %v", got, ok, err)
 	}
 	other := bytes.Replace(record, []byte("it imports"), []byte("it exports"), 1)
-	if added, err := here.Accept(e.Key(), other); added || err != nil {
+	if added, err := here.Accept(e.Key(), other, proven); added || err != nil {
 		t.Errorf("another result: %v, %v", added, err)
 	}
-	if kept, _ := s.Result(e.Key()); !bytes.Equal(kept, record) {
+	if kept, _ := s.Result(e.Key()); bytes.Contains(kept, []byte("it exports")) {
 		t.Errorf("the result that was here was replaced by %s", kept)
 	}
 	for _, bad := range []string{"", "[]", "{}", `{"artifacts":[{"name":"../x","sha256":"00","size":1}]}`} {
-		if added, err := here.Accept(entry("other").Key(), []byte(bad)); added || err == nil {
+		if added, err := here.Accept(entry("other").Key(), []byte(bad), proven); added || err == nil {
 			t.Errorf("%q: %v", bad, added)
 		}
 	}

@@ -33,15 +33,6 @@ func (s *Store) PutResult(key string, data []byte) error {
 	return nil
 }
 
-// AddResult is [Store.PutResult] where there is nothing under the key yet, and
-// reports whether that was so.
-func (s *Store) AddResult(key string, data []byte) (bool, error) {
-	if _, ok := s.Result(key); ok {
-		return false, nil
-	}
-	return true, s.PutResult(key, data)
-}
-
 // DropResult forgets what is kept under a key.
 func (s *Store) DropResult(key string) error {
 	if err := os.Remove(s.result(key)); !errors.Is(err, fs.ErrNotExist) {
