@@ -369,11 +369,14 @@ func TestCarryAndAccept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for says, doubt := range map[string]func(string) (lock.Entry, run.Result, error){
-		"nobody signed it": func(string) (lock.Entry, run.Result, error) { return e, want, errors.New("nobody signed it") },
-		"another entry":    func(string) (lock.Entry, run.Result, error) { return entry("other"), want, nil },
+	for says, of := range map[string]struct {
+		entry lock.Entry
+		err   error
+	}{
+		"nobody signed it": {e, errors.New("nobody signed it")},
+		"another entry":    {entry("other"), nil},
 	} {
-		added, err := here.Accept(e.Key(), record, doubt)
+		added, err := here.Accept(e.Key(), record, func(string) (lock.Entry, run.Result, error) { return of.entry, want, of.err })
 		if _, unproven := errors.AsType[*results.Unproven](err); added || !unproven || !strings.Contains(err.Error(), says) || here.Has(e) {
 			t.Errorf("%s: %v, %v", says, added, err)
 		}
