@@ -14,7 +14,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -29,6 +28,7 @@ import (
 	"dagger.io/dagger"
 
 	"builder/internal/artifact"
+	"builder/internal/atomicfile"
 	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/lock"
@@ -360,16 +360,14 @@ func replace(from, to string) error {
 		return err
 	}
 	defer src.Close()
-	tmp, err := os.CreateTemp(filepath.Dir(to), ".artifact-*")
-	if err != nil {
+	err = atomicfile.Fill(to, func(w io.Writer) error {
+		_, err := io.Copy(w, src)
 		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = io.Copy(tmp, src)
-	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("writing %s: %w", filepath.Base(to), err)
 	}
-	return os.Rename(tmp.Name(), to)
+	return nil
 }
 
 // normalise writes the wheel into dir with fixed order, times and modes, and with
@@ -384,21 +382,15 @@ func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 	if err != nil {
 		return artifact.Artifact{}, diag.Errorf(diag.Build, "reading the wheel: %w", err)
 	}
-	tmp, err := os.CreateTemp(dir, ".wheel-*")
-	if err != nil {
-		return artifact.Artifact{}, err
-	}
-	defer os.Remove(tmp.Name())
-	err = wheel.Normalise(tmp, w, wheel.Options{
-		Epoch:   time.Unix(e.Epoch, 0),
-		Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx},
-	})
-	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
-		return artifact.Artifact{}, fmt.Errorf("writing the wheel: %w", err)
-	}
 	path := filepath.Join(dir, filepath.Base(from))
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return artifact.Artifact{}, err
+	err = atomicfile.Fill(path, func(dst io.Writer) error {
+		return wheel.Normalise(dst, w, wheel.Options{
+			Epoch:   time.Unix(e.Epoch, 0),
+			Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx},
+		})
+	})
+	if err != nil {
+		return artifact.Artifact{}, fmt.Errorf("writing the wheel: %w", err)
 	}
 	return artifact.Of(path, e.Key())
 }

@@ -12,11 +12,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/atomicfile"
 	"builder/internal/bench"
 	"builder/internal/benchpage"
 	"builder/internal/diag"
 	"builder/internal/nccltests"
-	"builder/internal/report"
 	"builder/internal/term"
 )
 
@@ -132,7 +132,7 @@ func writeBench(dir string, r bench.Result) error {
 	if err != nil {
 		return err
 	}
-	if err := report.Replace(filepath.Join(dir, "bench.json"), content); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, "bench.json"), content); err != nil {
 		return err
 	}
 	if r, err = bench.Decode(content); err != nil {
@@ -146,7 +146,7 @@ func writePage(path string, r bench.Result) error {
 	if err != nil {
 		return err
 	}
-	return report.Replace(path, page)
+	return atomicfile.Write(path, page)
 }
 
 // maxResult bounds a result that is read. Six libraries, six collectives and a

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"builder/internal/artifact"
+	"builder/internal/atomicfile"
 	"builder/internal/sbom"
 	"builder/internal/signing"
 )
@@ -233,16 +234,10 @@ func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType
 }
 
 func writeFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".statement-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
+	if err := atomicfile.Write(path, data); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return os.Rename(tmp.Name(), path)
+	return nil
 }
 
 // Files lists the files of an artifact's folder, by name.

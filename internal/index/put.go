@@ -1,16 +1,15 @@
 package index
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"builder/internal/artifact"
+	"builder/internal/atomicfile"
 )
 
 // put copies an artifact to its place, unless the same bytes lie there. What has
@@ -24,11 +23,19 @@ func put(to string, a artifact.Artifact) error {
 		return err
 	}
 	defer from.Close()
-	sum, err := place(to, io.LimitReader(from, a.Size+1), a.SHA256)
-	if err == nil && sum != a.SHA256 {
-		err = fmt.Errorf("%s has changed: sha256 %s, it had %s", a.Name, sum, a.SHA256)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
 	}
-	return err
+	return atomicfile.Fill(to, func(w io.Writer) error {
+		h := sha256.New()
+		if _, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(from, a.Size+1)); err != nil {
+			return err
+		}
+		if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
+			return fmt.Errorf("%s has changed: sha256 %s, it had %s", a.Name, sum, a.SHA256)
+		}
+		return nil
+	})
 }
 
 // putBytes writes data to its place and returns its sha256.
@@ -38,28 +45,8 @@ func putBytes(to string, data []byte) (string, error) {
 	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == want {
 		return want, nil
 	}
-	return place(to, bytes.NewReader(data), want)
-}
-
-// place writes a file beside its place and moves it there if its digest is the
-// wanted one. It returns the digest that it has.
-func place(to string, from io.Reader, want string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return "", err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(to), ".publish-*")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(tmp.Name())
-	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(tmp, h), from)
-	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
-		return "", err
-	}
-	sum := hex.EncodeToString(h.Sum(nil))
-	if sum != want {
-		return sum, nil
-	}
-	return sum, os.Rename(tmp.Name(), to)
+	return want, atomicfile.Write(to, data)
 }

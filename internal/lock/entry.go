@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"builder/internal/atomicfile"
 	"builder/internal/diag"
 )
 
@@ -37,7 +38,7 @@ func WriteEntry(dir string, e Entry) error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
 		return nil
 	}
-	return replaceFile(path, data)
+	return atomicfile.Write(path, data)
 }
 
 // ReadEntry reads the entry in the directory of a cell; where there is none the
@@ -70,19 +71,4 @@ func ParseEntry(data []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("schema %d, this builder reads %d", e.Schema, Schema)
 	}
 	return e, nil
-}
-
-// replaceFile puts data in the place of the file at path, as a whole or not at
-// all.
-func replaceFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
 }

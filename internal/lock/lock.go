@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/atomicfile"
 	"builder/internal/deb"
 	"builder/internal/diag"
 	"builder/internal/image"
@@ -339,7 +340,7 @@ func Write(path string, f File) (bool, error) {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
 		return false, nil
 	}
-	if err := replaceFile(path, data); err != nil {
+	if err := atomicfile.Write(path, data); err != nil {
 		return false, err
 	}
 	return true, nil

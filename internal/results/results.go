@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"builder/internal/artifact"
+	"builder/internal/atomicfile"
 	"builder/internal/attest"
 	"builder/internal/diag"
 	"builder/internal/lock"
@@ -246,20 +248,15 @@ func place(from, to string, want artifact.Artifact) error {
 	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == want.SHA256 {
 		return nil
 	}
-	data, err := os.ReadFile(from)
+	src, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(to), ".place-*")
-	if err != nil {
+	defer src.Close()
+	return atomicfile.Fill(to, func(w io.Writer) error {
+		_, err := io.Copy(w, src)
 		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), to)
+	})
 }
 
 // Keep puts the artifacts and then the result into the store, so that a result

@@ -1,0 +1,46 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWriteAndFill(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, content := range []string{"first", "second", ""} {
+		if err := Write(path, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(path); err != nil || string(data) != content {
+			t.Errorf("%q, %v", data, err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	// What fails half-way changes nothing and leaves nothing.
+	broken := errors.New("broken")
+	err := Fill(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, "half")
+		return errors.Join(err, broken)
+	})
+	if data, readErr := os.ReadFile(path); !errors.Is(err, broken) || readErr != nil || string(data) != "" {
+		t.Errorf("%v, %q, %v", err, data, readErr)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if err := Write(filepath.Join(path, "x"), nil); err == nil {
+		t.Error("a file is no directory")
+	}
+}
+
+func TestWriteHere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := Write("file", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+}
