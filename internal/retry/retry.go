@@ -6,6 +6,11 @@ package retry
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -49,6 +54,33 @@ func Temporary(err error, after time.Duration) error {
 		return nil
 	}
 	return &temporary{err, after}
+}
+
+// After returns how long a Retry-After header asks to wait from now on, which it
+// says in seconds or as a date; 0 is for neither.
+func After(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(header); err == nil {
+		return max(0, date.Sub(now))
+	}
+	return 0
+}
+
+// Dropped marks the errors of a connection that broke or took too long: another
+// may do better. One that was refused, and a name that does not exist, stay as they
+// are.
+func Dropped(err error) error {
+	for _, broken := range []error{io.ErrUnexpectedEOF, io.EOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, broken) {
+			return Temporary(err, 0)
+		}
+	}
+	if network, ok := errors.AsType[net.Error](err); ok && network.Timeout() {
+		return Temporary(err, 0)
+	}
+	return err
 }
 
 // IsTemporary reports whether err is marked.

@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,5 +121,42 @@ func TestTemporary(t *testing.T) {
 	}
 	if err.Error() != "fetching: connection reset" {
 		t.Errorf("the mark shows: %q", err)
+	}
+}
+
+func TestAfter(t *testing.T) {
+	later := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+	if got := After(later, time.Now()); got < 59*time.Minute || got > time.Hour {
+		t.Errorf("a date: %s", got)
+	}
+	for text, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-7": 0, "soon": 0, "99999999999999999999": 0, time.Time{}.Format(http.TimeFormat): 0} {
+		if got := After(text, time.Now()); got != want {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+func TestDropped(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{io.ErrUnexpectedEOF, true},
+		{fmt.Errorf("reading: %w", io.EOF), true},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
+		{&net.OpError{Op: "write", Err: syscall.EPIPE}, true},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, true},
+		{refused, false},
+		{&net.DNSError{IsNotFound: true}, false},
+		{errors.New("404"), false},
+	} {
+		got := Dropped(c.err)
+		if IsTemporary(got) != c.want || !errors.Is(got, c.err) {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+	if Dropped(nil) != nil {
+		t.Error("nothing was dropped")
 	}
 }

@@ -435,15 +435,3 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
-
-func TestRetryAfter(t *testing.T) {
-	later := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
-	if got := retryAfter(later); got < 59*time.Minute || got > time.Hour {
-		t.Errorf("a date: %s", got)
-	}
-	for text, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-7": 0, "soon": 0, "99999999999999999999": 0, time.Time{}.Format(http.TimeFormat): 0} {
-		if got := retryAfter(text); got != want {
-			t.Errorf("%q: %s", text, got)
-		}
-	}
-}

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"builder/internal/retry"
@@ -153,20 +150,9 @@ func status(resp *http.Response) error {
 	err := fmt.Errorf("the server says %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch code := resp.StatusCode; {
 	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500 && code != http.StatusNotImplemented:
-		return retry.Temporary(err, retryAfter(resp.Header.Get("Retry-After")))
+		return retry.Temporary(err, retry.After(resp.Header.Get("Retry-After"), time.Now()))
 	}
 	return err
-}
-
-// retryAfter reads seconds or a date; 0 is for neither.
-func retryAfter(text string) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(text); err == nil {
-		return max(0, time.Until(date))
-	}
-	return 0
 }
 
 // broken marks the end of a body that had begun: whatever ended it, the rest can
@@ -184,13 +170,7 @@ func temporary(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		return retry.Temporary(cause, 0)
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return retry.Temporary(err, 0)
-	}
-	if network, ok := errors.AsType[net.Error](err); ok && network.Timeout() {
-		return retry.Temporary(err, 0)
-	}
-	return err
+	return retry.Dropped(err)
 }
 
 // unwrapURL drops the address, which may hold a token and is named by the caller.

@@ -32,18 +32,7 @@ func size(ctx context.Context, source Source) (int64, error) {
 		}
 		return info.Size(), nil
 	}
-	return retry.Do(ctx, retry.Default, func(ctx context.Context) (int64, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errStalled)
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, http.MethodHead, string(source), http.NoBody)
-		if err != nil {
-			return 0, unwrapURL(err)
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return 0, temporary(ctx, unwrapURL(err))
-		}
-		_ = resp.Body.Close()
+	return ask(ctx, http.MethodHead, source, func(resp *http.Response) (int64, error) {
 		if resp.StatusCode != http.StatusOK {
 			return 0, status(resp)
 		}
@@ -51,5 +40,24 @@ func size(ctx context.Context, source Source) (int64, error) {
 			return 0, errors.New("the server does not say")
 		}
 		return resp.ContentLength, nil
+	})
+}
+
+// ask sends one request, as often as it takes, and has its answer read.
+func ask[T any](ctx context.Context, method string, source Source, read func(*http.Response) (T, error)) (T, error) {
+	return retry.Do(ctx, retry.Default, func(ctx context.Context) (none T, err error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errStalled)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, method, string(source), http.NoBody)
+		if err != nil {
+			return none, unwrapURL(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return none, temporary(ctx, unwrapURL(err))
+		}
+		defer resp.Body.Close()
+		answer, err := read(resp)
+		return answer, temporary(ctx, err)
 	})
 }

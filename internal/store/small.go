@@ -8,9 +8,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"time"
-
-	"builder/internal/retry"
 )
 
 // Small reads a file whose digest nobody knows, such as an answer that says which
@@ -40,22 +37,10 @@ func small(ctx context.Context, source Source, limit int64) ([]byte, error) {
 		defer f.Close()
 		return io.ReadAll(io.LimitReader(f, limit+1))
 	}
-	return retry.Do(ctx, retry.Default, func(ctx context.Context) ([]byte, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errStalled)
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(source), http.NoBody)
-		if err != nil {
-			return nil, unwrapURL(err)
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return nil, temporary(ctx, unwrapURL(err))
-		}
-		defer resp.Body.Close()
+	return ask(ctx, http.MethodGet, source, func(resp *http.Response) ([]byte, error) {
 		switch resp.StatusCode {
 		case http.StatusOK:
-			data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
-			return data, temporary(ctx, err)
+			return io.ReadAll(io.LimitReader(resp.Body, limit+1))
 		case http.StatusNotFound, http.StatusGone:
 			return nil, errors.Join(fs.ErrNotExist, status(resp))
 		}

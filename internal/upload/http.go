@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -122,7 +121,7 @@ func (s *Server) read(resp *http.Response) answer {
 	a := answer{
 		code:   resp.StatusCode,
 		reason: strings.TrimSpace(strings.TrimPrefix(resp.Status, strconv.Itoa(resp.StatusCode))),
-		after:  retryAfter(resp.Header.Get("Retry-After")),
+		after:  retry.After(resp.Header.Get("Retry-After"), time.Now()),
 		page:   strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html"),
 	}
 	text := string(data)
@@ -250,32 +249,16 @@ func busy(code int) bool {
 	return code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500 && code != http.StatusNotImplemented && code != http.StatusInsufficientStorage
 }
 
-// retryAfter reads seconds or a date; 0 is for neither.
-func retryAfter(text string) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(text); err == nil {
-		return max(0, time.Until(date))
-	}
-	return 0
-}
-
 // temporary marks what another request may mend: a stall or a connection that
 // broke; not one that was refused, nor a name that does not exist.
 func temporary(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		return retry.Temporary(cause, 0)
 	}
-	for _, broken := range []error{io.ErrUnexpectedEOF, io.EOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed} {
-		if errors.Is(err, broken) {
-			return retry.Temporary(err, 0)
-		}
-	}
-	if network, ok := errors.AsType[net.Error](err); ok && network.Timeout() {
+	if errors.Is(err, net.ErrClosed) {
 		return retry.Temporary(err, 0)
 	}
-	return err
+	return retry.Dropped(err)
 }
 
 // unwrapURL drops the address, which the caller names.
