@@ -261,10 +261,7 @@ func doPromote(c *cli.Context, out printer) error {
 
 // findPublished returns the record of a cell by its id or key.
 func findPublished(dir, name string) (*index.Index, index.Record, error) {
-	x, err := index.Open(dir)
-	if err != nil {
-		return nil, index.Record{}, err
-	}
+	x := index.Open(dir)
 	all, err := x.All()
 	if err != nil {
 		return nil, index.Record{}, err
@@ -289,11 +286,7 @@ func indexCommand(out printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			x, err := index.Open(dir)
-			if err != nil {
-				return err
-			}
-			all, err := x.All()
+			all, err := index.Open(dir).All()
 			if err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -85,21 +86,18 @@ type Publication struct {
 	Beside   map[string]artifact.Artifact
 }
 
-// Open returns the index in dir, which is made where it is missing.
-func Open(dir string) (*Index, error) {
-	for _, folder := range []string{simpleDir, filesDir, keysDir} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
-			return nil, diag.Errorf(diag.Publish, "opening the index: %w", err)
-		}
-	}
-	return &Index{dir}, nil
-}
+// Open returns the index in dir. Reading makes nothing; what is missing is made by
+// the first publication.
+func Open(dir string) *Index { return &Index{dir} }
 
 // URL returns the address that pip and uv take as --index-url.
 func (x *Index) URL() string { return "file://" + filepath.Join(x.dir, simpleDir) + "/" }
 
 // lock holds other publishers out.
 func (x *Index) lock(ctx context.Context) (free func(), err error) {
+	if err := os.MkdirAll(x.dir, 0o755); err != nil {
+		return nil, diag.Errorf(diag.Publish, "opening the index: %w", err)
+	}
 	return store.Lock(ctx, filepath.Join(x.dir, ".lock"), func() {})
 }
 
@@ -269,11 +267,11 @@ func remove(path string) error {
 
 // Find returns the record of the cell with a key; where there is none the error
 // is [fs.ErrNotExist].
-func (x *Index) Find(_ context.Context, key string) (Record, error) {
+func (x *Index) Find(ctx context.Context, key string) (Record, error) {
 	if !hexKey.MatchString(key) {
 		return Record{}, fs.ErrNotExist
 	}
-	data, err := store.Small(context.Background(), store.Source(filepath.Join(x.dir, keysDir, key+".json")), maxRecord)
+	data, err := store.Small(ctx, store.Source(filepath.Join(x.dir, keysDir, key+".json")), maxRecord)
 	if err != nil {
 		return Record{}, err
 	}
@@ -283,11 +281,11 @@ func (x *Index) Find(_ context.Context, key string) (Record, error) {
 // All lists every record, by project, version and name. All that cannot be read
 // is told together; the others are returned too.
 func (x *Index) All() ([]Record, error) {
-	paths, err := filepath.Glob(filepath.Join(x.dir, filesDir, "*", "*"+recordEnd))
+	paths, err := fs.Glob(os.DirFS(x.dir), path.Join(filesDir, "*", "*"+recordEnd))
 	faults := []error{err}
 	var all []Record
 	for _, path := range paths {
-		r, err := x.read(path)
+		r, err := x.read(filepath.Join(x.dir, path))
 		if err != nil {
 			faults = append(faults, err)
 			continue
@@ -342,22 +340,26 @@ func parse(data []byte, key string) (Record, error) {
 // Take copies the wheel of a record and all that goes with it into dir and checks
 // every digest. What it says about the wheel is not checked here.
 func (x *Index) Take(_ context.Context, r Record, dir string) (artifact.Artifact, error) {
-	folder := filepath.Join(x.dir, filesDir, r.Project)
-	wheel := artifact.Artifact{Name: r.Filename, Path: filepath.Join(folder, r.Filename), SHA256: r.SHA256, Size: r.Size, Key: r.Key}
-	for _, f := range r.Beside {
+	return r.take(dir, func(f File) (string, error) {
+		return filepath.Join(x.dir, filesDir, r.Project, f.Path), nil
+	})
+}
+
+// take copies the files of a record, from where they are found.
+func (r Record) take(dir string, find func(File) (path string, err error)) (artifact.Artifact, error) {
+	wheel := artifact.Artifact{Name: r.Filename, Path: filepath.Join(dir, r.Filename), SHA256: r.SHA256, Size: r.Size, Key: r.Key}
+	for _, f := range append(slices.Clone(r.Beside), File{r.Filename, r.SHA256, r.Size}) {
 		if !filepath.IsLocal(f.Path) {
 			return wheel, fmt.Errorf("taking %s: %q leads out of its folder", r.Filename, f.Path)
 		}
-		from := artifact.Artifact{Name: f.Path, Path: filepath.Join(folder, f.Path), SHA256: f.SHA256, Size: f.Size}
-		if err := put(filepath.Join(dir, f.Path), from); err != nil {
+		path, err := find(f)
+		if err != nil {
+			return wheel, err
+		}
+		if err := put(filepath.Join(dir, f.Path), artifact.Artifact{Name: f.Path, Path: path, SHA256: f.SHA256, Size: f.Size}); err != nil {
 			return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
 		}
 	}
-	to := filepath.Join(dir, r.Filename)
-	if err := put(to, wheel); err != nil {
-		return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
-	}
-	wheel.Path = to
 	return wheel, nil
 }
 

@@ -20,11 +20,7 @@ import (
 func open(t testing.TB) (*index.Index, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "index")
-	x, err := index.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x, dir
+	return index.Open(dir), dir
 }
 
 // file writes a file of some content.
@@ -222,6 +218,26 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// Nobody finds a wheel by looking, and looking makes nothing; a name that is a
+// pattern too is a name.
+func TestReadingMakesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "in[de]x")
+	x := index.Open(dir)
+	if _, err := x.Find(t.Context(), key(1)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if all, err := x.All(); err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("made by reading: %v", err)
+	}
+	add(t, x, publication(t, 1, "wheel"))
+	if all, err := x.All(); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
 // Publishers at once: every wheel is in the pages in the end.
 func TestPublishersAtOnce(t *testing.T) {
 	_, dir := open(t)
@@ -232,11 +248,7 @@ func TestPublishersAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, p := range all {
 		wg.Go(func() {
-			x, err := index.Open(dir)
-			if err == nil {
-				_, _, err = x.Add(t.Context(), p)
-			}
-			if err != nil {
+			if _, _, err := index.Open(dir).Add(t.Context(), p); err != nil {
 				t.Error(err)
 			}
 		})

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"html/template"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +35,7 @@ func (x *Index) pages(project string) error {
 func (x *Index) projectPages(project string, records []Record) error {
 	dir := filepath.Join(x.dir, simpleDir, project)
 	if len(records) == 0 {
-		return errors.Join(remove(filepath.Join(dir, "index.html")), remove(filepath.Join(dir, "index.json")), removeEmpty(dir))
+		return errors.Join(remove(filepath.Join(dir, "index.html")), remove(filepath.Join(dir, "index.json")), remove(dir))
 	}
 	page, err := json.Marshal(newSimple(project, records))
 	if err != nil {
@@ -47,13 +45,6 @@ func (x *Index) projectPages(project string, records []Record) error {
 		return err
 	}
 	return x.render(filepath.Join(dir, "index.html"), "project", map[string]any{"Project": project, "Records": records})
-}
-
-func removeEmpty(dir string) error {
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // rootPages writes the list of projects, the page for people and the list for

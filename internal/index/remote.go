@@ -2,10 +2,8 @@ package index
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"net/url"
-	"path/filepath"
 	"strings"
 
 	"builder/internal/artifact"
@@ -39,21 +37,9 @@ func (r Remote) Find(ctx context.Context, key string) (Record, error) {
 
 // Take brings the wheel of a record and all that goes with it into dir.
 func (r Remote) Take(ctx context.Context, record Record, dir string) (artifact.Artifact, error) {
-	wheel := artifact.Artifact{Name: record.Filename, SHA256: record.SHA256, Size: record.Size, Key: record.Key}
-	for _, f := range append(record.Beside, File{record.Filename, record.SHA256, record.Size}) {
-		if !filepath.IsLocal(f.Path) {
-			return wheel, fmt.Errorf("taking %s: %q leads out of its folder", record.Filename, f.Path)
-		}
+	return record.take(dir, func(f File) (string, error) {
 		escaped := (&url.URL{Path: filesDir + "/" + record.Project + "/" + f.Path}).EscapedPath()
 		source := store.Source(r.base + strings.ReplaceAll(escaped, "+", "%2B"))
-		path, err := r.store.Fetch(ctx, store.Blob{Name: f.Path, Size: f.Size, SHA256: f.SHA256}, []store.Source{source}, nil)
-		if err != nil {
-			return wheel, err
-		}
-		if err := put(filepath.Join(dir, f.Path), artifact.Artifact{Name: f.Path, Path: path, SHA256: f.SHA256, Size: f.Size}); err != nil {
-			return wheel, fmt.Errorf("taking %s: %w", record.Filename, err)
-		}
-	}
-	wheel.Path = filepath.Join(dir, record.Filename)
-	return wheel, nil
+		return r.store.Fetch(ctx, store.Blob{Name: f.Path, Size: f.Size, SHA256: f.SHA256}, []store.Source{source}, nil)
+	})
 }

@@ -86,10 +86,7 @@ func (d Directory) String() string { return "file:" + d.Dir }
 
 // Put implements [Destination].
 func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
-	x, err := index.Open(d.Dir)
-	if err != nil {
-		return Receipt{}, err
-	}
+	x := index.Open(d.Dir)
 	r, existed, err := x.Add(ctx, b.Publication(channel))
 	if err != nil {
 		return Receipt{}, err

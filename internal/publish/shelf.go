@@ -50,7 +50,7 @@ func OpenShelf(text string, insecure bool, s *store.Store) (Shelf, error) {
 	if err != nil {
 		return nil, err
 	}
-	return indexShelf{directory{dir}}, nil
+	return indexShelf{index.Open(dir)}, nil
 }
 
 // records is an index that can be read.
@@ -72,28 +72,6 @@ func (x indexShelf) Bring(ctx context.Context, key, dir string) (string, error) 
 	}
 	wheel, err := x.Take(ctx, r, dir)
 	return wheel.Path, err
-}
-
-// directory is an index that need not be there: reading does not make it.
-type directory struct{ dir string }
-
-func (d directory) Find(ctx context.Context, key string) (index.Record, error) {
-	if _, err := os.Stat(d.dir); err != nil {
-		return index.Record{}, err
-	}
-	x, err := index.Open(d.dir)
-	if err != nil {
-		return index.Record{}, err
-	}
-	return x.Find(ctx, key)
-}
-
-func (d directory) Take(ctx context.Context, r index.Record, dir string) (artifact.Artifact, error) {
-	x, err := index.Open(d.dir)
-	if err != nil {
-		return artifact.Artifact{}, err
-	}
-	return x.Take(ctx, r, dir)
 }
 
 type registryShelf struct{ *oci.Repository }
