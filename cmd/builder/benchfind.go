@@ -156,8 +156,7 @@ func checkProgram(file, soname string) error {
 		return diag.Errorf(diag.Usage, "--tests: %w", err)
 	}
 	defer f.Close()
-	magic := make([]byte, 4)
-	if n, _ := f.ReadAt(magic, 0); soname == "" || string(magic[:n]) != "\x7fELF" {
+	if soname == "" || !elf.Is(f) {
 		return nil // no library was found; or a script, and what it starts cannot be seen
 	}
 	program, err := elf.Read(f)

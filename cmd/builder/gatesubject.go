@@ -72,21 +72,27 @@ func wheelsOf(dir string) ([]string, error) {
 			WithHint("builder run writes one below --out; or name a wheel")
 	}
 	for _, place := range []string{dir, filepath.Join(dir, run.RejectedDir)} {
-		entries, err := os.ReadDir(place)
+		wheels, err := wheelsIn(place)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
-		}
-		var wheels []string
-		for _, e := range entries {
-			if filepath.Ext(e.Name()) == ".whl" {
-				wheels = append(wheels, filepath.Join(place, e.Name()))
-			}
 		}
 		if len(wheels) > 0 {
 			return wheels, nil
 		}
 	}
 	return nil, diag.Errorf(diag.Usage, "%s holds no wheel", dir).WithHint("the cell was not built: builder run")
+}
+
+// wheelsIn lists the wheels that lie in a directory.
+func wheelsIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	var wheels []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".whl" {
+			wheels = append(wheels, filepath.Join(dir, e.Name()))
+		}
+	}
+	return wheels, err
 }
 
 // inspect says what the artifact is, where that was asked or nobody says what it

@@ -152,14 +152,14 @@ func doPublish(ctx context.Context, o publishOptions, out printer) error {
 // loadBundles verifies the wheels of every path, and tells all that is wrong with
 // any.
 func loadBundles(o publishOptions, trust signing.Trust) ([]publish.Bundle, error) {
-	artifacts, err := artifactsOf(o.paths)
+	wheels, err := passedWheels(o.paths)
 	if err != nil {
 		return nil, err
 	}
 	var bundles []publish.Bundle
 	var faults []error
-	for _, a := range artifacts {
-		b, err := publish.Load(a.Path, trust, o.channel.Policy)
+	for _, wheel := range wheels {
+		b, err := publish.Load(wheel, trust, o.channel.Policy)
 		bundles, faults = append(bundles, b), append(faults, err)
 	}
 	return bundles, errors.Join(faults...)

@@ -14,7 +14,6 @@ import (
 	"builder/internal/diag"
 	"builder/internal/difference"
 	"builder/internal/gate"
-	"builder/internal/lock"
 	"builder/internal/run"
 	"builder/internal/term"
 )
@@ -35,7 +34,7 @@ func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest
 		return attest.Check{}, err
 	}
 	defer w.close()
-	inputs, err := w.inputsOf(e)
+	inputs, err := w.builtInputs(e)
 	if err != nil {
 		return attest.Check{}, err
 	}
@@ -75,24 +74,6 @@ func attachRebuild(o verifyOptions, a artifact.Artifact, b attest.Bundle, c atte
 	}
 	round := attest.NewTestResult([]gate.Verdict{v}, b.Provenance.Definition.Internal.Key, version, nil, time.Now())
 	return attest.Sealer{Key: key}.AddRound(a, round)
-}
-
-// inputsOf finds the wheels of the cells that go into an entry among the results
-// of this host.
-func (w *workspace) inputsOf(e lock.Entry) ([]artifact.Artifact, error) {
-	var inputs []artifact.Artifact
-	for _, in := range e.Inputs {
-		r, ok, err := w.results.FindKey(in.Key, filepath.Join(w.scratch, "inputs", in.Key))
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return nil, diag.Errorf(diag.Fetch, "rebuilding %s: its input %s with the key %s is not in the store", e.ID, in.ID, in.Key).
-				WithHint("build it first: builder run %s", in.Recipe)
-		}
-		inputs = append(inputs, r.Artifacts[0])
-	}
-	return inputs, nil
 }
 
 // compareRebuilt demands every file that the provenance names, with its digest.

@@ -52,7 +52,7 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 		return err
 	}
 	e := entries[len(entries)-1] // before it stands what goes into it
-	inputs, err := w.builtInputs(ctx, e, entries)
+	inputs, err := w.builtInputs(e)
 	if err != nil {
 		return err
 	}
@@ -83,11 +83,10 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 
 // builtInputs returns the wheels of the cells that go into e, which must have
 // been built before.
-func (w *workspace) builtInputs(ctx context.Context, e lock.Entry, entries []lock.Entry) ([]artifact.Artifact, error) {
+func (w *workspace) builtInputs(e lock.Entry) ([]artifact.Artifact, error) {
 	var wheels []artifact.Artifact
 	for _, in := range e.Inputs {
-		i := slices.IndexFunc(entries, func(x lock.Entry) bool { return x.Key() == in.Key })
-		found, ok, err := w.results.Find(ctx, entries[i], filepath.Join(w.scratch, "inputs", in.Key[:12]))
+		found, ok, err := w.results.FindKey(in.Key, filepath.Join(w.scratch, "inputs", in.Key))
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -134,36 +133,39 @@ func doVerify(ctx context.Context, o verifyOptions, out printer) error {
 	return errors.Join(append([]error{printVerified(report, o.json, out)}, faults...)...)
 }
 
-// artifactsOf finds the wheels of every path, and all that is wrong with any.
+// artifactsOf measures the wheels of every path, and tells all that is wrong with
+// any.
 func artifactsOf(paths []string) ([]artifact.Artifact, error) {
+	files, err := passedWheels(paths)
 	var artifacts []artifact.Artifact
+	faults := []error{err}
+	for _, file := range files {
+		a, err := artifact.Of(file, "")
+		artifacts, faults = append(artifacts, a), append(faults, err)
+	}
+	return artifacts, errors.Join(faults...)
+}
+
+// passedWheels finds the wheels of every path: that of a file, or those that
+// passed in the directory of a cell. What a gate refused has no bundle.
+func passedWheels(paths []string) ([]string, error) {
+	var wheels []string
 	var faults []error
 	for _, path := range paths {
-		files := []string{path}
+		found := []string{path}
 		info, err := os.Stat(path)
 		if err == nil && info.IsDir() {
-			files, err = passedWheels(path)
+			if found, err = wheelsIn(path); err == nil && len(found) == 0 {
+				err = fmt.Errorf("%s holds no wheel that passed", path)
+			}
 		}
 		if err != nil {
 			faults = append(faults, diag.Errorf(diag.Usage, "%w", err).WithHint("name the directory of a cell, or a wheel"))
 			continue
 		}
-		for _, file := range files {
-			a, err := artifact.Of(file, "")
-			artifacts, faults = append(artifacts, a), append(faults, err)
-		}
+		wheels = append(wheels, found...)
 	}
-	return artifacts, errors.Join(faults...)
-}
-
-// passedWheels lists the wheels of a cell; those that a gate refused have no
-// bundle.
-func passedWheels(dir string) ([]string, error) {
-	wheels, err := filepath.Glob(filepath.Join(dir, "*.whl"))
-	if err == nil && len(wheels) == 0 {
-		err = fmt.Errorf("%s holds no wheel that passed", dir)
-	}
-	return wheels, err
+	return wheels, errors.Join(faults...)
 }
 
 // refusal is the error for what is wrong with an artifact, all of it.

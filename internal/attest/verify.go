@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -170,7 +169,7 @@ func sbomIn(path string) ([]byte, error) {
 func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	c := Check{Name: "verdicts"}
 	e := b.Provenance.Definition.Internal.Entry
-	verdicts := gate.WaiveAll(sum(b.Rounds), e.Expect.Waivers, trust.Now)
+	verdicts := gate.WaiveAll(b.Verdicts(), e.Expect.Waivers, trust.Now)
 	passed := map[string]bool{}
 	for _, v := range verdicts {
 		if v.Refuses() {
@@ -193,12 +192,6 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 
 // Verdicts returns what all rounds found, of each gate the newest answer.
 func (b Bundle) Verdicts() []gate.Verdict { return sum(b.Rounds) }
-
-// Folder reports whether anything is said about the artifact at path.
-func Folder(path string) bool {
-	info, err := os.Stat(Dir(path))
-	return err == nil && info.IsDir()
-}
 
 // equalJSON compares two documents without their white space.
 func equalJSON(a, b []byte) bool {

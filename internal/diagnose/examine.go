@@ -183,8 +183,7 @@ func memberFacts(ctx context.Context, w *wheel.Wheel, name string, visit func(st
 		return err
 	}
 	defer r.Close()
-	magic := make([]byte, 4)
-	if _, err := r.ReadAt(magic, 0); err != nil || string(magic) != "\x7fELF" {
+	if !elf.Is(r) {
 		return nil
 	}
 	if err := Facts(r, visit); err != nil {

@@ -41,6 +41,14 @@ type Symbol struct {
 	Weak    bool
 }
 
+// Is reports whether a file begins as an ELF file does: what is called like a
+// library may be a linker script.
+func Is(r io.ReaderAt) bool {
+	magic := make([]byte, len(elf.ELFMAG))
+	n, _ := r.ReadAt(magic, 0) // a shorter file is none
+	return string(magic[:n]) == elf.ELFMAG
+}
+
 // Read reads the dynamic linking information of a shared library.
 func Read(r io.ReaderAt) (*File, error) {
 	img, err := openImage(r)

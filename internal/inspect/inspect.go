@@ -72,15 +72,13 @@ func File(file string) (Report, error) {
 		return Report{}, err
 	}
 	switch {
-	case string(magic) == elfMagic:
+	case elf.Is(f):
 		return library(path.Base(file), f)
 	case strings.HasPrefix(string(magic), "PK"):
 		return wheelFile(file)
 	}
 	return Report{}, fmt.Errorf("%s is neither a wheel nor a shared library", file)
 }
-
-const elfMagic = "\x7fELF"
 
 func library(name string, r io.ReaderAt) (Report, error) {
 	seen := sight{}
@@ -141,8 +139,7 @@ func (s *sight) member(w *wheel.Wheel, name string) error {
 		return err
 	}
 	defer r.Close()
-	magic := make([]byte, len(elfMagic))
-	if _, err := r.ReadAt(magic, 0); err != nil || string(magic) != elfMagic {
+	if !elf.Is(r) {
 		return nil
 	}
 	_, err = s.add(name, r)

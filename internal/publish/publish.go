@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,7 +167,7 @@ func CheckClient(ctx context.Context, run Runner, indexURL string, r index.Recor
 		args = append(args, "--platform", p)
 	}
 	requirements := filepath.Join(scratch, "requirements.txt")
-	if err := writeText(requirements, r.Requirement()+"\n"); err != nil {
+	if err := os.WriteFile(requirements, []byte(r.Requirement()+"\n"), 0o600); err != nil {
 		return err
 	}
 	out, err := run(ctx, []string{"PIP_CONFIG_FILE=/dev/null"}, "python3", append(args, "-r", requirements)...)

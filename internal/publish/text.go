@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"os"
 	"strings"
 	"unicode"
 )
@@ -14,8 +13,6 @@ func digits(tag string) string {
 	}
 	return number
 }
-
-func writeText(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }
 
 // lastLine returns the last line that says something.
 func lastLine(text string) string {

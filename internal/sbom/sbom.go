@@ -79,8 +79,7 @@ func readLibrary(w *wheel.Wheel, name string) (*elf.File, error) {
 		return nil, err
 	}
 	defer r.Close()
-	magic := make([]byte, 4)
-	if _, err := r.ReadAt(magic, 0); err != nil || string(magic) != "\x7fELF" {
+	if !elf.Is(r) {
 		return nil, nil
 	}
 	return elf.Read(r)
