@@ -5,10 +5,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -88,18 +86,6 @@ func readPublishOptions(c *cli.Context) (publishOptions, error) {
 	o.channel, err2 = publish.FindChannel(c.String("channel"))
 	o.home, err3 = homeDir()
 	return o, errors.Join(append(faults, err2, err3)...)
-}
-
-// indexAt reads the directory of --at.
-func indexAt(c *cli.Context) (string, error) {
-	dir, err := publish.DirectoryOf(c.String("at"))
-	if err != nil {
-		return "", diag.Errorf(diag.Usage, "--at: %w", err)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		return "", diag.Errorf(diag.Usage, "--at: %w", err)
-	}
-	return dir, nil
 }
 
 // publishReport is the result of publish --json.
@@ -199,136 +185,5 @@ func printPublished(r publishReport, asJSON bool, out printer) error {
 		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(p.Where, r.To)})
 	}
 	term.Table(out.stdout, term.Width(out.stdout), []string{"wheel", "state", "channels", "where"}, rows)
-	return nil
-}
-
-func promoteCommand(out printer) *cli.Command {
-	return &cli.Command{
-		Name: "promote", Usage: "put a published wheel into another channel, if its verdicts allow that", ArgsUsage: "CELL --at file:DIR --to stable",
-		Description: "CELL is the id or the key of a published cell. Its statements are verified where they\n" +
-			"lie, by the policy of the channel; nothing is built and no byte changes.",
-		Flags: promoteFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Action: func(c *cli.Context) error { return doPromote(c, out) },
-	}
-}
-
-func promoteFlags() []cli.Flag {
-	return []cli.Flag{
-		jsonFlag(),
-		trustFlag(),
-		&cli.StringFlag{Name: "at", Usage: "the index: `DEST` as in file:DIR"},
-		&cli.StringFlag{Name: "to", Value: "stable", Usage: "promote to `CHANNEL`: candidate or stable"},
-	}
-}
-
-func doPromote(c *cli.Context, out printer) error {
-	dir, err1 := indexAt(c)
-	channel, err2 := publish.FindChannel(c.String("to"))
-	home, err3 := homeDir()
-	if c.Args().Len() != 1 {
-		err1 = errors.Join(err1, diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("builder index --at DEST lists them"))
-	}
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return err
-	}
-	trust, err := trusted(c.StringSlice("trust"), home)
-	if err != nil {
-		return err
-	}
-	x, r, err := findPublished(dir, c.Args().First())
-	if err != nil {
-		return err
-	}
-	scratch, err := os.MkdirTemp("", "builder-promote-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	wheel, err := x.Take(c.Context, r, scratch)
-	if err != nil {
-		return diag.Errorf(diag.Publish, "%w", err)
-	}
-	b, err := publish.Load(wheel.Path, trust, channel.Policy)
-	if err != nil {
-		return err
-	}
-	receipt, err := publish.Directory{Dir: dir}.Put(c.Context, b, channel.Name)
-	if err != nil {
-		return err
-	}
-	return printPublished(publishReport{Schema: 1, To: "file:" + dir, Published: []publish.Receipt{receipt}}, c.Bool("json"), out)
-}
-
-// findPublished returns the record of a cell by its id or key.
-func findPublished(dir, name string) (*index.Index, index.Record, error) {
-	x := index.Open(dir)
-	all, err := x.All()
-	if err != nil {
-		return nil, index.Record{}, err
-	}
-	var ids []string
-	for _, r := range all {
-		if r.Cell == name || r.Key == name {
-			return x, r, nil
-		}
-		ids = append(ids, r.Cell)
-	}
-	return nil, index.Record{}, diag.Errorf(diag.Usage, "no published cell is called %q", name).WithHint("%s", diag.DidYouMean(name, ids))
-}
-
-func indexCommand(out printer) *cli.Command {
-	return &cli.Command{
-		Name: "index", Usage: "list what a destination holds", ArgsUsage: "--at file:DIR [WORD…]",
-		Description: "Words narrow the list: every one has to be in the cell's id, in a value of an axis or in a channel.",
-		Flags:       indexFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Action: func(c *cli.Context) error {
-			dir, err := indexAt(c)
-			if err != nil {
-				return err
-			}
-			all, err := index.Open(dir).All()
-			if err != nil {
-				return err
-			}
-			return printIndex(matching(all, c.Args().Slice()), c.Bool("json"), out)
-		},
-	}
-}
-
-func indexFlags() []cli.Flag {
-	return []cli.Flag{jsonFlag(), &cli.StringFlag{Name: "at", Usage: "the index: `DEST` as in file:DIR"}}
-}
-
-// matching keeps the records that say every word.
-func matching(all []index.Record, words []string) []index.Record {
-	kept := []index.Record{}
-	for _, r := range all {
-		text := fmt.Sprint(r.Cell, " ", r.Axes, " ", r.Channels)
-		lacks := false
-		for _, w := range words {
-			lacks = lacks || !strings.Contains(text, w)
-		}
-		if !lacks {
-			kept = append(kept, r)
-		}
-	}
-	return kept
-}
-
-func printIndex(all []index.Record, asJSON bool, out printer) error {
-	if asJSON {
-		return printJSON(out, map[string]any{"schema": 1, "wheels": all})
-	}
-	var rows [][]string
-	for _, r := range all {
-		refused := 0
-		for _, status := range r.Gates {
-			if status != "pass" {
-				refused++
-			}
-		}
-		rows = append(rows, []string{r.Cell, strings.Join(r.Channels, ", "), fmt.Sprintf("%d of %d", len(r.Gates)-refused, len(r.Gates)), r.Published.Format("2006-01-02"), r.Filename})
-	}
-	term.Table(out.stdout, term.Width(out.stdout), []string{"cell", "channels", "gates", "published", "wheel"}, rows)
 	return nil
 }
