@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -15,25 +14,29 @@ import (
 
 func indexCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "index", Usage: "list what a destination holds", ArgsUsage: "--at file:DIR [WORD…]",
-		Description: "Words narrow the list: every one has to be in the cell's id, in a value of an axis or in a channel.",
-		Flags:       indexFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Action: func(c *cli.Context) error {
-			dir, err := indexAt(c)
-			if err != nil {
-				return err
-			}
-			all, err := index.Open(dir).All()
-			if err != nil {
-				return err
-			}
-			return printIndex(matching(all, c.Args().Slice()), c.Bool("json"), out)
-		},
+		Name: "index", Usage: "list what a destination holds", ArgsUsage: "--at PLACE [WORD…]",
+		Description: "Words narrow the list: every one has to be in the cell's id, in a value of an axis or\n" +
+			"in a channel. What is listed is what the place says: builder verify says whether it is\n" +
+			"true.",
+		Flags: indexFlags(), OnUsageError: usageError, HideHelpCommand: true,
+		Action: func(c *cli.Context) error { return doIndex(c, out) },
 	}
 }
 
 func indexFlags() []cli.Flag {
-	return []cli.Flag{jsonFlag(), &cli.StringFlag{Name: "at", Usage: "the index: `DEST` as in file:DIR"}}
+	return []cli.Flag{jsonFlag(), insecureFlag(), &cli.StringFlag{Name: "at", Usage: "list `PLACE`: " + publish.Shelves}}
+}
+
+func doIndex(c *cli.Context, out printer) error {
+	at, err := publish.OpenShelf(c.String("at"), c.Bool("insecure"), nil)
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--at: %w", err)
+	}
+	all, err := at.List(c.Context)
+	if err != nil {
+		return err
+	}
+	return printIndex(matching(all, c.Args().Slice()), c.Bool("json"), out)
 }
 
 // matching keeps the records that say every word.
@@ -64,20 +67,12 @@ func printIndex(all []index.Record, asJSON bool, out printer) error {
 				refused++
 			}
 		}
-		rows = append(rows, []string{r.Cell, strings.Join(r.Channels, ", "), fmt.Sprintf("%d of %d", len(r.Gates)-refused, len(r.Gates)), r.Published.Format("2006-01-02"), r.Filename})
+		state := strings.Join(r.Channels, ", ")
+		if r.Yanked != "" {
+			state += ", yanked"
+		}
+		rows = append(rows, []string{r.Cell, state, fmt.Sprintf("%d of %d", len(r.Gates)-refused, len(r.Gates)), r.Published.Format("2006-01-02"), r.Filename})
 	}
 	term.Table(out.stdout, term.Width(out.stdout), []string{"cell", "channels", "gates", "published", "wheel"}, rows)
 	return nil
-}
-
-// indexAt reads the directory of --at.
-func indexAt(c *cli.Context) (string, error) {
-	dir, err := publish.DirectoryOf(c.String("at"))
-	if err != nil {
-		return "", diag.Errorf(diag.Usage, "--at: %w", err)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		return "", diag.Errorf(diag.Usage, "--at: %w", err)
-	}
-	return dir, nil
 }

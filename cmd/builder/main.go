@@ -43,6 +43,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	args = flagsFirst(args, "publish", publishFlags())
 	args = flagsFirst(args, "promote", promoteFlags())
 	args = flagsFirst(args, "index", indexFlags())
+	args = flagsFirst(args, "yank", yankFlags())
 	args = flagsFirst(args, "store import", importFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
@@ -103,8 +104,9 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			lockCommand(cat, fault, out),
 			gateCommand(out),
 			verifyCommand(out),
-			publishCommand(out),
+			publishCommand(cat, out),
 			promoteCommand(out),
+			yankCommand(out),
 			indexCommand(out),
 			patchCommand(cat, fault, out),
 			initCommand(out),

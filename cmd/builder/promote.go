@@ -7,36 +7,32 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/diag"
-	"builder/internal/index"
 	"builder/internal/publish"
 )
 
 func promoteCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "promote", Usage: "put a published wheel into another channel, if its verdicts allow that", ArgsUsage: "CELL --at file:DIR --to stable",
-		Description: "CELL is the id or the key of a published cell. Its statements are verified where they\n" +
-			"lie, by the policy of the channel; nothing is built and no byte changes.",
+		Name: "promote", Usage: "put a published wheel into another channel, if its verdicts allow that", ArgsUsage: "CELL --at DEST --to stable",
+		Description: "CELL is the id or the key of a published cell. Its statements are taken from where\n" +
+			"they lie and verified by the policy of the channel; nothing is built and no byte\n" +
+			"changes.",
 		Flags: promoteFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error { return doPromote(c, out) },
 	}
 }
 
 func promoteFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(catalogueFlags(),
 		jsonFlag(),
 		trustFlag(),
-		&cli.StringFlag{Name: "at", Usage: "the index: `DEST` as in file:DIR"},
 		&cli.StringFlag{Name: "to", Value: "stable", Usage: "promote to `CHANNEL`: candidate or stable"},
-	}
+	)
 }
 
 func doPromote(c *cli.Context, out printer) error {
-	dir, err1 := indexAt(c)
+	at, cell, err1 := publishedCell(c)
 	channel, err2 := publish.FindChannel(c.String("to"))
 	home, err3 := homeDir()
-	if c.Args().Len() != 1 {
-		err1 = errors.Join(err1, diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("builder index --at DEST lists them"))
-	}
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
@@ -44,7 +40,7 @@ func doPromote(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	x, r, err := findPublished(dir, c.Args().First())
+	r, err := publish.FindCell(c.Context, at, cell)
 	if err != nil {
 		return err
 	}
@@ -53,34 +49,37 @@ func doPromote(c *cli.Context, out printer) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	wheel, err := x.Take(c.Context, r, scratch)
+	wheel, err := at.Bring(c.Context, r.Key, scratch)
 	if err != nil {
-		return diag.Errorf(diag.Publish, "%w", err)
+		return diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
 	}
-	b, err := publish.Load(wheel.Path, trust, channel.Policy)
-	if err != nil {
-		return err
-	}
-	receipt, err := publish.Directory{Dir: dir}.Put(c.Context, b, channel.Name)
+	b, err := publish.Load(wheel, trust, channel.Policy)
 	if err != nil {
 		return err
 	}
-	return printPublished(publishReport{Schema: 1, To: "file:" + dir, Published: []publish.Receipt{receipt}}, c.Bool("json"), out)
+	receipt, err := at.Put(c.Context, b, channel.Name)
+	if err != nil {
+		return err
+	}
+	return printPublished(publishReport{Schema: 1, To: at.String(), Published: []publish.Receipt{receipt}}, c.Bool("json"), out)
 }
 
-// findPublished returns the record of a cell by its id or key.
-func findPublished(dir, name string) (*index.Index, index.Record, error) {
-	x := index.Open(dir)
-	all, err := x.All()
-	if err != nil {
-		return nil, index.Record{}, err
+// catalogueFlags name a place and how to speak with it.
+func catalogueFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "at", Usage: "where it is published: `DEST` is file:DIR or oci://HOST/REPOSITORY"},
+		insecureFlag(),
 	}
-	var ids []string
-	for _, r := range all {
-		if r.Cell == name || r.Key == name {
-			return x, r, nil
-		}
-		ids = append(ids, r.Cell)
+}
+
+// publishedCell reads the place and the one cell that a command is about.
+func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error) {
+	if c.Args().Len() != 1 {
+		err = diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("builder index --at DEST lists them")
 	}
-	return nil, index.Record{}, diag.Errorf(diag.Usage, "no published cell is called %q", name).WithHint("%s", diag.DidYouMean(name, ids))
+	at, fault := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
+	if fault != nil {
+		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %w", fault))
+	}
+	return at, c.Args().First(), err
 }

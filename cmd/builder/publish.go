@@ -7,17 +7,20 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/diag"
-	"builder/internal/index"
 	"builder/internal/publish"
+	"builder/internal/pypi"
 	"builder/internal/signing"
 	"builder/internal/term"
 )
 
-func publishCommand(out printer) *cli.Command {
+func publishCommand(cat catalogue, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "publish", Usage: "put what passed where others install it from", ArgsUsage: "PATH… --to DEST",
 		Description: "PATH is the directory of a cell (out/<cell>) or its wheel. It is verified as builder\n" +
@@ -28,9 +31,18 @@ func publishCommand(out printer) *cli.Command {
 			"--index-url for pip and uv, and DIR itself a page to choose from. oci:// takes the\n" +
 			"cell as an artifact and what is said about it as referrers, with docker's\n" +
 			"credentials. pypi:URL takes the wheel alone, with credentials from\n" +
-			"BUILDER_PUBLISH_TOKEN, or _USERNAME and _PASSWORD, netrc or keyring.",
+			"BUILDER_PUBLISH_TOKEN, or _USERNAME and _PASSWORD, netrc or keyring. Afterwards it\n" +
+			"looks there as those do who install: pip and uv by hash, a pull by digest that\n" +
+			"verifies.\n\n" +
+			"--prune publishes nothing and says which wheels of the channel may go: those that are\n" +
+			"older than --older-than and not among the --keep newest of their kind, which is a\n" +
+			"recipe with all axes but the version. With --yes they go. What is in another channel\n" +
+			"too, what a tag of somebody else names, and what a lock known here needs, stays.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
+			if c.Bool("prune") {
+				return doPrune(c, cat, out)
+			}
 			o, err := readPublishOptions(c)
 			if err != nil {
 				return err
@@ -47,9 +59,17 @@ func publishFlags() []cli.Flag {
 		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
 		channelFlag("publish into `CHANNEL`: candidate or stable"),
 		&cli.BoolFlag{Name: "dry-run", Usage: "say what would be done, and do nothing"},
-		&cli.BoolFlag{Name: "no-check", Usage: "do not look at a directory as a client"},
-		&cli.BoolFlag{Name: "insecure", Usage: "speak plain HTTP to hosts other than this one"},
+		&cli.BoolFlag{Name: "no-check", Usage: "do not look at what was published as a client"},
+		insecureFlag(),
+		&cli.BoolFlag{Name: "prune", Usage: "say what may go from DEST, and remove it with --yes"},
+		&cli.IntFlag{Name: "older-than", Usage: "prune what was published (in a registry: built) more than `DAYS` ago"},
+		&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest of each kind"},
+		&cli.BoolFlag{Name: "yes", Usage: "do what --prune says"},
 	}
+}
+
+func insecureFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "insecure", Usage: "speak plain HTTP to hosts other than this one"}
 }
 
 func channelFlag(usage string) cli.Flag {
@@ -82,6 +102,11 @@ func readPublishOptions(c *cli.Context) (publishOptions, error) {
 	if o.to == "" {
 		faults = append(faults, diag.Errorf(diag.Usage, "--to: name a destination").WithHint("write %s", publish.Destinations))
 	}
+	for _, name := range []string{"older-than", "keep", "yes"} {
+		if c.IsSet(name) {
+			faults = append(faults, diag.Errorf(diag.Usage, "--%s: it belongs to --prune", name))
+		}
+	}
 	var err2, err3 error
 	o.channel, err2 = publish.FindChannel(c.String("channel"))
 	o.home, err3 = homeDir()
@@ -107,22 +132,19 @@ func doPublish(ctx context.Context, o publishOptions, out printer) error {
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--to: %w", err)
 	}
-	if d, ok := to.(publish.Directory); ok && o.check {
-		d.Client = checkAsClient
-		to = d
-	}
 	bundles, err := loadBundles(o, trust)
 	if err != nil {
 		return err
 	}
 	report := publishReport{Schema: 1, To: to.String(), DryRun: o.dry, Published: []publish.Receipt{}}
+	client := o.client(trust)
 	var faults []error
 	for _, b := range bundles {
 		if o.dry {
 			report.Published = append(report.Published, b.Receipt(o.channel.Name, "", false))
 			continue
 		}
-		receipt, err := to.Put(ctx, b, o.channel.Name)
+		receipt, err := publish.Publish(ctx, to, b, o.channel.Name, client)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -151,20 +173,24 @@ func loadBundles(o publishOptions, trust signing.Trust) ([]publish.Bundle, error
 	return bundles, errors.Join(faults...)
 }
 
-func checkAsClient(ctx context.Context, indexURL string, r index.Record) error {
-	scratch, err := os.MkdirTemp("", "builder-client-*")
-	if err != nil {
-		return err
+// client is what looks at the published, nil where nobody shall.
+func (o publishOptions) client(trust signing.Trust) *publish.Client {
+	if !o.check {
+		return nil
 	}
-	defer os.RemoveAll(scratch)
-	return publish.CheckClient(ctx, runProgram, indexURL, r, scratch)
+	return &publish.Client{
+		Run: runProgram, UV: pypi.FindUV(o.home),
+		Load: func(wheel string) (publish.Bundle, error) { return publish.Load(wheel, trust, o.channel.Policy) },
+	}
 }
 
 // runProgram implements [publish.Runner] on this host.
 func runProgram(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	var b bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), env...), &b, &b
+	own := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "PIP_") || strings.HasPrefix(pair, "UV_") })
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(own, env...), &b, &b
+	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()
 	return b.String(), err
 }
@@ -182,8 +208,8 @@ func printPublished(r publishReport, asJSON bool, out printer) error {
 		case p.Existed:
 			state = "was there"
 		}
-		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(p.Where, r.To)})
+		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(strings.Join(p.Checked, ", "), "-"), cmp.Or(p.Where, r.To)})
 	}
-	term.Table(out.stdout, term.Width(out.stdout), []string{"wheel", "state", "channels", "where"}, rows)
+	term.Table(out.stdout, term.Width(out.stdout), []string{"wheel", "state", "channels", "checked by", "where"}, rows)
 	return nil
 }

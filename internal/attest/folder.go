@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"builder/internal/artifact"
 	"builder/internal/atomicfile"
+	"builder/internal/gate"
 	"builder/internal/sbom"
 	"builder/internal/signing"
 )
@@ -32,8 +34,16 @@ type Bundle struct {
 	Artifacts  []Subject // what the provenance speaks of
 	SBOM, VEX  json.RawMessage
 	Rounds     []TestResult
+	Documents  []Document
 	Keys       []string // ids of the keys, each once
 	Signed     int      // statements
+}
+
+// A Document is a signed file of the folder and what it is about.
+type Document struct {
+	Name, PredicateType string
+	Made                time.Time      // zero where the statement does not say
+	Verdicts            []gate.Verdict // of a round of gates
 }
 
 // Read opens every statement about an artifact. All that is wrong with any of
@@ -86,9 +96,12 @@ func (b *Bundle) read(path, digest string, trust signing.Trust) error {
 	if !s.names(digest) {
 		return fmt.Errorf("it speaks of other bytes: %s; the file beside it has sha256 %s", s.about(), digest)
 	}
-	if err := b.add(s); err != nil {
+	d, err := b.add(s)
+	if err != nil {
 		return err
 	}
+	d.Name, d.PredicateType = filepath.Base(path), s.PredicateType
+	b.Documents = append(b.Documents, d)
 	b.Signed++
 	if !slices.Contains(b.Keys, signed.KeyID) {
 		b.Keys = append(b.Keys, signed.KeyID)
@@ -97,36 +110,36 @@ func (b *Bundle) read(path, digest string, trust signing.Trust) error {
 }
 
 // add takes what a statement says. One of an unknown type says nothing to us.
-func (b *Bundle) add(s Statement) error {
+func (b *Bundle) add(s Statement) (d Document, err error) {
 	twice := fmt.Errorf("there is more than one %s", s.PredicateType)
 	switch s.PredicateType {
 	case ProvenanceType:
 		var p Provenance
 		if b.Provenance != nil {
-			return twice
+			return d, twice
 		}
 		if err := decode(s.Predicate, &p); err != nil {
-			return fmt.Errorf("reading its provenance: %w", err)
+			return d, fmt.Errorf("reading its provenance: %w", err)
 		}
-		b.Provenance, b.Artifacts = &p, s.Subject
+		b.Provenance, b.Artifacts, d.Made = &p, s.Subject, p.Run.Metadata.Finished
 	case sbom.PredicateType:
 		if b.SBOM != nil {
-			return twice
+			return d, twice
 		}
 		b.SBOM = s.Predicate
 	case VEXType:
 		if b.VEX != nil {
-			return twice
+			return d, twice
 		}
 		b.VEX = s.Predicate
 	case TestResultType:
 		var r TestResult
 		if err := decode(s.Predicate, &r); err != nil {
-			return fmt.Errorf("reading its verdicts: %w", err)
+			return d, fmt.Errorf("reading its verdicts: %w", err)
 		}
-		b.Rounds = append(b.Rounds, r)
+		b.Rounds, d.Made, d.Verdicts = append(b.Rounds, r), r.Finished, r.Verdicts
 	}
-	return nil
+	return d, nil
 }
 
 // The names in a folder. The documents lie there plain too, for programs that

@@ -40,12 +40,13 @@ const (
 	keysDir   = "keys"
 	metadata  = ".metadata"
 	recordEnd = ".record.json"
+	listFile  = "index.json"
 )
 
 // An Index is a directory.
 type Index struct{ dir string }
 
-// A Record is what is known of a published wheel. Times are of the publication.
+// A Record is what is known of a published wheel.
 type Record struct {
 	Schema         int               `json:"schema"`
 	Project        string            `json:"project"` // normalised (PEP 503)
@@ -63,6 +64,8 @@ type Record struct {
 	Gates          map[string]string `json:"gates"`  // gate to status
 	Channels       []string          `json:"channels"`
 	Published      time.Time         `json:"published"`
+	Yanked         string            `json:"yanked,omitempty"` // why nobody should take it any more (PEP 592)
+	Tags           []string          `json:"tags,omitempty"`   // in a registry: those that others gave it
 }
 
 // A File is one that was made beside a wheel, by its path below the project's
@@ -120,7 +123,7 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 		return r, false, err
 	}
 	defer free()
-	r, existed, err = x.merged(p)
+	r, existed, err = x.merged(ctx, p)
 	if err != nil {
 		return r, existed, err
 	}
@@ -133,16 +136,16 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 		}
 		return r, existed, diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
 	}
-	return r, existed, x.write(r)
+	return r, existed, x.write(ctx, r)
 }
 
 // merged returns the record that a publication comes to. What is published
 // already stays as it is: who built it first and said how is not replaced by
 // somebody who built the same bytes again; channels and rounds of gates are added.
-func (x *Index) merged(p Publication) (r Record, existed bool, err error) {
+func (x *Index) merged(ctx context.Context, p Publication) (r Record, existed bool, err error) {
 	r = p.Record
 	r.Schema, r.Filename, r.SHA256, r.Size = schema, p.Wheel.Name, p.Wheel.SHA256, p.Wheel.Size
-	have, err := x.read(x.recordPath(r.Project, r.Filename))
+	have, err := x.read(ctx, x.recordPath(r.Project, r.Filename))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return r, false, nil
@@ -217,7 +220,7 @@ func (x *Index) files(r *Record, p Publication) error {
 }
 
 // write puts the record down and makes the pages that follow from it.
-func (x *Index) write(r Record) error {
+func (x *Index) write(ctx context.Context, r Record) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
@@ -228,34 +231,73 @@ func (x *Index) write(r Record) error {
 	if _, err := putBytes(filepath.Join(x.dir, keysDir, r.Key+".json"), data); err != nil {
 		return diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
 	}
-	return x.pages(r.Project)
+	return x.pages(ctx, r.Project)
 }
 
 func (x *Index) recordPath(project, filename string) string {
 	return filepath.Join(x.dir, filesDir, project, filename+recordEnd)
 }
 
-// Withdraw takes a wheel out of the pages and removes its files.
-func (x *Index) Withdraw(ctx context.Context, r Record) error {
+// Withdraw takes wheels out of the pages and then removes their files.
+func (x *Index) Withdraw(ctx context.Context, records ...Record) error {
 	free, err := x.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer free()
-	if err := errors.Join(remove(x.recordPath(r.Project, r.Filename)), remove(filepath.Join(x.dir, keysDir, r.Key+".json"))); err != nil {
-		return diag.Errorf(diag.Publish, "withdrawing %s: %w", r.Filename, err)
+	var projects []string
+	for _, r := range records {
+		if err := errors.Join(remove(x.recordPath(r.Project, r.Filename)), remove(filepath.Join(x.dir, keysDir, r.Key+".json"))); err != nil {
+			return diag.Errorf(diag.Publish, "withdrawing %s: %w", r.Filename, err)
+		}
+		projects = append(projects, r.Project)
 	}
-	if err := x.pages(r.Project); err != nil {
+	if err := x.pages(ctx, projects...); err != nil {
 		return err
 	}
-	folder := filepath.Join(x.dir, filesDir, r.Project)
-	faults := []error{remove(filepath.Join(folder, r.Filename)), remove(filepath.Join(folder, r.Filename+metadata))}
-	for _, f := range r.Beside {
-		if filepath.IsLocal(f.Path) && strings.HasPrefix(f.Path, r.Filename+".") {
-			faults = append(faults, remove(filepath.Join(folder, f.Path)))
+	var faults []error
+	for _, r := range records {
+		if err := x.removeFiles(r); err != nil {
+			faults = append(faults, diag.Errorf(diag.Publish, "removing the files of %s: %w", r.Filename, err))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// removeFiles removes a wheel and what is its alone: other wheels of a cell may
+// share what lies beside it.
+func (x *Index) removeFiles(r Record) error {
+	folder := filepath.Join(x.dir, filesDir, r.Project)
+	faults := []error{remove(filepath.Join(folder, r.Filename)), remove(filepath.Join(folder, r.Filename+metadata))}
+	folders := map[string]bool{}
+	for _, f := range r.Beside {
+		if filepath.IsLocal(f.Path) && strings.HasPrefix(f.Path, r.Filename+".") {
+			faults = append(faults, remove(filepath.Join(folder, f.Path)))
+			folders[filepath.Dir(f.Path)] = true
+		}
+	}
+	delete(folders, ".")
+	for name := range folders {
+		_ = os.Remove(filepath.Join(folder, name)) // stays where others have put something into it
+	}
+	return errors.Join(faults...)
+}
+
+// Yank says of a wheel that nobody should take it any more, and why: pip and uv
+// pass it over unless its very version is asked for, and it is not taken instead
+// of a build. Without a reason that is taken back.
+func (x *Index) Yank(ctx context.Context, key, because string) (Record, error) {
+	free, err := x.lock(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	defer free()
+	r, err := x.Find(ctx, key)
+	if err != nil {
+		return r, err
+	}
+	r.Yanked = because
+	return r, x.write(ctx, r)
 }
 
 func remove(path string) error {
@@ -280,12 +322,12 @@ func (x *Index) Find(ctx context.Context, key string) (Record, error) {
 
 // All lists every record, by project, version and name. All that cannot be read
 // is told together; the others are returned too.
-func (x *Index) All() ([]Record, error) {
+func (x *Index) All(ctx context.Context) ([]Record, error) {
 	paths, err := fs.Glob(os.DirFS(x.dir), path.Join(filesDir, "*", "*"+recordEnd))
 	faults := []error{err}
 	var all []Record
 	for _, path := range paths {
-		r, err := x.read(filepath.Join(x.dir, path))
+		r, err := x.read(ctx, filepath.Join(x.dir, path))
 		if err != nil {
 			faults = append(faults, err)
 			continue
@@ -302,8 +344,8 @@ func (x *Index) All() ([]Record, error) {
 const maxRecord = 4 << 20
 
 // read reads a record and refuses one whose names lead elsewhere.
-func (x *Index) read(path string) (Record, error) {
-	data, err := store.Small(context.Background(), store.Source(path), maxRecord)
+func (x *Index) read(ctx context.Context, path string) (Record, error) {
+	data, err := store.Small(ctx, store.Source(path), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, err
 	}

@@ -155,7 +155,7 @@ func TestAddRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), says) || diag.CodeOf(err) != diag.Publish {
 				t.Fatalf("%v", err)
 			}
-			if all, err := x.All(); err != nil || len(all) > 0 {
+			if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
 				t.Errorf("%v, %v", all, err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "index.json")); !errors.Is(err, fs.ErrNotExist) {
@@ -182,7 +182,7 @@ func TestHostileRecords(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if all, err := x.All(); err == nil || len(all) > 0 {
+		if all, err := x.All(t.Context()); err == nil || len(all) > 0 {
 			t.Errorf("%s: %v, %v", name, all, err)
 		}
 	}
@@ -226,14 +226,14 @@ func TestReadingMakesNothing(t *testing.T) {
 	if _, err := x.Find(t.Context(), key(1)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if all, err := x.All(); err != nil || len(all) > 0 {
+	if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("made by reading: %v", err)
 	}
 	add(t, x, publication(t, 1, "wheel"))
-	if all, err := x.All(); err != nil || len(all) != 1 {
+	if all, err := x.All(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -14,16 +15,19 @@ import (
 	"builder/internal/diag"
 )
 
-// pages writes what follows from the records of a project, then what follows from
+// pages writes what follows from the records of projects, then what follows from
 // all.
-func (x *Index) pages(project string) error {
-	all, err := x.All()
+func (x *Index) pages(ctx context.Context, projects ...string) error {
+	all, err := x.All(ctx)
 	if err != nil {
 		return err
 	}
-	of := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Project != project })
-	if err := x.projectPages(project, of); err != nil {
-		return diag.Errorf(diag.Publish, "writing the pages of %s: %w", project, err)
+	slices.Sort(projects)
+	for _, project := range slices.Compact(projects) {
+		of := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Project != project })
+		if err := x.projectPages(project, of); err != nil {
+			return diag.Errorf(diag.Publish, "writing the pages of %s: %w", project, err)
+		}
 	}
 	if err := x.rootPages(all); err != nil {
 		return diag.Errorf(diag.Publish, "writing the pages of the index: %w", err)
@@ -76,7 +80,7 @@ func (x *Index) rootPages(all []Record) error {
 	if err := x.render(filepath.Join(x.dir, simpleDir, "index.html"), "projects", projects); err != nil {
 		return err
 	}
-	if _, err := putBytes(filepath.Join(x.dir, "index.json"), data); err != nil {
+	if _, err := putBytes(filepath.Join(x.dir, listFile), data); err != nil {
 		return err
 	}
 	return x.render(filepath.Join(x.dir, "index.html"), "page", newPage(all))
@@ -105,6 +109,7 @@ type (
 		Hashes         map[string]string `json:"hashes"`
 		RequiresPython string            `json:"requires-python,omitempty"`
 		CoreMetadata   map[string]string `json:"core-metadata"`
+		Yanked         string            `json:"yanked,omitempty"` // PEP 592: missing means false
 	}
 )
 
@@ -114,7 +119,7 @@ func newSimple(project string, records []Record) simple {
 	s := simple{Meta: apiVersion, Name: project}
 	for _, r := range records {
 		s.Files = append(s.Files, simpleFile{
-			r.Filename, r.href("../../"), map[string]string{"sha256": r.SHA256}, r.RequiresPython, map[string]string{"sha256": r.Metadata},
+			r.Filename, r.href("../../"), map[string]string{"sha256": r.SHA256}, r.RequiresPython, map[string]string{"sha256": r.Metadata}, r.Yanked,
 		})
 	}
 	return s

@@ -2,6 +2,9 @@ package index
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"strings"
@@ -33,6 +36,32 @@ func (r Remote) Find(ctx context.Context, key string) (Record, error) {
 		return Record{}, err
 	}
 	return parse(data, key)
+}
+
+// maxList bounds the list of an index, in bytes: some ten thousand wheels.
+const maxList = 64 << 20
+
+// All lists every record.
+func (r Remote) All(ctx context.Context) ([]Record, error) {
+	data, err := store.Small(ctx, store.Source(r.base+listFile), maxList)
+	if err != nil {
+		return nil, err
+	}
+	var each []json.RawMessage
+	if err := json.Unmarshal(data, &each); err != nil {
+		return nil, fmt.Errorf("reading the list of the index: %w", err)
+	}
+	all := make([]Record, 0, len(each))
+	var faults []error
+	for _, text := range each {
+		record, err := parse(text, "")
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		all = append(all, record)
+	}
+	return all, errors.Join(faults...)
 }
 
 // Take brings the wheel of a record and all that goes with it into dir.

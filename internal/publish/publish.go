@@ -7,13 +7,10 @@
 package publish
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"builder/internal/artifact"
 	"builder/internal/attest"
@@ -33,6 +30,7 @@ type Bundle struct {
 	Entry    lock.Entry
 	Verdicts []gate.Verdict
 
+	documents                        []attest.Document
 	project, version, requiresPython string
 	metadata                         []byte
 }
@@ -55,7 +53,7 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 	if err := errors.Join(faults...); err != nil {
 		return Bundle{}, err
 	}
-	b := Bundle{Wheel: a, Entry: said.Provenance.Definition.Internal.Entry, Verdicts: said.Verdicts()}
+	b := Bundle{Wheel: a, Entry: said.Provenance.Definition.Internal.Entry, Verdicts: said.Verdicts(), documents: said.Documents}
 	b.Wheel.Key = b.Entry.Key()
 	if b.Beside, err = siblings(a, said.Artifacts); err != nil {
 		return Bundle{}, err
@@ -107,10 +105,6 @@ func (b *Bundle) readMetadata() error {
 
 // Publication is the bundle as a directory index takes it.
 func (b Bundle) Publication(channel string) index.Publication {
-	gates := map[string]string{}
-	for _, v := range b.Verdicts {
-		gates[v.Gate] = v.Status.String()
-	}
 	beside := map[string]artifact.Artifact{}
 	for _, a := range b.Beside {
 		beside[a.Name] = a
@@ -124,9 +118,18 @@ func (b Bundle) Publication(channel string) index.Publication {
 		Record: index.Record{
 			Project: b.project, Version: b.version, RequiresPython: b.requiresPython,
 			Cell: b.Entry.ID, Key: b.Entry.Key(), Recipe: b.Entry.Recipe, Axes: b.Entry.Axes,
-			Gates: gates, Channels: []string{channel},
+			Gates: statuses(b.Verdicts), Channels: []string{channel},
 		},
 	}
+}
+
+// statuses says of each gate what it said.
+func statuses(verdicts []gate.Verdict) map[string]string {
+	gates := map[string]string{}
+	for _, v := range verdicts {
+		gates[v.Gate] = v.Status.String()
+	}
+	return gates
 }
 
 // A Channel is a name under which wheels are handed out, and what it asks of them.
@@ -147,40 +150,4 @@ func FindChannel(name string) (Channel, error) {
 		return Channel{}, diag.Errorf(diag.Usage, "no channel is called %q", name).WithHint("known: candidate, stable")
 	}
 	return Channels()[i], nil
-}
-
-// A Runner runs a program to its end and returns what it printed.
-type Runner func(ctx context.Context, env []string, name string, args ...string) (string, error)
-
-// CheckClient downloads a published wheel as an unmodified pip does, by its hash
-// and for the platform of its tags, and compares the bytes. A host without pip has
-// not looked, which is an error too.
-func CheckClient(ctx context.Context, run Runner, indexURL string, r index.Record, scratch string) error {
-	tags := strings.Split(strings.TrimSuffix(r.Filename, ".whl"), "-")
-	python, abi, platform := tags[len(tags)-3], tags[len(tags)-2], tags[len(tags)-1]
-	args := []string{
-		"-m", "pip", "download", "--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps",
-		"--only-binary", ":all:", "--require-hashes", "--index-url", indexURL, "--dest", scratch,
-		"--implementation", strings.TrimRight(python, "0123456789"), "--python-version", digits(python), "--abi", abi,
-	}
-	for p := range strings.SplitSeq(platform, ".") {
-		args = append(args, "--platform", p)
-	}
-	requirements := filepath.Join(scratch, "requirements.txt")
-	if err := os.WriteFile(requirements, []byte(r.Requirement()+"\n"), 0o600); err != nil {
-		return err
-	}
-	out, err := run(ctx, []string{"PIP_CONFIG_FILE=/dev/null"}, "python3", append(args, "-r", requirements)...)
-	if err != nil {
-		return diag.Errorf(diag.Publish, "installing %s from %s as a client: %w: %s", r.Filename, indexURL, err, lastLine(out)).
-			WithHint("the index was written and a client cannot use it; --no-check publishes without asking")
-	}
-	got, err := artifact.Of(filepath.Join(scratch, r.Filename), "")
-	if err == nil && got.SHA256 != r.SHA256 {
-		err = fmt.Errorf("pip got sha256 %s, published is %s", got.SHA256, r.SHA256)
-	}
-	if err != nil {
-		return diag.Errorf(diag.Publish, "installing %s from %s as a client: %w", r.Filename, indexURL, err)
-	}
-	return nil
 }

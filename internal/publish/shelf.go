@@ -5,33 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"builder/internal/artifact"
-	"builder/internal/attest"
+	"builder/internal/diag"
 	"builder/internal/index"
 	"builder/internal/oci"
 	"builder/internal/store"
 )
 
-// A Shelf is a place where others have published. Bring lays what is published
-// under the key of a cell out in dir, as a run leaves it, and returns the path of
-// the wheel; where there is nothing the error is [ErrNotPublished]. What comes is
-// checked against the digests of the place and against nothing else: [Load] says
-// whether it can be trusted.
+// A Shelf is a place where others have published.
 type Shelf interface {
+	// Bring lays what is published under the key of a cell out in dir, as a run
+	// leaves it, and returns the path of the wheel; where there is nothing the error
+	// is [ErrNotPublished]. What comes is checked against the digests of the place
+	// and against nothing else: [Load] says whether it can be trusted.
 	Bring(ctx context.Context, key, dir string) (wheel string, err error)
+	// List says what is there: what the place says, verified by nobody.
+	List(ctx context.Context) ([]index.Record, error)
+	String() string
 }
 
 // ErrNotPublished says that a place has nothing under a key.
 var ErrNotPublished = errors.New("it is not published there")
 
-var (
-	_ Shelf = indexShelf{}
-	_ Shelf = registryShelf{}
-)
+var _ Shelf = indexShelf{}
 
 // Shelves explains how a shelf is written.
 const Shelves = "file:DIR, oci://HOST/REPOSITORY or the URL of an index"
@@ -39,33 +37,41 @@ const Shelves = "file:DIR, oci://HOST/REPOSITORY or the URL of an index"
 // OpenShelf reads the place of a shelf. What comes over the network from an index
 // goes through s.
 func OpenShelf(text string, insecure bool, s *store.Store) (Shelf, error) {
-	switch {
-	case strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://"):
-		return indexShelf{index.OpenRemote(text, s)}, nil
-	case strings.HasPrefix(text, oci.Scheme):
-		repo, err := oci.OpenRepository(text, oci.Options{Insecure: insecure})
-		return registryShelf{repo}, err
+	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
+		return indexShelf{index.OpenRemote(text, s), store.Redact(text)}, nil
 	}
-	dir, err := DirectoryOf(text)
-	if err != nil {
-		return nil, err
+	if strings.HasPrefix(text, oci.Scheme) {
+		return openRegistry(text, insecure)
 	}
-	return indexShelf{index.Open(dir)}, nil
+	return openDirectory(text)
 }
 
 // records is an index that can be read.
 type records interface {
+	All(ctx context.Context) ([]index.Record, error)
 	Find(ctx context.Context, key string) (index.Record, error)
 	Take(ctx context.Context, r index.Record, dir string) (wheel artifact.Artifact, err error)
 }
 
-type indexShelf struct{ records }
+type indexShelf struct {
+	records
+	name string
+}
+
+// String implements [Shelf].
+func (x indexShelf) String() string { return x.name }
+
+// List implements [Shelf].
+func (x indexShelf) List(ctx context.Context) ([]index.Record, error) { return x.All(ctx) }
 
 // Bring implements [Shelf].
 func (x indexShelf) Bring(ctx context.Context, key, dir string) (string, error) {
 	r, err := x.Find(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", ErrNotPublished
+	}
+	if err == nil && r.Yanked != "" {
+		err = fmt.Errorf("it was yanked: %s", r.Yanked)
 	}
 	if err != nil {
 		return "", err
@@ -74,61 +80,18 @@ func (x indexShelf) Bring(ctx context.Context, key, dir string) (string, error) 
 	return wheel.Path, err
 }
 
-type registryShelf struct{ *oci.Repository }
-
-// Bring implements [Shelf].
-func (r registryShelf) Bring(ctx context.Context, key, dir string) (string, error) {
-	digest, err := r.Resolve(ctx, keyTag(key))
-	if _, missing := errors.AsType[*oci.NotFound](err); missing {
-		return "", ErrNotPublished
-	}
+// FindCell returns what a place says of a cell, by its id or key.
+func FindCell(ctx context.Context, at Shelf, name string) (index.Record, error) {
+	all, err := at.List(ctx)
 	if err != nil {
-		return "", err
+		return index.Record{}, err
 	}
-	m, err := r.Manifest(ctx, digest)
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	wheel := ""
-	for _, f := range m.Files {
-		if err := r.Fetch(ctx, f, dir, nil); err != nil {
-			return "", err
+	var ids []string
+	for _, r := range all {
+		if r.Cell == name || r.Key == name {
+			return r, nil
 		}
-		if filepath.Ext(f.Name) == ".whl" {
-			wheel = filepath.Join(dir, f.Name)
-		}
+		ids = append(ids, r.Cell)
 	}
-	if wheel == "" {
-		return "", fmt.Errorf("%s@%s holds no wheel", r, digest)
-	}
-	return wheel, r.bringSaid(ctx, digest, attest.Dir(wheel))
-}
-
-// bringSaid lays out what was said about a package. What others have put beside it
-// and cannot be read, or is no statement of ours, is passed over.
-func (r registryShelf) bringSaid(ctx context.Context, digest, dir string) error {
-	all, err := r.Referrers(ctx, digest)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for _, ref := range all {
-		if ref.Fault != nil || ref.ArtifactType != bundleType && ref.ArtifactType != plainType {
-			continue
-		}
-		for _, f := range ref.Files {
-			if _, err := os.Stat(filepath.Join(dir, f.Name)); err == nil {
-				continue // two publishers at once: one of them is enough
-			}
-			if err := r.Fetch(ctx, f, dir, nil); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return index.Record{}, diag.Errorf(diag.Usage, "%s holds no cell %q", at, name).WithHint("%s", diag.DidYouMean(name, ids))
 }

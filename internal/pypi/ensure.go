@@ -92,6 +92,17 @@ func EnsureUV(ctx context.Context, home string, log func(format string, args ...
 	return t, install(pin, dir, func(fresh string) error { return download(ctx, pip, pin, fresh) })
 }
 
+// FindUV returns the path of the uv that is kept under home, or else of the host's;
+// "" where there is none.
+func FindUV(home string) string {
+	kept := filepath.Join(home, "tools", "uv-"+uvVersion, "uv")
+	if _, err := os.Stat(kept); err == nil {
+		return kept
+	}
+	path, _ := exec.LookPath("uv")
+	return path
+}
+
 func copyFile(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

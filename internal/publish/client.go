@@ -1,0 +1,138 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"builder/internal/diag"
+	"builder/internal/index"
+	"builder/internal/wheel"
+)
+
+// A Client looks at what was published as those who install do.
+type Client struct {
+	Run  Runner
+	UV   string                             // the program, "" where the host has none
+	Load func(wheel string) (Bundle, error) // verifies what was taken
+}
+
+// A Runner runs a program to its end and returns what it printed. What it is told
+// of the environment takes the place of all that the host says of indexes.
+type Runner func(ctx context.Context, env []string, name string, args ...string) (string, error)
+
+// install installs a published wheel by its hash into empty directories as an
+// unmodified pip and uv do, for the platform of its tags. A host without pip has
+// not looked, which is an error too. The wheel is not imported: it wants the
+// run-time image, in which the gate import has done so.
+func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []string, err error) {
+	scratch, err := os.MkdirTemp("", "builder-client-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
+	requirements := filepath.Join(scratch, "requirements.txt")
+	line := index.Record{Project: b.project, Version: b.version, SHA256: b.Wheel.SHA256}.Requirement()
+	if err := os.WriteFile(requirements, []byte(line+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	for _, with := range []struct {
+		name, program string
+		args          []string
+	}{
+		{"pip", "python3", append([]string{"-m", "pip"}, pipArgs(b.Wheel.Name)...)},
+		{"uv", c.UV, uvArgs(b.Wheel.Name)},
+	} {
+		if with.program == "" {
+			continue
+		}
+		target := filepath.Join(scratch, with.name)
+		args := append(with.args, "--target", target, "-r", requirements)
+		out, err := c.Run(ctx, []string{"PIP_CONFIG_FILE=" + os.DevNull, "PIP_INDEX_URL=" + indexURL, "UV_NO_CONFIG=1", "UV_DEFAULT_INDEX=" + indexURL}, with.program, args...)
+		if err == nil {
+			err = b.installed(target)
+		}
+		if err != nil {
+			return by, diag.Errorf(diag.Publish, "installing %s from %s with %s: %w: %s", b.Wheel.Name, shown(indexURL), with.name, err, lastLine(out)).
+				WithHint("the index was written and a client cannot use it; --no-check publishes without asking")
+		}
+		by = append(by, with.name)
+	}
+	return by, nil
+}
+
+// pipArgs ask pip for the platform of a wheel instead of the host's.
+func pipArgs(name string) []string {
+	python, abi, platforms := wheelTags(name)
+	args := []string{
+		"install", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile",
+		"--implementation", strings.TrimRight(python, "0123456789"), "--python-version", digits(python), "--abi", abi,
+	}
+	for _, p := range platforms {
+		args = append(args, "--platform", p)
+	}
+	return args
+}
+
+// uvArgs ask uv for the same.
+func uvArgs(name string) []string {
+	python, _, platforms := wheelTags(name)
+	args := []string{"pip", "install", "--quiet", "--no-progress", "--no-cache", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--python-downloads", "never"}
+	if version := digits(python); strings.Contains(version, ".") {
+		args = append(args, "--python-version", version)
+	}
+	if platform, ok := uvPlatform(platforms); ok {
+		args = append(args, "--python-platform", platform)
+	}
+	return args
+}
+
+// uvPlatform writes the platform of a wheel as uv does: manylinux_2_36_x86_64 is
+// x86_64-manylinux_2_36, and any is that of the host.
+func uvPlatform(platforms []string) (string, bool) {
+	for _, p := range platforms {
+		for _, arch := range []string{"x86_64", "aarch64"} {
+			switch libc, ok := strings.CutSuffix(p, "_"+arch); {
+			case ok && strings.HasPrefix(libc, "manylinux_"):
+				return arch + "-" + libc, true
+			case ok && libc == "linux":
+				return arch + "-unknown-linux-gnu", true
+			}
+		}
+	}
+	return "", false
+}
+
+func wheelTags(name string) (python, abi string, platforms []string) {
+	tags := strings.Split(strings.TrimSuffix(name, ".whl"), "-")
+	return tags[len(tags)-3], tags[len(tags)-2], strings.Split(tags[len(tags)-1], ".")
+}
+
+// installed compares what was installed with what the wheel holds.
+func (b Bundle) installed(target string) error {
+	w, err := wheel.Open(b.Wheel.Path)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	data, err := os.ReadFile(filepath.Join(target, w.DistInfo, "METADATA"))
+	if err != nil {
+		return fmt.Errorf("nothing was installed: %w", err)
+	}
+	if string(data) != string(b.metadata) {
+		return fmt.Errorf("something else was installed under its name")
+	}
+	return nil
+}
+
+// shown is an address without credentials.
+func shown(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(address)"
+	}
+	return u.Redacted()
+}
