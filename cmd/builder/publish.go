@@ -188,8 +188,8 @@ func (o publishOptions) client(trust signing.Trust) *publish.Client {
 func runProgram(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	var b bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
-	own := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "PIP_") || strings.HasPrefix(pair, "UV_") })
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(own, env...), &b, &b
+	hosts := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "PIP_") || strings.HasPrefix(pair, "UV_") })
+	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(hosts, env), &b, &b
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()
 	return b.String(), err

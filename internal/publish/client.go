@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"builder/internal/diag"
@@ -50,7 +51,7 @@ func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []st
 			continue
 		}
 		target := filepath.Join(scratch, with.name)
-		args := append(with.args, "--target", target, "-r", requirements)
+		args := slices.Concat(with.args, []string{"--target", target, "-r", requirements})
 		out, err := c.Run(ctx, []string{"PIP_CONFIG_FILE=" + os.DevNull, "PIP_INDEX_URL=" + indexURL, "UV_NO_CONFIG=1", "UV_DEFAULT_INDEX=" + indexURL}, with.program, args...)
 		if err == nil {
 			err = b.installed(target)
@@ -80,7 +81,7 @@ func pipArgs(name string) []string {
 // uvArgs ask uv for the same.
 func uvArgs(name string) []string {
 	python, _, platforms := wheelTags(name)
-	args := []string{"pip", "install", "--quiet", "--no-progress", "--no-cache", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--python-downloads", "never"}
+	args := []string{"pip", "install", "--quiet", "--no-progress", "--no-cache", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-python-downloads"}
 	if version := digits(python); strings.Contains(version, ".") {
 		args = append(args, "--python-version", version)
 	}

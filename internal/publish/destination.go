@@ -144,6 +144,9 @@ func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, err
 
 // Withdraw implements [Catalogue].
 func (d Directory) Withdraw(ctx context.Context, keys ...string) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	var records []index.Record
 	for _, key := range keys {
 		r, err := d.index().Find(ctx, key)

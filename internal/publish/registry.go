@@ -116,7 +116,7 @@ func refused(err error) error {
 // is [ErrNotPublished].
 func (r Registry) find(ctx context.Context, key string) (digest string, err error) {
 	digest, err = r.Resolve(ctx, keyTag(key))
-	if _, missing := errors.AsType[*oci.NotFound](err); missing {
+	if isMissing(err) {
 		return "", ErrNotPublished
 	}
 	return digest, err
@@ -204,14 +204,7 @@ func (r Registry) bringSaid(ctx context.Context, digest, dir string) error {
 
 // List implements [Shelf]. The time of a record is that of its build.
 func (r Registry) List(ctx context.Context) ([]index.Record, error) {
-	tags, err := r.Tags(ctx)
-	if _, missing := errors.AsType[*oci.NotFound](err); missing {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	named, err := r.resolveAll(ctx, tags)
+	named, err := r.named(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -228,12 +221,17 @@ func (r Registry) List(ctx context.Context) ([]index.Record, error) {
 	return records, err
 }
 
-// resolveAll returns the tags of each digest. A tag that went meanwhile is none.
-func (r Registry) resolveAll(ctx context.Context, tags []string) (map[string][]string, error) {
+// named returns the tags of each digest. A tag that went meanwhile is none, and a
+// repository that is not there has none.
+func (r Registry) named(ctx context.Context) (map[string][]string, error) {
+	tags, err := r.Tags(ctx)
+	if err != nil && !isMissing(err) {
+		return nil, err
+	}
 	digests := make([]string, len(tags))
-	err := each(len(tags), func(i int) (err error) {
+	err = each(len(tags), func(i int) (err error) {
 		digests[i], err = r.Resolve(ctx, tags[i])
-		if _, missing := errors.AsType[*oci.NotFound](err); missing {
+		if isMissing(err) {
 			return nil
 		}
 		return err
@@ -324,24 +322,25 @@ func verdictsOf(round map[string]gate.Status) []gate.Verdict {
 	return verdicts
 }
 
-// Withdraw implements [Catalogue]. The package goes first, and its tags with it, so
-// that nobody finds a package about which nothing is said.
+// Withdraw implements [Catalogue].
 func (r Registry) Withdraw(ctx context.Context, keys ...string) error {
+	named, err := r.named(ctx)
+	if err != nil {
+		return refused(err)
+	}
 	var faults []error
-	for _, key := range keys {
-		faults = append(faults, refused(r.withdraw(ctx, key)))
+	for digest, tags := range named {
+		if slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(tags, keyTag(key)) }) {
+			faults = append(faults, refused(r.remove(ctx, digest, tags)))
+		}
 	}
 	return errors.Join(faults...)
 }
 
-func (r Registry) withdraw(ctx context.Context, key string) error {
-	digest, err := r.find(ctx, key)
-	if errors.Is(err, ErrNotPublished) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+// remove deletes a package first, then the tags that still stand for it, where the
+// registry has not done that itself, and last what speaks of it: nobody finds a
+// package about which nothing is said.
+func (r Registry) remove(ctx context.Context, digest string, tags []string) error {
 	about, err := r.Referrers(ctx, digest)
 	if err != nil {
 		return err
@@ -349,16 +348,26 @@ func (r Registry) withdraw(ctx context.Context, key string) error {
 	if err := r.Delete(ctx, digest); err != nil {
 		return err
 	}
-	if _, err := r.find(ctx, key); !errors.Is(err, ErrNotPublished) {
-		return diag.Errorf(diag.Publish, "%s@%s was deleted and can still be found", r, digest).WithHint("remove the tag %s", keyTag(key))
+	for _, tag := range tags {
+		_, err := r.Resolve(ctx, tag)
+		if err == nil {
+			err = r.Untag(ctx, tag)
+		}
+		if err != nil && !isMissing(err) {
+			return err
+		}
 	}
 	for _, ref := range about {
-		err := r.Delete(ctx, ref.Digest)
-		if _, missing := errors.AsType[*oci.NotFound](err); err != nil && !missing {
+		if err := r.Delete(ctx, ref.Digest); err != nil && !isMissing(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+func isMissing(err error) bool {
+	_, missing := errors.AsType[*oci.NotFound](err)
+	return missing
 }
 
 // parcel is the bundle as a registry takes it.

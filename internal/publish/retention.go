@@ -16,7 +16,7 @@ import (
 type Retention struct {
 	Channel string
 	Age     time.Duration
-	Keep    int // of each kind: a recipe with all axes but the version
+	Keep    int // of each kind in the channel: a recipe with all axes but the version
 }
 
 // A Decision is what becomes of a published wheel, and why.
@@ -34,7 +34,9 @@ func (r Retention) Decide(all []index.Record, needed map[string]bool, now time.T
 	rank := map[string]int{}
 	var decisions []Decision
 	for _, record := range newest {
-		rank[kind(record)]++
+		if slices.Contains(record.Channels, r.Channel) {
+			rank[kind(record)]++
+		}
 		because, remove := r.judge(record, rank[kind(record)], needed[record.Key], now)
 		decisions = append(decisions, Decision{record, remove, because})
 	}
