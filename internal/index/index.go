@@ -60,8 +60,9 @@ type Record struct {
 	Key            string            `json:"key"`
 	Recipe         string            `json:"recipe"`
 	Axes           map[string]string `json:"axes"`
-	Beside         []File            `json:"beside"` // files of the same cell, the wheel's folder of statements included
-	Gates          map[string]string `json:"gates"`  // gate to status
+	Beside         []File            `json:"beside"`             // files of the same cell, the wheel's folder of statements included
+	Gates          map[string]string `json:"gates"`              // gate to status
+	Evidence       map[string]string `json:"evidence,omitempty"` // gate to what it saw
 	Channels       []string          `json:"channels"`
 	Published      time.Time         `json:"published"`
 	Yanked         string            `json:"yanked,omitempty"` // why nobody should take it any more (PEP 592)
@@ -156,7 +157,7 @@ func (x *Index) merged(ctx context.Context, p Publication) (r Record, existed bo
 	}
 	have.Channels = union(have.Channels, r.Channels)
 	if have.Key == r.Key {
-		have.Gates = r.Gates
+		have.Gates, have.Evidence = r.Gates, r.Evidence
 	}
 	return have, true, nil
 }

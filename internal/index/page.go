@@ -3,6 +3,7 @@ package index
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 )
@@ -27,7 +28,7 @@ type pageRow struct {
 	Gate   []gateRow
 }
 
-type gateRow struct{ Name, Status string }
+type gateRow struct{ Name, Status, Evidence string }
 
 func newPage(all []Record) page {
 	values := map[string]map[string]bool{}
@@ -50,7 +51,7 @@ func newPage(all []Record) page {
 		}
 		passed := 0
 		for _, name := range slices.Sorted(maps.Keys(r.Gates)) {
-			row.Gate = append(row.Gate, gateRow{name, r.Gates[name]})
+			row.Gate = append(row.Gate, gateRow{name, r.Gates[name], r.Evidence[name]})
 			if r.Gates[name] == "pass" {
 				passed++
 			}
@@ -66,6 +67,21 @@ func newPage(all []Record) page {
 func (r Record) Requirement() string {
 	return fmt.Sprintf("%s==%s --hash=sha256:%s", r.Project, r.Version, r.SHA256)
 }
+
+// Statements are the files beside the wheel that say how it was made and what was
+// found, by their addresses from the root of the index.
+func (r Record) Statements() []Statement {
+	var all []Statement
+	for _, f := range r.Beside {
+		if strings.HasPrefix(f.Path, r.Filename+".") {
+			all = append(all, Statement{path.Base(f.Path), r.hrefOf(f.Path, "")})
+		}
+	}
+	return all
+}
+
+// A Statement is one such file.
+type Statement struct{ Name, Href string }
 
 // ChannelList names the channels.
 func (r Record) ChannelList() string { return strings.Join(r.Channels, ", ") }

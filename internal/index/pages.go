@@ -127,8 +127,10 @@ func newSimple(project string, records []Record) simple {
 
 // href returns the address of a wheel from a page. A plus is written out: some
 // object stores read it as a blank.
-func (r Record) href(up string) string {
-	escaped := (&url.URL{Path: filesDir + "/" + r.Project + "/" + r.Filename}).EscapedPath()
+func (r Record) href(up string) string { return r.hrefOf(r.Filename, up) }
+
+func (r Record) hrefOf(file, up string) string {
+	escaped := (&url.URL{Path: filesDir + "/" + r.Project + "/" + file}).EscapedPath()
 	return up + strings.ReplaceAll(escaped, "+", "%2B")
 }
 

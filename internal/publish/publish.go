@@ -118,7 +118,7 @@ func (b Bundle) Publication(channel string) index.Publication {
 		Record: index.Record{
 			Project: b.project, Version: b.version, RequiresPython: b.requiresPython,
 			Cell: b.Entry.ID, Key: b.Entry.Key(), Recipe: b.Entry.Recipe, Axes: b.Entry.Axes,
-			Gates: statuses(b.Verdicts), Channels: []string{channel},
+			Gates: statuses(b.Verdicts), Evidence: evidence(b.Verdicts), Channels: []string{channel},
 		},
 	}
 }
@@ -130,6 +130,15 @@ func statuses(verdicts []gate.Verdict) map[string]string {
 		gates[v.Gate] = v.Status.String()
 	}
 	return gates
+}
+
+// evidence says of each gate what it saw.
+func evidence(verdicts []gate.Verdict) map[string]string {
+	seen := map[string]string{}
+	for _, v := range verdicts {
+		seen[v.Gate] = v.Evidence
+	}
+	return seen
 }
 
 // A Channel is a name under which wheels are handed out, and what it asks of them.
