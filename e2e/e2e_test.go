@@ -12,10 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"builder/internal/oci/ocitest"
 )
 
 // tool is the built program with a state directory of its own.
@@ -88,17 +91,20 @@ func (b *tool) want(code int, args ...string) result {
 }
 
 // runFile is what the tests read of run.json.
-type runFile struct {
-	Cells []struct {
-		ID, Status, From string
-		Artifacts        []struct{ Path, SHA256 string }
-		Verdicts         []struct{ Gate, Status, Evidence, Remedy string }
-	}
+type runFile struct{ Cells []cellFile }
+
+type cellFile struct {
+	ID, Status, From string
+	Artifacts        []struct{ Path, SHA256 string }
+	Verdicts         []struct{ Gate, Status, Evidence, Remedy string }
 }
 
 func (b *tool) runJSON(out string) runFile {
 	b.t.Helper()
-	data, err := os.ReadFile(filepath.Join(b.dir, out, "run.json"))
+	if !filepath.IsAbs(out) {
+		out = filepath.Join(b.dir, out)
+	}
+	data, err := os.ReadFile(filepath.Join(out, "run.json"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -129,7 +135,7 @@ func TestE2E(t *testing.T) {
 		{"the main job from nothing", mainJob},
 		{"again, nothing changed", again},
 		{"what was made can be checked", verified},
-		{"published and taken from there", published},
+		{"published in three places and taken from there", published},
 		{"without the patch findhip", withoutFindHIP},
 		{"against a CPU TensorFlow, and as upstream released it", cpuTensorFlow},
 		{"a build that tries to leave", leaks},
@@ -258,26 +264,52 @@ func verified(b *tool) {
 	contains(b.t, b.want(6, "verify", copied).stderr, "speaks of other bytes")
 }
 
-// published puts the wheel into an index, where pip finds it by its hash, and takes
-// it from there on a host that has nothing but the public key.
+// published puts the wheel into an index, a registry and an upload server, where
+// clients that know nothing of builder find it, and takes it back from the first
+// two on hosts that have nothing but the public key.
 func published(b *tool) {
 	made := b.runJSON("out").Cells[0]
+	dir := filepath.Join("out", made.ID)
 	place := "file:" + filepath.Join(b.t.TempDir(), "index")
-	contains(b.t, b.want(0, "publish", filepath.Join("out", made.ID), "--to", place).stdout, "published", "candidate")
-	contains(b.t, b.want(0, "publish", filepath.Join("out", made.ID), "--to", place).stdout, "was there")
+	registry, stop := ocitest.Serve(false)
+	defer stop()
+	server, simple := uploadServer(b.t)
+
+	contains(b.t, b.want(0, "publish", dir, "--to", place).stdout, "published", "candidate", "pip, uv")
+	contains(b.t, b.want(0, "publish", dir, "--to", place).stdout, "was there")
 	contains(b.t, b.want(6, "promote", made.ID, "--at", place).stderr, "gate reproducible")
+	b.takenFrom(place, made)
+
+	contains(b.t, b.want(0, "publish", dir, "--to", registry).stdout, "published", "candidate", "pull and verify")
+	contains(b.t, b.want(0, "index", "--at", registry).stdout, made.ID, strconv.Itoa(gates)+" of "+strconv.Itoa(gates))
+	files, err := ocitest.Pull(registry, strings.ReplaceAll(made.ID, "+", "_")+"-candidate")
+	if err != nil || sum(files[filepath.Base(made.Artifacts[0].Path)]) != made.Artifacts[0].SHA256 {
+		b.t.Errorf("pulled %d files, %v", len(files), err)
+	}
+	b.takenFrom(registry, made)
+
+	contains(b.t, b.want(0, "publish", dir, "--to", server).stdout, "published")
+	contains(b.t, b.want(0, "publish", dir, "--to", server).stdout, "was there")
+	if got := pipDownload(b.t, simple, filepath.Join(b.dir, made.Artifacts[0].Path)); got != made.Artifacts[0].SHA256 {
+		b.t.Errorf("pip got %s", got)
+	}
+}
+
+// takenFrom takes a cell from where it is published, on a host with nothing.
+func (b *tool) takenFrom(place string, made cellFile) {
 	own := *b
 	own.home = filepath.Join(b.t.TempDir(), "home")
 	trust := filepath.Join(b.home, "key.pem.pub")
-	r := own.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--from", place, "--from-only", "--trust", trust, "--out", "out-from")
+	out := filepath.Join(b.t.TempDir(), "out")
+	r := own.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--from", place, "--from-only", "--trust", trust, "--out", out)
 	if r.took > 4*time.Second {
 		b.t.Errorf("took %v; 2 s is the bar on an idle host", r.took)
 	}
-	taken := b.runJSON("out-from").Cells[0]
+	taken := b.runJSON(out).Cells[0]
 	if taken.From != "registry" || taken.Artifacts[0].SHA256 != made.Artifacts[0].SHA256 || len(taken.Verdicts) != gates {
 		b.t.Errorf("got %+v", taken)
 	}
-	own.want(0, "verify", filepath.Join("out-from", taken.ID), "--trust", trust)
+	own.want(0, "verify", filepath.Join(out, taken.ID), "--trust", trust)
 }
 
 // elsewhere builds the main wheel once more from its bundle and from what was
