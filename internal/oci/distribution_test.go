@@ -70,7 +70,7 @@ func TestAgainstDistribution(t *testing.T) {
 }
 
 // distribution starts the registry on a free port and returns its address.
-func distribution(t *testing.T, binary string) string {
+func distribution(t testing.TB, binary string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
