@@ -128,7 +128,7 @@ func doPublish(ctx context.Context, o publishOptions, out printer) error {
 	if err != nil {
 		return err
 	}
-	to, err := publish.Open(ctx, o.to, o.insecure, out.note)
+	to, err := publish.Open(ctx, o.to, publish.Options{Insecure: o.insecure, Warn: out.note, Progress: every(5*time.Second, out)})
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--to: %w", err)
 	}
@@ -181,6 +181,18 @@ func (o publishOptions) client(trust signing.Trust) *publish.Client {
 	return &publish.Client{
 		Run: runProgram, UV: pypi.FindUV(o.home),
 		Load: func(wheel string) (publish.Bundle, error) { return publish.Load(wheel, trust, o.channel.Policy) },
+	}
+}
+
+// every returns a function that says from time to time how far a push has come. It
+// is silent about what is done before the first time is over.
+func every(pause time.Duration, out printer) func(done, total int64) {
+	said := time.Now()
+	return func(done, total int64) {
+		if now := time.Now(); now.Sub(said) >= pause {
+			said = now
+			out.note("%s sent %d of %d MB", now.Format("15:04:05"), done/1e6, total/1e6)
+		}
 	}
 }
 

@@ -78,16 +78,25 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *C
 // Destinations explains how a destination is written.
 const Destinations = "file:DIR, oci://HOST/REPOSITORY or pypi:URL"
 
-// Open reads a destination. Insecure allows plain HTTP to other hosts.
-func Open(ctx context.Context, text string, insecure bool, warn func(string, ...any)) (Destination, error) {
+// Options say how a destination is spoken with. The functions may be nil.
+type Options struct {
+	Insecure bool // allow plain HTTP to other hosts
+	Warn     func(format string, args ...any)
+	Progress func(done, total int64) // bytes of one bundle
+}
+
+// Open reads a destination.
+func Open(ctx context.Context, text string, o Options) (Destination, error) {
 	switch {
 	case strings.HasPrefix(text, "file:"):
 		return openDirectory(text)
 	case strings.HasPrefix(text, oci.Scheme):
-		return openRegistry(text, insecure)
+		registry, err := openRegistry(text, o.Insecure)
+		registry.progress = o.Progress
+		return registry, err
 	case strings.HasPrefix(text, upload.Prefix):
-		server, err := upload.Open(ctx, text, upload.Options{Insecure: insecure, Warn: warn})
-		return Server{server}, err
+		server, err := upload.Open(ctx, text, upload.Options{Insecure: o.Insecure, Warn: o.Warn})
+		return Server{server, o.Progress}, err
 	}
 	return nil, diag.Errorf(diag.Usage, "%q is no destination", text).WithHint("write %s", Destinations)
 }
@@ -169,14 +178,17 @@ func (d Directory) Yank(ctx context.Context, key, because string) (index.Record,
 
 // Server is an upload server: it takes the wheel, and nothing that was said about
 // it but what lies inside.
-type Server struct{ *upload.Server }
+type Server struct {
+	*upload.Server
+	progress func(done, total int64)
+}
 
 // String implements [Destination].
 func (s Server) String() string { return upload.Prefix + s.URL }
 
 // Put implements [Destination]. An upload server knows no channels.
 func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
-	result, err := s.Upload(ctx, b.Wheel, nil)
+	result, err := s.Upload(ctx, b.Wheel, s.progress)
 	return b.Receipt("", s.URL, result == upload.Existed), err
 }
 

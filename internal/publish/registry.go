@@ -28,11 +28,14 @@ import (
 // Registry is a repository of an OCI registry. The files of a cell are one package;
 // what was said about the wheel are its referrers; tags name the cell, its key, and
 // its place in a channel.
-type Registry struct{ *oci.Repository }
+type Registry struct {
+	*oci.Repository
+	progress func(done, total int64)
+}
 
 func openRegistry(text string, insecure bool) (Registry, error) {
 	repo, err := oci.OpenRepository(text, oci.Options{Insecure: insecure})
-	return Registry{repo}, err
+	return Registry{Repository: repo}, err
 }
 
 // Media types of what is kept in a registry.
@@ -68,7 +71,7 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 		return Receipt{}, refused(err)
 	}
 	p.Referrers = slices.DeleteFunc(p.Referrers, func(ref oci.Referrer) bool { return said[ref.File.Name] })
-	digest, existed, err := r.Push(ctx, p, nil)
+	digest, existed, err := r.Push(ctx, p, r.progress)
 	if err != nil {
 		return Receipt{}, err
 	}
