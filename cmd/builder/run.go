@@ -220,7 +220,7 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 	}
 	for _, s := range o.Steps {
 		c.Steps = append(c.Steps, report.Step{
-			Name: s.Name, Seconds: report.Seconds(s.Seconds), Cached: s.Cached || o.From != run.FromBuild,
+			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached || o.From != run.FromBuild,
 			Log: filepath.Join(o.Entry.ID, "logs", logName(s.Name)),
 		})
 	}

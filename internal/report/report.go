@@ -74,10 +74,11 @@ const (
 
 // Step is a timed move of a cell's container; Log is the path of its log.
 type Step struct {
-	Name    string  `json:"name"`
-	Seconds Seconds `json:"seconds"`
-	Cached  bool    `json:"cached"`
-	Log     string  `json:"log"`
+	Name    string    `json:"name"`
+	Started time.Time `json:"started,omitzero"`
+	Seconds Seconds   `json:"seconds"`
+	Cached  bool      `json:"cached"`
+	Log     string    `json:"log"`
 }
 
 // Verdict is the answer of a gate.

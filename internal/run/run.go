@@ -90,10 +90,11 @@ type Result struct {
 
 // Step is one step as it went. Log is its path below the run's directory.
 type Step struct {
-	Name    string  `json:"name"`
-	Seconds float64 `json:"seconds"`
-	Cached  bool    `json:"cached"`
-	Log     string  `json:"log"`
+	Name    string    `json:"name"`
+	Started time.Time `json:"started,omitzero"`
+	Seconds float64   `json:"seconds"`
+	Cached  bool      `json:"cached"`
+	Log     string    `json:"log"`
 }
 
 // From says where a cell's artifacts came from.
@@ -382,7 +383,7 @@ type recorded struct {
 
 func (r *recorded) StepDone(step string, d time.Duration, cached bool, err error) {
 	r.Events.StepDone(step, d, cached, err)
-	r.result.Steps = append(r.result.Steps, Step{Name: step, Seconds: d.Seconds(), Cached: cached})
+	r.result.Steps = append(r.result.Steps, Step{Name: step, Started: time.Now().Add(-d), Seconds: d.Seconds(), Cached: cached})
 }
 
 // cellError names the cell in front of each of its faults.

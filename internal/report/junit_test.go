@@ -1,0 +1,37 @@
+package report
+
+import (
+	"encoding/xml"
+	"strings"
+	"testing"
+)
+
+func TestJUnit(t *testing.T) {
+	data, err := JUnit(Run{Cells: []Cell{
+		{ID: "a", Steps: []Step{{Seconds: 1.5}}, Verdicts: []Verdict{
+			{Gate: "import", Status: "pass", Evidence: "imported \x1b[31m<b>\x00"},
+			{Gate: "size", Status: "fail", Evidence: "too large\nby far", Remedy: "make it smaller"},
+			{Gate: "transport", Status: "not-measured", Evidence: "no GPU"},
+			{Gate: "cpu-isa", Status: "waived", Evidence: "avx2"},
+		}},
+		{ID: "b", Error: &CellError{Code: "build", Message: "make failed", Hint: "read the log"}},
+		{ID: "c"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back junitSuites
+	if err := xml.Unmarshal(data, &back); err != nil {
+		t.Fatalf("%v\n%s", err, data)
+	}
+	a, b, c := back.Suites[0], back.Suites[1], back.Suites[2]
+	if a.Tests != 4 || a.Failures != 1 || a.Errors != 1 || a.Skipped != 1 || a.Time != "1.500" {
+		t.Errorf("%+v", a)
+	}
+	if a.Cases[0].Out != "imported [31m<b>" || a.Cases[1].Failure.Message != "too large" || !strings.Contains(a.Cases[1].Failure.Text, "make it smaller") || a.Cases[2].Error.Type != "not-measured" {
+		t.Errorf("%+v", a.Cases)
+	}
+	if b.Errors != 1 || b.Cases[0].Error.Type != "build" || c.Skipped != 1 || c.Tests != 1 {
+		t.Errorf("%+v %+v", b, c)
+	}
+}

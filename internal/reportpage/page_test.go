@@ -1,0 +1,174 @@
+package reportpage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"builder/internal/artifact"
+	"builder/internal/report"
+)
+
+var began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// sample is a run of n cells over two axes: the first failed, the second has no
+// result, the others passed.
+func sample(n int) report.Run {
+	run := report.Run{Builder: "v1", Engine: report.Engine{Kind: "native", Version: "0.19"}, Started: began, Finished: began.Add(10 * time.Minute)}
+	for i := range n {
+		id := fmt.Sprintf("tool-%d", i)
+		c := report.Cell{
+			ID: id, Key: strings.Repeat("a", 64), Recipe: "tool", From: report.Build,
+			Axes:      map[string]string{"rocm": fmt.Sprintf("%d.7", i%4), "python": fmt.Sprintf("3.%d", i/4), "arch": "gfx90a"},
+			Artifacts: []artifact.Artifact{{Name: id + ".whl", SHA256: strings.Repeat("b", 64), Size: 12}},
+			Verdicts:  []report.Verdict{{Gate: "import", Status: "pass", Evidence: "imported", Remedy: "nothing to be done"}},
+			Steps: []report.Step{
+				{Name: "build", Started: began.Add(time.Minute), Seconds: 240, Log: id + "/logs/build.log"},
+				{Name: "gate import", Started: began.Add(5 * time.Minute), Seconds: 3, Log: id + "/logs/gate-import.log"},
+			},
+		}
+		switch i {
+		case 0:
+			c.Verdicts = append(c.Verdicts, report.Verdict{Gate: "size", Status: "fail", Evidence: "<script>alert(1)</script>", Remedy: "make it smaller"})
+		case 1:
+			c.Artifacts, c.Verdicts, c.Steps = nil, nil, c.Steps[:1]
+			c.Error = &report.CellError{Code: "build", Message: "make: *** [all] Error 2", Hint: "read the log"}
+		}
+		run.Cells = append(run.Cells, c)
+	}
+	return run
+}
+
+func write(t testing.TB, run report.Run, o Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, run, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func demand(t *testing.T, page string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
+func TestPage(t *testing.T) {
+	logs := fstest.MapFS{
+		"tool-1/logs/build.log":       {Data: []byte("cc -c a.c\n\x1b[31mundefined reference to ibv_reg_mr\x1b[0m\n")},
+		"tool-2/logs/gate-import.log": {Data: []byte("nobody wants to read this")},
+	}
+	page := write(t, sample(8), Options{Logs: logs})
+	demand(t, page,
+		"<title>1 error 1 fail 6 pass · builder</title>", "in all cells: arch gfx90a", "took 10m 0s",
+		`<th scope="col">rocm 0.7</th>`, `<th scope="row">3.1</th>`, `<a class="status fail" href="#cell-1">fail</a>`,
+		"&lt;script&gt;alert(1)&lt;/script&gt;", "make it smaller", "<h3>Error: build</h3>", "hint: read the log",
+		"End of tool-1/logs/build.log", "undefined reference to ibv_reg_mr", strings.Repeat("b", 64),
+		`style="left:10.000%;width:40.000%" title="build: 4m 0s, from 1m 0s"`,
+		`<details id="cell-1" data-values="3.0|0.7|fail" open>`,
+	)
+	for _, never := range []string{"\x1b", "[31mundefined\x1b", "nobody wants", "nothing to be done", "http://", "https://", "<script>alert"} {
+		if strings.Contains(page, never) {
+			t.Errorf("the page holds %q", never)
+		}
+	}
+}
+
+// One cell has no matrix, and a run that was killed says so.
+func TestPageOfLittle(t *testing.T) {
+	one := sample(1)
+	one.Finished = time.Time{}
+	page := write(t, one, Options{})
+	demand(t, page, "not finished: the run was killed")
+	if strings.Contains(page, "<h2>Matrix</h2>") || strings.Contains(page, "<form>") {
+		t.Error("one cell has a matrix")
+	}
+	demand(t, write(t, report.Run{Started: began, Finished: began}, Options{}), "0 cells")
+}
+
+func TestCompared(t *testing.T) {
+	before, now := sample(4), sample(4)
+	before.Cells = before.Cells[1:]
+	now.Cells = now.Cells[:3]
+	now.Cells[2].Artifacts = []artifact.Artifact{{Name: "tool-2.whl", SHA256: strings.Repeat("c", 64)}}
+	now.Cells[2].Steps[0].Seconds = 1000
+	now.Cells[2].Verdicts = []report.Verdict{{Gate: "import", Status: "fail"}}
+	page := write(t, now, Options{Before: &before})
+	demand(t, page, "Changed since 2026-11-21 12:00:00 UTC",
+		`<th scope="row">tool-0</th><td>cell</td><td class="wrap">not there</td>`, `<th scope="row">tool-3</th><td>cell</td>`,
+		"sha256 of tool-2.whl", "gate import", `<td>time</td><td class="wrap">243s</td><td class="wrap">1003s</td>`)
+	demand(t, write(t, before, Options{Before: &before}), "<p>Nothing.</p>")
+}
+
+// Logs are anybody's: neither their names nor their sizes are believed.
+func TestHostileLogs(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "out"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "out", "large.log"), bytes.Repeat([]byte("line\n"), 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := sample(2)
+	for path, want := range map[string]int{"../secret": 0, "/etc/passwd": 0, "": 0, "missing": 0, "large.log": 1} {
+		run.Cells[1].Steps[0].Log = path
+		page := write(t, run, Options{Logs: os.DirFS(filepath.Join(dir, "out"))})
+		if got := strings.Count(page, "<h3>End of "); got != want || len(page) > 100<<10 {
+			t.Errorf("%q: %d excerpts, %d bytes", path, got, len(page))
+		}
+	}
+}
+
+// A browser shows five hundred cells, filters them, and opens the one that the
+// address names.
+func TestInABrowser(t *testing.T) {
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("this host has no Chromium")
+	}
+	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := 500
+		if r.URL.Path == "/few" {
+			n = 8
+		}
+		fmt.Fprint(w, write(t, sample(n), Options{Logs: logs}))
+	}))
+	defer server.Close()
+	show := func(address string, args ...string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		args = append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000", "--user-data-dir=" + t.TempDir()}, args...)
+		out, err := exec.CommandContext(ctx, program, append(args, address)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	dom := show(server.URL+"/#cell-7", "--dump-dom")
+	demand(t, dom, `role="status">500 cells<`)
+	if open := regexp.MustCompile(`<details id="cell-7"[^>]* open`); !open.MatchString(dom) {
+		t.Error("the cell that the address names is closed")
+	}
+	if dir := os.Getenv("BUILDER_TEST_PICTURES"); dir != "" {
+		show(server.URL+"/few", "--window-size=1100,1500", "--screenshot="+filepath.Join(dir, "report.png"))
+		show(server.URL+"/few", "--window-size=400,1500", "--screenshot="+filepath.Join(dir, "report-phone.png"))
+	}
+}
