@@ -29,7 +29,7 @@ import (
 func runCommand(cat catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "build, gate and keep the chosen cells of a recipe", ArgsUsage: "RECIPE [axes]",
-		Description: "The wheel, its verdicts and the logs of every step are in DIR/<cell>/,\nwhat happened is in DIR/run.json. The exit code is 0 only if every cell\npassed every gate.",
+		Description: "The wheel, its verdicts and the logs of every step are in DIR/<cell>/,\nwhat happened is in DIR/run.json, as a page in DIR/report.html, for CI servers\nin DIR/junit.xml. The exit code is 0 only if every cell passed every gate.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
 		Subcommands: recipeCommands(cat, fault, append(selectionFlags(), runFlags()...), func(c *cli.Context, o options) error {
@@ -95,6 +95,7 @@ func (w *workspace) conclude(rec *report.Recorder, outcomes []run.Outcome, exami
 	if err != nil {
 		return err
 	}
+	w.views(final)
 	if w.json {
 		err = printJSON(out, final)
 	} else {
