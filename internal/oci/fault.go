@@ -128,7 +128,7 @@ func (r *Repository) passes(err, fault error) bool {
 	if refusal, ok := errors.AsType[*Refusal](fault); ok {
 		return isPassing(refusal.Status) || isBehind(err)
 	}
-	if _, ok := errors.AsType[*silent](fault); ok {
+	if _, ok := errors.AsType[*silent](fault); ok || errors.Is(err, errLost) {
 		return true
 	}
 	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound || isOurs(err) || isTLS(err) {
@@ -199,9 +199,10 @@ func (r *Repository) hint(err error) string {
 		return hintOf(refusal.Status, host)
 	}
 	if _, ok := errors.AsType[*Conflict](err); ok {
-		return "take another tag, or move this one on purpose"
+		return "what a tag stands for stays: publish to another repository, or under another name"
 	}
 	_, network := errors.AsType[net.Error](err)
+	network = network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	switch {
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return host + " speaks plain HTTP: allow that for this repository, or put TLS before it"
@@ -209,6 +210,10 @@ func (r *Repository) hint(err error) string {
 		return "the certificate of " + host + " is not trusted here: name the file with its authority in SSL_CERT_FILE"
 	case errors.Is(err, errChanged):
 		return "let nothing write to the file, and push again"
+	case errors.Is(err, errRedirect):
+		return notSentOn
+	case errors.Is(err, errLost):
+		return "the registry, or a proxy before it, loses what it is given: ask its owner"
 	case errors.Is(err, errContent):
 		return "the registry, or a proxy before it, gives other bytes than it was given: ask its owner"
 	case network:
@@ -217,8 +222,13 @@ func (r *Repository) hint(err error) string {
 	return ""
 }
 
+// notSentOn is what to do about a redirect of what is written.
+const notSentOn = "what is to be stored is not sent on to another host: if that is the right one, name it"
+
 func hintOf(status int, host string) string {
 	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return notSentOn
 	case http.StatusUnauthorized:
 		return "docker's configuration has no credentials that " + host + " takes: log in there"
 	case http.StatusForbidden:
