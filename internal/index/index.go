@@ -96,9 +96,13 @@ func (x *Index) URL() string { return "file://" + filepath.Join(x.dir, simpleDir
 // lock holds other publishers out.
 func (x *Index) lock(ctx context.Context) (free func(), err error) {
 	if err := os.MkdirAll(x.dir, 0o755); err != nil {
-		return nil, diag.Errorf(diag.Publish, "opening the index: %w", err)
+		return nil, failed(err, "opening the index")
 	}
-	return store.Lock(ctx, filepath.Join(x.dir, ".lock"), func() {})
+	free, err = store.Lock(ctx, filepath.Join(x.dir, ".lock"), func() {})
+	if err != nil && ctx.Err() != nil {
+		return nil, err // an interruption is nobody's fault
+	}
+	return free, failed(err, "opening the index")
 }
 
 // A Conflict is another file under the name of one that is published.
@@ -120,6 +124,9 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 		return r, false, err
 	}
 	defer free()
+	if _, err := x.All(); err != nil { // the pages are made of all records: nothing is begun that cannot be ended
+		return r, false, err
+	}
 	r, existed, err = x.merged(p)
 	if err != nil {
 		return r, existed, err
@@ -127,11 +134,8 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 	if r.Published.IsZero() {
 		r.Published = time.Now().UTC().Truncate(time.Second)
 	}
-	if err := x.files(&r, p); err != nil {
-		if _, ours := errors.AsType[*diag.Error](err); ours {
-			return r, existed, err
-		}
-		return r, existed, diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
+	if err := errors.Join(x.sweep(r.Project, r.Filename), x.files(&r, p)); err != nil {
+		return r, existed, failed(err, "publishing %s", r.Filename)
 	}
 	return r, existed, x.write(r)
 }
@@ -200,17 +204,20 @@ func (x *Index) files(r *Record, p Publication) error {
 		return err
 	}
 	for name, a := range p.Beside {
-		if r.Key != p.Record.Key || slices.ContainsFunc(r.Beside, func(f File) bool { return f.Path == name }) {
+		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })
+		if r.Key != p.Record.Key || i >= 0 && r.Beside[i].SHA256 != a.SHA256 {
 			continue
 		}
 		to := filepath.Join(folder, filepath.FromSlash(name))
-		if other, err := artifact.Of(to, ""); err == nil && other.SHA256 != a.SHA256 {
+		if other, err := artifact.Of(to, ""); i < 0 && err == nil && other.SHA256 != a.SHA256 {
 			return conflict(name, other.SHA256, a.SHA256)
 		}
 		if err := put(to, a); err != nil {
 			return err
 		}
-		r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
+		if i < 0 {
+			r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
+		}
 	}
 	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return put(filepath.Join(folder, r.Filename), p.Wheel)
@@ -223,10 +230,10 @@ func (x *Index) write(r Record) error {
 		return err
 	}
 	if _, err := putBytes(x.recordPath(r.Project, r.Filename), data); err != nil {
-		return diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
+		return failed(err, "publishing %s", r.Filename)
 	}
 	if _, err := putBytes(filepath.Join(x.dir, keysDir, r.Key+".json"), data); err != nil {
-		return diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
+		return failed(err, "publishing %s", r.Filename)
 	}
 	return x.pages(r.Project)
 }
@@ -243,7 +250,7 @@ func (x *Index) Withdraw(ctx context.Context, r Record) error {
 	}
 	defer free()
 	if err := errors.Join(remove(x.recordPath(r.Project, r.Filename)), remove(filepath.Join(x.dir, keysDir, r.Key+".json"))); err != nil {
-		return diag.Errorf(diag.Publish, "withdrawing %s: %w", r.Filename, err)
+		return failed(err, "withdrawing %s", r.Filename)
 	}
 	if err := x.pages(r.Project); err != nil {
 		return err
@@ -312,7 +319,7 @@ func (x *Index) read(path string) (Record, error) {
 		r, err = parse(data, "")
 	}
 	if err != nil {
-		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file, or publish the wheel again")
+		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file, or remove it and publish its wheel again")
 	}
 	return r, nil
 }

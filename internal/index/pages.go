@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"builder/internal/diag"
 )
 
 // pages writes what follows from the records of a project, then what follows from
@@ -23,10 +21,10 @@ func (x *Index) pages(project string) error {
 	}
 	of := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Project != project })
 	if err := x.projectPages(project, of); err != nil {
-		return diag.Errorf(diag.Publish, "writing the pages of %s: %w", project, err)
+		return failed(err, "writing the pages of %s", project)
 	}
 	if err := x.rootPages(all); err != nil {
-		return diag.Errorf(diag.Publish, "writing the pages of the index: %w", err)
+		return failed(err, "writing the pages of the index")
 	}
 	return nil
 }
