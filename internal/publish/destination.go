@@ -97,7 +97,7 @@ func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, 
 	}
 	if err := d.Client(ctx, x.URL(), r); err != nil {
 		if !existed {
-			err = errors.Join(err, x.Withdraw(ctx, r))
+			err = errors.Join(err, x.Withdraw(context.WithoutCancel(ctx), r)) // an interruption does not leave what nobody has looked at
 		}
 		return Receipt{}, err
 	}
