@@ -124,7 +124,8 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 		return r, false, err
 	}
 	defer free()
-	if _, err := x.All(); err != nil { // the pages are made of all records: nothing is begun that cannot be ended
+	all, err := x.All()
+	if err != nil { // the pages are made of all records: nothing is begun that cannot be ended
 		return r, false, err
 	}
 	r, existed, err = x.merged(p)
@@ -134,7 +135,7 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 	if r.Published.IsZero() {
 		r.Published = time.Now().UTC().Truncate(time.Second)
 	}
-	if err := errors.Join(x.sweep(r.Project, r.Filename), x.files(&r, p)); err != nil {
+	if err := errors.Join(x.sweep(r.Project, r.Filename), x.files(&r, p, all)); err != nil {
 		return r, existed, failed(err, "publishing %s", r.Filename)
 	}
 	return r, existed, x.write(r)
@@ -196,8 +197,9 @@ func (p Publication) fault() string {
 	return ""
 }
 
-// files copies the wheel and all that goes with it, each checked on the way.
-func (x *Index) files(r *Record, p Publication) error {
+// files copies the wheel and all that goes with it, each checked on the way. A file
+// that no record names was left by somebody who did not come to an end.
+func (x *Index) files(r *Record, p Publication, all []Record) error {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	var err error
 	if r.Metadata, err = putBytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
@@ -209,7 +211,7 @@ func (x *Index) files(r *Record, p Publication) error {
 			continue
 		}
 		to := filepath.Join(folder, filepath.FromSlash(name))
-		if other, err := artifact.Of(to, ""); i < 0 && err == nil && other.SHA256 != a.SHA256 {
+		if other, ok := claimed(all, r.Project, name); ok && other.SHA256 != a.SHA256 {
 			return conflict(name, other.SHA256, a.SHA256)
 		}
 		if err := put(to, a); err != nil {
@@ -221,6 +223,17 @@ func (x *Index) files(r *Record, p Publication) error {
 	}
 	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return put(filepath.Join(folder, r.Filename), p.Wheel)
+}
+
+// claimed returns the file of a path that a record of a project names.
+func claimed(all []Record, project, path string) (File, bool) {
+	for _, r := range all {
+		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == path })
+		if r.Project == project && i >= 0 {
+			return r.Beside[i], true
+		}
+	}
+	return File{}, false
 }
 
 // write puts the record down and makes the pages that follow from it.

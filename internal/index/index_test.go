@@ -236,6 +236,21 @@ func TestPublishingAgainRepairs(t *testing.T) {
 	}
 }
 
+// A publisher that was killed has claimed nothing: there is no record of its files.
+func TestWhatNobodyEndedIsNotPublished(t *testing.T) {
+	x, dir := open(t)
+	p := publication(t, 1, "wheel")
+	for name := range p.Beside {
+		path := filepath.Join(dir, "files", "tool", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("of another build"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := x.Take(t.Context(), add(t, x, p), t.TempDir()); err != nil {
+		t.Error(err)
+	}
+}
+
 // What cannot be written is of the class of publishing, and says what to do.
 func TestFaultsOfTheDisk(t *testing.T) {
 	for _, path := range []string{"", ".lock/x", "simple"} { // a lock that is a directory, and files
