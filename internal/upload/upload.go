@@ -166,7 +166,7 @@ func (o Options) address(text string) (*url.URL, error) {
 	}
 	if u.Scheme == "http" && !o.Insecure && !loopback(u.Hostname()) {
 		return nil, diag.Errorf(diag.Usage, "%q is not encrypted: password and wheel could be read and changed on the way", store.Redact(text)).
-			WithHint("write https://; where the network is trusted, say so with the option for insecure servers")
+			WithHint("write https://; where the network is trusted, --insecure allows http")
 	}
 	return u, nil
 }
