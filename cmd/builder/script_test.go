@@ -34,14 +34,16 @@ import (
 	"builder/internal/results"
 	"builder/internal/run"
 	"builder/internal/sbom"
+	"builder/internal/signing"
 	"builder/internal/store"
 	"builder/internal/wheel"
 	"builder/internal/wheel/wheeltest"
 )
 
-// TestMain makes the test binary the program too, under the name builder.
+// TestMain makes the test binary the program too, under the name builder, and under
+// others on a host that is not as it should be.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"builder": main})
+	testscript.Main(m, map[string]func(){"builder": main, "hasty": hasty, "cramped": cramped})
 }
 
 // TestScript runs the tool as its users type it, one behaviour for each file of
@@ -205,25 +207,50 @@ func sealed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: sealed RECIPE [AXIS=VALUE]...")
 	}
-	entries, known := lockedCells(ts, args)
-	key, err := signingKey("", ts.Getenv("BUILDER_HOME"), func(string, ...any) {})
-	ts.Check(err)
-	dir := ts.MkAbs("sealed")
-	ts.Check(os.MkdirAll(dir, 0o755))
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Recipe+"-1.0-py3-none-any.whl")
-		ts.Check(writeWheel(path, e))
-		a, err := artifact.Of(path, e.Key())
-		ts.Check(err)
-		r := run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}
-		for _, g := range gate.Wanted(e.Expect) {
-			r.Verdicts = append(r.Verdicts, gate.Verdict{Gate: g.Name, Status: gate.Pass, Evidence: "seen"})
-		}
-		r.Attestations, err = sealer{key: key}.Seal(e, r, r.Verdicts)
-		ts.Check(err)
-		ts.Check(known.Keep(e, r))
+	ts.Check(sealCells(ts.Getenv("BUILDER_RECIPES"), ts.Getenv("BUILDER_HOME"), args))
+}
+
+// sealCells is sealed for the recipes and the state directory of a host. The wheels
+// hold what is added beside their text.
+func sealCells(site, home string, args []string, added ...wheeltest.File) error {
+	entries, known, err := cellsOf(site, home, args)
+	if err != nil {
+		return err
 	}
-	ts.Check(os.RemoveAll(dir))
+	key, err := signingKey("", home, func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(home, "sealed-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for _, e := range entries {
+		if err := sealCell(filepath.Join(dir, e.Recipe+"-1.0-py3-none-any.whl"), e, known, key, added); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sealCell makes the wheel of a cell at path, and keeps it as a result that passed.
+func sealCell(path string, e lock.Entry, known *results.Results, key signing.Key, added []wheeltest.File) error {
+	if err := writeWheel(path, e, added...); err != nil {
+		return err
+	}
+	a, err := artifact.Of(path, e.Key())
+	if err != nil {
+		return err
+	}
+	r := run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}
+	for _, g := range gate.Wanted(e.Expect) {
+		r.Verdicts = append(r.Verdicts, gate.Verdict{Gate: g.Name, Status: gate.Pass, Evidence: "seen"})
+	}
+	if r.Attestations, err = (sealer{key: key}).Seal(e, r, r.Verdicts); err != nil {
+		return err
+	}
+	return known.Keep(e, r)
 }
 
 // files demands a number of files in a directory: files DIR N.
@@ -288,8 +315,8 @@ func repository(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // writeWheel writes a wheel that says what is in it.
-func writeWheel(path string, e lock.Entry) error {
-	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: e.Recipe + "/__init__.py", Text: "name = '" + e.ID + "'\n"}}}
+func writeWheel(path string, e lock.Entry, added ...wheeltest.File) error {
+	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: append([]wheeltest.File{{Name: e.Recipe + "/__init__.py", Text: "name = '" + e.ID + "'\n"}}, added...)}
 	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
 		return err
 	}
@@ -310,24 +337,40 @@ func writeWheel(path string, e lock.Entry) error {
 // lockedCells returns the chosen cells of a recipe, and the results of the
 // script's state directory.
 func lockedCells(ts *testscript.TestScript, args []string) ([]lock.Entry, *results.Results) {
-	cat, err := loadCatalogue(ts.Getenv("BUILDER_RECIPES"))
+	entries, known, err := cellsOf(ts.Getenv("BUILDER_RECIPES"), ts.Getenv("BUILDER_HOME"), args)
 	ts.Check(err)
-	o := options{filter: matrix.Filter{}, home: ts.Getenv("BUILDER_HOME")}
-	o.recipe, err = recipe.Find(cat.recipes, args[0])
-	ts.Check(err)
+	return entries, known
+}
+
+// cellsOf returns the cells that RECIPE [AXIS=VALUE]... chooses of the recipes of a
+// site, and the results of a state directory.
+func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, error) {
+	cat, err := loadCatalogue(site)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := options{filter: matrix.Filter{}, home: home}
+	if o.recipe, err = recipe.Find(cat.recipes, args[0]); err != nil {
+		return nil, nil, err
+	}
 	for _, arg := range args[1:] {
 		axis, value, _ := strings.Cut(arg, "=")
 		o.filter[axis] = value
 	}
 	drafts, _, err := choose(cat, o)
-	ts.Check(err)
+	if err != nil {
+		return nil, nil, err
+	}
 	f, err := cat.readLock(o.home, o.recipe.Name)
-	ts.Check(err)
+	if err != nil {
+		return nil, nil, err
+	}
 	entries, err := lock.Assemble(drafts, f, revision())
-	ts.Check(err)
+	if err != nil {
+		return nil, nil, err
+	}
 	s, err := store.Open(filepath.Join(o.home, "store"))
-	ts.Check(err)
-	return entries, results.New(s)
+	return entries, results.New(s), err
 }
 
 // damage writes other bytes over every file of the store: damage.

@@ -7,6 +7,7 @@
 package diag
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +135,8 @@ func Worst(err error) Code {
 }
 
 // All returns every [Error] joined in err, in order. A chain without one is
-// returned as a single error of class [Unexpected].
+// returned as a single error of class [Unexpected]. Of faults around a fault the
+// outermost counts, with the first hint that one of them has.
 func All(err error) []*Error {
 	var all []*Error
 	for _, part := range Split(err) {
@@ -145,12 +147,22 @@ func All(err error) []*Error {
 		}
 		// What the chain says around the fault stays; its position is in there.
 		c := *e
+		c.Hint = hintIn(e)
 		if part.Error() != e.Error() {
 			c.Err, c.Pos = part, Pos{}
 		}
 		all = append(all, &c)
 	}
 	return all
+}
+
+// hintIn returns the outermost hint of a chain.
+func hintIn(err error) string {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return ""
+	}
+	return cmp.Or(e.Hint, hintIn(e.Err))
 }
 
 // Split returns the parts of an error made by [errors.Join], or err itself.

@@ -63,4 +63,8 @@ func TestAllKeepsContext(t *testing.T) {
 	if len(all) != 2 || all[0].Error() != "building a: exit 1" || all[0].Hint != "look here" || all[1].Code != diag.Unexpected {
 		t.Errorf("got %+v", all)
 	}
+	around := diag.All(diag.Errorf(diag.Usage, "--to: %w", inner))
+	if len(around) != 1 || around[0].Error() != "--to: exit 1" || around[0].Hint != "look here" || around[0].Code != diag.Usage {
+		t.Errorf("around a fault: %+v", around)
+	}
 }

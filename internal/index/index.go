@@ -15,6 +15,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,9 +101,13 @@ func (x *Index) URL() string { return "file://" + filepath.Join(x.dir, simpleDir
 // lock holds other publishers out.
 func (x *Index) lock(ctx context.Context) (free func(), err error) {
 	if err := os.MkdirAll(x.dir, 0o755); err != nil {
-		return nil, diag.Errorf(diag.Publish, "opening the index: %w", err)
+		return nil, failed(err, "opening the index")
 	}
-	return store.Lock(ctx, filepath.Join(x.dir, ".lock"), func() {})
+	free, err = store.Lock(ctx, filepath.Join(x.dir, ".lock"), func() {})
+	if err != nil && ctx.Err() != nil {
+		return nil, err // an interruption is nobody's fault
+	}
+	return free, failed(err, "opening the index")
 }
 
 // A Conflict is another file under the name of one that is published.
@@ -124,6 +129,10 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 		return r, false, err
 	}
 	defer free()
+	all, err := x.All(ctx)
+	if err != nil { // the pages are made of all records: nothing is begun that cannot be ended
+		return r, false, err
+	}
 	r, existed, err = x.merged(ctx, p)
 	if err != nil {
 		return r, existed, err
@@ -131,13 +140,10 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 	if r.Published.IsZero() {
 		r.Published = time.Now().UTC().Truncate(time.Second)
 	}
-	if err := x.files(&r, p); err != nil {
-		if _, ours := errors.AsType[*diag.Error](err); ours {
-			return r, existed, err
-		}
-		return r, existed, diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
+	if err := errors.Join(x.sweep(r.Project, r.Filename), x.files(&r, p, all)); err != nil {
+		return r, existed, failed(err, "publishing %s", r.Filename)
 	}
-	return r, existed, x.write(ctx, r)
+	return r, existed, x.write(r, all)
 }
 
 // merged returns the record that a publication comes to. What is published
@@ -196,43 +202,64 @@ func (p Publication) fault() string {
 	return ""
 }
 
-// files copies the wheel and all that goes with it, each checked on the way.
-func (x *Index) files(r *Record, p Publication) error {
+// files copies the wheel and all that goes with it, each checked on the way. A file
+// that no record names was left by somebody who did not come to an end.
+func (x *Index) files(r *Record, p Publication, all []Record) error {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	var err error
 	if r.Metadata, err = putBytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
 		return err
 	}
 	for name, a := range p.Beside {
-		if r.Key != p.Record.Key || slices.ContainsFunc(r.Beside, func(f File) bool { return f.Path == name }) {
+		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })
+		if r.Key != p.Record.Key || i >= 0 && r.Beside[i].SHA256 != a.SHA256 {
 			continue
 		}
 		to := filepath.Join(folder, filepath.FromSlash(name))
-		if other, err := artifact.Of(to, ""); err == nil && other.SHA256 != a.SHA256 {
+		if other, ok := claimed(all, r.Project, name); ok && other.SHA256 != a.SHA256 {
 			return conflict(name, other.SHA256, a.SHA256)
 		}
 		if err := put(to, a); err != nil {
 			return err
 		}
-		r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
+		if i < 0 {
+			r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
+		}
 	}
 	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return put(filepath.Join(folder, r.Filename), p.Wheel)
 }
 
-// write puts the record down and makes the pages that follow from it.
-func (x *Index) write(ctx context.Context, r Record) error {
+// claimed returns the file of a path that a record of a project names.
+func claimed(all []Record, project, path string) (File, bool) {
+	for _, r := range all {
+		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == path })
+		if r.Project == project && i >= 0 {
+			return r.Beside[i], true
+		}
+	}
+	return File{}, false
+}
+
+// without returns the records but for that of one file.
+func without(all []Record, r Record) []Record {
+	return slices.DeleteFunc(slices.Clone(all), func(other Record) bool { return other.Project == r.Project && other.Filename == r.Filename })
+}
+
+// write puts the record down and makes the pages that follow from it and from all
+// others.
+func (x *Index) write(r Record, all []Record) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
 	}
 	if _, err := putBytes(x.recordPath(r.Project, r.Filename), data); err != nil {
-		return diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
+		return failed(err, "publishing %s", r.Filename)
 	}
 	if _, err := putBytes(filepath.Join(x.dir, keysDir, r.Key+".json"), data); err != nil {
-		return diag.Errorf(diag.Publish, "publishing %s: %w", r.Filename, err)
+		return failed(err, "publishing %s", r.Filename)
 	}
-	return x.pages(ctx, r.Project)
+	return x.pages(append(without(all, r), r), r.Project)
 }
 
 func (x *Index) recordPath(project, filename string) string {
@@ -246,20 +273,24 @@ func (x *Index) Withdraw(ctx context.Context, records ...Record) error {
 		return err
 	}
 	defer free()
+	all, err := x.All(ctx)
+	if err != nil {
+		return err
+	}
 	var projects []string
 	for _, r := range records {
 		if err := errors.Join(remove(x.recordPath(r.Project, r.Filename)), remove(filepath.Join(x.dir, keysDir, r.Key+".json"))); err != nil {
-			return diag.Errorf(diag.Publish, "withdrawing %s: %w", r.Filename, err)
+			return failed(err, "withdrawing %s", r.Filename)
 		}
-		projects = append(projects, r.Project)
+		all, projects = without(all, r), append(projects, r.Project)
 	}
-	if err := x.pages(ctx, projects...); err != nil {
+	if err := x.pages(all, projects...); err != nil {
 		return err
 	}
 	var faults []error
 	for _, r := range records {
 		if err := x.removeFiles(r); err != nil {
-			faults = append(faults, diag.Errorf(diag.Publish, "removing the files of %s: %w", r.Filename, err))
+			faults = append(faults, failed(err, "removing the files of %s", r.Filename))
 		}
 	}
 	return errors.Join(faults...)
@@ -293,12 +324,16 @@ func (x *Index) Yank(ctx context.Context, key, because string) (Record, error) {
 		return Record{}, err
 	}
 	defer free()
+	all, err := x.All(ctx)
+	if err != nil {
+		return Record{}, err
+	}
 	r, err := x.Find(ctx, key)
 	if err != nil {
 		return r, err
 	}
 	r.Yanked = because
-	return r, x.write(ctx, r)
+	return r, x.write(r, all)
 }
 
 func remove(path string) error {
@@ -335,10 +370,12 @@ func (x *Index) All(ctx context.Context) ([]Record, error) {
 		}
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b Record) int {
-		return strings.Compare(a.Project+"\x00"+a.Filename, b.Project+"\x00"+b.Filename)
-	})
+	slices.SortFunc(all, byName)
 	return all, errors.Join(faults...)
+}
+
+func byName(a, b Record) int {
+	return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Filename, b.Filename))
 }
 
 // maxRecord bounds what is read of one record, in bytes.
@@ -355,7 +392,7 @@ func (x *Index) read(ctx context.Context, path string) (Record, error) {
 		r, err = parse(data, "")
 	}
 	if err != nil {
-		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file, or publish the wheel again")
+		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file, or remove it and publish its wheel again")
 	}
 	return r, nil
 }

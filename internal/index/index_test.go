@@ -192,6 +192,80 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
+// Nothing is begun that cannot be ended: the pages are made of all records.
+func TestTheRecordOfAnotherIsDamaged(t *testing.T) {
+	x, dir := open(t)
+	other := add(t, x, publication(t, 1, "wheel"))
+	if err := os.Truncate(filepath.Join(dir, "files", "tool", other.Filename+".record.json"), 10); err != nil {
+		t.Fatal(err)
+	}
+	p := publication(t, 2, "another")
+	_, _, err := x.Add(t.Context(), p)
+	if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "remove it and publish its wheel again") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "files", "tool", p.Wheel.Name)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it was begun: %v", err)
+	}
+}
+
+// The same bytes again put right what a disk has lost, and remove what a killed
+// publisher has left.
+func TestPublishingAgainRepairs(t *testing.T) {
+	x, dir := open(t)
+	p := publication(t, 1, "wheel")
+	r := add(t, x, p)
+	folder := filepath.Join(dir, "files", "tool")
+	for _, f := range append([]index.File{{Path: r.Filename}}, r.Beside...) {
+		if err := os.Truncate(filepath.Join(folder, f.Path), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	half := filepath.Join(folder, "."+r.Filename+".123.tmp")
+	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, existed, err := x.Add(t.Context(), p); !existed || err != nil {
+		t.Fatalf("existed %v, %v", existed, err)
+	}
+	if _, err := x.Take(t.Context(), r, t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", half, err)
+	}
+}
+
+// A publisher that was killed has claimed nothing: there is no record of its files.
+func TestWhatNobodyEndedIsNotPublished(t *testing.T) {
+	x, dir := open(t)
+	p := publication(t, 1, "wheel")
+	for name := range p.Beside {
+		path := filepath.Join(dir, "files", "tool", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("of another build"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := x.Take(t.Context(), add(t, x, p), t.TempDir()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What cannot be written is of the class of publishing, and says what to do.
+func TestFaultsOfTheDisk(t *testing.T) {
+	for _, path := range []string{"", ".lock/x", "simple"} { // a lock that is a directory, and files
+		x, dir := open(t)
+		blocked := filepath.Join(dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(blocked), 0o755), os.WriteFile(blocked, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := x.Add(t.Context(), publication(t, 1, "wheel"))
+		if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "in the place of a directory or a file") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
 func TestWithdraw(t *testing.T) {
 	x, dir := open(t)
 	first, second := add(t, x, publication(t, 1, "wheel")), add(t, x, publication(t, 2, "another"))

@@ -2,7 +2,6 @@ package index
 
 import (
 	"bytes"
-	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -11,26 +10,21 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"builder/internal/diag"
 )
 
 // pages writes what follows from the records of projects, then what follows from
 // all.
-func (x *Index) pages(ctx context.Context, projects ...string) error {
-	all, err := x.All(ctx)
-	if err != nil {
-		return err
-	}
+func (x *Index) pages(all []Record, projects ...string) error {
+	slices.SortFunc(all, byName)
 	slices.Sort(projects)
 	for _, project := range slices.Compact(projects) {
 		of := slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return r.Project != project })
 		if err := x.projectPages(project, of); err != nil {
-			return diag.Errorf(diag.Publish, "writing the pages of %s: %w", project, err)
+			return failed(err, "writing the pages of %s", project)
 		}
 	}
 	if err := x.rootPages(all); err != nil {
-		return diag.Errorf(diag.Publish, "writing the pages of the index: %w", err)
+		return failed(err, "writing the pages of the index")
 	}
 	return nil
 }

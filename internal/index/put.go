@@ -32,7 +32,7 @@ func put(to string, a artifact.Artifact) error {
 			return err
 		}
 		if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
-			return fmt.Errorf("%s has changed: sha256 %s, it had %s", a.Name, sum, a.SHA256)
+			return fmt.Errorf("%s %w: sha256 %s, it had %s", a.Name, errChanged, sum, a.SHA256)
 		}
 		return nil
 	})

@@ -60,6 +60,9 @@ func (s *silent) Error() string {
 	return fmt.Sprintf("the registry was silent for %s", s.after)
 }
 
+// errRealm is a service for tokens that is not trusted with a password.
+var errRealm = errors.New("the registry wants the password sent where it does not go")
+
 // stripped is a fault whose text has lost its addresses: what a registry sends us
 // to may carry a right to be there.
 type stripped struct {
@@ -92,8 +95,11 @@ func plainFault(err error) error {
 		err = e.Err
 	}
 	text := address.ReplaceAllString(err.Error(), "(address)")
-	if strings.Contains(text, "mismatch") { // oras-go has no type for it
+	switch { // oras-go has no types for them
+	case strings.Contains(text, "mismatch"):
 		return fmt.Errorf("%w: %s", errContent, text)
+	case strings.Contains(text, "bearer realm"):
+		return fmt.Errorf("%w: %s", errRealm, text)
 	}
 	if text != err.Error() {
 		return &stripped{err, text}
@@ -128,7 +134,7 @@ func (r *Repository) passes(err, fault error) bool {
 	if refusal, ok := errors.AsType[*Refusal](fault); ok {
 		return isPassing(refusal.Status) || isBehind(err)
 	}
-	if _, ok := errors.AsType[*silent](fault); ok {
+	if _, ok := errors.AsType[*silent](fault); ok || errors.Is(err, errLost) {
 		return true
 	}
 	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound || isOurs(err) || isTLS(err) {
@@ -166,7 +172,7 @@ func isBehind(err error) bool {
 // isOurs reports whether this side found the fault.
 func isOurs(err error) bool {
 	_, file := errors.AsType[*fs.PathError](err)
-	return file || errors.Is(err, errRedirect) || errors.Is(err, errChanged) || errors.Is(err, errContent)
+	return file || errors.Is(err, errRedirect) || errors.Is(err, errRealm) || errors.Is(err, errChanged) || errors.Is(err, errContent)
 }
 
 func isTLS(err error) bool {
@@ -199,16 +205,23 @@ func (r *Repository) hint(err error) string {
 		return hintOf(refusal.Status, host)
 	}
 	if _, ok := errors.AsType[*Conflict](err); ok {
-		return "take another tag, or move this one on purpose"
+		return "what a tag stands for stays: publish to another repository, or under another name"
 	}
 	_, network := errors.AsType[net.Error](err)
+	network = network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	switch {
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return host + " speaks plain HTTP: allow that for this repository, or put TLS before it"
+		return host + " speaks plain HTTP: put TLS before it; publish allows it with --insecure"
 	case isTLS(err):
 		return "the certificate of " + host + " is not trusted here: name the file with its authority in SSL_CERT_FILE"
 	case errors.Is(err, errChanged):
 		return "let nothing write to the file, and push again"
+	case errors.Is(err, errRedirect):
+		return notSentOn
+	case errors.Is(err, errRealm):
+		return "ask the owner of the registry to name a service for tokens that is behind TLS, and no host of a private network"
+	case errors.Is(err, errLost):
+		return "the registry, or a proxy before it, loses what it is given: ask its owner"
 	case errors.Is(err, errContent):
 		return "the registry, or a proxy before it, gives other bytes than it was given: ask its owner"
 	case network:
@@ -217,8 +230,13 @@ func (r *Repository) hint(err error) string {
 	return ""
 }
 
+// notSentOn is what to do about a redirect of what is written.
+const notSentOn = "what is to be stored is not sent on to another host: if that is the right one, name it"
+
 func hintOf(status int, host string) string {
 	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return notSentOn
 	case http.StatusUnauthorized:
 		return "docker's configuration has no credentials that " + host + " takes: log in there"
 	case http.StatusForbidden:
@@ -228,7 +246,7 @@ func hintOf(status int, host string) string {
 	case http.StatusMethodNotAllowed:
 		return host + " does not allow it: ask its owner to"
 	case http.StatusConflict:
-		return "somebody else writes the same, or what is there may not be replaced: push again, or take another tag"
+		return "somebody else writes the same, or what is there may not be replaced: push again, or publish to another repository"
 	case http.StatusRequestEntityTooLarge:
 		return "a file is larger than " + host + ", or a proxy before it, takes: ask its owner to raise the limit"
 	case http.StatusTooManyRequests:

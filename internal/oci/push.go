@@ -24,6 +24,9 @@ import (
 // errChanged is the fault of a file that is not what it was said to be.
 var errChanged = errors.New("the file is not what it was when it was measured")
 
+// errLost is the fault of a registry that took something and does not have it.
+var errLost = errors.New("the registry took it and does not have it")
+
 // rounds is how often the referrers of a package are put into its list. Where the
 // registry keeps no list the publishers do, and overwrite each other's.
 const rounds = 6
@@ -31,7 +34,8 @@ const rounds = 6
 // Push stores a package and returns the digest of its manifest. What the registry
 // has is not sent again, so that a push goes on where another was interrupted;
 // existed reports that it had everything. All files come first, those of the
-// referrers too, then the manifest, then the referrers: what can be found is whole.
+// referrers too, and are looked for again; then the manifest, then the referrers:
+// what can be found is whole.
 // A file that does not have the digest it was said to have is not stored.
 //
 // progress, which may be nil, is told bytes; done falls back when a file has to be
@@ -50,6 +54,11 @@ func (r *Repository) Push(ctx context.Context, p Package, progress func(done, to
 			return "", false, r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, r)
 		}
 	}
+	for _, b := range s.taken {
+		if err := s.kept(ctx, b); err != nil {
+			return "", false, r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, r)
+		}
+	}
 	if err := s.manifest(ctx, parts.manifest); err != nil {
 		return "", false, r.fail(ctx, diag.Publish, err, "pushing the manifest to %s", r)
 	}
@@ -64,7 +73,8 @@ type sending struct {
 	r           *Repository
 	progress    func(done, total int64)
 	done, total int64
-	sent        bool // anything
+	sent        bool   // anything
+	taken       []blob // by the registry, just now
 }
 
 func (s *sending) say(more int64) {
@@ -75,7 +85,7 @@ func (s *sending) say(more int64) {
 
 // blob sends what a manifest refers to, unless it is there.
 func (s *sending) blob(ctx context.Context, b blob) error {
-	_, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
+	there, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
 		found, err := s.r.repo.Blobs().Resolve(ctx, b.Digest.String())
 		if err == nil && found.Size == b.Size {
 			return true, nil
@@ -86,10 +96,27 @@ func (s *sending) blob(ctx context.Context, b blob) error {
 		s.sent = true
 		return false, s.upload(ctx, b)
 	})
-	if err == nil {
-		s.done += b.Size
-		s.say(0)
+	if err != nil {
+		return err
 	}
+	if !there {
+		s.taken = append(s.taken, b)
+	}
+	s.done += b.Size
+	s.say(0)
+	return nil
+}
+
+// kept looks whether the registry has what it took. One of several registries
+// behind one name may be late.
+func (s *sending) kept(ctx context.Context, b blob) error {
+	_, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
+		found, err := s.r.repo.Blobs().Resolve(ctx, b.Digest.String())
+		if isMissing(err) || err == nil && found.Size != b.Size {
+			return false, errLost
+		}
+		return true, err
+	})
 	return err
 }
 

@@ -223,6 +223,38 @@ func TestRefusalsOfAPush(t *testing.T) {
 	}
 }
 
+// A registry that says that it has a file and has none: no manifest may name it. One
+// that is late is waited for.
+func TestWhatIsTakenAndNotKept(t *testing.T) {
+	at := newPlace(t, true)
+	p := sample(t, "a")
+	at.breaks(on("PUT", "/blobs/uploads/", 1, says(201, "")))
+	_, _, err := at.open(t).Push(t.Context(), p, nil)
+	if fault, ok := errors.AsType[*diag.Error](err); !errors.Is(err, errLost) || !ok || fault.Code != diag.Publish || fault.Hint == "" {
+		t.Errorf("got %v", err)
+	}
+	if n := at.count("PUT /v2/wheels/horovod/manifests/"); n != 0 {
+		t.Errorf("%d manifests were sent", n)
+	}
+	at = newPlace(t, true) // where the first look after all was sent comes too early
+	last := "/blobs/sha256:" + p.Referrers[1].File.SHA256
+	looks := 0
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+		if req.Method != http.MethodHead || !strings.HasSuffix(req.URL.Path, last) {
+			return false
+		}
+		if looks++; looks == 2 {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		return looks == 2
+	})
+	digest, _ := push(t, at.open(t), p)
+	if looks != 3 {
+		t.Errorf("looked %d times", looks)
+	}
+	reads(t, at.open(t), digest, p)
+}
+
 // A large file is not sent where it is not wanted, and where the registry only says
 // so in the midst of it the answer is heard.
 func TestAFileThatIsTooLarge(t *testing.T) {

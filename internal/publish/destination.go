@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"builder/internal/diag"
 	"builder/internal/index"
@@ -66,11 +67,15 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *C
 		return receipt, err
 	}
 	receipt.Checked, err = to.Check(ctx, *c, b)
-	if err == nil || ctx.Err() != nil {
-		return receipt, err
+	if err == nil {
+		return receipt, nil
 	}
 	if place, ok := to.(Catalogue); ok && !receipt.Existed {
-		err = errors.Join(err, place.Withdraw(ctx, b.Entry.Key()))
+		// An interruption does not leave what nobody has looked at, and is not held up
+		// for long.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		err = errors.Join(err, place.Withdraw(last, b.Entry.Key()))
 	}
 	return Receipt{}, err
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -107,9 +108,10 @@ func (s *Server) post(ctx context.Context, f *form, progress func(done, total in
 		}
 		return answer{}, ours
 	case err != nil:
-		return answer{}, temporary(ctx, unwrapURL(err))
+		return answer{}, s.temporary(ctx, unwrapURL(err))
 	}
 	defer resp.Body.Close()
+	s.answered.Store(true)
 	return s.read(resp), nil
 }
 
@@ -249,13 +251,14 @@ func busy(code int) bool {
 	return code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500 && code != http.StatusNotImplemented && code != http.StatusInsufficientStorage
 }
 
-// temporary marks what another request may mend: a stall or a connection that
-// broke; not one that was refused, nor a name that does not exist.
-func temporary(ctx context.Context, err error) error {
+// temporary marks what another request may mend: a stall, a connection that broke,
+// and one that is refused by a server that was there and may be starting again; not
+// a name that does not exist.
+func (s *Server) temporary(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		return retry.Temporary(cause, 0)
 	}
-	if errors.Is(err, net.ErrClosed) {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNREFUSED) && s.answered.Load() {
 		return retry.Temporary(err, 0)
 	}
 	return retry.Dropped(err)
@@ -276,6 +279,7 @@ func (s *Server) fault(what string, err error) error {
 		return fault.WithHint("%s", h.hint)
 	}
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unreachable := errors.AsType[*net.OpError](err)
 	switch {
 	case untrusted:
 		return fault.WithHint("SSL_CERT_FILE names the certificates that are trusted; an insecure server is one of http, and no certificate goes unchecked")
@@ -283,6 +287,8 @@ func (s *Server) fault(what string, err error) error {
 		return fault.WithHint("what is published stays as it is: give the new file another version or build tag, or find out who made the other")
 	case errors.Is(err, errChanged):
 		return fault.WithHint("something wrote to the file since it was built: build or verify it again")
+	case unreachable:
+		return fault.WithHint("see whether the server can be reached from this host, and give the same command again: what has arrived is not sent twice")
 	case retry.IsTemporary(err):
 		return fault.WithHint("the same command may be given again: what has arrived is not sent twice")
 	}

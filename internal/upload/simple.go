@@ -102,9 +102,10 @@ func (s *Server) project(ctx context.Context, root, project string) ([]listed, e
 	case errors.Is(err, errElsewhere):
 		return nil, errNoProject
 	case err != nil:
-		return nil, temporary(ctx, unwrapURL(err))
+		return nil, s.temporary(ctx, unwrapURL(err))
 	}
 	defer resp.Body.Close()
+	s.answered.Store(true)
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound:
 		return nil, errNoProject
@@ -113,7 +114,7 @@ func (s *Server) project(ctx context.Context, root, project string) ([]listed, e
 	}
 	files, err := parse(resp.Header.Get("Content-Type"), &bounded{resp.Body, maxPage, func() { stalled.Reset(s.stall) }})
 	if err != nil {
-		return nil, temporary(ctx, err)
+		return nil, s.temporary(ctx, err)
 	}
 	return files, nil
 }

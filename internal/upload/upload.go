@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"builder/internal/artifact"
@@ -40,11 +41,12 @@ type Server struct {
 	Simple      string
 	Credentials Credentials
 
-	foreign Credentials // for an index that is of another origin
-	client  *http.Client
-	policy  retry.Policy
-	shown   retry.Policy  // how long an index may take to show what it was given
-	stall   time.Duration // the longest silence of a connection
+	foreign  Credentials // for an index that is of another origin
+	client   *http.Client
+	policy   retry.Policy
+	shown    retry.Policy  // how long an index may take to show what it was given
+	stall    time.Duration // the longest silence of a connection
+	answered atomic.Bool   // since it was opened
 }
 
 // Options say how [Open] reads a destination. The zero value is right for a user's
@@ -164,7 +166,7 @@ func (o Options) address(text string) (*url.URL, error) {
 	}
 	if u.Scheme == "http" && !o.Insecure && !loopback(u.Hostname()) {
 		return nil, diag.Errorf(diag.Usage, "%q is not encrypted: password and wheel could be read and changed on the way", store.Redact(text)).
-			WithHint("write https://; where the network is trusted, say so with the option for insecure servers")
+			WithHint("write https://; where the network is trusted, --insecure allows http")
 	}
 	return u, nil
 }

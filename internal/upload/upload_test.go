@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -187,6 +188,35 @@ func TestATemporaryFaultPasses(t *testing.T) {
 		if got != Uploaded || err != nil || most != w.Size || f.files[w.Name] != w.SHA256 {
 			t.Errorf("%s: %q, %v, %d of %d bytes", name, got, err, most, w.Size)
 		}
+	}
+}
+
+// A server that was there may be starting again; one that never was is not waited
+// for.
+func TestAServerThatRestarts(t *testing.T) {
+	f := newFake(t)
+	s, w := open(t, f.URL, Options{}), small(t, "a = 1\n")
+	addr := f.Listener.Addr().String()
+	f.fault = func(n int, rw http.ResponseWriter, _ *http.Request) bool {
+		if n > 1 {
+			return false
+		}
+		f.Listener.Close()
+		cutConnection(rw)
+		time.AfterFunc(20*time.Millisecond, func() {
+			again, err := net.Listen("tcp", addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go http.Serve(again, f) //nolint:errcheck,gosec // it ends with the test
+			t.Cleanup(func() { again.Close() })
+		})
+		return true
+	}
+	s.policy = retry.Policy{Tries: 8, First: 10 * time.Millisecond, Most: 100 * time.Millisecond}
+	if got, err := upload(t, s, w); got != Uploaded || err != nil || f.files[w.Name] != w.SHA256 {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

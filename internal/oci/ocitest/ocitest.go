@@ -4,15 +4,22 @@ package ocitest
 import (
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
+// New returns a registry that keeps what it is given, with or without the referrers
+// API.
+func New(referrers bool) http.Handler {
+	return registry.New(registry.WithReferrersSupport(referrers), registry.Logger(log.New(io.Discard, "", 0)))
+}
+
 // Serve starts a registry on this host, with or without the referrers API, and
 // returns the address of one of its repositories as users write it.
 func Serve(referrers bool) (address string, stop func()) {
-	s := httptest.NewServer(registry.New(registry.WithReferrersSupport(referrers), registry.Logger(log.New(io.Discard, "", 0))))
+	s := httptest.NewServer(New(referrers))
 	return "oci://" + strings.TrimPrefix(s.URL, "http://") + "/wheels", s.Close
 }

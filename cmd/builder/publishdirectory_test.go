@@ -1,0 +1,368 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"builder/internal/diag"
+	"builder/internal/index"
+	"builder/internal/store"
+)
+
+func (s *scene) openDirectory() {
+	s.to, s.flags = "file:"+s.index(), []string{"--no-check"}
+	s.look = s.lookIntoDirectory
+}
+
+// index is the directory that is published to.
+func (s *scene) index(names ...string) string {
+	return filepath.Join(append([]string{s.dir, "index"}, names...)...)
+}
+
+func directoryFaults() []fault {
+	const name = "tiny-1.0-py3-none-any.whl"
+	return []fault{
+		{
+			"the disk is full", func(s *scene) { s.fill() },
+			diag.Publish, `publishing ` + name + `: write .*: (no space left on device|file too large)`,
+			"make room on the disk of the index, and publish again: no page names what is not whole", nothing,
+		},
+		{
+			"no file may be that large", func(s *scene) { s.cramp() },
+			diag.Publish, `publishing ` + name + `: write .*: file too large`,
+			"raise the limit on the size of files (ulimit -f), and publish again", nothing,
+		},
+		{
+			"a file is where the directory should be", func(s *scene) { s.put(s.index()) },
+			diag.Publish, `opening the index: mkdir .*/index: not a directory`,
+			"move away what is in the place of a directory or a file of the index, and publish again", nothing,
+		},
+		{
+			"a file is where the folder of the pages should be", func(s *scene) { s.put(s.index("simple")) },
+			diag.Publish, `writing the pages of tiny: mkdir .*/simple: not a directory`,
+			"move away what is in the place of a directory or a file of the index, and publish again", partly,
+		},
+		{
+			"the directory may not be written", func(s *scene) { s.protect() },
+			diag.Publish, `opening the index: locking: open .*/index/.lock: (read-only file system|permission denied)`,
+			"the index takes nothing from who runs builder: make it writable, or publish as its owner", nothing,
+		},
+		{
+			"the wheel changes while it is published", func(s *scene) { s.changeWhenLocked() },
+			diag.Publish, name + ` has changed: sha256 [0-9a-f]{64}, it had [0-9a-f]{64}`,
+			"let nothing write to the file, and publish again", nothing,
+		},
+		{
+			"the record of the wheel is damaged", func(s *scene) { s.damageRecord(name) },
+			diag.Publish, name + `.record.json: reading a record of the index: unexpected end of JSON input`,
+			"restore the file, or remove it and publish its wheel again", whole,
+		},
+		{
+			"the record of another wheel is damaged", func(s *scene) { s.put(s.index("files", "other", "other-1.0-py3-none-any.whl.record.json")) },
+			diag.Publish, `other-1.0-py3-none-any.whl.record.json: reading a record of the index: unexpected end of JSON input`,
+			"restore the file, or remove it and publish its wheel again", nothing,
+		},
+		{
+			"what is published was damaged", func(s *scene) { s.damagePublished() },
+			diag.OK, `^$`, "", whole,
+		},
+		{
+			"pip cannot use it", func(s *scene) { s.python("echo no wheel fits; exit 1") },
+			diag.Publish, `installing ` + name + ` from file:.*/simple/ as a client: .*no wheel fits`,
+			"the index was written and a client cannot use it; --no-check publishes without asking", nothing,
+		},
+		{
+			"an interruption while pip looks", func(s *scene) { s.python("kill -INT $PPID; exec /bin/sleep 20") },
+			diag.Interrupted, `interrupt`, "", nothing,
+		},
+		{
+			"builder is killed while pip looks", func(s *scene) { s.python("kill -KILL $PPID") },
+			killed, ``, "", whole,
+		},
+		{
+			"builder is killed while it copies", func(s *scene) { s.killWhileCopying() },
+			killed, ``, "", nothing,
+		},
+		{
+			"builder was killed while it published other bytes", func(s *scene) { s.killedBefore() },
+			diag.OK, `^$`, "", whole,
+		},
+		{
+			"an interruption while somebody else publishes", func(s *scene) { s.interruptWhileWaiting() },
+			diag.Interrupted, `interrupt`, "", nothing,
+		},
+		{
+			"the same bytes are published at once", func(s *scene) { s.race(s.made.cell) },
+			diag.OK, `^$`, "", whole,
+		},
+		{
+			"other bytes are published at once", func(s *scene) { s.race(s.made.other) },
+			diag.Publish, name + ` is published with sha256 [0-9a-f]{64}, this one has [0-9a-f]{64}`,
+			"a published file never changes: give the build another version, or publish to another place", whole,
+		},
+	}
+}
+
+// put puts an empty file where none should be.
+func (s *scene) put(path string) {
+	s.check(os.MkdirAll(filepath.Dir(path), 0o755))
+	s.check(os.WriteFile(path, nil, 0o600))
+	s.whenMended(func() { s.check(os.Remove(path)) })
+}
+
+// fill makes the index a disk that is smaller than a wheel, where the host lets us.
+func (s *scene) fill() {
+	if err := s.mount("size=512k"); err != nil {
+		s.Logf("no file can become large instead: mounting: %v", err)
+		s.cramp()
+		return
+	}
+	s.whenMended(func() { s.check(s.mount("size=64m", syscall.MS_REMOUNT)) })
+}
+
+// mount puts a file system of its own in the place of the index.
+func (s *scene) mount(options string, flags ...uintptr) error {
+	s.check(os.MkdirAll(s.index(), 0o755))
+	all := uintptr(0)
+	for _, f := range flags {
+		all |= f
+	}
+	err := syscall.Mount("tmpfs", s.index(), "tmpfs", all, options)
+	if err == nil && all&syscall.MS_REMOUNT == 0 {
+		s.Cleanup(func() { s.check(syscall.Unmount(s.index(), syscall.MNT_DETACH)) })
+	}
+	return err
+}
+
+func (s *scene) cramp() {
+	s.program = "cramped"
+	s.whenMended(func() { s.program = "hasty" })
+}
+
+// protect lets nobody write into the index. Root is not held back by permissions.
+func (s *scene) protect() {
+	if os.Geteuid() != 0 {
+		s.check(os.MkdirAll(s.index(), 0o755))
+		s.check(os.Chmod(s.index(), 0o555))
+		s.whenMended(func() { s.check(os.Chmod(s.index(), 0o755)) })
+		return
+	}
+	if err := s.mount("size=64m", syscall.MS_RDONLY); err != nil {
+		s.Skipf("root may write everywhere, and not mount: %v", err)
+	}
+	s.whenMended(func() { s.check(s.mount("size=64m", syscall.MS_REMOUNT)) })
+}
+
+// changeWhenLocked changes the wheel when it was verified: the program then asks
+// for the lock of the index, which somebody else holds.
+func (s *scene) changeWhenLocked() {
+	s.lock(1, s.change())
+}
+
+// lock holds the lock of the index until it was asked for so often, and then calls
+// f before it is free.
+func (s *scene) lock(asks int32, f func()) {
+	var asked atomic.Int32
+	s.hold(func(free func()) bool {
+		if asked.Add(1) < asks {
+			return true
+		}
+		f()
+		free()
+		return false
+	})
+}
+
+// hold holds the lock of the index until it is freed or all is mended, and calls f
+// when somebody asks for it, as often as f wishes.
+func (s *scene) hold(f func(free func()) (more bool)) {
+	s.check(os.MkdirAll(s.index(), 0o755))
+	path := s.index(".lock")
+	unlock, err := store.Lock(s.Context(), path, nil)
+	s.check(err)
+	free := sync.OnceFunc(unlock)
+	s.whenMended(free)
+	s.Cleanup(free)
+	s.when(path, syscall.IN_OPEN, anything, func() bool { return f(free) })
+}
+
+// race publishes a second result at the same time, and lets both begin.
+func (s *scene) race(rival string) {
+	s.rival = rival
+	s.lock(8, func() {})
+}
+
+func (s *scene) damageRecord(name string) {
+	s.before()
+	path := s.index("files", "tiny", name+".record.json")
+	s.check(os.Truncate(path, 0))
+	s.whenMended(func() { s.check(os.Remove(path)) }) // as the hint says
+}
+
+// damagePublished cuts what is published, as a disk does that was full.
+func (s *scene) damagePublished() {
+	s.before()
+	for _, name := range []string{"tiny-1.0-py3-none-any.whl", "tiny-1.0-py3-none-any.whl.attestations/provenance.sigstore.json"} {
+		s.check(os.Truncate(s.index("files", "tiny", name), 100))
+	}
+	s.check(os.Truncate(s.index("simple", "tiny", "index.html"), 10))
+}
+
+// before publishes while all is well.
+func (s *scene) before() {
+	if got := s.publish(s.cell); got.exit != diag.OK {
+		s.Fatalf("exit code %d\n%s", got.exit, got.stderr)
+	}
+}
+
+// python is what stands in for pip, which looks at the index as a client.
+func (s *scene) python(script string) {
+	bin := filepath.Join(s.dir, "bin")
+	s.check(os.MkdirAll(bin, 0o755))
+	s.check(os.WriteFile(filepath.Join(bin, "python3"), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	s.flags, s.env["PATH"] = nil, bin
+	s.whenMended(func() { s.flags, s.env["PATH"] = []string{"--no-check"}, "" })
+}
+
+var (
+	anything = regexp.MustCompile(``)
+	copying  = regexp.MustCompile(`\.tiny-1\.0-py3-none-any\.whl\.[0-9]+\.tmp`)
+)
+
+func (s *scene) killWhileCopying() {
+	folder := s.index("files", "tiny")
+	s.check(os.MkdirAll(folder, 0o755))
+	s.when(folder, syscall.IN_MODIFY, copying, func() bool {
+		s.signal(syscall.SIGKILL)
+		return false
+	})
+}
+
+// killedBefore leaves what another build had written when it was killed.
+func (s *scene) killedBefore() {
+	s.killWhileCopying()
+	if got := s.publish(s.made.other); got.exit != killed {
+		s.Errorf("exit code %d\n%s", got.exit, got.stderr)
+	}
+}
+
+// interruptWhileWaiting holds the lock for longer than the program lives.
+func (s *scene) interruptWhileWaiting() {
+	var asked atomic.Int32
+	s.hold(func(func()) bool {
+		if asked.Add(1) < 3 {
+			return true
+		}
+		s.signal(syscall.SIGINT)
+		return false
+	})
+}
+
+// lookIntoDirectory reads an index as clients do: what a page names is there, whole,
+// and has the digest that the page says. What nobody has finished is hidden.
+func (s *scene) lookIntoDirectory() remains {
+	pages, keys := s.lookAtPages(), s.lookAtKeys()
+	s.lookForLeftovers(keys)
+	switch {
+	case pages && keys:
+		return whole
+	case keys:
+		return partly
+	case pages:
+		s.Error("a page names what has no key")
+	}
+	return nothing
+}
+
+var linked = regexp.MustCompile(`href="\.\./\.\./([^"#]*)#sha256=([0-9a-f]{64})"[^>]*data-core-metadata="sha256=([0-9a-f]{64})"`)
+
+// lookAtPages reports whether the pages of PEP 503 and 691 name the wheel.
+func (s *scene) lookAtPages() bool {
+	s.Helper()
+	var page struct {
+		Files []struct {
+			URL          string
+			Hashes       map[string]string
+			CoreMetadata map[string]string `json:"core-metadata"`
+		}
+	}
+	links := map[string]bool{}
+	if data := s.read("simple", "tiny", "index.json"); data != nil {
+		s.check(json.Unmarshal(data, &page))
+	}
+	for _, f := range page.Files {
+		s.compare(strings.TrimPrefix(f.URL, "../../"), f.Hashes["sha256"], f.CoreMetadata["sha256"])
+		links[f.URL] = true
+	}
+	for _, m := range linked.FindAllStringSubmatch(string(s.read("simple", "tiny", "index.html")), -1) {
+		s.compare(m[1], m[2], m[3])
+		links["../../"+m[1]] = true
+	}
+	if len(links) > 1 {
+		s.Errorf("the pages name %v", links)
+	}
+	return len(links) == 1
+}
+
+// read returns the bytes of a file of the index, nil where there is none.
+func (s *scene) read(names ...string) []byte {
+	s.Helper()
+	data, err := os.ReadFile(s.index(names...))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		s.Error(err)
+	}
+	return data
+}
+
+// compare demands a wheel that is named, and its metadata.
+func (s *scene) compare(path, sum, metadata string) {
+	s.Helper()
+	if got := s.sumOf(s.index(filepath.FromSlash(path))); got != sum || !s.sums()[sum] {
+		s.Errorf("a page names %s with %s, there is %s", path, sum, got)
+	}
+	if got := s.sumOf(s.index(filepath.FromSlash(path) + ".metadata")); got != metadata {
+		s.Errorf("a page names the metadata of %s with %s, there is %s", path, metadata, got)
+	}
+}
+
+// lookAtKeys reports whether --from finds the cell, and takes it.
+func (s *scene) lookAtKeys() bool {
+	s.Helper()
+	names, err := filepath.Glob(s.index("keys", "*.json"))
+	s.check(err)
+	if len(names) == 0 {
+		return false
+	}
+	x := index.Open(s.index())
+	r, err := x.Find(s.Context(), strings.TrimSuffix(filepath.Base(names[0]), ".json"))
+	if err == nil {
+		_, err = x.Take(s.Context(), r, s.TempDir())
+	}
+	if err != nil || len(names) > 1 || !s.sums()[r.SHA256] {
+		s.Errorf("%d keys, %v", len(names), err)
+	}
+	return true
+}
+
+// lookForLeftovers demands that what was not finished is hidden, and gone when the
+// wheel is there.
+func (s *scene) lookForLeftovers(there bool) {
+	s.Helper()
+	err := filepath.WalkDir(s.index(), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(d.Name(), ".tmp") && (there || !strings.HasPrefix(d.Name(), ".")) {
+			s.Errorf("%s is left", path)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		s.Error(err)
+	}
+}

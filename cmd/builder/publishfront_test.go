@@ -1,0 +1,293 @@
+package main
+
+import (
+	"encoding/pem"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A front stands before a server, asks for the password, and can be made to
+// misbehave. What it hides goes on: when it is back, it is as a server that was
+// started again.
+type front struct {
+	back   http.Handler
+	addr   string // on this host
+	mu     sync.Mutex
+	server *http.Server
+	fault  func(w http.ResponseWriter, req *http.Request) bool // answers instead, if it returns true
+}
+
+// serve puts a front before the handler, until the scene is over.
+func (s *scene) serve(back http.Handler) *front {
+	s.Helper()
+	f := &front{back: back, addr: "127.0.0.1:0"}
+	s.check(f.start())
+	s.Cleanup(f.kill)
+	return f
+}
+
+func (f *front) start() error {
+	listener, err := net.Listen("tcp", f.addr)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.addr = listener.Addr().String()
+	f.server = &http.Server{Handler: f, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	go f.server.Serve(listener) //nolint:errcheck // it ends with kill
+	return nil
+}
+
+// kill ends the server with all its connections.
+func (f *front) kill() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_ = f.server.Close()
+}
+
+func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	f.mu.Lock()
+	fault := f.fault
+	f.mu.Unlock()
+	if fault != nil && fault(w, req) {
+		return
+	}
+	if _, got, _ := req.BasicAuth(); got != password {
+		w.Header().Set("WWW-Authenticate", `Basic realm="wheels"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	f.back.ServeHTTP(w, req)
+}
+
+func (f *front) breaks(fault func(w http.ResponseWriter, req *http.Request) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
+}
+
+// A request is one of a method, "" for any, to a path that holds a text.
+type request struct{ method, path string }
+
+func (r request) is(req *http.Request) bool {
+	return (r.method == "" || r.method == req.Method) && strings.Contains(req.URL.Path, r.path)
+}
+
+// always is more often than anybody asks.
+const always = 1 << 20
+
+// breaks answers the first n such requests in the place of the server.
+func (s *scene) breaks(at request, n int32, answer http.HandlerFunc) {
+	var left atomic.Int32
+	left.Store(n)
+	s.front.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+		if !at.is(req) || left.Add(-1) < 0 {
+			return false
+		}
+		answer(w, req)
+		return true
+	})
+	s.whenMended(func() { s.front.breaks(nil) })
+}
+
+// says answers with a status, and repeats what it was told, as some servers do.
+func says(status int, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "you are "+req.Header.Get("Authorization")+" with "+password)
+	}
+}
+
+// some reads a part of what is sent.
+func some(req *http.Request) { _, _ = io.CopyN(io.Discard, req.Body, largest/2) }
+
+// dies kills the server in the midst of a request; it is gone until all is mended.
+func (s *scene) dies(at request) {
+	s.breaks(at, 1, func(_ http.ResponseWriter, req *http.Request) {
+		some(req)
+		s.front.kill()
+	})
+	s.whenMended(func() { s.check(s.front.start()) })
+}
+
+// restarts kills the server in the midst of a request; it is back a little later.
+func (s *scene) restarts(at request) {
+	s.breaks(at, 1, func(_ http.ResponseWriter, req *http.Request) {
+		some(req)
+		s.front.kill()
+		time.AfterFunc(100*time.Millisecond, func() {
+			if err := s.front.start(); err != nil {
+				s.Error(err)
+			}
+		})
+	})
+}
+
+// sends gives the program a signal in the midst of a request, and waits for what
+// becomes of it.
+func (s *scene) sends(at request, sig syscall.Signal) {
+	s.breaks(at, 1, func(_ http.ResponseWriter, req *http.Request) {
+		some(req)
+		s.signal(sig)
+		_, _ = io.Copy(io.Discard, io.LimitReader(req.Body, 1))
+		<-req.Context().Done()
+	})
+}
+
+// changes changes the wheel before a request is answered.
+func (s *scene) changes(at request) {
+	change := s.change()
+	s.front.breaks(func(_ http.ResponseWriter, req *http.Request) bool {
+		if at.is(req) {
+			change()
+		}
+		return false
+	})
+	s.whenMended(func() { s.front.breaks(nil) })
+}
+
+// meets publishes a second result at the same time: both come to a request before
+// either is answered, and both are served before either is told.
+func (s *scene) meets(at request, rival string) {
+	s.rival = rival
+	var before, after sync.WaitGroup
+	before.Add(2)
+	after.Add(2)
+	var met atomic.Int32
+	s.front.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+		if !at.is(req) || met.Add(1) > 2 {
+			return false
+		}
+		answer := httptest.NewRecorder()
+		before.Done()
+		before.Wait()
+		s.front.back.ServeHTTP(answer, req)
+		after.Done()
+		after.Wait()
+		repeat(w, answer.Header(), answer.Code, answer.Body.Bytes())
+		return true
+	})
+	s.whenMended(func() { s.front.breaks(nil) })
+}
+
+// repeat sends an answer.
+func repeat(w http.ResponseWriter, header http.Header, code int, body []byte) {
+	maps.Copy(w.Header(), header)
+	w.WriteHeader(code)
+	_, _ = w.Write(body)
+}
+
+// stranger is another host, which must not learn the password.
+func (s *scene) stranger(answer http.HandlerFunc) (url string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var said strings.Builder
+		_ = req.Header.Write(&said)
+		said.WriteString(req.URL.String())
+		_, _ = io.Copy(&said, io.LimitReader(req.Body, largest))
+		for _, secret := range secrets() {
+			if strings.Contains(said.String(), secret) {
+				s.Errorf("another host was told the password: %s %s", req.Method, req.URL)
+			}
+		}
+		if req.Header.Get("Authorization") != "" {
+			s.Errorf("another host was told who publishes: %s %s", req.Method, req.URL)
+		}
+		answer(w, req)
+	}))
+	s.Cleanup(server.Close)
+	return server.URL
+}
+
+// redirects sends a request on to another host, which is asked or is not.
+func (s *scene) redirects(at request, followed bool, answer http.HandlerFunc) {
+	var asked atomic.Bool
+	to := s.stranger(func(w http.ResponseWriter, req *http.Request) {
+		asked.Store(true)
+		answer(w, req)
+	})
+	s.whenMended(func() {
+		if followed != asked.Load() {
+			s.Errorf("followed: %v", !followed)
+		}
+	})
+	s.breaks(at, always, func(w http.ResponseWriter, req *http.Request) {
+		http.Redirect(w, req, to+req.URL.RequestURI(), http.StatusTemporaryRedirect)
+	})
+}
+
+// unexpectedly fails the scene when it is asked for anything.
+func (s *scene) unexpectedly(w http.ResponseWriter, req *http.Request) {
+	s.Errorf("another host was asked: %s %s", req.Method, req.URL)
+	w.WriteHeader(http.StatusTeapot)
+}
+
+// overTLS serves the same with a certificate for example.com and this host that
+// nobody trusts until all is mended.
+func (s *scene) overTLS() (addr string) {
+	server := httptest.NewUnstartedServer(s.front)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	s.Cleanup(server.Close)
+	trusted := filepath.Join(s.dir, "authority.pem")
+	s.check(os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	s.whenMended(func() { s.env["SSL_CERT_FILE"] = trusted })
+	return server.Listener.Addr().String()
+}
+
+// proxy is how the program reaches other hosts: whatever their name, it comes to an
+// address.
+func (s *scene) proxy(addr string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method != http.MethodConnect {
+			s.front.ServeHTTP(w, req)
+			return
+		}
+		to, err := net.Dial("tcp", addr)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		from, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			s.Error(err)
+			return
+		}
+		_, _ = io.WriteString(from, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { _, _ = io.Copy(to, from); to.Close() }()
+		_, _ = io.Copy(from, to)
+		from.Close()
+	}))
+	s.Cleanup(server.Close)
+	s.env["http_proxy"], s.env["https_proxy"] = server.URL, server.URL
+}
+
+// cuts sends the beginning of what the server would answer.
+func (s *scene) cuts(w http.ResponseWriter, req *http.Request) {
+	answer := httptest.NewRecorder()
+	s.front.back.ServeHTTP(answer, req)
+	cut(w, answer.Header(), answer.Body.Bytes()[:answer.Body.Len()/2])
+}
+
+// cut sends a body that promises more than it has.
+func cut(w http.ResponseWriter, header http.Header, body []byte) {
+	maps.Copy(w.Header(), header)
+	w.Header().Set("Content-Length", "100000")
+	_, _ = w.Write(body)
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"builder/internal/diag"
+	"builder/internal/oci"
+	"builder/internal/oci/ocitest"
+)
+
+// elsewhere is a registry on another host, that only a proxy knows.
+const elsewhere = "example.com:5000"
+
+func (s *scene) openRegistry() {
+	s.front = s.serve(ocitest.New(true))
+	s.to = "oci://" + s.front.addr + "/wheels"
+	who := map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte("builder:" + password))}
+	data, err := json.Marshal(map[string]any{"auths": map[string]any{s.front.addr: who, elsewhere: who}})
+	s.check(err)
+	s.check(os.MkdirAll(s.env["DOCKER_CONFIG"], 0o700))
+	s.check(os.WriteFile(filepath.Join(s.env["DOCKER_CONFIG"], "config.json"), data, 0o600))
+	behind := httptest.NewServer(s.front.back)
+	s.Cleanup(behind.Close)
+	s.look = func() remains {
+		return s.lookIntoRegistry("oci://" + strings.TrimPrefix(behind.URL, "http://") + "/wheels")
+	}
+}
+
+// What is asked of a registry.
+var (
+	anyRequest   = request{}
+	startBlob    = request{http.MethodPost, "/blobs/uploads/"}
+	sendBlob     = request{http.MethodPut, "/blobs/uploads/"}
+	seeBlob      = request{http.MethodHead, "/blobs/"}
+	sendTag      = request{http.MethodPut, "/manifests/tiny-1.0"}
+	readTag      = request{http.MethodGet, "/manifests/tiny-1.0"}
+	sendKey      = request{http.MethodPut, "/manifests/key-"}
+	readManifest = request{http.MethodGet, "/manifests/sha256:"}
+	sendManifest = request{http.MethodPut, "/manifests/sha256:"}
+)
+
+func registryFaults() []fault {
+	const unreachable = "see whether HOST can be reached from this host; what was sent stays there, and is not sent again"
+	return []fault{
+		{
+			"nobody listens", func(s *scene) {
+				s.front.kill()
+				s.whenMended(func() { s.check(s.front.start()) })
+			},
+			diag.Publish, `oci://127.*/wheels: dial tcp 127.*: connection refused`,
+			unreachable, nothing,
+		},
+		{
+			"the server dies in the middle of a push", func(s *scene) { s.dies(sendBlob) },
+			diag.Publish, `pushing .* to oci://127.*/wheels: dial tcp 127.*: connection refused`,
+			unreachable, nothing,
+		},
+		{
+			"the server dies, and is back", func(s *scene) { s.restarts(sendBlob) },
+			diag.OK, `^$`, "", whole,
+		},
+		{
+			"the server dies between two tags", func(s *scene) { s.dies(sendKey) },
+			diag.Publish, `tagging sha256:[0-9a-f]{64} as "key-[0-9a-f]{64}" in oci://127.*/wheels: .*refused`,
+			unreachable, partly,
+		},
+		{
+			"401: the password is wrong", func(s *scene) { s.breaks(anyRequest, always, says(401, "WWW-Authenticate", `Basic realm="x"`)) },
+			diag.Publish, `oci://127.*/wheels: the registry says 401 Unauthorized`,
+			"docker's configuration has no credentials that HOST takes: log in there", nothing,
+		},
+		{
+			"403: the user may not write", func(s *scene) { s.breaks(startBlob, always, says(403)) },
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 403 Forbidden`,
+			"who is logged in at HOST may not do this: ask the owner of the repository", nothing,
+		},
+		{
+			"404: there is no such repository", func(s *scene) { s.breaks(startBlob, always, says(404)) },
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 404 Not Found`,
+			"HOST does not make repositories by itself: make this one first, or mend its name", nothing,
+		},
+		{
+			"405: nothing may be written", func(s *scene) { s.breaks(sendManifest, always, says(405)) },
+			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry says 405 Method Not Allowed`,
+			"HOST does not allow it: ask its owner to", nothing,
+		},
+		{
+			"409: a tag may not be written", func(s *scene) { s.breaks(sendTag, always, says(409)) },
+			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the registry says 409 Conflict`,
+			"somebody else writes the same, or what is there may not be replaced: push again, or publish to another repository", nothing,
+		},
+		{
+			"413: a file is too large", func(s *scene) { s.breaks(sendBlob, always, says(413)) },
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 413 Request Entity Too Large`,
+			"a file is larger than HOST, or a proxy before it, takes: ask its owner to raise the limit", nothing,
+		},
+		{
+			"429 with Retry-After", func(s *scene) { s.breaks(sendBlob, 1, says(429, "Retry-After", "1")) },
+			diag.OK, `^$`, "", whole,
+		},
+		{
+			"429 for ever", func(s *scene) { s.breaks(sendBlob, always, says(429, "Retry-After", "0")) },
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 429 Too Many Requests`,
+			"wait and try again; what was sent stays there, and is not sent again", nothing,
+		},
+		{
+			"500 once", func(s *scene) { s.breaks(sendManifest, 1, says(500)) },
+			diag.OK, `^$`, "", whole,
+		},
+		{
+			"500 for ever", func(s *scene) { s.breaks(sendManifest, always, says(500)) },
+			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry says 500 Internal Server Error`,
+			"the registry is ill: try again later; what was sent stays there, and is not sent again", nothing,
+		},
+		{
+			"another digest is told after the push", func(s *scene) {
+				s.breaks(sendManifest, always, says(201, "Docker-Content-Digest", "sha256:"+strings.Repeat("0", 64)))
+			},
+			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry gave something else`,
+			"the registry, or a proxy before it, gives other bytes than it was given: ask its owner", nothing,
+		},
+		{
+			"another manifest is there after the push", func(s *scene) { s.breaks(readManifest, always, s.rewritten) },
+			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the registry gave something else`,
+			"the registry, or a proxy before it, gives other bytes than it was given: ask its owner", nothing,
+		},
+		{
+			"a file is taken and not kept", func(s *scene) { s.breaks(sendBlob, 2, says(201)) },
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry took it and does not have it`,
+			"the registry, or a proxy before it, loses what it is given: ask its owner", nothing,
+		},
+		{
+			"an answer is cut", func(s *scene) { s.breaks(readManifest, 1, s.cuts) },
+			diag.OK, `^$`, "", whole,
+		},
+		{
+			"every answer is cut", func(s *scene) { s.breaks(readManifest, always, s.cuts) },
+			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: unexpected EOF`,
+			unreachable, nothing,
+		},
+		{
+			"a redirect of a push to another host", func(s *scene) { s.redirects(startBlob, false, s.unexpectedly) },
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry sends us where we do not go: to another host with what is to be stored`,
+			"what is to be stored is not sent on to another host: if that is the right one, name it", nothing,
+		},
+		{
+			"a redirect of a file to another host", func(s *scene) { s.redirects(sendBlob, false, s.unexpectedly) },
+			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 307 Temporary Redirect`,
+			"what is to be stored is not sent on to another host: if that is the right one, name it", nothing,
+		},
+		{
+			"a redirect of what is read to another host", func(s *scene) { s.redirects(readTag, true, s.front.back.ServeHTTP) },
+			diag.OK, `^$`, "", whole,
+		},
+		{
+			"a service for tokens without TLS", func(s *scene) {
+				s.trustTLS()
+				realm := s.stranger(s.unexpectedly)
+				s.breaks(anyRequest, always, says(401, "WWW-Authenticate", `Bearer realm="`+realm+`/token",service="x"`))
+			},
+			diag.Publish, `oci://example.com:5000/wheels: the registry wants the password sent where it does not go`,
+			"ask the owner of the registry to name a service for tokens that is behind TLS, and no host of a private network", nothing,
+		},
+		{
+			"plain HTTP to another host", func(s *scene) {
+				s.proxy(s.front.addr)
+				s.to = "oci://" + elsewhere + "/wheels"
+				s.whenMended(func() { s.flags = append(s.flags, "--insecure") })
+			},
+			diag.Publish, `oci://example.com:5000/wheels: .*server gave HTTP response to HTTPS client`,
+			"HOST speaks plain HTTP: put TLS before it; publish allows it with --insecure", nothing,
+		},
+		{
+			"a certificate that is not trusted", func(s *scene) {
+				s.proxy(s.overTLS())
+				s.to = "oci://" + elsewhere + "/wheels"
+			},
+			diag.Publish, `oci://example.com:5000/wheels: tls: failed to verify certificate: x509: certificate signed by unknown authority`,
+			"the certificate of HOST is not trusted here: name the file with its authority in SSL_CERT_FILE", nothing,
+		},
+		{
+			"the wheel changes while it is published", func(s *scene) { s.changes(seeBlob) },
+			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the file is not what it was when it was measured`,
+			"let nothing write to the file, and push again", nothing,
+		},
+		{
+			"an interruption", func(s *scene) { s.sends(sendBlob, syscall.SIGINT) },
+			diag.Interrupted, `interrupt`, "", nothing,
+		},
+		{
+			"builder is killed", func(s *scene) { s.sends(sendBlob, syscall.SIGKILL) },
+			killed, ``, "", nothing,
+		},
+		{
+			"builder is killed before it sets a tag", func(s *scene) { s.sends(sendTag, syscall.SIGKILL) },
+			killed, ``, "", nothing,
+		},
+		{
+			"the same bytes are published at once", func(s *scene) { s.meets(startBlob, s.made.cell) },
+			diag.OK, `^$`, "", whole,
+		},
+		{
+			"other bytes are published at once", func(s *scene) { s.meets(sendTag, s.made.other) },
+			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the tag tiny-1.0 stands for sha256:[0-9a-f]{64} and not for sha256:[0-9a-f]{64}`,
+			"what a tag stands for stays: publish to another repository, or under another name", whole,
+		},
+	}
+}
+
+// trustTLS puts the registry onto another host, with a certificate that is trusted.
+func (s *scene) trustTLS() {
+	s.proxy(s.overTLS())
+	s.mend()
+	s.to = "oci://" + elsewhere + "/wheels"
+}
+
+// rewritten is a server, or a proxy before it, that writes manifests its own way.
+func (s *scene) rewritten(w http.ResponseWriter, req *http.Request) {
+	answer := httptest.NewRecorder()
+	s.front.back.ServeHTTP(answer, req)
+	var own bytes.Buffer
+	if err := json.Indent(&own, answer.Body.Bytes(), "", "  "); err != nil {
+		s.Error(err)
+	}
+	header := answer.Header()
+	header.Set("Content-Length", strconv.Itoa(own.Len()))
+	header.Set("Docker-Content-Digest", "sha256:"+sumOf(own.Bytes()))
+	repeat(w, header, answer.Code, own.Bytes())
+}
+
+// lookIntoRegistry pulls what a tag stands for as a client does: all of it is there,
+// with what speaks of it.
+func (s *scene) lookIntoRegistry(address string) remains {
+	s.Helper()
+	r, err := oci.OpenRepository(address, oci.Options{})
+	s.check(err)
+	tags, err := r.Tags(s.Context())
+	if _, missing := errors.AsType[*oci.NotFound](err); missing || err == nil && len(tags) == 0 {
+		return nothing
+	}
+	s.check(err)
+	meant := map[string]bool{}
+	for _, tag := range tags {
+		digest, err := r.Resolve(s.Context(), tag)
+		if err != nil {
+			s.Errorf("the tag %s: %v", tag, err)
+		}
+		meant[digest] = true
+	}
+	if len(meant) != 1 {
+		s.Fatalf("the tags %v stand for %v", tags, meant)
+	}
+	for digest := range meant {
+		s.pull(r, digest)
+	}
+	if len(tags) == 3 {
+		return whole
+	}
+	return partly
+}
+
+// pull fetches a package and all that speaks of it.
+func (s *scene) pull(r *oci.Repository, digest string) {
+	s.Helper()
+	m, err := r.Manifest(s.Context(), digest)
+	s.check(err)
+	about, err := r.Referrers(s.Context(), digest)
+	s.check(err)
+	said, err := os.ReadDir(s.wheel() + ".attestations")
+	s.check(err)
+	if len(about) != len(said) {
+		s.Errorf("%d documents speak of it, want %d", len(about), len(said))
+	}
+	for _, a := range about {
+		if a.Fault != nil {
+			s.Error(a.Fault)
+		}
+		m.Files = append(m.Files, a.Files...)
+	}
+	dir := s.TempDir()
+	for _, f := range m.Files {
+		if err := r.Fetch(s.Context(), f, dir, nil); err != nil {
+			s.Errorf("%s cannot be read: %v", f.Name, err)
+		}
+	}
+	if !slices.ContainsFunc(m.Files, func(f oci.File) bool { return s.sums()[f.SHA256] }) {
+		s.Errorf("there is no wheel in %v", m.Files)
+	}
+}
