@@ -48,6 +48,7 @@ var may = map[string][]string{
 	"internal/wheel":           {},
 	"internal/matrix":          {"internal/diag", "internal/recipe", "internal/subst", "internal/version"},
 	"internal/ci":              {"internal/diag", "internal/matrix", "internal/patch", "internal/recipe", "internal/version"},
+	"internal/ci/actionstest":  {"internal/decode"},
 	"internal/git":             {"internal/diag"},
 	"internal/audit":           {"internal/patch", "internal/version"},
 	"internal/elf/elftest":     {},
