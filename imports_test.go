@@ -56,6 +56,7 @@ var may = map[string][]string{
 	"internal/upload/uploadtest": {},
 	"diagnoses":                  {},
 	"internal/nccllog":           {},
+	"internal/ci/actionstest":    {"internal/decode"},
 	"internal/lock": {
 		"internal/atomicfile", "internal/deb", "internal/diag", "internal/git", "internal/image", "internal/matrix", "internal/oci",
 		"internal/patch", "internal/pypi", "internal/recipe", "internal/store", "internal/subst",
@@ -72,7 +73,7 @@ var may = map[string][]string{
 	"internal/run":        {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/lock"},
 	"internal/fetch":      {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/store"},
 	"internal/results":    {"internal/artifact", "internal/atomicfile", "internal/attest", "internal/diag", "internal/lock", "internal/run", "internal/store"},
-	"internal/report":     {"internal/artifact", "internal/atomicfile"},
+	"internal/report":     {"internal/artifact", "internal/atomicfile", "internal/diag"},
 	"internal/reportpage": {"internal/report"},
 	"internal/carry":      {"internal/diag", "internal/lock", "internal/store"},
 	"internal/upload":     {"internal/artifact", "internal/diag", "internal/retry", "internal/store", "internal/wheel"},

@@ -45,6 +45,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	args = flagsFirst(args, "index", indexFlags())
 	args = flagsFirst(args, "yank", yankFlags())
 	args = flagsFirst(args, "store import", importFlags())
+	args = flagsFirst(args, "report merge", mergeFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
@@ -113,6 +114,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			rootfsCommand(cat, fault, out),
 			benchCommand(args, out),
 			diagnoseCommand(cat, out),
+			reportCommand(out),
 			listCommand(cat, fault, out),
 			storeCommand(cat, fault, out),
 			engineCommand(out),

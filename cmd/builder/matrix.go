@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,10 +17,7 @@ import (
 )
 
 // matrixFormats are the words that --format takes, the default first.
-var matrixFormats = []string{"json", "github", "text"}
-
-// githubJobs is how many jobs GitHub Actions takes for one matrix.
-const githubJobs = 256
+var matrixFormats = []string{"json", "github", "gitlab", "text"}
 
 const matrixDescription = `Without RECIPE every cell of every recipe. With RECIPE alone every cell of it;
 an axis that is named filters, and the others fall to the recipe's preference as
@@ -30,7 +26,8 @@ in run, unless --all leaves them open.
 json is a list of {id, recipe, axes, flags}: ` + "`builder run`" + ` with these flags builds
 this cell and no other. github is one line {"include": [{id, recipe, args,
 artifact}]} with the flags as one text for a shell and a name that is fit for an
-artifact or a cache. text is a table.
+artifact or a cache. gitlab is a child pipeline: a job for each cell, which extends
+.builder, and one that merges their reports. text is a table.
 
 --shard i/n keeps a part: a cell is in exactly one, which follows from its id and
 does not change when other cells come or go. --condense keeps a few cells that
@@ -41,6 +38,7 @@ Examples:
    builder matrix horovod --rocm '>=6.0' --all --format text
    builder matrix --condense --format github         # for a pull request
    builder matrix --format github --shard 2/3        # for every night
+   builder matrix horovod --format gitlab > cells.yml
 
    jobs:
      cells:
@@ -103,6 +101,8 @@ func printMatrix(c *cli.Context, cat catalogue, rs []*recipe.Recipe, filter matr
 	switch o.format {
 	case "github":
 		return printGitHub(out, jobs, part)
+	case "gitlab":
+		return printGitLab(out, part)
 	case "text":
 		printJobs(out, part)
 		return nil
@@ -215,46 +215,6 @@ func pointsOf(cat catalogue, cells []matrix.Cell) ([]ci.Point, error) {
 		points[i] = ci.Point{Cell: cell, Facts: facts}
 	}
 	return points, nil
-}
-
-// githubJob is an item of a matrix as GitHub Actions takes it: texts only.
-type githubJob struct {
-	ID       string `json:"id"`
-	Recipe   string `json:"recipe"`
-	Args     string `json:"args"`
-	Artifact string `json:"artifact"`
-}
-
-// printGitHub prints part of the jobs as a matrix on one line.
-func printGitHub(out printer, jobs, part []ci.Job) error {
-	if len(part) > githubJobs {
-		return tooMany(jobs, part)
-	}
-	if len(part) == 0 {
-		out.note("the part is empty, which GitHub refuses: let the job begin with `if: fromJSON(…).include[0]`")
-	}
-	include := make([]githubJob, len(part))
-	for i, j := range part {
-		words := make([]string, len(j.Flags))
-		for k, word := range j.Flags {
-			words[k] = shellWord(word)
-		}
-		include[i] = githubJob{j.ID, j.Recipe, strings.Join(words, " "), j.Artifact()}
-	}
-	enc := json.NewEncoder(out.stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(map[string]any{"include": include})
-}
-
-// tooMany says how many shards would do.
-func tooMany(jobs, part []ci.Job) error {
-	ids := make([]string, len(jobs))
-	for i, j := range jobs {
-		ids[i] = j.ID
-	}
-	n := ci.ShardsFor(ids, githubJobs)
-	return diag.Errorf(diag.Usage, "%d jobs are more than the %d that GitHub takes for one matrix", len(part), githubJobs).
-		WithHint("deal all %d out to %d matrices, --shard 1/%d to --shard %d/%d, or say --condense", len(jobs), n, n, n, n)
 }
 
 func printJobs(out printer, jobs []ci.Job) {

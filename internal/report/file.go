@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -22,10 +23,14 @@ func Write(path string, run Run) error {
 	return nil
 }
 
+// maxBytes bounds a file that is read. A run of all cells is a tenth of it.
+const maxBytes = 64 << 20
+
 // Read reads a run back. A file of another schema is an error: its numbers
-// could mean something else.
+// could mean something else. So is one that is no regular file, or is larger
+// than any run.
 func Read(path string) (Run, error) {
-	content, err := os.ReadFile(path)
+	content, err := bounded(path)
 	if err != nil {
 		return Run{}, fmt.Errorf("reading run: %w", err)
 	}
@@ -43,6 +48,27 @@ func Read(path string) (Run, error) {
 		}
 	}
 	return run, nil
+}
+
+// bounded reads a regular file of at most maxBytes.
+func bounded(path string) ([]byte, error) {
+	info, err := os.Stat(path) // opening a pipe would wait for ever
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err == nil && len(content) > maxBytes {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxBytes)
+	}
+	return content, err
 }
 
 func encode(run Run) ([]byte, error) {
