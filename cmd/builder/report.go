@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"builder/internal/diag"
 	"builder/internal/report"
+	"builder/internal/reportpage"
 	"builder/internal/term"
 )
 
@@ -61,20 +63,22 @@ func mergeFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.StringFlag{Name: "format", Value: reportFormats[0], Usage: "print the result as `FORMAT`: " + strings.Join(reportFormats, ", ")},
 		&cli.StringFlag{Name: "matrix", Usage: "demand the cells in `FILE`, as builder matrix prints them"},
-		&cli.StringFlag{Name: "out", Usage: "write run.json into `DIR`; nothing is written without"},
+		&cli.StringFlag{Name: "out", Usage: "write run.json, report.html, report.md and junit.xml into `DIR`; nothing is written without"},
+		&cli.StringFlag{Name: "against", Usage: "say in report.html what has changed since the run in `DIR`"},
 	}
 }
 
 // mergeOptions is what the flags of report merge say.
 type mergeOptions struct {
-	dirs   []string
-	format string
-	matrix string
-	out    string
+	dirs    []string
+	format  string
+	matrix  string
+	out     string
+	against string
 }
 
 func readMergeOptions(c *cli.Context) (mergeOptions, error) {
-	o := mergeOptions{dirs: c.Args().Slice(), format: c.String("format"), matrix: c.String("matrix"), out: c.String("out")}
+	o := mergeOptions{dirs: c.Args().Slice(), format: c.String("format"), matrix: c.String("matrix"), out: c.String("out"), against: c.String("against")}
 	var faults []error
 	if len(o.dirs) == 0 {
 		faults = append(faults, diag.Errorf(diag.Usage, "%s: name the directories of runs", c.Command.HelpName).
@@ -124,18 +128,50 @@ func doMerge(o mergeOptions, out printer) error {
 		return err
 	}
 	if o.out != "" {
-		if err := writeMerged(o.out, merged); err != nil {
+		if err := writeMerged(o, merged); err != nil {
 			return err
 		}
 	}
 	return errors.Join(printMerged(merged, o.format, out), report.Err(merged))
 }
 
-func writeMerged(dir string, merged report.Run) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+func writeMerged(o mergeOptions, merged report.Run) error {
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return diag.Errorf(diag.Usage, "--out: %w", err)
 	}
-	return report.Write(filepath.Join(dir, "run.json"), merged)
+	if err := report.Write(filepath.Join(o.out, "run.json"), merged); err != nil {
+		return err
+	}
+	page := reportpage.Options{Logs: below(o.dirs)}
+	if o.against != "" {
+		before, err := report.Open(o.against)
+		if err != nil {
+			return diag.Errorf(diag.Usage, "--against: %w", err)
+		}
+		page.Before = &before.Run
+	}
+	return writeViews(o.out, merged, page)
+}
+
+// below is a file system of what lies in some directories, by the names that
+// [report.Open] gives it. Links do not lead out of them: runs come from anywhere.
+type below []string
+
+// Open implements [fs.FS].
+func (dirs below) Open(name string) (fs.File, error) {
+	for _, dir := range dirs {
+		inside, err := filepath.Rel(dir, name)
+		if err != nil || !filepath.IsLocal(inside) {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close()
+		return root.Open(inside)
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
 func printMerged(merged report.Run, format string, out printer) error {

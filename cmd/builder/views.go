@@ -12,20 +12,25 @@ import (
 )
 
 // writeViews writes what people and CI servers read of a run beside its run.json:
-// report.html and junit.xml.
+// report.html, report.md and junit.xml.
 func writeViews(dir string, r report.Run, o reportpage.Options) error {
 	page := atomicfile.Fill(filepath.Join(dir, "report.html"), func(w io.Writer) error { return reportpage.Write(w, r, o) })
 	results, err := report.JUnit(r)
 	if err == nil {
 		err = atomicfile.Write(filepath.Join(dir, "junit.xml"), results)
 	}
-	return errors.Join(page, err)
+	return errors.Join(page, err, atomicfile.Write(filepath.Join(dir, "report.md"), []byte(report.Markdown(r))))
 }
 
 // views writes the views of a run in the directory of its results. They follow from
 // run.json: what cannot be written is told and no fault of a cell.
 func (w *workspace) views(r report.Run) {
-	if err := writeViews(w.out, r, reportpage.Options{Logs: os.DirFS(w.out)}); err != nil {
+	root, err := os.OpenRoot(w.out)
+	if err == nil {
+		err = writeViews(w.out, r, reportpage.Options{Logs: root.FS()})
+		root.Close()
+	}
+	if err != nil {
 		w.note("%v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 // Options say what a page shows beside the run. All may be missing.
 type Options struct {
-	Logs   fs.FS       // the directory of the run, in which the logs of its steps lie
+	Logs   fs.FS       // opens the logs of steps by their names in the run, and nothing else
 	Before *report.Run // an earlier run, to compare with
 }
 

@@ -126,10 +126,18 @@ func TestHostileLogs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "out", "large.log"), bytes.Repeat([]byte("line\n"), 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("../secret", filepath.Join(dir, "out", "link.log")); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
 	run := sample(2)
-	for path, want := range map[string]int{"../secret": 0, "/etc/passwd": 0, "": 0, "missing": 0, "large.log": 1} {
+	for path, want := range map[string]int{"../secret": 0, "/etc/passwd": 0, "": 0, "missing": 0, "link.log": 0, ".": 0, "large.log": 1} {
 		run.Cells[1].Steps[0].Log = path
-		page := write(t, run, Options{Logs: os.DirFS(filepath.Join(dir, "out"))})
+		page := write(t, run, Options{Logs: root.FS()})
 		if got := strings.Count(page, "<h3>End of "); got != want || len(page) > 100<<10 {
 			t.Errorf("%q: %d excerpts, %d bytes", path, got, len(page))
 		}
