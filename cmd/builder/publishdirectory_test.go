@@ -32,7 +32,7 @@ func directoryFaults() []fault {
 	return []fault{
 		{
 			"the disk is full", func(s *scene) { s.fill() },
-			diag.Publish, `publishing ` + name + `: write .*: (no space left on device|file too large)`,
+			diag.Publish, `publishing ` + name + `: write .*: no space left on device`,
 			"make room on the disk of the index, and publish again: no page names what is not whole", nothing,
 		},
 		{
@@ -118,12 +118,12 @@ func (s *scene) put(path string) {
 	s.whenMended(func() { s.check(os.Remove(path)) })
 }
 
-// fill makes the index a disk that is smaller than a wheel, where the host lets us.
+// fill makes the index a disk that is smaller than a wheel. Who may not mount one
+// still sees what becomes of a file that cannot be written to its end, in the next
+// row.
 func (s *scene) fill() {
 	if err := s.mount("size=512k"); err != nil {
-		s.Logf("no file can become large instead: mounting: %v", err)
-		s.cramp()
-		return
+		s.Skipf("a full disk has to be mounted: %v", err)
 	}
 	s.whenMended(func() { s.check(s.mount("size=64m", syscall.MS_REMOUNT)) })
 }

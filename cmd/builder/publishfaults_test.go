@@ -60,8 +60,9 @@ func TestPublishFaults(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir()) // for those who look, who have no password
 	made := newWorkshop(t)
 	for _, k := range kinds() {
+		scheme, _, _ := strings.Cut(k.to, ":")
 		for _, f := range k.faults {
-			t.Run(k.to+" "+f.what, func(t *testing.T) {
+			t.Run(scheme+" "+f.what, func(t *testing.T) {
 				t.Parallel()
 				s := made.scene(t)
 				k.open(s)

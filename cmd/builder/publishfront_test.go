@@ -78,11 +78,15 @@ func (f *front) breaks(fault func(w http.ResponseWriter, req *http.Request) bool
 	f.fault = fault
 }
 
-// A request is one of a method, "" for any, to a path that holds a text.
-type request struct{ method, path string }
+// A request is one of a method, "" for any, to a path that holds a text, with a body
+// of so many bytes at least.
+type request struct {
+	method, path string
+	least        int64
+}
 
 func (r request) is(req *http.Request) bool {
-	return (r.method == "" || r.method == req.Method) && strings.Contains(req.URL.Path, r.path)
+	return (r.method == "" || r.method == req.Method) && strings.Contains(req.URL.Path, r.path) && req.ContentLength >= r.least
 }
 
 // always is more often than anybody asks.
@@ -99,7 +103,12 @@ func (s *scene) breaks(at request, n int32, answer http.HandlerFunc) {
 		answer(w, req)
 		return true
 	})
-	s.whenMended(func() { s.front.breaks(nil) })
+	s.whenMended(func() {
+		s.front.breaks(nil)
+		if left.Load() == n {
+			s.Error("nobody met the fault")
+		}
+	})
 }
 
 // says answers with a status, and repeats what it was told, as some servers do.
@@ -144,8 +153,9 @@ func (s *scene) sends(at request, sig syscall.Signal) {
 	s.breaks(at, 1, func(_ http.ResponseWriter, req *http.Request) {
 		some(req)
 		s.signal(sig)
-		_, _ = io.Copy(io.Discard, io.LimitReader(req.Body, 1))
-		<-req.Context().Done()
+		if _, err := io.Copy(io.Discard, req.Body); err == nil {
+			<-req.Context().Done()
+		}
 	})
 }
 

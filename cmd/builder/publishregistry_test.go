@@ -40,14 +40,15 @@ func (s *scene) openRegistry() {
 // What is asked of a registry.
 var (
 	anyRequest   = request{}
-	startBlob    = request{http.MethodPost, "/blobs/uploads/"}
-	sendBlob     = request{http.MethodPut, "/blobs/uploads/"}
-	seeBlob      = request{http.MethodHead, "/blobs/"}
-	sendTag      = request{http.MethodPut, "/manifests/tiny-1.0"}
-	readTag      = request{http.MethodGet, "/manifests/tiny-1.0"}
-	sendKey      = request{http.MethodPut, "/manifests/key-"}
-	readManifest = request{http.MethodGet, "/manifests/sha256:"}
-	sendManifest = request{http.MethodPut, "/manifests/sha256:"}
+	startBlob    = request{http.MethodPost, "/blobs/uploads/", 0}
+	sendBlob     = request{http.MethodPut, "/blobs/uploads/", 0}
+	sendWheel    = request{http.MethodPut, "/blobs/uploads/", largest}
+	seeBlob      = request{http.MethodHead, "/blobs/", 0}
+	sendTag      = request{http.MethodPut, "/manifests/tiny-1.0", 0}
+	readTag      = request{http.MethodGet, "/manifests/tiny-1.0", 0}
+	sendKey      = request{http.MethodPut, "/manifests/key-", 0}
+	readManifest = request{http.MethodGet, "/manifests/sha256:", 0}
+	sendManifest = request{http.MethodPut, "/manifests/sha256:", 0}
 )
 
 func registryFaults() []fault {
@@ -62,12 +63,12 @@ func registryFaults() []fault {
 			unreachable, nothing,
 		},
 		{
-			"the server dies in the middle of a push", func(s *scene) { s.dies(sendBlob) },
-			diag.Publish, `pushing .* to oci://127.*/wheels: dial tcp 127.*: connection refused`,
+			"the server dies in the middle of a push", func(s *scene) { s.dies(sendWheel) },
+			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: dial tcp 127.*: connection refused`,
 			unreachable, nothing,
 		},
 		{
-			"the server dies, and is back", func(s *scene) { s.restarts(sendBlob) },
+			"the server dies, and is back", func(s *scene) { s.restarts(sendWheel) },
 			diag.OK, `^$`, "", whole,
 		},
 		{
@@ -101,8 +102,8 @@ func registryFaults() []fault {
 			"somebody else writes the same, or what is there may not be replaced: push again, or publish to another repository", nothing,
 		},
 		{
-			"413: a file is too large", func(s *scene) { s.breaks(sendBlob, always, says(413)) },
-			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 413 Request Entity Too Large`,
+			"413: a file is too large", func(s *scene) { s.breaks(sendWheel, always, says(413)) },
+			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the registry says 413 Request Entity Too Large`,
 			"a file is larger than HOST, or a proxy before it, takes: ask its owner to raise the limit", nothing,
 		},
 		{
@@ -136,8 +137,8 @@ func registryFaults() []fault {
 			"the registry, or a proxy before it, gives other bytes than it was given: ask its owner", nothing,
 		},
 		{
-			"a file is taken and not kept", func(s *scene) { s.breaks(sendBlob, 2, says(201)) },
-			diag.Publish, `pushing .* to oci://127.*/wheels: the registry took it and does not have it`,
+			"a file is taken and not kept", func(s *scene) { s.breaks(sendWheel, 1, says(201)) },
+			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the registry took it and does not have it`,
 			"the registry, or a proxy before it, loses what it is given: ask its owner", nothing,
 		},
 		{
@@ -195,11 +196,11 @@ func registryFaults() []fault {
 			"let nothing write to the file, and push again", nothing,
 		},
 		{
-			"an interruption", func(s *scene) { s.sends(sendBlob, syscall.SIGINT) },
+			"an interruption", func(s *scene) { s.sends(sendWheel, syscall.SIGINT) },
 			diag.Interrupted, `interrupt`, "", nothing,
 		},
 		{
-			"builder is killed", func(s *scene) { s.sends(sendBlob, syscall.SIGKILL) },
+			"builder is killed", func(s *scene) { s.sends(sendWheel, syscall.SIGKILL) },
 			killed, ``, "", nothing,
 		},
 		{

@@ -37,8 +37,8 @@ func hasty() {
 // scenes has more.
 const largest = 1 << 19
 
-// cramped is the program where no file can become large: what a full disk is where
-// a test may mount none.
+// cramped is the program where no file can become large: as a full disk, and for
+// users who may not mount one.
 func cramped() {
 	signal.Ignore(syscall.SIGXFSZ)
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: largest, Max: largest}); err != nil {

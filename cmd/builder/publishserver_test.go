@@ -31,8 +31,8 @@ func (s *scene) openServer() {
 
 // What is asked of an upload server.
 var (
-	send = request{http.MethodPost, ""}
-	see  = request{http.MethodGet, "/simple/"}
+	send = request{http.MethodPost, "", 0}
+	see  = request{http.MethodGet, "/simple/", 0}
 )
 
 func serverFaults() []fault {

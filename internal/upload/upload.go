@@ -46,7 +46,7 @@ type Server struct {
 	policy   retry.Policy
 	shown    retry.Policy  // how long an index may take to show what it was given
 	stall    time.Duration // the longest silence of a connection
-	answered atomic.Bool   // since it was opened
+	answered *atomic.Bool  // since it was opened
 }
 
 // Options say how [Open] reads a destination. The zero value is right for a user's
@@ -101,7 +101,7 @@ func Open(ctx context.Context, text string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: target.String(), policy: retry.Default, stall: 5 * time.Minute}
+	s := &Server{URL: target.String(), policy: retry.Default, stall: 5 * time.Minute, answered: new(atomic.Bool)}
 	s.shown = retry.Policy{Tries: 4, First: time.Second, Most: 5 * time.Second}
 	s.client = &http.Client{Transport: transport(), CheckRedirect: redirected}
 	if s.Credentials, err = o.find(ctx, target); err != nil {
