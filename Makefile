@@ -50,6 +50,7 @@ test-full: test
 
 lint:
 	golangci-lint run
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 bench:
 	bench/build-step

@@ -1,11 +1,15 @@
 package builder_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"builder/internal/ci/actionstest"
 )
 
 // workflows returns the lines of all workflows and of the action, by file.
@@ -101,6 +105,32 @@ func TestWorkflowsAreBounded(t *testing.T) {
 		}
 		if strings.Contains(text, "pull_request_target") {
 			t.Errorf("%s runs what a stranger proposes with the rights of this repository", file)
+		}
+	}
+}
+
+// Who calls build.yml reads docs/actions.md, which leaves out nothing of it.
+func TestEveryInputIsExplained(t *testing.T) {
+	w, err := actionstest.Load(filepath.Join(".github", "workflows", "build.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join("docs", "actions.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Concat(slices.Collect(maps.Keys(w.On.Call.Inputs)), slices.Collect(maps.Keys(w.On.Call.Secrets)), slices.Collect(maps.Keys(w.Jobs)))
+	if len(names) < 15 {
+		t.Fatalf("only %v were found", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/actions.md does not explain %s", name)
+		}
+	}
+	for name := range w.On.Dispatch.Inputs {
+		if _, known := w.On.Call.Inputs[name]; !known {
+			t.Errorf("a person can give %s, and a workflow that calls cannot", name)
 		}
 	}
 }

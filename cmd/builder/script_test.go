@@ -426,6 +426,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		{"plan", "horovod", "--json"},
 		{"matrix"},
 		{"matrix", "--condense", "--format", "github"},
+		{"matrix", "--condense", "--format", "gitlab"},
 		{"matrix", "--format", "text", "--condense"},
 		{"lock", "horovod", "--check"},
 		{"schema", "recipe"},

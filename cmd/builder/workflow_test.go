@@ -17,21 +17,21 @@ import (
 // repositoryRoot is seen from the directory of this package, in which tests run.
 var repositoryRoot = filepath.Join("..", "..")
 
-// workflow executes build.yml as GitHub Actions would, called by the repository
-// that lies in a directory: workflow DIR [fork] [secret:NAME=FILE | INPUT=VALUE]...
-// With fork a pull request from a fork is the event. What became of the jobs is in
-// the file jobs then, what they printed in log, and the summary in summary.
+// workflow executes build.yml, or another file, as GitHub Actions would, called by
+// the repository that lies in a directory: workflow DIR [file=FILE] [fork]
+// [secret:NAME=FILE | INPUT=VALUE]... With fork a pull request from a fork is the
+// event. What became of the jobs is in the file jobs then, what they printed in
+// log, and the summary in summary.
 //
 // The program is the one under test: go, which the action calls to build it, is
 // stood in for by a script that puts it where go would.
 func workflow(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: workflow DIR [fork] [secret:NAME=FILE | INPUT=VALUE]...")
+		ts.Fatalf("usage: workflow DIR [file=FILE] [fork] [secret:NAME=FILE | INPUT=VALUE]...")
 	}
 	root, err := filepath.Abs(repositoryRoot)
 	ts.Check(err)
-	w, err := actionstest.Load(filepath.Join(root, ".github", "workflows", "build.yml"))
-	ts.Check(err)
+	file := filepath.Join(root, ".github", "workflows", "build.yml")
 	dir, err := os.MkdirTemp(ts.MkAbs("."), "github-")
 	ts.Check(err)
 	service := actionstest.Service{
@@ -42,6 +42,8 @@ func workflow(ts *testscript.TestScript, neg bool, args []string) {
 		name, value, _ := strings.Cut(arg, "=")
 		secret, isSecret := strings.CutPrefix(name, "secret:")
 		switch {
+		case name == "file":
+			file = ts.MkAbs(value)
 		case arg == "fork":
 			fork := map[string]any{"full_name": "stranger/site"}
 			service.Event["pull_request"] = map[string]any{"head": map[string]any{"repo": fork}}
@@ -51,6 +53,8 @@ func workflow(ts *testscript.TestScript, neg bool, args []string) {
 			service.Inputs[name] = value
 		}
 	}
+	w, err := actionstest.Load(file)
+	ts.Check(err)
 	result, err := service.Execute(context.Background(), w)
 	var log strings.Builder
 	for _, j := range result.Jobs {

@@ -179,15 +179,14 @@ func (p *parser) negation() (any, error) {
 
 // access reads a value and what is taken out of it: .name and [0].
 func (p *parser) access() (any, error) {
-	path := p.peek()
+	path := []string{p.peek()}
 	value, err := p.primary()
 	for err == nil {
 		switch p.peek() {
 		case ".":
 			p.next()
-			name := p.next()
-			path += "." + name
-			value, err = member(value, name, path)
+			path = append(path, p.next())
+			value, err = member(value, path)
 		case "[":
 			p.next()
 			i, fault := strconv.Atoi(p.next())
@@ -206,13 +205,13 @@ func (p *parser) access() (any, error) {
 	return nil, err
 }
 
-// member takes a name out of an object. GitHub says nothing of a name that is not
-// there; here that is a fault, but for what events may lack.
-func member(value any, name, path string) (any, error) {
+// member takes the last name of a path out of an object. GitHub says nothing of a
+// name that is not there; here that is a fault, but for what events may lack.
+func member(value any, path []string) (any, error) {
 	object, ok := value.(map[string]any)
-	found, has := object[name]
-	if (!ok || !has) && !strings.HasPrefix(path, "github.event.") {
-		return nil, fmt.Errorf("there is no %s", path)
+	found, has := object[path[len(path)-1]]
+	if name := strings.Join(path, "."); (!ok || !has) && !strings.HasPrefix(name, "github.event.") {
+		return nil, fmt.Errorf("there is no %s", name)
 	}
 	return found, nil
 }

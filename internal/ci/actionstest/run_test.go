@@ -12,9 +12,9 @@ import (
 	"builder/internal/ci/actionstest"
 )
 
-// execute runs a workflow of these jobs, called with the input who, by a
+// execute runs a workflow of these jobs, called with a as the input who, by a
 // repository that holds one file.
-func execute(t *testing.T, jobs, who string) (actionstest.Result, error) {
+func execute(t *testing.T, jobs string) (actionstest.Result, error) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "workflow.yml")
@@ -34,7 +34,7 @@ func execute(t *testing.T, jobs, who string) (actionstest.Result, error) {
 	}
 	service := actionstest.Service{
 		Checkout: checkout, Dir: filepath.Join(dir, "service"), Env: map[string]string{"PATH": os.Getenv("PATH")},
-		Inputs: map[string]string{"who": who},
+		Inputs: map[string]string{"who": "a"},
 	}
 	return service.Execute(context.Background(), w)
 }
@@ -77,7 +77,7 @@ func TestExecute(t *testing.T) {
     if: ${{ always() && needs.each.result == 'failure' && needs.behind.result == 'skipped' }}
     runs-on: any
     steps: [{run: "true"}]
-`, "a")
+`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestStandIns(t *testing.T) {
           [ ! -x out/run.json ]
       - uses: actions/upload-artifact@x
         with: {name: all, path: out}
-`, "a")
+`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestExecuteRefuses(t *testing.T) {
 		"output":     {`[{run: "echo 'a<<E' >> $GITHUB_OUTPUT"}]`, "only NAME=VALUE is known"},
 		"context":    {`[{run: "true", env: {A: "${{ vars.x }}"}}]`, `"vars" is not known`},
 	} {
-		_, err := execute(t, "  one: {runs-on: any, steps: "+c.steps+"}\n", "a")
+		_, err := execute(t, "  one: {runs-on: any, steps: "+c.steps+"}\n")
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
@@ -155,7 +155,7 @@ func TestExecuteRefuses(t *testing.T) {
 		"matrix": {"  a: {runs-on: any, strategy: {matrix: \"${{ fromJSON('{\\\"include\\\":[]}') }}\"}}\n", "none without items"},
 		"label":  {"  a: {steps: []}\n", "runs-on is"},
 	} {
-		if _, err := execute(t, c.jobs, "a"); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := execute(t, c.jobs); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
