@@ -113,6 +113,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			diagnoseCommand(cat, out),
 			listCommand(cat, fault, out),
 			storeCommand(cat, fault, out),
+			doctorCommand(cat, fault, out),
 			engineCommand(out),
 			keyCommand(out),
 			schemaCommand(out),
