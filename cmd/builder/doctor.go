@@ -16,14 +16,15 @@ import (
 	"builder/pipelines"
 )
 
-const doctorDescription = `Looks at the engine and what it needs, memory and disk, GPUs and their drivers,
-RDMA, topology, and at libraries that are here already. Nothing is changed or
-started, and without --recipe nobody is asked over the network.
+const doctorDescription = `Looks at the engine and what it needs, memory and disk, GPUs and their
+drivers, RDMA, topology, and libraries that are here already. Nothing is
+changed or started, and without --recipe nobody is asked over the network.
 
-ok, warn and fail say what was seen; unknown, that it could not be looked at, and
-why; none, that it is not there and nothing asks for it. Exit 9 if something fails
-that the chosen work needs: the engine's needs, and with --recipe those of the cell
-that the recipe prefers. docs/doctor.md says what each check looks at.
+ok, warn and fail say what was seen; unknown, that it could not be looked at,
+and why; none, that it is not there and nothing asks for it. Exit 9 if
+something fails that the chosen work needs: the engine's needs, and with
+--recipe those of the cell that the recipe prefers. docs/doctor.md says what
+each check looks at.
 
 Examples:
    builder doctor

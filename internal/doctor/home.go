@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -107,8 +108,11 @@ func (e *exam) process(pid string) string {
 // storeSize adds up the files of the store.
 func storeSize(ctx context.Context, e *exam) Finding {
 	dir := path.Clean(e.work.Home) + "/store/sha256"
-	if !e.exists(dir) {
+	switch _, err := fs.Stat(e.FS, local(dir)); {
+	case errors.Is(err, fs.ErrNotExist):
 		return none("nothing yet")
+	case err != nil:
+		return unknown("%s", because(err))
 	}
 	var files int
 	var bytes int64

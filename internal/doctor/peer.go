@@ -66,6 +66,8 @@ func peerMemory(ctx context.Context, e *exam) Finding {
 	forNVIDIA := e.exists(nvidiaVersion) || e.tools(ctx).tool == "nvidia-smi" && len(e.tools(ctx).GPUs) > 0
 	forAMD := len(e.kfdNodes()) > 0
 	switch {
+	case !forNVIDIA && !forAMD && !e.exists("/sys/class"):
+		return unknown("/sys/class cannot be read")
 	case !forNVIDIA && !forAMD:
 		return none("no GPU with a driver")
 	case len(e.names(rdmaDir)) == 0:

@@ -106,7 +106,7 @@ func verbs(ctx context.Context, e *exam) Finding {
 	file, err := e.library(ctx, "libibverbs.so.1")
 	switch {
 	case err != nil:
-		return unknown("ldconfig: %v", err)
+		return unknown("%s", program("ldconfig", err))
 	case file == "" && len(e.names(rdmaDir)) > 0:
 		return warn("no libibverbs.so.1, and there are RDMA devices").remedy("apt-get install libibverbs1 ibverbs-providers, or its like")
 	case file == "":

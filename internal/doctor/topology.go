@@ -124,7 +124,7 @@ func draw(gpus, nics []end, links [][]string) []string {
 		lines = append(lines, "")
 	}
 	for _, c := range columns {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %s  node %s  %s", c.label, c.address, nodeName(c.node), c.name)))
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %-12s  node %s  %s", c.label, c.address, nodeName(c.node), c.name)))
 	}
 	return lines
 }
@@ -145,17 +145,18 @@ func nodeName(node int) string {
 	return fmt.Sprint(node)
 }
 
-// numa counts the nodes of memory. What the kernel moves between them while GPUs
-// read it slows them down.
-func numa(_ context.Context, e *exam) Finding {
+// numa counts the nodes of memory. Pages that the kernel moves between them while
+// GPUs read them slow the GPUs down.
+func numa(ctx context.Context, e *exam) Finding {
+	gpus, _ := e.ends(ctx)
 	nodes := countList(e.says("/sys/devices/system/node/online"))
 	balancing := e.says("/proc/sys/kernel/numa_balancing")
 	switch {
 	case nodes == 0:
 		return unknown("/sys/devices/system/node/online cannot be read")
-	case nodes > 1 && balancing != "" && balancing != "0":
+	case len(gpus) > 0 && nodes > 1 && balancing != "" && balancing != "0":
 		return warn("%s, and the kernel moves pages between them", count(nodes, "node")).
-			remedy("where GPUs are used: sysctl kernel.numa_balancing=0")
+			remedy("sysctl kernel.numa_balancing=0, in /etc/sysctl.d to keep it")
 	}
 	return ok("%s", count(nodes, "node"))
 }
