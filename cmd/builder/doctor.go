@@ -149,7 +149,7 @@ func printReport(out printer, r doctor.Report, asJSON bool) error {
 		}
 		out.say("\n%s", c.Name)
 		for _, line := range c.Detail {
-			out.say("%s", strings.TrimRight("  "+term.Clean(line), " \n"))
+			term.Indented(out.stdout, width, line)
 		}
 	}
 	printRemedies(out, width, r)

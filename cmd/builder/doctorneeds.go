@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"builder/internal/diag"
 	"builder/internal/doctor"
@@ -16,6 +17,9 @@ import (
 	"builder/internal/recipe"
 	"builder/internal/store"
 )
+
+// configTime bounds the question for the configuration of pip, or of go.
+const configTime = 20 * time.Second
 
 // needsOf says what the cell that a recipe prefers asks of a host, with the cells
 // that go into it. What the lock does not pin is not resolved.
@@ -43,6 +47,8 @@ func needsOf(ctx context.Context, cat catalogue, o options) (*doctor.Recipe, err
 		err = addEntries(needs, entries, store.Peek(filepath.Join(o.home, "store")))
 	}
 	if err == nil && needs.Python {
+		ctx, cancel := context.WithTimeout(ctx, configTime)
+		defer cancel()
 		needs.Indexes = pypi.Indexes(ctx)
 	}
 	return needs, err
@@ -101,6 +107,8 @@ func addPlaces(needs *doctor.Recipe, repository string, images ...string) error 
 // modulePlaces are where Go fetches the modules of the engine from, as it is
 // configured here.
 func modulePlaces(ctx context.Context) []doctor.Place {
+	ctx, cancel := context.WithTimeout(ctx, configTime)
+	defer cancel()
 	out, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
 	if err != nil {
 		return nil // the check of the engine says that there is no go

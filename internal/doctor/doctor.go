@@ -111,7 +111,11 @@ func Examine(ctx context.Context, h Host, w Work) Report {
 		if ctx.Err() == nil {
 			f = c.look(ctx, e)
 		}
-		r.Checks = append(r.Checks, Result{c.Name, c.For, c.About, c.How, c.needed(w), f})
+		needed := c.needed(w)
+		if c.For == Engine && !needed && (f.Verdict == Fail || f.Verdict == Warn) {
+			f = none("not needed: %s", f.Found) // another engine does the work
+		}
+		r.Checks = append(r.Checks, Result{c.Name, c.For, c.About, c.How, needed, f})
 	}
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -283,7 +284,7 @@ func TestQuota(t *testing.T) {
 }
 
 func TestCountList(t *testing.T) {
-	for list, want := range map[string]int{"0-3,8": 5, "0": 1, "": 0, "0-127": 128, "3-1": 0, "0-99999999": 0, "a-b": 0, " 1 , 2": 2} {
+	for list, want := range map[string]int{"0-3,8": 5, "0": 1, "": 0, "0-127": 128, "3-1": 0, "0-99999999": 0, "a-b": 0, "1, 2": 2} {
 		if got := countList(list); got != want {
 			t.Errorf("%q: %d, want %d", list, got, want)
 		}
@@ -393,5 +394,35 @@ func TestRealHost(t *testing.T) {
 	}
 	if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the state directory was made: %v", err)
+	}
+}
+
+// With another engine than the native one, nothing that this host lacks for the
+// native one is a fault.
+func TestAnotherEngineNeedsLess(t *testing.T) {
+	h := recorded(t, "nvidia-container")
+	lacking := []string{"host-packages", "privileges", "overlayfs"}
+	for _, name := range lacking {
+		if got := examine(t, name, h, work); got.Verdict != Fail && got.Verdict != Warn {
+			t.Errorf("native: %s: %s: %s", name, got.Verdict, got.Found)
+		}
+		other := Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker"}}
+		if got := examine(t, name, h, other); got.Verdict != None || !strings.HasPrefix(got.Found, "not needed: ") || got.Remedy != "" {
+			t.Errorf("docker: %s: %s: %s", name, got.Verdict, got.Found)
+		}
+	}
+}
+
+func TestPasswordsStayOut(t *testing.T) {
+	for _, err := range []error{
+		&url.Error{Op: "Head", URL: "https://me:secret@index.test/simple?token=secret", Err: errors.New("connection refused")},
+		&url.Error{Op: "Head", URL: "https://index.test", Err: errors.New(`invalid proxy address "http://me:secret@proxy.test:x"`)},
+	} {
+		if text := withoutAddress(err).Error(); strings.Contains(text, "secret") || text == "" {
+			t.Errorf("%s", text)
+		}
+	}
+	if host := hostOf("https://me:secret@index.test/secret?secret"); host != "index.test" {
+		t.Error(host)
 	}
 }

@@ -130,8 +130,6 @@ func hostPackages(_ context.Context, e *exam) Finding {
 	list := strings.Join(lacking, " ")
 	_, apt := e.program("apt-get", native.Programs(e.Path))
 	switch {
-	case e.work.Engine.Kind != Native:
-		return none("not needed: %s", list)
 	case apt && !e.work.Engine.NoInstall && e.effectiveUser() == "0":
 		return warn("missing: %s; the first run installs them", list).remedy("apt-get install --no-install-recommends %s", list)
 	case apt:
@@ -175,14 +173,11 @@ func privileges(_ context.Context, e *exam) Finding {
 			lacking = append(lacking, kind+" namespaces")
 		}
 	}
-	switch {
-	case len(lacking) == 0:
+	if len(lacking) == 0 {
 		return ok("all that the native engine uses")
-	case e.work.Engine.Kind != Native:
-		return none("not needed: %s", strings.Join(lacking, ", "))
 	}
 	return fail("missing: %s", strings.Join(lacking, ", ")).
-		remedy("run as root, in a container as a privileged one, %s", anotherEngine)
+		remedy("run as root (a container: privileged), %s", anotherEngine)
 }
 
 // userNamespaces looks at the three switches that distributions have.

@@ -63,8 +63,11 @@ func locks(_ context.Context, e *exam) Finding {
 	files := map[string]string{} // by inode
 	for _, name := range e.lockFiles() {
 		info, err := fs.Stat(e.FS, local(name))
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err != nil {
+			return unknown("%s", because(err))
 		}
 		if stat, is := info.Sys().(*syscall.Stat_t); is {
 			files[fmt.Sprint(stat.Ino)] = strings.TrimPrefix(name, path.Clean(e.work.Home)+"/")

@@ -13,6 +13,7 @@ import (
 
 	"builder/internal/gpu"
 	"builder/internal/native"
+	"builder/internal/store"
 )
 
 // Bounds of what may hang.
@@ -66,13 +67,13 @@ func ask(ctx context.Context, address string) (Answer, error) {
 	return Answer{Status: resp.StatusCode, Date: date}, nil
 }
 
-// withoutAddress drops the address that net/http puts before a message: it may
-// hold a password.
+// withoutAddress drops the address that net/http puts before a message, and what
+// stands in the message of that of a proxy: either may hold a password.
 func withoutAddress(err error) error {
 	if e, is := errors.AsType[*url.Error](err); is {
-		return e.Err
+		err = e.Err
 	}
-	return err
+	return errors.New(store.Redact(err.Error()))
 }
 
 func dial(ctx context.Context, network, address string) error {
