@@ -98,7 +98,7 @@ func (s EngineState) judge(has string) Finding {
 func (e *exam) containerVersion(ctx context.Context) Finding {
 	text, err := e.Run(ctx, e.work.Engine.Program, "ps", "--filter", "name=dagger-engine", "--format", "{{.Image}}")
 	if err != nil {
-		return unknown("%s", program(e.work.Engine.Program, err))
+		return unknown("%s", silence(e.work.Engine.Program, err))
 	}
 	var versions []string
 	for image := range strings.FieldsSeq(text) {
@@ -256,8 +256,8 @@ func cgroups(_ context.Context, e *exam) Finding {
 // absent reports whether a program is not installed.
 func absent(err error) bool { return errors.Is(err, exec.ErrNotFound) }
 
-// program says why a program said nothing of use.
-func program(name string, err error) string {
+// silence says why a program said nothing of use.
+func silence(name string, err error) string {
 	if absent(err) {
 		return name + " is not in PATH"
 	}

@@ -73,16 +73,25 @@ func major(version string) string {
 // models counts the GPUs by name.
 func models(h gpu.Host) string {
 	var names []string
-	number := map[string]int{}
 	for _, g := range h.GPUs {
-		if number[g.Name]++; number[g.Name] == 1 {
-			names = append(names, g.Name)
+		names = append(names, g.Name)
+	}
+	return tally(names)
+}
+
+// tally says how often each name is there, in the order of the first of each.
+func tally(names []string) string {
+	var order []string
+	number := map[string]int{}
+	for _, name := range names {
+		if number[name]++; number[name] == 1 {
+			order = append(order, name)
 		}
 	}
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%d x %s", number[name], name)
+	for i, name := range order {
+		order[i] = fmt.Sprintf("%d x %s", number[name], name)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(order, ", ")
 }
 
 // A rocmSeries is what AMD says of a series of its driver.
@@ -142,17 +151,7 @@ func amd(_ context.Context, e *exam) Finding {
 }
 
 func (e *exam) judgeAMD(nodes []string, devices int) Finding {
-	var names []string
-	number := map[string]int{}
-	for _, n := range nodes {
-		if number[n]++; number[n] == 1 {
-			names = append(names, n)
-		}
-	}
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%d x %s", number[name], name)
-	}
-	text := strings.Join(names, ", ")
+	text := tally(nodes)
 	module := e.says(amdVersion)
 	series, known := highestROCm(module)
 	switch {

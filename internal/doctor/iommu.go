@@ -115,7 +115,7 @@ func acs(ctx context.Context, e *exam) Finding {
 	}
 	switch {
 	case len(on) > 0:
-		return warn("%s of %s send traffic between devices to the processor", countOf(on), count(len(bridges), "bridge")).
+		return warn("%d of %s send traffic between devices to the processor", len(on), count(len(bridges), "bridge")).
 			remedy("on a host of one user switch it off in the firmware, or for each bridge: setpci -s ADDRESS ECAP_ACS+6.w=0000").
 			detail(on...)
 	case hidden != nil:
@@ -123,5 +123,3 @@ func acs(ctx context.Context, e *exam) Finding {
 	}
 	return ok("%s, none redirects", count(len(bridges), "bridge"))
 }
-
-func countOf(list []string) string { return fmt.Sprint(len(list)) }

@@ -111,7 +111,7 @@ func (e *exam) collectives(ctx context.Context, soname, what string, places, inP
 	case len(versions) == 1:
 		return ok("%s", versions[0]).detail(lines...)
 	case err != nil:
-		return unknown("nothing in the usual places; %s", program("ldconfig", err))
+		return unknown("nothing in the usual places; %s", silence("ldconfig", err))
 	}
 	return none("no %s", soname)
 }
@@ -169,7 +169,7 @@ func mpi(ctx context.Context, e *exam) Finding {
 	case absent(err):
 		return none("no mpirun in PATH")
 	case err != nil:
-		return unknown("%s", program("mpirun", err))
+		return unknown("%s", silence("mpirun", err))
 	case firstLine(text) == "":
 		return unknown("mpirun says nothing")
 	}

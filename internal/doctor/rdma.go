@@ -62,33 +62,23 @@ func rdma(_ context.Context, e *exam) Finding {
 	if len(names) == 0 {
 		return none("no RDMA device")
 	}
-	var lines []string
-	active := map[string]int{}
-	layers := []string{}
-	ports, up := 0, 0
+	var lines, active []string
+	ports := 0
 	for _, d := range e.rdmaDevices() {
 		for _, p := range d.ports {
 			ports++
 			lines = append(lines, fmt.Sprintf("%s port %s: %s, %s, %s, firmware %s", d.name, p.number, p.state, p.rate, p.layer, d.version))
-			if p.state != "ACTIVE" {
-				continue
+			if p.state == "ACTIVE" {
+				active = append(active, p.layer+" "+p.rate)
 			}
-			up++
-			if what := p.layer + " " + p.rate; active[what] == 0 {
-				layers = append(layers, what)
-			}
-			active[p.layer+" "+p.rate]++
 		}
 	}
-	for i, what := range layers {
-		layers[i] = fmt.Sprintf("%d x %s", active[what], what)
-	}
-	text := fmt.Sprintf("%s, %d of %s active", count(len(names), "device"), up, count(ports, "port"))
-	if up > 0 {
-		text += ": " + strings.Join(layers, ", ")
+	text := fmt.Sprintf("%s, %d of %s active", count(len(names), "device"), len(active), count(ports, "port"))
+	if len(active) > 0 {
+		text += ": " + tally(active)
 	}
 	switch {
-	case up == 0:
+	case len(active) == 0:
 		return warn("%s", text).remedy("look at cables, switch and subnet manager (InfiniBand), or set the interface up (Ethernet): ibstat, rdma link").detail(lines...)
 	case len(e.glob("/dev/infiniband/uverbs*")) == 0:
 		return warn("%s; no /dev/infiniband/uverbs*, so no program reaches them", text).
@@ -106,7 +96,7 @@ func verbs(ctx context.Context, e *exam) Finding {
 	file, err := e.library(ctx, "libibverbs.so.1")
 	switch {
 	case err != nil:
-		return unknown("%s", program("ldconfig", err))
+		return unknown("%s", silence("ldconfig", err))
 	case file == "" && len(e.names(rdmaDir)) > 0:
 		return warn("no libibverbs.so.1, and there are RDMA devices").remedy("apt-get install libibverbs1 ibverbs-providers, or its like")
 	case file == "":
