@@ -66,6 +66,7 @@ var may = map[string][]string{
 	"internal/gate":       {"internal/elf", "internal/gpu", "internal/inspect", "internal/nccllog", "internal/nccltests", "internal/recipe", "internal/unpack", "internal/version", "internal/wheel", "internal/x86"},
 	"internal/index":      {"internal/artifact", "internal/atomicfile", "internal/diag", "internal/store"},
 	"internal/publish":    {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/index", "internal/lock", "internal/oci", "internal/signing", "internal/store", "internal/upload", "internal/wheel"},
+	"internal/doctor":     {"internal/elf", "internal/gpu", "internal/inspect", "internal/native", "internal/store"},
 	"internal/difference": {"internal/elf", "internal/wheel"},
 	"internal/sbom":       {"internal/elf", "internal/lock", "internal/wheel"},
 	"internal/signing":    {"internal/diag"},

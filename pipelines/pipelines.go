@@ -246,14 +246,9 @@ func (c *cell) step(ctx context.Context, events run.Events, name string, do func
 // open connects to the engine. Each cell has a session of its own, so that one
 // bad cell never takes another with it and every log line has one owner.
 func (e *Engine) open(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact) (*cell, error) {
-	if e.CLI != "" {
-		// The only way to tell the SDK which client program to use; without it
-		// the SDK downloads one.
-		if err := os.Setenv("_EXPERIMENTAL_DAGGER_CLI_BIN", e.CLI); err != nil {
-			return nil, err
-		}
+	if err := useClient(e.CLI); err != nil {
+		return nil, err
 	}
-	os.Setenv("DO_NOT_TRACK", "1")
 	s := newStream()
 	opts := []dagger.ClientOpt{dagger.WithLogOutput(s)}
 	if e.Address != "" {
@@ -265,6 +260,16 @@ func (e *Engine) open(ctx context.Context, entry lock.Entry, inputs []artifact.A
 			WithHint("`builder engine status` shows the native engine; --engine URL names another")
 	}
 	return &cell{Engine: e, client: client, entry: entry, inputs: inputs, turn: firstTime, stream: s}, nil
+}
+
+// useClient tells the SDK which client program to use, which only the environment
+// can; without one the SDK downloads it.
+func useClient(program string) error {
+	os.Setenv("DO_NOT_TRACK", "1")
+	if program == "" {
+		return nil
+	}
+	return os.Setenv("_EXPERIMENTAL_DAGGER_CLI_BIN", program)
 }
 
 // export takes what the build left out of the engine: one wheel, which comes

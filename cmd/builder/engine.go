@@ -113,7 +113,7 @@ func (e *engine) choose(ctx context.Context, own *native.Engine) (address, kind 
 	if e.opts.engine != "" {
 		return e.opts.engine, "named", nil
 	}
-	if containerDaemon(ctx) {
+	if containerDaemon(ctx) != "" {
 		return "", "docker", nil
 	}
 	running, err := own.Up(ctx)
@@ -123,18 +123,18 @@ func (e *engine) choose(ctx context.Context, own *native.Engine) (address, kind 
 	return running.Address, "native", err
 }
 
-// containerDaemon reports whether a Docker or Podman answers: a client program
-// without a daemon behind it does not count.
-func containerDaemon(ctx context.Context) bool {
+// containerDaemon returns docker or podman if one of them answers, and else "": a
+// client program without a daemon behind it does not count.
+func containerDaemon(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for _, program := range []string{"docker", "podman"} {
 		path, err := exec.LookPath(program)
 		if err == nil && exec.CommandContext(ctx, path, "info", "--format", "{{.ID}}").Run() == nil {
-			return true
+			return program
 		}
 	}
-	return false
+	return ""
 }
 
 // describe says what is known of the engine before it is needed.

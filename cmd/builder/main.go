@@ -117,6 +117,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			reportCommand(out),
 			listCommand(cat, fault, out),
 			storeCommand(cat, fault, out),
+			doctorCommand(cat, fault, out),
 			engineCommand(out),
 			keyCommand(out),
 			schemaCommand(out),

@@ -299,6 +299,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	server := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
 	ts.Defer(server.Close)
 	ts.Setenv("SERVED", server.URL)
+	ts.Setenv("LISTENER", server.Listener.Addr().String())
 	ts.Setenv("no_proxy", "127.0.0.1")
 }
 

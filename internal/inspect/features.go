@@ -69,8 +69,17 @@ func (l seenLibrary) text(prefix string) string {
 
 // versions returns what the library says of its own version, where it is NCCL or
 // RCCL.
-func (l seenLibrary) versions() (all []string) {
-	for _, t := range l.texts {
+func (l seenLibrary) versions() []string { return versionsIn(l.texts) }
+
+// Versions returns what a library says of its own version, where it is NCCL or
+// RCCL. It may say more than one thing; mostly it says one.
+func Versions(r io.ReaderAt) ([]string, error) {
+	texts, err := elf.Texts(r, telling)
+	return versionsIn(texts), err
+}
+
+func versionsIn(texts []string) (all []string) {
+	for _, t := range texts {
 		for _, prefix := range []string{"NCCL version ", "RCCL version "} {
 			if v, ok := strings.CutPrefix(t, prefix); ok && !strings.Contains(v, "%") {
 				all = append(all, v)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -231,5 +232,22 @@ func TestOtherFiles(t *testing.T) {
 	broken := wheeltest.Wheel{Name: "x-1-py3-none-any.whl", Files: []wheeltest.File{{Name: "x/x.so", Text: "\x7fELF and no more"}}}
 	if r, err := File(broken.Write(t)); err == nil || !strings.Contains(err.Error(), "x/x.so") {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for want, texts := range map[string][]string{
+		"2.29.7+cuda13.0":           {"NCCL version 2.29.7+cuda13.0", "NCCL version %d.%d.%d"},
+		"2.22.3+hip6.4 HEAD:abcdef": {"RCCL version 2.22.3+hip6.4 HEAD:abcdef"},
+		"":                          {"no version at all"},
+	} {
+		l := elftest.Library{Soname: "lib.so", Texts: texts}
+		got, err := Versions(bytes.NewReader(l.Bytes()))
+		if strings.Join(got, " ") != want || err != nil {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	if _, err := Versions(strings.NewReader("\x7fELF and no more")); err == nil {
+		t.Error("half a library has no version, and no fault")
 	}
 }

@@ -37,13 +37,37 @@ var needs = []need{
 // dirs is where programs and CNI plugins are looked for.
 type dirs struct{ programs, plugins []string }
 
-// hostDirs adds to PATH what the PATH of a user, or of a service, often lacks.
+// hostDirs is where they are looked for on this host.
 func hostDirs() dirs {
-	path := filepath.SplitList(os.Getenv("PATH"))
-	return dirs{
-		programs: append(path, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/go/bin"),
-		plugins:  []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"},
+	return dirs{programs: Programs(os.Getenv("PATH")), plugins: plugins}
+}
+
+var plugins = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
+
+// Programs returns the directories that programs are looked for in: those of
+// PATH, and what the PATH of a user, or of a service, often lacks.
+func Programs(path string) []string {
+	return append(filepath.SplitList(path), "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/go/bin")
+}
+
+// A Program is one that the engine needs of the host.
+type Program struct {
+	Name    string
+	Package string   // of Debian
+	Dirs    []string // where it is looked for
+}
+
+// Needs lists the programs that the engine needs of a host with this PATH.
+func Needs(path string) []Program {
+	var all []Program
+	for _, n := range needs {
+		dirs := Programs(path)
+		if n.plugin {
+			dirs = plugins
+		}
+		all = append(all, Program{n.program, n.pkg, dirs})
 	}
+	return all
 }
 
 // tools returns the paths of the host's programs that the engine needs, by

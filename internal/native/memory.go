@@ -3,22 +3,23 @@ package native
 import (
 	"bufio"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
 
 // HostMemory returns how many bytes of memory this host lets its processes have:
 // the memory of the machine, or the limit of the control group if that is lower.
-func HostMemory() (int64, error) { return hostMemory("/") }
+func HostMemory() (int64, error) { return MemoryOf(os.DirFS("/")) }
 
-func hostMemory(root string) (int64, error) {
-	total, err := memTotal(filepath.Join(root, "proc/meminfo"))
+// MemoryOf is [HostMemory] of the host with this root directory.
+func MemoryOf(root fs.FS) (int64, error) {
+	total, err := memTotal(root, "proc/meminfo")
 	if err != nil {
 		return 0, err
 	}
-	text, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup/memory.max"))
+	text, err := fs.ReadFile(root, "sys/fs/cgroup/memory.max")
 	if limit, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil {
 		total = min(total, limit) // no limit is the word max
 	}
@@ -26,8 +27,8 @@ func hostMemory(root string) (int64, error) {
 }
 
 // memTotal reads the machine's memory as proc(5) gives it, in units of 1024.
-func memTotal(path string) (int64, error) {
-	f, err := os.Open(path)
+func memTotal(root fs.FS, name string) (int64, error) {
+	f, err := root.Open(name)
 	if err != nil {
 		return 0, fmt.Errorf("asking for the memory of this host: %w", err)
 	}
@@ -39,5 +40,5 @@ func memTotal(path string) (int64, error) {
 			return kib << 10, err
 		}
 	}
-	return 0, fmt.Errorf("asking for the memory of this host: %s has no MemTotal", path)
+	return 0, fmt.Errorf("asking for the memory of this host: /%s has no MemTotal", name)
 }

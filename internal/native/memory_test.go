@@ -33,12 +33,12 @@ func TestHostMemory(t *testing.T) {
 		if c.limit != "" {
 			write("sys/fs/cgroup/memory.max", c.limit)
 		}
-		have, err := hostMemory(root)
+		have, err := MemoryOf(os.DirFS(root))
 		if have != c.want || (err != nil) != (c.want == 0) {
 			t.Errorf("%s: %d, %v; want %d", name, have, err, c.want)
 		}
 	}
-	if _, err := hostMemory(t.TempDir()); err == nil {
+	if _, err := MemoryOf(os.DirFS(t.TempDir())); err == nil {
 		t.Error("a host without /proc has memory")
 	}
 }

@@ -65,6 +65,7 @@ type Running struct {
 type Status struct {
 	Built       bool // the programs of this version are there
 	Running     bool
+	Current     bool   // what runs is what this tool would start, and answers
 	PID         int    // of the supervisor; 0 when not running
 	Address     string // "" when not running
 	Connections int    // to the engine's socket; a client makes several
@@ -180,9 +181,17 @@ func (e *Engine) Down(ctx context.Context) error {
 
 // Status reports without starting, stopping or waiting for anything.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
+	s := e.Look()
+	var err error
+	s.StateBytes, err = diskUsage(ctx, s.StateDir)
+	return s, err
+}
+
+// Look is Status without the size of the cache, which takes seconds to add up.
+func (e *Engine) Look() Status {
 	s := Status{
 		Built: exists(e.bin("")), Version: Version, CLI: e.bin("dagger"),
-		Log: e.path("engine.log"), StateDir: e.path("state"),
+		Log: e.path("engine.log"), StateDir: e.path("state"), Current: e.current(),
 	}
 	s.PID, s.Running = e.pid()
 	if s.Running {
@@ -191,9 +200,7 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 			s.Since = info.ModTime()
 		}
 	}
-	var err error
-	s.StateBytes, err = diskUsage(ctx, s.StateDir)
-	return s, err
+	return s
 }
 
 // retire stops an engine that is not the one wanted: of another build, of

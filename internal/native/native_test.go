@@ -262,3 +262,16 @@ func wantNoEngine(t *testing.T, err error, text string) {
 		t.Errorf("got %v, want an error of class no-engine with %q and a hint", err, text)
 	}
 }
+
+func TestNeeds(t *testing.T) {
+	all := Needs("/mine:/yours")
+	if len(all) != len(needs) {
+		t.Fatalf("%d programs, want %d", len(all), len(needs))
+	}
+	for i, n := range all {
+		mine := slices.Contains(n.Dirs, "/mine")
+		if n.Name != needs[i].program || n.Package != needs[i].pkg || mine == needs[i].plugin {
+			t.Errorf("%+v of %+v", n, needs[i])
+		}
+	}
+}

@@ -94,6 +94,19 @@ func open(text string) (*remote.Repository, error) {
 	return repo, nil
 }
 
+// Endpoint returns the address at which the registry of a reference answers.
+func Endpoint(name string) (string, error) {
+	repo, err := open(name)
+	if err != nil {
+		return "", diag.Errorf(diag.Usage, "image %q: %w", name, err)
+	}
+	scheme := "https"
+	if repo.PlainHTTP {
+		scheme = "http"
+	}
+	return scheme + "://" + repo.Reference.Host() + "/v2/", nil
+}
+
 // isLocal reports whether a registry is on this host, where nobody has a
 // certificate.
 func isLocal(host string) bool {

@@ -222,3 +222,18 @@ func TestIsLocal(t *testing.T) {
 		}
 	}
 }
+
+func TestEndpoint(t *testing.T) {
+	for in, want := range map[string]string{
+		"registry.example/a/b:1":                          "https://registry.example/v2/",
+		"localhost:5000/a:1":                              "http://localhost:5000/v2/",
+		"127.0.0.1:1/a@sha256:" + strings.Repeat("0", 64): "http://127.0.0.1:1/v2/",
+		"registry.example:8443/a:1":                       "https://registry.example:8443/v2/",
+		"registry.example/a":                              "",
+		"https://registry.example/a:1":                    "",
+	} {
+		if got, err := Endpoint(in); got != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %s, %v", in, got, err)
+		}
+	}
+}

@@ -82,18 +82,34 @@ func (v vars) configured() bool {
 	})
 }
 
-// authorise gives the files of an index the credentials that its variable holds:
-// uv leaves them out of what it writes.
-func (v vars) authorise(releases []release) {
-	users := map[string]*url.Userinfo{} // by scheme and host
+// indexes lists the addresses of indexes that the variables name.
+func (v vars) indexes() []string {
+	var all []string
 	for _, name := range []string{"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"} {
 		for entry := range strings.FieldsSeq(v[name]) {
 			if label, address, ok := strings.Cut(entry, "="); ok && !strings.Contains(label, ":") {
 				entry = address // name=https://…
 			}
-			if u, err := url.Parse(entry); err == nil && u.User != nil {
-				users[u.Scheme+"://"+u.Host] = u.User
-			}
+			all = append(all, entry)
+		}
+	}
+	return all
+}
+
+// Indexes lists the addresses of Python package indexes that this host is
+// configured to. They may hold credentials. It is empty where nothing is
+// configured, or in a file of uv's own.
+func Indexes(ctx context.Context) []string {
+	return Tool{}.environ(ctx).indexes()
+}
+
+// authorise gives the files of an index the credentials that its variable holds:
+// uv leaves them out of what it writes.
+func (v vars) authorise(releases []release) {
+	users := map[string]*url.Userinfo{} // by scheme and host
+	for _, entry := range v.indexes() {
+		if u, err := url.Parse(entry); err == nil && u.User != nil {
+			users[u.Scheme+"://"+u.Host] = u.User
 		}
 	}
 	for _, r := range releases {

@@ -346,6 +346,9 @@ func TestEnviron(t *testing.T) {
 			}
 		}
 		env := Tool{cache: "/cache"}.environ(t.Context())
+		if all := strings.Join(Indexes(t.Context()), " "); all != c.want {
+			t.Errorf("%s: the indexes are %q", c.name, all)
+		}
 		if env["UV_DEFAULT_INDEX"] != c.want || env["UV_CACHE_DIR"] != "/cache" || env["UV_PYTHON_DOWNLOADS"] != "never" {
 			t.Errorf("%s: %q", c.name, env["UV_DEFAULT_INDEX"])
 		}

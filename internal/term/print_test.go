@@ -122,3 +122,26 @@ func TestWrap(t *testing.T) {
 		}
 	}
 }
+
+func TestIndented(t *testing.T) {
+	for width, want := range map[int]string{
+		0:  "  GPU0   X    PIX\n  the quick brown fox jumps over the dog\n",
+		30: "  GPU0   X    PIX\n  the quick brown fox jumps\n  over the dog\n",
+	} {
+		var b bytes.Buffer
+		term.Indented(&b, width, "GPU0   X    PIX  ")
+		term.Indented(&b, width, "the quick \x1b[2Jbrown fox jumps over the dog")
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("width %d (-want +got):\n%s", width, diff)
+		}
+	}
+}
+
+func TestLabelled(t *testing.T) {
+	var b bytes.Buffer
+	term.Labelled(&b, 30, "rdma", "look at cables, \x1b]0;x\x07switch and subnet manager")
+	want := "rdma: look at cables, switch\n      and subnet manager\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

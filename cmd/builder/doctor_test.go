@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"builder/internal/diag"
+	"builder/internal/doctor"
+	"builder/internal/term"
+)
+
+// hostile is a report of a host that wants to write on the screen.
+func hostile() doctor.Report {
+	const evil = "\x1b]0;owned\x07\x1b[2Jfine\u009b31m\r\n\u202etext"
+	return doctor.Report{Schema: doctor.Schema, Checks: []doctor.Result{
+		{Name: "rdma", For: doctor.Fabric, Finding: doctor.Finding{Verdict: doctor.Warn, Found: evil, Remedy: evil, Detail: []string{evil}}},
+	}}
+}
+
+func TestReportIsClean(t *testing.T) {
+	var b bytes.Buffer
+	if err := printReport(printer{stdout: &b}, hostile(), false); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); term.Clean(got) != got || !strings.Contains(got, "fine") {
+		t.Errorf("%q", got)
+	}
+	b.Reset()
+	if err := printReport(printer{stdout: &b}, hostile(), true); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(b.String(), "\x1b\x07\r") {
+		t.Errorf("%q", b.String())
+	}
+	var back struct {
+		Schema int
+		Checks []struct{ Check, Verdict string }
+	}
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil || back.Schema != doctor.Schema || back.Checks[0].Verdict != "warn" {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+func TestLackingIsNoEngine(t *testing.T) {
+	r := hostile()
+	if err := lacking(r); err != nil {
+		t.Errorf("a warning is an error: %v", err)
+	}
+	r.Checks[0].Verdict = doctor.Fail
+	if err := lacking(r); err != nil {
+		t.Errorf("what is not needed is an error: %v", err)
+	}
+	r.Checks[0].Needed = true
+	if err := lacking(r); diag.CodeOf(err) != diag.NoEngine {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"builder/internal/diag"
+	"builder/internal/doctor"
+	"builder/internal/fetch"
+	"builder/internal/lock"
+	"builder/internal/oci"
+	"builder/internal/pypi"
+	"builder/internal/recipe"
+	"builder/internal/store"
+)
+
+// configTime bounds the question for the configuration of pip, or of go.
+const configTime = 20 * time.Second
+
+// needsOf says what the cell that a recipe prefers asks of a host, with the cells
+// that go into it. What the lock does not pin is not resolved.
+func needsOf(ctx context.Context, cat catalogue, o options) (*doctor.Recipe, error) {
+	drafts, _, err := choose(cat, o)
+	if err != nil {
+		return nil, err
+	}
+	d := drafts[0]
+	needs := &doctor.Recipe{
+		Name: o.recipe.Name, Cell: d.Cell.ID, Memory: d.Memory, Mirrors: o.mirrors,
+		CUDA: releaseOf(d.Cell.Axes["cuda"]), ROCm: releaseOf(d.Cell.Axes["rocm"]),
+	}
+	asm := newAssembler(cat, o, func(_ context.Context, recipe string, _ []lock.Draft) (lock.File, error) {
+		return cat.readLock(o.home, recipe)
+	})
+	entries, err := asm.entries(ctx, o.recipe, o.filter, drafts[:1])
+	switch {
+	case diag.Worst(err) == diag.Drift:
+		needs.Unpinned, _, _ = strings.Cut(err.Error(), "\n")
+		needs.Debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
+		needs.Python = d.Source.Kind == recipe.Sdist || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
+		err = addPlaces(needs, d.Source.Repository, d.Image.Registry, d.Runtime.Registry)
+	case err == nil:
+		err = addEntries(needs, entries, store.Peek(filepath.Join(o.home, "store")))
+	}
+	if err == nil && needs.Python {
+		ctx, cancel := context.WithTimeout(ctx, configTime)
+		defer cancel()
+		needs.Indexes = pypi.Indexes(ctx)
+	}
+	return needs, err
+}
+
+// releaseOf is the value of an axis; none is no release.
+func releaseOf(value string) string {
+	if value == "none" {
+		return ""
+	}
+	return value
+}
+
+// addEntries adds up the files of entries, and notes where those come from that
+// the store lacks.
+func addEntries(needs *doctor.Recipe, entries []lock.Entry, s *store.Store) error {
+	for _, b := range fetch.Blobs(entries...) {
+		needs.Total += b.Size
+		if _, here := s.Path(b); !here {
+			needs.Fetch += b.Size
+		}
+	}
+	for _, e := range entries {
+		needs.Memory = max(needs.Memory, e.Memory)
+		needs.Debian = needs.Debian || e.Source.Path != "" || len(e.Image.Pin.Packages)+len(e.Runtime.Pin.Packages) > 0
+		needs.Python = needs.Python || e.Source.Path == "" && e.Source.Commit == "" || len(e.Image.Wheels)+len(e.Runtime.Wheels) > 0
+		repository := e.Source.Repository
+		if _, here := s.Path(e.Source.Blob()); here {
+			repository = ""
+		}
+		if err := addPlaces(needs, repository, e.Image.Pin.Registry, e.Runtime.Pin.Registry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addPlaces notes a repository and registries; "" is none.
+func addPlaces(needs *doctor.Recipe, repository string, images ...string) error {
+	if repository != "" {
+		needs.Places = append(needs.Places, doctor.Place{For: "source", URL: repository})
+	}
+	for _, image := range images {
+		if image == "" {
+			continue
+		}
+		endpoint, err := oci.Endpoint(image)
+		if err != nil {
+			return err
+		}
+		needs.Places = append(needs.Places, doctor.Place{For: fmt.Sprintf("image %s", image), URL: endpoint, Cached: true})
+	}
+	return nil
+}
+
+// modulePlaces are where Go fetches the modules of the engine from, as it is
+// configured here.
+func modulePlaces(ctx context.Context) []doctor.Place {
+	ctx, cancel := context.WithTimeout(ctx, configTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
+	if err != nil {
+		return nil // the check of the engine says that there is no go
+	}
+	for _, address := range strings.FieldsFunc(string(out), func(r rune) bool { return strings.ContainsRune(",| \n", r) }) {
+		if strings.HasPrefix(address, "http") {
+			return []doctor.Place{{For: "Go modules of the engine", URL: address, Cached: true}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// existing is the deepest directory on the way to the home that is there.
+func (e *exam) existing() string {
+	dir := path.Clean(e.work.Home)
+	for dir != "/" && !e.exists(dir) {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// shared and volatile are file systems that hold a home badly.
+var (
+	shared   = []string{"nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "9p", "virtiofs"}
+	volatile = []string{"tmpfs", "ramfs"}
+)
+
+// stateDirectory looks whether the home can be written, and on what it lies.
+func stateDirectory(_ context.Context, e *exam) Finding {
+	dir := e.existing()
+	elsewhere := "set BUILDER_HOME to a directory on a local disk that can be written"
+	if info, err := fs.Stat(e.FS, local(dir)); err != nil || !info.IsDir() {
+		return fail("%s is not a directory", dir).remedy("%s", elsewhere)
+	}
+	if err := e.Writable(dir); err != nil {
+		return fail("%s cannot be written: %v", dir, err).remedy("%s", elsewhere)
+	}
+	m, found := e.mount(dir)
+	what := fmt.Sprintf("%s on %s", e.work.Home, m.kind)
+	switch {
+	case !found:
+		return unknown("%s can be written; its file system is not known", e.work.Home)
+	case m.has("noexec") && e.work.Engine.Kind == Native:
+		return fail("%s, mounted noexec: the native engine lies there", what).remedy("%s", elsewhere)
+	case slices.Contains(shared, m.kind) || strings.HasPrefix(m.kind, "fuse"):
+		return warn("%s: locks and unpacked images are slow there, or do not work", what).remedy("%s", elsewhere)
+	case slices.Contains(volatile, m.kind):
+		return warn("%s: it takes memory, and is gone after a restart", what).remedy("%s", elsewhere)
+	case dir != path.Clean(e.work.Home):
+		return ok("%s, to be made", what)
+	}
+	return ok("%s", what)
+}
+
+// locks finds out who holds the files that runs lock. The kernel's list says
+// process and inode.
+func locks(_ context.Context, e *exam) Finding {
+	text, err := e.text("/proc/locks")
+	if err != nil {
+		return unknown("%s", because(err))
+	}
+	files := map[string]string{} // by inode
+	for _, name := range e.lockFiles() {
+		info, err := fs.Stat(e.FS, local(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return unknown("%s", because(err))
+		}
+		if stat, is := info.Sys().(*syscall.Stat_t); is {
+			files[fmt.Sprint(stat.Ino)] = strings.TrimPrefix(name, path.Clean(e.work.Home)+"/")
+		}
+	}
+	var held []string
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line) // 1: FLOCK ADVISORY WRITE 12209 fe:00:9978624 0 EOF
+		if len(f) < 6 || f[1] != "FLOCK" {
+			continue
+		}
+		if name, ours := files[f[5][strings.LastIndexByte(f[5], ':')+1:]]; ours {
+			held = append(held, fmt.Sprintf("%s by %s", name, e.process(f[4])))
+		}
+	}
+	if len(held) == 0 {
+		return ok("nobody")
+	}
+	slices.Sort(held)
+	return ok("%s", strings.Join(slices.Compact(held), ", "))
+}
+
+// lockFiles are the files of a home that processes lock.
+func (e *exam) lockFiles() []string {
+	home := path.Clean(e.work.Home)
+	files := []string{home + "/store/users", home + "/engine/lock", home + "/engine/pid"}
+	for _, name := range e.names(home + "/store/lock") {
+		files = append(files, home+"/store/lock/"+name)
+	}
+	return files
+}
+
+// process names a process by number and, where it is of this namespace, by name.
+func (e *exam) process(pid string) string {
+	if name := e.says("/proc/" + path.Base(pid) + "/comm"); name != "" {
+		return fmt.Sprintf("process %s (%s)", pid, name)
+	}
+	return "process " + pid
+}
+
+// storeSize adds up the files of the store.
+func storeSize(ctx context.Context, e *exam) Finding {
+	dir := path.Clean(e.work.Home) + "/store/sha256"
+	switch _, err := fs.Stat(e.FS, local(dir)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return none("nothing yet")
+	case err != nil:
+		return unknown("%s", because(err))
+	}
+	var files int
+	var bytes int64
+	err := fs.WalkDir(e.FS, local(dir), func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			files++
+			bytes += info.Size()
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return unknown("%s", because(err))
+	}
+	return ok("%s, %s", count(files, "file"), size(bytes))
+}

@@ -1,0 +1,131 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"builder/internal/native"
+)
+
+// cores counts the processors that this process may use.
+func cores(_ context.Context, e *exam) Finding {
+	list, has := field(e.says("/proc/self/status"), "Cpus_allowed_list")
+	n := countList(list)
+	if !has || n == 0 {
+		return unknown("/proc/self/status has no Cpus_allowed_list")
+	}
+	text := fmt.Sprint(n)
+	if quota := e.quota(); quota > 0 && quota < float64(n) {
+		text = fmt.Sprintf("%.1f of %d, by the control group's quota", quota, n)
+		n = int(quota)
+	}
+	if n < 2 {
+		return warn("%s: builds take long", text).remedy("build on a larger host: --engine URL")
+	}
+	return ok("%s", text)
+}
+
+// quota is the share of processors of the control group, 0 without a limit.
+func (e *exam) quota() float64 {
+	share, period := e.says("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), e.says("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+	if f := strings.Fields(e.says("/sys/fs/cgroup/cpu.max")); len(f) == 2 {
+		share, period = f[0], f[1]
+	}
+	a, err1 := strconv.ParseFloat(share, 64) // max, or -1, is no limit
+	b, err2 := strconv.ParseFloat(period, 64)
+	if err1 != nil || err2 != nil || a <= 0 || b <= 0 {
+		return 0
+	}
+	return a / b
+}
+
+// countList counts the numbers of a list such as 0-3,8.
+func countList(list string) int {
+	n := 0
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		a, err := strconv.Atoi(from)
+		if err != nil {
+			continue
+		}
+		b := a
+		if isRange {
+			if b, err = strconv.Atoi(to); err != nil || b < a || b-a > 1<<16 {
+				continue
+			}
+		}
+		n += b - a + 1
+	}
+	return n
+}
+
+// memory compares what there is with what the recipe says that its build takes.
+// A run refuses a build that would not fit.
+func memory(_ context.Context, e *exam) Finding {
+	total, err := native.MemoryOf(e.FS)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	free := e.available()
+	text := size(total)
+	if free > 0 {
+		text += fmt.Sprintf(", %s of it available", size(free))
+	}
+	r := e.work.Recipe
+	switch {
+	case r == nil:
+		return ok("%s", text)
+	case r.Memory == 0:
+		return ok("%s; the recipe does not say what it takes", text)
+	case total < r.Memory && e.work.Engine.Kind != Named:
+		return fail("%s; the build takes %s", text, size(r.Memory)).remedy("build on a larger host: --engine URL, or a runner with more memory")
+	case free > 0 && free < r.Memory:
+		return warn("%s; the build takes %s", text, size(r.Memory)).remedy("end what else runs here before the build begins")
+	}
+	return ok("%s; the build takes %s", text, size(r.Memory))
+}
+
+// available is what the kernel would give to a process now, 0 where it is not
+// known.
+func (e *exam) available() int64 {
+	text, _ := field(e.says("/proc/meminfo"), "MemAvailable")
+	kib, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}
+
+// What the state directory takes beside the files of the lock.
+const (
+	engineBytes = 1e9 // the programs of the engine are 0.2 GB, the rest is its empty cache
+	unpacked    = 5   // packages and layers are about four times as large when they are unpacked
+)
+
+// disk compares free disk with what comes over the network and is unpacked.
+func disk(_ context.Context, e *exam) Finding {
+	dir := e.existing()
+	free, err := e.Free(dir)
+	if err != nil {
+		return unknown("%v", err)
+	}
+	const room = "make room with `builder store gc --keep SIZE`, or set BUILDER_HOME to a larger disk"
+	r := e.work.Recipe
+	var least, comfortable int64 = engineBytes, 10 * engineBytes
+	text := fmt.Sprintf("%s free", size(free))
+	if r != nil {
+		least, comfortable = engineBytes+r.Fetch, engineBytes+r.Fetch+unpacked*r.Total
+		text += fmt.Sprintf("; %s to fetch, about %s unpacked", size(r.Fetch), size(unpacked*r.Total))
+	}
+	switch {
+	case free < least:
+		return fail("%s", text).remedy("%s", room)
+	case free < comfortable:
+		return warn("%s", text).remedy("%s", room)
+	case r != nil && r.Unpinned != "":
+		return unknown("%s; and the lock does not pin %s", text, r.Unpinned).remedy("builder lock %s", r.Name)
+	}
+	return ok("%s", text)
+}

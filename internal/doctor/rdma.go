@@ -1,0 +1,141 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"builder/internal/elf"
+)
+
+// An rdmaDevice is an entry of /sys/class/infiniband.
+type rdmaDevice struct {
+	name    string // mlx5_0
+	address string // on PCI; "" for one made of software
+	ports   []rdmaPort
+	kind    string // MT4129
+	version string // of its firmware
+}
+
+// An rdmaPort is one of its ports.
+type rdmaPort struct {
+	number string
+	state  string // ACTIVE
+	rate   string // 400 Gb/sec (4X NDR)
+	layer  string // InfiniBand or Ethernet
+}
+
+const rdmaDir = "/sys/class/infiniband"
+
+// rdmaDevices reads all devices and ports.
+func (e *exam) rdmaDevices() []rdmaDevice {
+	var all []rdmaDevice
+	for _, name := range e.names(rdmaDir) {
+		dir := path.Join(rdmaDir, name)
+		d := rdmaDevice{
+			name: name, kind: firstLine(e.says(dir + "/hca_type")), version: firstLine(e.says(dir + "/fw_ver")),
+		}
+		if target := path.Base(e.link(dir + "/device")); e.exists(path.Join(pciDir, target)) {
+			d.address = target
+		}
+		for _, number := range e.names(dir + "/ports") {
+			port := path.Join(dir, "ports", number)
+			_, state, _ := strings.Cut(e.says(port+"/state"), ": ") // 4: ACTIVE
+			d.ports = append(d.ports, rdmaPort{number, firstLine(state), firstLine(e.says(port + "/rate")), firstLine(e.says(port + "/link_layer"))})
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// rdma says which ports carry traffic, and whether programs can reach them.
+func rdma(_ context.Context, e *exam) Finding {
+	names, err := e.list(rdmaDir)
+	if err != nil {
+		if e.exists("/sys/class/net") {
+			return none("no RDMA device")
+		}
+		return unknown("/sys/class cannot be read")
+	}
+	if len(names) == 0 {
+		return none("no RDMA device")
+	}
+	var lines, active []string
+	ports := 0
+	for _, d := range e.rdmaDevices() {
+		for _, p := range d.ports {
+			ports++
+			lines = append(lines, fmt.Sprintf("%s port %s: %s, %s, %s, firmware %s", d.name, p.number, p.state, p.rate, p.layer, d.version))
+			if p.state == "ACTIVE" {
+				active = append(active, p.layer+" "+p.rate)
+			}
+		}
+	}
+	text := fmt.Sprintf("%s, %d of %s active", count(len(names), "device"), len(active), count(ports, "port"))
+	if len(active) > 0 {
+		text += ": " + tally(active)
+	}
+	switch {
+	case len(active) == 0:
+		return warn("%s", text).remedy("look at cables, switch and subnet manager (InfiniBand), or set the interface up (Ethernet): ibstat, rdma link").detail(lines...)
+	case len(e.glob("/dev/infiniband/uverbs*")) == 0:
+		return warn("%s; no /dev/infiniband/uverbs*, so no program reaches them", text).
+			remedy("load the module ib_uverbs; give a container the device /dev/infiniband").detail(lines...)
+	}
+	return ok("%s", text).detail(lines...)
+}
+
+// privateABI is the version of symbols that rdma-core keeps for itself; its
+// number is that of the release.
+var privateABI = regexp.MustCompile(`^IBVERBS_PRIVATE_(\d+)$`)
+
+// verbs reads the versions that the library itself defines.
+func verbs(ctx context.Context, e *exam) Finding {
+	file, err := e.library(ctx, "libibverbs.so.1")
+	switch {
+	case err != nil:
+		return unknown("%s", silence("ldconfig", err))
+	case file == "" && len(e.names(rdmaDir)) > 0:
+		return warn("no libibverbs.so.1, and there are RDMA devices").remedy("apt-get install libibverbs1 ibverbs-providers, or its like")
+	case file == "":
+		return none("no libibverbs.so.1, and no RDMA device")
+	}
+	lib, err := e.elf(file)
+	if err != nil {
+		return unknown("%s: %v", file, err)
+	}
+	newest, release := "", ""
+	canDMABUF := false
+	for _, s := range lib.Exported {
+		if v, is := strings.CutPrefix(s.Version, "IBVERBS_"); is && !strings.HasPrefix(v, "PRIVATE") && elf.CompareVersions(v, newest) > 0 {
+			newest = v
+		}
+		if m := privateABI.FindStringSubmatch(s.Version); m != nil {
+			release = m[1]
+		}
+		canDMABUF = canDMABUF || s.Name == "ibv_reg_dmabuf_mr"
+	}
+	if newest == "" {
+		return unknown("%s defines no version of IBVERBS", file)
+	}
+	text := fmt.Sprintf("%s, IBVERBS_%s", file, newest)
+	if release != "" {
+		text = fmt.Sprintf("%s, rdma-core %s, IBVERBS_%s", file, release, newest)
+	}
+	if !canDMABUF {
+		return warn("%s, without ibv_reg_dmabuf_mr", text).remedy("rdma-core 34 or newer, for GPUDirect RDMA by DMA-BUF")
+	}
+	return ok("%s", text)
+}
+
+// elf reads a library's dynamic linking information.
+func (h Host) elf(name string) (*elf.File, error) {
+	r, done, err := h.bytes(name)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return elf.Read(r)
+}

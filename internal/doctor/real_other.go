@@ -1,0 +1,11 @@
+//go:build !linux
+
+package doctor
+
+import "errors"
+
+var errNotLinux = errors.New("this is only asked on Linux")
+
+func free(string) (int64, error) { return 0, errNotLinux }
+
+func writable(string) error { return errNotLinux }

@@ -1,0 +1,162 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An end is a GPU or a NIC in the drawing.
+type end struct {
+	label string // GPU0, NIC0
+	name  string // NVIDIA H200, mlx5_0
+	pciDevice
+}
+
+// ends lists the GPUs in the order of their tool, and the NICs in that of their
+// names. A device that PCI does not know has no way.
+func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
+	tree := e.pci()
+	for _, g := range e.tools(ctx).GPUs {
+		gpus = append(gpus, tree.end(g.BusID, g.Name))
+	}
+	if len(gpus) == 0 {
+		for _, d := range slices.Concat(tree.gpus(nvidiaVendor), tree.gpus(amdVendor)) {
+			gpus = append(gpus, tree.end(d.address, ""))
+		}
+	}
+	for _, d := range e.rdmaDevices() {
+		nics = append(nics, tree.end(d.address, d.name))
+	}
+	for i := range gpus {
+		gpus[i].label = fmt.Sprintf("GPU%d", i)
+	}
+	for i := range nics {
+		nics[i].label = fmt.Sprintf("NIC%d", i)
+	}
+	return gpus, nics
+}
+
+func (t *pciTree) end(address, name string) end {
+	d, known := t.devices[address]
+	if !known {
+		d = pciDevice{address: address, node: -1}
+	}
+	return end{name: name, pciDevice: d}
+}
+
+// topology draws how GPUs reach each other and the NICs. NCCL and RCCL use
+// GPUDirect RDMA by themselves where at most PCIe switches lie between.
+func topology(ctx context.Context, e *exam) Finding {
+	gpus, nics := e.ends(ctx)
+	if len(gpus) == 0 {
+		if err := e.pci().err; err != nil {
+			return unknown("%s", because(err))
+		}
+		return none("no GPU")
+	}
+	drawing := draw(gpus, nics, e.tools(ctx).Links)
+	summary := fmt.Sprintf("%s, %s", count(len(gpus), "GPU"), count(len(nics), "NIC"))
+	if e.pci().err != nil {
+		return unknown("%s; %s", summary, because(e.pci().err)).detail(drawing...)
+	}
+	if len(nics) == 0 {
+		return ok("%s", summary).detail(drawing...)
+	}
+	var far, blind []string
+	for _, g := range gpus {
+		switch nearest := nearest(g, nics); nearest {
+		case kinPIX, kinPXB:
+		case "?":
+			blind = append(blind, g.label)
+		default:
+			far = append(far, g.label)
+		}
+	}
+	switch {
+	case len(far) > 0:
+		return warn("%s; no NIC behind the same PCIe switch as %s", summary, strings.Join(far, ", ")).
+			remedy("GPUDirect RDMA stays off there by itself: NCCL_NET_GDR_LEVEL=PHB or SYS allows it; in a virtual machine give NCCL_TOPO_FILE that of its provider").
+			detail(drawing...)
+	case len(blind) > 0:
+		return unknown("%s; where %s lies is not known", summary, strings.Join(blind, ", ")).detail(drawing...)
+	}
+	return ok("%s; each GPU has a NIC behind the same PCIe switches", summary).detail(drawing...)
+}
+
+// nearest is the kinship of a GPU with the NIC that is nearest to it.
+func nearest(g end, nics []end) string {
+	best := len(kinships)
+	for _, n := range nics {
+		if i := slices.Index(kinships, kinship(g.pciDevice, n.pciDevice)); i >= 0 {
+			best = min(best, i)
+		}
+	}
+	if best == len(kinships) {
+		return "?"
+	}
+	return kinships[best]
+}
+
+// perRow is how many columns of the drawing fit into 80 characters.
+const perRow = 9
+
+// draw writes one row for each GPU, with what lies between it and the others.
+func draw(gpus, nics []end, links [][]string) []string {
+	var lines []string
+	columns := slices.Concat(gpus, nics)
+	for begin := 0; begin < len(columns); begin += perRow {
+		part := columns[begin:min(begin+perRow, len(columns))]
+		lines = append(lines, row("", "node", part, func(i int) string { return part[i].label }))
+		for i, g := range gpus {
+			lines = append(lines, row(g.label, nodeName(g.node), part, func(k int) string {
+				j := begin + k
+				switch {
+				case j == i:
+					return "X"
+				case j < len(gpus) && i < len(links) && j < len(links[i]) && links[i][j] != "":
+					return links[i][j]
+				}
+				return kinship(g.pciDevice, part[k].pciDevice)
+			}))
+		}
+		lines = append(lines, "")
+	}
+	for _, c := range columns {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %-12s  node %s  %s", c.label, c.address, nodeName(c.node), c.name)))
+	}
+	return lines
+}
+
+func row(label, node string, columns []end, cell func(int) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-5s  %-4s", label, node)
+	for i := range columns {
+		fmt.Fprintf(&b, "  %-5.5s", cell(i))
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+func nodeName(node int) string {
+	if node < 0 {
+		return "-"
+	}
+	return fmt.Sprint(node)
+}
+
+// numa counts the nodes of memory. Pages that the kernel moves between them while
+// GPUs read them slow the GPUs down.
+func numa(ctx context.Context, e *exam) Finding {
+	gpus, _ := e.ends(ctx)
+	nodes := countList(e.says("/sys/devices/system/node/online"))
+	balancing := e.says("/proc/sys/kernel/numa_balancing")
+	switch {
+	case nodes == 0:
+		return unknown("/sys/devices/system/node/online cannot be read")
+	case len(gpus) > 0 && nodes > 1 && balancing != "" && balancing != "0":
+		return warn("%s, and the kernel moves pages between them", count(nodes, "node")).
+			remedy("sysctl kernel.numa_balancing=0, in /etc/sysctl.d to keep it")
+	}
+	return ok("%s", count(nodes, "node"))
+}
