@@ -222,6 +222,8 @@ func printPublished(r publishReport, asJSON bool, out printer) error {
 		}
 		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(strings.Join(p.Checked, ", "), "-"), cmp.Or(p.Where, r.To)})
 	}
-	term.Table(out.stdout, term.Width(out.stdout), []string{"wheel", "state", "channels", "checked by", "where"}, rows)
+	if len(rows) > 0 {
+		term.Table(out.stdout, term.Width(out.stdout), []string{"wheel", "state", "channels", "checked by", "where"}, rows)
+	}
 	return nil
 }

@@ -76,8 +76,8 @@ func directoryFaults() []fault {
 		},
 		{
 			"pip cannot use it", func(s *scene) { s.python("echo no wheel fits; exit 1") },
-			diag.Publish, `installing ` + name + ` from file:.*/simple/ as a client: .*no wheel fits`,
-			"the index was written and a client cannot use it; --no-check publishes without asking", nothing,
+			diag.Publish, `installing ` + name + ` from file:.*/simple/ with pip: .*no wheel fits`,
+			"what came just now is withdrawn again; --no-check publishes without asking", nothing,
 		},
 		{
 			"an interruption while pip looks", func(s *scene) { s.python("kill -INT $PPID; exec /bin/sleep 20") },

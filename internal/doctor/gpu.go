@@ -103,7 +103,8 @@ type rocmSeries struct {
 
 // rocmSeriesTable is AMD's user and kernel-space support matrix as of 2025-09-17
 // (rocm.docs.amd.com, install-on-linux/reference/user-kernel-space-compat-matrix),
-// with the version that the module of each series has.
+// with the version that the module of each series has: that of the package
+// amdgpu-dkms names the release, 6.8.5.60200 is of 6.2.
 var rocmSeriesTable = []rocmSeries{
 	{"6.2", "5.7", "6.1"},
 	{"6.3", "6.0", "6.2"},

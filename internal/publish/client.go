@@ -58,7 +58,7 @@ func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []st
 		}
 		if err != nil {
 			return by, diag.Errorf(diag.Publish, "installing %s from %s with %s: %w: %s", b.Wheel.Name, shown(indexURL), with.name, err, lastLine(out)).
-				WithHint("the index was written and a client cannot use it; --no-check publishes without asking")
+				WithHint("what came just now is withdrawn again; --no-check publishes without asking")
 		}
 		by = append(by, with.name)
 	}
