@@ -179,7 +179,7 @@ func (o publishOptions) client(trust signing.Trust) *publish.Client {
 		return nil
 	}
 	return &publish.Client{
-		Run: runProgram, UV: pypi.FindUV(o.home),
+		Run: runProgram, UV: pypi.KeptUV(o.home),
 		Load: func(wheel string) (publish.Bundle, error) { return publish.Load(wheel, trust, o.channel.Policy) },
 	}
 }

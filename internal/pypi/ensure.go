@@ -92,15 +92,14 @@ func EnsureUV(ctx context.Context, home string, log func(format string, args ...
 	return t, install(pin, dir, func(fresh string) error { return download(ctx, pip, pin, fresh) })
 }
 
-// FindUV returns the path of the uv that is kept under home, or else of the host's;
-// "" where there is none.
-func FindUV(home string) string {
+// KeptUV returns the path of the pinned uv, "" where it was not fetched yet. That of
+// the host is not asked: what its version takes on the command line is not known.
+func KeptUV(home string) string {
 	kept := filepath.Join(home, "tools", "uv-"+uvVersion, "uv")
-	if _, err := os.Stat(kept); err == nil {
-		return kept
+	if _, err := os.Stat(kept); err != nil {
+		return ""
 	}
-	path, _ := exec.LookPath("uv")
-	return path
+	return kept
 }
 
 func copyFile(from, to string) error {
