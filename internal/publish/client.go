@@ -17,7 +17,7 @@ import (
 // A Client looks at what was published as those who install do.
 type Client struct {
 	Run  Runner
-	UV   string                             // the program, "" where the host has none
+	UV   string                             // the pinned program, "" where it was not fetched
 	Load func(wheel string) (Bundle, error) // verifies what was taken
 }
 

@@ -150,8 +150,8 @@ func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, 
 	return b.Receipt(strings.Join(r.Channels, ", "), d.index().URL(), existed), nil
 }
 
-// Check implements [Destination]: pip installs the wheel, and uv where the host has
-// one.
+// Check implements [Destination]: pip installs the wheel, and the pinned uv where it
+// was fetched.
 func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
 	return c.install(ctx, d.index().URL(), b)
 }

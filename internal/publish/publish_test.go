@@ -277,8 +277,8 @@ func program(ctx context.Context, env []string, name string, args ...string) (st
 	return string(out), err
 }
 
-// A real pip, and a real uv where there is one, install what was published; what
-// they cannot install goes again.
+// A real pip, and a uv in PATH, install what was published; what they cannot install
+// goes again.
 func TestClients(t *testing.T) {
 	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
 		t.Skipf("this host has no pip: %s", out)
