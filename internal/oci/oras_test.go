@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -85,6 +86,12 @@ func BenchmarkAgainstOras(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		here, there := filepath.Join(dir, "here"), filepath.Join(dir, "there")
+		for _, pulled := range []string{here, there} {
+			if err := errors.Join(os.RemoveAll(pulled), os.Mkdir(pulled, 0o755)); err != nil {
+				b.Fatal(err)
+			}
+		}
 		var digest string
 		steps := []func(){
 			func() {
@@ -95,11 +102,11 @@ func BenchmarkAgainstOras(b *testing.B) {
 			},
 			func() { runOras(b, dir, "push", "--plain-http", host+"/theirs:v1", "large.bin") },
 			func() {
-				if err := ours.Fetch(b.Context(), large, b.TempDir(), nil); err != nil {
+				if err := ours.Fetch(b.Context(), large, here, nil); err != nil {
 					b.Fatal(err)
 				}
 			},
-			func() { runOras(b, b.TempDir(), "pull", "--plain-http", host+"/theirs:v1") },
+			func() { runOras(b, there, "pull", "--plain-http", host+"/theirs:v1") },
 		}
 		if len(pushes)%2 == 1 { // who goes first changes
 			steps[0], steps[1], steps[2], steps[3] = steps[1], steps[0], steps[3], steps[2]
