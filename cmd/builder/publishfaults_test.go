@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -161,16 +160,7 @@ const (
 
 // TestPublishFaultsAreDocumented compares the rows with the page, or writes it.
 func TestPublishFaultsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(faultsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok1 := strings.Cut(string(text), faultsBegin)
-	_, after, ok2 := strings.Cut(rest, faultsEnd)
-	if !ok1 || !ok2 {
-		t.Fatalf("%s lacks its markers", faultsPage)
-	}
-	golden.CheckFile(t, faultsPage, []byte(before+faultsBegin+faultTables()+faultsEnd+after))
+	golden.CheckSection(t, faultsPage, faultsBegin, faultsEnd, faultTables())
 }
 
 func faultTables() string {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,4 +43,20 @@ func CheckFile(t *testing.T, path string, got []byte) {
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s differs (-want +got); rewrite it with -update if this is right:\n%s", path, diff)
 	}
+}
+
+// CheckSection compares got with what stands in the file at path between two
+// markers.
+func CheckSection(t *testing.T, path, begin, end, got string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s lacks its markers", path)
+	}
+	CheckFile(t, path, []byte(before+begin+got+end+after))
 }
