@@ -74,8 +74,8 @@ var may = map[string][]string{
 	"internal/run":        {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/lock"},
 	"internal/fetch":      {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/store"},
 	"internal/results":    {"internal/artifact", "internal/atomicfile", "internal/attest", "internal/diag", "internal/lock", "internal/run", "internal/store"},
-	"internal/report":     {"internal/artifact", "internal/atomicfile", "internal/diag"},
-	"internal/reportpage": {"internal/report"},
+	"internal/report":     {"internal/artifact", "internal/atomicfile", "internal/diag", "internal/term"},
+	"internal/reportpage": {"internal/report", "internal/term"},
 	"internal/carry":      {"internal/diag", "internal/lock", "internal/store"},
 	"internal/upload":     {"internal/artifact", "internal/diag", "internal/retry", "internal/store", "internal/wheel"},
 	"pipelines": {

@@ -4,7 +4,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"strings"
-	"unicode"
+
+	"builder/internal/term"
 )
 
 // The elements of JUnit's XML as CI servers read it: a suite for each cell, a case
@@ -55,18 +56,13 @@ func JUnit(run Run) ([]byte, error) {
 }
 
 func suiteOf(c Cell) junitSuite {
-	s := junitSuite{Name: printable(c.ID)}
-	var seconds Seconds
-	for _, step := range c.Steps {
-		seconds += step.Seconds
-	}
-	s.Time = fmt.Sprintf("%.3f", float64(seconds))
+	s := junitSuite{Name: term.Clean(c.ID), Time: fmt.Sprintf("%.3f", float64(c.Seconds()))}
 	for _, v := range c.Verdicts {
 		s.Cases = append(s.Cases, caseOf(c, v))
 	}
 	switch status := StatusOf(c); {
 	case c.Error != nil:
-		text := printable(strings.TrimSpace(c.Error.Message + "\n" + c.Error.Hint))
+		text := term.Clean(strings.TrimSpace(c.Error.Message + "\n" + c.Error.Hint))
 		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: s.Time, Error: &junitMessage{firstLine(text), c.Error.Code, text}})
 	case status == Skipped:
 		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: "0.000", Skipped: &junitMessage{"the cell has no result", string(status), ""}})
@@ -88,9 +84,9 @@ func suiteOf(c Cell) junitSuite {
 }
 
 func caseOf(c Cell, v Verdict) junitCase {
-	one := junitCase{Class: printable(c.ID), Name: printable(v.Gate), Time: fmt.Sprintf("%.3f", float64(v.Seconds))}
-	evidence := printable(v.Evidence)
-	message := &junitMessage{firstLine(evidence), printable(v.Status), printable(v.Evidence + "\n" + v.Remedy)}
+	one := junitCase{Class: term.Clean(c.ID), Name: term.Clean(v.Gate), Time: fmt.Sprintf("%.3f", float64(v.Seconds))}
+	evidence := term.Clean(v.Evidence)
+	message := &junitMessage{firstLine(evidence), term.Clean(v.Status), term.Clean(v.Evidence + "\n" + v.Remedy)}
 	switch v.Status {
 	case verdictPass:
 		one.Out = evidence
@@ -107,14 +103,4 @@ func caseOf(c Cell, v Verdict) junitCase {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
-}
-
-// printable leaves out what XML cannot hold.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
 }

@@ -28,7 +28,7 @@ func TestJUnit(t *testing.T) {
 	if a.Tests != 4 || a.Failures != 1 || a.Errors != 1 || a.Skipped != 1 || a.Time != "1.500" {
 		t.Errorf("%+v", a)
 	}
-	if a.Cases[0].Out != "imported [31m<b>" || a.Cases[1].Failure.Message != "too large" || !strings.Contains(a.Cases[1].Failure.Text, "make it smaller") || a.Cases[2].Error.Type != "not-measured" {
+	if a.Cases[0].Out != "imported <b>" || a.Cases[1].Failure.Message != "too large" || !strings.Contains(a.Cases[1].Failure.Text, "make it smaller") || a.Cases[2].Error.Type != "not-measured" {
 		t.Errorf("%+v", a.Cases)
 	}
 	if b.Errors != 1 || b.Cases[0].Error.Type != "build" || c.Skipped != 1 || c.Tests != 1 {

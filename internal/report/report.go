@@ -49,6 +49,15 @@ type Cell struct {
 	Error     *CellError          `json:"error,omitempty"`
 }
 
+// Seconds is the time that the cell's steps took together; each gate is one.
+func (c Cell) Seconds() Seconds {
+	var sum Seconds
+	for _, s := range c.Steps {
+		sum += s.Seconds
+	}
+	return sum
+}
+
 // Status is the one word about a cell.
 type Status string
 

@@ -76,13 +76,6 @@ func waiver(v Verdict) string {
 	return fmt.Sprintf("%s until %s", v.Gate, v.Waiver.Until)
 }
 
-// took is the time that the cell's steps needed together; each gate is one.
-func took(c Cell) string {
-	var sum Seconds
-	for _, s := range c.Steps {
-		sum += s.Seconds
-	}
-	return fmt.Sprintf("%.1fs", float64(sum))
-}
+func took(c Cell) string { return fmt.Sprintf("%.1fs", float64(c.Seconds())) }
 
 func dash(s string) string { return cmp.Or(s, "-") }

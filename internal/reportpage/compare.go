@@ -60,16 +60,8 @@ func compareCell(old, now report.Cell) []change {
 			note("gate "+v.Gate, status, v.Status)
 		}
 	}
-	if before, after := total(old), total(now); old.From == now.From && min(before, after) > 5 && max(before, after) > 2*min(before, after) {
+	if before, after := float64(old.Seconds()), float64(now.Seconds()); old.From == now.From && min(before, after) > 5 && max(before, after) > 2*min(before, after) {
 		note("time", fmt.Sprintf("%.0fs", before), fmt.Sprintf("%.0fs", after))
 	}
 	return all
-}
-
-func total(c report.Cell) float64 {
-	var sum report.Seconds
-	for _, s := range c.Steps {
-		sum += s.Seconds
-	}
-	return float64(sum)
 }

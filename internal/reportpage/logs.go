@@ -5,9 +5,9 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"unicode"
 
 	"builder/internal/report"
+	"builder/internal/term"
 )
 
 // The bounds of what is shown of one log.
@@ -65,15 +65,5 @@ func tail(logs fs.FS, path string) string {
 		return ""
 	}
 	lines := slices.Collect(strings.SplitSeq(strings.TrimRight(string(data), "\n"), "\n"))
-	return plain(strings.Join(lines[max(0, len(lines)-maxLogLines):], "\n"))
-}
-
-// plain leaves out what a terminal would act on.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
+	return term.Clean(strings.Join(lines[max(0, len(lines)-maxLogLines):], "\n"))
 }

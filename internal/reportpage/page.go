@@ -151,12 +151,10 @@ func newCell(c report.Cell, anchor string, axes []axis, logs fs.FS) cell {
 		}
 	}
 	shown.Gates = fmt.Sprintf("%d of %d", passed, len(c.Verdicts))
-	var sum report.Seconds
 	for _, s := range c.Steps {
-		sum += s.Seconds
 		shown.Steps = append(shown.Steps, step{s, humanSeconds(s.Seconds)})
 	}
-	shown.Took = humanSeconds(sum)
+	shown.Took = humanSeconds(c.Seconds())
 	shown.Logs = excerpts(c, logs)
 	return shown
 }
