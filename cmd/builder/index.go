@@ -61,17 +61,11 @@ func printIndex(all []index.Record, asJSON bool, out printer) error {
 	}
 	var rows [][]string
 	for _, r := range all {
-		refused := 0
-		for _, status := range r.Gates {
-			if status != "pass" {
-				refused++
-			}
-		}
 		state := strings.Join(r.Channels, ", ")
 		if r.Yanked != "" {
 			state += ", yanked"
 		}
-		rows = append(rows, []string{r.Cell, state, fmt.Sprintf("%d of %d", len(r.Gates)-refused, len(r.Gates)), r.Published.Format("2006-01-02"), r.Filename})
+		rows = append(rows, []string{r.Cell, state, r.Passed(), r.Published.Format("2006-01-02"), r.Filename})
 	}
 	term.Table(out.stdout, term.Width(out.stdout), []string{"cell", "channels", "gates", "published", "wheel"}, rows)
 	return nil

@@ -24,7 +24,6 @@ type pageAxis struct {
 type pageRow struct {
 	Record
 	Values []string // of the axes, in their order
-	Passed string   // gates that passed, of all
 	Gate   []gateRow
 }
 
@@ -49,17 +48,23 @@ func newPage(all []Record) page {
 		for _, axis := range p.Axes {
 			row.Values = append(row.Values, r.Axes[axis.Name])
 		}
-		passed := 0
 		for _, name := range slices.Sorted(maps.Keys(r.Gates)) {
 			row.Gate = append(row.Gate, gateRow{name, r.Gates[name], r.Evidence[name]})
-			if r.Gates[name] == "pass" {
-				passed++
-			}
 		}
-		row.Passed = fmt.Sprintf("%d of %d", passed, len(row.Gate))
 		p.Rows = append(p.Rows, row)
 	}
 	return p
+}
+
+// Passed says how many gates passed, of all.
+func (r Record) Passed() string {
+	passed := 0
+	for _, status := range r.Gates {
+		if status == "pass" {
+			passed++
+		}
+	}
+	return fmt.Sprintf("%d of %d", passed, len(r.Gates))
 }
 
 // Requirement returns the line of a requirements file that is this wheel and no
