@@ -105,7 +105,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			lockCommand(cat, fault, out),
 			gateCommand(out),
 			verifyCommand(out),
-			publishCommand(cat, out),
+			publishCommand(cat, fault, out),
 			promoteCommand(out),
 			yankCommand(out),
 			indexCommand(out),

@@ -25,17 +25,22 @@ type pruneReport struct {
 }
 
 // doPrune says which wheels may go, and lets them go with --yes.
-func doPrune(c *cli.Context, cat catalogue, out printer) error {
+// A catalogue with a fault may lack a lock that needs something: then nothing goes.
+func doPrune(c *cli.Context, cat catalogue, fault error, out printer) error {
 	at, rule, err := readPrune(c)
-	home, fault := homeDir()
-	if err := errors.Join(err, fault); err != nil {
+	home, err2 := homeDir()
+	if err := errors.Join(fault, err, err2); err != nil {
 		return err
 	}
 	all, err := at.List(c.Context)
 	if err != nil {
 		return err
 	}
-	report := pruneReport{Schema: 1, At: at.String(), DryRun: !c.Bool("yes"), Wheels: rule.Decide(all, lockedKeys(c.Context, cat, home, all), time.Now())}
+	needed, err := lockedKeys(c.Context, cat, home, all)
+	if err != nil {
+		return err
+	}
+	report := pruneReport{Schema: 1, At: at.String(), DryRun: !c.Bool("yes") || c.Bool("dry-run"), Wheels: rule.Decide(all, needed, time.Now())}
 	if !report.DryRun {
 		var keys []string
 		for _, d := range report.Wheels {
@@ -69,8 +74,14 @@ func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
 }
 
 // lockedKeys returns the keys that the locks known here ask for, of the cells that
-// are published. Of what no recipe here makes nothing is known.
-func lockedKeys(ctx context.Context, cat catalogue, home string, all []index.Record) map[string]bool {
+// are published. Of what no recipe here makes nothing is known; a lock that cannot
+// be read is an error.
+func lockedKeys(ctx context.Context, cat catalogue, home string, all []index.Record) (map[string]bool, error) {
+	for _, r := range cat.recipes {
+		if _, err := cat.readLock(home, r.Name); err != nil {
+			return nil, err
+		}
+	}
 	asm := newAssembler(cat, options{home: home}, func(_ context.Context, recipe string, _ []lock.Draft) (lock.File, error) {
 		return cat.readLock(home, recipe)
 	})
@@ -84,7 +95,7 @@ func lockedKeys(ctx context.Context, cat catalogue, home string, all []index.Rec
 			needed[e.Key()] = true
 		}
 	}
-	return needed
+	return needed, nil
 }
 
 func (r pruneReport) print(asJSON bool, out printer) error {

@@ -20,7 +20,7 @@ import (
 	"builder/internal/term"
 )
 
-func publishCommand(cat catalogue, out printer) *cli.Command {
+func publishCommand(cat catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "publish", Usage: "put what passed where others install it from", ArgsUsage: "PATH… --to DEST",
 		Description: "PATH is the directory of a cell (out/<cell>) or its wheel. It is verified as builder\n" +
@@ -41,7 +41,7 @@ func publishCommand(cat catalogue, out printer) *cli.Command {
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			if c.Bool("prune") {
-				return doPrune(c, cat, out)
+				return doPrune(c, cat, fault, out)
 			}
 			o, err := readPublishOptions(c)
 			if err != nil {
