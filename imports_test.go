@@ -32,6 +32,7 @@ var may = map[string][]string{
 	"internal/nccltests":         {"internal/elf"},
 	"internal/retry":             {},
 	"internal/golden":            {},
+	"internal/browsertest":       {},
 	"internal/decode":            {"internal/diag"},
 	"internal/subst":             {"internal/diag"},
 	"internal/version":           {"internal/diag"},

@@ -1,47 +1,14 @@
 package index_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-)
 
-// browser returns the page as a real browser has it once its script has run, and a
-// picture of it where BUILDER_TEST_PICTURES names a directory.
-func browser(t *testing.T, address, picture string) string {
-	t.Helper()
-	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			program = path
-			break
-		}
-	}
-	if program == "" {
-		t.Skip("this host has no Chromium")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	show := func(args ...string) string {
-		args = append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--window-size=1000,1200", "--virtual-time-budget=2000", "--user-data-dir=" + t.TempDir()}, args...)
-		out, err := exec.CommandContext(ctx, program, append(args, address)...).Output()
-		if err != nil {
-			t.Fatalf("%s: %v", program, err)
-		}
-		return string(out)
-	}
-	if dir := os.Getenv("BUILDER_TEST_PICTURES"); dir != "" {
-		show("--screenshot=" + filepath.Join(dir, picture+".png"))
-	}
-	return show("--dump-dom")
-}
+	"builder/internal/browsertest"
+)
 
 // People choose by axis, and get the line for pip with the address that they see.
 func TestPageInABrowser(t *testing.T) {
@@ -58,7 +25,8 @@ func TestPageInABrowser(t *testing.T) {
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
 
-	all := browser(t, server.URL+"/", "all")
+	browsertest.Picture(t, server.URL+"/", "1000,1200", "index")
+	all := browsertest.DOM(t, server.URL+"/")
 	for _, want := range []string{
 		`role="status">3 wheels<`, `--index-url <span class="base">` + server.URL + `/</span>simple/`,
 		"loaded &lt;b&gt;librccl.so.1&lt;/b&gt;", `</strong> wrong &lt;sums&gt; &amp; "more"</p>`,
@@ -71,11 +39,11 @@ func TestPageInABrowser(t *testing.T) {
 	if n := shownIn(all); n != 3 {
 		t.Errorf("%d wheels are shown", n)
 	}
-	one := browser(t, server.URL+"/#version=1&cuda=13.0", "one")
+	one := browsertest.DOM(t, server.URL+"/#version=1&cuda=13.0")
 	if !strings.Contains(one, `role="status">1 wheel<`) || shownIn(one) != 1 {
 		t.Errorf("%d wheels are shown", shownIn(one))
 	}
-	if n := shownIn(browser(t, server.URL+"/#version=%3Cscript%3E&os=plan9", "none")); n != 3 {
+	if n := shownIn(browsertest.DOM(t, server.URL+"/#version=%3Cscript%3E&os=plan9")); n != 3 {
 		t.Errorf("a value that no wheel has hides: %d wheels are shown", n)
 	}
 }

@@ -2,12 +2,10 @@ package reportpage
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"builder/internal/artifact"
+	"builder/internal/browsertest"
 	"builder/internal/report"
 )
 
@@ -147,10 +146,6 @@ func TestHostileLogs(t *testing.T) {
 // A browser shows five hundred cells, filters them, and opens the one that the
 // address names.
 func TestInABrowser(t *testing.T) {
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("this host has no Chromium")
-	}
 	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := 500
@@ -160,23 +155,11 @@ func TestInABrowser(t *testing.T) {
 		fmt.Fprint(w, write(t, sample(n), Options{Logs: logs}))
 	}))
 	defer server.Close()
-	show := func(address string, args ...string) string {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		args = append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000", "--user-data-dir=" + t.TempDir()}, args...)
-		out, err := exec.CommandContext(ctx, program, append(args, address)...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(out)
-	}
-	dom := show(server.URL+"/#cell-7", "--dump-dom")
+	dom := browsertest.DOM(t, server.URL+"/#cell-7")
 	demand(t, dom, `role="status">500 cells<`)
 	if open := regexp.MustCompile(`<details id="cell-7"[^>]* open`); !open.MatchString(dom) {
 		t.Error("the cell that the address names is closed")
 	}
-	if dir := os.Getenv("BUILDER_TEST_PICTURES"); dir != "" {
-		show(server.URL+"/few", "--window-size=1100,1500", "--screenshot="+filepath.Join(dir, "report.png"))
-		show(server.URL+"/few", "--window-size=400,1500", "--screenshot="+filepath.Join(dir, "report-phone.png"))
-	}
+	browsertest.Picture(t, server.URL+"/few", "1100,1500", "report")
+	browsertest.Picture(t, server.URL+"/few", "400,1500", "report-phone")
 }
