@@ -164,14 +164,21 @@ func TestCatalogues(t *testing.T) {
 	}
 }
 
-// The tags and annotations of a registry are what oras, crane and cosign see.
-func TestRegistryNames(t *testing.T) {
+// registry is an empty repository of a registry that lists referrers.
+func registry(t *testing.T) Registry {
+	t.Helper()
 	address, stop := ocitest.Serve(true)
-	defer stop()
+	t.Cleanup(stop)
 	place, err := openRegistry(address, false)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return place
+}
+
+// The tags and annotations of a registry are what oras, crane and cosign see.
+func TestRegistryNames(t *testing.T) {
+	place := registry(t)
 	b := bundle(t, "1.0+rocm5.7")
 	put(t, place, b, "candidate")
 	tags, err := place.Tags(t.Context())
@@ -209,12 +216,7 @@ func TestRegistryNames(t *testing.T) {
 
 // A registry that lies about what its tags name is told, not believed.
 func TestRegistryThatLies(t *testing.T) {
-	address, stop := ocitest.Serve(true)
-	defer stop()
-	place, err := openRegistry(address, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := registry(t)
 	b := bundle(t, "1.0")
 	put(t, place, b, "candidate")
 	digest, err := place.Resolve(t.Context(), keyTag(b.Entry.Key()))
@@ -312,12 +314,7 @@ func TestClients(t *testing.T) {
 
 // What comes back from a registry is verified, and goes again where it does not.
 func TestPullIsVerified(t *testing.T) {
-	address, stop := ocitest.Serve(true)
-	defer stop()
-	place, err := openRegistry(address, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := registry(t)
 	b := bundle(t, "1.0")
 	wrong := &Client{Load: func(string) (Bundle, error) { return Bundle{}, diag.Errorf(diag.Gate, "it does not verify") }}
 	if _, err := Publish(t.Context(), place, b, "candidate", wrong); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "does not verify") {
