@@ -17,6 +17,7 @@ import (
 // box is the clean container of the gates: the run-time image, the locked
 // run-time packages and the wheel.
 type box struct {
+	*session
 	ctr *dagger.Container
 	img lock.Image
 }
@@ -46,7 +47,7 @@ func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, erro
 		WithEnvVariable("HOME", boxDir).
 		WithEnvVariable("LC_ALL", "C.UTF-8").
 		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2")
-	return box{ctr, img}, nil
+	return box{c.session, ctr, img}, nil
 }
 
 // Run implements [gate.Box].
@@ -72,11 +73,11 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 		return gate.Result{Exit: died.ExitCode, Output: output}, nil
 	}
 	if err != nil {
-		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, err)
+		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, b.engines(ctx, err))
 	}
 	exit, err := done.ExitCode(ctx)
 	if err != nil {
-		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, err)
+		return gate.Result{}, fmt.Errorf("running %s in the box: %w", c.Name, b.engines(ctx, err))
 	}
 	_, output = stamp(output)
 	return gate.Result{Exit: exit, Output: output}, nil

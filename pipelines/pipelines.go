@@ -83,6 +83,11 @@ type Engine struct {
 	Store   *store.Store
 	Scratch string // directory for what is handed to and taken from the engine
 	UV      string // path of the uv program that is mounted into containers
+	// StepLimit is how long one step may take; 0 is without a bound.
+	StepLimit time.Duration
+	// Patience is how long the engine may take to say that it is there before it
+	// is lost; 0 is [Patience].
+	Patience time.Duration
 }
 
 var _ run.Engine = (*Engine)(nil)
@@ -90,11 +95,10 @@ var _ run.Engine = (*Engine)(nil)
 // cell is the state that the steps of one entry share.
 type cell struct {
 	*Engine
-	client *dagger.Client
+	*session
 	entry  lock.Entry
 	inputs []artifact.Artifact // wheels of other cells
 	turn   string              // name of the build's exec; see offline
-	stream *stream
 	canary string
 }
 
@@ -118,45 +122,37 @@ func Steps() []Step {
 
 // Build implements [run.Engine]: it runs all steps of an entry, exports its wheel
 // and what lies beside it into dir, and makes the box of the gates.
-func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (b run.Built, err error) {
-	c, err := e.open(ctx, entry, inputs)
-	if err != nil {
-		return run.Built{}, err
-	}
-	defer func() {
+func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events, look run.Look) error {
+	return e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
+		made, err := c.make(ctx, events, dir)
 		if err != nil {
-			c.client.Close()
+			return err
 		}
-	}()
-	container, err := c.walk(ctx, events, Steps())
-	if err != nil {
-		return run.Built{}, err
-	}
-	var made []artifact.Artifact
-	err = c.step(ctx, events, "export", func(ctx context.Context) (err error) {
-		made, err = c.export(ctx, container, dir)
-		return err
+		var box gate.Box
+		err = c.step(ctx, events, "box", func(ctx context.Context) (err error) {
+			box, err = c.box(ctx, made[0])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return look(ctx, run.Built{Artifacts: made, Box: box, Canary: c.canary, Engine: e.Address})
 	})
-	if err != nil {
-		return run.Built{}, err
-	}
-	var box gate.Box
-	err = c.step(ctx, events, "box", func(ctx context.Context) (err error) {
-		box, err = c.box(ctx, made[0])
-		return err
-	})
-	return run.Built{Artifacts: made, Box: box, Canary: c.canary, Close: c.client.Close}, err
 }
 
 // Rebuild implements [run.Engine]: it runs the build step once more, whatever the
 // cache knows, and leaves in dir what came of it.
 func (e *Engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (made []artifact.Artifact, err error) {
-	c, err := e.open(ctx, entry, inputs)
-	if err != nil {
-		return nil, err
-	}
-	defer c.client.Close()
-	c.turn = fmt.Sprintf("again-%d", time.Now().UnixNano())
+	err = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) (err error) {
+		c.turn = fmt.Sprintf("again-%d", time.Now().UnixNano())
+		made, err = c.make(ctx, events, dir)
+		return err
+	})
+	return made, err
+}
+
+// make runs all steps and takes what they left out of the engine.
+func (c *cell) make(ctx context.Context, events run.Events, dir string) (made []artifact.Artifact, err error) {
 	container, err := c.walk(ctx, events, Steps())
 	if err != nil {
 		return nil, err
@@ -172,17 +168,14 @@ func (e *Engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifac
 // the environment and the script of that step: what is needed to go through a
 // failed build by hand.
 func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (env map[string]string, script string, err error) {
-	c, err := e.open(ctx, entry, inputs)
-	if err != nil {
-		return nil, "", err
-	}
-	defer c.client.Close()
-	steps := Steps()
-	container, err := c.walk(ctx, events, steps[:len(steps)-1])
-	if err != nil {
-		return nil, "", err
-	}
-	err = c.step(ctx, events, "export", func(ctx context.Context) error { return c.unpack(ctx, container, dir) })
+	err = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
+		steps := Steps()
+		container, err := c.walk(ctx, events, steps[:len(steps)-1])
+		if err != nil {
+			return err
+		}
+		return c.step(ctx, events, "export", func(ctx context.Context) error { return c.unpack(ctx, container, dir) })
+	})
 	return buildEnv(entry), entry.Script, err
 }
 
@@ -226,16 +219,20 @@ func (c *cell) walk(ctx context.Context, events run.Events, steps []Step) (*dagg
 	return container, nil
 }
 
-// step runs one step with its log and its time.
+// step runs one step with its log and its time, for no longer than the limit of a
+// step. What an ended step has started the engine ends.
 func (c *cell) step(ctx context.Context, events run.Events, name string, do func(context.Context) error) error {
 	log := events.StepStarted(name)
 	start := time.Now()
 	c.stream.begin(log)
-	err := do(ctx)
+	limited, done := c.limit(ctx)
+	defer done()
+	err := do(limited)
 	cached := c.stream.end()
-	if err != nil && ctx.Err() != nil {
-		err = ctx.Err()
+	if err != nil && limited.Err() != nil {
+		err = context.Cause(limited)
 	}
+	err = c.engines(ctx, err)
 	events.StepDone(name, time.Since(start), cached && err == nil, err)
 	if err != nil {
 		return fmt.Errorf("step %s: %w", name, err)
@@ -243,23 +240,25 @@ func (c *cell) step(ctx context.Context, events run.Events, name string, do func
 	return nil
 }
 
-// open connects to the engine. Each cell has a session of its own, so that one
-// bad cell never takes another with it and every log line has one owner.
-func (e *Engine) open(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact) (*cell, error) {
-	if err := useClient(e.CLI); err != nil {
-		return nil, err
+// limit bounds the time of a step.
+func (e *Engine) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if e.StepLimit <= 0 {
+		return context.WithCancel(ctx)
 	}
-	s := newStream()
-	opts := []dagger.ClientOpt{dagger.WithLogOutput(s)}
-	if e.Address != "" {
-		opts = append(opts, dagger.WithRunnerHost(e.Address))
-	}
-	client, err := dagger.Connect(ctx, opts...)
+	return context.WithTimeoutCause(ctx, e.StepLimit,
+		diag.Errorf(diag.Build, "it did not end within %s", e.StepLimit).
+			WithHint("the end of its log says where it hangs; a build that needs longer is given more time with --step-limit"))
+}
+
+// in does work in a session of its own: so one bad cell never takes another with
+// it, and every log line has one owner.
+func (e *Engine) in(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, work func(context.Context, *cell) error) error {
+	ctx, s, err := e.connect(ctx)
 	if err != nil {
-		return nil, diag.Errorf(diag.NoEngine, "connecting to the engine at %s: %w", e.Address, err).
-			WithHint("`builder engine status` shows the native engine; --engine URL names another")
+		return err
 	}
-	return &cell{Engine: e, client: client, entry: entry, inputs: inputs, turn: firstTime, stream: s}, nil
+	defer s.close()
+	return work(ctx, &cell{Engine: e, session: s, entry: entry, inputs: inputs, turn: firstTime})
 }
 
 // useClient tells the SDK which client program to use, which only the environment

@@ -14,6 +14,7 @@ import (
 	"dagger.io/dagger"
 
 	"builder/internal/artifact"
+	"builder/internal/atomicfile"
 	"builder/internal/deb"
 	"builder/internal/diag"
 	"builder/internal/lock"
@@ -80,7 +81,7 @@ func unreachable(reference string, err error) error {
 }
 
 // bootstrap writes the first layer of a Debian root file system, once for each
-// list of packages.
+// list of packages, and again where the file is not what was written.
 func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
 	var debs []deb.Deb
 	var list strings.Builder
@@ -96,10 +97,20 @@ func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
 		fmt.Fprintln(&list, p.SHA256)
 	}
 	archive := filepath.Join(c.Scratch, "bootstrap-"+shortDigest(list.String())+".tar")
-	if _, err := os.Stat(archive); err == nil {
-		return archive, nil
+	sum := archive + ".sha256"
+	if made, err := store.Of(archive); err == nil {
+		if want, err := os.ReadFile(sum); err == nil && string(want) == made.SHA256 {
+			return archive, nil
+		}
 	}
-	return archive, deb.Bootstrap(archive, debs)
+	if err := deb.Bootstrap(archive, debs); err != nil {
+		return "", err
+	}
+	made, err := store.Of(archive)
+	if err != nil {
+		return "", err
+	}
+	return archive, atomicfile.Write(sum, []byte(made.SHA256))
 }
 
 // probe runs the command of every fact and compares.

@@ -3,21 +3,21 @@ package pipelines
 import (
 	"context"
 	"fmt"
-	"io"
-
-	"dagger.io/dagger"
 )
 
 // Version asks the engine at an address for its version, with the client program
-// at a path.
+// at a path. It does not wait longer than the context allows, not even for an
+// engine that hangs.
 func Version(ctx context.Context, address, client string) (string, error) {
-	if err := useClient(client); err != nil {
+	e := Engine{Address: address, CLI: client}
+	ctx, s, err := e.connect(ctx)
+	if err != nil {
 		return "", err
 	}
-	session, err := dagger.Connect(ctx, dagger.WithLogOutput(io.Discard), dagger.WithRunnerHost(address))
+	defer s.close()
+	v, err := s.client.Version(ctx)
 	if err != nil {
-		return "", fmt.Errorf("connecting to the engine: %w", err)
+		return "", fmt.Errorf("asking the engine at %s for its version: %w", address, err)
 	}
-	defer session.Close()
-	return session.Version(ctx)
+	return v, nil
 }

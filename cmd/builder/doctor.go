@@ -36,7 +36,7 @@ func doctorFlags() []cli.Flag {
 		recipesFlag(),
 		jsonFlag(),
 		&cli.StringFlag{Name: "recipe", Usage: "look for what the cell that recipe `NAME` prefers needs, too"},
-		&cli.StringFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "look at the Dagger engine at `URL`"},
+		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "look at the Dagger engine at `URL`"},
 		noInstallFlag(),
 	}
 }
@@ -79,8 +79,7 @@ func readWork(c *cli.Context, cat catalogue, fault error) (doctor.Work, error) {
 	if err != nil {
 		return doctor.Work{}, err
 	}
-	o.engine = c.String("engine")
-	if err := checkEngine(o.engine); err != nil {
+	if o.engines, err = readEngines(c, 1); err != nil {
 		return doctor.Work{}, err
 	}
 	w := doctor.Work{Home: o.home, Engine: engineState(c.Context, o)}
@@ -111,8 +110,8 @@ func engineState(ctx context.Context, o options) doctor.EngineState {
 		Kind: doctor.Native, Wanted: native.Version, NoInstall: o.native.NoInstall,
 		Address: own.Address, Built: own.Built, Running: own.Running, Current: own.Current,
 	}
-	if o.engine != "" {
-		state.Kind, state.Address = doctor.Named, o.engine
+	if named := o.engines[0].address; named != "" { // of several the first stands for all
+		state.Kind, state.Address = doctor.Named, named
 	} else if program := containerDaemon(ctx); program != "" {
 		state.Kind, state.Program = doctor.Container, program
 	}

@@ -1,18 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/artifact"
-	"builder/internal/lock"
+	"builder/internal/fleet"
 	"builder/internal/native"
 	"builder/internal/pypi"
 	"builder/internal/report"
@@ -37,60 +37,39 @@ func revision() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// engine is the Dagger engine of a run. It is chosen and started when the first
+// engine is one Dagger engine of a run. It is chosen and started when the first
 // cell needs it.
 type engine struct {
+	engineChoice
 	opts    options
 	store   *store.Store
 	scratch string
 	note    func(string, ...any)
 	uv      func(context.Context) (pypi.Tool, error)
 
-	mu      sync.Mutex
-	built   *pipelines.Engine
-	running report.Engine
+	starting sync.Mutex
+	own      *native.Engine // nil where the engine is somebody else's
 }
 
-var _ run.Engine = (*engine)(nil)
-
-// Build implements [run.Engine].
-func (e *engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (run.Built, error) {
-	p, err := e.started(ctx, events)
-	if err != nil {
-		return run.Built{}, err
+// fleet is the engines that the cells of a run share.
+func (w *workspace) fleet() *fleet.Fleet {
+	var members []fleet.Member
+	for _, e := range w.engines {
+		members = append(members, fleet.Member{
+			Name: cmp.Or(e.address, "here"), Jobs: e.jobs, Memory: e.memory,
+			Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
+			Renew: e.renew,
+		})
 	}
-	return p.Build(ctx, entry, inputs, dir, events)
+	return fleet.New(members, w.note)
 }
 
-// Rebuild implements [run.Engine].
-func (e *engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) ([]artifact.Artifact, error) {
-	p, err := e.started(ctx, events)
-	if err != nil {
-		return nil, err
-	}
-	return p.Rebuild(ctx, entry, inputs, dir, events)
-}
-
-// started waits for the engine, as a step of a cell.
-func (e *engine) started(ctx context.Context, events run.Events) (*pipelines.Engine, error) {
-	log, start := events.StepStarted("engine"), time.Now()
-	p, err := e.up(ctx)
-	if err == nil {
-		fmt.Fprintf(log, "%s engine %s at %s\n", e.running.Kind, e.running.Version, e.running.Address)
-	}
-	events.StepDone("engine", time.Since(start), false, err)
-	return p, err
-}
-
-// up chooses an engine and starts it if it is ours.
+// up chooses an engine and starts it if it is ours and does not run.
 func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.built != nil {
-		return e.built, nil
-	}
+	e.starting.Lock()
+	defer e.starting.Unlock()
 	own := native.New(e.opts.home, e.note, e.opts.native)
-	address, kind, err := e.choose(ctx, own)
+	address, err := e.choose(ctx, own)
 	if err != nil {
 		return nil, err
 	}
@@ -102,25 +81,43 @@ func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.running = report.Engine{Kind: kind, Version: native.Version, Address: address}
-	e.built = &pipelines.Engine{Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path}
-	return e.built, nil
+	return &pipelines.Engine{
+		Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path,
+		StepLimit: e.opts.stepLimit, Patience: e.opts.patience,
+	}, nil
+}
+
+// renew puts an engine in order for a [fleet.Member]: the native one is started
+// again, and begins anew where what it keeps is damaged; another has to answer.
+func (e *engine) renew(ctx context.Context, why *run.EngineError) error {
+	p, err := e.up(ctx)
+	if err != nil {
+		return err
+	}
+	asked, done := context.WithTimeout(ctx, cmp.Or(e.opts.patience, pipelines.Patience))
+	defer done()
+	_, silent := pipelines.Version(asked, p.Address, p.CLI)
+	if e.own == nil || ctx.Err() != nil {
+		return silent
+	}
+	return e.own.Mend(ctx, cmp.Or(silent, why.Err), silent != nil)
 }
 
 // choose returns the address of the engine to use: the one that was named, a
-// running Docker or Podman through the SDK, or the native one.
-func (e *engine) choose(ctx context.Context, own *native.Engine) (address, kind string, err error) {
-	if e.opts.engine != "" {
-		return e.opts.engine, "named", nil
+// running Docker or Podman through the SDK, which is "", or the native one.
+func (e *engine) choose(ctx context.Context, own *native.Engine) (address string, err error) {
+	if e.address != "" {
+		return e.address, nil
 	}
-	if containerDaemon(ctx) != "" {
-		return "", "docker", nil
+	if e.own == nil && containerDaemon(ctx) != "" {
+		return "", nil
 	}
 	running, err := own.Up(ctx)
 	if err == nil && running.Started {
 		e.note("engine %s started at %s", running.Version, running.Address)
 	}
-	return running.Address, "native", err
+	e.own = own
+	return running.Address, err
 }
 
 // containerDaemon returns docker or podman if one of them answers, and else "": a
@@ -137,9 +134,13 @@ func containerDaemon(ctx context.Context) string {
 	return ""
 }
 
-// describe says what is known of the engine before it is needed.
-func (e *engine) describe() report.Engine {
-	return report.Engine{Kind: "dagger", Version: native.Version, Address: e.opts.engine}
+// describe says what is known of the engines before they are needed.
+func describe(o options) report.Engine {
+	var addresses []string
+	for _, e := range o.engines {
+		addresses = append(addresses, e.address)
+	}
+	return report.Engine{Kind: "dagger", Version: native.Version, Address: strings.Join(addresses, ",")}
 }
 
 func engineCommand(out printer) *cli.Command {

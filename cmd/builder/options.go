@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,6 +18,7 @@ import (
 	"builder/internal/native"
 	"builder/internal/publish"
 	"builder/internal/recipe"
+	"builder/pipelines"
 )
 
 // options is what the flags and the environment say, read in this file only.
@@ -26,13 +28,14 @@ type options struct {
 	home      string
 	out       string
 	jobs      int
-	memory    int64 // bytes that the builds of one time may take; 0 is without a bound
 	failFast  bool
 	rebuild   bool
 	locked    bool
 	offline   bool
 	json      bool
-	engine    string
+	engines   []engineChoice
+	stepLimit time.Duration // of one step of a build; 0 is without a bound
+	patience  time.Duration // until an engine that says nothing is lost
 	trust     []string
 	from      []string // directories and addresses
 	fromOnly  bool
@@ -49,14 +52,6 @@ func recipesFlag() cli.Flag {
 
 func jsonFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "json", Usage: "print the result as JSON on stdout"}
-}
-
-func engineFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "address of a Dagger engine: a `URL` with unix, tcp, ssh, docker-container or kube-pod"},
-		noInstallFlag(),
-		idleFlag(),
-	}
 }
 
 func noInstallFlag() cli.Flag {
@@ -90,8 +85,10 @@ func setFlag() cli.Flag {
 func runFlags() []cli.Flag {
 	return append(slices.Concat(engineFlags(), fromFlags()),
 		&cli.StringFlag{Name: "out", Value: "out", Usage: "write results below `DIR`"},
-		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time"},
-		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE`, such as 64GB; the default is this host's memory where the engine runs on it"},
+		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time on each engine"},
+		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE` on each engine, such as 64GB; the default is this host's memory where the engine runs on it"},
+		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "end a step that takes longer than `TIME`; 0: never"},
+		&cli.DurationFlag{Name: "engine-patience", EnvVars: []string{"BUILDER_ENGINE_PATIENCE"}, Value: pipelines.Patience, Usage: "give an engine up that says nothing for `TIME`"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
 		keyFlag(),
 		&cli.BoolFlag{Name: "fail-fast", Usage: "begin no further cell after the first that fails"},
@@ -218,7 +215,7 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o.recipe, o.filter = r, matrix.Filter{}
 	o.out, o.jobs, o.failFast = c.String("out"), c.Int("jobs"), c.Bool("fail-fast")
 	o.rebuild, o.key = c.Bool("rebuild"), c.String("key")
-	o.json, o.engine = c.Bool("json"), c.String("engine")
+	o.json, o.stepLimit, o.patience = c.Bool("json"), c.Duration("step-limit"), c.Duration("engine-patience")
 	o.trust, o.fromOnly = c.StringSlice("trust"), c.Bool("from-only")
 	for _, place := range c.StringSlice("from") {
 		_, fault := publish.OpenShelf(place, false, nil)
@@ -236,28 +233,9 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", o.jobs)
 	}
 	o.jobs = min(max(o.jobs, 1), 4*runtime.NumCPU())
-	var size error
-	o.memory, size = memory(c.String("memory"), o.engine)
-	return o, errors.Join(err, size, checkOut(o.out), checkEngine(o.engine))
-}
-
-// memory reads --memory. Of an engine that was named nobody knows where it runs.
-func memory(text, engine string) (int64, error) {
-	if text != "" {
-		bytes, err := recipe.ParseSize(text)
-		if err != nil {
-			return 0, diag.Errorf(diag.Usage, "--memory: %w", err)
-		}
-		return bytes, nil
-	}
-	if engine != "" {
-		return 0, nil
-	}
-	bytes, err := native.HostMemory()
-	if err != nil {
-		return 0, nil // a host without /proc: the builds run elsewhere
-	}
-	return bytes, nil
+	var fault error
+	o.engines, fault = readEngines(c, o.jobs)
+	return o, errors.Join(err, fault, checkOut(o.out))
 }
 
 // readPlaces reads where things are kept and where they may be had.
@@ -284,27 +262,6 @@ func checkOut(dir string) error {
 		return diag.Errorf(diag.Usage, "--out: %s is not a directory", dir)
 	}
 	return nil
-}
-
-// engineKinds are the schemes that the Dagger client of native.Version connects
-// to; some name a program too, as in container+podman.
-var engineKinds = []string{
-	"unix", "tcp", "ssh", "kube-pod", "docker-container", "docker-image", "container", "image", "dagger-cloud",
-}
-
-// checkEngine refuses an address that the client would refuse after everything
-// was fetched.
-func checkEngine(address string) error {
-	if address == "" {
-		return nil
-	}
-	scheme, place, _ := strings.Cut(address, "://")
-	kind, _, _ := strings.Cut(scheme, "+")
-	if place != "" && slices.Contains(engineKinds, kind) {
-		return nil
-	}
-	return diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address).
-		WithHint("write unix:///PATH or tcp://HOST:PORT; known: %s", strings.Join(engineKinds, ", "))
 }
 
 // readOverrides reads --set source.NAME=PLACE.

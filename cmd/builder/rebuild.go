@@ -49,7 +49,7 @@ func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest
 	if err != nil {
 		return attest.Check{}, err
 	}
-	made, err := w.engine.Rebuild(ctx, e, inputs, dir, events)
+	made, err := w.fleet().Rebuild(ctx, e, inputs, dir, events)
 	if err != nil {
 		return attest.Check{}, err
 	}

@@ -61,7 +61,7 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 		return err
 	}
 	watch.StepDone("fetch", 0, false, nil)
-	p, err := w.engine.up(ctx)
+	p, err := w.engines[0].up(ctx)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -73,11 +74,14 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	if err != nil {
 		return err
 	}
-	w.warm(ctx, entries)
+	engines := w.fleet()
+	if w.willBuild(entries) {
+		engines.Warm(ctx) // while the first files are fetched
+	}
 	outcomes := run.Runner{
-		Fetcher: w.fetcher(), Engine: w.engine, Finder: finder,
-		Sealer: sealer{key, w.engine.describe()},
-		Out:    o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
+		Fetcher: w.fetcher(), Engine: engines, Finder: finder,
+		Sealer: sealer{key, describe(o)},
+		Out:    o.out, Jobs: engines.Jobs(), FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress) },
 		Done: func(_ int, done run.Outcome) {
 			if err := rec.Update(w.cell(done)); err != nil {
@@ -140,7 +144,7 @@ type workspace struct {
 	options
 	store   *store.Store
 	results *results.Results
-	engine  *engine
+	engines []*engine
 	scratch string
 	note    func(string, ...any)
 	uv      func(context.Context) (uvTool, error)
@@ -162,7 +166,9 @@ func openWorkspace(ctx context.Context, o options, note func(string, ...any)) (*
 	}
 	w := &workspace{options: o, store: s, results: results.New(s), scratch: scratch, note: note, close: release}
 	w.uv = w.uvOnce()
-	w.engine = &engine{opts: o, store: s, scratch: scratch, note: note, uv: w.uv}
+	for _, choice := range o.engines {
+		w.engines = append(w.engines, &engine{engineChoice: choice, opts: o, store: s, scratch: scratch, note: note, uv: w.uv})
+	}
 	return w, nil
 }
 
@@ -192,32 +198,23 @@ func (w *workspace) holdOut(ctx context.Context) (free func(), err error) {
 
 // record begins run.json with every cell that was chosen.
 func (w *workspace) record(entries []lock.Entry) (*report.Recorder, error) {
-	begun := report.Run{Builder: version, Engine: w.engine.describe(), Started: time.Now()}
+	begun := report.Run{Builder: version, Engine: describe(w.options), Started: time.Now()}
 	for _, e := range entries {
 		begun.Cells = append(begun.Cells, report.Cell{ID: e.ID, Key: e.Key(), Recipe: e.Recipe, Axes: e.Axes})
 	}
 	return report.NewRecorder(filepath.Join(w.out, "run.json"), begun)
 }
 
-// warm starts the engine while the first files are fetched, if any cell will
-// need it.
-func (w *workspace) warm(ctx context.Context, entries []lock.Entry) {
-	if len(w.from) > 0 {
-		return // others may have built them all
-	}
-	for _, e := range entries {
-		if !w.results.Has(e) {
-			go w.engine.up(ctx) // the first build waits for it and reports its error
-			return
-		}
-	}
+// willBuild reports whether any cell will need an engine, as far as is known.
+func (w *workspace) willBuild(entries []lock.Entry) bool {
+	return len(w.from) == 0 && slices.ContainsFunc(entries, func(e lock.Entry) bool { return !w.results.Has(e) })
 }
 
 // cell is an outcome as run.json says it, beside the cell's own directory.
 func (w *workspace) cell(o run.Outcome) report.Cell {
 	c := report.Cell{
 		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes,
-		From: report.From(o.From), Artifacts: o.Artifacts,
+		From: report.From(o.From), Engine: o.Engine, Artifacts: o.Artifacts,
 	}
 	for _, s := range o.Steps {
 		c.Steps = append(c.Steps, report.Step{

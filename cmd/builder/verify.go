@@ -64,7 +64,9 @@ func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
 			WithHint("%s out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", c.Command.HelpName)
 	}
 	places, err := readPlaces(c)
-	places.engine, places.json = c.String("engine"), c.Bool("json")
+	var engines error
+	places.engines, engines = readEngines(c, 1)
+	places.json = c.Bool("json")
 	o := verifyOptions{
 		options: places, paths: c.Args().Slice(), trust: c.StringSlice("trust"),
 		policy: attest.Policy(c.String("policy")), rebuild: c.Bool("rebuild"), attach: c.Bool("attach"),
@@ -77,7 +79,7 @@ func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
 	if o.attach && !o.rebuild {
 		fault = errors.Join(fault, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))
 	}
-	return o, errors.Join(err, fault, checkEngine(o.engine))
+	return o, errors.Join(err, fault, engines)
 }
 
 // verified is what came of one artifact.

@@ -27,6 +27,16 @@ func (e Entry) Canonical() []byte {
 	return data
 }
 
+// Key returns the sha256 of what a build begins with: it is dear to make, and
+// cells share it.
+func (i Image) Key() string {
+	data, err := json.Marshal(i)
+	if err != nil {
+		panic(fmt.Sprintf("lock: an image is not JSON: %v", err)) // as for an entry
+	}
+	return sumOf(data)
+}
+
 // WriteEntry writes an entry to the directory of its cell, and makes the
 // directory; a reader never sees half of it.
 func WriteEntry(dir string, e Entry) error {

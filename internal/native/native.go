@@ -148,6 +148,18 @@ func (e *Engine) up(ctx context.Context) error {
 	if err := e.build(ctx, goTool); err != nil {
 		return err
 	}
+	if err := e.come(ctx, tools); err != nil {
+		if err := e.withoutCache(ctx, err, func() error { return e.come(ctx, tools) }); err != nil {
+			return err
+		}
+	}
+	e.prune()
+	return nil
+}
+
+// come starts the engine with these programs of the host; one that does not
+// come up leaves nothing behind.
+func (e *Engine) come(ctx context.Context, tools map[string]string) error {
 	rec, err := e.record()
 	if err != nil {
 		return err
@@ -158,7 +170,6 @@ func (e *Engine) up(ctx context.Context) error {
 	if err := e.start(ctx, rec); err != nil {
 		return errors.Join(err, e.stop(context.WithoutCancel(ctx), time.Second))
 	}
-	e.prune()
 	return nil
 }
 

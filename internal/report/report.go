@@ -43,6 +43,7 @@ type Cell struct {
 	Axes      map[string]string   `json:"axes"`
 	Status    Status              `json:"status"`
 	From      From                `json:"from,omitempty"`
+	Engine    string              `json:"engine,omitempty"` // address of the one that built it
 	Steps     []Step              `json:"steps"`
 	Artifacts []artifact.Artifact `json:"artifacts"`
 	Verdicts  []Verdict           `json:"verdicts"`

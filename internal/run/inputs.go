@@ -1,14 +1,10 @@
 package run
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/semaphore"
-
 	"builder/internal/artifact"
-	"builder/internal/diag"
 	"builder/internal/lock"
 )
 
@@ -61,30 +57,3 @@ func inputsOf(e lock.Entry, done map[string]*Outcome) ([]artifact.Artifact, erro
 	}
 	return wheels, nil
 }
-
-// room is the memory that builds share: one that would not fit beside the others
-// waits, and one that would not fit at all is never begun, because the system
-// would kill its linker in the middle.
-type room struct {
-	all  int64 // bytes; 0 is without a bound
-	free *semaphore.Weighted
-}
-
-func newRoom(bytes int64) room { return room{bytes, semaphore.NewWeighted(bytes)} }
-
-// enter waits for the memory of a build and returns what gives it back.
-func (r room) enter(ctx context.Context, e lock.Entry) (leave func(), err error) {
-	if r.all == 0 || e.Memory == 0 {
-		return func() {}, nil
-	}
-	if e.Memory > r.all {
-		return nil, diag.Errorf(diag.NoEngine, "the build takes %s of memory, there are %s", gigabytes(e.Memory), gigabytes(r.all)).
-			WithHint("build on a larger host (--engine), or say how much there is (--memory)")
-	}
-	if err := r.free.Acquire(ctx, e.Memory); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	return func() { r.free.Release(e.Memory) }, nil
-}
-
-func gigabytes(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/1e9) }

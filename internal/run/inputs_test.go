@@ -4,10 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"builder/internal/artifact"
-	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/run"
@@ -22,10 +20,10 @@ func with(id string, inputs ...lock.Entry) lock.Entry {
 	return e
 }
 
-func take(t *testing.T, f *fake, memory int64, jobs int, entries ...lock.Entry) []run.Outcome {
+func take(t *testing.T, f *fake, jobs int, entries ...lock.Entry) []run.Outcome {
 	t.Helper()
 	return run.Runner{
-		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Jobs: jobs, Memory: memory, Watch: watch,
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Jobs: jobs, Watch: watch,
 		Done: func(int, run.Outcome) {},
 	}.Run(t.Context(), entries)
 }
@@ -40,7 +38,7 @@ func TestInputsComeFirst(t *testing.T) {
 		"library": {Artifacts: []artifact.Artifact{{Name: "library.whl"}, {Name: "library.txz"}}, Verdicts: passed},
 		"tests":   {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}, Verdicts: passed},
 	}}
-	got := take(t, f, 0, 4, user, tests, library)
+	got := take(t, f, 4, user, tests, library)
 	if got[0].Entry.ID != "user" || got[2].Entry.ID != "library" {
 		t.Errorf("the outcomes are in another order than the entries")
 	}
@@ -51,7 +49,7 @@ func TestInputsComeFirst(t *testing.T) {
 
 func TestAnInputWithoutAResult(t *testing.T) {
 	broken, absent := entry("broken"), entry("absent")
-	got := take(t, &fake{}, 0, 2, broken, with("user", broken), with("other", absent))
+	got := take(t, &fake{}, 2, broken, with("user", broken), with("other", absent))
 	for i, says := range map[int]string{1: "its input broken has no result", 2: "its input absent is not part of the run"} {
 		if o := got[i]; !o.Skipped || o.Err == nil || !strings.Contains(o.Err.Error(), says) {
 			t.Errorf("%s: %v", o.Entry.ID, o.Err)
@@ -64,40 +62,9 @@ func TestACircleEnds(t *testing.T) {
 	b := with("b", a)
 	a.Inputs = []lock.Input{{ID: "b", Key: b.Key()}}
 	b.Inputs[0].Key = a.Key() // the keys of a circle cannot be made; these are near enough to wait for each other
-	for _, o := range take(t, &fake{}, 0, 2, a, b) {
+	for _, o := range take(t, &fake{}, 2, a, b) {
 		if o.Err == nil {
 			t.Errorf("%s was built", o.Entry.ID)
 		}
-	}
-}
-
-func TestMemoryIsShared(t *testing.T) {
-	var entries []lock.Entry
-	for _, id := range []string{"a", "b", "c", "d"} {
-		e := entry(id)
-		e.Memory = 16e9
-		entries = append(entries, e)
-	}
-	for memory, most := range map[int64]int64{40e9: 32e9, 16e9: 16e9, 0: 64e9} {
-		synctest.Test(t, func(t *testing.T) {
-			f := &fake{}
-			take(t, f, memory, 4, entries...)
-			if len(f.built) != 4 || f.most != most {
-				t.Errorf("with %d bytes: %d cells took up to %d bytes together, want %d", memory, len(f.built), f.most, most)
-			}
-		})
-	}
-}
-
-func TestWhatDoesNotFitIsNotBegun(t *testing.T) {
-	e := entry("huge")
-	e.Memory = 32e9
-	f := &fake{}
-	got := take(t, f, 24e9, 1, e)
-	if code := diag.CodeOf(got[0].Err); code != diag.NoEngine || len(f.built) > 0 {
-		t.Errorf("class %v, built %v", code, f.built)
-	}
-	if says := got[0].Err.Error(); !strings.Contains(says, "the build takes 32.0 GB of memory, there are 24.0 GB") {
-		t.Errorf("it says %q", says)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,20 +42,26 @@ type Fetcher interface {
 }
 
 // An Engine builds one locked entry and leaves its artifacts in dir. Inputs are
-// the wheels of the entry's inputs, in their order.
+// the wheels of the entry's inputs, in their order. Where the engine fails and not
+// the build, the error is an [EngineError].
 type Engine interface {
-	Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events) (Built, error)
+	// Build has look see what was built while the engine keeps the box of the
+	// gates. The context of look ends when the engine is lost. Look may be called
+	// more than once, by an engine that begins anew; the last time counts.
+	Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events, look Look) error
 	// Rebuild builds an entry anew, whatever is known of it.
 	Rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events) ([]artifact.Artifact, error)
 }
 
-// Built is what an engine made: the wheel, then the files beside it. Close frees
-// what the box holds.
+// Look sees what was built.
+type Look func(ctx context.Context, b Built) error
+
+// Built is what an engine made: the wheel, then the files beside it.
 type Built struct {
 	Artifacts []artifact.Artifact
 	Box       gate.Box
 	Canary    string // what the canary of the build step saw, as JSON
-	Close     func() error
+	Engine    string // where it was built: the address of the engine
 }
 
 // A Finder knows the results of earlier runs by the key of the entry.
@@ -81,6 +88,7 @@ type Result struct {
 	Verdicts  []gate.Verdict      `json:"verdicts"`
 	Steps     []Step              `json:"steps"`
 	Canary    string              `json:"canary"`
+	Engine    string              `json:"engine,omitempty"` // address of the one that built it
 	// Attestations are the files of [attest.Dir] of the first artifact.
 	Attestations []artifact.Artifact `json:"attestations"`
 	From         From                `json:"-"` // where it was found; "" is the store
@@ -124,12 +132,14 @@ type Runner struct {
 	Sealer   Sealer
 	Out      string // directory of the results; each cell has one of its id below it
 	Jobs     int    // cells at a time, at least 1
-	Memory   int64  // bytes that the cells of one time may take together; 0 is without a bound
 	FailFast bool   // begin no further cell after the first that failed
 	Rebuild  bool   // build every cell that passed once more and compare
 	// Now is the time that waivers are judged by; nothing that is built depends on
 	// it.
 	Now time.Time
+	// Seconds estimates how long an entry takes; it may be nil. Of those that may
+	// begin the longest begin first, so that none is left alone at the end.
+	Seconds func(lock.Entry) float64
 	// Watch returns what hears about a cell.
 	Watch func(lock.Entry) Events
 	// Done is told every outcome as it comes.
@@ -143,11 +153,11 @@ func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
 	defer stop(nil)
 	outcomes := make([]Outcome, len(entries))
 	done := map[string]*Outcome{}
-	room := newRoom(r.Memory)
 	for _, wave := range waves(entries) {
+		r.longestFirst(wave, entries)
 		mapper := iter.Iterator[int]{MaxGoroutines: max(1, r.Jobs)}
 		mapper.ForEach(wave, func(i *int) {
-			o := r.one(ctx, entries[*i], done, room)
+			o := r.one(ctx, entries[*i], done)
 			if o.Err != nil && r.FailFast {
 				stop(errFailFast)
 			}
@@ -161,11 +171,20 @@ func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
 	return outcomes
 }
 
+// longestFirst orders the indexes of entries by what they are expected to take;
+// those of which nothing is known keep their order.
+func (r Runner) longestFirst(wave []int, entries []lock.Entry) {
+	if r.Seconds == nil {
+		return
+	}
+	slices.SortStableFunc(wave, func(a, b int) int { return cmp.Compare(r.Seconds(entries[b]), r.Seconds(entries[a])) })
+}
+
 var errFailFast = errors.New("another cell failed and --fail-fast was given")
 
 // one takes a single entry; a panic becomes its outcome, because conc would
 // lose the items behind it.
-func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome, room room) (o Outcome) {
+func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome) (o Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			o = Outcome{Entry: e, Err: fmt.Errorf("cell %s: panic: %v\n%s", e.ID, p, debug.Stack())}
@@ -180,7 +199,7 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome,
 		return Outcome{Entry: e, Skipped: true, Err: &cellError{id: e.ID, err: err}}
 	}
 	dir := filepath.Join(r.Out, e.ID)
-	o.From, o.Err = r.take(ctx, e, inputs, dir, room, &o.Result)
+	o.From, o.Err = r.take(ctx, e, inputs, dir, &o.Result)
 	if o.Err != nil {
 		o.Err = &cellError{id: e.ID, err: o.Err}
 	}
@@ -189,7 +208,7 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome,
 
 // take brings an entry to its result, out of the store or by a build. The entry
 // is written down before either, so that a run that fails can be compared too.
-func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, room room, result *Result) (From, error) {
+func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) (From, error) {
 	if err := lock.WriteEntry(dir, e); err != nil {
 		return "", fmt.Errorf("writing the entry: %w", err)
 	}
@@ -204,11 +223,6 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	if ok && (!r.Rebuild || reproduced(found)) {
 		return cmp.Or(found.From, FromStore), keepBack(dir, result)
 	}
-	leave, err := room.enter(ctx, e)
-	if err != nil {
-		return "", err
-	}
-	defer leave()
 	if ok {
 		return cmp.Or(found.From, FromStore), r.rebuild(ctx, e, inputs, dir, result)
 	}
@@ -228,13 +242,11 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 	if err := removeStale(dir); err != nil {
 		return err
 	}
-	built, err := r.Engine.Build(ctx, e, inputs, dir, rec)
-	if err != nil {
+	err := r.Engine.Build(ctx, e, inputs, dir, rec, func(ctx context.Context, built Built) (err error) {
+		result.Artifacts, result.Canary, result.Engine = built.Artifacts, built.Canary, built.Engine
+		result.Verdicts, err = r.gates(ctx, rec, e, built)
 		return err
-	}
-	defer built.Close()
-	result.Artifacts, result.Canary = built.Artifacts, built.Canary
-	result.Verdicts, err = r.gates(ctx, rec, e, built)
+	})
 	if err != nil {
 		return err
 	}
@@ -375,10 +387,19 @@ func removeStale(dir string) error {
 	return nil
 }
 
-// recorded passes events on and notes the steps in a result.
+// recorded passes events on and notes the steps in a result. A step that begins
+// again, because the engine was lost, takes the place of what it did before and of
+// what came after that.
 type recorded struct {
 	Events
 	result *Result
+}
+
+func (r *recorded) StepStarted(step string) io.Writer {
+	if i := slices.IndexFunc(r.result.Steps, func(s Step) bool { return s.Name == step }); i >= 0 {
+		r.result.Steps = r.result.Steps[:i]
+	}
+	return r.Events.StepStarted(step)
 }
 
 func (r *recorded) StepDone(step string, d time.Duration, cached bool, err error) {

@@ -24,16 +24,15 @@ import (
 
 // fake is every outside of a runner: what it does depends on the cell's id.
 type fake struct {
-	mu          sync.Mutex
-	kept        []string
-	built       []string
-	done        []int
-	rebuilt     []string
-	sealed      []string // cell, and how many verdicts of it
-	forgotten   []string
-	inputs      []string // cell, and the wheel that it was given
-	taken, most int64    // memory
-	known       map[string]run.Result
+	mu        sync.Mutex
+	kept      []string
+	built     []string
+	done      []int
+	rebuilt   []string
+	sealed    []string // cell, and how many verdicts of it
+	forgotten []string
+	inputs    []string // cell, and the wheel that it was given
+	known     map[string]run.Result
 }
 
 func (f *fake) Fetch(_ context.Context, e lock.Entry, _ io.Writer) error {
@@ -43,44 +42,37 @@ func (f *fake) Fetch(_ context.Context, e lock.Entry, _ io.Writer) error {
 	return nil
 }
 
-func (f *fake) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, ev run.Events) (run.Built, error) {
+func (f *fake) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, ev run.Events, look run.Look) error {
 	f.mu.Lock()
 	f.built = append(f.built, e.ID)
 	for _, in := range inputs {
 		f.inputs = append(f.inputs, e.ID+" "+in.Name)
 	}
-	f.taken += e.Memory
-	f.most = max(f.most, f.taken)
 	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.taken -= e.Memory
-	}()
-	if e.Memory > 0 {
-		time.Sleep(20 * time.Millisecond) // long enough for the others to begin, if they may
-	}
 	fmt.Fprintln(ev.StepStarted("build"), "compiling")
 	ev.StepDone("build", time.Second, false, nil)
 	switch e.ID {
 	case "broken":
-		return run.Built{}, &diag.Error{Code: diag.Build, Err: errors.New("exit 1")}
+		return &diag.Error{Code: diag.Build, Err: errors.New("exit 1")}
 	case "panics":
 		panic("boom")
 	case "slow":
 		<-ctx.Done()
-		return run.Built{}, ctx.Err()
+		return ctx.Err()
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return run.Built{}, err
+		return err
 	}
 	// A file that is no wheel: the gates refuse it.
 	path := filepath.Join(dir, "x-1-py3-none-any.whl")
 	if err := os.WriteFile(path, []byte("no wheel"), 0o644); err != nil {
-		return run.Built{}, err
+		return err
 	}
 	a, err := artifact.Of(path, e.Key())
-	return run.Built{Artifacts: []artifact.Artifact{a}, Close: func() error { return nil }}, err
+	if err != nil {
+		return err
+	}
+	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Engine: "unix:///engine"})
 }
 
 // Rebuild makes what Build made, and other bytes for a cell that says so.

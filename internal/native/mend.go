@@ -1,0 +1,105 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// damaged is what the engine (v0.19.10) and what it keeps its cache with say when
+// the cache is not what was written: a disk that lost power, a file that somebody
+// removed.
+var damaged = []string{
+	"input/output error",
+	"structure needs cleaning",
+	"invalid database",
+	"database disk image is malformed",
+	"file is not a database",
+	"checksum error",
+	"unexpected EOF",
+	"failed to get snapshot",
+	"missing content",
+	"content digest",
+}
+
+// IsDamaged reports whether an error of the engine says that its cache is damaged.
+func IsDamaged(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, words := range damaged {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
+}
+
+// Mend puts an engine in order that failed a build for a reason of its own. One
+// that hangs is stopped and started; where the reason is a damaged cache it begins
+// with an empty one, because what is damaged in one place is trusted in none. The
+// builds that others have on it end, and begin again there.
+func (e *Engine) Mend(ctx context.Context, why error, hangs bool) error {
+	switch {
+	case IsDamaged(why):
+		e.log("the engine's cache is damaged, it begins with an empty one: %v", why)
+		return e.again(ctx, e.forget)
+	case hangs:
+		e.log("the engine says nothing, it is stopped and started: %v", why)
+		return e.again(ctx, func() error { return nil })
+	}
+	return nil
+}
+
+// hungTimeout is how long an engine that hangs is given to stop.
+const hungTimeout = 10 * time.Second
+
+// again stops the engine, does something while it is not there, and starts it.
+func (e *Engine) again(ctx context.Context, between func() error) error {
+	unlock, err := e.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := e.stop(ctx, hungTimeout); err != nil {
+		return fmt.Errorf("stopping the native engine: %w", err)
+	}
+	if err := between(); err != nil {
+		return noEngine(ctx, err)
+	}
+	return noEngine(ctx, e.up(ctx))
+}
+
+// withoutCache starts an engine with an empty cache that did not start with the
+// one that it has. Only where that helps is the cache given up: it may have cost
+// days.
+func (e *Engine) withoutCache(ctx context.Context, fault error, start func() error) error {
+	if !exists(e.path("state")) || ctx.Err() != nil {
+		return fault
+	}
+	aside := e.path("state.old")
+	if err := errors.Join(os.RemoveAll(aside), os.Rename(e.path("state"), aside)); err != nil {
+		return errors.Join(fault, err)
+	}
+	if start() != nil { // it says the same as before
+		return errors.Join(fault, os.RemoveAll(e.path("state")), os.Rename(aside, e.path("state")))
+	}
+	e.log("the engine does not start with its cache and does without it: the cache is given up (%v)", fault)
+	return os.RemoveAll(aside)
+}
+
+// forget removes the cache. It is out of the way at once; to remove many files
+// takes a while, and may be interrupted.
+func (e *Engine) forget() error {
+	aside := e.path("state.old")
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
+	if err := os.Rename(e.path("state"), aside); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(aside)
+}
