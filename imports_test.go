@@ -62,7 +62,7 @@ var may = map[string][]string{
 		"internal/atomicfile", "internal/deb", "internal/diag", "internal/git", "internal/image", "internal/matrix", "internal/oci",
 		"internal/patch", "internal/pypi", "internal/recipe", "internal/store", "internal/subst",
 	},
-	"internal/native":     {"internal/diag"},
+	"internal/native":     {"internal/atomicfile", "internal/diag"},
 	"internal/inspect":    {"internal/diag", "internal/elf", "internal/wheel"},
 	"internal/gate":       {"internal/elf", "internal/gpu", "internal/inspect", "internal/nccllog", "internal/nccltests", "internal/recipe", "internal/unpack", "internal/version", "internal/wheel", "internal/x86"},
 	"internal/index":      {"internal/artifact", "internal/atomicfile", "internal/diag", "internal/store"},

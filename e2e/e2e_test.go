@@ -94,9 +94,9 @@ func (b *tool) want(code int, args ...string) result {
 type runFile struct{ Cells []cellFile }
 
 type cellFile struct {
-	ID, Status, From string
-	Artifacts        []struct{ Path, SHA256 string }
-	Verdicts         []struct{ Gate, Status, Evidence, Remedy string }
+	ID, Status, From, Engine string
+	Artifacts                []struct{ Path, SHA256 string }
+	Verdicts                 []struct{ Gate, Status, Evidence, Remedy string }
 }
 
 func (b *tool) runJSON(out string) runFile {
@@ -143,6 +143,7 @@ func TestE2E(t *testing.T) {
 		{"a digest that does not match", wrongDigest},
 		{"no engine and not root", notRoot},
 		{"the same bytes elsewhere", elsewhere},
+		{"what goes wrong", unlucky},
 		{"NCCL with verbs", ncclVerbs},
 		{"NCCL without the patch that links verbs", ncclUnlinked},
 	} {
@@ -195,8 +196,8 @@ func again(b *tool) {
 	contains(b.t, b.want(0, "engine", "status").stdout, "not running")
 }
 
-// site makes a directory for --recipes with these files in it.
-func (b *tool) site(files map[string]string) string {
+// makeSite makes a directory for --recipes with these files in it.
+func (b *tool) makeSite(files map[string]string) string {
 	b.t.Helper()
 	dir := b.t.TempDir()
 	for name, text := range files {
@@ -227,7 +228,7 @@ func withoutFindHIP(b *tool) {
 	if never == patch {
 		b.t.Fatal("the patch's condition has moved")
 	}
-	site := b.site(map[string]string{"patches/horovod/10-findhip.yaml": never})
+	site := b.makeSite(map[string]string{"patches/horovod/10-findhip.yaml": never})
 	r := b.want(5, "run", "horovod", "--recipes", site, "--rocm", "5.7", "--out", "out-nofindhip")
 	contains(b.t, r.stderr, `Unknown CMake command "hip_add_library"`, "hint: ", "apply the patch findhip", "logs/build.log")
 	if cell := b.runJSON("out-nofindhip").Cells[0]; cell.Status != "error" {
@@ -350,7 +351,7 @@ func leaks(b *tool) {
 	if from < 0 || to < from {
 		b.t.Fatal("the recipe's build script has moved")
 	}
-	site := b.site(map[string]string{
+	site := b.makeSite(map[string]string{
 		"recipes/horovod.yaml":      built[:from] + leakyBuild + built[to:],
 		"recipes/horovod.lock.json": b.read("recipes/horovod.lock.json"),
 	})
@@ -410,7 +411,7 @@ func cpuTensorFlow(b *tool) {
 	if never == patch {
 		b.t.Fatal("the patch's condition has moved")
 	}
-	site := b.site(map[string]string{
+	site := b.makeSite(map[string]string{
 		"recipes/horovod.yaml":                     recipe,
 		"recipes/horovod.lock.json":                b.read("recipes/horovod.lock.json"),
 		"patches/horovod/70-rendezvous-seal.yaml":  never,
@@ -570,7 +571,7 @@ func ncclUnlinked(b *tool) {
 	if never == patch {
 		b.t.Fatal("the patch's condition has moved")
 	}
-	site := b.site(map[string]string{"patches/nccl/12-rdma-libverbs-order.yaml": never})
+	site := b.makeSite(map[string]string{"patches/nccl/12-rdma-libverbs-order.yaml": never})
 	r := b.want(6, append(smallNCCL, "--recipes", site, "--out", "out-unlinked")...)
 	contains(b.t, r.stderr, "gate elf-needed: fail", "gate elf-symbols: fail", "wants 25 symbols", "ibv_reg_mr_iova2", "gate rdma: fail", "wanted without being needed")
 	if cell := b.runJSON("out-unlinked").Cells[0]; cell.Status != "fail" || !strings.Contains(cell.Artifacts[0].Path, "/rejected/") {

@@ -257,7 +257,7 @@ func (e *Engine) in(ctx context.Context, entry lock.Entry, inputs []artifact.Art
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.close(ctx)
 	return work(ctx, &cell{Engine: e, session: s, entry: entry, inputs: inputs, turn: firstTime})
 }
 

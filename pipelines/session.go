@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -53,9 +54,11 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 	}
 	ctx, lose := context.WithCancelCause(parent)
 	s := &session{stream: newStream(), lose: lose, mark: fmt.Sprint(sessions.Add(1))}
-	client, err := e.dial(ctx, s)
+	err := reachable(ctx, e.Address)
 	if err == nil {
-		s.client = client
+		s.client, err = e.dial(ctx, s)
+	}
+	if err == nil {
 		go s.watch(ctx, e.patience())
 		return ctx, s, nil
 	}
@@ -68,6 +71,20 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 		err = &run.EngineError{Err: fmt.Errorf("connecting to the engine at %s: %w", e.Address, err)}
 	}
 	return nil, nil, err
+}
+
+// reachable asks whether anybody listens at an address of a kind that can be asked;
+// the client program asks again and again, until it is stopped.
+func reachable(ctx context.Context, address string) error {
+	network, place, _ := strings.Cut(address, "://")
+	if network != "unix" && network != "tcp" {
+		return nil
+	}
+	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, network, place)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // dial starts the client program of a session. Where it waits for an engine that
@@ -137,19 +154,24 @@ func local(err error) bool {
 	return path || link
 }
 
-// close ends the session. The client program is given time, and then no more: an
-// engine that hangs keeps it for five minutes (SDK v0.19.10).
-func (s *session) close() {
+// close ends the session. The client program is given time to pass its logs on,
+// unless the engine is lost; one that hangs keeps it for five minutes (SDK
+// v0.19.10).
+func (s *session) close(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		s.client.Close()
 	}()
+	wait := farewell
+	if _, lost := errors.AsType[*run.EngineError](context.Cause(ctx)); lost {
+		wait = 0
+	}
 	select {
 	case <-ended:
-	case <-time.After(farewell):
+	case <-time.After(wait):
 		killMarked(s.mark)
 		<-ended
 	}
-	s.lose(context.Canceled)
+	s.lose(nil)
 }

@@ -14,7 +14,7 @@ func Version(ctx context.Context, address, client string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer s.close()
+	defer s.close(ctx)
 	v, err := s.client.Version(ctx)
 	if err != nil {
 		return "", fmt.Errorf("asking the engine at %s for its version: %w", address, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"builder/internal/atomicfile"
 	"builder/internal/diag"
 )
 
@@ -116,13 +117,34 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 	if runtime.GOOS != "linux" || err != nil {
 		return "", nil
 	}
-	if exists(e.bin("dagger")) {
+	if !exists(e.bin("dagger")) {
+		unlock, err := e.lock(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer unlock()
+		if err := e.build(ctx, goTool); err != nil {
+			return "", noEngine(ctx, err)
+		}
+	}
+	return e.leashed()
+}
+
+// leashed returns the path of a client that the kernel ends when the process is
+// gone that started it. By itself it goes on looking for an engine that is gone
+// too.
+func (e *Engine) leashed() (string, error) {
+	setpriv, ok := find(hostDirs().programs, "setpriv")
+	if !ok {
 		return e.bin("dagger"), nil
 	}
-	unlock, err := e.lock(ctx)
-	if err != nil {
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' --pdeathsig KILL '%s' \"$@\"\n", setpriv, e.bin("dagger"))
+	path := e.path("client")
+	if there, err := os.ReadFile(path); err == nil && string(there) == script {
+		return path, nil
+	}
+	if err := atomicfile.Write(path, []byte(script)); err != nil {
 		return "", err
 	}
-	defer unlock()
-	return e.bin("dagger"), noEngine(ctx, e.build(ctx, goTool))
+	return path, os.Chmod(path, 0o755)
 }

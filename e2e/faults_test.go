@@ -1,0 +1,553 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"builder/internal/golden"
+)
+
+// fault is something that goes wrong while the tool works, or before.
+type fault struct {
+	name  string
+	exit  string // of the run that it happened to
+	after string // what is true then, and what the next run does
+	tell  func(*scene)
+}
+
+// faults are told in this order, with the real engine and real wheels.
+var faults = []fault{
+	{"the client is killed while the image is made", "-", "the next run goes on with the image as far as it was made",
+		killClient("image")},
+	{"the client is killed in the build step", "-", "the engine ends the build; the next run begins the step anew",
+		killClient("build")},
+	{"the client is killed while the gates look", "-", "no verdict was written; the next run has the wheel from the engine's cache",
+		killClient("gate elf-symbols")},
+	{"the client is killed while it fetches", "-", "what was fetched is kept, and half a file is continued",
+		killedInFetch},
+	{"Ctrl-C in the build step", "130", "nothing new is begun, the build is ended, run.json is finished",
+		interrupt(syscall.SIGINT)},
+	{"Ctrl-C twice", "130, or by the signal", "the second ends the process at once; the engine ends the build",
+		interruptTwice},
+	{"SIGTERM in the build step", "130", "as Ctrl-C", interrupt(syscall.SIGTERM)},
+	{"the terminal is closed (SIGHUP)", "130", "as Ctrl-C", interrupt(syscall.SIGHUP)},
+	{"Ctrl-C while it waits for another run", "130", "the other run goes on", interruptedWaiting},
+	{"the client is stopped for a while and goes on", "0", "nothing happened", pausedClient},
+	{"the engine is killed between two steps", "0", "it is started, and the cell goes on with what is in its cache",
+		killEngine("engine", "source")},
+	{"the engine is killed in the build step", "0", "it is started, and the step begins anew", killEngine("engine", "build")},
+	{"the engine is killed while the gates look", "0", "no verdict is made of it: the gates look again",
+		killEngine("engine", "gate elf-symbols")},
+	{"the supervisor of the engine is killed", "0", "the kernel ends all that belongs to the engine; it is started again",
+		killEngine("engine.sh", "build")},
+	{"client and engine are killed together", "-", "the next run starts the engine and begins the step anew", killBoth},
+	{"the engine hangs (SIGSTOP)", "0", "after `--engine-patience` it is stopped and started, and the step begins anew", hungEngine},
+	{"a step hangs", "5", "after `--step-limit` its processes are ended; the error names the step", hungStep},
+	{"a process of the build is killed, as by the kernel without memory", "5", "the build failed, and is not begun again by itself", killedCompiler},
+	{"a named engine cannot be reached", "9", "nothing was built; the error names the address", unreachableEngine},
+	{"one of two engines cannot be reached", "0", "the other builds all cells", oneOfTwoUnreachable},
+	{"one of two engines is killed at work", "0", "its cells are begun again at the other", oneOfTwoKilled},
+	{"the connection is lost while it fetches", "0", "the file is continued where it broke off", lostConnection},
+	{"the place of a source is gone", "8", "the error names every place; with the place back the run goes on", goneSource},
+	{"the disk of the results is full", "1", "no half file has a good name; with room the run goes on", fullResults},
+	{"the disk of the store is full", "8", "the store stays whole; with room the run goes on", fullStore},
+	{"the disk of the engine is full", "9", "the error says so; with room the run goes on", fullEngine},
+	{"a file of the store is damaged", "0", "it is noticed when it is used, and fetched again", damagedBlob},
+	{"a kept wheel is damaged", "0", "it is noticed when it is asked for, and built again", damagedWheel},
+	{"the record of a result is damaged", "0", "it is no record, and the cell is built again", damagedRecord},
+	{"the base layer that was made of Debian packages is damaged", "0", "it is made again", damagedLayer},
+	{"the engine's databases are damaged", "0", "it does not start with them, and begins with an empty cache", damagedDatabases},
+	{"the snapshots of the engine are gone", "0", "the damage is noticed, and it begins with an empty cache", goneSnapshots},
+	{"run.json of an earlier run is damaged", "0", "it is written anew", damagedReport},
+	{"two runs with the same results directory", "0 and 0", "the second waits for the first", sameOut},
+	{"two runs build the same cell at once", "0 and 0", "both have the same bytes", sameCell},
+	{"client, engine or both are killed at a random moment, again and again", "-", "the store is whole each time, and the run after the last kill succeeds", randomKills},
+}
+
+// TestFaultTable compares the table with the documentation; what it says of each
+// fault TestE2E sees.
+func TestFaultTable(t *testing.T) {
+	if len(faults) < 25 {
+		t.Errorf("%d faults, 25 are promised", len(faults))
+	}
+	golden.CheckSection(t, "../docs/reliability.md", "<!-- faults -->\n", "<!-- end of faults -->", faultTable(faults))
+}
+
+// faultTable is the table of docs/reliability.md.
+func faultTable(rows []fault) string {
+	var b strings.Builder
+	b.WriteString("| fault | exit | afterwards |\n|---|---|---|\n")
+	for _, f := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", f.name, f.exit, f.after)
+	}
+	return b.String()
+}
+
+// unlucky tells all faults.
+func unlucky(b *tool) {
+	turns, site := 0, b.steady()
+	for i, f := range faults {
+		b.t.Run(f.name, func(t *testing.T) {
+			own := *b
+			own.t = t
+			f.tell(&scene{tool: &own, out: fmt.Sprintf("out-fault-%d", i), site: site, turns: &turns})
+		})
+	}
+}
+
+func killClient(step string) func(*scene) {
+	return func(s *scene) {
+		p := s.start(s.cell("slow")).in(step)
+		p.signal(syscall.SIGKILL).end()
+		s.sound()
+		p.again()
+		s.sound()
+	}
+}
+
+func interrupt(sig syscall.Signal) func(*scene) {
+	return func(s *scene) {
+		p := s.start(s.cell("slow")).in("build").signal(sig)
+		p.exits(130)
+		s.sound()
+		contains(s.t, string(s.report()), `"finished"`)
+		p.again()
+	}
+}
+
+// report is run.json as it stands.
+func (s *scene) report() []byte {
+	data, err := os.ReadFile(filepath.Join(s.dir, s.out, "run.json"))
+	if err != nil {
+		s.t.Error(err)
+	}
+	return data
+}
+
+func interruptTwice(s *scene) {
+	p := s.start(s.cell("slow")).in("build").signal(syscall.SIGINT)
+	time.Sleep(50 * time.Millisecond)
+	if code := p.signal(syscall.SIGINT).end(); code != 130 && code != -1 {
+		s.t.Errorf("exit %d", code)
+	}
+	s.sound()
+	p.again()
+}
+
+func interruptedWaiting(s *scene) {
+	first := s.start(s.cell("slow")).in("build")
+	second := s.start(first.wanted).until("waiting for it").signal(syscall.SIGINT)
+	second.exits(130)
+	first.exits(0)
+	s.sound()
+}
+
+func pausedClient(s *scene) {
+	p := s.start(s.cell("slow")).in("build").signal(syscall.SIGSTOP)
+	time.Sleep(3 * time.Second)
+	p.signal(syscall.SIGCONT).exits(0)
+	s.sound()
+}
+
+func killEngine(program, step string) func(*scene) {
+	return func(s *scene) {
+		p := s.start(s.cell("slow")).in(step)
+		s.killEngine(program, syscall.SIGKILL)
+		p.exits(0)
+		s.sound()
+	}
+}
+
+func killBoth(s *scene) {
+	p := s.start(s.cell("slow")).in("build")
+	s.killEngine("engine", syscall.SIGKILL)
+	p.signal(syscall.SIGKILL).end()
+	s.sound()
+	p.again()
+	s.sound()
+}
+
+func hungEngine(s *scene) {
+	p := s.start(append(s.cell("slow"), "--engine-patience", "6s")).in("build")
+	s.killEngine("engine", syscall.SIGSTOP)
+	p.exits(0, "the engine says nothing")
+	s.sound()
+}
+
+func hungStep(s *scene) {
+	p := s.start(append(s.cell("hung"), "--step-limit", "5s"))
+	p.exits(5, "step build: it did not end within 5s", "--step-limit")
+	s.sound()
+}
+
+func killedCompiler(s *scene) {
+	p := s.start(s.cell("slow")).in("build")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		killed := false
+		for pid, env := range processes() {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if strings.Contains(env, "BUILDER_DIST=") && strings.HasPrefix(string(line), "sleep") {
+				killed = syscall.Kill(pid, syscall.SIGKILL) == nil || killed
+			}
+		}
+		if killed {
+			break
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("no process of the build\n%s", p.said)
+		}
+	}
+	p.exits(5, "step build: exit 137")
+	s.sound()
+	p.again()
+}
+
+func unreachableEngine(s *scene) {
+	s.start(append(s.cell("swift"), "--engine", "tcp://127.0.0.1:1")).exits(9, "tcp://127.0.0.1:1")
+	s.sound()
+}
+
+// two chooses two cells that nobody has built.
+func (s *scene) two(pace string) []string {
+	args := s.cell(pace)
+	*s.turns++
+	return append(args, "--turn", strconv.Itoa(*s.turns))
+}
+
+func oneOfTwoUnreachable(s *scene) {
+	address := strings.TrimSpace(s.want(0, "engine", "up").stdout)
+	p := s.start(append(s.two("swift"), "--engine", "tcp://127.0.0.1:1", "--engine", address))
+	p.exits(0, "engine tcp://127.0.0.1:1 cannot be had, its cells go to the others")
+	s.sound()
+}
+
+// second is another engine of this host, with the programs of the first.
+func (s *scene) second() *tool {
+	s.t.Helper()
+	own := *s.tool
+	own.home = filepath.Join(s.dir, "second")
+	if err := os.MkdirAll(filepath.Join(own.home, "engine"), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	built, err := filepath.Glob(filepath.Join(s.home, "engine", "build-*"))
+	if err != nil || len(built) == 0 {
+		s.t.Fatalf("no programs of an engine: %v", err)
+	}
+	for _, dir := range built {
+		if out, err := exec.Command("cp", "-a", dir, filepath.Join(own.home, "engine")).CombinedOutput(); err != nil {
+			s.t.Fatalf("%v: %s", err, out)
+		}
+	}
+	s.t.Cleanup(func() { own.command(s.t.Context(), "engine", "down").Run() })
+	return &own
+}
+
+func oneOfTwoKilled(s *scene) {
+	other := s.second()
+	defer other.command(s.t.Context(), "engine", "down").Run()
+	here := strings.TrimSpace(s.want(0, "engine", "up").stdout)
+	there := strings.TrimSpace(other.want(0, "engine", "up").stdout)
+	p := s.start(append(s.two("slow"), "--engine", here, "--engine", there)).in("engine")
+	time.Sleep(3 * time.Second)
+	other.killEngine("engine.sh", syscall.SIGKILL)
+	p.exits(0, "engine "+there+" cannot be had, its cells go to the others")
+	s.sound()
+	for _, c := range s.runJSON(s.out).Cells {
+		if c.Engine != here {
+			s.t.Errorf("%s was built at %s", c.ID, c.Engine)
+		}
+	}
+}
+
+const markupsafe = "d283d37a890ba4c1ae73ffadf8046435c76e7bc2247bbb63c00bd1a709c6544b"
+
+// source is a server of the sdist. What it does with a request handle says; where
+// that is nil, or returns true, it answers as servers do.
+func (s *scene) source(handle func(w http.ResponseWriter, r *http.Request, data []byte) (done bool)) (set string) {
+	s.t.Helper()
+	data, err := os.ReadFile(s.blob(markupsafe))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !handle(w, r, data) {
+			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(data)))
+		}
+	}))
+	s.t.Cleanup(server.Close)
+	s.drop(markupsafe)
+	return "source.markupsafe=" + server.URL + "/MarkupSafe-2.1.5.tar.gz"
+}
+
+// blob is the path of a file of the store.
+func (b *tool) blob(sum string) string {
+	var found string
+	filepath.WalkDir(filepath.Join(b.home, "store", "sha256"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && filepath.Base(path) == sum {
+			found = path
+		}
+		return nil
+	})
+	return found
+}
+
+// drop takes a file out of the store.
+func (b *tool) drop(sum string) {
+	b.t.Helper()
+	if err := os.Remove(b.blob(sum)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// alone is an environment that reaches nothing but this host.
+var alone = []string{"HTTPS_PROXY=http://127.0.0.1:1", "https_proxy=http://127.0.0.1:1"}
+
+func half(w http.ResponseWriter, data []byte, from int) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)-from))
+	if from > 0 {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(data)-1, len(data)))
+		w.WriteHeader(http.StatusPartialContent)
+	}
+	w.Write(data[from : from+(len(data)-from)/2])
+	http.NewResponseController(w).Flush()
+}
+
+func killedInFetch(s *scene) {
+	var hung bool
+	set := s.source(func(w http.ResponseWriter, r *http.Request, data []byte) bool {
+		if hung {
+			return false
+		}
+		hung = true
+		half(w, data, 0)
+		<-r.Context().Done()
+		return true
+	})
+	p := s.start(append(s.cell("swift"), "--set", set), alone...).in("fetch")
+	time.Sleep(time.Second)
+	p.signal(syscall.SIGKILL).end()
+	s.sound()
+	p.again(alone...)
+	s.sound()
+}
+
+func lostConnection(s *scene) {
+	asked := 0
+	set := s.source(func(w http.ResponseWriter, r *http.Request, data []byte) bool {
+		asked++
+		if asked > 1 {
+			return false
+		}
+		half(w, data, 0)
+		panic(http.ErrAbortHandler)
+	})
+	s.start(append(s.cell("swift"), "--set", set), alone...).exits(0)
+	s.sound()
+}
+
+func goneSource(s *scene) {
+	gone := true
+	set := s.source(func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+		if gone {
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, "gone")
+		}
+		return gone
+	})
+	p := s.start(append(s.cell("swift"), "--set", set), alone...)
+	p.exits(8, strings.TrimPrefix(set, "source.markupsafe="), "404")
+	s.sound()
+	gone = false
+	p.again(alone...)
+}
+
+func fullResults(s *scene) {
+	dir := filepath.Join(s.dir, s.out)
+	enlarge := s.limited(dir, "32k")
+	p := s.start(s.cell("swift"))
+	if code := p.end(); code == 0 || code == 130 {
+		s.t.Errorf("exit %d", code)
+	}
+	contains(s.t, p.said.String(), "no space left on device")
+	found, _ := filepath.Glob(filepath.Join(dir, "*", "*.whl"))
+	if len(found) > 0 {
+		s.t.Errorf("half a wheel has a good name: %v", found)
+	}
+	s.nothingLeft()
+	enlarge("64m")
+	p.again()
+	s.sound()
+}
+
+func fullStore(s *scene) {
+	own := s.second()
+	enlarge := s.limited(filepath.Join(own.home, "store"), "4m")
+	s.tool = own
+	engine := strings.TrimSpace(s.want(0, "engine", "up").stdout)
+	p := s.start(append(s.cell("swift"), "--engine", engine))
+	p.exits(8, "no space left on device")
+	s.sound()
+	enlarge("2g")
+	p.again()
+	s.want(0, "engine", "down")
+}
+
+func fullEngine(s *scene) {
+	own := s.second()
+	os.RemoveAll(filepath.Join(own.home, "engine", "state"))
+	enlarge := s.limited(filepath.Join(own.home, "engine", "state"), "150m")
+	engine := strings.TrimSpace(own.want(0, "engine", "up").stdout)
+	p := s.start(append(s.cell("swift"), "--engine", engine))
+	p.exits(9, "no space left on device", "make room")
+	s.sound()
+	enlarge("3g")
+	p.again()
+	own.want(0, "engine", "down")
+}
+
+func damagedBlob(s *scene) {
+	s.damage("store/sha256", func(path string, _ int64) bool { return filepath.Base(path) == markupsafe })
+	s.start(s.cell("swift")).exits(0)
+	s.sound()
+}
+
+func damagedWheel(s *scene) {
+	p := s.start(s.cell("swift"))
+	p.exits(0)
+	wheel := s.runJSON(s.out).Cells[0].Artifacts[0]
+	s.damage("store/sha256", func(path string, _ int64) bool { return filepath.Base(path) == wheel.SHA256 })
+	if err := os.RemoveAll(filepath.Join(s.dir, s.out)); err != nil {
+		s.t.Fatal(err)
+	}
+	p.again()
+	if c := s.runJSON(s.out).Cells[0]; c.From != "build" || c.Artifacts[0].SHA256 != wheel.SHA256 {
+		s.t.Errorf("got %+v", c)
+	}
+	s.sound()
+}
+
+func damagedRecord(s *scene) {
+	p := s.start(s.cell("swift"))
+	p.exits(0)
+	newest := ""
+	var when time.Time
+	s.damage("store/results", func(path string, _ int64) bool {
+		if info, err := os.Stat(path); err == nil && info.ModTime().After(when) {
+			newest, when = path, info.ModTime()
+		}
+		return false || path == newest
+	})
+	p.again()
+	s.sound()
+}
+
+func damagedLayer(s *scene) {
+	s.damage("scratch", func(path string, _ int64) bool {
+		return strings.HasPrefix(filepath.Base(path), "bootstrap-") && strings.HasSuffix(path, ".tar")
+	})
+	s.start(s.cell("swift")).exits(0)
+	s.sound()
+}
+
+func damagedDatabases(s *scene) {
+	s.want(0, "engine", "down")
+	s.damage("engine/state", func(path string, _ int64) bool { return strings.HasSuffix(path, ".db") })
+	s.start(s.cell("swift")).exits(0)
+	s.sound()
+}
+
+func goneSnapshots(s *scene) {
+	s.want(0, "engine", "down")
+	dirs, _ := filepath.Glob(filepath.Join(s.home, "engine", "state", "worker", "snapshots", "snapshots", "*"))
+	if len(dirs) == 0 {
+		s.t.Fatal("no snapshots")
+	}
+	for _, dir := range dirs {
+		os.RemoveAll(dir)
+	}
+	s.start(s.cell("swift")).exits(0)
+	s.sound()
+}
+
+func damagedReport(s *scene) {
+	p := s.start(s.cell("swift"))
+	p.exits(0)
+	path := filepath.Join(s.dir, s.out, "run.json")
+	data := s.report()
+	if err := os.WriteFile(path, data[:len(data)/2], 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	p.again()
+	s.sound()
+}
+
+func sameOut(s *scene) {
+	first := s.start(s.cell("slow")).in("build")
+	second := s.start(s.cell("swift")).until("waiting for it")
+	first.exits(0)
+	second.exits(0)
+	s.sound()
+}
+
+func sameCell(s *scene) {
+	first := s.start(s.cell("slow"))
+	other := *s
+	other.out = s.out + "-too"
+	args := append([]string{}, first.wanted...)
+	args[len(args)-1] = other.out
+	second := other.start(args)
+	first.exits(0)
+	second.exits(0)
+	a, b := s.runJSON(s.out).Cells[0], s.runJSON(other.out).Cells[0]
+	if a.Artifacts[0].SHA256 != b.Artifacts[0].SHA256 {
+		s.t.Errorf("%s and %s", a.Artifacts[0].SHA256, b.Artifacts[0].SHA256)
+	}
+	s.sound()
+}
+
+// randomKills kills as often as BUILDER_E2E_KILLS says.
+func randomKills(s *scene) {
+	kills, err := strconv.Atoi(os.Getenv("BUILDER_E2E_KILLS"))
+	if err != nil {
+		kills = 6
+	}
+	seed := uint64(time.Now().UnixNano())
+	s.t.Logf("%d kills, seed %d", kills, seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+	args, span := s.cell("swift"), 8*time.Second
+	var last *proc
+	for i := range kills {
+		last = s.start(args)
+		select {
+		case <-last.ended: // it was faster: another cell
+			args = s.cell("swift")
+			continue
+		case <-time.After(time.Duration(chance.Int64N(int64(span)))):
+		}
+		who := chance.IntN(3)
+		if pid := s.engineProcess([]string{"engine", "engine.sh"}[chance.IntN(2)]); who > 0 && pid > 0 {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if who < 2 {
+			last.signal(syscall.SIGKILL)
+		}
+		last.end()
+		if i%10 == 9 {
+			s.sound()
+		}
+	}
+	s.sound()
+	s.start(args).exits(0)
+	s.sound()
+}

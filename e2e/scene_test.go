@@ -1,0 +1,345 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// scene is where a fault happens: the tool, a directory of results of its own, and
+// cells that nobody has built yet.
+type scene struct {
+	*tool
+	out   string
+	site  string
+	turns *int // cells that were handed out
+}
+
+// cell chooses a cell that is built for the first time, as arguments.
+func (s *scene) cell(pace string) []string {
+	*s.turns++
+	return []string{"run", "steady", "--recipes", s.site, "--turn", strconv.Itoa(*s.turns), "--pace", pace, "--out", s.out}
+}
+
+// steady copies the recipe that the faults happen to, so that no earlier run of
+// this test has built its cells.
+func (b *tool) steady() string {
+	b.t.Helper()
+	const turn = `TURN: "{{turn}}`
+	files := map[string]string{}
+	for _, name := range []string{"images/steady.yaml", "recipes/steady.yaml", "recipes/steady.lock.json"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "steady", name))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		files[name] = strings.Replace(string(data), turn, fmt.Sprintf("%s of %d", turn, time.Now().UnixNano()), 1)
+	}
+	return b.makeSite(files)
+}
+
+// proc is the tool at work.
+type proc struct {
+	*scene
+	cmd    *exec.Cmd
+	said   *buffer
+	ended  chan struct{}
+	wanted []string
+}
+
+// buffer is written by a process and read by a test.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// start starts the tool with variables added to its environment, as a terminal
+// would: in a process group of its own.
+func (s *scene) start(args []string, env ...string) *proc {
+	s.t.Helper()
+	p := &proc{scene: s, cmd: s.command(s.t.Context(), args...), said: &buffer{}, ended: make(chan struct{}), wanted: args}
+	p.cmd.Env = append(p.cmd.Env, env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p
+}
+
+// until waits for words in what the tool says.
+func (p *proc) until(words string) *proc {
+	p.t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); !strings.Contains(p.said.String(), words); time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-p.ended:
+			if strings.Contains(p.said.String(), words) {
+				return p
+			}
+			p.t.Fatalf("it ended without saying %q\n%s", words, p.said)
+		default:
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("it does not say %q\n%s", words, p.said)
+		}
+	}
+	return p
+}
+
+// in waits until the build of the cell has printed something.
+func (p *proc) in(step string) *proc { return p.until(" " + step + " started") }
+
+func (p *proc) signal(sig syscall.Signal) *proc {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Logf("%v: %v", sig, err) // it has ended
+	}
+	return p
+}
+
+// end waits for the end and returns the exit code, -1 where a signal was it.
+func (p *proc) end() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(6 * time.Minute):
+		p.cmd.Process.Kill()
+		p.t.Fatalf("it does not end\n%s", p.said)
+	}
+	code := p.cmd.ProcessState.ExitCode()
+	p.t.Logf("$ builder %s  # exit %d\n%s", strings.Join(p.wanted, " "), code, p.said)
+	return code
+}
+
+// exits demands an exit code and words.
+func (p *proc) exits(code int, words ...string) {
+	p.t.Helper()
+	if got := p.end(); got != code {
+		p.t.Errorf("exit %d, want %d", got, code)
+	}
+	contains(p.t, p.said.String(), words...)
+}
+
+// again runs the same once more: with nothing in its way it succeeds.
+func (p *proc) again(env ...string) {
+	p.t.Helper()
+	p.start(p.wanted, env...).exits(0)
+}
+
+// engineProcess is the process of an engine, or of its supervisor, 0 where none
+// runs.
+func (b *tool) engineProcess(program string) int {
+	b.t.Helper()
+	for pid := range processes() {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		args := strings.Split(string(line), "\x00")
+		i := 0
+		if program == "engine.sh" {
+			i = 1
+		}
+		if len(args) > i && strings.HasPrefix(args[i], filepath.Join(b.home, "engine")) && filepath.Base(args[i]) == program {
+			if program != "engine.sh" || parentIsNot(pid, program, b.home) {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+// parentIsNot tells the supervisor from the shells that it starts.
+func parentIsNot(pid int, program, home string) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	line, _ := os.ReadFile("/proc/" + fields[1] + "/cmdline")
+	return !strings.Contains(string(line), home) || !strings.Contains(string(line), program)
+}
+
+func (b *tool) killEngine(program string, sig syscall.Signal) {
+	b.t.Helper()
+	pid := b.engineProcess(program)
+	if pid == 0 {
+		b.t.Fatalf("no process %s of %s", program, b.home)
+	}
+	if err := syscall.Kill(pid, sig); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// processes are those of this host, with their environments as far as they can be
+// read.
+func processes() map[int]string {
+	all := map[int]string{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			env, _ := os.ReadFile(filepath.Join(dir, "environ"))
+			all[pid] = string(env)
+		}
+	}
+	return all
+}
+
+// sound demands what has to hold after every fault: the store is whole, run.json
+// is true, and nothing is left behind.
+func (s *scene) sound() {
+	s.t.Helper()
+	s.nothingLeft()
+	if verify := s.run("store", "verify"); verify.code != 0 {
+		s.t.Errorf("the store is not whole after it")
+	}
+	s.trueReport()
+}
+
+// nothingLeft waits for what ends by itself and demands that it does: processes of
+// builds, clients of the engine, mounts.
+func (s *scene) nothingLeft() {
+	s.t.Helper()
+	var left []string
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		left = nil
+		for pid, env := range processes() {
+			if strings.Contains(env, "BUILDER_DIST=") || strings.Contains(env, "BUILDER_SESSION=") {
+				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				left = append(left, fmt.Sprintf("process %d: %s", pid, bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+			}
+		}
+		if len(left) == 0 {
+			break
+		}
+	}
+	mounts, _ := os.ReadFile("/proc/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, s.home) && !strings.Contains(line, "tmpfs "+s.home) {
+			left = append(left, "mount "+line)
+		}
+	}
+	for _, one := range left {
+		s.t.Errorf("left behind: %s", one)
+	}
+}
+
+// trueReport demands of every cell in run.json that it says of itself as good was
+// built as good: its wheel is there with its digest, and gates have looked.
+func (s *scene) trueReport() {
+	s.t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, s.out, "run.json"))
+	if err != nil {
+		return // nothing was begun
+	}
+	var f runFile
+	if err := json.Unmarshal(data, &f); err != nil {
+		s.t.Errorf("run.json is half: %v", err)
+	}
+	for _, c := range f.Cells {
+		for _, v := range c.Verdicts {
+			if v.Status != "pass" || v.Evidence == "" {
+				s.t.Errorf("%s: a verdict that nobody reached: %+v", c.ID, v)
+			}
+		}
+		if c.Status != "pass" {
+			continue
+		}
+		if len(c.Verdicts) < 5 || len(c.Artifacts) == 0 {
+			s.t.Errorf("%s: passed with %d verdicts and %d artifacts", c.ID, len(c.Verdicts), len(c.Artifacts))
+		}
+		for _, a := range c.Artifacts {
+			if got := digest(s.abs(a.Path)); got != a.SHA256 {
+				s.t.Errorf("%s has sha256 %s, run.json says %s", a.Path, got, a.SHA256)
+			}
+		}
+	}
+}
+
+func (s *scene) abs(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.dir, path)
+}
+
+func digest(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err.Error()
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// damage overwrites the middle of the files below a directory of the home that a
+// test chooses, whatever their permissions, and says how many there were.
+func (b *tool) damage(dir string, chosen func(path string, size int64) bool) int {
+	b.t.Helper()
+	n := 0
+	filepath.WalkDir(filepath.Join(b.home, dir), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil || info.Size() == 0 || !chosen(path, info.Size()) {
+			return nil
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteAt(bytes.Repeat([]byte{0xA5}, int(min(info.Size(), 4096))), info.Size()/2); err != nil {
+			b.t.Fatal(err)
+		}
+		n++
+		return nil
+	})
+	if n == 0 {
+		b.t.Fatalf("nothing to damage below %s", dir)
+	}
+	return n
+}
+
+// limited mounts a file system of a size over a directory, and returns what makes
+// it larger.
+func (s *scene) limited(dir, size string) (enlarge func(size string)) {
+	s.t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	mount := func(options string) {
+		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
+			s.t.Fatalf("mount: %v: %s", err, out)
+		}
+	}
+	mount("size=" + size)
+	s.t.Cleanup(func() { exec.Command("umount", "-l", dir).Run() })
+	return func(size string) { mount("remount,size=" + size) }
+}
