@@ -94,9 +94,9 @@ func (b *tool) want(code int, args ...string) result {
 type runFile struct{ Cells []cellFile }
 
 type cellFile struct {
-	ID, Status, From, Engine string
-	Artifacts                []struct{ Path, SHA256 string }
-	Verdicts                 []struct{ Gate, Status, Evidence, Remedy string }
+	ID, Key, Status, From, Engine string
+	Artifacts                     []struct{ Path, SHA256 string }
+	Verdicts                      []struct{ Gate, Status, Evidence, Remedy string }
 }
 
 func (b *tool) runJSON(out string) runFile {

@@ -245,7 +245,7 @@ func (s *scene) second() *tool {
 		s.t.Fatalf("no programs of an engine: %v", err)
 	}
 	for _, dir := range built {
-		if out, err := exec.Command("cp", "-a", dir, filepath.Join(own.home, "engine")).CombinedOutput(); err != nil {
+		if out, err := exec.Command("cp", "-an", dir, filepath.Join(own.home, "engine")).CombinedOutput(); err != nil {
 			s.t.Fatalf("%v: %s", err, out)
 		}
 	}
@@ -440,15 +440,12 @@ func damagedWheel(s *scene) {
 func damagedRecord(s *scene) {
 	p := s.start(s.cell("swift"))
 	p.exits(0)
-	newest := ""
-	var when time.Time
-	s.damage("store/results", func(path string, _ int64) bool {
-		if info, err := os.Stat(path); err == nil && info.ModTime().After(when) {
-			newest, when = path, info.ModTime()
-		}
-		return false || path == newest
-	})
+	key := s.runJSON(s.out).Cells[0].Key
+	s.damage("store/results", func(path string, _ int64) bool { return strings.Contains(path, key) })
 	p.again()
+	if c := s.runJSON(s.out).Cells[0]; c.From != "build" {
+		s.t.Errorf("got %+v", c)
+	}
 	s.sound()
 }
 
@@ -460,23 +457,34 @@ func damagedLayer(s *scene) {
 	s.sound()
 }
 
-func damagedDatabases(s *scene) {
-	s.want(0, "engine", "down")
-	s.damage("engine/state", func(path string, _ int64) bool { return strings.HasSuffix(path, ".db") })
+// elsewhere is the scene with an engine of its own, which has built a cell and is
+// stopped: what is damaged there nobody else misses.
+func (s *scene) elsewhere() {
+	s.t.Helper()
+	s.tool = s.second()
 	s.start(s.cell("swift")).exits(0)
+	s.want(0, "engine", "down")
+}
+
+func damagedDatabases(s *scene) {
+	s.elsewhere()
+	s.damage("engine/state", func(path string, _ int64) bool { return strings.HasSuffix(path, ".db") })
+	s.start(s.cell("swift")).exits(0, "the cache is given up")
 	s.sound()
 }
 
 func goneSnapshots(s *scene) {
-	s.want(0, "engine", "down")
+	s.elsewhere()
 	dirs, _ := filepath.Glob(filepath.Join(s.home, "engine", "state", "worker", "snapshots", "snapshots", "*"))
 	if len(dirs) == 0 {
 		s.t.Fatal("no snapshots")
 	}
 	for _, dir := range dirs {
-		os.RemoveAll(dir)
+		if err := os.RemoveAll(dir); err != nil {
+			s.t.Fatal(err)
+		}
 	}
-	s.start(s.cell("swift")).exits(0)
+	s.start(s.cell("swift")).exits(0, "the engine's cache is damaged")
 	s.sound()
 }
 

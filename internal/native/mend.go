@@ -5,37 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
 
-// damaged is what the engine (v0.19.10) and what it keeps its cache with say when
+// damage is what the engine (v0.19.10) and what it keeps its cache with say when
 // the cache is not what was written: a disk that lost power, a file that somebody
 // removed.
-var damaged = []string{
+var damage = []string{
 	"input/output error",
 	"structure needs cleaning",
 	"invalid database",
 	"database disk image is malformed",
 	"file is not a database",
 	"checksum error",
-	"unexpected EOF",
-	"failed to get snapshot",
 	"missing content",
-	"content digest",
 }
 
-// IsDamaged reports whether an error of the engine says that its cache is damaged.
-func IsDamaged(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, words := range damaged {
-		if strings.Contains(err.Error(), words) {
-			return true
-		}
-	}
-	return false
+// damaged reports whether an error says that the cache is damaged: in words, or
+// because it is about one of its files.
+func (e *Engine) damaged(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, e.path("state", "worker")) ||
+		slices.ContainsFunc(damage, func(words string) bool { return strings.Contains(text, words) })
 }
 
 // Mend puts an engine in order that failed a build for a reason of its own. One
@@ -44,7 +37,7 @@ func IsDamaged(err error) bool {
 // builds that others have on it end, and begin again there.
 func (e *Engine) Mend(ctx context.Context, why error, hangs bool) error {
 	switch {
-	case IsDamaged(why):
+	case e.damaged(why):
 		e.log("the engine's cache is damaged, it begins with an empty one: %v", why)
 		return e.again(ctx, e.forget)
 	case hangs:

@@ -1,0 +1,57 @@
+package native
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What v0.19.10 said of a cache without its snapshots, and of faults that are not
+// of the cache.
+func TestDamaged(t *testing.T) {
+	home := t.TempDir()
+	e := New(home, t.Logf, Options{})
+	for text, want := range map[string]bool{
+		"failed to stat parent: stat " + filepath.Join(home, "engine/state/worker/snapshots/snapshots/2/fs") + ": no such file or directory": true,
+		"opening cache: file is not a database": true,
+		"read /x: input/output error":           true,
+		"stat /other/engine/state/worker/snapshots/snapshots/2/fs: no such file or directory": false,
+		"dial unix /run/x.sock: connect: connection refused":                                  false,
+		"context deadline exceeded":                                                           false,
+	} {
+		if got := e.damaged(errors.New(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
+	e := New(t.TempDir(), t.Logf, Options{})
+	file := e.path("state", "cache.db")
+	write := func() {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("days of work"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fault := errors.New("the engine ended while it started")
+	starts := func(err error) func() error {
+		return func() error {
+			if exists(file) {
+				t.Error("it was started with the cache")
+			}
+			return errors.Join(os.MkdirAll(e.path("state"), 0o755), err)
+		}
+	}
+	if err := e.withoutCache(t.Context(), fault, starts(nil)); err != fault {
+		t.Errorf("without a cache: %v", err)
+	}
+	write()
+	if err := e.withoutCache(t.Context(), fault, starts(errors.New("no bridge"))); !errors.Is(err, fault) || !exists(file) {
+		t.Errorf("the cache was at no fault: %v, and it is there: %v", err, exists(file))
+	}
+	if err := e.withoutCache(t.Context(), fault, starts(nil)); err != nil || exists(file) || exists(e.path("state.old")) {
+		t.Errorf("the cache was at fault: %v", err)
+	}
+}
