@@ -21,11 +21,6 @@ known failure that it shows: where, why it happens, and what to do. What a file 
 is told by its content. A directory stands for the logs and wheels of the cells in
 it, - for standard input. Logs may be of any size.
 
-   builder diagnose build.log
-   builder diagnose out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a
-   builder diagnose libnccl.so.2 dist/*.whl
-   kubectl logs job/train | builder diagnose -
-
 A finding is a result, so the exit code is 0 with and without; with --exit-code an
 error that was found is exit 6, as at a gate. What cannot be read is exit 2.`
 

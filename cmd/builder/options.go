@@ -77,8 +77,8 @@ func selectionFlags() []cli.Flag {
 	return []cli.Flag{
 		recipesFlag(),
 		jsonFlag(),
-		&cli.BoolFlag{Name: "locked", Usage: "refuse to resolve a name: what the lock does not pin is exit 3"},
-		&cli.BoolFlag{Name: "offline", Usage: "use nothing but the store"},
+		&cli.BoolFlag{Name: "locked", EnvVars: []string{"BUILDER_LOCKED"}, Usage: "refuse to resolve a name: what the lock does not pin is exit 3"},
+		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use nothing but the store"},
 		setFlag(),
 	}
 }
@@ -89,12 +89,12 @@ func setFlag() cli.Flag {
 
 func runFlags() []cli.Flag {
 	return append(slices.Concat(engineFlags(), fromFlags()),
-		&cli.StringFlag{Name: "out", Value: "out", Usage: "write results below `DIR`"},
-		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time"},
+		&cli.StringFlag{Name: "out", EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: "write results below `DIR`"},
+		&cli.IntFlag{Name: "jobs", EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE`, such as 64GB; the default is this host's memory where the engine runs on it"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
 		keyFlag(),
-		&cli.BoolFlag{Name: "fail-fast", Usage: "begin no further cell after the first that fails"},
+		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "begin no further cell after the first that fails"},
 	)
 }
 
@@ -115,7 +115,7 @@ func axisFlags(r *recipe.Recipe) []cli.Flag {
 	for _, axis := range r.Axes {
 		flags = append(flags, &cli.GenericFlag{
 			Name: axis.Name, Category: "Axes (an exact value; a list a,b; a constraint '>=6.0,<6.3'; all)",
-			Value: &axisValue{},
+			Value: &axisValue{known: axis.Values},
 			Usage: axis.About + ": `VALUE` of " + strings.Join(axis.Values, ", "),
 		})
 	}
@@ -124,7 +124,10 @@ func axisFlags(r *recipe.Recipe) []cli.Flag {
 
 // axisValue is what a command line says about an axis. A flag that is there twice
 // says both: --rocm 5.7 --rocm 6.1 is --rocm 5.7,6.1.
-type axisValue struct{ texts []string }
+type axisValue struct {
+	known []string // what it may be, for completion
+	texts []string
+}
 
 // Set implements [cli.Generic].
 func (v *axisValue) Set(text string) error {

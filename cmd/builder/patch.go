@@ -40,7 +40,7 @@ func patchCommand(cat catalogue, fault error, out printer) *cli.Command {
 	}
 	return &cli.Command{
 		Name: "patch", Usage: "what the patches of a recipe do, and whether they are still needed",
-		OnUsageError: usageError, HideHelpCommand: true,
+		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
 			verb(cli.Command{Name: "show", Usage: "list the patches with their reasons and conditions"},
 				func(c *cli.Context, rs []*recipe.Recipe) error { return showPatches(cat, rs, out, c.Bool("json")) }),

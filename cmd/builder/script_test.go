@@ -396,6 +396,9 @@ func TestHelp(t *testing.T) {
 	var visit func(path []string, commands []*cli.Command)
 	visit = func(path []string, commands []*cli.Command) {
 		for _, command := range commands {
+			if command.Hidden {
+				continue
+			}
 			words := append(slices.Clone(path), command.Name)
 			var stdout, stderr bytes.Buffer
 			if code := Main(append(slices.Clone(words), "--help"), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
@@ -413,7 +416,7 @@ func TestHelp(t *testing.T) {
 			visit(words, command.Subcommands)
 		}
 	}
-	visit([]string{"builder"}, newApp([]string{"builder"}, io.Discard, io.Discard).Commands)
+	visit([]string{"builder"}, newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard).Commands)
 }
 
 // TestResultThatCannotBeWritten: half a result on a full disk is not done.

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/syntax"
+)
+
+// explain puts the examples of every verb at the end of its help. The recipes below
+// a verb share those of the verb.
+func explain(app *cli.App) {
+	app.Description = about
+	app.CustomAppHelpTemplate = cli.AppHelpTemplate + exampleSection("")
+	for _, command := range app.Commands {
+		explainVerb(nil, command)
+	}
+}
+
+func explainVerb(above []string, c *cli.Command) {
+	words := append(above[:len(above):len(above)], c.Name)
+	path := strings.Join(words, " ")
+	if _, known := descriptions[path]; !known {
+		path = strings.Join(above, " ") // a recipe
+	}
+	template := cli.CommandHelpTemplate
+	if len(c.Subcommands) > 0 {
+		template = cli.SubcommandHelpTemplate
+	}
+	c.CustomHelpTemplate = template + exampleSection(path)
+	for _, below := range c.Subcommands {
+		explainVerb(words, below)
+	}
+}
+
+// exampleSection is a part of a template: text that holds {{ would be run.
+func exampleSection(path string) string {
+	var b strings.Builder
+	b.WriteString("\nEXAMPLES:\n")
+	for _, e := range examplesOf(path) {
+		b.WriteString("   # " + e.Does + "\n   " + e.Line + "\n")
+	}
+	return strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`)
+}
+
+func examplesOf(path string) []syntax.Example { return descriptions[path].examples }

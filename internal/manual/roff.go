@@ -1,0 +1,179 @@
+package manual
+
+import (
+	"fmt"
+	"strings"
+
+	"builder/internal/syntax"
+)
+
+// PageName is the name of a verb's man page: builder-run for "builder run".
+func PageName(words []string) string { return strings.Join(words, "-") }
+
+// Page returns the man page of section 1 of a verb, in the macros of man(7). words
+// lead to it, the first is the tool. version stands at its foot; no date does,
+// because the same tool writes the same page.
+func Page(words []string, v syntax.Verb, version string) string {
+	var p roff
+	p.macro(".TH", strings.ToUpper(PageName(words)), "1", "", "builder "+version, "builder manual")
+	p.section("NAME")
+	p.line(fmt.Sprintf(`%s \- %s`, escape(PageName(words)), escape(v.Summary)))
+	p.section("SYNOPSIS")
+	p.line(`\fB` + escape(strings.Join(words, " ")) + `\fR` + escape(strings.TrimPrefix(usage(words, v), strings.Join(words, " "))))
+	if v.About != "" {
+		p.section("DESCRIPTION")
+		p.text(v.About)
+	}
+	p.verbs("COMMANDS", v.Own())
+	p.verbs("RECIPES", recipesOf(v))
+	p.flags("OPTIONS", v.Options())
+	for _, r := range recipesOf(v) {
+		p.flags("AXES OF "+strings.ToUpper(r.Name), axesOf(r))
+	}
+	p.flags("AXES", axesOf(v))
+	p.examples(v.Examples)
+	p.exits(v.Exits)
+	p.section("SEE ALSO")
+	p.line(seeAlso(words, v))
+	return p.String()
+}
+
+// seeAlso names the pages above and below.
+func seeAlso(words []string, v syntax.Verb) string {
+	var pages []string
+	if len(words) > 1 {
+		pages = append(pages, PageName(words[:len(words)-1]))
+	}
+	for _, below := range v.Own() {
+		pages = append(pages, PageName(append(words[:len(words):len(words)], below.Name)))
+	}
+	for i, page := range pages {
+		pages[i] = `\fB` + escape(page) + `\fR(1)`
+	}
+	return strings.Join(pages, ",\n")
+}
+
+// roff is a page that is being written.
+type roff struct{ strings.Builder }
+
+func (p *roff) line(text string) { p.WriteString(text + "\n") }
+
+// macro writes a request with quoted arguments.
+func (p *roff) macro(name string, args ...string) {
+	p.WriteString(name)
+	for _, arg := range args {
+		p.WriteString(` "` + strings.ReplaceAll(escape(arg), `"`, `\(dq`) + `"`)
+	}
+	p.WriteString("\n")
+}
+
+func (p *roff) section(name string) { p.macro(".SH", name) }
+
+// text writes paragraphs.
+func (p *roff) text(text string) {
+	for i, b := range blocksOf(text) {
+		if i > 0 {
+			p.line(".PP")
+		}
+		if b.literal {
+			p.literal(b.lines)
+			continue
+		}
+		for _, line := range b.lines {
+			p.line(escape(line))
+		}
+	}
+}
+
+// literal writes lines as they are, indented.
+func (p *roff) literal(lines []string) {
+	p.line(".RS 4")
+	p.line(".nf")
+	for _, line := range lines {
+		if line == "" {
+			p.line(".sp")
+			continue
+		}
+		p.line(escape(line))
+	}
+	p.line(".fi")
+	p.line(".RE")
+}
+
+func (p *roff) verbs(section string, verbs []syntax.Verb) {
+	if len(verbs) == 0 {
+		return
+	}
+	p.section(section)
+	for _, v := range verbs {
+		p.item(v.Name, v.Summary)
+	}
+}
+
+func (p *roff) flags(section string, flags []syntax.Flag) {
+	if len(flags) == 0 {
+		return
+	}
+	p.section(section)
+	for _, f := range flags {
+		p.item(f.Spelling(), about(f))
+	}
+}
+
+// item writes a term and what it means.
+func (p *roff) item(term, means string) {
+	p.line(".TP")
+	p.line(`\fB` + escape(term) + `\fR`)
+	p.line(escape(means))
+}
+
+func (p *roff) examples(examples []syntax.Example) {
+	if len(examples) == 0 {
+		return
+	}
+	p.section("EXAMPLES")
+	for i, e := range examples {
+		if i > 0 {
+			p.line(".PP")
+		}
+		p.line(escape(e.Does) + ":")
+		p.line(".PP")
+		p.literal([]string{e.Line})
+	}
+}
+
+func (p *roff) exits(exits []syntax.Exit) {
+	p.section("EXIT STATUS")
+	for _, e := range exits {
+		p.item(fmt.Sprint(e.Code), e.Means)
+	}
+}
+
+// escape writes text so that roff shows it and reads nothing into it.
+func escape(text string) string {
+	var b strings.Builder
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		b.WriteString(`\&`)
+	}
+	for _, r := range text {
+		switch {
+		case r == '\\':
+			b.WriteString(`\e`)
+		case r == '-':
+			b.WriteString(`\-`)
+		case r == '\'':
+			b.WriteString(`\(aq`)
+		case r == '`':
+			b.WriteString(`\(ga`)
+		case r == '^':
+			b.WriteString(`\(ha`)
+		case r == '~':
+			b.WriteString(`\(ti`)
+		case r > '~':
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
