@@ -74,7 +74,7 @@ var descriptions = map[string]description{
 			{Line: "builder gate vendor.whl --expect framework=tensorflow,nccl=rccl,arch=gfx90a", Does: "and judge it"},
 			{Line: "builder gate out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests nccl_tests.whl --attach", Does: "on GPUs, with the verdicts signed and kept"},
 		},
-		[]diag.Code{diag.Usage, diag.Gate},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Gate},
 	},
 	"verify": {
 		[]syntax.Example{
@@ -90,13 +90,13 @@ var descriptions = map[string]description{
 			{Line: "builder publish out/nccl-2.29.7+cuda13.0-verbs-sm_90 --to oci://registry.example.com/wheels --channel stable", Does: "into a registry, for the strict"},
 			{Line: "builder publish --prune --to file:/srv/wheels --older-than 90 --keep 3", Does: "say what may go; --yes removes it"},
 		},
-		[]diag.Code{diag.Usage, diag.Gate, diag.Publish},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish},
 	},
 	"promote": {
 		[]syntax.Example{
 			{Line: "builder promote nccl-2.29.7+cuda13.0-verbs-sm_90 --at oci://registry.example.com/wheels --to stable", Does: "once the gates on GPUs have passed"},
 		},
-		[]diag.Code{diag.Usage, diag.Gate, diag.Publish},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish},
 	},
 	"yank": {
 		[]syntax.Example{

@@ -4,12 +4,10 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"builder/internal/syntax"
 )
 
 // explain puts the examples of every verb at the end of its help. The recipes below
-// a verb share those of the verb.
+// a verb share those of the verb. Help is a verb of the tool and of no other verb.
 func explain(app *cli.App) {
 	app.Description = about
 	app.CustomAppHelpTemplate = cli.AppHelpTemplate + exampleSection("")
@@ -28,7 +26,7 @@ func explainVerb(above []string, c *cli.Command) {
 	if len(c.Subcommands) > 0 {
 		template = cli.SubcommandHelpTemplate
 	}
-	c.CustomHelpTemplate = template + exampleSection(path)
+	c.CustomHelpTemplate, c.HideHelpCommand = template+exampleSection(path), true
 	for _, below := range c.Subcommands {
 		explainVerb(words, below)
 	}
@@ -38,10 +36,8 @@ func explainVerb(above []string, c *cli.Command) {
 func exampleSection(path string) string {
 	var b strings.Builder
 	b.WriteString("\nEXAMPLES:\n")
-	for _, e := range examplesOf(path) {
+	for _, e := range descriptions[path].examples {
 		b.WriteString("   # " + e.Does + "\n   " + e.Line + "\n")
 	}
 	return strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`)
 }
-
-func examplesOf(path string) []syntax.Example { return descriptions[path].examples }

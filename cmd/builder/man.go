@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -30,7 +31,7 @@ func manCommand(out printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			out.say("%s", strings.TrimSuffix(manual.Page(append([]string{tool.Name}, words...), v, version), "\n"))
+			out.say("%s", strings.TrimSuffix(manual.Page(append([]string{tool.Name}, words...), v, edition()), "\n"))
 			return nil
 		},
 	}
@@ -52,6 +53,19 @@ func findVerb(v syntax.Verb, words []string) (syntax.Verb, error) {
 	return v, nil
 }
 
+// edition is that of this program. Its date is that of the commit.
+func edition() manual.Edition {
+	e := manual.Edition{Version: version}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.time" {
+				e.Date, _, _ = strings.Cut(s.Value, "T")
+			}
+		}
+	}
+	return e
+}
+
 // writePages writes a page for every verb.
 func writePages(tool syntax.Verb, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -60,7 +74,7 @@ func writePages(tool syntax.Verb, dir string) error {
 	var fault error
 	tool.Walk(func(words []string, v syntax.Verb) {
 		if fault == nil {
-			fault = atomicfile.Write(filepath.Join(dir, manual.PageName(words)+".1"), []byte(manual.Page(words, v, version)))
+			fault = atomicfile.Write(filepath.Join(dir, manual.PageName(words)+".1"), []byte(manual.Page(words, v, edition())))
 		}
 	})
 	return fault

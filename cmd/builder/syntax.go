@@ -74,6 +74,9 @@ func flagOf(path string, d cli.DocGenerationFlag) syntax.Flag {
 		return f
 	}
 	f.Value, f.Default = value, strings.Trim(d.GetDefaultText(), `"`)
+	if f.Default == "0" || f.Default == "0s" {
+		f.Default = "" // nothing, and the text says what that means
+	}
 	if f.Value == "" {
 		f.Value = "VALUE"
 	}

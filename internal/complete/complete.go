@@ -99,7 +99,7 @@ func (p *position) answer(word string, cells Cells) Answer {
 	if p.operands == 0 {
 		a.Words = append(p.verbs(word), a.Words...)
 	}
-	if word == "" && len(a.Words) == 0 && !a.Files && !a.Directories && !p.plain {
+	if word == "" && len(p.verb.Verbs) == 0 && len(a.Words) == 0 && !a.Files && !a.Directories && !p.plain {
 		a.Words = p.flags("") // nothing else can follow
 	}
 	return a

@@ -105,7 +105,9 @@ func Axes(recipe syntax.Verb) string {
 		what, _, _ := strings.Cut(f.About, ": VALUE of ")
 		var values []string
 		for _, value := range f.Takes.Words {
-			values = append(values, code(value))
+			if value != "all" { // every axis takes it
+				values = append(values, code(value))
+			}
 		}
 		p.line("| %s | %s | %s |", code(syntax.Dashed(f.Names[0])), cell(what), strings.Join(values, " "))
 	}

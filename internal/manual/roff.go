@@ -10,16 +10,24 @@ import (
 // PageName is the name of a verb's man page: builder-run for "builder run".
 func PageName(words []string) string { return strings.Join(words, "-") }
 
+// An Edition is what stands at the foot of a page: of the tool, so that the same
+// tool writes the same page.
+type Edition struct {
+	Version string
+	Date    string // of its source, as in 2026-01-31; "" where nobody knows
+}
+
 // Page returns the man page of section 1 of a verb, in the macros of man(7). words
-// lead to it, the first is the tool. version stands at its foot; no date does,
-// because the same tool writes the same page.
-func Page(words []string, v syntax.Verb, version string) string {
+// lead to it, the first is the tool.
+func Page(words []string, v syntax.Verb, edition Edition) string {
 	var p roff
-	p.macro(".TH", strings.ToUpper(PageName(words)), "1", "", "builder "+version, "builder manual")
+	p.line(fmt.Sprintf(`.TH "%s" "1" "%s" "%s" "%s"`, // a date with escapes is none to mandoc
+		quoted(strings.ToUpper(PageName(words))), edition.Date, quoted(words[0]+" "+edition.Version), quoted(words[0]+" manual")))
 	p.section("NAME")
 	p.line(fmt.Sprintf(`%s \- %s`, escape(PageName(words)), escape(v.Summary)))
 	p.section("SYNOPSIS")
-	p.line(`\fB` + escape(strings.Join(words, " ")) + `\fR` + escape(strings.TrimPrefix(usage(words, v), strings.Join(words, " "))))
+	spelled := strings.Join(words, " ")
+	p.line(`\fB` + escape(spelled) + `\fR` + escape(strings.TrimPrefix(usage(words, v), spelled)))
 	if v.About != "" {
 		p.section("DESCRIPTION")
 		p.text(v.About)
@@ -58,16 +66,10 @@ type roff struct{ strings.Builder }
 
 func (p *roff) line(text string) { p.WriteString(text + "\n") }
 
-// macro writes a request with quoted arguments.
-func (p *roff) macro(name string, args ...string) {
-	p.WriteString(name)
-	for _, arg := range args {
-		p.WriteString(` "` + strings.ReplaceAll(escape(arg), `"`, `\(dq`) + `"`)
-	}
-	p.WriteString("\n")
-}
+func (p *roff) section(name string) { p.line(`.SH "` + quoted(name) + `"`) }
 
-func (p *roff) section(name string) { p.macro(".SH", name) }
+// quoted is text as it stands between the quotes of an argument.
+func quoted(text string) string { return strings.ReplaceAll(escape(text), `"`, `\(dq`) }
 
 // text writes paragraphs.
 func (p *roff) text(text string) {
@@ -79,10 +81,24 @@ func (p *roff) text(text string) {
 			p.literal(b.lines)
 			continue
 		}
-		for _, line := range b.lines {
-			p.line(escape(line))
-		}
+		p.words(strings.Join(b.lines, " "))
 	}
+}
+
+// width is that of a line of the source, which no reader sees.
+const width = 72
+
+// words writes running text.
+func (p *roff) words(text string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			p.line(escape(line))
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	p.line(escape(line))
 }
 
 // literal writes lines as they are, indented.
@@ -124,7 +140,7 @@ func (p *roff) flags(section string, flags []syntax.Flag) {
 func (p *roff) item(term, means string) {
 	p.line(".TP")
 	p.line(`\fB` + escape(term) + `\fR`)
-	p.line(escape(means))
+	p.words(means)
 }
 
 func (p *roff) examples(examples []syntax.Example) {
@@ -136,7 +152,7 @@ func (p *roff) examples(examples []syntax.Example) {
 		if i > 0 {
 			p.line(".PP")
 		}
-		p.line(escape(e.Does) + ":")
+		p.words(e.Does + ":")
 		p.line(".PP")
 		p.literal([]string{e.Line})
 	}
