@@ -29,11 +29,7 @@ type configuration struct {
 // nobody has set: each flag looks at its variable already, and so no verb has to
 // know of the file.
 func configure() configuration {
-	host, err := config.This()
-	if err != nil {
-		return configuration{fault: err}
-	}
-	c := configuration{}
+	host, c := config.This(), configuration{}
 	c.Config, c.fault = config.Load(host)
 	c.fault = errors.Join(c.fault, c.checkEngine())
 	c.effective = c.Effective(host.Lookup)

@@ -60,9 +60,6 @@ func diagnosable(args []string) ([]string, error) {
 	}
 	var files []string
 	for _, arg := range args {
-		if len(arg) > 1 && arg[0] == '-' {
-			return nil, diag.Errorf(diag.Usage, "the flag %s stands behind a file", arg).WithHint("write flags first: builder diagnose --json FILE; a file of that name is ./%s", arg)
-		}
 		info, err := os.Stat(arg)
 		if arg == "-" || err != nil || !info.IsDir() {
 			files = append(files, arg) // that it cannot be read is said when it is

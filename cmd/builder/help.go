@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -17,7 +18,7 @@ func explain(app *cli.App) {
 }
 
 func explainVerb(above []string, c *cli.Command) {
-	words := append(above[:len(above):len(above)], c.Name)
+	words := append(slices.Clone(above), c.Name)
 	path := strings.Join(words, " ")
 	if _, known := descriptions[path]; !known {
 		path = strings.Join(above, " ") // a recipe

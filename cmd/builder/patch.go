@@ -73,9 +73,6 @@ func patched(cat catalogue, names []string) ([]*recipe.Recipe, error) {
 	var rs []*recipe.Recipe
 	var faults []error
 	for _, name := range names {
-		if strings.HasPrefix(name, "-") {
-			return nil, diag.Errorf(diag.Usage, "the flag %s stands behind a recipe", name).WithHint("write flags first: builder patch audit --json horovod")
-		}
 		r, err := recipe.Find(cat.recipes, name)
 		faults = append(faults, err)
 		rs = append(rs, r)

@@ -391,8 +391,7 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 // TestHelp demands of every command that it says what it is for, and of its help
 // that it names every flag with what it does.
 func TestHelp(t *testing.T) {
-	t.Setenv("BUILDER_RECIPES", "")
-	t.Setenv("BUILDER_HOME", t.TempDir())
+	bare(t)
 	var visit func(path []string, commands []*cli.Command)
 	visit = func(path []string, commands []*cli.Command) {
 		for _, command := range commands {
@@ -421,8 +420,7 @@ func TestHelp(t *testing.T) {
 
 // TestResultThatCannotBeWritten: half a result on a full disk is not done.
 func TestResultThatCannotBeWritten(t *testing.T) {
-	t.Setenv("BUILDER_RECIPES", "")
-	t.Setenv("BUILDER_HOME", t.TempDir())
+	bare(t)
 	for _, args := range [][]string{
 		{"list"},
 		{"list", "--json"},

@@ -24,7 +24,7 @@ import (
 	"builder/internal/syntax"
 )
 
-// bare takes everything away that a host says with variables.
+// bare takes everything away that a host says with variables and files.
 func bare(t *testing.T) {
 	t.Helper()
 	for _, key := range config.Keys() {
@@ -33,20 +33,20 @@ func bare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Setenv(config.Override, "")
 	t.Setenv("BUILDER_HOME", t.TempDir())
 }
 
-func tool(t *testing.T) (*cli.App, syntax.Verb) {
+func tool(t *testing.T) syntax.Verb {
 	t.Helper()
 	bare(t)
-	app := newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard)
-	return app, syntaxOf(app)
+	return syntaxOf(newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard))
 }
 
 // TestEveryVerbIsDescribed: a verb has examples and exit codes, and nothing is
 // described that is no verb.
 func TestEveryVerbIsDescribed(t *testing.T) {
-	_, v := tool(t)
+	v := tool(t)
 	seen := map[string]bool{}
 	v.Walk(func(words []string, v syntax.Verb) {
 		path := strings.Join(words[1:], " ")
@@ -115,7 +115,7 @@ var readers = map[string]func(*cli.Context) error{
 // TestExamples: every example is a command line that the tool takes. Nothing is
 // executed: in the place of what a verb does, its words are read.
 func TestExamples(t *testing.T) {
-	_, v := tool(t)
+	v := tool(t)
 	t.Chdir(t.TempDir())
 	n := 0
 	v.Walk(func(words []string, v syntax.Verb) {
@@ -235,7 +235,7 @@ func wordsOf(line string) ([]string, error) {
 // TestScriptsExitAsDescribed: no script sees an exit code of a verb that its
 // description does not name.
 func TestScriptsExitAsDescribed(t *testing.T) {
-	_, v := tool(t)
+	v := tool(t)
 	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts: %v", err)
@@ -269,7 +269,7 @@ func TestScriptsExitAsDescribed(t *testing.T) {
 // TestKeysAreVariables: a flag with a variable is a key of builder.yaml of the same
 // name, and every key is the flag of some verb or is read elsewhere.
 func TestKeysAreVariables(t *testing.T) {
-	_, v := tool(t)
+	v := tool(t)
 	seen := map[string]bool{"home": true, "mirror-debian": true, "mirror-debian-snapshot": true}
 	v.Walk(func(words []string, v syntax.Verb) {
 		for _, f := range v.Options() {
@@ -295,7 +295,7 @@ func TestKeysAreVariables(t *testing.T) {
 
 // TestManPages: every page is one that troff and mandoc have nothing to say about.
 func TestManPages(t *testing.T) {
-	_, v := tool(t)
+	v := tool(t)
 	dir := t.TempDir()
 	var pages []string
 	v.Walk(func(words []string, v syntax.Verb) {
@@ -328,7 +328,7 @@ const referenceDir = "../../docs/reference"
 
 // TestReference compares docs/reference with what the code says; -update writes it.
 func TestReference(t *testing.T) {
-	_, v := tool(t)
+	v := tool(t)
 	pages := map[string]string{"README.md": referenceIndex(v), "builder-yaml.md": referenceConfig(v)}
 	for _, below := range v.Verbs {
 		pages[below.Name+".md"] = generated + manual.Reference([]string{v.Name, below.Name}, below)
@@ -385,15 +385,16 @@ func referenceConfig(v syntax.Verb) string {
 	var keys strings.Builder
 	for _, key := range config.Keys() {
 		var verbs []string
+		fallback := ""
 		v.Walk(func(words []string, v syntax.Verb) {
 			if f, ok := (syntax.Verb{Flags: v.Options()}).Flag(key.Name); ok && f.Variable != "" {
-				verbs = append(verbs, manual.Code(strings.Join(words[1:], " ")))
+				verbs, fallback = append(verbs, manual.Code(strings.Join(words[1:], " "))), f.Default
 			}
 		})
 		if len(verbs) == 0 || len(verbs) > 8 {
 			verbs = []string{"all"}
 		}
-		fmt.Fprintf(&keys, "| `%s` | %s | %s | %s |\n", key.Name, key.Form, manual.Cell(key.About), strings.Join(verbs, ", "))
+		fmt.Fprintf(&keys, "| `%s` | %s | %s | %s | %s |\n", key.Name, key.Form, manual.Cell(key.About), manual.Code(fallback), strings.Join(verbs, ", "))
 	}
 	return generated + strings.Replace(string(text), "KEYS\n", keys.String(), 1)
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -33,27 +32,21 @@ type Config struct {
 
 // A Host is what [Load] has to know of the place where the tool is called.
 type Host struct {
-	Dir    string // working directory, absolute
+	Dir    string // working directory, absolute, "" where it is gone
 	User   string // the user's configuration directory, "" where there is none
 	Home   string // the user's home directory, "" where there is none
 	Lookup func(name string) (value string, ok bool)
 }
 
-// This returns the host and the user of this process.
-func This() (Host, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return Host{}, fmt.Errorf("looking for %s: %w", Name, err)
+// This returns the host and the user of this process. What it lacks holds no file.
+func This() Host {
+	known := func(dir string, err error) string {
+		if err != nil {
+			return ""
+		}
+		return dir
 	}
-	user, err := os.UserConfigDir()
-	if err != nil {
-		user = "" // a user without a home has no file of his own
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = ""
-	}
-	return Host{Dir: dir, User: user, Home: home, Lookup: os.LookupEnv}, nil
+	return Host{Dir: known(os.Getwd()), User: known(os.UserConfigDir()), Home: known(os.UserHomeDir()), Lookup: os.LookupEnv}
 }
 
 // Load reads the files that count on a host. Faults are of class [diag.Usage] and
@@ -66,7 +59,7 @@ func Load(host Host) (Config, error) {
 		data, err := readBounded(path)
 		var one Config
 		if err == nil {
-			one, err = read(host.short(path), base{filepath.Dir(path), host.Home}, data)
+			one, err = read(host.short(path), base{filepath.Dir(path), host}, data)
 		}
 		faults = append(faults, err)
 		all = all.under(path, one)
@@ -74,7 +67,7 @@ func Load(host Host) (Config, error) {
 	return all, errors.Join(faults...)
 }
 
-// short names a file in a message: without the working directory.
+// short names a file without the working directory.
 func (h Host) short(path string) string {
 	if rest, ok := strings.CutPrefix(path, h.Dir+string(filepath.Separator)); ok {
 		return rest
@@ -88,7 +81,10 @@ func (h Host) paths() ([]string, error) {
 		if path == "" {
 			return nil, nil
 		}
-		return []string{base{h.Dir, h.Home}.path(path)}, nil
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(h.Dir, path)
+		}
+		return []string{path}, nil
 	}
 	var paths []string
 	near, err := h.nearest()
@@ -111,7 +107,7 @@ func (h Host) own() string {
 
 // nearest finds the file in the working directory, or in the nearest one above.
 func (h Host) nearest() (string, error) {
-	for dir := h.Dir; ; dir = filepath.Dir(dir) {
+	for dir := h.Dir; dir != ""; dir = filepath.Dir(dir) {
 		if path := filepath.Join(dir, Name); exists(path) {
 			if planted(dir, path) {
 				return "", diag.At(diag.Pos{File: path}, "everybody can write to %s, and this file is another user's: it is not read", dir).
@@ -120,9 +116,10 @@ func (h Host) nearest() (string, error) {
 			return path, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", nil
+			break
 		}
 	}
+	return "", nil
 }
 
 // exists reports whether there is anything of that name; what is no file is told
@@ -144,7 +141,7 @@ func planted(dir, path string) bool {
 		return true
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || int(stat.Uid) != os.Getuid()
+	return !ok || stat.Uid != 0 && int(stat.Uid) != os.Getuid()
 }
 
 // readBounded reads a regular file of at most maxBytes.

@@ -73,7 +73,7 @@ func TestNearestCountsFirst(t *testing.T) {
 }
 
 func TestEffective(t *testing.T) {
-	h, root := host(t, "a", map[string]string{"a/builder.yaml": "home: state\njobs: 2\nlocked: false\nengine: unix:///x\n"})
+	h, _ := host(t, "a", map[string]string{"a/builder.yaml": "home: state\njobs: 2\nlocked: false\nengine: unix:///x\n"})
 	c, err := config.Load(h)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestEffective(t *testing.T) {
 		value  string
 		origin config.Origin
 	}{
-		"home":   {filepath.Join(root, "a/state"), config.FromFile},
+		"home":   {"state", config.FromFile},
 		"jobs":   {"5", config.FromVariable},
 		"engine": {"", config.FromDefault}, // a variable that is set to nothing
 		"locked": {"false", config.FromFile},
@@ -102,8 +102,8 @@ func TestEffective(t *testing.T) {
 }
 
 func TestPathsMeanTheSameFromEverywhere(t *testing.T) {
-	h, root := host(t, "a", map[string]string{
-		"a/builder.yaml": "trust: [keys/a.pub, ~/b.pub, /c.pub, ../d.pub]\nfrom: [\"file:wheels\", \"file:/srv\", \"oci://h/r\", \"https://h/simple\", \"file:///x\"]\n",
+	h, root := host(t, "a/work", map[string]string{
+		"a/builder.yaml": "out: work/out\ntrust: [keys/a.pub, ~/b.pub, /c.pub, ../d.pub]\nfrom: [\"file:wheels\", \"file:/srv\", \"oci://h/r\", \"https://h/simple\", \"file:///x\"]\n",
 	})
 	c, err := config.Load(h)
 	if err != nil {
@@ -112,6 +112,7 @@ func TestPathsMeanTheSameFromEverywhere(t *testing.T) {
 	for key, want := range map[string][]string{
 		"trust": {root + "/a/keys/a.pub", root + "/me/b.pub", "/c.pub", root + "/d.pub"},
 		"from":  {"file:" + root + "/a/wheels", "file:/srv", "oci://h/r", "https://h/simple", "file:///x"},
+		"out":   {"out"}, // below the working directory: as it is typed there
 	} {
 		if s, _ := c.Setting(key); s.Value != strings.Join(want, ",") {
 			t.Errorf("%s is %s", key, s.Value)

@@ -56,17 +56,20 @@ func fields() []Key {
 }
 
 // base is what paths in a file begin at.
-type base struct{ dir, home string }
+type base struct {
+	dir  string // of the file
+	host Host
+}
 
-// path returns a path that means the same from any working directory.
+// path returns a path as it is typed in the working directory.
 func (b base) path(text string) string {
-	if rest, ok := strings.CutPrefix(text, "~/"); ok && b.home != "" {
-		return filepath.Join(b.home, rest)
+	if rest, ok := strings.CutPrefix(text, "~/"); ok && b.host.Home != "" {
+		return filepath.Join(b.host.Home, rest)
 	}
 	if filepath.IsAbs(text) {
 		return text
 	}
-	return filepath.Join(b.dir, text)
+	return b.host.short(filepath.Join(b.dir, text))
 }
 
 // place is [base.path] of the directory that file:DIR names; an address stays as

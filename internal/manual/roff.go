@@ -91,7 +91,7 @@ const width = 72
 // words writes running text.
 func (p *roff) words(text string) {
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if line != "" && len(line)+1+len(word) > width {
 			p.line(escape(line))
 			line = ""
