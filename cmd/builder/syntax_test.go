@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/urfave/cli/v2"
@@ -174,10 +175,16 @@ func parse(args []string) error {
 	return err
 }
 
+// builtIn is read once: there are many examples.
+var builtIn = sync.OnceValue(func() catalogue {
+	cat, _ := loadCatalogue("") // its faults are other tests'
+	return cat
+})
+
 // hollow puts do in the place of what verbs do that nothing is below. Below a
 // recipe the axes are read as plan does.
 func hollow(app *cli.App, do cli.ActionFunc) {
-	cat, _ := loadCatalogue("")
+	cat := builtIn()
 	var visit func(parent string, commands []*cli.Command)
 	visit = func(operands string, commands []*cli.Command) {
 		for _, command := range commands {
