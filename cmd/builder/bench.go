@@ -30,13 +30,7 @@ the rounds in which both were measured. A library whose values are wrong is not
 compared, and exit 6.
 
 PATH is libnccl.so.2 or librccl.so.1, a directory that holds it, or a wheel.
-DIR/bench.json is the result, DIR/bench.html shows it.
-
-Examples:
-   builder bench --tests nccl_tests-2.17.6-py3-none-linux_x86_64.whl \
-      --library vendor=nvidia_nccl_cu13-2.28.9-py3-none-manylinux_2_18_x86_64.whl \
-      --library ours=out/nccl/nccl-2.29.7-py3-none-linux_x86_64.whl
-   builder bench --render out/bench.json`
+DIR/bench.json is the result, DIR/bench.html shows it.`
 
 func benchCommand(args []string, out printer) *cli.Command {
 	return &cli.Command{

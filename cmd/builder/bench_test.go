@@ -20,7 +20,7 @@ func host(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("PATH", dir)
-	t.Setenv("BUILDER_RECIPES", "")
+	bare(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	for name, text := range map[string]string{
 		"vendor/libnccl.so.2": "vendor", "ours/libnccl.so.2": "ours", "tests/all_reduce_perf": "#!", "tests/broadcast_perf": "#!",

@@ -58,7 +58,7 @@ type export struct {
 func (x export) fault() error {
 	for _, what := range x.without {
 		if what != "images" && what != "uv" {
-			return diag.Errorf(diag.Usage, "--without: %q is not images or uv", what)
+			return diag.Errorf(diag.Usage, "--without: %q is not images or uv", what).WithHint("%s", diag.DidYouMean(what, []string{"images", "uv"}))
 		}
 	}
 	switch filepath.Ext(x.to) {

@@ -21,11 +21,6 @@ known failure that it shows: where, why it happens, and what to do. What a file 
 is told by its content. A directory stands for the logs and wheels of the cells in
 it, - for standard input. Logs may be of any size.
 
-   builder diagnose build.log
-   builder diagnose out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a
-   builder diagnose libnccl.so.2 dist/*.whl
-   kubectl logs job/train | builder diagnose -
-
 A finding is a result, so the exit code is 0 with and without; with --exit-code an
 error that was found is exit 6, as at a gate. What cannot be read is exit 2.`
 
@@ -65,9 +60,6 @@ func diagnosable(args []string) ([]string, error) {
 	}
 	var files []string
 	for _, arg := range args {
-		if len(arg) > 1 && arg[0] == '-' {
-			return nil, diag.Errorf(diag.Usage, "the flag %s stands behind a file", arg).WithHint("write flags first: builder diagnose --json FILE; a file of that name is ./%s", arg)
-		}
 		info, err := os.Stat(arg)
 		if arg == "-" || err != nil || !info.IsDir() {
 			files = append(files, arg) // that it cannot be read is said when it is

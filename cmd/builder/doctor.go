@@ -24,12 +24,7 @@ ok, warn and fail say what was seen; unknown, that it could not be looked at,
 and why; none, that it is not there and nothing asks for it. Exit 9 if
 something fails that the chosen work needs: the engine's needs, and with
 --recipe those of the cell that the recipe prefers. docs/doctor.md says what
-each check looks at.
-
-Examples:
-   builder doctor
-   builder doctor --recipe horovod
-   builder doctor --json | jq '.checks[] | select(.verdict == "fail")'`
+each check looks at.`
 
 func doctorFlags() []cli.Flag {
 	return []cli.Flag{

@@ -9,10 +9,10 @@ import (
 
 // flagsFirst puts the flags of a verb that takes paths in front of them, whatever
 // the order in which they were typed: the parser stops at the first path. What
-// follows -- is a path. The verb may have one below it: "key new".
-func flagsFirst(args []string, verb string, flags []cli.Flag) []string {
-	words := 1 + len(strings.Fields(verb))
-	if len(args) < words || strings.Join(args[1:words], " ") != verb {
+// follows -- is a path.
+func flagsFirst(args []string, verbs []*cli.Command) []string {
+	verb, words := verbOf(args, verbs)
+	if verb == nil || verb.ArgsUsage == "" || len(verb.Subcommands) > 0 || verb.SkipFlagParsing || verb.Name == helpVerb {
 		return args
 	}
 	var first, paths []string
@@ -22,9 +22,9 @@ func flagsFirst(args []string, verb string, flags []cli.Flag) []string {
 		switch {
 		case word == "--":
 			paths, rest = append(paths, rest...), nil
-		case !strings.HasPrefix(word, "-"):
+		case !strings.HasPrefix(word, "-") || word == "-": // standard input
 			paths = append(paths, word)
-		case takesValue(word, flags):
+		case takesValue(word, verb.Flags):
 			if len(rest) == 0 {
 				return args // nothing that stands behind it now may become its value
 			}
@@ -37,6 +37,19 @@ func flagsFirst(args []string, verb string, flags []cli.Flag) []string {
 		paths = append([]string{"--"}, paths...)
 	}
 	return slices.Concat(args[:words], first, paths)
+}
+
+// verbOf returns the verb that a command line begins with, and how many words
+// lead to it.
+func verbOf(args []string, verbs []*cli.Command) (verb *cli.Command, words int) {
+	for words = 1; words < len(args); words++ {
+		i := slices.IndexFunc(verbs, func(c *cli.Command) bool { return c.HasName(args[words]) })
+		if i < 0 {
+			break
+		}
+		verb, verbs = verbs[i], verbs[i].Subcommands
+	}
+	return verb, words
 }
 
 // takesValue reports whether the next word belongs to this flag.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,12 @@ import (
 const standIn = "testdata/wheels/nvidia_nccl_cu13-2.29.7+stand.in-py3-none-any.whl"
 
 func TestFlagsFirst(t *testing.T) {
+	verbs := newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard).Commands
 	for typed, want := range map[string]string{
+		"builder diagnose - --exit-code":        "builder diagnose --exit-code -- -",
+		"builder store import x.tar --json":     "builder store import --json -- x.tar",
+		"builder help plan tiny --recipes site": "builder help plan tiny --recipes site",
+		"builder plan horovod --rocm 5.7":       "builder plan horovod --rocm 5.7",
 		"builder gate a --gpus 2 b --json":      "builder gate --gpus 2 --json -- a b",
 		"builder gate --gpus=2 a":               "builder gate --gpus=2 -- a",
 		"builder gate a -- --gpus":              "builder gate -- a --gpus",
@@ -22,7 +28,7 @@ func TestFlagsFirst(t *testing.T) {
 		"builder run horovod --out gate --json": "builder run horovod --out gate --json",
 		"builder":                               "builder",
 	} {
-		if got := strings.Join(flagsFirst(strings.Fields(typed), "gate", gateFlags()), " "); got != want {
+		if got := strings.Join(flagsFirst(strings.Fields(typed), verbs), " "); got != want {
 			t.Errorf("%s: got %s, want %s", typed, got, want)
 		}
 	}

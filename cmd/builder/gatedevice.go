@@ -53,6 +53,14 @@ type deviceOptions struct {
 // which GPUs belong to this user.
 var handed = []string{"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
 
+func transportNames() []string {
+	var names []string
+	for _, t := range gate.Transports() {
+		names = append(names, string(t))
+	}
+	return names
+}
+
 func readDeviceOptions(c *cli.Context) (*deviceOptions, error) {
 	if !c.IsSet("gpus") {
 		for _, f := range deviceFlags() {
@@ -78,7 +86,7 @@ func readDeviceOptions(c *cli.Context) (*deviceOptions, error) {
 	}
 	if text := c.String("transport"); text != "" {
 		if o.transport, err = gate.TransportNamed(text); err != nil {
-			fault("--transport: %w; known: %v", err, gate.Transports())
+			faults = append(faults, diag.Errorf(diag.Usage, "--transport: %w", err).WithHint("%s", diag.DidYouMean(text, transportNames())))
 		}
 	}
 	if !(o.tolerance > 0 && o.tolerance <= 1) {

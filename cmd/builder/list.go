@@ -3,11 +3,14 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/config"
 	"builder/internal/diag"
 	"builder/internal/diagnose"
 	"builder/internal/image"
@@ -41,20 +44,28 @@ func listCommand(cat catalogue, fault error, out printer) *cli.Command {
 	}
 }
 
+// schemas are the types of the files that people write.
+var schemas = map[string]any{
+	"recipe": &recipe.Recipe{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
+}
+
+func schemaNames() []string { return slices.Sorted(maps.Keys(schemas)) }
+
 func schemaCommand(out printer) *cli.Command {
-	schemas := map[string]any{"recipe": &recipe.Recipe{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}}
+	names := schemaNames()
 	return &cli.Command{
-		Name: "schema", Usage: "print the JSON schema of recipe, image, patch or diagnosis files", ArgsUsage: "recipe|image|patch|diagnosis", OnUsageError: usageError,
+		Name: "schema", Usage: "print the JSON schema of a kind of file, for editors", ArgsUsage: strings.Join(names, "|"), OnUsageError: usageError,
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return diag.Errorf(diag.Usage, "schema: name recipe, image, patch or diagnosis")
+				return diag.Errorf(diag.Usage, "schema: name one of %s", strings.Join(names, ", "))
 			}
 			if err := unexpected(c, 1); err != nil {
 				return err
 			}
 			value, ok := schemas[c.Args().First()]
 			if !ok {
-				return diag.Errorf(diag.Usage, "schema: %q is not recipe, image, patch or diagnosis", c.Args().First())
+				return diag.Errorf(diag.Usage, "schema: no kind of file is called %q", c.Args().First()).
+					WithHint("%s", diag.DidYouMean(c.Args().First(), names))
 			}
 			_, err := out.stdout.Write(recipe.Schema(value))
 			return err

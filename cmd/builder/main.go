@@ -38,20 +38,12 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
-	args = flagsFirst(args, "gate", gateFlags())
-	args = flagsFirst(args, "verify", verifyFlags())
-	args = flagsFirst(args, "key new", keyNewFlags())
-	args = flagsFirst(args, "publish", publishFlags())
-	args = flagsFirst(args, "promote", promoteFlags())
-	args = flagsFirst(args, "index", indexFlags())
-	args = flagsFirst(args, "yank", yankFlags())
-	args = flagsFirst(args, "store import", importFlags())
-	args = flagsFirst(args, "report merge", mergeFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
 	}
-	err := newApp(args, stdout, stderr).RunContext(ctx, args)
+	app := newApp(args, configure(), stdout, stderr)
+	err := app.RunContext(ctx, flagsFirst(args, app.Commands))
 	if err == nil && result.err != nil {
 		err = fmt.Errorf("writing the result: %w", result.err)
 	}
@@ -82,23 +74,24 @@ func (c *checkedWriter) Write(p []byte) (int, error) {
 // newApp wires the verbs. The catalogue is read first, because every recipe is a
 // command of its own below run, plan and lock, with its axes as flags; what is
 // wrong with it is reported by the verbs that need it.
-func newApp(args []string, stdout, stderr io.Writer) *cli.App {
+func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.App {
 	out := printer{stdout: stdout, stderr: stderr}
 	cat, fault := loadCatalogue(siteDir(args))
-	return &cli.App{
-		Name:                 "builder",
-		Usage:                "hermetic builds of Horovod, NCCL and RCCL, with gates that cannot lie",
-		Version:              version,
-		EnableBashCompletion: true,
-		Suggest:              true,
-		HideHelpCommand:      true,
-		Writer:               stdout,
-		ErrWriter:            stderr,
-		Flags:                []cli.Flag{recipesFlag(), cli.HelpFlag}, // which a command called help would hide
-		CommandNotFound:      nil,
-		OnUsageError:         usageError,
-		ExitErrHandler:       func(*cli.Context, error) {}, // Main decides the exit code
-		Action:               unknownCommand,
+	recipes, dislike := conf.preferred(cat.recipes)
+	cat.recipes, fault = recipes, errors.Join(fault, dislike)
+	app := &cli.App{
+		Name:            "builder",
+		Usage:           "hermetic builds of Horovod, NCCL and RCCL, with gates that cannot lie",
+		Version:         version,
+		Suggest:         true,
+		HideHelpCommand: true,
+		Writer:          stdout,
+		ErrWriter:       stderr,
+		Flags:           []cli.Flag{recipesFlag(), cli.HelpFlag}, // which a command called help would hide
+		CommandNotFound: nil,
+		OnUsageError:    usageError,
+		ExitErrHandler:  func(*cli.Context, error) {}, // Main decides the exit code
+		Action:          unknownCommand,
 		Commands: []*cli.Command{
 			runCommand(cat, fault, out),
 			planCommand(cat, fault, out),
@@ -122,16 +115,25 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			engineCommand(out),
 			keyCommand(out),
 			schemaCommand(out),
+			configCommand(conf, dislike, out),
+			completionCommand(out),
+			manCommand(out),
 			versionCommand(out),
 			helpCommand(),
+			completeCommand(cat, out),
 		},
 	}
+	conf.refuse(app.Commands)
+	explain(app)
+	return app
 }
+
+const helpVerb = "help"
 
 // helpCommand is what people type who do not know of --help.
 func helpCommand() *cli.Command {
 	return &cli.Command{
-		Name: "help", Usage: "explain a command, as --help behind it does", ArgsUsage: "[COMMAND]", OnUsageError: usageError,
+		Name: helpVerb, Usage: "explain a command, as --help behind it does", ArgsUsage: "[COMMAND]", OnUsageError: usageError,
 		Action: func(c *cli.Context) error {
 			return c.App.RunContext(c.Context, append(append([]string{c.App.Name}, c.Args().Slice()...), "--help"))
 		},
@@ -173,6 +175,10 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		return err
 	}
 	fault := diag.Errorf(diag.Usage, "%s", flagName.ReplaceAllString(err.Error(), " --$1$2"))
+	if name, ok := undefinedFlag(err); ok && c.Command != nil {
+		return diag.Errorf(diag.Usage, "%s has no flag --%s", c.Command.HelpName, name).
+			WithHint("%s", diag.DidYouMean(name, flagNames(c.Command.Flags)))
+	}
 	if c.Command != nil {
 		return fault.WithHint("see `%s --help`", c.Command.HelpName)
 	}

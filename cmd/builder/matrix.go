@@ -34,12 +34,6 @@ does not change when other cells come or go. --condense keeps a few cells that
 together hold every word and the oldest and newest version of each axis, and the
 values on both sides of each boundary that a rule, a variant or a patch names.
 
-Examples:
-   builder matrix horovod --rocm '>=6.0' --all --format text
-   builder matrix --condense --format github         # for a pull request
-   builder matrix --format github --shard 2/3        # for every night
-   builder matrix horovod --format gitlab > cells.yml
-
    jobs:
      cells:
        outputs: {matrix: "${{ steps.cells.outputs.matrix }}"}

@@ -72,8 +72,8 @@ func selectionFlags() []cli.Flag {
 	return []cli.Flag{
 		recipesFlag(),
 		jsonFlag(),
-		&cli.BoolFlag{Name: "locked", Usage: "refuse to resolve a name: what the lock does not pin is exit 3"},
-		&cli.BoolFlag{Name: "offline", Usage: "use nothing but the store"},
+		&cli.BoolFlag{Name: "locked", EnvVars: []string{"BUILDER_LOCKED"}, Usage: "refuse to resolve a name: what the lock does not pin is exit 3"},
+		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use nothing but the store"},
 		setFlag(),
 	}
 }
@@ -84,14 +84,14 @@ func setFlag() cli.Flag {
 
 func runFlags() []cli.Flag {
 	return append(slices.Concat(engineFlags(), fromFlags()),
-		&cli.StringFlag{Name: "out", Value: "out", Usage: "write results below `DIR`"},
-		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time on each engine"},
+		&cli.StringFlag{Name: "out", EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: "write results below `DIR`"},
+		&cli.IntFlag{Name: "jobs", EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time on each engine"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE` on each engine, such as 64GB; the default is this host's memory where the engine runs on it"},
 		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "end a step that takes longer than `TIME`; 0: never"},
 		&cli.DurationFlag{Name: "engine-patience", EnvVars: []string{"BUILDER_ENGINE_PATIENCE"}, Value: pipelines.Patience, Usage: "give an engine up that says nothing for `TIME`"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
 		keyFlag(),
-		&cli.BoolFlag{Name: "fail-fast", Usage: "begin no further cell after the first that fails"},
+		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "begin no further cell after the first that fails"},
 	)
 }
 
@@ -112,7 +112,7 @@ func axisFlags(r *recipe.Recipe) []cli.Flag {
 	for _, axis := range r.Axes {
 		flags = append(flags, &cli.GenericFlag{
 			Name: axis.Name, Category: "Axes (an exact value; a list a,b; a constraint '>=6.0,<6.3'; all)",
-			Value: &axisValue{},
+			Value: &axisValue{known: axis.Values},
 			Usage: axis.About + ": `VALUE` of " + strings.Join(axis.Values, ", "),
 		})
 	}
@@ -121,7 +121,10 @@ func axisFlags(r *recipe.Recipe) []cli.Flag {
 
 // axisValue is what a command line says about an axis. A flag that is there twice
 // says both: --rocm 5.7 --rocm 6.1 is --rocm 5.7,6.1.
-type axisValue struct{ texts []string }
+type axisValue struct {
+	known []string // what it may be, for completion
+	texts []string
+}
 
 // Set implements [cli.Generic].
 func (v *axisValue) Set(text string) error {

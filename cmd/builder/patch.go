@@ -40,7 +40,7 @@ func patchCommand(cat catalogue, fault error, out printer) *cli.Command {
 	}
 	return &cli.Command{
 		Name: "patch", Usage: "what the patches of a recipe do, and whether they are still needed",
-		OnUsageError: usageError, HideHelpCommand: true,
+		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
 			verb(cli.Command{Name: "show", Usage: "list the patches with their reasons and conditions"},
 				func(c *cli.Context, rs []*recipe.Recipe) error { return showPatches(cat, rs, out, c.Bool("json")) }),
@@ -73,9 +73,6 @@ func patched(cat catalogue, names []string) ([]*recipe.Recipe, error) {
 	var rs []*recipe.Recipe
 	var faults []error
 	for _, name := range names {
-		if strings.HasPrefix(name, "-") {
-			return nil, diag.Errorf(diag.Usage, "the flag %s stands behind a recipe", name).WithHint("write flags first: builder patch audit --json horovod")
-		}
 		r, err := recipe.Find(cat.recipes, name)
 		faults = append(faults, err)
 		rs = append(rs, r)

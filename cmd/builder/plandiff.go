@@ -20,7 +20,7 @@ func planFlags() []cli.Flag {
 	return append(selectionFlags(),
 		&cli.BoolFlag{Name: "diff", Usage: "say what has changed since the last run that was begun, and which steps run again"},
 		&cli.StringFlag{Name: "against", Usage: "say it against the entries that another `LOCK` gives, a file *.lock.json"},
-		&cli.StringFlag{Name: "out", Value: "out", Usage: "the last run wrote its results below `DIR`"},
+		&cli.StringFlag{Name: "out", EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: "the last run wrote its results below `DIR`"},
 	)
 }
 
@@ -36,14 +36,16 @@ type earlier struct {
 
 // readComparison reads what a plan is to be compared with.
 func readComparison(c *cli.Context, o options) (comparison, error) {
+	// What is said for every run contradicts nothing that is asked of this plan.
+	out := c.IsSet("out") && os.Getenv("BUILDER_OUT") == ""
 	switch file := c.String("against"); {
-	case c.IsSet("against") && c.IsSet("out"):
+	case c.IsSet("against") && out:
 		return nil, diag.Errorf(diag.Usage, "--against names a lock and --out a run: give one of them")
 	case c.IsSet("against"):
 		return withLock(file, o.recipe.Name)
 	case c.Bool("diff"):
 		return withRun(o.out), nil
-	case c.IsSet("out"):
+	case out:
 		return nil, diag.Errorf(diag.Usage, "--out says where the last run is: it needs --diff")
 	}
 	return nil, nil

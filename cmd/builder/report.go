@@ -33,11 +33,7 @@ Runs that contradict each other are refused, and nothing is written: the same ce
 with another key is exit 3, with other bytes exit 6. Otherwise the exit code is that
 of one run that had built all cells: 0 only if every cell passed every gate.
 
-markdown is a page for GITHUB_STEP_SUMMARY.
-
-Examples:
-   builder report merge runs/* --out report
-   builder report merge runs/* --matrix cells.json --format markdown >> "$GITHUB_STEP_SUMMARY"`
+markdown is a page for GITHUB_STEP_SUMMARY.`
 
 func reportCommand(out printer) *cli.Command {
 	return &cli.Command{

@@ -391,11 +391,13 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 // TestHelp demands of every command that it says what it is for, and of its help
 // that it names every flag with what it does.
 func TestHelp(t *testing.T) {
-	t.Setenv("BUILDER_RECIPES", "")
-	t.Setenv("BUILDER_HOME", t.TempDir())
+	bare(t)
 	var visit func(path []string, commands []*cli.Command)
 	visit = func(path []string, commands []*cli.Command) {
 		for _, command := range commands {
+			if command.Hidden {
+				continue
+			}
 			words := append(slices.Clone(path), command.Name)
 			var stdout, stderr bytes.Buffer
 			if code := Main(append(slices.Clone(words), "--help"), &stdout, &stderr); code != 0 || stderr.Len() > 0 {
@@ -413,13 +415,12 @@ func TestHelp(t *testing.T) {
 			visit(words, command.Subcommands)
 		}
 	}
-	visit([]string{"builder"}, newApp([]string{"builder"}, io.Discard, io.Discard).Commands)
+	visit([]string{"builder"}, newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard).Commands)
 }
 
 // TestResultThatCannotBeWritten: half a result on a full disk is not done.
 func TestResultThatCannotBeWritten(t *testing.T) {
-	t.Setenv("BUILDER_RECIPES", "")
-	t.Setenv("BUILDER_HOME", t.TempDir())
+	bare(t)
 	for _, args := range [][]string{
 		{"list"},
 		{"list", "--json"},

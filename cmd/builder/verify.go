@@ -43,7 +43,7 @@ func verifyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell once more from its provenance and compare the bytes"},
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign what it found as the verdict of gate reproducible, and put it beside the artifact"},
 		keyFlag(),
-		&cli.BoolFlag{Name: "offline", Usage: "with --rebuild: take everything from the store"},
+		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: another place for the same bytes, `source.NAME=PATH|URL`"},
 	}, engineFlags()...)
 }
@@ -74,7 +74,7 @@ func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
 	o.key = c.String("key")
 	var fault error
 	if !slices.Contains(attest.Policies(), o.policy) {
-		fault = diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(o.policy)).WithHint("known: candidate, stable")
+		fault = diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(o.policy)).WithHint("%s", diag.DidYouMean(string(o.policy), policyNames()))
 	}
 	if o.attach && !o.rebuild {
 		fault = errors.Join(fault, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))

@@ -152,11 +152,20 @@ func Channels() []Channel {
 	return []Channel{{"candidate", attest.Candidate}, {"stable", attest.Stable}}
 }
 
+// ChannelNames lists the names of the channels.
+func ChannelNames() []string {
+	var names []string
+	for _, c := range Channels() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // FindChannel returns the channel of a name.
 func FindChannel(name string) (Channel, error) {
 	i := slices.IndexFunc(Channels(), func(c Channel) bool { return c.Name == name })
 	if i < 0 {
-		return Channel{}, diag.Errorf(diag.Usage, "no channel is called %q", name).WithHint("known: candidate, stable")
+		return Channel{}, diag.Errorf(diag.Usage, "no channel is called %q", name).WithHint("%s", diag.DidYouMean(name, ChannelNames()))
 	}
 	return Channels()[i], nil
 }

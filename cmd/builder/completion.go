@@ -1,0 +1,169 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/attest"
+	"builder/internal/complete"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/inspect"
+	"builder/internal/publish"
+	"builder/internal/report"
+	"builder/internal/syntax"
+)
+
+// operands says what may stand behind the flags of a verb.
+var operands = map[string]syntax.Takes{
+	"gate":         {CellPlaces: true, Files: true},
+	"verify":       {CellPlaces: true, Files: true},
+	"publish":      {CellPlaces: true, Files: true},
+	"diagnose":     {CellPlaces: true, Files: true},
+	"promote":      {Cells: true},
+	"yank":         {Cells: true},
+	"index":        {Cells: true},
+	"report merge": {Directories: true},
+	"init":         {Directories: true},
+	"key new":      {Files: true},
+	"store import": {Files: true},
+	"schema":       {Words: schemaNames()},
+	"completion":   {Words: complete.Shells},
+}
+
+// flagWords are the values that flags take, beside those that their placeholders
+// name.
+var flagWords = map[string][]string{
+	"matrix --format":       matrixFormats,
+	"report merge --format": reportFormats,
+	"gate --only":           gate.Names(),
+	"gate --expect":         assignments(inspect.Names()),
+	"verify --policy":       policyNames(),
+	"publish --channel":     publish.ChannelNames(),
+	"promote --to":          publish.ChannelNames(),
+	"--gpus":                {"all"},
+	"--engine":              engineAddresses(),
+	"--set":                 {"source."},
+}
+
+func assignments(names []string) []string {
+	words := make([]string, len(names))
+	for i, name := range names {
+		words[i] = name + "="
+	}
+	return words
+}
+
+func engineAddresses() []string {
+	words := make([]string, len(engineKinds))
+	for i, kind := range engineKinds {
+		words[i] = kind + "://"
+	}
+	return words
+}
+
+func policyNames() []string {
+	var names []string
+	for _, p := range attest.Policies() {
+		names = append(names, string(p))
+	}
+	return names
+}
+
+// completeCommand answers the scripts of completion. It reads the catalogue and
+// run.json, and nothing that it meets is a fault: a shell shows no more than that
+// it knows nothing.
+func completeCommand(cat catalogue, out printer) *cli.Command {
+	return &cli.Command{
+		Name: complete.Verb, Usage: "what may stand next on a command line", ArgsUsage: "WORD…", Hidden: true, HideHelp: true, SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			tool := syntaxOf(c.App)
+			nameRecipes(&tool, cat)
+			return complete.Line(tool, c.Args().Slice(), lastCells(resultsDir())).Write(out.stdout)
+		},
+	}
+}
+
+// nameRecipes says where the name of a recipe may stand that is no verb.
+func nameRecipes(tool *syntax.Verb, cat catalogue) {
+	for i, v := range tool.Verbs {
+		for j, f := range v.Flags {
+			if f.Names[0] == "recipe" {
+				tool.Verbs[i].Flags[j].Takes = syntax.Takes{Words: cat.names()}
+			}
+		}
+		switch v.Name {
+		case "patch":
+			for j := range v.Verbs {
+				tool.Verbs[i].Verbs[j].Takes = syntax.Takes{Words: cat.names()}
+			}
+		case "help", "man":
+			for _, other := range tool.Verbs {
+				tool.Verbs[i].Takes.Words = append(tool.Verbs[i].Takes.Words, other.Name)
+			}
+		}
+	}
+}
+
+// resultsDir is where run writes its results, unless a flag says otherwise.
+func resultsDir() string {
+	if dir := os.Getenv("BUILDER_OUT"); dir != "" {
+		return dir
+	}
+	return "out"
+}
+
+// lastCells lists the cells below the directory of the results: those of the last
+// run first, then those of others.
+func lastCells(dir string) complete.Cells {
+	cells := complete.Cells{Out: dir}
+	if last, err := report.Read(filepath.Join(dir, "run.json")); err == nil {
+		for _, cell := range last.Cells {
+			cells.IDs = append(cells.IDs, cell.ID)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return cells
+	}
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(cells.IDs, e.Name()) {
+			cells.IDs = append(cells.IDs, e.Name())
+		}
+	}
+	cells.IDs = slices.DeleteFunc(cells.IDs, func(id string) bool { return !plainWord.MatchString(id) })
+	return cells
+}
+
+func completionCommand(out printer) *cli.Command {
+	return &cli.Command{
+		Name: "completion", Usage: "print the script that completes command lines in a shell", ArgsUsage: strings.Join(complete.Shells, "|"), OnUsageError: usageError,
+		Description: "It completes verbs, flags, recipes, axes and their values, and the cells of ./out. It\n" +
+			"asks the tool itself, which then reads and never writes, and reaches no network.\n\n" +
+			"   bash: eval \"$(builder completion bash)\" in ~/.bashrc\n" +
+			"   zsh:  eval \"$(builder completion zsh)\" behind compinit in ~/.zshrc\n" +
+			"   fish: builder completion fish > ~/.config/fish/completions/builder.fish",
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return diag.Errorf(diag.Usage, "%s: name a shell", c.Command.HelpName).WithHint("known: %s", strings.Join(complete.Shells, ", "))
+			}
+			if err := unexpected(c, 1); err != nil {
+				return err
+			}
+			shell := c.Args().First()
+			if !slices.Contains(complete.Shells, shell) {
+				return diag.Errorf(diag.Usage, "there is no completion for %q", shell).WithHint("%s", diag.DidYouMean(shell, complete.Shells))
+			}
+			script, err := complete.Script(shell)
+			if err != nil {
+				return err
+			}
+			_, err = out.stdout.Write([]byte(script))
+			return err
+		},
+	}
+}

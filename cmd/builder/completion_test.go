@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shells say how a shell is asked what it would offer behind a line. Each prints
+// one word a line, and marks files with a word of its own.
+var shells = []struct {
+	name string
+	args []string
+	ask  func(words []string) string
+}{
+	{"bash", []string{"--noprofile", "--norc", "-c"}, askBash},
+	{"zsh", []string{"-f", "-c"}, askZsh},
+	{"fish", []string{"--no-config", "-c"}, askFish},
+}
+
+// askBash sets what readline sets: it parts words at = and :, and replaces the last
+// part. The parts before it are put back here.
+func askBash(words []string) string {
+	var parts []string
+	for _, word := range words {
+		if word == "" {
+			parts = append(parts, "''")
+			continue
+		}
+		for word != "" {
+			i := strings.IndexAny(word, "=:")
+			switch i {
+			case -1:
+				parts, word = append(parts, quoted(word)), ""
+			case 0:
+				parts, word = append(parts, quoted(word[:1])), word[1:]
+			default:
+				parts, word = append(parts, quoted(word[:i])), word[i:]
+			}
+		}
+	}
+	last := words[len(words)-1]
+	kept := last[:strings.LastIndexAny(last, "=:")+1]
+	line := strings.Join(words, " ")
+	return fmt.Sprintf(`eval "$(builder completion bash)"
+compopt() { [[ $2 == filenames ]] && echo FILES; }
+COMP_LINE=%s COMP_POINT=%d COMP_WORDS=(%s)
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_builder
+for word in "${COMPREPLY[@]}"; do echo %s"$word"; done`, quoted(line), len(line), strings.Join(parts, " "), quoted(kept))
+}
+
+// askZsh puts what prints into the place of what zsh offers.
+func askZsh(words []string) string {
+	var list []string
+	for _, word := range words {
+		list = append(list, quoted(word))
+	}
+	return fmt.Sprintf(`compdef() { : }
+_files() { print FILES }
+compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -rl -- "$@" }
+eval "$(builder completion zsh)"
+words=(%s)
+CURRENT=${#words}
+_builder`, strings.Join(list, " "))
+}
+
+func askFish(words []string) string {
+	return fmt.Sprintf(`builder completion fish | source
+function __fish_complete_path; echo $argv[1]FILES; end
+function __fish_complete_directories; echo $argv[1]FILES; end
+complete -C %s | string replace -r '^.*FILES$' FILES`, quoted(strings.Join(words, " ")))
+}
+
+// TestShells has real shells load the scripts and complete lines.
+func TestShells(t *testing.T) {
+	for _, shell := range shells {
+		t.Run(shell.name, func(t *testing.T) {
+			program, err := exec.LookPath(shell.name)
+			if err != nil {
+				t.Skipf("%s is not installed", shell.name)
+			}
+			bare(t)
+			home := filepath.Join(t.TempDir(), "home")
+			t.Setenv("BUILDER_HOME", home)
+			t.Setenv("HOME", t.TempDir())
+			t.Chdir(t.TempDir())
+			last := `{"schema": 1, "cells": [{"id": "tiny-1.0+x", "status": "pass"}]}`
+			if err := os.MkdirAll("out/.lock", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile("out/run.json", []byte(last), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range completions {
+				cmd := exec.Command(program, append(shell.args, shell.ask(append([]string{"builder"}, c.words...)))...)
+				var complaint strings.Builder
+				cmd.Stderr = &complaint
+				said, err := cmd.Output()
+				if complaint.Len() > 0 {
+					t.Errorf("%q: %v, stderr %s", c.words, err, complaint.String())
+				}
+				got := offered(string(said))
+				if c.exact && !slices.Equal(got, c.want) {
+					t.Errorf("%q: got %q, want %q", c.words, got, c.want)
+				}
+				for _, word := range c.want {
+					if !slices.Contains(got, word) {
+						t.Errorf("%q: got %q, and no %q", c.words, got, word)
+					}
+				}
+			}
+			if _, err := os.Stat(home); err == nil {
+				t.Error("completion has made the state directory")
+			}
+			if entries, err := os.ReadDir("."); err != nil || len(entries) != 1 {
+				t.Errorf("completion has written: %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// completions are lines, the last word of which is completed.
+var completions = []struct {
+	words []string
+	want  []string
+	exact bool
+}{
+	{[]string{"pl"}, []string{"plan"}, true},
+	{[]string{"store", ""}, []string{"export", "gc", "import", "list", "verify"}, true},
+	{[]string{"plan", "horovod", ""}, []string{"--rocm", "--locked"}, false},
+	{[]string{"plan", "horovod", "--rocm", "5"}, []string{"5.7"}, true},
+	{[]string{"plan", "horovod", "--rocm=5"}, []string{"--rocm=5.7"}, true},
+	{[]string{"plan", "horovod", "--rocm=5.7,6.1,n"}, []string{"--rocm=5.7,6.1,none"}, true},
+	{[]string{"run", "horovod", "--arch", "gfx90a,gfx9"}, []string{"gfx90a,gfx942"}, true},
+	{[]string{"run", "horovod", "--engine", "unix:"}, []string{"unix://"}, true},
+	{[]string{"patch", "show", "nccl"}, []string{"nccl", "nccl-tests"}, true},
+	{[]string{"yank", "ti"}, []string{"tiny-1.0+x"}, true},
+	{[]string{"gate", "out/ti"}, []string{"FILES", "out/tiny-1.0+x"}, false},
+	{[]string{"verify", "--trust", "x"}, []string{"FILES"}, true},
+	{[]string{"run", "horovod", "--out", "x"}, []string{"FILES"}, true},
+	{[]string{"rnu", ""}, nil, true},
+}
+
+// offered are the words without what they mean, sorted: a shell may order them.
+func offered(said string) []string {
+	var words []string
+	for line := range strings.Lines(said) {
+		word, _, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+		if word != "" && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	return words
+}

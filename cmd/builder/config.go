@@ -1,0 +1,242 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/complete"
+	"builder/internal/config"
+	"builder/internal/diag"
+	"builder/internal/recipe"
+	"builder/internal/store"
+	"builder/internal/term"
+	versions "builder/internal/version"
+)
+
+// configuration is what builder.yaml says, and what of it counts.
+type configuration struct {
+	config.Config
+	effective []config.Effective
+	fault     error
+}
+
+// configure reads builder.yaml and puts what it says into the variables that
+// nobody has set: each flag looks at its variable already, and so no verb has to
+// know of the file.
+func configure() configuration {
+	host, c := config.This(), configuration{}
+	c.Config, c.fault = config.Load(host)
+	c.fault = errors.Join(c.fault, c.checkEngine())
+	c.effective = c.Effective(host.Lookup)
+	if c.fault != nil {
+		return c // a half-read file sets nothing
+	}
+	for _, e := range c.effective {
+		if e.Origin == config.FromFile {
+			c.fault = errors.Join(c.fault, os.Setenv(config.Variable(e.Key), e.Value))
+		}
+	}
+	return c
+}
+
+func (c configuration) checkEngine() error {
+	s, ok := c.Setting("engine")
+	if !ok {
+		return nil
+	}
+	return placed(s.Pos, checkEngine(s.Value))
+}
+
+// placed gives a fault of a value the place where the value stands.
+func placed(pos diag.Pos, err error) error {
+	if err == nil {
+		return nil
+	}
+	return diag.At(pos, "%w", err)
+}
+
+// heedless are the verbs that no setting matters to: they work, and explain, where
+// builder.yaml is wrong.
+var heedless = []string{"config", "schema", "version", helpVerb, "man", "completion", complete.Verb}
+
+// refuse makes all other verbs say what is wrong with builder.yaml, and nothing
+// else.
+func (c configuration) refuse(commands []*cli.Command) {
+	if c.fault == nil {
+		return
+	}
+	for _, command := range commands {
+		if slices.Contains(heedless, command.Name) {
+			continue
+		}
+		if command.Action != nil {
+			command.Action = func(*cli.Context) error { return c.fault }
+		}
+		c.refuse(command.Subcommands)
+	}
+}
+
+// preferred returns recipes whose axes fall to what builder.yaml says, where the
+// command line does not name them and where it is compatible.
+func (c configuration) preferred(recipes []*recipe.Recipe) ([]*recipe.Recipe, error) {
+	var faults []error
+	for _, p := range c.Preferences {
+		r, err := recipe.Find(recipes, p.Recipe)
+		if err != nil {
+			faults = append(faults, placed(p.Pos, err))
+			continue
+		}
+		liking, err := prefer(r, p)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		recipes = replace(recipes, liking, func(x *recipe.Recipe) string { return x.Name })
+	}
+	return recipes, errors.Join(faults...)
+}
+
+// prefer returns a recipe with the values of a preference in front.
+func prefer(r *recipe.Recipe, p config.Preference) (*recipe.Recipe, error) {
+	axis, ok := r.Axis(p.Axis)
+	if !ok {
+		return nil, diag.At(p.Pos, "recipe %s has no axis %q", r.Name, p.Axis).WithHint("%s", diag.DidYouMean(p.Axis, r.AxisNames()))
+	}
+	first, err := versions.Select(p.Value, axis.Values)
+	if err != nil {
+		return nil, placed(p.Pos, fmt.Errorf("%s: %w", p.Axis, err))
+	}
+	behind := slices.DeleteFunc(slices.Clone(axis.Values), func(v string) bool { return slices.Contains(first, v) })
+	axis.Values = slices.Concat(first, behind)
+	changed := *r
+	changed.Axes = slices.Clone(r.Axes)
+	i := slices.IndexFunc(changed.Axes, func(a recipe.Axis) bool { return a.Name == axis.Name })
+	changed.Axes[i] = axis
+	return &changed, nil
+}
+
+func configCommand(c configuration, preferenceFault error, out printer) *cli.Command {
+	fault := errors.Join(c.fault, preferenceFault)
+	return &cli.Command{
+		Name: "config", Usage: "what builder.yaml says, and what counts", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
+		Description: "A flag counts before its variable, a variable before the builder.yaml that is nearest to\n" +
+			"the working directory (in it or above), that before the user's own, and all of them\n" +
+			"before the default. Lists are not joined. A variable that is set to nothing means the\n" +
+			"default. BUILDER_CONFIG=FILE has this one file read and no other, BUILDER_CONFIG= none.",
+		Subcommands: []*cli.Command{
+			{
+				Name: "show", Usage: "print every setting that counts where no flag is given", OnUsageError: usageError,
+				Flags: []cli.Flag{
+					&cli.BoolFlag{Name: "origin", Usage: "say where each comes from: default, variable, or file and line"}, jsonFlag(),
+				},
+				Action: func(ctx *cli.Context) error {
+					if err := errors.Join(unexpected(ctx, 0), fault); err != nil {
+						return err
+					}
+					return showConfig(c.shown(defaults(ctx.App)), ctx.Bool("origin"), ctx.Bool("json"), out)
+				},
+			},
+			{
+				Name: "path", Usage: "print the files that are read, the nearest first", OnUsageError: usageError,
+				Action: func(ctx *cli.Context) error {
+					for _, file := range c.Files {
+						out.say("%s", file)
+					}
+					return unexpected(ctx, 0)
+				},
+			},
+		},
+	}
+}
+
+// defaults are those of the flags, by name, as help says them.
+func defaults(app *cli.App) map[string]string {
+	texts := map[string]string{}
+	if home, err := homeDir(); err == nil {
+		texts["home"] = home
+	}
+	var visit func([]*cli.Command)
+	visit = func(commands []*cli.Command) {
+		for _, command := range commands {
+			for _, f := range command.Flags {
+				if d, ok := f.(cli.DocGenerationFlag); ok && len(d.GetEnvVars()) > 0 {
+					texts[f.Names()[0]] = strings.Trim(d.GetDefaultText(), `"`)
+				}
+			}
+			visit(command.Subcommands)
+		}
+	}
+	visit(app.Commands)
+	return texts
+}
+
+// shownSetting is a setting as config show prints it.
+type shownSetting struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+	Place  string `json:"place,omitempty"` // the variable, or file:line:column
+}
+
+// shown lists the settings and then the axes. Addresses are shown without what may
+// be a secret in them.
+func (c configuration) shown(defaults map[string]string) []shownSetting {
+	var all []shownSetting
+	for _, e := range c.effective {
+		s := shownSetting{Key: e.Key, Value: redacted(e.Value), Origin: string(e.Origin)}
+		switch e.Origin {
+		case config.FromVariable:
+			s.Place = config.Variable(e.Key)
+		case config.FromFile:
+			s.Place = e.Pos.String()
+		default:
+			s.Value = defaults[e.Key]
+		}
+		all = append(all, s)
+	}
+	for _, p := range c.Preferences {
+		all = append(all, shownSetting{
+			Key: "axes." + p.Recipe + "." + p.Axis, Value: p.Value, Origin: string(config.FromFile), Place: p.Pos.String(),
+		})
+	}
+	return all
+}
+
+// redacted takes what may be a secret out of every part of a list.
+func redacted(value string) string {
+	parts := strings.Split(value, ",")
+	for i, part := range parts {
+		parts[i] = store.Redact(part)
+	}
+	return strings.Join(parts, ",")
+}
+
+func showConfig(settings []shownSetting, origin, asJSON bool, out printer) error {
+	if asJSON {
+		return printJSON(out, struct {
+			Schema   int            `json:"schema"`
+			Settings []shownSetting `json:"settings"`
+		}{1, settings})
+	}
+	header, rows := []string{"key", "value"}, [][]string{}
+	if origin {
+		header = append(header, "from")
+	}
+	for _, s := range settings {
+		row := []string{s.Key, term.Clean(s.Value)}
+		switch {
+		case origin && s.Place != "":
+			row = append(row, term.Clean(s.Place))
+		case origin:
+			row = append(row, s.Origin)
+		}
+		rows = append(rows, row)
+	}
+	term.Table(out.stdout, term.Width(out.stdout), header, rows)
+	return nil
+}

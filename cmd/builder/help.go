@@ -1,0 +1,44 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// explain puts the examples of every verb at the end of its help. The recipes below
+// a verb share those of the verb. Help is a verb of the tool and of no other verb.
+func explain(app *cli.App) {
+	app.Description = about
+	app.CustomAppHelpTemplate = cli.AppHelpTemplate + exampleSection("")
+	for _, command := range app.Commands {
+		explainVerb(nil, command)
+	}
+}
+
+func explainVerb(above []string, c *cli.Command) {
+	words := append(slices.Clone(above), c.Name)
+	path := strings.Join(words, " ")
+	if _, known := descriptions[path]; !known {
+		path = strings.Join(above, " ") // a recipe
+	}
+	template := cli.CommandHelpTemplate
+	if len(c.Subcommands) > 0 {
+		template = cli.SubcommandHelpTemplate
+	}
+	c.CustomHelpTemplate, c.HideHelpCommand = template+exampleSection(path), true
+	for _, below := range c.Subcommands {
+		explainVerb(words, below)
+	}
+}
+
+// exampleSection is a part of a template: text that holds {{ would be run.
+func exampleSection(path string) string {
+	var b strings.Builder
+	b.WriteString("\nEXAMPLES:\n")
+	for _, e := range descriptions[path].examples {
+		b.WriteString("   # " + e.Does + "\n   " + e.Line + "\n")
+	}
+	return strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/syntax"
+)
+
+// syntaxOf is the command line as a value, from which help, completion, man pages
+// and reference are made.
+func syntaxOf(app *cli.App) syntax.Verb {
+	tool := syntax.Verb{Name: app.Name, Summary: app.Usage, Operands: "COMMAND", About: about}
+	tool.Flags = flagsOf(app.Name, app.Flags)
+	for _, command := range app.Commands {
+		if !command.Hidden {
+			tool.Verbs = append(tool.Verbs, verbFrom(nil, command))
+		}
+	}
+	described(&tool, "")
+	return tool
+}
+
+// verbFrom converts a command that lies below the words.
+func verbFrom(above []string, c *cli.Command) syntax.Verb {
+	words := append(slices.Clone(above), c.Name)
+	path := strings.Join(words, " ")
+	v := syntax.Verb{
+		Name: c.Name, Summary: c.Usage, Operands: c.ArgsUsage, About: c.Description,
+		Flags: flagsOf(path, c.Flags), Takes: operands[path],
+	}
+	described(&v, path)
+	for _, below := range c.Subcommands {
+		child := verbFrom(words, below)
+		child.Recipe = strings.Contains(c.ArgsUsage, "RECIPE")
+		v.Verbs = append(v.Verbs, child)
+	}
+	return v
+}
+
+// described adds to a verb what is written about it in this package.
+func described(v *syntax.Verb, path string) {
+	d := descriptions[path]
+	v.Examples = d.examples
+	for _, code := range slices.Concat([]diag.Code{diag.OK, diag.Unexpected}, d.exits, []diag.Code{diag.Interrupted}) {
+		v.Exits = append(v.Exits, syntax.Exit{Code: int(code), Means: exitMeanings[code]})
+	}
+}
+
+func flagsOf(path string, flags []cli.Flag) []syntax.Flag {
+	var all []syntax.Flag
+	for _, f := range flags {
+		if d, ok := f.(cli.DocGenerationFlag); ok && f.Names()[0] != "help" {
+			all = append(all, flagOf(path, d))
+		}
+	}
+	return all
+}
+
+func flagOf(path string, d cli.DocGenerationFlag) syntax.Flag {
+	f := syntax.Flag{Names: d.Names(), About: d.GetUsage()}
+	value := ""
+	if before, rest, ok := strings.Cut(f.About, "`"); ok {
+		name, after, _ := strings.Cut(rest, "`")
+		value, f.About = name, before+name+after
+	}
+	if variables := d.GetEnvVars(); len(variables) > 0 {
+		f.Variable = variables[0]
+	}
+	if !d.TakesValue() {
+		return f
+	}
+	f.Value, f.Default = value, strings.Trim(d.GetDefaultText(), `"`)
+	if f.Default == "0" || f.Default == "0s" {
+		f.Default = "" // nothing, and the text says what that means
+	}
+	if f.Value == "" {
+		f.Value = "VALUE"
+	}
+	f.Takes = taken(path, f.Names[0], f.Value)
+	switch d := d.(type) {
+	case cli.DocGenerationSliceFlag:
+		f.Repeats, f.List = d.IsSliceFlag(), d.IsSliceFlag()
+	case *cli.GenericFlag:
+		f.Repeats = true
+		if axis, ok := d.Value.(*axisValue); ok {
+			f.Axis, f.List, f.Takes.Words = true, true, append(slices.Clone(axis.known), "all")
+		}
+	}
+	return f
+}
+
+// taken says what the value of a flag may be: what is known of this flag, or what
+// its placeholder says. Words in small letters are values themselves: `images|uv`.
+func taken(path, flag, placeholder string) syntax.Takes {
+	for words := strings.Fields(path); ; words = words[:len(words)-1] {
+		if known, ok := flagWords[strings.Join(append(slices.Clone(words), "--"+flag), " ")]; ok {
+			return syntax.Takes{Words: known}
+		}
+		if len(words) == 0 {
+			break
+		}
+	}
+	if placeholder == "DIR" {
+		return syntax.Takes{Directories: true}
+	}
+	var t syntax.Takes
+	for word := range strings.SplitSeq(placeholder, "|") {
+		switch {
+		case slices.Contains([]string{"FILE", "DIR", "WHEEL", "LIB", "LOCK"}, word):
+			t.Files = true
+		case word == strings.ToLower(word) && !strings.Contains(word, "/"):
+			t.Words = append(t.Words, word)
+		}
+	}
+	return t
+}

@@ -1,0 +1,407 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/config"
+	"builder/internal/diag"
+	"builder/internal/golden"
+	"builder/internal/manual"
+	"builder/internal/matrix"
+	"builder/internal/syntax"
+)
+
+// bare takes everything away that a host says with variables and files.
+func bare(t *testing.T) {
+	t.Helper()
+	for _, key := range config.Keys() {
+		t.Setenv(config.Variable(key.Name), "") // so that it comes back
+		if err := os.Unsetenv(config.Variable(key.Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(config.Override, "")
+	t.Setenv("BUILDER_HOME", t.TempDir())
+}
+
+func tool(t *testing.T) syntax.Verb {
+	t.Helper()
+	bare(t)
+	return syntaxOf(newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard))
+}
+
+// TestEveryVerbIsDescribed: a verb has examples and exit codes, and nothing is
+// described that is no verb.
+func TestEveryVerbIsDescribed(t *testing.T) {
+	v := tool(t)
+	seen := map[string]bool{}
+	v.Walk(func(words []string, v syntax.Verb) {
+		path := strings.Join(words[1:], " ")
+		seen[path] = true
+		if len(v.Examples) == 0 || len(v.Exits) < 4 {
+			t.Errorf("builder %s has %d examples and %d exit codes", path, len(v.Examples), len(v.Exits))
+		}
+		for _, e := range v.Examples {
+			if e.Does == "" || !strings.Contains(e.Line, strings.Join(words, " ")) {
+				t.Errorf("builder %s: %q is no example of it, or does not say what it is for", path, e.Line)
+			}
+		}
+		for _, e := range v.Exits {
+			if e.Means == "" {
+				t.Errorf("exit code %d says nothing", e.Code)
+			}
+		}
+	})
+	for path := range descriptions {
+		if !seen[path] {
+			t.Errorf("no verb is called %q", path)
+		}
+	}
+	for _, path := range slices.Concat(keysOf(operands), keysOf(flagWords)) {
+		verb, flag, isFlag := strings.Cut(path, "--")
+		if verb = strings.TrimSpace(verb); verb == "" {
+			continue // of every verb that has the flag
+		}
+		at, ok := v.Find(strings.Fields(verb)...)
+		if _, known := at.Flag(flag); !ok || isFlag && !known {
+			t.Errorf("something is known of %q, which is not there", path)
+		}
+	}
+}
+
+func keysOf[V any](m map[string]V) []string {
+	var keys []string
+	for key := range m {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// readers are what the verbs read their flags with, where that is more than the
+// parser does.
+var readers = map[string]func(*cli.Context) error{
+	"builder gate":   func(c *cli.Context) error { _, err := readGateOptions(c); return err },
+	"builder verify": func(c *cli.Context) error { _, err := readVerifyOptions(c); return err },
+	"builder publish": func(c *cli.Context) error {
+		if c.Bool("prune") {
+			return nil
+		}
+		_, err := readPublishOptions(c)
+		return err
+	},
+	"builder bench": func(c *cli.Context) error {
+		if c.IsSet("render") {
+			return nil
+		}
+		_, err := readBenchOptions(c)
+		return err
+	},
+	"builder report merge": func(c *cli.Context) error { _, err := readMergeOptions(c); return err },
+}
+
+// TestExamples: every example is a command line that the tool takes. Nothing is
+// executed: in the place of what a verb does, its words are read.
+func TestExamples(t *testing.T) {
+	v := tool(t)
+	t.Chdir(t.TempDir())
+	n := 0
+	v.Walk(func(words []string, v syntax.Verb) {
+		for _, e := range v.Examples {
+			n++
+			args, err := wordsOf(e.Line)
+			if err == nil {
+				err = parse(args)
+			}
+			if err != nil {
+				t.Errorf("%s\n\t%v", e.Line, err)
+			}
+		}
+	})
+	if n < 40 {
+		t.Errorf("only %d examples", n)
+	}
+}
+
+// TestExamplesAreRead: what is wrong with a command line is found by the same
+// means.
+func TestExamplesAreRead(t *testing.T) {
+	bare(t)
+	for _, line := range []string{
+		"builder rnu horovod", "builder run horovd", "builder run horovod --rocm 99", "builder run horovod --jbos 2", "builder run horovod x",
+		"builder gate x --only frob", "builder list x", "builder engine stats", "builder store gc --keep", "builder plan horovod --rocm 'x",
+	} {
+		args, err := wordsOf(line)
+		if err == nil {
+			err = parse(args)
+		}
+		if err == nil {
+			t.Errorf("%s is taken", line)
+		}
+	}
+}
+
+// parse has the tool read a command line.
+func parse(args []string) error {
+	app := newApp(args, configuration{}, io.Discard, io.Discard)
+	reads := false
+	hollow(app, func(c *cli.Context) error {
+		reads = true
+		if read, ok := readers[c.Command.HelpName]; ok {
+			return read(c)
+		}
+		if c.Command.ArgsUsage == "" {
+			return unexpected(c, 0)
+		}
+		return nil
+	})
+	err := app.RunContext(context.Background(), flagsFirst(args, app.Commands))
+	if err == nil && !reads {
+		err = errors.New("no verb reads it")
+	}
+	return err
+}
+
+// builtIn is read once: there are many examples.
+var builtIn = sync.OnceValue(func() catalogue {
+	cat, _ := loadCatalogue("") // its faults are other tests'
+	return cat
+})
+
+// hollow puts do in the place of what verbs do that nothing is below. Below a
+// recipe the axes are read as plan does.
+func hollow(app *cli.App, do cli.ActionFunc) {
+	cat := builtIn()
+	var visit func(parent string, commands []*cli.Command)
+	visit = func(operands string, commands []*cli.Command) {
+		for _, command := range commands {
+			i := slices.Index(cat.names(), command.Name)
+			switch {
+			case strings.Contains(operands, "RECIPE") && i >= 0:
+				command.Action = func(c *cli.Context) error {
+					o, err := readOptions(c, cat.recipes[i])
+					if err != nil {
+						return err
+					}
+					_, _, err = matrix.Expand(o.recipe, o.filter)
+					return errors.Join(err, do(c))
+				}
+			case len(command.Subcommands) == 0 || command.Name == "matrix":
+				command.Action = do
+			}
+			visit(command.ArgsUsage, command.Subcommands)
+		}
+	}
+	visit("", app.Commands)
+}
+
+// wordsOf are the words of the part of a shell's line that calls the tool.
+func wordsOf(line string) ([]string, error) {
+	var words []string
+	word, quote, started := "", rune(0), false
+	for _, r := range line + " " {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, started = r, true
+		case quote == 0 && r == ' ' && (started || word != ""):
+			words, word, started = append(words, word), "", false
+		case quote == 0 && r == ' ':
+		default:
+			word += string(r)
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("a quote is not closed: %s", line)
+	}
+	begin := slices.Index(words, "builder")
+	if begin < 0 {
+		return nil, fmt.Errorf("it does not call builder: %s", line)
+	}
+	words = words[begin:]
+	if end := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == ">" || w == ">>" }); end > 0 {
+		words = words[:end]
+	}
+	return words, nil
+}
+
+// TestScriptsExitAsDescribed: no script sees an exit code of a verb that its
+// description does not name.
+func TestScriptsExitAsDescribed(t *testing.T) {
+	v := tool(t)
+	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			words := strings.Fields(line)
+			if len(words) < 4 || words[0] != "exits" || words[2] != "builder" {
+				continue
+			}
+			at := v
+			for _, word := range words[3:] {
+				below, ok := at.Find(word)
+				if !ok || below.Recipe {
+					break
+				}
+				at = below
+			}
+			code, err := strconv.Atoi(words[1])
+			if err != nil || !slices.ContainsFunc(at.Exits, func(e syntax.Exit) bool { return e.Code == code }) {
+				t.Errorf("%s: %s: exit code %d is not described for %s", filepath.Base(script), strings.TrimSpace(line), code, at.Name)
+			}
+		}
+	}
+}
+
+// TestKeysAreVariables: a flag with a variable is a key of builder.yaml of the same
+// name, and every key is the flag of some verb or is read elsewhere.
+func TestKeysAreVariables(t *testing.T) {
+	v := tool(t)
+	seen := map[string]bool{"home": true, "mirror-debian": true, "mirror-debian-snapshot": true}
+	v.Walk(func(words []string, v syntax.Verb) {
+		for _, f := range v.Options() {
+			if f.Variable == "" {
+				continue
+			}
+			seen[f.Names[0]] = true
+			if f.Variable != config.Variable(f.Names[0]) {
+				t.Errorf("%s: --%s has the variable %s", strings.Join(words, " "), f.Names[0], f.Variable)
+			}
+		}
+	})
+	for _, key := range config.Keys() {
+		if !seen[key.Name] {
+			t.Errorf("no flag reads the key %s", key.Name)
+		}
+		delete(seen, key.Name)
+	}
+	for name := range seen {
+		t.Errorf("--%s has a variable, and no key of builder.yaml", name)
+	}
+}
+
+// TestManPages: every page is one that troff and mandoc have nothing to say about.
+func TestManPages(t *testing.T) {
+	v := tool(t)
+	dir := t.TempDir()
+	var pages []string
+	v.Walk(func(words []string, v syntax.Verb) {
+		path := filepath.Join(dir, manual.PageName(words)+".1")
+		page := manual.Page(words, v, manual.Edition{Version: "1.0", Date: "2026-01-31"})
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, path)
+	})
+	for _, program := range [][]string{
+		{"groff", "-man", "-Tutf8", "-ww", "-z"},
+		{"mandoc", "-T", "lint", "-W", "warning"},
+	} {
+		t.Run(program[0], func(t *testing.T) {
+			if _, err := exec.LookPath(program[0]); err != nil {
+				t.Skipf("%s is not installed", program[0])
+			}
+			for _, page := range pages {
+				said, err := exec.Command(program[0], append(program[1:], page)...).CombinedOutput()
+				if err != nil || len(said) > 0 {
+					t.Errorf("%s: %v\n%s", filepath.Base(page), err, said)
+				}
+			}
+		})
+	}
+}
+
+const referenceDir = "../../docs/reference"
+
+// TestReference compares docs/reference with what the code says; -update writes it.
+func TestReference(t *testing.T) {
+	v := tool(t)
+	pages := map[string]string{"README.md": referenceIndex(v), "builder-yaml.md": referenceConfig(v)}
+	for _, below := range v.Verbs {
+		pages[below.Name+".md"] = generated + manual.Reference([]string{v.Name, below.Name}, below)
+	}
+	for name, text := range pages {
+		golden.CheckFile(t, filepath.Join(referenceDir, name), []byte(text))
+	}
+	there, err := os.ReadDir(referenceDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range there {
+		if _, ok := pages[e.Name()]; !ok {
+			t.Errorf("%s/%s speaks of nothing that is there: remove it", referenceDir, e.Name())
+		}
+	}
+}
+
+const generated = "<!-- Written by go test ./cmd/builder -run Reference -update from the code. -->\n\n"
+
+// referenceIndex is the first page: verbs, variables, axes and exit codes.
+func referenceIndex(v syntax.Verb) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s# Reference\n\n%s\n\n", generated, v.About)
+	fmt.Fprintf(&b, "What is here is also said by `builder VERB --help` and `builder man VERB`. Examples for a shell: `builder completion`.\n\n## Verbs\n\n| verb | does |\n| --- | --- |\n")
+	for _, below := range v.Verbs {
+		fmt.Fprintf(&b, "| [`builder %s`](%s.md) | %s |\n", below.Name, below.Name, manual.Cell(below.Summary))
+	}
+	fmt.Fprintf(&b, "\n## Variables\n\nA flag counts before its variable, a variable before [builder.yaml](builder-yaml.md), that before the default.\n\n| variable | is |\n| --- | --- |\n")
+	for _, key := range config.Keys() {
+		fmt.Fprintf(&b, "| `%s` | the key [`%s`](builder-yaml.md): %s |\n", config.Variable(key.Name), key.Name, manual.Cell(key.About))
+	}
+	fmt.Fprintf(&b, "| `%s` | the one builder.yaml to read, in the place of all others; set to nothing, none is read |\n", config.Override)
+	fmt.Fprintf(&b, "| `BUILDER_PUBLISH_TOKEN`, `BUILDER_PUBLISH_USERNAME`, `BUILDER_PUBLISH_PASSWORD` | credentials of an upload server; never in a file |\n")
+	fmt.Fprintf(&b, "\n## Axes\n\nAn axis is a flag of every verb that takes a RECIPE.\n")
+	run, _ := v.Find("run")
+	for _, r := range run.Verbs {
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n%s", r.Name, manual.Cell(r.Summary), manual.Axes(r))
+	}
+	fmt.Fprintf(&b, "\n## Exit codes\n\n| code | means |\n| --- | --- |\n")
+	for _, code := range diag.Codes() {
+		fmt.Fprintf(&b, "| %d | %s |\n", int(code), manual.Cell(exitMeanings[code]))
+	}
+	fmt.Fprintf(&b, "\n[More about exit codes](../exit-codes.md).\n")
+	return b.String()
+}
+
+// referenceConfig is the page of builder.yaml.
+func referenceConfig(v syntax.Verb) string {
+	text, err := os.ReadFile(filepath.Join("testdata", "builder-yaml.md"))
+	if err != nil {
+		return err.Error()
+	}
+	var keys strings.Builder
+	for _, key := range config.Keys() {
+		var verbs []string
+		fallback := ""
+		v.Walk(func(words []string, v syntax.Verb) {
+			if f, ok := (syntax.Verb{Flags: v.Options()}).Flag(key.Name); ok && f.Variable != "" {
+				verbs, fallback = append(verbs, manual.Code(strings.Join(words[1:], " "))), f.Default
+			}
+		})
+		if len(verbs) == 0 || len(verbs) > 8 {
+			verbs = []string{"all"}
+		}
+		fmt.Fprintf(&keys, "| `%s` | %s | %s | %s | %s |\n", key.Name, key.Form, manual.Cell(key.About), manual.Code(fallback), strings.Join(verbs, ", "))
+	}
+	return generated + strings.Replace(string(text), "KEYS\n", keys.String(), 1)
+}

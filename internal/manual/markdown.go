@@ -1,0 +1,144 @@
+package manual
+
+import (
+	"fmt"
+	"strings"
+
+	"builder/internal/syntax"
+)
+
+// Reference returns the page of a verb and of those below it in Markdown. words
+// lead to it, the first is the tool.
+func Reference(words []string, v syntax.Verb) string {
+	var p markdown
+	p.verb("#", words, v)
+	return p.String()
+}
+
+// markdown is a page that is being written.
+type markdown struct{ strings.Builder }
+
+func (p *markdown) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// verb writes a chapter with headings of a level.
+func (p *markdown) verb(level string, words []string, v syntax.Verb) {
+	p.line("%s %s\n\n%s.", level, strings.Join(words, " "), sentence(v.Summary))
+	p.line("\n    %s", usage(words, v))
+	for _, b := range blocksOf(v.About) {
+		p.block(b)
+	}
+	p.recipes(recipesOf(v))
+	p.flags(v.Options())
+	p.examples(v.Examples)
+	p.exits(v.Exits)
+	for _, below := range v.Own() {
+		p.line("")
+		p.verb(level+"#", append(words[:len(words):len(words)], below.Name), below)
+	}
+}
+
+func (p *markdown) block(b block) {
+	p.line("")
+	for _, line := range b.lines {
+		switch {
+		case b.literal && line == "":
+			p.line("")
+		case b.literal:
+			p.line("    %s", line)
+		default:
+			p.line("%s", inert(line))
+		}
+	}
+}
+
+func (p *markdown) recipes(recipes []syntax.Verb) {
+	if len(recipes) == 0 {
+		return
+	}
+	var names []string
+	for _, r := range recipes {
+		names = append(names, "`"+r.Name+"`")
+	}
+	p.line("\nRECIPE is one of %s. Flags stand behind it, and so do its [axes](README.md#axes).", strings.Join(names, ", "))
+}
+
+func (p *markdown) flags(flags []syntax.Flag) {
+	if len(flags) == 0 {
+		return
+	}
+	p.line("\n| flag | does | default | variable |\n| --- | --- | --- | --- |")
+	for _, f := range flags {
+		text := f.About
+		if f.Repeats && !strings.Contains(text, "repeatable") {
+			text += "; repeatable"
+		}
+		p.line("| %s | %s | %s | %s |", code(f.Spelling()), cell(text), code(f.Default), code(f.Variable))
+	}
+}
+
+func (p *markdown) examples(examples []syntax.Example) {
+	if len(examples) == 0 {
+		return
+	}
+	p.line("\nExamples:\n")
+	for i, e := range examples {
+		if i > 0 {
+			p.line("")
+		}
+		p.line("    # %s\n    %s", e.Does, e.Line)
+	}
+}
+
+func (p *markdown) exits(exits []syntax.Exit) {
+	var codes []string
+	for _, e := range exits {
+		codes = append(codes, fmt.Sprint(e.Code))
+	}
+	p.line("\n[Exit codes](../exit-codes.md): %s.", strings.Join(codes, ", "))
+}
+
+// Axes returns the table of the axes of a recipe.
+func Axes(recipe syntax.Verb) string {
+	var p markdown
+	p.line("| axis | is | values, most preferred first |\n| --- | --- | --- |")
+	for _, f := range axesOf(recipe) {
+		what, _, _ := strings.Cut(f.About, ": VALUE of ")
+		var values []string
+		for _, value := range f.Takes.Words {
+			if value != "all" { // every axis takes it
+				values = append(values, code(value))
+			}
+		}
+		p.line("| %s | %s | %s |", code(syntax.Dashed(f.Names[0])), cell(what), strings.Join(values, " "))
+	}
+	return p.String()
+}
+
+// Code is text in a cell of a table, as it is typed.
+func Code(text string) string { return code(text) }
+
+// Cell is text in a cell of a table.
+func Cell(text string) string { return cell(text) }
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + strings.ReplaceAll(text, "|", `\|`) + "`"
+}
+
+func cell(text string) string { return strings.ReplaceAll(inert(text), "|", `\|`) }
+
+// inert writes text so that nothing of it is taken for markup; what stands between
+// backticks is nothing but text already.
+func inert(text string) string {
+	parts := strings.Split(text, "`")
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = strings.NewReplacer("<", "&lt;", "*", `\*`, "[", `\[`).Replace(parts[i])
+	}
+	return strings.Join(parts, "`")
+}
+
+func sentence(summary string) string {
+	return strings.ToUpper(summary[:1]) + summary[1:]
+}
