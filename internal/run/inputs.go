@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -72,8 +73,12 @@ type room struct {
 
 func newRoom(bytes int64) room { return room{bytes, semaphore.NewWeighted(bytes)} }
 
+// Memory is the step of a cell that waits until the builds beside it leave it room.
+// A cell that need not wait has none.
+const Memory = "memory"
+
 // enter waits for the memory of a build and returns what gives it back.
-func (r room) enter(ctx context.Context, e lock.Entry) (leave func(), err error) {
+func (r room) enter(ctx context.Context, e lock.Entry, ev Events) (leave func(), err error) {
 	if r.all == 0 || e.Memory == 0 {
 		return func() {}, nil
 	}
@@ -81,10 +86,18 @@ func (r room) enter(ctx context.Context, e lock.Entry) (leave func(), err error)
 		return nil, diag.Errorf(diag.NoEngine, "the build takes %s of memory, there are %s", gigabytes(e.Memory), gigabytes(r.all)).
 			WithHint("build on a larger host (--engine), or say how much there is (--memory)")
 	}
-	if err := r.free.Acquire(ctx, e.Memory); err != nil {
+	leave = func() { r.free.Release(e.Memory) }
+	if r.free.TryAcquire(e.Memory) {
+		return leave, nil
+	}
+	log, start := ev.StepStarted(Memory), time.Now()
+	fmt.Fprintf(log, "the build takes %s of %s, which the builds beside it have\n", gigabytes(e.Memory), gigabytes(r.all))
+	err = r.free.Acquire(ctx, e.Memory)
+	ev.StepDone(Memory, time.Since(start), false, err)
+	if err != nil {
 		return nil, context.Cause(ctx)
 	}
-	return func() { r.free.Release(e.Memory) }, nil
+	return leave, nil
 }
 
 func gigabytes(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/1e9) }

@@ -81,7 +81,15 @@ func TestMemoryIsShared(t *testing.T) {
 	for memory, most := range map[int64]int64{40e9: 32e9, 16e9: 16e9, 0: 64e9} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &fake{}
-			take(t, f, memory, 4, entries...)
+			waited := 0
+			for _, o := range take(t, f, memory, 4, entries...) {
+				if first := o.Steps[0]; first.Name == run.Memory && first.Seconds > 0 {
+					waited++
+				}
+			}
+			if want := 4 - int(most/16e9); waited != want {
+				t.Errorf("with %d bytes: %d cells say that they waited, want %d", memory, waited, want)
+			}
 			if len(f.built) != 4 || f.most != most {
 				t.Errorf("with %d bytes: %d cells took up to %d bytes together, want %d", memory, len(f.built), f.most, most)
 			}

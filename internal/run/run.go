@@ -204,7 +204,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	if ok && (!r.Rebuild || reproduced(found)) {
 		return cmp.Or(found.From, FromStore), keepBack(dir, result)
 	}
-	leave, err := room.enter(ctx, e)
+	leave, err := room.enter(ctx, e, &recorded{Events: r.Watch(e), result: result})
 	if err != nil {
 		return "", err
 	}
