@@ -42,19 +42,19 @@ func listCommand(cat catalogue, fault error, out printer) *cli.Command {
 }
 
 func schemaCommand(out printer) *cli.Command {
-	schemas := map[string]any{"recipe": &recipe.Recipe{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}}
+	schemas := map[string]any{"recipe": &recipe.Recipe{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "progress": &term.Event{}}
 	return &cli.Command{
-		Name: "schema", Usage: "print the JSON schema of recipe, image, patch or diagnosis files", ArgsUsage: "recipe|image|patch|diagnosis", OnUsageError: usageError,
+		Name: "schema", Usage: "print the JSON schema of recipe, image, patch or diagnosis files, or of --progress json", ArgsUsage: "recipe|image|patch|diagnosis|progress", OnUsageError: usageError,
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return diag.Errorf(diag.Usage, "schema: name recipe, image, patch or diagnosis")
+				return diag.Errorf(diag.Usage, "schema: name recipe, image, patch, diagnosis or progress")
 			}
 			if err := unexpected(c, 1); err != nil {
 				return err
 			}
 			value, ok := schemas[c.Args().First()]
 			if !ok {
-				return diag.Errorf(diag.Usage, "schema: %q is not recipe, image, patch or diagnosis", c.Args().First())
+				return diag.Errorf(diag.Usage, "schema: %q is not recipe, image, patch, diagnosis or progress", c.Args().First())
 			}
 			_, err := out.stdout.Write(recipe.Schema(value))
 			return err

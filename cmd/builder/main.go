@@ -46,6 +46,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	args = flagsFirst(args, "yank", yankFlags())
 	args = flagsFirst(args, "store import", importFlags())
 	args = flagsFirst(args, "report merge", mergeFlags())
+	args = flagsFirst(args, "logs", logsFlags())
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
@@ -54,8 +55,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err == nil && result.err != nil {
 		err = fmt.Errorf("writing the result: %w", result.err)
 	}
-	if err != nil {
-		term.PrintError(stderr, err)
+	if said := untold(err); said != nil {
+		term.PrintError(stderr, said)
 	}
 	if ctx.Err() != nil {
 		return int(diag.Interrupted)
@@ -115,6 +116,7 @@ func newApp(args []string, stdout, stderr io.Writer) *cli.App {
 			benchCommand(args, out),
 			diagnoseCommand(cat, out),
 			reportCommand(out),
+			logsCommand(out),
 			listCommand(cat, fault, out),
 			storeCommand(cat, fault, out),
 			doctorCommand(cat, fault, out),

@@ -38,6 +38,7 @@ type options struct {
 	fromOnly  bool
 	key       string // file of the key that signs; "" is the host's own
 	native    native.Options
+	display   displayOptions
 	overrides map[string][]string
 	mirrors   []string
 	snapshot  string
@@ -95,12 +96,13 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
 		keyFlag(),
 		&cli.BoolFlag{Name: "fail-fast", Usage: "begin no further cell after the first that fails"},
+		progressFlag(), verboseFlag(),
 	)
 }
 
 func rootfsFlags() []cli.Flag {
 	return append(append(selectionFlags(), engineFlags()...),
-		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"})
+		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"}, progressFlag())
 }
 
 // recipeFlagNames are the flags that every recipe has below one verb or another:
@@ -236,9 +238,10 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", o.jobs)
 	}
 	o.jobs = min(max(o.jobs, 1), 4*runtime.NumCPU())
-	var size error
+	var size, shown error
 	o.memory, size = memory(c.String("memory"), o.engine)
-	return o, errors.Join(err, size, checkOut(o.out), checkEngine(o.engine))
+	o.display, shown = readDisplay(c)
+	return o, errors.Join(err, size, shown, checkOut(o.out), checkEngine(o.engine))
 }
 
 // memory reads --memory. Of an engine that was named nobody knows where it runs.

@@ -10,8 +10,8 @@ import (
 // Cell is one cell of a run.
 type Cell struct {
 	ID string
-	// Steps is how long each of its steps is likely to take; empty where nothing
-	// is known.
+	// Steps is how long each of its steps is likely to take; nil where nothing is
+	// known. Of steps that are not there it is believed that they take no time.
 	Steps map[string]time.Duration
 }
 
@@ -36,7 +36,7 @@ type job struct {
 }
 
 func newJob(c Cell) *job {
-	return &job{id: c.ID, label: oneLine(c.ID), planned: true, known: len(c.Steps) > 0, ahead: maps.Clone(c.Steps)}
+	return &job{id: c.ID, label: oneLine(c.ID), planned: true, known: c.Steps != nil, ahead: maps.Clone(c.Steps)}
 }
 
 func (j *job) running() bool { return !j.begun.IsZero() && !j.ended }
