@@ -172,7 +172,8 @@ func look(root *os.Root, name string) (size *int64, running bool) {
 	if err != nil {
 		return nil, false
 	}
-	return new(info.Size()), steplog.Running(f)
+	bytes := info.Size()
+	return &bytes, steplog.Running(f)
 }
 
 // unfinished returns the logs of a cell that is not done, in the order in which they

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -43,7 +45,7 @@ type displayOptions struct {
 }
 
 func readDisplay(c *cli.Context) (displayOptions, error) {
-	o := displayOptions{format: c.String("progress"), verbose: c.Bool("verbose")}
+	o := displayOptions{format: cmp.Or(c.String("progress"), autoProgress), verbose: c.Bool("verbose")}
 	if !slices.Contains(progressFormats(), o.format) {
 		return o, diag.Errorf(diag.Usage, "--progress: %q is not known", o.format).WithHint("%s", diag.DidYouMean(o.format, progressFormats()))
 	}
@@ -53,8 +55,8 @@ func readDisplay(c *cli.Context) (displayOptions, error) {
 // display is the progress of a command on stderr.
 type display struct {
 	*term.Progress
-	json   bool
-	unhear func() bool // the interrupt
+	format term.Format
+	unhear func() // the interrupt; what was heard has been answered then
 }
 
 // stopping is said at once when somebody wants a command to end: what runs is told
@@ -75,7 +77,21 @@ func (o displayOptions) begin(ctx context.Context, out printer) (*display, error
 	}
 	options.Verbose = o.verbose
 	p := term.NewProgress(out.stderr, options)
-	return &display{p, options.Format == term.JSON, context.AfterFunc(ctx, func() { p.Note(stopping) })}, nil
+	return &display{p, options.Format, answer(ctx, p)}, nil
+}
+
+// answer says at once that an interrupt was heard, until unhear is called.
+func answer(ctx context.Context, p *term.Progress) (unhear func()) {
+	said := make(chan struct{})
+	unheard := context.AfterFunc(ctx, func() {
+		defer close(said)
+		p.Note(stopping)
+	})
+	return sync.OnceFunc(func() {
+		if !unheard() {
+			<-said
+		}
+	})
 }
 
 // withoutActions is the environment of a terminal that somebody opened in a job of
@@ -101,7 +117,7 @@ func (d *display) end(err error) error {
 		return nil
 	}
 	d.Faults(err)
-	if d.json {
+	if d.format == term.JSON {
 		return &told{err}
 	}
 	return err

@@ -119,7 +119,7 @@ func ran(t *testing.T, o displayOptions) (stderr string, w *workspace) {
 		t.Fatal(err)
 	}
 	err = progress.end(errors.Join(faults...))
-	if (untold(err) == nil) != progress.json || diag.CodeOf(err) != diag.Gate {
+	if (untold(err) == nil) != (progress.format == term.JSON) || diag.CodeOf(err) != diag.Gate {
 		t.Errorf("the error is %v of class %v", err, diag.CodeOf(err))
 	}
 	return b.String(), w

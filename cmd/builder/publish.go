@@ -139,10 +139,10 @@ func doPublish(ctx context.Context, o publishOptions, out printer) error {
 }
 
 func publishAll(ctx context.Context, o publishOptions, trust signing.Trust, progress *display, out printer) error {
-	pushed := "" // the wheel that is under way
+	var current *push
 	to, err := publish.Open(ctx, o.to, publish.Options{
 		Insecure: o.insecure, Warn: progress.Note,
-		Progress: func(done, total int64) { progress.Bytes(pushed, done, total) },
+		Progress: func(done, total int64) { current.bytes(done, total) },
 	})
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--to: %w", err)
@@ -159,11 +159,9 @@ func publishAll(ctx context.Context, o publishOptions, trust signing.Trust, prog
 			report.Published = append(report.Published, b.Receipt(o.channel.Name, "", false))
 			continue
 		}
-		pushed = b.Wheel.Name
-		progress.Start(pushed, "push")
-		start := time.Now()
+		current = newPush(progress, b.Wheel.Name)
 		receipt, err := publish.Publish(ctx, to, b, o.channel.Name, client)
-		progress.Done(pushed, "push", time.Since(start), false, err)
+		current.end(err)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -162,7 +162,7 @@ func (p *Progress) Bytes(cell string, done, total int64) {
 // Done reports that a step has ended: after d, or because its result was
 // already there, or with an error. A step that was never started may end too.
 func (p *Progress) Done(cell, step string, d time.Duration, cached bool, err error) {
-	e := Event{Event: StepDone, Cell: cell, Step: step, Status: Done, Seconds: new(d.Seconds())}
+	e := Event{Event: StepDone, Cell: cell, Step: step, Status: Done, Seconds: inSeconds(d)}
 	switch {
 	case err != nil:
 		e.Status, e.Text = Failed, oneLine(err.Error())
@@ -188,7 +188,7 @@ func (p *Progress) CellDone(cell, status string, good bool, d time.Duration, tex
 	if j := p.job(cell); j != nil {
 		j.ended, j.failed = true, !good
 	}
-	p.say(Event{Event: CellDone, Cell: cell, Status: status, Seconds: new(d.Seconds()), Text: oneLine(text)})
+	p.say(Event{Event: CellDone, Cell: cell, Status: status, Seconds: inSeconds(d), Text: oneLine(text)})
 }
 
 // Note says something that belongs to no step.
@@ -235,11 +235,11 @@ func (p *Progress) finish() bool {
 	var events []Event
 	for _, j := range p.now.jobs {
 		if j.running() && !j.over {
-			events = append(events, Event{Event: StepDone, Cell: j.id, Step: j.step, Status: Stopped, Seconds: new(now.Sub(j.since).Seconds())})
+			events = append(events, Event{Event: StepDone, Cell: j.id, Step: j.step, Status: Stopped, Seconds: inSeconds(now.Sub(j.since))})
 		}
 	}
 	if !p.now.begun.IsZero() {
-		events = append(events, Event{Event: RunDone, Seconds: new(now.Sub(p.now.begun).Seconds())})
+		events = append(events, Event{Event: RunDone, Seconds: inSeconds(now.Sub(p.now.begun))})
 	}
 	p.closed, p.now = true, moment{}
 	p.say(events...)
@@ -294,7 +294,12 @@ func estimate(d time.Duration, known bool) *float64 {
 	if !known {
 		return nil
 	}
-	return new(d.Seconds())
+	return inSeconds(d)
+}
+
+func inSeconds(d time.Duration) *float64 {
+	s := d.Seconds()
+	return &s
 }
 
 // words joins what an event or a job has to say, without gaps for what is empty.

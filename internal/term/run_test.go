@@ -287,16 +287,17 @@ func TestJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Schema != term.EventSchema || e.Time.IsZero() {
 			t.Fatalf("%v: %s", err, line)
 		}
-		said := string(e.Event)
+		said := []string{string(e.Event)}
 		for name, n := range map[string]*float64{"seconds": e.Seconds, "estimate": e.Estimate} {
 			if n != nil {
-				said += fmt.Sprintf(" %s=%g", name, *n)
+				said = append(said, fmt.Sprintf("%s=%g", name, *n))
 			}
 		}
 		if e.Done != nil {
-			said += fmt.Sprintf(" %d/%d", *e.Done, *e.Total)
+			said = append(said, fmt.Sprintf("%d/%d", *e.Done, *e.Total))
 		}
-		kinds = append(kinds, strings.Join(strings.Fields(strings.Join([]string{said, e.Cell, e.Step, e.Status, e.Code, e.Text, e.Hint}, " ")), " "))
+		said = append(said, e.Cell, e.Step, e.Status, e.Code, e.Text, e.Hint)
+		kinds = append(kinds, strings.Join(strings.Fields(strings.Join(said, " ")), " "))
 	}
 	want := []string{
 		"run-started", "cell-started estimate=230 a", "step-started estimate=30 a fetch",
