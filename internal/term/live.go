@@ -192,16 +192,12 @@ func (m moment) sum(width int) string {
 		whole = ", about " + about(t.left) + " left"
 		brief = " of ~" + about(t.elapsed+t.left)
 	}
-	cells := "cells"
-	if t.all == 1 {
-		cells = "cell"
-	}
 	failed, fail := "", ""
 	if t.failed > 0 {
 		failed, fail = fmt.Sprintf(" (%d failed)", t.failed), fmt.Sprintf(" (%d bad)", t.failed)
 	}
 	forms := []string{
-		fmt.Sprintf("= %d of %d %s done%s, %d running, %d waiting, %s%s", t.done, t.all, cells, failed, t.running, t.waiting, took, whole),
+		fmt.Sprintf("= %d of %s done%s, %d running, %d waiting, %s%s", t.done, counted(t.all, "cell"), failed, t.running, t.waiting, took, whole),
 		fmt.Sprintf("= %d done%s, %d run, %d wait, %s%s", t.done, fail, t.running, t.waiting, took, brief),
 		fmt.Sprintf("= %d done%s, %d run, %d wait, %s", t.done, fail, t.running, t.waiting, took),
 	}

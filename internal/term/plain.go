@@ -33,7 +33,7 @@ func (p *plain) event(b *strings.Builder, e Event, now moment) {
 	case CellStarted, Bytes, Fault, RunDone:
 	case RunStarted:
 		if e.Estimate != nil && *e.Estimate > 0 {
-			p.line(b, now, fmt.Sprintf("%d cells, likely to take about %s", len(e.Cells), about(duration(*e.Estimate))))
+			p.line(b, now, fmt.Sprintf("%s, likely to take about %s", counted(len(e.Cells), "cell"), about(duration(*e.Estimate))))
 		}
 	case LogLine:
 		cell := ""
@@ -82,4 +82,12 @@ func (p *plain) flush(b *strings.Builder) {
 	if b.Len() > 0 {
 		_, _ = io.WriteString(p.w, b.String()) // nobody is left to be told
 	}
+}
+
+// counted is a number of things in words: 1 cell, 2 cells.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
