@@ -49,8 +49,22 @@ func TestProgressSchema(t *testing.T) {
 	}
 }
 
-// workbench is the outside of a run, of which one cell fails.
-type workbench struct{ fails string }
+// workbench is the outside of a run, of which one cell fails. A build that takes
+// memory goes on until another waits for it.
+type workbench struct{ fails, out string }
+
+// crowded waits until the log says that a cell waits.
+func (w workbench) crowded(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		found, err := filepath.Glob(filepath.Join(w.out, "*", "logs", "memory.log"))
+		if err != nil || len(found) > 0 || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
 
 func (workbench) Fetch(_ context.Context, _ lock.Entry, progress io.Writer) error {
 	for done := range int64(3) {
@@ -60,10 +74,12 @@ func (workbench) Fetch(_ context.Context, _ lock.Entry, progress io.Writer) erro
 	return err
 }
 
-func (w workbench) Build(_ context.Context, e lock.Entry, _ []artifact.Artifact, _ string, events run.Events) (run.Built, error) {
+func (w workbench) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, _ string, events run.Events) (run.Built, error) {
 	fmt.Fprint(events.StepStarted("image"), "")
 	events.StepDone("image", 0, true, nil)
-	time.Sleep(50 * time.Millisecond) // long enough for the others to wait for memory
+	if err := w.crowded(ctx); e.Memory > 0 && err != nil {
+		return run.Built{}, err
+	}
 	fmt.Fprint(events.StepStarted("build"), "cc <a.c>\n", "\x1b[31mdone\x1b[0m\n")
 	if e.ID == w.fails {
 		err := diag.Errorf(diag.Build, "exit 1")
@@ -112,7 +128,7 @@ func ran(t *testing.T, o displayOptions) (stderr string, w *workspace) {
 		t.Fatal(err)
 	}
 	progress.Run(w.planned(t.Context(), entries), w.jobs)
-	bench := workbench{fails: "tool-3"}
+	bench := workbench{fails: "tool-3", out: w.out}
 	var faults []error
 	for _, o := range (run.Runner{
 		Fetcher: bench, Engine: bench, Finder: bench, Sealer: bench, Out: w.out, Jobs: w.jobs, Memory: 8e9,
@@ -301,13 +317,30 @@ func TestLogsOfARunningCell(t *testing.T) {
 	if code, _, stderr := logsOf(t, w, "tool-2"); code != diag.Usage || !strings.Contains(stderr, "it has not begun") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
-	time.AfterFunc(300*time.Millisecond, func() {
+	var stderr bytes.Buffer
+	stdout := &seer{text: "first\n", then: func() {
 		fmt.Fprintln(log, "last")
 		events.StepDone("gate import", time.Second, false, nil)
-	})
-	if code, stdout, stderr := logsOf(t, w, "-f"); code != 0 || stdout != "first\nlast\n" {
-		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}}
+	if code := Main([]string{"builder", "logs", "-f", "--out", w.out}, stdout, &stderr); code != 0 || stdout.String() != "first\nlast\n" {
+		t.Errorf("exit code %d\n%s%s", code, stdout, &stderr)
 	}
+}
+
+// seer is a reader of a log who does something when a text is there.
+type seer struct {
+	bytes.Buffer
+	text string
+	then func()
+}
+
+func (s *seer) Write(p []byte) (int, error) {
+	n, err := s.Buffer.Write(p)
+	if s.then != nil && strings.Contains(s.String(), s.text) {
+		s.then()
+		s.then = nil
+	}
+	return n, err
 }
 
 func TestProgressFlag(t *testing.T) {
