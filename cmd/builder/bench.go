@@ -76,9 +76,15 @@ func doBench(ctx context.Context, o benchOptions, out printer) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return diag.Errorf(diag.Usage, "--out: %w", err)
 	}
-	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
-	defer progress.Close()
-	w := &benchWatch{progress: progress, rounds: plan.Rounds, begun: bench.Result{
+	progress, err := o.display.begin(ctx, out)
+	if err != nil {
+		return err
+	}
+	return progress.end(measure(ctx, o, plan, host, progress, out))
+}
+
+func measure(ctx context.Context, o benchOptions, plan bench.Plan, host bench.Host, progress *display, out printer) error {
+	w := &benchWatch{progress: progress.Progress, rounds: plan.Rounds, begun: bench.Result{
 		Builder: version, Command: o.command, Host: host, Started: time.Now(),
 	}, dir: o.out}
 	if o.timeLimit > 0 {

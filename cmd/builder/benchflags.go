@@ -34,6 +34,7 @@ func benchFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "sweep-limit", Value: 10 * time.Minute, Usage: "a sweep that takes longer than `TIME` hangs"},
 		&cli.StringFlag{Name: "out", Value: "out", Usage: "write bench.json and bench.html to `DIR`"},
 		&cli.StringFlag{Name: "render", Usage: "measure nothing: make bench.html anew, from `FILE`"},
+		progressFlag(),
 	}
 }
 
@@ -62,6 +63,7 @@ type benchOptions struct {
 	out         string
 	json        bool
 	command     string
+	display     displayOptions
 }
 
 func readBenchOptions(c *cli.Context) (benchOptions, error) {
@@ -107,7 +109,9 @@ func readBenchOptions(c *cli.Context) (benchOptions, error) {
 		faults = append(faults, diag.Errorf(diag.Usage, "--tests is missing: where are the programs of nccl-tests?").
 			WithHint("`builder run nccl-tests` makes a wheel of them"))
 	}
-	return o, errors.Join(append(faults, checkOut(o.out))...)
+	var shown error
+	o.display, shown = readDisplay(c)
+	return o, errors.Join(append(faults, shown, checkOut(o.out))...)
 }
 
 // plan looks for what the options name, and takes wheels apart below scratch.

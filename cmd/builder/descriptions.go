@@ -36,6 +36,7 @@ var descriptions = map[string]description{
 			{Line: "builder run horovod --rocm 5.7", Does: "the preferred cell with ROCm 5.7"},
 			{Line: "builder run horovod --rocm 5.7 --locked --offline", Does: "once more, of nothing but the store"},
 			{Line: "builder run nccl --cuda '>=12.4' --jobs 2 --fail-fast", Does: "all cells with a newer CUDA, two at a time"},
+			{Line: "builder run horovod --rocm all --engine tcp://one:1234 --engine 'tcp://two:1234#jobs=4&memory=256GB'", Does: "all cells, spread over two engines"},
 			{Line: "builder run horovod --from oci://registry.example.com/wheels --trust ci.pem.pub", Does: "take what the CI has built, build the rest"},
 			{Line: "builder run horovod --set source.horovod=https://mirror.example.com/horovod.tar.gz", Does: "the same bytes from another place"},
 		},
@@ -104,6 +105,14 @@ var descriptions = map[string]description{
 			{Line: "builder yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --undo", Does: "take the word back"},
 		},
 		[]diag.Code{diag.Usage, diag.Publish},
+	},
+	"logs": {
+		[]syntax.Example{
+			{Line: "builder logs", Does: "the cells of the last run, their steps and how they ended"},
+			{Line: "builder logs horovod build --tail 50", Does: "the end of the build of the one cell with that in its name"},
+			{Line: "builder logs -f", Does: "what is printed now, until the step ends"},
+		},
+		[]diag.Code{diag.Usage},
 	},
 	"index": {
 		[]syntax.Example{

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +52,7 @@ func gateFlags() []cli.Flag {
 		keyFlag(),
 		trustFlag(),
 		&cli.StringFlag{Name: "log", Usage: "write what the programs print to `FILE`"},
+		progressFlag(),
 	}, deviceFlags()...)
 }
 
@@ -68,6 +68,8 @@ type gateOptions struct {
 	key    string // file of the key that signs; "" is the host's own
 	trust  []string
 	device *deviceOptions // nil without --gpus
+
+	display displayOptions
 }
 
 func readGateOptions(c *cli.Context) (gateOptions, error) {
@@ -87,10 +89,11 @@ func readGateOptions(c *cli.Context) (gateOptions, error) {
 			faults = append(faults, diag.Errorf(diag.Usage, "--only: no gate is called %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))
 		}
 	}
-	var err1, err2 error
+	var err1, err2, err3 error
 	o.expect, err1 = inspect.ParseExpectations(c.StringSlice("expect"))
 	o.device, err2 = readDeviceOptions(c)
-	return o, errors.Join(append(faults, err, err1, err2)...)
+	o.display, err3 = readDisplay(c)
+	return o, errors.Join(append(faults, err, err1, err2, err3)...)
 }
 
 // gated is what came of one artifact.
@@ -120,9 +123,15 @@ func doGate(ctx context.Context, o gateOptions, out printer) error {
 	if err != nil {
 		return err
 	}
-	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
-	defer progress.Close()
-	shared, err := openGateRun(ctx, o, progress)
+	progress, err := o.display.begin(ctx, out)
+	if err != nil {
+		return err
+	}
+	return progress.end(judgeAll(ctx, o, subjects, progress, out))
+}
+
+func judgeAll(ctx context.Context, o gateOptions, subjects []subject, progress *display, out printer) error {
+	shared, err := openGateRun(ctx, o, progress.Progress)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ func listCommand(cat catalogue, fault error, out printer) *cli.Command {
 // schemas are the types of the files that people write.
 var schemas = map[string]any{
 	"recipe": &recipe.Recipe{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
+	"progress": &term.Event{}, // of --progress json
 }
 
 func schemaNames() []string { return slices.Sorted(maps.Keys(schemas)) }

@@ -47,8 +47,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err == nil && result.err != nil {
 		err = fmt.Errorf("writing the result: %w", result.err)
 	}
-	if err != nil {
-		term.PrintError(stderr, err)
+	if said := untold(err); said != nil {
+		term.PrintError(stderr, said)
 	}
 	if ctx.Err() != nil {
 		return int(diag.Interrupted)
@@ -109,6 +109,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 			benchCommand(args, out),
 			diagnoseCommand(cat, out),
 			reportCommand(out),
+			logsCommand(out),
 			listCommand(cat, fault, out),
 			storeCommand(cat, fault, out),
 			doctorCommand(cat, fault, out),

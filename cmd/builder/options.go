@@ -41,6 +41,7 @@ type options struct {
 	fromOnly  bool
 	key       string // file of the key that signs; "" is the host's own
 	native    native.Options
+	display   displayOptions
 	overrides map[string][]string
 	mirrors   []string
 	snapshot  string
@@ -92,12 +93,13 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
 		keyFlag(),
 		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "begin no further cell after the first that fails"},
+		progressFlag(), verboseFlag(),
 	)
 }
 
 func rootfsFlags() []cli.Flag {
 	return append(append(selectionFlags(), engineFlags()...),
-		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"})
+		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"}, progressFlag())
 }
 
 // recipeFlagNames are the flags that every recipe has below one verb or another:
@@ -236,9 +238,10 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", o.jobs)
 	}
 	o.jobs = min(max(o.jobs, 1), 4*runtime.NumCPU())
-	var fault error
+	var fault, shown error
 	o.engines, fault = readEngines(c, o.jobs)
-	return o, errors.Join(err, fault, checkOut(o.out))
+	o.display, shown = readDisplay(c)
+	return o, errors.Join(err, fault, shown, checkOut(o.out))
 }
 
 // readPlaces reads where things are kept and where they may be had.

@@ -61,6 +61,7 @@ func publishFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "dry-run", Usage: "say what would be done, and do nothing"},
 		&cli.BoolFlag{Name: "no-check", Usage: "do not look at what was published as a client"},
 		insecureFlag(),
+		progressFlag(),
 		&cli.BoolFlag{Name: "prune", Usage: "say what may go from DEST, and remove it with --yes"},
 		&cli.IntFlag{Name: "older-than", Usage: "prune what was published (in a registry: built) more than `DAYS` ago"},
 		&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest of each kind"},
@@ -87,6 +88,7 @@ type publishOptions struct {
 	check    bool
 	insecure bool
 	json     bool
+	display  displayOptions
 }
 
 func readPublishOptions(c *cli.Context) (publishOptions, error) {
@@ -107,10 +109,11 @@ func readPublishOptions(c *cli.Context) (publishOptions, error) {
 			faults = append(faults, diag.Errorf(diag.Usage, "--%s: it belongs to --prune", name))
 		}
 	}
-	var err2, err3 error
+	var err2, err3, err4 error
 	o.channel, err2 = publish.FindChannel(c.String("channel"))
 	o.home, err3 = homeDir()
-	return o, errors.Join(append(faults, err2, err3)...)
+	o.display, err4 = readDisplay(c)
+	return o, errors.Join(append(faults, err2, err3, err4)...)
 }
 
 // publishReport is the result of publish --json.
@@ -128,7 +131,19 @@ func doPublish(ctx context.Context, o publishOptions, out printer) error {
 	if err != nil {
 		return err
 	}
-	to, err := publish.Open(ctx, o.to, publish.Options{Insecure: o.insecure, Warn: out.note, Progress: every(5*time.Second, out)})
+	progress, err := o.display.begin(ctx, out)
+	if err != nil {
+		return err
+	}
+	return progress.end(publishAll(ctx, o, trust, progress, out))
+}
+
+func publishAll(ctx context.Context, o publishOptions, trust signing.Trust, progress *display, out printer) error {
+	var current *push
+	to, err := publish.Open(ctx, o.to, publish.Options{
+		Insecure: o.insecure, Warn: progress.Note,
+		Progress: func(done, total int64) { current.bytes(done, total) },
+	})
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--to: %w", err)
 	}
@@ -144,7 +159,9 @@ func doPublish(ctx context.Context, o publishOptions, out printer) error {
 			report.Published = append(report.Published, b.Receipt(o.channel.Name, "", false))
 			continue
 		}
+		current = newPush(progress, b.Wheel.Name)
 		receipt, err := publish.Publish(ctx, to, b, o.channel.Name, client)
+		current.end(err)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -154,6 +171,7 @@ func doPublish(ctx context.Context, o publishOptions, out printer) error {
 		}
 		report.Published = append(report.Published, receipt)
 	}
+	progress.Close()
 	return errors.Join(append([]error{printPublished(report, o.json, out)}, faults...)...)
 }
 
@@ -181,18 +199,6 @@ func (o publishOptions) client(trust signing.Trust) *publish.Client {
 	return &publish.Client{
 		Run: runProgram, UV: pypi.KeptUV(o.home),
 		Load: func(wheel string) (publish.Bundle, error) { return publish.Load(wheel, trust, o.channel.Policy) },
-	}
-}
-
-// every returns a function that says from time to time how far a push has come. It
-// is silent about what is done before the first time is over.
-func every(pause time.Duration, out printer) func(done, total int64) {
-	said := time.Now()
-	return func(done, total int64) {
-		if now := time.Now(); now.Sub(said) >= pause {
-			said = now
-			out.note("%s sent %d of %d MB", now.Format("15:04:05"), done/1e6, total/1e6)
-		}
 	}
 }
 

@@ -21,14 +21,12 @@ import (
 // rebuildBundle builds the cell of a bundle once more from what its provenance
 // says and compares every file. What differs is left in rebuilt/ beside the
 // artifact.
-func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest.Bundle, out printer) (attest.Check, error) {
+func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest.Bundle, progress *term.Progress) (attest.Check, error) {
 	e := b.Provenance.Definition.Internal.Entry
 	if e.Pipeline != revision() {
 		return attest.Check{}, diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has: its steps have the digest %s, these %s", a.Name, e.Pipeline, revision()).
 			WithHint("rebuild with the release that built it: %s", b.Provenance.Run.Builder.Version["builder"])
 	}
-	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
-	defer progress.Close()
 	w, err := openWorkspace(ctx, o, progress.Note)
 	if err != nil {
 		return attest.Check{}, err

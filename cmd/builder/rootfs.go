@@ -14,7 +14,6 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/diag"
 	"builder/internal/lock"
-	"builder/internal/term"
 )
 
 func rootfsCommand(cat catalogue, fault error, out printer) *cli.Command {
@@ -40,8 +39,14 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 	if len(drafts) != 1 {
 		return diag.Errorf(diag.Usage, "%d cells are chosen, one is wanted", len(drafts)).WithHint("name one value of each axis")
 	}
-	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
-	defer progress.Close()
+	progress, err := o.display.begin(ctx, out)
+	if err != nil {
+		return err
+	}
+	return progress.end(makeRootfs(ctx, cat, o, to, progress, out))
+}
+
+func makeRootfs(ctx context.Context, cat catalogue, o options, to string, progress *display, out printer) error {
 	w, err := openWorkspace(ctx, o, progress.Note)
 	if err != nil {
 		return err
@@ -56,7 +61,7 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 	if err != nil {
 		return err
 	}
-	watch := newWatch(filepath.Join(to, "logs"), e.ID, progress)
+	watch := newWatch(filepath.Join(to, "logs"), e.ID, progress.Progress)
 	if err := w.fetcher().Fetch(ctx, e, watch.StepStarted("fetch")); err != nil {
 		return err
 	}

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -42,8 +39,14 @@ func runCommand(cat catalogue, fault error, out printer) *cli.Command {
 // doRun takes the chosen cells from names to verdicts. What it returns is every
 // fault of every cell.
 func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
-	progress := term.NewProgress(out.stderr, term.Detect(out.stderr, os.Getenv))
-	defer progress.Close()
+	progress, err := o.display.begin(ctx, out)
+	if err != nil {
+		return err
+	}
+	return progress.end(runCells(ctx, cat, o, progress, out))
+}
+
+func runCells(ctx context.Context, cat catalogue, o options, progress *display, out printer) error {
 	known, err := cat.diagnoses()
 	if err != nil {
 		return err
@@ -75,6 +78,8 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 		return err
 	}
 	engines := w.fleet()
+	past := w.past(ctx)
+	progress.Run(w.planned(past, entries), engines.Jobs())
 	if w.willBuild(entries) {
 		engines.Warm(ctx) // while the first files are fetched
 	}
@@ -82,11 +87,17 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 		Fetcher: w.fetcher(), Engine: engines, Finder: finder,
 		Sealer: sealer{key, describe(o)},
 		Out:    o.out, Jobs: engines.Jobs(), FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
-		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress) },
+		Seconds: func(e lock.Entry) float64 {
+			seconds, _ := past.Cell(e.Recipe, e.ID)
+			return seconds
+		},
+		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress.Progress) },
 		Done: func(_ int, done run.Outcome) {
-			if err := rec.Update(w.cell(done)); err != nil {
+			cell := w.cell(done)
+			if err := errors.Join(rec.Update(cell), w.remember(ctx, done)); err != nil {
 				progress.Note("%v", err)
 			}
+			showDone(progress.Progress, cell)
 		},
 	}.Run(ctx, entries)
 	progress.Close()
@@ -128,7 +139,7 @@ func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 	var faults []error
 	for _, fault := range diag.All(o.Err) {
 		if fault.Code == diag.Build && len(o.Steps) > 0 {
-			fault.LogPath = filepath.Join(out, o.Entry.ID, "logs", logName(o.Steps[len(o.Steps)-1].Name))
+			fault.LogPath = filepath.Join(out, logOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
 			fault.Log = diagnose.Meaningful(fault.LogPath, fault.Log)
 			if d, ok := examiner.Cause(context.Background(), fault.LogPath); ok { // of a run that was stopped too
 				fault.Hint = d.Hint()
@@ -219,7 +230,7 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 	for _, s := range o.Steps {
 		c.Steps = append(c.Steps, report.Step{
 			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached || o.From != run.FromBuild,
-			Log: filepath.Join(o.Entry.ID, "logs", logName(s.Name)),
+			Waiting: s.Name == run.Wait, Failed: s.Failed, Log: logOf(o.Entry.ID, s.Name),
 		})
 	}
 	for _, v := range o.Verdicts {
@@ -247,53 +258,6 @@ func firstHint(err error) string {
 		}
 	}
 	return ""
-}
-
-// watch shows the steps of one cell and keeps their logs.
-type watch struct {
-	dir, id  string
-	progress *term.Progress
-	log      *os.File
-}
-
-func newWatch(out, id string, p *term.Progress) *watch {
-	return &watch{dir: filepath.Join(out, id, "logs"), id: id, progress: p}
-}
-
-// StepStarted implements [run.Events]. A log that cannot be opened is said and
-// not kept: it is no reason to stop a build.
-func (w *watch) StepStarted(step string) io.Writer {
-	w.progress.Start(w.id, step)
-	lines := lineWriter{func(line string) { w.progress.Line(w.id, line) }}
-	if err := os.MkdirAll(w.dir, 0o755); err == nil {
-		if f, err := os.Create(filepath.Join(w.dir, logName(step))); err == nil {
-			w.log = f
-			return io.MultiWriter(f, lines)
-		}
-	}
-	w.progress.Note("cannot keep the log of step %s below %s", step, w.dir)
-	return lines
-}
-
-// StepDone implements [run.Events].
-func (w *watch) StepDone(step string, d time.Duration, cached bool, err error) {
-	if w.log != nil {
-		w.log.Close()
-		w.log = nil
-	}
-	w.progress.Done(w.id, step, d, cached, err)
-}
-
-func logName(step string) string { return strings.ReplaceAll(step, " ", "-") + ".log" }
-
-// lineWriter passes on the lines that say something: compilers underline.
-type lineWriter struct{ line func(string) }
-
-func (l lineWriter) Write(p []byte) (int, error) {
-	if text := string(p); strings.ContainsFunc(text, unicode.IsLetter) {
-		l.line(text)
-	}
-	return len(p), nil
 }
 
 // entries turns the command line into locked entries: those of the chosen cells,

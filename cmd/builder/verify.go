@@ -13,6 +13,7 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/attest"
 	"builder/internal/diag"
+	"builder/internal/signing"
 	"builder/internal/term"
 )
 
@@ -45,6 +46,7 @@ func verifyFlags() []cli.Flag {
 		keyFlag(),
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: another place for the same bytes, `source.NAME=PATH|URL`"},
+		progressFlag(),
 	}, engineFlags()...)
 }
 
@@ -72,14 +74,15 @@ func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
 		policy: attest.Policy(c.String("policy")), rebuild: c.Bool("rebuild"), attach: c.Bool("attach"),
 	}
 	o.key = c.String("key")
-	var fault error
+	var fault, shown error
+	o.display, shown = readDisplay(c)
 	if !slices.Contains(attest.Policies(), o.policy) {
 		fault = diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(o.policy)).WithHint("%s", diag.DidYouMean(string(o.policy), policyNames()))
 	}
 	if o.attach && !o.rebuild {
 		fault = errors.Join(fault, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))
 	}
-	return o, errors.Join(err, fault, engines)
+	return o, errors.Join(err, fault, shown, engines)
 }
 
 // verified is what came of one artifact.
@@ -112,12 +115,20 @@ func doVerify(ctx context.Context, o verifyOptions, out printer) error {
 		return diag.Errorf(diag.Usage, "no key is trusted: this host has made none").
 			WithHint("--trust FILE names the public key of who built it; `builder key show` prints it there")
 	}
+	progress, err := o.display.begin(ctx, out)
+	if err != nil {
+		return err
+	}
+	return progress.end(verifyAll(ctx, o, artifacts, trust, progress, out))
+}
+
+func verifyAll(ctx context.Context, o verifyOptions, artifacts []artifact.Artifact, trust signing.Trust, progress *display, out printer) error {
 	report := verifyReport{Schema: 1, Policy: o.policy}
 	var faults []error
 	for _, a := range artifacts {
 		bundle, checks := attest.Verify(a, trust, o.policy)
 		if o.rebuild && attest.Passed(checks) {
-			again, err := rebuildBundle(ctx, o.options, a, bundle, out)
+			again, err := rebuildBundle(ctx, o.options, a, bundle, progress.Progress)
 			if err == nil && o.attach {
 				err = attachRebuild(o, a, bundle, again, out)
 			}
@@ -132,6 +143,7 @@ func doVerify(ctx context.Context, o verifyOptions, out printer) error {
 		}
 		report.Artifacts, faults = append(report.Artifacts, v), append(faults, v.refusal())
 	}
+	progress.Close()
 	return errors.Join(append([]error{printVerified(report, o.json, out)}, faults...)...)
 }
 

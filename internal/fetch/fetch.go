@@ -45,7 +45,15 @@ type want struct {
 	from []store.Source
 }
 
-// Fetch brings what e names into the store. Every file that could not be had is
+// A Counter is a writer of progress that wants to know of every byte too.
+type Counter interface {
+	// Bytes is told how many bytes of all have come. Done falls back where a
+	// transfer has to start over.
+	Bytes(done, total int64)
+}
+
+// Fetch brings what e names into the store, and writes to progress how far it has
+// come; that may be a [Counter]. Every file that could not be had is
 // reported, not only the first.
 func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
 	wants := f.absent(append(f.debs(e.Image.Pin), f.debs(e.Runtime.Pin)...), progress)
@@ -261,17 +269,26 @@ func (f *Fetcher) all(ctx context.Context, wants []want, progress io.Writer) err
 
 // meter adds up the bytes of all files.
 type meter struct {
-	mu    sync.Mutex
-	out   io.Writer
-	done  atomic.Int64
-	total int64
-	files int
-	all   int
-	share int64 // in hundredths, as it was written last
+	mu      sync.Mutex
+	out     io.Writer
+	counter Counter
+	done    atomic.Int64
+	total   int64
+	files   int
+	all     int
+	share   int64 // in hundredths, as it was written last
 }
 
+// uncounted is for a writer that counts nothing.
+type uncounted struct{}
+
+func (uncounted) Bytes(int64, int64) {}
+
 func newMeter(wants []want, out io.Writer) *meter {
-	m := &meter{out: out, all: len(wants)}
+	m := &meter{out: out, all: len(wants), counter: uncounted{}}
+	if counter, ok := out.(Counter); ok {
+		m.counter = counter
+	}
 	for _, w := range wants {
 		m.total += w.blob.Size
 	}
@@ -292,6 +309,7 @@ func (m *meter) file() func(done, total int64) {
 func (m *meter) show() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.counter.Bytes(m.done.Load(), m.total)
 	if share := m.done.Load() * 100 / max(m.total, 1); share != m.share {
 		m.share = share
 		m.line()

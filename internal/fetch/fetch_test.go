@@ -448,12 +448,23 @@ func TestFetchesAFewAtATime(t *testing.T) {
 	}
 }
 
+// counted is a log that counts.
+type counted struct {
+	bytes.Buffer
+	done, total int64
+}
+
+func (c *counted) Bytes(done, total int64) { c.done, c.total = done, total }
+
 func TestProgress(t *testing.T) {
 	a, b := noise(1, 3e6), noise(2, 1e6)
 	f := newFetcher(t, newMirror(t, map[string]answer{"a_1_amd64.deb": serves(a), "b_1_amd64.deb": serves(b)}))
-	var log bytes.Buffer
+	var log counted
 	if err := f.Fetch(t.Context(), entry(t, f, pack("a", a), pack("b", b)), &log); err != nil {
 		t.Fatal(err)
+	}
+	if log.done != 4e6 || log.total != 4e6 {
+		t.Errorf("%d of %d bytes were counted", log.done, log.total)
 	}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if !slices.IsSorted(lines) || len(lines) < 4 || len(lines) > 101 {

@@ -1,7 +1,6 @@
 package recipe_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -11,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
 	"builder/internal/golden"
 	"builder/internal/recipe"
+	"builder/internal/recipe/recipetest"
 )
 
 func TestSchema(t *testing.T) {
@@ -48,35 +47,6 @@ func TestNoDescriptionIsCut(t *testing.T) {
 	walk(reflect.TypeFor[recipe.Recipe]())
 }
 
-// editor reads JSON, and so YAML, as an editor does that knows nothing but the
-// schema.
-type editor struct{ schema *jsonschema.Schema }
-
-func newEditor(t *testing.T) editor {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(recipe.Schema(&recipe.Recipe{})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("recipe.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile("recipe.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return editor{schema}
-}
-
-func (e editor) read(text []byte) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	return e.schema.Validate(doc)
-}
-
 // goodJSON is the good recipe as JSON, which is YAML too.
 const goodJSON = `{
   "name": "tool", "summary": "A tool", "homepage": "https://mirror.example/tool", "id": "tool-{{version}}",
@@ -93,7 +63,7 @@ const goodJSON = `{
 // Both refuse what an editor can see; the loader refuses more, because it knows
 // what a recipe is for.
 func TestSchemaAndLoaderAgree(t *testing.T) {
-	e := newEditor(t)
+	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as an editor reads it that knows nothing else
 	for name, c := range map[string]struct {
 		old, new       string
 		schema, loader bool
@@ -152,7 +122,7 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		if (c.old != "") == (string(text) == goodJSON) {
 			t.Errorf("%s: nothing was changed", name)
 		}
-		if err := e.read(text); (err == nil) != c.schema {
+		if err := read(text); (err == nil) != c.schema {
 			t.Errorf("%s: the schema says %v", name, err)
 		}
 		if _, err := recipe.Parse("recipes/tool.yaml", text); (err == nil) != c.loader {
@@ -163,7 +133,7 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 
 // Whatever is done to a recipe: what the schema refuses, the loader refuses.
 func TestTheLoaderIsAsStrictAsTheSchema(t *testing.T) {
-	e := newEditor(t)
+	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as an editor reads it that knows nothing else
 	rapid.Check(t, func(t *rapid.T) {
 		var doc any
 		if err := json.Unmarshal([]byte(goodJSON), &doc); err != nil {
@@ -176,7 +146,7 @@ func TestTheLoaderIsAsStrictAsTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused := e.read(text)
+		refused := read(text)
 		_, err = recipe.Parse("recipes/tool.yaml", text)
 		if refused != nil && err == nil {
 			t.Errorf("%s\nthe loader takes what the schema refuses: %v", text, refused)
@@ -230,7 +200,7 @@ func foreign(t *rapid.T) any {
 
 // What is checked in satisfies both.
 func TestCheckedInRecipesMeetTheSchema(t *testing.T) {
-	e := newEditor(t)
+	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as an editor reads it that knows nothing else
 	all, err := recipe.Load(os.DirFS(filepath.Join("..", "..", "recipes")), "recipes")
 	if err != nil || len(all) == 0 {
 		t.Fatalf("%d recipes, %v", len(all), err)
@@ -240,7 +210,7 @@ func TestCheckedInRecipesMeetTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.read(text); err != nil {
+		if err := read(text); err != nil {
 			t.Errorf("%s: %v", r.Name, err)
 		}
 	}

@@ -50,11 +50,14 @@ type Cell struct {
 	Error     *CellError          `json:"error,omitempty"`
 }
 
-// Seconds is the time that the cell's steps took together; each gate is one.
+// Seconds is the time that the cell's steps took together; each gate is one. To
+// wait for other cells is not.
 func (c Cell) Seconds() Seconds {
 	var sum Seconds
 	for _, s := range c.Steps {
-		sum += s.Seconds
+		if !s.Waiting {
+			sum += s.Seconds
+		}
 	}
 	return sum
 }
@@ -82,12 +85,16 @@ const (
 	Registry From = "registry"
 )
 
-// Step is a timed move of a cell's container; Log is the path of its log.
+// Step is a timed move of a cell's container; Log is the path of its log. A step
+// that is Waiting moved nothing: others had what it needs, such as the memory. One
+// that Failed ended with an error, or is a gate that refuses.
 type Step struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started,omitzero"`
 	Seconds Seconds   `json:"seconds"`
 	Cached  bool      `json:"cached"`
+	Waiting bool      `json:"waiting,omitempty"`
+	Failed  bool      `json:"failed,omitempty"`
 	Log     string    `json:"log"`
 }
 

@@ -140,6 +140,14 @@ func TestStatusOf(t *testing.T) {
 	}
 }
 
+// To wait for others is no work of the cell.
+func TestSecondsLeaveOutWaiting(t *testing.T) {
+	c := report.Cell{Steps: []report.Step{{Name: "memory", Seconds: 100, Waiting: true}, {Name: "fetch", Seconds: 1}, {Name: "build", Seconds: 2}}}
+	if got := c.Seconds(); got != 3 {
+		t.Errorf("got %g seconds, want 3", float64(got))
+	}
+}
+
 func TestRecorderKeepsInputOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	run := planned(20)

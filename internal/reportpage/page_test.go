@@ -87,6 +87,15 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// A cell that waited shows it in the timeline, in words too, and it counts as no work.
+func TestWaiting(t *testing.T) {
+	run := sample(1)
+	run.Cells[0].Steps = append([]report.Step{{Name: "memory", Started: began, Seconds: 60, Waiting: true, Log: "tool-0/logs/memory.log"}}, run.Cells[0].Steps...)
+	demand(t, write(t, run, Options{}),
+		`<i class="waiting" style="left:0.000%;width:10.000%" title="waiting for memory: 1m 0s, from 0.0s">`,
+		`<span class="waiting"></span>waiting`, "<td>waited</td>", "gates 1 of 2 · 4m 3s")
+}
+
 // One cell has no matrix, and a run that was killed says so.
 func TestPageOfLittle(t *testing.T) {
 	one := sample(1)

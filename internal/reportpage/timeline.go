@@ -2,6 +2,7 @@ package reportpage
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"builder/internal/report"
@@ -21,7 +22,7 @@ type timelineRow struct {
 // bar is one step. Left and Width are parts of the whole, 0 to 1.
 type bar struct {
 	Left, Width float64
-	Kind        string // build, gate or other: with the name it is never colour alone
+	Kind        string // build, gate, waiting or other: with the name it is never colour alone
 	Title       string
 }
 
@@ -49,7 +50,7 @@ func newTimeline(run report.Run) timeline {
 			row.Bars = append(row.Bars, bar{
 				Left:  float64(s.Started.Sub(begin)) / float64(whole),
 				Width: float64(length(s)) / float64(whole),
-				Kind:  kindOf(s.Name), Title: fmt.Sprintf("%s: %s, from %s", s.Name, human(length(s)), human(s.Started.Sub(begin))),
+				Kind:  kindOf(s), Title: fmt.Sprintf("%s: %s, from %s", title(s), human(length(s)), human(s.Started.Sub(begin))),
 			})
 		}
 		if len(row.Bars) > 0 {
@@ -63,11 +64,20 @@ func length(s report.Step) time.Duration {
 	return time.Duration(float64(s.Seconds) * float64(time.Second))
 }
 
-func kindOf(name string) string {
+func title(s report.Step) string {
+	if s.Waiting {
+		return "waiting for " + s.Name
+	}
+	return s.Name
+}
+
+func kindOf(s report.Step) string {
 	switch {
-	case name == "build" || name == "rebuild":
+	case s.Waiting:
+		return "waiting"
+	case s.Name == "build" || s.Name == "rebuild":
 		return "build"
-	case len(name) > 5 && name[:5] == "gate ":
+	case strings.HasPrefix(s.Name, "gate "):
 		return "gate"
 	}
 	return "other"

@@ -57,3 +57,7 @@ func inputsOf(e lock.Entry, done map[string]*Outcome) ([]artifact.Artifact, erro
 	}
 	return wheels, nil
 }
+
+// Wait is the step of a cell that waits for a place at an engine. A cell that need
+// not wait has none.
+const Wait = "wait"

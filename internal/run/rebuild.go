@@ -51,13 +51,16 @@ func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	return errors.Join(os.RemoveAll(again), r.seal(e, result, []gate.Verdict{v}))
 }
 
+// Again begins the names of the steps of a second build.
+const Again = "again "
+
 // secondTime tells the steps of a second build from those of the first.
 type secondTime struct{ Events }
 
-func (s secondTime) StepStarted(step string) io.Writer { return s.Events.StepStarted("again " + step) }
+func (s secondTime) StepStarted(step string) io.Writer { return s.Events.StepStarted(Again + step) }
 
 func (s secondTime) StepDone(step string, d time.Duration, cached bool, err error) {
-	s.Events.StepDone("again "+step, d, cached, err)
+	s.Events.StepDone(Again+step, d, cached, err)
 }
 
 // compare says whether two builds made the same files of the same bytes.

@@ -102,6 +102,7 @@ type Step struct {
 	Started time.Time `json:"started,omitzero"`
 	Seconds float64   `json:"seconds"`
 	Cached  bool      `json:"cached"`
+	Failed  bool      `json:"failed,omitempty"`
 	Log     string    `json:"log"`
 }
 
@@ -404,7 +405,7 @@ func (r *recorded) StepStarted(step string) io.Writer {
 
 func (r *recorded) StepDone(step string, d time.Duration, cached bool, err error) {
 	r.Events.StepDone(step, d, cached, err)
-	r.result.Steps = append(r.result.Steps, Step{Name: step, Started: time.Now().Add(-d), Seconds: d.Seconds(), Cached: cached})
+	r.result.Steps = append(r.result.Steps, Step{Name: step, Started: time.Now().Add(-d), Seconds: d.Seconds(), Cached: cached, Failed: err != nil})
 }
 
 // cellError names the cell in front of each of its faults.

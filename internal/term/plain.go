@@ -12,30 +12,82 @@ import (
 const heartbeat = 30 * time.Second
 
 // plain is a log: one line with the time for everything that happened.
-type plain struct{ w io.Writer }
+type plain struct {
+	w       io.Writer
+	undated bool // where the reader of the log adds times
+}
 
-func (p *plain) draw(now time.Time, events []event, running []*task) {
+func (p *plain) draw(events []Event, now moment) {
 	var b strings.Builder
-	line := func(parts ...string) {
-		fmt.Fprintf(&b, "%s %s\n", now.Format(time.TimeOnly), strings.TrimSpace(strings.Join(parts, " ")))
-	}
 	for _, e := range events {
-		line(oneLine(e.cell), oneLine(e.step), e.text)
+		p.event(&b, e, now)
 	}
-	for _, t := range running {
-		if now.Sub(t.shown) >= heartbeat {
-			t.shown = now
-			line(oneLine(t.cell), oneLine(t.step), "running "+seconds(now.Sub(t.since))+said(t))
+	p.beat(&b, now)
+	p.flush(&b)
+}
+
+// event writes the line of an event. That cells begin and that bytes move is seen
+// from steps.
+func (p *plain) event(b *strings.Builder, e Event, now moment) {
+	switch e.Event {
+	case CellStarted, Bytes, Fault, RunDone:
+	case RunStarted:
+		if e.Estimate != nil && *e.Estimate > 0 {
+			p.line(b, now, fmt.Sprintf("%s, likely to take about %s", counted(len(e.Cells), "cell"), about(duration(*e.Estimate))))
+		}
+	case LogLine:
+		cell := ""
+		if now.several() {
+			cell = e.Cell
+		}
+		p.line(b, now, cell, e.said())
+	default:
+		p.line(b, now, e.Cell, e.Step, e.said())
+	}
+}
+
+// beat mentions the steps that were silent for long.
+func (p *plain) beat(b *strings.Builder, now moment) {
+	for _, j := range now.jobs {
+		if !j.running() || j.over || now.time.Sub(j.shown) < heartbeat {
+			continue
+		}
+		j.shown = now.time
+		text := "running "
+		if j.waits {
+			text = "waiting "
+		}
+		text += seconds(now.time.Sub(j.since))
+		if says := j.says(now.time); says != "" {
+			text += ": " + truncate(says, maxText)
+		}
+		p.line(b, now, oneLine(j.id), oneLine(j.step), text)
+	}
+}
+
+func (p *plain) line(b *strings.Builder, now moment, parts ...string) {
+	if !p.undated {
+		parts = append([]string{now.time.Format(time.TimeOnly)}, parts...)
+	}
+	var said []string
+	for _, part := range parts {
+		if part != "" {
+			said = append(said, part)
 		}
 	}
+	b.WriteString(strings.TrimRight(strings.Join(said, " "), " ") + "\n")
+}
+
+func (p *plain) flush(b *strings.Builder) {
 	if b.Len() > 0 {
 		_, _ = io.WriteString(p.w, b.String()) // nobody is left to be told
 	}
 }
 
-func said(t *task) string {
-	if t.last == "" {
-		return ""
+// counted is a number of things in words: 1 cell, 2 cells.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
 	}
-	return ": " + truncate(t.last, maxText)
+	return fmt.Sprintf("%d %s", n, what)
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+
+	"builder/internal/diag"
 )
 
 // frame is the time between two frames.
@@ -20,107 +23,192 @@ const maxText = 300
 type Progress struct {
 	mu      sync.Mutex
 	view    view
-	running []*task
+	lines   bool // the view wants the lines of logs
+	now     moment
+	pending []Event // lines that the next frame shows
 	closed  bool
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// A view shows events for good and the running tasks for now.
+// A view shows events for good and the present for now.
 type view interface {
-	draw(now time.Time, events []event, running []*task)
+	draw(events []Event, now moment)
 }
 
-// A task is a running step of a cell.
-type task struct {
-	cell, step string
-	since      time.Time
-	shown      time.Time // when a plain log last mentioned it
-	last       string    // last line of its log
+// A moment is the present of a display.
+type moment struct {
+	time  time.Time
+	begun time.Time // when the run began, zero where there is none
+	slots int       // how many of its cells run at a time
+	jobs  []*job    // the cells of the run, then what else goes on
 }
 
-// An event is something that happened, as it is said.
-type event struct {
-	kind             kind
-	cell, step, text string
-}
+// several reports whether a line must say which cell it is of.
+func (m moment) several() bool { return len(m.jobs) > 1 }
 
-type kind int
-
-const (
-	noted kind = iota
-	started
-	done
-	failed
-	stopped
-)
-
-// NewProgress shows progress on w: lines that move where options allow it, a
-// log with times elsewhere. Close it when nothing runs any more.
+// NewProgress shows progress on w as the options say. Close it when nothing runs
+// any more.
 func NewProgress(w io.Writer, options Options) *Progress {
-	p := &Progress{view: newView(w, options), stop: make(chan struct{}), stopped: make(chan struct{})}
+	p := &Progress{
+		view: newView(w, options), lines: options.Verbose || options.Format == GitHub,
+		stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
 	go p.tick()
 	return p
 }
 
 func newView(w io.Writer, options Options) view {
-	if !options.Live {
-		return &plain{w: w}
+	switch options.Format {
+	case Live:
+		if options.Size == nil {
+			options.Size = func() (int, int) { return 80, 24 }
+		}
+		return &live{w: w, size: options.Size, colour: options.Colour}
+	case GitHub:
+		return &github{plain: plain{w: w, undated: true}, logs: map[string]*tail{}}
+	case JSON:
+		return &stream{w}
 	}
-	if options.Size == nil {
-		options.Size = func() (int, int) { return 80, 24 }
+	return &plain{w: w}
+}
+
+// Run reports the cells that are to be built, slots of them at a time. Of these
+// each has one line from its first step until CellDone.
+func (p *Progress) Run(cells []Cell, slots int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.begun, p.now.slots = time.Now(), slots
+	var ids []string
+	for _, c := range cells {
+		p.now.jobs = append(p.now.jobs, newJob(c))
+		ids = append(ids, oneLine(c.ID))
 	}
-	return &live{w: w, size: options.Size, colour: options.Colour}
+	label(p.now.jobs)
+	left, known := remaining(p.now.jobs, p.now.begun, slots)
+	p.say(Event{Event: RunStarted, Cells: ids, Estimate: estimate(left, known)})
 }
 
 // Start reports that a step of a cell has begun.
-func (p *Progress) Start(cell, step string) {
+func (p *Progress) Start(cell, step string) { p.start(cell, step, false) }
+
+// Wait reports that a cell waits for others, as a step of its own.
+func (p *Progress) Wait(cell, step string) { p.start(cell, step, true) }
+
+func (p *Progress) start(cell, step string, waits bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.running = append(p.running, &task{cell: cell, step: step, since: now, shown: now})
-	p.say(event{kind: started, cell: cell, step: step, text: "started"})
+	j := p.job(cell)
+	if j == nil {
+		j = newJob(Cell{ID: cell})
+		j.planned = false
+		p.now.jobs = append(p.now.jobs, j)
+	}
+	var events []Event
+	if j.planned && j.begun.IsZero() {
+		left, known := j.left(now)
+		events = append(events, Event{Event: CellStarted, Cell: cell, Estimate: estimate(left, known)})
+	}
+	j.start(step, waits, now)
+	e := Event{Event: StepStarted, Cell: cell, Step: step}
+	if waits {
+		e.Status = Waiting
+	}
+	if likely, known := j.ahead[step]; known {
+		e.Estimate = estimate(likely, true)
+	}
+	p.say(append(events, e)...)
 }
 
-// Line reports a line of the log of the cell's newest step. It is shown with
-// the next frame, if by then there is no newer one.
+// Line reports a line of the log of the cell's step. It is shown with the next
+// frame; of lines that come faster a display that shows one shows the newest.
 func (p *Progress) Line(cell, line string) {
 	line = lastLine(line)
-	if line == "" {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, t := range slices.Backward(p.running) {
-		if t.cell == cell {
-			t.last = line
-			return
-		}
+	j := p.job(cell)
+	if j == nil || j.over {
+		return
+	}
+	if strings.ContainsFunc(line, unicode.IsLetter) { // compilers underline
+		j.last = line
+	}
+	if p.lines {
+		p.pending = append(p.pending, p.stamp(Event{Event: LogLine, Cell: cell, Step: j.step, Text: line}))
+	}
+}
+
+// Bytes reports how many bytes of all the cell's step has moved; total is 0 or
+// less where it is not known. Done may fall back.
+func (p *Progress) Bytes(cell string, done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	j := p.job(cell)
+	if j == nil || j.over {
+		return
+	}
+	now := time.Now()
+	if j.moved.since.IsZero() {
+		j.moved = transfer{first: done, since: now}
+	}
+	j.moved.done, j.moved.total = done, max(0, total)
+	if now.Sub(j.moved.told) >= time.Second || done == total {
+		j.moved.told = now
+		p.pending = append(p.pending, p.stamp(Event{Event: Bytes, Cell: cell, Step: j.step, Done: new(done), Total: new(j.moved.total)}))
 	}
 }
 
 // Done reports that a step has ended: after d, or because its result was
 // already there, or with an error. A step that was never started may end too.
 func (p *Progress) Done(cell, step string, d time.Duration, cached bool, err error) {
-	e := event{kind: done, cell: cell, step: step, text: "done " + seconds(d)}
+	e := Event{Event: StepDone, Cell: cell, Step: step, Status: Done, Seconds: inSeconds(d)}
 	switch {
 	case err != nil:
-		e.kind, e.text = failed, truncate(oneLine(fmt.Sprintf("failed %s: %v", seconds(d), err)), maxText)
+		e.Status, e.Text = Failed, oneLine(err.Error())
 	case cached:
-		e.text = "cached"
+		e.Status = Cached
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.forget(cell, step)
+	if j := p.job(cell); j != nil {
+		j.done(step)
+		if !j.planned && j.over {
+			p.now.jobs = slices.DeleteFunc(p.now.jobs, func(other *job) bool { return other == j })
+		}
+	}
 	p.say(e)
+}
+
+// CellDone reports what became of a cell of the run: its status, of which good is
+// no failure, how long its steps took, and a word on it, which may be empty.
+func (p *Progress) CellDone(cell, status string, good bool, d time.Duration, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if j := p.job(cell); j != nil {
+		j.ended, j.failed = true, !good
+	}
+	p.say(Event{Event: CellDone, Cell: cell, Status: status, Seconds: inSeconds(d), Text: oneLine(text)})
 }
 
 // Note says something that belongs to no step.
 func (p *Progress) Note(format string, args ...any) {
 	text := strings.TrimRight(Clean(fmt.Sprintf(format, args...)), "\n")
-	var events []event
+	var events []Event
 	for line := range strings.SplitSeq(text, "\n") {
-		events = append(events, event{kind: noted, text: line})
+		events = append(events, Event{Event: Note, Text: line})
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.say(events...)
+}
+
+// Faults reports what is wrong in the end, to programs and to servers that mark
+// it; people read it elsewhere ([PrintError]).
+func (p *Progress) Faults(err error) {
+	var events []Event
+	for _, f := range diag.All(err) {
+		events = append(events, Event{Event: Fault, Code: f.Code.String(), Text: Clean(f.Error()), Hint: Clean(f.Hint), Log: f.LogPath})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,11 +231,17 @@ func (p *Progress) finish() bool {
 	if p.closed {
 		return false
 	}
-	var events []event
-	for _, t := range p.running {
-		events = append(events, event{stopped, t.cell, t.step, "stopped " + seconds(time.Since(t.since))})
+	now := time.Now()
+	var events []Event
+	for _, j := range p.now.jobs {
+		if j.running() && !j.over {
+			events = append(events, Event{Event: StepDone, Cell: j.id, Step: j.step, Status: Stopped, Seconds: inSeconds(now.Sub(j.since))})
+		}
 	}
-	p.closed, p.running = true, nil
+	if !p.now.begun.IsZero() {
+		events = append(events, Event{Event: RunDone, Seconds: inSeconds(now.Sub(p.now.begun))})
+	}
+	p.closed, p.now = true, moment{}
 	p.say(events...)
 	return true
 }
@@ -170,22 +264,45 @@ func (p *Progress) tick() {
 }
 
 // say draws a frame with what is new in it; the caller holds the lock.
-func (p *Progress) say(events ...event) {
-	var running []*task
-	if !p.closed {
-		running = p.running
+func (p *Progress) say(events ...Event) {
+	for i, e := range events {
+		events[i] = p.stamp(e)
 	}
-	p.view.draw(time.Now(), events, running)
+	p.now.time = time.Now()
+	p.view.draw(append(p.pending, events...), p.now)
+	p.pending = nil
 }
 
-func (p *Progress) forget(cell, step string) {
-	i := slices.IndexFunc(p.running, func(t *task) bool { return t.cell == cell && t.step == step })
-	if i >= 0 {
-		p.running = slices.Delete(p.running, i, i+1)
-	}
+// stamp completes an event: names are foreign text too.
+func (p *Progress) stamp(e Event) Event {
+	e.Schema, e.Time = EventSchema, time.Now().UTC()
+	e.Cell, e.Step = oneLine(e.Cell), oneLine(e.Step)
+	return e
 }
 
-// words joins what an event or a task has to say, without gaps for what is empty.
+// job returns what is known of a cell, nil if nothing goes on there.
+func (p *Progress) job(cell string) *job {
+	i := slices.IndexFunc(p.now.jobs, func(j *job) bool { return j.id == cell })
+	if i < 0 {
+		return nil
+	}
+	return p.now.jobs[i]
+}
+
+// estimate is a likely time as an event has it, nil where it is not known.
+func estimate(d time.Duration, known bool) *float64 {
+	if !known {
+		return nil
+	}
+	return inSeconds(d)
+}
+
+func inSeconds(d time.Duration) *float64 {
+	s := d.Seconds()
+	return &s
+}
+
+// words joins what an event or a job has to say, without gaps for what is empty.
 func words(parts ...string) string {
 	var said []string
 	for _, part := range parts {
@@ -194,12 +311,4 @@ func words(parts ...string) string {
 		}
 	}
 	return strings.Join(said, "  ")
-}
-
-// seconds is exact where it matters and readable where it does not.
-func seconds(d time.Duration) string {
-	if d < 10*time.Minute {
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	}
-	return d.Round(time.Second).String()
 }

@@ -28,7 +28,7 @@ func onScreen(t *testing.T, width, height int, f func(p *term.Progress, s *scree
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		s := newScreen(width, height)
-		p := term.NewProgress(s, term.Options{Live: true, Size: s.size})
+		p := term.NewProgress(s, term.Options{Format: term.Live, Size: s.size})
 		defer p.Close()
 		f(p, s)
 	})
@@ -40,7 +40,7 @@ func see(t *testing.T, s *screen, want ...string) {
 	if diff := cmp.Diff(strings.Join(want, "\n")+"\n", s.String()); diff != "" {
 		t.Errorf("the screen differs (-want +got):\n%s", diff)
 	}
-	if s.hidden {
+	if s.cursorHidden() {
 		t.Error("a frame left the cursor hidden")
 	}
 }
@@ -58,7 +58,7 @@ func TestLive(t *testing.T) {
 			"2 cells",
 			"of 12",
 			"✓ "+cell+"  image   cached",
-			"▸ "+cell+"  build    12s  [ 4%] cc a.c",
+			"▸ nccl-2.27.7…da12.9-sm90  build    12s  [ 4%] cc a.c",
 			"▸ other  image    12s")
 
 		p.Done(cell, "build", 31200*time.Millisecond, false, nil)
@@ -80,7 +80,7 @@ func TestLiveFitsTheWidth(t *testing.T) {
 		p.Start(cell, "build")
 		p.Line(cell, strings.Repeat("長い", 30))
 		time.Sleep(1050 * time.Millisecond)
-		see(t, s, "▸ "+cell+"  build     1s  長い長…") // 51 columns
+		see(t, s, "▸ nccl-2.27…a12.9-sm90  build     1s  長い長い長い…") // 51 columns
 	})
 }
 
@@ -135,10 +135,10 @@ func TestLiveIsQuietWhileNothingChanges(t *testing.T) {
 
 func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	const evil = "\x1b]0;owned\x07\x1b[2J\x1b[1;1H\u009b31m\x1bc\x07\x00\u202eevil"
-	for _, live := range []bool{true, false} {
+	for _, format := range term.Formats() {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScreen(60, 10)
-			p := term.NewProgress(s, term.Options{Live: live, Size: s.size})
+			p := term.NewProgress(s, term.Options{Format: format, Size: s.size})
 			p.Start(evil, evil)
 			p.Line(evil, evil)
 			time.Sleep(time.Minute)
@@ -148,7 +148,7 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 			left := strings.NewReplacer("\x1b[?2026h", "", "\x1b[?2026l", "", "\x1b[?25l", "", "\x1b[?25h", "",
 				"\x1b[1A", "", "\x1b[K", "", "\x1b[J", "", "\n", "", "\r", "").Replace(s.raw.String())
 			if got := term.Clean(left); got != left {
-				t.Errorf("live %v: got %q", live, left)
+				t.Errorf("%s: got %q", format, left)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 func TestColourIsNeverAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		p := term.NewProgress(&b, term.Options{Live: true, Colour: true})
+		p := term.NewProgress(&b, term.Options{Format: term.Live, Colour: true})
 		p.Done("a", "build", time.Second, false, nil)
 		p.Done("b", "build", time.Second, false, errors.New("x"))
 		p.Close()
@@ -199,7 +199,7 @@ func TestPlain(t *testing.T) {
 
 func TestProgressIsSafeForConcurrentUse(t *testing.T) {
 	s := newScreen(80, 24)
-	p := term.NewProgress(s, term.Options{Live: true, Size: s.size})
+	p := term.NewProgress(s, term.Options{Format: term.Live, Size: s.size})
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -225,6 +225,8 @@ func TestDetect(t *testing.T) {
 		live, colour bool
 	}{
 		{"/dev/ptmx", "TERM=xterm", true, true},
+		{"/dev/ptmx", "TERM=xterm GITHUB_ACTIONS=false", true, true},
+		{"/dev/ptmx", "TERM=xterm GITHUB_ACTIONS=true", false, false},
 		{"/dev/ptmx", "TERM=xterm NO_COLOR=1", true, false},
 		{"/dev/ptmx", "TERM=dumb", false, false},
 		{"/dev/ptmx", "", false, false},
@@ -236,7 +238,7 @@ func TestDetect(t *testing.T) {
 		}
 		defer f.Close()
 		got := term.Detect(f, lookup(c.env))
-		if got.Live != c.live || got.Colour != c.colour {
+		if (got.Format == term.Live) != c.live || got.Colour != c.colour {
 			t.Errorf("%s with %q: got %+v", c.file, c.env, got)
 		}
 		// A fresh pseudo-terminal does not know its size.
@@ -244,7 +246,7 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%s: got width %d, want 80", c.file, term.Width(f))
 		}
 	}
-	if got := term.Detect(&bytes.Buffer{}, lookup("TERM=xterm")); got.Live {
+	if got := term.Detect(&bytes.Buffer{}, lookup("TERM=xterm")); got.Format != term.Plain {
 		t.Errorf("a buffer is taken for a terminal")
 	}
 }

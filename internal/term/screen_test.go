@@ -133,3 +133,9 @@ func (s *screen) size() (int, int) {
 	defer s.mu.Unlock()
 	return s.width, s.height
 }
+
+func (s *screen) cursorHidden() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hidden
+}

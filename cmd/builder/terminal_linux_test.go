@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"builder/internal/store"
+)
+
+// terminal is a pseudo-terminal of 80 columns: the side of the person before it, and
+// the side of the programs.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { person.Close() })
+	var number, unlocked uint32
+	size := [4]uint16{24, 80}
+	for request, value := range map[uintptr]unsafe.Pointer{
+		syscall.TIOCSPTLCK: unsafe.Pointer(&unlocked),
+		syscall.TIOCGPTN:   unsafe.Pointer(&number),
+		syscall.TIOCSWINSZ: unsafe.Pointer(&size),
+	} {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, person.Fd(), request, uintptr(value)); errno != 0 {
+			t.Skip(errno)
+		}
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return person, program
+}
+
+// onTerminal starts the program on a terminal of its own, in an empty directory.
+func onTerminal(t *testing.T, dir string, env []string, args ...string) (*exec.Cmd, *os.File) {
+	t.Helper()
+	person, program := terminal(t)
+	path, err := exec.LookPath("builder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, program, program, program
+	cmd.Env = append([]string{"TERM=xterm-256color", "PATH=/nowhere", "BUILDER_HOME=" + filepath.Join(dir, "home"), "BUILDER_NO_INSTALL=1"}, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	program.Close()
+	return cmd, person
+}
+
+// until reads what a person sees until a text is there, and returns all of it.
+func until(t *testing.T, person *os.File, text string) string {
+	t.Helper()
+	var seen strings.Builder
+	deadline := time.AfterFunc(patience, func() { person.Close() })
+	defer deadline.Stop()
+	for buffer := make([]byte, 4096); !strings.Contains(seen.String(), text); {
+		n, err := person.Read(buffer)
+		if err != nil {
+			t.Fatalf("%v, and no %q in\n%s", err, text, seen.String())
+		}
+		seen.Write(buffer[:n])
+	}
+	return seen.String()
+}
+
+// Who presses Ctrl-C is answered at once, before what runs has come to its end.
+func TestAnInterruptIsAnswered(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "out"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	free, err := store.Lock(context.Background(), filepath.Join(dir, "out", ".lock"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free()
+	cmd, person := onTerminal(t, dir, nil, "run", "horovod", "--rocm", "5.7", "--locked")
+	until(t, person, "another run writes to out")
+	if _, err := person.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, person, "stopping: what runs is told to end (once more stops now)")
+	go func() { _, _ = io.Copy(io.Discard, person) }() // until the program is gone
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)
+	}
+}
+
+// A run shows lines that move on a terminal; on a dumb one, and for --progress, a
+// log; NO_COLOR takes the colours away.
+func TestTerminals(t *testing.T) {
+	home := t.TempDir()
+	if err := sealCells("", filepath.Join(home, "home"), []string{"horovod", "rocm=5.7"}); err != nil {
+		t.Fatal(err)
+	}
+	const cell, frame, green = "horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", "\x1b[?2026h", "\x1b[32m"
+	for _, c := range []struct {
+		name        string
+		env, args   []string
+		moves, hues bool
+	}{
+		{"terminal", nil, nil, true, true},
+		{"no colour", []string{"NO_COLOR=1"}, nil, true, false},
+		{"dumb", []string{"TERM=dumb"}, nil, false, false},
+		{"plain", nil, []string{"--progress", "plain"}, false, false},
+		{"github", []string{"GITHUB_ACTIONS=true"}, nil, false, false},
+		{"live in github", []string{"GITHUB_ACTIONS=true"}, []string{"--progress", "live"}, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, person := onTerminal(t, home, c.env, append([]string{"run", "horovod", "--rocm", "5.7", "--locked"}, c.args...)...)
+			seen := until(t, person, ".whl")
+			if got := strings.Contains(seen, frame); got != c.moves {
+				t.Errorf("lines move: %v\n%q", got, seen)
+			}
+			if got := strings.Contains(seen, green); got != c.hues {
+				t.Errorf("colours: %v\n%q", got, seen)
+			}
+			for _, want := range []string{"pass", cell, "from store"} {
+				if !strings.Contains(seen, want) {
+					t.Errorf("no %q in\n%q", want, seen)
+				}
+			}
+		})
+	}
+}
+
+// What a build wrote cannot move the cursor of who looks at its log.
+func TestLogsOnATerminal(t *testing.T) {
+	_, w := ran(t, displayOptions{format: "plain"})
+	_, person := onTerminal(t, filepath.Dir(w.out), nil, "logs", "tool-3")
+	if seen := until(t, person, "done"); strings.Contains(seen, "\x1b") || !strings.Contains(seen, "cc <a.c>") {
+		t.Errorf("it shows %q", seen)
+	}
+}

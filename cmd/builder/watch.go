@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"builder/internal/diag"
+	"builder/internal/history"
+	"builder/internal/lock"
+	"builder/internal/report"
+	"builder/internal/run"
+	"builder/internal/steplog"
+	"builder/internal/term"
+)
+
+// watch shows the steps of one cell and keeps their logs.
+type watch struct {
+	dir, id  string
+	progress *term.Progress
+	log      *stepLog
+}
+
+var _ run.Events = (*watch)(nil)
+
+func newWatch(out, id string, p *term.Progress) *watch {
+	return &watch{dir: filepath.Join(out, id, steplog.Dir), id: id, progress: p}
+}
+
+// logOf is the log of a step, below the directory of the results.
+func logOf(id, step string) string { return filepath.Join(id, steplog.Dir, steplog.Name(step)) }
+
+// StepStarted implements [run.Events]. A log that cannot be opened is said and
+// not kept: it is no reason to stop a build.
+func (w *watch) StepStarted(step string) io.Writer {
+	if step == run.Wait {
+		w.progress.Wait(w.id, step)
+	} else {
+		w.progress.Start(w.id, step)
+	}
+	file, err := steplog.Create(w.dir, step)
+	if err != nil {
+		w.progress.Note("cannot keep the log of step %s: %v", step, err)
+	}
+	w.log = newStepLog(file, w.id, w.progress)
+	return w.log
+}
+
+// StepDone implements [run.Events].
+func (w *watch) StepDone(step string, d time.Duration, cached bool, err error) {
+	if w.log != nil {
+		w.log.close(err)
+		w.log = nil
+	}
+	w.progress.Done(w.id, step, d, cached, err)
+}
+
+// stepLog is where a step writes: into its file, and onto the display.
+type stepLog struct {
+	file     *os.File // nil where it cannot be kept
+	lines    *term.Lines
+	wrote    bool
+	id       string
+	progress *term.Progress
+}
+
+func newStepLog(file *os.File, id string, p *term.Progress) *stepLog {
+	return &stepLog{file: file, lines: term.NewLines(func(line string) { p.Line(id, line) }), id: id, progress: p}
+}
+
+// Write implements [io.Writer].
+func (l *stepLog) Write(p []byte) (int, error) {
+	_, _ = l.lines.Write(p) // never fails
+	l.wrote = true
+	if l.file == nil {
+		return len(p), nil
+	}
+	return l.file.Write(p)
+}
+
+// Bytes implements [fetch.Counter].
+func (l *stepLog) Bytes(done, total int64) { l.progress.Bytes(l.id, done, total) }
+
+// close ends the log. Of a step that wrote nothing its fault is the log.
+func (l *stepLog) close(err error) {
+	if err != nil && !l.wrote {
+		for _, fault := range diag.All(err) {
+			fmt.Fprintln(l, fault)
+			for _, line := range fault.Log {
+				fmt.Fprintln(l, line)
+			}
+		}
+	}
+	l.lines.Flush()
+	if l.file != nil {
+		l.file.Close()
+	}
+}
+
+// showDone shows what became of a cell.
+func showDone(p *term.Progress, c report.Cell) {
+	status := report.StatusOf(c)
+	var took report.Seconds
+	if c.From == report.Build {
+		took = c.Seconds()
+	}
+	good := status == report.Pass || status == report.Skipped
+	p.CellDone(c.ID, string(status), good, time.Duration(float64(took)*float64(time.Second)), remark(c, status))
+}
+
+// remark is what is worth a word about a cell: where it comes from, or what kept
+// it from passing.
+func remark(c report.Cell, status report.Status) string {
+	switch {
+	case c.Error != nil:
+		return c.Error.Code
+	case status == report.Pass && c.From != report.Build:
+		return "from " + string(c.From)
+	}
+	var gates []string
+	for _, v := range c.Verdicts {
+		if v.Status != string(report.Pass) && v.Status != "waived" {
+			gates = append(gates, "gate "+v.Gate)
+		}
+	}
+	return strings.Join(gates, ", ")
+}
+
+// planned are the cells of a run, with how long they are likely to take. Of a second
+// build nothing is known, and what is in the store takes no time.
+func (w *workspace) planned(past history.History, entries []lock.Entry) []term.Cell {
+	var cells []term.Cell
+	for _, e := range entries {
+		c := term.Cell{ID: e.ID}
+		switch likely := past.Steps(e.Recipe, e.ID); {
+		case w.rebuild:
+		case w.results.Has(e):
+			c.Steps = map[string]time.Duration{}
+		case len(likely) > 0:
+			c.Steps = map[string]time.Duration{}
+			for step, seconds := range likely {
+				c.Steps[step] = time.Duration(seconds * float64(time.Second))
+			}
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// past is how long cells took on this host before. Without it a run is no worse.
+func (w *workspace) past(ctx context.Context) history.History {
+	past, err := history.Read(ctx, w.home)
+	if err != nil {
+		w.note("%v", err)
+	}
+	return past
+}
+
+// remember keeps how long the steps of a cell took.
+func (w *workspace) remember(ctx context.Context, o run.Outcome) error {
+	err := history.Add(ctx, w.home, o.Entry.Recipe, o.Entry.ID, timed(o))
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// timed are the seconds of the steps that a cell really went through: not of what
+// was cached, waited or failed, nor of a second build.
+func timed(o run.Outcome) map[string]float64 {
+	if o.From != run.FromBuild {
+		return nil
+	}
+	took := map[string]float64{}
+	for _, s := range o.Steps {
+		if !s.Cached && !s.Failed && s.Name != run.Wait && !strings.HasPrefix(s.Name, run.Again) {
+			took[s.Name] = s.Seconds
+		}
+	}
+	return took
+}

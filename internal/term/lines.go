@@ -1,0 +1,60 @@
+package term
+
+import (
+	"bytes"
+	"io"
+	"sync"
+)
+
+// maxPending bounds a line that has not come to its end: a longer one is handed on
+// in parts.
+const maxPending = 64 << 10
+
+// Lines is a writer that hands on whole lines, without their ends. It is safe for
+// concurrent use.
+type Lines struct {
+	mu   sync.Mutex
+	rest []byte
+	each func(line string)
+}
+
+// NewLines returns a writer whose lines go to each, one at a time.
+func NewLines(each func(line string)) *Lines { return &Lines{each: each} }
+
+// Write implements [io.Writer]; it never fails.
+func (l *Lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rest = append(l.rest, p...)
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		if i < 0 && len(l.rest) < maxPending {
+			return len(p), nil
+		}
+		line := l.rest
+		if i >= 0 {
+			line, l.rest = l.rest[:i], l.rest[i+1:]
+		} else {
+			l.rest = nil
+		}
+		l.each(string(bytes.TrimSuffix(line, []byte("\r"))))
+	}
+}
+
+// Flush hands on a last line that has no end.
+func (l *Lines) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.rest) > 0 {
+		l.each(string(l.rest))
+		l.rest = nil
+	}
+}
+
+// Cleaned returns a writer that passes on to w what is safe to show; see [Clean].
+// Flush it at the end.
+func Cleaned(w io.Writer) *Lines {
+	return NewLines(func(line string) {
+		_, _ = io.WriteString(w, Clean(line)+"\n") // nobody is left to be told
+	})
+}
