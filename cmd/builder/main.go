@@ -37,15 +37,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
-	args = flagsFirst(args, "gate", gateFlags())
-	args = flagsFirst(args, "verify", verifyFlags())
-	args = flagsFirst(args, "key new", keyNewFlags())
-	args = flagsFirst(args, "publish", publishFlags())
-	args = flagsFirst(args, "promote", promoteFlags())
-	args = flagsFirst(args, "index", indexFlags())
-	args = flagsFirst(args, "yank", yankFlags())
-	args = flagsFirst(args, "store import", importFlags())
-	args = flagsFirst(args, "report merge", mergeFlags())
+	args = typed(args)
 	result := &checkedWriter{w: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
@@ -61,6 +53,20 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return int(diag.Interrupted)
 	}
 	return int(diag.CodeOf(err))
+}
+
+// typed puts the flags of every verb that takes paths in front of them.
+func typed(args []string) []string {
+	args = flagsFirst(args, "gate", gateFlags())
+	args = flagsFirst(args, "verify", verifyFlags())
+	args = flagsFirst(args, "key new", keyNewFlags())
+	args = flagsFirst(args, "publish", publishFlags())
+	args = flagsFirst(args, "promote", promoteFlags())
+	args = flagsFirst(args, "index", indexFlags())
+	args = flagsFirst(args, "yank", yankFlags())
+	args = flagsFirst(args, "store import", importFlags())
+	args = flagsFirst(args, "report merge", mergeFlags())
+	return args
 }
 
 // checkedWriter remembers that a result could not be written, on a full disk say:
