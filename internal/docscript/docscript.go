@@ -114,7 +114,7 @@ func Of(p markdown.Page) ([]Block, error) {
 	return blocks, errors.Join(faults...)
 }
 
-// mark takes one mark into the block. Comments of other tools are none.
+// mark takes one mark into the block.
 func (b *Block) mark(text string) (err error) {
 	word, about, _ := strings.Cut(text, ": ")
 	switch word {
