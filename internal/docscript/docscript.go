@@ -10,6 +10,7 @@
 //	<!-- varies: key, date -->   what differs from host to host, see [Variations]
 //	<!-- cut -->                 a line of three dots stands for any number of lines
 //	<!-- e2e -->                 it needs a real engine: the story of package e2e runs it
+//	<!-- always -->              it is run in both, for what stands below it
 //	<!-- elsewhere: REASON -->   it cannot be run here, because of that
 //	<!-- file: PATH -->          the block is a part of the file at this path beside the page
 //	<!-- write: PATH -->         the block is written to this path, for the commands below it
@@ -38,6 +39,7 @@ const (
 	Text Kind = iota
 	Run
 	E2E
+	Always
 	Elsewhere
 	File
 	Write
@@ -127,6 +129,8 @@ func (b *Block) mark(text string) (err error) {
 		b.Cut = true
 	case "e2e":
 		return b.be(E2E, "")
+	case "always":
+		return b.be(Always, "")
 	case "elsewhere":
 		return b.be(Elsewhere, about)
 	case "file":
@@ -143,7 +147,7 @@ func (b *Block) mark(text string) (err error) {
 func (b *Block) be(k Kind, about string) error {
 	b.Kind, b.About = k, about
 	switch {
-	case k != E2E && about == "":
+	case k > Always && about == "":
 		return errors.New("say which, or why")
 	case (k == File || k == Write) == (b.Lang == "console"):
 		return fmt.Errorf("a block of %s cannot be that", b.Lang)

@@ -112,7 +112,8 @@ func TestPlay(t *testing.T) {
 		"```console", "$ read name < sub/name; echo hello $name; echo in $PWD >&2", "hello you", "in /home/you",
 		"$ echo \\", "  \"[$HOME]\"", "[]", "```",
 		"<!-- exit: 3 -->", "```console", "$ echo x; exit 3", "x", "```",
-		"<!-- e2e -->", "```console", "$ echo not now > never", "```", "",
+		"<!-- e2e -->", "```console", "$ echo not now > never", "```",
+		"<!-- always -->", "```console", "$ echo now and then > always", "```", "",
 	}, "\n")
 	if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -121,6 +122,9 @@ func TestPlay(t *testing.T) {
 	Host{Dir: work}.Play(t, page, Run)
 	if _, err := os.Stat(filepath.Join(work, "never")); !os.IsNotExist(err) {
 		t.Errorf("a block of another kind was run: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(work, "always")); err != nil {
+		t.Error(err)
 	}
 	if err := (Host{Dir: work}).write(Block{About: "../out"}); err == nil {
 		t.Error("a page wrote outside its directory")

@@ -60,7 +60,7 @@ func (h Host) seen(t *testing.T, page markdown.Page, blocks []Block, kind Kind) 
 			if err := h.write(b); err != nil {
 				t.Fatal(err)
 			}
-		case kind:
+		case kind, Always:
 			all[n] = nil
 			for i, c := range b.Commands {
 				want := 0
