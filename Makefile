@@ -3,7 +3,7 @@
 # engine.
 GO ?= go
 
-.PHONY: build check test test-full unit fuzz mutation e2e bench lock lint
+.PHONY: build check test test-full unit fuzz mutation e2e bench lock lint docs
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
@@ -59,3 +59,12 @@ bench:
 # means today.
 lock:
 	$(GO) run ./cmd/builder lock --recipes . horovod
+
+# The site of docs, in .docs/site, by the programs that docs/requirements.txt pins;
+# then it is looked at: it loads nothing from another host. Needs uv.
+UV ?= uv
+docs:
+	$(UV) venv --quiet --clear --python '>=3.11' .docs/venv
+	$(UV) pip sync --quiet --require-hashes --python .docs/venv docs/requirements.txt
+	NO_MKDOCS_2_WARNING=1 .docs/venv/bin/mkdocs build --quiet --strict
+	BUILDER_TEST_SITE=.docs/site $(GO) test -count=1 -run 'Links|EveryPage|BuiltSite' .

@@ -38,6 +38,8 @@ var may = map[string][]string{
 	"internal/golden":            {},
 	"internal/browsertest":       {},
 	"internal/decode":            {"internal/diag"},
+	"internal/docscript":         {"internal/diag", "internal/golden", "internal/markdown"},
+	"internal/markdown":          {"internal/diag"},
 	"internal/subst":             {"internal/diag"},
 	"internal/version":           {"internal/diag"},
 	"internal/term":              {"internal/diag"},

@@ -134,6 +134,7 @@ func TestE2E(t *testing.T) {
 	}{
 		{"the main job from nothing", mainJob},
 		{"again, nothing changed", again},
+		{"what the pages show", whatPagesShow},
 		{"what was made can be checked", verified},
 		{"published in three places and taken from there", published},
 		{"without the patch findhip", withoutFindHIP},
@@ -159,8 +160,9 @@ func TestE2E(t *testing.T) {
 
 const gates = 13
 
+// mainJob is what the README shows.
 func mainJob(b *tool) {
-	b.want(0, "run", "horovod", "--rocm", "5.7")
+	b.shows(readme)
 	cell := b.runJSON("out").Cells[0]
 	if cell.Status != "pass" || cell.From != "build" || len(cell.Verdicts) != gates {
 		b.t.Fatalf("got %+v", cell)

@@ -43,7 +43,7 @@ import (
 // TestMain makes the test binary the program too, under the name builder, and under
 // others on a host that is not as it should be.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"builder": main, "hasty": hasty, "cramped": cramped})
+	testscript.Main(m, map[string]func(){"builder": main, "hasty": hasty, "cramped": cramped, "parse": parseOnly})
 }
 
 // TestScript runs the tool as its users type it, one behaviour for each file of

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/ci/actionstest"
+	"builder/internal/decode"
+	"builder/internal/recipe"
+)
+
+// shownWorkflow is all that a workflow of the pages may hold.
+type shownWorkflow struct {
+	Name        string              `yaml:"name"`
+	On          []string            `yaml:"on"`
+	Permissions map[string]string   `yaml:"permissions"`
+	Jobs        map[string]shownJob `yaml:"jobs"`
+}
+
+type shownJob struct {
+	Uses        string            `yaml:"uses"`
+	RunsOn      string            `yaml:"runs-on"`
+	With        map[string]string `yaml:"with"`
+	Secrets     map[string]string `yaml:"secrets"`
+	Permissions map[string]string `yaml:"permissions"`
+	Strategy    struct {
+		Matrix map[string][]int `yaml:"matrix"`
+	} `yaml:"strategy"`
+	Steps []struct {
+		Uses string            `yaml:"uses"`
+		Run  string            `yaml:"run"`
+		With map[string]string `yaml:"with"`
+	} `yaml:"steps"`
+}
+
+// A workflow that pages show calls build.yml with inputs and secrets that it has, and
+// names cells that exist.
+func TestWorkflowsOfPages(t *testing.T) {
+	t.Setenv("BUILDER_RECIPES", "")
+	build, err := actionstest.Load(filepath.Join(repositoryRoot, ".github", "workflows", "build.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(repositoryRoot, "docs", "examples", "actions", "*.yml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	calls := 0
+	for _, file := range files {
+		var w shownWorkflow
+		readYAML(t, file, &w)
+		for name, job := range w.Jobs {
+			for input := range job.With {
+				if _, known := build.On.Call.Inputs[input]; !known {
+					t.Errorf("%s: %s: build.yml has no input %s", file, name, input)
+				}
+			}
+			for secret := range job.Secrets {
+				if _, known := build.On.Call.Secrets[secret]; !known {
+					t.Errorf("%s: %s: build.yml has no secret %s", file, name, secret)
+				}
+			}
+			if cells := job.With["cells"]; cells != "" {
+				calls++
+				parses(t, file, "builder matrix "+strings.ReplaceAll(cells, "${{ matrix.part }}", "1"))
+			}
+			for _, step := range job.Steps {
+				if step.With["run"] != "" {
+					calls++
+					parses(t, file, "builder run "+step.With["run"])
+				}
+			}
+		}
+	}
+	if calls < 5 {
+		t.Errorf("only %d calls were found", calls)
+	}
+}
+
+// The pipeline that the page on GitLab shows makes cells of the example.
+func TestPipelineOfPages(t *testing.T) {
+	var pipeline struct {
+		Plan struct {
+			Script    []string            `yaml:"script"`
+			Artifacts map[string][]string `yaml:"artifacts"`
+		} `yaml:"plan"`
+		Cells struct {
+			Needs   []string `yaml:"needs"`
+			Trigger struct {
+				Strategy string              `yaml:"strategy"`
+				Include  []map[string]string `yaml:"include"`
+			} `yaml:"trigger"`
+		} `yaml:"cells"`
+	}
+	readYAML(t, filepath.Join(repositoryRoot, "docs", "examples", "gitlab", "gitlab-ci.yml"), &pipeline)
+	host := reader(t)
+	host.Dir = filepath.Join(host.Dir, "examples") // where the directory site is
+	for _, line := range pipeline.Plan.Script {
+		if printed, code, err := host.Do(t.Context(), line); code != 0 || err != nil {
+			t.Fatalf("%s: %d, %v\n%s", line, code, err, printed)
+		}
+	}
+	made, err := os.ReadFile(filepath.Join(host.Dir, pipeline.Plan.Artifacts["paths"][0]))
+	if err != nil || strings.Count(string(made), "builder run dotprod") != 3 {
+		t.Errorf("%v: %s", err, made)
+	}
+}
+
+// parses demands of a command that the program understands it.
+func parses(t *testing.T, file, command string) {
+	t.Helper()
+	var said strings.Builder
+	if parseArgs(strings.Fields(command), &said, &said) != 0 {
+		t.Errorf("%s: %s: %s", file, command, said.String())
+	}
+}
+
+func readYAML(t *testing.T, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = decode.YAML(file, data, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The part of a recipe that the page on gates shows is one.
+func TestWaiverOfPages(t *testing.T) {
+	var part struct {
+		Expect recipe.Expect `yaml:"expect"`
+	}
+	readYAML(t, filepath.Join(repositoryRoot, "docs", "examples", "waived.yaml"), &part)
+	if len(part.Expect.Waivers) != 1 || part.Expect.Waivers[0].Gate != "glibc-floor" {
+		t.Errorf("got %+v", part.Expect.Waivers)
+	}
+}

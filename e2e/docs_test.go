@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"builder/internal/docscript"
+	"builder/internal/markdown"
+)
+
+// readme is the page that shows the main job from nothing.
+const readme = "../README.md"
+
+// shownPages returns the pages of docs with blocks that need an engine.
+func shownPages(t *testing.T) []string {
+	t.Helper()
+	var pages []string
+	err := filepath.WalkDir("../docs", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		if len(shown(t, path)) > 0 {
+			pages = append(pages, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+// shown returns the commands of a page that need an engine.
+func shown(t *testing.T, path string) []string {
+	t.Helper()
+	page, err := markdown.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := docscript.Of(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for _, b := range blocks {
+		if b.Kind == docscript.E2E {
+			for _, c := range b.Commands {
+				commands = append(commands, c.Text)
+			}
+		}
+	}
+	return commands
+}
+
+// shows does what a page shows with an engine, in the directory of the story, and
+// compares what is printed.
+func (b *tool) shows(path string) {
+	b.t.Helper()
+	env := append(os.Environ(), "BUILDER_HOME="+b.home, "PATH="+filepath.Dir(b.path)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	docscript.Host{Dir: b.dir, Env: env}.Play(b.t, path, docscript.E2E)
+}
+
+// whatPagesShow does what every page of docs shows with an engine, each in a
+// directory of its own that holds the examples, with the state of the story: the
+// main job is built already.
+func whatPagesShow(b *tool) {
+	for _, path := range shownPages(b.t) {
+		b.t.Run(filepath.Base(path), func(t *testing.T) {
+			own := *b
+			own.t, own.dir = t, t.TempDir()
+			if err := os.CopyFS(filepath.Join(own.dir, "examples"), os.DirFS("../docs/examples")); err != nil {
+				t.Fatal(err)
+			}
+			own.shows(path)
+		})
+	}
+}
+
+// The story takes what it does from the pages, so a page that lost its marks would
+// not be seen by it.
+func TestPagesOfTheStory(t *testing.T) {
+	want := []string{"builder run horovod --rocm 5.7"}
+	if got := shown(t, readme); !slices.Equal(got, want) {
+		t.Errorf("the README runs %q, want %q", got, want)
+	}
+	var names []string
+	commands := 0
+	for _, path := range shownPages(t) {
+		names = append(names, filepath.Base(path))
+		commands += len(shown(t, path))
+	}
+	if want := []string{"gates.md", "mending.md", "offline.md", "publishing.md", "start.md", "trust.md", "writing-a-recipe.md"}; !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
+	}
+	if commands < 20 {
+		t.Errorf("only %d commands were found", commands)
+	}
+}
