@@ -83,6 +83,7 @@ type Engine struct {
 	Store   *store.Store
 	Scratch string // directory for what is handed to and taken from the engine
 	UV      string // path of the uv program that is mounted into containers
+	Ccache  string // path of the ccache that build steps take objects from; "" is none
 }
 
 var _ run.Engine = (*Engine)(nil)

@@ -13,6 +13,7 @@ class Bare:
     )
     scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
     remembers = False
+    apart = 0
 
     def __init__(self, place: Place):
         self.place = place

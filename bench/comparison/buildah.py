@@ -15,6 +15,7 @@ class Buildah:
     )
     scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
     remembers = True
+    apart = 0
 
     def __init__(self, place: Place):
         self.place = place

@@ -23,6 +23,7 @@ class Builder:
     asked = "`builder run`, all of it: the build without a network or capabilities, the clean container, the gates, provenance, signature."
     scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
     remembers = True
+    apart = 0
     arguments: tuple[str, ...] = ()
 
     def __init__(self, place: Place):
@@ -62,10 +63,22 @@ class Builder:
         return site
 
 
+class Ccache(Builder):
+    name = "builder --ccache"
+    asked = "The same with `--ccache`, after one build that filled the cache."
+    scenarios = ("patch",)
+    apart = 5  # a source of its own: that of the round was built by now
+    arguments = ("--ccache",)
+
+    def prepare(self) -> None:
+        self.run_cells(self.apart, self.place.workload.cells[:1], "--locked")
+
+
 class TwoEngines(Builder):
     name = "builder, two engines"
     asked = "The same with `--engine A --engine B`: two native engines of this host."
     scenarios = ("matrix",)
+    apart = 6
 
     def prepare(self) -> None:
         said = self.place.run(str(self.place.builder), "run", self.place.workload.recipe, "--recipes", str(self.site(0)), "--help")
@@ -73,8 +86,10 @@ class TwoEngines(Builder):
         if "multiple inputs" not in flag:
             raise LeftOut("--engine takes one address in this version")
         addresses = [self.up(self.place.home), self.up(self.place.directory / "home2")]
+        for n, address in enumerate(addresses):  # each has image and packages before it is timed
+            self.arguments = ("--engine", address)
+            self.run_cells(self.apart + n, self.place.workload.cells[:1], "--locked")
         self.arguments = tuple(word for a in addresses for word in ("--engine", a))
-        super().prepare()
 
     def up(self, home: Path) -> str:
         return self.place.run(str(self.place.builder), "engine", "up", env={"BUILDER_HOME": str(home)}).strip()

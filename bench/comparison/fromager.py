@@ -26,6 +26,7 @@ class Fromager:
     )
     scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
     remembers = False
+    apart = 0
 
     def __init__(self, place: Place):
         self.place = place

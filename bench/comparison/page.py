@@ -20,6 +20,9 @@ Every figure is the time of the whole command, from its start to its end. It is 
 """
 
 
+ANSWER = {True: "yes", False: "no", None: "not compared: its source is another"}
+
+
 def machine(m: dict) -> str:
     return f"{m['cores']} processors ({m['cpu']}), {m['memory']} GB of memory, Linux {m['kernel']}"
 
@@ -56,7 +59,7 @@ def section(r: dict, picture: str) -> str:
     lines += ["", "| scenario | means |", "| --- | --- |"]
     lines += [f"| {s['name']} | {s['about']} |" for s in r["scenarios"]]
     lines += ["", "| who | version | was asked | getting ready | same library as the bare script |", "| --- | --- | --- | --- | --- |"]
-    lines += [f"| {p['name']} | {p['version']} | {p['asked']} | {p['preparation']} s | {'yes' if p['same-library'] else 'no'} |" for p in r["peers"]]
+    lines += [f"| {p['name']} | {p['version']} | {p['asked']} | {p['preparation']} s | {ANSWER[p['same-library']]} |" for p in r["peers"]]
     lines += [""] + [f"Left out: {x['peer']}: {x['reason']}." for x in r["left-out"]]
     return "\n".join(lines).rstrip() + "\n"
 

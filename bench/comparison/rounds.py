@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from .bare import Bare
 from .buildah import Buildah
-from .builder import Builder, TwoEngines
+from .builder import Builder, Ccache, TwoEngines
 from .fromager import Fromager
 from .place import LeftOut, Place
 
-PEERS = [Bare, Builder, TwoEngines, Fromager, Buildah]
+PEERS = [Bare, Builder, Ccache, TwoEngines, Fromager, Buildah]
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Rounds:
                 self.left_out.append({"peer": peer.name, "reason": str(why)})
                 self.say(f"{peer.name} takes no part: {why}")
                 continue
-            self.preparation[peer.name] = round(time.monotonic() - start, 1)
+            self.preparation[peer.name] = self.place.ready(peer.name, round(time.monotonic() - start, 1))
             self.peers.append(peer)
-            self.say(f"{peer.name} is ready after {self.preparation[peer.name]} s")
+            self.say(f"{peer.name} is ready")
 
     def round(self, number: int, of: int) -> None:
         for scenario in self.chosen:
@@ -69,7 +69,8 @@ class Rounds:
             turn = number % len(self.peers)
             for peer in self.peers[turn:] + self.peers[:turn]:
                 if scenario.name in peer.scenarios:
-                    libraries[peer.name] = self.measure(peer, scenario, number)
+                    made = self.measure(peer, scenario, number)
+                    libraries.update({peer.name: made} if not peer.apart else {})
                     took = self.seconds[scenario.name][peer.name][-1]
                     self.say(f"round {number}/{of} {scenario.name}: {peer.name} {took} s")
             self.compare(libraries)
@@ -79,7 +80,7 @@ class Rounds:
         that came of it."""
         if scenario.before:
             peer.forget()
-        source = self.first + 10 * number + scenario.source
+        source = self.first + 10 * number + scenario.source + peer.apart
         cells = list(self.place.workload.cells)
         if scenario.cells > 0:
             cells = cells[: scenario.cells] if peer.remembers else cells[scenario.cells - scenario.new : scenario.cells]
@@ -117,7 +118,7 @@ class Rounds:
             "jobs": self.place.jobs,
             "scenarios": [{"name": s.name, "about": s.about, "seconds": self.ordered(s.name)} for s in self.chosen],
             "peers": [
-                {"name": p.name, "version": p.version(), "asked": p.asked, "preparation": self.preparation[p.name], "same-library": p.name not in self.differ}
+                {"name": p.name, "version": p.version(), "asked": p.asked, "preparation": self.preparation[p.name], "same-library": None if p.apart else p.name not in self.differ}
                 for p in self.peers
             ],
             "left-out": self.left_out,

@@ -34,6 +34,7 @@ class Peer:
     """A peer that takes no time and leaves a wheel."""
 
     name, asked, scenarios, remembers = "bare script", "nothing", tuple(s.name for s in SCENARIOS), True
+    apart = 0
 
     def __init__(self, place, stale=False):
         self.place, self.stale, self.asked_for, self.forgot, self.number = place, stale, [], 0, None

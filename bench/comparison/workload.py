@@ -39,7 +39,7 @@ def mark(number: int) -> str:
 WORKLOADS = [
     Workload(
         name="small",
-        about="kiwisolver 1.4.8: one extension of seven C++ files, compiled one after the other, for one of four x86-64 levels",
+        about="kiwisolver 1.4.8: one extension of seven C++ files, compiled one after the other without optimisation, for one of four x86-64 levels",
         recipe="kiwisolver", release="1.4.8", axis="level",
         cells=("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
         axes=(), site=HERE.parent / "site", touched="py/src/strength.cpp",

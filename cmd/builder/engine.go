@@ -102,9 +102,22 @@ func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	ccache, err := e.ccache(ctx)
+	if err != nil {
+		return nil, err
+	}
 	e.running = report.Engine{Kind: kind, Version: native.Version, Address: address}
-	e.built = &pipelines.Engine{Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path}
+	e.built = &pipelines.Engine{Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path, Ccache: ccache}
 	return e.built, nil
+}
+
+// ccache returns the path of the compiler cache's program, "" where nobody asked for
+// it.
+func (e *engine) ccache(ctx context.Context) (string, error) {
+	if !e.opts.ccache {
+		return "", nil
+	}
+	return pypi.EnsureCcache(ctx, e.opts.home, e.note, pypi.Options{NoInstall: e.opts.native.NoInstall, Offline: e.opts.offline, Store: e.store})
 }
 
 // choose returns the address of the engine to use: the one that was named, a

@@ -29,6 +29,7 @@ type options struct {
 	memory    int64 // bytes that the builds of one time may take; 0 is without a bound
 	failFast  bool
 	rebuild   bool
+	ccache    bool // take objects from the compiler cache
 	locked    bool
 	offline   bool
 	json      bool
@@ -93,6 +94,7 @@ func runFlags() []cli.Flag {
 		&cli.IntFlag{Name: "jobs", Value: 1, Usage: "build `N` cells at a time"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE`, such as 64GB; the default is this host's memory where the engine runs on it"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
+		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "take objects that earlier builds of the same source in the same image compiled; the provenance says so"},
 		keyFlag(),
 		&cli.BoolFlag{Name: "fail-fast", Usage: "begin no further cell after the first that fails"},
 	)
@@ -217,7 +219,7 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o, err := readPlaces(c)
 	o.recipe, o.filter = r, matrix.Filter{}
 	o.out, o.jobs, o.failFast = c.String("out"), c.Int("jobs"), c.Bool("fail-fast")
-	o.rebuild, o.key = c.Bool("rebuild"), c.String("key")
+	o.rebuild, o.ccache, o.key = c.Bool("rebuild"), c.Bool("ccache"), c.String("key")
 	o.json, o.engine = c.Bool("json"), c.String("engine")
 	o.trust, o.fromOnly = c.StringSlice("trust"), c.Bool("from-only")
 	for _, place := range c.StringSlice("from") {

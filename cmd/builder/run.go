@@ -76,7 +76,7 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	w.warm(ctx, entries)
 	outcomes := run.Runner{
 		Fetcher: w.fetcher(), Engine: w.engine, Finder: finder,
-		Sealer: sealer{key, w.engine.describe()},
+		Sealer: sealer{key, w.engine.describe(), o.ccache},
 		Out:    o.out, Jobs: o.jobs, Memory: o.memory, FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
 		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress) },
 		Done: func(_ int, done run.Outcome) {
