@@ -1,5 +1,6 @@
 """The work as a script of one's own."""
 
+import shutil
 from pathlib import Path
 
 from .place import Place
@@ -14,6 +15,7 @@ class Bare:
     scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
     remembers = False
     apart = 0
+    env: tuple[str, ...] = ()
 
     def __init__(self, place: Place):
         self.place = place
@@ -33,8 +35,31 @@ class Bare:
 
         def one(cell: str) -> None:
             tree = self.place.below("bare", cell)
-            self.place.in_root({tree: "/build", inputs: "/inputs"}, "env", "-i", "PATH=/usr/bin:/bin", "sh", "/inputs/build", cell)
+            self.place.in_root({tree: "/build", inputs: "/inputs", **self.binds()}, "env", "-i", "PATH=/usr/bin:/bin", *self.env, "sh", "/inputs/build", cell)
             dist[cell] = tree / "dist"
 
         self.place.each(cells, one)
         return dist
+
+    def binds(self) -> dict[Path, str]:
+        return {}
+
+
+class BareCcache(Bare):
+    name = "bare script, ccache"
+    asked = "The same with the ccache that builder pins, as it comes: its own settings, one cache for everything, filled by one build."
+    scenarios = ("patch",)
+    env = ("COMPILERS=/opt/ccache/compilers", "CCACHE_DIR=/opt/ccache/objects")
+
+    def prepare(self) -> None:
+        (program,) = self.place.home.glob("tools/ccache-*/ccache")
+        (self.place.rootfs / "opt/ccache").mkdir(exist_ok=True)
+        compilers = self.place.below("ccache", "compilers")
+        shutil.copy(program, compilers)
+        for name in ("cc", "c++", "gcc", "g++", "x86_64-linux-gnu-gcc", "x86_64-linux-gnu-g++"):
+            if not (compilers / name).is_symlink():
+                (compilers / name).symlink_to("ccache")
+        self.build(0, list(self.place.workload.cells[:1]))
+
+    def binds(self) -> dict[Path, str]:
+        return {self.place.below("ccache"): "/opt/ccache"}

@@ -4,13 +4,13 @@ the machine does meanwhile happens to all."""
 import time
 from dataclasses import dataclass
 
-from .bare import Bare
+from .bare import Bare, BareCcache
 from .buildah import Buildah
 from .builder import Builder, Ccache, TwoEngines
 from .fromager import Fromager
 from .place import LeftOut, Place
 
-PEERS = [Bare, Builder, Ccache, TwoEngines, Fromager, Buildah]
+PEERS = [Bare, Builder, Ccache, TwoEngines, BareCcache, Fromager, Buildah]  # BareCcache takes the program that Ccache fetched
 
 
 @dataclass(frozen=True)
