@@ -3,7 +3,7 @@
 # engine.
 GO ?= go
 
-.PHONY: build check test test-full unit fuzz mutation e2e bench lock lint docs
+.PHONY: build check test test-full unit fuzz mutation e2e bench compare lock lint docs
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
@@ -14,6 +14,7 @@ check: unit
 
 unit:
 	$(GO) test ./...
+	cd bench && python3 -m unittest -q comparison.test_comparison
 
 # Every fuzz target of the module, one after the other. Left to itself Go spends all
 # of a short time on making the first interesting input smaller.
@@ -54,6 +55,12 @@ lint:
 
 bench:
 	bench/build-step
+
+# builder beside a script of one's own, fromager and buildah, on a machine that
+# does nothing else; writes docs/performance.md.
+compare:
+	bench/compare small
+	bench/compare horovod --rounds 1 --scenarios cold
 
 # Moves the pins that are checked in. The only target that asks what a name
 # means today.

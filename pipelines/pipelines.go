@@ -83,6 +83,7 @@ type Engine struct {
 	Store   *store.Store
 	Scratch string // directory for what is handed to and taken from the engine
 	UV      string // path of the uv program that is mounted into containers
+	Ccache  string // path of the ccache that build steps take objects from; "" is none
 	// StepLimit is how long one step may take; 0 is without a bound.
 	StepLimit time.Duration
 	// Patience is how long the engine may take to say that it is there before it

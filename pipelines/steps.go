@@ -237,7 +237,11 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 // buildStep runs the recipe's script without a network and without
 // capabilities.
 func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
-	ctr, _, err := c.execNamed(ctx, withEnv(ctr, buildEnv(c.entry)), c.entry.Image, c.turn, noCaps, shell(c.entry.Script))
+	ctr, script := withEnv(ctr, buildEnv(c.entry)), c.entry.Script
+	if c.usesCcache() {
+		ctr, script = c.withCcache(ctr), ccacheScript+script
+	}
+	ctr, _, err := c.execNamed(ctx, ctr, c.entry.Image, c.turn, noCaps, shell(script))
 	return ctr, err
 }
 

@@ -81,8 +81,12 @@ func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	ccache, err := e.ccache(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return &pipelines.Engine{
-		Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path,
+		Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path, Ccache: ccache,
 		StepLimit: e.opts.stepLimit, Patience: e.opts.patience,
 	}, nil
 }
@@ -101,6 +105,15 @@ func (e *engine) renew(ctx context.Context, why *run.EngineError) error {
 		return silent
 	}
 	return e.own.Mend(ctx, cmp.Or(silent, why.Err), silent != nil)
+}
+
+// ccache returns the path of the compiler cache's program, "" where nobody asked for
+// it.
+func (e *engine) ccache(ctx context.Context) (string, error) {
+	if !e.opts.ccache {
+		return "", nil
+	}
+	return pypi.EnsureCcache(ctx, e.opts.home, e.note, pypi.Options{NoInstall: e.opts.native.NoInstall, Offline: e.opts.offline, Store: e.store})
 }
 
 // choose returns the address of the engine to use: the one that was named, a

@@ -30,6 +30,7 @@ type options struct {
 	jobs      int
 	failFast  bool
 	rebuild   bool
+	ccache    bool // take objects from the compiler cache
 	locked    bool
 	offline   bool
 	json      bool
@@ -91,6 +92,7 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "end a step that takes longer than `TIME`; 0: never"},
 		&cli.DurationFlag{Name: "engine-patience", EnvVars: []string{"BUILDER_ENGINE_PATIENCE"}, Value: pipelines.Patience, Usage: "give an engine up that says nothing for `TIME`"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
+		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "take objects that earlier builds of the same source in the same image compiled; the provenance says so"},
 		keyFlag(),
 		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "begin no further cell after the first that fails"},
 		progressFlag(), verboseFlag(),
@@ -219,7 +221,7 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o, err := readPlaces(c)
 	o.recipe, o.filter = r, matrix.Filter{}
 	o.out, o.jobs, o.failFast = c.String("out"), c.Int("jobs"), c.Bool("fail-fast")
-	o.rebuild, o.key = c.Bool("rebuild"), c.String("key")
+	o.rebuild, o.ccache, o.key = c.Bool("rebuild"), c.Bool("ccache"), c.String("key")
 	o.json, o.stepLimit, o.patience = c.Bool("json"), c.Duration("step-limit"), c.Duration("engine-patience")
 	o.trust, o.fromOnly = c.StringSlice("trust"), c.Bool("from-only")
 	for _, place := range c.StringSlice("from") {

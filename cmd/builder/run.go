@@ -85,7 +85,7 @@ func runCells(ctx context.Context, cat catalogue, o options, progress *display, 
 	}
 	outcomes := run.Runner{
 		Fetcher: w.fetcher(), Engine: engines, Finder: finder,
-		Sealer: sealer{key, describe(o)},
+		Sealer: sealer{key, describe(o), o.ccache},
 		Out:    o.out, Jobs: engines.Jobs(), FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
 		Seconds: func(e lock.Entry) float64 {
 			seconds, _ := past.Cell(e.Recipe, e.ID)

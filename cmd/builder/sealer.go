@@ -10,6 +10,7 @@ import (
 	"builder/internal/attest"
 	"builder/internal/gate"
 	"builder/internal/lock"
+	"builder/internal/pypi"
 	"builder/internal/report"
 	"builder/internal/run"
 	"builder/internal/signing"
@@ -19,6 +20,7 @@ import (
 type sealer struct {
 	key    signing.Key
 	engine report.Engine
+	ccache bool // the build step may have taken objects from the compiler cache
 }
 
 var _ run.Sealer = sealer{}
@@ -49,9 +51,11 @@ func (s sealer) builder(env func(string) string) attest.Builder {
 	if ref := env("GITHUB_WORKFLOW_REF"); ref != "" && env("GITHUB_ACTIONS") == "true" {
 		id = env("GITHUB_SERVER_URL") + "/" + ref
 	}
-	return attest.Builder{ID: id, Version: map[string]string{
-		"builder": version, s.engine.Kind: cmp.Or(s.engine.Version, "unknown"),
-	}}
+	versions := map[string]string{"builder": version, s.engine.Kind: cmp.Or(s.engine.Version, "unknown")}
+	if s.ccache {
+		versions["ccache"] = pypi.CcacheVersion
+	}
+	return attest.Builder{ID: id, Version: versions}
 }
 
 // invocation names the run of a workflow, "" elsewhere: the name of a host or of

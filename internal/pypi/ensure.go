@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"builder/internal/diag"
@@ -19,7 +21,16 @@ import (
 // uvVersion is the uv that resolves and that installs inside builds.
 const uvVersion = "0.13.8"
 
-// uvWheels are its wheels, by architecture as Go names it.
+// A program comes in a wheel that is pinned by digest.
+type program struct {
+	name, version string
+	wheels        map[string]store.Blob // by architecture as Go names it
+	member        string                // path of the program in the wheel
+}
+
+var uv = program{name: "uv", version: uvVersion, wheels: uvWheels, member: "uv-" + uvVersion + ".data/scripts/uv"}
+
+// uvWheels are the wheels of uv, by architecture as Go names it.
 var uvWheels = map[string]store.Blob{
 	"amd64": {
 		Name:   "uv-0.13.8-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
@@ -55,41 +66,55 @@ func (o Options) kept(pin store.Blob) (string, bool) {
 // EnsureUV returns the pinned uv, which is kept under home. The first time pip
 // fetches its wheel by digest: pip's configuration says from where.
 func EnsureUV(ctx context.Context, home string, log func(format string, args ...any), opts Options) (Tool, error) {
-	pin, ok := uvWheels[runtime.GOARCH]
-	if !ok || runtime.GOOS != "linux" {
-		return Tool{}, diag.Errorf(diag.Fetch, "uv is pinned for Linux on amd64 and arm64, not for %s on %s", runtime.GOOS, runtime.GOARCH)
-	}
-	tools := filepath.Join(home, "tools")
-	dir := filepath.Join(tools, "uv-"+uvVersion)
-	t := Tool{filepath.Join(dir, "uv"), filepath.Join(dir, pin.Name), uvVersion, pin.SHA256, filepath.Join(tools, "uv-cache")}
-	if t.present() {
-		return t, nil
-	}
-	kept, have := opts.kept(pin)
-	if opts.Offline && !have {
-		return Tool{}, diag.Errorf(diag.Fetch, "uv %s is not under %s, and --offline was given", uvVersion, tools).
-			WithHint("run once without --offline, or bring it with `builder store export` and `builder store import`")
-	}
-	if err := os.MkdirAll(tools, 0o755); err != nil {
-		return Tool{}, fmt.Errorf("installing uv: %w", err)
-	}
-	unlock, err := store.Lock(ctx, dir+".lock", nil)
-	if err != nil {
-		return Tool{}, fmt.Errorf("installing uv: %w", err)
-	}
-	defer unlock()
-	if t.present() { // another process was faster
-		return t, nil
-	}
-	if have {
-		return t, install(pin, dir, func(fresh string) error { return copyFile(kept, filepath.Join(fresh, pin.Name)) })
-	}
-	pip, err := ensurePip(ctx, log, opts)
+	path, pin, err := uv.ensure(ctx, home, log, opts)
 	if err != nil {
 		return Tool{}, err
 	}
-	log("fetching uv %s with pip", uvVersion)
-	return t, install(pin, dir, func(fresh string) error { return download(ctx, pip, pin, fresh) })
+	return Tool{path, filepath.Join(filepath.Dir(path), pin.Name), uvVersion, pin.SHA256, filepath.Join(home, "tools", "uv-cache")}, nil
+}
+
+// ensure returns the path of a program that is kept under home, and its wheel.
+func (p program) ensure(ctx context.Context, home string, log func(format string, args ...any), opts Options) (string, store.Blob, error) {
+	pin, ok := p.wheels[runtime.GOARCH]
+	if !ok || runtime.GOOS != "linux" {
+		return "", pin, diag.Errorf(diag.Fetch, "%s is pinned for Linux on %s, not for %s on %s", p.name, p.architectures(), runtime.GOOS, runtime.GOARCH)
+	}
+	tools := filepath.Join(home, "tools")
+	dir := filepath.Join(tools, p.name+"-"+p.version)
+	path := filepath.Join(dir, p.name)
+	if present(path, filepath.Join(dir, pin.Name)) {
+		return path, pin, nil
+	}
+	kept, have := opts.kept(pin)
+	if opts.Offline && !have {
+		return "", pin, diag.Errorf(diag.Fetch, "%s %s is not under %s, and --offline was given", p.name, p.version, tools).
+			WithHint("run once without --offline, or bring it with `builder store export` and `builder store import`")
+	}
+	if err := os.MkdirAll(tools, 0o755); err != nil {
+		return "", pin, fmt.Errorf("installing %s: %w", p.name, err)
+	}
+	unlock, err := store.Lock(ctx, dir+".lock", nil)
+	if err != nil {
+		return "", pin, fmt.Errorf("installing %s: %w", p.name, err)
+	}
+	defer unlock()
+	if present(path, filepath.Join(dir, pin.Name)) { // another process was faster
+		return path, pin, nil
+	}
+	if have {
+		return path, pin, p.install(pin, dir, func(fresh string) error { return copyFile(kept, filepath.Join(fresh, pin.Name)) })
+	}
+	pip, err := p.ensurePip(ctx, log, opts)
+	if err != nil {
+		return "", pin, err
+	}
+	log("fetching %s %s with pip", p.name, p.version)
+	return path, pin, p.install(pin, dir, func(fresh string) error { return p.download(ctx, pip, pin, fresh) })
+}
+
+// architectures lists those that there is a wheel for.
+func (p program) architectures() string {
+	return strings.Join(slices.Sorted(maps.Keys(p.wheels)), " and ")
 }
 
 // KeptUV returns the path of the pinned uv, "" where it was not fetched yet. That of
@@ -111,18 +136,18 @@ func copyFile(from, to string) error {
 }
 
 // present reports whether both files are there; the directory came as a whole.
-func (t Tool) present() bool {
-	_, err1 := os.Stat(t.Path)
-	_, err2 := os.Stat(t.Wheel)
+func present(program, wheel string) bool {
+	_, err1 := os.Stat(program)
+	_, err2 := os.Stat(wheel)
 	return err1 == nil && err2 == nil
 }
 
 // ensurePip returns a pip's command, after installing one if that is possible.
-func ensurePip(ctx context.Context, log func(format string, args ...any), opts Options) ([]string, error) {
+func (p program) ensurePip(ctx context.Context, log func(format string, args ...any), opts Options) ([]string, error) {
 	if pip := findPip(ctx); pip != nil {
 		return pip, nil
 	}
-	none := diag.Errorf(diag.Fetch, "this host has no pip, which fetches uv %s", uvVersion)
+	none := diag.Errorf(diag.Fetch, "this host has no pip, which fetches %s %s", p.name, p.version)
 	aptGet, err := exec.LookPath("apt-get")
 	if err != nil || os.Geteuid() != 0 || opts.NoInstall {
 		return nil, none.WithHint("install it (Debian and Ubuntu: apt-get install --no-install-recommends python3-pip); as root without --no-install builder does so itself")
@@ -153,44 +178,44 @@ func command(ctx context.Context, cmd *exec.Cmd) ([]string, error) {
 
 // install makes dir hold the wheel that bring puts there and the program from it,
 // all or nothing.
-func install(pin store.Blob, dir string, bring func(dir string) error) error {
-	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".uv-*")
+func (p program) install(pin store.Blob, dir string, bring func(dir string) error) error {
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), "."+p.name+"-*")
 	if err != nil {
-		return fmt.Errorf("installing uv: %w", err)
+		return fmt.Errorf("installing %s: %w", p.name, err)
 	}
 	defer os.RemoveAll(fresh)
 	if err := bring(fresh); err != nil {
 		return err
 	}
-	if err := unpack(filepath.Join(fresh, pin.Name), filepath.Join(fresh, "uv")); err != nil {
-		return fmt.Errorf("installing uv: %w", err)
+	if err := p.unpack(filepath.Join(fresh, pin.Name), filepath.Join(fresh, p.name)); err != nil {
+		return fmt.Errorf("installing %s: %w", p.name, err)
 	}
 	err = errors.Join(os.Chmod(fresh, 0o755), os.RemoveAll(dir))
 	if err == nil {
 		err = os.Rename(fresh, dir)
 	}
 	if err != nil {
-		return fmt.Errorf("installing uv: %w", err)
+		return fmt.Errorf("installing %s: %w", p.name, err)
 	}
 	return nil
 }
 
 // download lets pip bring the wheel, and believes neither it nor the index.
-func download(ctx context.Context, pip []string, pin store.Blob, dir string) error {
-	wish, err := os.CreateTemp("", "uv-requirements-*.txt")
+func (p program) download(ctx context.Context, pip []string, pin store.Blob, dir string) error {
+	wish, err := os.CreateTemp("", p.name+"-requirements-*.txt")
 	if err != nil {
-		return fmt.Errorf("fetching uv: %w", err)
+		return fmt.Errorf("fetching %s: %w", p.name, err)
 	}
 	defer os.Remove(wish.Name())
-	_, err = fmt.Fprintf(wish, "uv==%s --hash=sha256:%s\n", uvVersion, pin.SHA256)
+	_, err = fmt.Fprintf(wish, "%s==%s --hash=sha256:%s\n", p.project(pin), p.version, pin.SHA256)
 	if err := errors.Join(err, wish.Close()); err != nil {
-		return fmt.Errorf("fetching uv: %w", err)
+		return fmt.Errorf("fetching %s: %w", p.name, err)
 	}
 	args := append(slices.Clone(pip[1:]), "download", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-input", "--quiet",
 		"--disable-pip-version-check", "--dest", dir, "--requirement", wish.Name())
 	if told, err := command(ctx, exec.CommandContext(ctx, pip[0], args...)); err != nil {
 		return &diag.Error{
-			Code: diag.Fetch, Err: fmt.Errorf("fetching uv %s with pip: %w", uvVersion, err), Log: told,
+			Code: diag.Fetch, Err: fmt.Errorf("fetching %s %s with pip: %w", p.name, p.version, err), Log: told,
 			Hint: "pip's own configuration says which index is asked (PIP_INDEX_URL, pip.conf)",
 		}
 	}
@@ -199,19 +224,25 @@ func download(ctx context.Context, pip []string, pin store.Blob, dir string) err
 		err = fmt.Errorf("%s: expected sha256 %s, got %s", pin.Name, pin.SHA256, got.SHA256)
 	}
 	if err != nil {
-		return diag.Errorf(diag.Fetch, "fetching uv %s with pip: %w", uvVersion, err)
+		return diag.Errorf(diag.Fetch, "fetching %s %s with pip: %w", p.name, p.version, err)
 	}
 	return nil
 }
 
-// unpack writes the program that a wheel of uv holds.
-func unpack(path, to string) error {
+// project is the name that the index knows a wheel by.
+func (program) project(pin store.Blob) string {
+	project, _, _ := strings.Cut(pin.Name, "-")
+	return project
+}
+
+// unpack writes the program that a wheel holds.
+func (p program) unpack(path, to string) error {
 	w, err := wheel.Open(path)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	data, err := w.ReadFile("uv-"+uvVersion+".data/scripts/uv", 256<<20)
+	data, err := w.ReadFile(p.member, 256<<20)
 	if err != nil {
 		return err
 	}

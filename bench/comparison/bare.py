@@ -1,0 +1,65 @@
+"""The work as a script of one's own."""
+
+import shutil
+from pathlib import Path
+
+from .place import Place
+
+
+class Bare:
+    name = "bare script"
+    asked = (
+        "`bench/comparison/scripts/`: unpack, set the flags, `setup.py bdist_wheel`, in a chroot of the same root file "
+        "system without a network. It knows nothing of earlier runs and is asked for new cells only."
+    )
+    scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
+    remembers = False
+    apart = 0
+    env: tuple[str, ...] = ()
+
+    def __init__(self, place: Place):
+        self.place = place
+
+    def version(self) -> str:
+        return ""
+
+    def prepare(self) -> None:
+        pass
+
+    def forget(self) -> None:
+        pass
+
+    def build(self, number: int, cells: list[str]) -> dict[str, Path]:
+        inputs = self.place.inputs(self.place.below("bare", "inputs"), number)
+        dist = {}
+
+        def one(cell: str) -> None:
+            tree = self.place.below("bare", cell)
+            self.place.in_root({tree: "/build", inputs: "/inputs", **self.binds()}, "env", "-i", "PATH=/usr/bin:/bin", *self.env, "sh", "/inputs/build", cell)
+            dist[cell] = tree / "dist"
+
+        self.place.each(cells, one)
+        return dist
+
+    def binds(self) -> dict[Path, str]:
+        return {}
+
+
+class BareCcache(Bare):
+    name = "bare script, ccache"
+    asked = "The same with the ccache that builder pins, as it comes: its own settings, one cache for everything, filled by one build."
+    scenarios = ("patch",)
+    env = ("COMPILERS=/opt/ccache/compilers", "CCACHE_DIR=/opt/ccache/objects")
+
+    def prepare(self) -> None:
+        (program,) = self.place.home.glob("tools/ccache-*/ccache")
+        (self.place.rootfs / "opt/ccache").mkdir(exist_ok=True)
+        compilers = self.place.below("ccache", "compilers")
+        shutil.copy(program, compilers)
+        for name in ("cc", "c++", "gcc", "g++", "x86_64-linux-gnu-gcc", "x86_64-linux-gnu-g++"):
+            if not (compilers / name).is_symlink():
+                (compilers / name).symlink_to("ccache")
+        self.build(0, list(self.place.workload.cells[:1]))
+
+    def binds(self) -> dict[Path, str]:
+        return {self.place.below("ccache"): "/opt/ccache"}

@@ -1,0 +1,95 @@
+"""The work as builder does it: with gates, provenance and signature."""
+
+import json
+import shutil
+from pathlib import Path
+
+from .place import REPOSITORY, LeftOut, Place, read_json
+from .workload import constant
+
+PATCH = """name: comparison-round
+reason: A constant that says in which round a wheel was built, so that a stale wheel is seen.
+upstream: {homepage}
+when: {{version: ">=0"}}
+edits:
+  - kind: append
+    file: {file}
+    text: {text}
+"""
+
+
+class Builder:
+    name = "builder"
+    asked = "`builder run`, all of it: the build without a network or capabilities, the clean container, the gates, provenance, signature."
+    scenarios = ("cold", "unchanged", "patch", "axis", "matrix")
+    remembers = True
+    apart = 0
+    arguments: tuple[str, ...] = ()
+
+    def __init__(self, place: Place):
+        self.place = place
+        self.steps: dict[str, float] = {}
+
+    def version(self) -> str:
+        return self.place.run("git", "describe", "--always", "--dirty", cwd=REPOSITORY).strip()
+
+    def prepare(self) -> None:
+        self.run_cells(0, self.place.workload.cells[:1], "--locked")
+
+    def forget(self) -> None:
+        pass  # each round's source is another, and so is the key of its cells
+
+    def build(self, number: int, cells: list[str]) -> dict[str, Path]:
+        return self.run_cells(number, cells, "--locked", "--offline")
+
+    def run_cells(self, number: int, cells: list[str], *arguments: str) -> dict[str, Path]:
+        w, out = self.place.workload, self.place.below(self.name) / "out"
+        self.place.run(
+            str(self.place.builder), "run", w.recipe, *w.axes, f"--{w.axis}", ",".join(cells), "--recipes", str(self.site(number)),
+            "--out", str(out), "--jobs", str(self.place.jobs), *arguments, *self.arguments,
+        )
+        made = read_json(out / "run.json")["cells"]
+        self.steps = {c["id"]: s["seconds"] for c in made for s in c["steps"] if s["name"] == "build" and not s["cached"]}
+        return {c["axes"][w.axis]: Path(c["artifacts"][0]["path"]).parent for c in made}
+
+    def site(self, number: int) -> Path:
+        """Lays the round's patch over the recipes."""
+        w, site = self.place.workload, self.place.below(self.name) / "site"
+        if w.site:
+            shutil.copytree(w.site, site, dirs_exist_ok=True)
+        (site / "patches" / w.recipe).mkdir(parents=True, exist_ok=True)
+        text = json.dumps(constant(number))  # which YAML reads too
+        (site / "patches" / w.recipe / "99-comparison-round.yaml").write_text(PATCH.format(homepage=w.homepage, file=w.touched, text=text))
+        return site
+
+
+class Ccache(Builder):
+    name = "builder --ccache"
+    asked = "The same with `--ccache`, after one build that filled the cache."
+    scenarios = ("patch",)
+    apart = 5  # a source of its own: that of the round was built by now
+    arguments = ("--ccache",)
+
+    def prepare(self) -> None:
+        self.run_cells(self.apart, self.place.workload.cells[:1], "--locked")
+
+
+class TwoEngines(Builder):
+    name = "builder, two engines"
+    asked = "The same with `--engine A --engine B`: two native engines of this host."
+    scenarios = ("matrix",)
+    apart = 6
+
+    def prepare(self) -> None:
+        said = self.place.run(str(self.place.builder), "run", self.place.workload.recipe, "--recipes", str(self.site(0)), "--help")
+        flag = next(line for line in said.splitlines() if line.strip().startswith("--engine "))
+        if "multiple inputs" not in flag:
+            raise LeftOut("--engine takes one address in this version")
+        addresses = [self.up(self.place.home), self.up(self.place.directory / "home2")]
+        for n, address in enumerate(addresses):  # each has image and packages before it is timed
+            self.arguments = ("--engine", address)
+            self.run_cells(self.apart + n, self.place.workload.cells[:1], "--locked")
+        self.arguments = tuple(word for a in addresses for word in ("--engine", a))
+
+    def up(self, home: Path) -> str:
+        return self.place.run(str(self.place.builder), "engine", "up", env={"BUILDER_HOME": str(home)}).strip()

@@ -1,0 +1,73 @@
+"""docs/performance.md and its pictures, made of docs/performance.json."""
+
+from pathlib import Path
+
+from .bare import Bare
+from .builder import Builder
+from .figures import ratios, spread, text
+from .plot import bars
+
+HEAD = """# Performance
+
+What builder takes, beside what others take for the same work, measured in turn on one machine. `bench/compare` writes this page, its pictures and [the figures that they are made of](performance.json); nothing of it is written by hand.
+
+    bench/compare small                                # three rounds of everything
+    bench/compare horovod --rounds 1 --scenarios cold  # the real thing, once
+
+It needs root, Go, and a network for what is fetched once; buildah is asked where it is installed. Everything lies below one directory (`--dir`), which is removed at the end. Run it on a machine that does nothing else.
+
+Every figure is the time of the whole command, from its start to its end. It is a median, with the least and the most in brackets where there were several rounds. A ratio is made of two figures of one round, and is then a median: a machine that slows down slows down both. Every wheel is opened: one that does not hold what the round changed ends the comparison.
+"""
+
+
+ANSWER = {True: "yes", False: "no", None: "not compared: its source is another"}
+
+
+def machine(m: dict) -> str:
+    return f"{m['cores']} processors ({m['cpu']}), {m['memory']} GB of memory, Linux {m['kernel']}"
+
+
+def write(results: dict, directory: Path) -> None:
+    """Writes the page and one picture for each workload."""
+    parts = [HEAD]
+    for r in results["workloads"]:
+        picture = f"performance-{r['workload']}.svg"
+        (directory / picture).write_text(bars(r["about"].split(":")[0], groups(r)))
+        parts.append(section(r, picture))
+    (directory / "performance.md").write_text("\n".join(parts))
+
+
+def groups(r: dict):
+    found = []
+    for s in r["scenarios"]:
+        rows = [(name, ratios(seconds, s["seconds"][Bare.name])) for name, seconds in s["seconds"].items() if name != Bare.name and Bare.name in s["seconds"]]
+        if rows:
+            found.append((s["name"], rows))
+    return found
+
+
+def section(r: dict, picture: str) -> str:
+    lines = [
+        f"## {r['workload'].capitalize()}", "",
+        f"{r['about']}. {r['jobs']} cells at a time, {plural(r['rounds'], 'round')}, {r['date']}, builder {r['version']}; {machine(r['machine'])}.", "",
+        f"![ratios]({picture})", "",
+        "| scenario | who | seconds | ratio to the bare script | ratio to builder |", "| --- | --- | --- | --- | --- |",
+    ]
+    for s in r["scenarios"]:
+        for name, seconds in s["seconds"].items():
+            lines.append(f"| {s['name']} | {name} | {text(spread(seconds))} | {ratio(s, name, Bare.name)} | {ratio(s, name, Builder.name)} |")
+    lines += ["", "| scenario | means |", "| --- | --- |"]
+    lines += [f"| {s['name']} | {s['about']} |" for s in r["scenarios"]]
+    lines += ["", "| who | version | was asked | getting ready | same library as the bare script |", "| --- | --- | --- | --- | --- |"]
+    lines += [f"| {p['name']} | {p['version']} | {p['asked']} | {p['preparation']} s | {ANSWER[p['same-library']]} |" for p in r["peers"]]
+    lines += [""] + [f"Left out: {x['peer']}: {x['reason']}." for x in r["left-out"]]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def ratio(scenario: dict, of: str, to: str) -> str:
+    took = scenario["seconds"]
+    return text(ratios(took[of], took[to])) if to in took else ""
+
+
+def plural(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -1,0 +1,130 @@
+"""The rounds of a comparison: every peer does every scenario in turn, so that what
+the machine does meanwhile happens to all."""
+
+import time
+from dataclasses import dataclass
+
+from .bare import Bare, BareCcache
+from .buildah import Buildah
+from .builder import Builder, Ccache, TwoEngines
+from .fromager import Fromager
+from .place import LeftOut, Place
+
+PEERS = [Bare, Builder, Ccache, TwoEngines, BareCcache, Fromager, Buildah]  # BareCcache takes the program that Ccache fetched
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    about: str
+    before: str = ""  # what is forgotten
+    source: int = 0  # which source of the round: 0 is its first
+    cells: int = 1  # how many cells there are to be in the end
+    new: int = 1  # how many of them are new
+
+
+# In this order within a round: each begins with what the one before it left.
+SCENARIOS = [
+    Scenario("cold", "nothing of the wheel was built; compiler, build requirements and source are at hand", before="forget"),
+    Scenario("unchanged", "the same again"),
+    Scenario("patch", "one patch is another one; it touches one file", source=1),
+    Scenario("axis", "one more value of the axis, beside the cell that is there", source=1, cells=2),
+    Scenario("matrix", "all cells, nothing of them built", before="forget", source=2, cells=-1, new=-1),
+]
+
+
+class Rounds:
+    """Runs rounds and collects seconds: of a peer in a scenario, one for each round."""
+
+    def __init__(self, place: Place, scenarios: list[str], say):
+        self.place, self.say = place, say
+        self.chosen = [s for s in SCENARIOS if s.name in scenarios]
+        self.seconds: dict[str, dict[str, list[float]]] = {s.name: {} for s in self.chosen}
+        self.preparation: dict[str, float] = {}
+        self.left_out: list[dict[str, str]] = []
+        self.differ: set[str] = set()
+        self.first = int(time.time())  # no source is that of an earlier comparison in a kept directory
+        self.peers = []
+
+    def prepare(self) -> None:
+        self.place.prepare()
+        for kind in PEERS:
+            peer = kind(self.place)
+            if not set(peer.scenarios) & {s.name for s in self.chosen}:
+                continue
+            start = time.monotonic()
+            try:
+                peer.prepare()
+            except LeftOut as why:
+                self.left_out.append({"peer": peer.name, "reason": str(why)})
+                self.say(f"{peer.name} takes no part: {why}")
+                continue
+            self.preparation[peer.name] = self.place.ready(peer.name, round(time.monotonic() - start, 1))
+            self.peers.append(peer)
+            self.say(f"{peer.name} is ready")
+
+    def round(self, number: int, of: int) -> None:
+        for scenario in self.chosen:
+            libraries = {}
+            turn = number % len(self.peers)
+            for peer in self.peers[turn:] + self.peers[:turn]:
+                if scenario.name in peer.scenarios:
+                    made = self.measure(peer, scenario, number)
+                    libraries.update({peer.name: made} if not peer.apart else {})
+                    took = self.seconds[scenario.name][peer.name][-1]
+                    self.say(f"round {number}/{of} {scenario.name}: {peer.name} {took} s")
+            self.compare(libraries)
+
+    def measure(self, peer, scenario: Scenario, number: int) -> dict[str, str]:
+        """Takes the time of one piece of work, and returns the digests of the libraries
+        that came of it."""
+        if scenario.before:
+            peer.forget()
+        source = self.first + 10 * number + scenario.source + peer.apart
+        cells = list(self.place.workload.cells)
+        if scenario.cells > 0:
+            cells = cells[: scenario.cells] if peer.remembers else cells[scenario.cells - scenario.new : scenario.cells]
+        start = time.monotonic()
+        dist = peer.build(source, cells)
+        self.note(scenario.name, peer.name, max(time.monotonic() - start, 0.01))  # what is rounded to nothing makes no ratio
+        steps = getattr(peer, "steps", {})
+        if len(steps) == 1:
+            self.note(scenario.name, step_of(peer.name), *steps.values())
+        return {cell: self.place.library(dist[cell], source) for cell in dist}
+
+    def note(self, scenario: str, series: str, seconds: float) -> None:
+        self.seconds[scenario].setdefault(series, []).append(round(seconds, 2))
+
+    def compare(self, libraries: dict[str, dict[str, str]]) -> None:
+        """Remembers whose library is another than the bare script's."""
+        for name, made in libraries.items():
+            for cell, digest in made.items():
+                if libraries.get(Bare.name, {}).get(cell, digest) != digest:
+                    self.differ.add(name)
+
+    def ordered(self, scenario: str) -> dict[str, list[float]]:
+        """Returns what was measured in the order of the peers, not of their turns."""
+        took = self.seconds[scenario]
+        names = [name for p in self.peers for name in (p.name, step_of(p.name))]
+        return {name: took[name] for name in names if name in took}
+
+    def result(self, rounds: int) -> dict:
+        """Returns all that is known, as it is kept in the file of results."""
+        w = self.place.workload
+        return {
+            "workload": w.name,
+            "about": w.about,
+            "rounds": rounds,
+            "jobs": self.place.jobs,
+            "scenarios": [{"name": s.name, "about": s.about, "seconds": self.ordered(s.name)} for s in self.chosen],
+            "peers": [
+                {"name": p.name, "version": p.version(), "asked": p.asked, "preparation": self.preparation[p.name], "same-library": None if p.apart else p.name not in self.differ}
+                for p in self.peers
+            ],
+            "left-out": self.left_out,
+        }
+
+
+def step_of(peer: str) -> str:
+    """Names the series of a peer's build step alone."""
+    return f"{peer}: build step"

@@ -1,0 +1,56 @@
+"""What is built: a recipe, the axis whose values are the cells, and the same work as
+a script of one's own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    about: str
+    recipe: str
+    release: str
+    axis: str
+    cells: tuple[str, ...]  # values of the axis; the first is the one that is built again and again
+    axes: tuple[str, ...]  # arguments that choose the other axes
+    site: Path | None  # a directory of recipes, where the recipe is not built in
+    touched: str  # the file of the source that the round's constant is written to
+    extension: str  # pattern of the library in the wheel
+    homepage: str
+
+    @property
+    def script(self) -> Path:
+        return HERE / "scripts" / self.recipe
+
+
+def constant(number: int) -> str:
+    """The C++ that makes the source of one round another one. It is looked for in
+    every wheel: a stale wheel is a fault and no figure."""
+    return f'\nextern const char comparison_round[];\n__attribute__((used)) const char comparison_round[] = "{mark(number)}";\n'
+
+
+def mark(number: int) -> str:
+    return f"round {number} of the comparison"
+
+
+WORKLOADS = [
+    Workload(
+        name="small",
+        about="kiwisolver 1.4.8: one extension of seven C++ files, compiled one after the other without optimisation, for one of four x86-64 levels",
+        recipe="kiwisolver", release="1.4.8", axis="level",
+        cells=("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
+        axes=(), site=HERE.parent / "site", touched="py/src/strength.cpp",
+        extension="kiwisolver/_cext*.so", homepage="https://github.com/nucleic/kiwi",
+    ),
+    Workload(
+        name="horovod",
+        about="Horovod 0.28.1 with RCCL for ROCm 5.7 and TensorFlow 2.13: 32 files, compiled by as many jobs as there are processors",
+        recipe="horovod", release="0.28.1", axis="arch",
+        cells=("gfx90a", "gfx1100"),
+        axes=("--rocm", "5.7"), site=None, touched="horovod/common/half.cc",
+        extension="horovod/tensorflow/mpi_lib*.so", homepage="https://github.com/horovod/horovod",
+    ),
+]
