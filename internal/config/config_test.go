@@ -73,7 +73,7 @@ func TestNearestCountsFirst(t *testing.T) {
 }
 
 func TestEffective(t *testing.T) {
-	h, _ := host(t, "a", map[string]string{"a/builder.yaml": "home: state\njobs: 2\nlocked: false\nengine: unix:///x\n"})
+	h, _ := host(t, "a", map[string]string{"a/builder.yaml": "home: state\njobs: 2\nlocked: false\nccache: true\n"})
 	c, err := config.Load(h)
 	if err != nil {
 		t.Fatal(err)
@@ -103,8 +103,9 @@ func TestEffective(t *testing.T) {
 
 func TestPathsMeanTheSameFromEverywhere(t *testing.T) {
 	h, root := host(t, "a/work", map[string]string{
-		"a/builder.yaml": "out: work/out\ntrust: [keys/a.pub, ~/b.pub, /c.pub, ../d.pub]\nfrom: [\"file:wheels\", \"file:/srv\", \"oci://h/r\", \"https://h/simple\", \"file:///x\"]\n",
+		"a/named.yaml": "out: work/out\ntrust: [keys/a.pub, ~/b.pub, /c.pub, ../d.pub]\nfrom: [\"file:wheels\", \"file:/srv\", \"oci://h/r\", \"https://h/simple\", \"file:///x\"]\n",
 	})
+	h.Lookup = environment{config.Override: "../named.yaml"}.lookup
 	c, err := config.Load(h)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +158,7 @@ func TestFaults(t *testing.T) {
 		"trust: a.pub\n":                             "trust wants a list",
 		"trust: [\"a,b\"]\n":                         "a comma cannot stand in a value",
 		"key: \"-----BEGIN PRIVATE KEY-----\"\n":     "looks like a secret",
-		"engine: tcp://me:hush@host:1\n":             "looks like a secret",
+		"engine: [\"tcp://me:hush@host:1\"]\n":       "looks like a secret",
 		"from: [\"https://host/simple?key=hush\"]\n": "looks like a secret",
 		"mirror-debian: [\"http://u:hush@h\"]\n":     "looks like a secret",
 		"home: \"\"\n":                               "an empty value",
@@ -171,6 +172,24 @@ func TestFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") || diag.CodeOf(err) != diag.Usage {
 			t.Errorf("%.40q: got %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestAFoundFileTrustsNobody: a checkout must not say whose signatures count.
+func TestAFoundFileTrustsNobody(t *testing.T) {
+	text := "jobs: 2\ntrust: [a.pub]\nkey: k.pem\nengine: [\"unix:///x\"]\n"
+	h, root := host(t, "a", map[string]string{"a/builder.yaml": text})
+	_, err := config.Load(h)
+	if faults := diag.All(err); len(faults) != 3 || !strings.Contains(faults[0].Error(), "builder.yaml:2:8: trust: ") || !strings.Contains(faults[0].Hint, "BUILDER_TRUST") {
+		t.Errorf("got %v", err)
+	}
+	h.Lookup = environment{config.Override: "builder.yaml"}.lookup
+	if c, err := config.Load(h); err != nil || len(c.Settings) != 4 {
+		t.Errorf("named by the user: %+v, %v", c, err)
+	}
+	h, _ = host(t, "b", map[string]string{"own/builder/builder.yaml": text})
+	if c, err := config.Load(h); err != nil || len(c.Settings) != 4 {
+		t.Errorf("the user's own below %s: %+v, %v", root, c, err)
 	}
 }
 

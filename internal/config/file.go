@@ -28,12 +28,16 @@ type File struct {
 	Home                 Path      `yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of everything that the tool keeps: store and engine and keys"`
 	Recipes              Path      `yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site whose recipes and images and patches and diagnoses are laid over the built-in ones"`
 	Out                  Path      `yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=directory of the results of run; where plan --diff looks for the last one"`
-	Jobs                 *int      `yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=how many cells are built at a time"`
-	Memory               Size      `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the builds of one time may take; such as 64GB"`
+	Jobs                 *int      `yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=how many cells are built at a time on each engine"`
+	Memory               Size      `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the builds of one time may take on each engine; such as 64GB"`
 	FailFast             *bool     `yaml:"fail-fast,omitempty" json:"fail-fast,omitempty" jsonschema:"description=begin no further cell after the first that fails"`
 	Locked               *bool     `yaml:"locked,omitempty" json:"locked,omitempty" jsonschema:"description=refuse to resolve a name that the lock does not pin"`
 	Offline              *bool     `yaml:"offline,omitempty" json:"offline,omitempty" jsonschema:"description=use nothing but the store"`
-	Engine               Address   `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=address of a Dagger engine"`
+	StepLimit            Duration  `yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=end a step that takes longer; such as 6h; 0s is never"`
+	Ccache               *bool     `yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=take objects that earlier builds of the same source in the same image compiled"`
+	Progress             string    `yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=how progress is shown"`
+	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; a # and jobs=4&memory=64GB behind one says how many"`
+	EnginePatience       Duration  `yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give an engine up that says nothing for so long"`
 	EngineIdle           Duration  `yaml:"engine-idle,omitempty" json:"engine-idle,omitempty" jsonschema:"description=stop the native engine after this time without a client; such as 30m; -1s is never"`
 	NoInstall            *bool     `yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`
 	From                 []Place   `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places where others have published cells that need not be built here"`

@@ -35,6 +35,7 @@ var forms = map[reflect.Type]string{
 	reflect.TypeFor[Size]():      "size",
 	reflect.TypeFor[Duration]():  "time",
 	reflect.TypeFor[*bool]():     "true or false",
+	reflect.TypeFor[string]():    "word",
 	reflect.TypeFor[*int]():      "number",
 	reflect.TypeFor[[]Path]():    "list of paths",
 	reflect.TypeFor[[]Place]():   "list of places",

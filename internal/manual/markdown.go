@@ -23,7 +23,7 @@ func (p *markdown) line(format string, args ...any) { fmt.Fprintf(p, format+"\n"
 // verb writes a chapter with headings of a level.
 func (p *markdown) verb(level string, words []string, v syntax.Verb) {
 	p.line("%s %s\n\n%s.", level, strings.Join(words, " "), sentence(v.Summary))
-	p.line("\n    %s", usage(words, v))
+	p.line("\n```text\n%s\n```", usage(words, v))
 	for _, b := range blocksOf(v.About) {
 		p.block(b)
 	}
@@ -39,15 +39,12 @@ func (p *markdown) verb(level string, words []string, v syntax.Verb) {
 
 func (p *markdown) block(b block) {
 	p.line("")
+	if b.literal {
+		p.line("```text\n%s\n```", strings.Join(b.lines, "\n"))
+		return
+	}
 	for _, line := range b.lines {
-		switch {
-		case b.literal && line == "":
-			p.line("")
-		case b.literal:
-			p.line("    %s", line)
-		default:
-			p.line("%s", inert(line))
-		}
+		p.line("%s", inert(line))
 	}
 }
 
@@ -80,13 +77,14 @@ func (p *markdown) examples(examples []syntax.Example) {
 	if len(examples) == 0 {
 		return
 	}
-	p.line("\nExamples:\n")
+	p.line("\nExamples:\n\n```text")
 	for i, e := range examples {
 		if i > 0 {
 			p.line("")
 		}
-		p.line("    # %s\n    %s", e.Does, e.Line)
+		p.line("# %s\n%s", e.Does, e.Line)
 	}
+	p.line("```")
 }
 
 func (p *markdown) exits(exits []syntax.Exit) {

@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"builder/internal/ci/actionstest"
+)
+
+// workflow executes every step of build.yml on real cells, as a repository would
+// that keeps recipes of its own: plan, a job for each cell, publication, and the
+// report over all.
+func workflow(b *tool) {
+	checkout := b.steady()
+	key, err := os.ReadFile(filepath.Join(b.home, "key.pem.pub"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(checkout, "ours.pem.pub"), key, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	place := filepath.Join(b.t.TempDir(), "index")
+
+	// Two wheels of Horovod that this story has built already.
+	said := b.executes(checkout, map[string]string{"cells": "horovod --rocm 5.7 --arch gfx90a,gfx1100", "publish": "file:" + place, "trust": "ours.pem.pub"})
+	contains(b.t, said, "### builder: 2 of 2 cells passed", "gfx90a | pass | store |", "gfx1100 | pass | store |")
+	found, err := filepath.Glob(filepath.Join(place, "files", "horovod", "*.whl"))
+	if err != nil || len(found) != 2 {
+		b.t.Errorf("published: %v, %v", found, err)
+	}
+
+	// Two that nobody has built.
+	said = b.executes(checkout, map[string]string{"cells": "steady --turn 1,2 --pace swift", "recipes": "."})
+	contains(b.t, said, "### builder: 2 of 2 cells passed", "| steady-1-swift | pass | build |", "| steady-2-swift | pass | build |")
+}
+
+// executes runs the jobs of build.yml with the state of the story, demands that all
+// succeed, and returns the summary.
+func (b *tool) executes(checkout string, inputs map[string]string) string {
+	b.t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	inputs["home"] = b.home
+	w, err := actionstest.Load(filepath.Join(root, ".github", "workflows", "build.yml"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	service := actionstest.Service{
+		Checkout: checkout, Own: root, Dir: b.t.TempDir(), Env: hostEnv(),
+		Inputs: inputs, Secrets: map[string]string{}, Event: map[string]any{},
+	}
+	result, err := service.Execute(b.t.Context(), w)
+	for _, j := range result.Jobs {
+		b.t.Logf("==== %s: %s\n%s", j.ID, j.Name, j.Log)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if strings.Contains(result.String(), "failure") {
+		b.t.Errorf("the jobs are\n%s", result)
+	}
+	return result.Summary
+}
+
+// hostEnv is what a runner has of this host: its programs, and no word about this
+// tool.
+func hostEnv() map[string]string {
+	env := map[string]string{}
+	for _, variable := range os.Environ() {
+		if name, value, _ := strings.Cut(variable, "="); !strings.HasPrefix(name, "BUILDER_") {
+			env[name] = value
+		}
+	}
+	return env
+}
