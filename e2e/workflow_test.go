@@ -24,7 +24,7 @@ func workflow(b *tool) {
 
 	// Two wheels of Horovod that this story has built already.
 	said := b.executes(checkout, map[string]string{"cells": "horovod --rocm 5.7 --arch gfx90a,gfx1100", "publish": "file:" + place, "trust": "ours.pem.pub"})
-	contains(b.t, said, "### builder: 2 of 2 cells passed", "gfx90a | pass | store |", "gfx1100 | pass | store |")
+	contains(b.t, said, "### builder: 2 of 2 cells passed", "gfx90a | pass | ", "gfx1100 | pass | ")
 	found, err := filepath.Glob(filepath.Join(place, "files", "horovod", "*.whl"))
 	if err != nil || len(found) != 2 {
 		b.t.Errorf("published: %v, %v", found, err)
