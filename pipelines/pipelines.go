@@ -165,13 +165,20 @@ func (c *cell) make(ctx context.Context, events run.Events, dir string) (made []
 	return made, err
 }
 
-// Rootfs writes the file system as the build step finds it to dir, and returns
-// the environment and the script of that step: what is needed to go through a
+// LastStep is the step that runs the recipe's script.
+const LastStep = "build"
+
+// Rootfs writes the file system as a step finds it to dir, and returns the
+// environment and the script of the build step: what is needed to go through a
 // failed build by hand.
-func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (env map[string]string, script string, err error) {
+func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, before, dir string, events run.Events) (env map[string]string, script string, err error) {
+	steps := Steps()
+	i := slices.IndexFunc(steps, func(s Step) bool { return s.Name == before })
+	if i < 1 {
+		return nil, "", fmt.Errorf("no file system stands before the step %q", before)
+	}
 	err = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
-		steps := Steps()
-		container, err := c.walk(ctx, events, steps[:len(steps)-1])
+		container, err := c.walk(ctx, events, steps[:i])
 		if err != nil {
 			return err
 		}

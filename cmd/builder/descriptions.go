@@ -149,6 +149,19 @@ var descriptions = map[string]description{
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
 	},
+	"shell": {
+		[]syntax.Example{
+			{Line: "builder shell gfx90a", Does: "before the build step of the one cell with that in its name"},
+			{Line: "builder shell gfx90a --at patch", Does: "the source as upstream released it"},
+		},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
+	},
+	"repro": {
+		[]syntax.Example{
+			{Line: "builder repro gfx90a --to /tmp/failed", Does: "then /tmp/failed/build replays the build step"},
+		},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
+	},
 	"bench": {
 		[]syntax.Example{
 			{

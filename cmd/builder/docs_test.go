@@ -131,9 +131,11 @@ var notRun = []string{
 	"bench.md: it needs GPUs, and the libraries to compare",
 	"gates.md: it needs GPUs",
 	"kubernetes.md: it needs a cluster",
+	"progress.md: it needs a run",
 	"publishing.md: it needs a web server of yours",
 	"publishing.md: it needs a registry of yours",
 	"publishing.md: it needs an upload server of yours",
+	"reliability.md: it needs two engines",
 	"start.md: it builds the program that the tests have built already",
 	"trust.md: it takes as long as a build, which the story of package e2e does on another engine",
 }

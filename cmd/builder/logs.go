@@ -26,13 +26,7 @@ STEP, else that of the step that failed, else the last. CELL and STEP may be the
 beginning or any part of a name that no other has.
 
 With -f it goes on printing until the step ends, or the run is killed. Without CELL
-it follows the one cell that runs.
-
-Examples:
-   builder logs
-   builder logs gfx90a
-   builder logs gfx90a import --tail 20
-   builder logs -f`
+it follows the one cell that runs.`
 
 func logsCommand(out printer) *cli.Command {
 	return &cli.Command{

@@ -105,6 +105,8 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 			indexCommand(out),
 			patchCommand(cat, fault, out),
 			initCommand(out),
+			shellCommand(out),
+			reproCommand(out),
 			rootfsCommand(cat, fault, out),
 			benchCommand(args, out),
 			diagnoseCommand(cat, out),

@@ -257,7 +257,7 @@ func TestLogs(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
 	_, w := ran(t, displayOptions{format: "plain"})
 	code, stdout, stderr := logsOf(t, w)
-	for _, want := range []string{"tool-3: error\nstep   verdict  time  log\nfetch  done ", "build  error    1.0s  0.0 kB", "build   done "} {
+	for _, want := range []string{"tool-3: error\nstep    verdict  time  log\nfetch   done ", "build   error    1.0s  0.0 kB", "build   done "} {
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, want %q\n%s%s", code, want, stdout, stderr)
 		}

@@ -2,24 +2,27 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
 	"builder/internal/lock"
+	"builder/pipelines"
 )
 
 func rootfsCommand(cat catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "rootfs", Usage: "write the file system as the build step finds it, to go through a build by hand", ArgsUsage: "RECIPE [axes]",
-		Description: "DIR/rootfs is the patched source with all that it is built with, DIR/build\nruns the build step in it: as root, in a chroot without a network.",
+		Description: "DIR/rootfs is the patched source with all that it is built with, DIR/build\nruns the build step in it, DIR/shell opens a shell: as root, in a chroot\nwithout a network. Neither needs builder. For a cell that was run there are\nalso repro and shell.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
 		Subcommands: recipeCommands(cat, fault, rootfsFlags(), func(c *cli.Context, o options) error {
@@ -61,21 +64,8 @@ func makeRootfs(ctx context.Context, cat catalogue, o options, to string, progre
 	if err != nil {
 		return err
 	}
-	watch := newWatch(filepath.Join(to, "logs"), e.ID, progress.Progress)
-	if err := w.fetcher().Fetch(ctx, e, watch.StepStarted("fetch")); err != nil {
-		return err
-	}
-	watch.StepDone("fetch", 0, false, nil)
-	p, err := w.engines[0].up(ctx)
+	path, err := w.standAt(ctx, e, inputs, pipelines.LastStep, to, progress)
 	if err != nil {
-		return err
-	}
-	env, script, err := p.Rootfs(ctx, e, inputs, filepath.Join(to, "rootfs"), watch)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(to, "build")
-	if err := os.WriteFile(path, []byte(chrootScript(env, script)), 0o755); err != nil {
 		return err
 	}
 	progress.Close()
@@ -85,6 +75,36 @@ func makeRootfs(ctx context.Context, cat catalogue, o options, to string, progre
 	out.say("%s", path)
 	return nil
 }
+
+// standAt writes to dir what a cell is when a step begins: its file system, and
+// the scripts build, which runs the build step in it, and shell. It returns the
+// path of the first.
+func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, step, dir string, progress *display) (string, error) {
+	watch := newWatch(filepath.Join(dir, "logs"), e.ID, progress.Progress)
+	log, start := watch.StepStarted("fetch"), time.Now()
+	err := w.fetcher().Fetch(ctx, e, log)
+	watch.StepDone("fetch", time.Since(start), false, err)
+	if err != nil {
+		return "", err
+	}
+	p, err := w.engines[0].up(ctx)
+	if err != nil {
+		return "", err
+	}
+	env, script, err := p.Rootfs(ctx, e, inputs, step, filepath.Join(dir, "rootfs"), watch)
+	if err != nil {
+		return "", err
+	}
+	build := filepath.Join(dir, "build")
+	return build, errors.Join(
+		os.WriteFile(build, []byte(chrootScript("Runs the build step in rootfs/: the same commands in the same environment.", env, "chroot . sh -euc "+quoted("cd /build/src\n"+script))), 0o755),
+		os.WriteFile(filepath.Join(dir, "shell"), []byte(chrootScript("Opens a shell in rootfs/, in the environment of the build step.", env, `"TERM=${TERM:-dumb}" chroot . sh -c `+quoted(anyShell))), 0o755),
+	)
+}
+
+// anyShell opens the best shell that an image has, where the source is if it is
+// there already.
+const anyShell = "cd /build/src 2>/dev/null || cd /; if command -v bash >/dev/null; then exec bash --norc -i; fi; exec sh -i"
 
 // builtInputs returns the wheels of the cells that go into e, which must have
 // been built before.
@@ -103,21 +123,25 @@ func (w *workspace) builtInputs(e lock.Entry) ([]artifact.Artifact, error) {
 	return wheels, nil
 }
 
-// chrootScript runs a build step in the file system beside it.
-func chrootScript(env map[string]string, script string) string {
+// chrootScript runs a command in the file system beside it, as root and without a
+// network. Its mounts and processes end with it.
+func chrootScript(about string, env map[string]string, command string) string {
 	var b strings.Builder
-	b.WriteString(`#!/bin/sh
-# Runs the build step in rootfs/: the same commands in the same environment.
+	fmt.Fprintf(&b, `#!/bin/sh
+# %s
+# It needs root, and nothing of builder.
 set -eu
 cd "$(dirname "$0")/rootfs"
-[ -e proc/self ] || mount -t proc proc proc
-[ -c dev/null ] || mount --rbind /dev dev
-exec unshare -n env -i \
-`)
+exec unshare --mount --net --pid --fork --kill-child --propagation private sh -euc '
+  ip link set lo up 2>/dev/null || true
+  mount -t proc proc proc
+  mount --rbind /dev dev
+  exec env -i "$@"' sh \
+`, about)
 	for _, key := range slices.Sorted(maps.Keys(env)) {
 		fmt.Fprintf(&b, "  %s=%s \\\n", key, quoted(env[key]))
 	}
-	fmt.Fprintf(&b, "  chroot . sh -euc %s\n", quoted("cd /build/src\n"+script))
+	fmt.Fprintf(&b, "  %s\n", command)
 	return b.String()
 }
 

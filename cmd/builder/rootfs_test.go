@@ -9,13 +9,13 @@ import (
 // The environment of the script is the build step's and nothing else, whatever
 // the values hold.
 func TestChrootScript(t *testing.T) {
-	script := chrootScript(map[string]string{"A": "it's $HOME", "B": ""}, "env\n")
+	script := chrootScript("Says what it sees.", map[string]string{"A": "it's $HOME", "B": ""}, "chroot . sh -euc 'env'")
 	// What needs root and a file system is left out; the rest is run as it is.
-	_, command, ok := strings.Cut(script, "exec unshare -n ")
-	if !ok || !strings.Contains(command, "chroot . sh -euc") {
+	head, command, ok := strings.Cut(script, "' sh \\\n")
+	if !ok || !strings.Contains(head, "exec unshare --mount --net") || !strings.Contains(head, `exec env -i "$@"`) {
 		t.Fatal(script)
 	}
-	command = strings.Replace(strings.Replace(command, "chroot . ", "/bin/", 1), "cd /build/src", "cd /", 1)
+	command = "exec env -i " + strings.Replace(strings.TrimSpace(command), "chroot . ", "/bin/", 1)
 	out, err := exec.Command("/bin/sh", "-c", command).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -143,6 +144,9 @@ func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 			fault.Log = diagnose.Meaningful(fault.LogPath, fault.Log)
 			if d, ok := examiner.Cause(context.Background(), fault.LogPath); ok { // of a run that was stopped too
 				fault.Hint = d.Hint()
+			}
+			if open := shellAt(o, out); open != "" {
+				fault.Hint = strings.TrimPrefix(fault.Hint+"; "+open, "; ")
 			}
 		}
 		faults = append(faults, fault)

@@ -180,7 +180,7 @@ func TestAFoundFileTrustsNobody(t *testing.T) {
 	text := "jobs: 2\ntrust: [a.pub]\nkey: k.pem\nengine: [\"unix:///x\"]\n"
 	h, root := host(t, "a", map[string]string{"a/builder.yaml": text})
 	_, err := config.Load(h)
-	if faults := diag.All(err); len(faults) != 3 || !strings.Contains(faults[0].Error(), "builder.yaml:2:8: trust: ") || !strings.Contains(faults[0].Hint, "BUILDER_TRUST") {
+	if faults := diag.All(err); len(faults) != 3 || !strings.Contains(faults[1].Error(), "builder.yaml:2:8: trust: ") || !strings.Contains(faults[1].Hint, "BUILDER_TRUST") {
 		t.Errorf("got %v", err)
 	}
 	h.Lookup = environment{config.Override: "builder.yaml"}.lookup

@@ -36,7 +36,7 @@ type File struct {
 	StepLimit            Duration  `yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=end a step that takes longer; such as 6h; 0s is never"`
 	Ccache               *bool     `yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=take objects that earlier builds of the same source in the same image compiled"`
 	Progress             string    `yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=how progress is shown"`
-	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; a # and jobs=4&memory=64GB behind one says how many"`
+	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; behind a # stands what may be asked of one"`
 	EnginePatience       Duration  `yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give an engine up that says nothing for so long"`
 	EngineIdle           Duration  `yaml:"engine-idle,omitempty" json:"engine-idle,omitempty" jsonschema:"description=stop the native engine after this time without a client; such as 30m; -1s is never"`
 	NoInstall            *bool     `yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`
