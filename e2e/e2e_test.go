@@ -145,6 +145,7 @@ func TestE2E(t *testing.T) {
 		{"no engine and not root", notRoot},
 		{"the same bytes elsewhere", elsewhere},
 		{"the workflow on real cells", workflow},
+		{"a failed step is looked at", lookedAt},
 		{"the compiler cache", compilerCache},
 		{"what goes wrong", unlucky},
 		{"NCCL with verbs", ncclVerbs},

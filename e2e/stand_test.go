@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// lookedAt has a build fail, looks at it where it failed, and replays it without
+// the tool.
+func lookedAt(b *tool) {
+	site := b.steady()
+	path := filepath.Join(site, "recipes", "steady.yaml")
+	broken := strings.Replace(contentOf(b, path), "  pip wheel", "  gcc -c nowhere.c\n  pip wheel", 1)
+	if err := os.WriteFile(path, []byte(broken), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	r := b.want(5, "run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift", "--out", "out-broken")
+	contains(b.t, r.stderr, "nowhere.c: No such file", "`builder shell steady-1-swift --out out-broken` opens a shell where it failed")
+
+	shell := b.command(b.t.Context(), "shell", "steady-1", "--out", "out-broken")
+	shell.Stdin = strings.NewReader("pwd; echo turn $TURN; gcc -c nowhere.c; ls /sys/class/net; exit 3\n")
+	said, err := shell.CombinedOutput()
+	if err != nil {
+		b.t.Errorf("%v\n%s", err, said)
+	}
+	contains(b.t, string(said), "/build/src", "turn 1 of ", "nowhere.c: No such file")
+
+	dir := filepath.Join(b.t.TempDir(), "sent")
+	b.want(0, "repro", "steady", "--out", "out-broken", "--to", dir)
+	said, err = exec.Command(filepath.Join(dir, "build")).CombinedOutput()
+	if err == nil || !strings.Contains(string(said), "nowhere.c: No such file") {
+		b.t.Errorf("the replay ended with %v\n%s", err, said)
+	}
+	if mounts := contentOf(b, "/proc/mounts"); strings.Contains(mounts, dir) {
+		b.t.Errorf("mounts are left:\n%s", mounts)
+	}
+}
+
+func contentOf(b *tool, path string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
