@@ -28,29 +28,47 @@ type fault struct {
 
 // faults are told in this order, with the real engine and real wheels.
 var faults = []fault{
-	{"the client is killed while the image is made", "-", "the next run goes on with the image as far as it was made",
-		killClient("image")},
-	{"the client is killed in the build step", "-", "the engine ends the build; the next run begins the step anew",
-		killClient("build")},
-	{"the client is killed while the gates look", "-", "no verdict was written; the next run has the wheel from the engine's cache",
-		killClient("gate elf-symbols")},
-	{"the client is killed while it fetches", "-", "what was fetched is kept, and half a file is continued",
-		killedInFetch},
-	{"Ctrl-C in the build step", "130", "nothing new is begun, the build is ended, run.json is finished",
-		interrupt(syscall.SIGINT)},
-	{"Ctrl-C twice", "130, or by the signal", "the second ends the process at once; the engine ends the build",
-		interruptTwice},
+	{
+		"the client is killed while the image is made", "-", "the next run goes on with the image as far as it was made",
+		killClient("image"),
+	},
+	{
+		"the client is killed in the build step", "-", "the engine ends the build; the next run begins the step anew",
+		killClient("build"),
+	},
+	{
+		"the client is killed while the gates look", "-", "no verdict was written; the next run has the wheel from the engine's cache",
+		killClient("gate elf-symbols"),
+	},
+	{
+		"the client is killed while it fetches", "-", "what was fetched is kept, and half a file is continued",
+		killedInFetch,
+	},
+	{
+		"Ctrl-C in the build step", "130", "nothing new is begun, the build is ended, run.json is finished",
+		interrupt(syscall.SIGINT),
+	},
+	{
+		"Ctrl-C twice", "130, or by the signal", "the second ends the process at once; the engine ends the build",
+		interruptTwice,
+	},
 	{"SIGTERM in the build step", "130", "as Ctrl-C", interrupt(syscall.SIGTERM)},
 	{"the terminal is closed (SIGHUP)", "130", "as Ctrl-C", interrupt(syscall.SIGHUP)},
 	{"Ctrl-C while it waits for another run", "130", "the other run goes on", interruptedWaiting},
 	{"the client is stopped for a while and goes on", "0", "nothing happened", pausedClient},
-	{"the engine is killed between two steps", "0", "it is started, and the cell goes on with what is in its cache",
-		killEngine("engine", "source")},
+	{
+		"the engine is killed between two steps", "0", "it is started, and the cell goes on with what is in its cache",
+		killEngine("engine", "source"),
+	},
 	{"the engine is killed in the build step", "0", "it is started, and the step begins anew", killEngine("engine", "build")},
-	{"the engine is killed while the gates look", "0", "no verdict is made of it: the gates look again",
-		killEngine("engine", "gate elf-symbols")},
-	{"the supervisor of the engine is killed", "0", "the kernel ends all that belongs to the engine; it is started again",
-		killEngine("engine.sh", "build")},
+	{
+		"the engine is killed while the gates look", "0", "no verdict is made of it: the gates look again",
+		killEngine("engine", "gate elf-symbols"),
+	},
+	{
+		"the supervisor of the engine is killed", "0", "the kernel ends all that belongs to the engine; it is started again",
+		killEngine("engine.sh", "build"),
+	},
 	{"client and engine are killed together", "-", "the next run starts the engine and begins the step anew", killBoth},
 	{"the engine hangs (SIGSTOP)", "0", "after `--engine-patience` it is stopped and started, and the step begins anew", hungEngine},
 	{"a step hangs", "5", "after `--step-limit` its processes are ended; the error names the step", hungStep},
@@ -417,7 +435,7 @@ func fullEngine(s *scene) {
 }
 
 func damagedBlob(s *scene) {
-	s.damage("store/sha256", func(path string, _ int64) bool { return filepath.Base(path) == markupsafe })
+	s.damage("store/sha256", func(path string) bool { return filepath.Base(path) == markupsafe })
 	s.start(s.cell("swift")).exits(0)
 	s.sound()
 }
@@ -426,7 +444,7 @@ func damagedWheel(s *scene) {
 	p := s.start(s.cell("swift"))
 	p.exits(0)
 	wheel := s.runJSON(s.out).Cells[0].Artifacts[0]
-	s.damage("store/sha256", func(path string, _ int64) bool { return filepath.Base(path) == wheel.SHA256 })
+	s.damage("store/sha256", func(path string) bool { return filepath.Base(path) == wheel.SHA256 })
 	if err := os.RemoveAll(filepath.Join(s.dir, s.out)); err != nil {
 		s.t.Fatal(err)
 	}
@@ -441,7 +459,7 @@ func damagedRecord(s *scene) {
 	p := s.start(s.cell("swift"))
 	p.exits(0)
 	key := s.runJSON(s.out).Cells[0].Key
-	s.damage("store/results", func(path string, _ int64) bool { return strings.Contains(path, key) })
+	s.damage("store/results", func(path string) bool { return strings.Contains(path, key) })
 	p.again()
 	if c := s.runJSON(s.out).Cells[0]; c.From != "build" {
 		s.t.Errorf("got %+v", c)
@@ -450,7 +468,7 @@ func damagedRecord(s *scene) {
 }
 
 func damagedLayer(s *scene) {
-	s.damage("scratch", func(path string, _ int64) bool {
+	s.damage("scratch", func(path string) bool {
 		return strings.HasPrefix(filepath.Base(path), "bootstrap-") && strings.HasSuffix(path, ".tar")
 	})
 	s.start(s.cell("swift")).exits(0)
@@ -468,7 +486,7 @@ func (s *scene) elsewhere() {
 
 func damagedDatabases(s *scene) {
 	s.elsewhere()
-	s.damage("engine/state", func(path string, _ int64) bool { return strings.HasSuffix(path, ".db") })
+	s.damage("engine/state", func(path string) bool { return strings.HasSuffix(path, ".db") })
 	s.start(s.cell("swift")).exits(0, "the cache is given up")
 	s.sound()
 }

@@ -298,8 +298,8 @@ func digest(path string) string {
 }
 
 // damage overwrites the middle of the files below a directory of the home that a
-// test chooses, whatever their permissions, and says how many there were.
-func (b *tool) damage(dir string, chosen func(path string, size int64) bool) int {
+// test chooses, whatever their permissions; there have to be some.
+func (b *tool) damage(dir string, chosen func(path string) bool) {
 	b.t.Helper()
 	n := 0
 	filepath.WalkDir(filepath.Join(b.home, dir), func(path string, d fs.DirEntry, err error) error {
@@ -307,7 +307,7 @@ func (b *tool) damage(dir string, chosen func(path string, size int64) bool) int
 			return nil
 		}
 		info, err := d.Info()
-		if err != nil || info.Size() == 0 || !chosen(path, info.Size()) {
+		if err != nil || info.Size() == 0 || !chosen(path) {
 			return nil
 		}
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -324,7 +324,6 @@ func (b *tool) damage(dir string, chosen func(path string, size int64) bool) int
 	if n == 0 {
 		b.t.Fatalf("nothing to damage below %s", dir)
 	}
-	return n
 }
 
 // limited mounts a file system of a size over a directory, and returns what makes

@@ -44,7 +44,7 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 			return errors.Join(os.MkdirAll(e.path("state"), 0o755), err)
 		}
 	}
-	if err := e.withoutCache(t.Context(), fault, starts(nil)); err != fault {
+	if err := e.withoutCache(t.Context(), fault, starts(nil)); !errors.Is(err, fault) {
 		t.Errorf("without a cache: %v", err)
 	}
 	write()
