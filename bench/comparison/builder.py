@@ -83,9 +83,12 @@ class TwoEngines(Builder):
     def prepare(self) -> None:
         said = self.place.run(str(self.place.builder), "run", self.place.workload.recipe, "--recipes", str(self.site(0)), "--help")
         flag = next(line for line in said.splitlines() if line.strip().startswith("--engine "))
-        if "multiple inputs" not in flag:
+        if "[ --engine" not in flag:
             raise LeftOut("--engine takes one address in this version")
-        addresses = [self.up(self.place.home), self.up(self.place.directory / "home2")]
+        second = self.place.directory / "home2"
+        for programs in (self.place.home / "engine").glob("build-*"):  # so that they are not built again
+            shutil.copytree(programs, second / "engine" / programs.name, dirs_exist_ok=True)
+        addresses = [self.up(self.place.home), self.up(second)]
         for n, address in enumerate(addresses):  # each has image and packages before it is timed
             self.arguments = ("--engine", address)
             self.run_cells(self.apart + n, self.place.workload.cells[:1], "--locked")

@@ -287,7 +287,7 @@ func badLinks() []bad {
 				s.library().Undefined, s.library().Exported = nil, nil
 				s.cannotImport("ImportError: dynamic module does not define module export function")
 			},
-			gate: "elf-symbols", blind: true, says: "it wants no symbol of any library", do: "what was not measured is not a pass", also: "cpu-isa " + running,
+			gate: "elf-symbols", blind: true, says: "it wants no symbol of any library and offers none", do: "what was not measured is not a pass", also: "cpu-isa " + running,
 		},
 	}
 }

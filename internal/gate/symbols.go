@@ -51,8 +51,8 @@ func checkSymbols(ctx context.Context, s Subject) answer {
 			return nil, nil, err
 		}
 		ask := wantedOf(f)
-		if len(ask.Symbols) == 0 {
-			return nil, nil, errors.New("it wants no symbol of any library: its dynamic symbols were taken out")
+		if len(ask.Symbols) == 0 && len(f.Exported) == 0 { // one that stands alone offers something
+			return nil, nil, errors.New("it wants no symbol of any library and offers none: its dynamic symbols were taken out")
 		}
 		have, err := s.resolve(ctx, ask)
 		if err != nil {
@@ -113,6 +113,9 @@ func (r resolved) faults(name string) []string {
 }
 
 func (r resolved) evidence(name string, asked int) string {
+	if asked == 0 {
+		return name + ": it wants no symbol of any library"
+	}
 	var parts []string
 	for _, file := range slices.Sorted(maps.Keys(r.Found)) {
 		parts = append(parts, fmt.Sprintf("%d in %s", r.Found[file], file))

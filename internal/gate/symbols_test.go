@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,6 +36,18 @@ func TestResolved(t *testing.T) {
 	}
 	if faults := (resolved{}).faults("x.so"); faults != nil {
 		t.Errorf("%q", faults)
+	}
+}
+
+// A library that computes and calls nobody wants nothing: that was seen, in the
+// symbols that it offers.
+func TestALibraryThatStandsAlone(t *testing.T) {
+	s := horovodROCm()
+	s.library().Undefined = nil
+	for _, v := range s.verdicts(t) {
+		if v.Gate == "elf-symbols" && (v.Status != Pass || !strings.Contains(v.Evidence, "wants no symbol")) {
+			t.Errorf("%+v", v)
+		}
 	}
 }
 
