@@ -68,7 +68,7 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 	}
 	lose(nil)
 	if parent.Err() == nil {
-		err = &run.EngineError{Err: fmt.Errorf("connecting to the engine at %s: %w", e.Address, err)}
+		err = &run.EngineError{Err: fmt.Errorf("connecting to the engine at %s: %w", cmp.Or(e.Address, "Docker or Podman"), err)}
 	}
 	return nil, nil, err
 }

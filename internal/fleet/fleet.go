@@ -75,15 +75,15 @@ func (f *Fleet) Rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	return made, err
 }
 
-// patience is how often a build is begun again at engines that live on: it may be
-// what kills them.
-const patience = 2
+// anew is how often a build is begun again at engines that live on: it may be what
+// kills them.
+const anew = 2
 
 // try does work at a place, and again, there or elsewhere, when the engine fails
 // in the middle of it.
 func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work func(run.Engine) error) error {
 	var fault error
-	for range len(f.yard.berths) + patience { // each engine can be lost once
+	for range len(f.yard.berths) + anew { // each engine can be lost once
 		p, err := f.yard.enter(ctx, e, events)
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 		}
 		p.renew(ctx, failed)
 	}
-	return fmt.Errorf("begun %d times, and the engine failed each time: %w", len(f.yard.berths)+patience, fault)
+	return fmt.Errorf("begun %d times, and the engine failed each time: %w", len(f.yard.berths)+anew, fault)
 }
 
 // do does work at a place and gives the place back.
