@@ -11,8 +11,10 @@ HEAD = """# Performance
 
 What builder takes, beside what others take for the same work, measured in turn on one machine. `bench/compare` writes this page, its pictures and [the figures that they are made of](performance.json); nothing of it is written by hand.
 
-    bench/compare small                                # three rounds of everything
-    bench/compare horovod --rounds 1 --scenarios cold  # the real thing, once
+```text
+bench/compare small                                # three rounds of everything
+bench/compare horovod --rounds 1 --scenarios cold  # the real thing, once
+```
 
 It needs root, Go, and a network for what is fetched once; buildah is asked where it is installed. Everything lies below one directory (`--dir`), which is removed at the end. Run it on a machine that does nothing else.
 
@@ -24,7 +26,8 @@ ANSWER = {True: "yes", False: "no", None: "not compared: its source is another"}
 
 
 def machine(m: dict) -> str:
-    return f"{m['cores']} processors ({m['cpu']}), {m['memory']} GB of memory, Linux {m['kernel']}"
+    busy = f"; {m['note']}" if "note" in m else ""
+    return f"{plural(m['cores'], 'processor')} ({m['cpu']}), {m['memory']} GB of memory, Linux {m['kernel']}{busy}"
 
 
 def write(results: dict, directory: Path) -> None:
