@@ -64,7 +64,7 @@ func checkSymbols(ctx context.Context, s Subject) answer {
 
 // wantedOf lists what must be found: a weak symbol may stay undefined.
 func wantedOf(f *elf.File) wanted {
-	ask := wanted{Needed: f.Needed, Symbols: [][2]string{}}
+	ask := wanted{Needed: append([]string{}, f.Needed...), Symbols: [][2]string{}} // lists in JSON, if empty
 	for _, u := range f.Undefined {
 		if !u.Weak {
 			ask.Symbols = append(ask.Symbols, [2]string{u.Name, u.Version})

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -16,6 +17,13 @@ func TestWantedOf(t *testing.T) {
 	want := wanted{[]string{"libc.so.6"}, [][2]string{{"memcpy", "GLIBC_2.14"}, {"ncclSend", ""}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The script is given lists, not null.
+func TestNothingWantedIsAList(t *testing.T) {
+	if got, err := json.Marshal(wantedOf(&elf.File{})); err != nil || string(got) != `{"needed":[],"symbols":[]}` {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 
