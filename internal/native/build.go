@@ -130,15 +130,12 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 	return e.leashed()
 }
 
-// leashed returns the path of a client that the kernel ends when the process is
-// gone that started it. By itself it goes on looking for an engine that is gone
-// too.
+// leashed returns the path of a client that does not outlive the process that
+// started it. By itself it ends its session when that process is gone, which frees
+// what the engine holds for it; but where the engine is gone too, it looks for it
+// for minutes (v0.19.10).
 func (e *Engine) leashed() (string, error) {
-	setpriv, ok := find(hostDirs().programs, "setpriv")
-	if !ok {
-		return e.bin("dagger"), nil
-	}
-	script := fmt.Sprintf("#!/bin/sh\nexec '%s' --pdeathsig KILL '%s' \"$@\"\n", setpriv, e.bin("dagger"))
+	script := strings.ReplaceAll(leash, "CLIENT", "'"+e.bin("dagger")+"'")
 	path := e.path("client")
 	if there, err := os.ReadFile(path); err == nil && string(there) == script {
 		return path, nil
@@ -148,3 +145,15 @@ func (e *Engine) leashed() (string, error) {
 	}
 	return path, os.Chmod(path, 0o755)
 }
+
+// leash gives the client twenty seconds.
+const leash = `#!/bin/sh
+parent=$PPID client=$$
+(
+	while kill -0 "$parent" && kill -0 "$client"; do sleep 1; done
+	kill -0 "$client" || exit 0
+	sleep 20
+	[ "$(readlink "/proc/$client/exe")" = CLIENT ] && kill -KILL "$client"
+) </dev/null >/dev/null 2>&1 &
+exec CLIENT "$@"
+`

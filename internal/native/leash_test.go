@@ -1,0 +1,47 @@
+package native
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The client is the process that was started, with the arguments and streams that
+// it was given, and what watches it ends with it.
+func TestLeash(t *testing.T) {
+	e := New(t.TempDir(), t.Logf, Options{})
+	if err := os.MkdirAll(filepath.Dir(e.bin("dagger")), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program := "#!/bin/sh\necho \"$$ $*\"\nread line\necho \"$line\"\n"
+	if err := os.WriteFile(e.bin("dagger"), []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path, err := e.leashed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "session", "a b")
+	cmd.Stdin = strings.NewReader("asked\n")
+	start := time.Now()
+	out, err := cmd.Output() // returns when nobody holds the stream any more
+	if want := "session a b\nasked\n"; err != nil || !strings.HasSuffix(string(out), want) {
+		t.Errorf("%q, %v", out, err)
+	}
+	if pid, _, _ := strings.Cut(string(out), " "); pid == "" || time.Since(start) > time.Minute {
+		t.Errorf("%q after %v", out, time.Since(start))
+	}
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.leashed(); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("it was written again: %v", err)
+	}
+}
