@@ -37,6 +37,10 @@ var faults = []fault{
 		killClient("build"),
 	},
 	{
+		"the client is killed while a step hangs", "-", "the engine ends the step within half a minute: nobody waits for it",
+		killedHung,
+	},
+	{
 		"the client is killed while the gates look", "-", "no verdict was written; the next run has the wheel from the engine's cache",
 		killClient("gate elf-symbols"),
 	},
@@ -132,6 +136,15 @@ func killClient(step string) func(*scene) {
 		p.again()
 		s.sound()
 	}
+}
+
+// killedHung demands that a build does not live on by itself: the next run would
+// join it.
+func killedHung(s *scene) {
+	p := s.start(s.cell("hung")).in("build")
+	time.Sleep(2 * time.Second)
+	p.signal(syscall.SIGKILL).end()
+	s.sound()
 }
 
 func interrupt(sig syscall.Signal) func(*scene) {
