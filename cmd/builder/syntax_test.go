@@ -338,7 +338,7 @@ func TestReference(t *testing.T) {
 	v := tool(t)
 	pages := map[string]string{"README.md": referenceIndex(v), "builder-yaml.md": referenceConfig(v)}
 	for _, below := range v.Verbs {
-		pages[below.Name+".md"] = generated + manual.Reference([]string{v.Name, below.Name}, below)
+		pages["builder-"+below.Name+".md"] = generated + manual.Reference([]string{v.Name, below.Name}, below)
 	}
 	for name, text := range pages {
 		golden.CheckFile(t, filepath.Join(referenceDir, name), []byte(text))
@@ -362,7 +362,7 @@ func referenceIndex(v syntax.Verb) string {
 	fmt.Fprintf(&b, "%s# Reference\n\n%s\n\n", generated, v.About)
 	fmt.Fprintf(&b, "What is here is also said by `builder VERB --help` and `builder man VERB`. Examples for a shell: `builder completion`.\n\n## Verbs\n\n| verb | does |\n| --- | --- |\n")
 	for _, below := range v.Verbs {
-		fmt.Fprintf(&b, "| [`builder %s`](%s.md) | %s |\n", below.Name, below.Name, manual.Cell(below.Summary))
+		fmt.Fprintf(&b, "| [`builder %s`](builder-%s.md) | %s |\n", below.Name, below.Name, manual.Cell(below.Summary))
 	}
 	fmt.Fprintf(&b, "\n## Variables\n\nA flag counts before its variable, a variable before [builder.yaml](builder-yaml.md), that before the default.\n\n| variable | is |\n| --- | --- |\n")
 	for _, key := range config.Keys() {
