@@ -148,7 +148,7 @@ func TestASlowEngineGetsFewer(t *testing.T) {
 		if fast, slow := len(s.built["fast"]), len(s.built["slow"]); fast != 5 || slow != 1 {
 			t.Errorf("the fast engine built %d, the slow one %d", fast, slow)
 		}
-		if !slices.Contains(s.steps, "wait") {
+		if !slices.Contains(s.steps, run.Wait) {
 			t.Errorf("that cells waited stands nowhere: %q", s.steps)
 		}
 	})

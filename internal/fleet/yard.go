@@ -51,39 +51,33 @@ type place struct {
 // build that would fit at no engine is never begun, because the system would kill
 // its linker in the middle.
 func (y *yard) enter(ctx context.Context, e lock.Entry, events run.Events) (*place, error) {
-	if p, _, err := y.take(e); p != nil || err != nil {
+	image := e.Image.Key()
+	p, moved, err := y.take(e, image)
+	if p != nil || err != nil {
 		return p, err
 	}
-	log, start := events.StepStarted("wait"), time.Now()
+	log, start := events.StepStarted(run.Wait), time.Now()
 	fmt.Fprintf(log, "every engine is at work, or has too little free memory\n")
-	p, err := y.await(ctx, e)
-	events.StepDone("wait", time.Since(start), false, err)
-	return p, err
-}
-
-func (y *yard) await(ctx context.Context, e lock.Entry) (*place, error) {
-	for {
-		p, moved, err := y.take(e)
-		if p != nil || err != nil {
-			return p, err
-		}
+	for p == nil && err == nil {
 		select {
 		case <-moved:
+			p, moved, err = y.take(e, image)
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			err = context.Cause(ctx)
 		}
 	}
+	events.StepDone(run.Wait, time.Since(start), false, err)
+	return p, err
 }
 
 // take returns the best place that is free now, or what is closed when it is
 // worth to look again.
-func (y *yard) take(e lock.Entry) (*place, <-chan struct{}, error) {
+func (y *yard) take(e lock.Entry, image string) (*place, <-chan struct{}, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if err := y.possible(e); err != nil {
 		return nil, nil, err
 	}
-	image := e.Image.Key()
 	var best *berth
 	for _, b := range y.berths {
 		if b.free(e) && (best == nil || b.better(best, image)) {
