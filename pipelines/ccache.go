@@ -1,9 +1,6 @@
 package pipelines
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"dagger.io/dagger"
 
 	"builder/internal/lock"
@@ -64,12 +61,5 @@ func (c *cell) withCcache(ctr *dagger.Container) *dagger.Container {
 // a build step can write into its cache, so that only builds of one source in one
 // image share it: what one source does is never part of another's result.
 func ccacheVolume(e lock.Entry) string {
-	readable, err := json.Marshal(struct {
-		Image  lock.Image
-		Source string
-	}{e.Image, e.Source.SHA256})
-	if err != nil {
-		panic(fmt.Sprintf("pipelines: an image cannot be written as JSON: %v", err)) // text, numbers and maps of them
-	}
-	return "builder-ccache-" + shortDigest(string(readable)+pypi.CcachePin().SHA256+ccacheSettings+ccacheScript)
+	return "builder-ccache-" + shortDigest(e.Image.Key()+e.Source.SHA256+pypi.CcachePin().SHA256+ccacheSettings+ccacheScript)
 }

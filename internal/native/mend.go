@@ -73,8 +73,8 @@ func (e *Engine) withoutCache(ctx context.Context, fault error, start func() err
 	if !exists(e.path("state")) || ctx.Err() != nil {
 		return fault
 	}
-	aside := e.path("state.old")
-	if err := errors.Join(os.RemoveAll(aside), os.Rename(e.path("state"), aside)); err != nil {
+	aside, err := e.setAside()
+	if err != nil {
 		return errors.Join(fault, err)
 	}
 	if start() != nil { // it says the same as before
@@ -87,12 +87,18 @@ func (e *Engine) withoutCache(ctx context.Context, fault error, start func() err
 // forget removes the cache. It is out of the way at once; to remove many files
 // takes a while, and may be interrupted.
 func (e *Engine) forget() error {
-	aside := e.path("state.old")
-	if err := os.RemoveAll(aside); err != nil {
-		return err
-	}
-	if err := os.Rename(e.path("state"), aside); err != nil && !errors.Is(err, os.ErrNotExist) {
+	aside, err := e.setAside()
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return os.RemoveAll(aside)
+}
+
+// setAside moves the cache to where no engine looks for it.
+func (e *Engine) setAside() (aside string, err error) {
+	aside = e.path("state.old")
+	if err := os.RemoveAll(aside); err != nil {
+		return "", err
+	}
+	return aside, os.Rename(e.path("state"), aside)
 }
