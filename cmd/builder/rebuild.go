@@ -41,10 +41,7 @@ func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest
 		return attest.Check{}, err
 	}
 	events := newWatch(dir, e.ID, progress)
-	log, start := events.StepStarted("fetch"), time.Now()
-	err = w.fetcher().Fetch(ctx, e, log)
-	events.StepDone("fetch", time.Since(start), false, err)
-	if err != nil {
+	if err := run.Fetch(ctx, events, w.fetcher(), e); err != nil {
 		return attest.Check{}, err
 	}
 	made, err := w.fleet().Rebuild(ctx, e, inputs, dir, events)

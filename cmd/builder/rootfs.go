@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
 	"builder/internal/lock"
+	"builder/internal/run"
 	"builder/pipelines"
 )
 
@@ -81,10 +81,7 @@ func makeRootfs(ctx context.Context, cat catalogue, o options, to string, progre
 // path of the first.
 func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, step, dir string, progress *display) (string, error) {
 	watch := newWatch(filepath.Join(dir, "logs"), e.ID, progress.Progress)
-	log, start := watch.StepStarted("fetch"), time.Now()
-	err := w.fetcher().Fetch(ctx, e, log)
-	watch.StepDone("fetch", time.Since(start), false, err)
-	if err != nil {
+	if err := run.Fetch(ctx, watch, w.fetcher(), e); err != nil {
 		return "", err
 	}
 	p, err := w.engines[0].up(ctx)

@@ -37,7 +37,7 @@ func logOf(id, step string) string { return filepath.Join(id, steplog.Dir, stepl
 // StepStarted implements [run.Events]. A log that cannot be opened is said and
 // not kept: it is no reason to stop a build.
 func (w *watch) StepStarted(step string) io.Writer {
-	if step == run.Wait {
+	if run.IsWait(step) {
 		w.progress.Wait(w.id, step)
 	} else {
 		w.progress.Start(w.id, step)
@@ -177,7 +177,7 @@ func timed(o run.Outcome) map[string]float64 {
 	}
 	took := map[string]float64{}
 	for _, s := range o.Steps {
-		if !s.Cached && !s.Failed && s.Name != run.Wait && !strings.HasPrefix(s.Name, run.Again) {
+		if !s.Cached && !s.Failed && !run.IsWait(s.Name) && !strings.HasPrefix(s.Name, run.Again) {
 			took[s.Name] = s.Seconds
 		}
 	}

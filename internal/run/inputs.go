@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"builder/internal/artifact"
 	"builder/internal/lock"
@@ -61,3 +62,7 @@ func inputsOf(e lock.Entry, done map[string]*Outcome) ([]artifact.Artifact, erro
 // Wait is the step of a cell that waits for a place at an engine. A cell that need
 // not wait has none.
 const Wait = "wait"
+
+// IsWait reports whether a step is that of a cell, or of its second build, that
+// waits.
+func IsWait(step string) bool { return strings.TrimPrefix(step, Again) == Wait }

@@ -34,7 +34,7 @@ func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 		return err
 	}
 	events := secondTime{&recorded{Events: r.Watch(e), result: result}}
-	if err := fetchStep(ctx, events, r.Fetcher, e); err != nil {
+	if err := Fetch(ctx, events, r.Fetcher, e); err != nil {
 		return err
 	}
 	second, err := r.Engine.Rebuild(ctx, e, inputs, again, events)

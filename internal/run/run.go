@@ -237,7 +237,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) error {
 	rec := &recorded{Events: r.Watch(e), result: result}
 	result.Started = time.Now()
-	if err := fetchStep(ctx, rec, r.Fetcher, e); err != nil {
+	if err := Fetch(ctx, rec, r.Fetcher, e); err != nil {
 		return err
 	}
 	if err := removeStale(dir); err != nil {
@@ -280,7 +280,8 @@ func keepBack(dir string, result *Result) error {
 	return errors.Join(err, moved)
 }
 
-func fetchStep(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
+// Fetch brings everything that an entry names into the store, as a step of its cell.
+func Fetch(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
 	log, start := ev.StepStarted("fetch"), time.Now()
 	err := f.Fetch(ctx, e, log)
 	ev.StepDone("fetch", time.Since(start), false, err)
