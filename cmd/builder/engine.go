@@ -37,8 +37,8 @@ func revision() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// engine is one Dagger engine of a run. It is chosen and started when the first
-// cell needs it.
+// engine is one Dagger engine of a run. It is chosen when the first cell needs it,
+// once for the run.
 type engine struct {
 	engineChoice
 	opts    options
@@ -48,7 +48,8 @@ type engine struct {
 	uv      func(context.Context) (pypi.Tool, error)
 
 	starting sync.Mutex
-	own      *native.Engine // nil where the engine is somebody else's
+	own      *native.Engine    // nil where the engine is somebody else's
+	chosen   *pipelines.Engine // nil before the first cell
 }
 
 // fleet is the engines that the cells of a run share.
@@ -64,16 +65,33 @@ func (w *workspace) fleet() *fleet.Fleet {
 	return fleet.New(members, w.note)
 }
 
-// up chooses an engine and starts it if it is ours and does not run.
+// up returns the engine, started if it is ours and does not run.
 func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 	e.starting.Lock()
 	defer e.starting.Unlock()
-	own := native.New(e.opts.home, e.note, e.opts.native)
-	address, err := e.choose(ctx, own)
-	if err != nil {
-		return nil, err
+	var err error
+	switch {
+	case e.chosen == nil:
+		e.chosen, err = e.choose(ctx)
+	case e.own != nil:
+		_, err = e.wake(ctx)
 	}
-	client, err := own.Client(ctx)
+	return e.chosen, err
+}
+
+// choose takes the engine that was named, a running Docker or Podman through the
+// SDK, which has no address, or the native one, and finds the programs that go with
+// it.
+func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
+	host, address := native.New(e.opts.home, e.note, e.opts.native), e.address
+	if address == "" && (e.own != nil || containerDaemon(ctx) == "") {
+		e.own = host
+		var err error
+		if address, err = e.wake(ctx); err != nil {
+			return nil, err
+		}
+	}
+	client, err := host.Client(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -116,20 +134,12 @@ func (e *engine) ccache(ctx context.Context) (string, error) {
 	return pypi.EnsureCcache(ctx, e.opts.home, e.note, pypi.Options{NoInstall: e.opts.native.NoInstall, Offline: e.opts.offline, Store: e.store})
 }
 
-// choose returns the address of the engine to use: the one that was named, a
-// running Docker or Podman through the SDK, which is "", or the native one.
-func (e *engine) choose(ctx context.Context, own *native.Engine) (address string, err error) {
-	if e.address != "" {
-		return e.address, nil
-	}
-	if e.own == nil && containerDaemon(ctx) != "" {
-		return "", nil
-	}
-	running, err := own.Up(ctx)
+// wake starts the native engine if it does not run.
+func (e *engine) wake(ctx context.Context) (address string, err error) {
+	running, err := e.own.Up(ctx)
 	if err == nil && running.Started {
 		e.note("engine %s started at %s", running.Version, running.Address)
 	}
-	e.own = own
 	return running.Address, err
 }
 
