@@ -111,9 +111,8 @@ func TestPipelineOfPages(t *testing.T) {
 // parses demands of a command that the program understands it.
 func parses(t *testing.T, file, command string) {
 	t.Helper()
-	var said strings.Builder
-	if parseArgs(strings.Fields(command), &said, &said) != 0 {
-		t.Errorf("%s: %s: %s", file, command, said.String())
+	if err := parse(strings.Fields(command)); err != nil {
+		t.Errorf("%s: %s: %v", file, command, err)
 	}
 }
 

@@ -45,7 +45,7 @@ func logsCommand(out printer) *cli.Command {
 func logsFlags() []cli.Flag {
 	return []cli.Flag{
 		jsonFlag(),
-		&cli.StringFlag{Name: "out", Value: "out", Usage: "look at the run in `DIR`"},
+		outFlag("look at the run in `DIR`"),
 		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print what is added until the step ends"},
 		&cli.IntFlag{Name: "tail", Usage: "print the last `N` lines only"},
 	}

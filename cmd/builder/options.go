@@ -84,9 +84,14 @@ func setFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"}
 }
 
+// outFlag names the directory of the results of a run.
+func outFlag(usage string) cli.Flag {
+	return &cli.StringFlag{Name: "out", EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: usage}
+}
+
 func runFlags() []cli.Flag {
 	return append(slices.Concat(engineFlags(), fromFlags()),
-		&cli.StringFlag{Name: "out", EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: "write results below `DIR`"},
+		outFlag("write results below `DIR`"),
 		&cli.IntFlag{Name: "jobs", EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time on each engine"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE` on each engine, such as 64GB; the default is this host's memory where the engine runs on it"},
 		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "end a step that takes longer than `TIME`; 0: never"},

@@ -20,7 +20,7 @@ func planFlags() []cli.Flag {
 	return append(selectionFlags(),
 		&cli.BoolFlag{Name: "diff", Usage: "say what has changed since the last run that was begun, and which steps run again"},
 		&cli.StringFlag{Name: "against", Usage: "say it against the entries that another `LOCK` gives, a file *.lock.json"},
-		&cli.StringFlag{Name: "out", EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: "the last run wrote its results below `DIR`"},
+		outFlag("the last run wrote its results below `DIR`"),
 	)
 }
 

@@ -31,13 +31,7 @@ func shellCommand(out printer) *cli.Command {
 		Name: "shell", Usage: "open a shell where a step of a cell that was run begins", ArgsUsage: "CELL", OnUsageError: usageError,
 		Description: "The file system is that before the step: the image, the packages and the source\nas far as they had come, with the environment of the build step and without a\nnetwork. What is changed in it is gone with the shell, unless --to keeps it.",
 		Flags:       standFlags("keep the file system in `DIR`, which must not exist"),
-		Action: func(c *cli.Context) error {
-			o, err := readStandOptions(c)
-			if err != nil {
-				return err
-			}
-			return openShell(c.Context, o, out)
-		},
+		Action:      standing(func(ctx context.Context, o standOptions) error { return openShell(ctx, o, out) }),
 	}
 }
 
@@ -46,25 +40,24 @@ func reproCommand(out printer) *cli.Command {
 		Name: "repro", Usage: "write what replays the build step of a cell that was run, without this tool", ArgsUsage: "CELL", OnUsageError: usageError,
 		Description: "DIR/rootfs is the file system as the step finds it, DIR/build a script that runs\nthe build step in it, DIR/shell one that opens a shell. A host needs root,\nunshare and chroot for them, and nothing else: DIR can be sent to somebody.",
 		Flags:       standFlags("write to `DIR`, which must not exist"),
-		Action: func(c *cli.Context) error {
-			o, err := readStandOptions(c)
-			if err == nil && o.to == "" {
-				err = diag.Errorf(diag.Usage, "--to: name a directory to write to")
-			}
-			if err != nil {
-				return err
-			}
-			return o.stands(c.Context, o.to, out, func(build string) error {
-				out.say("%s", build)
-				return nil
-			})
-		},
+		Action:      standing(func(ctx context.Context, o standOptions) error { return writeRepro(ctx, o, out) }),
+	}
+}
+
+// standing has a verb read its flags before it does something.
+func standing(do func(context.Context, standOptions) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		o, err := readStandOptions(c)
+		if err != nil {
+			return err
+		}
+		return do(c.Context, o)
 	}
 }
 
 func standFlags(to string) []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "out", EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: "take the cell from the results in `DIR`"},
+		outFlag("take the cell from the results in `DIR`"),
 		&cli.StringFlag{Name: "at", Value: pipelines.LastStep, Usage: "stand before `STEP`: " + strings.Join(stepsToStandAt(), ", ")},
 		&cli.StringFlag{Name: "to", Usage: to},
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use nothing but the store"},
@@ -153,6 +146,17 @@ func (o standOptions) stands(ctx context.Context, dir string, out printer, do fu
 		return err
 	}
 	return do(build)
+}
+
+// writeRepro leaves in o.to what replays the build step.
+func writeRepro(ctx context.Context, o standOptions, out printer) error {
+	if o.to == "" {
+		return diag.Errorf(diag.Usage, "--to: name a directory to write to")
+	}
+	return o.stands(ctx, o.to, out, func(build string) error {
+		out.say("%s", build)
+		return nil
+	})
 }
 
 // openShell opens a shell in the file system of a cell and waits for its end. How
