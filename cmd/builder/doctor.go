@@ -103,18 +103,18 @@ func engineState(ctx context.Context, o options) doctor.EngineState {
 	own := native.New(o.home, func(string, ...any) {}, o.native).Look()
 	state := doctor.EngineState{
 		Kind: doctor.Native, Wanted: native.Version, NoInstall: o.native.NoInstall,
-		Address: own.Address, Built: own.Built, Running: own.Running, Current: own.Current,
+		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
 	}
-	if named := o.engines[0].address; named != "" { // of several the first stands for all
-		state.Kind, state.Address = doctor.Named, named
+	if o.engines[0].address != "" {
+		state.Kind, state.Addresses = doctor.Named, addressesOf(o.engines)
 	} else if program := containerDaemon(ctx); program != "" {
 		state.Kind, state.Program = doctor.Container, program
 	}
 	if own.Built && (state.Kind == doctor.Named || state.Kind == doctor.Native && state.Current) {
-		state.Version = func(ctx context.Context) (string, error) {
+		state.Version = func(ctx context.Context, address string) (string, error) {
 			ctx, cancel := context.WithTimeout(ctx, engineTime)
 			defer cancel()
-			return pipelines.Version(ctx, state.Address, own.CLI)
+			return pipelines.Version(ctx, address, own.CLI)
 		}
 	}
 	return state

@@ -159,11 +159,15 @@ func containerDaemon(ctx context.Context) string {
 
 // describe says what is known of the engines before they are needed.
 func describe(o options) report.Engine {
+	return report.Engine{Kind: "dagger", Version: native.Version, Address: strings.Join(addressesOf(o.engines), ",")}
+}
+
+func addressesOf(engines []engineChoice) []string {
 	var addresses []string
-	for _, e := range o.engines {
+	for _, e := range engines {
 		addresses = append(addresses, e.address)
 	}
-	return report.Engine{Kind: "dagger", Version: native.Version, Address: strings.Join(addresses, ",")}
+	return addresses
 }
 
 func engineCommand(out printer) *cli.Command {

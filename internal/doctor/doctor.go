@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Schema is the number of the format of a [Report] as JSON.
@@ -130,6 +131,29 @@ func none(format string, args ...any) Finding    { return found(None, format, ar
 
 func found(v Verdict, format string, args ...any) Finding {
 	return Finding{Verdict: v, Found: clip(fmt.Sprintf(format, args...))}
+}
+
+// each looks at several things of a kind. The finding has the worst of their
+// verdicts, and says what each is.
+func each(names []string, look func(name string) Finding) Finding {
+	badness := []Verdict{None, OK, Warn, Unknown, Fail}
+	var all Finding
+	var texts, remedies []string
+	for i, name := range names {
+		f := look(name)
+		if i == 0 || slices.Index(badness, f.Verdict) > slices.Index(badness, all.Verdict) {
+			all.Verdict = f.Verdict
+		}
+		if len(names) > 1 && !strings.Contains(f.Found, name) {
+			f.Found = name + ": " + f.Found
+		}
+		texts = append(texts, f.Found)
+		if f.Remedy != "" && !slices.Contains(remedies, f.Remedy) {
+			remedies = append(remedies, f.Remedy)
+		}
+	}
+	all.Found, all.Remedy = clip(strings.Join(texts, "; ")), strings.Join(remedies, "; ")
+	return all
 }
 
 // maxText bounds what a finding says in one line: hosts are hostile.

@@ -106,7 +106,7 @@ func TestLacking(t *testing.T) {
 	}{
 		"the engine":          {work, []string{"disk"}},
 		"a recipe":            {small, []string{"disk", "memory"}},
-		"an engine elsewhere": {Work{Home: "/x", Engine: EngineState{Kind: Named, Address: "tcp://far:1"}, Recipe: small.Recipe}, []string{"engine", "disk"}},
+		"an engine elsewhere": {Work{Home: "/x", Engine: EngineState{Kind: Named, Addresses: []string{"tcp://far:1"}}, Recipe: small.Recipe}, []string{"engine", "disk"}},
 	} {
 		if got := Examine(t.Context(), bare, c.work).Lacking(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -132,8 +132,21 @@ func TestEngine(t *testing.T) {
 	delete(noGo.FS.(fstest.MapFS), "usr/local/go/bin/go")
 	answers := recorded(t, "bare")
 	answers.Dial = func(context.Context, string, string) error { return nil }
-	says := func(version string, err error) func(context.Context) (string, error) {
-		return func(context.Context) (string, error) { return version, err }
+	says := func(version string, err error) func(context.Context, string) (string, error) {
+		return func(context.Context, string) (string, error) { return version, err }
+	}
+	oneAnswers := recorded(t, "bare")
+	oneAnswers.Dial = func(_ context.Context, _, address string) error {
+		if address != "x:1" {
+			return errors.New("connection refused")
+		}
+		return nil
+	}
+	older := func(_ context.Context, address string) (string, error) {
+		if address == "tcp://old:1" {
+			return "v0.18.0", nil
+		}
+		return "v0.19.10", nil
 	}
 	for name, c := range map[string]struct {
 		host    Host
@@ -143,16 +156,18 @@ func TestEngine(t *testing.T) {
 	}{
 		"to be built":     {bare, EngineState{Kind: Native}, OK, None},
 		"built":           {bare, EngineState{Kind: Native, Built: true}, OK, OK},
-		"runs":            {bare, EngineState{Kind: Native, Built: true, Running: true, Current: true, Version: says("v0.19.10", nil)}, OK, OK},
+		"runs":            {bare, EngineState{Kind: Native, Addresses: []string{"unix:///e"}, Built: true, Running: true, Current: true, Version: says("v0.19.10", nil)}, OK, OK},
 		"of another kind": {bare, EngineState{Kind: Native, Running: true}, Warn, Unknown},
 		"no root":         {user, EngineState{Kind: Native}, Fail, None},
 		"no go":           {noGo, EngineState{Kind: Native}, Fail, None},
 		"built, no go":    {noGo, EngineState{Kind: Native, Built: true}, OK, OK},
-		"refuses":         {bare, EngineState{Kind: Named, Address: "unix:///x"}, Fail, Unknown},
-		"answers":         {answers, EngineState{Kind: Named, Address: "tcp://x:1", Version: says("0.19.10", nil)}, OK, OK},
-		"another version": {answers, EngineState{Kind: Named, Address: "tcp://x:1", Version: says("v0.18.0", nil)}, OK, Fail},
-		"hangs":           {answers, EngineState{Kind: Named, Address: "tcp://x:1", Version: says("", context.DeadlineExceeded)}, OK, Unknown},
-		"cannot be asked": {answers, EngineState{Kind: Named, Address: "kube-pod://x"}, Unknown, Unknown},
+		"refuses":         {bare, EngineState{Kind: Named, Addresses: []string{"unix:///x"}}, Fail, Unknown},
+		"answers":         {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("0.19.10", nil)}, OK, OK},
+		"another version": {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("v0.18.0", nil)}, OK, Fail},
+		"hangs":           {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("", context.DeadlineExceeded)}, OK, Unknown},
+		"one is silent":   {oneAnswers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://y:1"}, Version: says("v0.19.10", nil)}, Fail, OK},
+		"one is older":    {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://old:1"}, Version: older}, OK, Fail},
+		"cannot be asked": {answers, EngineState{Kind: Named, Addresses: []string{"kube-pod://x"}}, Unknown, Unknown},
 	} {
 		c.engine.Wanted = "v0.19.10"
 		w := Work{Home: work.Home, Engine: c.engine}

@@ -18,13 +18,13 @@ func engine(ctx context.Context, e *exam) Finding {
 	state := e.work.Engine
 	switch state.Kind {
 	case Named:
-		return e.namedEngine(ctx)
+		return each(state.Addresses, func(address string) Finding { return e.namedEngine(ctx, address) })
 	case Container:
 		return ok("%s answers; a run starts the engine in it", state.Program)
 	}
 	switch goes, has := e.program("go", native.Programs(e.Path)); {
 	case state.Current:
-		return ok("the native engine runs at %s", state.Address)
+		return ok("the native engine runs at %s", strings.Join(state.Addresses, ", "))
 	case state.Running:
 		return warn("the native engine runs, and is of another build or configuration, or does not answer").
 			remedy("the next run replaces it when nobody uses it; now: builder engine down")
@@ -41,16 +41,16 @@ func engine(ctx context.Context, e *exam) Finding {
 }
 
 // namedEngine connects where the address is one that a host connects to.
-func (e *exam) namedEngine(ctx context.Context) Finding {
-	scheme, address, _ := strings.Cut(e.work.Engine.Address, "://")
+func (e *exam) namedEngine(ctx context.Context, name string) Finding {
+	scheme, address, _ := strings.Cut(name, "://")
 	if scheme != "unix" && scheme != "tcp" {
-		return unknown("%s: only its first run tells whether it answers", e.work.Engine.Address)
+		return unknown("%s: only its first run tells whether it answers", name)
 	}
 	if err := e.Dial(ctx, scheme, address); err != nil {
-		return fail("%s does not answer: %v", e.work.Engine.Address, err).
+		return fail("%s does not answer: %v", name, err).
 			remedy("start it, name another with --engine or BUILDER_ENGINE, or none")
 	}
-	return ok("%s answers", e.work.Engine.Address)
+	return ok("%s answers", name)
 }
 
 // effectiveUser is the number of the user that files are made for.
@@ -67,11 +67,13 @@ func engineVersion(ctx context.Context, e *exam) Finding {
 	state := e.work.Engine
 	switch {
 	case state.Version != nil:
-		has, err := state.Version(ctx)
-		if err != nil {
-			return unknown("asking it: %v", err)
-		}
-		return state.judge(has)
+		return each(state.Addresses, func(address string) Finding {
+			has, err := state.Version(ctx, address)
+			if err != nil {
+				return unknown("asking %s: %v", address, err)
+			}
+			return state.judge(has)
+		})
 	case state.Kind == Container:
 		return e.containerVersion(ctx)
 	case state.Kind == Named:

@@ -19,18 +19,19 @@ const (
 	Native    EngineKind = "native"    // it belongs to the state directory
 )
 
-// An EngineState is what is known of the engine without starting it.
+// An EngineState is what is known of the engine without starting it, or of the
+// engines that were named.
 type EngineState struct {
 	Kind      EngineKind
-	Address   string // of one that was named, or that runs
-	Program   string // docker or podman
-	Wanted    string // the version that this tool speaks with
-	Built     bool   // native: its programs are there
-	Running   bool   // native
-	Current   bool   // native: what runs is what is wanted, and answers
-	NoInstall bool   // native: missing host packages may not be installed
+	Addresses []string // of those that were named, or of the one that runs
+	Program   string   // docker or podman
+	Wanted    string   // the version that this tool speaks with
+	Built     bool     // native: its programs are there
+	Running   bool     // native
+	Current   bool     // native: what runs is what is wanted, and answers
+	NoInstall bool     // native: missing host packages may not be installed
 	// Version asks an engine that runs; nil where nothing here can ask it.
-	Version func(context.Context) (string, error)
+	Version func(ctx context.Context, address string) (string, error)
 }
 
 // A Recipe is what the cell that a recipe prefers asks of a host.
