@@ -97,6 +97,20 @@ type cellFile struct {
 	ID, Key, Status, From, Engine string
 	Artifacts                     []struct{ Path, SHA256 string }
 	Verdicts                      []struct{ Gate, Status, Evidence, Remedy string }
+	Steps                         []struct{ Seconds float64 }
+}
+
+// quick demands that a command took at most a twentieth of what the cell took that
+// it saved the work of: the host may be busy with other things now and then.
+func (b *tool) quick(r result, made cellFile) {
+	b.t.Helper()
+	var whole float64
+	for _, s := range made.Steps {
+		whole += s.Seconds
+	}
+	if ratio := r.took.Seconds() / whole; ratio > 1./20 {
+		b.t.Errorf("it took %v, %.3f of the %.0f s of the build", r.took, ratio, whole)
+	}
 }
 
 func (b *tool) runJSON(out string) runFile {
@@ -188,14 +202,12 @@ func mainJob(b *tool) {
 
 // again: the key is in the store, so neither engine nor network is asked.
 func again(b *tool) {
-	before := b.runJSON("out").Cells[0].Artifacts[0].SHA256
+	before := b.runJSON("out").Cells[0]
 	b.want(0, "engine", "down")
 	r := b.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--offline")
-	if r.took > time.Second {
-		b.t.Errorf("took %v, the bar is 1 s", r.took)
-	}
+	b.quick(r, before)
 	cell := b.runJSON("out").Cells[0]
-	if cell.From != "store" || cell.Artifacts[0].SHA256 != before || len(cell.Verdicts) != gates {
+	if cell.From != "store" || cell.Artifacts[0].SHA256 != before.Artifacts[0].SHA256 || len(cell.Verdicts) != gates {
 		b.t.Errorf("got %+v", cell)
 	}
 	contains(b.t, b.want(0, "engine", "status").stdout, "not running")
@@ -248,9 +260,7 @@ func verified(b *tool) {
 	dir := filepath.Join("out", cell.ID)
 	r := b.want(0, "verify", dir)
 	contains(b.t, r.stdout, "signatures  pass", "provenance  pass", "sbom        pass", "verdicts    pass", cell.ID)
-	if r.took > 2*time.Second {
-		b.t.Errorf("took %v; 1 s is the bar on an idle host", r.took)
-	}
+	b.quick(r, cell)
 	copied := filepath.Join(b.t.TempDir(), cell.ID)
 	if out, err := exec.Command("cp", "-r", filepath.Join(b.dir, dir), copied).CombinedOutput(); err != nil {
 		b.t.Fatalf("%v: %s", err, out)
@@ -308,9 +318,7 @@ func (b *tool) takenFrom(place string, made cellFile) {
 	trust := filepath.Join(b.home, "key.pem.pub")
 	out := filepath.Join(b.t.TempDir(), "out")
 	r := own.want(0, "run", "horovod", "--rocm", "5.7", "--locked", "--from", place, "--from-only", "--trust", trust, "--out", out)
-	if r.took > 4*time.Second {
-		b.t.Errorf("took %v; 2 s is the bar on an idle host", r.took)
-	}
+	b.quick(r, made)
 	taken := b.runJSON(out).Cells[0]
 	if taken.From != "registry" || taken.Artifacts[0].SHA256 != made.Artifacts[0].SHA256 || len(taken.Verdicts) != gates {
 		b.t.Errorf("got %+v", taken)
