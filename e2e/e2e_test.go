@@ -170,7 +170,6 @@ func TestE2E(t *testing.T) {
 		{"the compiler cache", compilerCache},
 		{"what goes wrong", unlucky},
 		{"NCCL with verbs", ncclVerbs},
-		{"NCCL without the patch that links verbs", ncclUnlinked},
 	} {
 		if !t.Run(chapter.name, func(t *testing.T) {
 			own := *b

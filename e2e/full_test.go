@@ -38,6 +38,11 @@ func TestFull(t *testing.T) {
 			}
 		})
 	}
+	t.Run("NCCL without the patch that links verbs", func(t *testing.T) {
+		own := *b
+		own.t = t
+		ncclUnlinked(&own)
+	})
 }
 
 // plannedGates returns the gates that plan names for a cell, and the one of
