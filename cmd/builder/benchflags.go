@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"builder/internal/bench"
 	"builder/internal/diag"
+	"builder/internal/gpu"
 )
 
 // warmup is how many iterations of a size are not timed.
@@ -75,6 +77,11 @@ func readBenchOptions(c *cli.Context) (benchOptions, error) {
 		libraries: *c.Generic("library").(*texts), tests: c.String("tests"), collectives: list(c.String("collectives")),
 		timeLimit: c.Duration("time-limit"), out: c.String("out"), json: c.Bool("json"),
 	}
+	for _, name := range gpu.VisibleVariables {
+		if value, set := os.LookupEnv(name); set {
+			o.Env[name] = value
+		}
+	}
 	var faults []error
 	size := func(flag string) int64 {
 		bytes, err := bench.ParseSize(c.String(flag))
@@ -119,7 +126,7 @@ func (o benchOptions) plan(ctx context.Context, scratch string) (bench.Plan, ben
 	p := o.Plan
 	libraries, soname, libraryFault := findLibraries(o.libraries, scratch)
 	programs, programFault := findPrograms(o.tests, o.collectives, soname, filepath.Join(scratch, "tests"))
-	found, gpuFault := findGPUs(ctx, o.gpus)
+	found, gpuFault := findGPUs(ctx, o.gpus, o.Env)
 	p.Libraries, p.Programs = libraries, programs
 	p.GPUs, p.Limit = found.count, found.limit
 	if err := errors.Join(libraryFault, programFault, gpuFault); err != nil {

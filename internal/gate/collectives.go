@@ -100,18 +100,27 @@ func impossible(r nccltests.Report) string {
 	if len(r.Devices) < 2 {
 		return ""
 	}
-	limit, known := gpu.Limit(r.Devices[0].Name)
+	limit, known := gpu.Limit(devices(r))
 	for _, row := range r.Rows {
 		busbw := max(row.OutOfPlace.BusBW, row.InPlace.BusBW)
 		if busbw <= limit {
 			continue
 		}
 		if known {
-			return fmt.Sprintf("%.0f GB/s at %s, and the links of %s carry %.0f in both directions together", busbw, sizeText(row.Bytes), r.Devices[0].Name, limit)
+			return fmt.Sprintf("%.0f GB/s at %s, and the links between %d of %s carry %.0f in both directions together", busbw, sizeText(row.Bytes), len(r.Devices), r.Devices[0].Name, limit)
 		}
 		return fmt.Sprintf("%.0f GB/s at %s, and no GPU that is known carries more than %.0f (%s is not known)", busbw, sizeText(row.Bytes), limit, r.Devices[0].Name)
 	}
 	return ""
+}
+
+// devices are the GPUs of all ranks.
+func devices(r nccltests.Report) []gpu.GPU {
+	var gpus []gpu.GPU
+	for _, d := range r.Devices {
+		gpus = append(gpus, gpu.GPU{Name: d.Name, BusID: d.BusID})
+	}
+	return gpus
 }
 
 // spoken is which library ran: in words, and how that differs from the promise.

@@ -135,7 +135,7 @@ func TestCollectives(t *testing.T) {
 		"two witnesses":            {measured: but(func(m *nccltests.Measured) { m.Report.Library = 22809 }), want: NotMeasured, says: "the log says 2.29.7+cuda13.0, the program 2.28.9"},
 		"nobody says":              {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 0 }), want: NotMeasured, says: "neither the log nor the program says which library ran"},
 		"nothing promised":         {edit: func(s *Subject) { s.Expect.LibrarySays = "" }, want: Pass, says: "by NCCL 2.29.7+cuda13.0"},
-		"too fast":                 {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 7400 }), want: Fail, says: "7400 GB/s at 8 MiB, and the links of NVIDIA H200 carry 900", remedy: "returns its input unchanged"},
+		"too fast":                 {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 7400 }), want: Fail, says: "7400 GB/s at 8 MiB, and the links between 2 of NVIDIA H200 carry 900", remedy: "returns its input unchanged"},
 		"all that the links carry": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 900 }), want: Pass, says: "up to 900.0 GB/s"},
 		"too fast for any": {measured: but(func(m *nccltests.Measured) {
 			m.Report.Rows[20].OutOfPlace.BusBW = 7400
