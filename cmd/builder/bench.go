@@ -120,6 +120,9 @@ func printBench(o benchOptions, r bench.Result, out printer) error {
 			out.say("")
 		}
 	}
+	for _, said := range r.OtherReleases() {
+		out.say("%s", said)
+	}
 	out.say("%s", filepath.Join(o.out, "bench.json"))
 	out.say("%s", filepath.Join(o.out, "bench.html"))
 	return nil

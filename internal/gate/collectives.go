@@ -135,7 +135,7 @@ func speaks(m nccltests.Measured, promised string) (spoken, error) {
 		return spoken{}, err
 	}
 	promised = strings.TrimPrefix(promised, "NCCL version ")
-	number := release(m.Report.Library)
+	number := nccltests.VersionOf(m.Report.Library)
 	switch {
 	case log.Version == "" && number == "":
 		return spoken{}, fmt.Errorf("neither the log nor the program says which library ran")
@@ -153,18 +153,6 @@ func differs(have, promised string) string {
 		return ""
 	}
 	return fmt.Sprintf("the library says %s, promised is %s", have, promised)
-}
-
-// release writes NCCL's number as a version: 22907 is 2.29.7; before 2.9 it was
-// 2804 for 2.8.4 (NCCL_VERSION in nccl.h).
-func release(number int) string {
-	switch {
-	case number <= 0:
-		return ""
-	case number < 10000:
-		return fmt.Sprintf("%d.%d.%d", number/1000, number/100%10, number%100)
-	}
-	return fmt.Sprintf("%d.%d.%d", number/10000, number/100%100, number%100)
 }
 
 // summary says what was measured.
