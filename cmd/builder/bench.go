@@ -24,17 +24,17 @@ import (
 // place.
 var runTests bench.Runner = nccltests.Run
 
-const benchDescription = `Runs the same sweeps of nccl-tests for each library on the GPUs of this host. The
-libraries take turns in every round, and each is compared with the first one by
-the rounds in which both were measured. A library whose values are wrong is not
-compared, and exit 6.
+const benchDescription = `Runs the same sweeps of nccl-tests or rccl-tests for each library on the GPUs of
+this host. The libraries take turns in every round, and each is compared with the
+first one by the rounds in which both were measured. A library whose values are
+wrong is not compared, and exit 6.
 
-PATH is libnccl.so.2 or librccl.so.1, a directory that holds it, or a wheel.
-DIR/bench.json is the result, DIR/bench.html shows it.`
+PATH is libnccl.so.2 or librccl.so.1, a directory that holds it, a wheel, or the
+directory of a cell. DIR/bench.json is the result, DIR/bench.html shows it.`
 
 func benchCommand(args []string, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "bench", Usage: "compare libraries with nccl-tests on the GPUs of this host", OnUsageError: usageError,
+		Name: "bench", Usage: "compare libraries with nccl-tests or rccl-tests on the GPUs of this host", OnUsageError: usageError,
 		Description: benchDescription, Flags: benchFlags(), HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			if err := unexpected(c, 0); err != nil {
@@ -119,6 +119,9 @@ func printBench(o benchOptions, r bench.Result, out printer) error {
 			term.Table(out.stdout, term.Width(out.stdout), header, rows)
 			out.say("")
 		}
+	}
+	for _, said := range r.OtherReleases() {
+		out.say("%s", said)
 	}
 	out.say("%s", filepath.Join(o.out, "bench.json"))
 	out.say("%s", filepath.Join(o.out, "bench.html"))

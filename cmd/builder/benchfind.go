@@ -22,11 +22,19 @@ var sonames = []string{"libnccl.so.2", "librccl.so.1"}
 
 func isLibrary(name string) bool { return slices.Contains(sonames, path.Base(filepath.ToSlash(name))) }
 
-// findLibrary finds what LABEL=PATH names. A wheel is taken apart below scratch.
-func findLibrary(arg, scratch string) (bench.Library, error) {
+// findLibrary finds what LABEL=PATH names, or the library of this host that the
+// argument names alone. A wheel is taken apart below scratch.
+func findLibrary(arg, scratch, root string) (bench.Library, error) {
 	label, place, ok := strings.Cut(arg, "=")
+	if in, known := installed(arg); known {
+		found, err := in.library(root)
+		if err != nil {
+			return bench.Library{}, diag.Errorf(diag.Usage, "--library: %s: %w", arg, err).WithHint("say where it is: --library %s=PATH", arg)
+		}
+		label, place, ok = arg, found, true
+	}
 	if !ok || label == "" || place == "" {
-		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %q is not LABEL=PATH", arg)
+		return bench.Library{}, diag.Errorf(diag.Usage, "--library: %q is neither LABEL=PATH nor the name of a library of this host, %s", arg, installedNames())
 	}
 	file, err := libraryFile(place, scratch)
 	if err != nil {
@@ -45,6 +53,8 @@ func libraryFile(place, scratch string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
+	case info.IsDir() && cellWheel(place) != "":
+		return libraryFile(cellWheel(place), scratch)
 	case info.IsDir():
 		return libraryFileIn(place)
 	case strings.HasSuffix(place, ".whl"):
@@ -57,6 +67,16 @@ func libraryFile(place, scratch string) (string, error) {
 		return "", fmt.Errorf("%s is neither %s, nor a directory, nor a wheel", place, strings.Join(sonames, " or "))
 	}
 	return place, nil
+}
+
+// cellWheel returns the wheel in the directory of a cell, "" for any other
+// directory.
+func cellWheel(dir string) string {
+	found, err := distinctFiles(filepath.Join(dir, "*.whl"))
+	if err != nil || len(found) != 1 {
+		return ""
+	}
+	return found[0]
 }
 
 func libraryFileIn(dir string) (string, error) {
@@ -108,11 +128,11 @@ func distinct(names []string) []string {
 
 // findLibraries finds what all of the arguments name. They must be libraries of
 // one kind, whose name it returns.
-func findLibraries(args []string, scratch string) (libraries []bench.Library, soname string, err error) {
+func findLibraries(args []string, scratch, root string) (libraries []bench.Library, soname string, err error) {
 	var faults []error
 	var names []string
 	for i, arg := range args {
-		l, err := findLibrary(arg, filepath.Join(scratch, "library-"+strconv.Itoa(i)))
+		l, err := findLibrary(arg, filepath.Join(scratch, "library-"+strconv.Itoa(i)), root)
 		if faults = append(faults, err); err == nil {
 			libraries, names = append(libraries, l), append(names, l.Soname)
 		}
@@ -187,6 +207,8 @@ func programDir(place, scratch string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
+	case info.IsDir() && cellWheel(place) != "":
+		return programDir(cellWheel(place), scratch)
 	case info.IsDir():
 		return filepath.Abs(place)
 	case strings.HasSuffix(place, ".whl"):

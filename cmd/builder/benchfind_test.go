@@ -46,7 +46,7 @@ func TestFindLibraries(t *testing.T) {
 		"rocm/librccl.so.1": "", "torn-1-py3-none-any.whl": "PK", "dir/libnccl.so": "", "equal=sign/libnccl.so.2": "vendor",
 	})
 	scratch := t.TempDir()
-	got, soname, err := findLibraries([]string{"a=dir", "b=dir/libnccl.so.2", "c=ours-1-py3-none-any.whl", "d=equal=sign"}, scratch)
+	got, soname, err := findLibraries([]string{"a=dir", "b=dir/libnccl.so.2", "c=ours-1-py3-none-any.whl", "d=equal=sign"}, scratch, "")
 	if err != nil || soname != "libnccl.so.2" || len(got) != 4 {
 		t.Fatalf("%+v, %q, %v", got, soname, err)
 	}
@@ -62,20 +62,20 @@ func TestFindLibraries(t *testing.T) {
 		t.Errorf("what was laid beside the packages is not there: %v", err)
 	}
 	for arg, want := range map[string]string{
-		"a":                          `"a" is not LABEL=PATH`,
-		"=dir":                       "is not LABEL=PATH",
-		"a=":                         "is not LABEL=PATH",
+		"a":                          `"a" is neither LABEL=PATH`,
+		"=dir":                       "is neither LABEL=PATH",
+		"a=":                         "is neither LABEL=PATH",
 		"a=nowhere":                  "no such file",
 		"a=.":                        "the directory . has no libnccl.so.2 or librccl.so.1",
 		"a=dir/libnccl.so":           "dir/libnccl.so is neither",
 		"a=torn-1-py3-none-any.whl":  "truncated",
 		"a=tests-1-py3-none-any.whl": "0 directories of the wheel tests-1-py3-none-any.whl hold what is wanted",
 	} {
-		if got, _, err := findLibraries([]string{arg}, t.TempDir()); err == nil || !strings.Contains(err.Error(), want) {
+		if got, _, err := findLibraries([]string{arg}, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", arg, got, err, want)
 		}
 	}
-	if _, _, err := findLibraries([]string{"a=dir", "b=rocm"}, scratch); err == nil || !strings.Contains(err.Error(), "no program can load libnccl.so.2 and librccl.so.1") {
+	if _, _, err := findLibraries([]string{"a=dir", "b=rocm"}, scratch, ""); err == nil || !strings.Contains(err.Error(), "no program can load libnccl.so.2 and librccl.so.1") {
 		t.Errorf("libraries of two kinds: %v", err)
 	}
 }

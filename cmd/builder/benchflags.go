@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"builder/internal/bench"
 	"builder/internal/diag"
+	"builder/internal/gpu"
 )
 
 // warmup is how many iterations of a size are not timed.
@@ -20,8 +22,8 @@ const warmup = 5
 func benchFlags() []cli.Flag {
 	return []cli.Flag{
 		jsonFlag(),
-		&cli.GenericFlag{Name: "library", Value: &texts{}, Usage: "measure the library `LABEL=PATH`; again for each, the first is what the others are compared with"},
-		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests from `DIR|WHEEL`"},
+		&cli.GenericFlag{Name: "library", Value: &texts{}, Usage: "measure the library `LABEL=PATH`, or nccl or rccl alone for that of this host; again for each, the first is what the others are compared with"},
+		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`; else those that a run left in --out or that this host has"},
 		&cli.StringFlag{Name: "gpus", Value: "all", Usage: "use `N` GPUs of this host, or all"},
 		&cli.StringFlag{Name: "collectives", Value: "all_reduce,all_gather,broadcast,reduce_scatter,alltoall,sendrecv", Usage: "measure the collectives `A,B,…`"},
 		&cli.StringFlag{Name: "min-bytes", Value: "8", Usage: "begin with `SIZE`: 8, 64K, 1M, 4G"},
@@ -51,6 +53,9 @@ func (t *texts) Set(text string) error {
 // String implements [cli.Generic].
 func (t *texts) String() string { return strings.Join(*t, " ") }
 
+// hostRoot is below which libraries and programs of this host lie.
+const hostRoot = "/"
+
 // benchOptions is what the flags of bench say.
 type benchOptions struct {
 	bench.Plan // without what has to be looked for first
@@ -74,6 +79,11 @@ func readBenchOptions(c *cli.Context) (benchOptions, error) {
 		},
 		libraries: *c.Generic("library").(*texts), tests: c.String("tests"), collectives: list(c.String("collectives")),
 		timeLimit: c.Duration("time-limit"), out: c.String("out"), json: c.Bool("json"),
+	}
+	for _, name := range gpu.VisibleVariables {
+		if value, set := os.LookupEnv(name); set {
+			o.Env[name] = value
+		}
 	}
 	var faults []error
 	size := func(flag string) int64 {
@@ -105,10 +115,6 @@ func readBenchOptions(c *cli.Context) (benchOptions, error) {
 		faults = append(faults, diag.Errorf(diag.Usage, "--library is missing: what shall be measured?").
 			WithHint("--library vendor=WHEEL --library ours=DIR"))
 	}
-	if o.tests == "" {
-		faults = append(faults, diag.Errorf(diag.Usage, "--tests is missing: where are the programs of nccl-tests?").
-			WithHint("`builder run nccl-tests` makes a wheel of them"))
-	}
 	var shown error
 	o.display, shown = readDisplay(c)
 	return o, errors.Join(append(faults, shown, checkOut(o.out))...)
@@ -117,12 +123,17 @@ func readBenchOptions(c *cli.Context) (benchOptions, error) {
 // plan looks for what the options name, and takes wheels apart below scratch.
 func (o benchOptions) plan(ctx context.Context, scratch string) (bench.Plan, bench.Host, error) {
 	p := o.Plan
-	libraries, soname, libraryFault := findLibraries(o.libraries, scratch)
-	programs, programFault := findPrograms(o.tests, o.collectives, soname, filepath.Join(scratch, "tests"))
-	found, gpuFault := findGPUs(ctx, o.gpus)
+	libraries, soname, libraryFault := findLibraries(o.libraries, scratch, hostRoot)
+	tests, testsFault := testsOf(o.tests, soname, o.out, hostRoot)
+	var programs []bench.Program
+	var programFault error
+	if tests != "" {
+		programs, programFault = findPrograms(tests, o.collectives, soname, filepath.Join(scratch, "tests"))
+	}
+	found, gpuFault := findGPUs(ctx, o.gpus, o.Env)
 	p.Libraries, p.Programs = libraries, programs
 	p.GPUs, p.Limit = found.count, found.limit
-	if err := errors.Join(libraryFault, programFault, gpuFault); err != nil {
+	if err := errors.Join(libraryFault, testsFault, programFault, gpuFault); err != nil {
 		return p, found.host, err
 	}
 	return p, found.host, p.Validate()

@@ -16,10 +16,12 @@ type benchGPUs struct {
 	limit float64    // GB/s, 0 where the GPUs are not known
 }
 
-// findGPUs counts the GPUs that take part, all of them for 0. Where no tool can be
-// asked and the number is said, the programs will tell what they ran on.
-func findGPUs(ctx context.Context, wanted int) (benchGPUs, error) {
+// findGPUs counts the GPUs that take part, all that are visible in the environment
+// for 0. Where no tool can be asked and the number is said, the programs will tell
+// what they ran on.
+func findGPUs(ctx context.Context, wanted int, env map[string]string) (benchGPUs, error) {
 	h, err := gpu.Find(ctx, gpu.Run)
+	h = h.VisibleTo(env)
 	switch {
 	case err != nil && wanted > 0:
 		return benchGPUs{count: wanted}, nil
@@ -38,9 +40,8 @@ func describeGPUs(h gpu.Host, n int) benchGPUs {
 	found := benchGPUs{count: n, host: bench.Host{Driver: h.Driver}}
 	for _, g := range h.GPUs[:n] {
 		found.host.GPUs = append(found.host.GPUs, g.Name)
-		limit, _ := gpu.Limit(g.Name)
-		found.limit = max(found.limit, limit)
 	}
+	found.limit, _ = gpu.Limit(h.GPUs[:n])
 	var kinds []string
 	for i := range min(n, len(h.Links)) {
 		kinds = append(kinds, h.Links[i][i+1:n]...)

@@ -32,30 +32,30 @@ func TestFindGPUs(t *testing.T) {
 		2: {2, bench.Host{GPUs: []string{h200, h200}, Driver: "570.86.15", Link: "NV18"}, 900},
 		0: {3, bench.Host{GPUs: []string{h200, h200, a30}, Driver: "570.86.15", Link: "NV18, PIX, SYS"}, 900},
 	} {
-		got, err := findGPUs(t.Context(), wanted)
+		got, err := findGPUs(t.Context(), wanted, nil)
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(benchGPUs{})); diff != "" || err != nil {
 			t.Errorf("%d GPUs: %v (-want +got):\n%s", wanted, err, diff)
 		}
 	}
-	if _, err := findGPUs(t.Context(), 4); err == nil || !strings.Contains(err.Error(), "4 are wanted, this host has 3") {
+	if _, err := findGPUs(t.Context(), 4, nil); err == nil || !strings.Contains(err.Error(), "4 are wanted, this host has 3") {
 		t.Errorf("four of three: %v", err)
 	}
 }
 
 func TestFindNoGPU(t *testing.T) {
 	smi(t, "No devices were found\\n", "")
-	if _, err := findGPUs(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "1 are wanted, this host has 0") {
+	if _, err := findGPUs(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "1 are wanted, this host has 0") {
 		t.Errorf("a driver without a GPU: %v", err)
 	}
 	smi(t, threeGPUs, "no such option\\n")
-	if got, err := findGPUs(t.Context(), 2); err != nil || got.host.Link != "" || got.count != 2 {
+	if got, err := findGPUs(t.Context(), 2, nil); err != nil || got.host.Link != "" || got.count != 2 {
 		t.Errorf("a tool that does not know the links: %+v, %v", got, err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if got, err := findGPUs(t.Context(), 2); err != nil || got.count != 2 || got.limit != 0 || len(got.host.GPUs) > 0 {
+	if got, err := findGPUs(t.Context(), 2, nil); err != nil || got.count != 2 || got.limit != 0 || len(got.host.GPUs) > 0 {
 		t.Errorf("no tool, and a number: %+v, %v", got, err)
 	}
-	if _, err := findGPUs(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "counting the GPUs") {
+	if _, err := findGPUs(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "counting the GPUs") {
 		t.Errorf("no tool, and no number: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"builder/internal/diag"
 	"builder/internal/diagnose"
+	"builder/internal/nccllog"
 	"builder/internal/term"
 )
 
@@ -95,7 +97,7 @@ func resultsIn(dir string) ([]string, error) {
 
 // doDiagnose prints what each file shows, and returns what kept it from looking.
 func doDiagnose(ctx context.Context, e *diagnose.Examiner, files []string, o diagnoseOptions, out printer) error {
-	var reports []diagnose.Report
+	var reports []examined
 	var faults []error
 	for _, file := range files {
 		report, err := examine(ctx, e, file)
@@ -117,20 +119,62 @@ func doDiagnose(ctx context.Context, e *diagnose.Examiner, files []string, o dia
 	return errors.Join(faults...)
 }
 
-func examine(ctx context.Context, e *diagnose.Examiner, file string) (diagnose.Report, error) {
-	if file == "-" {
-		return e.Log(ctx, "standard input", os.Stdin)
-	}
-	return e.File(ctx, file)
+// examined is what a file shows: known failures, and how the ranks of a job were
+// joined, nil where it is no log of one.
+type examined struct {
+	diagnose.Report
+	Run *nccllog.Run
 }
 
-func printReports(out printer, reports []diagnose.Report) {
+func examine(ctx context.Context, e *diagnose.Examiner, file string) (examined, error) {
+	if file == "-" {
+		return examineInput(ctx, e, "standard input", os.Stdin)
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) != 0 {
+		f, err := os.Open(file)
+		if err != nil {
+			return examined{Report: diagnose.Report{File: file}}, diag.Errorf(diag.Usage, "%w", err)
+		}
+		defer f.Close()
+		return examineInput(ctx, e, file, f)
+	}
+	report, err := e.File(ctx, file)
+	if err != nil || report.Kind != "log" {
+		return examined{Report: report}, err
+	}
+	run, err := runOf(file)
+	return examined{report, run}, err
+}
+
+// examineInput reads once what can be read only once, for both.
+func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.Reader) (examined, error) {
+	read, write := io.Pipe()
+	type result struct {
+		run *nccllog.Run
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		run, err := runIn(read)
+		_, _ = io.Copy(io.Discard, read) // who writes must never wait
+		done <- result{run, err}
+	}()
+	report, err := e.Log(ctx, name, io.TeeReader(in, write))
+	write.Close()
+	other := <-done
+	return examined{report, other.run}, errors.Join(err, other.err)
+}
+
+func printReports(out printer, reports []examined) {
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			printFinding(out, r, f)
+			printFinding(out, r.Report, f)
+		}
+		if r.Run != nil {
+			printRun(out, r.File, r.Run)
 		}
 		if len(r.Findings) == 0 {
-			out.say("%s: nothing known found in %s", r.File, extent(r))
+			out.say("%s: nothing known found in %s", r.File, extent(r.Report))
 		}
 	}
 	if n := count(reports); len(n) > 0 {
@@ -186,7 +230,7 @@ func plural(n int, noun string) string {
 
 // count returns how many findings there are of each severity; none if there are
 // none at all.
-func count(reports []diagnose.Report) map[diagnose.Severity]int {
+func count(reports []examined) map[diagnose.Severity]int {
 	n := map[diagnose.Severity]int{}
 	for _, r := range reports {
 		for _, f := range r.Findings {
@@ -202,6 +246,7 @@ type jsonReport struct {
 	Kind     string        `json:"kind"`
 	Lines    int           `json:"lines"`
 	Findings []jsonFinding `json:"findings"`
+	Run      *nccllog.Run  `json:"run,omitempty"`
 }
 
 type jsonFinding struct {
@@ -219,10 +264,10 @@ type jsonFinding struct {
 	Versions map[string]string `json:"versions,omitempty"`
 }
 
-func jsonReports(reports []diagnose.Report) any {
+func jsonReports(reports []examined) any {
 	list := []jsonReport{}
 	for _, r := range reports {
-		j := jsonReport{r.File, r.Kind, r.Lines, []jsonFinding{}}
+		j := jsonReport{r.File, r.Kind, r.Lines, []jsonFinding{}, r.Run}
 		for _, f := range r.Findings {
 			j.Findings = append(j.Findings, jsonFinding{
 				f.Name, f.Severity, f.Symptom, f.Member, f.Line, term.Clean(f.Text), f.Count,

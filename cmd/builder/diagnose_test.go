@@ -31,9 +31,9 @@ func TestDiagnosesNameOptions(t *testing.T) {
 func TestPrintFinding(t *testing.T) {
 	var stdout bytes.Buffer
 	f := diagnose.Finding{Diagnosis: diagnose.Diagnosis{Name: "x", Severity: diagnose.Error}, Member: "a/b.so", Text: "needs: \x1b]0;owned\x07evil\u202e", Count: 1}
-	printReports(printer{stdout: &stdout}, []diagnose.Report{
-		{File: "a.whl", Kind: "wheel", Lines: 3, Findings: []diagnose.Finding{f}},
-		{File: "b.so", Kind: "library", Lines: 1},
+	printReports(printer{stdout: &stdout}, []examined{
+		{Report: diagnose.Report{File: "a.whl", Kind: "wheel", Lines: 3, Findings: []diagnose.Finding{f}}},
+		{Report: diagnose.Report{File: "b.so", Kind: "library", Lines: 1}},
 	})
 	got := stdout.String()
 	for _, want := range []string{"a.whl: a/b.so: error: x\n    needs: evil\n", "b.so: nothing known found in a library (1 fact)\n", "2 files: 1 error, 0 warnings, 0 notes\n"} {

@@ -129,6 +129,7 @@ var notRun = []string{
 	"actions.md: it merges what other runs have left",
 	"advisories.md: it needs an installed Horovod of each release",
 	"bench.md: it needs GPUs, and the libraries to compare",
+	"bench.md: it needs GPUs of AMD",
 	"gates.md: it needs GPUs",
 	"kubernetes.md: it needs a cluster",
 	"progress.md: it needs a run",

@@ -46,12 +46,11 @@ type deviceOptions struct {
 	tolerance float64
 	limit     time.Duration
 	env       map[string]string
-	visible   string // of the variables that hide GPUs, "" where none is set
 }
 
 // handed are the variables that reach the programs: where libraries lie, and
 // which GPUs belong to this user.
-var handed = []string{"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
+var handed = append([]string{"LD_LIBRARY_PATH"}, gpu.VisibleVariables...)
 
 func transportNames() []string {
 	var names []string
@@ -105,9 +104,6 @@ func (o *deviceOptions) readEnv(settings []string) error {
 	for _, name := range handed {
 		if value, ok := os.LookupEnv(name); ok {
 			o.env[name] = value
-			if name != "LD_LIBRARY_PATH" {
-				o.visible = value
-			}
 		}
 	}
 	var faults []error
@@ -197,9 +193,7 @@ func (b *gateRun) fill(ctx context.Context) error {
 	if b.fault = err; err != nil {
 		return nil // a verdict says it
 	}
-	if d.visible != "" {
-		host = host.Visible(d.visible)
-	}
+	host = host.VisibleTo(d.env)
 	host.GPUs = append([]gpu.GPU{}, host.GPUs...) // no GPU is a list too
 	b.host = &host
 	return nil

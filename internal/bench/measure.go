@@ -113,7 +113,7 @@ func (m *measurement) step(ctx context.Context, s Step, run Runner, events Event
 
 // take keeps what a sweep measured, if it can be believed.
 func (m *measurement) take(s Step, measured nccltests.Measured) error {
-	if err := m.library(s.Library.Label).recognise(versionOf(measured)); err != nil {
+	if err := m.library(s.Library.Label).recognise(measured.Version()); err != nil {
 		return err
 	}
 	rows, err := m.plan.accept(measured.Report)

@@ -257,17 +257,3 @@ func TestNothingMeasured(t *testing.T) {
 		t.Errorf("an empty plan: %v", err)
 	}
 }
-
-func TestVersionOf(t *testing.T) {
-	for want, m := range map[string]nccltests.Measured{
-		"":                {Log: "NCCL version unknown"},
-		"2.29.7+cuda13.0": {Log: "a\nNCCL version 2.29.7+cuda13.0\nNCCL version 9\n", Report: nccltests.Report{Library: 22203}},
-		"2.22.3-HEAD:1a":  {Log: "RCCL version : 2.22.3-HEAD:1a\nHIP version  : 6.4"},
-		"2.22.3":          {Report: nccltests.Report{Library: 22203}},
-		"2.8.4":           {Report: nccltests.Report{Library: 2804}},
-	} {
-		if got := versionOf(m); got != want {
-			t.Errorf("versionOf = %q, want %q", got, want)
-		}
-	}
-}

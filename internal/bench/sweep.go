@@ -3,7 +3,6 @@ package bench
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 
 	"builder/internal/nccltests"
 )
@@ -83,25 +82,6 @@ func gpusOf(r nccltests.Report) []string {
 		names = append(names, d.Name)
 	}
 	return names
-}
-
-// saidVersion is the line of NCCL_DEBUG: `NCCL version 2.29.7+cuda13.0`, and
-// `RCCL version : 2.22.3` from ROCm 6.3 on.
-var saidVersion = regexp.MustCompile(`[NR]CCL version ?:? ?([0-9][0-9A-Za-z.+:_-]{0,100})`)
-
-// versionOf is what the library of a sweep says of itself; "" if it says nothing.
-func versionOf(m nccltests.Measured) string {
-	if found := saidVersion.FindStringSubmatch(m.Log); found != nil {
-		return found[1]
-	}
-	n := m.Report.Library
-	switch {
-	case n >= 10000: // 2.9 and later: 22907
-		return fmt.Sprintf("%d.%d.%d", n/10000, n/100%100, n%100)
-	case n > 0: // 2804
-		return fmt.Sprintf("%d.%d.%d", n/1000, n/100%10, n%100)
-	}
-	return ""
 }
 
 // recognise notes what a library says it is. One that says something else than

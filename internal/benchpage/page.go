@@ -48,7 +48,8 @@ type page struct {
 	Command   string
 	Facts     []fact
 	Libraries []library
-	Compared  bool // there is more than one library
+	Compared  bool     // there is more than one library
+	Releases  []string // which libraries are of another release than the first
 	First     string
 	Sections  []section
 }
@@ -67,7 +68,7 @@ func newPage(r bench.Result) page {
 	p := page{
 		Heading: heading(r), Date: r.Started.Format("2 January 2006, 15:04 MST"), Stopped: r.Stopped,
 		Builder: r.Builder, Command: r.Command, Facts: facts(r), First: r.Libraries[0].Label,
-		Compared: len(r.Libraries) > 1,
+		Compared: len(r.Libraries) > 1, Releases: r.OtherReleases(),
 	}
 	for i, l := range r.Libraries {
 		p.Libraries = append(p.Libraries, library{Measured: l, Style: i, Key: markPath(i, 14, 7, 3.6), Ended: ended(l.Failure)})

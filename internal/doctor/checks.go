@@ -25,12 +25,13 @@ func Checks() []Check {
 
 		{"nvidia", GPU, "GPUs of NVIDIA, their driver and the highest CUDA", "PCI, `/proc/driver/nvidia/version`, `nvidia-smi`", never, nvidia},
 		{"amd", GPU, "GPUs of AMD, their driver and the highest ROCm", "PCI, `/sys/class/kfd`, `/sys/module/amdgpu/version`, `amd-smi`, `rocm-smi`", never, amd},
-		{"topology", GPU, "how GPUs reach each other and the NICs", "`/sys/bus/pci/devices`, links of GPUs by their tool", never, topology},
+		{"topology", GPU, "how GPUs reach each other and the NICs", "`/sys/bus/pci/devices`, links of GPUs by their tool and by `/sys/class/kfd`", never, topology},
 		{"numa", GPU, "nodes of memory, and whether the kernel moves pages between them", "`/sys/devices/system/node`, `numa_balancing`", never, numa},
 
 		{"rdma", Fabric, "RDMA devices: state, rate, link layer, firmware", "`/sys/class/infiniband`, `/dev/infiniband`", never, rdma},
 		{"verbs", Fabric, "the verbs library and its version", "`ldconfig -p`, versions of its symbols", never, verbs},
 		{"peer-memory", Fabric, "NICs can read and write the memory of GPUs", "`nvidia_peermem`, `memory_peers`, kernel and its options for DMA-BUF", never, peerMemory},
+		{"rccl-choice", Fabric, "what RCCL will take between GPUs and to NICs, and why", "`/sys/class/kfd`, `memory_peers`, `/proc/kallsyms`, kernel and its options, release of RCCL", never, rcclChoice},
 		{"memlock", Fabric, "memory can be locked for RDMA", "`/proc/self/limits`", never, memlock},
 		{"hugepages", Fabric, "huge pages", "`/proc/meminfo`, `transparent_hugepage`", never, hugepages},
 		{"iommu", Fabric, "the IOMMU does not translate for GPUs and NICs", "`/sys/class/iommu`, `/sys/kernel/iommu_groups`", never, iommu},

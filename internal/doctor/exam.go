@@ -15,6 +15,7 @@ type exam struct {
 	answers map[string]answered
 	devices *pciTree
 	gpus    *gpuTools
+	nodes   *[]kfdNode
 }
 
 func newExam(h Host, w Work) *exam {

@@ -176,31 +176,11 @@ func (e *exam) judgeAMD(nodes []string, devices int) Finding {
 	return ok("%s", text)
 }
 
-// kfdNodes lists the targets of the GPUs that the compute driver knows: nodes
-// that have SIMDs. 90010 is gfx90a: major, minor and stepping, two digits each.
+// kfdNodes lists the targets of the GPUs that the compute driver knows.
 func (e *exam) kfdNodes() []string {
-	const dir = "/sys/class/kfd/kfd/topology/nodes"
 	var targets []string
-	for _, node := range e.names(dir) {
-		properties := map[string]string{}
-		for line := range strings.Lines(e.says(dir + "/" + node + "/properties")) {
-			if f := strings.Fields(line); len(f) == 2 {
-				properties[f[0]] = f[1]
-			}
-		}
-		if simds := properties["simd_count"]; simds == "" || simds == "0" {
-			continue
-		}
-		targets = append(targets, gfx(properties["gfx_target_version"]))
+	for _, n := range e.kfd() {
+		targets = append(targets, n.target)
 	}
 	return targets
-}
-
-// gfx writes a gfx_target_version as the compiler does.
-func gfx(version string) string {
-	var n int
-	if _, err := fmt.Sscanf(version, "%d", &n); err != nil || n <= 0 {
-		return "an unknown target"
-	}
-	return fmt.Sprintf("gfx%d%x%x", n/10000, n/100%100, n%100)
 }

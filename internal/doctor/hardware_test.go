@@ -180,9 +180,9 @@ func TestHighestROCm(t *testing.T) {
 }
 
 func TestGFX(t *testing.T) {
-	for version, want := range map[string]string{"90010": "gfx90a", "90402": "gfx942", "110000": "gfx1100", "100306": "gfx1036", "0": "an unknown target", "x": "an unknown target"} {
+	for version, want := range map[int64]string{90010: "gfx90a", 90402: "gfx942", 110000: "gfx1100", 100306: "gfx1036", 0: "an unknown target", -1: "an unknown target"} {
 		if got := gfx(version); got != want {
-			t.Errorf("%s: %s, want %s", version, got, want)
+			t.Errorf("%d: %s, want %s", version, got, want)
 		}
 	}
 }

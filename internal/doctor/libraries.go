@@ -67,15 +67,43 @@ func nccl(ctx context.Context, e *exam) Finding {
 }
 
 func rccl(ctx context.Context, e *exam) Finding {
-	return e.collectives(ctx, "librccl.so.1", "RCCL",
-		[]string{"/opt/rocm*/lib", "/opt/rocm*/rccl/lib", "/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64"},
-		[]string{"_rocm_sdk_libraries*/lib", "_rocm_sdk_core/lib", "torch/lib"})
+	return e.collectives(ctx, "librccl.so.1", "RCCL", rcclPlaces, rcclInPackages)
+}
+
+var (
+	rcclPlaces     = []string{"/opt/rocm*/lib", "/opt/rocm*/rccl/lib", "/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64"}
+	rcclInPackages = []string{"_rocm_sdk_libraries*/lib", "_rocm_sdk_core/lib", "torch/lib"}
+)
+
+// rcclVersions are the versions of the RCCL libraries of this host, each once.
+func (e *exam) rcclVersions(ctx context.Context) []string {
+	_, versions, _ := e.found(ctx, "librccl.so.1", "RCCL", rcclPlaces, rcclInPackages)
+	return versions
 }
 
 // collectives finds the libraries of a soname and reads their versions from the
 // bytes: nothing is loaded, so nothing of them runs.
 func (e *exam) collectives(ctx context.Context, soname, what string, places, inPackages []string) Finding {
+	lines, versions, err := e.found(ctx, soname, what, places, inPackages)
+	switch {
+	case len(lines) > 0 && len(versions) == 0:
+		return unknown("%s that cannot be read", count(len(lines), "file")).detail(lines...)
+	case len(versions) > 1:
+		return warn("%d versions: %s", len(versions), strings.Join(versions, ", ")).
+			remedy("which one a process gets is decided by who loads first and by LD_LIBRARY_PATH: keep one").detail(lines...)
+	case len(versions) == 1:
+		return ok("%s", versions[0]).detail(lines...)
+	case err != nil:
+		return unknown("nothing in the usual places; %s", silence("ldconfig", err))
+	}
+	return none("no %s", soname)
+}
+
+// found reads the libraries of a soname: a line for each, and their versions,
+// sorted, each once. The error is that of ldconfig.
+func (e *exam) found(ctx context.Context, soname, what string, places, inPackages []string) (lines, versions []string, err error) {
 	known, err := e.linked(ctx)
+	places = slices.Clone(places)
 	for _, dir := range e.packages(ctx) {
 		for _, below := range inPackages {
 			places = append(places, path.Join(dir, below))
@@ -89,8 +117,6 @@ func (e *exam) collectives(ctx context.Context, soname, what string, places, inP
 			files = append(files, e.glob(path.Join(place, unversioned))...)
 		}
 	}
-	var lines []string
-	var versions []string
 	for _, file := range e.distinct(files) {
 		version, err := e.version(file)
 		if err != nil {
@@ -101,19 +127,7 @@ func (e *exam) collectives(ctx context.Context, soname, what string, places, inP
 		lines = append(lines, fmt.Sprintf("%s: %s", file, version))
 	}
 	slices.Sort(versions)
-	versions = slices.Compact(versions)
-	switch {
-	case len(lines) > 0 && len(versions) == 0:
-		return unknown("%s that cannot be read", count(len(lines), "file")).detail(lines...)
-	case len(versions) > 1:
-		return warn("%d versions: %s", len(versions), strings.Join(versions, ", ")).
-			remedy("which one a process gets is decided by who loads first and by LD_LIBRARY_PATH: keep one").detail(lines...)
-	case len(versions) == 1:
-		return ok("%s", versions[0]).detail(lines...)
-	case err != nil:
-		return unknown("nothing in the usual places; %s", silence("ldconfig", err))
-	}
-	return none("no %s", soname)
+	return lines, slices.Compact(versions), err
 }
 
 // distinct leaves out what is the same file under another name.

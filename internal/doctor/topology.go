@@ -26,6 +26,11 @@ func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
 			gpus = append(gpus, tree.end(d.address, ""))
 		}
 	}
+	if len(gpus) == 0 && tree.err != nil { // a container may show the driver and hide the bus
+		for _, n := range e.kfd() {
+			gpus = append(gpus, tree.end(n.address, n.target))
+		}
+	}
 	for _, d := range e.rdmaDevices() {
 		nics = append(nics, tree.end(d.address, d.name))
 	}
@@ -56,7 +61,8 @@ func topology(ctx context.Context, e *exam) Finding {
 		}
 		return none("no GPU")
 	}
-	drawing := draw(gpus, nics, e.tools(ctx).Links)
+	drawing := draw(gpus, nics, e.links(ctx, gpus))
+	drawing = append(drawing, weigh(gpus, e.kfd())...)
 	summary := fmt.Sprintf("%s, %s", count(len(gpus), "GPU"), count(len(nics), "NIC"))
 	if e.pci().err != nil {
 		return unknown("%s; %s", summary, because(e.pci().err)).detail(drawing...)
@@ -83,6 +89,55 @@ func topology(ctx context.Context, e *exam) Finding {
 		return unknown("%s; where %s lies is not known", summary, strings.Join(blind, ", ")).detail(drawing...)
 	}
 	return ok("%s; each GPU has a NIC behind the same PCIe switches", summary).detail(drawing...)
+}
+
+// links is how the GPUs reach each other: as their tool says, else as the kernel
+// does, nil where neither knows every pair.
+func (e *exam) links(ctx context.Context, gpus []end) [][]string {
+	if said := e.tools(ctx).Links; said != nil {
+		return said
+	}
+	links := make([][]string, len(gpus))
+	for i, a := range gpus {
+		links[i] = make([]string, len(gpus))
+		for j, b := range gpus {
+			link, known := linkOf(e.kfd(), a.address, b.address)
+			if i != j && !known {
+				return nil
+			}
+			if link.kind == "XGMI" { // over PCIe the way says more
+				links[i][j] = link.kind
+			}
+		}
+	}
+	return links
+}
+
+// weigh draws what the kernel says that a way between two GPUs costs, and tells
+// the kinds of ways; nothing where it names none.
+func weigh(gpus []end, nodes []kfdNode) []string {
+	kinds := slices.DeleteFunc(pairs(nodes), func(kind string) bool { return kind == "" })
+	if len(kinds) == 0 {
+		return nil
+	}
+	lines := []string{"", "weight of the ways between GPUs, as the kernel tells it"}
+	for begin := 0; begin < len(gpus); begin += perRow {
+		part := gpus[begin:min(begin+perRow, len(gpus))]
+		lines = append(lines, row("", "", part, func(i int) string { return part[i].label }))
+		for _, g := range gpus {
+			lines = append(lines, row(g.label, "", part, func(k int) string {
+				link, found := linkOf(nodes, g.address, part[k].address)
+				switch {
+				case g.address == part[k].address:
+					return "X"
+				case !found:
+					return "-"
+				}
+				return fmt.Sprint(link.weight)
+			}))
+		}
+	}
+	return append(lines, "pairs: "+tally(kinds))
 }
 
 // nearest is the kinship of a GPU with the NIC that is nearest to it.

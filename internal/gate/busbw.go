@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -42,40 +43,63 @@ func checkBusbw(ctx context.Context, s Subject) answer {
 			because("give --max-bytes of at least %s", sizeText(busbwBytes))
 	}
 	var faults, seen []string
+	other := ""
 	for _, collective := range s.Expect.Collectives {
-		ratios, rounds, stopped := s.compareTwice(ctx, collective)
+		c, stopped := s.compareTwice(ctx, collective)
 		if stopped != nil {
 			return *stopped
 		}
-		for _, r := range short(ratios, d.Tolerance) {
+		for _, r := range short(c.ratios, d.Tolerance) {
 			faults = append(faults, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f by the medians of %d rounds, at least %.2f is wanted",
-				collective, sizeText(r.bytes), r.ours, d.Rival, r.theirs, r.ratio, rounds, d.Tolerance))
+				collective, sizeText(r.bytes), r.ours, d.Rival, r.theirs, r.ratio, len(c.ours), d.Tolerance))
 		}
-		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Rival, rounds, ratioText(ratios)))
+		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Rival, len(c.ours), ratioText(c.ratios)))
+		other = cmp.Or(other, c.otherRelease(d.Rival))
+	}
+	if other != "" && len(faults) > 0 {
+		faults = append(faults, other)
+	} else if other != "" {
+		seen = append(seen, other)
 	}
 	return judge(faults, seen)
 }
 
+// A comparison is what the rounds of both libraries measured, and the ratios of
+// their medians.
+type comparison struct {
+	ours, theirs []nccltests.Measured
+	ratios       []ratio
+}
+
+// otherRelease says that the two are of different releases, "" where they are of
+// one or do not say it.
+func (c comparison) otherRelease(rival string) string {
+	ours, theirs := nccltests.ReleaseOf(c.ours[0].Version()), nccltests.ReleaseOf(c.theirs[0].Version())
+	if ours == theirs || ours == "" || theirs == "" {
+		return ""
+	}
+	return fmt.Sprintf("ours is release %s, %s is %s: that compares releases as much as builds", ours, rival, theirs)
+}
+
 // compareTwice compares both libraries, and where a size falls short by all
 // rounds of a longer comparison.
-func (s Subject) compareTwice(ctx context.Context, collective string) (ratios []ratio, rounds int, stopped *answer) {
-	var ours, theirs []nccltests.Report
+func (s Subject) compareTwice(ctx context.Context, collective string) (c comparison, stopped *answer) {
 	for _, more := range []int{s.Device.Rounds, again * s.Device.Rounds} {
-		a, b, stopped := s.duel(ctx, collective, more)
+		ours, theirs, stopped := s.duel(ctx, collective, more)
 		if stopped != nil {
-			return nil, 0, stopped
+			return c, stopped
 		}
-		ours, theirs = append(ours, a...), append(theirs, b...)
+		c.ours, c.theirs = append(c.ours, ours...), append(c.theirs, theirs...)
 		var err error
-		if ratios, err = compare(ours, theirs); err != nil {
+		if c.ratios, err = compare(c.ours, c.theirs); err != nil {
 			a := unmeasured("%s: %v", collective, err)
-			return nil, 0, &a
+			return c, &a
 		}
-		if len(short(ratios, s.Device.Tolerance)) == 0 {
+		if len(short(c.ratios, s.Device.Tolerance)) == 0 {
 			break
 		}
 	}
-	return ratios, len(ours), nil
+	return c, nil
 }
 
 // short returns the sizes at which ours is slower than may be.
@@ -85,12 +109,12 @@ func short(ratios []ratio, tolerance float64) []ratio {
 
 // duel runs both libraries in turn, the first of each round the second of the
 // next, so that heat, clocks and neighbours meet both alike.
-func (s Subject) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Report, stopped *answer) {
+func (s Subject) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *answer) {
 	d := s.Device
-	run := func(library string, into *[]nccltests.Report) error {
+	run := func(library string, into *[]nccltests.Measured) error {
 		m, err := s.sweep(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))
 		if err == nil {
-			*into = append(*into, m.Report)
+			*into = append(*into, m)
 		}
 		return err
 	}
@@ -130,7 +154,7 @@ type ratio struct {
 }
 
 // compare puts the medians of every size side by side.
-func compare(ours, theirs []nccltests.Report) ([]ratio, error) {
+func compare(ours, theirs []nccltests.Measured) ([]ratio, error) {
 	mine, other := medians(ours), medians(theirs)
 	var ratios []ratio
 	for _, bytes := range slices.Sorted(maps.Keys(mine)) {
@@ -147,10 +171,10 @@ func compare(ours, theirs []nccltests.Report) ([]ratio, error) {
 
 // medians returns the median bus bandwidth of every size, out of place where
 // that was measured.
-func medians(reports []nccltests.Report) map[int64]float64 {
+func medians(runs []nccltests.Measured) map[int64]float64 {
 	all := map[int64][]float64{}
-	for _, r := range reports {
-		for _, row := range r.Rows {
+	for _, m := range runs {
+		for _, row := range m.Report.Rows {
 			t := row.OutOfPlace
 			if !t.Measured {
 				t = row.InPlace

@@ -100,18 +100,27 @@ func impossible(r nccltests.Report) string {
 	if len(r.Devices) < 2 {
 		return ""
 	}
-	limit, known := gpu.Limit(r.Devices[0].Name)
+	limit, known := gpu.Limit(devices(r))
 	for _, row := range r.Rows {
 		busbw := max(row.OutOfPlace.BusBW, row.InPlace.BusBW)
 		if busbw <= limit {
 			continue
 		}
 		if known {
-			return fmt.Sprintf("%.0f GB/s at %s, and the links of %s carry %.0f in both directions together", busbw, sizeText(row.Bytes), r.Devices[0].Name, limit)
+			return fmt.Sprintf("%.0f GB/s at %s, and the links between %d of %s carry %.0f in both directions together", busbw, sizeText(row.Bytes), len(r.Devices), r.Devices[0].Name, limit)
 		}
 		return fmt.Sprintf("%.0f GB/s at %s, and no GPU that is known carries more than %.0f (%s is not known)", busbw, sizeText(row.Bytes), limit, r.Devices[0].Name)
 	}
 	return ""
+}
+
+// devices are the GPUs of all ranks.
+func devices(r nccltests.Report) []gpu.GPU {
+	var gpus []gpu.GPU
+	for _, d := range r.Devices {
+		gpus = append(gpus, gpu.GPU{Name: d.Name, BusID: d.BusID})
+	}
+	return gpus
 }
 
 // spoken is which library ran: in words, and how that differs from the promise.
@@ -126,7 +135,7 @@ func speaks(m nccltests.Measured, promised string) (spoken, error) {
 		return spoken{}, err
 	}
 	promised = strings.TrimPrefix(promised, "NCCL version ")
-	number := release(m.Report.Library)
+	number := nccltests.VersionOf(m.Report.Library)
 	switch {
 	case log.Version == "" && number == "":
 		return spoken{}, fmt.Errorf("neither the log nor the program says which library ran")
@@ -144,18 +153,6 @@ func differs(have, promised string) string {
 		return ""
 	}
 	return fmt.Sprintf("the library says %s, promised is %s", have, promised)
-}
-
-// release writes NCCL's number as a version: 22907 is 2.29.7; before 2.9 it was
-// 2804 for 2.8.4 (NCCL_VERSION in nccl.h).
-func release(number int) string {
-	switch {
-	case number <= 0:
-		return ""
-	case number < 10000:
-		return fmt.Sprintf("%d.%d.%d", number/1000, number/100%10, number%100)
-	}
-	return fmt.Sprintf("%d.%d.%d", number/10000, number/100%100, number%100)
 }
 
 // summary says what was measured.

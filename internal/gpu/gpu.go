@@ -6,6 +6,7 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +126,33 @@ func (h Host) Visible(list string) Host {
 		seen.Links = append(seen.Links, row)
 	}
 	return seen
+}
+
+// VisibleVariables are the variables that hide GPUs from a program.
+var VisibleVariables = []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
+
+// VisibleTo returns the host as a program sees it in this environment. ROCr hides
+// first and counts the rest anew; HIP then takes HIP_VISIBLE_DEVICES, or
+// CUDA_VISIBLE_DEVICES where that is empty, and an empty list hides nothing. CUDA
+// knows its own variable alone, and an empty list hides everything.
+func (h Host) VisibleTo(env map[string]string) Host {
+	if !h.amd() {
+		if list, set := env["CUDA_VISIBLE_DEVICES"]; set {
+			return h.Visible(list)
+		}
+		return h
+	}
+	if list, set := env["ROCR_VISIBLE_DEVICES"]; set {
+		h = h.Visible(list)
+	}
+	if list := cmp.Or(env["HIP_VISIBLE_DEVICES"], env["CUDA_VISIBLE_DEVICES"]); list != "" {
+		h = h.Visible(list)
+	}
+	return h
+}
+
+func (h Host) amd() bool {
+	return slices.ContainsFunc(h.GPUs, func(g GPU) bool { return strings.Contains(g.Name, "AMD") })
 }
 
 // Linked reports whether every two of the GPUs of these addresses are joined by

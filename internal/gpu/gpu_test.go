@@ -3,6 +3,8 @@ package gpu
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"os/exec"
 	"strings"
 	"testing"
@@ -163,17 +165,83 @@ func TestVisible(t *testing.T) {
 	}
 }
 
+func TestVisibleTo(t *testing.T) {
+	amd := Host{GPUs: []GPU{{"AMD Instinct MI300X", "a"}, {"AMD Instinct MI300X", "b"}, {"AMD Instinct MI300X", "c"}}}
+	nvidia := Host{GPUs: []GPU{{"NVIDIA H200", "a"}, {"NVIDIA H200", "b"}, {"NVIDIA H200", "c"}}}
+	for _, c := range []struct {
+		host Host
+		env  map[string]string
+		want string
+	}{
+		{amd, nil, "abc"},
+		{amd, map[string]string{"HIP_VISIBLE_DEVICES": "1"}, "b"},
+		{amd, map[string]string{"CUDA_VISIBLE_DEVICES": "2,0"}, "ca"},
+		{amd, map[string]string{"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "2"}, "b"},
+		{amd, map[string]string{"HIP_VISIBLE_DEVICES": "", "CUDA_VISIBLE_DEVICES": ""}, "abc"},
+		{amd, map[string]string{"ROCR_VISIBLE_DEVICES": "1,2", "HIP_VISIBLE_DEVICES": "1"}, "c"},
+		{amd, map[string]string{"ROCR_VISIBLE_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "2"}, ""}, // renumbered, so out of range
+		{nvidia, map[string]string{"CUDA_VISIBLE_DEVICES": "1"}, "b"},
+		{nvidia, map[string]string{"CUDA_VISIBLE_DEVICES": ""}, ""},
+		{nvidia, map[string]string{"HIP_VISIBLE_DEVICES": "1", "ROCR_VISIBLE_DEVICES": "2"}, "abc"},
+	} {
+		got := ""
+		for _, g := range c.host.VisibleTo(c.env).GPUs {
+			got += g.BusID
+		}
+		if got != c.want {
+			t.Errorf("%v: got %q, want %q", c.env, got, c.want)
+		}
+	}
+}
+
 func TestLimit(t *testing.T) {
 	for name, want := range map[string]float64{
 		"NVIDIA H200": 900, "NVIDIA H100 80GB HBM3": 900, "NVIDIA H100 PCIe": 600, "NVIDIA H20": 900, "NVIDIA A100-SXM4-80GB": 600,
-		"NVIDIA GB200": 1800, "NVIDIA B200": 1800, "NVIDIA L40S": 64, "NVIDIA A10": 64, "AMD Instinct MI300X": 896,
+		"NVIDIA GB200": 1800, "NVIDIA B200": 1800, "NVIDIA L40S": 64, "NVIDIA A10": 64, "AMD Instinct MI300X": 128,
 	} {
-		if got, known := Limit(name); !known || got != want {
+		if got, known := Limit([]GPU{{Name: name}, {Name: name}}); !known || got != want {
 			t.Errorf("%s: got %v, %v, want %v", name, got, known, want)
 		}
 	}
-	if got, known := Limit("a GPU of tomorrow"); known || got != 1800 {
+	if got, known := Limit([]GPU{{Name: "a GPU of tomorrow"}, {Name: "NVIDIA H200"}}); known || got != 1800 {
 		t.Errorf("got %v, %v", got, known)
+	}
+	if _, known := Limit(nil); known {
+		t.Error("no GPUs have links")
+	}
+}
+
+// More GPUs of a mesh have more links to each other, up to all of them.
+func TestLimitOfMesh(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int
+		want float64 // both directions
+	}{
+		{"AMD Instinct MI300X", 2, 128},
+		{"AMD Instinct MI300X", 4, 384},
+		{"AMD Instinct MI300X", 8, 896},
+		{"AMD Instinct MI300A", 4, 768},
+		{"AMD Instinct MI355X", 8, 1075.2},
+		{"AMD INSTINCT MI250X", 2, 400},
+		{"AMD INSTINCT MI250X", 8, 800},
+		{"AMD Instinct MI210", 4, 300},
+		{"AMD Instinct MI100", 4, 276},
+	} {
+		gpus := make([]GPU, c.n)
+		for i := range gpus {
+			gpus[i] = GPU{Name: c.name, BusID: fmt.Sprintf("0000:%02x:00.0", i+1)}
+		}
+		if got, known := Limit(gpus); !known || math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%d of %s: got %v, %v, want %v", c.n, c.name, got, known, c.want)
+		}
+	}
+	// In the mode CPX the partitions of a MI300X are functions of one device; the
+	// kernel tells 819 GB/s between two of them (testdata/topo-mi300-cpx of
+	// ROCm/k8s-device-plugin).
+	parts := []GPU{{Name: "AMD Instinct MI300X", BusID: "0000:05:00.0"}, {Name: "AMD Instinct MI300X", BusID: "0000:05:00.1"}}
+	if got, known := Limit(parts); known || got < 819.2 {
+		t.Errorf("two partitions: got %v, %v", got, known)
 	}
 }
 

@@ -95,7 +95,7 @@ func within(file, dir string) bool {
 // runtimes are the places where CUDA's and ROCm's run-time libraries lie beside
 // the directories that the loader knows.
 var runtimes = []string{
-	"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/usr/local/cuda-*/targets/*/lib", "/opt/rocm/lib", "/opt/rocm-*/lib",
+	"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/usr/local/cuda-*/targets/*/lib", "/opt/rocm/lib", "/opt/rocm/core*/lib", "/opt/rocm-*/lib",
 	"/usr/local/lib/python3*/*-packages/nvidia/cuda_runtime/lib", "/usr/local/lib/python3*/*-packages/nvidia/cu*/lib",
 	"/usr/lib/python3*/*-packages/nvidia/cuda_runtime/lib", "/opt/*/lib/python3*/site-packages/nvidia/cuda_runtime/lib",
 }

@@ -112,7 +112,7 @@ var (
 	reduced  = regexp.MustCompile(`^Reducing maxBytes to (\d+) due to memory limitation`)
 	starting = regexp.MustCompile(`^Collective test starting: (\S+)$`)
 	versions = regexp.MustCompile(`^[nr]ccl-tests version (\S+) [nr]ccl-headers=\d+ [nr]ccl-library=(\d+)`)
-	device   = regexp.MustCompile(`^Rank\s+(\d+)(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S+)\s+device\s+\d+\s+\[([^\]]*)\]\s+(.*)$`)
+	device   = regexp.MustCompile(`^Rank\s+(\d+)(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S+)\s+device\s+\d+\s+\[([^\]]*)\]\s*(.*)$`)
 	bounds   = regexp.MustCompile(`^Out of bounds values\s*: (\d+) (OK|FAILED)$`)
 	average  = regexp.MustCompile(`^Avg bus bandwidth\s*: (\S+)(?: (?:OK|FAILED))?$`)
 )

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"builder/internal/nccllog"
+	"builder/internal/term"
+)
+
+// runOf reads how the ranks of a job were joined, out of a log that NCCL or RCCL
+// wrote to. There is none in most logs.
+func runOf(file string) (*nccllog.Run, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return runIn(f)
+}
+
+func runIn(r io.Reader) (*nccllog.Run, error) {
+	run, err := nccllog.ParseRun(r)
+	if err != nil || !run.Shown() {
+		return nil, err
+	}
+	return &run, nil
+}
+
+// maxRows is how many rings and trees of a communicator are shown; all of them are
+// in the JSON.
+const maxRows = 8
+
+// printRun prints what a log shows of a run: who speaks, the communicators with
+// their rings, trees and ways, and what the environment set.
+func printRun(out printer, file string, r *nccllog.Run) {
+	out.say("%s: a run of %s", term.Clean(file), speakerOf(r))
+	row := func(name, format string, args ...any) {
+		out.say("  %-13s%s", name, term.Clean(fmt.Sprintf(format, args...)))
+	}
+	if len(r.Networks) > 0 {
+		row("network", "%s", strings.Join(r.Networks, ", "))
+	}
+	for _, c := range r.Communicators {
+		row("communicator", "%s", aboutCommunicator(c))
+		for _, line := range ringLines(c) {
+			row("  ring", "%s", line)
+		}
+		for _, line := range treeLines(c) {
+			row("  tree", "%s", line)
+		}
+		for _, way := range slices.Sorted(maps.Keys(c.Connections)) {
+			row("  connected", "%d via %s (%s)", c.Connections[way], way, nccllog.TransportOf(way))
+		}
+	}
+	for _, s := range r.Settings {
+		text := s.Name + "=" + s.Value
+		if s.Costs != "" {
+			text += ": " + s.Costs
+		}
+		row("set", "%s", text)
+	}
+	for _, text := range r.Reasons {
+		row("says", "%s", text)
+	}
+	for _, text := range r.Warnings {
+		row("warns", "%s", text)
+	}
+	if r.Cut {
+		row("cut", "there was more than can be kept, or a second library spoke")
+	}
+	out.say("")
+}
+
+func speakerOf(r *nccllog.Run) string {
+	if r.Library == "" {
+		return "NCCL or RCCL; the line with its version is not there"
+	}
+	return r.Library + " " + term.Clean(r.Version)
+}
+
+func aboutCommunicator(c nccllog.Communicator) string {
+	parts := []string{}
+	if c.ID != "" {
+		parts = append(parts, c.ID)
+	}
+	said := func(n int, noun string) {
+		if n > 0 {
+			parts = append(parts, plural(n, noun))
+		}
+	}
+	said(c.Ranks, "rank")
+	said(c.Nodes, "host")
+	said(c.Channels, "channel")
+	if len(parts) == 0 {
+		return "the log does not say how many ranks"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ringLines shows each order of ranks once, with the channels that have it.
+func ringLines(c nccllog.Communicator) []string {
+	var orders []string
+	channels := map[string][]int{}
+	for _, r := range c.Rings {
+		text := joinInts(r.Ranks, " ")
+		if !r.Whole {
+			text += " …"
+		}
+		if channels[text] == nil {
+			orders = append(orders, text)
+		}
+		channels[text] = append(channels[text], r.Channel)
+	}
+	return withChannels(orders, channels)
+}
+
+// treeLines shows the same of trees, each rank with those below it.
+func treeLines(c nccllog.Communicator) []string {
+	var shapes []string
+	channels := map[string][]int{}
+	for _, t := range c.Trees {
+		text := shapeOf(t.Up)
+		if channels[text] == nil {
+			shapes = append(shapes, text)
+		}
+		channels[text] = append(channels[text], t.Channel)
+	}
+	return withChannels(shapes, channels)
+}
+
+// shapeOf writes a tree as its ranks that have others below them: 0 > 1 2.
+func shapeOf(up map[int]int) string {
+	below := map[int][]int{}
+	for _, rank := range slices.Sorted(maps.Keys(up)) {
+		if up[rank] >= 0 {
+			below[up[rank]] = append(below[up[rank]], rank)
+		}
+	}
+	var parts []string
+	for _, rank := range slices.Sorted(maps.Keys(below)) {
+		parts = append(parts, fmt.Sprintf("%d > %s", rank, joinInts(below[rank], " ")))
+	}
+	if len(parts) == 0 {
+		return "one rank"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func withChannels(texts []string, channels map[string][]int) []string {
+	var lines []string
+	for _, text := range texts[:min(len(texts), maxRows)] {
+		lines = append(lines, fmt.Sprintf("%s (%s %s)", text, wordFor(len(channels[text]), "channel"), joinInts(channels[text], " ")))
+	}
+	if len(texts) > maxRows {
+		lines = append(lines, fmt.Sprintf("%d more; --json has all", len(texts)-maxRows))
+	}
+	return lines
+}
+
+func wordFor(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+func joinInts(numbers []int, between string) string {
+	var texts []string
+	for _, n := range numbers {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	return strings.Join(texts, between)
+}
