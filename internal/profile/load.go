@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"builder/internal/decode"
 	"builder/internal/diag"
@@ -84,16 +85,21 @@ func (c *checker) prose(at, text string) {
 	switch {
 	case strings.TrimSpace(text) == "":
 		c.fault(at, "%s is missing", at)
-	case strings.HasSuffix(text, "."), strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }):
+	case strings.HasSuffix(text, "."), strings.ContainsFunc(text, unicode.IsControl):
 		c.fault(at, "%s is one line without a full stop: it stands beside a value", at)
 	}
 }
 
 func (c *checker) link(at, text string) {
-	if !strings.HasPrefix(text, "https://") || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' }) {
+	if !strings.HasPrefix(text, "https://") || strings.ContainsFunc(text, unsafeInLink) {
 		c.fault(at, "%s is no https link: %q", at, text)
 	}
 }
+
+func unsafeInLink(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
+
+// axisValue is a version or a word.
+var axisValue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 func (c *checker) axes() {
 	if len(c.profile.Axes) == 0 {
@@ -107,13 +113,18 @@ func (c *checker) axes() {
 			c.fault(at+".name", "no axis can be called %q: an axis is a flag", a.Name)
 		case seen[a.Name]:
 			c.fault(at+".name", "axis %q is there twice", a.Name)
-		case a.About == "" || len(a.Values) == 0:
-			c.fault(at, "an axis needs about and at least one value")
+		case len(a.Values) == 0:
+			c.fault(at, "an axis needs at least one value")
 		}
+		c.prose(at+".about", a.About)
 		seen[a.Name] = true
 		for j, v := range a.Values {
-			if v == "" || v == "all" || slices.Contains(a.Values[:j], v) {
-				c.fault(fmt.Sprintf("%s.values[%d]", at, j), "value %q is empty, or there twice, or means every value", v)
+			place := fmt.Sprintf("%s.values[%d]", at, j)
+			switch {
+			case !axisValue.MatchString(v) || v == "all":
+				c.fault(place, "no value can be %q: a value is a version or a word, and all means every value", v)
+			case slices.Contains(a.Values[:j], v):
+				c.fault(place, "value %q is there twice", v)
 			}
 		}
 	}
@@ -132,6 +143,8 @@ func (c *checker) condition(at string, cond recipe.Condition) {
 				WithHint("%s", diag.DidYouMean(name, c.profile.AxisNames())))
 		case err != nil:
 			c.fault(place, "%w", err)
+		case strings.ContainsFunc(cond[name], unicode.IsControl):
+			c.fault(place, "a constraint is one line")
 		case !slices.ContainsFunc(c.profile.Axes[i].Values, constraint.AllowsText):
 			c.fault(place, "no value of %s is %s", name, cond[name])
 		}
