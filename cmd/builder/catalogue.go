@@ -19,8 +19,10 @@ import (
 	"builder/internal/image"
 	"builder/internal/lock"
 	"builder/internal/patch"
+	"builder/internal/profile"
 	"builder/internal/recipe"
 	"builder/patches"
+	"builder/profiles"
 	"builder/recipes"
 )
 
@@ -68,12 +70,12 @@ func checkSite(site string) error {
 	}
 	dir := os.DirFS(site)
 	there := func(name string) bool { _, err := fs.Stat(dir, name); return err == nil }
-	if !slices.ContainsFunc([]string{"recipes", "images", "patches", "diagnoses"}, there) {
-		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, images, patches and diagnoses", site).
+	if !slices.ContainsFunc([]string{"recipes", "images", "patches", "diagnoses", "profiles"}, there) {
+		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, images, patches, diagnoses and profiles", site).
 			WithHint("name the directory that they lie in")
 	}
 	var faults []error
-	for _, pattern := range []string{"recipes/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml"} {
+	for _, pattern := range []string{"recipes/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
 		files, _ := fs.Glob(dir, pattern) // the pattern is well formed
 		for _, file := range files {
 			faults = append(faults, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
@@ -196,6 +198,40 @@ func (c catalogue) diagnoses() ([]diagnose.Diagnosis, error) {
 		all = replace(all, d, func(x diagnose.Diagnosis) string { return x.Name })
 	}
 	return all, err
+}
+
+// profiles reads the run-time environments, those of the site laid over the built-in
+// ones. What is there is read also where something has a fault.
+func (c catalogue) profiles() ([]*profile.Profile, error) {
+	all, err := profile.Load(profiles.FS, "profiles")
+	if c.site == "" || err != nil {
+		return all, err
+	}
+	if err := checkSite(c.site); err != nil {
+		return all, err
+	}
+	own, err := profile.Load(os.DirFS(filepath.Join(c.site, "profiles")), filepath.Join(c.site, "profiles"))
+	for _, p := range own {
+		if fault := checkProfile(p); fault != nil {
+			err = errors.Join(err, fault)
+			continue
+		}
+		all = replace(all, p, func(x *profile.Profile) string { return x.Name })
+	}
+	return all, err
+}
+
+// checkProfile refuses axes that cannot be flags beside those of every profile: the
+// flag parser would panic.
+func checkProfile(p *profile.Profile) error {
+	taken := append(flagNames(profileFlags()), "help", "h")
+	var faults []error
+	for _, name := range p.AxisNames() {
+		if slices.Contains(taken, name) {
+			faults = append(faults, diag.Errorf(diag.Usage, "profile %s: no axis can be called %q: every profile has the flag --%s", p.Name, name, name))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // ofSite says what of a cell the site brings, and whether it is new.

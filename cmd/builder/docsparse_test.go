@@ -69,10 +69,10 @@ func parseOnly() {
 }
 
 // placeholders stand for values in the text of pages.
-var placeholders = strings.NewReplacer("[RECIPE]", "horovod", "RECIPE", "horovod", "CELLS", "horovod", "PLACE", "oci://registry.example/wheels", " N", " 1", "[axes]", "", " … ", " horovod ", "…", "")
+var placeholders = strings.NewReplacer("[RECIPE]", "horovod", "RECIPE", "horovod", "PROFILE", "nccl", "CELLS", "horovod", "PLACE", "oci://registry.example/wheels", " N", " 1", "[axes]", "", " … ", " horovod ", "…", "")
 
 // What stands in the text as a command is one too. A verb alone is the name of a
-// verb, and one with flags may lack its recipe.
+// verb, and one with flags may lack its recipe or profile.
 func TestCommandsInTextParse(t *testing.T) {
 	verbs, all := tool(t), pages(t)
 	var texts []markdown.Page
@@ -95,7 +95,7 @@ func TestCommandsInTextParse(t *testing.T) {
 			if _, isVerb := verbs.Find(words[1:]...); isVerb {
 				continue
 			}
-			if err := parse(words); err != nil && parse(append(words, "horovod")) != nil {
+			if err := parse(words); err != nil && parse(append(words, "nccl")) != nil {
 				t.Errorf("%s:%d: %s: %v", page.Path, span.Line, span.Text, err)
 			}
 		}
