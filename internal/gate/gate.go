@@ -74,14 +74,15 @@ func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived 
 
 // A Subject is what gates look at: the file of a wheel, the files that were made
 // beside it, and what they promise. Box is nil where no container can be had,
-// Device where no GPU is asked for. Unpacked and Log, which takes what commands
-// print, may be nil.
+// Stock where none holds the source as upstream released it, Device where no GPU
+// is asked for. Unpacked and Log, which takes what commands print, may be nil.
 type Subject struct {
 	Wheel    string
 	Beside   []string
 	Expect   recipe.Expect
 	Unpacked *Unpacked
 	Box      Box
+	Stock    Box // as Box, with the source as upstream released it in the place of the artifact
 	Device   *Device
 	Log      io.Writer
 }
@@ -176,6 +177,7 @@ func All() []Gate {
 		elfSymbols,
 		ncclLoad,
 		importModule,
+		behaviour,
 		checkBuild,
 		builtFlags,
 		rendezvous,

@@ -25,6 +25,7 @@ type specimen struct {
 	damage    func(file []byte) []byte // of the wheel's file
 	archive   archived
 	box       container
+	stock     container // the same with upstream's release in the place of the wheel
 }
 
 // archived is the archive beside the wheel; without a name there is none.
@@ -49,7 +50,7 @@ func (s *specimen) subject(t *testing.T) Subject {
 		data = s.damage(data)
 	}
 	at := t.TempDir()
-	subject := Subject{Wheel: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box}
+	subject := Subject{Wheel: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box, Stock: s.stock}
 	t.Cleanup(func() {
 		if err := subject.Unpacked.Close(); err != nil {
 			t.Error(err)
