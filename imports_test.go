@@ -73,7 +73,7 @@ var may = map[string][]string{
 	},
 	"internal/native":     {"internal/atomicfile", "internal/diag"},
 	"internal/inspect":    {"internal/diag", "internal/elf", "internal/wheel"},
-	"internal/gate":       {"internal/elf", "internal/gpu", "internal/inspect", "internal/nccllog", "internal/nccltests", "internal/recipe", "internal/unpack", "internal/version", "internal/wheel", "internal/x86"},
+	"internal/gate":       {"internal/audit", "internal/elf", "internal/gpu", "internal/inspect", "internal/nccllog", "internal/nccltests", "internal/patch", "internal/recipe", "internal/unpack", "internal/version", "internal/wheel", "internal/x86"},
 	"internal/index":      {"internal/artifact", "internal/atomicfile", "internal/diag", "internal/store"},
 	"internal/publish":    {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/index", "internal/lock", "internal/oci", "internal/signing", "internal/store", "internal/upload", "internal/wheel"},
 	"internal/doctor":     {"internal/elf", "internal/gpu", "internal/inspect", "internal/native", "internal/store"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"dagger.io/dagger"
@@ -15,7 +16,7 @@ import (
 )
 
 // box is the clean container of the gates: the run-time image, the locked
-// run-time packages and the wheel.
+// run-time packages and the wheel, or the tree of an archive.
 type box struct {
 	*session
 	ctr *dagger.Container
@@ -24,10 +25,14 @@ type box struct {
 
 var _ gate.Box = box{}
 
-const boxDir = "/gate"
+const (
+	boxDir  = "/gate"
+	treeDir = "/tree" // $BUILDER_TREE
+)
 
-// box installs the wheel into a container that has seen nothing of the build.
-func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, error) {
+// box installs the wheel, or unpacks the archive that takes its place, in a
+// container that has seen nothing of the build.
+func (c *cell) box(ctx context.Context, a artifact.Artifact) (gate.Box, error) {
 	img := c.entry.Runtime
 	ctr, err := c.base(ctx, img)
 	if err != nil {
@@ -39,7 +44,11 @@ func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, erro
 	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {
 		return nil, err
 	}
-	ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), img, wheel)
+	if c.entry.Expect.Tree == "" {
+		ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), img, a)
+	} else {
+		ctr, err = c.unpackTree(ctx, ctr, img, a.Path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +57,17 @@ func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, erro
 		WithEnvVariable("LC_ALL", "C.UTF-8").
 		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2")
 	return box{c.session, ctr, img}, nil
+}
+
+// unpackTree lays the tree of an archive out where $BUILDER_TREE says.
+func (c *cell) unpackTree(ctx context.Context, ctr *dagger.Container, img lock.Image, archive string) (*dagger.Container, error) {
+	at := "/artifact/" + filepath.Base(archive)
+	script := fmt.Sprintf("mkdir -p %s\ntar -x --no-same-owner --strip-components=1 -C %s -f '%s'\n", treeDir, treeDir, at)
+	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(archive)), img, noCaps, shell(script))
+	if err != nil {
+		return nil, err
+	}
+	return ctr.WithoutMount(at).WithEnvVariable("BUILDER_TREE", treeDir), nil
 }
 
 // Run implements [gate.Box].
