@@ -177,5 +177,8 @@ func changedLines(was, is []byte) string {
 	for i := 1; last > first && i <= len(a)-first && bytes.Equal(a[len(a)-i], b[len(b)-i]); i++ {
 		last--
 	}
+	if last == first {
+		return fmt.Sprintf("after line %d", first)
+	}
 	return fmt.Sprintf("lines %d to %d", first+1, last)
 }
