@@ -10,13 +10,13 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/artifact"
 	"builder/internal/gate"
 	"builder/internal/lock"
+	"builder/internal/pypi"
 )
 
 // box is the clean container of the gates: the run-time image, the locked
-// run-time packages and the wheel, or the tree of an archive.
+// run-time packages and what is judged.
 type box struct {
 	*session
 	ctr *dagger.Container
@@ -25,14 +25,25 @@ type box struct {
 
 var _ gate.Box = box{}
 
+// The places in a box: the working directory of commands, and, where what is
+// judged is no wheel, its tree.
 const (
 	boxDir  = "/gate"
-	treeDir = "/tree" // $BUILDER_TREE
+	treeDir = "/opt/tree"
 )
 
-// box installs the wheel, or unpacks the archive that takes its place, in a
-// container that has seen nothing of the build.
-func (c *cell) box(ctx context.Context, a artifact.Artifact) (gate.Box, error) {
+// stock makes a box of the source as upstream released it.
+func (c *cell) stock(ctx context.Context) (gate.Box, error) {
+	dir, err := c.lay("source", pythonBlobs([]pypi.File{c.entry.Source.File}))
+	if err != nil {
+		return nil, err
+	}
+	return c.box(ctx, filepath.Join(dir, c.entry.Source.Filename))
+}
+
+// box puts a file into a container that has seen nothing of the build: a wheel is
+// installed, an archive unpacked.
+func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	img := c.entry.Runtime
 	ctr, err := c.base(ctx, img)
 	if err != nil {
@@ -44,10 +55,10 @@ func (c *cell) box(ctx context.Context, a artifact.Artifact) (gate.Box, error) {
 	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {
 		return nil, err
 	}
-	if c.entry.Expect.Tree == "" {
-		ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), img, a)
+	if filepath.Ext(file) == ".whl" {
+		ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), img, file)
 	} else {
-		ctr, err = c.unpackTree(ctx, ctr, img, a.Path)
+		ctr, err = c.unfold(ctx, ctr, img, file)
 	}
 	if err != nil {
 		return nil, err
@@ -59,11 +70,10 @@ func (c *cell) box(ctx context.Context, a artifact.Artifact) (gate.Box, error) {
 	return box{c.session, ctr, img}, nil
 }
 
-// unpackTree lays the tree of an archive out where $BUILDER_TREE says.
-func (c *cell) unpackTree(ctx context.Context, ctr *dagger.Container, img lock.Image, archive string) (*dagger.Container, error) {
+// unfold unpacks the only folder of an archive, and tells commands where.
+func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, img lock.Image, archive string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(archive)
-	script := fmt.Sprintf("mkdir -p %s\ntar -x --no-same-owner --strip-components=1 -C %s -f '%s'\n", treeDir, treeDir, at)
-	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(archive)), img, noCaps, shell(script))
+	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(archive)), img, noCaps, shell(untar(at, treeDir)))
 	if err != nil {
 		return nil, err
 	}

@@ -74,9 +74,10 @@ func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived 
 
 // A Subject is what gates look at: the file of a wheel, or of the archive that is
 // the artifact where Expect.Tree names one, the files that were made beside it, and
-// what they promise. Box is nil where no container can be had, Device where no GPU
-// is asked for, Source where the source tree is not at hand. Unpacked and Log,
-// which takes what commands print, may be nil.
+// what they promise. Box is nil where no container can be had, Stock where none
+// holds the source as upstream released it, Device where no GPU is asked for,
+// Source where the source tree is not at hand. Unpacked and Log, which takes what
+// commands print, may be nil.
 type Subject struct {
 	Wheel    string
 	Beside   []string
@@ -84,6 +85,7 @@ type Subject struct {
 	Source   *Source
 	Unpacked *Unpacked
 	Box      Box
+	Stock    Box // as Box, with the source as upstream released it in the place of the artifact
 	Device   *Device
 	Log      io.Writer
 }
@@ -179,6 +181,7 @@ func All() []Gate {
 		elfSymbols,
 		ncclLoad,
 		importModule,
+		behaviour,
 		checkBuild,
 		builtFlags,
 		rendezvous,

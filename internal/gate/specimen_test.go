@@ -24,7 +24,7 @@ type specimen struct {
 	extension string // where the library is that the recipe builds
 	libraries map[string]*elftest.Library
 	damage    func(file []byte) []byte // of the wheel's file
-	archive   archived // beside the wheel, or in its place
+	archive   archived                 // beside the wheel, or in its place
 	source    *original
 	box       container
 }

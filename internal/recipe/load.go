@@ -92,6 +92,7 @@ func (r *Recipe) validate() error {
 		}
 	}
 	faults = append(faults, r.validateChoices(r.Expect, "expect")...)
+	faults = append(faults, r.validateBehaviours(r.Expect.Behaviour, "expect")...)
 	faults = append(faults, r.validateNeeds()...)
 	faults = append(faults, r.validateWaivers()...)
 	faults = append(faults, r.validateTree()...)
@@ -99,6 +100,7 @@ func (r *Recipe) validate() error {
 	for i, v := range r.Variants {
 		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)
 		faults = append(faults, r.validateChoices(v.Expect, fmt.Sprintf("variants[%d].expect", i))...)
+		faults = append(faults, r.validateBehaviours(v.Expect.Behaviour, fmt.Sprintf("variants[%d].expect", i))...)
 	}
 	return errors.Join(faults...)
 }
@@ -114,14 +116,14 @@ func (r *Recipe) validateOrigin() error {
 		}
 		switch s.From.Kind {
 		case "":
-		case Sdist, Git, Archive:
+		case Sdist, Git, Archive, Wheel:
 			said = true
 		default:
-			return diag.At(r.index.At("%s", at), "kind %q is not sdist, git or archive", s.From.Kind)
+			return diag.At(r.index.At("%s", at), "kind %q is not %s", s.From.Kind, kinds)
 		}
 	}
 	if !said {
-		return diag.At(r.index.At("from"), "from is missing: kind sdist, git or archive says where the source comes from")
+		return diag.At(r.index.At("from"), "from is missing: kind %s says where the source comes from", kinds)
 	}
 	return nil
 }

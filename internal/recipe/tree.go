@@ -45,7 +45,7 @@ func isArchive(name string) bool {
 // ofWheels names what is promised and can only be kept by a wheel: all but what
 // makes sense for any file.
 func (e Expect) ofWheels() []string {
-	e.Version, e.Size, e.Tree, e.Waivers = "", "", "", nil
+	e.Version, e.Size, e.Tree, e.Behaviour, e.Waivers = "", "", "", nil, nil
 	data, err := json.Marshal(e)
 	if err != nil {
 		panic(fmt.Sprintf("recipe: a promise is not JSON: %v", err)) // strings, lists and maps only

@@ -62,8 +62,9 @@ type Built struct {
 	Artifacts []artifact.Artifact
 	Source    string // path of the archive of the source tree
 	Box       gate.Box
-	Canary    string // what the canary of the build step saw, as JSON
-	Engine    string // where it was built: the address of the engine
+	Stock     gate.Box // with the source as released in the place of the wheel; nil where no gate asks it
+	Canary    string   // what the canary of the build step saw, as JSON
+	Engine    string   // where it was built: the address of the engine
 }
 
 // A Finder knows the results of earlier runs by the key of the entry.
@@ -299,7 +300,7 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 	}
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Wheel: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box}
+	subject := gate.Subject{Wheel: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock}
 	if built.Source != "" {
 		subject.Source = &gate.Source{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
 	}
