@@ -93,7 +93,7 @@ type Origin struct {
 	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive,enum=wheel"`
 	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
 	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
-	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits where upstream has no tag"`
+	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits; beside a tag the one that it must lead to"`
 	Path       string     `yaml:"path,omitempty" json:"path,omitempty" jsonschema:"description=archive: path in the pool"`
 	Size       int64      `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=archive: bytes"`
 	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
@@ -109,7 +109,7 @@ func (s Origin) Fault() error {
 	needs := map[SourceKind]map[string]bool{
 		Sdist:   {},
 		Wheel:   {},
-		Git:     {"repository": s.Repository != "", "tag or from.commit": (s.Tag != "") != commit.MatchString(s.Commit)},
+		Git:     {"repository": s.Repository != "", "tag or from.commit": s.Tag != "" && s.Commit == "" || commit.MatchString(s.Commit)},
 		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
 	}[s.Kind]
 	if needs == nil {
