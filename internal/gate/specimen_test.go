@@ -27,6 +27,7 @@ type specimen struct {
 	archive   archived                 // beside the wheel, or in its place
 	source    *original
 	box       container
+	stock     container // the same with upstream's release in the place of the wheel
 }
 
 // archived is the archive beside the wheel; without a name there is none.
@@ -56,7 +57,7 @@ func (s *specimen) subject(t *testing.T) Subject {
 		data = s.damage(data)
 	}
 	at := t.TempDir()
-	subject := Subject{Wheel: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box}
+	subject := Subject{Wheel: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box, Stock: s.stock}
 	t.Cleanup(func() {
 		if err := subject.Unpacked.Close(); err != nil {
 			t.Error(err)
