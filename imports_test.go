@@ -77,7 +77,7 @@ var may = map[string][]string{
 	"internal/index":      {"internal/artifact", "internal/atomicfile", "internal/diag", "internal/store"},
 	"internal/publish":    {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/index", "internal/lock", "internal/oci", "internal/signing", "internal/store", "internal/upload", "internal/wheel"},
 	"internal/doctor":     {"internal/elf", "internal/gpu", "internal/inspect", "internal/native", "internal/store"},
-	"internal/difference": {"internal/elf", "internal/wheel"},
+	"internal/difference": {"internal/elf", "internal/unpack", "internal/wheel"},
 	"internal/sbom":       {"internal/elf", "internal/lock", "internal/wheel"},
 	"internal/signing":    {"internal/diag"},
 	"internal/attest":     {"internal/artifact", "internal/atomicfile", "internal/diag", "internal/gate", "internal/gpu", "internal/lock", "internal/patch", "internal/pypi", "internal/recipe", "internal/sbom", "internal/signing", "internal/wheel"},

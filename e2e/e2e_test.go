@@ -148,6 +148,8 @@ func TestE2E(t *testing.T) {
 		{"a failed step is looked at", lookedAt},
 		{"the compiler cache", compilerCache},
 		{"what goes wrong", unlucky},
+		{"the neighbours on ROCm", neighbours},
+		{"Ray with the edit that changes nothing", rayWithTheSetEdit},
 		{"NCCL with verbs", ncclVerbs},
 		{"NCCL without the patch that links verbs", ncclUnlinked},
 	} {
