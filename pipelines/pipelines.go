@@ -123,14 +123,15 @@ func Steps() []Step {
 }
 
 // Build implements [run.Engine]: it runs all steps of an entry, exports its wheel
-// and what lies beside it into dir, and makes the box of the gates.
+// or archive and what lies beside it into dir, and makes the box of the gates.
 func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events, look run.Look) error {
 	return e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
 		made, err := c.make(ctx, events, dir)
 		if err != nil {
 			return err
 		}
-		built := run.Built{Artifacts: made, Canary: c.canary, Engine: e.Address}
+		source, _ := e.Store.Path(entry.Source.Blob())
+		built := run.Built{Artifacts: made, Source: source, Canary: c.canary, Engine: e.Address}
 		err = c.step(ctx, events, "box", func(ctx context.Context) (err error) {
 			built.Box, err = c.box(ctx, made[0].Path)
 			return err
@@ -289,10 +290,11 @@ func useClient(program string) error {
 	return os.Setenv("_EXPERIMENTAL_DAGGER_CLI_BIN", program)
 }
 
-// export takes what the build left out of the engine: one wheel, which comes
-// first, and the files beside it. The wheel is normalised: entries in a fixed
-// order with fixed times and modes, so that equal content is equal bytes. The
-// other files are what the recipe's script made of them.
+// export takes what the build left out of the engine: one wheel or, where the
+// entry promises one in its place, one archive, which comes first, and the files
+// beside it. The wheel is normalised: entries in a fixed order with fixed times and
+// modes, so that equal content is equal bytes. The other files are what the
+// recipe's script made of them.
 func (c *cell) export(ctx context.Context, container *dagger.Container, dir string) ([]artifact.Artifact, error) {
 	raw, err := os.MkdirTemp(c.Scratch, "dist-*")
 	if err != nil {
@@ -302,14 +304,19 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 	if _, err := container.Directory(distDir).Export(ctx, raw); err != nil {
 		return nil, err
 	}
-	wheel, beside, err := sortDist(raw)
+	first, beside, err := sortDist(raw, c.entry.Expect.Tree)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	a, err := normalise(wheel, dir, c.entry)
+	var a artifact.Artifact
+	if c.entry.Expect.Tree == "" {
+		a, err = normalise(first, dir, c.entry)
+	} else {
+		a, err = move(first, dir, c.entry.Key())
+	}
 	made := []artifact.Artifact{a}
 	for _, file := range beside {
 		if err != nil {
@@ -340,14 +347,15 @@ func writeProfile(e lock.Entry, dir string) (artifact.Artifact, error) {
 	return artifact.Of(path, e.Key())
 }
 
-// sortDist tells the one wheel in the directory of results from the files beside
-// it, in the order of their names.
-func sortDist(dir string) (wheel string, beside []string, err error) {
+// sortDist tells the artifact in the directory of results, the archive called tree
+// or without one the only wheel, from the files beside it, in the order of their
+// names.
+func sortDist(dir, tree string) (first string, beside []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", nil, err
 	}
-	var wheels []string
+	var wheels, trees []string
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
@@ -355,14 +363,21 @@ func sortDist(dir string) (wheel string, beside []string, err error) {
 			return "", nil, diag.Errorf(diag.Build, "the build left %s in $BUILDER_DIST, which is no regular file", e.Name())
 		case filepath.Ext(path) == ".whl":
 			wheels = append(wheels, path)
+		case e.Name() == tree:
+			trees = append(trees, path)
 		default:
 			beside = append(beside, path)
 		}
 	}
-	if len(wheels) != 1 {
+	switch {
+	case tree == "" && len(wheels) != 1:
 		return "", nil, diag.Errorf(diag.Build, "the build left %d wheels in $BUILDER_DIST, 1 is wanted", len(wheels))
+	case tree != "" && len(trees) != 1:
+		return "", nil, diag.Errorf(diag.Build, "the build left no %s in $BUILDER_DIST", tree)
+	case tree != "" && len(wheels) > 0:
+		return "", nil, diag.Errorf(diag.Build, "the build left a wheel in $BUILDER_DIST, and the artifact is %s", tree)
 	}
-	return wheels[0], beside, nil
+	return append(trees, wheels...)[0], beside, nil
 }
 
 // move puts a file into dir as it is.

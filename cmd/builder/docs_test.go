@@ -131,6 +131,7 @@ var notRun = []string{
 	"bench.md: it needs GPUs, and the libraries to compare",
 	"bench.md: it needs GPUs of AMD",
 	"gates.md: it needs GPUs",
+	"gpt-sovits.md: it needs the repository of GPT-SoVITS",
 	"kubernetes.md: it needs a cluster",
 	"progress.md: it needs a run",
 	"publishing.md: it needs a web server of yours",

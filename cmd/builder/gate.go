@@ -220,7 +220,7 @@ func (g *gated) add(now, attached []gate.Verdict) {
 func (b *gateRun) ask(ctx context.Context, s subject, device *gate.Device) []gate.Verdict {
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Wheel: s.artifact.Path, Beside: s.beside, Expect: s.expect, Unpacked: unpacked, Device: device, Log: b.log}
+	subject := gate.Subject{Wheel: s.artifact.Path, Beside: s.beside, Expect: s.expect, Unpacked: unpacked, Device: device, Log: b.log, Source: s.source(b.options.home)}
 	var verdicts []gate.Verdict
 	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {
 		if g.Boxed && g.Wants(s.expect) && len(b.options.only) == 0 {

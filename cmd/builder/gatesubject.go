@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,10 +11,12 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
+	"builder/internal/gate"
 	"builder/internal/inspect"
 	"builder/internal/lock"
 	"builder/internal/recipe"
 	"builder/internal/run"
+	"builder/internal/store"
 	"builder/internal/wheel"
 )
 
@@ -21,8 +24,9 @@ import (
 type subject struct {
 	artifact artifact.Artifact
 	expect   recipe.Expect
-	key      string   // of the entry that expect stands in
-	promise  string   // the file that expect stands in, "" where nothing is promised
+	key      string // of the entry that expect stands in
+	entry    lock.Entry
+	promise  string   // the file that expect and entry stand in, "" where nothing is promised
 	beside   []string // the files that were made with it
 	library  string   // member of the wheel that is NCCL or RCCL, "" where none is
 	is       inspect.Report
@@ -64,15 +68,15 @@ func findSubject(path string) ([]subject, error) {
 	return subjects, nil
 }
 
-// wheelsOf lists the wheels of a cell: those that passed, else those that a gate
-// refused.
+// wheelsOf lists the wheels of a cell, or the archive that it makes in their place:
+// what passed, else what a gate refused.
 func wheelsOf(dir string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil {
 		return nil, diag.Errorf(diag.Usage, "%s is not the directory of a cell: it holds no %s", dir, lock.EntryFile).
 			WithHint("builder run writes one below --out; or name a wheel")
 	}
 	for _, place := range []string{dir, filepath.Join(dir, run.RejectedDir)} {
-		wheels, err := wheelsIn(place)
+		wheels, err := wheelsIn(place, treeOf(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -80,15 +84,25 @@ func wheelsOf(dir string) ([]string, error) {
 			return wheels, nil
 		}
 	}
-	return nil, diag.Errorf(diag.Usage, "%s holds no wheel", dir).WithHint("the cell was not built: builder run")
+	return nil, diag.Errorf(diag.Usage, "%s holds no %s", dir, cmp.Or(treeOf(dir), "wheel")).WithHint("the cell was not built: builder run")
 }
 
-// wheelsIn lists the wheels that lie in a directory.
-func wheelsIn(dir string) ([]string, error) {
+// treeOf returns the name of the archive that the cell of a directory makes in
+// place of a wheel, "" for any other directory.
+func treeOf(dir string) string {
+	e, err := lock.ReadEntry(dir)
+	if err != nil {
+		return ""
+	}
+	return e.Expect.Tree
+}
+
+// wheelsIn lists the wheels that lie in a directory, and the file called tree.
+func wheelsIn(dir, tree string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	var wheels []string
 	for _, e := range entries {
-		if filepath.Ext(e.Name()) == ".whl" {
+		if filepath.Ext(e.Name()) == ".whl" || tree != "" && e.Name() == tree {
 			wheels = append(wheels, filepath.Join(dir, e.Name()))
 		}
 	}
@@ -126,7 +140,7 @@ func newSubject(path string) (subject, error) {
 		if err != nil {
 			return subject{}, err
 		}
-		s.expect, s.key, s.promise = e.Expect, e.Key(), filepath.Join(place, lock.EntryFile)
+		s.expect, s.key, s.entry, s.promise = e.Expect, e.Key(), e, filepath.Join(place, lock.EntryFile)
 		break
 	}
 	if s.promise != "" {
@@ -139,6 +153,21 @@ func newSubject(path string) (subject, error) {
 		s.expect.Collectives = []string{"all_reduce"} // what every NCCL can do
 	}
 	return s, nil
+}
+
+// source finds the source tree of a subject in the store of a home; nil is that it
+// is not at hand.
+func (s subject) source(home string) *gate.Source {
+	dir := filepath.Join(home, "store")
+	if _, err := os.Stat(dir); err != nil || s.promise == "" {
+		return nil
+	}
+	kept, err := store.Open(dir)
+	if err != nil || kept.Verify(s.entry.Source.Blob()) != nil {
+		return nil
+	}
+	path, _ := kept.Path(s.entry.Source.Blob())
+	return &gate.Source{Archive: path, Name: s.entry.Source.Filename, Patches: s.entry.Patches, Facts: s.entry.Facts}
 }
 
 // filesBeside lists the other files of an artifact's directory.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -201,8 +202,9 @@ func passed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// sealed makes the store hold a result with a real wheel, whose gates passed and
-// whose statements are signed by the host's own key: sealed RECIPE [AXIS=VALUE]...
+// sealed makes the store hold a result with a real wheel, or the archive that the
+// recipe makes in its place, whose gates passed and whose statements are signed by
+// the host's own key: sealed RECIPE [AXIS=VALUE]...
 func sealed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: sealed RECIPE [AXIS=VALUE]...")
@@ -236,7 +238,12 @@ func sealCells(site, home string, args []string, added ...wheeltest.File) error 
 
 // sealCell makes the wheel of a cell at path, and keeps it as a result that passed.
 func sealCell(path string, e lock.Entry, known *results.Results, key signing.Key, added []wheeltest.File) error {
-	if err := writeWheel(path, e, added...); err != nil {
+	err := writeWheel(path, e, added...)
+	if tree := e.Expect.Tree; tree != "" {
+		path = filepath.Join(filepath.Dir(path), tree)
+		err = writeTree(path, map[string]string{e.ID + "/tiny.py": "name = '" + e.ID + "'\n"})
+	}
+	if err != nil {
 		return err
 	}
 	a, err := artifact.Of(path, e.Key())
@@ -333,6 +340,21 @@ func writeWheel(path string, e lock.Entry, added ...wheeltest.File) error {
 	var out bytes.Buffer
 	err = wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}})
 	return errors.Join(err, os.WriteFile(path, out.Bytes(), 0o644))
+}
+
+// writeTree writes an archive of some files, in the order of their names.
+func writeTree(path string, files map[string]string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	out := tar.NewWriter(f)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		err = errors.Join(err, out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))}))
+		_, wrote := io.WriteString(out, files[name])
+		err = errors.Join(err, wrote)
+	}
+	return errors.Join(err, out.Close(), f.Close())
 }
 
 // lockedCells returns the chosen cells of a recipe, and the results of the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 func verifyCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "verify", Usage: "check signatures, provenance, digests and verdicts of an artifact", ArgsUsage: "PATH…",
-		Description: "PATH is the directory of a cell (out/<cell>) or a wheel. What is said about it lies in\n" +
+		Description: "PATH is the directory of a cell (out/<cell>), a wheel or an archive. What is said about it lies in\n" +
 			"WHEEL.attestations beside it; of this only what is signed by a trusted key counts: the\n" +
 			"key of this host, and those of --trust. Nothing is fetched and no engine is needed,\n" +
 			"except by --rebuild, which builds the cell once more from its provenance alone and\n" +
@@ -161,7 +162,8 @@ func artifactsOf(paths []string) ([]artifact.Artifact, error) {
 }
 
 // passedWheels finds the wheels of every path: that of a file, or those that
-// passed in the directory of a cell. What a gate refused has no bundle.
+// passed in the directory of a cell, or the archive in their place. What a gate
+// refused has no bundle.
 func passedWheels(paths []string) ([]string, error) {
 	var wheels []string
 	var faults []error
@@ -169,8 +171,9 @@ func passedWheels(paths []string) ([]string, error) {
 		found := []string{path}
 		info, err := os.Stat(path)
 		if err == nil && info.IsDir() {
-			if found, err = wheelsIn(path); err == nil && len(found) == 0 {
-				err = fmt.Errorf("%s holds no wheel that passed", path)
+			tree := treeOf(path)
+			if found, err = wheelsIn(path, tree); err == nil && len(found) == 0 {
+				err = fmt.Errorf("%s holds no %s that passed", path, cmp.Or(tree, "wheel"))
 			}
 		}
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/atomicfile"
 	"builder/internal/gate"
+	"builder/internal/lock"
 	"builder/internal/sbom"
 	"builder/internal/signing"
 )
@@ -192,13 +193,14 @@ func readFile(path string) ([]byte, error) {
 type Sealer struct{ Key signing.Key }
 
 // Seal writes the provenance of all artifacts of a cell, and the SBOM and the VEX
-// document of the first, which is its wheel, into the folder of that one.
+// document of the first, which is its wheel or the archive in its place, into the
+// folder of that one.
 // Whatever lay there speaks of another build and goes.
 func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	dir := Dir(artifacts[0].Path)
-	spdx, err := sbomIn(artifacts[0].Path)
+	spdx, err := sbomOf(artifacts[0], p.Definition.Internal.Entry)
 	if err != nil {
-		return fmt.Errorf("reading the SBOM of %s: %w", artifacts[0].Name, err)
+		return fmt.Errorf("the SBOM of %s: %w", artifacts[0].Name, err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -213,6 +215,14 @@ func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 		return err
 	}
 	return s.sealVEX(dir, artifacts[0], p)
+}
+
+// sbomOf takes the document of a wheel out of it, and makes that of an archive.
+func sbomOf(a artifact.Artifact, e lock.Entry) ([]byte, error) {
+	if e.Expect.Tree == "" {
+		return sbomIn(a.Path)
+	}
+	return sbom.OfTree(e, a.SHA256)
 }
 
 // AddRound writes what one round of gates found about an artifact.

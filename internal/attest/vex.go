@@ -58,7 +58,7 @@ func newVEX(a artifact.Artifact, e lock.Entry, finished time.Time) vexDocument {
 		Context: VEXType, ID: "urn:builder:vex:" + hex.EncodeToString(sum[:]), Author: "builder",
 		Timestamp: finished, Version: 1, Tooling: "builder", Statements: []vexStatement{},
 	}
-	about := product{sbom.PURL("pypi", e.Source.Project, e.Expect.Version), map[string]string{"sha-256": a.SHA256}}
+	about := product{sbom.ProductURL(e), map[string]string{"sha-256": a.SHA256}}
 	for _, x := range e.Advisories {
 		s := vexStatement{
 			Vulnerability: vulnerability{x.Source, x.ID, x.About}, Products: []product{about},

@@ -1,6 +1,7 @@
 // Package difference says where two builds of one artifact differ, for a person
-// who has to find out why: which members of a wheel, which sections of a library,
-// which names in them, and what the usual cause of such a thing is.
+// who has to find out why: which members of a wheel or of an archive, which
+// sections of a library, which names in them, and what the usual cause of such a
+// thing is.
 //
 // It never decides whether two artifacts are the same. Their digests do.
 package difference
@@ -44,6 +45,11 @@ func Of(first, second string) ([]string, error) {
 func files(first, second string) ([]string, error) {
 	if filepath.Ext(first) == ".whl" {
 		return wheels(first, second)
+	}
+	if isArchive(first) {
+		if lines, err := archives(first, second); err == nil {
+			return lines, nil
+		} // what cannot be unpacked is compared as bytes
 	}
 	a, err := os.Open(first)
 	if err != nil {

@@ -72,14 +72,17 @@ type Verdict struct {
 // Refuses reports whether the verdict keeps the artifact back.
 func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived }
 
-// A Subject is what gates look at: the file of a wheel, the files that were made
-// beside it, and what they promise. Box is nil where no container can be had,
-// Stock where none holds the source as upstream released it, Device where no GPU
-// is asked for. Unpacked and Log, which takes what commands print, may be nil.
+// A Subject is what gates look at: the file of a wheel, or of the archive that is
+// the artifact where Expect.Tree names one, the files that were made beside it, and
+// what they promise. Box is nil where no container can be had, Stock where none
+// holds the source as upstream released it, Device where no GPU is asked for,
+// Source where the source tree is not at hand. Unpacked and Log, which takes what
+// commands print, may be nil.
 type Subject struct {
 	Wheel    string
 	Beside   []string
 	Expect   recipe.Expect
+	Source   *Source
 	Unpacked *Unpacked
 	Box      Box
 	Stock    Box // as Box, with the source as upstream released it in the place of the artifact
@@ -163,6 +166,7 @@ func judge(faults []string, seen []string) answer {
 func All() []Gate {
 	return []Gate{
 		wheelFormat,
+		changes,
 		size,
 		extensionPresent,
 		elfNeeded,

@@ -10,7 +10,7 @@ import (
 
 var size = Gate{
 	Name:   "size",
-	Asks:   "the wheel is about as large as such wheels are",
+	Asks:   "the artifact is about as large as such artifacts are",
 	Remedy: "a wheel that is suddenly small lost its GPU code or was built for the CPU, a large one took in libraries of others: look at device-code and elf-needed, and move the band in the recipe if the new size is right",
 	Wants:  func(e recipe.Expect) bool { return e.Size != "" },
 	check:  checkSize,

@@ -16,14 +16,16 @@ import (
 )
 
 // specimen is an artifact as a value: what is promised, the wheel with its
-// libraries, what lies beside it, and the container that it is installed in.
+// libraries or the archive in its place, what lies beside it, and the container
+// that it is installed in.
 type specimen struct {
 	expect    recipe.Expect
 	wheel     wheeltest.Wheel
 	extension string // where the library is that the recipe builds
 	libraries map[string]*elftest.Library
 	damage    func(file []byte) []byte // of the wheel's file
-	archive   archived
+	archive   archived                 // beside the wheel, or in its place
+	source    *original
 	box       container
 	stock     container // the same with upstream's release in the place of the wheel
 }
@@ -42,6 +44,11 @@ func (s *specimen) library() *elftest.Library { return s.libraries[s.extension] 
 // subject writes the files.
 func (s *specimen) subject(t *testing.T) Subject {
 	t.Helper()
+	if s.expect.Tree != "" {
+		subject := Subject{Wheel: filepath.Join(t.TempDir(), s.archive.name), Expect: s.expect, Source: s.source.write(t), Box: s.box}
+		write(t, subject.Wheel, s.archiveBytes(t))
+		return subject
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.libraries)) {
 		s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: name, Text: string(s.libraries[name].Bytes()), Mode: 0o755})
 	}

@@ -25,12 +25,18 @@ const (
 )
 
 func readArchive(file string, limit int64) (*contents, error) {
+	return readNamed(file, filepath.Base(file), limit)
+}
+
+// readNamed reads an archive whose name, which says how it is compressed, is not
+// that of its file.
+func readNamed(file, name string, limit int64) (*contents, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	plain, err := unpack.Reader(f, file)
+	plain, err := unpack.Reader(f, name)
 	if err != nil {
 		return nil, err
 	}
@@ -45,17 +51,18 @@ func readArchive(file string, limit int64) (*contents, error) {
 
 // contents is what an archive holds, and what is wrong with it.
 type contents struct {
-	files  map[string]string // regular files to their sha256
-	links  map[string]string // symbolic links to the names that they lead to
-	names  map[string]bool   // of every entry
-	count  int               // of entries
-	top    string            // the directory that all lie below
-	left   int64             // bytes that may still be unpacked
-	faults []string
+	files    map[string]string // regular files to their sha256
+	programs map[string]bool   // regular files that their owner may execute
+	links    map[string]string // symbolic links to the names that they lead to
+	names    map[string]bool   // of every entry
+	count    int               // of entries
+	top      string            // the directory that all lie below
+	left     int64             // bytes that may still be unpacked
+	faults   []string
 }
 
 func newContents(limit int64) *contents {
-	return &contents{files: map[string]string{}, links: map[string]string{}, names: map[string]bool{}, left: limit}
+	return &contents{files: map[string]string{}, programs: map[string]bool{}, links: map[string]string{}, names: map[string]bool{}, left: limit}
 }
 
 func (c *contents) read(r *io.LimitedReader) error {
@@ -125,7 +132,7 @@ func (c *contents) addKind(name string, h *tar.Header, r io.Reader) error {
 		if _, err := io.Copy(sum, r); err != nil {
 			return err
 		}
-		c.files[name] = hex.EncodeToString(sum.Sum(nil))
+		c.files[name], c.programs[name] = hex.EncodeToString(sum.Sum(nil)), h.Mode&0o100 != 0
 	case tar.TypeSymlink:
 		// Through links from one directory to another even a name without ..
 		// can lead out.

@@ -5,6 +5,8 @@
 //	simple/<project>/index.html, index.json     what pip and uv read
 //	files/<project>/<wheel>                     the wheel, its .metadata, what was
 //	                                            made beside it and what was said
+//	files/<project>/<archive>                   the same of an archive, which has no
+//	                                            metadata and no place in simple/
 //	files/<project>/<wheel>.record.json         what is known of it here
 //	keys/<key>.json                             the wheel of a cell
 //	index.html, index.json                      for people and for builder
@@ -56,7 +58,7 @@ type Record struct {
 	SHA256         string            `json:"sha256"`
 	Size           int64             `json:"size"` // bytes
 	RequiresPython string            `json:"requires_python,omitempty"`
-	Metadata       string            `json:"metadata"` // sha256 of the .metadata file
+	Metadata       string            `json:"metadata"` // sha256 of the .metadata file; "" of an archive
 	Cell           string            `json:"cell"`
 	Key            string            `json:"key"`
 	Recipe         string            `json:"recipe"`
@@ -81,9 +83,13 @@ type File struct {
 // schema is the number of the format of records.
 const schema = 1
 
+// IsWheel reports whether pip can install it; anything else is an archive, of which
+// a Python index knows nothing.
+func (r Record) IsWheel() bool { return filepath.Ext(r.Filename) == ".whl" }
+
 // A Publication is what [Index.Add] takes: a record without what the index finds
-// out itself, the wheel, its METADATA, and the files beside it by their path below
-// the project's folder.
+// out itself, the wheel with its METADATA or an archive, and the files beside it by
+// their path below the project's folder.
 type Publication struct {
 	Record   Record
 	Wheel    artifact.Artifact
@@ -97,6 +103,15 @@ func Open(dir string) *Index { return &Index{dir} }
 
 // URL returns the address that pip and uv take as --index-url.
 func (x *Index) URL() string { return "file://" + filepath.Join(x.dir, simpleDir) + "/" }
+
+// Where returns where a record is to be had: of a wheel the address of the index,
+// of an archive that of the file.
+func (x *Index) Where(r Record) string {
+	if r.IsWheel() {
+		return x.URL()
+	}
+	return "file://" + filepath.Join(x.dir, filesDir, r.Project, r.Filename)
+}
 
 // lock holds other publishers out.
 func (x *Index) lock(ctx context.Context) (free func(), err error) {
@@ -177,6 +192,7 @@ var (
 	project = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	base    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]*$`)
 	hexKey  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	ends    = regexp.MustCompile(`\.(whl|tar|tar\.(gz|xz|zst)|tgz|txz)$`)
 )
 
 // fault says which name cannot be one of a file in the index.
@@ -185,8 +201,8 @@ func (p Publication) fault() string {
 	switch {
 	case !project.MatchString(r.Project):
 		return fmt.Sprintf("%q is no normalised name of a project", r.Project)
-	case !base.MatchString(p.Wheel.Name) || filepath.Ext(p.Wheel.Name) != ".whl":
-		return fmt.Sprintf("%q is no name of a wheel", p.Wheel.Name)
+	case !base.MatchString(p.Wheel.Name) || !ends.MatchString(p.Wheel.Name):
+		return fmt.Sprintf("%q is no name of a wheel or of an archive", p.Wheel.Name)
 	case !hexKey.MatchString(r.Key) || !hexKey.MatchString(p.Wheel.SHA256):
 		return "its key or its digest is no sha256"
 	case len(r.Channels) == 0:
@@ -206,9 +222,11 @@ func (p Publication) fault() string {
 // that no record names was left by somebody who did not come to an end.
 func (x *Index) files(r *Record, p Publication, all []Record) error {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
-	var err error
-	if r.Metadata, err = putBytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
-		return err
+	if r.IsWheel() {
+		var err error
+		if r.Metadata, err = putBytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
+			return err
+		}
 	}
 	for name, a := range p.Beside {
 		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })

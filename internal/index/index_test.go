@@ -140,7 +140,7 @@ func TestAddRefuses(t *testing.T) {
 		"no normalised name": func(p *index.Publication) { p.Record.Project = "../x" },
 		"is no normalised":   func(p *index.Publication) { p.Record.Project = "Tool" },
 		"no name of a wheel": func(p *index.Publication) { p.Wheel.Name = "../a.whl" },
-		"is no name of a wh": func(p *index.Publication) { p.Wheel.Name = "a.tar" },
+		"is no name of a wh": func(p *index.Publication) { p.Wheel.Name = "a.zip" },
 		"is no sha256":       func(p *index.Publication) { p.Record.Key = "x" },
 		"no channel":         func(p *index.Publication) { p.Record.Channels = nil },
 		"no name of a file":  func(p *index.Publication) { p.Beside["../../x"] = p.Wheel },

@@ -73,6 +73,9 @@ func (r Record) Requirement() string {
 	return fmt.Sprintf("%s==%s --hash=sha256:%s", r.Project, r.Version, r.SHA256)
 }
 
+// Checked returns the line by which sha256sum checks the file.
+func (r Record) Checked() string { return r.SHA256 + "  " + r.Filename }
+
 // Statements are the files beside the wheel that say how it was made and what was
 // found, by their addresses from the root of the index.
 func (r Record) Statements() []Statement {

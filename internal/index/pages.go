@@ -29,8 +29,14 @@ func (x *Index) pages(all []Record, projects ...string) error {
 	return nil
 }
 
-// projectPages writes the pages of one project; without a record they go.
+// wheels are the records that pip can install.
+func wheels(all []Record) []Record {
+	return slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return !r.IsWheel() })
+}
+
+// projectPages writes the pages of one project; without a wheel they go.
 func (x *Index) projectPages(project string, records []Record) error {
+	records = wheels(records)
 	dir := filepath.Join(x.dir, simpleDir, project)
 	if len(records) == 0 {
 		return errors.Join(remove(filepath.Join(dir, "index.html")), remove(filepath.Join(dir, "index.json")), remove(dir))
@@ -49,7 +55,7 @@ func (x *Index) projectPages(project string, records []Record) error {
 // builder.
 func (x *Index) rootPages(all []Record) error {
 	var projects []string
-	for _, r := range all {
+	for _, r := range wheels(all) {
 		projects = append(projects, r.Project)
 	}
 	projects = slices.Compact(projects)

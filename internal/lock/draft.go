@@ -139,7 +139,7 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	} {
 		*texts = list(*texts)
 	}
-	for _, text := range []*string{&e.Version, &e.Glibc, &e.Archive, &e.Library, &e.LibrarySays} {
+	for _, text := range []*string{&e.Version, &e.Glibc, &e.Archive, &e.Tree, &e.Library, &e.LibrarySays} {
 		expanded, err := subst.Expand(*text, d.Vars)
 		faults = append(faults, err)
 		*text = expanded

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"builder/internal/deb"
+	"builder/internal/diag"
 	"builder/internal/git"
 	"builder/internal/image"
 	"builder/internal/oci"
@@ -89,18 +90,23 @@ func (r Resolver) source(ctx context.Context, s Source) (SourcePin, error) {
 	return SourcePin{File: file}, err
 }
 
-// git finds the commit of a tag and makes its archive once, for its digest.
+// git finds the commit of a tag and makes its archive once, for its digest. A tag
+// that leads elsewhere than the recipe says was moved.
 func (r Resolver) git(ctx context.Context, s Source) (SourcePin, error) {
 	from := git.Repository(s.Repository)
 	if local := r.Overrides[s.Project]; len(local) > 0 {
 		from = git.Repository(local[0])
 	}
 	commit, err := s.Commit, error(nil)
-	if commit == "" {
+	if s.Tag != "" {
 		commit, err = git.Resolve(ctx, from, s.Tag)
 	}
 	if err != nil {
 		return SourcePin{}, err
+	}
+	if s.Commit != "" && commit != s.Commit {
+		return SourcePin{}, diag.Errorf(diag.Drift, "the tag %s of %s leads to commit %s, the recipe says %s", s.Tag, s.Project, commit, s.Commit).
+			WithHint("a tag that was moved is another source: find out why, then correct from.commit")
 	}
 	pin := SourcePin{
 		File: pypi.File{Project: s.Project, Version: s.Version, Filename: s.Project + "-" + s.Version + ".tar"},

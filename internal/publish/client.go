@@ -65,6 +65,27 @@ func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []st
 	return by, nil
 }
 
+// pull takes what was published by its key, as run --from does, and verifies it.
+func (c Client) pull(ctx context.Context, from Shelf, b Bundle) ([]string, error) {
+	scratch, err := os.MkdirTemp("", "builder-client-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
+	pulled, err := from.Bring(ctx, b.Entry.Key(), scratch)
+	if err != nil {
+		return nil, refused(err)
+	}
+	again, err := c.Load(pulled)
+	if err != nil {
+		return nil, refused(err)
+	}
+	if again.Wheel.SHA256 != b.Wheel.SHA256 {
+		return nil, diag.Errorf(diag.Publish, "pulling %s from %s: sha256 %s, published is %s", b.Wheel.Name, from, again.Wheel.SHA256, b.Wheel.SHA256)
+	}
+	return []string{"pull and verify"}, nil
+}
+
 // pipArgs ask pip for the platform of a wheel instead of the host's.
 func pipArgs(name string) []string {
 	python, abi, platforms := wheelTags(name)

@@ -147,12 +147,15 @@ func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, 
 	if err != nil {
 		return Receipt{}, err
 	}
-	return b.Receipt(strings.Join(r.Channels, ", "), d.index().URL(), existed), nil
+	return b.Receipt(strings.Join(r.Channels, ", "), d.index().Where(r), existed), nil
 }
 
 // Check implements [Destination]: pip installs the wheel, and the pinned uv where it
-// was fetched.
+// was fetched. An archive is taken and verified: to a Python index it is nothing.
 func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
+	if b.isTree() {
+		return c.pull(ctx, d, b)
+	}
 	return c.install(ctx, d.index().URL(), b)
 }
 
@@ -191,8 +194,13 @@ type Server struct {
 // String implements [Destination].
 func (s Server) String() string { return upload.Prefix + s.URL }
 
-// Put implements [Destination]. An upload server knows no channels.
+// Put implements [Destination]. An upload server knows no channels, and no archive
+// that is not a Python package.
 func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
+	if b.isTree() {
+		return Receipt{}, diag.Errorf(diag.Publish, "publishing %s to %s: an upload server takes Python packages, and this is an archive of a source tree", b.Wheel.Name, s).
+			WithHint("publish it to file:DIR or oci://HOST/REPOSITORY")
+	}
 	result, err := s.Upload(ctx, b.Wheel, s.progress)
 	return b.Receipt("", s.URL, result == upload.Existed), err
 }

@@ -1,5 +1,5 @@
-// Package publish decides what may be published: a wheel with everything that was
-// made beside it and said about it, all of it verified, and with the verdicts that
+// Package publish decides what may be published: a wheel, or an archive of a source
+// tree where a recipe makes no wheel, with everything that was made beside it and said about it, all of it verified, and with the verdicts that
 // its channel asks for. A file without them cannot even be passed to a
 // destination, because a [Bundle] is made by [Load] alone.
 //
@@ -24,7 +24,7 @@ import (
 
 // A Bundle is what can be published.
 type Bundle struct {
-	Wheel    artifact.Artifact
+	Wheel    artifact.Artifact   // or the archive in its place
 	Beside   []artifact.Artifact // the other files of the cell
 	Said     []artifact.Artifact // the files of its folder of statements
 	Entry    lock.Entry
@@ -89,7 +89,17 @@ func siblings(a artifact.Artifact, named []attest.Subject) ([]artifact.Artifact,
 // maxMetadata bounds METADATA, in bytes.
 const maxMetadata = 16 << 20
 
+// isTree reports whether the artifact is an archive: nothing can install it.
+func (b Bundle) isTree() bool { return b.Entry.Expect.Tree != "" }
+
 func (b *Bundle) readMetadata() error {
+	if tree := b.Entry.Expect.Tree; tree != "" {
+		if b.Wheel.Name != tree {
+			return diag.Errorf(diag.Publish, "%s is not called as its entry promises: %s", b.Wheel.Name, tree)
+		}
+		b.project, b.version = wheel.NormalName(b.Entry.Recipe), b.Entry.Expect.Version
+		return nil
+	}
 	w, err := wheel.Open(b.Wheel.Path)
 	if err != nil {
 		return diag.Errorf(diag.Publish, "reading %s: %w", b.Wheel.Name, err)

@@ -42,6 +42,7 @@ func openRegistry(text string, insecure bool) (Registry, error) {
 const (
 	cellType   = "application/vnd.builder.cell.v1"
 	wheelType  = "application/vnd.builder.wheel.v1+zip"
+	treeType   = "application/vnd.builder.tree.v1"
 	besideType = "application/octet-stream"
 	bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 	plainType  = "application/json"
@@ -53,8 +54,9 @@ const (
 	cellNote    = "org.builder.cell"
 	keyNote     = "org.builder.key"
 	recipeNote  = "org.builder.recipe"
-	axesNote    = "org.builder.axes"  // JSON
-	gatesNote   = "org.builder.gates" // JSON, gate to status, of one round
+	versionNote = "org.builder.version" // of an archive, whose name does not tell it
+	axesNote    = "org.builder.axes"    // JSON
+	gatesNote   = "org.builder.gates"   // JSON, gate to status, of one round
 	createdNote = "org.opencontainers.image.created"
 	contentNote = "dev.sigstore.bundle.content"
 	saysNote    = "dev.sigstore.bundle.predicateType"
@@ -86,23 +88,7 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 
 // Check implements [Destination]: what is pulled by its digest verifies.
 func (r Registry) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
-	scratch, err := os.MkdirTemp("", "builder-client-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(scratch)
-	pulled, err := r.Bring(ctx, b.Entry.Key(), scratch)
-	if err != nil {
-		return nil, refused(err)
-	}
-	again, err := c.Load(pulled)
-	if err != nil {
-		return nil, refused(err)
-	}
-	if again.Wheel.SHA256 != b.Wheel.SHA256 {
-		return nil, diag.Errorf(diag.Publish, "pulling %s from %s: sha256 %s, published is %s", b.Wheel.Name, r, again.Wheel.SHA256, b.Wheel.SHA256)
-	}
-	return []string{"pull and verify"}, nil
+	return c.pull(ctx, r, b)
 }
 
 // refused gives a fault of reading the class of publishing, which it was for.
@@ -163,16 +149,17 @@ func (r Registry) Bring(ctx context.Context, key, dir string) (string, error) {
 			return "", err
 		}
 	}
-	found, ok := wheelOf(m)
+	found, ok := artifactOf(m)
 	if !ok {
-		return "", fmt.Errorf("%s@%s holds no wheel", r, digest)
+		return "", fmt.Errorf("%s@%s holds neither a wheel nor an archive of a tree", r, digest)
 	}
 	path := filepath.Join(dir, found.Name)
 	return path, r.bringSaid(ctx, digest, attest.Dir(path))
 }
 
-func wheelOf(m oci.Manifest) (oci.File, bool) {
-	i := slices.IndexFunc(m.Files, func(f oci.File) bool { return filepath.Ext(f.Name) == ".whl" })
+// artifactOf returns the file that the others of a package were made beside.
+func artifactOf(m oci.Manifest) (oci.File, bool) {
+	i := slices.IndexFunc(m.Files, func(f oci.File) bool { return filepath.Ext(f.Name) == ".whl" || f.MediaType == treeType })
 	if i < 0 {
 		return oci.File{}, false
 	}
@@ -254,7 +241,7 @@ func (r Registry) record(ctx context.Context, digest string, tags []string) (ind
 	if err != nil {
 		return index.Record{}, err
 	}
-	file, ok := wheelOf(m)
+	file, ok := artifactOf(m)
 	key := m.Annotations[keyNote]
 	if !ok || m.ArtifactType != cellType || !slices.Contains(tags, keyTag(key)) {
 		return index.Record{}, diag.Errorf(diag.Fetch, "%s@%s: its tag says that it is a published cell, and it is none", r, digest).
@@ -272,6 +259,9 @@ func (r Registry) record(ctx context.Context, digest string, tags []string) (ind
 	name, rest, _ := strings.Cut(file.Name, "-")
 	record.Project = wheel.NormalName(name)
 	record.Version, _, _ = strings.Cut(rest, "-")
+	if file.MediaType == treeType {
+		record.Project, record.Version = wheel.NormalName(record.Recipe), m.Annotations[versionNote]
+	}
 	_ = json.Unmarshal([]byte(m.Annotations[axesNote]), &record.Axes) // none, where nobody says any
 	record.Channels, record.Tags = sortTags(record.Cell, tags)
 	all, err := r.Referrers(ctx, digest)
@@ -383,6 +373,9 @@ func (b Bundle) parcel() (oci.Package, error) {
 		ArtifactType: cellType,
 		Files:        []oci.File{fileOf(b.Wheel, wheelType)},
 		Annotations:  map[string]string{cellNote: b.Entry.ID, keyNote: b.Entry.Key(), recipeNote: b.Entry.Recipe, axesNote: string(axes)},
+	}
+	if b.isTree() {
+		p.Files[0].MediaType, p.Annotations[versionNote] = treeType, b.version
 	}
 	for _, a := range b.Beside {
 		p.Files = append(p.Files, fileOf(a, besideType))

@@ -95,6 +95,7 @@ func (r *Recipe) validate() error {
 	faults = append(faults, r.validateBehaviours(r.Expect.Behaviour, "expect")...)
 	faults = append(faults, r.validateNeeds()...)
 	faults = append(faults, r.validateWaivers()...)
+	faults = append(faults, r.validateTree()...)
 	faults = append(faults, r.validateAdvisories()...)
 	for i, v := range r.Variants {
 		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)

@@ -29,7 +29,7 @@ type Recipe struct {
 	Axes       []Axis `yaml:"axes" json:"axes" jsonschema:"minItems=1"`
 	Compatible []Rule `yaml:"compatible,omitempty" json:"compatible,omitempty" jsonschema:"description=which combinations go together; the first rule that a combination breaks is the reason for its exclusion"`
 	Source     Source `yaml:"source" json:"source" jsonschema:"description=what is built"`
-	Build      string `yaml:"build" json:"build" jsonschema:"description=shell script run in the patched source tree; wheels go to $BUILDER_DIST"`
+	Build      string `yaml:"build" json:"build" jsonschema:"description=shell script run in the patched source tree; the wheel or the archive goes to $BUILDER_DIST"`
 
 	Settings `yaml:",inline" json:",inline"`
 	Variants []Variant `yaml:"variants,omitempty" json:"variants,omitempty" jsonschema:"description=settings that hold only where a condition over axes does"`
@@ -93,7 +93,7 @@ type Origin struct {
 	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive,enum=wheel"`
 	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
 	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
-	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits where upstream has no tag"`
+	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits; beside a tag the one that it must lead to"`
 	Path       string     `yaml:"path,omitempty" json:"path,omitempty" jsonschema:"description=archive: path in the pool"`
 	Size       int64      `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=archive: bytes"`
 	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
@@ -109,7 +109,7 @@ func (s Origin) Fault() error {
 	needs := map[SourceKind]map[string]bool{
 		Sdist:   {},
 		Wheel:   {},
-		Git:     {"repository": s.Repository != "", "tag or from.commit": (s.Tag != "") != commit.MatchString(s.Commit)},
+		Git:     {"repository": s.Repository != "", "tag or from.commit": s.Tag != "" && s.Commit == "" || commit.MatchString(s.Commit)},
 		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
 	}[s.Kind]
 	if needs == nil {
@@ -172,8 +172,9 @@ type Expect struct {
 	Glibc        string            `yaml:"glibc,omitempty" json:"glibc,omitempty" jsonschema:"description=oldest glibc that the artifact runs with"`
 	CPU          []string          `yaml:"cpu,omitempty" json:"cpu,omitempty" jsonschema:"description=extensions of the processor that the code may use: a level (x86-64-v2) or names as of GCC's -m (avx; f16c)"`
 	CPUDispatch  []string          `yaml:"cpu-dispatch,omitempty" json:"cpu-dispatch,omitempty" jsonschema:"description=functions that may use any extension because something asks the processor first"`
-	Size         string            `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=smallest and largest size of the wheel (11MB..21MB)"`
+	Size         string            `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=smallest and largest size of the artifact (11MB..21MB)"`
 	Archive      string            `yaml:"archive,omitempty" json:"archive,omitempty" jsonschema:"description=name of the file beside the wheel that holds the same in upstream's layout"`
+	Tree         string            `yaml:"tree,omitempty" json:"tree,omitempty" jsonschema:"description=name of the archive that is the artifact where there is no wheel: the patched source tree below one directory"`
 	Library      string            `yaml:"library,omitempty" json:"library,omitempty" jsonschema:"description=the file that is NCCL or RCCL"`
 	LibrarySays  string            `yaml:"library-says,omitempty" json:"library-says,omitempty" jsonschema:"description=what the version string of the library must be; NCCL only"`
 	Import       []string          `yaml:"import,omitempty" json:"import,omitempty" jsonschema:"description=modules that must import"`
@@ -275,6 +276,7 @@ func (s Settings) clash(t Settings) string {
 		{"expect.glibc", s.Expect.Glibc, t.Expect.Glibc},
 		{"expect.size", s.Expect.Size, t.Expect.Size},
 		{"expect.archive", s.Expect.Archive, t.Expect.Archive},
+		{"expect.tree", s.Expect.Tree, t.Expect.Tree},
 		{"expect.library", s.Expect.Library, t.Expect.Library},
 		{"expect.library-says", s.Expect.LibrarySays, t.Expect.LibrarySays},
 	} {
@@ -355,6 +357,7 @@ func (s Settings) plus(t Settings) Settings {
 			CPUDispatch:  slices.Concat(s.Expect.CPUDispatch, t.Expect.CPUDispatch),
 			Size:         or(t.Expect.Size, s.Expect.Size),
 			Archive:      or(t.Expect.Archive, s.Expect.Archive),
+			Tree:         or(t.Expect.Tree, s.Expect.Tree),
 			Library:      or(t.Expect.Library, s.Expect.Library),
 			LibrarySays:  or(t.Expect.LibrarySays, s.Expect.LibrarySays),
 			Import:       slices.Concat(s.Expect.Import, t.Expect.Import),

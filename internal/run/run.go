@@ -56,9 +56,11 @@ type Engine interface {
 // Look sees what was built.
 type Look func(ctx context.Context, b Built) error
 
-// Built is what an engine made: the wheel, then the files beside it.
+// Built is what an engine made: the wheel, or the archive that takes its place,
+// then the files beside it.
 type Built struct {
 	Artifacts []artifact.Artifact
+	Source    string // path of the archive of the source tree
 	Box       gate.Box
 	Stock     gate.Box // with the source as released in the place of the wheel; nil where no gate asks it
 	Canary    string   // what the canary of the build step saw, as JSON
@@ -300,6 +302,9 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
 	subject := gate.Subject{Wheel: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock}
+	if built.Source != "" {
+		subject.Source = &gate.Source{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
+	}
 	for _, a := range built.Artifacts[1:] {
 		subject.Beside = append(subject.Beside, a.Path)
 	}

@@ -1,10 +1,12 @@
-// Package sbom says what is in a wheel: the source it was made from, what that
+// Package sbom says what is in an artifact: the source it was made from, what that
 // source carries of others, the patches, and the libraries that it links, as
 // SPDX 2.3 in JSON.
 //
-// The document lies inside the wheel (PEP 770), so that it is a function of what
-// is inside: no time but the release's, no version of this tool, no key of a
-// cell. What was needed to build stands in the provenance and not here.
+// The document of a wheel lies inside it (PEP 770), so that it is a function of
+// what is inside: no time but the release's, no version of this tool, no key of a
+// cell. What was needed to build stands in the provenance and not here. That of an
+// archive of a source tree lies beside it: the tree is upstream's, and nothing is
+// put into it.
 package sbom
 
 import (
@@ -41,14 +43,37 @@ func Of(e lock.Entry, w *wheel.Wheel) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing what %s links: %w", w.Name, err)
 	}
-	d := newDocument(e, w)
-	d.addSource(e)
-	d.addPatches(e)
+	project, version := w.Metadata.Get("Name"), w.Metadata.Get("Version")
+	d := newDocument(e, wheelID, pkg{
+		Name: project, Version: version, Purpose: "LIBRARY",
+		Refs: []reference{{"PACKAGE-MANAGER", "purl", PURL("pypi", project, version)}},
+	})
 	for _, soname := range linked {
 		d.add(pkg{Name: soname, Purpose: "LIBRARY", Comment: "taken from the host at run time; DT_NEEDED"}, "lib-"+soname)
 		d.relate(wheelID, "DYNAMIC_LINK", "lib-"+soname)
 	}
 	return d.encode()
+}
+
+// OfTree returns the document about an archive of the patched source tree of an
+// entry; sha256 is the archive's.
+func OfTree(e lock.Entry, sha256 string) ([]byte, error) {
+	d := newDocument(e, treeID, pkg{
+		Name: e.Source.Project, Version: e.Expect.Version, Purpose: "ARCHIVE",
+		Checksums: []checksum{{"SHA256", sha256}},
+		Refs:      []reference{{"PACKAGE-MANAGER", "purl", ProductURL(e)}},
+	})
+	return d.encode()
+}
+
+// ProductURL returns the package URL of what an entry makes: a Python package, or
+// an archive that no registry of packages knows.
+func ProductURL(e lock.Entry) string {
+	kind := "pypi"
+	if e.Expect.Tree != "" {
+		kind = "generic"
+	}
+	return PURL(kind, e.Source.Project, e.Expect.Version)
 }
 
 // linkedBy lists the sonames that the libraries of a wheel need and that the
@@ -139,26 +164,26 @@ type relationship struct {
 const (
 	noAssertion = "NOASSERTION"
 	wheelID     = "wheel"
+	treeID      = "archive"
 	sourceID    = "source"
 )
 
-func newDocument(e lock.Entry, w *wheel.Wheel) *document {
-	project, version := w.Metadata.Get("Name"), w.Metadata.Get("Version")
+// newDocument describes an artifact, which it calls id, and what it was made of.
+func newDocument(e lock.Entry, id string, about pkg) *document {
 	d := &document{
-		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: project + "-" + version,
+		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: about.Name + "-" + about.Version,
 		Creation: creation{time.Unix(e.Epoch, 0).UTC().Format(time.RFC3339), []string{"Tool: builder"}},
 	}
-	d.add(pkg{
-		Name: project, Version: version, Purpose: "LIBRARY",
-		Refs: []reference{{"PACKAGE-MANAGER", "purl", PURL("pypi", project, version)}},
-	}, wheelID)
-	d.Describes = []string{spdxID(wheelID)}
-	d.relate("DOCUMENT", "DESCRIBES", wheelID)
+	d.add(about, id)
+	d.Describes = []string{spdxID(id)}
+	d.relate("DOCUMENT", "DESCRIBES", id)
+	d.addSource(e, id)
+	d.addPatches(e)
 	return d
 }
 
-// addSource adds what was built and what it carries of others.
-func (d *document) addSource(e lock.Entry) {
+// addSource adds what was built into id and what it carries of others.
+func (d *document) addSource(e lock.Entry, id string) {
 	s := e.Source
 	source := pkg{
 		Name: s.Filename, Version: s.Version, Purpose: "SOURCE",
@@ -169,7 +194,7 @@ func (d *document) addSource(e lock.Entry) {
 		source.Refs = []reference{{"PACKAGE-MANAGER", "purl", PURL("pypi", s.Project, s.Version)}}
 	}
 	d.add(source, sourceID)
-	d.relate(wheelID, "GENERATED_FROM", sourceID)
+	d.relate(id, "GENERATED_FROM", sourceID)
 	for _, v := range e.Vendored {
 		id := "vendored-" + v.Path
 		d.add(pkg{

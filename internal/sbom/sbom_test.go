@@ -146,3 +146,30 @@ func TestPURL(t *testing.T) {
 		}
 	}
 }
+
+// The document of an archive tells its digest, and what no index of packages knows
+// is no Python package.
+func TestOfTree(t *testing.T) {
+	e := entry()
+	e.Expect = recipe.Expect{Tree: "tool-1.0+rocm6.1.tar.gz", Version: "1.0+rocm6.1"}
+	data, err := sbom.OfTree(e, strings.Repeat("c", 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := spdxjson.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, data)
+	}
+	about := doc.Packages[0]
+	if about.PackageName != "tool" || about.PackageVersion != "1.0+rocm6.1" || about.PrimaryPackagePurpose != "ARCHIVE" ||
+		about.PackageChecksums[0].Value != strings.Repeat("c", 64) || about.PackageExternalReferences[0].Locator != "pkg:generic/tool@1.0%2Brocm6.1" {
+		t.Errorf("it describes %+v", about)
+	}
+	if len(doc.Packages) != 4 || !strings.Contains(string(data), `"relationshipType": "GENERATED_FROM"`) {
+		t.Errorf("%s", data)
+	}
+	again, err := sbom.OfTree(e, strings.Repeat("d", 64))
+	if err != nil || bytes.Equal(again, data) {
+		t.Errorf("another archive has the same document: %v", err)
+	}
+}

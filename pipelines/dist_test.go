@@ -1,0 +1,55 @@
+package pipelines
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/diag"
+)
+
+func TestSortDist(t *testing.T) {
+	const whl, tree = "tool-1.0-py3-none-any.whl", "tool-1.0.tar.gz"
+	for name, c := range map[string]struct {
+		left   []string
+		tree   string
+		first  string
+		beside []string
+		says   string
+	}{
+		"a wheel":                {left: []string{whl}, first: whl},
+		"a wheel and an archive": {left: []string{whl, tree}, first: whl, beside: []string{tree}},
+		"an archive":             {left: []string{tree}, tree: tree, first: tree},
+		"an archive and a log":   {left: []string{tree, "build.log"}, tree: tree, first: tree, beside: []string{"build.log"}},
+		"nothing":                {says: "the build left 0 wheels in $BUILDER_DIST, 1 is wanted"},
+		"an archive, no wheel":   {left: []string{tree}, says: "the build left 0 wheels"},
+		"two wheels":             {left: []string{whl, "x.whl"}, says: "the build left 2 wheels"},
+		"another archive":        {left: []string{"other.tar.gz"}, tree: tree, says: "the build left no " + tree},
+		"a wheel, no archive":    {left: []string{whl}, tree: tree, says: "the build left no " + tree},
+		"a wheel too":            {left: []string{whl, tree}, tree: tree, says: "the build left a wheel in $BUILDER_DIST, and the artifact is " + tree},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range c.left {
+				if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first, beside, err := sortDist(dir, c.tree)
+			if c.says != "" {
+				if diag.CodeOf(err) != diag.Build || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			for i := range beside {
+				beside[i] = filepath.Base(beside[i])
+			}
+			if err != nil || filepath.Base(first) != c.first || !slices.Equal(beside, c.beside) {
+				t.Errorf("%s, %v, %v", first, beside, err)
+			}
+		})
+	}
+}
