@@ -183,21 +183,6 @@ func TestIntervalName(t *testing.T) {
 	}
 }
 
-// Every library has a mark of its own shape.
-func TestMarks(t *testing.T) {
-	seen := map[string]bool{}
-	for style := range bench.MaxLibraries {
-		path := markPath(style, 0, 0, 1)
-		if seen[path] || !strings.HasSuffix(path, "Z") && !strings.Contains(path, "a") {
-			t.Errorf("mark %d: %s", style, path)
-		}
-		seen[path] = true
-		if !strings.Contains(css, ".s"+string(rune('0'+style))+" { --c:") {
-			t.Errorf("style %d has no colour", style)
-		}
-	}
-}
-
 // Whatever a file may hold has a place in the pictures.
 func FuzzRender(f *testing.F) {
 	f.Add(int64(8), int64(16), 10.0, 11.0, 0.0, 0.5)

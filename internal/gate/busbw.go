@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/curve"
 	"builder/internal/nccltests"
 )
 
@@ -42,40 +43,43 @@ func checkBusbw(ctx context.Context, s Subject) answer {
 			because("give --max-bytes of at least %s", sizeText(busbwBytes))
 	}
 	var faults, seen []string
+	var measured curve.Curves
 	for _, collective := range s.Expect.Collectives {
-		ratios, rounds, stopped := s.compareTwice(ctx, collective)
+		ratios, ours, stopped := s.compareTwice(ctx, collective)
 		if stopped != nil {
-			return *stopped
+			return stopped.with(measured)
 		}
+		rounds := len(ours)
+		measured = append(measured, sideBySide(collective, d.Rival, ours, ratios)...)
 		for _, r := range short(ratios, d.Tolerance) {
 			faults = append(faults, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f by the medians of %d rounds, at least %.2f is wanted",
 				collective, sizeText(r.bytes), r.ours, d.Rival, r.theirs, r.ratio, rounds, d.Tolerance))
 		}
 		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Rival, rounds, ratioText(ratios)))
 	}
-	return judge(faults, seen)
+	return judge(faults, seen).with(measured)
 }
 
 // compareTwice compares both libraries, and where a size falls short by all
-// rounds of a longer comparison.
-func (s Subject) compareTwice(ctx context.Context, collective string) (ratios []ratio, rounds int, stopped *answer) {
-	var ours, theirs []nccltests.Report
+// rounds of a longer comparison. Ours are the rounds of the artifact's library.
+func (s Subject) compareTwice(ctx context.Context, collective string) (ratios []ratio, ours []nccltests.Report, stopped *answer) {
+	var theirs []nccltests.Report
 	for _, more := range []int{s.Device.Rounds, again * s.Device.Rounds} {
 		a, b, stopped := s.duel(ctx, collective, more)
 		if stopped != nil {
-			return nil, 0, stopped
+			return nil, nil, stopped
 		}
 		ours, theirs = append(ours, a...), append(theirs, b...)
 		var err error
 		if ratios, err = compare(ours, theirs); err != nil {
 			a := unmeasured("%s: %v", collective, err)
-			return nil, 0, &a
+			return nil, nil, &a
 		}
 		if len(short(ratios, s.Device.Tolerance)) == 0 {
 			break
 		}
 	}
-	return ratios, len(ours), nil
+	return ratios, ours, nil
 }
 
 // short returns the sizes at which ours is slower than may be.
@@ -151,11 +155,8 @@ func medians(reports []nccltests.Report) map[int64]float64 {
 	all := map[int64][]float64{}
 	for _, r := range reports {
 		for _, row := range r.Rows {
-			t := row.OutOfPlace
-			if !t.Measured {
-				t = row.InPlace
-			}
-			all[row.Bytes] = append(all[row.Bytes], t.BusBW)
+			half, _ := halfOf(row)
+			all[row.Bytes] = append(all[row.Bytes], half.BusBW)
 		}
 	}
 	result := map[int64]float64{}
