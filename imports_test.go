@@ -39,6 +39,7 @@ var may = map[string][]string{
 	"internal/retry":             {},
 	"internal/golden":            {},
 	"internal/browsertest":       {},
+	"internal/pagetest":          {},
 	"internal/decode":            {"internal/diag"},
 	"internal/docscript":         {"internal/diag", "internal/golden", "internal/markdown"},
 	"internal/markdown":          {"internal/diag"},

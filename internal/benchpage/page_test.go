@@ -5,12 +5,15 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"builder/internal/bench"
+	"builder/internal/chart"
 	"builder/internal/golden"
+	"builder/internal/pagetest"
 )
 
 // fixture is what the tests of package bench write: numbers that nobody measured.
@@ -104,6 +107,22 @@ func TestPageIsWellFormed(t *testing.T) {
 		if ids[id] != 1 {
 			t.Errorf("nothing is called %q", id)
 		}
+	}
+}
+
+// Who sees no page, has no mouse or needs contrast can use the page too.
+func TestPageForEveryone(t *testing.T) {
+	alone := fixture(t)
+	alone.Libraries = alone.Libraries[:1]
+	alone.Collectives = nil
+	css := css + chart.Style
+	for _, fault := range slices.Concat(
+		pagetest.Faults(render(t, fixture(t))), pagetest.Faults(render(t, alone)),
+		pagetest.Contrasts(css, pagetest.Text, "--ground", "--text", "--quiet", "--link", "--warn"),
+		pagetest.Contrasts(css, pagetest.Text, "--raised", "--text", "--quiet"),
+		pagetest.Contrasts(css, pagetest.Drawn, "--ground", "--c0", "--c1", "--c2", "--c3", "--c4", "--c5"),
+	) {
+		t.Error(fault)
 	}
 }
 

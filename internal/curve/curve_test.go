@@ -40,7 +40,7 @@ func TestCurvesAreReadAsTheyWereWritten(t *testing.T) {
 func TestCheckRefuses(t *testing.T) {
 	for want, change := range map[string]func(*Curve){
 		"have names":               func(c *Curve) { c.Collective = "" },
-		"names of at most 255":      func(c *Curve) { c.Library = strings.Repeat("x", 256) },
+		"names of at most 255":     func(c *Curve) { c.Library = strings.Repeat("x", 256) },
 		`the place "" is neither`:  func(c *Curve) { c.Place = "" },
 		`the place "here" is`:      func(c *Curve) { c.Place = "here" },
 		"0 rounds":                 func(c *Curve) { c.Rounds = 0 },

@@ -16,6 +16,7 @@ import (
 // figures as a table.
 type bandwidth struct {
 	Collective string
+	Gate       string
 	Note       string
 	Lines      []line
 	Charts     []chart.Chart
@@ -57,7 +58,7 @@ func newBandwidths(v report.Verdict) []bandwidth {
 func newBandwidth(gate string, curves []curve.Curve) bandwidth {
 	first := curves[0]
 	samePlace := !slices.ContainsFunc(curves, func(c curve.Curve) bool { return c.Place != first.Place })
-	b := bandwidth{Collective: first.Collective, Note: note(gate, first, samePlace), Rows: table(curves)}
+	b := bandwidth{Collective: first.Collective, Gate: gate, Note: note(gate, first, samePlace), Rows: table(curves)}
 	plot := chart.Plot{YTitle: "GB/s", Least: 1e-9, About: fmt.Sprintf("Bus bandwidth of %s over size, by gate %s.", first.Collective, gate)}
 	own := 0
 	for _, c := range curves {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,6 +16,8 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/browsertest"
+	"builder/internal/chart"
+	"builder/internal/pagetest"
 	"builder/internal/report"
 )
 
@@ -149,6 +152,30 @@ func TestHostileLogs(t *testing.T) {
 		if got := strings.Count(page, "<h3>End of "); got != want || len(page) > 100<<10 {
 			t.Errorf("%q: %d excerpts, %d bytes", path, got, len(page))
 		}
+	}
+}
+
+// Who sees no page, has no mouse or needs contrast can use the page too.
+func TestPageForEveryone(t *testing.T) {
+	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
+	before := sample(3)
+	for name, page := range map[string]string{
+		"all there is": write(t, measured(t), Options{Logs: logs, Before: &before}),
+		"one cell":     write(t, sample(1), Options{}),
+		"no cell":      write(t, report.Run{Started: began, Finished: began}, Options{}),
+	} {
+		for _, fault := range pagetest.Faults(page) {
+			t.Errorf("%s: %s", name, fault)
+		}
+	}
+	css := style + chart.Style
+	for _, fault := range slices.Concat(
+		pagetest.Contrasts(css, pagetest.Text, "--ground", "--text", "--quiet", "--link", "--good", "--bad", "--open"),
+		pagetest.Contrasts(css, pagetest.Text, "--raised", "--text", "--quiet", "--good", "--bad", "--open"),
+		pagetest.Contrasts(css, pagetest.Drawn, "--raised", "--build", "--gate", "--other"),
+		pagetest.Contrasts(css, pagetest.Drawn, "--ground", "--build", "--gate", "--other", "--c0", "--c1", "--c2", "--c3", "--c4", "--c5"),
+	) {
+		t.Error(fault)
 	}
 }
 
