@@ -93,11 +93,11 @@ func (n *node) label(page *node) string {
 
 // String is the element as it begins.
 func (n *node) String() string {
-	text := "<" + n.name
+	words := []string{n.name}
 	for _, name := range []string{"id", "class", "role"} {
 		if value := n.attr[name]; value != "" {
-			text += fmt.Sprintf(" %s=%q", name, value)
+			words = append(words, fmt.Sprintf("%s=%q", name, value))
 		}
 	}
-	return text + ">"
+	return "<" + strings.Join(words, " ") + ">"
 }

@@ -177,8 +177,8 @@ func tables(page *node) (faults []string) {
 	return faults
 }
 
-// scrolled: what can be scrolled can be scrolled with the keyboard, and says what it
-// is. Pages call it scroll, and text that is kept as it is can always be long.
+// scrolled: what can be scrolled, which pages call scroll, can be scrolled with the
+// keyboard, and says what it is.
 func scrolled(page *node) (faults []string) {
 	for _, n := range page.all("") {
 		if n.attr["class"] == "scroll" && (n.attr["tabindex"] != "0" || n.attr["role"] != "region") {

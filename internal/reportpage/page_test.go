@@ -184,11 +184,16 @@ func TestPageForEveryone(t *testing.T) {
 func TestInABrowser(t *testing.T) {
 	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n := 500
-		if r.URL.Path == "/few" {
-			n = 8
+		run := sample(500)
+		switch r.URL.Path {
+		case "/few":
+			run = sample(8)
+		case "/measured":
+			run = measured(t)
+			run.Cells = run.Cells[2:3]
+			run.Cells[0].Verdicts[0].Status = "fail" // what did not pass is open
 		}
-		fmt.Fprint(w, write(t, sample(n), Options{Logs: logs}))
+		fmt.Fprint(w, write(t, run, Options{Logs: logs}))
 	}))
 	defer server.Close()
 	dom := browsertest.DOM(t, server.URL+"/#cell-7")
@@ -198,4 +203,6 @@ func TestInABrowser(t *testing.T) {
 	}
 	browsertest.Picture(t, server.URL+"/few", "1100,1500", "report")
 	browsertest.Picture(t, server.URL+"/few", "400,1500", "report-phone")
+	browsertest.Picture(t, server.URL+"/measured", "1100,2500", "report-busbw")
+	browsertest.Picture(t, server.URL+"/measured", "500,2500", "report-busbw-phone")
 }
