@@ -105,7 +105,8 @@ type gated struct {
 	attached map[string]bool
 }
 
-// gateSchema is the number of the format of gate --json.
+// gateSchema is the number of the format of gate --json. A field may be added
+// without a new one.
 const gateSchema = 1
 
 // gateReport is the result of gate --json.

@@ -248,7 +248,7 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 }
 
 func verdict(v gate.Verdict) report.Verdict {
-	said := report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)}
+	said := report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Measured: v.Measured, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)}
 	if v.Waiver != nil {
 		said.Waiver = &report.Waiver{Because: v.Waiver.Because, Issue: v.Waiver.Issue, Until: v.Waiver.Until}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/artifact"
+	"builder/internal/curve"
 	"builder/internal/deb"
 	"builder/internal/gate"
 	"builder/internal/lock"
@@ -372,6 +373,28 @@ func TestTestResultFollowsTheVerdicts(t *testing.T) {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+}
+
+// What was measured travels with its verdict, and what nobody can have measured is
+// not believed, whoever signed it.
+func TestMeasured(t *testing.T) {
+	b := newBundle(t)
+	curves := curve.Curves{{Collective: "all_reduce", Library: "NCCL 2.29.7", Place: curve.InPlace, Rounds: 1, Points: []curve.Point{{Bytes: 8, BusBW: 0.01}}}}
+	b.round([]gate.Verdict{{Gate: "busbw", Status: gate.Pass, Measured: curves}}, time.Minute)
+	said, err := Read(b.wheel, b.trust())
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts := said.Verdicts()
+	i := slices.IndexFunc(verdicts, func(v gate.Verdict) bool { return v.Gate == "busbw" })
+	if diff := cmp.Diff(curves, verdicts[i].Measured); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	curves[0].Points[0].BusBW = -1
+	b.round([]gate.Verdict{{Gate: "busbw", Status: gate.Pass, Measured: curves}}, 2*time.Minute)
+	if _, err := Read(b.wheel, b.trust()); err == nil || !strings.Contains(err.Error(), `reading its verdicts: reading what was measured: "all_reduce" of "NCCL 2.29.7": -1 GB/s`) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"builder/internal/bench"
+	"builder/internal/chart"
 )
 
 //go:embed page.tmpl
@@ -27,8 +28,8 @@ var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
 	"size":   bench.HumanSize,
 	"digits": bench.Digits,
 	"ratio":  ratio,
-	"css":    func() template.CSS { return template.CSS(css) }, //nolint:gosec // our own file
-}).Parse(text))
+	"css":    func() template.CSS { return template.CSS(css + chart.Style) }, //nolint:gosec // our own files
+}).Parse(text + chart.Template))
 
 // Render makes the page.
 func Render(r bench.Result) ([]byte, error) {
@@ -71,7 +72,7 @@ func newPage(r bench.Result) page {
 		Compared: len(r.Libraries) > 1, Releases: r.OtherReleases(),
 	}
 	for i, l := range r.Libraries {
-		p.Libraries = append(p.Libraries, library{Measured: l, Style: i, Key: markPath(i, 14, 7, 3.6), Ended: ended(l.Failure)})
+		p.Libraries = append(p.Libraries, library{Measured: l, Style: i, Key: chart.Key(i), Ended: ended(l.Failure)})
 	}
 	for _, c := range r.Collectives {
 		p.Sections = append(p.Sections, p.section(c))

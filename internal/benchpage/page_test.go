@@ -5,12 +5,15 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"builder/internal/bench"
+	"builder/internal/chart"
 	"builder/internal/golden"
+	"builder/internal/pagetest"
 )
 
 // fixture is what the tests of package bench write: numbers that nobody measured.
@@ -107,6 +110,22 @@ func TestPageIsWellFormed(t *testing.T) {
 	}
 }
 
+// Who sees no page, has no mouse or needs contrast can use the page too.
+func TestPageForEveryone(t *testing.T) {
+	alone := fixture(t)
+	alone.Libraries = alone.Libraries[:1]
+	alone.Collectives = nil
+	css := css + chart.Style
+	for _, fault := range slices.Concat(
+		pagetest.Faults(render(t, fixture(t))), pagetest.Faults(render(t, alone)),
+		pagetest.Contrasts(css, pagetest.Text, "--ground", "--text", "--quiet", "--link", "--warn"),
+		pagetest.Contrasts(css, pagetest.Text, "--raised", "--text", "--quiet"),
+		pagetest.Contrasts(css, pagetest.Drawn, "--ground", "--c0", "--c1", "--c2", "--c3", "--c4", "--c5"),
+	) {
+		t.Error(fault)
+	}
+}
+
 // What a file says is shown as it is, and never becomes a part of the page.
 func TestHostileText(t *testing.T) {
 	r := fixture(t)
@@ -179,21 +198,6 @@ func TestIntervalName(t *testing.T) {
 	} {
 		if got := intervalName(confidences); got != want {
 			t.Errorf("%v: %q, want %q", confidences, got, want)
-		}
-	}
-}
-
-// Every library has a mark of its own shape.
-func TestMarks(t *testing.T) {
-	seen := map[string]bool{}
-	for style := range bench.MaxLibraries {
-		path := markPath(style, 0, 0, 1)
-		if seen[path] || !strings.HasSuffix(path, "Z") && !strings.Contains(path, "a") {
-			t.Errorf("mark %d: %s", style, path)
-		}
-		seen[path] = true
-		if !strings.Contains(css, ".s"+string(rune('0'+style))+" { --c:") {
-			t.Errorf("style %d has no colour", style)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"builder/internal/bench"
+	"builder/internal/chart"
 )
 
 // A section is one collective.
@@ -29,7 +30,7 @@ type summary struct {
 type figure struct {
 	Caption string
 	Note    string
-	Charts  []chart
+	Charts  []chart.Chart
 }
 
 // A row is one size; Figures and Ratios have an entry for each library, nil where
@@ -130,60 +131,60 @@ func figureOf(s bench.Size, library string) *bench.Figure {
 // bandwidth is busbw over size: line and marks are medians, the band is from the
 // smallest to the largest.
 func (s *section) bandwidth(c bench.Collective) figure {
-	p := plot{yTitle: "GB/s", least: 1e-9, about: "Bus bandwidth of " + c.Name + " over size. "}
+	p := chart.Plot{YTitle: "GB/s", Least: 1e-9, About: "Bus bandwidth of " + c.Name + " over size. "}
 	for _, sum := range s.Summaries {
-		p.about += fmt.Sprintf("%s reaches %s GB/s at %s. ", sum.Library, bench.Digits(sum.PeakBW), bench.HumanSize(sum.PeakBytes))
+		p.About += fmt.Sprintf("%s reaches %s GB/s at %s. ", sum.Library, bench.Digits(sum.PeakBW), bench.HumanSize(sum.PeakBytes))
 	}
-	p.series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (point, bool) {
+	p.Series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (chart.Point, bool) {
 		title := fmt.Sprintf("%s, %s: %s GB/s (%s to %s)", f.Library, bench.HumanSize(size.Bytes),
 			bench.Digits(f.BusBW.Median), bench.Digits(f.BusBW.Min), bench.Digits(f.BusBW.Max))
-		return point{size.Bytes, f.BusBW, true, title}, true
+		return chart.Point{Bytes: size.Bytes, Value: f.BusBW, Filled: true, Title: title}, true
 	})
-	return figure{Caption: "Bus bandwidth over size", Note: "higher is better; line: median of the rounds, band: lowest to highest", Charts: p.charts()}
+	return figure{Caption: "Bus bandwidth over size", Note: "higher is better; line: median of the rounds, band: lowest to highest", Charts: p.Charts()}
 }
 
 // latency is time over size, where bandwidth says nothing.
 func (s *section) latency(c bench.Collective) figure {
-	p := plot{low: true, yTitle: "µs", least: 1e-9, about: "Time of " + c.Name + " for sizes below " + bench.HumanSize(bench.Small) + "."}
-	p.series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (point, bool) {
+	p := chart.Plot{Low: true, YTitle: "µs", Least: 1e-9, About: "Time of " + c.Name + " for sizes below " + bench.HumanSize(bench.Small) + "."}
+	p.Series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (chart.Point, bool) {
 		title := fmt.Sprintf("%s, %s: %s µs (%s to %s)", f.Library, bench.HumanSize(size.Bytes),
 			bench.Digits(f.Microseconds.Median), bench.Digits(f.Microseconds.Min), bench.Digits(f.Microseconds.Max))
-		return point{size.Bytes, f.Microseconds, true, title}, size.Bytes < bench.Small
+		return chart.Point{Bytes: size.Bytes, Value: f.Microseconds, Filled: true, Title: title}, size.Bytes < bench.Small
 	})
-	return figure{Caption: "Time of small messages", Note: "lower is better", Charts: p.charts()}
+	return figure{Caption: "Time of small messages", Note: "lower is better", Charts: p.Charts()}
 }
 
 // ratios is every library over the first. A filled mark is a difference, a hollow
 // one is inside the spread.
 func (s *section) ratios(c bench.Collective, first string) figure {
-	p := plot{yTitle: "ratio", around: 1, least: 0.05, whisker: true, about: fmt.Sprintf("Bus bandwidth of %s, relative to %s. ", c.Name, first)}
+	p := chart.Plot{YTitle: "ratio", Around: 1, Least: 0.05, Whisker: true, About: fmt.Sprintf("Bus bandwidth of %s, relative to %s. ", c.Name, first)}
 	for _, sum := range s.Summaries {
 		if sum.Sizes > 0 {
-			p.about += fmt.Sprintf("%s: lowest %s, highest %s; %s. ", sum.Library, sum.Worst, sum.Best, sum.Counts())
+			p.About += fmt.Sprintf("%s: lowest %s, highest %s; %s. ", sum.Library, sum.Worst, sum.Best, sum.Counts())
 		}
 	}
-	p.series = s.series(s.Others, c, func(size bench.Size, f bench.Figure) (point, bool) {
+	p.Series = s.series(s.Others, c, func(size bench.Size, f bench.Figure) (chart.Point, bool) {
 		r, ok := size.Ratio(f.Library)
 		title := fmt.Sprintf("%s over %s, %s: %.3f (%.3f to %.3f), %s", f.Library, first, bench.HumanSize(size.Bytes),
 			r.Speed.Median, r.Speed.Min, r.Speed.Max, r.Finding)
-		return point{size.Bytes, r.Speed, r.Finding == bench.Faster || r.Finding == bench.Slower, title}, ok
+		return chart.Point{Bytes: size.Bytes, Value: r.Speed, Filled: r.Finding == bench.Faster || r.Finding == bench.Slower, Title: title}, ok
 	})
 	note := "above 1 is faster; whiskers: lowest to highest of the rounds; filled mark: outside the spread, hollow: inside"
-	return figure{Caption: "Ratio to " + first, Note: note, Charts: p.charts()}
+	return figure{Caption: "Ratio to " + first, Note: note, Charts: p.Charts()}
 }
 
-func (s *section) series(libraries []library, c bench.Collective, pick func(bench.Size, bench.Figure) (point, bool)) []series {
-	var all []series
+func (s *section) series(libraries []library, c bench.Collective, pick func(bench.Size, bench.Figure) (chart.Point, bool)) []chart.Series {
+	var all []chart.Series
 	for _, l := range libraries {
-		one := series{style: l.Style}
+		one := chart.Series{Style: l.Style}
 		for _, size := range c.Sizes {
 			if f, ok := size.Figure(l.Label); ok {
 				if pt, ok := pick(size, f); ok {
-					one.points = append(one.points, pt)
+					one.Points = append(one.Points, pt)
 				}
 			}
 		}
-		if len(one.points) > 0 {
+		if len(one.Points) > 0 {
 			all = append(all, one)
 		}
 	}

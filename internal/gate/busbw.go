@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/curve"
 	"builder/internal/nccltests"
 )
 
@@ -43,12 +44,14 @@ func checkBusbw(ctx context.Context, s Subject) answer {
 			because("give --max-bytes of at least %s", sizeText(busbwBytes))
 	}
 	var faults, seen []string
+	var measured curve.Curves
 	other := ""
 	for _, collective := range s.Expect.Collectives {
 		c, stopped := s.compareTwice(ctx, collective)
 		if stopped != nil {
-			return *stopped
+			return stopped.with(measured)
 		}
+		measured = append(measured, sideBySide(collective, d.Rival, c.ours, c.ratios)...)
 		for _, r := range short(c.ratios, d.Tolerance) {
 			faults = append(faults, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f by the medians of %d rounds, at least %.2f is wanted",
 				collective, sizeText(r.bytes), r.ours, d.Rival, r.theirs, r.ratio, len(c.ours), d.Tolerance))
@@ -61,7 +64,7 @@ func checkBusbw(ctx context.Context, s Subject) answer {
 	} else if other != "" {
 		seen = append(seen, other)
 	}
-	return judge(faults, seen)
+	return judge(faults, seen).with(measured)
 }
 
 // A comparison is what the rounds of both libraries measured, and the ratios of
@@ -175,11 +178,8 @@ func medians(runs []nccltests.Measured) map[int64]float64 {
 	all := map[int64][]float64{}
 	for _, m := range runs {
 		for _, row := range m.Report.Rows {
-			t := row.OutOfPlace
-			if !t.Measured {
-				t = row.InPlace
-			}
-			all[row.Bytes] = append(all[row.Bytes], t.BusBW)
+			half, _ := halfOf(row)
+			all[row.Bytes] = append(all[row.Bytes], half.BusBW)
 		}
 	}
 	result := map[int64]float64{}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"builder/internal/curve"
 	"builder/internal/gpu"
 	"builder/internal/nccllog"
 	"builder/internal/nccltests"
@@ -26,16 +27,18 @@ func checkCollectives(ctx context.Context, s Subject) answer {
 		return a
 	}
 	var faults, seen []string
+	var measured curve.Curves
 	tooFast := false
 	for _, collective := range s.Expect.Collectives {
 		m, err := s.sweep(ctx, d.sweep(collective, d.Library, minBytes, d.MaxBytes, nil))
 		if err != nil {
-			return failedRun(collective, err)
+			return failedRun(collective, err).with(measured)
 		}
 		library, err := speaks(m, s.Expect.LibrarySays)
 		if err != nil {
-			return unmeasured("%s: %v", collective, err)
+			return unmeasured("%s: %v", collective, err).with(measured)
 		}
+		measured = append(measured, halves(collective, library.says, m.Report)...)
 		fast := impossible(m.Report)
 		tooFast = tooFast || fast != ""
 		found := slices.Concat(wrongValues(m.Report), atLeast(m.Report, d.GPUs), nonEmpty(library.fault), nonEmpty(fast))
@@ -44,7 +47,7 @@ func checkCollectives(ctx context.Context, s Subject) answer {
 		}
 		seen = append(seen, collective+": "+summary(m.Report, library.says))
 	}
-	a := judge(faults, seen)
+	a := judge(faults, seen).with(measured)
 	if tooFast {
 		a = a.because("a bandwidth above what the links carry is none: the library lacks the kernel and returns its input unchanged, without an error; ask device-functions, and build again with ONLY_FUNCS whose pattern matches (two stars at its end)")
 	}

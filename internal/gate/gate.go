@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"builder/internal/curve"
 	"builder/internal/recipe"
 )
 
@@ -60,10 +61,12 @@ func (s *Status) UnmarshalText(text []byte) error {
 // A Verdict is the answer of one gate about one artifact. Evidence is what was
 // seen; Remedy is what a person can do and is empty for a pass. Waiver is what
 // the recipe says about a failure of this gate, where it says something.
+// Measured are the figures of a gate that measures.
 type Verdict struct {
 	Gate     string         `json:"gate"`
 	Status   Status         `json:"status"`
 	Evidence string         `json:"evidence"`
+	Measured curve.Curves   `json:"measured,omitempty"`
 	Remedy   string         `json:"remedy,omitempty"`
 	Waiver   *recipe.Waiver `json:"waiver,omitempty"`
 	Seconds  float64        `json:"seconds"`
@@ -130,6 +133,7 @@ type answer struct {
 	status   Status
 	evidence string
 	remedy   string
+	measured curve.Curves
 }
 
 func passed(format string, args ...any) answer {
@@ -146,6 +150,12 @@ func unmeasured(format string, args ...any) answer {
 
 func (a answer) because(remedy string, args ...any) answer {
 	a.remedy = fmt.Sprintf(remedy, args...)
+	return a
+}
+
+// with returns the answer and what was measured for it.
+func (a answer) with(measured curve.Curves) answer {
+	a.measured = measured
 	return a
 }
 
@@ -229,7 +239,11 @@ func (g Gate) Check(ctx context.Context, s Subject) (v Verdict) {
 }
 
 func (g Gate) verdict(a answer, start time.Time) Verdict {
-	v := Verdict{Gate: g.Name, Status: a.status, Evidence: a.evidence, Seconds: time.Since(start).Seconds()}
+	v := Verdict{Gate: g.Name, Status: a.status, Evidence: a.evidence, Measured: a.measured, Seconds: time.Since(start).Seconds()}
+	if err := v.Measured.Check(); err != nil { // nobody could read the verdict back
+		v.Measured = nil
+		v.Evidence += fmt.Sprintf("; its figures are left out: %v", err)
+	}
 	switch {
 	case a.status == Pass:
 	case a.remedy != "":

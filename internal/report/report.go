@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"builder/internal/artifact"
+	"builder/internal/curve"
 )
 
-// Schema is the number of the format of run.json.
+// Schema is the number of the format of run.json. A field may be added without a
+// new one.
 const Schema = 1
 
 // Run is one invocation of the tool.
@@ -98,14 +100,15 @@ type Step struct {
 	Log     string    `json:"log"`
 }
 
-// Verdict is the answer of a gate.
+// Verdict is the answer of a gate. Measured are the figures of one that measures.
 type Verdict struct {
-	Gate     string  `json:"gate"`
-	Status   string  `json:"status"`
-	Evidence string  `json:"evidence"`
-	Remedy   string  `json:"remedy"`
-	Waiver   *Waiver `json:"waiver,omitempty"`
-	Seconds  Seconds `json:"seconds"`
+	Gate     string       `json:"gate"`
+	Status   string       `json:"status"`
+	Evidence string       `json:"evidence"`
+	Measured curve.Curves `json:"measured,omitempty"`
+	Remedy   string       `json:"remedy"`
+	Waiver   *Waiver      `json:"waiver,omitempty"`
+	Seconds  Seconds      `json:"seconds"`
 }
 
 // Waiver is why a failure does not keep an artifact back, and until which day.

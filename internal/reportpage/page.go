@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"builder/internal/bench"
+	"builder/internal/chart"
 	"builder/internal/report"
 )
 
@@ -31,7 +33,9 @@ var pageText string
 //go:embed page.css
 var style string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"percent": percent}).Parse(pageText))
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"percent": percent, "size": bench.HumanSize,
+}).Parse(pageText + chart.Template))
 
 // Write writes the page of a run. Whatever the run or its logs say is text there.
 func Write(w io.Writer, run report.Run, o Options) error {
@@ -48,8 +52,9 @@ type view struct {
 	Took     string
 	Killed   bool // the run did not come to its end
 	Counts   []count
-	Same     []axis // with one value in all cells
-	Axes     []axis // that tell the cells apart
+	Same     []axis   // with one value in all cells
+	Axes     []axis   // that tell the cells apart
+	Engines  []engine // that built cells, where there are several
 	Grid     grid
 	Cells    []cell
 	Timeline timeline
@@ -77,6 +82,8 @@ type cell struct {
 	Steps   []step
 	Logs    []excerpt
 	Refused bool
+
+	Bandwidths []bandwidth
 }
 
 type step struct {
@@ -85,7 +92,10 @@ type step struct {
 }
 
 func newView(run report.Run, o Options) view {
-	v := view{Style: template.CSS(style), Run: run, Killed: run.Finished.IsZero(), Timeline: newTimeline(run)}
+	v := view{
+		Style: template.CSS(style + chart.Style), //nolint:gosec // our own files
+		Run:   run, Killed: run.Finished.IsZero(), Timeline: newTimeline(run), Engines: newEngines(run.Cells),
+	}
 	if !v.Killed {
 		v.Took = human(run.Finished.Sub(run.Started))
 	}
@@ -149,6 +159,7 @@ func newCell(c report.Cell, anchor string, axes []axis, logs fs.FS) cell {
 		if v.Status == "pass" {
 			passed++
 		}
+		shown.Bandwidths = append(shown.Bandwidths, newBandwidths(v)...)
 	}
 	shown.Gates = fmt.Sprintf("%d of %d", passed, len(c.Verdicts))
 	for _, s := range c.Steps {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,6 +16,8 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/browsertest"
+	"builder/internal/chart"
+	"builder/internal/pagetest"
 	"builder/internal/report"
 )
 
@@ -152,16 +155,45 @@ func TestHostileLogs(t *testing.T) {
 	}
 }
 
+// Who sees no page, has no mouse or needs contrast can use the page too.
+func TestPageForEveryone(t *testing.T) {
+	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
+	before := sample(3)
+	for name, page := range map[string]string{
+		"all there is": write(t, measured(t), Options{Logs: logs, Before: &before}),
+		"one cell":     write(t, sample(1), Options{}),
+		"no cell":      write(t, report.Run{Started: began, Finished: began}, Options{}),
+	} {
+		for _, fault := range pagetest.Faults(page) {
+			t.Errorf("%s: %s", name, fault)
+		}
+	}
+	css := style + chart.Style
+	for _, fault := range slices.Concat(
+		pagetest.Contrasts(css, pagetest.Text, "--ground", "--text", "--quiet", "--link", "--good", "--bad", "--open"),
+		pagetest.Contrasts(css, pagetest.Text, "--raised", "--text", "--quiet", "--good", "--bad", "--open"),
+		pagetest.Contrasts(css, pagetest.Drawn, "--raised", "--build", "--gate", "--other"),
+		pagetest.Contrasts(css, pagetest.Drawn, "--ground", "--build", "--gate", "--other", "--c0", "--c1", "--c2", "--c3", "--c4", "--c5"),
+	) {
+		t.Error(fault)
+	}
+}
+
 // A browser shows five hundred cells, filters them, and opens the one that the
 // address names.
 func TestInABrowser(t *testing.T) {
 	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n := 500
-		if r.URL.Path == "/few" {
-			n = 8
+		run := sample(500)
+		switch r.URL.Path {
+		case "/few":
+			run = sample(8)
+		case "/measured":
+			run = measured(t)
+			run.Cells = run.Cells[2:3]
+			run.Cells[0].Verdicts[0].Status = "fail" // what did not pass is open
 		}
-		fmt.Fprint(w, write(t, sample(n), Options{Logs: logs}))
+		fmt.Fprint(w, write(t, run, Options{Logs: logs}))
 	}))
 	defer server.Close()
 	dom := browsertest.DOM(t, server.URL+"/#cell-7")
@@ -171,4 +203,6 @@ func TestInABrowser(t *testing.T) {
 	}
 	browsertest.Picture(t, server.URL+"/few", "1100,1500", "report")
 	browsertest.Picture(t, server.URL+"/few", "400,1500", "report-phone")
+	browsertest.Picture(t, server.URL+"/measured", "1100,2500", "report-busbw")
+	browsertest.Picture(t, server.URL+"/measured", "500,2500", "report-busbw-phone")
 }

@@ -15,8 +15,9 @@ type timeline struct {
 }
 
 type timelineRow struct {
-	ID   string
-	Bars []bar
+	ID     string
+	Engine string // that built it
+	Bars   []bar
 }
 
 // bar is one step. Left and Width are parts of the whole, 0 to 1.
@@ -42,7 +43,7 @@ func newTimeline(run report.Run) timeline {
 	}
 	t := timeline{Took: human(whole)}
 	for _, c := range run.Cells {
-		row := timelineRow{ID: c.ID}
+		row := timelineRow{ID: c.ID, Engine: c.Engine}
 		for _, s := range c.Steps {
 			if s.Started.Before(begin) {
 				continue

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/artifact"
+	"builder/internal/curve"
 	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/results"
@@ -38,9 +39,14 @@ func made(t *testing.T, contents ...string) run.Result {
 	t.Helper()
 	dir := t.TempDir()
 	r := run.Result{
-		Verdicts: []gate.Verdict{{Gate: "import", Status: gate.Pass, Evidence: "it imports", Seconds: 1.5}},
-		Steps:    []run.Step{{Name: "build", Seconds: 80, Log: "a/build.log"}},
-		Canary:   `{"reached":[]}`,
+		Verdicts: []gate.Verdict{
+			{Gate: "import", Status: gate.Pass, Evidence: "it imports", Seconds: 1.5},
+			{Gate: "busbw", Status: gate.Pass, Measured: curve.Curves{
+				{Collective: "all_reduce", Library: "vendor", Rival: true, Place: curve.OutOfPlace, Rounds: 3, Points: []curve.Point{{Bytes: 1 << 20, BusBW: 71.2}}},
+			}},
+		},
+		Steps:  []run.Step{{Name: "build", Seconds: 80, Log: "a/build.log"}},
+		Canary: `{"reached":[]}`,
 	}
 	for i, content := range contents {
 		path := filepath.Join(dir, fmt.Sprintf("a-%d.whl", i))
@@ -384,7 +390,7 @@ func TestCarryAndAccept(t *testing.T) {
 	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil {
 		t.Fatalf("%v, %v", added, err)
 	}
-	if got, ok, err := here.Find(t.Context(), e, t.TempDir()); !ok || err != nil || got.Verdicts[0] != want.Verdicts[0] {
+	if got, ok, err := here.Find(t.Context(), e, t.TempDir()); !ok || err != nil || !cmp.Equal(got.Verdicts, want.Verdicts) {
 		t.Errorf("%+v, %v, %v", got, ok, err)
 	}
 	other := bytes.Replace(record, []byte("it imports"), []byte("it exports"), 1)

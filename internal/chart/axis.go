@@ -1,4 +1,4 @@
-package benchpage
+package chart
 
 import (
 	"math"
@@ -18,8 +18,8 @@ func (a axis) at(value float64) float64 {
 	return a.low + (value-a.from)/(a.to-a.from)*(a.hi-a.low)
 }
 
-// A tick is a labelled place on an axis.
-type tick struct {
+// A Tick is a labelled place on an axis.
+type Tick struct {
 	At    float64
 	Label string
 }
@@ -38,7 +38,7 @@ func niceStep(span float64, n int) float64 {
 
 // linear makes an axis over round values that hold from and to, with about n
 // ticks.
-func linear(from, to float64, n int, low, hi float64) (axis, []tick) {
+func linear(from, to float64, n int, low, hi float64) (axis, []Tick) {
 	step := niceStep(to-from, n)
 	first, last := math.Floor(from/step+1e-9), math.Ceil(to/step-1e-9)
 	a := axis{first * step, last * step, low, hi}
@@ -46,15 +46,15 @@ func linear(from, to float64, n int, low, hi float64) (axis, []tick) {
 	if math.Abs(step*math.Pow10(decimals)-math.Round(step*math.Pow10(decimals))) > 1e-6 {
 		decimals++ // 2.5
 	}
-	var ticks []tick
+	var ticks []Tick
 	for i := first; i <= last; i++ {
-		ticks = append(ticks, tick{a.at(i * step), strconv.FormatFloat(i*step, 'f', decimals, 64)})
+		ticks = append(ticks, Tick{a.at(i * step), strconv.FormatFloat(i*step, 'f', decimals, 64)})
 	}
 	return a, ticks
 }
 
 // logarithmic makes an axis over sizes in powers of two, with at most n labels.
-func logarithmic(first, last int64, n int, low, hi float64) (axis, []tick) {
+func logarithmic(first, last int64, n int, low, hi float64) (axis, []Tick) {
 	from, to := math.Log2(float64(first)), math.Log2(float64(last))
 	if from == to {
 		from, to = from-1, to+1
@@ -63,9 +63,9 @@ func logarithmic(first, last int64, n int, low, hi float64) (axis, []tick) {
 	begin := bits.Len64(uint64(first) - 1) // the first power of two that is not below
 	end := bits.Len64(uint64(last)) - 1
 	step := max(1, (end-begin+n)/n)
-	var ticks []tick
+	var ticks []Tick
 	for power := begin; power <= end; power += step {
-		ticks = append(ticks, tick{a.at(float64(power)), bench.HumanSize(1 << power)})
+		ticks = append(ticks, Tick{a.at(float64(power)), bench.HumanSize(1 << power)})
 	}
 	return a, ticks
 }

@@ -1,4 +1,4 @@
-package benchpage
+package chart
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func labels(ticks []tick) string {
+func labels(ticks []Tick) string {
 	var all []string
 	for _, t := range ticks {
 		all = append(all, t.Label)

@@ -1,0 +1,221 @@
+// Package chart draws figures over the size of messages as SVG: the pictures of a
+// comparison and of a run. A page takes the pictures of a [Plot], the definitions of
+// [Template] and the rules of [Style]. What colour says the shape of a mark and the
+// dashes of a line say too; a table of the same figures is the page's own.
+package chart
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"strings"
+
+	"builder/internal/bench"
+)
+
+// Template defines "chart", which draws a [Chart], and "key", which draws the mark
+// of something with the fields Style and Key in a legend.
+//
+//go:embed chart.tmpl
+var Template string
+
+// Style is the rules for both, by the colours --text, --quiet, --edge and --ground
+// of the page.
+//
+//go:embed chart.css
+var Style string
+
+// Styles is the number of styles that there are; each has a mark of its own shape.
+const Styles = 6
+
+// A Chart is a picture as the template draws it: places in units of the picture,
+// words for those who do not see it.
+type Chart struct {
+	Class          string
+	Width, Height  float64
+	Left, Right    float64 // of the plot
+	Top, Bottom    float64
+	XTicks, YTicks []Tick
+	YTitle         string
+	About          string
+	Rule           float64 // where 1.0 is, 0 where there is no such line
+	Curves         []Curve
+}
+
+// A Curve is one library.
+type Curve struct {
+	Style int
+	Line  string // paths
+	Band  string
+	Marks []Mark
+}
+
+// A Mark is one size of one library.
+type Mark struct {
+	Path    string
+	Filled  bool
+	Whisker string
+	Title   string
+}
+
+// A Point is a figure with its spread.
+type Point struct {
+	Bytes  int64
+	Value  bench.Spread
+	Filled bool
+	Title  string // for who points at the mark
+}
+
+// A Series is what a chart shows of one library.
+type Series struct {
+	Style  int // 0 to Styles-1; 0 is grey, as what others are compared with
+	Points []Point
+}
+
+// A shape is where the plot lies in its picture, and how much room for words there
+// is.
+type shape struct {
+	class                    string
+	width, height            float64
+	left, right, top, bottom float64 // margins
+	xLabels, yLabels         int
+	mark                     float64
+}
+
+// Each picture is made twice, for a screen and for a phone: scaled down its words
+// could not be read.
+var (
+	wide   = shape{"wide", 960, 340, 64, 20, 28, 34, 11, 6, 3.2}
+	narrow = shape{"narrow", 356, 260, 46, 12, 26, 30, 5, 5, 2.6}
+)
+
+// A Plot is what shall be shown, before it has a shape.
+type Plot struct {
+	Series  []Series
+	YTitle  string
+	About   string  // what the picture shows, in words for those who do not see it
+	Low     bool    // a picture of less height
+	Whisker bool    // the spread as whiskers instead of a band, and no line
+	Around  float64 // a value that is always in sight: 0, or the 1 of a ratio
+	Least   float64 // the least that is in sight beside it
+}
+
+// Charts are the pictures of a plot; none where there is nothing to show.
+func (p Plot) Charts() []Chart {
+	first, last := p.sizes()
+	if last == 0 {
+		return nil
+	}
+	return []Chart{p.draw(wide, first, last), p.draw(narrow, first, last)}
+}
+
+func (p Plot) sizes() (first, last int64) {
+	for _, s := range p.Series {
+		for _, pt := range s.Points {
+			if first == 0 || pt.Bytes < first {
+				first = pt.Bytes
+			}
+			last = max(last, pt.Bytes)
+		}
+	}
+	return first, last
+}
+
+func (p Plot) values() (low, high float64) {
+	low, high = p.Around, p.Around+p.Least
+	if p.Around != 0 {
+		low -= p.Least
+	}
+	for _, s := range p.Series {
+		for _, pt := range s.Points {
+			low, high = math.Min(low, pt.Value.Min), math.Max(high, pt.Value.Max)
+		}
+	}
+	return low, high
+}
+
+func (p Plot) draw(s shape, first, last int64) Chart {
+	if p.Low {
+		s.height *= 0.7
+		s.yLabels -= 2
+	}
+	c := Chart{
+		Class: s.class, Width: s.width, Height: s.height, YTitle: p.YTitle, About: p.About,
+		Left: s.left, Right: s.width - s.right, Top: s.top, Bottom: s.height - s.bottom,
+	}
+	inset := 8.0 // for the marks at the ends
+	x, xTicks := logarithmic(first, last, s.xLabels, c.Left+inset, c.Right-inset)
+	low, high := p.values()
+	y, yTicks := linear(low, high, s.yLabels, c.Bottom, c.Top)
+	c.XTicks, c.YTicks = xTicks, yTicks
+	if p.Around != 0 {
+		c.Rule = y.at(p.Around)
+	}
+	for i, one := range p.Series {
+		shift := 0.0
+		if p.Whisker { // side by side, so that none hides another
+			shift = (float64(i) - float64(len(p.Series)-1)/2) * 2.4 * s.mark
+		}
+		c.Curves = append(c.Curves, p.curve(one, x, y, shift, s.mark))
+	}
+	return c
+}
+
+func (p Plot) curve(s Series, x, y axis, shift, size float64) Curve {
+	c := Curve{Style: s.Style}
+	var line, upper, lower []string
+	spread := false
+	for _, pt := range s.Points {
+		px := x.at(math.Log2(float64(pt.Bytes))) + shift
+		py, top, bottom := y.at(pt.Value.Median), y.at(pt.Value.Max), y.at(pt.Value.Min)
+		m := Mark{Path: markPath(s.Style, px, py, size), Filled: pt.Filled, Title: pt.Title}
+		if p.Whisker {
+			m.Whisker = whisker(px, top, bottom, size)
+		}
+		c.Marks = append(c.Marks, m)
+		line = append(line, xy(px, py))
+		spread = spread || pt.Value.Min != pt.Value.Max
+		upper, lower = append(upper, xy(px, top)), append([]string{xy(px, bottom)}, lower...)
+	}
+	if !p.Whisker {
+		c.Line = "M" + strings.Join(line, "L")
+	}
+	if !p.Whisker && spread {
+		c.Band = "M" + strings.Join(append(upper, lower...), "L") + "Z"
+	}
+	return c
+}
+
+func xy(x, y float64) string { return fmt.Sprintf("%.1f %.1f", x, y) }
+
+func whisker(x, top, bottom, size float64) string {
+	return fmt.Sprintf("M%.1f %.1fV%.1fM%.1f %.1fh%.1fM%.1f %.1fh%.1f", x, top, bottom, x-size, top, 2*size, x-size, bottom, 2*size)
+}
+
+// Key is the mark of a style in a legend.
+func Key(style int) string { return markPath(style, 14, 7, 3.6) }
+
+// markPath draws the mark of a library, each of another shape: a circle, a square,
+// a triangle, a diamond, a triangle on its head, a bar.
+func markPath(style int, x, y, r float64) string {
+	polygon := func(points ...float64) string {
+		var corners []string
+		for i := 0; i < len(points); i += 2 {
+			corners = append(corners, xy(x+points[i]*r, y+points[i+1]*r))
+		}
+		return "M" + strings.Join(corners, "L") + "Z"
+	}
+	switch style {
+	case 0:
+		return fmt.Sprintf("M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 %.1f 0", x-r, y, r, r, 2*r, r, r, -2*r)
+	case 1:
+		return polygon(-0.9, -0.9, 0.9, -0.9, 0.9, 0.9, -0.9, 0.9)
+	case 2:
+		return polygon(0, -1.2, 1.1, 0.8, -1.1, 0.8)
+	case 3:
+		return polygon(0, -1.3, 1.3, 0, 0, 1.3, -1.3, 0)
+	case 4:
+		return polygon(0, 1.2, 1.1, -0.8, -1.1, -0.8)
+	}
+	return polygon(-0.5, -1.3, 0.5, -1.3, 0.5, 1.3, -0.5, 1.3)
+}

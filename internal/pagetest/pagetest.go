@@ -1,0 +1,210 @@
+// Package pagetest holds pages against what those need who do not see them, have no
+// mouse, or see colours badly: the rules of WCAG 2.2 that follow from the text of a
+// page and of its style, for the tests of pages.
+package pagetest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A rule returns how a page breaks it.
+type rule func(page *node) []string
+
+// rules are all that is asked of a page.
+var rules = []rule{
+	head, landmarks, headings, references, pictures, fields, tables, scrolled, names, order,
+}
+
+// Faults returns everything that is wrong with a page.
+func Faults(page string) []string {
+	root, err := parse(page)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var faults []string
+	for _, r := range rules {
+		faults = append(faults, r(root)...)
+	}
+	return faults
+}
+
+// head: a screen reader has to know the language and the title, and a page may be
+// enlarged.
+func head(page *node) (faults []string) {
+	for _, html := range page.all("html") {
+		if html.attr["lang"] == "" {
+			faults = append(faults, "the page does not state its language")
+		}
+	}
+	if !slices.ContainsFunc(page.all("title"), func(n *node) bool { return n.below("head") && n.words() != "" }) {
+		faults = append(faults, "the page has no title")
+	}
+	for _, meta := range page.all("meta") {
+		if content := meta.attr["content"]; strings.Contains(content, "user-scalable=no") || strings.Contains(content, "maximum-scale") {
+			faults = append(faults, "the page cannot be enlarged")
+		}
+	}
+	return faults
+}
+
+// landmarks: there is one main part, and nothing to read outside of the parts.
+func landmarks(page *node) (faults []string) {
+	if n := len(page.all("main")); n != 1 {
+		faults = append(faults, fmt.Sprintf("the page has %d main parts", n))
+	}
+	for _, body := range page.all("body") {
+		for _, part := range body.children {
+			switch {
+			case part.name == "header", part.name == "main", part.name == "footer", part.name == "nav", part.attr["class"] == "skip":
+			default:
+				faults = append(faults, part.String()+" lies in no part of the page")
+			}
+		}
+	}
+	called := map[string]bool{}
+	for _, n := range page.all("") {
+		name := n.label(page)
+		if region := n.attr["role"] == "region"; !region && (n.name != "section" || name == "") {
+			continue
+		}
+		if name == "" || called[name] {
+			faults = append(faults, fmt.Sprintf("%s has no name of its own: %q", n, name))
+		}
+		called[name] = true
+	}
+	return faults
+}
+
+// headings: one title, and no level left out.
+func headings(page *node) (faults []string) {
+	before := 0
+	for _, n := range page.all("") {
+		if len(n.name) != 2 || n.name[0] != 'h' || n.name[1] < '1' || n.name[1] > '6' {
+			continue
+		}
+		level := int(n.name[1] - '0')
+		if level > before+1 || (level == 1) != (before == 0) || n.words() == "" {
+			faults = append(faults, fmt.Sprintf("%s %q follows a heading of level %d", n, n.words(), before))
+		}
+		before = level
+	}
+	if before == 0 {
+		faults = append(faults, "the page has no heading")
+	}
+	return faults
+}
+
+// references: an id is there once, and what is referred to is there.
+func references(page *node) (faults []string) {
+	ids := map[string]int{}
+	for _, n := range page.all("") {
+		if id, ok := n.attr["id"]; ok {
+			ids[id]++
+		}
+	}
+	for id, n := range ids {
+		if n > 1 {
+			faults = append(faults, fmt.Sprintf("the id %q is there %d times", id, n))
+		}
+	}
+	for _, n := range page.all("") {
+		wanted := strings.Fields(n.attr["aria-labelledby"] + " " + n.attr["for"])
+		if id, inside := strings.CutPrefix(n.attr["href"], "#"); inside {
+			wanted = append(wanted, id)
+		}
+		for _, id := range wanted {
+			if ids[id] == 0 {
+				faults = append(faults, fmt.Sprintf("%s refers to %q, which is not there", n, id))
+			}
+		}
+	}
+	return faults
+}
+
+// pictures: each is said in words, or decoration.
+func pictures(page *node) (faults []string) {
+	for _, n := range page.all("") {
+		picture := n.name == "svg" || n.name == "img" || n.attr["role"] == "img"
+		hidden := n.attr["aria-hidden"] == "true"
+		if picture && !hidden && (n.attr["role"] != "img" || n.attr["aria-label"] == "") {
+			faults = append(faults, n.String()+" is not said in words")
+		}
+	}
+	return faults
+}
+
+// fields: what is to be chosen has a label.
+func fields(page *node) (faults []string) {
+	for _, n := range page.all("") {
+		field := n.name == "select" || n.name == "input" || n.name == "textarea"
+		if field && n.attr["aria-label"] == "" && !n.below("label") {
+			faults = append(faults, n.String()+" has no label")
+		}
+	}
+	return faults
+}
+
+// tables: every column and every row has a header that says what it is a header of.
+func tables(page *node) (faults []string) {
+	for _, table := range page.all("table") {
+		columns := 0
+		for _, th := range table.all("th") {
+			switch th.attr["scope"] {
+			case "col", "colgroup":
+				columns++
+			case "row", "rowgroup":
+			default:
+				faults = append(faults, fmt.Sprintf("%s %q has no scope", th, th.words()))
+			}
+		}
+		if columns == 0 {
+			faults = append(faults, table.String()+" has no headers of columns")
+		}
+		for _, tbody := range table.all("tbody") {
+			if headed := tbody.all("th"); len(headed) > 0 && headed[0].attr["scope"] == "rowgroup" {
+				continue
+			}
+			for _, tr := range tbody.all("tr") {
+				if len(tr.all("th")) == 0 {
+					faults = append(faults, fmt.Sprintf("the row %q has no header", tr.words()))
+				}
+			}
+		}
+	}
+	return faults
+}
+
+// scrolled: what can be scrolled, which pages call scroll, can be scrolled with the
+// keyboard, and says what it is.
+func scrolled(page *node) (faults []string) {
+	for _, n := range page.all("") {
+		if n.attr["class"] == "scroll" && (n.attr["tabindex"] != "0" || n.attr["role"] != "region") {
+			faults = append(faults, n.String()+" is scrolled with a mouse alone")
+		}
+	}
+	return faults
+}
+
+// names: what can be chosen says what it is.
+func names(page *node) (faults []string) {
+	for _, n := range page.all("") {
+		chosen := n.name == "a" || n.name == "button" || n.name == "summary"
+		if chosen && n.words() == "" && n.attr["aria-label"] == "" {
+			faults = append(faults, n.String()+" has no words")
+		}
+	}
+	return faults
+}
+
+// order: the keyboard goes through a page in its own order.
+func order(page *node) (faults []string) {
+	for _, n := range page.all("") {
+		if i, err := strconv.Atoi(n.attr["tabindex"]); err == nil && i > 0 {
+			faults = append(faults, n.String()+" comes before what stands before it")
+		}
+	}
+	return faults
+}
