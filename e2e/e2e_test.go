@@ -147,6 +147,7 @@ func TestE2E(t *testing.T) {
 		{"the workflow on real cells", workflow},
 		{"a failed step is looked at", lookedAt},
 		{"the compiler cache", compilerCache},
+		{"a stack of two parts", stacked},
 		{"what goes wrong", unlucky},
 		{"NCCL with verbs", ncclVerbs},
 		{"NCCL without the patch that links verbs", ncclUnlinked},

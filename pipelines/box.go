@@ -28,6 +28,9 @@ const boxDir = "/gate"
 
 // box installs the wheel into a container that has seen nothing of the build.
 func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, error) {
+	if c.isStack() {
+		return c.emptyBox(ctx, wheel)
+	}
 	img := c.entry.Runtime
 	ctr, err := c.base(ctx, img)
 	if err != nil {
@@ -58,8 +61,11 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	}
 	args := slices.Clone(c.Args)
 	for i, arg := range args {
-		if arg == "PYTHON" {
+		switch arg {
+		case "PYTHON":
 			args[i] = venvDir + "/bin/python"
+		case "UV":
+			args[i] = uvPath
 		}
 	}
 	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)

@@ -17,6 +17,7 @@ import (
 	"builder/internal/native"
 	"builder/internal/patch"
 	"builder/internal/recipe"
+	"builder/internal/stack"
 	"builder/internal/term"
 )
 
@@ -46,7 +47,7 @@ func listCommand(cat catalogue, fault error, out printer) *cli.Command {
 
 // schemas are the types of the files that people write.
 var schemas = map[string]any{
-	"recipe": &recipe.Recipe{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
+	"recipe": &recipe.Recipe{}, "stack": &stack.Stack{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
 	"progress": &term.Event{}, // of --progress json
 }
 

@@ -192,19 +192,28 @@ func readFile(path string) ([]byte, error) {
 type Sealer struct{ Key signing.Key }
 
 // Seal writes the provenance of all artifacts of a cell, and the SBOM and the VEX
-// document of the first, which is its wheel, into the folder of that one.
-// Whatever lay there speaks of another build and goes.
+// document of the first, which is its wheel, into the folder of that one. The
+// manifest of a stack has neither: the wheels have their own. Whatever lay there
+// speaks of another build and goes.
 func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	dir := Dir(artifacts[0].Path)
-	spdx, err := sbomIn(artifacts[0].Path)
-	if err != nil {
-		return fmt.Errorf("reading the SBOM of %s: %w", artifacts[0].Name, err)
-	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
 	if err := s.write(dir, provenanceFile, artifacts, ProvenanceType, p); err != nil {
 		return err
+	}
+	if p.isStack() {
+		return nil
+	}
+	return s.sealWheel(dir, artifacts, p)
+}
+
+// sealWheel writes what is said about a wheel alone.
+func (s Sealer) sealWheel(dir string, artifacts []artifact.Artifact, p Provenance) error {
+	spdx, err := sbomIn(artifacts[0].Path)
+	if err != nil {
+		return fmt.Errorf("reading the SBOM of %s: %w", artifacts[0].Name, err)
 	}
 	if err := s.write(dir, sbomFile, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx)); err != nil {
 		return err

@@ -24,7 +24,7 @@ type bad struct {
 }
 
 func corpus() []bad {
-	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badRequests(), badWheels(), badNCCL(), badArchives())
+	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badRequests(), badWheels(), badNCCL(), badArchives(), badStacks())
 }
 
 func TestBadArtifacts(t *testing.T) {

@@ -25,6 +25,7 @@ type specimen struct {
 	damage    func(file []byte) []byte // of the wheel's file
 	archive   archived
 	box       container
+	house     *house // of a stack, in the place of the wheel
 }
 
 // archived is the archive beside the wheel; without a name there is none.
@@ -41,6 +42,9 @@ func (s *specimen) library() *elftest.Library { return s.libraries[s.extension] 
 // subject writes the files.
 func (s *specimen) subject(t *testing.T) Subject {
 	t.Helper()
+	if s.house != nil {
+		return Subject{Wheel: s.house.write(t), Expect: s.expect, Box: s.box}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.libraries)) {
 		s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: name, Text: string(s.libraries[name].Bytes()), Mode: 0o755})
 	}
