@@ -57,7 +57,7 @@ var may = map[string][]string{
 	"internal/matrix":            {"internal/diag", "internal/recipe", "internal/subst", "internal/version"},
 	"internal/ci":                {"internal/diag", "internal/matrix", "internal/patch", "internal/recipe", "internal/version"},
 	"internal/git":               {"internal/diag"},
-	"internal/audit":             {"internal/patch", "internal/version"},
+	"internal/audit":             {"internal/patch", "internal/version", "internal/wheel"},
 	"internal/elf/elftest":       {},
 	"internal/wheel/wheeltest":   {},
 	"internal/oci/ocitest":       {},

@@ -7,5 +7,5 @@ import "embed"
 
 // FS holds <distribution>/*.yaml, the diffs that they name, and schema.json.
 //
-//go:embed horovod nccl *.json
+//go:embed horovod nccl ray *.json
 var FS embed.FS

@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"dagger.io/dagger"
 
-	"builder/internal/artifact"
 	"builder/internal/gate"
 	"builder/internal/lock"
+	"builder/internal/pypi"
 )
 
 // box is the clean container of the gates: the run-time image, the locked
-// run-time packages and the wheel.
+// run-time packages and what is judged.
 type box struct {
 	*session
 	ctr *dagger.Container
@@ -24,12 +25,27 @@ type box struct {
 
 var _ gate.Box = box{}
 
-const boxDir = "/gate"
+// The places in a box: the working directory of commands, and, where what is
+// judged is no wheel, its tree.
+const (
+	boxDir  = "/gate"
+	treeDir = "/opt/tree"
+)
 
-// box installs the wheel into a container that has seen nothing of the build.
-func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, error) {
+// stock makes a box of the source as upstream released it.
+func (c *cell) stock(ctx context.Context) (gate.Box, error) {
+	dir, err := c.lay("source", pythonBlobs([]pypi.File{c.entry.Source.File}))
+	if err != nil {
+		return nil, err
+	}
+	return c.box(ctx, filepath.Join(dir, c.entry.Source.Filename))
+}
+
+// box puts a file into a container that has seen nothing of the build: a wheel is
+// installed, an archive unpacked; a wheelhouse lies there as files.
+func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	if c.isStack() {
-		return c.emptyBox(ctx, wheel)
+		return c.emptyBox(ctx, file)
 	}
 	img := c.entry.Runtime
 	ctr, err := c.base(ctx, img)
@@ -42,7 +58,11 @@ func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, erro
 	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {
 		return nil, err
 	}
-	ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), img, wheel)
+	if filepath.Ext(file) == ".whl" {
+		ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), img, file)
+	} else {
+		ctr, err = c.unfold(ctx, ctr, img, file)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +71,16 @@ func (c *cell) box(ctx context.Context, wheel artifact.Artifact) (gate.Box, erro
 		WithEnvVariable("LC_ALL", "C.UTF-8").
 		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2")
 	return box{c.session, ctr, img}, nil
+}
+
+// unfold unpacks the only folder of an archive, and tells commands where.
+func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, img lock.Image, archive string) (*dagger.Container, error) {
+	at := "/artifact/" + filepath.Base(archive)
+	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(archive)), img, noCaps, shell(untar(at, treeDir)))
+	if err != nil {
+		return nil, err
+	}
+	return ctr.WithoutMount(at).WithEnvVariable("BUILDER_TREE", treeDir), nil
 }
 
 // Run implements [gate.Box].

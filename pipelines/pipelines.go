@@ -30,7 +30,6 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/atomicfile"
 	"builder/internal/diag"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/run"
 	"builder/internal/sbom"
@@ -73,7 +72,9 @@ const (
 	distDir   = "/build/dist"
 	venvDir   = "/opt/venv"
 	uvPath    = "/opt/builder/uv"
-	layout    = sourceDir + distDir + venvDir + uvPath
+	// repackPath is there where the source is a released wheel.
+	repackPath = "/opt/builder/repack.py"
+	layout     = sourceDir + distDir + venvDir + uvPath + repackPath
 )
 
 // Engine builds entries on one Dagger engine.
@@ -129,15 +130,24 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.
 		if err != nil {
 			return err
 		}
-		var box gate.Box
+		built := run.Built{Artifacts: made, Canary: c.canary, Engine: e.Address}
 		err = c.step(ctx, events, "box", func(ctx context.Context) (err error) {
-			box, err = c.box(ctx, made[0])
+			built.Box, err = c.box(ctx, made[0].Path)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		return look(ctx, run.Built{Artifacts: made, Box: box, Canary: c.canary, Engine: e.Address})
+		if entry.Expect.KnowsStock() {
+			err = c.step(ctx, events, "stock", func(ctx context.Context) (err error) {
+				built.Stock, err = c.stock(ctx)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return look(ctx, built)
 	})
 }
 
@@ -421,15 +431,24 @@ func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 // stage lays blobs out in a directory of the engine's client, so that one mount
 // carries them all.
 func (c *cell) stage(name string, blobs []store.Blob) (*dagger.Directory, error) {
+	dir, err := c.lay(name, blobs)
+	if err != nil {
+		return nil, err
+	}
+	return c.client.Host().Directory(dir), nil
+}
+
+// lay lays blobs out by their names in a directory of this host.
+func (c *cell) lay(name string, blobs []store.Blob) (string, error) {
 	var list strings.Builder
 	for _, b := range blobs {
 		fmt.Fprintln(&list, b.Name, b.SHA256)
 	}
 	dir := filepath.Join(c.Scratch, name+"-"+shortDigest(list.String()))
 	if err := c.Store.Stage(dir, blobs); err != nil {
-		return nil, fmt.Errorf("staging %s: %w", name, err)
+		return "", fmt.Errorf("staging %s: %w", name, err)
 	}
-	return c.client.Host().Directory(dir), nil
+	return dir, nil
 }
 
 // shortDigest tells apart what is staged under one name.

@@ -13,7 +13,6 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/artifact"
 	"builder/internal/atomicfile"
 	"builder/internal/deb"
 	"builder/internal/diag"
@@ -166,39 +165,52 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 		WithoutMount("/wheels").
 		WithEnvVariable("PATH", venvDir+"/bin:"+img.Env["PATH"])
 	for _, wheel := range c.inputs {
-		if ctr, err = c.install(ctx, ctr, img, wheel); err != nil {
+		if ctr, err = c.install(ctx, ctr, img, wheel.Path); err != nil {
 			return nil, err
 		}
 	}
 	return ctr.WithoutMount(uvPath), nil
 }
 
-// install puts the wheel of a cell into the virtual environment of a container
+// install puts a wheel into the virtual environment of a container
 // that has uv.
-func (c *cell) install(ctx context.Context, ctr *dagger.Container, img lock.Image, wheel artifact.Artifact) (*dagger.Container, error) {
-	at := "/artifact/" + filepath.Base(wheel.Path)
+func (c *cell) install(ctx context.Context, ctr *dagger.Container, img lock.Image, wheel string) (*dagger.Container, error) {
+	at := "/artifact/" + filepath.Base(wheel)
 	script := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
-	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(wheel.Path)), img, installCaps, shell(script))
+	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(wheel)), img, installCaps, shell(script))
 	if err != nil {
 		return nil, err
 	}
 	return ctr.WithoutMount(at), nil
 }
 
-// sourceStep unpacks the source at its fixed place. Owners are not restored:
-// root without CAP_DAC_OVERRIDE could not write into files of another user.
+// sourceStep unpacks the source at its fixed place: a released wheel as it is,
+// beside the program that packs it again, of any other archive what lies in its
+// only folder.
 func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	src, err := c.stage("source", pythonBlobs([]pypi.File{c.entry.Source.File}))
 	if err != nil {
 		return nil, err
 	}
-	unpack := fmt.Sprintf("mkdir -p %s %s\ntar -x --no-same-owner --strip-components=1 -C %s -f '/source/%s'\n",
-		sourceDir, distDir, sourceDir, c.entry.Source.Filename)
-	ctr, _, err = c.exec(ctx, ctr.WithMountedDirectory("/source", src), c.entry.Image, noCaps, shell(unpack))
+	archive := "/source/" + c.entry.Source.Filename
+	args := shell("mkdir -p " + distDir + "\n" + untar(archive, sourceDir))
+	if c.entry.Source.IsWheel() {
+		ctr = ctr.WithNewFile(repackPath, script("repack.py"))
+		unpack := `mkdir -p "$1" "$2"; exec "$3" -I -c "$4" "$5" "$1"`
+		args = append(shell(unpack), "unpack", sourceDir, distDir, c.entry.Image.Python, script("unpack.py"), archive)
+	}
+	ctr, _, err = c.exec(ctx, ctr.WithMountedDirectory("/source", src), c.entry.Image, noCaps, args)
 	if err != nil {
 		return nil, err
 	}
 	return ctr.WithoutMount("/source").WithWorkdir(sourceDir), nil
+}
+
+// untar is a script that unpacks the only folder of an archive. Owners are not
+// restored: root without CAP_DAC_OVERRIDE could not write into files of another
+// user.
+func untar(archive, to string) string {
+	return fmt.Sprintf("mkdir -p %s\ntar -x --no-same-owner --strip-components=1 -C %s -f '%s'\n", to, to, archive)
 }
 
 // patchStep applies the chosen patches in order; the log says what each did.
@@ -259,6 +271,9 @@ func buildEnv(e lock.Entry) map[string]string {
 		"PYTHONHASHSEED":    "0",
 		"BUILDER_DIST":      distDir,
 	})
+	if e.Source.IsWheel() {
+		env["BUILDER_SOURCE"] = e.Source.Filename
+	}
 	return env
 }
 

@@ -73,7 +73,7 @@ func (c *cell) manifest() (stack.Manifest, map[string]string, error) {
 
 // emptyBox is a container that holds a wheelhouse as files, an interpreter with
 // nothing installed, and uv.
-func (c *cell) emptyBox(ctx context.Context, manifest artifact.Artifact) (gate.Box, error) {
+func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) {
 	img := c.entry.Runtime
 	img.Wheels, img.Site = []pypi.File{}, false
 	ctr, err := c.base(ctx, img)
@@ -86,7 +86,7 @@ func (c *cell) emptyBox(ctx context.Context, manifest artifact.Artifact) (gate.B
 	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {
 		return nil, err
 	}
-	wheels := c.client.Host().Directory(filepath.Join(filepath.Dir(manifest.Path), stack.Folder))
+	wheels := c.client.Host().Directory(filepath.Join(filepath.Dir(manifest), stack.Folder))
 	ctr = ctr.
 		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
 		WithMountedDirectory(boxDir+"/"+stack.Folder, wheels).

@@ -41,7 +41,7 @@ func needsOf(ctx context.Context, cat catalogue, o options) (*doctor.Recipe, err
 	case diag.Worst(err) == diag.Drift:
 		needs.Unpinned, _, _ = strings.Cut(err.Error(), "\n")
 		needs.Debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
-		needs.Python = d.Source.Kind == recipe.Sdist || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
+		needs.Python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
 		err = addPlaces(needs, d.Source.Repository, d.Image.Registry, d.Runtime.Registry)
 	case err == nil:
 		err = addEntries(needs, entries, store.Peek(filepath.Join(o.home, "store")))

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/patch"
+	"builder/internal/wheel/wheeltest"
 )
 
 // replace is a patch of one edit: what stands in a.h becomes something else.
@@ -184,6 +185,11 @@ func TestReadArchive(t *testing.T) {
 	tree, err := Read(path, func(name string) bool { return name == "a.h" })
 	if err != nil || len(tree.files) != 1 || string(tree.files["a.h"]) != "x" {
 		t.Errorf("got %v, %v", tree, err)
+	}
+	wheel := wheeltest.Wheel{Name: "tool-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "tool/a.h", Text: "x"}}}
+	tree, err = Read(wheel.Write(t), func(name string) bool { return name == "tool/a.h" })
+	if err != nil || len(tree.files) != 1 || string(tree.files["tool/a.h"]) != "x" {
+		t.Errorf("a wheel: got %v, %v", tree, err)
 	}
 	os.WriteFile(path, packed.Bytes()[:packed.Len()/2], 0o644)
 	if _, err := Read(path, func(string) bool { return true }); err == nil {

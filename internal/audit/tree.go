@@ -2,7 +2,6 @@ package audit
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"strings"
 
 	"builder/internal/patch"
+	"builder/internal/wheel"
 )
 
 // A Tree is the part of a source tree that patches can edit, in memory. Links
@@ -29,14 +29,21 @@ const (
 	maxAll  = 1 << 30
 )
 
-// Read reads the files of a source archive (tar, tar.gz) that wanted chooses;
-// names are below the archive's only folder.
+// Read reads the files of a source that wanted chooses: an archive (tar, tar.gz),
+// with names below its only folder, or a wheel, with names as they are.
 func Read(archive string, wanted func(name string) bool) (*Tree, error) {
 	f, err := os.Open(archive)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if is, err := hasMagic(f, "PK\x03\x04"); err != nil || is {
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", archive, err)
+		}
+		files, err := wheel.ReadFiles(archive, wanted, maxFile)
+		return &Tree{files}, err
+	}
 	unpacked, err := decompress(f)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", archive, err)
@@ -61,17 +68,24 @@ func Read(archive string, wanted func(name string) bool) (*Tree, error) {
 }
 
 func decompress(f *os.File) (io.Reader, error) {
-	magic := make([]byte, 2)
-	if _, err := io.ReadFull(f, magic); err != nil {
+	compressed, err := hasMagic(f, "\x1f\x8b")
+	if err != nil {
 		return nil, err
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+	if compressed {
 		return gzip.NewReader(f)
 	}
 	return f, nil
+}
+
+// hasMagic reports whether a file begins with magic, and leaves it at its start.
+func hasMagic(f *os.File, magic string) (bool, error) {
+	begin := make([]byte, len(magic))
+	if _, err := io.ReadFull(f, begin); err != nil {
+		return false, err
+	}
+	_, err := f.Seek(0, io.SeekStart)
+	return string(begin) == magic, err
 }
 
 // Clone returns a tree that can be edited without changing t.

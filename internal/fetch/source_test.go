@@ -116,3 +116,27 @@ func TestFetchTakesAnArchiveFromThePool(t *testing.T) {
 		t.Errorf("asked for %v", got)
 	}
 }
+
+// A released wheel comes from the index as a source distribution does, or from
+// where the user says.
+func TestFetchBringsAReleasedWheel(t *testing.T) {
+	data := noise(1, 500)
+	m := newMirror(t, map[string]answer{"tool-1-py3-none-any.whl": serves(data)})
+	pin := lock.SourcePin{File: file("tool", wheel, data), Python: "3.11"}
+	f := newFetcher(t, m)
+	uv, asked := fakeUV(t, map[string]pypi.File{m.URL + "/files/tool-1-py3-none-any.whl": pin.File})
+	f.UV = uv
+	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil || !has(t, f, data) || asked() != "tool==1\n" {
+		t.Errorf("asked %q, %v", asked(), err)
+	}
+
+	local := filepath.Join(t.TempDir(), "anything")
+	if err := os.WriteFile(local, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f = newFetcher(t) // asks nobody
+	f.Overrides["tool"] = []string{local}
+	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil || !has(t, f, data) {
+		t.Errorf("from a local file: %v", err)
+	}
+}

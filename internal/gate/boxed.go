@@ -20,8 +20,8 @@ import (
 
 var importModule = Gate{
 	Name:   "import",
-	Asks:   "the framework's extension imports in a clean container",
-	Remedy: "the extension does not fit the framework that is installed beside it: an undefined symbol names the library that differs",
+	Asks:   "the promised modules, of Horovod the framework's extension, import in a clean container",
+	Remedy: "the extension does not fit the framework that is installed beside it, where an undefined symbol names the library that differs; or a module that is needed is not among the run-time packages",
 	Wants:  func(e recipe.Expect) bool { return len(e.Import) > 0 },
 	Boxed:  true,
 	check:  checkImport,
@@ -30,15 +30,18 @@ var importModule = Gate{
 func checkImport(ctx context.Context, s Subject) answer {
 	var faults, seen []string
 	for _, module := range s.Expect.Import {
-		out, err := s.run(ctx, Command{Name: "import", Args: []string{"PYTHON", "-c", "import " + module + ".mpi_ops"}})
+		if len(s.Expect.Frameworks) > 0 {
+			module += ".mpi_ops" // the package of a framework imports without its extension
+		}
+		out, err := s.run(ctx, Command{Name: "import", Args: []string{"PYTHON", "-c", "import " + module}})
 		if err != nil {
 			return unmeasured("%v", err)
 		}
 		if out.Exit != 0 {
-			faults = append(faults, fmt.Sprintf("import %s.mpi_ops: exit %d: %s", module, out.Exit, lastLine(out.Output)))
+			faults = append(faults, fmt.Sprintf("import %s: exit %d: %s", module, out.Exit, lastLine(out.Output)))
 			continue
 		}
-		seen = append(seen, "import "+module+".mpi_ops")
+		seen = append(seen, "import "+module)
 	}
 	return judge(faults, seen)
 }

@@ -175,6 +175,11 @@ func badStacks() []bad {
 			gate:   "wheelhouse", says: "jsonschema (ray needs it)", do: add,
 		},
 		{
+			what: "a requirement that a recipe left to the platform, which is not said to have it", of: openrlhf,
+			change: func(s *specimen) { s.house.parts[0].wheel.External = []string{"flash-attn==2.8.3"} },
+			gate:   "wheelhouse", says: "flash-attn==2.8.3 (ray needs it)", do: add,
+		},
+		{
 			what: "a requirement of another version than the wheelhouse has", of: openrlhf,
 			change: prints(1, found("2", "The package `ray` requires `click<8`, but `8.1.7` is installed\n")),
 			gate:   "wheelhouse", says: "ray needs click<8 and 8.1.7 is installed", do: add,

@@ -24,7 +24,7 @@ type bad struct {
 }
 
 func corpus() []bad {
-	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badRequests(), badWheels(), badNCCL(), badArchives(), badStacks())
+	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badRequests(), badWheels(), badNCCL(), badArchives(), badBehaviour(), badStacks())
 }
 
 func TestBadArtifacts(t *testing.T) {

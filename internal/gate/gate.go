@@ -73,15 +73,17 @@ type Verdict struct {
 func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived }
 
 // A Subject is what gates look at: the file of a wheel, or the manifest of a
-// wheelhouse, the files that were made beside it, and what they promise. Box is nil where no container can be had,
-// Device where no GPU is asked for. Unpacked and Log, which takes what commands
-// print, may be nil.
+// wheelhouse, the files that were made beside it, and what they promise. Box is nil
+// where no container can be had, Stock where none holds the source as upstream
+// released it, Device where no GPU is asked for. Unpacked and Log, which takes what
+// commands print, may be nil.
 type Subject struct {
 	Wheel    string
 	Beside   []string
 	Expect   recipe.Expect
 	Unpacked *Unpacked
 	Box      Box
+	Stock    Box // as Box, with the source as upstream released it in the place of the artifact
 	Device   *Device
 	Log      io.Writer
 }
@@ -179,6 +181,7 @@ func All() []Gate {
 		elfSymbols,
 		ncclLoad,
 		importModule,
+		behaviour,
 		checkBuild,
 		builtFlags,
 		rendezvous,

@@ -35,6 +35,7 @@ func TestWanted(t *testing.T) {
 		{recipe.Expect{Built: map[string]string{"a": "true"}}, ""},
 		{recipe.Expect{Launcher: "mpi"}, ""},
 		{recipe.Expect{Rendezvous: "sealed"}, "rendezvous"},
+		{recipe.Expect{Behaviour: []recipe.Behaviour{{Name: "a"}}}, "behaviour"},
 		{recipe.Expect{Import: []string{"a"}, Built: map[string]string{"a": "true"}}, "import built-flags"},
 		{recipe.Expect{Import: []string{"a"}, Launcher: "mpi"}, "import allreduce-2"},
 		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}, "wheelhouse"},

@@ -25,7 +25,8 @@ type specimen struct {
 	damage    func(file []byte) []byte // of the wheel's file
 	archive   archived
 	box       container
-	house     *house // of a stack, in the place of the wheel
+	house     *house    // of a stack, in the place of the wheel
+	stock     container // the same with upstream's release in the place of the wheel
 }
 
 // archived is the archive beside the wheel; without a name there is none.
@@ -53,7 +54,7 @@ func (s *specimen) subject(t *testing.T) Subject {
 		data = s.damage(data)
 	}
 	at := t.TempDir()
-	subject := Subject{Wheel: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box}
+	subject := Subject{Wheel: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box, Stock: s.stock}
 	t.Cleanup(func() {
 		if err := subject.Unpacked.Close(); err != nil {
 			t.Error(err)

@@ -74,7 +74,7 @@ func checkWheelhouse(ctx context.Context, s Subject) answer {
 	if err != nil {
 		return failed("%v", err)
 	}
-	faults, err := idle(dir, house)
+	asked, err := requirements(dir, house)
 	if err != nil {
 		return failed("%v", err)
 	}
@@ -89,13 +89,13 @@ func checkWheelhouse(ctx context.Context, s Subject) answer {
 	if !ok {
 		return failed("installing %s: exit %d: %s", stack.Requirements, out.Exit, complaint(out.Output))
 	}
-	faults = append(faults, notInstalled(house, installed)...)
+	faults := slices.Concat(idle(s.Expect.Wheelhouse.Provided, asked), notInstalled(house, installed))
 	lacks, err := parseNeeds(needs, out.Exit)
 	if err != nil {
 		return unmeasured("uv pip check: %v", err)
 	}
 	var platform []string
-	for _, l := range lacks {
+	for _, l := range slices.Concat(lacks, external(asked)) {
 		if l.absent && slices.ContainsFunc(s.Expect.Wheelhouse.Provided, l.isOf) {
 			platform = append(platform, l.String())
 			continue
@@ -109,27 +109,55 @@ func checkWheelhouse(ctx context.Context, s Subject) answer {
 	return judge(faults, seen)
 }
 
-// idle names what is said to be provided and no wheel asks for, not even for an
-// extra of its own.
-func idle(dir string, house stack.Manifest) ([]string, error) {
-	asked := map[string]bool{}
+// requirements are what the METADATA of the wheels asks for, for whatever extra:
+// of the index, and of the platform. A recipe that takes a requirement out of a
+// wheel leaves it there as an external one.
+func requirements(dir string, house stack.Manifest) ([]requirement, error) {
+	var all []requirement
 	for _, w := range house.Wheels() {
 		opened, err := wheel.Open(filepath.Join(dir, stack.Folder, w.Name))
 		if err != nil {
 			return nil, err
 		}
-		for _, need := range opened.Metadata.Values("Requires-Dist") {
-			asked[wheel.NormalName(projectOf(need))] = true
+		by := wheel.NormalName(opened.Name.Distribution)
+		for _, text := range opened.Metadata.Values("Requires-Dist") {
+			all = append(all, requirement{by, strings.TrimSpace(text), false})
+		}
+		for _, text := range opened.Metadata.Values("Requires-External") {
+			all = append(all, requirement{by, strings.TrimSpace(text), true})
 		}
 		opened.Close()
 	}
+	return all, nil
+}
+
+// A requirement is a line of the METADATA of a wheel.
+type requirement struct {
+	by, text string
+	external bool // of the platform
+}
+
+// idle names what is said to be provided and no wheel asks for.
+func idle(provided []recipe.Provided, asked []requirement) []string {
 	var faults []string
-	for _, p := range house.Provided {
-		if !asked[wheel.NormalName(p.Project)] {
+	for _, p := range provided {
+		if !slices.ContainsFunc(asked, func(r requirement) bool { return lack{requirement: r.text}.isOf(p) }) {
 			faults = append(faults, p.Project+" is said to be provided, and no wheel asks for it")
 		}
 	}
-	return faults, nil
+	return faults
+}
+
+// external are the requirements that only the platform can fulfil: nobody installs
+// them.
+func external(asked []requirement) []lack {
+	var lacks []lack
+	for _, r := range asked {
+		if r.external {
+			lacks = append(lacks, lack{by: r.by, requirement: r.text, absent: true})
+		}
+	}
+	return lacks
 }
 
 var projectPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+`)

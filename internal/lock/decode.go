@@ -115,7 +115,7 @@ func (f File) check(name string) error {
 		c.fault("%q is not the name of a recipe", f.Recipe)
 	}
 	for _, file := range f.Sources {
-		c.once("source %s %s", file.Project, file.Version)
+		c.once("source %s", file.asks())
 		c.source(file)
 	}
 	for _, img := range f.Images {
@@ -145,6 +145,9 @@ func (c *checker) source(s SourcePin) {
 	}
 	if s.Commit != "" && (!gitCommit.MatchString(s.Commit) || s.Epoch <= 0) {
 		c.fault("%s %s: %q is not a commit, or has no date", s.Project, s.Version, s.Commit)
+	}
+	if s.IsWheel() != strings.HasSuffix(s.Filename, ".whl") || s.IsWheel() && !word.MatchString(s.Python) {
+		c.fault("%s %s: a wheel, and nothing else, is pinned for a Python", s.Project, s.Version)
 	}
 	if s.Path != "" {
 		c.fault("%s %s: an archive of a pool is pinned by the recipe", s.Project, s.Version)

@@ -42,6 +42,7 @@ type Source struct {
 	recipe.Origin
 	Project string
 	Version string
+	Python  string // of a wheel: the CPython that it has to fit, "3.11"
 }
 
 // NewDraft works out what a cell is made of. All faults are reported together.
@@ -124,6 +125,10 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	for i, in := range s.Inputs {
 		s.Inputs[i].Axes = table(in.Axes)
 	}
+	for i, b := range s.Expect.Behaviour {
+		faults = append(faults, b.Fault())
+		s.Expect.Behaviour[i].Says, s.Expect.Behaviour[i].Stock = table(b.Says), table(b.Stock)
+	}
 	memory, err := s.MemoryBytes()
 	faults = append(faults, err)
 	d.Memory = memory
@@ -200,5 +205,11 @@ func (f File) SourceOf(c matrix.Cell, names map[string]string) (SourcePin, bool)
 func sourceOf(identity recipe.Source, from recipe.Origin, names map[string]string) (Source, error) {
 	texts, err := subst.All([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path}, names)
 	from.Repository, from.Tag, from.Path = texts[2], texts[3], texts[4]
-	return Source{from, texts[0], texts[1]}, errors.Join(err, from.Fault())
+	s := Source{Origin: from, Project: texts[0], Version: texts[1]}
+	if from.Kind == recipe.Wheel {
+		if s.Python = names["python"]; s.Python == "" {
+			err = errors.Join(err, diag.Errorf(diag.Usage, "a source of kind wheel is chosen for a Python, and neither an axis nor the image states one"))
+		}
+	}
+	return s, errors.Join(err, from.Fault())
 }

@@ -48,14 +48,28 @@ type SourcePin struct {
 	Repository string `json:"repository,omitempty"` // of the recipe: a lock holds no address
 	Tag        string `json:"tag,omitempty"`
 	Commit     string `json:"commit,omitempty"`
-	Epoch      int64  `json:"epoch,omitempty"` // when the commit was made, seconds
-	Path       string `json:"path,omitempty"`  // in the pool of a Debian archive
+	Epoch      int64  `json:"epoch,omitempty"`  // when the commit was made, seconds
+	Path       string `json:"path,omitempty"`   // in the pool of a Debian archive
+	Python     string `json:"python,omitempty"` // of a wheel: the CPython that it was chosen for
+}
+
+// IsWheel reports whether the source is a released wheel.
+func (p SourcePin) IsWheel() bool { return p.Python != "" }
+
+// asks is what a pin answers, in words: a lock has one answer to each.
+func (p SourcePin) asks() string { return asked(p.Project, p.Version, p.Python) }
+
+func asked(project, version, python string) string {
+	if python == "" {
+		return project + " " + version
+	}
+	return project + " " + version + " for Python " + python
 }
 
 // answers reports whether a pin is what the source asks for.
 func (p SourcePin) answers(s Source) bool {
 	return p.Project == s.Project && p.Version == s.Version &&
-		p.Tag == s.Tag && p.Path == s.Path &&
+		p.Tag == s.Tag && p.Path == s.Path && p.Python == s.Python &&
 		(s.SHA256 == "" || p.SHA256 == s.SHA256) && (s.Commit == "" || p.Commit == s.Commit)
 }
 
@@ -170,7 +184,7 @@ func (m Missing) And(n Missing) Missing {
 func (m Missing) String() string {
 	var names []string
 	for _, s := range m.Sources {
-		names = append(names, fmt.Sprintf("source %s %s", s.Project, s.Version))
+		names = append(names, "source "+asked(s.Project, s.Version, s.Python))
 	}
 	for _, i := range m.Images {
 		names = append(names, "image "+i.Name)
@@ -319,7 +333,7 @@ func (f File) locked(img image.Image, need PythonNeed) Image {
 // same question. Neither is changed.
 func (f File) With(g File) File {
 	merged := File{Schema: Schema, Recipe: f.Recipe}
-	merged.Sources = merge(f.Sources, g.Sources, func(p SourcePin) string { return p.Project + " " + p.Version })
+	merged.Sources = merge(f.Sources, g.Sources, SourcePin.asks)
 	merged.Images = merge(f.Images, g.Images, func(p ImagePin) string { return p.Name })
 	merged.Python = merge(f.Python, g.Python, PythonPin.question)
 	return merged

@@ -91,7 +91,7 @@ func (f File) None() bool { return len(f.Sources)+len(f.Images)+len(f.Python) ==
 func (f File) String() string {
 	var m Missing
 	for _, s := range f.Sources {
-		m.Sources = append(m.Sources, Source{Project: s.Project, Version: s.Version})
+		m.Sources = append(m.Sources, Source{Project: s.Project, Version: s.Version, Python: s.Python})
 	}
 	for _, i := range f.Images {
 		m.Images = append(m.Images, image.Image{Name: i.Name})

@@ -71,8 +71,8 @@ func (r Resolver) python(ctx context.Context, need PythonNeed) ([]pypi.File, err
 	return files, nil
 }
 
-// source asks the index for a source distribution, or the repository for the
-// commit of a tag.
+// source asks the index for a source distribution or a wheel, or the repository
+// for the commit of a tag.
 func (r Resolver) source(ctx context.Context, s Source) (SourcePin, error) {
 	if s.Kind == recipe.Git {
 		return r.git(ctx, s)
@@ -80,6 +80,10 @@ func (r Resolver) source(ctx context.Context, s Source) (SourcePin, error) {
 	uv, err := r.UV(ctx)
 	if err != nil {
 		return SourcePin{}, err
+	}
+	if s.Kind == recipe.Wheel {
+		file, err := uv.Released(ctx, r.Scratch, s.Project, s.Version, s.Python, platform)
+		return SourcePin{File: file, Python: s.Python}, err
 	}
 	file, err := uv.Sdist(ctx, r.Scratch, s.Project, s.Version)
 	return SourcePin{File: file}, err

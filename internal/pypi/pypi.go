@@ -2,7 +2,7 @@
 // file. It asks uv, and uv asks the index that is configured on the host: no
 // address stands in this code, in a lock or in a log.
 //
-// Resolving ([Tool.Resolve], [Tool.Sdist]) is for locks; locating
+// Resolving ([Tool.Resolve], [Tool.Sdist], [Tool.Released]) is for locks; locating
 // ([Tool.Locate]) is for fetches, and changes nothing: it takes exact digests.
 // Nothing that came from an index is ever run on the host.
 package pypi
@@ -47,14 +47,20 @@ type Request struct {
 // the one wheel that fits best. Source distributions are never taken, because
 // their needs are only known by running them.
 func (t Tool) Resolve(ctx context.Context, scratch string, req Request) ([]File, error) {
+	args := []string{}
+	if req.ExcludeNewer != "" {
+		args = append(args, "--exclude-newer", req.ExcludeNewer)
+	}
+	return t.wheels(ctx, scratch, req, args...)
+}
+
+// wheels lets uv choose the versions, and chooses the wheel of each.
+func (t Tool) wheels(ctx context.Context, scratch string, req Request, args ...string) ([]File, error) {
 	fits, err := newTarget(req.Python, req.Platform)
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "resolving Python packages: %w", err)
 	}
-	args := []string{"--only-binary", ":all:", "--python-version", req.Python, "--python-platform", req.Platform}
-	if req.ExcludeNewer != "" {
-		args = append(args, "--exclude-newer", req.ExcludeNewer)
-	}
+	args = append([]string{"--only-binary", ":all:", "--python-version", req.Python, "--python-platform", req.Platform}, args...)
 	packages, err := t.compile(ctx, scratch, inputs{req.Requirements, req.Constraints, req.Without}, args...)
 	if err != nil {
 		return nil, err
@@ -91,6 +97,23 @@ func (t Tool) Sdist(ctx context.Context, scratch, project, version string) (File
 		}
 	}
 	return File{}, diag.Errorf(diag.Fetch, "the index has no source distribution of %s %s", project, version)
+}
+
+// Released returns the wheel of a release that fits a Python ("3.11") on a platform
+// ("x86_64-manylinux_2_28", as uv writes it) best. What it needs is not asked for.
+func (t Tool) Released(ctx context.Context, scratch, project, version, python, platform string) (File, error) {
+	pin, err := exact(project, version)
+	if err != nil {
+		return File{}, diag.Errorf(diag.Usage, "resolving source: %w", err)
+	}
+	files, err := t.wheels(ctx, scratch, Request{Requirements: []string{pin}, Python: python, Platform: platform}, "--no-deps")
+	if err != nil {
+		return File{}, err
+	}
+	if len(files) != 1 {
+		return File{}, diag.Errorf(diag.Fetch, "the index has no wheel of %s %s", project, version)
+	}
+	return files[0], nil
 }
 
 // measure asks for the sizes that the index did not state, a few at a time, and

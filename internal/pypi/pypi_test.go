@@ -153,6 +153,28 @@ func TestSdist(t *testing.T) {
 	}
 }
 
+func TestReleased(t *testing.T) {
+	lock := strings.ReplaceAll(string(recorded(t)), "https://example.invalid", files(t))
+	start := strings.LastIndex(lock[:strings.Index(lock, "setuptools-69.5.1")], "[[packages]]")
+	end := start + 1 + strings.Index(lock[start+1:], "[[packages]]")
+	uv, asked := fakeUV(t, []byte("lock-version = \"1.0\"\n"+lock[start:end]), "")
+	got, err := uv.Released(t.Context(), t.TempDir(), "setuptools", "69.5.1", "3.11", "x86_64-manylinux_2_28")
+	want := File{"setuptools", "69.5.1", "setuptools-69.5.1-py3-none-any.whl", 34, "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}
+	if err != nil || got != want || !strings.Contains(asked(), "\nsetuptools==69.5.1\n") || !strings.Contains(asked(), "--no-deps") {
+		t.Errorf("got %+v, %v; asked %s", got, err, asked())
+	}
+	if _, err := uv.Released(t.Context(), t.TempDir(), "-r", "x", "3.11", "x86_64-manylinux_2_28"); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("got %v", err)
+	}
+	if _, err := uv.Released(t.Context(), t.TempDir(), "a", "1", "three", "x86_64-manylinux_2_28"); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("got %v", err)
+	}
+	none, _ := fakeUV(t, []byte("lock-version = \"1.0\"\n"), "")
+	if _, err := none.Released(t.Context(), t.TempDir(), "ray", "2.12.0", "3.11", "x86_64-manylinux_2_28"); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestLocate(t *testing.T) {
 	uv, asked := fakeUV(t, recorded(t), "")
 	sdist := File{"horovod", "0.28.1", "horovod-0.28.1.tar.gz", 1, "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}

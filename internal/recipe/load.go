@@ -92,12 +92,14 @@ func (r *Recipe) validate() error {
 		}
 	}
 	faults = append(faults, r.validateChoices(r.Expect, "expect")...)
+	faults = append(faults, r.validateBehaviours(r.Expect.Behaviour, "expect")...)
 	faults = append(faults, r.validateNeeds()...)
 	faults = append(faults, r.validateWaivers()...)
 	faults = append(faults, r.validateAdvisories()...)
 	for i, v := range r.Variants {
 		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)
 		faults = append(faults, r.validateChoices(v.Expect, fmt.Sprintf("variants[%d].expect", i))...)
+		faults = append(faults, r.validateBehaviours(v.Expect.Behaviour, fmt.Sprintf("variants[%d].expect", i))...)
 	}
 	return errors.Join(faults...)
 }
@@ -113,14 +115,14 @@ func (r *Recipe) validateOrigin() error {
 		}
 		switch s.From.Kind {
 		case "":
-		case Sdist, Git, Archive:
+		case Sdist, Git, Archive, Wheel:
 			said = true
 		default:
-			return diag.At(r.index.At("%s", at), "kind %q is not sdist, git or archive", s.From.Kind)
+			return diag.At(r.index.At("%s", at), "kind %q is not %s", s.From.Kind, kinds)
 		}
 	}
 	if !said {
-		return diag.At(r.index.At("from"), "from is missing: kind sdist, git or archive says where the source comes from")
+		return diag.At(r.index.At("from"), "from is missing: kind %s says where the source comes from", kinds)
 	}
 	return nil
 }

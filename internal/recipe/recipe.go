@@ -74,6 +74,7 @@ const (
 	Sdist   SourceKind = "sdist"   // a source distribution from the Python index
 	Git     SourceKind = "git"     // the tree of a commit, with its submodules
 	Archive SourceKind = "archive" // an upstream archive in the pool of a Debian archive
+	Wheel   SourceKind = "wheel"   // a released wheel from the Python index, for the Python of the cell
 	// Cells stands for the artifacts of the inputs: a stack has no source of its own,
 	// and no recipe says so.
 	Cells SourceKind = "cells"
@@ -92,7 +93,7 @@ type Source struct {
 // An Origin says where the source tree comes from. Its texts may hold names in
 // double braces.
 type Origin struct {
-	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive"`
+	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive,enum=wheel"`
 	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
 	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
 	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits where upstream has no tag"`
@@ -101,18 +102,22 @@ type Origin struct {
 	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
 }
 
+// kinds names every kind of source, for messages.
+const kinds = "sdist, git, archive or wheel"
+
 var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // Fault returns what is missing for an origin of its kind, or nil.
 func (s Origin) Fault() error {
 	needs := map[SourceKind]map[string]bool{
 		Sdist:   {},
+		Wheel:   {},
 		Cells:   {},
 		Git:     {"repository": s.Repository != "", "tag or from.commit": (s.Tag != "") != commit.MatchString(s.Commit)},
 		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
 	}[s.Kind]
 	if needs == nil {
-		return diag.Errorf(diag.Usage, "from.kind %q is not sdist, git or archive", s.Kind)
+		return diag.Errorf(diag.Usage, "from.kind %q is not %s", s.Kind, kinds)
 	}
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
@@ -184,6 +189,7 @@ type Expect struct {
 	Operations   []string          `yaml:"operations,omitempty" json:"operations,omitempty"`
 	Built        map[string]string `yaml:"built,omitempty" json:"built,omitempty" jsonschema:"description=NAME_built() of the module: true; false; or for nccl a version"`
 	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=gloo,description=controller of the two-rank allreduce"`
+	Behaviour    []Behaviour       `yaml:"behaviour,omitempty" json:"behaviour,omitempty" jsonschema:"description=what the artifact says when a script asks it"`
 	Rendezvous   string            `yaml:"rendezvous,omitempty" json:"rendezvous,omitempty" jsonschema:"enum=sealed,description=the launcher takes values from members of the job alone"`
 	Wheelhouse   *Wheelhouse       `yaml:"-" json:"wheelhouse,omitempty" jsonschema:"-"` // of a stack
 	Waivers      []Waiver          `yaml:"waivers,omitempty" json:"waivers,omitempty" jsonschema:"description=known failures of gates"`
@@ -293,6 +299,9 @@ func (s Settings) clash(t Settings) string {
 	if key := differs(s.Expect.Built, t.Expect.Built); key != "" {
 		return "expect.built." + key
 	}
+	if clash := behaviourClash(s.Expect.Behaviour, t.Expect.Behaviour); clash != "" {
+		return clash
+	}
 	for _, v := range t.Vendored {
 		if slices.ContainsFunc(s.Vendored, func(x Vendored) bool { return x.Path == v.Path }) {
 			return "vendored of " + v.Path
@@ -363,6 +372,7 @@ func (s Settings) plus(t Settings) Settings {
 			Operations:   slices.Concat(s.Expect.Operations, t.Expect.Operations),
 			Built:        union(s.Expect.Built, t.Expect.Built),
 			Launcher:     or(t.Expect.Launcher, s.Expect.Launcher),
+			Behaviour:    behaviours(s.Expect.Behaviour, t.Expect.Behaviour),
 			Rendezvous:   or(t.Expect.Rendezvous, s.Expect.Rendezvous),
 			Wheelhouse:   or(t.Expect.Wheelhouse, s.Expect.Wheelhouse),
 			Waivers:      slices.Concat(s.Expect.Waivers, t.Expect.Waivers),

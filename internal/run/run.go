@@ -61,8 +61,9 @@ type Look func(ctx context.Context, b Built) error
 type Built struct {
 	Artifacts []artifact.Artifact
 	Box       gate.Box
-	Canary    string // what the canary of the build step saw, as JSON
-	Engine    string // where it was built: the address of the engine
+	Stock     gate.Box // with the source as released in the place of the wheel; nil where no gate asks it
+	Canary    string   // what the canary of the build step saw, as JSON
+	Engine    string   // where it was built: the address of the engine
 }
 
 // A Finder knows the results of earlier runs by the key of the entry.
@@ -300,7 +301,7 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 	}
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Wheel: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box}
+	subject := gate.Subject{Wheel: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock}
 	for _, a := range built.Artifacts[1:] {
 		subject.Beside = append(subject.Beside, a.Path)
 	}

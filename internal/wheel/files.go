@@ -1,0 +1,40 @@
+package wheel
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+)
+
+// ReadFiles reads the members of a wheel that wanted chooses, by name. Those of
+// more than limit bytes are left out. The file itself may be called anything.
+func ReadFiles(path string, wanted func(name string) bool, limit int64) (map[string][]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening wheel: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("opening wheel: %w", err)
+	}
+	archive, err := openZIP(f, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("opening wheel %q: %w", path, err)
+	}
+	files := map[string][]byte{}
+	for _, member := range archive.File {
+		if !wanted(member.Name) || !member.Mode().IsRegular() || member.UncompressedSize64 > uint64(max(limit, 0)) {
+			continue
+		}
+		if _, twice := files[member.Name]; twice {
+			return nil, fmt.Errorf("opening wheel %q: %q is there twice", path, member.Name)
+		}
+		var b bytes.Buffer
+		if err := copyMember(&b, member); err != nil {
+			return nil, fmt.Errorf("opening wheel %q: %w", path, err)
+		}
+		files[member.Name] = b.Bytes()
+	}
+	return files, nil
+}

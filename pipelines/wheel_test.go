@@ -1,0 +1,226 @@
+package pipelines
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/wheel"
+	"builder/internal/wheel/wheeltest"
+)
+
+// The scripts that take a released wheel apart and pack it again are run by the
+// interpreter of this host.
+
+const released = "tool-1.0-cp311-cp311-manylinux2014_x86_64.whl"
+
+// tool is a release as some projects make them: the file was renamed after it was
+// packed, and what it installs lies below .data.
+func tool() wheeltest.Wheel {
+	return wheeltest.Wheel{
+		Name: released,
+		Tags: []string{"cp311-cp311-linux_x86_64"},
+		Files: []wheeltest.File{
+			{Name: "tool/run", Text: "#!/bin/sh\n", Mode: 0o755},
+			{Name: "tool-1.0.data/purelib/tool/__init__.py", Text: "VARIABLE = 'A'\n"},
+		},
+	}
+}
+
+// python runs a script of this package in a directory and returns what it
+// printed.
+func python(t *testing.T, dir, name string, env []string, args ...string) (string, error) {
+	t.Helper()
+	interpreter, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("needs python3")
+	}
+	cmd := exec.Command(interpreter, append([]string{"-I", "-c", script(name)}, args...)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// unpacked returns the tree of a wheel as the source step leaves it.
+func unpacked(t *testing.T, file []byte) (tree, says string, err error) {
+	t.Helper()
+	at := filepath.Join(t.TempDir(), released)
+	if err := os.WriteFile(at, file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tree = t.TempDir()
+	says, err = python(t, tree, "unpack.py", nil, at, tree)
+	return tree, says, err
+}
+
+// repacked returns the wheel that comes of a tree.
+func repacked(t *testing.T, tree string, args ...string) (path, says string, err error) {
+	t.Helper()
+	dist := t.TempDir()
+	env := []string{"BUILDER_SOURCE=" + released, "BUILDER_DIST=" + dist, "SOURCE_DATE_EPOCH=1700000000"}
+	says, err = python(t, tree, "repack.py", env, args...)
+	return filepath.Join(dist, strings.Replace(released, "1.0", "1.0+rocm6.1", 1)), says, err
+}
+
+func TestRepack(t *testing.T) {
+	tree, says, err := unpacked(t, tool().Bytes())
+	if err != nil {
+		t.Fatalf("%v: %s", err, says)
+	}
+	changed := filepath.Join(tree, "tool-1.0.data/purelib/tool/__init__.py")
+	if err := os.WriteFile(changed, []byte("VARIABLE = 'B'\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	first, says, err := repacked(t, tree, "--local", "rocm6.1")
+	if err != nil {
+		t.Fatalf("%v: %s", err, says)
+	}
+	w, err := wheel.Open(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if faults := w.Check(); len(faults) > 0 {
+		t.Errorf("the wheel is not in order: %q", faults)
+	}
+	if version := w.Metadata.Get("Version"); version != "1.0+rocm6.1" || w.Metadata.Get("Name") != "tool" {
+		t.Errorf("METADATA says %s %s", w.Metadata.Get("Name"), version)
+	}
+	if tags := w.WheelInfo.Values("Tag"); len(tags) != 1 || tags[0] != "cp311-cp311-manylinux2014_x86_64" {
+		t.Errorf("WHEEL says %v", tags)
+	}
+	for name, want := range map[string]string{"tool/run": "#!/bin/sh\n", "tool-1.0+rocm6.1.data/purelib/tool/__init__.py": "VARIABLE = 'B'\n"} {
+		if have, err := w.ReadFile(name, 100); err != nil || string(have) != want {
+			t.Errorf("%s: %q, %v", name, have, err)
+		}
+	}
+	for _, f := range w.Files {
+		want := fs.FileMode(0o644)
+		if f.Name == "tool/run" {
+			want = 0o755
+		}
+		if f.Mode.Perm() != want {
+			t.Errorf("%s has mode %v", f.Name, f.Mode)
+		}
+	}
+}
+
+// Two repacks of one tree are one file, whenever and in whatever order the tree
+// was written.
+func TestRepackIsAFunctionOfTheTree(t *testing.T) {
+	var made [][]byte
+	for range 2 {
+		tree, says, err := unpacked(t, tool().Bytes())
+		if err != nil {
+			t.Fatalf("%v: %s", err, says)
+		}
+		late := time.Unix(1800000000+int64(len(made)), 0)
+		if err := os.Chtimes(filepath.Join(tree, "tool/run"), late, late); err != nil {
+			t.Fatal(err)
+		}
+		path, says, err := repacked(t, tree, "--local", "rocm6.1")
+		if err != nil {
+			t.Fatalf("%v: %s", err, says)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, data)
+	}
+	if !bytes.Equal(made[0], made[1]) {
+		t.Error("two repacks differ")
+	}
+}
+
+const info = "tool-1.0.dist-info/"
+
+// requiring gives the release a header of METADATA with requirements, and a text
+// below it that looks like one.
+func requiring(lines ...string) wheeltest.Wheel {
+	w := tool()
+	w.Swapped = map[string]string{info + "METADATA": "Metadata-Version: 2.1\nName: tool\nVersion: 1.0\n" +
+		strings.Join(lines, "\n") + "\n\nVersion: 9\nRequires-Dist: torch\n"}
+	return w
+}
+
+func TestRepackDropsWhatThePlatformProvides(t *testing.T) {
+	tree, _, err := unpacked(t, requiring("Requires-Dist: flash-attn==2.8.3", "Requires-Dist: torch", "Requires-Dist: torchmetrics", "Requires-Dist: Flash_Attn>1; extra == 'x'").Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, says, err := repacked(t, tree, "--local", "rocm6.1", "--provided", "flash-attn", "--provided", "Torch")
+	if err != nil || strings.Count(says, "dropped ") != 3 {
+		t.Fatalf("%v: %s", err, says)
+	}
+	w, err := wheel.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if left := w.Metadata.Values("Requires-Dist"); len(left) != 1 || left[0] != "torchmetrics" {
+		t.Errorf("left are %q", left)
+	}
+	if external := w.Metadata.Values("Requires-External"); len(external) != 3 || external[0] != "flash-attn==2.8.3" {
+		t.Errorf("of the platform are %q", external)
+	}
+	text, err := w.ReadFile(w.DistInfo+"/METADATA", 1000)
+	if err != nil || !strings.HasSuffix(string(text), "\n\nVersion: 9\nRequires-Dist: torch\n") {
+		t.Errorf("the description was changed: %q, %v", text, err)
+	}
+}
+
+func TestRepackRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		release wheeltest.Wheel
+		args    []string
+		says    string
+	}{
+		"a requirement that is not there": {requiring("Requires-Dist: torch"), []string{"--local", "a", "--provided", "vllm"}, "METADATA does not require vllm"},
+		"no local version":                {tool(), []string{"--local", "../x"}, "'../x' is no local version"},
+		"two versions":                    {requiring("Version: 1.0"), []string{"--local", "a"}, "exactly once"},
+		"another version":                 {wheeltest.Wheel{Name: released, Version: "2.0"}, []string{"--local", "a"}, "exactly once"},
+		"no METADATA":                     {wheeltest.Wheel{Name: released, Omitted: []string{info + "METADATA"}}, []string{"--local", "a"}, "there is no " + info},
+		"a signature":                     {wheeltest.Wheel{Name: released, Unlisted: []wheeltest.File{{Name: info + "RECORD.jws"}}}, []string{"--local", "a"}, "it is signed"},
+	} {
+		tree, says, err := unpacked(t, c.release.Bytes())
+		if err != nil {
+			t.Fatalf("%s: %v: %s", name, err, says)
+		}
+		if _, says, err := repacked(t, tree, c.args...); err == nil || !strings.Contains(says, c.says) {
+			t.Errorf("%s: %v: %s", name, err, says)
+		}
+	}
+}
+
+// Nothing of a hostile wheel is written.
+func TestUnpackRefuses(t *testing.T) {
+	for name, f := range map[string]wheeltest.File{
+		"is no plain path":   {Name: "tool/../../x"},
+		"'/x' is no plain":   {Name: "/x"},
+		"'a//b' is no plain": {Name: "a//b"},
+		"no plain path":      {Name: `a\b`},
+		"is no regular file": {Name: "x", Text: "/etc/passwd", Mode: fs.ModeSymlink | 0o777},
+		"there twice":        {Name: "tool/run"},
+	} {
+		w := tool()
+		w.Unlisted = []wheeltest.File{f}
+		tree, says, err := unpacked(t, w.Bytes())
+		if err == nil || !strings.Contains(says, name) {
+			t.Errorf("%s: %v: %s", name, err, says)
+		}
+		if left, err := os.ReadDir(tree); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v was written, %v", name, left, err)
+		}
+	}
+	damaged := tool().Bytes()
+	damaged[50] ^= 0xff
+	if _, says, err := unpacked(t, damaged); err == nil {
+		t.Errorf("a damaged member was unpacked: %s", says)
+	}
+}
