@@ -10,7 +10,7 @@ build:
 
 check: unit
 	$(GO) vet ./...
-	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses engine *.go)"
+	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses profiles engine *.go)"
 
 unit:
 	$(GO) test ./...

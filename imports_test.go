@@ -66,6 +66,8 @@ var may = map[string][]string{
 	"internal/history":           {"internal/atomicfile", "internal/store"},
 	"internal/steplog":           {},
 	"diagnoses":                  {},
+	"profiles":                   {},
+	"internal/profile":           {"internal/decode", "internal/diag", "internal/matrix", "internal/recipe", "internal/version"},
 	"internal/nccllog":           {},
 	"internal/ci/actionstest":    {"internal/decode"},
 	"internal/lock": {

@@ -40,7 +40,7 @@ func (c *cell) gather(ctx context.Context, events run.Events, dir string) (made 
 		if err != nil {
 			return err
 		}
-		made, err = manifest.Write(dir, places, profileText(c.entry))
+		made, err = manifest.Write(dir, places, []byte(c.entry.Expect.Wheelhouse.Profile))
 		return err
 	})
 	return made, err

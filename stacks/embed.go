@@ -7,5 +7,5 @@ import "embed"
 
 // FS holds *.yaml, *.lock.json and schema.json.
 //
-//go:embed *.json
+//go:embed *.yaml *.json
 var FS embed.FS

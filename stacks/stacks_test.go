@@ -2,15 +2,19 @@ package stacks_test
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"builder/internal/golden"
 	"builder/internal/lock"
+	"builder/internal/profile"
 	"builder/internal/recipe"
 	"builder/internal/stack"
+	"builder/profiles"
 	"builder/recipes"
 	"builder/stacks"
 )
@@ -48,6 +52,22 @@ func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
 	}
 }
 
+// environment finds profiles.
+func environment(t *testing.T) func(string, map[string]string) (string, error) {
+	all, err := profile.Load(profiles.FS, "profiles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(name string, axes map[string]string) (string, error) {
+		i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == name })
+		if i < 0 {
+			return "", fmt.Errorf("no profile is called %q", name)
+		}
+		_, err = all[i].Resolve(axes, nil)
+		return "", err
+	}
+}
+
 // Every stack is of cells that there are and that agree, and has a lock.
 func TestEveryStackIsARecipe(t *testing.T) {
 	all, err := stack.Load(stacks.FS, "stacks")
@@ -59,7 +79,7 @@ func TestEveryStackIsARecipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range all {
-		if _, err := s.Recipe(parts); err != nil {
+		if _, err := s.Recipe(stack.Catalogue{Recipes: parts, Profile: environment(t)}); err != nil {
 			t.Error(err)
 		}
 		data, err := fs.ReadFile(stacks.FS, s.Name+".lock.json")

@@ -19,9 +19,11 @@ import (
 	"builder/internal/image"
 	"builder/internal/lock"
 	"builder/internal/patch"
+	"builder/internal/profile"
 	"builder/internal/recipe"
 	"builder/internal/stack"
 	"builder/patches"
+	"builder/profiles"
 	"builder/recipes"
 	"builder/stacks"
 )
@@ -80,9 +82,9 @@ func (c *catalogue) addStacks(built, own []*stack.Stack) error {
 		all = replace(all, s, func(x *stack.Stack) string { return x.Name })
 	}
 	var faults []error
-	parts := c.recipes
+	known := stack.Catalogue{Recipes: c.recipes, Profile: c.environment}
 	for _, s := range all {
-		r, err := s.Recipe(parts)
+		r, err := s.Recipe(known)
 		if err != nil {
 			faults = append(faults, err)
 			continue
@@ -104,12 +106,12 @@ func checkSite(site string) error {
 	}
 	dir := os.DirFS(site)
 	there := func(name string) bool { _, err := fs.Stat(dir, name); return err == nil }
-	if !slices.ContainsFunc([]string{"recipes", "stacks", "images", "patches", "diagnoses"}, there) {
-		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, stacks, images, patches and diagnoses", site).
+	if !slices.ContainsFunc([]string{"recipes", "stacks", "images", "patches", "diagnoses", "profiles"}, there) {
+		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, stacks, images, patches, diagnoses and profiles", site).
 			WithHint("name the directory that they lie in")
 	}
 	var faults []error
-	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml"} {
+	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
 		files, _ := fs.Glob(dir, pattern) // the pattern is well formed
 		for _, file := range files {
 			faults = append(faults, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
@@ -186,6 +188,24 @@ func (c *catalogue) checkAxes() error {
 	return errors.Join(faults...)
 }
 
+// environment is the text of the one combination of a profile, as a stack wants it.
+func (c *catalogue) environment(name string, axes map[string]string) (string, error) {
+	all, err := c.profiles()
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == name })
+	if i < 0 {
+		return "", diag.Errorf(diag.Usage, "no profile is called %q", name)
+	}
+	e, err := all[i].Resolve(axes, nil)
+	if err != nil {
+		return "", err
+	}
+	text, err := e.Render(profile.Env)
+	return string(text), err
+}
+
 func (c *catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 	rs, err1 := recipe.Load(recipeFS, filepath.Join(site, "recipes"))
 	is, err2 := image.Load(imageFS, filepath.Join(site, "images"))
@@ -232,6 +252,40 @@ func (c catalogue) diagnoses() ([]diagnose.Diagnosis, error) {
 		all = replace(all, d, func(x diagnose.Diagnosis) string { return x.Name })
 	}
 	return all, err
+}
+
+// profiles reads the run-time environments, those of the site laid over the built-in
+// ones. What is there is read also where something has a fault.
+func (c catalogue) profiles() ([]*profile.Profile, error) {
+	all, err := profile.Load(profiles.FS, "profiles")
+	if c.site == "" || err != nil {
+		return all, err
+	}
+	if err := checkSite(c.site); err != nil {
+		return all, err
+	}
+	own, err := profile.Load(os.DirFS(filepath.Join(c.site, "profiles")), filepath.Join(c.site, "profiles"))
+	for _, p := range own {
+		if fault := checkProfile(p); fault != nil {
+			err = errors.Join(err, fault)
+			continue
+		}
+		all = replace(all, p, func(x *profile.Profile) string { return x.Name })
+	}
+	return all, err
+}
+
+// checkProfile refuses axes that cannot be flags beside those of every profile: the
+// flag parser would panic.
+func checkProfile(p *profile.Profile) error {
+	taken := append(flagNames(profileFlags()), "help", "h")
+	var faults []error
+	for _, name := range p.AxisNames() {
+		if slices.Contains(taken, name) {
+			faults = append(faults, diag.Errorf(diag.Usage, "profile %s: no axis can be called %q: every profile has the flag --%s", p.Name, name, name))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // ofSite says what of a cell the site brings, and whether it is new.

@@ -172,6 +172,16 @@ var descriptions = map[string]description{
 		},
 		[]diag.Code{diag.Usage, diag.Gate},
 	},
+	"profile": {
+		[]syntax.Example{
+			{Line: "builder profile openrlhf --rocm 6.1 --ray 2.12.0", Does: "what OpenRLHF needs with this Ray, and why"},
+			{Line: "builder profile openrlhf --version 0.11.2 --format ray-runtime-env > env.json", Does: "for ray job submit --runtime-env-json"},
+			{Line: "builder profile rccl --fabric infiniband --gpu mi300 --format dockerfile", Does: "for an image"},
+			{Line: "builder profile nccl --fabric roce --set-env NCCL_SOCKET_IFNAME=eth0 > nccl.env", Does: "with a variable of the site, for docker run --env-file"},
+			{Line: "builder profile openrlhf --json | jq -r '.variables[] | .name + \"=\" + .value'", Does: "for a program"},
+		},
+		[]diag.Code{diag.Usage},
+	},
 	"diagnose": {
 		[]syntax.Example{
 			{Line: "builder diagnose build.log", Does: "a build that failed, by whatever tool"},

@@ -88,7 +88,7 @@ func idle(commands []*cli.Command) {
 }
 
 // placeholders stand for values in the text of pages.
-var placeholders = strings.NewReplacer("[RECIPE]", "horovod", "RECIPE", "horovod", "CELLS", "horovod", " N", " 1", "[axes]", "", " … ", " horovod ", "…", "")
+var placeholders = strings.NewReplacer("[RECIPE]", "horovod", "RECIPE", "horovod", "PROFILE", "nccl", "CELLS", "horovod", " N", " 1", "[axes]", "", " … ", " horovod ", "…", "")
 
 // What stands in the text as a command is one too. A verb alone may lack its recipe.
 func TestCommandsInTextParse(t *testing.T) {

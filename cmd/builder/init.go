@@ -14,13 +14,14 @@ import (
 	"builder/internal/diag"
 	"builder/internal/recipe"
 	"builder/patches"
+	"builder/profiles"
 	"builder/recipes"
 )
 
 func initCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "init", Usage: "begin a directory of a site's own recipes, patches, images and diagnoses", ArgsUsage: "DIR",
-		Description: "Makes DIR/recipes, DIR/patches, DIR/images and DIR/diagnoses, with the schemas that\neditors read. With --recipe the built-in recipe, its lock and its patches are copied there\nto be changed: what has the name of something built in replaces it wherever\n`--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
+		Name: "init", Usage: "begin a directory of a site's own recipes, patches, images, diagnoses and profiles", ArgsUsage: "DIR",
+		Description: "Makes DIR/recipes, DIR/patches, DIR/images, DIR/diagnoses and DIR/profiles, with the\nschemas that editors read. With --recipe the built-in recipe, its lock and its patches are copied there\nto be changed: what has the name of something built in replaces it wherever\n`--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "recipe", Usage: "copy the built-in recipe `NAME`, its lock and its patches"},
 		},
@@ -52,6 +53,7 @@ func initSite(dir string, names []string, out printer) error {
 	add(patches.FS, "patches", "schema.json")
 	add(images.FS, "images", "schema.json")
 	add(diagnoses.FS, "diagnoses", "schema.json")
+	add(profiles.FS, "profiles", "schema.json")
 	for _, name := range names {
 		if err := known(name); err != nil {
 			faults = append(faults, err)
@@ -115,8 +117,9 @@ builder reads this directory where it is named with --recipes or BUILDER_RECIPES
 
     builder plan horovod --recipes .
 
-recipes/NAME.yaml, patches/NAME/*.yaml, images/*.yaml and diagnoses/*.yaml are laid
-over what comes with builder; what has the same name replaces it. "builder plan" shows
+recipes/NAME.yaml, patches/NAME/*.yaml, images/*.yaml, diagnoses/*.yaml and
+profiles/NAME.yaml are laid over what comes with builder; what has the same name
+replaces it. "builder plan" shows
 what is replaced. Locks lie beside the recipes: write them with
 
     builder lock --recipes . NAME

@@ -16,6 +16,7 @@ import (
 	"builder/internal/image"
 	"builder/internal/native"
 	"builder/internal/patch"
+	"builder/internal/profile"
 	"builder/internal/recipe"
 	"builder/internal/stack"
 	"builder/internal/term"
@@ -48,7 +49,9 @@ func listCommand(cat catalogue, fault error, out printer) *cli.Command {
 // schemas are the types of the files that people write.
 var schemas = map[string]any{
 	"recipe": &recipe.Recipe{}, "stack": &stack.Stack{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
-	"progress": &term.Event{}, // of --progress json
+	"profile":     &profile.Profile{},
+	"environment": &profile.Environment{}, // of profile --format json
+	"progress":    &term.Event{},          // of --progress json
 }
 
 func schemaNames() []string { return slices.Sorted(maps.Keys(schemas)) }

@@ -108,6 +108,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 			shellCommand(out),
 			reproCommand(out),
 			rootfsCommand(cat, fault, out),
+			profileCommand(cat, out),
 			benchCommand(args, out),
 			diagnoseCommand(cat, out),
 			reportCommand(out),

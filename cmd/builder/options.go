@@ -49,7 +49,7 @@ type options struct {
 }
 
 func recipesFlag() cli.Flag {
-	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "lay the recipes, stacks, images, patches and diagnoses below `DIR` over the built-in ones"}
+	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "lay the recipes, stacks, images, patches, diagnoses and profiles below `DIR` over the built-in ones"}
 }
 
 func jsonFlag() cli.Flag {
@@ -110,10 +110,10 @@ func recipeFlagNames() []string {
 	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), rootfsFlags(), matrixFlags(), exportFlags()))
 }
 
-// axisFlags are one flag for each axis of a recipe.
-func axisFlags(r *recipe.Recipe) []cli.Flag {
+// axisFlags are one flag for each axis of a recipe or a profile.
+func axisFlags(axes []recipe.Axis) []cli.Flag {
 	var flags []cli.Flag
-	for _, axis := range r.Axes {
+	for _, axis := range axes {
 		flags = append(flags, &cli.GenericFlag{
 			Name: axis.Name, Category: "Axes (an exact value; a list a,b; a constraint '>=6.0,<6.3'; all)",
 			Value: &axisValue{known: axis.Values},
@@ -145,7 +145,7 @@ func recipeCommands(cat catalogue, fault error, flags []cli.Flag, do func(*cli.C
 	for _, r := range cat.recipes {
 		commands = append(commands, &cli.Command{
 			Name: r.Name, Usage: r.Summary, OnUsageError: axisUsageError(r, flags), HideHelpCommand: true,
-			Flags: append(append([]cli.Flag{}, flags...), axisFlags(r)...),
+			Flags: append(append([]cli.Flag{}, flags...), axisFlags(r.Axes)...),
 			Action: func(c *cli.Context) error {
 				if fault != nil {
 					return fault
@@ -219,7 +219,7 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 			WithHint("axes are flags: --NAME VALUE")
 	}
 	o, err := readPlaces(c)
-	o.recipe, o.filter = r, matrix.Filter{}
+	o.recipe, o.filter = r, readAxes(c, r.Axes)
 	o.out, o.jobs, o.failFast = c.String("out"), c.Int("jobs"), c.Bool("fail-fast")
 	o.rebuild, o.ccache, o.key = c.Bool("rebuild"), c.Bool("ccache"), c.String("key")
 	o.json, o.stepLimit, o.patience = c.Bool("json"), c.Duration("step-limit"), c.Duration("engine-patience")
@@ -231,11 +231,6 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 		}
 		o.from, err = append(o.from, place), errors.Join(err, fault)
 	}
-	for _, axis := range r.Axes {
-		if c.IsSet(axis.Name) {
-			o.filter[axis.Name] = c.Generic(axis.Name).(fmt.Stringer).String()
-		}
-	}
 	if c.IsSet("jobs") && o.jobs < 1 {
 		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", o.jobs)
 	}
@@ -244,6 +239,17 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	o.engines, fault = readEngines(c, o.jobs)
 	o.display, shown = readDisplay(c)
 	return o, errors.Join(err, fault, shown, checkOut(o.out))
+}
+
+// readAxes reads what the command line says about axes.
+func readAxes(c *cli.Context, axes []recipe.Axis) matrix.Filter {
+	filter := matrix.Filter{}
+	for _, axis := range axes {
+		if c.IsSet(axis.Name) {
+			filter[axis.Name] = c.Generic(axis.Name).(fmt.Stringer).String()
+		}
+	}
+	return filter
 }
 
 // readPlaces reads where things are kept and where they may be had.

@@ -251,7 +251,9 @@ func (c plannedCell) print(out printer) {
 		}
 		line("patch", "%s %s: %s", sign, p.Name, p.Because)
 	}
-	line("env", "%s", pairs(c.Env))
+	if len(c.Env) > 0 {
+		line("env", "%s", pairs(c.Env))
+	}
 	line("steps", "%s", strings.Join(c.Steps, ", "))
 	line("gates", "%s", strings.Join(c.Gates, ", "))
 	switch {

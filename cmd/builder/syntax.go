@@ -35,7 +35,7 @@ func verbFrom(above []string, c *cli.Command) syntax.Verb {
 	described(&v, path)
 	for _, below := range c.Subcommands {
 		child := verbFrom(words, below)
-		child.Recipe = strings.Contains(c.ArgsUsage, "RECIPE")
+		child.Recipe = strings.Contains(c.ArgsUsage, "RECIPE") || strings.Contains(c.ArgsUsage, "PROFILE")
 		v.Verbs = append(v.Verbs, child)
 	}
 	return v

@@ -26,7 +26,7 @@ import (
 // declared: schema, reference and `builder config show` read them from here.
 type File struct {
 	Home                 Path      `yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of everything that the tool keeps: store and engine and keys"`
-	Recipes              Path      `yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site whose recipes and images and patches and diagnoses are laid over the built-in ones"`
+	Recipes              Path      `yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site whose recipes and images and patches and diagnoses and profiles are laid over the built-in ones"`
 	Out                  Path      `yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=directory of the results of run; where plan --diff looks for the last one"`
 	Jobs                 *int      `yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=how many cells are built at a time on each engine"`
 	Memory               Size      `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the builds of one time may take on each engine; such as 64GB"`

@@ -50,4 +50,7 @@ func TestNoLineIsARequest(t *testing.T) {
 func TestReference(t *testing.T) {
 	golden.Check(t, "run.md", []byte(manual.Reference([]string{"builder", "run"}, run)))
 	golden.Check(t, "axes.md", []byte(manual.Axes(run.Verbs[0])))
+	profile := run
+	profile.Name, profile.Operands = "profile", "PROFILE [axes]"
+	golden.Check(t, "profile.md", []byte(manual.Reference([]string{"builder", "profile"}, profile)))
 }

@@ -27,8 +27,11 @@ func (p *markdown) verb(level string, words []string, v syntax.Verb) {
 	for _, b := range blocksOf(v.About) {
 		p.block(b)
 	}
-	p.recipes(recipesOf(v))
+	p.recipes(v)
 	p.flags(v.Options())
+	if kindOf(v) != recipeKind {
+		p.axes(recipesOf(v))
+	}
 	p.examples(v.Examples)
 	p.exits(v.Exits)
 	for _, below := range v.Own() {
@@ -48,15 +51,35 @@ func (p *markdown) block(b block) {
 	}
 }
 
-func (p *markdown) recipes(recipes []syntax.Verb) {
-	if len(recipes) == 0 {
-		return
-	}
+// recipeKind is what the operand of a verb is called that takes a recipe. The axes of
+// recipes are those of many verbs, and stand on the first page of the reference.
+const recipeKind = "RECIPE"
+
+// kindOf is what the names below a verb are names of, as its operand is called.
+func kindOf(v syntax.Verb) string {
+	kind, _, _ := strings.Cut(v.Operands, " ")
+	return strings.Trim(kind, "[]")
+}
+
+func (p *markdown) recipes(v syntax.Verb) {
 	var names []string
-	for _, r := range recipes {
+	for _, r := range recipesOf(v) {
 		names = append(names, "`"+r.Name+"`")
 	}
-	p.line("\nRECIPE is one of %s. Flags stand behind it, and so do its [axes](README.md#axes).", strings.Join(names, ", "))
+	switch {
+	case len(names) == 0:
+	case kindOf(v) == recipeKind:
+		p.line("\nRECIPE is one of %s. Flags stand behind it, and so do its [axes](README.md#axes).", strings.Join(names, ", "))
+	default:
+		p.line("\n%s is one of %s. Flags stand behind it, and so do its axes.", kindOf(v), strings.Join(names, ", "))
+	}
+}
+
+// axes writes those of each recipe or profile.
+func (p *markdown) axes(recipes []syntax.Verb) {
+	for _, r := range recipes {
+		p.line("\nAxes of %s:\n\n%s", code(r.Name), strings.TrimSuffix(Axes(r), "\n"))
+	}
 }
 
 func (p *markdown) flags(flags []syntax.Flag) {

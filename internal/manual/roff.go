@@ -33,7 +33,7 @@ func Page(words []string, v syntax.Verb, edition Edition) string {
 		p.text(v.About)
 	}
 	p.verbs("COMMANDS", v.Own())
-	p.verbs("RECIPES", recipesOf(v))
+	p.verbs(kindOf(v)+"S", recipesOf(v))
 	p.flags("OPTIONS", v.Options())
 	for _, r := range recipesOf(v) {
 		p.flags("AXES OF "+strings.ToUpper(r.Name), axesOf(r))

@@ -7,6 +7,7 @@ type Wheelhouse struct {
 	Format   int        `json:"format"`             // of the manifest and of the list of requirements
 	Agree    []string   `json:"agree,omitempty"`    // axes and facts that are of one value in all parts
 	Provided []Provided `json:"provided,omitempty"` // what the platform brings
+	Profile  string     `json:"profile,omitempty"`  // text of the run-time environment
 }
 
 // Provided is a Python project that the platform brings, and therefore neither a

@@ -11,12 +11,18 @@ import (
 	"builder/internal/subst"
 )
 
+// A Catalogue is what stacks may name.
+type Catalogue struct {
+	Recipes []*recipe.Recipe
+	// Profile returns the text of the one combination of a profile.
+	Profile func(name string, axes map[string]string) (string, error)
+}
+
 // Recipe returns the stack as a recipe: one cell, whose inputs are the cells of
 // the parts with a value for every axis, and whose axes are those that all parts
-// that have them agree in. Recipes are those that parts may name. Parts that are
-// no single cell, or that already differ in what they are asked for, are faults,
-// all of them together.
-func (s *Stack) Recipe(recipes []*recipe.Recipe) (*recipe.Recipe, error) {
+// that have them agree in. Parts that are no single cell, or that already differ in
+// what they are asked for, are faults, all of them together.
+func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 	var parts []Part
 	var faults []error
 	r := &recipe.Recipe{
@@ -28,11 +34,9 @@ func (s *Stack) Recipe(recipes []*recipe.Recipe) (*recipe.Recipe, error) {
 		},
 	}
 	for i, p := range s.Parts {
-		cell, err := onlyCell(recipes, p)
+		cell, err := onlyCell(cat.Recipes, p)
 		if err != nil {
-			for _, fault := range diag.All(err) {
-				faults = append(faults, diag.At(s.index.At("parts[%d]", i), "%w", fault.Err).WithHint("%s", fault.Hint))
-			}
+			faults = append(faults, s.placed(err, "parts[%d]", i))
 			continue
 		}
 		project, err := subst.Expand(cell.Recipe.Source.Project, cell.Names)
@@ -42,6 +46,12 @@ func (s *Stack) Recipe(recipes []*recipe.Recipe) (*recipe.Recipe, error) {
 		r.Inputs = append(r.Inputs, recipe.Input{Recipe: p.Recipe, Axes: cell.Axes})
 		r.Axes = s.axes(r.Axes, cell)
 	}
+	if s.Profile != nil {
+		text, err := cat.Profile(s.Profile.Name, s.Profile.Axes)
+		faults = append(faults, s.placed(err, "profile"))
+		parts = append(parts, Part{Name: "profile " + s.Profile.Name, Axes: s.Profile.Axes})
+		r.Expect.Wheelhouse.Profile = text
+	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
@@ -49,6 +59,15 @@ func (s *Stack) Recipe(recipes []*recipe.Recipe) (*recipe.Recipe, error) {
 		r.Requires.Without = append(r.Requires.Without, p.Project)
 	}
 	return r, s.disagreements(parts)
+}
+
+// placed gives each fault the place in the file that it comes from.
+func (s *Stack) placed(err error, at string, args ...any) error {
+	var faults []error
+	for _, fault := range diag.All(err) {
+		faults = append(faults, diag.At(s.index.At(at, args...), "%w", fault.Err).WithHint("%s", fault.Hint))
+	}
+	return errors.Join(faults...)
 }
 
 // onlyCell is the cell that a part names.

@@ -30,10 +30,18 @@ type Stack struct {
 	Parts    []recipe.Input    `yaml:"parts" json:"parts" jsonschema:"minItems=1,description=cells whose wheels go into the wheelhouse; an axis that is not named has the value that its recipe prefers"`
 	Agree    []string          `yaml:"agree,omitempty" json:"agree,omitempty" jsonschema:"description=axes of parts and facts about wheels (builder gate WHEEL prints them) that are of one value in all parts"`
 	Image    string            `yaml:"image" json:"image" jsonschema:"description=image of the empty container that the wheelhouse is installed in"`
+	Profile  *Profile          `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=the run-time environment; it is written beside the wheelhouse"`
 	Extra    []string          `yaml:"extra,omitempty" json:"extra,omitempty" jsonschema:"description=Python requirements of the parts at run time; the lock holds their files and those of what they need in turn"`
 	Provided []recipe.Provided `yaml:"provided,omitempty" json:"provided,omitempty" jsonschema:"description=Python projects that the platform brings: they are never taken from the index"`
 
 	index decode.Index
+}
+
+// A Profile is the combination of a profile that the stack runs in. Its axes have
+// to agree with those of the parts.
+type Profile struct {
+	Name string            `yaml:"name" json:"name" jsonschema:"description=of a profile as builder profile takes it"`
+	Axes map[string]string `yaml:"axes,omitempty" json:"axes,omitempty"`
 }
 
 // Prefix begins the name of every stack where a recipe's name may stand, and the

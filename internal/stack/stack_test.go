@@ -13,6 +13,7 @@ import (
 const good = `name: pair
 summary: two of a kind
 image: base
+profile: {name: train, axes: {rocm: "6.1"}}
 parts:
   - {recipe: ray, axes: {version: "2.12.0", rocm: "6.1"}}
   - {recipe: horovod, axes: {rocm: "6.1"}}
@@ -48,6 +49,17 @@ runtime: base
 	return []*recipe.Recipe{text("ray", "ray", ""), text("horovod", "Horovod", `, "3.12"`)}
 }
 
+// known is what stacks of the tests may name.
+func known(t *testing.T) Catalogue {
+	t.Helper()
+	return Catalogue{recipes(t), func(name string, axes map[string]string) (string, error) {
+		if name != "train" {
+			return "", diag.Errorf(diag.Usage, "no profile is called %q", name)
+		}
+		return "ROCM=" + axes["rocm"] + "\n", nil
+	}}
+}
+
 func parse(t *testing.T, text string) *Stack {
 	t.Helper()
 	s, err := Parse("stacks/pair.yaml", []byte(text))
@@ -58,7 +70,7 @@ func parse(t *testing.T, text string) *Stack {
 }
 
 func TestRecipe(t *testing.T) {
-	r, err := parse(t, good).Recipe(recipes(t))
+	r, err := parse(t, good).Recipe(known(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +88,7 @@ func TestRecipe(t *testing.T) {
 	if want := []string{"ray", "Horovod", "torch"}; !slices.Equal(r.Requires.Without, want) || !slices.Equal(r.Requires.Run, []string{"click==8.1.7"}) {
 		t.Errorf("%+v", r.Requires)
 	}
-	if house := r.Expect.Wheelhouse; house.Format != Format || house.Provided[0].Project != "torch" {
+	if house := r.Expect.Wheelhouse; house.Format != Format || house.Profile != "ROCM=6.1\n" || house.Provided[0].Project != "torch" {
 		t.Errorf("%+v", house)
 	}
 }
@@ -84,20 +96,22 @@ func TestRecipe(t *testing.T) {
 // What is wrong between the parts is seen before anything is built, all of it.
 func TestRecipeRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, with, want string }{
-		"no such recipe":  {"recipe: ray,", "recipe: rya,", `stacks/pair.yaml:5:5: no recipe is called "rya"`},
-		"no such axis":    {`version: "2.12.0"`, `verson: "2.12.0"`, `stacks/pair.yaml:5:5: recipe ray has no axis "verson"`},
-		"no such value":   {`version: "2.12.0"`, `version: "9"`, "stacks/pair.yaml:5:5: --version: "},
-		"several cells":   {`version: "2.12.0"`, `version: all`, "stacks/pair.yaml:5:5: recipe ray: the axes name 2 cells, a part is one"},
-		"another ROCm":    {`horovod, axes: {rocm: "6.1"}`, `horovod, axes: {rocm: "5.7"}`, "stacks/pair.yaml:7:9: rocm is 5.7 in horovod-2.12.0+rocm5.7-3.11 and 6.1 in ray-2.12.0+rocm6.1-3.11"},
-		"an unknown fact": {"mpi]", "mip]", `stacks/pair.yaml:7:23: "mip" is neither an axis of a part nor a fact about wheels`},
+		"no such recipe":  {"recipe: ray,", "recipe: rya,", `stacks/pair.yaml:6:5: no recipe is called "rya"`},
+		"no such axis":    {`version: "2.12.0"`, `verson: "2.12.0"`, `stacks/pair.yaml:6:5: recipe ray has no axis "verson"`},
+		"no such value":   {`version: "2.12.0"`, `version: "9"`, "stacks/pair.yaml:6:5: --version: "},
+		"several cells":   {`version: "2.12.0"`, `version: all`, "stacks/pair.yaml:6:5: recipe ray: the axes name 2 cells, a part is one"},
+		"another ROCm":    {`horovod, axes: {rocm: "6.1"}`, `horovod, axes: {rocm: "5.7"}`, "stacks/pair.yaml:8:9: rocm is 5.7 in horovod-2.12.0+rocm5.7-3.11 and 6.1 in ray-2.12.0+rocm6.1-3.11"},
+		"no such profile": {"name: train", "name: rain", `stacks/pair.yaml:4:10: no profile is called "rain"`},
+		"another profile": {`train, axes: {rocm: "6.1"}`, `train, axes: {rocm: "5.7"}`, "rocm is 5.7 in profile train and 6.1 in ray-2.12.0+rocm6.1-3.11, horovod-2.12.0+rocm6.1-3.11"},
+		"an unknown fact": {"mpi]", "mip]", `stacks/pair.yaml:8:23: "mip" is neither an axis of a part nor a fact about wheels`},
 	} {
-		_, err := parse(t, strings.Replace(good, c.text, c.with, 1)).Recipe(recipes(t))
+		_, err := parse(t, strings.Replace(good, c.text, c.with, 1)).Recipe(known(t))
 		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	text := strings.Replace(good, `horovod, axes: {rocm: "6.1"}`, `horovod, axes: {rocm: "5.7", python: "3.12"}`, 1)
-	if _, err := parse(t, text).Recipe(recipes(t)); len(diag.All(err)) != 2 {
+	if _, err := parse(t, text).Recipe(known(t)); len(diag.All(err)) != 2 {
 		t.Errorf("want two faults: %v", err)
 	}
 }
@@ -105,14 +119,14 @@ func TestRecipeRefuses(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, with, want string }{
 		"another name":        {"name: pair", "name: pear", `stacks/pair.yaml:1:7: the stack is called "pear", its file "pair"`},
-		"a key that is none":  {"extra:", "extras:", "stacks/pair.yaml:8:1: "},
+		"a key that is none":  {"extra:", "extras:", "stacks/pair.yaml:9:1: "},
 		"no image":            {"image: base\n", "", "image is missing"},
 		"no summary":          {"summary: two of a kind", `summary: ""`, "stacks/pair.yaml:2:10: summary is missing"},
-		"a stack in a stack":  {"recipe: ray", "recipe: stack/ray", "stacks/pair.yaml:5:5: a part names a recipe that is no stack"},
-		"agreement twice":     {"mpi]", "rocm]", `stacks/pair.yaml:7:23: "rocm" is there twice`},
-		"no reason":           {", because: the site brings it", "", "stacks/pair.yaml:10:5: torch needs because"},
-		"no project":          {"project: torch", `project: "torch; x"`, `stacks/pair.yaml:10:5: "torch; x" is no name`},
-		"a project twice":     {"provided:\n", "provided:\n  - {project: Torch, because: x}\n", "stacks/pair.yaml:11:5: torch is there twice"},
+		"a stack in a stack":  {"recipe: ray", "recipe: stack/ray", "stacks/pair.yaml:6:5: a part names a recipe that is no stack"},
+		"agreement twice":     {"mpi]", "rocm]", `stacks/pair.yaml:8:23: "rocm" is there twice`},
+		"no reason":           {", because: the site brings it", "", "stacks/pair.yaml:11:5: torch needs because"},
+		"no project":          {"project: torch", `project: "torch; x"`, `stacks/pair.yaml:11:5: "torch; x" is no name`},
+		"a project twice":     {"provided:\n", "provided:\n  - {project: Torch, because: x}\n", "stacks/pair.yaml:12:5: torch is there twice"},
 		"an unquoted version": {`rocm: "6.1"`, "rocm: 6.1", "quote the version 6.1"},
 	} {
 		_, err := Parse("stacks/pair.yaml", []byte(strings.Replace(good, c.text, c.with, 1)))

@@ -20,7 +20,7 @@ type Verb struct {
 	Examples []Example
 	Exits    []Exit
 	Verbs    []Verb
-	// Recipe says that the verb is the name of a recipe. All recipes of one verb
+	// Recipe says that the verb is the name of a recipe or a profile. All of one verb
 	// differ in their axes only.
 	Recipe bool
 }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/matrix"
+	"builder/internal/profile"
+	"builder/internal/term"
+)
+
+const profileDescription = `Prints the variables and options that make a stack work on given versions, GPUs and
+fabric, each with its reason, the range that it holds for, and a link. env is for a
+shell, docker run --env-file and systemd; ray-runtime-env for ray job submit
+--runtime-env-json; options, which no environment carries, are comments or stand on
+stderr.
+
+What --set-env and --set-option add is printed with the rest. What contradicts the
+profile, the versions or each other is refused, all of it at once, with exit 2.`
+
+// profileFormats are the words that --format takes, the default first.
+func profileFormats() []string {
+	var words []string
+	for _, f := range profile.Formats() {
+		words = append(words, string(f))
+	}
+	return words
+}
+
+// profileFlags are those that every profile has beside its axes.
+func profileFlags() []cli.Flag {
+	formats := profileFormats()
+	return []cli.Flag{
+		recipesFlag(),
+		jsonFlag(),
+		&cli.StringFlag{Name: "format", Value: formats[0], Usage: "print the environment as `" + strings.Join(formats, "|") + "`"},
+		&cli.GenericFlag{Name: "set-env", Value: &texts{}, Usage: "add the variable `NAME=VALUE`"},
+		&cli.GenericFlag{Name: "set-option", Value: &texts{}, Usage: "add the option `NAME[=VALUE]` of the program"},
+	}
+}
+
+func profileCommand(cat catalogue, out printer) *cli.Command {
+	all, fault := cat.profiles()
+	var names []string
+	command := &cli.Command{
+		Name: "profile", Usage: "print the environment in which a stack runs, with reasons", ArgsUsage: "PROFILE [axes]",
+		Description: profileDescription,
+		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
+	}
+	for _, p := range all {
+		names = append(names, p.Name)
+		command.Subcommands = append(command.Subcommands, &cli.Command{
+			Name: p.Name, Usage: p.Summary, OnUsageError: usageError, HideHelpCommand: true,
+			Flags: append(profileFlags(), axisFlags(p.Axes)...),
+			Action: func(c *cli.Context) error {
+				o, err := readProfileOptions(c, p)
+				if err := errors.Join(fault, err); err != nil {
+					return err
+				}
+				return printProfile(p, o, out)
+			},
+		})
+	}
+	command.Action = func(c *cli.Context) error {
+		switch word := c.Args().First(); {
+		case fault != nil:
+			return fault
+		case word == "":
+			return diag.Errorf(diag.Usage, "%s: name a profile", c.Command.HelpName).WithHint("known: %s", strings.Join(names, ", "))
+		default:
+			return diag.Errorf(diag.Usage, "no profile is called %q", word).WithHint("%s", diag.DidYouMean(word, names))
+		}
+	}
+	return command
+}
+
+// profileOptions is what the flags of a profile say.
+type profileOptions struct {
+	format profile.Format
+	filter matrix.Filter
+	asked  []profile.Asked
+}
+
+func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, error) {
+	o := profileOptions{format: profile.Format(c.String("format")), filter: readAxes(c, p.Axes)}
+	faults := []error{unexpected(c, 0)}
+	switch {
+	case !slices.Contains(profile.Formats(), o.format):
+		faults = append(faults, diag.Errorf(diag.Usage, "--format: %q is not known", o.format).
+			WithHint("%s", diag.DidYouMean(string(o.format), profileFormats())))
+	case c.Bool("json") && c.IsSet("format") && o.format != profile.JSON:
+		faults = append(faults, diag.Errorf(diag.Usage, "--json and --format %s contradict each other", o.format).WithHint("give one of them"))
+	case c.Bool("json"):
+		o.format = profile.JSON
+	}
+	for _, flag := range []struct {
+		name string
+		read func(string) (profile.Asked, error)
+	}{{"set-env", profile.ReadVariable}, {"set-option", profile.ReadOption}} {
+		for _, text := range *c.Generic(flag.name).(*texts) {
+			a, err := flag.read(text)
+			if err != nil {
+				faults = append(faults, diag.Errorf(diag.Usage, "--%s: %w", flag.name, err))
+				continue
+			}
+			o.asked = append(o.asked, a)
+		}
+	}
+	return o, errors.Join(faults...)
+}
+
+// printProfile prints an environment. What no variable can carry goes to stderr
+// where the format has no comments.
+func printProfile(p *profile.Profile, o profileOptions, out printer) error {
+	e, err := p.Resolve(o.filter, o.asked)
+	if err != nil {
+		return err
+	}
+	text, err := e.Render(o.format)
+	if err != nil {
+		return err
+	}
+	if o.format == profile.RayRuntimeEnv {
+		for _, option := range e.Options {
+			out.note("option: %s", term.Clean(profile.Asked{Name: option.Name, Value: option.Value}.String()))
+		}
+		for _, n := range e.Notes {
+			out.note("note: %s (%s)", n.Text, n.Source)
+		}
+	}
+	_, err = out.stdout.Write(text)
+	return err
+}

@@ -1,0 +1,10 @@
+// Package profiles holds the run-time environments that come with builder, one a
+// stack. The types, the loader and the choice are in internal/profile.
+package profiles
+
+import "embed"
+
+// FS holds *.yaml and schema.json.
+//
+//go:embed *.yaml *.json
+var FS embed.FS

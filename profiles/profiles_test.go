@@ -1,0 +1,246 @@
+package profiles_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/golden"
+	"builder/internal/matrix"
+	"builder/internal/profile"
+	"builder/internal/recipe"
+	"builder/profiles"
+)
+
+func TestSchema(t *testing.T) {
+	golden.CheckFile(t, "schema.json", recipe.Schema(&profile.Profile{}))
+}
+
+// Embedding leaves files out without a word.
+func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := file.Name()
+		if strings.HasSuffix(name, ".go") || name == "testdata" {
+			continue
+		}
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fs.ReadFile(profiles.FS, name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
+		}
+		switch {
+		case name == "schema.json":
+		case !strings.HasSuffix(name, ".yaml"):
+			t.Errorf("%s is neither a profile nor the schema", name)
+		case !bytes.HasPrefix(want, []byte("# yaml-language-server: $schema=schema.json\n")):
+			t.Errorf("%s does not tell editors of its schema", name)
+		}
+	}
+}
+
+func load(t *testing.T) []*profile.Profile {
+	t.Helper()
+	all, err := profile.Load(profiles.FS, "profiles")
+	if err != nil || len(all) < 3 {
+		t.Fatalf("%d profiles, %v", len(all), err)
+	}
+	return all
+}
+
+func named(t *testing.T, name string) *profile.Profile {
+	t.Helper()
+	for _, p := range load(t) {
+		if p.Name == name {
+			return p
+		}
+	}
+	t.Fatalf("no profile is called %s", name)
+	return nil
+}
+
+// axis returns the values of an axis.
+func axis(t *testing.T, p *profile.Profile, name string) []string {
+	t.Helper()
+	for _, a := range p.Axes {
+		if a.Name == name {
+			return a.Values
+		}
+	}
+	t.Fatalf("profile %s has no axis %s", p.Name, name)
+	return nil
+}
+
+// each visits every combination of a profile that can be had; an axis that is fixed
+// has one value.
+func each(t *testing.T, p *profile.Profile, fixed matrix.Filter, visit func(profile.Environment)) {
+	t.Helper()
+	filter := matrix.Filter{}
+	for _, name := range p.AxisNames() {
+		filter[name] = "all"
+		if value, ok := fixed[name]; ok {
+			filter[name] = "=" + value
+		}
+	}
+	all, err := p.All(filter)
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%s: %d combinations with %v, %v", p.Name, len(all), fixed, err)
+	}
+	for _, e := range all {
+		visit(e)
+	}
+}
+
+// Every combination has an environment: no two settings disagree, and the profile
+// contradicts itself nowhere.
+func TestEveryCombination(t *testing.T) {
+	for _, p := range load(t) {
+		used := map[string]bool{}
+		fixed := matrix.Filter{}
+		if p.Name == "openrlhf" {
+			fixed["rocm"] = "6.1" // which decides about one rule only
+		}
+		each(t, p, fixed, func(e profile.Environment) {
+			for _, v := range slices.Concat(e.Variables, e.Options) {
+				used[v.Name+"="+v.Value] = true
+				if v.Because == "" || v.Source == "" || v.Known == "" {
+					t.Errorf("%s: %s has no reason", p.Name, v.Name)
+				}
+			}
+			for _, f := range profile.Formats() {
+				if text, err := e.Render(f); err != nil || !bytes.HasSuffix(text, []byte("\n")) {
+					t.Errorf("%s as %s: %q, %v", p.Name, f, text, err)
+				}
+			}
+		})
+		for _, s := range p.Settings {
+			if !used[s.Env+s.Option+"="+s.Value] {
+				t.Errorf("%s: no combination has %s%s=%s", p.Name, s.Env, s.Option, s.Value)
+			}
+		}
+	}
+}
+
+// A released program, as it was read from its wheel.
+type release struct {
+	Version string            `json:"version"`
+	Wheel   string            `json:"wheel"`
+	SHA256  string            `json:"sha256"`
+	Ray     string            `json:"ray,omitempty"`     // the one that OpenRLHF pins
+	Options map[string]string `json:"options,omitempty"` // of train_ppo_ray that speak of weights and GPUs, with defaults
+	NoSet   []string          `json:"noset"`             // variables RAY_EXPERIMENTAL_NOSET_… that it knows for GPUs
+}
+
+// recorded are the releases of a project that were read.
+func recorded(t *testing.T, project string) []release {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", project+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []release
+	if err := json.Unmarshal(data, &all); err != nil || len(all) < 15 {
+		t.Fatalf("%d releases, %v", len(all), err)
+	}
+	return all
+}
+
+func versions(all []release) []string {
+	var list []string
+	for _, r := range all {
+		list = append(list, r.Version)
+	}
+	return list
+}
+
+// A release is on the axis if, and only if, somebody has read it.
+func TestAxesAreReleasesThatWereRead(t *testing.T) {
+	p := named(t, "openrlhf")
+	for name, project := range map[string]string{"version": "openrlhf", "ray": "ray"} {
+		onAxis, read := slices.Clone(axis(t, p, name)), versions(recorded(t, project))
+		slices.Sort(onAxis)
+		slices.Sort(read)
+		if !slices.Equal(onAxis, read) {
+			t.Errorf("the axis %s has %v, and recorded are %v", name, onAxis, read)
+		}
+	}
+}
+
+// The options are those of the released parser: none is made up, and one that was
+// renamed has the name of its release.
+func TestOptionsAreThoseOfTheRelease(t *testing.T) {
+	p := named(t, "openrlhf")
+	for _, r := range recorded(t, "openrlhf") {
+		each(t, p, matrix.Filter{"version": r.Version, "rocm": "6.1", "ray": "2.44.1"}, func(e profile.Environment) {
+			if len(e.Options) != 1 {
+				t.Errorf("%s: options %v", r.Version, e.Options)
+			}
+			for _, o := range e.Options {
+				if _, ok := r.Options[o.Name]; !ok {
+					t.Errorf("OpenRLHF %s has no option %s, only %v", r.Version, o.Name, slices.Sorted(maps.Keys(r.Options)))
+				}
+			}
+		})
+	}
+}
+
+// What is said to be released together is what the wheel pins.
+func TestPinsAreThoseOfTheRelease(t *testing.T) {
+	p := named(t, "openrlhf")
+	for _, r := range recorded(t, "openrlhf") {
+		e, err := p.Resolve(matrix.Filter{"version": "=" + r.Version}, nil)
+		if err != nil || e.Axes["ray"] != r.Ray || len(e.Notes) > 1 {
+			t.Errorf("OpenRLHF %s pins Ray %s, the profile has %s with notes %v, %v", r.Version, r.Ray, e.Axes["ray"], e.Notes, err)
+		}
+	}
+}
+
+// amd are the variables that keep Ray from choosing GPUs of AMD.
+var amd = []string{"RAY_EXPERIMENTAL_NOSET_ROCR_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES"}
+
+// The variable is the one that this Ray reads and this OpenRLHF looks for; any other
+// that a user asks for is refused.
+func TestVariablesAreThoseOfTheRelease(t *testing.T) {
+	p := named(t, "openrlhf")
+	knows := map[string][]string{}
+	for _, r := range recorded(t, "openrlhf") {
+		knows[r.Version] = r.NoSet
+	}
+	for _, ray := range recorded(t, "ray") {
+		each(t, p, matrix.Filter{"ray": ray.Version, "rocm": "6.1", "sync": "gloo"}, func(e profile.Environment) {
+			var set []string
+			for _, v := range e.Variables {
+				set = append(set, v.Name)
+			}
+			want := ray.NoSet
+			if e.Axes["ray-patch"] == "on" {
+				want = nil
+			}
+			if !slices.Equal(set, want) {
+				t.Errorf("Ray %s reads %v, the profile at %v sets %v", ray.Version, ray.NoSet, e.Axes, set)
+			}
+			for _, name := range set {
+				if !slices.Contains(knows[e.Axes["version"]], name) {
+					t.Errorf("OpenRLHF %s does not look for %s", e.Axes["version"], name)
+				}
+			}
+		})
+		for _, name := range amd {
+			_, err := p.Resolve(matrix.Filter{"ray": "=" + ray.Version, "ray-patch": "off"}, []profile.Asked{{Name: name, Value: "1"}})
+			if reads := slices.Contains(ray.NoSet, name); reads != (err == nil) {
+				t.Errorf("Ray %s reads %s: %t, and asked for it the profile says %v", ray.Version, name, reads, err)
+			}
+		}
+	}
+}

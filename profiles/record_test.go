@@ -1,0 +1,136 @@
+package profiles_test
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/golden"
+	"builder/internal/version"
+	"builder/internal/wheel"
+)
+
+// Wheels of OpenRLHF and Ray lie in the directory that BUILDER_TEST_WHEELS names; as
+// fetched by `pip download --no-deps openrlhf==0.11.2`. What is recorded is what they
+// say; -update records it anew.
+func TestRecordsAreWhatTheWheelsSay(t *testing.T) {
+	dir := os.Getenv("BUILDER_TEST_WHEELS")
+	if dir == "" {
+		t.Skip("BUILDER_TEST_WHEELS names no directory with wheels of openrlhf and ray")
+	}
+	for project, read := range map[string]func(*testing.T, *wheel.Wheel) release{"openrlhf": readOpenRLHF, "ray": readRay} {
+		paths, err := filepath.Glob(filepath.Join(dir, project+"-*.whl"))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%d wheels of %s, %v", len(paths), project, err)
+		}
+		var all []release
+		for _, path := range paths {
+			w, err := wheel.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := read(t, w)
+			w.Close()
+			r.Version, r.Wheel, r.SHA256 = w.Name.Version, filepath.Base(path), digest(t, path)
+			all = append(all, r)
+		}
+		slices.SortFunc(all, newerFirst)
+		text, err := json.MarshalIndent(all, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, project+".json", append(text, '\n'))
+	}
+}
+
+func newerFirst(a, b release) int {
+	va, err1 := version.Parse(a.Version)
+	vb, err2 := version.Parse(b.Version)
+	if err := cmp.Or(err1, err2); err != nil {
+		panic(fmt.Sprintf("a wheel's version: %v", err)) // its name was read as one
+	}
+	return version.Compare(vb, va)
+}
+
+func digest(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+var (
+	// argument is a call of add_argument, up to the end of its default.
+	argument = regexp.MustCompile(`add_argument\(\s*"(--[\w.]+)"(?:[^()]*?default=([^,()\s]+))?`)
+	// aboutWeights are options that decide how weights and GPUs are shared.
+	aboutWeights = regexp.MustCompile(`sync|colocate|async`)
+	noSet        = regexp.MustCompile(`RAY_EXPERIMENTAL_NOSET_(?:CUDA|ROCR|HIP)_VISIBLE_DEVICES`)
+	pinned       = regexp.MustCompile(`^ray\[default\] ?==([\d.]+)$`)
+)
+
+// readOpenRLHF reads the parser of its command, the pin of Ray, and the variables
+// that it looks for.
+func readOpenRLHF(t *testing.T, w *wheel.Wheel) release {
+	r := release{Options: map[string]string{}, NoSet: []string{}}
+	for _, m := range argument.FindAllStringSubmatch(member(t, w, "openrlhf/cli/train_ppo_ray.py"), -1) {
+		if aboutWeights.MatchString(m[1]) {
+			r.Options[m[1]] = strings.Trim(m[2], `"`)
+		}
+	}
+	for _, requirement := range w.Metadata["Requires-Dist"] {
+		if m := pinned.FindStringSubmatch(requirement); m != nil {
+			r.Ray = m[1]
+		}
+	}
+	r.NoSet = append(r.NoSet, found(member(t, w, "openrlhf/trainer/ray/utils.py"))...)
+	return r
+}
+
+// readRay reads which variables its part for AMD GPUs knows; old ones have none.
+func readRay(t *testing.T, w *wheel.Wheel) release {
+	return release{NoSet: append([]string{}, found(member(t, w, "ray/_private/accelerators/amd_gpu.py"))...)}
+}
+
+// found are the variables in a text, each once.
+func found(text string) []string {
+	names := noSet.FindAllString(text, -1)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// member returns the text of the one file whose path ends so, "" if there is none.
+func member(t *testing.T, w *wheel.Wheel, end string) string {
+	t.Helper()
+	for _, f := range w.Files {
+		if !strings.HasSuffix("/"+f.Name, "/"+end) {
+			continue
+		}
+		r, err := w.Open(f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		text, err := io.ReadAll(io.NewSectionReader(r, 0, 1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	return ""
+}
