@@ -149,6 +149,8 @@ func TestE2E(t *testing.T) {
 		{"the compiler cache", compilerCache},
 		{"a stack of two parts", stacked},
 		{"what goes wrong", unlucky},
+		{"the neighbours on ROCm", neighbours},
+		{"Ray with the edit that changes nothing", rayWithTheSetEdit},
 		{"NCCL with verbs", ncclVerbs},
 		{"NCCL without the patch that links verbs", ncclUnlinked},
 	} {

@@ -237,7 +237,9 @@ func (c plannedCell) print(out printer) {
 	line("image", "%s", c.Image)
 	line("runtime", "%s", c.Runtime)
 	line("source", "%s", c.Source)
-	line("python", "%s", strings.Join(c.Python, " "))
+	if len(c.Python) > 0 {
+		line("python", "%s", strings.Join(c.Python, " "))
+	}
 	for _, in := range c.Inputs {
 		line("input", "%s", in)
 	}

@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// neighbours packs Ray and OpenRLHF again, twice, and asks both what they do.
+func neighbours(b *tool) {
+	b.want(0, "run", "ray", "--version", "2.12.0", "--rocm", "6.1", "--locked", "--rebuild", "--out", "out-ray")
+	cell := b.runJSON("out-ray").Cells[0]
+	if name := filepath.Base(cell.Artifacts[0].Path); name != "ray-2.12.0+rocm6.1.cudavis-cp311-cp311-manylinux2014_x86_64.whl" {
+		b.t.Errorf("the wheel is called %s", name)
+	}
+	contains(b.t, b.evidence(cell.Verdicts),
+		"visible-devices: it says gpus=2 ids=0 1 set=CUDA_VISIBLE_DEVICES", "upstream's release says gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES",
+		"import ray", "RECORD complete")
+
+	b.want(0, "run", "openrlhf", "--rocm", "6.1", "--locked", "--rebuild", "--out", "out-openrlhf")
+	cell = b.runJSON("out-openrlhf").Cells[0]
+	contains(b.t, b.evidence(cell.Verdicts), "sync-backend: it says accepts=--vllm.sync_backend default=nccl refuses=--vllm_sync_backend")
+}
+
+// setEdit is what is told from hand to hand: it applies, and nothing changes.
+const setEdit = `edits:
+  - kind: replace
+    file: ray/_private/accelerators/__init__.py
+    search: "        AMDGPUAcceleratorManager,\n"
+    count: 1
+`
+
+// rayWithTheSetEdit leaves AMD's class out of the set of all managers, and does no
+// more.
+func rayWithTheSetEdit(b *tool) {
+	const patch = "patches/ray/10-visible-devices-rocr.yaml"
+	head, _, ok := strings.Cut(b.read(patch), "edits:\n")
+	if !ok {
+		b.t.Fatal("the edits of the patch have moved")
+	}
+	site := b.makeSite(map[string]string{patch: head + setEdit})
+	r := b.want(6, "run", "ray", "--recipes", site, "--version", "2.12.0", "--rocm", "6.1", "--out", "out-ray-set")
+	contains(b.t, r.stderr, "gate behaviour: fail", "set is ROCR_VISIBLE_DEVICES, promised is CUDA_VISIBLE_DEVICES")
+	for _, v := range b.runJSON("out-ray-set").Cells[0].Verdicts {
+		if (v.Status == "pass") == (v.Gate == "behaviour") {
+			b.t.Errorf("gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
+		}
+	}
+}
