@@ -49,7 +49,7 @@ func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (fault, says s
 	if err != nil {
 		return "", "", err
 	}
-	fault, says = differing(have, b.Says, "promised"), "it says "+recipe.Answer(have)
+	fault, says = differing(have, b.Says, "promised"), "it says "+said(have)
 	if len(b.Stock) > 0 {
 		var released string
 		released, err = s.released(ctx, b)
@@ -76,7 +76,7 @@ func (s Subject) released(ctx context.Context, b recipe.Behaviour) (says string,
 	if other := differing(have, b.Stock, "known"); other != "" {
 		err = errors.New("the script does not see upstream's release as it is known: " + other)
 	}
-	return recipe.Answer(have), err
+	return said(have), err
 }
 
 // ask runs the script of a behaviour in the box of s and returns what was said.
@@ -115,4 +115,13 @@ func differing(have, want map[string]string, word string) string {
 		}
 	}
 	return strings.Join(faults, ", ")
+}
+
+// said writes an answer as a person reads it: gpus=2 set=CUDA_VISIBLE_DEVICES.
+func said(answer map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(answer)) {
+		parts = append(parts, key+"="+answer[key])
+	}
+	return strings.Join(parts, " ")
 }

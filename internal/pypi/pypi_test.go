@@ -155,9 +155,13 @@ func TestSdist(t *testing.T) {
 
 func TestReleased(t *testing.T) {
 	lock := strings.ReplaceAll(string(recorded(t)), "https://example.invalid", files(t))
-	start := strings.LastIndex(lock[:strings.Index(lock, "setuptools-69.5.1")], "[[packages]]")
-	end := start + 1 + strings.Index(lock[start+1:], "[[packages]]")
-	uv, asked := fakeUV(t, []byte("lock-version = \"1.0\"\n"+lock[start:end]), "")
+	var answer string
+	for _, p := range strings.Split(lock, "[[packages]]") {
+		if strings.Contains(p, "setuptools-69.5.1") {
+			answer = "[[packages]]" + p
+		}
+	}
+	uv, asked := fakeUV(t, []byte("lock-version = \"1.0\"\n"+answer), "")
 	got, err := uv.Released(t.Context(), t.TempDir(), "setuptools", "69.5.1", "3.11", "x86_64-manylinux_2_28")
 	want := File{"setuptools", "69.5.1", "setuptools-69.5.1-py3-none-any.whl", 34, "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}
 	if err != nil || got != want || !strings.Contains(asked(), "\nsetuptools==69.5.1\n") || !strings.Contains(asked(), "--no-deps") {

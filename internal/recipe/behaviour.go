@@ -2,8 +2,6 @@ package recipe
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 
@@ -123,16 +121,4 @@ func (r *Recipe) validateBehaviours(all []Behaviour, at string) []error {
 // upstream released it.
 func (e Expect) KnowsStock() bool {
 	return slices.ContainsFunc(e.Behaviour, func(b Behaviour) bool { return len(b.Stock) > 0 })
-}
-
-// Answer writes what an artifact says as a person reads it: gpus=2 set=X.
-func Answer(says map[string]string) string {
-	var text string
-	for i, key := range slices.Sorted(maps.Keys(says)) {
-		if i > 0 {
-			text += " "
-		}
-		text += fmt.Sprintf("%s=%s", key, says[key])
-	}
-	return text
 }
