@@ -59,15 +59,15 @@ func load(t *testing.T) []*profile.Profile {
 	return all
 }
 
-func named(t *testing.T, name string) *profile.Profile {
+// openRLHF is the profile that depends on most.
+func openRLHF(t *testing.T) *profile.Profile {
 	t.Helper()
-	for _, p := range load(t) {
-		if p.Name == name {
-			return p
-		}
+	all := load(t)
+	i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == "openrlhf" })
+	if i < 0 {
+		t.Fatal("no profile is called openrlhf")
 	}
-	t.Fatalf("no profile is called %s", name)
-	return nil
+	return all[i]
 }
 
 // axis returns the values of an axis.
@@ -166,7 +166,7 @@ func versions(all []release) []string {
 
 // A release is on the axis if, and only if, somebody has read it.
 func TestAxesAreReleasesThatWereRead(t *testing.T) {
-	p := named(t, "openrlhf")
+	p := openRLHF(t)
 	for name, project := range map[string]string{"version": "openrlhf", "ray": "ray"} {
 		onAxis, read := slices.Clone(axis(t, p, name)), versions(recorded(t, project))
 		slices.Sort(onAxis)
@@ -180,7 +180,7 @@ func TestAxesAreReleasesThatWereRead(t *testing.T) {
 // The options are those of the released parser: none is made up, and one that was
 // renamed has the name of its release.
 func TestOptionsAreThoseOfTheRelease(t *testing.T) {
-	p := named(t, "openrlhf")
+	p := openRLHF(t)
 	for _, r := range recorded(t, "openrlhf") {
 		each(t, p, matrix.Filter{"version": r.Version, "rocm": "6.1", "ray": "2.44.1"}, func(e profile.Environment) {
 			if len(e.Options) != 1 {
@@ -197,7 +197,7 @@ func TestOptionsAreThoseOfTheRelease(t *testing.T) {
 
 // What is said to be released together is what the wheel pins.
 func TestPinsAreThoseOfTheRelease(t *testing.T) {
-	p := named(t, "openrlhf")
+	p := openRLHF(t)
 	for _, r := range recorded(t, "openrlhf") {
 		e, err := p.Resolve(matrix.Filter{"version": "=" + r.Version}, nil)
 		if err != nil || e.Axes["ray"] != r.Ray || len(e.Notes) > 1 {
@@ -212,7 +212,7 @@ var amd = []string{"RAY_EXPERIMENTAL_NOSET_ROCR_VISIBLE_DEVICES", "RAY_EXPERIMEN
 // The variable is the one that this Ray reads and this OpenRLHF looks for; any other
 // that a user asks for is refused.
 func TestVariablesAreThoseOfTheRelease(t *testing.T) {
-	p := named(t, "openrlhf")
+	p := openRLHF(t)
 	knows := map[string][]string{}
 	for _, r := range recorded(t, "openrlhf") {
 		knows[r.Version] = r.NoSet

@@ -240,14 +240,14 @@ func TestLoad(t *testing.T) {
 	files := fstest.MapFS{
 		"stack.yaml":  {Data: []byte(good)},
 		"a.yaml":      {Data: []byte("name: b\n")},
-		"c.yaml":      {Data: []byte("nmae: c\n")},
+		"c.yaml":      {Data: []byte("caption: c\n")},
 		"schema.json": {Data: []byte("{}")},
 	}
 	all, err := profile.Load(files, "site/profiles")
 	if len(all) != 1 || all[0].Name != "stack" {
 		t.Errorf("%d profiles", len(all))
 	}
-	for _, want := range []string{`site/profiles/a.yaml:1:7: the profile is called "b"`, `site/profiles/c.yaml:1:1: unknown key "nmae"`} {
+	for _, want := range []string{`site/profiles/a.yaml:1:7: the profile is called "b"`, `site/profiles/c.yaml:1:1: unknown key "caption"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -83,18 +83,13 @@ func (p *Profile) at(cell matrix.Cell, notes []Said, asked []Asked) (Environment
 	if err := errors.Join(err, p.contradicted(cell.Axes, set)); err != nil {
 		return Environment{}, err
 	}
-	for i, n := range p.Notes {
-		holds, err := p.holds(n.When, cell.Axes, "notes[%d].when", i)
-		if err != nil {
-			return Environment{}, err
-		}
-		if holds {
-			notes = append(notes, Said{n.Text, n.Source})
-		}
+	own, err := p.notes(cell.Axes)
+	if err != nil {
+		return Environment{}, err
 	}
 	e := Environment{
 		Schema: schemaNumber, Profile: p.Name, Axes: cell.Axes, Chosen: append([]string{}, cell.Chosen...),
-		Variables: []Value{}, Options: []Value{}, Notes: append([]Said{}, notes...),
+		Variables: []Value{}, Options: []Value{}, Notes: append(append([]Said{}, notes...), own...),
 	}
 	for _, v := range set {
 		if strings.HasPrefix(v.Name, "-") {
@@ -156,10 +151,7 @@ func (p *Profile) together(r *recipe.Recipe) *recipe.Recipe {
 // matrix is the profile as far as the choice of a combination goes. The id tells
 // combinations apart by the values of all axes.
 func (p *Profile) matrix() *recipe.Recipe {
-	id := p.Name
-	for _, name := range p.AxisNames() {
-		id += "-{{" + name + "}}"
-	}
+	id := p.Name + "-{{" + strings.Join(p.AxisNames(), "}}-{{") + "}}"
 	return &recipe.Recipe{Name: p.Name, ID: id, Axes: p.Axes, Compatible: p.Compatible}
 }
 
@@ -210,6 +202,21 @@ func add(set []Value, asked []Asked) ([]Value, error) {
 		}
 	}
 	return set, errors.Join(faults...)
+}
+
+// notes are those of the profile at a point.
+func (p *Profile) notes(axes map[string]string) ([]Said, error) {
+	var said []Said
+	for i, n := range p.Notes {
+		holds, err := p.holds(n.When, axes, "notes[%d].when", i)
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			said = append(said, Said{n.Text, n.Source})
+		}
+	}
+	return said, nil
 }
 
 func find(set []Value, name string) int {
