@@ -168,6 +168,7 @@ func TestE2E(t *testing.T) {
 		{"the workflow on real cells", workflow},
 		{"a failed step is looked at", lookedAt},
 		{"the compiler cache", compilerCache},
+		{"a stack of two parts", stacked},
 		{"what goes wrong", unlucky},
 		{"the neighbours on ROCm", neighbours},
 		{"Ray with the edit that changes nothing", rayWithTheSetEdit},

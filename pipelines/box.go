@@ -42,8 +42,11 @@ func (c *cell) stock(ctx context.Context) (gate.Box, error) {
 }
 
 // box puts a file into a container that has seen nothing of the build: a wheel is
-// installed, an archive unpacked.
+// installed, an archive unpacked; a wheelhouse lies there as files.
 func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
+	if c.isStack() {
+		return c.emptyBox(ctx, file)
+	}
 	img := c.entry.Runtime
 	ctr, err := c.base(ctx, img)
 	if err != nil {
@@ -88,8 +91,11 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	}
 	args := slices.Clone(c.Args)
 	for i, arg := range args {
-		if arg == "PYTHON" {
+		switch arg {
+		case "PYTHON":
 			args[i] = venvDir + "/bin/python"
+		case "UV":
+			args[i] = uvPath
 		}
 	}
 	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)

@@ -165,6 +165,9 @@ func (e *Engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifac
 
 // make runs all steps and takes what they left out of the engine.
 func (c *cell) make(ctx context.Context, events run.Events, dir string) (made []artifact.Artifact, err error) {
+	if c.isStack() {
+		return c.gather(ctx, events, dir)
+	}
 	container, err := c.walk(ctx, events, Steps())
 	if err != nil {
 		return nil, err
@@ -332,19 +335,27 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 	return made, err
 }
 
-// writeProfile writes the environment that the artifact is to run in as lines
-// that a shell, Docker and systemd read alike.
+// writeProfile writes the environment that the artifact is to run in.
 func writeProfile(e lock.Entry, dir string) (artifact.Artifact, error) {
+	path := filepath.Join(dir, e.ID+".env")
+	if err := os.WriteFile(path, profileText(e), 0o644); err != nil {
+		return artifact.Artifact{}, err
+	}
+	return artifact.Of(path, e.Key())
+}
+
+// profileText is that environment as lines that a shell, Docker and systemd read
+// alike, nothing where there is none.
+func profileText(e lock.Entry) []byte {
+	if len(e.Profile) == 0 {
+		return nil
+	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "# Run-time environment of %s.\n", e.ID)
 	for _, v := range e.Profile {
 		fmt.Fprintf(&text, "\n# %s\n# %s\n%s=%s\n", v.Because, v.Source, v.Name, v.Value)
 	}
-	path := filepath.Join(dir, e.ID+".env")
-	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-		return artifact.Artifact{}, err
-	}
-	return artifact.Of(path, e.Key())
+	return []byte(text.String())
 }
 
 // sortDist tells the artifact in the directory of results, the archive called tree

@@ -166,6 +166,9 @@ func TestRepackDropsWhatThePlatformProvides(t *testing.T) {
 	if left := w.Metadata.Values("Requires-Dist"); len(left) != 1 || left[0] != "torchmetrics" {
 		t.Errorf("left are %q", left)
 	}
+	if external := w.Metadata.Values("Requires-External"); len(external) != 3 || external[0] != "flash-attn==2.8.3" {
+		t.Errorf("of the platform are %q", external)
+	}
 	text, err := w.ReadFile(w.DistInfo+"/METADATA", 1000)
 	if err != nil || !strings.HasSuffix(string(text), "\n\nVersion: 9\nRequires-Dist: torch\n") {
 		t.Errorf("the description was changed: %q, %v", text, err)

@@ -21,9 +21,11 @@ import (
 	"builder/internal/patch"
 	"builder/internal/profile"
 	"builder/internal/recipe"
+	"builder/internal/stack"
 	"builder/patches"
 	"builder/profiles"
 	"builder/recipes"
+	"builder/stacks"
 )
 
 // catalogue is everything that the data folders hold, those of the tool with
@@ -40,13 +42,17 @@ type catalogue struct {
 }
 
 // loadCatalogue reads the built-in data and, if site is not empty, the folders
-// recipes, images and patches below it. What has the same name as something
+// recipes, stacks, images and patches below it. What has the same name as something
 // built in replaces it.
 func loadCatalogue(site string) (catalogue, error) {
 	c := catalogue{patches: map[string][]patch.Patch{}, site: site, owned: map[string]bool{}, bring: map[string]string{}}
 	err := c.add(recipes.FS, images.FS, patches.FS, "")
-	if site == "" || err != nil {
+	built, err2 := stack.Load(stacks.FS, "stacks")
+	if err = errors.Join(err, err2); err != nil {
 		return c, err
+	}
+	if site == "" {
+		return c, c.addStacks(built, nil)
 	}
 	if err := checkSite(site); err != nil {
 		return c, err
@@ -55,7 +61,37 @@ func loadCatalogue(site string) (catalogue, error) {
 	if err = c.add(sub("recipes"), sub("images"), sub("patches"), site); err == nil {
 		err = errors.Join(c.checkPatches(), c.checkInputs(), c.checkWaivers(), c.checkAdvisories()) // a recipe with a fault would be missed
 	}
-	return c, errors.Join(err, c.checkAxes())
+	own, err2 := stack.Load(sub("stacks"), filepath.Join(site, "stacks"))
+	err = errors.Join(err, err2, c.checkAxes())
+	if err == nil {
+		err = c.addStacks(built, own)
+	}
+	return c, err
+}
+
+// addStacks adds stacks as recipes, those of a site laid over the built-in ones,
+// when all recipes that they may name are there.
+func (c *catalogue) addStacks(built, own []*stack.Stack) error {
+	all := built
+	for _, s := range own {
+		name := s.FullName()
+		c.owned[name], c.bring["recipe "+name] = true, "of the site"
+		if slices.ContainsFunc(built, func(x *stack.Stack) bool { return x.Name == s.Name }) {
+			c.bring["recipe "+name] = "replaces the built-in one"
+		}
+		all = replace(all, s, func(x *stack.Stack) string { return x.Name })
+	}
+	var faults []error
+	known := stack.Catalogue{Recipes: c.recipes, Profile: c.environment}
+	for _, s := range all {
+		r, err := s.Recipe(known)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		c.recipes = append(c.recipes, r)
+	}
+	return errors.Join(faults...)
 }
 
 // checkSite refuses a directory, and files in it, that would be passed over in
@@ -70,12 +106,12 @@ func checkSite(site string) error {
 	}
 	dir := os.DirFS(site)
 	there := func(name string) bool { _, err := fs.Stat(dir, name); return err == nil }
-	if !slices.ContainsFunc([]string{"recipes", "images", "patches", "diagnoses", "profiles"}, there) {
-		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, images, patches, diagnoses and profiles", site).
+	if !slices.ContainsFunc([]string{"recipes", "stacks", "images", "patches", "diagnoses", "profiles"}, there) {
+		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, stacks, images, patches, diagnoses and profiles", site).
 			WithHint("name the directory that they lie in")
 	}
 	var faults []error
-	for _, pattern := range []string{"recipes/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
+	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
 		files, _ := fs.Glob(dir, pattern) // the pattern is well formed
 		for _, file := range files {
 			faults = append(faults, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
@@ -150,6 +186,24 @@ func (c *catalogue) checkAxes() error {
 		return len(faults) > before
 	})
 	return errors.Join(faults...)
+}
+
+// environment is the text of the one combination of a profile, as a stack wants it.
+func (c *catalogue) environment(name string, axes map[string]string) (string, error) {
+	all, err := c.profiles()
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == name })
+	if i < 0 {
+		return "", diag.Errorf(diag.Usage, "no profile is called %q", name)
+	}
+	e, err := all[i].Resolve(axes, nil)
+	if err != nil {
+		return "", err
+	}
+	text, err := e.Render(profile.Env)
+	return string(text), err
 }
 
 func (c *catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {

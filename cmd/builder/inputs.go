@@ -60,7 +60,7 @@ func (a *assembler) inputs(ctx context.Context, d lock.Draft, e *lock.Entry) ([]
 			return nil, fmt.Errorf("input %s: %w", in.Recipe, err)
 		}
 		last := made[len(made)-1]
-		e.Inputs = append(e.Inputs, lock.Input{Recipe: in.Recipe, ID: last.ID, Key: last.Key()})
+		e.Inputs = append(e.Inputs, lock.Input{Recipe: in.Recipe, ID: last.ID, Key: last.Key(), Axes: last.Axes})
 		before = append(before, made...)
 	}
 	return before, nil

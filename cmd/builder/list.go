@@ -18,6 +18,7 @@ import (
 	"builder/internal/patch"
 	"builder/internal/profile"
 	"builder/internal/recipe"
+	"builder/internal/stack"
 	"builder/internal/term"
 )
 
@@ -47,7 +48,7 @@ func listCommand(cat catalogue, fault error, out printer) *cli.Command {
 
 // schemas are the types of the files that people write.
 var schemas = map[string]any{
-	"recipe": &recipe.Recipe{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
+	"recipe": &recipe.Recipe{}, "stack": &stack.Stack{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
 	"profile":     &profile.Profile{},
 	"environment": &profile.Environment{}, // of profile --format json
 	"progress":    &term.Event{},          // of --progress json

@@ -2,25 +2,39 @@ package main
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"builder/internal/diag"
 	"builder/internal/lock"
+	"builder/internal/stack"
 	"builder/internal/store"
 	"builder/recipes"
+	"builder/stacks"
 )
 
 // lockPath is where a recipe's lock is written: beside the recipe if the site
 // brings it, else below the home, because what is built in cannot be written.
 func (c catalogue) lockPath(home, name string) string {
 	if c.owned[name] {
-		return filepath.Join(c.site, "recipes", name+".lock.json")
+		folder, file := lockFile(name)
+		return filepath.Join(c.site, folder, file)
 	}
 	return filepath.Join(home, "locks", name+".lock.json")
+}
+
+// lockFile is where the lock of a recipe or a stack lies among data: beside the
+// file that asks for it.
+func lockFile(name string) (folder, file string) {
+	if stack, ok := strings.CutPrefix(name, stack.Prefix); ok {
+		return "stacks", stack + ".lock.json"
+	}
+	return "recipes", name + ".lock.json"
 }
 
 // readLock returns the pins of a recipe: the built-in ones with those of the
@@ -40,14 +54,15 @@ func (c catalogue) builtLock(name string) (lock.File, error) {
 	if c.owned[name] {
 		return none, nil
 	}
-	data, err := recipes.FS.ReadFile(name + ".lock.json")
+	folder, file := lockFile(name)
+	data, err := map[string]embed.FS{"recipes": recipes.FS, "stacks": stacks.FS}[folder].ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
 	}
 	if err != nil {
 		return none, err
 	}
-	return lock.Decode("recipes/"+name+".lock.json", data)
+	return lock.Decode(folder+"/"+file, data)
 }
 
 // ownLock returns the pins at the lock path, none where there is no file.

@@ -49,7 +49,7 @@ type options struct {
 }
 
 func recipesFlag() cli.Flag {
-	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "lay the recipes, images, patches, diagnoses and profiles below `DIR` over the built-in ones"}
+	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "lay the recipes, stacks, images, patches, diagnoses and profiles below `DIR` over the built-in ones"}
 }
 
 func jsonFlag() cli.Flag {

@@ -17,6 +17,7 @@ import (
 	"builder/internal/lock"
 	"builder/internal/matrix"
 	"builder/internal/patch"
+	"builder/internal/recipe"
 	"builder/internal/results"
 	"builder/internal/store"
 	"builder/pipelines"
@@ -75,13 +76,15 @@ type plannedCell struct {
 	Source  string            `json:"source"`
 	Python  []string          `json:"python"`
 	Inputs  []string          `json:"inputs,omitempty"` // ids of the cells that go into it
-	Patches []plannedPatch    `json:"patches"`
-	Env     map[string]string `json:"env"`
-	Steps   []string          `json:"steps"`
-	Gates   []string          `json:"gates"`
-	Missing string            `json:"missing,omitempty"` // what the lock lacks
-	Known   bool              `json:"known"`             // the result is in the store
-	Diff    *plannedDiff      `json:"diff,omitempty"`    // what changed since the last run, if that was asked
+	// Provided is what the platform brings to a stack, and why.
+	Provided []string          `json:"provided,omitempty"`
+	Patches  []plannedPatch    `json:"patches"`
+	Env      map[string]string `json:"env"`
+	Steps    []string          `json:"steps"`
+	Gates    []string          `json:"gates"`
+	Missing  string            `json:"missing,omitempty"` // what the lock lacks
+	Known    bool              `json:"known"`             // the result is in the store
+	Diff     *plannedDiff      `json:"diff,omitempty"`    // what changed since the last run, if that was asked
 }
 
 type plannedPatch struct {
@@ -149,17 +152,18 @@ func planCell(asm *assembler, d lock.Draft, f lock.File, known func(lock.Entry) 
 		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: notNil(d.Cell.Chosen),
 		Image: d.Image.Name, Runtime: d.Runtime.Name,
 		Source: d.Source.Project + " " + d.Source.Version,
-		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env,
+		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),
 		Patches: []plannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},
 	}
 	for _, choice := range d.Patches {
 		c.Patches = append(c.Patches, plannedPatch{choice.Patch.Name, choice.Applies, choice.State, choice.Because})
 	}
-	for _, s := range pipelines.Steps() {
-		c.Steps = append(c.Steps, s.Name)
-	}
+	c.Steps = append(c.Steps, pipelines.StepNames(d)...)
 	for _, g := range gate.Wanted(d.Settings.Expect) {
 		c.Gates = append(c.Gates, g.Name)
+	}
+	if d.Settings.Expect.Wheelhouse != nil { // nothing is built of a source
+		c.Source, c.Python = "its parts", notNil(d.Settings.Requires.Run)
 	}
 	entries, err := lock.Assemble([]lock.Draft{d}, f, revision())
 	if err != nil {
@@ -181,6 +185,18 @@ func planCell(asm *assembler, d lock.Draft, f lock.File, known func(lock.Entry) 
 		c.Diff, err = with.diff(d, entries[0], c.Known)
 	}
 	return c, err
+}
+
+// providedBy says what the platform brings to a stack.
+func providedBy(house *recipe.Wheelhouse) []string {
+	if house == nil {
+		return nil
+	}
+	var all []string
+	for _, p := range house.Provided {
+		all = append(all, p.Project+": "+p.Because)
+	}
+	return all
 }
 
 // notNil makes an empty list of none: in JSON a list is never null.
@@ -227,6 +243,9 @@ func (c plannedCell) print(out printer) {
 	for _, in := range c.Inputs {
 		line("input", "%s", in)
 	}
+	for _, p := range c.Provided {
+		line("platform", "%s", p)
+	}
 	for _, p := range c.Patches {
 		sign := "apply"
 		if !p.Applies {
@@ -234,7 +253,9 @@ func (c plannedCell) print(out printer) {
 		}
 		line("patch", "%s %s: %s", sign, p.Name, p.Because)
 	}
-	line("env", "%s", pairs(c.Env))
+	if len(c.Env) > 0 {
+		line("env", "%s", pairs(c.Env))
+	}
 	line("steps", "%s", strings.Join(c.Steps, ", "))
 	line("gates", "%s", strings.Join(c.Gates, ", "))
 	switch {

@@ -278,7 +278,8 @@ func (w *workspace) entries(ctx context.Context, cat catalogue) ([]lock.Entry, e
 	if err := unusedOverrides(w.overrides, entries); err != nil {
 		return nil, err
 	}
-	return needed(entries, len(drafts), w.results.Has), nil
+	known := func(e lock.Entry) bool { return w.results.Has(e) && !w.rebuild } // a rebuild takes the inputs anew
+	return needed(entries, len(drafts), known), nil
 }
 
 // assembler makes entries; where a lock lacks something it is resolved.

@@ -17,7 +17,6 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/atomicfile"
 	"builder/internal/gate"
-	"builder/internal/lock"
 	"builder/internal/sbom"
 	"builder/internal/signing"
 )
@@ -194,11 +193,11 @@ type Sealer struct{ Key signing.Key }
 
 // Seal writes the provenance of all artifacts of a cell, and the SBOM and the VEX
 // document of the first, which is its wheel or the archive in its place, into the
-// folder of that one.
-// Whatever lay there speaks of another build and goes.
+// folder of that one. The manifest of a stack has neither: the wheels have their
+// own. Whatever lay there speaks of another build and goes.
 func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	dir := Dir(artifacts[0].Path)
-	spdx, err := sbomOf(artifacts[0], p.Definition.Internal.Entry)
+	spdx, err := sbomOf(artifacts[0], p)
 	if err != nil {
 		return fmt.Errorf("the SBOM of %s: %w", artifacts[0].Name, err)
 	}
@@ -207,6 +206,9 @@ func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	}
 	if err := s.write(dir, provenanceFile, artifacts, ProvenanceType, p); err != nil {
 		return err
+	}
+	if p.isStack() {
+		return nil
 	}
 	if err := s.write(dir, sbomFile, artifacts[:1], sbom.PredicateType, json.RawMessage(spdx)); err != nil {
 		return err
@@ -217,12 +219,17 @@ func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	return s.sealVEX(dir, artifacts[0], p)
 }
 
-// sbomOf takes the document of a wheel out of it, and makes that of an archive.
-func sbomOf(a artifact.Artifact, e lock.Entry) ([]byte, error) {
-	if e.Expect.Tree == "" {
+// sbomOf takes the document of a wheel out of it, and makes that of an archive. A
+// stack has none.
+func sbomOf(a artifact.Artifact, p Provenance) ([]byte, error) {
+	switch e := p.Definition.Internal.Entry; {
+	case p.isStack():
+		return nil, nil
+	case e.Expect.Tree == "":
 		return sbomIn(a.Path)
+	default:
+		return sbom.OfTree(e, a.SHA256)
 	}
-	return sbom.OfTree(e, a.SHA256)
 }
 
 // AddRound writes what one round of gates found about an artifact.

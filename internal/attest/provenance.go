@@ -104,6 +104,9 @@ func NewProvenance(e lock.Entry, b Build) Provenance {
 	return p
 }
 
+// isStack reports whether the artifacts are a wheelhouse.
+func (p Provenance) isStack() bool { return p.Definition.Internal.Entry.Expect.Wheelhouse != nil }
+
 // fault says what in a provenance contradicts itself: its materials and its key
 // follow from its entry.
 func (p Provenance) fault() string {
@@ -130,7 +133,10 @@ func (m Material) line() string { return m.Name + "\x00" + m.URI + "\x00" + m.Di
 // once and sorted: source, patches, inputs, the packages of both images, and the
 // Python packages in them.
 func Materials(e lock.Entry) []Material {
-	all := []Material{sourceMaterial(e.Source)}
+	var all []Material
+	if e.Source.SHA256 != "" { // a stack has no source
+		all = append(all, sourceMaterial(e.Source))
+	}
 	for _, p := range e.Patches {
 		all = append(all, material("patch "+p.Name, "urn:builder:patch:"+e.Recipe+":"+p.Name, p.Digest()))
 	}

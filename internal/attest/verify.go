@@ -17,6 +17,7 @@ import (
 	"builder/internal/recipe"
 	"builder/internal/sbom"
 	"builder/internal/signing"
+	"builder/internal/stack"
 	"builder/internal/wheel"
 )
 
@@ -80,7 +81,10 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 	if b.Signed == 0 && err == nil {
 		signatures.Wrong = []string{Dir(a.Path) + " holds no statement"}
 	}
-	checks := []Check{signatures, b.checkProvenance(), b.checkArtifacts(a), b.checkSBOM(a)}
+	checks := []Check{signatures, b.checkProvenance(), b.checkArtifacts(a)}
+	if b.Provenance == nil || !b.Provenance.isStack() {
+		checks = append(checks, b.checkSBOM(a))
+	}
 	if b.Provenance != nil {
 		checks = append(checks, b.checkVerdicts(policy, trust))
 	}
@@ -111,7 +115,7 @@ func (b Bundle) checkArtifacts(a artifact.Artifact) Check {
 			seen = append(seen, a.Name)
 			continue
 		}
-		if !filepath.IsLocal(s.Name) || filepath.Base(s.Name) != s.Name {
+		if base := strings.TrimPrefix(s.Name, stack.Folder+"/"); !filepath.IsLocal(base) || filepath.Base(base) != base {
 			c.Wrong = append(c.Wrong, fmt.Sprintf("%q is no name of a file", s.Name))
 			continue
 		}

@@ -8,8 +8,10 @@ import (
 
 func TestOtherReleases(t *testing.T) {
 	r := Result{Libraries: []Measured{
-		{Label: "vendor", Version: "2.21.5-HEAD:9a0e6a1"}, {Label: "same", Version: "2.21.5+hip6.3"},
-		{Label: "silent"}, {Label: "ours", Version: "2.20.5+hip6.2"},
+		{Label: "vendor", Version: "2.21.5-HEAD:9a0e6a1"},
+		{Label: "same", Version: "2.21.5+hip6.3"},
+		{Label: "silent"},
+		{Label: "ours", Version: "2.20.5+hip6.2"},
 	}}
 	want := []string{"ours is release 2.20.5, vendor is 2.21.5: the ratio compares releases as much as builds"}
 	if diff := cmp.Diff(want, r.OtherReleases()); diff != "" {

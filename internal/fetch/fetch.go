@@ -97,7 +97,9 @@ func Blobs(entries ...lock.Entry) []store.Blob {
 				add(file.Blob())
 			}
 		}
-		add(e.Source.Blob())
+		if e.Source.SHA256 != "" { // a stack has no source
+			add(e.Source.Blob())
+		}
 	}
 	return all
 }
@@ -147,7 +149,7 @@ func (f *Fetcher) debs(pin lock.ImagePin) []want {
 // in memory only.
 func (f *Fetcher) python(ctx context.Context, e lock.Entry, progress io.Writer) ([]want, error) {
 	files := slices.Concat(e.Image.Wheels, e.Runtime.Wheels)
-	if e.Source.Commit == "" && e.Source.Path == "" {
+	if e.Source.Commit == "" && e.Source.Path == "" && e.Source.SHA256 != "" {
 		files = append([]pypi.File{e.Source.File}, files...)
 	}
 	var wants []want

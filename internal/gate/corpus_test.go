@@ -24,7 +24,7 @@ type bad struct {
 }
 
 func corpus() []bad {
-	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badRequests(), badWheels(), badNCCL(), badArchives(), badTrees(), badBehaviour())
+	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badRequests(), badWheels(), badNCCL(), badArchives(), badTrees(), badBehaviour(), badStacks())
 }
 
 func TestBadArtifacts(t *testing.T) {

@@ -75,11 +75,12 @@ type Verdict struct {
 // Refuses reports whether the verdict keeps the artifact back.
 func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived }
 
-// A Subject is what gates look at: the file of a wheel, or of the archive that is
-// the artifact where Expect.Tree names one, the files that were made beside it, and
-// what they promise. Box is nil where no container can be had, Stock where none
-// holds the source as upstream released it, Device where no GPU is asked for,
-// Source where the source tree is not at hand. Unpacked and Log, which takes what
+// A Subject is what gates look at: the file of a wheel, of the archive that is the
+// artifact where Expect.Tree names one, or the manifest of a wheelhouse, the files
+// that were made beside it, and what they promise. Box is nil where no container can
+// be had, Stock where none holds the source as upstream released it, Device where no
+// GPU is asked for, Source where the source tree is not at hand. Unpacked and Log,
+// which takes what
 // commands print, may be nil.
 type Subject struct {
 	Wheel    string
@@ -94,7 +95,8 @@ type Subject struct {
 }
 
 // A Box is a clean container without a network that holds the artifact,
-// installed, and its locked run-time dependencies, and nothing of the build.
+// installed, and its locked run-time dependencies, and nothing of the build. That
+// of a wheelhouse holds it as files in the working directory, and uv.
 type Box interface {
 	// Run executes a command in the box. A command that exits with a status
 	// other than zero is a Result, not an error.
@@ -102,7 +104,8 @@ type Box interface {
 }
 
 // A Command is an argument vector, and files that it finds in its working
-// directory. PYTHON in Args[0] stands for the interpreter of the box.
+// directory. PYTHON in Args stands for the interpreter of the box, UV for the uv of
+// a box that holds a wheelhouse.
 type Command struct {
 	Name  string
 	Args  []string
@@ -175,6 +178,7 @@ func judge(faults []string, seen []string) answer {
 // shows comes before what needs a container.
 func All() []Gate {
 	return []Gate{
+		partsAgree,
 		wheelFormat,
 		changes,
 		size,
@@ -196,6 +200,7 @@ func All() []Gate {
 		builtFlags,
 		rendezvous,
 		allreduce2,
+		wheelhouse,
 	}
 }
 

@@ -38,12 +38,18 @@ func TestWanted(t *testing.T) {
 		{recipe.Expect{Behaviour: []recipe.Behaviour{{Name: "a"}}}, "behaviour"},
 		{recipe.Expect{Import: []string{"a"}, Built: map[string]string{"a": "true"}}, "import built-flags"},
 		{recipe.Expect{Import: []string{"a"}, Launcher: "mpi"}, "import allreduce-2"},
+		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}, "wheelhouse"},
+		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Agree: []string{"mpi"}}}, "parts-agree wheelhouse"},
 	} {
 		var names []string
 		for _, g := range Wanted(c.expect) {
 			names = append(names, g.Name)
 		}
-		if got, want := strings.Join(names, " "), strings.TrimSpace("wheel-format "+c.want); got != want {
+		want := c.want
+		if c.expect.Wheelhouse == nil {
+			want = strings.TrimSpace("wheel-format " + c.want)
+		}
+		if got := strings.Join(names, " "); got != want {
 			t.Errorf("%+v: %q, want %q", c.expect, got, want)
 		}
 	}

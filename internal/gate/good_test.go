@@ -213,6 +213,7 @@ func TestGoodArtifacts(t *testing.T) {
 		"Horovod for CUDA":          {horovodCUDA(), 9},
 		"NCCL, libibverbs linked":   {ncclVerbs(), 11},
 		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},
+		"a stack":                   {openrlhf(), 2},
 		"Ray for ROCm":              {rayROCm(), 4},
 	} {
 		verdicts := c.good.verdicts(t)

@@ -18,7 +18,7 @@ var wheelFormat = Gate{
 	Name:   "wheel-format",
 	Asks:   "tags, RECORD, metadata and paths are in order, the version is the promised one, and nothing lies outside the promised packages",
 	Remedy: "the wheel was truncated, edited after the build, or made by a broken backend: build it again",
-	Wants:  func(e recipe.Expect) bool { return e.Tree == "" },
+	Wants:  func(e recipe.Expect) bool { return e.Tree == "" && e.Wheelhouse == nil },
 	check:  checkWheelFormat,
 }
 

@@ -27,6 +27,7 @@ type specimen struct {
 	archive   archived                 // beside the wheel, or in its place
 	source    *original
 	box       container
+	house     *house    // of a stack, in the place of the wheel
 	stock     container // the same with upstream's release in the place of the wheel
 }
 
@@ -48,6 +49,9 @@ func (s *specimen) subject(t *testing.T) Subject {
 		subject := Subject{Wheel: filepath.Join(t.TempDir(), s.archive.name), Expect: s.expect, Source: s.source.write(t), Box: s.box}
 		write(t, subject.Wheel, s.archiveBytes(t))
 		return subject
+	}
+	if s.house != nil {
+		return Subject{Wheel: s.house.write(t), Expect: s.expect, Box: s.box}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.libraries)) {
 		s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: name, Text: string(s.libraries[name].Bytes()), Mode: 0o755})

@@ -102,6 +102,7 @@ type feature struct {
 
 var features = []feature{
 	{name: "framework", absent: "no extension, library or symbol of TensorFlow, PyTorch or MXNet", in: frameworks},
+	{name: "cxxabi", absent: "no function of a framework that takes a string", in: cxxABI},
 	{name: "rocm", absent: "no libamdhip64 and no code for AMD's GPUs", in: rocm},
 	{name: "cuda", absent: "no libcudart and no code for NVIDIA's GPUs", in: cuda},
 	{name: "sycl", absent: "no libsycl", in: sycl},
@@ -134,6 +135,25 @@ func frameworks(l seenLibrary) seen {
 			found[f.name] = "needs " + n
 		} else if s := l.wants(f.symbol); s != "" {
 			found[f.name] = "wants " + s
+		}
+	}
+	return found
+}
+
+var oldString = regexp.MustCompile(`[RP]KSs`) // std::string as GCC mangled it before 5
+
+// cxxABI is the form of std::string in which a library speaks to its framework:
+// cxx11 (_GLIBCXX_USE_CXX11_ABI=1) or old. It matters between the two alone; what a
+// library uses inside is its own affair.
+func cxxABI(l seenLibrary) seen {
+	found := seen{}
+	for _, s := range l.Undefined {
+		switch {
+		case !torchSymbol.MatchString(s.Name) && !tfSymbol.MatchString(s.Name):
+		case strings.Contains(s.Name, "7__cxx11"):
+			found["cxx11"] = "wants " + s.Name
+		case oldString.MatchString(s.Name):
+			found["old"] = "wants " + s.Name
 		}
 	}
 	return found

@@ -60,6 +60,9 @@ func TestFeatures(t *testing.T) {
 		{"mpi", "mpich", elftest.Library{Needed: []string{"libmpicxx.so.12", "libmpi.so.12"}}},
 		{"mpi", "unknown", elftest.Library{Needed: []string{"libmpi.so.99"}}},
 		{"mpi", "unknown", elftest.Library{Undefined: elftest.Named("MPI_Init_thread")}},
+		{"cxxabi", "old", elftest.Library{Undefined: elftest.Named("_ZN3c106detail14torchCheckFailEPKcS2_jRKSs")}},
+		{"cxxabi", "cxx11", elftest.Library{Undefined: elftest.Named("_ZN10tensorflow6Status3SetERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")}},
+		{"cxxabi", "none", elftest.Library{Undefined: elftest.Named("_ZNSs4_Rep20_S_empty_rep_storageE", "_ZNSt13runtime_errorC1ERKSs", "_ZN3c104cuda14current_deviceEv")}},
 		{"gloo", "built-in", elftest.Library{Exported: elftest.Named("_ZN4gloo9allreduceERKNS_16AllreduceOptionsE")}},
 		{"gloo", "built-in", elftest.Library{Texts: []string{"N4gloo9transport3tcp6DeviceE"}}},
 		{"gloo", "none", elftest.Library{Exported: elftest.Named("horovod_gloo_built")}},
@@ -108,7 +111,7 @@ func TestWheel(t *testing.T) {
 	for _, f := range r.Facts {
 		got = append(got, f.Name+"="+strings.Join(f.Values, ","))
 	}
-	want := "name=horovod version=0.28.1+rocm5.7.tf2.13.0.gfx90a python=cp311 platform=linux_x86_64 framework=tensorflow " +
+	want := "name=horovod version=0.28.1+rocm5.7.tf2.13.0.gfx90a python=cp311 platform=linux_x86_64 framework=tensorflow cxxabi=none " +
 		"rocm=5 cuda=none sycl=none arch=gfx90a nccl=rccl mpi=openmpi gloo=none rdma=none glibc=2.34"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)

@@ -111,7 +111,7 @@ func (c *checker) once(format string, args ...any) {
 // could lead a fetch astray: a digest that is none, a path that leaves its pool.
 func (f File) check(name string) error {
 	c := &checker{name: name, seen: map[string]bool{}}
-	if !word.MatchString(f.Recipe) {
+	if !word.MatchString(strings.TrimPrefix(f.Recipe, "stack/")) {
 		c.fault("%q is not the name of a recipe", f.Recipe)
 	}
 	for _, file := range f.Sources {
@@ -123,7 +123,7 @@ func (f File) check(name string) error {
 		c.image(img)
 	}
 	for _, p := range f.Python {
-		need := PythonNeed{p.Python, p.Requirements}
+		need := p.need()
 		c.once("%s", need)
 		if !word.MatchString(p.Python) {
 			c.fault("%q is not a version of Python", p.Python)

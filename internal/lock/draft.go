@@ -154,8 +154,8 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
 	}
 	d.Source, d.Patches = source, choices
-	if source.Kind == recipe.Git {
-		return d, nil // the pin has the date of the commit
+	if source.Kind == recipe.Git || source.Kind == recipe.Cells {
+		return d, nil // the pin has the date of the commit, and a stack is not compiled
 	}
 	if d.Epoch, err = released(d.Cell.Recipe, source.Version); err != nil {
 		return Draft{}, err

@@ -88,6 +88,7 @@ type ImagePin struct {
 type PythonPin struct {
 	Python       string      `json:"python"`
 	Requirements []string    `json:"requirements"`
+	Without      []string    `json:"without,omitempty"`
 	Files        []pypi.File `json:"files"`
 }
 
@@ -117,11 +118,13 @@ type Entry struct {
 }
 
 // An Input is a cell of another recipe whose wheel is installed before the build
-// and beside the artifact. Its key stands for all that is in it.
+// and beside the artifact, or is a part of a stack. Its key stands for all that is
+// in it.
 type Input struct {
-	Recipe string `json:"recipe"`
-	ID     string `json:"id"`
-	Key    string `json:"key"`
+	Recipe string            `json:"recipe"`
+	ID     string            `json:"id"`
+	Key    string            `json:"key"`
+	Axes   map[string]string `json:"axes,omitempty"`
 }
 
 // An Image is a locked base with the Python packages installed in it.
@@ -145,10 +148,12 @@ type Missing struct {
 	Python  []PythonNeed
 }
 
-// A PythonNeed asks for a set of requirements on one Python.
+// A PythonNeed asks for a set of requirements on one Python, without the projects
+// that something else provides.
 type PythonNeed struct {
 	Python       string
 	Requirements []string
+	Without      []string
 }
 
 // String says the need in words.
@@ -156,7 +161,11 @@ func (n PythonNeed) String() string {
 	if len(n.Requirements) == 0 {
 		return fmt.Sprintf("Python %s without packages", n.Python)
 	}
-	return fmt.Sprintf("Python %s with %s", n.Python, strings.Join(n.Requirements, " "))
+	text := fmt.Sprintf("Python %s with %s", n.Python, strings.Join(n.Requirements, " "))
+	if len(n.Without) > 0 {
+		text += " without " + strings.Join(n.Without, " ")
+	}
+	return text
 }
 
 // None reports whether nothing is missing.
@@ -209,14 +218,30 @@ func (f File) Missing(drafts []Draft) Missing {
 }
 
 func (d Draft) pythonNeeds() []PythonNeed {
+	requires := d.Settings.Requires
 	return []PythonNeed{
-		{d.Vars["python"], sorted(d.Settings.Requires.Build)},
-		{d.Vars["python"], sorted(d.Settings.Requires.Run)},
+		{Python: d.Vars["python"], Requirements: sorted(requires.Build)},
+		{Python: d.Vars["python"], Requirements: sorted(requires.Run), Without: slices.Sorted(slices.Values(requires.Without))},
 	}
 }
 
 func (n PythonNeed) equal(m PythonNeed) bool {
-	return n.Python == m.Python && slices.Equal(n.Requirements, m.Requirements)
+	return n.Python == m.Python && slices.Equal(n.Requirements, m.Requirements) && slices.Equal(n.Without, m.Without)
+}
+
+// need is what a pin answers.
+func (p PythonPin) need() PythonNeed { return PythonNeed{p.Python, p.Requirements, p.Without} }
+
+// question is the need as pins are sorted by it.
+func (p PythonPin) question() string {
+	words := append([]string{p.Python}, p.Requirements...)
+	if len(words) == 1 {
+		words = append(words, "")
+	}
+	if len(p.Without) > 0 {
+		words = append(append(words, "without"), p.Without...)
+	}
+	return strings.Join(words, " ")
 }
 
 func sorted(s []string) []string {
@@ -225,7 +250,10 @@ func sorted(s []string) []string {
 
 // source finds the pin of a source. What the recipe pins itself needs none.
 func (f File) source(s Source) (SourcePin, bool) {
-	if s.Kind == recipe.Archive {
+	switch s.Kind {
+	case recipe.Cells:
+		return SourcePin{}, true
+	case recipe.Archive:
 		file := pypi.File{Project: s.Project, Version: s.Version, Filename: path.Base(s.Path), Size: s.Size, SHA256: s.SHA256}
 		return SourcePin{File: file, Path: s.Path}, true
 	}
@@ -259,7 +287,7 @@ func sameDebian(a, b *image.Debian) bool {
 
 func (f File) python(need PythonNeed) (PythonPin, bool) {
 	for _, pin := range f.Python {
-		if need.equal(PythonNeed{pin.Python, pin.Requirements}) {
+		if need.equal(pin.need()) {
 			return pin, true
 		}
 	}
@@ -307,7 +335,7 @@ func (f File) With(g File) File {
 	merged := File{Schema: Schema, Recipe: f.Recipe}
 	merged.Sources = merge(f.Sources, g.Sources, SourcePin.asks)
 	merged.Images = merge(f.Images, g.Images, func(p ImagePin) string { return p.Name })
-	merged.Python = merge(f.Python, g.Python, func(p PythonPin) string { return p.Python + " " + strings.Join(p.Requirements, " ") })
+	merged.Python = merge(f.Python, g.Python, PythonPin.question)
 	return merged
 }
 

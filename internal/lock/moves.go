@@ -97,7 +97,7 @@ func (f File) String() string {
 		m.Images = append(m.Images, image.Image{Name: i.Name})
 	}
 	for _, p := range f.Python {
-		m.Python = append(m.Python, PythonNeed{p.Python, p.Requirements})
+		m.Python = append(m.Python, p.need())
 	}
 	return m.String()
 }

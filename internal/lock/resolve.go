@@ -50,7 +50,7 @@ func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (Fi
 		if err != nil {
 			return File{}, err
 		}
-		f.Python = append(f.Python, PythonPin{need.Python, need.Requirements, files})
+		f.Python = append(f.Python, PythonPin{need.Python, need.Requirements, need.Without, files})
 	}
 	return f, nil
 }
@@ -65,7 +65,7 @@ func (r Resolver) python(ctx context.Context, need PythonNeed) ([]pypi.File, err
 	if err != nil {
 		return nil, err
 	}
-	files, err := uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Python: need.Python, Platform: platform})
+	files, err := uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Without: need.Without, Python: need.Python, Platform: platform})
 	if err != nil {
 		return nil, fmt.Errorf("locking Python packages: %w", err)
 	}

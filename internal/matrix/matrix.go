@@ -7,6 +7,7 @@ package matrix
 import (
 	"errors"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -273,7 +274,7 @@ func (s *search) add() {
 		return
 	}
 	id, err := s.id.Expand(named)
-	if err == nil && !plain(id) {
+	if err == nil && !plain(strings.TrimPrefix(id, folder(s.recipe))) {
 		err = diag.Errorf(diag.Usage, "recipe %s: the id %q is no name of a folder", s.recipe.Name, id).
 			WithHint("letters, digits and . _ + - only, a letter or digit first")
 	}
@@ -286,6 +287,13 @@ func (s *search) add() {
 		cell.Chosen = append(cell.Chosen, axis.Name)
 	}
 	s.cells = append(s.cells, cell)
+}
+
+// folder begins the ids of a recipe whose name lies in one, as that of a stack
+// does.
+func folder(r *recipe.Recipe) string {
+	dir, _ := path.Split(r.Name)
+	return dir
 }
 
 // plain reports whether an id is fit to be the name of a folder.

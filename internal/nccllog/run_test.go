@@ -46,8 +46,10 @@ func TestRunOfMI250X(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	want := []Tree{
-		{0, map[int]int{3: 1, 2: 3, 7: 5, 5: 4, 6: 7}}, {1, map[int]int{3: 2, 2: -1, 7: 6, 5: 7, 1: 3, 6: 2, 4: 5}},
-		{2, map[int]int{3: 1, 2: 3, 7: 5, 5: 4, 6: 7}}, {3, map[int]int{3: 2, 2: 6, 7: 6, 5: 7, 1: 3, 4: 5}},
+		{0, map[int]int{3: 1, 2: 3, 7: 5, 5: 4, 6: 7}},
+		{1, map[int]int{3: 2, 2: -1, 7: 6, 5: 7, 1: 3, 6: 2, 4: 5}},
+		{2, map[int]int{3: 1, 2: 3, 7: 5, 5: 4, 6: 7}},
+		{3, map[int]int{3: 2, 2: 6, 7: 6, 5: 7, 1: 3, 4: 5}},
 	}
 	if diff := cmp.Diff(want, c.Trees); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

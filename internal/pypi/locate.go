@@ -26,7 +26,7 @@ func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[str
 		if err != nil {
 			return nil, diag.Errorf(diag.Usage, "locating Python packages: %w", err)
 		}
-		releases, err := t.compile(ctx, scratch, pins, nil, "--no-deps", "--universal", "--python-version", r.python())
+		releases, err := t.compile(ctx, scratch, inputs{requirements: pins}, "--no-deps", "--universal", "--python-version", r.python())
 		if err != nil {
 			return nil, err
 		}

@@ -37,9 +37,10 @@ func (f File) Blob() store.Blob {
 type Request struct {
 	Requirements []string
 	Constraints  []string
-	Python       string // "3.11"
-	Platform     string // "x86_64-manylinux_2_28", as uv writes it
-	ExcludeNewer string // date as uv takes it; "" is today
+	Without      []string // projects that are left out, whoever needs them
+	Python       string   // "3.11"
+	Platform     string   // "x86_64-manylinux_2_28", as uv writes it
+	ExcludeNewer string   // date as uv takes it; "" is today
 }
 
 // Resolve chooses a version of everything that the request needs and, of each,
@@ -60,7 +61,7 @@ func (t Tool) wheels(ctx context.Context, scratch string, req Request, args ...s
 		return nil, diag.Errorf(diag.Usage, "resolving Python packages: %w", err)
 	}
 	args = append([]string{"--only-binary", ":all:", "--python-version", req.Python, "--python-platform", req.Platform}, args...)
-	packages, err := t.compile(ctx, scratch, req.Requirements, req.Constraints, args...)
+	packages, err := t.compile(ctx, scratch, inputs{req.Requirements, req.Constraints, req.Without}, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (t Tool) Sdist(ctx context.Context, scratch, project, version string) (File
 	if err != nil {
 		return File{}, diag.Errorf(diag.Usage, "resolving source: %w", err)
 	}
-	packages, err := t.compile(ctx, scratch, []string{pin}, nil, "--no-deps", "--universal", "--python-version", newest)
+	packages, err := t.compile(ctx, scratch, inputs{requirements: []string{pin}}, "--no-deps", "--universal", "--python-version", newest)
 	if err != nil {
 		return File{}, err
 	}

@@ -156,7 +156,7 @@ func TestSdist(t *testing.T) {
 func TestReleased(t *testing.T) {
 	lock := strings.ReplaceAll(string(recorded(t)), "https://example.invalid", files(t))
 	var answer string
-	for _, p := range strings.Split(lock, "[[packages]]") {
+	for p := range strings.SplitSeq(lock, "[[packages]]") {
 		if strings.Contains(p, "setuptools-69.5.1") {
 			answer = "[[packages]]" + p
 		}

@@ -75,6 +75,9 @@ const (
 	Git     SourceKind = "git"     // the tree of a commit, with its submodules
 	Archive SourceKind = "archive" // an upstream archive in the pool of a Debian archive
 	Wheel   SourceKind = "wheel"   // a released wheel from the Python index, for the Python of the cell
+	// Cells stands for the artifacts of the inputs: a stack has no source of its own,
+	// and no recipe says so.
+	Cells SourceKind = "cells"
 )
 
 // A Source says what is built. Project and Version may hold names in double
@@ -109,6 +112,7 @@ func (s Origin) Fault() error {
 	needs := map[SourceKind]map[string]bool{
 		Sdist:   {},
 		Wheel:   {},
+		Cells:   {},
 		Git:     {"repository": s.Repository != "", "tag or from.commit": s.Tag != "" && s.Commit == "" || commit.MatchString(s.Commit)},
 		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
 	}[s.Kind]
@@ -144,6 +148,9 @@ type Settings struct {
 type Requirements struct {
 	Build []string `yaml:"build,omitempty" json:"build,omitempty" jsonschema:"description=in the build step"`
 	Run   []string `yaml:"run,omitempty" json:"run,omitempty" jsonschema:"description=beside the wheel in the gates' container"`
+	// Without are projects that Run leaves out, whoever needs them: those that the
+	// parts of a stack are, and those that the platform brings.
+	Without []string `yaml:"-" json:"without,omitempty" jsonschema:"-"`
 }
 
 // Vendored is the source of another project inside the source tree.
@@ -185,6 +192,7 @@ type Expect struct {
 	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=gloo,description=controller of the two-rank allreduce"`
 	Behaviour    []Behaviour       `yaml:"behaviour,omitempty" json:"behaviour,omitempty" jsonschema:"description=what the artifact says when a script asks it"`
 	Rendezvous   string            `yaml:"rendezvous,omitempty" json:"rendezvous,omitempty" jsonschema:"enum=sealed,description=the launcher takes values from members of the job alone"`
+	Wheelhouse   *Wheelhouse       `yaml:"-" json:"wheelhouse,omitempty" jsonschema:"-"` // of a stack
 	Waivers      []Waiver          `yaml:"waivers,omitempty" json:"waivers,omitempty" jsonschema:"description=known failures of gates"`
 }
 
@@ -332,8 +340,9 @@ func (s Settings) plus(t Settings) Settings {
 		Runtime: or(t.Runtime, s.Runtime),
 		Env:     union(s.Env, t.Env),
 		Requires: Requirements{
-			Build: slices.Concat(s.Requires.Build, t.Requires.Build),
-			Run:   slices.Concat(s.Requires.Run, t.Requires.Run),
+			Build:   slices.Concat(s.Requires.Build, t.Requires.Build),
+			Run:     slices.Concat(s.Requires.Run, t.Requires.Run),
+			Without: slices.Concat(s.Requires.Without, t.Requires.Without),
 		},
 		Inputs:     inputs(s.Inputs, t.Inputs),
 		Advisories: slices.Concat(s.Advisories, t.Advisories),
@@ -368,6 +377,7 @@ func (s Settings) plus(t Settings) Settings {
 			Launcher:     or(t.Expect.Launcher, s.Expect.Launcher),
 			Behaviour:    behaviours(s.Expect.Behaviour, t.Expect.Behaviour),
 			Rendezvous:   or(t.Expect.Rendezvous, s.Expect.Rendezvous),
+			Wheelhouse:   or(t.Expect.Wheelhouse, s.Expect.Wheelhouse),
 			Waivers:      slices.Concat(s.Expect.Waivers, t.Expect.Waivers),
 		},
 	}

@@ -51,6 +51,11 @@ func filled(prefix string) recipe.Settings {
 			v.SetString(name)
 		case reflect.Int64:
 			v.SetInt(int64(len(name)))
+		case reflect.Int:
+			v.SetInt(int64(len(name)))
+		case reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), name)
 		case reflect.Slice:
 			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 			fill(v.Index(0), name)

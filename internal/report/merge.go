@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
+	"builder/internal/stack"
 )
 
 // A Part is one of several runs that are joined.
@@ -48,7 +49,7 @@ func Open(dir string) (Part, error) {
 // place writes into a cell where its files lie below dir, and returns the names
 // that would lie elsewhere.
 func place(c Cell, dir string) (outside []string) {
-	if !plain(c.ID) {
+	if !plain(strings.TrimPrefix(c.ID, stack.Prefix)) {
 		return []string{c.ID}
 	}
 	for i, a := range c.Artifacts {
@@ -56,7 +57,8 @@ func place(c Cell, dir string) (outside []string) {
 		if _, inside, ok := strings.Cut(a.Path, "/"+c.ID+"/"); ok { // a refused wheel lies deeper
 			name = inside
 		}
-		if !plain(a.Name) || !filepath.IsLocal(name) || filepath.Base(name) != a.Name {
+		base := strings.TrimPrefix(a.Name, stack.Folder+"/")
+		if !plain(base) || !filepath.IsLocal(name) || filepath.Base(name) != base {
 			outside = append(outside, cmp.Or(name, a.Name))
 		}
 		c.Artifacts[i].Path = filepath.Join(dir, c.ID, name)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"builder/internal/artifact"
 	"builder/internal/atomicfile"
@@ -19,6 +20,7 @@ import (
 	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/run"
+	"builder/internal/stack"
 	"builder/internal/store"
 )
 
@@ -57,14 +59,15 @@ func (r *Results) read(key string) (run.Result, bool) {
 // files lists the artifacts of a result and what is said about them.
 func files(r run.Result) []artifact.Artifact { return slices.Concat(r.Artifacts, r.Attestations) }
 
-// plain reports whether name is that of a file in a directory: a record that
-// leads anywhere else is not ours.
+// plain reports whether name is that of a file in a directory, or in the folder of
+// a stack's wheels: a record that leads anywhere else is not ours.
 func plain(name string) bool {
+	name = strings.TrimPrefix(name, stack.Folder+"/")
 	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
 }
 
 func blob(a artifact.Artifact) store.Blob {
-	return store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256}
+	return store.Blob{Name: filepath.Base(a.Name), Size: a.Size, SHA256: a.SHA256}
 }
 
 // Carry returns the record of a known result as it is taken to another machine,
@@ -226,6 +229,9 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 			return err
 		}
 	}
+	if err := clearFolders(dir, found.Artifacts); err != nil {
+		return err
+	}
 	for in, files := range map[string][]artifact.Artifact{dir: found.Artifacts, said: found.Attestations} {
 		for i, a := range files {
 			from, _ := r.store.Path(blob(a))
@@ -234,6 +240,36 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 				return err
 			}
 			files[i].Path, files[i].Key = to, key
+		}
+	}
+	return nil
+}
+
+// clearFolders makes the folders that artifacts lie in and takes away what else is
+// in them: a folder of wheels is used as a whole.
+func clearFolders(dir string, artifacts []artifact.Artifact) error {
+	wanted := map[string][]string{}
+	for _, a := range artifacts {
+		if folder := filepath.Dir(a.Name); folder != "." {
+			wanted[folder] = append(wanted[folder], filepath.Base(a.Name))
+		}
+	}
+	for folder, names := range wanted {
+		in := filepath.Join(dir, folder)
+		if err := os.MkdirAll(in, 0o755); err != nil {
+			return err
+		}
+		there, err := os.ReadDir(in)
+		if err != nil {
+			return err
+		}
+		for _, file := range there {
+			if slices.Contains(names, file.Name()) {
+				continue
+			}
+			if err := os.RemoveAll(filepath.Join(in, file.Name())); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -43,6 +43,11 @@ func waves(entries []lock.Entry) [][]int {
 	return order
 }
 
+// An inputError is why a cell cannot be begun.
+type inputError struct{ text string }
+
+func (e *inputError) Error() string { return e.text }
+
 // inputsOf returns the wheels of an entry's inputs among what is done.
 func inputsOf(e lock.Entry, done map[string]*Outcome) ([]artifact.Artifact, error) {
 	var wheels []artifact.Artifact
@@ -50,9 +55,9 @@ func inputsOf(e lock.Entry, done map[string]*Outcome) ([]artifact.Artifact, erro
 		o := done[in.Key]
 		switch {
 		case o == nil:
-			return nil, fmt.Errorf("its input %s is not part of the run", in.ID)
+			return nil, &inputError{fmt.Sprintf("its input %s is not part of the run", in.ID)}
 		case o.Err != nil || len(o.Artifacts) == 0:
-			return nil, fmt.Errorf("its input %s has no result", in.ID)
+			return nil, &inputError{fmt.Sprintf("its input %s has no result", in.ID)}
 		}
 		wheels = append(wheels, o.Artifacts[0])
 	}

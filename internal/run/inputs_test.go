@@ -1,6 +1,8 @@
 package run_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +56,33 @@ func TestAnInputWithoutAResult(t *testing.T) {
 		if o := got[i]; !o.Skipped || o.Err == nil || !strings.Contains(o.Err.Error(), says) {
 			t.Errorf("%s: %v", o.Entry.ID, o.Err)
 		}
+	}
+}
+
+// What is known needs no inputs: whoever runs it again does not take them again.
+func TestAKnownResultNeedsNoInputs(t *testing.T) {
+	f := &fake{known: map[string]run.Result{"tests": {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}, Verdicts: passed}}}
+	if o := take(t, f, 1, with("tests", entry("library")))[0]; o.Err != nil || o.Skipped || o.From != run.FromStore {
+		t.Errorf("%+v", o)
+	}
+}
+
+// What an earlier run made of inputs that are not there any more does not stay.
+func TestAnInputWithoutAResultLeavesNothing(t *testing.T) {
+	out := t.TempDir()
+	old := filepath.Join(out, "user", "wheelhouse", "old.whl")
+	if err := os.MkdirAll(filepath.Dir(old), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	got := run.Runner{
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {},
+	}.Run(t.Context(), []lock.Entry{with("user", entry("absent"))})
+	if _, err := os.Stat(filepath.Dir(old)); !got[0].Skipped || !os.IsNotExist(err) {
+		t.Errorf("%+v, %v", got[0], err)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/lock"
+	"builder/internal/stack"
 )
 
 // Events hears what happens to one cell. Methods are called in order.
@@ -198,21 +199,19 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 		return Outcome{Entry: e, Skipped: true, Err: context.Cause(ctx)}
 	}
 	o = Outcome{Entry: e}
-	inputs, err := inputsOf(e, done)
-	if err != nil {
-		return Outcome{Entry: e, Skipped: true, Err: &cellError{id: e.ID, err: err}}
-	}
-	dir := filepath.Join(r.Out, e.ID)
-	o.From, o.Err = r.take(ctx, e, inputs, dir, &o.Result)
+	inputs := func() ([]artifact.Artifact, error) { return inputsOf(e, done) }
+	o.From, o.Err = r.take(ctx, e, inputs, filepath.Join(r.Out, e.ID), &o.Result)
 	if o.Err != nil {
+		_, o.Skipped = errors.AsType[*inputError](o.Err)
 		o.Err = &cellError{id: e.ID, err: o.Err}
 	}
 	return o
 }
 
 // take brings an entry to its result, out of the store or by a build. The entry
-// is written down before either, so that a run that fails can be compared too.
-func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) (From, error) {
+// is written down before either, so that a run that fails can be compared too. A
+// result that is known needs no inputs: they need not be part of the run.
+func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artifact.Artifact, error), dir string, result *Result) (From, error) {
 	if err := lock.WriteEntry(dir, e); err != nil {
 		return "", fmt.Errorf("writing the entry: %w", err)
 	}
@@ -226,6 +225,10 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	}
 	if ok && (!r.Rebuild || reproduced(found)) {
 		return cmp.Or(found.From, FromStore), keepBack(dir, result)
+	}
+	inputs, err := inputsOf()
+	if err != nil {
+		return "", errors.Join(err, removeStale(dir)) // what lies there was made of other inputs
 	}
 	if ok {
 		return cmp.Or(found.From, FromStore), r.rebuild(ctx, e, inputs, dir, result)
@@ -358,13 +361,17 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 	var faults []error
 	for _, a := range artifacts {
 		faults = append(faults, os.RemoveAll(attest.Dir(a.Path))) // it says that they are good
-		to := filepath.Join(dir, RejectedDir, filepath.Base(a.Path))
+		to := filepath.Join(dir, RejectedDir, a.Name)
+		faults = append(faults, os.MkdirAll(filepath.Dir(to), 0o755))
 		if err := os.Rename(a.Path, to); err != nil {
 			faults = append(faults, err)
 		} else {
 			a.Path = to
 		}
 		moved = append(moved, a)
+	}
+	if err := os.Remove(filepath.Join(dir, stack.Folder)); !errors.Is(err, os.ErrNotExist) {
+		faults = append(faults, err) // it is empty now
 	}
 	return moved, errors.Join(faults...)
 }
@@ -383,8 +390,8 @@ func removeStale(dir string) error {
 			return err
 		}
 		for _, file := range old {
-			said := strings.HasSuffix(file.Name(), attest.Dir(""))
-			if file.IsDir() && !said || file.Name() == lock.EntryFile {
+			of := strings.HasSuffix(file.Name(), attest.Dir("")) || file.Name() == stack.Folder
+			if file.IsDir() && !of || file.Name() == lock.EntryFile {
 				continue
 			}
 			if err := os.RemoveAll(filepath.Join(place, file.Name())); err != nil {

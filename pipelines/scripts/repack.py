@@ -4,8 +4,8 @@ local version: repack.py --local rocm6.1 [--provided NAME]...
 The name of the file keeps its tags, and WHEEL is made to say them: some releases
 were renamed after they were packed, and `wheel pack` would name them back. The
 .dist-info and .data folders and the one line Version of METADATA get the local
-version, RECORD is written anew. --provided drops the requirements on a project
-that the platform provides. Entries are sorted and have fixed times and modes: the
+version, RECORD is written anew. --provided makes the requirements on a project
+that the platform provides Requires-External, which no installer follows. Entries are sorted and have fixed times and modes: the
 same tree is the same file. What would change nothing is an error."""
 import argparse
 import base64
@@ -47,13 +47,14 @@ def with_version(lines, old, new):
 
 
 def without(lines, provided):
-    """Drops the requirements on provided projects; each must be there."""
+    """Makes the requirements on provided projects external; each must be there."""
     kept, dropped = [], set()
     for line in lines:
         project = re.match(r"\s*([A-Za-z0-9._-]*)", line.partition(":")[2]).group(1)
         if field(line, "Requires-Dist") and normal(project) in provided:
             print("dropped", line)
             dropped.add(normal(project))
+            kept.append("Requires-External:" + line.partition(":")[2])
         else:
             kept.append(line)
     if provided - dropped:

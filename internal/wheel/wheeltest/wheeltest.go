@@ -35,6 +35,9 @@ type Wheel struct {
 	// follow from it.
 	Name  string
 	Files []File // without those of .dist-info
+	// Requires and External are lines of Requires-Dist and Requires-External in
+	// METADATA.
+	Requires, External []string
 
 	// The lies.
 	Version  string                        // in METADATA instead of the one in Name
@@ -58,8 +61,15 @@ func (w Wheel) metadata() []File {
 	if tags == nil {
 		tags = []string{strings.Join(parts[len(parts)-3:], "-")}
 	}
+	var needs strings.Builder
+	for _, need := range w.Requires {
+		needs.WriteString("Requires-Dist: " + need + "\n")
+	}
+	for _, need := range w.External {
+		needs.WriteString("Requires-External: " + need + "\n")
+	}
 	return []File{
-		{Name: w.Info() + "/METADATA", Text: "Metadata-Version: 2.1\nName: " + parts[0] + "\nVersion: " + cmp.Or(w.Version, parts[1]) + "\n"},
+		{Name: w.Info() + "/METADATA", Text: "Metadata-Version: 2.1\nName: " + parts[0] + "\nVersion: " + cmp.Or(w.Version, parts[1]) + "\n" + needs.String()},
 		{Name: w.Info() + "/WHEEL", Text: "Wheel-Version: 1.0\nGenerator: wheeltest\nRoot-Is-Purelib: false\nTag: " + strings.Join(tags, "\nTag: ") + "\n"},
 	}
 }

@@ -1,0 +1,97 @@
+package pipelines
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"builder/internal/artifact"
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/lock"
+	"builder/internal/pypi"
+	"builder/internal/run"
+	"builder/internal/stack"
+)
+
+// A stack is not built: its wheels are there. They are laid out on the host, and
+// the engine is needed for the container that they are installed in.
+
+// StepNames lists the steps that make the artifacts of a draft.
+func StepNames(d lock.Draft) []string {
+	if d.Settings.Expect.Wheelhouse != nil {
+		return []string{gatherStep}
+	}
+	var names []string
+	for _, s := range Steps() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+const gatherStep = "wheelhouse"
+
+func (c *cell) isStack() bool { return c.entry.Expect.Wheelhouse != nil }
+
+// gather lays out the wheels of a stack's parts and of what they need.
+func (c *cell) gather(ctx context.Context, events run.Events, dir string) (made []artifact.Artifact, err error) {
+	err = c.step(ctx, events, gatherStep, func(context.Context) (err error) {
+		manifest, places, err := c.manifest()
+		if err != nil {
+			return err
+		}
+		made, err = manifest.Write(dir, places, []byte(c.entry.Expect.Wheelhouse.Profile))
+		return err
+	})
+	return made, err
+}
+
+// manifest says what goes into the wheelhouse of the cell's entry, and where it
+// lies now.
+func (c *cell) manifest() (stack.Manifest, map[string]string, error) {
+	m := stack.Manifest{Format: stack.Format, Stack: c.entry.ID, Key: c.entry.Key(), Extra: []stack.Wheel{}, Provided: c.entry.Expect.Wheelhouse.Provided}
+	places := map[string]string{}
+	for i, in := range c.entry.Inputs {
+		a := c.inputs[i]
+		m.Parts = append(m.Parts, stack.Built{
+			Wheel:  stack.Wheel{Name: a.Name, SHA256: a.SHA256, Size: a.Size},
+			Recipe: in.Recipe, Cell: in.ID, Key: in.Key, Axes: in.Axes,
+		})
+		places[a.Name] = a.Path
+	}
+	var faults []error
+	for _, f := range c.entry.Runtime.Wheels {
+		path, ok := c.Store.Path(f.Blob())
+		if !ok {
+			faults = append(faults, diag.Errorf(diag.Fetch, "%s is not in the store", f.Filename))
+		}
+		m.Extra = append(m.Extra, stack.Wheel{Name: f.Filename, SHA256: f.SHA256, Size: f.Size})
+		places[f.Filename] = path
+	}
+	return m, places, errors.Join(faults...)
+}
+
+// emptyBox is a container that holds a wheelhouse as files, an interpreter with
+// nothing installed, and uv.
+func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) {
+	img := c.entry.Runtime
+	img.Wheels, img.Site = []pypi.File{}, false
+	ctr, err := c.base(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.probe(ctx, ctr, img); err != nil {
+		return nil, err
+	}
+	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {
+		return nil, err
+	}
+	wheels := c.client.Host().Directory(filepath.Join(filepath.Dir(manifest), stack.Folder))
+	ctr = ctr.
+		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
+		WithMountedDirectory(boxDir+"/"+stack.Folder, wheels).
+		WithWorkdir(boxDir).
+		WithEnvVariable("HOME", boxDir).
+		WithEnvVariable("LC_ALL", "C.UTF-8")
+	return box{c.session, ctr, img}, nil
+}

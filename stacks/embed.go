@@ -1,0 +1,11 @@
+// Package stacks holds the stacks that come with builder and their locks: cells of
+// several recipes that are used together. The types and the loader are in
+// internal/stack.
+package stacks
+
+import "embed"
+
+// FS holds *.yaml, *.lock.json and schema.json.
+//
+//go:embed *.yaml *.json
+var FS embed.FS

@@ -1,0 +1,95 @@
+package stacks_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/golden"
+	"builder/internal/lock"
+	"builder/internal/profile"
+	"builder/internal/recipe"
+	"builder/internal/stack"
+	"builder/profiles"
+	"builder/recipes"
+	"builder/stacks"
+)
+
+func TestSchema(t *testing.T) {
+	golden.CheckFile(t, "schema.json", recipe.Schema(&stack.Stack{}))
+}
+
+// Embedding leaves files out without a word.
+func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasSuffix(name, ".go") {
+			continue
+		}
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fs.ReadFile(stacks.FS, name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
+		}
+		isLock := strings.HasSuffix(name, ".lock.json")
+		switch {
+		case name == "schema.json":
+		case !isLock && !strings.HasSuffix(name, ".yaml"):
+			t.Errorf("%s is neither stack nor lock nor schema", name)
+		case !isLock && !bytes.HasPrefix(want, []byte("# yaml-language-server: $schema=schema.json\n")):
+			t.Errorf("%s does not tell editors of its schema", name)
+		}
+	}
+}
+
+// environment finds profiles.
+func environment(t *testing.T) func(string, map[string]string) (string, error) {
+	all, err := profile.Load(profiles.FS, "profiles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(name string, axes map[string]string) (string, error) {
+		i := slices.IndexFunc(all, func(p *profile.Profile) bool { return p.Name == name })
+		if i < 0 {
+			return "", fmt.Errorf("no profile is called %q", name)
+		}
+		_, err = all[i].Resolve(axes, nil)
+		return "", err
+	}
+}
+
+// Every stack is of cells that there are and that agree, and has a lock.
+func TestEveryStackIsARecipe(t *testing.T) {
+	all, err := stack.Load(stacks.FS, "stacks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := recipe.Load(recipes.FS, "recipes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if _, err := s.Recipe(stack.Catalogue{Recipes: parts, Profile: environment(t)}); err != nil {
+			t.Error(err)
+		}
+		data, err := fs.ReadFile(stacks.FS, s.Name+".lock.json")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		f, err := lock.Decode("stacks/"+s.Name+".lock.json", data)
+		if err != nil || f.Recipe != s.FullName() || !bytes.Equal(f.Encode(), data) {
+			t.Errorf("the lock of %q is not as the tool writes it: %v", f.Recipe, err)
+		}
+	}
+}
