@@ -143,7 +143,25 @@ func packagesStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.
 	return c.withWheels(ctx, ctr, c.entry.Image)
 }
 
+// withWheels installs the locked Python packages of an image, and the wheels of the
+// cells that go into this one.
 func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.Image) (*dagger.Container, error) {
+	ctr, err := c.withPackages(ctx, ctr, img)
+	if err != nil {
+		return nil, err
+	}
+	ctr = ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV))
+	for _, wheel := range c.inputs {
+		if ctr, err = c.install(ctx, ctr, img, wheel.Path); err != nil {
+			return nil, err
+		}
+	}
+	return ctr.WithoutMount(uvPath), nil
+}
+
+// withPackages makes the virtual environment with the locked Python packages of an
+// image.
+func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock.Image) (*dagger.Container, error) {
 	wheels, err := c.stage("wheels", pythonBlobs(img.Wheels))
 	if err != nil {
 		return nil, err
@@ -161,15 +179,10 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 	if err != nil {
 		return nil, err
 	}
-	ctr = ctr.
+	return ctr.
 		WithoutMount("/wheels").
-		WithEnvVariable("PATH", venvDir+"/bin:"+img.Env["PATH"])
-	for _, wheel := range c.inputs {
-		if ctr, err = c.install(ctx, ctr, img, wheel.Path); err != nil {
-			return nil, err
-		}
-	}
-	return ctr.WithoutMount(uvPath), nil
+		WithoutMount(uvPath).
+		WithEnvVariable("PATH", venvDir+"/bin:"+img.Env["PATH"]), nil
 }
 
 // install puts a wheel into the virtual environment of a container

@@ -83,7 +83,7 @@ func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) 
 	if err := c.probe(ctx, ctr, img); err != nil {
 		return nil, err
 	}
-	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {
+	if ctr, err = c.withPackages(ctx, ctr, img); err != nil {
 		return nil, err
 	}
 	wheels := c.client.Host().Directory(filepath.Join(filepath.Dir(manifest), stack.Folder))
