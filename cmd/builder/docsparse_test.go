@@ -69,7 +69,7 @@ func parseOnly() {
 }
 
 // placeholders stand for values in the text of pages.
-var placeholders = strings.NewReplacer("[RECIPE]", "horovod", "RECIPE", "horovod", "PROFILE", "nccl", "CELLS", "horovod", "PLACE", "oci://registry.example/wheels", " N", " 1", "[axes]", "", " … ", " horovod ", "…", "")
+var placeholders = strings.NewReplacer("[RECIPE]", "horovod", "RECIPE", "horovod", "PROFILE", "nccl", "CELLS", "horovod", "stack/NAME", "stack/openrlhf-rocm6.1", "PLACE", "oci://registry.example/wheels", " N", " 1", "[axes]", "", " … ", " horovod ", "…", "")
 
 // What stands in the text as a command is one too. A verb alone is the name of a
 // verb, and one with flags may lack its recipe or profile.
