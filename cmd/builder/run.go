@@ -21,6 +21,7 @@ import (
 	"builder/internal/report"
 	"builder/internal/results"
 	"builder/internal/run"
+	"builder/internal/stack"
 	"builder/internal/store"
 	"builder/internal/term"
 )
@@ -117,19 +118,25 @@ func (w *workspace) conclude(rec *report.Recorder, outcomes []run.Outcome, exami
 	} else {
 		header, rows := report.Summary(final)
 		term.Table(out.stdout, term.Width(out.stdout), header, rows)
-		for _, o := range outcomes {
-			for _, a := range o.Artifacts {
-				if o.Err == nil {
-					out.say("%s", a.Path)
-				}
-			}
-		}
+		sayArtifacts(outcomes, out)
 	}
 	faults := []error{err}
 	for _, o := range outcomes {
 		faults = append(faults, diagnosed(o, w.out, examiner))
 	}
 	return errors.Join(faults...)
+}
+
+// sayArtifacts prints where the files of the cells are. Those of a wheelhouse stand in
+// its list of requirements.
+func sayArtifacts(outcomes []run.Outcome, out printer) {
+	for _, o := range outcomes {
+		for _, a := range o.Artifacts {
+			if o.Err == nil && !strings.HasPrefix(a.Name, stack.Folder+"/") {
+				out.say("%s", a.Path)
+			}
+		}
+	}
 }
 
 // diagnosed adds to the faults of a cell what is known about them.

@@ -22,13 +22,9 @@ func state(c Cell) string {
 	return string(StatusOf(c))
 }
 
-// wheel is the file that users want; a cell without a wheel shows its first.
+// wheel is the file that users want, which comes first: a wheel, an archive or the
+// manifest of a wheelhouse.
 func wheel(c Cell) string {
-	for _, a := range c.Artifacts {
-		if strings.HasSuffix(a.Name, ".whl") {
-			return a.Name
-		}
-	}
 	if len(c.Artifacts) > 0 {
 		return c.Artifacts[0].Name
 	}
