@@ -394,28 +394,10 @@ func sortDist(dir, tree string) (first string, beside []string, err error) {
 // move puts a file into dir as it is.
 func move(from, dir, key string) (artifact.Artifact, error) {
 	path := filepath.Join(dir, filepath.Base(from))
-	if err := replace(from, path); err != nil {
+	if err := atomicfile.Copy(from, path); err != nil {
 		return artifact.Artifact{}, err
 	}
 	return artifact.Of(path, key)
-}
-
-// replace moves a file to a directory that may be of another file system; a
-// reader never sees half of it.
-func replace(from, to string) error {
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	err = atomicfile.Fill(to, func(w io.Writer) error {
-		_, err := io.Copy(w, src)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", filepath.Base(to), err)
-	}
-	return nil
 }
 
 // normalise writes the wheel into dir with fixed order, times and modes, and with

@@ -70,17 +70,9 @@ func (in installation) library(root string) (string, error) {
 // findTests returns the directory or the wheel of the programs: what a run of the
 // recipe left below one of the directories, and then what the host has.
 func (in installation) findTests(root string, outs ...string) (string, error) {
-	for _, out := range outs {
-		found, err := distinctFiles(filepath.Join(out, in.tests+"-*", "*.whl"))
-		if err != nil {
-			return "", err
-		}
-		if len(found) > 1 {
-			return "", fmt.Errorf("%s are several: say which", strings.Join(found, ", "))
-		}
-		if len(found) == 1 {
-			return found[0], nil
-		}
+	made, err := firstIn("", outs, filepath.Join(in.tests+"-*", "*.whl"))
+	if err != nil || made != "" {
+		return made, err
 	}
 	found, err := firstIn(root, in.programs, "all_reduce_perf")
 	if err != nil || found == "" {

@@ -43,6 +43,20 @@ func Fill(path string, fill func(io.Writer) error) error {
 	return syncDir(dir)
 }
 
+// Copy replaces the file at to by what the file at from holds, which may be on
+// another file system.
+func Copy(from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	return Fill(to, func(w io.Writer) error {
+		_, err := io.Copy(w, src)
+		return err
+	})
+}
+
 // syncDir makes a rename in dir durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)

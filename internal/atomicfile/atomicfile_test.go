@@ -44,3 +44,17 @@ func TestWriteHere(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestCopy(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	if err := Copy(from, to); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+	if err := errors.Join(os.WriteFile(from, []byte("new"), 0o600), os.WriteFile(to, []byte("old and longer"), 0o600), Copy(from, to)); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(to); err != nil || string(data) != "new" {
+		t.Errorf("%q, %v", data, err)
+	}
+}

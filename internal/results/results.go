@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -284,15 +283,7 @@ func place(from, to string, want artifact.Artifact) error {
 	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == want.SHA256 {
 		return nil
 	}
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	return atomicfile.Fill(to, func(w io.Writer) error {
-		_, err := io.Copy(w, src)
-		return err
-	})
+	return atomicfile.Copy(from, to)
 }
 
 // Keep puts the artifacts and then the result into the store, so that a result

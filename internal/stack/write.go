@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,16 +78,7 @@ func (m Manifest) fill(dir string, places map[string]string) error {
 
 // copyWheel copies a wheel and refuses one that is not the one that was named.
 func copyWheel(from, to string, want Wheel) error {
-	src, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	err = atomicfile.Fill(to, func(w io.Writer) error {
-		_, err := io.Copy(w, src)
-		return err
-	})
-	if err != nil {
+	if err := atomicfile.Copy(from, to); err != nil {
 		return err
 	}
 	have, err := artifact.Of(to, "")
