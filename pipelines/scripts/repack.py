@@ -5,8 +5,9 @@ The name of the file keeps its tags, and WHEEL is made to say them: some release
 were renamed after they were packed, and `wheel pack` would name them back. The
 .dist-info and .data folders and the one line Version of METADATA get the local
 version, RECORD is written anew. --provided makes the requirements on a project
-that the platform provides Requires-External, which no installer follows. Entries are sorted and have fixed times and modes: the
-same tree is the same file. What would change nothing is an error."""
+that the platform provides Requires-External, which no installer follows. Entries
+are sorted and have fixed times and modes: the same tree is the same file. What
+would change nothing is an error."""
 import argparse
 import base64
 import csv
