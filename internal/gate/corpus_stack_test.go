@@ -126,8 +126,8 @@ func second(l *elftest.Library) func(*specimen) {
 
 func badStacks() []bad {
 	const agree, add = "give the parts axes that agree", "add what lacks to extra"
-	prints := func(exit int, output string) func(*specimen) {
-		return func(s *specimen) { s.box.answers["wheelhouse"] = Result{Exit: exit, Output: output} }
+	prints := func(output string) func(*specimen) { // uv ends with 1
+		return func(s *specimen) { s.box.answers["wheelhouse"] = Result{Exit: 1, Output: output} }
 	}
 	found := func(n, lines string) string {
 		return strings.Replace(houseInstalled, "Found 1 incompatibility", "Found "+n+" incompatibilities", 1) + torchLacks + lines
@@ -171,7 +171,7 @@ func badStacks() []bad {
 		},
 		{
 			what: "a requirement that neither the wheelhouse nor the platform has", of: openrlhf,
-			change: prints(1, found("2", "The package `ray` requires `jsonschema`, but it's not installed\n")),
+			change: prints(found("2", "The package `ray` requires `jsonschema`, but it's not installed\n")),
 			gate:   "wheelhouse", says: "jsonschema (ray needs it)", do: add,
 		},
 		{
@@ -181,7 +181,7 @@ func badStacks() []bad {
 		},
 		{
 			what: "a requirement of another version than the wheelhouse has", of: openrlhf,
-			change: prints(1, found("2", "The package `ray` requires `click<8`, but `8.1.7` is installed\n")),
+			change: prints(found("2", "The package `ray` requires `click<8`, but `8.1.7` is installed\n")),
 			gate:   "wheelhouse", says: "ray needs click<8 and 8.1.7 is installed", do: add,
 		},
 		{
@@ -191,17 +191,17 @@ func badStacks() []bad {
 		},
 		{
 			what: "a wheel with another digest than its pin", of: openrlhf,
-			change: prints(1, "error: Failed to download `ray==2.12.0+cudavis.1`\n  cause: Hash mismatch for `ray==2.12.0+cudavis.1`\n\n         Expected:\n"),
+			change: prints("error: Failed to download `ray==2.12.0+cudavis.1`\n  cause: Hash mismatch for `ray==2.12.0+cudavis.1`\n\n         Expected:\n"),
 			gate:   "wheelhouse", says: "installing requirements.txt: exit 1: Failed to download `ray==2.12.0+cudavis.1`: Hash mismatch", do: add,
 		},
 		{
 			what: "a wheel that is not among what was installed", of: openrlhf,
-			change: prints(1, strings.Replace(houseInstalled, "== installed\nUsing Python 3.11.7 environment at: /opt/venv\nclick==8.1.7\n", "== installed\n", 1)+torchLacks),
+			change: prints(strings.Replace(houseInstalled, "== installed\nUsing Python 3.11.7 environment at: /opt/venv\nclick==8.1.7\n", "== installed\n", 1) + torchLacks),
 			gate:   "wheelhouse", says: "click-8.1.7-py3-none-any.whl is not what was installed: missing", do: add,
 		},
 		{
 			what: "needs that are counted and not told", of: openrlhf,
-			change: prints(1, found("3", "The package `ray` wants something\n")),
+			change: prints(found("3", "The package `ray` wants something\n")),
 			gate:   "wheelhouse", blind: true, says: "it counts 3 lacks and names 1", do: "what was not measured is not a pass",
 		},
 		{
