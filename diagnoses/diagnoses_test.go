@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,29 +35,13 @@ func load(t *testing.T) []diagnose.Diagnosis {
 
 var numbered = regexp.MustCompile(`^[0-9]{2}-`)
 
-// Embedding leaves files out without a word.
 func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		name := file.Name()
-		if strings.HasSuffix(name, ".go") || name == "testdata" {
-			continue
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := fs.ReadFile(diagnoses.FS, name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
-		}
+	for name, text := range golden.CheckEmbedded(t, diagnoses.FS, "testdata") {
 		switch {
 		case name == "schema.json":
 		case !strings.HasSuffix(name, ".yaml"):
 			t.Errorf("%s is neither a topic nor the schema", name)
-		case !bytes.HasPrefix(want, []byte("# yaml-language-server: $schema=schema.json\n")):
+		case !bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=schema.json\n")):
 			t.Errorf("%s does not tell editors of its schema", name)
 		case !numbered.MatchString(name):
 			t.Errorf("%s has no number of two digits: the topics are told in the order of their files", name)

@@ -2,8 +2,6 @@ package images_test
 
 import (
 	"bytes"
-	"io/fs"
-	"os"
 	"strings"
 	"testing"
 
@@ -17,29 +15,13 @@ func TestSchema(t *testing.T) {
 	golden.CheckFile(t, "schema.json", recipe.Schema(&image.Catalogue{}))
 }
 
-// Embedding leaves files out without a word.
 func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		name := file.Name()
-		if strings.HasSuffix(name, ".go") {
-			continue
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := fs.ReadFile(images.FS, name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
-		}
+	for name, text := range golden.CheckEmbedded(t, images.FS) {
 		switch {
 		case name == "schema.json":
 		case !strings.HasSuffix(name, ".yaml"):
 			t.Errorf("%s is neither a catalogue nor the schema", name)
-		case !bytes.HasPrefix(want, []byte("# yaml-language-server: $schema=schema.json\n")):
+		case !bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=schema.json\n")):
 			t.Errorf("%s does not tell editors of its schema", name)
 		}
 	}

@@ -3,7 +3,6 @@ package profiles_test
 import (
 	"bytes"
 	"encoding/json"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,29 +21,13 @@ func TestSchema(t *testing.T) {
 	golden.CheckFile(t, "schema.json", recipe.Schema(&profile.Profile{}))
 }
 
-// Embedding leaves files out without a word.
 func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		name := file.Name()
-		if strings.HasSuffix(name, ".go") || name == "testdata" {
-			continue
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := fs.ReadFile(profiles.FS, name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
-		}
+	for name, text := range golden.CheckEmbedded(t, profiles.FS, "testdata") {
 		switch {
 		case name == "schema.json":
 		case !strings.HasSuffix(name, ".yaml"):
 			t.Errorf("%s is neither a profile nor the schema", name)
-		case !bytes.HasPrefix(want, []byte("# yaml-language-server: $schema=schema.json\n")):
+		case !bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=schema.json\n")):
 			t.Errorf("%s does not tell editors of its schema", name)
 		}
 	}

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"builder/images"
+	"builder/internal/golden"
 	"builder/internal/image"
 	"builder/internal/lock"
 	"builder/internal/matrix"
@@ -19,41 +19,17 @@ import (
 	"builder/recipes"
 )
 
-// Embedding leaves files out without a word.
 func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
-	all := names(t)
-	for _, file := range all {
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := fs.ReadFile(recipes.FS, file); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: what is embedded is not what is there: %v", file, err)
-		}
+	all := golden.CheckEmbedded(t, recipes.FS)
+	for file := range all {
 		name, isLock := strings.CutSuffix(file, ".lock.json")
-		if isLock && !slices.Contains(all, name+".yaml") {
+		if isLock && all[name+".yaml"] == nil {
 			t.Errorf("%s is the lock of no recipe", file)
 		}
 		if !isLock && !strings.HasSuffix(file, ".yaml") && file != "schema.json" {
 			t.Errorf("%s is neither recipe nor lock nor schema", file)
 		}
 	}
-}
-
-// names lists the files of the folder that are not Go.
-func names(t *testing.T) []string {
-	t.Helper()
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".go") {
-			all = append(all, e.Name())
-		}
-	}
-	return all
 }
 
 func TestEveryRecipeLoads(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,30 +22,14 @@ func TestSchema(t *testing.T) {
 	golden.CheckFile(t, "schema.json", recipe.Schema(&stack.Stack{}))
 }
 
-// Embedding leaves files out without a word.
 func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		name := e.Name()
-		if strings.HasSuffix(name, ".go") {
-			continue
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := fs.ReadFile(stacks.FS, name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
-		}
+	for name, text := range golden.CheckEmbedded(t, stacks.FS) {
 		isLock := strings.HasSuffix(name, ".lock.json")
 		switch {
 		case name == "schema.json":
 		case !isLock && !strings.HasSuffix(name, ".yaml"):
 			t.Errorf("%s is neither stack nor lock nor schema", name)
-		case !isLock && !bytes.HasPrefix(want, []byte("# yaml-language-server: $schema=schema.json\n")):
+		case !isLock && !bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=schema.json\n")):
 			t.Errorf("%s does not tell editors of its schema", name)
 		}
 	}

@@ -3,9 +3,12 @@
 package golden
 
 import (
+	"bytes"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,4 +62,31 @@ func CheckSection(t *testing.T, path, begin, end, got string) {
 		t.Fatalf("%s lacks its markers", path)
 	}
 	CheckFile(t, path, []byte(before+begin+got+end+after))
+}
+
+// CheckEmbedded compares the files of the working directory with what is embedded of
+// them, because embedding leaves files out without a word, and returns them by
+// name. Those of Go, and what is named as being beside them, are no data.
+func CheckEmbedded(t *testing.T, embedded fs.FS, beside ...string) map[string][]byte {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasSuffix(name, ".go") || slices.Contains(beside, name) {
+			continue
+		}
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fs.ReadFile(embedded, name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
+		}
+		files[name] = want
+	}
+	return files
 }
