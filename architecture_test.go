@@ -30,7 +30,7 @@ var areas = []area{
 	{"Gates", "Is it what it promises to be?", 0, "internal/gate internal/audit"},
 	{"Pages", "How is what happened shown?", 1, "internal/report internal/reportpage internal/benchpage internal/chart internal/term"},
 	{"Plan", "Which cells are there, and what exactly goes into each?", 0, "internal/recipe internal/stack internal/profile internal/image internal/patch internal/matrix internal/ci internal/lock internal/version"},
-	{"Measuring", "What do GPUs and collectives do on this host?", 1, "internal/bench internal/nccltests internal/nccllog internal/gpu internal/curve"},
+	{"Measuring", "What is this host, and what do GPUs and collectives do on it?", 1, "internal/bench internal/nccltests internal/nccllog internal/gpu internal/curve internal/fabric internal/host"},
 	{"Inputs", "Where do bytes come from, and are they the right ones?", 0, "internal/store internal/deb internal/pypi internal/git internal/oci"},
 	{"Files", "What does a wheel or a library say?", 0, "internal/artifact internal/wheel internal/elf internal/x86 internal/inspect internal/difference internal/unpack"},
 	{"Ground", "What does every room stand on?", 0, "internal/diag internal/decode internal/subst internal/retry internal/atomicfile"},

@@ -14,8 +14,8 @@ import (
 	"builder/internal/nccltests"
 )
 
-// host lays out two libraries and two programs, and takes the GPUs away.
-func host(t *testing.T) {
+// benchHost lays out two libraries and two programs, and takes the GPUs away.
+func benchHost(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -61,7 +61,7 @@ func builder(args ...string) (code diag.Code, stdout, stderr string) {
 	return diag.Code(n), out.String(), errs.String()
 }
 
-// compareArgs compares the libraries of [host].
+// compareArgs compares the libraries of [benchHost].
 func compareArgs(more ...string) []string {
 	return append([]string{
 		"bench", "--library", "vendor=vendor", "--library", "ours=ours/libnccl.so.2", "--tests", "tests", "--gpus", "2",
@@ -70,7 +70,7 @@ func compareArgs(more ...string) []string {
 }
 
 func TestBench(t *testing.T) {
-	host(t)
+	benchHost(t)
 	sweeps(t, unchanged)
 	code, stdout, stderr := builder(compareArgs("--env", "NCCL_ALGO=Ring,Tree", "--out", "here")...)
 	if code != diag.OK {
@@ -104,7 +104,7 @@ func TestBench(t *testing.T) {
 }
 
 func TestBenchJSONAndRender(t *testing.T) {
-	host(t)
+	benchHost(t)
 	sweeps(t, unchanged)
 	code, stdout, stderr := builder(compareArgs("--json", "--rounds", "1")...)
 	file, err := os.ReadFile("out/bench.json")
@@ -155,7 +155,7 @@ func TestBenchFails(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			host(t)
+			benchHost(t)
 			sweeps(t, test.change)
 			code, _, stderr := builder(compareArgs(test.args...)...)
 			if code != test.code || !strings.Contains(stderr, test.stderr) {

@@ -7,6 +7,7 @@ import (
 	"builder/internal/bench"
 	"builder/internal/diag"
 	"builder/internal/gpu"
+	"builder/internal/host"
 )
 
 // benchGPUs are the GPUs that take part in a comparison.
@@ -20,7 +21,7 @@ type benchGPUs struct {
 // for 0. Where no tool can be asked and the number is said, the programs will tell
 // what they ran on.
 func findGPUs(ctx context.Context, wanted int, env map[string]string) (benchGPUs, error) {
-	h, err := gpu.Find(ctx, gpu.Run)
+	h, err := gpu.Find(ctx, host.Run)
 	h = h.VisibleTo(env)
 	switch {
 	case err != nil && wanted > 0:

@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/diag"
 	"builder/internal/doctor"
+	"builder/internal/host"
 	"builder/internal/matrix"
 	"builder/internal/native"
 	"builder/internal/recipe"
@@ -48,7 +49,7 @@ func doctorCommand(cat catalogue, fault error, out printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			report := doctor.Examine(c.Context, doctor.This(), work)
+			report := doctor.Examine(c.Context, host.This(), work)
 			report.Builder = version
 			if err := printReport(out, report, c.Bool("json")); err != nil {
 				return err

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/diag"
-	"builder/internal/native"
+	"builder/internal/host"
 	"builder/internal/recipe"
 )
 
@@ -63,7 +63,7 @@ func hostMemory(c *cli.Context) (int64, error) {
 		}
 		return bytes, nil
 	}
-	bytes, err := native.HostMemory()
+	bytes, err := host.This().Memory()
 	if err != nil {
 		return 0, nil // a host without /proc: the builds run elsewhere
 	}

@@ -18,6 +18,7 @@ import (
 	"builder/internal/elf"
 	"builder/internal/gate"
 	"builder/internal/gpu"
+	"builder/internal/host"
 	"builder/internal/nccltests"
 	"builder/internal/term"
 	"builder/internal/wheel"
@@ -189,7 +190,7 @@ func (b *gateRun) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	host, err := gpu.Find(ctx, gpu.Run)
+	host, err := gpu.Find(ctx, host.Run)
 	if b.fault = err; err != nil {
 		return nil // a verdict says it
 	}

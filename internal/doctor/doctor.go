@@ -3,9 +3,9 @@
 // inputs come from, GPUs, the fabric between them, and the libraries that are
 // there already.
 //
-// A [Check] is a value in the list [Checks]. It reads a [Host] and changes
-// nothing there. What could not be looked at is unknown, and what is unknown has
-// not passed.
+// A [Check] is a value in the list [Checks]. It judges what packages host, fabric
+// and gpu read of a host. What could not be looked at is unknown, and what is
+// unknown has not passed.
 package doctor
 
 import (
@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"builder/internal/host"
 )
 
 // Schema is the number of the format of a [Report] as JSON.
@@ -101,7 +103,7 @@ func (r Report) Lacking() []string {
 }
 
 // Examine runs all checks. When ctx ends, those that are left are unknown.
-func Examine(ctx context.Context, h Host, w Work) Report {
+func Examine(ctx context.Context, h host.Host, w Work) Report {
 	r := Report{Schema: Schema}
 	if w.Recipe != nil {
 		r.Recipe, r.Cell = w.Recipe.Name, w.Recipe.Cell

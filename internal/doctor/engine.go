@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/host"
 	"builder/internal/native"
 )
 
@@ -22,7 +23,7 @@ func engine(ctx context.Context, e *exam) Finding {
 	case Container:
 		return ok("%s answers; a run starts the engine in it", state.Program)
 	}
-	switch goes, has := e.program("go", native.Programs(e.Path)); {
+	switch goes, has := e.Program("go", host.ProgramDirs(e.Path)); {
 	case state.Current:
 		return ok("the native engine runs at %s", strings.Join(state.Addresses, ", "))
 	case state.Running:
@@ -55,7 +56,7 @@ func (e *exam) namedEngine(ctx context.Context, name string) Finding {
 
 // effectiveUser is the number of the user that files are made for.
 func (e *exam) effectiveUser() string {
-	ids, _ := field(e.says("/proc/self/status"), "Uid")
+	ids, _ := field(e.Says("/proc/self/status"), "Uid")
 	if all := strings.Fields(ids); len(all) > 1 {
 		return all[1]
 	}
@@ -122,7 +123,7 @@ func hostPackages(_ context.Context, e *exam) Finding {
 	var lacking []string
 	needs := native.Needs(e.Path)
 	for _, n := range needs {
-		if _, has := e.program(n.Name, n.Dirs); !has && !slices.Contains(lacking, n.Package) {
+		if _, has := e.Program(n.Name, n.Dirs); !has && !slices.Contains(lacking, n.Package) {
 			lacking = append(lacking, n.Package)
 		}
 	}
@@ -130,7 +131,7 @@ func hostPackages(_ context.Context, e *exam) Finding {
 		return ok("all %d programs", len(needs))
 	}
 	list := strings.Join(lacking, " ")
-	_, apt := e.program("apt-get", native.Programs(e.Path))
+	_, apt := e.Program("apt-get", host.ProgramDirs(e.Path))
 	switch {
 	case apt && !e.work.Engine.NoInstall && e.effectiveUser() == "0":
 		return warn("missing: %s; the first run installs them", list).remedy("apt-get install --no-install-recommends %s", list)
@@ -155,7 +156,7 @@ var capabilities = []struct {
 
 // privileges looks for what a container often takes away from root.
 func privileges(_ context.Context, e *exam) Finding {
-	status, err := e.text("/proc/self/status")
+	status, err := e.Text("/proc/self/status")
 	if err != nil {
 		return unknown("%s", because(err))
 	}
@@ -171,7 +172,7 @@ func privileges(_ context.Context, e *exam) Finding {
 		}
 	}
 	for _, kind := range []string{"mnt", "pid", "net"} {
-		if e.link("/proc/self/ns/"+kind) == "" {
+		if e.Link("/proc/self/ns/"+kind) == "" {
 			lacking = append(lacking, kind+" namespaces")
 		}
 	}
@@ -184,11 +185,11 @@ func privileges(_ context.Context, e *exam) Finding {
 
 // userNamespaces looks at the three switches that distributions have.
 func userNamespaces(_ context.Context, e *exam) Finding {
-	most, known := e.number("/proc/sys/user/max_user_namespaces")
-	clone, hasClone := e.number("/proc/sys/kernel/unprivileged_userns_clone")
-	apparmor, hasArmor := e.number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+	most, known := e.Number("/proc/sys/user/max_user_namespaces")
+	clone, hasClone := e.Number("/proc/sys/kernel/unprivileged_userns_clone")
+	apparmor, hasArmor := e.Number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 	switch {
-	case !known && e.exists("/proc/sys/kernel/osrelease"):
+	case !known && e.Exists("/proc/sys/kernel/osrelease"):
 		return none("the kernel has none; the native engine needs none")
 	case !known:
 		return unknown("/proc/sys cannot be read")
@@ -205,7 +206,7 @@ func userNamespaces(_ context.Context, e *exam) Finding {
 // overlayfs is what the engine unpacks images with; without it every layer is
 // copied.
 func overlayfs(_ context.Context, e *exam) Finding {
-	kinds, err := e.text("/proc/filesystems")
+	kinds, err := e.Text("/proc/filesystems")
 	if err != nil {
 		return unknown("%s", because(err))
 	}
@@ -213,8 +214,8 @@ func overlayfs(_ context.Context, e *exam) Finding {
 	if !slices.Contains(strings.Fields(kinds), "overlay") && !e.moduleExists("overlay") {
 		return warn("the kernel has none: %s", copies).remedy("load the module overlay, or use a kernel with CONFIG_OVERLAY_FS")
 	}
-	if m, found := e.mount(e.work.Home); found && slices.Contains([]string{"overlay", "aufs", "nfs", "nfs4", "vfat", "ecryptfs"}, m.kind) {
-		return warn("the state directory is on %s, which cannot carry it: %s", m.kind, copies).
+	if m, found := e.Mount(e.work.Home); found && slices.Contains([]string{"overlay", "aufs", "nfs", "nfs4", "vfat", "ecryptfs"}, m.Kind) {
+		return warn("the state directory is on %s, which cannot carry it: %s", m.Kind, copies).
 			remedy("set BUILDER_HOME to a directory on ext4, xfs or btrfs")
 	}
 	return ok("the kernel has it")
@@ -222,9 +223,9 @@ func overlayfs(_ context.Context, e *exam) Finding {
 
 // moduleExists reports whether a module could be loaded.
 func (e *exam) moduleExists(name string) bool {
-	dir := "/lib/modules/" + e.kernel()
+	dir := "/lib/modules/" + e.Kernel()
 	for _, list := range []string{"modules.dep", "modules.builtin"} {
-		if strings.Contains(e.says(dir+"/"+list), "/"+name+".ko") {
+		if strings.Contains(e.Says(dir+"/"+list), "/"+name+".ko") {
 			return true
 		}
 	}
@@ -233,24 +234,24 @@ func (e *exam) moduleExists(name string) bool {
 
 // cgroups tells the two versions apart by what is mounted.
 func cgroups(_ context.Context, e *exam) Finding {
-	mounts, err := e.mounts()
+	mounts, err := e.Mounts()
 	if err != nil {
 		return unknown("%s", because(err))
 	}
 	var first, second []string
 	for _, m := range mounts {
-		switch m.kind {
+		switch m.Kind {
 		case "cgroup":
-			first = append(first, m.point[strings.LastIndexByte(m.point, '/')+1:])
+			first = append(first, m.Point[strings.LastIndexByte(m.Point, '/')+1:])
 		case "cgroup2":
-			second = append(second, m.point)
+			second = append(second, m.Point)
 		}
 	}
 	switch {
 	case len(first) > 0:
 		return ok("version 1: %s", strings.Join(first, ", "))
 	case len(second) > 0:
-		return ok("version 2: %s", strings.ReplaceAll(e.says(second[0]+"/cgroup.controllers"), " ", ", "))
+		return ok("version 2: %s", strings.ReplaceAll(e.Says(second[0]+"/cgroup.controllers"), " ", ", "))
 	}
 	return fail("none is mounted").remedy("mount -t cgroup2 none /sys/fs/cgroup, %s", anotherEngine)
 }

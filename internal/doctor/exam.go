@@ -3,22 +3,24 @@ package doctor
 import (
 	"context"
 
+	"builder/internal/fabric"
 	"builder/internal/gpu"
+	"builder/internal/host"
 )
 
 // An exam is a host while it is examined. What several checks want to know is
 // asked once.
 type exam struct {
-	Host
+	host.Host
 	work Work
 
 	answers map[string]answered
-	devices *pciTree
+	devices *fabric.Tree
 	gpus    *gpuTools
-	nodes   *[]kfdNode
+	nodes   []fabric.Node // nil: not read yet
 }
 
-func newExam(h Host, w Work) *exam {
+func newExam(h host.Host, w Work) *exam {
 	return &exam{Host: h, work: w, answers: map[string]answered{}}
 }
 
@@ -45,9 +47,17 @@ func (e *exam) tools(ctx context.Context) gpuTools {
 }
 
 // pci reads the tree of PCI devices.
-func (e *exam) pci() *pciTree {
+func (e *exam) pci() *fabric.Tree {
 	if e.devices == nil {
-		e.devices = readPCI(e.Host)
+		e.devices = fabric.ReadPCI(e.Host)
 	}
 	return e.devices
+}
+
+// kfd reads the GPUs that AMD's compute driver knows.
+func (e *exam) kfd() []fabric.Node {
+	if e.nodes == nil {
+		e.nodes = fabric.ReadKFD(e.Host)
+	}
+	return e.nodes
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"builder/internal/elf"
+	"builder/internal/fabric"
 	"builder/internal/gpu"
 )
 
@@ -21,9 +22,9 @@ const nvidiaVersion = "/proc/driver/nvidia/version"
 // nvidia compares three witnesses: the devices on the bus, the module of the
 // kernel, and the tool.
 func nvidia(ctx context.Context, e *exam) Finding {
-	tools, devices := e.tools(ctx), len(e.pci().gpus(nvidiaVendor))
+	tools, devices := e.tools(ctx), len(e.pci().GPUs(fabric.NVIDIA))
 	module := ""
-	if m := moduleVersion.FindStringSubmatch(e.says(nvidiaVersion)); m != nil {
+	if m := moduleVersion.FindStringSubmatch(e.Says(nvidiaVersion)); m != nil {
 		module = m[1]
 	}
 	asked := tools.tool == "nvidia-smi"
@@ -38,8 +39,8 @@ func nvidia(ctx context.Context, e *exam) Finding {
 			remedy("install the tools of the driver, of the same version")
 	case devices > 0:
 		return warn("%s on the bus, no driver", count(devices, "GPU")).remedy("install NVIDIA's driver, or load the module nvidia")
-	case e.pci().err != nil && !asked:
-		return unknown("%s; no driver, no nvidia-smi", because(e.pci().err))
+	case e.pci().Err != nil && !asked:
+		return unknown("%s; no driver, no nvidia-smi", because(e.pci().Err))
 	}
 	return none("no GPU of NVIDIA")
 }
@@ -133,8 +134,8 @@ const amdVersion = "/sys/module/amdgpu/version"
 // amd does the same with the devices on the bus, the nodes of the kernel's
 // compute driver, and the module.
 func amd(_ context.Context, e *exam) Finding {
-	devices, nodes := len(e.pci().gpus(amdVendor)), e.kfdNodes()
-	loaded, computes := e.exists("/sys/module/amdgpu"), e.exists("/sys/class/kfd/kfd")
+	devices, nodes := len(e.pci().GPUs(fabric.AMD)), e.kfdNodes()
+	loaded, computes := e.Exists("/sys/module/amdgpu"), e.Exists("/sys/class/kfd/kfd")
 	switch {
 	case len(nodes) > 0:
 		return e.judgeAMD(nodes, devices)
@@ -145,15 +146,15 @@ func amd(_ context.Context, e *exam) Finding {
 		return warn("%s on the bus, no driver", count(devices, "GPU")).remedy("install amdgpu-dkms, or load the module amdgpu")
 	case devices > 0:
 		return warn("%s on the bus, and no /sys/class/kfd", count(devices, "GPU")).remedy("use a kernel with CONFIG_HSA_AMD")
-	case e.pci().err != nil:
-		return unknown("%s; no /sys/class/kfd", because(e.pci().err))
+	case e.pci().Err != nil:
+		return unknown("%s; no /sys/class/kfd", because(e.pci().Err))
 	}
 	return none("no GPU of AMD")
 }
 
 func (e *exam) judgeAMD(nodes []string, devices int) Finding {
 	text := tally(nodes)
-	module := e.says(amdVersion)
+	module := e.Says(amdVersion)
 	series, known := highestROCm(module)
 	switch {
 	case module == "":
@@ -167,7 +168,7 @@ func (e *exam) judgeAMD(nodes []string, devices int) Finding {
 	switch {
 	case devices > len(nodes):
 		return warn("%s; %d on the bus", text, devices).remedy("look for the others in the log of the kernel")
-	case !e.exists("/dev/kfd"):
+	case !e.Exists("/dev/kfd"):
 		return warn("%s; no /dev/kfd", text).remedy("give the container the devices /dev/kfd and /dev/dri")
 	case known && r != nil && r.ROCm != "" && elf.CompareVersions(r.ROCm, series.highest) > 0:
 		return warn("%s; the cell is for ROCm %s, which is not supported with it", text, r.ROCm).
@@ -180,7 +181,7 @@ func (e *exam) judgeAMD(nodes []string, devices int) Finding {
 func (e *exam) kfdNodes() []string {
 	var targets []string
 	for _, n := range e.kfd() {
-		targets = append(targets, n.target)
+		targets = append(targets, n.Target)
 	}
 	return targets
 }

@@ -4,44 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/fstest"
 	"unicode/utf8"
-)
 
-func TestKinship(t *testing.T) {
-	at := func(node int, way string) pciDevice {
-		return pciDevice{node: node, way: wayOf("../../../devices/" + way)}
-	}
-	gpu := at(0, "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0")
-	for _, c := range []struct {
-		what  string
-		other pciDevice
-		want  string
-	}{
-		{"a port of the same switch", at(0, "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0"), kinPIX},
-		{"a function of the same card", at(0, "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.1"), kinPIX},
-		{"a switch below the same switch", at(0, "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0/0000:1a:00.0/0000:1b:00.0"), kinPXB},
-		{"a switch below the same root port", at(0, "pci0000:15/0000:15:01.0/0000:26:00.0/0000:27:00.0/0000:28:00.0"), kinPXB},
-		{"another root port", at(0, "pci0000:15/0000:15:03.0/0000:30:00.0"), kinPHB},
-		{"on the host bridge itself", at(0, "pci0000:15/0000:15:05.0"), kinPHB},
-		{"another host bridge", at(0, "pci0000:37/0000:37:01.0/0000:38:00.0"), kinNODE},
-		{"another node", at(1, "pci0000:97/0000:97:01.0/0000:98:00.0"), kinSYS},
-		{"a node that is not known", at(-1, "pci0000:97/0000:97:01.0/0000:98:00.0"), "?"},
-		{"a domain of five digits", at(0, "pci10000:e0/10000:e0:06.0/10000:e1:00.0"), kinNODE},
-		{"a device without a way", pciDevice{node: 0}, "?"},
-		{"a way that is none", at(0, "platform/vmd"), "?"},
-	} {
-		if got, back := kinship(gpu, c.other), kinship(c.other, gpu); got != c.want || back != c.want {
-			t.Errorf("%s: %s, and %s back, want %s", c.what, got, back, c.want)
-		}
-	}
-}
+	"builder/internal/host"
+)
 
 // Eight GPUs and ten NICs fit beside each other nowhere; the drawing goes on below.
 func TestDrawingFits(t *testing.T) {
@@ -97,7 +67,7 @@ func FuzzRedirects(f *testing.F) {
 
 // change returns a recorded host with other files and programs; a file without
 // content is taken away.
-func change(t *testing.T, name string, files map[string]string, run func(string) (string, error)) Host {
+func change(t *testing.T, name string, files map[string]string, run func(string) (string, error)) host.Host {
 	t.Helper()
 	h := recorded(t, name)
 	root := h.FS.(fstest.MapFS)
@@ -136,7 +106,7 @@ func TestGPUs(t *testing.T) {
 	rocm72 := withRecipe(func(r *Recipe) { r.ROCm = "7.2" })
 	for name, c := range map[string]struct {
 		check   string
-		host    Host
+		host    host.Host
 		work    Work
 		verdict Verdict
 		says    string
@@ -176,34 +146,6 @@ func TestHighestROCm(t *testing.T) {
 		if got, _ := highestROCm(module); got.highest != want {
 			t.Errorf("%s: %q, want %q", module, got.highest, want)
 		}
-	}
-}
-
-func TestGFX(t *testing.T) {
-	for version, want := range map[int64]string{90010: "gfx90a", 90402: "gfx942", 110000: "gfx1100", 100306: "gfx1036", 0: "an unknown target", -1: "an unknown target"} {
-		if got := gfx(version); got != want {
-			t.Errorf("%d: %s, want %s", version, got, want)
-		}
-	}
-}
-
-// A file that never ends, and one that nobody writes to, are not waited for.
-func TestHostileFiles(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
-		t.Skip(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "long"), make([]byte, maxFile+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h := Host{FS: os.DirFS(dir)}
-	for _, name := range []string{"/fifo", "/long", "/../../etc/passwd", "/"} {
-		if text, err := h.text(name); err == nil {
-			t.Errorf("%s was read: %d bytes", name, len(text))
-		}
-	}
-	if _, err := h.text("/nowhere"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("/nowhere: %v", err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // existing is the deepest directory on the way to the home that is there.
 func (e *exam) existing() string {
 	dir := path.Clean(e.work.Home)
-	for dir != "/" && !e.exists(dir) {
+	for dir != "/" && !e.Exists(dir) {
 		dir = path.Dir(dir)
 	}
 	return dir
@@ -30,22 +30,22 @@ var (
 func stateDirectory(_ context.Context, e *exam) Finding {
 	dir := e.existing()
 	elsewhere := "set BUILDER_HOME to a directory on a local disk that can be written"
-	if info, err := fs.Stat(e.FS, local(dir)); err != nil || !info.IsDir() {
+	if info, err := e.Stat(dir); err != nil || !info.IsDir() {
 		return fail("%s is not a directory", dir).remedy("%s", elsewhere)
 	}
 	if err := e.Writable(dir); err != nil {
 		return fail("%s cannot be written: %v", dir, err).remedy("%s", elsewhere)
 	}
-	m, found := e.mount(dir)
-	what := fmt.Sprintf("%s on %s", e.work.Home, m.kind)
+	m, found := e.Mount(dir)
+	what := fmt.Sprintf("%s on %s", e.work.Home, m.Kind)
 	switch {
 	case !found:
 		return unknown("%s can be written; its file system is not known", e.work.Home)
-	case m.has("noexec") && e.work.Engine.Kind == Native:
+	case m.Has("noexec") && e.work.Engine.Kind == Native:
 		return fail("%s, mounted noexec: the native engine lies there", what).remedy("%s", elsewhere)
-	case slices.Contains(shared, m.kind) || strings.HasPrefix(m.kind, "fuse"):
+	case slices.Contains(shared, m.Kind) || strings.HasPrefix(m.Kind, "fuse"):
 		return warn("%s: locks and unpacked images are slow there, or do not work", what).remedy("%s", elsewhere)
-	case slices.Contains(volatile, m.kind):
+	case slices.Contains(volatile, m.Kind):
 		return warn("%s: it takes memory, and is gone after a restart", what).remedy("%s", elsewhere)
 	case dir != path.Clean(e.work.Home):
 		return ok("%s, to be made", what)
@@ -56,13 +56,13 @@ func stateDirectory(_ context.Context, e *exam) Finding {
 // locks finds out who holds the files that runs lock. The kernel's list says
 // process and inode.
 func locks(_ context.Context, e *exam) Finding {
-	text, err := e.text("/proc/locks")
+	text, err := e.Text("/proc/locks")
 	if err != nil {
 		return unknown("%s", because(err))
 	}
 	files := map[string]string{} // by inode
 	for _, name := range e.lockFiles() {
-		info, err := fs.Stat(e.FS, local(name))
+		info, err := e.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -94,7 +94,7 @@ func locks(_ context.Context, e *exam) Finding {
 func (e *exam) lockFiles() []string {
 	home := path.Clean(e.work.Home)
 	files := []string{home + "/store/users", home + "/engine/lock", home + "/engine/pid"}
-	for _, name := range e.names(home + "/store/lock") {
+	for _, name := range e.Names(home + "/store/lock") {
 		files = append(files, home+"/store/lock/"+name)
 	}
 	return files
@@ -102,7 +102,7 @@ func (e *exam) lockFiles() []string {
 
 // process names a process by number and, where it is of this namespace, by name.
 func (e *exam) process(pid string) string {
-	if name := e.says("/proc/" + path.Base(pid) + "/comm"); name != "" {
+	if name := e.Says("/proc/" + path.Base(pid) + "/comm"); name != "" {
 		return fmt.Sprintf("process %s (%s)", pid, name)
 	}
 	return "process " + pid
@@ -111,7 +111,7 @@ func (e *exam) process(pid string) string {
 // storeSize adds up the files of the store.
 func storeSize(ctx context.Context, e *exam) Finding {
 	dir := path.Clean(e.work.Home) + "/store/sha256"
-	switch _, err := fs.Stat(e.FS, local(dir)); {
+	switch _, err := e.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
 		return none("nothing yet")
 	case err != nil:
@@ -119,7 +119,7 @@ func storeSize(ctx context.Context, e *exam) Finding {
 	}
 	var files int
 	var bytes int64
-	err := fs.WalkDir(e.FS, local(dir), func(_ string, d fs.DirEntry, err error) error {
+	err := e.Walk(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -5,18 +5,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
+
+	"builder/internal/fabric"
 )
 
 // talkers are the devices whose traffic with each other counts.
-func (e *exam) talkers(ctx context.Context) []pciDevice {
+func (e *exam) talkers(ctx context.Context) []fabric.Device {
 	gpus, nics := e.ends(ctx)
-	var all []pciDevice
+	var all []fabric.Device
 	for _, x := range slices.Concat(gpus, nics) {
-		if len(x.way) > 0 {
-			all = append(all, x.pciDevice)
+		if len(x.Way) > 0 {
+			all = append(all, x.Device)
 		}
 	}
 	return all
@@ -26,11 +27,11 @@ func (e *exam) talkers(ctx context.Context) []pciDevice {
 // addresses through; the others translate them, and with them the traffic between
 // devices goes up to the processor.
 func iommu(ctx context.Context, e *exam) Finding {
-	units, err := e.list("/sys/class/iommu")
+	units, err := e.List("/sys/class/iommu")
 	devices := e.talkers(ctx)
 	switch {
-	case len(devices) == 0 && e.pci().err != nil:
-		return unknown("%s", because(e.pci().err))
+	case len(devices) == 0 && e.pci().Err != nil:
+		return unknown("%s", because(e.pci().Err))
 	case len(devices) == 0:
 		return none("no GPU and no RDMA device on PCI")
 	case err != nil:
@@ -40,8 +41,8 @@ func iommu(ctx context.Context, e *exam) Finding {
 	}
 	kinds := map[string][]string{}
 	for _, d := range devices {
-		kind := e.says(path.Join(pciDir, d.address, "iommu_group/type"))
-		kinds[kind] = append(kinds[kind], d.address)
+		kind := e.Says(fabric.DeviceFile(d.Address, "iommu_group/type"))
+		kinds[kind] = append(kinds[kind], d.Address)
 	}
 	var translating []string
 	for kind, addresses := range kinds {
@@ -91,17 +92,17 @@ func redirects(config []byte) (bool, error) {
 // acs reads the bridges above GPUs and NICs.
 func acs(ctx context.Context, e *exam) Finding {
 	devices := e.talkers(ctx)
-	bridges := e.pci().bridges(devices)
+	bridges := fabric.Bridges(devices)
 	switch {
-	case len(devices) == 0 && e.pci().err != nil:
-		return unknown("%s", because(e.pci().err))
+	case len(devices) == 0 && e.pci().Err != nil:
+		return unknown("%s", because(e.pci().Err))
 	case len(bridges) == 0:
 		return none("no bridge above a GPU or an RDMA device")
 	}
 	var on []string
 	var hidden error
 	for _, address := range bridges {
-		config, err := e.read(path.Join(pciDir, address, "config"))
+		config, err := e.Read(fabric.DeviceFile(address, "config"))
 		redirected := false
 		if err == nil {
 			redirected, err = redirects(config)

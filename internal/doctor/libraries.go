@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/host"
 	"builder/internal/inspect"
 )
 
@@ -112,9 +112,9 @@ func (e *exam) found(ctx context.Context, soname, what string, places, inPackage
 	files := slices.Clone(known[soname])
 	unversioned := strings.TrimRight(soname, ".0123456789")
 	for _, place := range places {
-		files = append(files, e.glob(path.Join(place, soname))...)
+		files = append(files, e.Glob(path.Join(place, soname))...)
 		if what == "RCCL" { // the wheel of PyTorch drops the number
-			files = append(files, e.glob(path.Join(place, unversioned))...)
+			files = append(files, e.Glob(path.Join(place, unversioned))...)
 		}
 	}
 	for _, file := range e.distinct(files) {
@@ -135,7 +135,7 @@ func (e *exam) distinct(files []string) []string {
 	var kept []string
 	var infos []fs.FileInfo
 	for _, file := range files {
-		info, err := fs.Stat(e.FS, local(file))
+		info, err := e.Stat(file)
 		same := func(other fs.FileInfo) bool { return os.SameFile(info, other) }
 		if err != nil || slices.Contains(kept, file) || slices.ContainsFunc(infos, same) || len(kept) == maxLibraries {
 			continue
@@ -147,7 +147,7 @@ func (e *exam) distinct(files []string) []string {
 
 // version is what a library says of itself.
 func (e *exam) version(file string) (string, error) {
-	r, done, err := e.bytes(file)
+	r, done, err := e.Bytes(file)
 	if err != nil {
 		return "", err
 	}
@@ -162,20 +162,6 @@ func (e *exam) version(file string) (string, error) {
 	return strings.Join(versions, ", "), nil
 }
 
-// bytes opens a file for reading at any place.
-func (h Host) bytes(name string) (io.ReaderAt, func(), error) {
-	f, err := h.open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	done := func() { f.Close() }
-	if r, can := f.(io.ReaderAt); can {
-		return r, done, nil
-	}
-	done()
-	return nil, nil, fmt.Errorf("%s cannot be read at any place", name)
-}
-
 // mpi asks the launcher for its version.
 func mpi(ctx context.Context, e *exam) Finding {
 	text, err := e.Run(ctx, "mpirun", "--version")
@@ -184,12 +170,12 @@ func mpi(ctx context.Context, e *exam) Finding {
 		return none("no mpirun in PATH")
 	case err != nil:
 		return unknown("%s", silence("mpirun", err))
-	case firstLine(text) == "":
+	case host.FirstLine(text) == "":
 		return unknown("mpirun says nothing")
 	}
 	// MPICH writes a heading first.
 	if v, has := field(text, "Version"); has {
 		return ok("MPICH or its like, %s", v)
 	}
-	return ok("%s", firstLine(text))
+	return ok("%s", host.FirstLine(text))
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"builder/internal/fabric"
 )
 
 var lockedMemory = regexp.MustCompile(`(?m)^Max locked memory\s+(\S+)\s+(\S+)`)
@@ -13,7 +15,7 @@ var lockedMemory = regexp.MustCompile(`(?m)^Max locked memory\s+(\S+)\s+(\S+)`)
 // memlock reads the limit of this process: RDMA locks the buffers of every
 // connection. Root is bound by it too where CAP_IPC_LOCK was taken away.
 func memlock(_ context.Context, e *exam) Finding {
-	text, err := e.text("/proc/self/limits")
+	text, err := e.Text("/proc/self/limits")
 	if err != nil {
 		return unknown("%s", because(err))
 	}
@@ -29,7 +31,7 @@ func memlock(_ context.Context, e *exam) Finding {
 		return unknown("/proc/self/limits: %s is no size", m[1])
 	}
 	limit := size(n)
-	if len(e.names(rdmaDir)) == 0 {
+	if len(e.Names(fabric.RDMADir)) == 0 {
 		return none("%s, and no RDMA device", limit)
 	}
 	return warn("%s", limit).remedy("ulimit -l unlimited: `* - memlock unlimited` in /etc/security/limits.conf, LimitMEMLOCK=infinity in a unit, --ulimit memlock=-1 for a container")
@@ -37,14 +39,14 @@ func memlock(_ context.Context, e *exam) Finding {
 
 // hugepages says what is set aside, and how the kernel makes them by itself.
 func hugepages(_ context.Context, e *exam) Finding {
-	text, err := e.text("/proc/meminfo")
+	text, err := e.Text("/proc/meminfo")
 	if err != nil {
 		return unknown("%s", because(err))
 	}
 	total, has := field(text, "HugePages_Total")
 	each, _ := field(text, "Hugepagesize")
 	by := "not known"
-	if _, rest, found := strings.Cut(e.says("/sys/kernel/mm/transparent_hugepage/enabled"), "["); found {
+	if _, rest, found := strings.Cut(e.Says("/sys/kernel/mm/transparent_hugepage/enabled"), "["); found {
 		by, _, _ = strings.Cut(rest, "]")
 	}
 	if !has {

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"builder/internal/native"
 )
 
 // cores counts the processors that this process may use.
 func cores(_ context.Context, e *exam) Finding {
-	list, has := field(e.says("/proc/self/status"), "Cpus_allowed_list")
+	list, has := field(e.Says("/proc/self/status"), "Cpus_allowed_list")
 	n := countList(list)
 	if !has || n == 0 {
 		return unknown("/proc/self/status has no Cpus_allowed_list")
@@ -29,8 +27,8 @@ func cores(_ context.Context, e *exam) Finding {
 
 // quota is the share of processors of the control group, 0 without a limit.
 func (e *exam) quota() float64 {
-	share, period := e.says("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), e.says("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
-	if f := strings.Fields(e.says("/sys/fs/cgroup/cpu.max")); len(f) == 2 {
+	share, period := e.Says("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), e.Says("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+	if f := strings.Fields(e.Says("/sys/fs/cgroup/cpu.max")); len(f) == 2 {
 		share, period = f[0], f[1]
 	}
 	a, err1 := strconv.ParseFloat(share, 64) // max, or -1, is no limit
@@ -64,7 +62,7 @@ func countList(list string) int {
 // memory compares what there is with what the recipe says that its build takes.
 // A run refuses a build that would not fit.
 func memory(_ context.Context, e *exam) Finding {
-	total, err := native.MemoryOf(e.FS)
+	total, err := e.Memory()
 	if err != nil {
 		return unknown("%v", err)
 	}
@@ -90,7 +88,7 @@ func memory(_ context.Context, e *exam) Finding {
 // available is what the kernel would give to a process now, 0 where it is not
 // known.
 func (e *exam) available() int64 {
-	text, _ := field(e.says("/proc/meminfo"), "MemAvailable")
+	text, _ := field(e.Says("/proc/meminfo"), "MemAvailable")
 	kib, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
 	if err != nil {
 		return 0

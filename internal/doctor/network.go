@@ -11,11 +11,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"builder/internal/host"
 )
 
 // answered is what became of a question, and when.
 type answered struct {
-	Answer
+	host.Answer
 	err error
 	at  time.Time // of this host's clock
 }
@@ -134,7 +136,7 @@ func mirror(ctx context.Context, e *exam) Finding {
 		if dir, isFile := strings.CutPrefix(m, "file:"); isFile {
 			dir = "/" + strings.TrimLeft(dir, "/")
 			lines = append(lines, dir+": a directory of this host")
-			if !e.exists(dir) {
+			if !e.Exists(dir) {
 				silent = append(silent, dir)
 			}
 			continue

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"builder/internal/elf"
+	"builder/internal/fabric"
 )
 
 // rcclChoice says what RCCL will take between the GPUs of this host and to its
@@ -19,7 +20,7 @@ import (
 func rcclChoice(ctx context.Context, e *exam) Finding {
 	nodes := e.kfd()
 	switch {
-	case len(nodes) == 0 && e.exists("/sys/class"):
+	case len(nodes) == 0 && e.Exists("/sys/class"):
 		return none("no GPU of AMD with a driver")
 	case len(nodes) == 0:
 		return unknown("/sys/class cannot be read")
@@ -52,20 +53,19 @@ const gdrUnknown = "GPU Direct RDMA not known"
 type choice struct{ found, because, remedy string }
 
 // betweenGPUs sorts the pairs of GPUs by the transport that they get.
-func (e *exam) betweenGPUs(nodes []kfdNode) []choice {
+func (e *exam) betweenGPUs(nodes []fabric.Node) []choice {
 	count := map[string]int{}
-	for _, kind := range pairs(nodes) {
-		word, _, _ := strings.Cut(kind, ",")
-		count[word]++
+	for _, way := range fabric.Pairs(nodes) {
+		count[way.Kind]++
 	}
 	total := len(nodes) * (len(nodes) - 1) / 2
 	share := func(n int) string { return fmt.Sprintf("%d of %d pairs of GPUs", n, total) }
 	var choices []choice
-	if n := count["xGMI"]; n > 0 {
+	if n := count[fabric.XGMI]; n > 0 {
 		choices = append(choices, choice{share(n) + " P2P over xGMI", "the kernel names a link of xGMI", ""})
 	}
-	switch n := count["PCIe"]; {
-	case n > 0 && strings.Contains(e.says("/proc/cpuinfo"), "GenuineIntel"):
+	switch n := count[fabric.PCIe]; {
+	case n > 0 && strings.Contains(e.Says("/proc/cpuinfo"), "GenuineIntel"):
 		choices = append(choices, choice{
 			share(n) + " P2P over PCIe or host memory (SHM)", "on a processor of Intel RCCL takes P2P where only PCIe switches lie between, NCCL_P2P_LEVEL=SYS further", "",
 		})
@@ -85,7 +85,7 @@ func (e *exam) betweenGPUs(nodes []kfdNode) []choice {
 
 // toNICs says whether a NIC reads and writes the memory of GPUs itself.
 func (e *exam) toNICs(ctx context.Context) []choice {
-	nics := e.names(rdmaDir)
+	nics := e.Names(fabric.RDMADir)
 	if len(nics) == 0 {
 		return []choice{{"to other hosts over sockets", "no RDMA device", ""}}
 	}
@@ -94,7 +94,7 @@ func (e *exam) toNICs(ctx context.Context) []choice {
 	gpus, ends := e.ends(ctx)
 	var far []string
 	for _, g := range gpus {
-		if near := nearest(g, ends); near == kinPHB || near == kinNODE || near == kinSYS {
+		if near := nearest(g, ends); near == fabric.PHB || near == fabric.NODE || near == fabric.SYS {
 			far = append(far, fmt.Sprintf("%s (%s)", g.label, near))
 		}
 	}
@@ -107,23 +107,6 @@ func (e *exam) toNICs(ctx context.Context) []choice {
 	return choices
 }
 
-// A gdrWay is one of the signs by which RCCL believes that a NIC reaches the
-// memory of a GPU.
-type gdrWay struct {
-	sign  string
-	since string // release of RCCL, by its level of NCCL; "" for all that are listed here
-	holds func(*exam) bool
-}
-
-// gdrWays are tried in this order.
-var gdrWays = []gdrWay{
-	{"/sys/kernel/mm/memory_peers/amdkfd", "", there("/sys/kernel/mm/memory_peers/amdkfd/version")},
-	{"/sys/kernel/memory_peers/amdkfd", "2.21.5", there("/sys/kernel/memory_peers/amdkfd/version")},
-	{"/sys/memory_peers/amdkfd", "2.21.5", there("/sys/memory_peers/amdkfd/version")},
-}
-
-func there(file string) func(*exam) bool { return func(e *exam) bool { return e.exists(file) } }
-
 // gdr chooses for a release of RCCL, "" where none is known: then for that of ROCm
 // 6.3 and later.
 func (e *exam) gdr(rccl string) choice {
@@ -132,20 +115,20 @@ func (e *exam) gdr(rccl string) choice {
 		who = "RCCL " + rccl
 	}
 	knows := func(since string) bool { return rccl == "" || elf.CompareVersions(rccl, since) >= 0 }
-	hyperV := strings.HasPrefix(e.says("/sys/devices/virtual/dmi/id/bios_version"), "Hyper-V UEFI Release")
-	for _, w := range gdrWays {
+	hyperV := strings.HasPrefix(e.Says("/sys/devices/virtual/dmi/id/bios_version"), "Hyper-V UEFI Release")
+	for _, p := range peersOfAMD {
 		switch {
-		case !w.holds(e):
-		case !knows(w.since):
+		case !p.there(e):
+		case !knows(p.since):
 			return choice{
-				"no GPU Direct RDMA", fmt.Sprintf("%s is there, and %s does not look there", w.sign, who), "RCCL of ROCm 6.3 or newer",
+				"no GPU Direct RDMA", fmt.Sprintf("%s is there, and %s does not look there", p.dir, who), "RCCL of ROCm 6.3 or newer",
 			}
-		case hyperV && e.says("/proc/sys/kernel/numa_balancing") == "1":
+		case hyperV && e.Says("/proc/sys/kernel/numa_balancing") == "1":
 			return choice{
 				"GPU Direct RDMA with relaxed ordering alone", "on Hyper-V RCCL drops it where numa_balancing is 1 and NCCL_IB_PCI_RELAXED_ORDERING is 0", "",
 			}
 		default:
-			return choice{"GPU Direct RDMA by peer memory", w.sign + " is there", ""}
+			return choice{"GPU Direct RDMA by peer memory", p.dir + " is there", ""}
 		}
 	}
 	if !hyperV && knows("2.21.5") && e.hasSymbol("ib_register_peer_memory_client") {
@@ -161,29 +144,23 @@ func (e *exam) gdr(rccl string) choice {
 // byDMABUF asks for what RCCL asks for: two options in the configuration of the
 // kernel, and a variable in the job.
 func (e *exam) byDMABUF() choice {
-	var lacking []string
-	for _, name := range []string{"CONFIG_DMABUF_MOVE_NOTIFY", "CONFIG_PCI_P2PDMA"} {
-		on, known := e.option(name)
-		if !known {
-			return choice{gdrUnknown, "no client of peer memory, and the options of kernel " + e.kernel() + " are nowhere to be read", ""}
-		}
-		if !on {
-			lacking = append(lacking, name)
-		}
+	lacking, known := e.lacksForDMABUF()
+	if !known {
+		return choice{gdrUnknown, "no client of peer memory, and the options of kernel " + e.Kernel() + " are nowhere to be read", ""}
 	}
 	if len(lacking) > 0 {
 		return choice{
-			"no GPU Direct RDMA", fmt.Sprintf("no client of peer memory, and kernel %s lacks %s", e.kernel(), strings.Join(lacking, " and ")),
+			"no GPU Direct RDMA", fmt.Sprintf("no client of peer memory, and kernel %s lacks %s", e.Kernel(), strings.Join(lacking, " and ")),
 			"install amdgpu-dkms with the RDMA stack of the NIC's vendor, or a kernel with these options",
 		}
 	}
-	if file := "/boot/config-" + e.kernel(); !e.exists(file) {
+	if file := "/boot/config-" + e.Kernel(); !e.Exists(file) {
 		return choice{
-			"no GPU Direct RDMA", fmt.Sprintf("kernel %s allows DMA-BUF, and RCCL reads that in %s, which is not there", e.kernel(), file),
+			"no GPU Direct RDMA", fmt.Sprintf("kernel %s allows DMA-BUF, and RCCL reads that in %s, which is not there", e.Kernel(), file),
 			"give the container that file, read-only, and the job NCCL_DMABUF_ENABLE=1",
 		}
 	}
-	return choice{"GPU Direct RDMA by DMA-BUF", "kernel " + e.kernel() + " has both options; the job has to set NCCL_DMABUF_ENABLE=1", ""}
+	return choice{"GPU Direct RDMA by DMA-BUF", "kernel " + e.Kernel() + " has both options; the job has to set NCCL_DMABUF_ENABLE=1", ""}
 }
 
 // oldestRCCL is the lowest level of NCCL among the libraries of this host, 2.20.5
@@ -204,7 +181,7 @@ const maxSymbols = 64 << 20
 
 // hasSymbol looks for a function of the kernel.
 func (e *exam) hasSymbol(name string) bool {
-	f, err := e.open("/proc/kallsyms")
+	f, err := e.Open("/proc/kallsyms")
 	if err != nil {
 		return false
 	}

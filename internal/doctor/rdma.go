@@ -3,58 +3,18 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"path"
 	"regexp"
 	"strings"
 
 	"builder/internal/elf"
+	"builder/internal/fabric"
 )
-
-// An rdmaDevice is an entry of /sys/class/infiniband.
-type rdmaDevice struct {
-	name    string // mlx5_0
-	address string // on PCI; "" for one made of software
-	ports   []rdmaPort
-	kind    string // MT4129
-	version string // of its firmware
-}
-
-// An rdmaPort is one of its ports.
-type rdmaPort struct {
-	number string
-	state  string // ACTIVE
-	rate   string // 400 Gb/sec (4X NDR)
-	layer  string // InfiniBand or Ethernet
-}
-
-const rdmaDir = "/sys/class/infiniband"
-
-// rdmaDevices reads all devices and ports.
-func (e *exam) rdmaDevices() []rdmaDevice {
-	var all []rdmaDevice
-	for _, name := range e.names(rdmaDir) {
-		dir := path.Join(rdmaDir, name)
-		d := rdmaDevice{
-			name: name, kind: firstLine(e.says(dir + "/hca_type")), version: firstLine(e.says(dir + "/fw_ver")),
-		}
-		if target := path.Base(e.link(dir + "/device")); e.exists(path.Join(pciDir, target)) {
-			d.address = target
-		}
-		for _, number := range e.names(dir + "/ports") {
-			port := path.Join(dir, "ports", number)
-			_, state, _ := strings.Cut(e.says(port+"/state"), ": ") // 4: ACTIVE
-			d.ports = append(d.ports, rdmaPort{number, firstLine(state), firstLine(e.says(port + "/rate")), firstLine(e.says(port + "/link_layer"))})
-		}
-		all = append(all, d)
-	}
-	return all
-}
 
 // rdma says which ports carry traffic, and whether programs can reach them.
 func rdma(_ context.Context, e *exam) Finding {
-	names, err := e.list(rdmaDir)
+	names, err := e.List(fabric.RDMADir)
 	if err != nil {
-		if e.exists("/sys/class/net") {
+		if e.Exists("/sys/class/net") {
 			return none("no RDMA device")
 		}
 		return unknown("/sys/class cannot be read")
@@ -64,12 +24,12 @@ func rdma(_ context.Context, e *exam) Finding {
 	}
 	var lines, active []string
 	ports := 0
-	for _, d := range e.rdmaDevices() {
-		for _, p := range d.ports {
+	for _, d := range fabric.ReadRDMA(e.Host) {
+		for _, p := range d.Ports {
 			ports++
-			lines = append(lines, fmt.Sprintf("%s port %s: %s, %s, %s, firmware %s", d.name, p.number, p.state, p.rate, p.layer, d.version))
-			if p.state == "ACTIVE" {
-				active = append(active, p.layer+" "+p.rate)
+			lines = append(lines, fmt.Sprintf("%s port %s: %s, %s, %s, firmware %s", d.Name, p.Number, p.State, p.Rate, p.Layer, d.Firmware))
+			if p.State == "ACTIVE" {
+				active = append(active, p.Layer+" "+p.Rate)
 			}
 		}
 	}
@@ -80,7 +40,7 @@ func rdma(_ context.Context, e *exam) Finding {
 	switch {
 	case len(active) == 0:
 		return warn("%s", text).remedy("look at cables, switch and subnet manager (InfiniBand), or set the interface up (Ethernet): ibstat, rdma link").detail(lines...)
-	case len(e.glob("/dev/infiniband/uverbs*")) == 0:
+	case len(e.Glob("/dev/infiniband/uverbs*")) == 0:
 		return warn("%s; no /dev/infiniband/uverbs*, so no program reaches them", text).
 			remedy("load the module ib_uverbs; give a container the device /dev/infiniband").detail(lines...)
 	}
@@ -97,7 +57,7 @@ func verbs(ctx context.Context, e *exam) Finding {
 	switch {
 	case err != nil:
 		return unknown("%s", silence("ldconfig", err))
-	case file == "" && len(e.names(rdmaDir)) > 0:
+	case file == "" && len(e.Names(fabric.RDMADir)) > 0:
 		return warn("no libibverbs.so.1, and there are RDMA devices").remedy("apt-get install libibverbs1 ibverbs-providers, or its like")
 	case file == "":
 		return none("no libibverbs.so.1, and no RDMA device")
@@ -131,8 +91,8 @@ func verbs(ctx context.Context, e *exam) Finding {
 }
 
 // elf reads a library's dynamic linking information.
-func (h Host) elf(name string) (*elf.File, error) {
-	r, done, err := h.bytes(name)
+func (e *exam) elf(name string) (*elf.File, error) {
+	r, done, err := e.Bytes(name)
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,11 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"builder/internal/elf/elftest"
+	"builder/internal/host"
 )
 
 // recorded reads a host of testdata/hosts; its README says how one is written.
-func recorded(t *testing.T, name string) Host {
+func recorded(t *testing.T, name string) host.Host {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "hosts", name+".txtar"))
 	if err != nil {
@@ -54,8 +55,8 @@ func recorded(t *testing.T, name string) Host {
 }
 
 // fake is a host with these files and programs, and a disk of 100 GB.
-func fake(root fstest.MapFS, programs map[string]string) Host {
-	return Host{
+func fake(root fstest.MapFS, programs map[string]string) host.Host {
+	return host.Host{
 		FS: root, Path: "/usr/bin",
 		Run: func(_ context.Context, name string, args ...string) (string, error) {
 			text, installed := programs[strings.Join(append([]string{name}, args...), " ")]
@@ -64,7 +65,9 @@ func fake(root fstest.MapFS, programs map[string]string) Host {
 			}
 			return text, nil
 		},
-		Ask:      func(context.Context, string) (Answer, error) { return Answer{}, errors.New("no route to host") },
+		Ask: func(context.Context, string) (host.Answer, error) {
+			return host.Answer{}, errors.New("no route to host")
+		},
 		Dial:     func(context.Context, string, string) error { return syscall.ECONNREFUSED },
 		Free:     func(string) (int64, error) { return 100e9, nil },
 		Writable: func(string) error { return nil },

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"builder/internal/fabric"
 )
 
 // An end is a GPU or a NIC in the drawing.
 type end struct {
 	label string // GPU0, NIC0
 	name  string // NVIDIA H200, mlx5_0
-	pciDevice
+	fabric.Device
 }
 
 // ends lists the GPUs in the order of their tool, and the NICs in that of their
@@ -19,20 +21,20 @@ type end struct {
 func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
 	tree := e.pci()
 	for _, g := range e.tools(ctx).GPUs {
-		gpus = append(gpus, tree.end(g.BusID, g.Name))
+		gpus = append(gpus, end{name: g.Name, Device: tree.Device(g.BusID)})
 	}
 	if len(gpus) == 0 {
-		for _, d := range slices.Concat(tree.gpus(nvidiaVendor), tree.gpus(amdVendor)) {
-			gpus = append(gpus, tree.end(d.address, ""))
+		for _, d := range slices.Concat(tree.GPUs(fabric.NVIDIA), tree.GPUs(fabric.AMD)) {
+			gpus = append(gpus, end{Device: d})
 		}
 	}
-	if len(gpus) == 0 && tree.err != nil { // a container may show the driver and hide the bus
+	if len(gpus) == 0 && tree.Err != nil { // a container may show the driver and hide the bus
 		for _, n := range e.kfd() {
-			gpus = append(gpus, tree.end(n.address, n.target))
+			gpus = append(gpus, end{name: n.Target, Device: tree.Device(n.Address)})
 		}
 	}
-	for _, d := range e.rdmaDevices() {
-		nics = append(nics, tree.end(d.address, d.name))
+	for _, d := range fabric.ReadRDMA(e.Host) {
+		nics = append(nics, end{name: d.Name, Device: tree.Device(d.Address)})
 	}
 	for i := range gpus {
 		gpus[i].label = fmt.Sprintf("GPU%d", i)
@@ -43,20 +45,12 @@ func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
 	return gpus, nics
 }
 
-func (t *pciTree) end(address, name string) end {
-	d, known := t.devices[address]
-	if !known {
-		d = pciDevice{address: address, node: -1}
-	}
-	return end{name: name, pciDevice: d}
-}
-
 // topology draws how GPUs reach each other and the NICs. NCCL and RCCL use
 // GPUDirect RDMA by themselves where at most PCIe switches lie between.
 func topology(ctx context.Context, e *exam) Finding {
 	gpus, nics := e.ends(ctx)
 	if len(gpus) == 0 {
-		if err := e.pci().err; err != nil {
+		if err := e.pci().Err; err != nil {
 			return unknown("%s", because(err))
 		}
 		return none("no GPU")
@@ -64,8 +58,8 @@ func topology(ctx context.Context, e *exam) Finding {
 	drawing := draw(gpus, nics, e.links(ctx, gpus))
 	drawing = append(drawing, weigh(gpus, e.kfd())...)
 	summary := fmt.Sprintf("%s, %s", count(len(gpus), "GPU"), count(len(nics), "NIC"))
-	if e.pci().err != nil {
-		return unknown("%s; %s", summary, because(e.pci().err)).detail(drawing...)
+	if e.pci().Err != nil {
+		return unknown("%s; %s", summary, because(e.pci().Err)).detail(drawing...)
 	}
 	if len(nics) == 0 {
 		return ok("%s", summary).detail(drawing...)
@@ -73,8 +67,8 @@ func topology(ctx context.Context, e *exam) Finding {
 	var far, blind []string
 	for _, g := range gpus {
 		switch nearest := nearest(g, nics); nearest {
-		case kinPIX, kinPXB:
-		case "?":
+		case fabric.PIX, fabric.PXB:
+		case fabric.Apart:
 			blind = append(blind, g.label)
 		default:
 			far = append(far, g.label)
@@ -101,12 +95,12 @@ func (e *exam) links(ctx context.Context, gpus []end) [][]string {
 	for i, a := range gpus {
 		links[i] = make([]string, len(gpus))
 		for j, b := range gpus {
-			link, known := linkOf(e.kfd(), a.address, b.address)
-			if i != j && !known {
+			link := fabric.LinkBetween(e.kfd(), a.Address, b.Address)
+			if i != j && link.Kind == "" {
 				return nil
 			}
-			if link.kind == "XGMI" { // over PCIe the way says more
-				links[i][j] = link.kind
+			if link.Kind == fabric.XGMI { // over PCIe the way says more
+				links[i][j] = link.Kind
 			}
 		}
 	}
@@ -115,8 +109,13 @@ func (e *exam) links(ctx context.Context, gpus []end) [][]string {
 
 // weigh draws what the kernel says that a way between two GPUs costs, and tells
 // the kinds of ways; nothing where it names none.
-func weigh(gpus []end, nodes []kfdNode) []string {
-	kinds := slices.DeleteFunc(pairs(nodes), func(kind string) bool { return kind == "" })
+func weigh(gpus []end, nodes []fabric.Node) []string {
+	var kinds []string
+	for _, way := range fabric.Pairs(nodes) {
+		if way.Kind != "" {
+			kinds = append(kinds, way.String())
+		}
+	}
 	if len(kinds) == 0 {
 		return nil
 	}
@@ -126,14 +125,14 @@ func weigh(gpus []end, nodes []kfdNode) []string {
 		lines = append(lines, row("", "", part, func(i int) string { return part[i].label }))
 		for _, g := range gpus {
 			lines = append(lines, row(g.label, "", part, func(k int) string {
-				link, found := linkOf(nodes, g.address, part[k].address)
+				link := fabric.LinkBetween(nodes, g.Address, part[k].Address)
 				switch {
-				case g.address == part[k].address:
+				case g.Address == part[k].Address:
 					return "X"
-				case !found:
+				case link.Kind == "":
 					return "-"
 				}
-				return fmt.Sprint(link.weight)
+				return fmt.Sprint(link.Weight)
 			}))
 		}
 	}
@@ -142,16 +141,11 @@ func weigh(gpus []end, nodes []kfdNode) []string {
 
 // nearest is the kinship of a GPU with the NIC that is nearest to it.
 func nearest(g end, nics []end) string {
-	best := len(kinships)
+	var devices []fabric.Device
 	for _, n := range nics {
-		if i := slices.Index(kinships, kinship(g.pciDevice, n.pciDevice)); i >= 0 {
-			best = min(best, i)
-		}
+		devices = append(devices, n.Device)
 	}
-	if best == len(kinships) {
-		return "?"
-	}
-	return kinships[best]
+	return fabric.Nearest(g.Device, devices)
 }
 
 // perRow is how many columns of the drawing fit into 80 characters.
@@ -165,7 +159,7 @@ func draw(gpus, nics []end, links [][]string) []string {
 		part := columns[begin:min(begin+perRow, len(columns))]
 		lines = append(lines, row("", "node", part, func(i int) string { return part[i].label }))
 		for i, g := range gpus {
-			lines = append(lines, row(g.label, nodeName(g.node), part, func(k int) string {
+			lines = append(lines, row(g.label, nodeName(g.Node), part, func(k int) string {
 				j := begin + k
 				switch {
 				case j == i:
@@ -173,13 +167,13 @@ func draw(gpus, nics []end, links [][]string) []string {
 				case j < len(gpus) && i < len(links) && j < len(links[i]) && links[i][j] != "":
 					return links[i][j]
 				}
-				return kinship(g.pciDevice, part[k].pciDevice)
+				return fabric.Kinship(g.Device, part[k].Device)
 			}))
 		}
 		lines = append(lines, "")
 	}
 	for _, c := range columns {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %-12s  node %s  %s", c.label, c.address, nodeName(c.node), c.name)))
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %-12s  node %s  %s", c.label, c.Address, nodeName(c.Node), c.name)))
 	}
 	return lines
 }
@@ -204,8 +198,8 @@ func nodeName(node int) string {
 // GPUs read them slow the GPUs down.
 func numa(ctx context.Context, e *exam) Finding {
 	gpus, _ := e.ends(ctx)
-	nodes := countList(e.says("/sys/devices/system/node/online"))
-	balancing := e.says("/proc/sys/kernel/numa_balancing")
+	nodes := countList(e.Says("/sys/devices/system/node/online"))
+	balancing := e.Says("/proc/sys/kernel/numa_balancing")
 	switch {
 	case nodes == 0:
 		return unknown("/sys/devices/system/node/online cannot be read")

@@ -43,7 +43,7 @@ type Tool func(ctx context.Context, name string, args ...string) (string, error)
 // Find asks the first tool that is there.
 func Find(ctx context.Context, tool Tool) (Host, error) {
 	for _, ask := range []func(context.Context, Tool) (Host, error){findNVIDIA, findAMD, findROCm} {
-		host, err := ask(ctx, tool)
+		host, err := ask(ctx, tool.bounded)
 		if !errors.Is(err, exec.ErrNotFound) {
 			return host, err
 		}
@@ -54,32 +54,11 @@ func Find(ctx context.Context, tool Tool) (Host, error) {
 // toolTime is how long a tool may take: a driver that hangs hangs it too.
 const toolTime = 60 * time.Second
 
-// Run is the [Tool] of this host.
-func Run(ctx context.Context, name string, args ...string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
-	}
+// bounded gives each question that time.
+func (t Tool) bounded(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("%s did not answer within %v: the driver hangs", name, toolTime))
 	defer cancel()
-	out := &head{}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.WaitDelay = time.Second
-	err = cmd.Run()
-	if cause := context.Cause(ctx); cause != nil {
-		return "", cause
-	}
-	return string(out.text), err
-}
-
-// head keeps the beginning of what is written to it.
-type head struct{ text []byte }
-
-func (h *head) Write(p []byte) (int, error) {
-	const limit = 4 << 20
-	h.text = append(h.text, p[:min(len(p), limit-len(h.text))]...)
-	return len(p), nil
+	return t(ctx, name, args...)
 }
 
 // failed makes the error of a tool that ran and refused: its first line says why.

@@ -88,20 +88,6 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestRun(t *testing.T) {
-	if _, err := Run(t.Context(), "no-such-tool"); !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
-	if out, err := Run(t.Context(), "sh", "-c", "echo a; echo b >&2; exit 3"); err == nil || out != "a\nb\n" {
-		t.Errorf("got %q, %v", out, err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	if _, err := Run(ctx, "sh", "-c", "sleep 100"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestParseTopology(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"builder/internal/diag"
+	"builder/internal/host"
 )
 
 // A need is a program of the host that the engine runs, and the Debian
@@ -39,16 +40,10 @@ type dirs struct{ programs, plugins []string }
 
 // hostDirs is where they are looked for on this host.
 func hostDirs() dirs {
-	return dirs{programs: Programs(os.Getenv("PATH")), plugins: plugins}
+	return dirs{programs: host.ProgramDirs(os.Getenv("PATH")), plugins: plugins}
 }
 
 var plugins = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
-
-// Programs returns the directories that programs are looked for in: those of
-// PATH, and what the PATH of a user, or of a service, often lacks.
-func Programs(path string) []string {
-	return append(filepath.SplitList(path), "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/go/bin")
-}
 
 // A Program is one that the engine needs of the host.
 type Program struct {
@@ -61,7 +56,7 @@ type Program struct {
 func Needs(path string) []Program {
 	var all []Program
 	for _, n := range needs {
-		dirs := Programs(path)
+		dirs := host.ProgramDirs(path)
 		if n.plugin {
 			dirs = plugins
 		}

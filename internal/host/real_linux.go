@@ -1,4 +1,4 @@
-package doctor
+package host
 
 import (
 	"fmt"

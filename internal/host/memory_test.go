@@ -1,4 +1,4 @@
-package native
+package host
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestHostMemory(t *testing.T) {
+func TestMemory(t *testing.T) {
 	const info = "MemTotal:       24576000 kB\nMemFree:         1000 kB\n"
 	for name, c := range map[string]struct {
 		info, limit string
@@ -33,12 +33,12 @@ func TestHostMemory(t *testing.T) {
 		if c.limit != "" {
 			write("sys/fs/cgroup/memory.max", c.limit)
 		}
-		have, err := MemoryOf(os.DirFS(root))
+		have, err := Host{FS: os.DirFS(root)}.Memory()
 		if have != c.want || (err != nil) != (c.want == 0) {
 			t.Errorf("%s: %d, %v; want %d", name, have, err, c.want)
 		}
 	}
-	if _, err := MemoryOf(os.DirFS(t.TempDir())); err == nil {
+	if _, err := (Host{FS: os.DirFS(t.TempDir())}).Memory(); err == nil {
 		t.Error("a host without /proc has memory")
 	}
 }

@@ -1,4 +1,4 @@
-package doctor
+package host
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 	"os/exec"
 	"time"
 
-	"builder/internal/gpu"
-	"builder/internal/native"
 	"builder/internal/store"
 )
 
@@ -36,10 +34,10 @@ func This() Host {
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, programTime, fmt.Errorf("%s did not answer within %v", name, programTime))
 	defer cancel()
-	text, err := gpu.Run(ctx, name, args...)
+	text, err := Run(ctx, name, args...)
 	if errors.Is(err, exec.ErrNotFound) {
-		if file, found := This().program(name, native.Programs("")); found {
-			return gpu.Run(ctx, file, args...)
+		if file, found := This().Program(name, ProgramDirs("")); found {
+			return Run(ctx, file, args...)
 		}
 	}
 	return text, err

@@ -1,25 +1,21 @@
-package native
+package host
 
 import (
 	"bufio"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 )
 
-// HostMemory returns how many bytes of memory this host lets its processes have:
-// the memory of the machine, or the limit of the control group if that is lower.
-func HostMemory() (int64, error) { return MemoryOf(os.DirFS("/")) }
-
-// MemoryOf is [HostMemory] of the host with this root directory.
-func MemoryOf(root fs.FS) (int64, error) {
-	total, err := memTotal(root, "proc/meminfo")
+// Memory returns how many bytes of memory the host lets its processes have: the
+// memory of the machine, or the limit of the control group if that is lower.
+func (h Host) Memory() (int64, error) {
+	total, err := memTotal(h.FS, "proc/meminfo")
 	if err != nil {
 		return 0, err
 	}
-	text, err := fs.ReadFile(root, "sys/fs/cgroup/memory.max")
+	text, err := fs.ReadFile(h.FS, "sys/fs/cgroup/memory.max")
 	if limit, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil {
 		total = min(total, limit) // no limit is the word max
 	}

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// field returns the value behind a name and a colon, as in /proc/self/status.
+func field(text, name string) (string, bool) {
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value), true
+		}
+	}
+	return "", false
+}
+
+// because says why a file could not be read, without naming it twice.
+func because(err error) string {
+	if e, is := errors.AsType[*fs.PathError](err); is {
+		return fmt.Sprintf("/%s: %v", strings.TrimPrefix(e.Path, "/"), e.Err)
+	}
+	return err.Error()
+}
+
+// size writes bytes for people, in powers of ten as `memory` of a recipe.
+func size(n int64) string {
+	switch {
+	case n < 1e6:
+		return fmt.Sprintf("%d KB", n/1e3)
+	case n < 1e9:
+		return fmt.Sprintf("%d MB", n/1e6)
+	case n < 1e11:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	}
+	return fmt.Sprintf("%d GB", n/1e9)
+}
+
+// count says how many there are: 1 port, 2 ports.
+func count(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}

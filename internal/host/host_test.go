@@ -1,0 +1,59 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A file that never ends, and one that nobody writes to, are not waited for.
+func TestHostileFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "long"), make([]byte, maxFile+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := Host{FS: os.DirFS(dir)}
+	for _, name := range []string{"/fifo", "/long", "/../../etc/passwd", "/"} {
+		if text, err := h.Text(name); err == nil {
+			t.Errorf("%s was read: %d bytes", name, len(text))
+		}
+	}
+	if _, err := h.Text("/nowhere"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("/nowhere: %v", err)
+	}
+}
+
+func TestPasswordsStayOut(t *testing.T) {
+	for _, err := range []error{
+		&url.Error{Op: "Head", URL: "https://me:secret@index.test/simple?token=secret", Err: errors.New("connection refused")},
+		&url.Error{Op: "Head", URL: "https://index.test", Err: errors.New(`invalid proxy address "http://me:secret@proxy.test:x"`)},
+	} {
+		if text := withoutAddress(err).Error(); strings.Contains(text, "secret") || text == "" {
+			t.Errorf("%s", text)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	if _, err := Run(t.Context(), "no-such-tool"); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if out, err := Run(t.Context(), "sh", "-c", "echo a; echo b >&2; exit 3"); err == nil || out != "a\nb\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := Run(ctx, "sh", "-c", "sleep 100"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
