@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/bench"
+	"builder/internal/curve"
 	"builder/internal/diag"
 	"builder/internal/gpu"
 )
@@ -87,7 +88,7 @@ func readBenchOptions(c *cli.Context) (benchOptions, error) {
 	}
 	var faults []error
 	size := func(flag string) int64 {
-		bytes, err := bench.ParseSize(c.String(flag))
+		bytes, err := curve.ParseSize(c.String(flag))
 		if err != nil {
 			faults = append(faults, diag.Errorf(diag.Usage, "--%s: %w", flag, err))
 		}

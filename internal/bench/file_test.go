@@ -150,14 +150,6 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-func TestDigits(t *testing.T) {
-	for value, want := range map[float64]string{0: "0.00", 9.999: "10.00", 99.5: "99.50", 341.94: "341.9", 12855: "12855"} {
-		if got := Digits(value); got != want {
-			t.Errorf("Digits(%v) = %s, want %s", value, got, want)
-		}
-	}
-}
-
 func FuzzDecode(f *testing.F) {
 	content, err := Encode(fixture(f))
 	if err != nil {
@@ -183,14 +175,5 @@ func FuzzDecode(f *testing.F) {
 		}
 		Table(r)
 		SummaryTable(r)
-	})
-}
-
-func FuzzParseSize(f *testing.F) {
-	f.Add("64KiB")
-	f.Fuzz(func(t *testing.T, text string) {
-		if n, err := ParseSize(text); err == nil && n < 0 {
-			t.Errorf("ParseSize(%q) = %d", text, n)
-		}
 	})
 }

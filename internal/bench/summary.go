@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"builder/internal/curve"
 )
 
 // Summary is what one collective says about one library.
@@ -75,7 +76,7 @@ func Table(r Result) (header []string, rows [][]string) {
 	}
 	for _, c := range r.Collectives {
 		for _, s := range c.Sizes {
-			rows = append(rows, append([]string{c.Name, HumanSize(s.Bytes)}, s.cells(measured, compared)...))
+			rows = append(rows, append([]string{c.Name, curve.HumanSize(s.Bytes)}, s.cells(measured, compared)...))
 		}
 	}
 	return header, rows
@@ -102,7 +103,7 @@ func (r Result) shown() (measured, compared []string) {
 func (s Size) cells(measured, compared []string) (cells []string) {
 	for _, label := range measured {
 		if f, ok := s.Figure(label); ok {
-			cells = append(cells, Digits(f.Microseconds.Median), Digits(f.BusBW.Median))
+			cells = append(cells, curve.Digits(f.Microseconds.Median), curve.Digits(f.BusBW.Median))
 		} else {
 			cells = append(cells, "-", "-")
 		}
@@ -132,7 +133,7 @@ func SummaryTable(r Result) (header []string, rows [][]string) {
 }
 
 func (s Summary) cells() []string {
-	peak := fmt.Sprintf("%s GB/s at %s", Digits(s.PeakBW), HumanSize(s.PeakBytes))
+	peak := fmt.Sprintf("%s GB/s at %s", curve.Digits(s.PeakBW), curve.HumanSize(s.PeakBytes))
 	if s.Sizes == 0 {
 		return []string{s.Collective, s.Library, peak, "-", "-", "-", "-"}
 	}
@@ -143,7 +144,9 @@ func (s Summary) cells() []string {
 }
 
 // String says the ratio and its size: 0.950 at 64 KiB.
-func (r SizedRatio) String() string { return fmt.Sprintf("%.3f at %s", r.Ratio, HumanSize(r.Bytes)) }
+func (r SizedRatio) String() string {
+	return fmt.Sprintf("%.3f at %s", r.Ratio, curve.HumanSize(r.Bytes))
+}
 
 // Counts says how many sizes have which finding: 22 inside the spread, 3 faster.
 func (s Summary) Counts() string {
@@ -154,16 +157,4 @@ func (s Summary) Counts() string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// Digits writes a figure with the digits that nccl-tests gives it: two decimals,
-// one from 100 on, none from 10,000 on.
-func Digits(value float64) string {
-	switch {
-	case value >= 10_000:
-		return strconv.FormatFloat(value, 'f', 0, 64)
-	case value >= 100:
-		return strconv.FormatFloat(value, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(value, 'f', 2, 64)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"builder/internal/curve"
 	"builder/internal/nccltests"
 )
 
@@ -43,20 +44,20 @@ func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
 
 func (p Plan) acceptRow(r nccltests.Report, row nccltests.Row) error {
 	if !row.OutOfPlace.Measured {
-		return fmt.Errorf("%s: not measured out of place", HumanSize(row.Bytes))
+		return fmt.Errorf("%s: not measured out of place", curve.HumanSize(row.Bytes))
 	}
 	if r.Unchecked(row) {
-		return wrong{fmt.Errorf("%s: the values were not checked", HumanSize(row.Bytes))}
+		return wrong{fmt.Errorf("%s: the values were not checked", curve.HumanSize(row.Bytes))}
 	}
 	for _, half := range []nccltests.Timing{row.OutOfPlace, row.InPlace} {
 		switch {
 		case !half.Measured:
 		case half.Wrong != 0:
-			return wrong{fmt.Errorf("%s: %d wrong values", HumanSize(row.Bytes), half.Wrong)}
+			return wrong{fmt.Errorf("%s: %d wrong values", curve.HumanSize(row.Bytes), half.Wrong)}
 		case !plausibleTime(half.Microseconds) || !plausibleBW(half.BusBW):
-			return fmt.Errorf("%s: %g us and %g GB/s", HumanSize(row.Bytes), half.Microseconds, half.BusBW)
+			return fmt.Errorf("%s: %g us and %g GB/s", curve.HumanSize(row.Bytes), half.Microseconds, half.BusBW)
 		case p.Limit > 0 && p.GPUs > 1 && half.BusBW > p.Limit:
-			return wrong{fmt.Errorf("%s: %g GB/s are more than the %g GB/s that the links of these GPUs carry", HumanSize(row.Bytes), half.BusBW, p.Limit)}
+			return wrong{fmt.Errorf("%s: %g GB/s are more than the %g GB/s that the links of these GPUs carry", curve.HumanSize(row.Bytes), half.BusBW, p.Limit)}
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"builder/internal/bench"
 	"builder/internal/chart"
+	"builder/internal/curve"
 )
 
 //go:embed page.tmpl
@@ -25,8 +26,8 @@ var text string
 var css string
 
 var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
-	"size":   bench.HumanSize,
-	"digits": bench.Digits,
+	"size":   curve.HumanSize,
+	"digits": curve.Digits,
 	"ratio":  ratio,
 	"css":    func() template.CSS { return template.CSS(css + chart.Style) }, //nolint:gosec // our own files
 }).Parse(text + chart.Template))
@@ -128,7 +129,7 @@ func facts(r bench.Result) []fact {
 		{"Link", r.Host.Link},
 		{"Driver", r.Host.Driver},
 		{"nccl-tests", c.Tests},
-		{"Sizes", fmt.Sprintf("%s to %s, each %d times the one before", bench.HumanSize(c.MinBytes), bench.HumanSize(c.MaxBytes), c.Factor)},
+		{"Sizes", fmt.Sprintf("%s to %s, each %d times the one before", curve.HumanSize(c.MinBytes), curve.HumanSize(c.MaxBytes), c.Factor)},
 		{"Rounds", fmt.Sprintf("%d, after one to warm up", c.Rounds)},
 		{"Iterations", fmt.Sprintf("%d for each size, after %d to warm up", c.Iterations, c.Warmup)},
 		{"Duration", took(r)},

@@ -6,6 +6,7 @@ import (
 
 	"builder/internal/bench"
 	"builder/internal/chart"
+	"builder/internal/curve"
 )
 
 // A section is one collective.
@@ -133,23 +134,23 @@ func figureOf(s bench.Size, library string) *bench.Figure {
 func (s *section) bandwidth(c bench.Collective) figure {
 	p := chart.Plot{YTitle: "GB/s", Least: 1e-9, About: "Bus bandwidth of " + c.Name + " over size. "}
 	for _, sum := range s.Summaries {
-		p.About += fmt.Sprintf("%s reaches %s GB/s at %s. ", sum.Library, bench.Digits(sum.PeakBW), bench.HumanSize(sum.PeakBytes))
+		p.About += fmt.Sprintf("%s reaches %s GB/s at %s. ", sum.Library, curve.Digits(sum.PeakBW), curve.HumanSize(sum.PeakBytes))
 	}
 	p.Series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (chart.Point, bool) {
-		title := fmt.Sprintf("%s, %s: %s GB/s (%s to %s)", f.Library, bench.HumanSize(size.Bytes),
-			bench.Digits(f.BusBW.Median), bench.Digits(f.BusBW.Min), bench.Digits(f.BusBW.Max))
-		return chart.Point{Bytes: size.Bytes, Value: f.BusBW, Filled: true, Title: title}, true
+		title := fmt.Sprintf("%s, %s: %s GB/s (%s to %s)", f.Library, curve.HumanSize(size.Bytes),
+			curve.Digits(f.BusBW.Median), curve.Digits(f.BusBW.Min), curve.Digits(f.BusBW.Max))
+		return point(size.Bytes, f.BusBW, true, title), true
 	})
 	return figure{Caption: "Bus bandwidth over size", Note: "higher is better; line: median of the rounds, band: lowest to highest", Charts: p.Charts()}
 }
 
 // latency is time over size, where bandwidth says nothing.
 func (s *section) latency(c bench.Collective) figure {
-	p := chart.Plot{Low: true, YTitle: "µs", Least: 1e-9, About: "Time of " + c.Name + " for sizes below " + bench.HumanSize(bench.Small) + "."}
+	p := chart.Plot{Low: true, YTitle: "µs", Least: 1e-9, About: "Time of " + c.Name + " for sizes below " + curve.HumanSize(bench.Small) + "."}
 	p.Series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (chart.Point, bool) {
-		title := fmt.Sprintf("%s, %s: %s µs (%s to %s)", f.Library, bench.HumanSize(size.Bytes),
-			bench.Digits(f.Microseconds.Median), bench.Digits(f.Microseconds.Min), bench.Digits(f.Microseconds.Max))
-		return chart.Point{Bytes: size.Bytes, Value: f.Microseconds, Filled: true, Title: title}, size.Bytes < bench.Small
+		title := fmt.Sprintf("%s, %s: %s µs (%s to %s)", f.Library, curve.HumanSize(size.Bytes),
+			curve.Digits(f.Microseconds.Median), curve.Digits(f.Microseconds.Min), curve.Digits(f.Microseconds.Max))
+		return point(size.Bytes, f.Microseconds, true, title), size.Bytes < bench.Small
 	})
 	return figure{Caption: "Time of small messages", Note: "lower is better", Charts: p.Charts()}
 }
@@ -165,12 +166,17 @@ func (s *section) ratios(c bench.Collective, first string) figure {
 	}
 	p.Series = s.series(s.Others, c, func(size bench.Size, f bench.Figure) (chart.Point, bool) {
 		r, ok := size.Ratio(f.Library)
-		title := fmt.Sprintf("%s over %s, %s: %.3f (%.3f to %.3f), %s", f.Library, first, bench.HumanSize(size.Bytes),
+		title := fmt.Sprintf("%s over %s, %s: %.3f (%.3f to %.3f), %s", f.Library, first, curve.HumanSize(size.Bytes),
 			r.Speed.Median, r.Speed.Min, r.Speed.Max, r.Finding)
-		return chart.Point{Bytes: size.Bytes, Value: r.Speed, Filled: r.Finding == bench.Faster || r.Finding == bench.Slower, Title: title}, ok
+		return point(size.Bytes, r.Speed, r.Finding == bench.Faster || r.Finding == bench.Slower, title), ok
 	})
 	note := "above 1 is faster; whiskers: lowest to highest of the rounds; filled mark: outside the spread, hollow: inside"
 	return figure{Caption: "Ratio to " + first, Note: note, Charts: p.Charts()}
+}
+
+// point is a spread as a mark of a picture.
+func point(bytes int64, s bench.Spread, filled bool, title string) chart.Point {
+	return chart.Point{Bytes: bytes, Low: s.Min, Value: s.Median, High: s.Max, Filled: filled, Title: title}
 }
 
 func (s *section) series(libraries []library, c bench.Collective, pick func(bench.Size, bench.Figure) (chart.Point, bool)) []chart.Series {

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"strconv"
 
-	"builder/internal/bench"
+	"builder/internal/curve"
 )
 
 // An axis maps values to a stretch of the picture.
@@ -65,7 +65,7 @@ func logarithmic(first, last int64, n int, low, hi float64) (axis, []Tick) {
 	step := max(1, (end-begin+n)/n)
 	var ticks []Tick
 	for power := begin; power <= end; power += step {
-		ticks = append(ticks, Tick{a.at(float64(power)), bench.HumanSize(1 << power)})
+		ticks = append(ticks, Tick{a.at(float64(power)), curve.HumanSize(1 << power)})
 	}
 	return a, ticks
 }

@@ -1,7 +1,8 @@
-// Package chart draws figures over the size of messages as SVG: the pictures of a
-// comparison and of a run. A page takes the pictures of a [Plot], the definitions of
-// [Template] and the rules of [Style]. What colour says the shape of a mark and the
-// dashes of a line say too; a table of the same figures is the page's own.
+// Package chart draws figures over the size of messages as SVG, whoever measured them:
+// the pictures of a comparison and of a run. A page takes the pictures of a [Plot],
+// the definitions of [Template] and the rules of [Style]. What colour says the shape
+// of a mark and the dashes of a line say too; a table of the same figures is the
+// page's own.
 package chart
 
 import (
@@ -9,8 +10,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-
-	"builder/internal/bench"
 )
 
 // Template defines "chart", which draws a [Chart], and "key", which draws the mark
@@ -58,12 +57,12 @@ type Mark struct {
 	Title   string
 }
 
-// A Point is a figure with its spread.
+// A Point is a figure, between the lowest and the highest that were measured.
 type Point struct {
-	Bytes  int64
-	Value  bench.Spread
-	Filled bool
-	Title  string // for who points at the mark
+	Bytes            int64
+	Low, Value, High float64
+	Filled           bool
+	Title            string // for who points at the mark
 }
 
 // A Series is what a chart shows of one library.
@@ -128,7 +127,7 @@ func (p Plot) values() (low, high float64) {
 	}
 	for _, s := range p.Series {
 		for _, pt := range s.Points {
-			low, high = math.Min(low, pt.Value.Min), math.Max(high, pt.Value.Max)
+			low, high = math.Min(low, pt.Low), math.Max(high, pt.High)
 		}
 	}
 	return low, high
@@ -167,14 +166,14 @@ func (p Plot) curve(s Series, x, y axis, shift, size float64) Curve {
 	spread := false
 	for _, pt := range s.Points {
 		px := x.at(math.Log2(float64(pt.Bytes))) + shift
-		py, top, bottom := y.at(pt.Value.Median), y.at(pt.Value.Max), y.at(pt.Value.Min)
+		py, top, bottom := y.at(pt.Value), y.at(pt.High), y.at(pt.Low)
 		m := Mark{Path: markPath(s.Style, px, py, size), Filled: pt.Filled, Title: pt.Title}
 		if p.Whisker {
 			m.Whisker = whisker(px, top, bottom, size)
 		}
 		c.Marks = append(c.Marks, m)
 		line = append(line, xy(px, py))
-		spread = spread || pt.Value.Min != pt.Value.Max
+		spread = spread || pt.Low != pt.High
 		upper, lower = append(upper, xy(px, top)), append([]string{xy(px, bottom)}, lower...)
 	}
 	if !p.Whisker {

@@ -1,7 +1,8 @@
-// Package curve is bus bandwidth over the size of messages, as data: what gates on
-// GPUs have measured travels so, with its verdict, from the host that has the GPUs
-// to the page of a run. Files come from anywhere, so curves are held against
-// bounds wherever they are read.
+// Package curve is bus bandwidth over the size of messages: as data, and in the words
+// that people read and write. What gates on GPUs have measured travels so, with its
+// verdict, from the host that has the GPUs to the page of a run. Files come from
+// anywhere, so curves are held against bounds wherever they are read. How they are
+// measured says package nccltests, how they are drawn package chart.
 package curve
 
 import (

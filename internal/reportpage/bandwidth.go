@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/bench"
 	"builder/internal/chart"
 	"builder/internal/curve"
 	"builder/internal/report"
@@ -54,7 +53,7 @@ func newBandwidths(v report.Verdict) []bandwidth {
 }
 
 // newBandwidth shows curves of one collective. What the artifact is compared with is
-// grey, as in the page of bench.
+// grey, as in the page of curve.
 func newBandwidth(gate string, curves []curve.Curve) bandwidth {
 	first := curves[0]
 	samePlace := !slices.ContainsFunc(curves, func(c curve.Curve) bool { return c.Place != first.Place })
@@ -71,7 +70,7 @@ func newBandwidth(gate string, curves []curve.Curve) bandwidth {
 		b.Lines = append(b.Lines, l)
 		plot.Series = append(plot.Series, series(c, l))
 		peak := c.Peak()
-		plot.About += fmt.Sprintf(" %s reaches %s GB/s at %s.", l.Label, bench.Digits(peak.BusBW), bench.HumanSize(peak.Bytes))
+		plot.About += fmt.Sprintf(" %s reaches %s GB/s at %s.", l.Label, curve.Digits(peak.BusBW), curve.HumanSize(peak.Bytes))
 	}
 	b.Charts = plot.Charts()
 	return b
@@ -104,9 +103,8 @@ func label(c curve.Curve, samePlace bool) string {
 func series(c curve.Curve, l line) chart.Series {
 	s := chart.Series{Style: l.Style}
 	for _, p := range c.Points {
-		title := fmt.Sprintf("%s, %s: %s GB/s", l.Label, bench.HumanSize(p.Bytes), bench.Digits(p.BusBW))
-		value := bench.Spread{Median: p.BusBW, Min: p.BusBW, Max: p.BusBW}
-		s.Points = append(s.Points, chart.Point{Bytes: p.Bytes, Value: value, Filled: true, Title: title})
+		title := fmt.Sprintf("%s, %s: %s GB/s", l.Label, curve.HumanSize(p.Bytes), curve.Digits(p.BusBW))
+		s.Points = append(s.Points, chart.Point{Bytes: p.Bytes, Low: p.BusBW, Value: p.BusBW, High: p.BusBW, Filled: true, Title: title})
 	}
 	return s
 }
@@ -120,7 +118,7 @@ func table(curves []curve.Curve) []figures {
 			if !known {
 				rows = slices.Insert(rows, at, figures{p.Bytes, slices.Repeat([]string{"–"}, len(curves))})
 			}
-			rows[at].BusBW[i] = bench.Digits(p.BusBW)
+			rows[at].BusBW[i] = curve.Digits(p.BusBW)
 		}
 	}
 	return rows

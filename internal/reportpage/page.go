@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"builder/internal/bench"
 	"builder/internal/chart"
+	"builder/internal/curve"
 	"builder/internal/report"
 )
 
@@ -34,7 +34,7 @@ var pageText string
 var style string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"percent": percent, "size": bench.HumanSize,
+	"percent": percent, "size": curve.HumanSize,
 }).Parse(pageText + chart.Template))
 
 // Write writes the page of a run. Whatever the run or its logs say is text there.

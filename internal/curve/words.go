@@ -1,4 +1,4 @@
-package bench
+package curve
 
 import (
 	"fmt"
@@ -40,4 +40,16 @@ func ParseSize(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is larger than any memory", text)
 	}
 	return n << shift, nil
+}
+
+// Digits writes a figure with the digits that nccl-tests gives it: two decimals,
+// one from 100 on, none from 10,000 on.
+func Digits(value float64) string {
+	switch {
+	case value >= 10_000:
+		return strconv.FormatFloat(value, 'f', 0, 64)
+	case value >= 100:
+		return strconv.FormatFloat(value, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(value, 'f', 2, 64)
 }
