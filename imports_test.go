@@ -36,7 +36,7 @@ var may = map[string][]string{
 	"internal/config":            {"internal/decode", "internal/diag", "internal/recipe", "internal/store"},
 	"internal/elf":               {"internal/x86"},
 	"internal/gpu":               {},
-	"internal/nccltests":         {"internal/elf"},
+	"internal/nccltests":         {"internal/elf", "internal/nccllog"},
 	"internal/retry":             {},
 	"internal/golden":            {},
 	"internal/browsertest":       {},

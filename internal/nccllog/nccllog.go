@@ -94,6 +94,17 @@ func (e *Evidence) line(line string) error {
 	return nil
 }
 
+// Speaker is the library that a log names first, NCCL or RCCL, and its version; both
+// are empty where no line says it.
+func Speaker(log string) (library, said string) {
+	for line := range strings.Lines(log) {
+		if m := version.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			return m[1], shorten(m[2])
+		}
+	}
+	return "", ""
+}
+
 // is notes which library speaks. Two in one log belong to two runs.
 func (e *Evidence) is(library, version string) error {
 	if e.Version != "" && (e.Library != library || e.Version != version) {

@@ -3,17 +3,15 @@ package nccltests
 import (
 	"fmt"
 	"regexp"
-)
 
-// saidVersion is the line of NCCL_DEBUG: `NCCL version 2.29.7+cuda13.0`, and
-// `RCCL version : 2.22.3` from ROCm 6.3 on.
-var saidVersion = regexp.MustCompile(`[NR]CCL version ?:? ?([0-9][0-9A-Za-z.+:_-]{0,100})`)
+	"builder/internal/nccllog"
+)
 
 // Version is what the library of a run says of itself, 2.29.7+cuda13.0 or
 // 2.21.5-HEAD:9a0e6a1; "" if it says nothing.
 func (m Measured) Version() string {
-	if found := saidVersion.FindStringSubmatch(m.Log); found != nil {
-		return found[1]
+	if _, said := nccllog.Speaker(m.Log); ReleaseOf(said) != "" {
+		return said
 	}
 	return VersionOf(m.Report.Library)
 }
