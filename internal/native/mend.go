@@ -66,11 +66,17 @@ func (e *Engine) again(ctx context.Context, between func() error) error {
 	return noEngine(ctx, e.up(ctx))
 }
 
-// withoutCache starts an engine with an empty cache that did not start with the
-// one that it has. Only where that helps is the cache given up: it may have cost
-// days.
-func (e *Engine) withoutCache(ctx context.Context, fault error, start func() error) error {
+// comeAgain starts an engine that did not start: once more as it is, because what
+// stopped it may not be its own fault (somebody killed it), and then with an empty
+// cache. Only where nothing else helps is the cache given up: it may have cost days.
+func (e *Engine) comeAgain(ctx context.Context, fault error, start func() error) error {
 	if !exists(e.path("state")) || ctx.Err() != nil {
+		return fault
+	}
+	if start() == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
 		return fault
 	}
 	aside, err := e.setAside()

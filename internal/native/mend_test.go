@@ -35,23 +35,31 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fault := errors.New("the engine ended while it started")
-	starts := func(err error) func() error {
+	fault := errors.New("the engine ended while it started: signal: killed")
+	// starts returns what starts an engine: faults are those with the cache, and
+	// then without.
+	starts := func(faults ...error) func() error {
+		with := []bool{true, false}
 		return func() error {
-			if exists(file) {
-				t.Error("it was started with the cache")
+			if exists(file) != with[0] {
+				t.Errorf("started with the cache: %v, want %v", !with[0], with[0])
 			}
+			err := faults[0]
+			with, faults = with[1:], faults[1:]
 			return errors.Join(os.MkdirAll(e.path("state"), 0o755), err)
 		}
 	}
-	if err := e.withoutCache(t.Context(), fault, starts(nil)); !errors.Is(err, fault) {
+	if err := e.comeAgain(t.Context(), fault, starts()); !errors.Is(err, fault) {
 		t.Errorf("without a cache: %v", err)
 	}
 	write()
-	if err := e.withoutCache(t.Context(), fault, starts(errors.New("no bridge"))); !errors.Is(err, fault) || !exists(file) {
+	if err := e.comeAgain(t.Context(), fault, starts(nil)); err != nil || !exists(file) {
+		t.Errorf("it was killed once: %v, and the cache is there: %v", err, exists(file))
+	}
+	if err := e.comeAgain(t.Context(), fault, starts(fault, errors.New("no bridge"))); !errors.Is(err, fault) || !exists(file) {
 		t.Errorf("the cache was at no fault: %v, and it is there: %v", err, exists(file))
 	}
-	if err := e.withoutCache(t.Context(), fault, starts(nil)); err != nil || exists(file) || exists(e.path("state.old")) {
+	if err := e.comeAgain(t.Context(), fault, starts(fault, nil)); err != nil || exists(file) || exists(e.path("state.old")) {
 		t.Errorf("the cache was at fault: %v", err)
 	}
 }

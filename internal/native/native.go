@@ -149,7 +149,7 @@ func (e *Engine) up(ctx context.Context) error {
 		return err
 	}
 	if err := e.come(ctx, tools); err != nil {
-		if err := e.withoutCache(ctx, err, func() error { return e.come(ctx, tools) }); err != nil {
+		if err := e.comeAgain(ctx, err, func() error { return e.come(ctx, tools) }); err != nil {
 			return err
 		}
 	}
