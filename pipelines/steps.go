@@ -304,8 +304,18 @@ func (t *containerTree) ReadFile(ctx context.Context, name string) ([]byte, erro
 	return []byte(text), err
 }
 
-func (t *containerTree) WriteFile(_ context.Context, name string, data []byte) error {
-	t.ctr = t.ctr.WithNewFile(path.Join(sourceDir, name), string(data))
+// WriteFile replaces a file and keeps its mode.
+func (t *containerTree) WriteFile(ctx context.Context, name string, data []byte) error {
+	at := path.Join(sourceDir, name)
+	mode, err := t.ctr.File(at).Stat().Permissions(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for its mode: %w", err)
+	}
+	var opts dagger.ContainerWithNewFileOpts
+	if mode != 0o644 { // which is what the engine gives; to name it is another question for its cache
+		opts.Permissions = mode
+	}
+	t.ctr = t.ctr.WithNewFile(at, string(data), opts)
 	return nil
 }
 

@@ -1,0 +1,50 @@
+package pipelines
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"dagger.io/dagger"
+)
+
+// modes is an engine that knows nothing but the mode of every file.
+type modes struct{ query, answer string }
+
+func (*modes) Host() string { return "engine" }
+func (*modes) Close() error { return nil }
+
+// Do answers a question of the SDK.
+func (m *modes) Do(req *http.Request) (*http.Response, error) {
+	var asked struct{ Query string }
+	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil {
+		return nil, err
+	}
+	m.query = asked.Query
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(m.answer))}, nil
+}
+
+// The mode that the engine gives by itself is not named: the question would be
+// another for its cache.
+func TestAPatchedFileKeepsItsMode(t *testing.T) {
+	for mode, named := range map[string]bool{"493": true, "436": true, "420": false} { // 0755, 0664, 0644
+		engine := &modes{answer: `{"data":{"container":{"file":{"stat":{"permissions":` + mode + `}}}}}`}
+		client, err := dagger.Connect(t.Context(), dagger.WithConn(engine))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree := &containerTree{ctr: client.Container()}
+		if err := tree.WriteFile(t.Context(), "bin/run", []byte("new")); err != nil {
+			t.Fatal(err)
+		}
+		engine.answer = `{"data":{"container":{"withNewFile":{"stdout":""}}}}`
+		if _, err := tree.ctr.Stdout(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(engine.query, "withNewFile(") || strings.Contains(engine.query, "permissions:"+mode) != named {
+			t.Errorf("mode %s: the engine is asked %s", mode, engine.query)
+		}
+	}
+}
