@@ -24,7 +24,7 @@ func TestEngine(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "") // set, and so passed on if anything were
 	rootfs := buildProbe(t)
 	mounts, resolv := read(t, "/proc/self/mounts"), read(t, "/etc/resolv.conf")
-	a, b := engine(t, Options{}), engine(t, Options{InsecureRegistries: []string{"localhost:5000"}})
+	a, b := engine(t, Options{}), engine(t, Options{})
 	t.Cleanup(func() {
 		a.Down(context.Background())
 		b.Down(context.Background())
@@ -179,7 +179,7 @@ func upAtOnce(t *testing.T, engines ...*Engine) {
 // its own name server, and with nothing of the host's environment.
 func checkExec(t *testing.T, e *Engine, r Running, rootfs string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), r.CLI, "--silent", "core", "container", "with-rootfs", "--directory", rootfs,
+	cmd := exec.CommandContext(t.Context(), e.bin("dagger"), "--silent", "core", "container", "with-rootfs", "--directory", rootfs,
 		"with-exec", "--args", "/probe", "stdout")
 	cmd.Env = append(os.Environ(), "_EXPERIMENTAL_DAGGER_RUNNER_HOST="+r.Address, "DO_NOT_TRACK=1", "DAGGER_NO_NAG=1")
 	out, err := cmd.CombinedOutput()

@@ -2,7 +2,6 @@ package native
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +27,7 @@ func (e *Engine) prepare(tools map[string]string) error {
 	}
 	files := map[string]string{
 		"etc/dagger/engine.json": `{"logLevel":"info"}` + "\n",
-		"etc/dagger/engine.toml": e.config(),
+		"etc/dagger/engine.toml": config,
 		// Upstream has dnsmasq listen on every address, where systemd-resolved
 		// or another dnsmasq already are; the bridge's is enough.
 		"run/dagger/sbin/dnsmasq": "#!/bin/sh\nexec '" + tools["dnsmasq"] + "' --bind-dynamic \"$@\"\n",
@@ -57,18 +56,11 @@ func (e *Engine) helpers(tools map[string]string) map[string]string {
 }
 
 // config is the engine's configuration.
-func (e *Engine) config() string {
-	var b strings.Builder
-	b.WriteString("insecure-entitlements = [\"security.insecure\"]\n")
-	for _, host := range e.opts.InsecureRegistries {
-		fmt.Fprintf(&b, "\n[registry.%q]\n  http = true\n", host)
-	}
-	return b.String()
-}
+const config = "insecure-entitlements = [\"security.insecure\"]\n"
 
 // configKey names all that an engine is started with and keeps until it ends.
-func (e *Engine) configKey() string {
-	return hash(e.config(), string(supervisor))[:12]
+func configKey() string {
+	return hash(config, string(supervisor))[:12]
 }
 
 // engineEnv is the environment of the engine: what it needs to reach the

@@ -37,9 +37,6 @@ type Options struct {
 	// Idle is how long the engine outlives its last client: 0 means
 	// [DefaultIdle], a negative value forever.
 	Idle time.Duration
-	// InsecureRegistries are hosts ("localhost:5000") that are spoken to in
-	// plain HTTP.
-	InsecureRegistries []string
 }
 
 // DefaultIdle is how long an engine without clients keeps running.
@@ -56,7 +53,6 @@ type Engine struct {
 // Running says how to reach an engine that runs.
 type Running struct {
 	Address string // unix://…
-	CLI     string // the client program, for _EXPERIMENTAL_DAGGER_CLI_BIN
 	Version string
 	Started bool // by this call
 }
@@ -235,13 +231,13 @@ func (e *Engine) current() bool {
 		return false
 	}
 	rec := e.readRecord()
-	return rec.Build == buildKey() && rec.Config == e.configKey() && e.answers()
+	return rec.Build == buildKey() && rec.Config == configKey() && e.answers()
 }
 
 func (e *Engine) address() string { return "unix://" + e.outer() }
 
 func (e *Engine) running(started bool) Running {
-	return Running{Address: e.address(), CLI: e.bin("dagger"), Version: Version, Started: started}
+	return Running{Address: e.address(), Version: Version, Started: started}
 }
 
 // path returns the path of something that the engine keeps.

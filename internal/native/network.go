@@ -60,7 +60,7 @@ func (e *Engine) record() (record, error) {
 		return record{}, diag.Errorf(diag.NoEngine, "no free range of addresses for the engine's network within %s", pool).
 			WithHint(instead)
 	}
-	rec := record{Network: e.id(), CIDR: cidr.String(), Build: buildKey(), Config: e.configKey()}
+	rec := record{Network: e.id(), CIDR: cidr.String(), Build: buildKey(), Config: configKey()}
 	text, err := json.MarshalIndent(rec, "", "  ")
 	if err != nil {
 		return rec, err
