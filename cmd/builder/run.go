@@ -240,7 +240,7 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 	}
 	for _, s := range o.Steps {
 		c.Steps = append(c.Steps, report.Step{
-			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached || o.From != run.FromBuild,
+			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached,
 			Waiting: run.IsWait(s.Name), Failed: s.Failed, Log: logOf(o.Entry.ID, s.Name),
 		})
 	}

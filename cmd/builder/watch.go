@@ -172,9 +172,6 @@ func (w *workspace) remember(ctx context.Context, o run.Outcome) error {
 // timed are the seconds of the steps that a cell really went through: not of what
 // was cached, waited or failed, nor of a second build.
 func timed(o run.Outcome) map[string]float64 {
-	if o.From != run.FromBuild {
-		return nil
-	}
 	took := map[string]float64{}
 	for _, s := range o.Steps {
 		if !s.Cached && !s.Failed && !run.IsWait(s.Name) && !strings.HasPrefix(s.Name, run.Again) {

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,5 +86,24 @@ func TestWhatWasComparedIsNotBuiltAThirdTime(t *testing.T) {
 	}}}
 	if o := rebuild(t, f, "x"); o.Err != nil || o.From != run.FromStore || len(f.rebuilt) > 0 {
 		t.Errorf("%v, from %v, rebuilt %v", o.Err, o.From, f.rebuilt)
+	}
+}
+
+// What a result remembers was not done now; its second build was.
+func TestStepsOfAResultAreCached(t *testing.T) {
+	f := &fake{known: map[string]run.Result{
+		"known": {Steps: []run.Step{{Name: "build"}}, Verdicts: passed},
+		"good":  {},
+	}}
+	o := rebuild(t, f, "known")
+	cached := map[string]bool{}
+	for _, s := range o.Steps {
+		cached[s.Name] = s.Cached
+	}
+	if want := map[string]bool{"build": true, "again fetch": false, "again build": false}; !maps.Equal(cached, want) {
+		t.Errorf("cached are %v, want %v", cached, want)
+	}
+	if f.known["known"].Steps[0].Cached {
+		t.Error("what the finder holds was changed")
 	}
 }

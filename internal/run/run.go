@@ -95,7 +95,7 @@ type Result struct {
 	Engine    string              `json:"engine,omitempty"` // address of the one that built it
 	// Attestations are the files of [attest.Dir] of the first artifact.
 	Attestations []artifact.Artifact `json:"attestations"`
-	From         From                `json:"-"` // where it was found; "" is the store
+	From         From                `json:"-"` // "" is the store, in what a [Finder] finds
 	Started      time.Time           `json:"started"`
 	Finished     time.Time           `json:"finished"`
 }
@@ -123,7 +123,6 @@ const (
 // An Outcome is what became of one entry.
 type Outcome struct {
 	Entry lock.Entry
-	From  From
 	Result
 	Err     error // nil, or why the cell is not done; a gate that refused is class diag.Gate
 	Skipped bool  // not begun, because another cell failed and the run was to stop
@@ -200,7 +199,7 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 	}
 	o = Outcome{Entry: e}
 	inputs := func() ([]artifact.Artifact, error) { return inputsOf(e, done) }
-	o.From, o.Err = r.take(ctx, e, inputs, filepath.Join(r.Out, e.ID), &o.Result)
+	o.Err = r.take(ctx, e, inputs, filepath.Join(r.Out, e.ID), &o.Result)
 	if o.Err != nil {
 		_, o.Skipped = errors.AsType[*inputError](o.Err)
 		o.Err = &cellError{id: e.ID, err: o.Err}
@@ -211,32 +210,43 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 // take brings an entry to its result, out of the store or by a build. The entry
 // is written down before either, so that a run that fails can be compared too. A
 // result that is known needs no inputs: they need not be part of the run.
-func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artifact.Artifact, error), dir string, result *Result) (From, error) {
+func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artifact.Artifact, error), dir string, result *Result) error {
 	if err := lock.WriteEntry(dir, e); err != nil {
-		return "", fmt.Errorf("writing the entry: %w", err)
+		return fmt.Errorf("writing the entry: %w", err)
 	}
-	found, ok, err := r.Finder.Find(ctx, e, dir)
+	found, known, err := r.Finder.Find(ctx, e, dir)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if ok {
-		found.Verdicts = gate.WaiveAll(found.Verdicts, e.Expect.Waivers, r.Now)
-		*result = found
-	}
-	if ok && (!r.Rebuild || reproduced(found)) {
-		return cmp.Or(found.From, FromStore), keepBack(dir, result)
+	if known {
+		*result = r.recalled(found, e)
+		if !r.Rebuild || reproduced(found) {
+			return keepBack(dir, result)
+		}
 	}
 	inputs, err := inputsOf()
 	if err != nil {
-		return "", errors.Join(err, removeStale(dir)) // what lies there was made of other inputs
+		return errors.Join(err, removeStale(dir)) // what lies there was made of other inputs
 	}
-	if ok {
-		return cmp.Or(found.From, FromStore), r.rebuild(ctx, e, inputs, dir, result)
+	if !known {
+		result.From = FromBuild
+		if err := r.build(ctx, e, inputs, dir, result); err != nil || !r.Rebuild {
+			return err
+		}
 	}
-	if err := r.build(ctx, e, inputs, dir, result); err != nil || !r.Rebuild {
-		return FromBuild, err
+	return r.rebuild(ctx, e, inputs, dir, result)
+}
+
+// recalled is a result of an earlier run as one of this: none of its steps is done
+// now, and its waivers are judged by the time that it is now.
+func (r Runner) recalled(found Result, e lock.Entry) Result {
+	found.From = cmp.Or(found.From, FromStore)
+	found.Verdicts = gate.WaiveAll(found.Verdicts, e.Expect.Waivers, r.Now)
+	found.Steps = slices.Clone(found.Steps)
+	for i := range found.Steps {
+		found.Steps[i].Cached = true
 	}
-	return FromBuild, r.rebuild(ctx, e, inputs, dir, result)
+	return found
 }
 
 // build fetches, builds and gates, and keeps what passed.
