@@ -48,11 +48,8 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 		return c.emptyBox(ctx, file)
 	}
 	img := c.entry.Runtime
-	ctr, err := c.base(ctx, img)
+	ctr, err := c.proven(ctx, img)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.probe(ctx, ctr, img); err != nil {
 		return nil, err
 	}
 	if ctr, err = c.withWheels(ctx, ctr, img); err != nil {

@@ -73,6 +73,16 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 	return nil, nil, err
 }
 
+// useClient tells the SDK which client program to use, which only the environment
+// can; without one the SDK downloads it.
+func useClient(program string) error {
+	os.Setenv("DO_NOT_TRACK", "1")
+	if program == "" {
+		return nil
+	}
+	return os.Setenv("_EXPERIMENTAL_DAGGER_CLI_BIN", program)
+}
+
 // reachable asks whether anybody listens at an address of a kind that can be asked;
 // the client program asks again and again, until it is stopped.
 func reachable(ctx context.Context, address string) error {

@@ -5,137 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"dagger.io/dagger"
 
-	"builder/internal/atomicfile"
-	"builder/internal/deb"
-	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/patch"
 	"builder/internal/pypi"
-	"builder/internal/store"
 )
 
 // imageStep makes the build image and proves that it is what it says.
 func imageStep(ctx context.Context, c *cell, _ *dagger.Container) (*dagger.Container, error) {
-	ctr, err := c.base(ctx, c.entry.Image)
-	if err != nil {
-		return nil, err
-	}
-	return ctr, c.probe(ctx, ctr, c.entry.Image)
-}
-
-// base returns a container of a locked image, with its setup done.
-func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, error) {
-	ctr, err := c.rootfs(ctx, img)
-	if err != nil {
-		return nil, err
-	}
-	ctr = withEnv(ctr, img.Env)
-	if img.Setup != "" {
-		ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(img.Setup))
-	}
-	return ctr, err
-}
-
-// rootfs starts from a registry reference by digest, or installs the locked
-// Debian packages into the set that bootstraps the others.
-func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, error) {
-	ctr := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
-	if img.Pin.Registry != "" {
-		ctr, err := ctr.From(img.Pin.Registry + "@" + img.Pin.Digest).Sync(ctx)
-		return ctr, unreachable(img.Pin.Registry, err)
-	}
-	archive, err := c.bootstrap(img.Pin)
-	if err != nil {
-		return nil, err
-	}
-	debs, err := c.stage("debs", debBlobs(img.Pin.Packages))
-	if err != nil {
-		return nil, err
-	}
-	ctr = ctr.Import(c.client.Host().File(archive)).
-		WithEnvVariable("PATH", img.Env["PATH"]).
-		WithMountedDirectory("/debs", debs)
-	ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
-	if err != nil {
-		return nil, err
-	}
-	return ctr.WithoutMount("/debs"), nil
-}
-
-// unreachable is the error for an image that its registry did not hand out.
-func unreachable(reference string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return diag.Errorf(diag.Fetch, "pulling %s: %w", reference, err).
-		WithHint("the engine must reach the image's registry; nothing was built")
-}
-
-// bootstrap writes the first layer of a Debian root file system, once for each
-// list of packages, and again where the file is not what was written.
-func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
-	var debs []deb.Deb
-	var list strings.Builder
-	for _, p := range pin.Packages {
-		if !p.Bootstrap {
-			continue
-		}
-		file, ok := c.Store.Path(p.Blob())
-		if !ok {
-			return "", diag.Errorf(diag.Fetch, "package %s is not in the store", p.Name)
-		}
-		debs = append(debs, deb.Deb{Package: p, Path: file})
-		fmt.Fprintln(&list, p.SHA256)
-	}
-	archive := filepath.Join(c.Scratch, "bootstrap-"+shortDigest(list.String())+".tar")
-	sum := archive + ".sha256"
-	if made, err := store.Of(archive); err == nil {
-		if want, err := os.ReadFile(sum); err == nil && string(want) == made.SHA256 {
-			return archive, nil
-		}
-	}
-	if err := deb.Bootstrap(archive, debs); err != nil {
-		return "", err
-	}
-	made, err := store.Of(archive)
-	if err != nil {
-		return "", err
-	}
-	return archive, atomicfile.Write(sum, []byte(made.SHA256))
-}
-
-// probe runs the command of every fact and compares.
-func (c *cell) probe(ctx context.Context, ctr *dagger.Container, img lock.Image) error {
-	names := slices.Sorted(maps.Keys(img.Provides))
-	var sh strings.Builder
-	for _, name := range names {
-		fmt.Fprintf(&sh, "printf '%%s\\t%%s\\n' %s \"$( (%s) 2>/dev/null | tr '\\n\\t' '  ')\"\n", name, img.Provides[name].Probe)
-	}
-	_, out, err := c.exec(ctx, ctr, img, noCaps, []string{"sh", "-c", sh.String()})
-	if err != nil {
-		return err
-	}
-	have := map[string]string{}
-	for line := range strings.Lines(out) {
-		name, value, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
-		have[name] = strings.TrimSpace(value)
-	}
-	var faults []error
-	for _, name := range names {
-		if want := img.Provides[name].Is; have[name] != want {
-			faults = append(faults, diag.Errorf(diag.Drift, "image %s: %s is %q, the catalogue says %q", img.Pin.Name, name, have[name], want).
-				WithHint("the image is not what the catalogue says: correct provides in images/, or the pins in the lock"))
-		}
-	}
-	return errors.Join(faults...)
+	return c.proven(ctx, c.entry.Image)
 }
 
 // packagesStep installs the locked Python packages of the build.
@@ -290,59 +173,10 @@ func buildEnv(e lock.Entry) map[string]string {
 	return env
 }
 
-// containerTree is the source in a container as [patch.Tree]. Each write makes
-// the next container.
-type containerTree struct{ ctr *dagger.Container }
-
-var _ patch.Tree = (*containerTree)(nil)
-
-func (t *containerTree) ReadFile(ctx context.Context, name string) ([]byte, error) {
-	text, err := t.ctr.File(path.Join(sourceDir, name)).Contents(ctx)
-	if err != nil && strings.Contains(err.Error(), "no such file") {
-		return nil, fmt.Errorf("%s: %w", name, os.ErrNotExist)
+// withEnv sets variables in a fixed order: the order is part of the cache key.
+func withEnv(ctr *dagger.Container, env map[string]string) *dagger.Container {
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		ctr = ctr.WithEnvVariable(k, env[k])
 	}
-	return []byte(text), err
-}
-
-// WriteFile replaces a file and keeps its mode.
-func (t *containerTree) WriteFile(ctx context.Context, name string, data []byte) error {
-	at := path.Join(sourceDir, name)
-	mode, err := t.ctr.File(at).Stat().Permissions(ctx)
-	if err != nil {
-		return fmt.Errorf("asking for its mode: %w", err)
-	}
-	var opts dagger.ContainerWithNewFileOpts
-	if mode != 0o644 { // which is what the engine gives; to name it is another question for its cache
-		opts.Permissions = mode
-	}
-	t.ctr = t.ctr.WithNewFile(at, string(data), opts)
-	return nil
-}
-
-func (t *containerTree) Symlink(ctx context.Context, target, link string) error {
-	dir, base := path.Split(target)
-	entries, err := t.ctr.Directory(dir).Entries(ctx)
-	if err != nil || !slices.ContainsFunc(entries, func(e string) bool { return strings.TrimSuffix(e, "/") == base }) {
-		return fmt.Errorf("the image has no %s", target)
-	}
-	t.ctr = t.ctr.WithSymlink(target, path.Join(sourceDir, link))
-	return nil
-}
-
-// debBlobs names the files of locked Debian packages in the store.
-func debBlobs(packages []deb.Package) []store.Blob {
-	blobs := make([]store.Blob, len(packages))
-	for i, p := range packages {
-		blobs[i] = p.Blob()
-	}
-	return blobs
-}
-
-// pythonBlobs names the files of locked Python packages in the store.
-func pythonBlobs(files []pypi.File) []store.Blob {
-	blobs := make([]store.Blob, len(files))
-	for i, f := range files {
-		blobs[i] = f.Blob()
-	}
-	return blobs
+	return ctr
 }

@@ -76,11 +76,8 @@ func (c *cell) manifest() (stack.Manifest, map[string]string, error) {
 func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) {
 	img := c.entry.Runtime
 	img.Wheels, img.Site = []pypi.File{}, false
-	ctr, err := c.base(ctx, img)
+	ctr, err := c.proven(ctx, img)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.probe(ctx, ctr, img); err != nil {
 		return nil, err
 	}
 	if ctr, err = c.withPackages(ctx, ctr, img); err != nil {

@@ -1,0 +1,145 @@
+package pipelines
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"dagger.io/dagger"
+
+	"builder/internal/artifact"
+	"builder/internal/atomicfile"
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/sbom"
+	"builder/internal/wheel"
+)
+
+// export takes what the build left out of the engine: one wheel or, where the
+// entry promises one in its place, one archive, which comes first, and the files
+// beside it. The wheel is normalised: entries in a fixed order with fixed times and
+// modes, so that equal content is equal bytes. The other files are what the
+// recipe's script made of them.
+func (c *cell) export(ctx context.Context, container *dagger.Container, dir string) ([]artifact.Artifact, error) {
+	raw, err := os.MkdirTemp(c.Scratch, "dist-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(raw)
+	if _, err := container.Directory(distDir).Export(ctx, raw); err != nil {
+		return nil, err
+	}
+	first, beside, err := sortDist(raw, c.entry.Expect.Tree)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	keep := move
+	if c.entry.Expect.Tree == "" {
+		keep = normalise
+	}
+	a, err := keep(first, dir, c.entry)
+	if err != nil {
+		return nil, err
+	}
+	made := []artifact.Artifact{a}
+	for _, file := range beside {
+		if a, err = move(file, dir, c.entry); err != nil {
+			return nil, err
+		}
+		made = append(made, a)
+	}
+	if len(c.entry.Profile) == 0 {
+		return made, nil
+	}
+	a, err = writeProfile(c.entry, dir)
+	return append(made, a), err
+}
+
+// writeProfile writes the environment that the artifact is to run in, as lines that
+// a shell, Docker and systemd read alike.
+func writeProfile(e lock.Entry, dir string) (artifact.Artifact, error) {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "# Run-time environment of %s.\n", e.ID)
+	for _, v := range e.Profile {
+		fmt.Fprintf(&text, "\n# %s\n# %s\n%s=%s\n", v.Because, v.Source, v.Name, v.Value)
+	}
+	path := filepath.Join(dir, e.ID+".env")
+	if err := atomicfile.Write(path, text.Bytes()); err != nil {
+		return artifact.Artifact{}, err
+	}
+	return artifact.Of(path, e.Key())
+}
+
+// sortDist tells the artifact in the directory of results, the archive called tree
+// or without one the only wheel, from the files beside it, in the order of their
+// names.
+func sortDist(dir, tree string) (first string, beside []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	var wheels, trees []string
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case !e.Type().IsRegular():
+			return "", nil, diag.Errorf(diag.Build, "the build left %s in $BUILDER_DIST, which is no regular file", e.Name())
+		case filepath.Ext(path) == ".whl":
+			wheels = append(wheels, path)
+		case e.Name() == tree:
+			trees = append(trees, path)
+		default:
+			beside = append(beside, path)
+		}
+	}
+	switch {
+	case tree == "" && len(wheels) != 1:
+		return "", nil, diag.Errorf(diag.Build, "the build left %d wheels in $BUILDER_DIST, 1 is wanted", len(wheels))
+	case tree != "" && len(trees) != 1:
+		return "", nil, diag.Errorf(diag.Build, "the build left no %s in $BUILDER_DIST", tree)
+	case tree != "" && len(wheels) > 0:
+		return "", nil, diag.Errorf(diag.Build, "the build left a wheel in $BUILDER_DIST, and the artifact is %s", tree)
+	}
+	return append(trees, wheels...)[0], beside, nil
+}
+
+// move puts a file into dir as it is.
+func move(from, dir string, e lock.Entry) (artifact.Artifact, error) {
+	path := filepath.Join(dir, filepath.Base(from))
+	if err := atomicfile.Copy(from, path); err != nil {
+		return artifact.Artifact{}, err
+	}
+	return artifact.Of(path, e.Key())
+}
+
+// normalise writes the wheel into dir with fixed order, times and modes, and with
+// the document that says what is in it.
+func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
+	w, err := wheel.Open(from)
+	if err != nil {
+		return artifact.Artifact{}, diag.Errorf(diag.Build, "reading the wheel: %w", err)
+	}
+	defer w.Close()
+	spdx, err := sbom.Of(e, w)
+	if err != nil {
+		return artifact.Artifact{}, diag.Errorf(diag.Build, "reading the wheel: %w", err)
+	}
+	path := filepath.Join(dir, filepath.Base(from))
+	err = atomicfile.Fill(path, func(dst io.Writer) error {
+		return wheel.Normalise(dst, w, wheel.Options{
+			Epoch:   time.Unix(e.Epoch, 0),
+			Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx},
+		})
+	})
+	if err != nil {
+		return artifact.Artifact{}, fmt.Errorf("writing the wheel: %w", err)
+	}
+	return artifact.Of(path, e.Key())
+}

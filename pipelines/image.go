@@ -1,0 +1,136 @@
+package pipelines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dagger.io/dagger"
+
+	"builder/internal/atomicfile"
+	"builder/internal/deb"
+	"builder/internal/diag"
+	"builder/internal/lock"
+	"builder/internal/store"
+)
+
+// proven returns a container of a locked image whose facts were found to hold.
+func (c *cell) proven(ctx context.Context, img lock.Image) (*dagger.Container, error) {
+	ctr, err := c.base(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	return ctr, c.probe(ctx, ctr, img)
+}
+
+// base returns a container of a locked image, with its setup done.
+func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, error) {
+	ctr, err := c.rootfs(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	ctr = withEnv(ctr, img.Env)
+	if img.Setup != "" {
+		ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(img.Setup))
+	}
+	return ctr, err
+}
+
+// rootfs starts from a registry reference by digest, or installs the locked
+// Debian packages into the set that bootstraps the others.
+func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, error) {
+	ctr := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
+	if img.Pin.Registry != "" {
+		ctr, err := ctr.From(img.Pin.Registry + "@" + img.Pin.Digest).Sync(ctx)
+		return ctr, unreachable(img.Pin.Registry, err)
+	}
+	archive, err := c.bootstrap(img.Pin)
+	if err != nil {
+		return nil, err
+	}
+	debs, err := c.stage("debs", debBlobs(img.Pin.Packages))
+	if err != nil {
+		return nil, err
+	}
+	ctr = ctr.Import(c.client.Host().File(archive)).
+		WithEnvVariable("PATH", img.Env["PATH"]).
+		WithMountedDirectory("/debs", debs)
+	ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
+	if err != nil {
+		return nil, err
+	}
+	return ctr.WithoutMount("/debs"), nil
+}
+
+// unreachable is the error for an image that its registry did not hand out.
+func unreachable(reference string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return diag.Errorf(diag.Fetch, "pulling %s: %w", reference, err).
+		WithHint("the engine must reach the image's registry; nothing was built")
+}
+
+// bootstrap writes the first layer of a Debian root file system, once for each
+// list of packages, and again where the file is not what was written.
+func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
+	var debs []deb.Deb
+	var list strings.Builder
+	for _, p := range pin.Packages {
+		if !p.Bootstrap {
+			continue
+		}
+		file, ok := c.Store.Path(p.Blob())
+		if !ok {
+			return "", diag.Errorf(diag.Fetch, "package %s is not in the store", p.Name)
+		}
+		debs = append(debs, deb.Deb{Package: p, Path: file})
+		fmt.Fprintln(&list, p.SHA256)
+	}
+	archive := filepath.Join(c.Scratch, "bootstrap-"+shortDigest(list.String())+".tar")
+	sum := archive + ".sha256"
+	if made, err := store.Of(archive); err == nil {
+		if want, err := os.ReadFile(sum); err == nil && string(want) == made.SHA256 {
+			return archive, nil
+		}
+	}
+	if err := deb.Bootstrap(archive, debs); err != nil {
+		return "", err
+	}
+	made, err := store.Of(archive)
+	if err != nil {
+		return "", err
+	}
+	return archive, atomicfile.Write(sum, []byte(made.SHA256))
+}
+
+// probe runs the command of every fact and compares.
+func (c *cell) probe(ctx context.Context, ctr *dagger.Container, img lock.Image) error {
+	names := slices.Sorted(maps.Keys(img.Provides))
+	var sh strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&sh, "printf '%%s\\t%%s\\n' %s \"$( (%s) 2>/dev/null | tr '\\n\\t' '  ')\"\n", name, img.Provides[name].Probe)
+	}
+	_, out, err := c.exec(ctx, ctr, img, noCaps, []string{"sh", "-c", sh.String()})
+	if err != nil {
+		return err
+	}
+	have := map[string]string{}
+	for line := range strings.Lines(out) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+		have[name] = strings.TrimSpace(value)
+	}
+	var faults []error
+	for _, name := range names {
+		if want := img.Provides[name].Is; have[name] != want {
+			faults = append(faults, diag.Errorf(diag.Drift, "image %s: %s is %q, the catalogue says %q", img.Pin.Name, name, have[name], want).
+				WithHint("the image is not what the catalogue says: correct provides in images/, or the pins in the lock"))
+		}
+	}
+	return errors.Join(faults...)
+}

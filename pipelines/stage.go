@@ -1,0 +1,62 @@
+package pipelines
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"dagger.io/dagger"
+
+	"builder/internal/deb"
+	"builder/internal/pypi"
+	"builder/internal/store"
+)
+
+// stage lays blobs out in a directory of the engine's client, so that one mount
+// carries them all.
+func (c *cell) stage(name string, blobs []store.Blob) (*dagger.Directory, error) {
+	dir, err := c.lay(name, blobs)
+	if err != nil {
+		return nil, err
+	}
+	return c.client.Host().Directory(dir), nil
+}
+
+// lay lays blobs out by their names in a directory of this host.
+func (c *cell) lay(name string, blobs []store.Blob) (string, error) {
+	var list strings.Builder
+	for _, b := range blobs {
+		fmt.Fprintln(&list, b.Name, b.SHA256)
+	}
+	dir := filepath.Join(c.Scratch, name+"-"+shortDigest(list.String()))
+	if err := c.Store.Stage(dir, blobs); err != nil {
+		return "", fmt.Errorf("staging %s: %w", name, err)
+	}
+	return dir, nil
+}
+
+// shortDigest tells apart what is staged under one name.
+func shortDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// debBlobs names the files of locked Debian packages in the store.
+func debBlobs(packages []deb.Package) []store.Blob {
+	blobs := make([]store.Blob, len(packages))
+	for i, p := range packages {
+		blobs[i] = p.Blob()
+	}
+	return blobs
+}
+
+// pythonBlobs names the files of locked Python packages in the store.
+func pythonBlobs(files []pypi.File) []store.Blob {
+	blobs := make([]store.Blob, len(files))
+	for i, f := range files {
+		blobs[i] = f.Blob()
+	}
+	return blobs
+}

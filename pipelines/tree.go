@@ -1,0 +1,53 @@
+package pipelines
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"dagger.io/dagger"
+
+	"builder/internal/patch"
+)
+
+// containerTree is the source in a container as [patch.Tree]. Each write makes
+// the next container.
+type containerTree struct{ ctr *dagger.Container }
+
+var _ patch.Tree = (*containerTree)(nil)
+
+func (t *containerTree) ReadFile(ctx context.Context, name string) ([]byte, error) {
+	text, err := t.ctr.File(path.Join(sourceDir, name)).Contents(ctx)
+	if err != nil && strings.Contains(err.Error(), "no such file") {
+		return nil, fmt.Errorf("%s: %w", name, os.ErrNotExist)
+	}
+	return []byte(text), err
+}
+
+// WriteFile replaces a file and keeps its mode.
+func (t *containerTree) WriteFile(ctx context.Context, name string, data []byte) error {
+	at := path.Join(sourceDir, name)
+	mode, err := t.ctr.File(at).Stat().Permissions(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for its mode: %w", err)
+	}
+	var opts dagger.ContainerWithNewFileOpts
+	if mode != 0o644 { // which is what the engine gives; to name it is another question for its cache
+		opts.Permissions = mode
+	}
+	t.ctr = t.ctr.WithNewFile(at, string(data), opts)
+	return nil
+}
+
+func (t *containerTree) Symlink(ctx context.Context, target, link string) error {
+	dir, base := path.Split(target)
+	entries, err := t.ctr.Directory(dir).Entries(ctx)
+	if err != nil || !slices.ContainsFunc(entries, func(e string) bool { return strings.TrimSuffix(e, "/") == base }) {
+		return fmt.Errorf("the image has no %s", target)
+	}
+	t.ctr = t.ctr.WithSymlink(target, path.Join(sourceDir, link))
+	return nil
+}
