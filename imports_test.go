@@ -46,6 +46,7 @@ var may = map[string][]string{
 	"internal/markdown":          {"internal/diag"},
 	"internal/subst":             {"internal/diag"},
 	"internal/version":           {"internal/diag"},
+	"internal/progress":          {"internal/diag", "internal/term"},
 	"internal/term":              {"internal/diag"},
 	"internal/diagnose":          {"internal/decode", "internal/diag", "internal/elf", "internal/version", "internal/wheel"},
 	"internal/oci":               {"internal/diag", "internal/retry"},

@@ -84,7 +84,7 @@ func doBench(ctx context.Context, o benchOptions, out printer) error {
 }
 
 func measure(ctx context.Context, o benchOptions, plan bench.Plan, host bench.Host, progress *display, out printer) error {
-	w := &benchWatch{progress: progress.Progress, rounds: plan.Rounds, begun: bench.Result{
+	w := &benchWatch{progress: progress.Display, rounds: plan.Rounds, begun: bench.Result{
 		Builder: version, Command: o.command, Host: host, Started: time.Now(),
 	}, dir: o.out}
 	if o.timeLimit > 0 {

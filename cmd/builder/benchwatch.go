@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"builder/internal/bench"
-	"builder/internal/term"
+	"builder/internal/progress"
 )
 
 // benchWatch shows the sweeps and keeps what each round adds.
 type benchWatch struct {
-	progress *term.Progress
+	progress *progress.Display
 	begun    bench.Result
 	dir      string
 	rounds   int

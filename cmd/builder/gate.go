@@ -18,6 +18,7 @@ import (
 	"builder/internal/gate"
 	"builder/internal/gpu"
 	"builder/internal/inspect"
+	"builder/internal/progress"
 	"builder/internal/signing"
 	"builder/internal/term"
 )
@@ -132,7 +133,7 @@ func doGate(ctx context.Context, o gateOptions, out printer) error {
 }
 
 func judgeAll(ctx context.Context, o gateOptions, subjects []subject, progress *display, out printer) error {
-	shared, err := openGateRun(ctx, o, progress.Progress)
+	shared, err := openGateRun(ctx, o, progress.Display)
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ type gateRun struct {
 	trust    signing.Trust
 	scratch  string
 	log      io.Writer
-	progress *term.Progress
+	progress *progress.Display
 	close    func()
 }
 

@@ -20,7 +20,7 @@ import (
 	"builder/internal/gpu"
 	"builder/internal/host"
 	"builder/internal/nccltests"
-	"builder/internal/term"
+	"builder/internal/progress"
 	"builder/internal/wheel"
 )
 
@@ -148,8 +148,8 @@ func (sweeper) Sweep(ctx context.Context, s nccltests.Sweep) (nccltests.Measured
 type rival struct{ dir, name string }
 
 // openGateRun asks the host for its GPUs and lays out what the gates need.
-func openGateRun(ctx context.Context, o gateOptions, progress *term.Progress) (*gateRun, error) {
-	b := &gateRun{options: o, log: io.Discard, progress: progress}
+func openGateRun(ctx context.Context, o gateOptions, shown *progress.Display) (*gateRun, error) {
+	b := &gateRun{options: o, log: io.Discard, progress: shown}
 	scratch, err := os.MkdirTemp("", "builder-gate-*")
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"builder/internal/native"
 	"builder/internal/patch"
 	"builder/internal/profile"
+	"builder/internal/progress"
 	"builder/internal/recipe"
 	"builder/internal/stack"
 	"builder/internal/term"
@@ -51,7 +52,7 @@ var schemas = map[string]any{
 	"recipe": &recipe.Recipe{}, "stack": &stack.Stack{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
 	"profile":     &profile.Profile{},
 	"environment": &profile.Environment{}, // of profile --format json
-	"progress":    &term.Event{},          // of --progress json
+	"progress":    &progress.Event{},      // of --progress json
 }
 
 func schemaNames() []string { return slices.Sorted(maps.Keys(schemas)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/diag"
-	"builder/internal/term"
+	"builder/internal/progress"
 )
 
 // autoProgress lets what stderr is decide how progress is shown.
@@ -32,7 +32,7 @@ func verboseFlag() cli.Flag {
 // progressFormats are the words that --progress takes.
 func progressFormats() []string {
 	words := []string{autoProgress}
-	for _, f := range term.Formats() {
+	for _, f := range progress.Formats() {
 		words = append(words, string(f))
 	}
 	return words
@@ -54,8 +54,8 @@ func readDisplay(c *cli.Context) (displayOptions, error) {
 
 // display is the progress of a command on stderr.
 type display struct {
-	*term.Progress
-	format term.Format
+	*progress.Display
+	format progress.Format
 	unhear func() // the interrupt; what was heard has been answered then
 }
 
@@ -65,23 +65,23 @@ const stopping = "stopping: what runs is told to end (once more stops now)"
 
 // begin shows the progress of a command until it ends.
 func (o displayOptions) begin(ctx context.Context, out printer) (*display, error) {
-	options := term.Detect(out.stderr, os.Getenv)
-	switch format := term.Format(o.format); {
+	options := progress.Detect(out.stderr, os.Getenv)
+	switch format := progress.Format(o.format); {
 	case o.format == autoProgress:
-	case format == term.Live && options.Format != term.Live:
-		if options = term.Detect(out.stderr, withoutActions); options.Format != term.Live {
+	case format == progress.Live && options.Format != progress.Live:
+		if options = progress.Detect(out.stderr, withoutActions); options.Format != progress.Live {
 			return nil, diag.Errorf(diag.Usage, "--progress live: stderr is no terminal that can move its cursor").WithHint("--progress plain is a log")
 		}
 	default:
 		options.Format = format
 	}
 	options.Verbose = o.verbose
-	p := term.NewProgress(out.stderr, options)
+	p := progress.New(out.stderr, options)
 	return &display{p, options.Format, answer(ctx, p)}, nil
 }
 
 // answer says at once that an interrupt was heard, until unhear is called.
-func answer(ctx context.Context, p *term.Progress) (unhear func()) {
+func answer(ctx context.Context, p *progress.Display) (unhear func()) {
 	said := make(chan struct{})
 	unheard := context.AfterFunc(ctx, func() {
 		defer close(said)
@@ -106,7 +106,7 @@ func withoutActions(name string) string {
 // Close ends the display; it may be called twice.
 func (d *display) Close() {
 	d.unhear()
-	d.Progress.Close()
+	d.Display.Close()
 }
 
 // end closes the display and reports what was wrong to whoever reads it there. To a
@@ -117,7 +117,7 @@ func (d *display) end(err error) error {
 		return nil
 	}
 	d.Faults(err)
-	if d.format == term.JSON {
+	if d.format == progress.JSON {
 		return &told{err}
 	}
 	return err

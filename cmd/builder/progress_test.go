@@ -23,28 +23,28 @@ import (
 	"builder/internal/gate"
 	"builder/internal/golden"
 	"builder/internal/lock"
+	"builder/internal/progress"
 	"builder/internal/recipe"
 	"builder/internal/recipe/recipetest"
 	"builder/internal/report"
 	"builder/internal/results"
 	"builder/internal/run"
 	"builder/internal/store"
-	"builder/internal/term"
 )
 
 const eventSchema = "../../docs/progress.schema.json"
 
 func TestProgressSchema(t *testing.T) {
-	golden.CheckFile(t, eventSchema, recipe.Schema(&term.Event{}))
+	golden.CheckFile(t, eventSchema, recipe.Schema(&progress.Event{}))
 	page, err := os.ReadFile("../../docs/progress.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range term.Kinds() {
+	for _, kind := range progress.Kinds() {
 		if !strings.Contains(string(page), "\n| `"+string(kind)+"` |") {
 			t.Errorf("docs/progress.md does not explain the event %s", kind)
 		}
-		if !strings.Contains(string(recipe.Schema(&term.Event{})), `"`+string(kind)+`"`) {
+		if !strings.Contains(string(recipe.Schema(&progress.Event{})), `"`+string(kind)+`"`) {
 			t.Errorf("the schema does not know the event %s", kind)
 		}
 	}
@@ -116,11 +116,11 @@ func ran(t *testing.T, o displayOptions) (stderr string, w *workspace) {
 	w = &workspace{options: options{home: home, out: filepath.Join(home, "out"), jobs: 3}, store: s, results: results.New(s)}
 	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool", Memory: 8e9}, {ID: "tool-2", Recipe: "tool", Memory: 8e9}, {ID: "tool-3", Recipe: "tool"}}
 	var b bytes.Buffer
-	progress, err := o.begin(t.Context(), printer{stderr: &b})
+	shown, err := o.begin(t.Context(), printer{stderr: &b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.note = progress.Note
+	w.note = shown.Note
 	if err := os.MkdirAll(w.out, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -128,19 +128,19 @@ func ran(t *testing.T, o displayOptions) (stderr string, w *workspace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	progress.Run(w.planned(w.past(t.Context()), entries), w.jobs)
+	shown.Run(w.planned(w.past(t.Context()), entries), w.jobs)
 	bench := workbench{fails: "tool-3", out: w.out}
 	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
 	var faults []error
 	for _, o := range (run.Runner{
 		Fetcher: bench, Engine: fleet.New([]fleet.Member{member}, w.note), Finder: bench, Sealer: bench, Out: w.out, Jobs: w.jobs,
-		Watch: func(e lock.Entry) run.Events { return newWatch(w.out, e.ID, progress.Progress) },
+		Watch: func(e lock.Entry) run.Events { return newWatch(w.out, e.ID, shown.Display) },
 		Done: func(_ int, o run.Outcome) {
 			cell := w.cell(o)
 			if err := errors.Join(rec.Update(cell), w.remember(t.Context(), o)); err != nil {
 				t.Error(err)
 			}
-			showDone(progress.Progress, cell)
+			showDone(shown.Display, cell)
 		},
 	}).Run(t.Context(), entries) {
 		faults = append(faults, o.Err)
@@ -148,8 +148,8 @@ func ran(t *testing.T, o displayOptions) (stderr string, w *workspace) {
 	if _, err := rec.Finish(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	err = progress.end(errors.Join(faults...))
-	if (untold(err) == nil) != (progress.format == term.JSON) || diag.CodeOf(err) != diag.Gate {
+	err = shown.end(errors.Join(faults...))
+	if (untold(err) == nil) != (shown.format == progress.JSON) || diag.CodeOf(err) != diag.Gate {
 		t.Errorf("the error is %v of class %v", err, diag.CodeOf(err))
 	}
 	return b.String(), w
@@ -158,23 +158,23 @@ func ran(t *testing.T, o displayOptions) (stderr string, w *workspace) {
 // Every event of a run follows the schema, and there is one of each kind.
 func TestEventsFollowTheirSchema(t *testing.T) {
 	stderr, _ := ran(t, displayOptions{format: "json", verbose: true})
-	validate := recipetest.Validator(t, recipe.Schema(&term.Event{}))
-	seen := map[term.Kind]bool{}
+	validate := recipetest.Validator(t, recipe.Schema(&progress.Event{}))
+	seen := map[progress.Kind]bool{}
 	for line := range strings.Lines(stderr) {
 		if err := validate([]byte(line)); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}
-		var e term.Event
+		var e progress.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
 		}
 		seen[e.Event] = true
-		if e.Event == term.LogLine && strings.ContainsRune(e.Text, '\x1b') {
+		if e.Event == progress.LogLine && strings.ContainsRune(e.Text, '\x1b') {
 			t.Errorf("%q would colour a terminal", e.Text)
 		}
 	}
-	for _, kind := range term.Kinds() {
-		if !seen[kind] && kind != term.Note {
+	for _, kind := range progress.Kinds() {
+		if !seen[kind] && kind != progress.Note {
 			t.Errorf("there is no event %s", kind)
 		}
 	}
@@ -295,7 +295,7 @@ func TestLogsOfARunningCell(t *testing.T) {
 	if _, err := w.record([]lock.Entry{{ID: "tool-1", Recipe: "tool"}, {ID: "tool-2", Recipe: "tool"}}); err != nil {
 		t.Fatal(err)
 	}
-	progress := term.NewProgress(io.Discard, term.Options{})
+	progress := progress.New(io.Discard, progress.Options{})
 	defer progress.Close()
 	events := newWatch(home, "tool-1", progress)
 	events.StepStarted("fetch")

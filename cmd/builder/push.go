@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"builder/internal/term"
+	"builder/internal/progress"
 )
 
 // quiet is how long a push may take before a log tells of it: most take no time.
@@ -19,9 +19,9 @@ type push struct {
 	shown    bool
 }
 
-func newPush(progress *display, wheel string) *push {
-	p := &push{progress: progress, wheel: wheel, since: time.Now()}
-	if progress.format == term.Live || progress.format == term.JSON {
+func newPush(d *display, wheel string) *push {
+	p := &push{progress: d, wheel: wheel, since: time.Now()}
+	if d.format == progress.Live || d.format == progress.JSON {
 		p.show()
 	}
 	return p

@@ -14,20 +14,20 @@ import (
 	"builder/internal/diag"
 	"builder/internal/difference"
 	"builder/internal/gate"
+	"builder/internal/progress"
 	"builder/internal/run"
-	"builder/internal/term"
 )
 
 // rebuildBundle builds the cell of a bundle once more from what its provenance
 // says and compares every file. What differs is left in rebuilt/ beside the
 // artifact.
-func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest.Bundle, progress *term.Progress) (attest.Check, error) {
+func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest.Bundle, shown *progress.Display) (attest.Check, error) {
 	e := b.Provenance.Definition.Internal.Entry
 	if e.Pipeline != revision() {
 		return attest.Check{}, diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has: its steps have the digest %s, these %s", a.Name, e.Pipeline, revision()).
 			WithHint("rebuild with the release that built it: %s", b.Provenance.Run.Builder.Version["builder"])
 	}
-	w, err := openWorkspace(ctx, o, progress.Note)
+	w, err := openWorkspace(ctx, o, shown.Note)
 	if err != nil {
 		return attest.Check{}, err
 	}
@@ -40,7 +40,7 @@ func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest
 	if err := os.RemoveAll(dir); err != nil {
 		return attest.Check{}, err
 	}
-	events := newWatch(dir, e.ID, progress)
+	events := newWatch(dir, e.ID, shown)
 	if err := run.Fetch(ctx, events, w.fetcher(), e); err != nil {
 		return attest.Check{}, err
 	}

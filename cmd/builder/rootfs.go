@@ -80,7 +80,7 @@ func makeRootfs(ctx context.Context, cat catalogue, o options, to string, progre
 // the scripts build, which runs the build step in it, and shell. It returns the
 // path of the first.
 func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, step, dir string, progress *display) (string, error) {
-	watch := newWatch(filepath.Join(dir, "logs"), e.ID, progress.Progress)
+	watch := newWatch(filepath.Join(dir, "logs"), e.ID, progress.Display)
 	if err := run.Fetch(ctx, watch, w.fetcher(), e); err != nil {
 		return "", err
 	}

@@ -93,13 +93,13 @@ func runCells(ctx context.Context, cat catalogue, o options, progress *display, 
 			seconds, _ := past.Cell(e.Recipe, e.ID)
 			return seconds
 		},
-		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress.Progress) },
+		Watch: func(e lock.Entry) run.Events { return newWatch(o.out, e.ID, progress.Display) },
 		Done: func(_ int, done run.Outcome) {
 			cell := w.cell(done)
 			if err := errors.Join(rec.Update(cell), w.remember(ctx, done)); err != nil {
 				progress.Note("%v", err)
 			}
-			showDone(progress.Progress, cell)
+			showDone(progress.Display, cell)
 		},
 	}.Run(ctx, entries)
 	progress.Close()

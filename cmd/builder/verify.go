@@ -129,7 +129,7 @@ func verifyAll(ctx context.Context, o verifyOptions, artifacts []artifact.Artifa
 	for _, a := range artifacts {
 		bundle, checks := attest.Verify(a, trust, o.policy)
 		if o.rebuild && attest.Passed(checks) {
-			again, err := rebuildBundle(ctx, o.options, a, bundle, progress.Progress)
+			again, err := rebuildBundle(ctx, o.options, a, bundle, progress.Display)
 			if err == nil && o.attach {
 				err = attachRebuild(o, a, bundle, again, out)
 			}

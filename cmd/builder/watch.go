@@ -12,6 +12,7 @@ import (
 	"builder/internal/diag"
 	"builder/internal/history"
 	"builder/internal/lock"
+	"builder/internal/progress"
 	"builder/internal/report"
 	"builder/internal/run"
 	"builder/internal/steplog"
@@ -21,13 +22,13 @@ import (
 // watch shows the steps of one cell and keeps their logs.
 type watch struct {
 	dir, id  string
-	progress *term.Progress
+	progress *progress.Display
 	log      *stepLog
 }
 
 var _ run.Events = (*watch)(nil)
 
-func newWatch(out, id string, p *term.Progress) *watch {
+func newWatch(out, id string, p *progress.Display) *watch {
 	return &watch{dir: filepath.Join(out, id, steplog.Dir), id: id, progress: p}
 }
 
@@ -65,10 +66,10 @@ type stepLog struct {
 	lines    *term.Lines
 	wrote    bool
 	id       string
-	progress *term.Progress
+	progress *progress.Display
 }
 
-func newStepLog(file *os.File, id string, p *term.Progress) *stepLog {
+func newStepLog(file *os.File, id string, p *progress.Display) *stepLog {
 	return &stepLog{file: file, lines: term.NewLines(func(line string) { p.Line(id, line) }), id: id, progress: p}
 }
 
@@ -102,7 +103,7 @@ func (l *stepLog) close(err error) {
 }
 
 // showDone shows what became of a cell.
-func showDone(p *term.Progress, c report.Cell) {
+func showDone(p *progress.Display, c report.Cell) {
 	status := report.StatusOf(c)
 	var took report.Seconds
 	if c.From == report.Build {
@@ -132,10 +133,10 @@ func remark(c report.Cell, status report.Status) string {
 
 // planned are the cells of a run, with how long they are likely to take. Of a second
 // build nothing is known, and what is in the store takes no time.
-func (w *workspace) planned(past history.History, entries []lock.Entry) []term.Cell {
-	var cells []term.Cell
+func (w *workspace) planned(past history.History, entries []lock.Entry) []progress.Cell {
+	var cells []progress.Cell
 	for _, e := range entries {
-		c := term.Cell{ID: e.ID}
+		c := progress.Cell{ID: e.ID}
 		switch likely := past.Steps(e.Recipe, e.ID); {
 		case w.rebuild:
 		case w.results.Has(e):

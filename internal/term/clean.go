@@ -40,25 +40,13 @@ func printable(r rune) rune {
 	return r
 }
 
-// oneLine is s cleaned, with everything on one line.
-func oneLine(s string) string {
+// OneLine is s cleaned, with everything on one line.
+func OneLine(s string) string {
 	return strings.Join(strings.Fields(Clean(s)), " ")
 }
 
-// lastLine is the last line of s that shows anything: of a progress bar, which
-// overwrites itself, its newest state.
-func lastLine(s string) string {
-	lines := strings.Split(Clean(s), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if line := strings.TrimSpace(lines[i]); line != "" {
-			return line
-		}
-	}
-	return ""
-}
-
-// truncate shortens s to width columns and shows that it did.
-func truncate(s string, width int) string {
+// Truncate shortens s to width columns and shows that it did.
+func Truncate(s string, width int) string {
 	switch {
 	case lipgloss.Width(s) <= width:
 		return s

@@ -35,7 +35,7 @@ func describe(fault *diag.Error, width int) string {
 	b.WriteString(labelled(bad, "error: ", fault.Error(), width))
 	for _, line := range fault.Log {
 		for part := range strings.SplitSeq(strings.TrimRight(Clean(line), "\n"), "\n") {
-			b.WriteString("    " + truncate(part, maxLogLine) + "\n")
+			b.WriteString("    " + Truncate(part, maxLogLine) + "\n")
 		}
 	}
 	if fault.Hint != "" {

@@ -19,5 +19,5 @@ func Indented(w io.Writer, width int, line string) {
 // further lines are indented; a width of 0 never wraps (see [Width]).
 func Labelled(w io.Writer, width int, label, text string) {
 	// Colour is taken out again where w, NO_COLOR or TERM refuse it.
-	_, _ = lipgloss.Fprint(w, labelled(bold, oneLine(label)+": ", oneLine(text), width))
+	_, _ = lipgloss.Fprint(w, labelled(bold, OneLine(label)+": ", OneLine(text), width))
 }

@@ -37,7 +37,7 @@ func cleaned(table [][]string) [][]string {
 	out := make([][]string, len(table))
 	for i, row := range table {
 		for _, cell := range row {
-			out[i] = append(out[i], oneLine(cell))
+			out[i] = append(out[i], OneLine(cell))
 		}
 	}
 	return out

@@ -1,10 +1,12 @@
-package term
+package progress
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"builder/internal/term"
 )
 
 // Cell is one cell of a run.
@@ -36,7 +38,7 @@ type job struct {
 }
 
 func newJob(c Cell) *job {
-	return &job{id: c.ID, label: oneLine(c.ID), planned: true, known: c.Steps != nil, ahead: maps.Clone(c.Steps)}
+	return &job{id: c.ID, label: term.OneLine(c.ID), planned: true, known: c.Steps != nil, ahead: maps.Clone(c.Steps)}
 }
 
 func (j *job) running() bool { return !j.begun.IsZero() && !j.ended }

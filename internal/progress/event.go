@@ -1,8 +1,10 @@
-package term
+package progress
 
 import (
 	"fmt"
 	"time"
+
+	"builder/internal/term"
 )
 
 // EventSchema is the number of the format of events. A field may be added without
@@ -85,7 +87,7 @@ func (e Event) ended() string {
 	if e.Text != "" {
 		text += ": " + e.Text
 	}
-	return truncate(text, maxText)
+	return term.Truncate(text, maxText)
 }
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }

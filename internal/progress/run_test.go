@@ -1,4 +1,4 @@
-package term_test
+package progress_test
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/diag"
+	"builder/internal/progress"
 	"builder/internal/term"
 )
 
@@ -22,14 +22,14 @@ import (
 func horovod(rocm string) string { return "horovod-0.28.1+rocm" + rocm + "-tf2.13.0-cp311-gfx90a" }
 
 // likely is a cell that was built before.
-func likely(id string) term.Cell {
-	return term.Cell{ID: id, Steps: map[string]time.Duration{"fetch": 30 * time.Second, "build": 200 * time.Second}}
+func likely(id string) progress.Cell {
+	return progress.Cell{ID: id, Steps: map[string]time.Duration{"fetch": 30 * time.Second, "build": 200 * time.Second}}
 }
 
 // begin reports three cells, of which the first came from the store, the second is
 // built and the third has not begun.
-func begin(p *term.Progress) {
-	p.Run([]term.Cell{likely(horovod("5.7")), likely(horovod("6.1")), likely(horovod("6.2"))}, 1)
+func begin(p *progress.Display) {
+	p.Run([]progress.Cell{likely(horovod("5.7")), likely(horovod("6.1")), likely(horovod("6.2"))}, 1)
 	p.CellDone(horovod("5.7"), "pass", true, 0, "from store")
 	p.Start(horovod("6.1"), "fetch")
 	time.Sleep(10 * time.Second)
@@ -41,7 +41,7 @@ func begin(p *term.Progress) {
 }
 
 func TestRunOnAWideTerminal(t *testing.T) {
-	onScreen(t, 80, 24, func(p *term.Progress, s *screen) {
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
 		begin(p)
 		see(t, s,
 			"✓ pass            0.0s  "+horovod("5.7")+"  from store",
@@ -62,10 +62,10 @@ func TestRunOnAWideTerminal(t *testing.T) {
 }
 
 func TestRunOnANarrowTerminal(t *testing.T) {
-	onScreen(t, 40, 24, func(p *term.Progress, s *screen) {
+	onScreen(t, 40, 24, func(p *progress.Display, s *screen) {
 		begin(p)
 		for line := range strings.Lines(s.moving()) {
-			if lipgloss.Width(line) > 40 {
+			if term.Columns(line) > 40 {
 				t.Errorf("%q is wider than the screen", line)
 			}
 		}
@@ -84,8 +84,8 @@ func (s *screen) moving() string {
 
 // What nobody knows is not said.
 func TestNoEstimate(t *testing.T) {
-	onScreen(t, 80, 24, func(p *term.Progress, s *screen) {
-		p.Run([]term.Cell{likely("a"), {ID: "b"}}, 2)
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
+		p.Run([]progress.Cell{likely("a"), {ID: "b"}}, 2)
 		p.Start("a", "build")
 		p.Start("b", "build")
 		time.Sleep(5*time.Second + 50*time.Millisecond)
@@ -95,8 +95,8 @@ func TestNoEstimate(t *testing.T) {
 
 // An estimate follows what turns out: a cached step takes no time, a slow one more.
 func TestEstimateFollows(t *testing.T) {
-	onScreen(t, 80, 24, func(p *term.Progress, s *screen) {
-		p.Run([]term.Cell{likely("a")}, 1)
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
+		p.Run([]progress.Cell{likely("a")}, 1)
 		p.Start("a", "fetch")
 		p.Done("a", "fetch", 0, true, nil)
 		p.Start("a", "build")
@@ -108,8 +108,8 @@ func TestEstimateFollows(t *testing.T) {
 }
 
 func TestWaitingIsSaid(t *testing.T) {
-	onScreen(t, 80, 24, func(p *term.Progress, s *screen) {
-		p.Run([]term.Cell{{ID: "a"}, {ID: "b"}}, 2)
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
+		p.Run([]progress.Cell{{ID: "a"}, {ID: "b"}}, 2)
 		p.Start("a", "build")
 		p.Wait("b", "memory")
 		p.Line("b", "16.0 GB are wanted")
@@ -119,10 +119,10 @@ func TestWaitingIsSaid(t *testing.T) {
 }
 
 func TestMoreCellsThanRows(t *testing.T) {
-	onScreen(t, 60, 5, func(p *term.Progress, s *screen) {
-		var cells []term.Cell
+	onScreen(t, 60, 5, func(p *progress.Display, s *screen) {
+		var cells []progress.Cell
 		for i := range 9 {
-			cells = append(cells, term.Cell{ID: fmt.Sprint("cell-", i)})
+			cells = append(cells, progress.Cell{ID: fmt.Sprint("cell-", i)})
 		}
 		p.Run(cells, 9)
 		for _, c := range cells {
@@ -149,8 +149,8 @@ func (s *screen) tail(n int) string {
 }
 
 func TestBytes(t *testing.T) {
-	onScreen(t, 80, 24, func(p *term.Progress, s *screen) {
-		p.Run([]term.Cell{{ID: "a"}}, 1)
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
+		p.Run([]progress.Cell{{ID: "a"}}, 1)
 		p.Start("a", "fetch")
 		p.Bytes("a", 1e6, 40e6) // what an earlier run had brought
 		time.Sleep(5 * time.Second)
@@ -169,11 +169,11 @@ func TestBytes(t *testing.T) {
 }
 
 // logged runs f with a display on a file.
-func logged(t *testing.T, options term.Options, f func(p *term.Progress)) string {
+func logged(t *testing.T, options progress.Options, f func(p *progress.Display)) string {
 	t.Helper()
 	var b bytes.Buffer
 	synctest.Test(t, func(*testing.T) {
-		p := term.NewProgress(&b, options)
+		p := progress.New(&b, options)
 		f(p)
 		p.Close()
 	})
@@ -188,7 +188,7 @@ func same(t *testing.T, got string, want ...string) {
 }
 
 func TestPlainRun(t *testing.T) {
-	same(t, logged(t, term.Options{}, func(p *term.Progress) {
+	same(t, logged(t, progress.Options{}, func(p *progress.Display) {
 		begin(p)
 		p.Wait(horovod("6.2"), "memory")
 		time.Sleep(29 * time.Second)
@@ -207,19 +207,19 @@ func TestPlainRun(t *testing.T) {
 }
 
 func TestVerbose(t *testing.T) {
-	two := func(p *term.Progress) {
-		p.Run([]term.Cell{{ID: "tool-1"}, {ID: "tool-2"}}, 2)
+	two := func(p *progress.Display) {
+		p.Run([]progress.Cell{{ID: "tool-1"}, {ID: "tool-2"}}, 2)
 		p.Start("tool-1", "build")
 		p.Line("tool-1", "cc \x1b[31ma.c\x1b[0m")
 		p.Line("tool-1", "    ^~~")
 		p.Done("tool-1", "build", time.Second, false, nil)
 		p.Line("tool-1", "of nobody")
 	}
-	same(t, logged(t, term.Options{Verbose: true}, two),
+	same(t, logged(t, progress.Options{Verbose: true}, two),
 		"00:00:00 tool-1 build started", "00:00:00 tool-1 | cc a.c", "00:00:00 tool-1 | ^~~", "00:00:00 tool-1 build done 1.0s")
 	synctest.Test(t, func(t *testing.T) {
 		s := newScreen(60, 10)
-		p := term.NewProgress(s, term.Options{Format: term.Live, Size: s.size, Verbose: true})
+		p := progress.New(s, progress.Options{Format: progress.Live, Size: s.size, Verbose: true})
 		two(p)
 		p.Close()
 		see(t, s, "1 | cc a.c", "1 | ^~~")
@@ -227,8 +227,8 @@ func TestVerbose(t *testing.T) {
 }
 
 func TestGitHub(t *testing.T) {
-	got := logged(t, term.Options{Format: term.GitHub}, func(p *term.Progress) {
-		p.Run([]term.Cell{{ID: "a"}, {ID: "b"}}, 2)
+	got := logged(t, progress.Options{Format: progress.GitHub}, func(p *progress.Display) {
+		p.Run([]progress.Cell{{ID: "a"}, {ID: "b"}}, 2)
 		p.Start("a", "build")
 		p.Start("b", "build")
 		p.Line("a", "cc a.c")
@@ -263,8 +263,8 @@ func TestGitHub(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	got := logged(t, term.Options{Format: term.JSON, Verbose: true}, func(p *term.Progress) {
-		p.Run([]term.Cell{likely("a"), {ID: "b"}}, 1)
+	got := logged(t, progress.Options{Format: progress.JSON, Verbose: true}, func(p *progress.Display) {
+		p.Run([]progress.Cell{likely("a"), {ID: "b"}}, 1)
 		p.Start("a", "fetch")
 		for i := range 20 { // two seconds
 			p.Bytes("a", int64(i)*100, 2000)
@@ -283,8 +283,8 @@ func TestJSON(t *testing.T) {
 	})
 	var kinds []string
 	for line := range strings.Lines(got) {
-		var e term.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Schema != term.EventSchema || e.Time.IsZero() {
+		var e progress.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Schema != progress.EventSchema || e.Time.IsZero() {
 			t.Fatalf("%v: %s", err, line)
 		}
 		said := []string{string(e.Event)}
@@ -319,10 +319,10 @@ func TestLabels(t *testing.T) {
 		{[]string{"nccl", "nccl-debug"}, []string{"nccl", "nccl-debug"}},
 		{[]string{"nccl", "rccl"}, []string{"nccl", "rccl"}},
 	} {
-		onScreen(t, 66, 10, func(p *term.Progress, s *screen) {
-			var cells []term.Cell
+		onScreen(t, 66, 10, func(p *progress.Display, s *screen) {
+			var cells []progress.Cell
 			for _, id := range c.ids {
-				cells = append(cells, term.Cell{ID: id})
+				cells = append(cells, progress.Cell{ID: id})
 			}
 			p.Run(cells, 1)
 			for _, id := range c.ids {

@@ -1,9 +1,9 @@
-package term
+package progress
 
 import (
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"builder/internal/term"
 )
 
 // separators are what the parts of a cell's id stand between.
@@ -54,7 +54,7 @@ func commonTail(a, b string) string {
 // shorten takes the middle out of a name that is wider than width: beginning and
 // end say most.
 func shorten(name string, width int) string {
-	over := lipgloss.Width(name) - width
+	over := term.Columns(name) - width
 	if over <= 0 {
 		return name
 	}

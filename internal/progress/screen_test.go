@@ -1,4 +1,4 @@
-package term_test
+package progress_test
 
 import (
 	"regexp"

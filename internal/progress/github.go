@@ -1,12 +1,17 @@
-package term
+package progress
 
 import (
 	"fmt"
 	"strings"
+
+	"builder/internal/term"
 )
 
 // maxGroup bounds the lines of a step that a group shows: the end of its log.
 const maxGroup = 500
+
+// maxLine bounds such a line, in columns: linkers are known to print megabytes.
+const maxLine = 500
 
 // github is a log of GitHub Actions: a group for each step, which opens to its
 // log, and annotations for faults. Steps of several cells run at a time and groups
@@ -23,7 +28,7 @@ type tail struct {
 }
 
 func (t *tail) add(line string) {
-	t.lines = append(t.lines, truncate(line, maxLogLine))
+	t.lines = append(t.lines, term.Truncate(line, maxLine))
 	if len(t.lines) > maxGroup {
 		t.lines, t.cut = t.lines[1:], t.cut+1
 	}

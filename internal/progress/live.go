@@ -1,4 +1,4 @@
-package term
+package progress
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
+	"builder/internal/term"
 )
 
 // A frame is one write between these: the terminal shows it at once if it
@@ -25,19 +25,19 @@ const (
 // word of the state stands behind the sign.
 type look struct {
 	sign  string
-	style lipgloss.Style
+	paint func(string) string
 }
 
 var looks = map[string]look{
-	Done: {"✓", good}, Cached: {"✓", good}, "pass": {"✓", good},
-	Stopped: {"-", faint}, "skipped": {"-", faint},
+	Done: {"✓", term.Good}, Cached: {"✓", term.Good}, "pass": {"✓", term.Good},
+	Stopped: {"-", term.Faint}, "skipped": {"-", term.Faint},
 }
 
 func lookOf(status string) look {
 	if l, ok := looks[status]; ok {
 		return l
 	}
-	return look{"✗", bad}
+	return look{"✗", term.Bad}
 }
 
 // live keeps one line for each running cell at the bottom of what has been said,
@@ -64,7 +64,7 @@ func (l *live) draw(events []Event, now moment) {
 		b.WriteString(line + eraseLine + "\n")
 	}
 	for _, line := range lines {
-		b.WriteString(l.paint(busy, line) + eraseLine + "\n")
+		b.WriteString(l.paint(term.Busy, line) + eraseLine + "\n")
 	}
 	b.WriteString(eraseBelow + endFrame)
 	_, _ = io.WriteString(l.w, b.String()) // nobody is left to be told
@@ -76,7 +76,7 @@ func (l *live) draw(events []Event, now moment) {
 func (l *live) keep(events []Event, now moment) []string {
 	planned := map[string]bool{}
 	for _, j := range now.jobs {
-		planned[oneLine(j.id)] = j.planned
+		planned[term.OneLine(j.id)] = j.planned
 	}
 	var lines []string
 	for _, e := range events {
@@ -95,7 +95,7 @@ func (l *live) keep(events []Event, now moment) []string {
 			}
 		}
 		if row != "" {
-			lines = append(lines, l.paint(look.style, look.sign+" "+strings.TrimRight(row, " ")))
+			lines = append(lines, l.paint(look.paint, look.sign+" "+strings.TrimRight(row, " ")))
 		}
 	}
 	return lines
@@ -108,7 +108,7 @@ func logLine(e Event, now moment) string {
 	}
 	cell := e.Cell
 	for _, j := range now.jobs {
-		if j.planned && oneLine(j.id) == e.Cell {
+		if j.planned && term.OneLine(j.id) == e.Cell {
 			cell = j.label
 		}
 	}
@@ -117,7 +117,7 @@ func logLine(e Event, now moment) string {
 
 // paint colours the first column of s, which holds the sign. Words keep the
 // terminal's own colour, which can be read on any ground.
-func (l *live) paint(style lipgloss.Style, s string) string {
+func (l *live) paint(colour func(string) string, s string) string {
 	sign, rest, found := strings.Cut(s, " ")
 	if !l.colour {
 		return s
@@ -125,7 +125,7 @@ func (l *live) paint(style lipgloss.Style, s string) string {
 	if found {
 		rest = " " + rest
 	}
-	return style.Render(sign) + rest
+	return colour(sign) + rest
 }
 
 // block returns the lines that move: those of the running cells, cut to the width
@@ -152,7 +152,7 @@ func block(now moment, width, height int) []string {
 		lines = append(lines, j.line(now.time, width))
 	}
 	if more := len(running) - len(shown); more > 0 {
-		lines = append(lines, truncate(fmt.Sprintf("… and %d more", more), width))
+		lines = append(lines, term.Truncate(fmt.Sprintf("… and %d more", more), width))
 	}
 	return append(lines, sum...)
 }
@@ -162,7 +162,7 @@ func block(now moment, width, height int) []string {
 // and the estimate goes where it would take the name's place.
 func (j *job) line(now time.Time, width int) string {
 	name := shorten(j.label, max(12, width*2/5))
-	step, from := oneLine(j.step), j.since
+	step, from := term.OneLine(j.step), j.since
 	if j.waits {
 		step = Waiting + " for " + step
 	}
@@ -172,15 +172,15 @@ func (j *job) line(now time.Time, width int) string {
 	took := now.Sub(from).Truncate(time.Second)
 	spent := fmt.Sprintf("%4s", took)
 	if left, known := j.left(now); known {
-		if likely := spent + " of ~" + about(took+left); lipgloss.Width(words("▸ "+name, pad(step), likely)) <= width {
+		if likely := spent + " of ~" + about(took+left); term.Columns(words("▸ "+name, pad(step), likely)) <= width {
 			spent = likely
 		}
 	}
 	line := words("▸ "+name, pad(step), spent)
-	if over := lipgloss.Width(line) - width; over > 0 {
-		line = words("▸ "+shorten(name, max(8, lipgloss.Width(name)-over)), pad(step), spent)
+	if over := term.Columns(line) - width; over > 0 {
+		line = words("▸ "+shorten(name, max(8, term.Columns(name)-over)), pad(step), spent)
 	}
-	return truncate(words(line, j.says(now)), width)
+	return term.Truncate(words(line, j.says(now)), width)
 }
 
 // sum is the last line: how many cells of the run are where, for how long it runs,
@@ -202,11 +202,11 @@ func (m moment) sum(width int) string {
 		fmt.Sprintf("= %d done%s, %d run, %d wait, %s", t.done, fail, t.running, t.waiting, took),
 	}
 	for _, form := range forms {
-		if lipgloss.Width(form) <= width {
+		if term.Columns(form) <= width {
 			return form
 		}
 	}
-	return truncate(forms[len(forms)-1], width)
+	return term.Truncate(forms[len(forms)-1], width)
 }
 
 // rows counts the rows that lines take in a terminal of this width. It matters
@@ -214,7 +214,7 @@ func (m moment) sum(width int) string {
 func rows(lines []string, width int) int {
 	n := 0
 	for _, line := range lines {
-		n += max(1, (lipgloss.Width(line)+width-1)/width)
+		n += max(1, (term.Columns(line)+width-1)/width)
 	}
 	return n
 }

@@ -1,4 +1,4 @@
-package term_test
+package progress_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"builder/internal/progress"
 	"builder/internal/term"
 )
 
@@ -24,11 +25,11 @@ func TestMain(m *testing.M) {
 const cell = "nccl-2.27.7+cuda12.9-sm90"
 
 // onScreen runs f in a bubble, where time passes only while all sleep.
-func onScreen(t *testing.T, width, height int, f func(p *term.Progress, s *screen)) {
+func onScreen(t *testing.T, width, height int, f func(p *progress.Display, s *screen)) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		s := newScreen(width, height)
-		p := term.NewProgress(s, term.Options{Format: term.Live, Size: s.size})
+		p := progress.New(s, progress.Options{Format: progress.Live, Size: s.size})
 		defer p.Close()
 		f(p, s)
 	})
@@ -46,7 +47,7 @@ func see(t *testing.T, s *screen, want ...string) {
 }
 
 func TestLive(t *testing.T) {
-	onScreen(t, 60, 10, func(p *term.Progress, s *screen) {
+	onScreen(t, 60, 10, func(p *progress.Display, s *screen) {
 		p.Note("2 cells\nof 12")
 		p.Start(cell, "image")
 		p.Done(cell, "image", 0, true, nil)
@@ -76,7 +77,7 @@ func TestLive(t *testing.T) {
 }
 
 func TestLiveFitsTheWidth(t *testing.T) {
-	onScreen(t, 52, 10, func(p *term.Progress, s *screen) {
+	onScreen(t, 52, 10, func(p *progress.Display, s *screen) {
 		p.Start(cell, "build")
 		p.Line(cell, strings.Repeat("長い", 30))
 		time.Sleep(1050 * time.Millisecond)
@@ -85,7 +86,7 @@ func TestLiveFitsTheWidth(t *testing.T) {
 }
 
 func TestLiveFitsTheHeight(t *testing.T) {
-	onScreen(t, 40, 4, func(p *term.Progress, s *screen) {
+	onScreen(t, 40, 4, func(p *progress.Display, s *screen) {
 		for i := range 9 {
 			p.Start(fmt.Sprint("cell-", i), "build")
 		}
@@ -102,7 +103,7 @@ func TestLiveFitsTheHeight(t *testing.T) {
 }
 
 func TestLiveResize(t *testing.T) {
-	onScreen(t, 60, 10, func(p *term.Progress, s *screen) {
+	onScreen(t, 60, 10, func(p *progress.Display, s *screen) {
 		p.Note("before")
 		p.Start("a", "build")
 		p.Start("b", "build")
@@ -120,7 +121,7 @@ func TestLiveResize(t *testing.T) {
 }
 
 func TestLiveIsQuietWhileNothingChanges(t *testing.T) {
-	onScreen(t, 60, 10, func(p *term.Progress, s *screen) {
+	onScreen(t, 60, 10, func(p *progress.Display, s *screen) {
 		p.Start(cell, "build")
 		for range 1000 {
 			p.Line(cell, "the same")
@@ -135,10 +136,10 @@ func TestLiveIsQuietWhileNothingChanges(t *testing.T) {
 
 func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	const evil = "\x1b]0;owned\x07\x1b[2J\x1b[1;1H\u009b31m\x1bc\x07\x00\u202eevil"
-	for _, format := range term.Formats() {
+	for _, format := range progress.Formats() {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScreen(60, 10)
-			p := term.NewProgress(s, term.Options{Format: format, Size: s.size})
+			p := progress.New(s, progress.Options{Format: format, Size: s.size})
 			p.Start(evil, evil)
 			p.Line(evil, evil)
 			time.Sleep(time.Minute)
@@ -157,7 +158,7 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 func TestColourIsNeverAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		p := term.NewProgress(&b, term.Options{Format: term.Live, Colour: true})
+		p := progress.New(&b, progress.Options{Format: progress.Live, Colour: true})
 		p.Done("a", "build", time.Second, false, nil)
 		p.Done("b", "build", time.Second, false, errors.New("x"))
 		p.Close()
@@ -172,7 +173,7 @@ func TestColourIsNeverAlone(t *testing.T) {
 func TestPlain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		p := term.NewProgress(&b, term.Options{})
+		p := progress.New(&b, progress.Options{})
 		p.Start(cell, "build")
 		p.Line(cell, "[ 4%] cc a.c")
 		time.Sleep(70 * time.Second)
@@ -199,7 +200,7 @@ func TestPlain(t *testing.T) {
 
 func TestProgressIsSafeForConcurrentUse(t *testing.T) {
 	s := newScreen(80, 24)
-	p := term.NewProgress(s, term.Options{Format: term.Live, Size: s.size})
+	p := progress.New(s, progress.Options{Format: progress.Live, Size: s.size})
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -237,8 +238,8 @@ func TestDetect(t *testing.T) {
 			t.Skip(err)
 		}
 		defer f.Close()
-		got := term.Detect(f, lookup(c.env))
-		if (got.Format == term.Live) != c.live || got.Colour != c.colour {
+		got := progress.Detect(f, lookup(c.env))
+		if (got.Format == progress.Live) != c.live || got.Colour != c.colour {
 			t.Errorf("%s with %q: got %+v", c.file, c.env, got)
 		}
 		// A fresh pseudo-terminal does not know its size.
@@ -246,7 +247,7 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%s: got width %d, want 80", c.file, term.Width(f))
 		}
 	}
-	if got := term.Detect(&bytes.Buffer{}, lookup("TERM=xterm")); got.Format != term.Plain {
+	if got := progress.Detect(&bytes.Buffer{}, lookup("TERM=xterm")); got.Format != progress.Plain {
 		t.Errorf("a buffer is taken for a terminal")
 	}
 }

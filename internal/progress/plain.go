@@ -1,10 +1,12 @@
-package term
+package progress
 
 import (
 	"fmt"
 	"io"
 	"strings"
 	"time"
+
+	"builder/internal/term"
 )
 
 // heartbeat is how long a running step may be silent in a plain log, so that a
@@ -59,9 +61,9 @@ func (p *plain) beat(b *strings.Builder, now moment) {
 		}
 		text += seconds(now.time.Sub(j.since))
 		if says := j.says(now.time); says != "" {
-			text += ": " + truncate(says, maxText)
+			text += ": " + term.Truncate(says, maxText)
 		}
-		p.line(b, now, oneLine(j.id), oneLine(j.step), text)
+		p.line(b, now, term.OneLine(j.id), term.OneLine(j.step), text)
 	}
 }
 

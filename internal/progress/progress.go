@@ -1,4 +1,13 @@
-package term
+// Package progress shows a run while it goes on: lines that move on a terminal, a log,
+// the groups and annotations of GitHub Actions, or events for programs. It is told what
+// happens and knows nothing of cells but their names and how long they are likely to
+// take; what is printed when all is over is [builder/internal/term]'s.
+//
+//   - A line that is kept is written once. Only the lines of running steps are
+//     drawn again, and each frame leaves the terminal as it found it, so that a
+//     tool that is killed leaves nothing to repair.
+//   - Nothing is said by colour alone, nor by a sign alone: there is always a word.
+package progress
 
 import (
 	"fmt"
@@ -10,6 +19,7 @@ import (
 	"unicode"
 
 	"builder/internal/diag"
+	"builder/internal/term"
 )
 
 // frame is the time between two frames.
@@ -18,9 +28,9 @@ const frame = 100 * time.Millisecond
 // maxText bounds what a single event may say about an error.
 const maxText = 300
 
-// Progress shows what runs. Callers report events, in any order and from any
+// A Display shows what runs. Callers report events, in any order and from any
 // goroutine; how they look is the business of a view.
-type Progress struct {
+type Display struct {
 	mu      sync.Mutex
 	view    view
 	lines   bool // the view wants the lines of logs
@@ -47,10 +57,9 @@ type moment struct {
 // several reports whether a line must say which cell it is of.
 func (m moment) several() bool { return len(m.jobs) > 1 }
 
-// NewProgress shows progress on w as the options say. Close it when nothing runs
-// any more.
-func NewProgress(w io.Writer, options Options) *Progress {
-	p := &Progress{
+// New shows progress on w as the options say. Close it when nothing runs any more.
+func New(w io.Writer, options Options) *Display {
+	p := &Display{
 		view: newView(w, options), lines: options.Verbose || options.Format == GitHub,
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
@@ -58,31 +67,16 @@ func NewProgress(w io.Writer, options Options) *Progress {
 	return p
 }
 
-func newView(w io.Writer, options Options) view {
-	switch options.Format {
-	case Live:
-		if options.Size == nil {
-			options.Size = func() (int, int) { return 80, 24 }
-		}
-		return &live{w: w, size: options.Size, colour: options.Colour}
-	case GitHub:
-		return &github{plain: plain{w: w, undated: true}, logs: map[string]*tail{}}
-	case JSON:
-		return &stream{w}
-	}
-	return &plain{w: w}
-}
-
 // Run reports the cells that are to be built, slots of them at a time. Of these
 // each has one line from its first step until CellDone.
-func (p *Progress) Run(cells []Cell, slots int) {
+func (p *Display) Run(cells []Cell, slots int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now.begun, p.now.slots = time.Now(), slots
 	var ids []string
 	for _, c := range cells {
 		p.now.jobs = append(p.now.jobs, newJob(c))
-		ids = append(ids, oneLine(c.ID))
+		ids = append(ids, term.OneLine(c.ID))
 	}
 	label(p.now.jobs)
 	left, known := remaining(p.now.jobs, p.now.begun, slots)
@@ -90,12 +84,12 @@ func (p *Progress) Run(cells []Cell, slots int) {
 }
 
 // Start reports that a step of a cell has begun.
-func (p *Progress) Start(cell, step string) { p.start(cell, step, false) }
+func (p *Display) Start(cell, step string) { p.start(cell, step, false) }
 
 // Wait reports that a cell waits for others, as a step of its own.
-func (p *Progress) Wait(cell, step string) { p.start(cell, step, true) }
+func (p *Display) Wait(cell, step string) { p.start(cell, step, true) }
 
-func (p *Progress) start(cell, step string, waits bool) {
+func (p *Display) start(cell, step string, waits bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -123,8 +117,8 @@ func (p *Progress) start(cell, step string, waits bool) {
 
 // Line reports a line of the log of the cell's step. It is shown with the next
 // frame; of lines that come faster a display that shows one shows the newest.
-func (p *Progress) Line(cell, line string) {
-	line = lastLine(line)
+func (p *Display) Line(cell, line string) {
+	line = newest(line)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	j := p.job(cell)
@@ -139,9 +133,21 @@ func (p *Progress) Line(cell, line string) {
 	}
 }
 
+// newest is the last line of s that shows anything: of a progress bar, which
+// overwrites itself, its newest state.
+func newest(s string) string {
+	lines := strings.Split(term.Clean(s), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if line := strings.TrimSpace(lines[i]); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
 // Bytes reports how many bytes of all the cell's step has moved; total is 0 or
 // less where it is not known. Done may fall back.
-func (p *Progress) Bytes(cell string, done, total int64) {
+func (p *Display) Bytes(cell string, done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	j := p.job(cell)
@@ -161,11 +167,11 @@ func (p *Progress) Bytes(cell string, done, total int64) {
 
 // Done reports that a step has ended: after d, or because its result was
 // already there, or with an error. A step that was never started may end too.
-func (p *Progress) Done(cell, step string, d time.Duration, cached bool, err error) {
+func (p *Display) Done(cell, step string, d time.Duration, cached bool, err error) {
 	e := Event{Event: StepDone, Cell: cell, Step: step, Status: Done, Seconds: inSeconds(d)}
 	switch {
 	case err != nil:
-		e.Status, e.Text = Failed, oneLine(err.Error())
+		e.Status, e.Text = Failed, term.OneLine(err.Error())
 	case cached:
 		e.Status = Cached
 	}
@@ -182,18 +188,18 @@ func (p *Progress) Done(cell, step string, d time.Duration, cached bool, err err
 
 // CellDone reports what became of a cell of the run: its status, of which good is
 // no failure, how long its steps took, and a word on it, which may be empty.
-func (p *Progress) CellDone(cell, status string, good bool, d time.Duration, text string) {
+func (p *Display) CellDone(cell, status string, good bool, d time.Duration, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j := p.job(cell); j != nil {
 		j.ended, j.failed = true, !good
 	}
-	p.say(Event{Event: CellDone, Cell: cell, Status: status, Seconds: inSeconds(d), Text: oneLine(text)})
+	p.say(Event{Event: CellDone, Cell: cell, Status: status, Seconds: inSeconds(d), Text: term.OneLine(text)})
 }
 
 // Note says something that belongs to no step.
-func (p *Progress) Note(format string, args ...any) {
-	text := strings.TrimRight(Clean(fmt.Sprintf(format, args...)), "\n")
+func (p *Display) Note(format string, args ...any) {
+	text := strings.TrimRight(term.Clean(fmt.Sprintf(format, args...)), "\n")
 	var events []Event
 	for line := range strings.SplitSeq(text, "\n") {
 		events = append(events, Event{Event: Note, Text: line})
@@ -204,11 +210,11 @@ func (p *Progress) Note(format string, args ...any) {
 }
 
 // Faults reports what is wrong in the end, to programs and to servers that mark
-// it; people read it elsewhere ([PrintError]).
-func (p *Progress) Faults(err error) {
+// it; people read it elsewhere ([term.PrintError]).
+func (p *Display) Faults(err error) {
 	var events []Event
 	for _, f := range diag.All(err) {
-		events = append(events, Event{Event: Fault, Code: f.Code.String(), Text: Clean(f.Error()), Hint: Clean(f.Hint), Log: f.LogPath})
+		events = append(events, Event{Event: Fault, Code: f.Code.String(), Text: term.Clean(f.Error()), Hint: term.Clean(f.Hint), Log: f.LogPath})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,7 +223,7 @@ func (p *Progress) Faults(err error) {
 
 // Close ends the display. Steps that still run are said to have stopped. It
 // may be called twice; events that come later are still printed.
-func (p *Progress) Close() {
+func (p *Display) Close() {
 	if !p.finish() {
 		return
 	}
@@ -225,7 +231,7 @@ func (p *Progress) Close() {
 	<-p.stopped
 }
 
-func (p *Progress) finish() bool {
+func (p *Display) finish() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -247,7 +253,7 @@ func (p *Progress) finish() bool {
 }
 
 // tick draws again while time passes.
-func (p *Progress) tick() {
+func (p *Display) tick() {
 	defer close(p.stopped)
 	ticker := time.NewTicker(frame)
 	defer ticker.Stop()
@@ -264,7 +270,7 @@ func (p *Progress) tick() {
 }
 
 // say draws a frame with what is new in it; the caller holds the lock.
-func (p *Progress) say(events ...Event) {
+func (p *Display) say(events ...Event) {
 	for i, e := range events {
 		events[i] = p.stamp(e)
 	}
@@ -274,14 +280,14 @@ func (p *Progress) say(events ...Event) {
 }
 
 // stamp completes an event: names are foreign text too.
-func (p *Progress) stamp(e Event) Event {
+func (p *Display) stamp(e Event) Event {
 	e.Schema, e.Time = EventSchema, time.Now().UTC()
-	e.Cell, e.Step = oneLine(e.Cell), oneLine(e.Step)
+	e.Cell, e.Step = term.OneLine(e.Cell), term.OneLine(e.Step)
 	return e
 }
 
 // job returns what is known of a cell, nil if nothing goes on there.
-func (p *Progress) job(cell string) *job {
+func (p *Display) job(cell string) *job {
 	i := slices.IndexFunc(p.now.jobs, func(j *job) bool { return j.id == cell })
 	if i < 0 {
 		return nil
