@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,9 +14,10 @@ import (
 var errChanged = errors.New("has changed")
 
 // failed is the fault of writing: what was being done, and what to do about it. A
-// fault that has its class keeps it.
+// fault that has its class keeps it, and an interruption is nobody's.
 func failed(err error, format string, args ...any) error {
-	if _, ours := errors.AsType[*diag.Error](err); ours || err == nil {
+	_, ours := errors.AsType[*diag.Error](err)
+	if ours || err == nil || is(err, context.Canceled, context.DeadlineExceeded) {
 		return err
 	}
 	return diag.Errorf(diag.Publish, "%s: %w", fmt.Sprintf(format, args...), err).WithHint("%s", remedy(err))

@@ -1,6 +1,7 @@
 package index_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -177,6 +178,7 @@ func TestHostileRecords(t *testing.T) {
 		"the future":    strings.Replace(good, `"schema": 1`, `"schema": 9`, 1),
 		"a path":        strings.Replace(good, `"project": "tool"`, `"project": "../../tool"`, 1),
 		"a path's name": strings.Replace(good, `"filename": "`, `"filename": "../`, 1),
+		"another's":     strings.Replace(good, `"filename": "tool-1.1`, `"filename": "tool-1.2`, 1),
 		"no digest":     strings.Replace(good, r.SHA256, "x", 1),
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -266,11 +268,46 @@ func TestFaultsOfTheDisk(t *testing.T) {
 	}
 }
 
+// A copy takes as long as a wheel is large; who interrupts it does not wait for that.
+func TestInterrupted(t *testing.T) {
+	x, _ := open(t)
+	r := add(t, x, publication(t, 1, "wheel"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out := t.TempDir()
+	_, err := x.Take(ctx, r, out)
+	if left, listing := os.ReadDir(filepath.Join(out, r.Filename+".attestations")); !errors.Is(err, context.Canceled) || len(left) > 0 {
+		t.Errorf("%v; left: %v, %v", err, left, listing)
+	}
+}
+
+// A publisher that was killed between the record and its key is taken away too, and
+// what it began can be yanked.
+func TestARecordWithoutItsKey(t *testing.T) {
+	x, dir := open(t)
+	r := add(t, x, publication(t, 1, "wheel"))
+	if err := os.Remove(filepath.Join(dir, "keys", r.Key+".json")); err != nil {
+		t.Fatal(err)
+	}
+	if yanked, err := x.Yank(t.Context(), r.Key, "wrong sums"); err != nil || yanked.Yanked == "" {
+		t.Errorf("%+v, %v", yanked, err)
+	}
+	if _, err := x.Yank(t.Context(), key(7), "nobody's"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "keys", r.Key+".json")), x.Withdraw(t.Context(), r.Key)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("left: %v, %v", all, err)
+	}
+}
+
 func TestWithdraw(t *testing.T) {
 	x, dir := open(t)
 	first, second := add(t, x, publication(t, 1, "wheel")), add(t, x, publication(t, 2, "another"))
 	for _, r := range []index.Record{first, second} {
-		if err := x.Withdraw(t.Context(), r); err != nil {
+		if err := x.Withdraw(t.Context(), r.Key); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(read(t, dir, "index.json"), r.SHA256) {

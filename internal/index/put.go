@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,8 +14,9 @@ import (
 )
 
 // put copies an artifact to its place, unless the same bytes lie there. What has
-// changed since it was measured is an error, and nothing is left of it.
-func put(to string, a artifact.Artifact) error {
+// changed since it was measured is an error. Nothing is left of it then, nor of a copy
+// that somebody interrupts.
+func put(ctx context.Context, to string, a artifact.Artifact) error {
 	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == a.SHA256 {
 		return nil
 	}
@@ -28,7 +30,7 @@ func put(to string, a artifact.Artifact) error {
 	}
 	return atomicfile.Fill(to, func(w io.Writer) error {
 		h := sha256.New()
-		if _, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(from, a.Size+1)); err != nil {
+		if _, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(watched{ctx, from}, a.Size+1)); err != nil {
 			return err
 		}
 		if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
@@ -36,6 +38,20 @@ func put(to string, a artifact.Artifact) error {
 		}
 		return nil
 	})
+}
+
+// watched is a reader that ends with its context.
+type watched struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements [io.Reader].
+func (w watched) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.r.Read(p)
 }
 
 // putBytes writes data to its place and returns its sha256.

@@ -66,7 +66,7 @@ func (r Remote) All(ctx context.Context) ([]Record, error) {
 
 // Take brings the wheel of a record and all that goes with it into dir.
 func (r Remote) Take(ctx context.Context, record Record, dir string) (artifact.Artifact, error) {
-	return record.take(dir, func(f File) (string, error) {
+	return record.take(ctx, dir, func(f File) (string, error) {
 		escaped := (&url.URL{Path: filesDir + "/" + record.Project + "/" + f.Path}).EscapedPath()
 		source := store.Source(r.base + strings.ReplaceAll(escaped, "+", "%2B"))
 		return r.store.Fetch(ctx, store.Blob{Name: f.Path, Size: f.Size, SHA256: f.SHA256}, []store.Source{source}, nil)

@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,21 +160,7 @@ func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, err
 
 // Withdraw implements [Catalogue].
 func (d Directory) Withdraw(ctx context.Context, keys ...string) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	var records []index.Record
-	for _, key := range keys {
-		r, err := d.index().Find(ctx, key)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return diag.Errorf(diag.Publish, "withdrawing %s from %s: %w", key, d, err)
-		}
-		records = append(records, r)
-	}
-	return d.index().Withdraw(ctx, records...)
+	return d.index().Withdraw(ctx, keys...)
 }
 
 // Yank says of the wheel of a key that nobody should take it any more, and why;
