@@ -13,7 +13,6 @@ import (
 	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/inspect"
-	"builder/internal/publish"
 	"builder/internal/report"
 	"builder/internal/syntax"
 )
@@ -45,9 +44,9 @@ var flagWords = map[string][]string{
 	"report merge --format": reportFormats,
 	"gate --only":           gate.Names(),
 	"gate --expect":         assignments(inspect.Names()),
-	"verify --policy":       policyNames(),
-	"publish --channel":     publish.ChannelNames(),
-	"promote --to":          publish.ChannelNames(),
+	"verify --policy":       attest.Policies(),
+	"publish --channel":     attest.Policies(),
+	"promote --to":          attest.Policies(),
 	"--gpus":                {"all"},
 	"--engine":              engineAddresses(),
 	"--set":                 {"source."},
@@ -67,14 +66,6 @@ func engineAddresses() []string {
 		words[i] = kind + "://"
 	}
 	return words
-}
-
-func policyNames() []string {
-	var names []string
-	for _, p := range attest.Policies() {
-		names = append(names, string(p))
-	}
-	return names
 }
 
 // completeCommand answers the scripts of completion. It reads the catalogue and

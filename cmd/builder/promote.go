@@ -31,7 +31,7 @@ func promoteFlags() []cli.Flag {
 
 func doPromote(c *cli.Context, out printer) error {
 	at, cell, err1 := publishedCell(c)
-	channel, err2 := publish.FindChannel(c.String("to"))
+	channel, err2 := publish.Channel(c.String("to"))
 	home, err3 := homeDir()
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
@@ -53,11 +53,11 @@ func doPromote(c *cli.Context, out printer) error {
 	if err != nil {
 		return diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
 	}
-	b, err := publish.Load(wheel, trust, channel.Policy)
+	b, err := publish.Load(wheel, trust, channel)
 	if err != nil {
 		return err
 	}
-	receipt, err := at.Put(c.Context, b, channel.Name)
+	receipt, err := at.Put(c.Context, b, string(channel))
 	if err != nil {
 		return err
 	}

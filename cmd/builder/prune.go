@@ -60,13 +60,13 @@ func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
 	if c.Args().Present() {
 		faults = append(faults, diag.Errorf(diag.Usage, "--prune: %q: it publishes nothing", c.Args().First()))
 	}
-	channel, err := publish.FindChannel(c.String("channel"))
+	channel, err := publish.Channel(c.String("channel"))
 	faults = append(faults, err)
 	at, err := publish.OpenCatalogue(c.String("to"), c.Bool("insecure"))
 	if err != nil {
 		faults = append(faults, diag.Errorf(diag.Usage, "--to: %w", err))
 	}
-	rule := publish.Retention{Channel: channel.Name, Age: time.Duration(c.Int("older-than")) * 24 * time.Hour, Keep: c.Int("keep")}
+	rule := publish.Retention{Channel: string(channel), Age: time.Duration(c.Int("older-than")) * 24 * time.Hour, Keep: c.Int("keep")}
 	if rule.Age < 0 || rule.Keep < 0 || rule.Age == 0 && rule.Keep == 0 {
 		faults = append(faults, diag.Errorf(diag.Usage, "--prune: say what may go").WithHint("--older-than DAYS, --keep N, or both"))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/attest"
 	"builder/internal/diag"
 	"builder/internal/publish"
 	"builder/internal/pypi"
@@ -83,7 +84,7 @@ type publishOptions struct {
 	to       string
 	home     string
 	trust    []string
-	channel  publish.Channel
+	channel  attest.Policy
 	dry      bool
 	check    bool
 	insecure bool
@@ -110,7 +111,7 @@ func readPublishOptions(c *cli.Context) (publishOptions, error) {
 		}
 	}
 	var err2, err3, err4 error
-	o.channel, err2 = publish.FindChannel(c.String("channel"))
+	o.channel, err2 = publish.Channel(c.String("channel"))
 	o.home, err3 = homeDir()
 	o.display, err4 = readDisplay(c)
 	return o, errors.Join(append(faults, err2, err3, err4)...)
@@ -156,11 +157,11 @@ func publishAll(ctx context.Context, o publishOptions, trust signing.Trust, prog
 	var faults []error
 	for _, b := range bundles {
 		if o.dry {
-			report.Published = append(report.Published, b.Receipt(o.channel.Name, "", false))
+			report.Published = append(report.Published, b.Receipt(string(o.channel), "", false))
 			continue
 		}
 		current = newPush(progress, b.Wheel.Name)
-		receipt, err := publish.Publish(ctx, to, b, o.channel.Name, client)
+		receipt, err := publish.Publish(ctx, to, b, string(o.channel), client)
 		current.end(err)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -185,7 +186,7 @@ func loadBundles(o publishOptions, trust signing.Trust) ([]publish.Bundle, error
 	var bundles []publish.Bundle
 	var faults []error
 	for _, wheel := range wheels {
-		b, err := publish.Load(wheel, trust, o.channel.Policy)
+		b, err := publish.Load(wheel, trust, o.channel)
 		bundles, faults = append(bundles, b), append(faults, err)
 	}
 	return bundles, errors.Join(faults...)
@@ -198,7 +199,7 @@ func (o publishOptions) client(trust signing.Trust) *publish.Client {
 	}
 	return &publish.Client{
 		Run: runProgram, UV: pypi.KeptUV(o.home),
-		Load: func(wheel string) (publish.Bundle, error) { return publish.Load(wheel, trust, o.channel.Policy) },
+		Load: func(wheel string) (publish.Bundle, error) { return publish.Load(wheel, trust, o.channel) },
 	}
 }
 

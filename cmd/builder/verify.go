@@ -77,8 +77,8 @@ func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
 	o.key = c.String("key")
 	var fault, shown error
 	o.display, shown = readDisplay(c)
-	if !slices.Contains(attest.Policies(), o.policy) {
-		fault = diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(o.policy)).WithHint("%s", diag.DidYouMean(string(o.policy), policyNames()))
+	if !slices.Contains(attest.Policies(), string(o.policy)) {
+		fault = diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(o.policy)).WithHint("%s", diag.DidYouMean(string(o.policy), attest.Policies()))
 	}
 	if o.attach && !o.rebuild {
 		fault = errors.Join(fault, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))

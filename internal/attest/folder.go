@@ -31,7 +31,8 @@ const (
 // documents are empty where nobody says anything.
 type Bundle struct {
 	Provenance *Provenance
-	Artifacts  []Subject // what the provenance speaks of
+	Artifacts  []Subject           // what the provenance speaks of
+	Beside     []artifact.Artifact // of these what [Verify] found beside the artifact and right
 	SBOM, VEX  json.RawMessage
 	Rounds     []TestResult
 	Documents  []Document

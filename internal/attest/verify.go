@@ -30,8 +30,8 @@ const (
 	Stable    Policy = "stable"    // the gates on GPUs and a second build too
 )
 
-// Policies lists every policy.
-func Policies() []Policy { return []Policy{Candidate, Stable} }
+// Policies lists the names of the policies.
+func Policies() []string { return []string{string(Candidate), string(Stable)} }
 
 // Gates returns the names of the gates that a policy asks for.
 func (p Policy) Gates(e recipe.Expect) []string {
@@ -81,7 +81,9 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 	if b.Signed == 0 && err == nil {
 		signatures.Wrong = []string{Dir(a.Path) + " holds no statement"}
 	}
-	checks := []Check{signatures, b.checkProvenance(), b.checkArtifacts(a)}
+	checks := []Check{signatures, b.checkProvenance()}
+	artifacts, beside := b.checkArtifacts(a)
+	b.Beside, checks = beside, append(checks, artifacts)
 	if b.Provenance == nil || !b.Provenance.isStack() {
 		checks = append(checks, b.checkSBOM(a))
 	}
@@ -106,9 +108,10 @@ func (b Bundle) checkProvenance() Check {
 }
 
 // checkArtifacts compares the files that were made with the wheel, and the entry,
-// where they lie beside it.
-func (b Bundle) checkArtifacts(a artifact.Artifact) Check {
-	c := Check{Name: "artifacts"}
+// where they lie beside it, and returns those that are right.
+func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.Artifact) {
+	c.Name = "artifacts"
+	dir := filepath.Dir(a.Path)
 	var seen []string
 	for _, s := range b.Artifacts {
 		if s.Digest["sha256"] == a.SHA256 {
@@ -119,7 +122,7 @@ func (b Bundle) checkArtifacts(a artifact.Artifact) Check {
 			c.Wrong = append(c.Wrong, fmt.Sprintf("%q is no name of a file", s.Name))
 			continue
 		}
-		other, err := artifact.Of(filepath.Join(filepath.Dir(a.Path), s.Name), "")
+		other, err := artifact.Of(filepath.Join(dir, s.Name), "")
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			seen = append(seen, s.Name+" does not lie here")
@@ -128,17 +131,17 @@ func (b Bundle) checkArtifacts(a artifact.Artifact) Check {
 		case other.SHA256 != s.Digest["sha256"]:
 			c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s, the provenance says %s", s.Name, other.SHA256, s.Digest["sha256"]))
 		default:
-			seen = append(seen, s.Name)
-		}
-	}
-	if b.Provenance != nil {
-		key := b.Provenance.Definition.Internal.Key
-		if e, err := artifact.Of(filepath.Join(filepath.Dir(a.Path), lock.EntryFile), ""); err == nil && e.SHA256 != key {
-			c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s, the provenance was made of %s", lock.EntryFile, e.SHA256, key))
+			seen, beside = append(seen, s.Name), append(beside, other)
 		}
 	}
 	c.Seen = strings.Join(seen, ", ")
-	return c
+	if b.Provenance != nil {
+		key := b.Provenance.Definition.Internal.Key
+		if e, err := artifact.Of(filepath.Join(dir, lock.EntryFile), ""); err == nil && e.SHA256 != key {
+			c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s, the provenance was made of %s", lock.EntryFile, e.SHA256, key))
+		}
+	}
+	return c, beside
 }
 
 // checkSBOM compares the document in the wheel with the one that was signed. An

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"builder/internal/diag"
 	"builder/internal/index"
@@ -44,8 +45,8 @@ func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []st
 		name, program string
 		args          []string
 	}{
-		{"pip", "python3", append([]string{"-m", "pip"}, pipArgs(b.Wheel.Name)...)},
-		{"uv", c.UV, uvArgs(b.Wheel.Name)},
+		{"pip", "python3", append([]string{"-m", "pip"}, pipArgs(b.name)...)},
+		{"uv", c.UV, uvArgs(b.name)},
 	} {
 		if with.program == "" {
 			continue
@@ -87,26 +88,25 @@ func (c Client) pull(ctx context.Context, from Shelf, b Bundle) ([]string, error
 }
 
 // pipArgs ask pip for the platform of a wheel instead of the host's.
-func pipArgs(name string) []string {
-	python, abi, platforms := wheelTags(name)
+func pipArgs(name wheel.Name) []string {
+	python := interpreter(name)
 	args := []string{
 		"install", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile",
-		"--implementation", strings.TrimRight(python, "0123456789"), "--python-version", digits(python), "--abi", abi,
+		"--implementation", strings.TrimRight(python, "0123456789"), "--python-version", digits(python), "--abi", name.ABI,
 	}
-	for _, p := range platforms {
+	for _, p := range strings.Split(name.Platform, ".") {
 		args = append(args, "--platform", p)
 	}
 	return args
 }
 
 // uvArgs ask uv for the same.
-func uvArgs(name string) []string {
-	python, _, platforms := wheelTags(name)
+func uvArgs(name wheel.Name) []string {
 	args := []string{"pip", "install", "--quiet", "--no-progress", "--no-cache", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-python-downloads"}
-	if version := digits(python); strings.Contains(version, ".") {
+	if version := digits(interpreter(name)); strings.Contains(version, ".") {
 		args = append(args, "--python-version", version)
 	}
-	if platform, ok := uvPlatform(platforms); ok {
+	if platform, ok := uvPlatform(strings.Split(name.Platform, ".")); ok {
 		args = append(args, "--python-platform", platform)
 	}
 	return args
@@ -128,9 +128,19 @@ func uvPlatform(platforms []string) (string, bool) {
 	return "", false
 }
 
-func wheelTags(name string) (python, abi string, platforms []string) {
-	tags := strings.Split(strings.TrimSuffix(name, ".whl"), "-")
-	return tags[len(tags)-3], tags[len(tags)-2], strings.Split(tags[len(tags)-1], ".")
+// interpreter is the newest that a wheel is for: of py2.py3 it is py3.
+func interpreter(name wheel.Name) string {
+	tags := strings.Split(name.Python, ".")
+	return tags[len(tags)-1]
+}
+
+// digits returns the version of an interpreter's tag: cp311 is 3.11, py3 is 3.
+func digits(tag string) string {
+	number := strings.TrimLeftFunc(tag, func(r rune) bool { return !unicode.IsDigit(r) })
+	if len(number) > 1 {
+		return number[:1] + "." + number[1:]
+	}
+	return number
 }
 
 // installed compares what was installed with what the wheel holds.
@@ -157,4 +167,10 @@ func shown(address string) string {
 		return "(address)"
 	}
 	return u.Redacted()
+}
+
+// lastLine returns the last line that says something.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
 }

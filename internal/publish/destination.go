@@ -117,7 +117,11 @@ func OpenCatalogue(text string, insecure bool) (Catalogue, error) {
 }
 
 // Directory is a static index.
-type Directory struct{ indexShelf }
+type Directory struct {
+	indexShelf
+	dir   string
+	index *index.Index
+}
 
 func openDirectory(text string) (Directory, error) {
 	dir, ok := strings.CutPrefix(text, "file:")
@@ -126,15 +130,14 @@ func openDirectory(text string) (Directory, error) {
 		return Directory{}, diag.Errorf(diag.Usage, "%q is no directory", text).WithHint("write file:DIR")
 	}
 	dir, err := filepath.Abs(dir)
-	return Directory{indexShelf{index.Open(dir), "file:" + dir}}, err
+	x := index.Open(dir)
+	return Directory{indexShelf{x, "file:" + dir}, dir, x}, err
 }
-
-func (d Directory) index() *index.Index { return d.records.(*index.Index) }
 
 // List implements [Shelf]. A directory that is not there is a mistake, not an index
 // without wheels.
 func (d Directory) List(ctx context.Context) ([]index.Record, error) {
-	if _, err := os.Stat(strings.TrimPrefix(d.name, "file:")); err != nil {
+	if _, err := os.Stat(d.dir); err != nil {
 		return nil, diag.Errorf(diag.Usage, "listing %s: %w", d, err)
 	}
 	return d.indexShelf.List(ctx)
@@ -142,11 +145,11 @@ func (d Directory) List(ctx context.Context) ([]index.Record, error) {
 
 // Put implements [Destination].
 func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
-	r, existed, err := d.index().Add(ctx, b.Publication(channel))
+	r, existed, err := d.index.Add(ctx, b.publication(channel))
 	if err != nil {
 		return Receipt{}, err
 	}
-	return b.Receipt(strings.Join(r.Channels, ", "), d.index().Where(r), existed), nil
+	return b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), existed), nil
 }
 
 // Check implements [Destination]: pip installs the wheel, and the pinned uv where it
@@ -155,18 +158,18 @@ func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, err
 	if b.isTree() {
 		return c.pull(ctx, d, b)
 	}
-	return c.install(ctx, d.index().URL(), b)
+	return c.install(ctx, d.index.URL(), b)
 }
 
 // Withdraw implements [Catalogue].
 func (d Directory) Withdraw(ctx context.Context, keys ...string) error {
-	return d.index().Withdraw(ctx, keys...)
+	return d.index.Withdraw(ctx, keys...)
 }
 
 // Yank says of the wheel of a key that nobody should take it any more, and why;
 // without a reason that is taken back.
 func (d Directory) Yank(ctx context.Context, key, because string) (index.Record, error) {
-	return d.index().Yank(ctx, key, because)
+	return d.index.Yank(ctx, key, because)
 }
 
 // Server is an upload server: it takes the wheel, and nothing that was said about

@@ -1,14 +1,15 @@
 // Package publish decides what may be published: a wheel, or an archive of a source
-// tree where a recipe makes no wheel, with everything that was made beside it and said about it, all of it verified, and with the verdicts that
-// its channel asks for. A file without them cannot even be passed to a
-// destination, because a [Bundle] is made by [Load] alone.
+// tree where a recipe makes no wheel, with everything that was made beside it and said
+// about it, all of it verified, and with the verdicts that its channel asks for. A file
+// without them cannot even be passed to a destination, because a [Bundle] is made by
+// [Load] alone. How a place keeps what it is given is the matter of the packages index,
+// oci and upload.
 //
 // It never builds and never asks a gate.
 package publish
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -33,6 +34,7 @@ type Bundle struct {
 	documents                        []attest.Document
 	project, version, requiresPython string
 	metadata                         []byte
+	name                             wheel.Name // none of an archive
 }
 
 // Load verifies a wheel by the policy of a channel, and finds what goes with it.
@@ -53,37 +55,32 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 	if err := errors.Join(faults...); err != nil {
 		return Bundle{}, err
 	}
-	b := Bundle{Wheel: a, Entry: said.Provenance.Definition.Internal.Entry, Verdicts: said.Verdicts(), documents: said.Documents}
-	b.Wheel.Key = b.Entry.Key()
-	if b.Beside, err = siblings(a, said.Artifacts); err != nil {
+	if err := whole(a, said); err != nil {
 		return Bundle{}, err
 	}
+	b := Bundle{
+		Wheel: a, Beside: said.Beside, Entry: said.Provenance.Definition.Internal.Entry,
+		Verdicts: said.Verdicts(), documents: said.Documents,
+	}
+	b.Wheel.Key = b.Entry.Key()
 	if b.Said, err = attest.Files(b.Wheel); err != nil {
 		return Bundle{}, err
 	}
 	return b, b.readMetadata()
 }
 
-// siblings finds the other files that the provenance names: a cell is published
-// whole.
-func siblings(a artifact.Artifact, named []attest.Subject) ([]artifact.Artifact, error) {
-	var all []artifact.Artifact
+// whole demands that the other files that the provenance names lie beside an artifact:
+// a cell is published whole.
+func whole(a artifact.Artifact, said attest.Bundle) error {
 	var faults []error
-	for _, s := range named {
-		if s.Digest["sha256"] == a.SHA256 {
-			continue
-		}
-		other, err := artifact.Of(filepath.Join(filepath.Dir(a.Path), filepath.Base(s.Name)), "")
-		if err == nil && other.SHA256 != s.Digest["sha256"] {
-			err = fmt.Errorf("%s has changed", s.Name)
-		}
-		if err != nil {
-			faults = append(faults, diag.Errorf(diag.Publish, "%s cannot be published: %w", a.Name, err).
+	for _, s := range said.Artifacts {
+		sum := s.Digest["sha256"]
+		if sum != a.SHA256 && !slices.ContainsFunc(said.Beside, func(b artifact.Artifact) bool { return b.SHA256 == sum }) {
+			faults = append(faults, diag.Errorf(diag.Publish, "%s cannot be published: %s does not lie here", a.Name, s.Name).
 				WithHint("the files of a cell are published together: name the directory that the run left"))
 		}
-		all = append(all, other)
 	}
-	return all, errors.Join(faults...)
+	return errors.Join(faults...)
 }
 
 // maxMetadata bounds METADATA, in bytes.
@@ -108,13 +105,13 @@ func (b *Bundle) readMetadata() error {
 	if b.metadata, err = w.ReadFile(w.DistInfo+"/METADATA", maxMetadata); err != nil {
 		return diag.Errorf(diag.Publish, "reading %s: %w", b.Wheel.Name, err)
 	}
-	b.project = wheel.NormalName(w.Metadata.Get("Name"))
+	b.project, b.name = wheel.NormalName(w.Metadata.Get("Name")), w.Name
 	b.version, b.requiresPython = w.Metadata.Get("Version"), w.Metadata.Get("Requires-Python")
 	return nil
 }
 
-// Publication is the bundle as a directory index takes it.
-func (b Bundle) Publication(channel string) index.Publication {
+// publication is the bundle as a directory index takes it.
+func (b Bundle) publication(channel string) index.Publication {
 	beside := map[string]artifact.Artifact{}
 	for _, a := range b.Beside {
 		beside[a.Name] = a
@@ -151,31 +148,11 @@ func evidence(verdicts []gate.Verdict) map[string]string {
 	return seen
 }
 
-// A Channel is a name under which wheels are handed out, and what it asks of them.
-type Channel struct {
-	Name   string
-	Policy attest.Policy
-}
-
-// Channels lists every channel.
-func Channels() []Channel {
-	return []Channel{{"candidate", attest.Candidate}, {"stable", attest.Stable}}
-}
-
-// ChannelNames lists the names of the channels.
-func ChannelNames() []string {
-	var names []string
-	for _, c := range Channels() {
-		names = append(names, c.Name)
+// Channel returns the policy of a channel: wheels are handed out under the name of
+// what was asked of them.
+func Channel(name string) (attest.Policy, error) {
+	if !slices.Contains(attest.Policies(), name) {
+		return "", diag.Errorf(diag.Usage, "no channel is called %q", name).WithHint("%s", diag.DidYouMean(name, attest.Policies()))
 	}
-	return names
-}
-
-// FindChannel returns the channel of a name.
-func FindChannel(name string) (Channel, error) {
-	i := slices.IndexFunc(Channels(), func(c Channel) bool { return c.Name == name })
-	if i < 0 {
-		return Channel{}, diag.Errorf(diag.Usage, "no channel is called %q", name).WithHint("%s", diag.DidYouMean(name, ChannelNames()))
-	}
-	return Channels()[i], nil
+	return attest.Policy(name), nil
 }

@@ -22,6 +22,7 @@ import (
 	"builder/internal/lock"
 	"builder/internal/oci"
 	"builder/internal/oci/ocitest"
+	"builder/internal/wheel"
 	"builder/internal/wheel/wheeltest"
 )
 
@@ -309,6 +310,31 @@ func TestClients(t *testing.T) {
 	}
 	if all := list(t, place); len(all) != 1 || all[0].Cell != b.Entry.ID {
 		t.Errorf("left: %+v", all)
+	}
+}
+
+// Both are asked for the platform of the wheel and not for that of the host.
+func TestArgumentsOfClients(t *testing.T) {
+	for file, want := range map[string]string{
+		"tool-1.0-cp311-cp311-manylinux_2_36_x86_64.whl": "cp 3.11 cp311 manylinux_2_36_x86_64 | 3.11 x86_64-manylinux_2_36",
+		"tool-1.0-py3-none-linux_aarch64.whl":            "py 3 none linux_aarch64 | aarch64-unknown-linux-gnu",
+		"tool-1.0-py2.py3-none-any.whl":                  "py 3 none any |",
+	} {
+		name, err := wheel.ParseName(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, args := range [][]string{pipArgs(name), {"|"}, uvArgs(name)} {
+			for i, arg := range args {
+				if arg == "|" || i > 0 && slices.Contains([]string{"--implementation", "--python-version", "--abi", "--platform", "--python-platform"}, args[i-1]) {
+					got = append(got, arg)
+				}
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %s, want %s", file, strings.Join(got, " "), want)
+		}
 	}
 }
 
