@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,7 +62,8 @@ const maxText = 128
 
 // Parse reads a version.
 func Parse(text string) (Version, error) {
-	m := syntax.FindStringSubmatch(strings.TrimSpace(text))
+	text = strings.TrimSpace(text)
+	m := syntax.FindStringSubmatch(text)
 	if m == nil || len(text) > maxText {
 		return Version{}, fmt.Errorf("%q is not a version", clip(text))
 	}
@@ -70,7 +72,7 @@ func Parse(text string) (Version, error) {
 		return Version{}, fmt.Errorf("%q is not a version: a number is too large", clip(text))
 	}
 	v := Version{
-		text: strings.TrimSpace(text), core: core, segments: strings.Count(m[1], ".") + 1,
+		text: text, core: core, segments: strings.Count(m[1], ".") + 1,
 		phase: phases[m[2]], suffix: m[4], local: strings.ToLower(m[6]),
 	}
 	v.serial, _ = strconv.Atoi(m[3]) // digits or nothing
@@ -88,23 +90,12 @@ func clip(s string) string {
 // String returns the version as it was written.
 func (v Version) String() string { return v.text }
 
-// Segments returns the numbers as they were written: 6.1 has two.
-func (v Version) Segments() []int {
-	if v.core == nil {
-		return nil
-	}
-	numbers := make([]int, v.segments)
-	for i, n := range v.core.Segments64()[:min(v.segments, len(v.core.Segments64()))] {
-		numbers[i] = int(n)
-	}
-	return numbers
-}
+// numbers returns the numbers as they were written: 6.1 has two, and go-version
+// says that it has three.
+func (v Version) numbers() []int { return v.core.Segments()[:v.segments] }
 
 // IsPrerelease reports whether a release with these numbers is still to come.
 func (v Version) IsPrerelease() bool { return v.phase < final }
-
-// Local returns the part after the plus sign, without it.
-func (v Version) Local() string { return v.local }
 
 // Compare returns -1, 0 or 1 as a comes before, with or after b. It is a total
 // order; versions that only differ in how they are written (6.1 and 6.1.0) are
@@ -140,7 +131,7 @@ func bit(b bool) int {
 // hasPrefix reports whether v is p or p with further numbers: 6.1.3 has the
 // prefix 6.1, 6.10 has not. What p says beyond its numbers must be equal.
 func (v Version) hasPrefix(p Version) bool {
-	have, want := v.Segments(), p.Segments()
+	have, want := v.numbers(), p.numbers()
 	if v.IsPrerelease() && !p.IsPrerelease() || v.suffix != p.suffix {
 		return false
 	}
@@ -209,20 +200,11 @@ func parseTerm(text string) (term, error) {
 	}
 	t.version = v
 	if t.op == "~>" {
-		if t.native, err = goversion.NewConstraint("~> " + numbers(v)); err != nil {
+		if t.native, err = goversion.NewConstraint("~> " + v.core.Original()); err != nil {
 			return term{}, fmt.Errorf("%q is not a constraint: %w", clip(text), err)
 		}
 	}
 	return t, nil
-}
-
-// numbers are the written numbers of a version, without anything else.
-func numbers(v Version) string {
-	parts := make([]string, 0, v.segments)
-	for _, n := range v.Segments() {
-		parts = append(parts, strconv.Itoa(n))
-	}
-	return strings.Join(parts, ".")
 }
 
 var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+:-]*$`)
@@ -231,38 +213,33 @@ var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+:-]*$`)
 func (c Constraint) String() string { return c.text }
 
 // Allows reports whether v meets every comparison. A pre-release meets only a
-// constraint that names one.
+// constraint that names one. No version meets none, and no constraint allows
+// nothing.
 func (c Constraint) Allows(v Version) bool {
-	for _, t := range c.terms {
-		if !t.allows(v) {
-			return false
-		}
-	}
-	return len(c.terms) > 0
+	return v.core != nil && c.every(func(t term) bool { return t.allows(v) })
 }
 
 // AllowsText is Allows for a value that may be a word, such as gfx90a: a word
 // meets a comparison only by being, or for != by not being, the same.
 func (c Constraint) AllowsText(value string) bool {
-	v, err := Parse(value)
-	if err == nil {
+	if v, err := Parse(value); err == nil {
 		return c.Allows(v)
 	}
-	for _, t := range c.terms {
-		switch t.op {
-		case "", "=", "==":
-			if t.word != value {
-				return false
-			}
-		case "!=":
-			if t.word == value {
-				return false
-			}
-		default:
-			return false
-		}
+	return value != "" && c.every(func(t term) bool { return t.allowsWord(value) })
+}
+
+func (c Constraint) every(holds func(term) bool) bool {
+	return len(c.terms) > 0 && !slices.ContainsFunc(c.terms, func(t term) bool { return !holds(t) })
+}
+
+func (t term) allowsWord(value string) bool {
+	switch t.op {
+	case "", "=", "==":
+		return t.word == value
+	case "!=":
+		return t.word != value
 	}
-	return len(c.terms) > 0
+	return false
 }
 
 func (t term) allows(v Version) bool {
@@ -311,12 +288,13 @@ func (t term) compare(v Version) int {
 // (>=6.0,<6.3) or all.
 func Select(text string, known []string) ([]string, error) {
 	text = strings.TrimSpace(text)
-	switch {
-	case text == "":
+	if text == "" {
 		return nil, fault(text, known, "an empty value")
-	case text == "all":
+	}
+	if text == "all" {
 		return known, nil
-	case strings.ContainsAny(text, "<>=!~"):
+	}
+	if strings.ContainsAny(text, "<>=!~") {
 		return constrained(text, known)
 	}
 	chosen := map[string]bool{}
@@ -344,46 +322,33 @@ func constrained(text string, known []string) ([]string, error) {
 
 // exact finds the one value that text names.
 func exact(text string, known []string) (string, error) {
-	if one := keep(known, func(k string) bool { return k == text }); len(one) > 0 {
-		return one[0], nil
+	if slices.Contains(known, text) {
+		return text, nil
 	}
 	want, err := Parse(text)
 	if err != nil {
 		return "", fault(text, known, "%q is not a known value", clip(text))
 	}
-	below := keep(known, func(k string) bool {
+	below := map[string]Version{}
+	values := keep(known, func(k string) bool {
 		v, err := Parse(k)
+		below[k] = v
 		return err == nil && v.hasPrefix(want)
 	})
-	switch {
-	case len(below) == 0:
+	if len(values) == 0 {
 		return "", fault(text, known, "%q is not a known value", text)
-	case want.segments == 1:
+	}
+	if want.segments == 1 {
 		return "", diag.Errorf(diag.Usage, "%q is not precise", text).
-			WithHint("say %s, or the range %s", strings.Join(below, " or "), rangeOf(want))
+			WithHint("say %s, or the range %s", strings.Join(values, " or "), rangeOf(want))
 	}
-	newest := below[0]
-	for _, b := range below[1:] {
-		if Compare(mustParse(b), mustParse(newest)) > 0 {
-			newest = b
-		}
-	}
-	return newest, nil
+	return slices.MaxFunc(values, func(a, b string) int { return Compare(below[a], below[b]) }), nil
 }
 
 // rangeOf writes all versions with one number as a constraint.
 func rangeOf(v Version) string {
-	major := v.Segments()[0]
+	major := v.numbers()[0]
 	return fmt.Sprintf("'>=%d,<%d'", major, major+1)
-}
-
-// mustParse reads what has been read before.
-func mustParse(text string) Version {
-	v, err := Parse(text)
-	if err != nil {
-		panic("version: " + err.Error()) // callers pass only texts that parsed
-	}
-	return v
 }
 
 func fault(text string, known []string, format string, args ...any) error {

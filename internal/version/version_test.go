@@ -2,11 +2,13 @@ package version_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"builder/internal/diag"
 	"builder/internal/version"
 )
 
@@ -56,6 +58,42 @@ func TestNoVersions(t *testing.T) {
 	}
 }
 
+// What is no version may be long; what is said of it is not.
+func TestLongTexts(t *testing.T) {
+	longest := "1." + strings.Repeat("0", 126)
+	if _, err := version.Parse(" " + longest + "\n"); err != nil {
+		t.Error(err)
+	}
+	for text, shown := range map[string]string{longest + "0": longest + "…", longest[1:] + "x": longest[1:] + "x"} {
+		if _, err := version.Parse(text); err == nil || !strings.Contains(err.Error(), strconv.Quote(shown)) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// The zero value comes before every version, and meets no constraint, as an
+// empty text does; the zero value of a constraint allows nothing.
+func TestNothing(t *testing.T) {
+	var none version.Version
+	if version.Compare(none, none) != 0 || none.String() != "" {
+		t.Error("no version is not itself")
+	}
+	for _, text := range []string{"0", "0.0.dev0", "6.1"} {
+		v := parse(t, text)
+		if version.Compare(none, v) != -1 || version.Compare(v, none) != 1 {
+			t.Errorf("no version does not come before %v", v)
+		}
+		if c := (version.Constraint{}); c.Allows(v) || c.AllowsText("on") {
+			t.Errorf("no constraint allows %v, or a word", v)
+		}
+	}
+	for _, text := range []string{"0", "=6.1", "!=6.1", ">=0", "~>6.1", "on", "!=on"} {
+		if c, err := version.ParseConstraint(text); err != nil || c.Allows(none) || c.AllowsText("") {
+			t.Errorf("%s allows nothing: %v", text, err)
+		}
+	}
+}
+
 func TestConstraints(t *testing.T) {
 	for _, c := range []struct {
 		constraint, value string
@@ -67,6 +105,7 @@ func TestConstraints(t *testing.T) {
 		{"~>2.29.0", "2.29.7-1", true},
 		{"=2.29.7", "2.29.7-1", true},
 		{"=2.29.7-2", "2.29.7-1", false},
+		{"2.29.7-2", "2.29.7-1", false},
 		{"<2.29.7", "2.29.7-1", false},
 		// A pre-release meets only what names one.
 		{">=2.9", "2.10.0rc1", false},
@@ -75,10 +114,14 @@ func TestConstraints(t *testing.T) {
 		{"!=2.10", "2.10.0rc1", true},
 		{">=2.8", "2.9.0a0+git1", false},
 		{"2.10", "2.10.0rc1", false},
+		{"2.10.0rc1", "2.10.0rc1", true},
+		{"2.10.0rc1", "2.10.0rc2", false},
+		{"2.10.0rc1", "2.10.0b1", false},
 		// Local parts count only where they are named.
 		{"=2.10.0", "2.10.0+cu128", true},
 		{"=2.10.0+cu129", "2.10.0+cu128", false},
 		{"=2.10.0+cu129", "2.10.0+cu129", true},
+		{"2.10.0+cu129", "2.10.0+cu128", false},
 		// A bare version means itself and every further number.
 		{"6.1", "6.1.3", true},
 		{"6.1", "6.1", true},
@@ -101,6 +144,8 @@ func TestConstraints(t *testing.T) {
 		// Words.
 		{"gfx90a", "gfx90a", true},
 		{"gfx90a", "gfx942", false},
+		{"=gfx90a", "gfx90a", true},
+		{"==gfx90a", "gfx942", false},
 		{"!=gfx90a", "gfx942", true},
 		{"!=gfx90a", "gfx90a", false},
 		{">=6.0", "gfx90a", false},
@@ -145,6 +190,15 @@ func TestSelect(t *testing.T) {
 		if got, err := version.Select(text, known); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
+	}
+	// What a hint offers in the place of one number is what that means.
+	_, err := version.Select("6", known)
+	all, _ := version.Select(">=6,<7", known)
+	if hint := diag.All(err)[0].Hint; hint != "say "+strings.Join(all, " or ")+", or the range '>=6,<7'" {
+		t.Errorf("hint %q", hint)
+	}
+	if got, err := version.Select("v6.1", []string{"6.1.0", "6.1"}); err != nil || !slices.Equal(got, []string{"6.1.0"}) {
+		t.Errorf("of equals the first is preferred: got %v, %v", got, err)
 	}
 	if got, err := version.Select("gfx90a,gfx942", []string{"gfx942", "gfx90a", "gfx1100"}); err != nil || !slices.Equal(got, []string{"gfx942", "gfx90a"}) {
 		t.Errorf("words: got %v, %v", got, err)
@@ -192,7 +246,7 @@ func TestLowerBoundIsMonotone(t *testing.T) {
 func TestEveryVersionMeetsItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := anyVersion().Draw(t, "v")
-		for _, op := range []string{"", "=", ">=", "<="} {
+		for _, op := range []string{"", "=", "==", ">=", "<=", "~>"} {
 			if c, err := version.ParseConstraint(op + v.String()); err != nil || !c.Allows(v) {
 				t.Fatalf("%s%v refuses %v: %v", op, v, v, err)
 			}
