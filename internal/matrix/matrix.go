@@ -76,7 +76,7 @@ type search struct {
 	point    map[string]string
 	cells    []Cell
 	excluded []Exclusion
-	broken   *recipe.Rule // the rule that the walk met first below a named combination
+	broken   *rule // the rule that the walk met first below a named combination
 	err      error
 }
 
@@ -129,11 +129,9 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 	s.id = subst.Parse(r.ID)
 	s.names = append(s.names, names{nil, templates(r.Vars)})
 	for _, v := range r.Variants {
-		if len(v.Vars) > 0 {
-			when, err := parseCondition(r, v.When)
-			faults = append(faults, err)
-			s.names = append(s.names, names{when, templates(v.Vars)})
-		}
+		when, err := parseCondition(r, v.When)
+		faults = append(faults, err)
+		s.names = append(s.names, names{when, templates(v.Vars)})
 	}
 	return s, errors.Join(faults...)
 }
@@ -228,11 +226,11 @@ func (s *search) complete(i int) bool {
 }
 
 // violated returns the first rule that the point breaks with what is known of it.
-func (s *search) violated() *recipe.Rule {
+func (s *search) violated() *rule {
 	for i := range s.rules {
 		r := &s.rules[i]
 		if s.known(r.when) && s.allowed(r.when) && !slices.ContainsFunc(r.rows, s.possible) {
-			return &r.Rule
+			return r
 		}
 	}
 	return nil
@@ -364,22 +362,16 @@ const maxInstead = 8
 
 // instead lists the rows of a broken rule that agree with what was asked for in
 // the axes of its condition: what can be had.
-func (s *search) instead(r *recipe.Rule) []string {
+func (s *search) instead(r *rule) []string {
 	var rows []string
-	for _, row := range r.OneOf {
-		agrees := true
-		for name := range r.When {
-			value, asked := s.point[name]
-			text, said := row[name]
-			if c, err := version.ParseConstraint(text); asked && said && (err != nil || !c.AllowsText(value)) {
-				agrees = false
-			}
-		}
-		if agrees && len(rows) < maxInstead {
+	for i, row := range r.OneOf {
+		about := maps.Clone(r.rows[i])
+		maps.DeleteFunc(about, func(name string, _ map[string]bool) bool { return r.when[name] == nil })
+		if s.possible(about) {
 			rows = append(rows, row.String())
 		}
 	}
-	return rows
+	return rows[:min(len(rows), maxInstead)]
 }
 
 // nothing is the error for a filter that leaves no cell.

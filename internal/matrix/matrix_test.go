@@ -3,6 +3,7 @@ package matrix_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -203,6 +204,9 @@ func TestNothingGoesTogether(t *testing.T) {
 	r := stack()
 	r.Compatible = append(r.Compatible, rule(recipe.Condition{"rocm": ">=5"}, recipe.Condition{"arch": "gfx9000"}, "never"))
 	_, excluded, err := matrix.Expand(r, matrix.Filter{"torch": "2.9"})
+	if hint := diag.All(err)[0].Hint; hint != "https://mirror.example/never" {
+		t.Errorf("hint %q", hint)
+	}
 	if diag.CodeOf(err) != diag.Usage || len(excluded) != 1 || excluded[0].String() != "--torch 2.9" || excluded[0].Because != "never" {
 		t.Errorf("%v, %v", excluded, err)
 	}
@@ -214,7 +218,7 @@ func TestNothingGoesTogether(t *testing.T) {
 func TestCellsThatShareAnID(t *testing.T) {
 	r := stack()
 	r.ID = "stack-rocm{{rocm}}-{{cp}}"
-	_, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "torch": "all", "arch": "all"})
+	_, _, err := matrix.Expand(r, matrix.Filter{"rocm": "5.7,6.2", "torch": "all", "arch": "gfx90a,gfx942"})
 	fault, ok := errors.AsType[*diag.Error](err)
 	if !ok || fault.Code != diag.Usage || !strings.Contains(fault.Hint, "id") ||
 		err.Error() != "recipe stack: different cells are called stack-rocm6.2-cp312: they differ in torch, arch" {
@@ -281,6 +285,20 @@ func TestTable(t *testing.T) {
 	if hint := diag.All(err)[0].Hint; !strings.Contains(hint, want[0]) || !strings.Contains(hint, "https://mirror.example/table") {
 		t.Errorf("hint %q", hint)
 	}
+
+	// A row that does not name an axis of the condition speaks of all its values,
+	// and of a long table not all is shown.
+	for i := range 9 {
+		r.Compatible[0].OneOf = append(r.Compatible[0].OneOf, recipe.Condition{"torch": fmt.Sprintf("1.%d", i)})
+	}
+	_, excluded, _ = matrix.Expand(r, matrix.Filter{"rocm": "5.7", "torch": "2.10"})
+	want = []string{"rocm is 5.7, torch is 2.6"}
+	for i := range 7 {
+		want = append(want, fmt.Sprintf("torch is 1.%d", i))
+	}
+	if len(excluded) != 1 || !slices.Equal(excluded[0].Instead, want) {
+		t.Errorf("got %+v", excluded)
+	}
 }
 
 // Names of a recipe's own may hold axes, and variants add theirs.
@@ -288,7 +306,11 @@ func TestNames(t *testing.T) {
 	r := stack()
 	r.ID = "stack-{{platform}}-torch{{torch}}-{{cp}}-{{arch}}"
 	r.Vars = map[string]string{"platform": "rocm{{rocm}}"}
-	r.Variants = []recipe.Variant{{When: recipe.Condition{"arch": "gfx90a"}, Settings: recipe.Settings{Vars: map[string]string{"card": "MI250-{{cp}}"}}}}
+	for _, v := range [][2]string{{"gfx942", "MI300"}, {"gfx90a", "MI250-{{cp}}"}, {"gfx1100", "W7900"}} {
+		r.Variants = append(r.Variants, recipe.Variant{
+			When: recipe.Condition{"arch": v[0]}, Settings: recipe.Settings{Vars: map[string]string{"card": v[1]}},
+		})
+	}
 	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t", "arch": "gfx90a"})
 	if err != nil || cells[0].ID != "stack-rocm6.2-torch2.10-cp314t-gfx90a" || cells[0].Names["card"] != "MI250-cp314t" {
 		t.Errorf("got %+v, %v", cells, err)
@@ -297,11 +319,17 @@ func TestNames(t *testing.T) {
 
 // An id is the name of a folder below --out.
 func TestIDsAreNamesOfFolders(t *testing.T) {
-	for _, id := range []string{"../{{rocm}}", "a/{{rocm}}", "-{{rocm}}", ".{{rocm}}", "a {{rocm}}"} {
+	ids := []string{"../a", "a/b", ""}
+	for b := range 256 {
+		ids = append(ids, string([]byte{byte(b), 'a'}), string([]byte{'a', byte(b)}))
+	}
+	fit := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
+	for _, id := range ids {
 		r := stack()
 		r.ID = id
-		if _, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2"}); diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%s: got %v", id, err)
+		_, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2"})
+		if good := err == nil; good != fit.MatchString(id) || !good && diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%q: got %v", id, err)
 		}
 	}
 }
