@@ -64,8 +64,8 @@ func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Resul
 	w := &work{tree: t, facts: facts, texts: map[string][]byte{}, result: Result{Patch: p.Name, State: Applied}}
 	var faults []error
 	for _, e := range p.Edits {
-		if err := w.edit(ctx, e); err != nil {
-			faults = append(faults, classed(err))
+		for _, fault := range diag.Split(w.edit(ctx, e)) {
+			faults = append(faults, classed(fault))
 		}
 	}
 	if err := errors.Join(faults...); err != nil {
@@ -247,11 +247,6 @@ func (w *work) diffFile(ctx context.Context, f *gitdiff.File) error {
 	}
 	out, offsets, err := applyHunks(text, f.TextFragments)
 	if err != nil {
-		var fault *diag.Error
-		if errors.As(err, &fault) {
-			fault.Err = fmt.Errorf("%s: %w", name, fault.Err)
-			return fault
-		}
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	w.set(name, out)
@@ -324,33 +319,33 @@ func locate(lines, before, after [][]byte, from, said int) (int, error) {
 	if len(before) == 0 {
 		return 0, errors.New("it has no context to be found by")
 	}
-	if said >= from && at(lines, before, said) {
+	found := places(lines, before, from)
+	if slices.Contains(found, said) {
 		return said, nil
-	}
-	var found []int
-	for i := from; i+len(before) <= len(lines); i++ {
-		if at(lines, before, i) {
-			found = append(found, i)
-		}
 	}
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
 		fault := diag.Errorf(diag.Patch, "its context is nowhere in the file")
-		for i := from; len(after) > 0 && i+len(after) <= len(lines); i++ {
-			if at(lines, after, i) {
-				fault = upstream("already applied, at line %d", i+1)
-			}
+		for _, at := range places(lines, after, from) {
+			fault = upstream("already applied, at line %d", at+1)
 		}
 		return 0, fault
 	}
 	return 0, fmt.Errorf("its context stands in %d places: give it more lines", len(found))
 }
 
-// at reports whether want stands in lines at index i.
-func at(lines, want [][]byte, i int) bool {
-	return i >= 0 && i+len(want) <= len(lines) && slices.EqualFunc(lines[i:i+len(want)], want, bytes.Equal)
+// places returns where want stands in lines at or behind from. What is empty
+// stands nowhere.
+func places(lines, want [][]byte, from int) []int {
+	var found []int
+	for i := from; len(want) > 0 && i+len(want) <= len(lines); i++ {
+		if slices.EqualFunc(lines[i:i+len(want)], want, bytes.Equal) {
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 // write hands what was worked out to the tree.

@@ -9,6 +9,7 @@
 package patch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,7 +18,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -48,9 +48,6 @@ const (
 	Append  Kind = "append"  // text at the end of a file
 	Diff    Kind = "diff"    // a unified diff, without fuzz
 )
-
-// Kinds lists every kind.
-func Kinds() []Kind { return []Kind{Symlink, Replace, Append, Diff} }
 
 // An Edit is one change of one kind. Paths are relative to the source.
 type Edit struct {
@@ -115,14 +112,13 @@ func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
 		return Patch{}, err
 	}
 	for i, e := range p.Edits {
-		if e.Kind != Diff || !local(e.Diff) {
-			continue
+		if e.Kind == Diff && local(e.Diff) {
+			content, err := fs.ReadFile(fsys, path.Join(path.Dir(file), e.Diff))
+			if err != nil {
+				return Patch{}, diag.At(index.At("edits[%d].diff", i), "reading the diff: %w", err)
+			}
+			p.Edits[i].Content = string(content)
 		}
-		content, err := fs.ReadFile(fsys, path.Join(path.Dir(file), e.Diff))
-		if err != nil {
-			return Patch{}, diag.At(index.At("edits[%d].diff", i), "reading the diff: %w", err)
-		}
-		p.Edits[i].Content = string(content)
 	}
 	return p, p.validate(index)
 }
@@ -201,15 +197,22 @@ func (e Edit) problems() []string {
 }
 
 func (e Edit) contradictions() []string {
-	switch {
-	case e.Kind == Replace && e.Count < 0:
-		return []string{"count must be at least 1"}
-	case e.Kind == Replace && e.Search == e.Replace && e.Search != "":
-		return []string{"search and replace are the same: it changes nothing"}
-	case e.Kind == Symlink && e.Target != "" && !strings.HasPrefix(e.Target, "/") && !strings.HasPrefix(e.Target, "{{"):
-		return []string{"target is not an absolute path in the image"}
-	case e.Kind == Diff && local(e.Diff):
-		return diffProblems(e.Content)
+	switch e.Kind {
+	case Replace:
+		if e.Count < 0 {
+			return []string{"count must be at least 1"}
+		}
+		if e.Search == e.Replace && e.Search != "" {
+			return []string{"search and replace are the same: it changes nothing"}
+		}
+	case Symlink:
+		if e.Target != "" && !strings.HasPrefix(e.Target, "/") && !strings.HasPrefix(e.Target, "{{") {
+			return []string{"target is not an absolute path in the image"}
+		}
+	case Diff:
+		if local(e.Diff) {
+			return diffProblems(e.Content)
+		}
 	}
 	return nil
 }
@@ -227,19 +230,12 @@ func diffProblems(content string) []string {
 		if f.IsBinary || f.IsNew || f.IsDelete || f.IsRename || f.IsCopy {
 			p = append(p, fmt.Sprintf("the diff of %s does not edit text in place", diffPath(f)))
 		}
-		for _, h := range f.TextFragments {
-			if h.LinesAdded == 0 && h.LinesDeleted == 0 {
-				p = append(p, fmt.Sprintf("a hunk of %s changes nothing", diffPath(f)))
-			}
-		}
 	}
 	return p
 }
 
-var gitHeader = regexp.MustCompile(`(?m)^diff --git `)
-
-// parseDiff reads a unified diff as git writes it. Text that holds no hunk is an
-// error.
+// parseDiff reads a unified diff as git writes it. Text that holds no hunk, or
+// one that changes nothing, is an error.
 func parseDiff(content string) ([]*gitdiff.File, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(content))
 	if err != nil {
@@ -254,18 +250,13 @@ func parseDiff(content string) ([]*gitdiff.File, error) {
 		return nil, errors.New("there is no diff in the file")
 	}
 	// Without it the prefixes a/ and b/ may be anything.
-	if len(gitHeader.FindAllString(content, -1)) != len(files) {
+	if strings.Count("\n"+content, "\ndiff --git ") != len(files) {
 		return nil, errors.New("each file's diff begins with a line \"diff --git\": make it with git diff")
 	}
 	return files, nil
 }
 
-func diffPath(f *gitdiff.File) string {
-	if f.NewName != "" {
-		return f.NewName
-	}
-	return f.OldName
-}
+func diffPath(f *gitdiff.File) string { return cmp.Or(f.NewName, f.OldName) }
 
 // local reports whether a path stays inside the source.
 func local(name string) bool {

@@ -2,7 +2,6 @@ package patch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -52,6 +51,8 @@ func source() *tree {
 			"a.h":  "#include <rccl.h>\nint a;\n",
 			"b.mk": "CXXFLAGS += -O3\n",
 			"c.cc": "1\n2\n3\n4\n5\n6\n7\n8\n9\n",
+			"d.mk": "no end",
+			"e.mk": "",
 		},
 		links: map[string]string{}, image: []string{"/usr/lib/hip/FindHIP.cmake"},
 	}
@@ -63,7 +64,11 @@ func replace(search, with string, count int) patch.Edit {
 	return patch.Edit{Kind: patch.Replace, File: "a.h", Search: search, Replace: with, Count: count}
 }
 
-const diffOf5 = "diff --git a/c.cc b/c.cc\n--- a/c.cc\n+++ b/c.cc\n@@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n"
+const (
+	headOfC = "diff --git a/c.cc b/c.cc\n--- a/c.cc\n+++ b/c.cc\n"
+	hunkOf5 = "@@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n"
+	diffOf5 = headOfC + hunkOf5
+)
 
 func TestApply(t *testing.T) {
 	src := source()
@@ -72,12 +77,13 @@ func TestApply(t *testing.T) {
 		patch.Edit{Kind: patch.Append, File: "b.mk", Text: "LDFLAGS += -libverbs\n"},
 		patch.Edit{Kind: patch.Symlink, Link: "cmake/FindHIP.cmake", Target: "{{findhip}}/FindHIP.cmake"},
 		patch.Edit{Kind: patch.Diff, Diff: "x.patch", Content: diffOf5},
+		patch.Edit{Kind: patch.Append, File: "e.mk", Text: "X = 1\n"},
 	), map[string]string{"findhip": "/usr/lib/hip"})
-	if err != nil || got.State != patch.Applied || len(got.Edits) != 4 {
+	if err != nil || got.State != patch.Applied || len(got.Edits) != 5 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	if src.files["a.h"] != "#include <rccl/rccl.h>\nint a;\n" || !strings.HasSuffix(src.files["b.mk"], "-libverbs\n") ||
-		src.links["cmake/FindHIP.cmake"] != "/usr/lib/hip/FindHIP.cmake" || !strings.Contains(src.files["c.cc"], "4\nfive\n6") {
+		src.links["cmake/FindHIP.cmake"] != "/usr/lib/hip/FindHIP.cmake" || !strings.Contains(src.files["c.cc"], "4\nfive\n6") || src.files["e.mk"] != "X = 1\n" {
 		t.Errorf("got %+v", src)
 	}
 	if got.Edits[0].Detail != "matches once at line 1" {
@@ -94,33 +100,64 @@ func TestTwoEditsOfOneFile(t *testing.T) {
 }
 
 func TestWhatDoesNotActIsAnError(t *testing.T) {
-	hunk := func(text string) patch.Edit { return patch.Edit{Kind: patch.Diff, Diff: "x", Content: text} }
+	hunk := func(text string) patch.Edit {
+		return patch.Edit{Kind: patch.Diff, Diff: "x", Content: headOfC + text}
+	}
+	long := strings.Repeat("x", 80)
 	for name, c := range map[string]struct {
 		edit       patch.Edit
 		says, hint string
 	}{
 		"absent":          {replace("banana", "x", 1), "matches 0 times, 1 wanted", ""},
+		"absent, removed": {replace("banana", "", 1), "matches 0 times, 1 wanted", ""},
+		"absent, long":    {replace(long, "y", 1), "1 wanted: \"" + long + "\"", ""},
+		"absent, longer":  {replace(long+"x", "y", 1), "1 wanted: \"" + long + "…\"", ""},
 		"already there":   {replace("<nccl.h>", "<rccl.h>", 1), "matches 0 times", "the replacement stands there already"},
 		"twice":           {replace("c", "x", 1), "matches 3 times at lines 1 1 1, 1 wanted", ""},
+		"twice, by one":   {replace("c", "int", 1), "matches 3 times", ""},
 		"too few":         {replace("int", "x", 2), "matches once at line 2, 2 wanted", ""},
 		"no file":         {patch.Edit{Kind: patch.Replace, File: "gone.h", Search: "a", Replace: "b", Count: 1}, "gone.h: the source has no such file", ""},
 		"append twice":    {patch.Edit{Kind: patch.Append, File: "b.mk", Text: "CXXFLAGS += -O3\n"}, "it ends so already", "upstream"},
+		"append to words": {patch.Edit{Kind: patch.Append, File: "d.mk", Text: "x\n"}, "the last line has no end", ""},
 		"link there":      {patch.Edit{Kind: patch.Symlink, Link: "a.h", Target: "/usr/lib/hip/FindHIP.cmake"}, "the source has it already", "upstream"},
 		"link to nothing": {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "/opt/rocm/x"}, "the image has no /opt/rocm/x", "facts"},
-		"unknown fact":    {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "{{banana}}/x"}, `nothing is called "banana"`, ""},
-		"hunk nowhere":    {hunk("diff --git a/c.cc b/c.cc\n--- a/c.cc\n+++ b/c.cc\n@@ -4,3 +4,3 @@\n 4\n-x\n+five\n 6\n"), "its context is nowhere", ""},
-		"hunk applied":    {hunk("diff --git a/c.cc b/c.cc\n--- a/c.cc\n+++ b/c.cc\n@@ -4,3 +4,3 @@\n 4\n-five\n+5\n 6\n"), "already applied, at line 4", "upstream"},
+		"unknown fact":    {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "{{banana}}/x"}, `nothing is called "banana"`, "known"},
+		"hunk nowhere":    {hunk("@@ -4,3 +4,3 @@\n 4\n-x\n+five\n 6\n"), "c.cc: hunk 1 (line 4): its context is nowhere", ""},
+		"line nowhere":    {hunk("@@ -4,1 +3,0 @@\n-x\n"), "its context is nowhere", ""},
+		"hunk of nothing": {hunk("@@ -4,0 +5,1 @@\n+x\n"), "it has no context", ""},
+		"hunk applied":    {hunk("@@ -4,3 +4,3 @@\n 4\n-five\n+5\n 6\n"), "already applied, at line 4", "upstream"},
+		"hunk too early":  {hunk("@@ -4,1 +4,1 @@\n-4\n+four\n@@ -5,1 +5,1 @@\n-3\n+three\n"), "hunk 2 (line 5): its context is nowhere", ""},
 	} {
 		src := source()
 		before := fmt.Sprint(src.files)
 		_, err := patch.Apply(t.Context(), src, with(c.edit), nil)
 		var fault *diag.Error
-		if !errors.As(err, &fault) || !strings.Contains(err.Error(), c.says) || !strings.Contains(fault.Hint, c.hint) {
+		if all := diag.All(err); len(all) == 1 {
+			fault = all[0]
+		}
+		if fault == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(fault.Hint, c.hint) || (fault.Hint == "") != (c.hint == "") {
 			t.Errorf("%s: got %v, hint %+v", name, err, fault)
 			continue
 		}
 		if fmt.Sprint(src.files) != before || len(src.links) > 0 {
 			t.Errorf("%s: the source was touched", name)
+		}
+	}
+}
+
+// What is wrong with the hunks of several files is as many faults.
+func TestEveryFileOfADiff(t *testing.T) {
+	bad := hunkOf5 + "@@ -7,1 +7,1 @@\n-x\n+y\n"
+	diff := headOfC + bad + strings.ReplaceAll(headOfC, "c.cc", "a.h") + bad + strings.ReplaceAll(headOfC, "c.cc", "gone") + bad
+	_, err := patch.Apply(t.Context(), source(), with(patch.Edit{Kind: patch.Diff, Content: diff}), nil)
+	want := []string{"c.cc: hunk 2 (line 7): its context", "a.h: hunk 1 (line 4): its context", "gone: the source has no such file"}
+	all := diag.All(err)
+	if len(all) != len(want) {
+		t.Fatalf("got %v", err)
+	}
+	for i, fault := range all {
+		if fault.Code != diag.Patch || !strings.HasPrefix(fault.Error(), want[i]) {
+			t.Errorf("got %v, want %q", fault, want[i])
 		}
 	}
 }
@@ -166,29 +203,105 @@ func TestLoadNamesEveryFault(t *testing.T) {
 		"no upstream":   {strings.Replace(good, "upstream: https://example.invalid/1\n", "", 1), "upstream is missing"},
 		"no link":       {strings.Replace(good, "https://", "see ", 1), "upstream is not a link"},
 		"no when":       {strings.Replace(good, `when: {rocm: ">=5.2"}`+"\n", "", 1), "when is missing"},
+		"bad merged":    {strings.Replace(good, "edits:", "merged: \">=x\"\nedits:", 1), "patches/d/1.yaml:5:9"},
+		"no edit":       {head[:strings.Index(head, "edits:")] + "edits: []\n", "a patch without edits"},
 		"bad when":      {strings.Replace(good, ">=5.2", ">=x", 1), "patches/d/1.yaml:4:14"},
 		"kind":          {edit("kind: sed, file: a"), `kind "sed" is not`},
-		"foreign field": {edit("kind: append, file: a, text: x, count: 2"), "count has no place in a append"},
-		"no count":      {edit("kind: replace, file: a, search: x, replace: y"), "a replace needs count"},
+		"few":           {edit("kind: replace, file: a, search: x, replace: y, count: -1"), "count must be at least 1"},
 		"no change":     {edit("kind: replace, file: a, search: x, replace: x, count: 1"), "it changes nothing"},
 		"escape":        {edit("kind: replace, file: ../a, search: x, replace: y, count: 1"), "leads out of the source"},
 		"absolute":      {edit("kind: append, file: /etc/passwd, text: x"), "leads out of the source"},
 		"relative link": {edit("kind: symlink, link: a, target: b"), "not an absolute path"},
+		"outer diff":    {edit("kind: diff, diff: ../x.patch"), `"../x.patch" leads out of the source`},
 		"no diff file":  {edit("kind: diff, diff: x.patch"), "reading the diff"},
 		"empty diff":    {edit("kind: diff, diff: empty.patch"), "there is no diff"},
 		"prose":         {edit("kind: diff, diff: prose.patch"), "there is no diff"},
-		"idle hunk":     {edit("kind: diff, diff: idle.patch"), ""},
+		"idle hunk":     {edit("kind: diff, diff: idle.patch"), "no changes"},
 		"diff escapes":  {edit("kind: diff, diff: escape.patch"), "leads out of the source"},
+		"not by git":    {edit("kind: diff, diff: plain.patch"), "begins with a line"},
+		"new file":      {edit("kind: diff, diff: new.patch"), "the diff of x does not edit text in place"},
+		"file removed":  {edit("kind: diff, diff: removed.patch"), "the diff of x does not edit text in place"},
+		"file renamed":  {edit("kind: diff, diff: renamed.patch"), "the diff of y does not edit text in place"},
+		"only renamed":  {edit("kind: diff, diff: only.patch"), "the diff of y has no hunk"},
+		"file copied":   {edit("kind: diff, diff: copied.patch"), "the diff of y does not edit text in place"},
+		"binary":        {edit("kind: diff, diff: binary.patch"), "the diff of x does not edit text in place"},
 	} {
-		fsys := fstest.MapFS{
-			"d/1.yaml": {Data: []byte(c.yaml)}, "d/empty.patch": {}, "d/prose.patch": {Data: []byte("please change it\n")},
-			"d/idle.patch":   {Data: []byte("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n x\n")},
-			"d/escape.patch": {Data: []byte("diff --git a/../../etc/passwd b/../../etc/passwd\n--- a/../../etc/passwd\n+++ b/../../etc/passwd\n@@ -1,1 +1,1 @@\n-x\n+y\n")},
+		fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(c.yaml)}}
+		for name, text := range map[string]string{
+			"empty":   "",
+			"prose":   "please change it\n",
+			"plain":   "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n",
+			"idle":    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n x\n",
+			"escape":  "diff --git a/../../etc/passwd b/../../etc/passwd\n--- a/../../etc/passwd\n+++ b/../../etc/passwd\n@@ -1,1 +1,1 @@\n-x\n+y\n",
+			"new":     "diff --git a/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n",
+			"removed": "diff --git a/x b/x\ndeleted file mode 100644\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+			"renamed": "diff --git a/x b/y\nsimilarity index 50%\nrename from x\nrename to y\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-x\n+y\n",
+			"only":    "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n",
+			"copied":  "diff --git a/x b/y\nsimilarity index 50%\ncopy from x\ncopy to y\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-x\n+y\n",
+			"binary":  "diff --git a/x b/x\nindex 1234567..89abcde 100644\nBinary files a/x and b/x differ\n",
+		} {
+			fsys["d/"+name+".patch"] = &fstest.MapFile{Data: []byte(text)}
 		}
 		_, err := patch.Load(fsys, "patches", "d")
-		if err == nil || !strings.Contains(err.Error(), c.says) || diag.CodeOf(err) != diag.Usage {
+		if err == nil || !strings.Contains(err.Error(), c.says) || diag.CodeOf(err) != diag.Usage || len(diag.All(err)) != 1 {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+// Every kind takes its own fields, needs all of them except what replaces, and
+// takes no other.
+func TestFieldsOfKinds(t *testing.T) {
+	values := map[string]string{
+		"link": "a", "target": "\"{{rocm}}/b\"", "file": "a", "search": "x", "replace": "y", "count": "1", "text": "x", "diff": "x.patch",
+	}
+	load := func(kind string, fields []string) (patch.Patch, error) {
+		head, _, _ := strings.Cut(good, "  - {")
+		text := head + "  - {kind: append, file: first, text: x}\n  - {kind: " + kind
+		for _, name := range fields {
+			text += ", " + name + ": " + values[name]
+		}
+		fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(text + "}\n")}, "d/x.patch": {Data: []byte(diffOf5 + strings.ReplaceAll(diffOf5, "c.cc", "d.cc"))}}
+		all, err := patch.Load(fsys, "patches", "d")
+		if err != nil {
+			return patch.Patch{}, err
+		}
+		return all[0], nil
+	}
+	for kind, own := range map[string][]string{
+		"symlink": {"link", "target"}, "replace": {"file", "search", "replace", "count"}, "append": {"file", "text"}, "diff": {"diff"},
+	} {
+		p, err := load(kind, own)
+		if err != nil || (p.Edits[1].Content != "") != (kind == "diff") {
+			t.Errorf("%s: %+v, %v", kind, p, err)
+		}
+		for name := range values {
+			fields, says := slices.Concat(own, []string{name}), name+" has no place in a "+kind
+			if i := slices.Index(own, name); i >= 0 {
+				fields, says = slices.Delete(slices.Clone(own), i, i+1), "a "+kind+" needs "+name
+			}
+			_, err := load(kind, fields)
+			if name == "replace" && kind == "replace" {
+				if err != nil {
+					t.Errorf("what is found cannot be removed: %v", err)
+				}
+				continue
+			}
+			if len(diag.All(err)) != 1 || !strings.Contains(err.Error(), says) {
+				t.Errorf("want %q, got %v", says, err)
+			}
+		}
+	}
+}
+
+func TestTwoPatchesOfOneName(t *testing.T) {
+	fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(good)}, "d/2.yaml": {Data: []byte(strings.Replace(good, "name: p", "name: q", 1))}}
+	if all, err := patch.Load(fsys, "patches", "d"); err != nil || len(all) != 2 {
+		t.Errorf("%v, %v", all, err)
+	}
+	fsys["d/3.yaml"] = fsys["d/1.yaml"]
+	if _, err := patch.Load(fsys, "patches", "d"); err == nil || err.Error() != `patches/d/3.yaml: a patch of d is called "p" already` {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -207,6 +320,10 @@ func TestSelect(t *testing.T) {
 		if err != nil || got[0].Applies != c.applies || !strings.Contains(got[0].Because, c.because) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
+	}
+	bare := patch.Patch{Name: "p", Merged: "0.29"}
+	if got, err := patch.Select([]patch.Patch{bare}, nil); err != nil || !got[0].Applies {
+		t.Errorf("merged in a version, and none is stated: got %+v, %v", got, err)
 	}
 	_, err := patch.Select([]patch.Patch{p}, map[string]string{"rocm": "5.7", "version": "0.28.1"})
 	if err == nil || !strings.Contains(err.Error(), `depends on "gcc"`) {
@@ -236,17 +353,21 @@ func TestAgreesWithGitApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, before := range map[string]string{
-		"as written": source().files["c.cc"],
-		"offset":     "a\nb\n" + source().files["c.cc"],
-		"no newline": strings.TrimSuffix(source().files["c.cc"], "\n"),
+	text := source().files["c.cc"]
+	for name, c := range map[string]struct{ before, hunks string }{
+		"as written": {text, hunkOf5},
+		"offset":     {"a\nb\n" + text, hunkOf5},
+		"no newline": {strings.TrimSuffix(text, "\n"), hunkOf5},
+		"at the end": {"a\n" + text, "@@ -7,3 +7,3 @@\n 7\n 8\n-9\n+nine\n"},
+		"two places": {text + text, "@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n@@ -13,3 +13,3 @@\n 4\n-5\n+five\n 6\n"},
 	} {
+		diff := headOfC + c.hunks
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "c.cc"), []byte(before), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "c.cc"), []byte(c.before), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(git, "apply", "-")
-		cmd.Dir, cmd.Stdin = dir, strings.NewReader(diffOf5)
+		cmd.Dir, cmd.Stdin = dir, strings.NewReader(diff)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", name, err, out)
 		}
@@ -254,10 +375,20 @@ func TestAgreesWithGitApply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		src := &tree{files: map[string]string{"c.cc": before}}
-		if _, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diffOf5}), nil); err != nil || src.files["c.cc"] != string(want) {
+		src := &tree{files: map[string]string{"c.cc": c.before}}
+		if _, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diff}), nil); err != nil || src.files["c.cc"] != string(want) {
 			t.Errorf("%s: got %q, %v; git apply gives %q", name, src.files["c.cc"], err, want)
 		}
+	}
+}
+
+func TestRemoved(t *testing.T) {
+	got := patch.Removed(patch.Edit{Content: diffOf5})
+	if len(got) != 1 || !slices.Equal(got["c.cc"], []string{"4\n5\n6\n"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := patch.Removed(patch.Edit{Content: "no diff"}); got != nil {
+		t.Errorf("got %q", got)
 	}
 }
 
