@@ -77,7 +77,7 @@ type Variation struct {
 var Variations = []Variation{
 	{"key", "digests and keys", regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{12})\b`)},
 	{"clock", "the time of day before a line", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `)},
-	{"seconds", "how long something took", regexp.MustCompile(`\b\d+\.\d+ ?s\b`)},
+	{"seconds", "how long something took", regexp.MustCompile(`\b((\d+h)?\d+m\d+|\d+\.\d+) ?s\b`)},
 	{"date", "days and times", regexp.MustCompile(`\b20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?Z?)?`)},
 	{"signer", "the digest of a public key", regexp.MustCompile(`[0-9A-Za-z+/]{43}=`)},
 	{"size", "sizes of files", regexp.MustCompile(`\b\d+(\.\d+)? ?([kKMGT]?B|bytes)\b`)},

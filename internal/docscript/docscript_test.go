@@ -88,6 +88,8 @@ func TestDiffers(t *testing.T) {
 		{"twice", "<!-- cut -->\n", "...\nb\n...\nd", "a\nb\nc\nb\nd\n", true},
 		{"one is not there", "<!-- cut -->\n", "...\nb\n...\nd", "a\nc\nd\n", false},
 		{"another time", "<!-- varies: seconds -->\n", "took 1.5s", "took 12.25s\n", true},
+		{"more than ten minutes", "<!-- varies: seconds -->\n", "took 1.5s", "took 19m51s\n", true},
+		{"more than an hour", "<!-- varies: seconds -->\n", "took 1.5s", "took 1h0m1s\n", true},
 		{"another word", "<!-- varies: seconds -->\n", "took 1.5s", "lost 1.5s\n", false},
 		{"other columns", "<!-- varies: seconds, columns -->\n", "a    1.5s  b", "a  11.5s  b\n", true},
 		{"another key", "<!-- varies: key -->\n", "key 0123456789ab", "key ba9876543210\n", true},
