@@ -21,6 +21,7 @@ import (
 	"builder/internal/progress"
 	"builder/internal/signing"
 	"builder/internal/term"
+	"builder/internal/verdict"
 )
 
 func gateCommand(out printer) *cli.Command {
@@ -100,9 +101,9 @@ func readGateOptions(c *cli.Context) (gateOptions, error) {
 // gated is what came of one artifact.
 type gated struct {
 	artifact.Artifact
-	Promise  string          `json:"promise,omitempty"` // the file that says what it promises
-	Is       *inspect.Report `json:"is,omitempty"`      // what it is, where that was asked or nothing promises it
-	Verdicts []gate.Verdict  `json:"verdicts"`
+	Promise  string            `json:"promise,omitempty"` // the file that says what it promises
+	Is       *inspect.Report   `json:"is,omitempty"`      // what it is, where that was asked or nothing promises it
+	Verdicts []verdict.Verdict `json:"verdicts"`
 	attached map[string]bool
 }
 
@@ -171,7 +172,7 @@ type gateRun struct {
 // judge asks the gates of one artifact, adds what is attached to it, and attaches
 // the sum where that was asked for.
 func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
-	done := gated{Artifact: s.artifact, Promise: s.promise, Verdicts: []gate.Verdict{}, attached: map[string]bool{}}
+	done := gated{Artifact: s.artifact, Promise: s.promise, Verdicts: []verdict.Verdict{}, attached: map[string]bool{}}
 	said, err := attest.Read(s.artifact, b.trust)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.artifact.Path), err).
@@ -190,7 +191,7 @@ func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 	if s.promise == "" && len(b.options.expect)+len(b.options.only) == 0 {
 		newer = append(newer, gate.Unpromised(s.is, s.isFault))
 	}
-	done.add(newer, gate.WaiveAll(said.Verdicts(), s.expect.Waivers, time.Now()))
+	done.add(newer, verdict.WaiveAll(said.Verdicts(), s.expect.Waivers, time.Now()))
 	if !b.options.attach || ctx.Err() != nil {
 		return done, nil
 	}
@@ -206,12 +207,12 @@ func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 
 // add shows the answers of now, and what is attached of the gates that were not
 // asked.
-func (g *gated) add(now, attached []gate.Verdict) {
+func (g *gated) add(now, attached []verdict.Verdict) {
 	asked := map[string]bool{}
 	for _, v := range now {
 		asked[v.Gate] = true
 	}
-	others := attest.Others(attached, asked)
+	others := verdict.Others(attached, asked)
 	for _, v := range others {
 		g.attached[v.Gate] = true
 	}
@@ -219,11 +220,11 @@ func (g *gated) add(now, attached []gate.Verdict) {
 }
 
 // ask asks the chosen gates in their order.
-func (b *gateRun) ask(ctx context.Context, s subject, device *gate.Device) []gate.Verdict {
+func (b *gateRun) ask(ctx context.Context, s subject, device *gate.Device) []verdict.Verdict {
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
 	subject := gate.Subject{Wheel: s.artifact.Path, Beside: s.beside, Expect: s.expect, Unpacked: unpacked, Device: device, Log: b.log, Source: s.source(b.options.home)}
-	var verdicts []gate.Verdict
+	var verdicts []verdict.Verdict
 	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {
 		if g.Boxed && g.Wants(s.expect) && len(b.options.only) == 0 {
 			b.progress.Note("gate %s is not asked: it needs the container of builder run", g.Name)
@@ -258,11 +259,11 @@ func (b *gateRun) chosen(g gate.Gate, s subject, device *gate.Device) bool {
 }
 
 // one asks a gate, unless there is nothing that it could judge by.
-func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject, subject gate.Subject) gate.Verdict {
+func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject, subject gate.Subject) verdict.Verdict {
 	if g.Wants(s.expect) {
 		return g.Check(ctx, subject).Waive(s.expect.Waivers, time.Now())
 	}
-	v := gate.Verdict{Gate: g.Name, Status: gate.NotMeasured, Evidence: "the artifact promises nothing that this gate could judge", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
+	v := verdict.Verdict{Gate: g.Name, Status: verdict.NotMeasured, Evidence: "the artifact promises nothing that this gate could judge", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
 	if s.promise == "" {
 		v.Evidence, v.Remedy = "nobody says what the artifact promises", "give the directory of its cell, or put its entry.json beside the wheel"
 	}

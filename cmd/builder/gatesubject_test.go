@@ -11,6 +11,7 @@ import (
 	"builder/internal/pypi"
 	"builder/internal/recipe"
 	"builder/internal/store"
+	"builder/internal/verdict"
 )
 
 // The gate changes is asked of a finished archive too, wherever the store has the
@@ -37,7 +38,7 @@ func TestTheSourceOfASubject(t *testing.T) {
 	if err := lock.WriteEntry(filepath.Dir(made), e); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(train string) gate.Verdict {
+	ask := func(train string) verdict.Verdict {
 		t.Helper()
 		if err := writeTree(made, map[string]string{"tool-1+gloo/train.py": train, "tool-1+gloo/LICENSE": "MIT\n"}); err != nil {
 			t.Fatal(err)
@@ -49,10 +50,10 @@ func TestTheSourceOfASubject(t *testing.T) {
 		s := gate.Subject{Wheel: found[0].artifact.Path, Expect: found[0].expect, Source: found[0].source(home)}
 		return gate.Wanted(s.Expect)[0].Check(t.Context(), s)
 	}
-	if v := ask("backend = 'gloo'\n"); v.Status != gate.Pass {
+	if v := ask("backend = 'gloo'\n"); v.Status != verdict.Pass {
 		t.Errorf("patched: %+v", v)
 	}
-	if v := ask("backend = 'nccl'\n"); v.Status != gate.Fail {
+	if v := ask("backend = 'nccl'\n"); v.Status != verdict.Fail {
 		t.Errorf("not patched: %+v", v)
 	}
 	path, _ := kept.Path(blob)
@@ -62,7 +63,7 @@ func TestTheSourceOfASubject(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, blob.Size), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if v := ask("backend = 'gloo'\n"); v.Status != gate.NotMeasured {
+	if v := ask("backend = 'gloo'\n"); v.Status != verdict.NotMeasured {
 		t.Errorf("with a damaged source: %+v", v)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"builder/internal/diag"
 	"builder/internal/fetch"
 	"builder/internal/fleet"
-	"builder/internal/gate"
 	"builder/internal/golden"
 	"builder/internal/lock"
 	"builder/internal/progress"
@@ -30,6 +29,7 @@ import (
 	"builder/internal/results"
 	"builder/internal/run"
 	"builder/internal/store"
+	"builder/internal/verdict"
 )
 
 const eventSchema = "../../docs/progress.schema.json"
@@ -100,7 +100,7 @@ func (workbench) Find(context.Context, lock.Entry, string) (run.Result, bool, er
 }
 func (workbench) Keep(lock.Entry, run.Result) error { return nil }
 func (workbench) Forget(lock.Entry) error           { return nil }
-func (workbench) Seal(lock.Entry, run.Result, []gate.Verdict) ([]artifact.Artifact, error) {
+func (workbench) Seal(lock.Entry, run.Result, []verdict.Verdict) ([]artifact.Artifact, error) {
 	return nil, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"builder/internal/gate"
 	"builder/internal/progress"
 	"builder/internal/run"
+	"builder/internal/verdict"
 )
 
 // rebuildBundle builds the cell of a bundle once more from what its provenance
@@ -62,12 +63,12 @@ func attachRebuild(o verifyOptions, a artifact.Artifact, b attest.Bundle, c atte
 	if err != nil {
 		return err
 	}
-	v := gate.Verdict{Gate: gate.Reproducible, Status: gate.Pass, Evidence: c.Seen}
+	v := verdict.Verdict{Gate: gate.Reproducible, Status: verdict.Pass, Evidence: c.Seen}
 	if len(c.Wrong) > 0 {
-		v.Status, v.Evidence = gate.Fail, strings.Join(c.Wrong, "; ")
+		v.Status, v.Evidence = verdict.Fail, strings.Join(c.Wrong, "; ")
 		v.Remedy = "make the build independent of what differs: a time, a process id, a path or an order is the usual cause"
 	}
-	round := attest.NewTestResult([]gate.Verdict{v}, b.Provenance.Definition.Internal.Key, version, nil, time.Now())
+	round := attest.NewTestResult([]verdict.Verdict{v}, b.Provenance.Definition.Internal.Key, version, nil, time.Now())
 	return attest.Sealer{Key: key}.AddRound(a, round)
 }
 

@@ -16,7 +16,6 @@ import (
 	"builder/internal/diag"
 	"builder/internal/diagnose"
 	"builder/internal/fetch"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/report"
 	"builder/internal/results"
@@ -24,6 +23,7 @@ import (
 	"builder/internal/stack"
 	"builder/internal/store"
 	"builder/internal/term"
+	"builder/internal/verdict"
 )
 
 func runCommand(cat catalogue, fault error, out printer) *cli.Command {
@@ -245,7 +245,7 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 		})
 	}
 	for _, v := range o.Verdicts {
-		c.Verdicts = append(c.Verdicts, verdict(v))
+		c.Verdicts = append(c.Verdicts, toReport(v))
 	}
 	// A cell that a gate refused has a result: its verdicts are the error.
 	if code := diag.CodeOf(o.Err); o.Err != nil && !o.Skipped && (code != diag.Gate || len(o.Verdicts) == 0) {
@@ -254,7 +254,7 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 	return c
 }
 
-func verdict(v gate.Verdict) report.Verdict {
+func toReport(v verdict.Verdict) report.Verdict {
 	said := report.Verdict{Gate: v.Gate, Status: v.Status.String(), Evidence: v.Evidence, Measured: v.Measured, Remedy: v.Remedy, Seconds: report.Seconds(v.Seconds)}
 	if v.Waiver != nil {
 		said.Waiver = &report.Waiver{Because: v.Waiver.Because, Issue: v.Waiver.Issue, Until: v.Waiver.Until}

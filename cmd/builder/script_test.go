@@ -37,6 +37,7 @@ import (
 	"builder/internal/sbom"
 	"builder/internal/signing"
 	"builder/internal/store"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 	"builder/internal/wheel/wheeltest"
 )
@@ -196,7 +197,7 @@ func passed(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		ts.Check(known.Keep(e, run.Result{
 			Artifacts: []artifact.Artifact{wheel},
-			Verdicts:  []gate.Verdict{{Gate: "import", Status: gate.Pass, Evidence: "it imports"}},
+			Verdicts:  []verdict.Verdict{{Gate: "import", Status: verdict.Pass, Evidence: "it imports"}},
 		}))
 		ts.Check(os.Remove(path))
 	}
@@ -252,7 +253,7 @@ func sealCell(path string, e lock.Entry, known *results.Results, key signing.Key
 	}
 	r := run.Result{Artifacts: []artifact.Artifact{a}, Started: time.Now(), Finished: time.Now()}
 	for _, g := range gate.Wanted(e.Expect) {
-		r.Verdicts = append(r.Verdicts, gate.Verdict{Gate: g.Name, Status: gate.Pass, Evidence: "seen"})
+		r.Verdicts = append(r.Verdicts, verdict.Verdict{Gate: g.Name, Status: verdict.Pass, Evidence: "seen"})
 	}
 	if r.Attestations, err = (sealer{key: key}).Seal(e, r, r.Verdicts); err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/attest"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/pypi"
 	"builder/internal/report"
 	"builder/internal/run"
 	"builder/internal/signing"
+	"builder/internal/verdict"
 )
 
 // sealer implements [run.Sealer] with the key of an invocation.
@@ -26,7 +26,7 @@ type sealer struct {
 var _ run.Sealer = sealer{}
 
 // Seal implements [run.Sealer].
-func (s sealer) Seal(e lock.Entry, r run.Result, round []gate.Verdict) ([]artifact.Artifact, error) {
+func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]artifact.Artifact, error) {
 	signer := attest.Sealer{Key: s.key}
 	if len(r.Attestations) == 0 {
 		p := attest.NewProvenance(e, attest.Build{

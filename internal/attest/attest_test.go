@@ -18,13 +18,13 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/curve"
 	"builder/internal/deb"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/patch"
 	"builder/internal/pypi"
 	"builder/internal/recipe"
 	"builder/internal/sbom"
 	"builder/internal/signing"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 	"builder/internal/wheel/wheeltest"
 )
@@ -92,7 +92,7 @@ func newBundle(t *testing.T) bundle {
 	if err := s.Seal([]artifact.Artifact{b.wheel, txz}, p); err != nil {
 		t.Fatal(err)
 	}
-	b.round([]gate.Verdict{{Gate: "wheel-format", Status: gate.Pass, Evidence: "right"}, {Gate: "size", Status: gate.Pass, Evidence: "right"}, {Gate: "build-paths", Status: gate.Pass, Evidence: "right"}}, 2*time.Minute)
+	b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass, Evidence: "right"}, {Gate: "size", Status: verdict.Pass, Evidence: "right"}, {Gate: "build-paths", Status: verdict.Pass, Evidence: "right"}}, 2*time.Minute)
 	return b
 }
 
@@ -123,7 +123,7 @@ func (b bundle) makeWheel(path, text string) artifact.Artifact {
 	return a
 }
 
-func (b bundle) round(verdicts []gate.Verdict, after time.Duration) {
+func (b bundle) round(verdicts []verdict.Verdict, after time.Duration) {
 	b.t.Helper()
 	if err := (Sealer{b.key}).AddRound(b.wheel, NewTestResult(verdicts, b.entry.Key(), "v1", nil, built.Add(after))); err != nil {
 		b.t.Fatal(err)
@@ -219,7 +219,7 @@ func TestWhatARunLeavesVerifies(t *testing.T) {
 	if Passed(b.verify(Stable)) {
 		t.Error("stable without a second build")
 	}
-	b.round([]gate.Verdict{{Gate: "reproducible", Status: gate.Pass, Evidence: "same"}}, 3*time.Minute)
+	b.round([]verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass, Evidence: "same"}}, 3*time.Minute)
 	if checks := b.verify(Stable); !Passed(checks) {
 		t.Errorf("%+v", checks)
 	}
@@ -263,7 +263,7 @@ func TestTampering(t *testing.T) {
 			other := newBundle(b.t)
 			other.key = b.key // the same signer, other bytes
 			other.wheel = other.makeWheel(other.wheel.Path, "x = 3\n")
-			other.round([]gate.Verdict{{Gate: "size", Status: gate.Pass}}, 9*time.Minute)
+			other.round([]verdict.Verdict{{Gate: "size", Status: verdict.Pass}}, 9*time.Minute)
 			data, err := os.ReadFile(other.file(other.rounds()[1]))
 			if err != nil {
 				b.t.Fatal(err)
@@ -285,14 +285,14 @@ func TestTampering(t *testing.T) {
 			b.write("again.sigstore.json", data)
 		}, "signatures", "more than one " + ProvenanceType},
 		"a gate refused later": {func(b bundle) {
-			b.round([]gate.Verdict{{Gate: "size", Status: gate.Fail, Evidence: "too small"}}, 5*time.Minute)
+			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Fail, Evidence: "too small"}}, 5*time.Minute)
 		}, "verdicts", "gate size: fail: too small"},
 		"an older pass is added": {func(b bundle) {
-			b.round([]gate.Verdict{{Gate: "size", Status: gate.Fail, Evidence: "too small"}}, 5*time.Minute)
-			b.round([]gate.Verdict{{Gate: "size", Status: gate.Pass}}, time.Minute)
+			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Fail, Evidence: "too small"}}, 5*time.Minute)
+			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Pass}}, time.Minute)
 		}, "verdicts", "gate size: fail: too small"},
 		"a gate waives itself": {func(b bundle) {
-			b.round([]gate.Verdict{{Gate: "size", Status: gate.Waived, Evidence: "never mind"}}, 5*time.Minute)
+			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Waived, Evidence: "never mind"}}, 5*time.Minute)
 		}, "verdicts", "gate size: fail"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -360,12 +360,12 @@ func TestVEXFollowsThePatches(t *testing.T) {
 }
 
 func TestTestResultFollowsTheVerdicts(t *testing.T) {
-	v := func(name string, s gate.Status) gate.Verdict { return gate.Verdict{Gate: name, Status: s} }
-	for want, verdicts := range map[string][]gate.Verdict{
-		"PASSED a||":  {v("a", gate.Pass)},
-		"WARNED a|b|": {v("a", gate.Pass), v("b", gate.Waived)},
-		"FAILED |b|a": {v("a", gate.Fail), v("b", gate.Waived)},
-		"FAILED ||a":  {v("a", gate.NotMeasured)},
+	v := func(name string, s verdict.Status) verdict.Verdict { return verdict.Verdict{Gate: name, Status: s} }
+	for want, verdicts := range map[string][]verdict.Verdict{
+		"PASSED a||":  {v("a", verdict.Pass)},
+		"WARNED a|b|": {v("a", verdict.Pass), v("b", verdict.Waived)},
+		"FAILED |b|a": {v("a", verdict.Fail), v("b", verdict.Waived)},
+		"FAILED ||a":  {v("a", verdict.NotMeasured)},
 		"FAILED ||":   nil,
 	} {
 		r := NewTestResult(verdicts, "", "v1", nil, built)
@@ -381,18 +381,18 @@ func TestTestResultFollowsTheVerdicts(t *testing.T) {
 func TestMeasured(t *testing.T) {
 	b := newBundle(t)
 	curves := curve.Curves{{Collective: "all_reduce", Library: "NCCL 2.29.7", Place: curve.InPlace, Rounds: 1, Points: []curve.Point{{Bytes: 8, BusBW: 0.01}}}}
-	b.round([]gate.Verdict{{Gate: "busbw", Status: gate.Pass, Measured: curves}}, time.Minute)
+	b.round([]verdict.Verdict{{Gate: "busbw", Status: verdict.Pass, Measured: curves}}, time.Minute)
 	said, err := Read(b.wheel, b.trust())
 	if err != nil {
 		t.Fatal(err)
 	}
 	verdicts := said.Verdicts()
-	i := slices.IndexFunc(verdicts, func(v gate.Verdict) bool { return v.Gate == "busbw" })
+	i := slices.IndexFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == "busbw" })
 	if diff := cmp.Diff(curves, verdicts[i].Measured); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	curves[0].Points[0].BusBW = -1
-	b.round([]gate.Verdict{{Gate: "busbw", Status: gate.Pass, Measured: curves}}, 2*time.Minute)
+	b.round([]verdict.Verdict{{Gate: "busbw", Status: verdict.Pass, Measured: curves}}, 2*time.Minute)
 	if _, err := Read(b.wheel, b.trust()); err == nil || !strings.Contains(err.Error(), `reading its verdicts: reading what was measured: "all_reduce" of "NCCL 2.29.7": -1 GB/s`) {
 		t.Errorf("got %v", err)
 	}
@@ -401,18 +401,5 @@ func TestMeasured(t *testing.T) {
 func TestNobodySaysAnything(t *testing.T) {
 	if _, err := Read(artifact.Artifact{Path: filepath.Join(t.TempDir(), "a.whl")}, signing.Trust{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestMerge(t *testing.T) {
-	v := func(name string, s gate.Status) gate.Verdict { return gate.Verdict{Gate: name, Status: s} }
-	older := []gate.Verdict{v("a", gate.Pass), v("b", gate.Fail), v("c", gate.NotMeasured), v("d", gate.Pass)}
-	newer := []gate.Verdict{v("c", gate.Pass), v("b", gate.NotMeasured), v("a", gate.Fail), v("e", gate.NotMeasured)}
-	want := []gate.Verdict{v("c", gate.Pass), v("b", gate.Fail), v("a", gate.Fail), v("e", gate.NotMeasured), v("d", gate.Pass)}
-	if diff := cmp.Diff(want, Merge(older, newer)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	if older[0].Status != gate.Pass || newer[1].Status != gate.NotMeasured {
-		t.Error("what was merged has changed")
 	}
 }

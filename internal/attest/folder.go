@@ -16,9 +16,9 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/atomicfile"
-	"builder/internal/gate"
 	"builder/internal/sbom"
 	"builder/internal/signing"
+	"builder/internal/verdict"
 )
 
 // Bounds of what is read from a folder.
@@ -43,8 +43,8 @@ type Bundle struct {
 // A Document is a signed file of the folder and what it is about.
 type Document struct {
 	Name, PredicateType string
-	Made                time.Time      // zero where the statement does not say
-	Verdicts            []gate.Verdict // of a round of gates
+	Made                time.Time         // zero where the statement does not say
+	Verdicts            []verdict.Verdict // of a round of gates
 }
 
 // Read opens every statement about an artifact. All that is wrong with any of

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"builder/internal/artifact"
-	"builder/internal/gate"
 	"builder/internal/recipe"
 	"builder/internal/signing"
 	"builder/internal/stack"
+	"builder/internal/verdict"
 )
 
 // What is signed of a stack is its manifest with all files that belong to it; an
@@ -40,7 +40,7 @@ func TestAWheelhouseVerifies(t *testing.T) {
 	if err := s.Seal(made, NewProvenance(e, Build{Started: now, Finished: now})); err != nil {
 		t.Fatal(err)
 	}
-	verdicts := []gate.Verdict{{Gate: "wheelhouse", Status: gate.Pass, Evidence: "it installs"}}
+	verdicts := []verdict.Verdict{{Gate: "wheelhouse", Status: verdict.Pass, Evidence: "it installs"}}
 	if err := s.AddRound(made[0], NewTestResult(verdicts, e.Key(), "test", nil, now)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"builder/internal/artifact"
-	"builder/internal/gate"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 // newTree is a cell whose artifact is an archive.
@@ -28,7 +28,7 @@ func newTree(t *testing.T) bundle {
 	if err := (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p); err != nil {
 		t.Fatal(err)
 	}
-	b.round([]gate.Verdict{{Gate: "changes", Status: gate.Pass, Evidence: "right"}}, 0)
+	b.round([]verdict.Verdict{{Gate: "changes", Status: verdict.Pass, Evidence: "right"}}, 0)
 	return b
 }
 

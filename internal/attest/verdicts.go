@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"builder/internal/gate"
 	"builder/internal/gpu"
+	"builder/internal/verdict"
 )
 
 // TestResultType is the predicate that says what gates found
@@ -16,20 +16,20 @@ const TestResultType = "https://in-toto.io/attestation/test-result/v0.1"
 // A TestResult is what one round of gates found. The first fields are in-toto's;
 // the verdicts are the truth, and the lists follow from them.
 type TestResult struct {
-	Result        string         `json:"result"` // PASSED, WARNED or FAILED
-	Configuration []Material     `json:"configuration"`
-	Passed        []string       `json:"passedTests"`
-	Warned        []string       `json:"warnedTests"` // waived
-	Failed        []string       `json:"failedTests"` // failed, and not measured
-	Builder       string         `json:"builder"`     // version of the tool that asked
-	Finished      time.Time      `json:"finishedOn"`
-	Host          *gpu.Host      `json:"host,omitempty"` // of device gates
-	Verdicts      []gate.Verdict `json:"verdicts"`
+	Result        string            `json:"result"` // PASSED, WARNED or FAILED
+	Configuration []Material        `json:"configuration"`
+	Passed        []string          `json:"passedTests"`
+	Warned        []string          `json:"warnedTests"` // waived
+	Failed        []string          `json:"failedTests"` // failed, and not measured
+	Builder       string            `json:"builder"`     // version of the tool that asked
+	Finished      time.Time         `json:"finishedOn"`
+	Host          *gpu.Host         `json:"host,omitempty"` // of device gates
+	Verdicts      []verdict.Verdict `json:"verdicts"`
 }
 
 // NewTestResult says what a round of gates found. Key is that of the entry that
 // they judged by, "" where there was none.
-func NewTestResult(verdicts []gate.Verdict, key, builder string, host *gpu.Host, finished time.Time) TestResult {
+func NewTestResult(verdicts []verdict.Verdict, key, builder string, host *gpu.Host, finished time.Time) TestResult {
 	r := TestResult{
 		Result: "PASSED", Configuration: []Material{}, Passed: []string{}, Warned: []string{}, Failed: []string{},
 		Builder: builder, Finished: finished.UTC(), Host: host, Verdicts: verdicts,
@@ -39,9 +39,9 @@ func NewTestResult(verdicts []gate.Verdict, key, builder string, host *gpu.Host,
 	}
 	for _, v := range verdicts {
 		switch v.Status {
-		case gate.Pass:
+		case verdict.Pass:
 			r.Passed = append(r.Passed, v.Gate)
-		case gate.Waived:
+		case verdict.Waived:
 			r.Warned = append(r.Warned, v.Gate)
 		default:
 			r.Failed = append(r.Failed, v.Gate)
@@ -58,45 +58,12 @@ func NewTestResult(verdicts []gate.Verdict, key, builder string, host *gpu.Host,
 
 // sum returns the verdicts of all rounds: of each gate the newest, whatever the
 // order in which the rounds lie there.
-func sum(rounds []TestResult) []gate.Verdict {
+func sum(rounds []TestResult) []verdict.Verdict {
 	rounds = slices.Clone(rounds)
 	slices.SortStableFunc(rounds, func(a, b TestResult) int { return cmp.Compare(a.Finished.UnixNano(), b.Finished.UnixNano()) })
-	var verdicts []gate.Verdict
+	var verdicts []verdict.Verdict
 	for _, r := range rounds {
-		verdicts = Merge(verdicts, r.Verdicts)
+		verdicts = verdict.Merge(verdicts, r.Verdicts)
 	}
 	return verdicts
-}
-
-// Merge returns the verdicts of both. The newer answer of a gate replaces the
-// older, except that a gate that could not look takes nothing back that was
-// measured: these are the same bytes. Neither is changed.
-func Merge(older, newer []gate.Verdict) []gate.Verdict {
-	measured := map[string]gate.Verdict{}
-	for _, v := range older {
-		if v.Status != gate.NotMeasured {
-			measured[v.Gate] = v
-		}
-	}
-	answered := map[string]bool{}
-	var merged []gate.Verdict
-	for _, v := range newer {
-		if before, ok := measured[v.Gate]; ok && v.Status == gate.NotMeasured {
-			v = before
-		}
-		answered[v.Gate] = true
-		merged = append(merged, v)
-	}
-	return append(merged, Others(older, answered)...)
-}
-
-// Others returns the verdicts of gates that are not among those answered.
-func Others(verdicts []gate.Verdict, answered map[string]bool) []gate.Verdict {
-	var others []gate.Verdict
-	for _, v := range verdicts {
-		if !answered[v.Gate] {
-			others = append(others, v)
-		}
-	}
-	return others
 }

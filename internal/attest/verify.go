@@ -18,6 +18,7 @@ import (
 	"builder/internal/sbom"
 	"builder/internal/signing"
 	"builder/internal/stack"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -181,7 +182,7 @@ func sbomIn(path string) ([]byte, error) {
 func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	c := Check{Name: "verdicts"}
 	e := b.Provenance.Definition.Internal.Entry
-	verdicts := gate.WaiveAll(b.Verdicts(), e.Expect.Waivers, trust.Now)
+	verdicts := verdict.WaiveAll(b.Verdicts(), e.Expect.Waivers, trust.Now)
 	passed := map[string]bool{}
 	for _, v := range verdicts {
 		if v.Refuses() {
@@ -203,7 +204,7 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 }
 
 // Verdicts returns what all rounds found, of each gate the newest answer.
-func (b Bundle) Verdicts() []gate.Verdict { return sum(b.Rounds) }
+func (b Bundle) Verdicts() []verdict.Verdict { return sum(b.Rounds) }
 
 // equalJSON compares two documents without their white space.
 func equalJSON(a, b []byte) bool {

@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/version"
 	"builder/internal/wheel"
 )
@@ -76,19 +77,19 @@ func nearest(releases []version.Version, v version.Version) (version.Version, bo
 	return releases[later-1], true
 }
 
-func checkABI(_ context.Context, s Subject) answer {
+func checkABI(_ context.Context, s Subject) verdict.Verdict {
 	all, releases, err := exports(ncclExports)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	release, _, _ := strings.Cut(s.Expect.LibrarySays, "+")
 	v, err := version.Parse(release)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	measured, ok := nearest(releases, v)
 	if !ok {
-		return unmeasured("no library of the vendor as old as %s was measured", v)
+		return verdict.Unmeasured("no library of the vendor as old as %s was measured", v)
 	}
 	have := map[string]bool{}
 	err = s.withLibrary(func(r wheel.Member) error {
@@ -102,12 +103,12 @@ func checkABI(_ context.Context, s Subject) answer {
 		return nil
 	})
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	return judgeExports(all, measured, have)
 }
 
-func judgeExports(all []export, measured version.Version, have map[string]bool) answer {
+func judgeExports(all []export, measured version.Version, have map[string]bool) verdict.Verdict {
 	var missing []string
 	count := 0
 	for _, e := range all {
@@ -119,10 +120,10 @@ func judgeExports(all []export, measured version.Version, have map[string]bool) 
 		}
 	}
 	if len(missing) > 0 {
-		return failed("%d of the %d functions of the vendor's %s are missing: %s", len(missing), count, measured, listed(missing, 40))
+		return verdict.Failed("%d of the %d functions of the vendor's %s are missing: %s", len(missing), count, measured, listed(missing, 40))
 	}
 	if count == 0 {
-		return unmeasured("the table has no function of %s", measured)
+		return verdict.Unmeasured("the table has no function of %s", measured)
 	}
-	return passed("all %d functions of the vendor's %s", count, measured)
+	return verdict.Passed("all %d functions of the vendor's %s", count, measured)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/verdict"
 	"builder/internal/version"
 )
 
@@ -104,15 +105,15 @@ func TestJudgeExports(t *testing.T) {
 	}
 	have := map[string]bool{"ncclSend": true, "other": true}
 	for release, c := range map[string]struct {
-		want Status
+		want verdict.Status
 		says string
 	}{
-		"2.17.1": {Pass, "all 1 functions of the vendor's 2.17.1"},
-		"2.30.3": {Fail, "1 of the 2 functions of the vendor's 2.30.3 are missing: ncclParamFlag"},
-		"2.16.2": {NotMeasured, "the table has no function of 2.16.2"},
+		"2.17.1": {verdict.Pass, "all 1 functions of the vendor's 2.17.1"},
+		"2.30.3": {verdict.Fail, "1 of the 2 functions of the vendor's 2.30.3 are missing: ncclParamFlag"},
+		"2.16.2": {verdict.NotMeasured, "the table has no function of 2.16.2"},
 	} {
-		if a := judgeExports(all, parse(t, release), have); a.status != c.want || a.evidence != c.says {
-			t.Errorf("%s: %v %s", release, a.status, a.evidence)
+		if a := judgeExports(all, parse(t, release), have); a.Status != c.want || a.Evidence != c.says {
+			t.Errorf("%s: %v %s", release, a.Status, a.Evidence)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -22,21 +23,21 @@ var archive = Gate{
 	check:  checkArchive,
 }
 
-func checkArchive(_ context.Context, s Subject) answer {
+func checkArchive(_ context.Context, s Subject) verdict.Verdict {
 	at := slices.IndexFunc(s.Beside, func(p string) bool { return filepath.Base(p) == s.Expect.Archive })
 	if at < 0 {
-		return failed("there is no %s beside the wheel", s.Expect.Archive)
+		return verdict.Failed("there is no %s beside the wheel", s.Expect.Archive)
 	}
 	want, err := s.librarySum()
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	found, err := readArchive(s.Beside[at], maxArchive)
 	if err != nil {
-		return failed("%s: %v", s.Expect.Archive, err)
+		return verdict.Failed("%s: %v", s.Expect.Archive, err)
 	}
 	library := path.Base(s.Expect.Library)
-	return judge(append(found.faults, found.differs(library, want)...),
+	return verdict.Judge(append(found.faults, found.differs(library, want)...),
 		[]string{fmt.Sprintf("%s: %d files, lib/%s is the wheel's", s.Expect.Archive, len(found.files), library)})
 }
 

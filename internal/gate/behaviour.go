@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 var behaviour = Gate{
@@ -23,7 +24,7 @@ var behaviour = Gate{
 
 // checkBehaviour asks every behaviour, whatever came of the others. What could
 // not be asked outweighs what was right, and a fault outweighs both.
-func checkBehaviour(ctx context.Context, s Subject) answer {
+func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
 	var faults, blind, seen []string
 	for _, b := range s.Expect.Behaviour {
 		fault, says, err := s.behaves(ctx, b)
@@ -37,9 +38,9 @@ func checkBehaviour(ctx context.Context, s Subject) answer {
 		}
 	}
 	if len(faults) == 0 && len(blind) > 0 {
-		return unmeasured("%s", strings.Join(blind, "; "))
+		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
 	}
-	return judge(slices.Concat(faults, blind), seen)
+	return verdict.Judge(slices.Concat(faults, blind), seen)
 }
 
 // behaves asks one behaviour of the artifact, and of the source as upstream

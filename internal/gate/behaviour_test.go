@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 // Every behaviour is asked, and what could not be asked hides no fault.
@@ -19,16 +20,16 @@ func TestEveryBehaviourIsAsked(t *testing.T) {
 	}}
 	v := behaviour.Check(t.Context(), s)
 	for _, want := range []string{"wrong: a is 2, promised is 1; it says a=2", "silent: the script ends with exit 0 and no answer"} {
-		if v.Status != Fail || !strings.Contains(v.Evidence, want) {
+		if v.Status != verdict.Fail || !strings.Contains(v.Evidence, want) {
 			t.Errorf("%q is missing in %+v", want, v)
 		}
 	}
 	s.Expect.Behaviour = []recipe.Behaviour{b("right"), b("silent")}
-	if v := behaviour.Check(t.Context(), s); v.Status != NotMeasured {
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured {
 		t.Errorf("got %+v", v)
 	}
 	s.Expect.Behaviour = s.Expect.Behaviour[:1]
-	if v := behaviour.Check(t.Context(), s); v.Status != Pass || v.Evidence != "right: it says a=1 b=2" {
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.Pass || v.Evidence != "right: it says a=1 b=2" {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -40,7 +41,7 @@ func TestTheScriptIsRunInBothContainers(t *testing.T) {
 		{Name: "x", Run: "the script", Says: map[string]string{"a": "1"}, Stock: map[string]string{"a": "0"}},
 	}}}
 	v := behaviour.Check(t.Context(), s)
-	if v.Status != Pass || v.Evidence != "x: it says a=1; upstream's release says a=0" {
+	if v.Status != verdict.Pass || v.Evidence != "x: it says a=1; upstream's release says a=0" {
 		t.Errorf("got %+v", v)
 	}
 	for name, box := range map[string]*answers{"the artifact's": artifact, "the release's": release} {
@@ -49,7 +50,7 @@ func TestTheScriptIsRunInBothContainers(t *testing.T) {
 		}
 	}
 	s.Stock = nil
-	if v := behaviour.Check(t.Context(), s); v.Status != NotMeasured || !strings.Contains(v.Evidence, "upstream's release: no container") {
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "upstream's release: no container") {
 		t.Errorf("without a container for the release: %+v", v)
 	}
 }
@@ -57,7 +58,7 @@ func TestTheScriptIsRunInBothContainers(t *testing.T) {
 func TestAnswersAreBounded(t *testing.T) {
 	long := `{"a": "` + strings.Repeat("x", maxAnswer) + `"}`
 	s := Subject{Box: &answers{result: Result{Output: long}}, Expect: recipe.Expect{Behaviour: []recipe.Behaviour{{Name: "x", Says: map[string]string{"a": "1"}}}}}
-	if v := behaviour.Check(t.Context(), s); v.Status != NotMeasured || !strings.Contains(v.Evidence, "at most 4096 are read") || len(v.Evidence) > 200 {
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "at most 4096 are read") || len(v.Evidence) > 200 {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -65,7 +66,7 @@ func TestAnswersAreBounded(t *testing.T) {
 // Of Horovod the extension is imported, of others the module.
 func TestImportOfAModule(t *testing.T) {
 	v := importModule.Check(t.Context(), Subject{Expect: recipe.Expect{Import: []string{"ray"}}, Box: &answers{}})
-	if v.Status != Pass || v.Evidence != "import ray" {
+	if v.Status != verdict.Pass || v.Evidence != "import ray" {
 		t.Errorf("got %+v", v)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/version"
 )
 
@@ -27,7 +28,7 @@ var importModule = Gate{
 	check:  checkImport,
 }
 
-func checkImport(ctx context.Context, s Subject) answer {
+func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 	var faults, seen []string
 	for _, module := range s.Expect.Import {
 		if len(s.Expect.Frameworks) > 0 {
@@ -35,7 +36,7 @@ func checkImport(ctx context.Context, s Subject) answer {
 		}
 		out, err := s.run(ctx, Command{Name: "import", Args: []string{"PYTHON", "-c", "import " + module}})
 		if err != nil {
-			return unmeasured("%v", err)
+			return verdict.Unmeasured("%v", err)
 		}
 		if out.Exit != 0 {
 			faults = append(faults, fmt.Sprintf("import %s: exit %d: %s", module, out.Exit, lastLine(out.Output)))
@@ -43,7 +44,7 @@ func checkImport(ctx context.Context, s Subject) answer {
 		}
 		seen = append(seen, "import "+module)
 	}
-	return judge(faults, seen)
+	return verdict.Judge(faults, seen)
 }
 
 var checkBuild = Gate{
@@ -55,16 +56,16 @@ var checkBuild = Gate{
 	check:  runCheckBuild,
 }
 
-func runCheckBuild(ctx context.Context, s Subject) answer {
+func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 	out, err := s.run(ctx, Command{Name: "check-build", Args: []string{"horovodrun", "--check-build"}})
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	listing, err := parseCheckBuild(out.Output)
 	if err != nil {
 		// The exit status is 0 whatever was found, so it is evidence of nothing
 		// but a crash.
-		return unmeasured("horovodrun --check-build (exit %d): %v: %s", out.Exit, err, lastLine(out.Output))
+		return verdict.Unmeasured("horovodrun --check-build (exit %d): %v: %s", out.Exit, err, lastLine(out.Output))
 	}
 	faults := slices.Concat(
 		listing.lacks("framework", listing.frameworks, s.Expect.Frameworks),
@@ -79,7 +80,7 @@ func runCheckBuild(ctx context.Context, s Subject) answer {
 	// Frameworks that were not asked for are judged by extension-present:
 	// horovodrun prints [X] PyTorch where no extension was built, because
 	// horovod/torch/__init__.py swallows the ImportError (horovod#2713).
-	return judge(faults, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, s.Expect.Controllers, s.Expect.Operations), ", [X] ")})
+	return verdict.Judge(faults, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, s.Expect.Controllers, s.Expect.Operations), ", [X] ")})
 }
 
 // checkBuildListing is the output of horovodrun --check-build: name to whether
@@ -159,30 +160,30 @@ var builtFlags = Gate{
 //go:embed scripts/built.py
 var builtScript string
 
-func checkBuiltFlags(ctx context.Context, s Subject) answer {
+func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 	out, err := s.run(ctx, Command{
 		Name: "built-flags", Args: []string{"PYTHON", "built.py", s.Expect.Import[0]},
 		Files: map[string]string{"built.py": builtScript},
 	})
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	var have map[string]string
 	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
-		return unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
+		return verdict.Unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
 	}
 	var faults, seen []string
 	for _, name := range slices.Sorted(maps.Keys(s.Expect.Built)) {
 		fault, err := builtFault(have[name], s.Expect.Built[name])
 		if err != nil {
-			return unmeasured("%s_built(): %v", name, err)
+			return verdict.Unmeasured("%s_built(): %v", name, err)
 		}
 		if fault != "" {
 			faults = append(faults, name+"_built() is "+fault)
 		}
 		seen = append(seen, fmt.Sprintf("%s_built()=%s", name, have[name]))
 	}
-	return judge(faults, seen)
+	return verdict.Judge(faults, seen)
 }
 
 func orNothing(s string) string {
@@ -248,10 +249,10 @@ type rankReport struct {
 	Broadcast []float64 `json:"broadcast"`
 }
 
-func checkAllreduce(ctx context.Context, s Subject) answer {
+func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 	args, ok := launchers[s.Expect.Launcher]
 	if !ok {
-		return unmeasured("no launcher is called %q", s.Expect.Launcher)
+		return verdict.Unmeasured("no launcher is called %q", s.Expect.Launcher)
 	}
 	args = slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, args,
 		[]string{"PYTHON", "allreduce.py", s.Expect.Import[0]})
@@ -261,10 +262,10 @@ func checkAllreduce(ctx context.Context, s Subject) answer {
 		Files: map[string]string{"allreduce.py": allreduceScript},
 	})
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	if out.Exit != 0 {
-		return failed("horovodrun: exit %d: %s", out.Exit, lastLine(out.Output))
+		return verdict.Failed("horovodrun: exit %d: %s", out.Exit, lastLine(out.Output))
 	}
 	return judgeRanks(parseRanks(out.Output))
 }
@@ -287,9 +288,9 @@ func parseRanks(output string) []rankReport {
 
 // judgeRanks compares with the known results: rank r holds [r+1, 10(r+1)], so
 // the sum is [3, 30], the gathering [1, 10, 2, 20], and rank 1 broadcasts [2, 20].
-func judgeRanks(reports []rankReport) answer {
+func judgeRanks(reports []rankReport) verdict.Verdict {
 	if len(reports) != 2 {
-		return unmeasured("%d ranks reported, 2 were started", len(reports))
+		return verdict.Unmeasured("%d ranks reported, 2 were started", len(reports))
 	}
 	var faults []string
 	seen := map[int]bool{}
@@ -314,7 +315,7 @@ func judgeRanks(reports []rankReport) answer {
 	if !seen[0] || !seen[1] {
 		faults = append(faults, "the two reports are not of ranks 0 and 1")
 	}
-	return judge(faults, []string{"2 ranks: allreduce [3 30], allgather [1 10 2 20], broadcast [2 20]"})
+	return verdict.Judge(faults, []string{"2 ranks: allreduce [3 30], allgather [1 10 2 20], broadcast [2 20]"})
 }
 
 // run executes a command in the subject's box, if it has one.

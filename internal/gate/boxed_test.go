@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 // listing is what horovodrun --check-build prints (Horovod 0.28.1), white space
@@ -51,31 +52,31 @@ func expect() recipe.Expect {
 	}
 }
 
-func check(g Gate, output string, exit int) Verdict {
+func check(g Gate, output string, exit int) verdict.Verdict {
 	return g.Check(context.Background(), Subject{Expect: expect(), Box: &answers{result: Result{Exit: exit, Output: output}}})
 }
 
 func TestCheckBuild(t *testing.T) {
 	for name, c := range map[string]struct {
 		output string
-		want   Status
+		want   verdict.Status
 		says   string
 	}{
-		"as promised":        {listing, Pass, "[X] TensorFlow, [X] MPI, [X] NCCL"},
-		"CPU build":          {strings.Replace(strings.Replace(listing, "[X] TensorFlow", "[ ] TensorFlow", 1), "[X] NCCL", "[ ] NCCL", 1), Fail, "framework [ ] TensorFlow; tensor operation [ ] NCCL"},
-		"no controller":      {strings.Replace(listing, "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n", 1), Fail, "controller [ ] MPI"},
-		"unasked controller": {strings.Replace(listing, "[ ] Gloo\n\n", "[X] Gloo\n\n", 1), Fail, "controller [X] Gloo was not asked for"},
-		"framework missing":  {strings.Replace(listing, "    [X] TensorFlow\n", "", 1), Fail, "framework TensorFlow is not listed"},
-		"nothing":            {"", NotMeasured, "no items under"},
-		"cut off":            {strings.SplitAfter(listing, "Gloo\n")[0], NotMeasured, "Tensor Operations"},
-		"a traceback":        {"Traceback (most recent call last):\n_queue.Empty\n", NotMeasured, "_queue.Empty"},
-		"verbose":            {"\n" + listing, Pass, "TensorFlow"},
+		"as promised":        {listing, verdict.Pass, "[X] TensorFlow, [X] MPI, [X] NCCL"},
+		"CPU build":          {strings.Replace(strings.Replace(listing, "[X] TensorFlow", "[ ] TensorFlow", 1), "[X] NCCL", "[ ] NCCL", 1), verdict.Fail, "framework [ ] TensorFlow; tensor operation [ ] NCCL"},
+		"no controller":      {strings.Replace(listing, "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n", 1), verdict.Fail, "controller [ ] MPI"},
+		"unasked controller": {strings.Replace(listing, "[ ] Gloo\n\n", "[X] Gloo\n\n", 1), verdict.Fail, "controller [X] Gloo was not asked for"},
+		"framework missing":  {strings.Replace(listing, "    [X] TensorFlow\n", "", 1), verdict.Fail, "framework TensorFlow is not listed"},
+		"nothing":            {"", verdict.NotMeasured, "no items under"},
+		"cut off":            {strings.SplitAfter(listing, "Gloo\n")[0], verdict.NotMeasured, "Tensor Operations"},
+		"a traceback":        {"Traceback (most recent call last):\n_queue.Empty\n", verdict.NotMeasured, "_queue.Empty"},
+		"verbose":            {"\n" + listing, verdict.Pass, "TensorFlow"},
 	} {
 		v := check(checkBuild, c.output, 0)
 		if v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
 			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
 		}
-		if (v.Remedy == "") != (v.Status == Pass) {
+		if (v.Remedy == "") != (v.Status == verdict.Pass) {
 			t.Errorf("%s: a remedy stands where, and only where, it did not pass: %q", name, v.Remedy)
 		}
 	}
@@ -86,16 +87,16 @@ func TestBuiltFlags(t *testing.T) {
 	for name, c := range map[string]struct {
 		output string
 		exit   int
-		want   Status
+		want   verdict.Status
 		says   string
 	}{
-		"as promised":   {"some warning\n" + good + "\n", 0, Pass, "nccl_built()=21304"},
-		"other RCCL":    {strings.Replace(good, "21304", "21806", 1), 0, Fail, "nccl_built() is 21806, which is version 2.18.6; promised is 2.13.4"},
-		"CPU build":     {strings.Replace(good, `"rocm": "true"`, `"rocm": "false"`, 1), 0, Fail, "rocm_built() is false"},
-		"a crash":       {"Segmentation fault\n", 139, NotMeasured, "exit 139"},
-		"lies and dies": {good, 1, NotMeasured, "exit 1"},
-		"silence":       {"", 0, NotMeasured, "no output"},
-		"missing flag":  {`{"nccl": "21304"}`, 0, Fail, "rocm_built() is missing"},
+		"as promised":   {"some warning\n" + good + "\n", 0, verdict.Pass, "nccl_built()=21304"},
+		"other RCCL":    {strings.Replace(good, "21304", "21806", 1), 0, verdict.Fail, "nccl_built() is 21806, which is version 2.18.6; promised is 2.13.4"},
+		"CPU build":     {strings.Replace(good, `"rocm": "true"`, `"rocm": "false"`, 1), 0, verdict.Fail, "rocm_built() is false"},
+		"a crash":       {"Segmentation fault\n", 139, verdict.NotMeasured, "exit 139"},
+		"lies and dies": {good, 1, verdict.NotMeasured, "exit 1"},
+		"silence":       {"", 0, verdict.NotMeasured, "no output"},
+		"missing flag":  {`{"nccl": "21304"}`, 0, verdict.Fail, "rocm_built() is missing"},
 	} {
 		if v := check(builtFlags, c.output, c.exit); v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
 			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
@@ -111,17 +112,17 @@ func TestAllreduce(t *testing.T) {
 	for name, c := range map[string]struct {
 		output string
 		exit   int
-		want   Status
+		want   verdict.Status
 		says   string
 	}{
-		"right":             {good, 0, Pass, "2 ranks"},
-		"without a prefix":  {strings.ReplaceAll(strings.ReplaceAll(good, "[1,0]<stdout>: ", ""), "[1,1]<stdout>: ", ""), 0, Pass, "2 ranks"},
-		"input unchanged":   {rank("0", "[1.0, 10.0]") + rank("1", "[2.0, 20.0]"), 0, Fail, "rank 0: allreduce gave [1 10], right is [3 30]"},
-		"one rank silent":   {rank("0", "[3.0, 30.0]"), 0, NotMeasured, "1 ranks reported"},
-		"the same twice":    {rank("0", "[3.0, 30.0]") + rank("0", "[3.0, 30.0]"), 0, Fail, "not of ranks 0 and 1"},
-		"no output":         {"", 0, NotMeasured, "0 ranks reported"},
-		"launcher failed":   {good + "mpirun: lost a process\n", 1, Fail, "exit 1: mpirun: lost a process"},
-		"each its own ring": {strings.ReplaceAll(good, `"size": 2`, `"size": 1`), 0, Fail, "rank 0 sees 1 ranks"},
+		"right":             {good, 0, verdict.Pass, "2 ranks"},
+		"without a prefix":  {strings.ReplaceAll(strings.ReplaceAll(good, "[1,0]<stdout>: ", ""), "[1,1]<stdout>: ", ""), 0, verdict.Pass, "2 ranks"},
+		"input unchanged":   {rank("0", "[1.0, 10.0]") + rank("1", "[2.0, 20.0]"), 0, verdict.Fail, "rank 0: allreduce gave [1 10], right is [3 30]"},
+		"one rank silent":   {rank("0", "[3.0, 30.0]"), 0, verdict.NotMeasured, "1 ranks reported"},
+		"the same twice":    {rank("0", "[3.0, 30.0]") + rank("0", "[3.0, 30.0]"), 0, verdict.Fail, "not of ranks 0 and 1"},
+		"no output":         {"", 0, verdict.NotMeasured, "0 ranks reported"},
+		"launcher failed":   {good + "mpirun: lost a process\n", 1, verdict.Fail, "exit 1: mpirun: lost a process"},
+		"each its own ring": {strings.ReplaceAll(good, `"size": 2`, `"size": 1`), 0, verdict.Fail, "rank 0 sees 1 ranks"},
 	} {
 		if v := check(allreduce2, c.output, c.exit); v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
 			t.Errorf("%s: got %v: %s", name, v.Status, v.Evidence)
@@ -131,17 +132,17 @@ func TestAllreduce(t *testing.T) {
 
 func TestImport(t *testing.T) {
 	v := check(importModule, "Traceback\nundefined symbol: _ZN10tensorflow7functor11DenseUpdate\n", 1)
-	if v.Status != Fail || !strings.Contains(v.Evidence, "undefined symbol") || v.Remedy == "" {
+	if v.Status != verdict.Fail || !strings.Contains(v.Evidence, "undefined symbol") || v.Remedy == "" {
 		t.Errorf("got %+v", v)
 	}
-	if v := check(importModule, "", 0); v.Status != Pass {
+	if v := check(importModule, "", 0); v.Status != verdict.Pass {
 		t.Errorf("got %+v", v)
 	}
 	// Every module is asked, also after one that does not import.
 	e := expect()
 	e.Import = []string{"horovod.torch", "horovod.tensorflow"}
 	v = importModule.Check(t.Context(), Subject{Expect: e, Box: &answers{result: Result{Exit: 1}}})
-	if v.Status != Fail || !strings.Contains(v.Evidence, "horovod.torch") || !strings.Contains(v.Evidence, "horovod.tensorflow") {
+	if v.Status != verdict.Fail || !strings.Contains(v.Evidence, "horovod.torch") || !strings.Contains(v.Evidence, "horovod.tensorflow") {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -152,12 +153,12 @@ func TestNoGatePassesWithoutLooking(t *testing.T) {
 	cancel()
 	broken := &answers{err: errors.New("engine is gone")}
 	for _, g := range append(All(), DeviceGates()...) {
-		for name, v := range map[string]Verdict{
+		for name, v := range map[string]verdict.Verdict{
 			"no file, no box": g.Check(context.Background(), Subject{Wheel: "/does/not/exist.whl", Expect: expect()}),
 			"broken box":      g.Check(context.Background(), Subject{Wheel: "/does/not/exist.whl", Expect: expect(), Box: broken}),
 			"cancelled":       g.Check(cancelled, Subject{Wheel: "/does/not/exist.whl", Expect: expect(), Box: &answers{}}),
 		} {
-			if v.Status == Pass || v.Remedy == "" || v.Gate != g.Name {
+			if v.Status == verdict.Pass || v.Remedy == "" || v.Gate != g.Name {
 				t.Errorf("%s, %s: %+v", g.Name, name, v)
 			}
 		}
@@ -165,42 +166,9 @@ func TestNoGatePassesWithoutLooking(t *testing.T) {
 }
 
 func TestAPanicIsNotMeasured(t *testing.T) {
-	g := Gate{Name: "boom", check: func(context.Context, Subject) answer { panic("x") }}
-	if v := g.Check(context.Background(), Subject{}); v.Status != NotMeasured || !strings.Contains(v.Evidence, "the gate crashed: x") {
+	g := Gate{Name: "boom", check: func(context.Context, Subject) verdict.Verdict { panic("x") }}
+	if v := g.Check(context.Background(), Subject{}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "the gate crashed: x") {
 		t.Errorf("got %+v", v)
-	}
-}
-
-func TestStatusTexts(t *testing.T) {
-	for _, s := range Statuses() {
-		text, _ := s.MarshalText()
-		var back Status
-		if err := back.UnmarshalText(text); err != nil || back != s {
-			t.Errorf("%v: got %v, %v", s, back, err)
-		}
-	}
-	var zero Status
-	if zero != NotMeasured {
-		t.Error("the zero value must be not-measured")
-	}
-	if err := zero.UnmarshalText([]byte("passed")); err == nil {
-		t.Error("an unknown verdict must not be read")
-	}
-}
-
-func TestPassed(t *testing.T) {
-	for name, c := range map[string]struct {
-		verdicts []Verdict
-		want     bool
-	}{
-		"none":         {nil, false},
-		"all pass":     {[]Verdict{{Status: Pass}, {Status: Waived}}, true},
-		"one fails":    {[]Verdict{{Status: Pass}, {Status: Fail}}, false},
-		"not measured": {[]Verdict{{Status: Pass}, {}}, false},
-	} {
-		if got := Passed(c.verdicts); got != c.want {
-			t.Errorf("%s: got %v", name, got)
-		}
 	}
 }
 

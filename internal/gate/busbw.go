@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/curve"
 	"builder/internal/nccltests"
+	"builder/internal/verdict"
 )
 
 var busbw = Gate{
@@ -30,18 +31,18 @@ const again = 3
 // is measured, whose noise is larger than any difference.
 const busbwBytes = 1 << 20
 
-func checkBusbw(ctx context.Context, s Subject) answer {
+func checkBusbw(ctx context.Context, s Subject) verdict.Verdict {
 	d := s.Device
 	if a, lacks := d.lacks(2); lacks {
 		return a
 	}
 	switch {
 	case d.Against == "":
-		return unmeasured("there is no library to compare with: a bandwidth by itself says nothing of a library").
-			because("give the one that it replaces: --against DIR|WHEEL|LIB")
+		return verdict.Unmeasured("there is no library to compare with: a bandwidth by itself says nothing of a library").
+			Because("give the one that it replaces: --against DIR|WHEEL|LIB")
 	case d.MaxBytes < busbwBytes:
-		return unmeasured("sizes up to %s are too small to compare", sizeText(d.MaxBytes)).
-			because("give --max-bytes of at least %s", sizeText(busbwBytes))
+		return verdict.Unmeasured("sizes up to %s are too small to compare", sizeText(d.MaxBytes)).
+			Because("give --max-bytes of at least %s", sizeText(busbwBytes))
 	}
 	var faults, seen []string
 	var measured curve.Curves
@@ -49,7 +50,7 @@ func checkBusbw(ctx context.Context, s Subject) answer {
 	for _, collective := range s.Expect.Collectives {
 		c, stopped := s.compareTwice(ctx, collective)
 		if stopped != nil {
-			return stopped.with(measured)
+			return stopped.With(measured)
 		}
 		measured = append(measured, sideBySide(collective, d.Rival, c.ours, c.ratios)...)
 		for _, r := range short(c.ratios, d.Tolerance) {
@@ -64,7 +65,7 @@ func checkBusbw(ctx context.Context, s Subject) answer {
 	} else if other != "" {
 		seen = append(seen, other)
 	}
-	return judge(faults, seen).with(measured)
+	return verdict.Judge(faults, seen).With(measured)
 }
 
 // A comparison is what the rounds of both libraries measured, and the ratios of
@@ -86,7 +87,7 @@ func (c comparison) otherRelease(rival string) string {
 
 // compareTwice compares both libraries, and where a size falls short by all
 // rounds of a longer comparison.
-func (s Subject) compareTwice(ctx context.Context, collective string) (c comparison, stopped *answer) {
+func (s Subject) compareTwice(ctx context.Context, collective string) (c comparison, stopped *verdict.Verdict) {
 	for _, more := range []int{s.Device.Rounds, again * s.Device.Rounds} {
 		ours, theirs, stopped := s.duel(ctx, collective, more)
 		if stopped != nil {
@@ -95,7 +96,7 @@ func (s Subject) compareTwice(ctx context.Context, collective string) (c compari
 		c.ours, c.theirs = append(c.ours, ours...), append(c.theirs, theirs...)
 		var err error
 		if c.ratios, err = compare(c.ours, c.theirs); err != nil {
-			a := unmeasured("%s: %v", collective, err)
+			a := verdict.Unmeasured("%s: %v", collective, err)
 			return c, &a
 		}
 		if len(short(c.ratios, s.Device.Tolerance)) == 0 {
@@ -112,7 +113,7 @@ func short(ratios []ratio, tolerance float64) []ratio {
 
 // duel runs both libraries in turn, the first of each round the second of the
 // next, so that heat, clocks and neighbours meet both alike.
-func (s Subject) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *answer) {
+func (s Subject) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *verdict.Verdict) {
 	d := s.Device
 	run := func(library string, into *[]nccltests.Measured) error {
 		m, err := s.sweep(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))
@@ -121,22 +122,22 @@ func (s Subject) duel(ctx context.Context, collective string, rounds int) (ours,
 		}
 		return err
 	}
-	mine := func() *answer {
+	mine := func() *verdict.Verdict {
 		if err := run(d.Library, &ours); err != nil {
 			a := failedRun(collective, err)
 			return &a
 		}
 		return nil
 	}
-	other := func() *answer {
+	other := func() *verdict.Verdict {
 		if err := run(d.Against, &theirs); err != nil {
-			a := unmeasured("%s with %s: %v", collective, d.Rival, err).because("the library to compare with has to run on this host")
+			a := verdict.Unmeasured("%s with %s: %v", collective, d.Rival, err).Because("the library to compare with has to run on this host")
 			return &a
 		}
 		return nil
 	}
 	for round := range rounds {
-		turns := []func() *answer{mine, other}
+		turns := []func() *verdict.Verdict{mine, other}
 		if round%2 == 1 {
 			slices.Reverse(turns)
 		}

@@ -15,6 +15,7 @@ import (
 	"builder/internal/audit"
 	"builder/internal/patch"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 // A Source is what an archive was made of: the tree before the patches, and the
@@ -34,23 +35,23 @@ var changes = Gate{
 	check:  checkChanges,
 }
 
-func checkChanges(ctx context.Context, s Subject) answer {
+func checkChanges(ctx context.Context, s Subject) verdict.Verdict {
 	made, err := readArchive(s.Wheel, maxArchive)
 	if err != nil {
-		return failed("%v", err)
+		return verdict.Failed("%v", err)
 	}
 	if s.Source == nil {
-		return unmeasured("the source tree is not at hand").because("build the cell here, or import its source: builder store import")
+		return verdict.Unmeasured("the source tree is not at hand").Because("build the cell here, or import its source: builder store import")
 	}
 	source, err := s.Source.patched(ctx)
 	if err != nil {
-		return unmeasured("reading the source tree: %v", err)
+		return verdict.Unmeasured("reading the source tree: %v", err)
 	}
 	seen := fmt.Sprintf("%d files, of which %d are not as in %s", len(made.files), len(source.edits), s.Source.Name)
 	if len(source.edits) > 0 {
 		seen += ": " + strings.Join(source.edits, ", ")
 	}
-	return judge(shortened(append(made.faults, source.differs(made.below())...)), []string{seen})
+	return verdict.Judge(shortened(append(made.faults, source.differs(made.below())...)), []string{seen})
 }
 
 // maxFaults bounds how many faults of one archive are told: with a wrong source

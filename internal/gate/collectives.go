@@ -11,6 +11,7 @@ import (
 	"builder/internal/gpu"
 	"builder/internal/nccllog"
 	"builder/internal/nccltests"
+	"builder/internal/verdict"
 )
 
 var collectives = Gate{
@@ -21,7 +22,7 @@ var collectives = Gate{
 	check:  checkCollectives,
 }
 
-func checkCollectives(ctx context.Context, s Subject) answer {
+func checkCollectives(ctx context.Context, s Subject) verdict.Verdict {
 	d := s.Device
 	if a, lacks := d.lacks(1); lacks {
 		return a
@@ -32,11 +33,11 @@ func checkCollectives(ctx context.Context, s Subject) answer {
 	for _, collective := range s.Expect.Collectives {
 		m, err := s.sweep(ctx, d.sweep(collective, d.Library, minBytes, d.MaxBytes, nil))
 		if err != nil {
-			return failedRun(collective, err).with(measured)
+			return failedRun(collective, err).With(measured)
 		}
 		library, err := speaks(m, s.Expect.LibrarySays)
 		if err != nil {
-			return unmeasured("%s: %v", collective, err).with(measured)
+			return verdict.Unmeasured("%s: %v", collective, err).With(measured)
 		}
 		measured = append(measured, halves(collective, library.says, m.Report)...)
 		fast := impossible(m.Report)
@@ -47,9 +48,9 @@ func checkCollectives(ctx context.Context, s Subject) answer {
 		}
 		seen = append(seen, collective+": "+summary(m.Report, library.says))
 	}
-	a := judge(faults, seen).with(measured)
+	a := verdict.Judge(faults, seen).With(measured)
 	if tooFast {
-		a = a.because("a bandwidth above what the links carry is none: the library lacks the kernel and returns its input unchanged, without an error; ask device-functions, and build again with ONLY_FUNCS whose pattern matches (two stars at its end)")
+		a = a.Because("a bandwidth above what the links carry is none: the library lacks the kernel and returns its input unchanged, without an error; ask device-functions, and build again with ONLY_FUNCS whose pattern matches (two stars at its end)")
 	}
 	return a
 }

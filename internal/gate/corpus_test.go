@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/golden"
+	"builder/internal/verdict"
 )
 
 // A bad artifact is a good one with a small change, and the gate that must
@@ -42,7 +43,7 @@ func TestBadArtifacts(t *testing.T) {
 	}
 }
 
-func (b bad) judge(t *testing.T, verdicts []Verdict) {
+func (b bad) judge(t *testing.T, verdicts []verdict.Verdict) {
 	also := strings.Fields(b.also)
 	for _, v := range verdicts {
 		if v.Gate == b.gate {
@@ -50,25 +51,25 @@ func (b bad) judge(t *testing.T, verdicts []Verdict) {
 			continue
 		}
 		i := slices.Index(also, v.Gate)
-		if (v.Status == Pass) != (i < 0) {
+		if (v.Status == verdict.Pass) != (i < 0) {
 			t.Errorf("%+v, and it is listed: %v", v, i >= 0)
 		}
 		if i >= 0 {
 			also = slices.Delete(also, i, i+1)
 		}
 	}
-	if len(also) > 0 || !slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Gate == b.gate }) {
+	if len(also) > 0 || !slices.ContainsFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == b.gate }) {
 		t.Errorf("not asked: %v, or %s", also, b.gate)
 	}
-	if Passed(verdicts) {
+	if verdict.AllPass(verdicts) {
 		t.Error("it may be published")
 	}
 }
 
-func (b bad) judgeRefusal(t *testing.T, v Verdict) {
-	want := Fail
+func (b bad) judgeRefusal(t *testing.T, v verdict.Verdict) {
+	want := verdict.Fail
 	if b.blind {
-		want = NotMeasured
+		want = verdict.NotMeasured
 	}
 	if v.Status != want || !strings.Contains(v.Evidence, b.says) || !strings.Contains(v.Remedy, b.do) {
 		t.Errorf("want %v, %q, %q; got %v\nevidence: %s\nremedy: %s", want, b.says, b.do, v.Status, v.Evidence, v.Remedy)

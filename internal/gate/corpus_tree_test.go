@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/patch"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 // original is a source tree and the patches that were applied to it.
@@ -61,7 +62,7 @@ func soVITS() *specimen {
 
 func TestTreeThatDiffersByItsPatches(t *testing.T) {
 	verdicts := soVITS().verdicts(t)
-	if !Passed(verdicts) || len(verdicts) != 1 {
+	if !verdict.AllPass(verdicts) || len(verdicts) != 1 {
 		t.Fatalf("got %+v", verdicts)
 	}
 	const want = "4 files, of which 2 are not as in gpt-sovits-20250606v2pro.tar: GPT_SoVITS/s1_train.py line 3, GPT_SoVITS/s2_train.py line 2"
@@ -116,7 +117,7 @@ func TestFaultsOfATreeAreNotEndless(t *testing.T) {
 		s.source.entries = append(s.source.entries, file("gpt-sovits-20250606v2pro/docs/"+strings.Repeat("x", len(s.source.entries)), ""))
 	}
 	v := changes.Check(t.Context(), s.subject(t))
-	if v.Status != Fail || strings.Count(v.Evidence, "; ") != maxFaults || !strings.HasSuffix(v.Evidence, "and 40 more") {
+	if v.Status != verdict.Fail || strings.Count(v.Evidence, "; ") != maxFaults || !strings.HasSuffix(v.Evidence, "and 40 more") {
 		t.Errorf("got %+v", v)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 	"builder/internal/x86"
 )
@@ -20,10 +21,10 @@ var cpuISA = Gate{
 	check:  checkCPU,
 }
 
-func checkCPU(_ context.Context, s Subject) answer {
+func checkCPU(_ context.Context, s Subject) verdict.Verdict {
 	allowed, err := allowedFeatures(s.Expect.CPU)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
 		uses, err := elf.CPUUses(r)

@@ -12,6 +12,7 @@ import (
 	benchmark "builder/internal/bench"
 	"builder/internal/curve"
 	"builder/internal/nccltests"
+	"builder/internal/verdict"
 )
 
 // recorded answers every sweep with what a program printed on two H200.
@@ -122,7 +123,7 @@ func TestMeasured(t *testing.T) {
 func TestFiguresThatNobodyCouldRead(t *testing.T) {
 	s, _ := device(but(func(m *nccltests.Measured) { m.Report.Rows[20].InPlace.BusBW = 2e9 }), nil)
 	v := collectives.Check(t.Context(), s)
-	if v.Measured != nil || v.Status != Fail || !strings.Contains(v.Evidence, "its figures are left out: ") {
+	if v.Measured != nil || v.Status != verdict.Fail || !strings.Contains(v.Evidence, "its figures are left out: ") {
 		t.Errorf("%v: %s, %d curves", v.Status, v.Evidence, len(v.Measured))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"builder/internal/gpu"
 	"builder/internal/nccltests"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 // The gates of this file and of collectives.go, transport.go and busbw.go run a
@@ -92,43 +93,43 @@ func (s Subject) sweep(ctx context.Context, sweep nccltests.Sweep) (nccltests.Me
 }
 
 // lacks answers where the gates cannot look, and says what to give.
-func (d *Device) lacks(needed int) (answer, bool) {
+func (d *Device) lacks(needed int) (verdict.Verdict, bool) {
 	switch {
 	case d == nil:
-		return unmeasured("no GPU was asked for").because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
+		return verdict.Unmeasured("no GPU was asked for").Because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
 	case d.Fault != nil:
-		return unmeasured("the GPUs of this host are not known: %v", d.Fault).
-			because("run it on a host whose driver answers: nvidia-smi, amd-smi or rocm-smi"), true
+		return verdict.Unmeasured("the GPUs of this host are not known: %v", d.Fault).
+			Because("run it on a host whose driver answers: nvidia-smi, amd-smi or rocm-smi"), true
 	case len(d.Host.GPUs) < d.GPUs || d.GPUs < 1:
-		return unmeasured("%d GPUs are asked for, this host has %d", d.GPUs, len(d.Host.GPUs)).
-			because("ask for fewer with --gpus, or run it on a larger host"), true
+		return verdict.Unmeasured("%d GPUs are asked for, this host has %d", d.GPUs, len(d.Host.GPUs)).
+			Because("ask for fewer with --gpus, or run it on a larger host"), true
 	case d.GPUs < needed:
-		return unmeasured("with %d GPU nothing goes from one to another", d.GPUs).
-			because("run it with --gpus %d or more", needed), true
+		return verdict.Unmeasured("with %d GPU nothing goes from one to another", d.GPUs).
+			Because("run it with --gpus %d or more", needed), true
 	case d.Library == "":
-		return unmeasured("the artifact holds no libnccl.so.2 or librccl.so.1").
-			because("name the file as library in the recipe's expect"), true
+		return verdict.Unmeasured("the artifact holds no libnccl.so.2 or librccl.so.1").
+			Because("name the file as library in the recipe's expect"), true
 	case d.Programs == "":
-		return unmeasured("there are no programs to measure with").
-			because("give them with --tests: a directory with all_reduce_perf, or a wheel of nccl-tests"), true
+		return verdict.Unmeasured("there are no programs to measure with").
+			Because("give them with --tests: a directory with all_reduce_perf, or a wheel of nccl-tests"), true
 	}
-	return answer{}, false
+	return verdict.Verdict{}, false
 }
 
 // failedRun turns the error of a sweep into an answer: what the library did is a
 // failure, what kept it from doing anything is not.
-func failedRun(collective string, err error) answer {
+func failedRun(collective string, err error) verdict.Verdict {
 	switch {
 	case errors.Is(err, nccltests.ErrTimeout):
-		return failed("%s hangs: %v", collective, err).
-			because("the library does not make progress on these GPUs: read its last lines; NCCL_P2P_DISABLE=1 (--env) tells whether the links between the GPUs are to blame; --time-limit gives it longer")
+		return verdict.Failed("%s hangs: %v", collective, err).
+			Because("the library does not make progress on these GPUs: read its last lines; NCCL_P2P_DISABLE=1 (--env) tells whether the links between the GPUs are to blame; --time-limit gives it longer")
 	case errors.Is(err, nccltests.ErrFailed):
-		return failed("%s: %v", collective, err)
+		return verdict.Failed("%s: %v", collective, err)
 	case errors.Is(err, nccltests.ErrNotStarted):
-		return unmeasured("%s: %v", collective, err).
-			because("the programs need the libraries that the message names: install them, or add their directory to LD_LIBRARY_PATH; --tests has to be built for this host's libc")
+		return verdict.Unmeasured("%s: %v", collective, err).
+			Because("the programs need the libraries that the message names: install them, or add their directory to LD_LIBRARY_PATH; --tests has to be built for this host's libc")
 	}
-	return unmeasured("%s: %v", collective, err)
+	return verdict.Unmeasured("%s: %v", collective, err)
 }
 
 // sizeText writes a number of bytes as nccl-tests' arguments do.

@@ -11,6 +11,7 @@ import (
 	"builder/internal/gpu"
 	"builder/internal/nccltests"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 // bench is a host with two H200 whose runs are made of values.
@@ -87,7 +88,7 @@ func failing(err error) func(nccltests.Sweep) (nccltests.Measured, error) {
 type deviceCase struct {
 	measured func(nccltests.Sweep) (nccltests.Measured, error)
 	edit     func(*Subject)
-	want     Status
+	want     verdict.Status
 	says     string
 	remedy   string
 }
@@ -103,7 +104,7 @@ func checkCases(t *testing.T, g Gate, cases map[string]deviceCase) {
 		if v.Status != c.want || !strings.Contains(v.Evidence, c.says) || !strings.Contains(v.Remedy, c.remedy) {
 			t.Errorf("%s: got %v: %s\nremedy: %s", name, v.Status, v.Evidence, v.Remedy)
 		}
-		if (v.Remedy == "") != (v.Status == Pass) {
+		if (v.Remedy == "") != (v.Status == verdict.Pass) {
 			t.Errorf("%s: a remedy stands where, and only where, it did not pass: %q", name, v.Remedy)
 		}
 	}
@@ -111,42 +112,42 @@ func checkCases(t *testing.T, g Gate, cases map[string]deviceCase) {
 
 func TestCollectives(t *testing.T) {
 	checkCases(t, collectives, map[string]deviceCase{
-		"as promised":    {want: Pass, says: "all_reduce: 21 sizes of 8 B to 8 MiB right on 2 x NVIDIA H200, up to 100.0 GB/s, by NCCL 2.29.7+cuda13.0"},
-		"wrong":          {measured: but(func(m *nccltests.Measured) { m.Report.Rows[3].InPlace.Wrong = 8 }), want: Fail, says: "8 wrong elements at 64 B of float", remedy: "device-functions"},
-		"wrong by count": {measured: but(func(m *nccltests.Measured) { m.Report.OutOfBounds = 2 }), want: Fail, says: "2 passes have values out of bounds"},
+		"as promised":    {want: verdict.Pass, says: "all_reduce: 21 sizes of 8 B to 8 MiB right on 2 x NVIDIA H200, up to 100.0 GB/s, by NCCL 2.29.7+cuda13.0"},
+		"wrong":          {measured: but(func(m *nccltests.Measured) { m.Report.Rows[3].InPlace.Wrong = 8 }), want: verdict.Fail, says: "8 wrong elements at 64 B of float", remedy: "device-functions"},
+		"wrong by count": {measured: but(func(m *nccltests.Measured) { m.Report.OutOfBounds = 2 }), want: verdict.Fail, says: "2 passes have values out of bounds"},
 		"many wrong": {measured: but(func(m *nccltests.Measured) {
 			for i := range m.Report.Rows {
 				m.Report.Rows[i].OutOfPlace.Wrong = 1
 			}
-		}), want: Fail, says: "and 18 more sizes"},
-		"not checked": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[0].InPlace.Checked = false }), want: Fail, says: "nobody checked the results at 8 B"},
+		}), want: verdict.Fail, says: "and 18 more sizes"},
+		"not checked": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[0].InPlace.Checked = false }), want: verdict.Fail, says: "nobody checked the results at 8 B"},
 		"alltoall is not checked in place": {measured: but(func(m *nccltests.Measured) {
 			m.Report.Program = "alltoall_perf"
 			for i := range m.Report.Rows {
 				m.Report.Rows[i].InPlace.Checked = false
 			}
-		}), edit: func(s *Subject) { s.Expect.Collectives = []string{"alltoall"} }, want: Pass, says: "alltoall: 21 sizes"},
-		"one GPU took part":        {measured: but(func(m *nccltests.Measured) { m.Report.Devices = h200[:1] }), want: Fail, says: "1 GPUs took part, 2 were asked for"},
-		"one GPU twice":            {measured: but(func(m *nccltests.Measured) { m.Report.Devices = []nccltests.Device{h200[0], h200[0]} }), want: Fail, says: "two ranks share the GPU 0000:8d:00.0"},
-		"other library":            {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "13.0", "12.4", 1) }), want: Fail, says: "the library says 2.29.7+cuda12.4, promised is 2.29.7+cuda13.0"},
-		"no CUDA":                  {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "cuda13.0", "cuda.", 1) }), want: Fail, says: "2.29.7+cuda., promised"},
-		"number alone":             {measured: but(func(m *nccltests.Measured) { m.Log = "" }), want: Pass, says: "by 2.29.7"},
-		"wrong number alone":       {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 22809 }), want: Fail, says: "the library says 2.28.9, promised is 2.29.7"},
-		"two witnesses":            {measured: but(func(m *nccltests.Measured) { m.Report.Library = 22809 }), want: NotMeasured, says: "the log says 2.29.7+cuda13.0, the program 2.28.9"},
-		"nobody says":              {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 0 }), want: NotMeasured, says: "neither the log nor the program says which library ran"},
-		"nothing promised":         {edit: func(s *Subject) { s.Expect.LibrarySays = "" }, want: Pass, says: "by NCCL 2.29.7+cuda13.0"},
-		"too fast":                 {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 7400 }), want: Fail, says: "7400 GB/s at 8 MiB, and the links between 2 of NVIDIA H200 carry 900", remedy: "returns its input unchanged"},
-		"all that the links carry": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 900 }), want: Pass, says: "up to 900.0 GB/s"},
+		}), edit: func(s *Subject) { s.Expect.Collectives = []string{"alltoall"} }, want: verdict.Pass, says: "alltoall: 21 sizes"},
+		"one GPU took part":        {measured: but(func(m *nccltests.Measured) { m.Report.Devices = h200[:1] }), want: verdict.Fail, says: "1 GPUs took part, 2 were asked for"},
+		"one GPU twice":            {measured: but(func(m *nccltests.Measured) { m.Report.Devices = []nccltests.Device{h200[0], h200[0]} }), want: verdict.Fail, says: "two ranks share the GPU 0000:8d:00.0"},
+		"other library":            {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "13.0", "12.4", 1) }), want: verdict.Fail, says: "the library says 2.29.7+cuda12.4, promised is 2.29.7+cuda13.0"},
+		"no CUDA":                  {measured: but(func(m *nccltests.Measured) { m.Log = strings.Replace(m.Log, "cuda13.0", "cuda.", 1) }), want: verdict.Fail, says: "2.29.7+cuda., promised"},
+		"number alone":             {measured: but(func(m *nccltests.Measured) { m.Log = "" }), want: verdict.Pass, says: "by 2.29.7"},
+		"wrong number alone":       {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 22809 }), want: verdict.Fail, says: "the library says 2.28.9, promised is 2.29.7"},
+		"two witnesses":            {measured: but(func(m *nccltests.Measured) { m.Report.Library = 22809 }), want: verdict.NotMeasured, says: "the log says 2.29.7+cuda13.0, the program 2.28.9"},
+		"nobody says":              {measured: but(func(m *nccltests.Measured) { m.Log, m.Report.Library = "", 0 }), want: verdict.NotMeasured, says: "neither the log nor the program says which library ran"},
+		"nothing promised":         {edit: func(s *Subject) { s.Expect.LibrarySays = "" }, want: verdict.Pass, says: "by NCCL 2.29.7+cuda13.0"},
+		"too fast":                 {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 7400 }), want: verdict.Fail, says: "7400 GB/s at 8 MiB, and the links between 2 of NVIDIA H200 carry 900", remedy: "returns its input unchanged"},
+		"all that the links carry": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW = 900 }), want: verdict.Pass, says: "up to 900.0 GB/s"},
 		"too fast for any": {measured: but(func(m *nccltests.Measured) {
 			m.Report.Rows[20].OutOfPlace.BusBW = 7400
 			m.Report.Devices = []nccltests.Device{{Name: "X1", BusID: "a"}, {Name: "X1", BusID: "b"}}
-		}), want: Fail, says: "(X1 is not known)"},
-		"one GPU has no link": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW, m.Report.Devices = 2000, h200[:1] }), edit: func(s *Subject) { s.Device.GPUs = 1 }, want: Pass, says: "on 1 x NVIDIA H200"},
-		"hangs":               {measured: failing(fmt.Errorf("running x: %w; it last printed: y", nccltests.ErrTimeout)), want: Fail, says: "all_reduce hangs: running x: it did not end in time; it last printed: y", remedy: "--time-limit"},
-		"crashes":             {measured: failing(fmt.Errorf("%w: signal 11", nccltests.ErrFailed)), want: Fail, says: "signal 11"},
-		"does not start":      {measured: failing(fmt.Errorf("%w: libcudart.so.12", nccltests.ErrNotStarted)), want: NotMeasured, says: "libcudart.so.12", remedy: "LD_LIBRARY_PATH"},
-		"unreadable":          {measured: failing(errors.New("the footer is missing")), want: NotMeasured, says: "the footer is missing"},
-		"log too long":        {measured: but(func(m *nccltests.Measured) { m.Log += strings.Repeat("x", 17<<20) }), want: NotMeasured, says: "longer than"},
+		}), want: verdict.Fail, says: "(X1 is not known)"},
+		"one GPU has no link": {measured: but(func(m *nccltests.Measured) { m.Report.Rows[20].OutOfPlace.BusBW, m.Report.Devices = 2000, h200[:1] }), edit: func(s *Subject) { s.Device.GPUs = 1 }, want: verdict.Pass, says: "on 1 x NVIDIA H200"},
+		"hangs":               {measured: failing(fmt.Errorf("running x: %w; it last printed: y", nccltests.ErrTimeout)), want: verdict.Fail, says: "all_reduce hangs: running x: it did not end in time; it last printed: y", remedy: "--time-limit"},
+		"crashes":             {measured: failing(fmt.Errorf("%w: signal 11", nccltests.ErrFailed)), want: verdict.Fail, says: "signal 11"},
+		"does not start":      {measured: failing(fmt.Errorf("%w: libcudart.so.12", nccltests.ErrNotStarted)), want: verdict.NotMeasured, says: "libcudart.so.12", remedy: "LD_LIBRARY_PATH"},
+		"unreadable":          {measured: failing(errors.New("the footer is missing")), want: verdict.NotMeasured, says: "the footer is missing"},
+		"log too long":        {measured: but(func(m *nccltests.Measured) { m.Log += strings.Repeat("x", 17<<20) }), want: verdict.NotMeasured, says: "longer than"},
 	})
 }
 
@@ -167,12 +168,12 @@ func TestWrongValuesAreShortened(t *testing.T) {
 
 func TestDeviceGatesNeedADevice(t *testing.T) {
 	lacking := map[string]deviceCase{
-		"no device":     {edit: func(s *Subject) { s.Device = nil }, want: NotMeasured, says: "no GPU was asked for", remedy: "--gpus"},
-		"no tool":       {edit: func(s *Subject) { s.Device.Fault = gpu.ErrNoTool }, want: NotMeasured, says: "no nvidia-smi", remedy: "driver"},
-		"too few GPUs":  {edit: func(s *Subject) { s.Device.GPUs = 4 }, want: NotMeasured, says: "4 GPUs are asked for, this host has 2", remedy: "fewer"},
-		"no GPU at all": {edit: func(s *Subject) { s.Device.GPUs, s.Device.Host = 0, gpu.Host{} }, want: NotMeasured, says: "this host has 0", remedy: "larger host"},
-		"no programs":   {edit: func(s *Subject) { s.Device.Programs = "" }, want: NotMeasured, says: "no programs", remedy: "--tests"},
-		"no library":    {edit: func(s *Subject) { s.Device.Library = "" }, want: NotMeasured, says: "holds no libnccl.so.2", remedy: "expect"},
+		"no device":     {edit: func(s *Subject) { s.Device = nil }, want: verdict.NotMeasured, says: "no GPU was asked for", remedy: "--gpus"},
+		"no tool":       {edit: func(s *Subject) { s.Device.Fault = gpu.ErrNoTool }, want: verdict.NotMeasured, says: "no nvidia-smi", remedy: "driver"},
+		"too few GPUs":  {edit: func(s *Subject) { s.Device.GPUs = 4 }, want: verdict.NotMeasured, says: "4 GPUs are asked for, this host has 2", remedy: "fewer"},
+		"no GPU at all": {edit: func(s *Subject) { s.Device.GPUs, s.Device.Host = 0, gpu.Host{} }, want: verdict.NotMeasured, says: "this host has 0", remedy: "larger host"},
+		"no programs":   {edit: func(s *Subject) { s.Device.Programs = "" }, want: verdict.NotMeasured, says: "no programs", remedy: "--tests"},
+		"no library":    {edit: func(s *Subject) { s.Device.Library = "" }, want: verdict.NotMeasured, says: "holds no libnccl.so.2", remedy: "expect"},
 	}
 	for _, g := range DeviceGates() {
 		checkCases(t, g, lacking)
@@ -180,7 +181,7 @@ func TestDeviceGatesNeedADevice(t *testing.T) {
 			t.Errorf("gate %s is wanted without a collective, or not with one", g.Name)
 		}
 	}
-	one := map[string]deviceCase{"one GPU": {edit: func(s *Subject) { s.Device.GPUs = 1 }, want: NotMeasured, says: "nothing goes from one to another", remedy: "--gpus 2"}}
+	one := map[string]deviceCase{"one GPU": {edit: func(s *Subject) { s.Device.GPUs = 1 }, want: verdict.NotMeasured, says: "nothing goes from one to another", remedy: "--gpus 2"}}
 	checkCases(t, transport, one)
 	checkCases(t, busbw, one)
 	s, _ := device(right, nil)
@@ -199,23 +200,23 @@ func TestTransport(t *testing.T) {
 	}
 	want := func(name Transport) func(*Subject) { return func(s *Subject) { s.Device.Transport = name } }
 	checkCases(t, transport, map[string]deviceCase{
-		"NVLink by itself":     {want: Pass, says: "nvlink: 1 via P2P/direct pointer"},
-		"p2p":                  {edit: want(P2P), want: Pass, says: "p2p: 1 via"},
-		"sockets for NVLink":   {measured: log(overP2P, overSocket, noDevice), want: Fail, says: "1 of 2 connections do not run over nvlink: 1 via NET/Socket/0, 1 via P2P/direct pointer; the library said: NET/IB : No device found.", remedy: "rdma-core"},
-		"sockets for IB":       {measured: log(overSocket, noDevice), edit: want(IB), want: Fail, says: "NET/IB : No device found."},
-		"sockets as asked":     {measured: log(overSocket), edit: want(Socket), want: Pass, says: "socket: 1 via NET/Socket/0"},
-		"IB without GDRDMA":    {measured: log(strings.Replace(overSocket, "Socket/0", "IB/0", 1)), edit: want(GDRDMA), want: Fail, says: "1 via NET/IB/0; the library said: nothing"},
-		"GDRDMA is IB":         {measured: log(strings.Replace(overSocket, "Socket/0", "IB/0/GDRDMA", 1)), edit: want(IB), want: Pass, says: "ib: 1 via NET/IB/0/GDRDMA"},
-		"SHM for P2P":          {measured: log(strings.Replace(overP2P, "P2P/direct pointer", "SHM/direct/direct", 1)), edit: want(P2P), want: Fail, says: "1 of 1 connections do not run over p2p: 1 via SHM"},
-		"SHM":                  {measured: log(strings.Replace(overP2P, "P2P/direct pointer", "SHM/direct/direct", 1)), edit: want(SHM), want: Pass, says: "shm: 1 via SHM"},
-		"NVLS alone":           {measured: log("n:1:2 [0] NCCL INFO Connected NVLS tree\n"), want: Pass, says: "NVLS"},
-		"silent":               {measured: log(), want: NotMeasured, says: "names no connection"},
-		"PCIe is no NVLink":    {edit: func(s *Subject) { s.Device.Host.Links[0][1] = "SYS"; s.Device.Transport = NVLink }, want: Fail, says: "joined by SYS", remedy: "CUDA_VISIBLE_DEVICES"},
-		"links are not told":   {edit: func(s *Subject) { s.Device.Host.Links = nil; s.Device.Transport = NVLink }, want: NotMeasured, says: "does not say over which links", remedy: "p2p"},
-		"nothing is wanted":    {edit: func(s *Subject) { s.Device.Host.Links[0][1] = "SYS" }, want: NotMeasured, says: "no transport is named, and NVLink is not what joins all GPUs of this host (two of them: SYS)", remedy: "--transport nvlink|p2p|shm|ib|gdrdma|socket"},
-		"no such transport":    {edit: want("pigeon"), want: NotMeasured, says: `"pigeon"`, remedy: "known"},
-		"crash":                {measured: failing(nccltests.ErrFailed), want: Fail, says: "it failed"},
-		"two libraries in one": {measured: log(strings.Replace(version2297, "13.0", "12.4", 1)), want: NotMeasured, says: "two libraries"},
+		"NVLink by itself":     {want: verdict.Pass, says: "nvlink: 1 via P2P/direct pointer"},
+		"p2p":                  {edit: want(P2P), want: verdict.Pass, says: "p2p: 1 via"},
+		"sockets for NVLink":   {measured: log(overP2P, overSocket, noDevice), want: verdict.Fail, says: "1 of 2 connections do not run over nvlink: 1 via NET/Socket/0, 1 via P2P/direct pointer; the library said: NET/IB : No device found.", remedy: "rdma-core"},
+		"sockets for IB":       {measured: log(overSocket, noDevice), edit: want(IB), want: verdict.Fail, says: "NET/IB : No device found."},
+		"sockets as asked":     {measured: log(overSocket), edit: want(Socket), want: verdict.Pass, says: "socket: 1 via NET/Socket/0"},
+		"IB without GDRDMA":    {measured: log(strings.Replace(overSocket, "Socket/0", "IB/0", 1)), edit: want(GDRDMA), want: verdict.Fail, says: "1 via NET/IB/0; the library said: nothing"},
+		"GDRDMA is IB":         {measured: log(strings.Replace(overSocket, "Socket/0", "IB/0/GDRDMA", 1)), edit: want(IB), want: verdict.Pass, says: "ib: 1 via NET/IB/0/GDRDMA"},
+		"SHM for P2P":          {measured: log(strings.Replace(overP2P, "P2P/direct pointer", "SHM/direct/direct", 1)), edit: want(P2P), want: verdict.Fail, says: "1 of 1 connections do not run over p2p: 1 via SHM"},
+		"SHM":                  {measured: log(strings.Replace(overP2P, "P2P/direct pointer", "SHM/direct/direct", 1)), edit: want(SHM), want: verdict.Pass, says: "shm: 1 via SHM"},
+		"NVLS alone":           {measured: log("n:1:2 [0] NCCL INFO Connected NVLS tree\n"), want: verdict.Pass, says: "NVLS"},
+		"silent":               {measured: log(), want: verdict.NotMeasured, says: "names no connection"},
+		"PCIe is no NVLink":    {edit: func(s *Subject) { s.Device.Host.Links[0][1] = "SYS"; s.Device.Transport = NVLink }, want: verdict.Fail, says: "joined by SYS", remedy: "CUDA_VISIBLE_DEVICES"},
+		"links are not told":   {edit: func(s *Subject) { s.Device.Host.Links = nil; s.Device.Transport = NVLink }, want: verdict.NotMeasured, says: "does not say over which links", remedy: "p2p"},
+		"nothing is wanted":    {edit: func(s *Subject) { s.Device.Host.Links[0][1] = "SYS" }, want: verdict.NotMeasured, says: "no transport is named, and NVLink is not what joins all GPUs of this host (two of them: SYS)", remedy: "--transport nvlink|p2p|shm|ib|gdrdma|socket"},
+		"no such transport":    {edit: want("pigeon"), want: verdict.NotMeasured, says: `"pigeon"`, remedy: "known"},
+		"crash":                {measured: failing(nccltests.ErrFailed), want: verdict.Fail, says: "it failed"},
+		"two libraries in one": {measured: log(strings.Replace(version2297, "13.0", "12.4", 1)), want: verdict.NotMeasured, says: "two libraries"},
 	})
 }
 
@@ -257,33 +258,33 @@ func TestBusbw(t *testing.T) {
 		}
 	}
 	checkCases(t, busbw, map[string]deviceCase{
-		"as fast":          {measured: speeds(100, 100), want: Pass, says: "all_reduce against vendor, medians of 3 rounds in turn: 1.00 at 1 MiB, 1.00 at 8 MiB (100.0 of 100.0 GB/s), lowest 1.00 at 1 MiB"},
-		"just fast enough": {measured: speeds(95, 100), want: Pass, says: "0.95"},
-		"a little slower":  {measured: speeds(96, 100), want: Pass, says: "0.96"},
-		"too slow":         {measured: speeds(90, 100), want: Fail, says: "all_reduce at 1 MiB: 90.0 GB/s, vendor has 100.0: 0.90 by the medians of 12 rounds, at least 0.95 is wanted", remedy: "NCCL_DEBUG"},
-		"one bad round":    {measured: speeds(100, 100, 0.3), want: Pass, says: "1.00"},
-		"two bad rounds":   {measured: speeds(100, 100, 0.3, 0.3), want: Pass, says: "medians of 12 rounds in turn: 1.00"},
-		"most rounds bad":  {measured: speeds(100, 100, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3), want: Fail, says: "0.30"},
-		"faster":           {measured: speeds(120, 100), want: Pass, says: "1.20"},
+		"as fast":          {measured: speeds(100, 100), want: verdict.Pass, says: "all_reduce against vendor, medians of 3 rounds in turn: 1.00 at 1 MiB, 1.00 at 8 MiB (100.0 of 100.0 GB/s), lowest 1.00 at 1 MiB"},
+		"just fast enough": {measured: speeds(95, 100), want: verdict.Pass, says: "0.95"},
+		"a little slower":  {measured: speeds(96, 100), want: verdict.Pass, says: "0.96"},
+		"too slow":         {measured: speeds(90, 100), want: verdict.Fail, says: "all_reduce at 1 MiB: 90.0 GB/s, vendor has 100.0: 0.90 by the medians of 12 rounds, at least 0.95 is wanted", remedy: "NCCL_DEBUG"},
+		"one bad round":    {measured: speeds(100, 100, 0.3), want: verdict.Pass, says: "1.00"},
+		"two bad rounds":   {measured: speeds(100, 100, 0.3, 0.3), want: verdict.Pass, says: "medians of 12 rounds in turn: 1.00"},
+		"most rounds bad":  {measured: speeds(100, 100, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3), want: verdict.Fail, says: "0.30"},
+		"faster":           {measured: speeds(120, 100), want: verdict.Pass, says: "1.20"},
 		"another release": {measured: func(s nccltests.Sweep) (nccltests.Measured, error) {
 			log := version2297
 			if s.Library == "/theirs" {
 				log = strings.ReplaceAll(log, "2.29.7", "2.28.9")
 			}
 			return good(s, 100, log), nil
-		}, want: Pass, says: "ours is release 2.29.7, vendor is 2.28.9: that compares releases as much as builds"},
-		"nobody to beat":   {edit: func(s *Subject) { s.Device.Against = "" }, want: NotMeasured, says: "no library to compare with", remedy: "--against DIR|WHEEL|LIB"},
-		"small sizes":      {edit: func(s *Subject) { s.Device.MaxBytes = 1024 }, want: NotMeasured, says: "sizes up to 1 KiB", remedy: "--max-bytes"},
-		"theirs is zero":   {measured: speeds(100, 0), want: NotMeasured, says: "nothing to compare with"},
-		"theirs is broken": {measured: func(s nccltests.Sweep) (nccltests.Measured, error) { return sided(s, nccltests.ErrFailed, "/theirs") }, want: NotMeasured, says: "all_reduce with vendor: it failed", remedy: "has to run on this host"},
-		"ours is broken":   {measured: func(s nccltests.Sweep) (nccltests.Measured, error) { return sided(s, nccltests.ErrFailed, "/ours") }, want: Fail, says: "it failed"},
+		}, want: verdict.Pass, says: "ours is release 2.29.7, vendor is 2.28.9: that compares releases as much as builds"},
+		"nobody to beat":   {edit: func(s *Subject) { s.Device.Against = "" }, want: verdict.NotMeasured, says: "no library to compare with", remedy: "--against DIR|WHEEL|LIB"},
+		"small sizes":      {edit: func(s *Subject) { s.Device.MaxBytes = 1024 }, want: verdict.NotMeasured, says: "sizes up to 1 KiB", remedy: "--max-bytes"},
+		"theirs is zero":   {measured: speeds(100, 0), want: verdict.NotMeasured, says: "nothing to compare with"},
+		"theirs is broken": {measured: func(s nccltests.Sweep) (nccltests.Measured, error) { return sided(s, nccltests.ErrFailed, "/theirs") }, want: verdict.NotMeasured, says: "all_reduce with vendor: it failed", remedy: "has to run on this host"},
+		"ours is broken":   {measured: func(s nccltests.Sweep) (nccltests.Measured, error) { return sided(s, nccltests.ErrFailed, "/ours") }, want: verdict.Fail, says: "it failed"},
 		"other sizes": {measured: func(s nccltests.Sweep) (nccltests.Measured, error) {
 			m := good(s, 100, version2297)
 			if s.Library == "/theirs" {
 				m.Report.Rows = append(m.Report.Rows, nccltests.Row{Bytes: 1 << 30})
 			}
 			return m, nil
-		}, want: NotMeasured, says: "cannot be compared"},
+		}, want: verdict.NotMeasured, says: "cannot be compared"},
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 	"builder/internal/wheel/wheeltest"
 )
@@ -21,18 +22,18 @@ var licensed = Gate{
 	check:  checkLicensed,
 }
 
-func checkLicensed(_ context.Context, s Subject) answer {
+func checkLicensed(_ context.Context, s Subject) verdict.Verdict {
 	w, err := wheel.Open(s.Wheel)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	defer w.Close()
 	for _, f := range w.Files {
 		if path.Dir(f.Name) == w.DistInfo+"/licenses" && f.Size > 0 {
-			return passed("%s has %d bytes", f.Name, f.Size)
+			return verdict.Passed("%s has %d bytes", f.Name, f.Size)
 		}
 	}
-	return failed("no file of %s is below licenses", w.DistInfo)
+	return verdict.Failed("no file of %s is below licenses", w.DistInfo)
 }
 
 func ExampleGate() {

@@ -4,14 +4,15 @@ import (
 	"fmt"
 
 	"builder/internal/inspect"
+	"builder/internal/verdict"
 )
 
 // Expected judges what a file is by what somebody expects it to be, one verdict
 // for each expectation. The fault is why the file could not be inspected.
-func Expected(is inspect.Report, fault error, all []inspect.Expectation) []Verdict {
-	var verdicts []Verdict
+func Expected(is inspect.Report, fault error, all []inspect.Expectation) []verdict.Verdict {
+	var verdicts []verdict.Verdict
 	for _, e := range all {
-		v := Verdict{Gate: "expect-" + e.Name, Remedy: "what was expected is on the command line, what the file is was read from its bytes: it is another file, or another build"}
+		v := verdict.Verdict{Gate: "expect-" + e.Name, Remedy: "what was expected is on the command line, what the file is was read from its bytes: it is another file, or another build"}
 		answer, evidence := inspect.Unsaid, ""
 		if fault != nil {
 			evidence = fault.Error()
@@ -21,9 +22,9 @@ func Expected(is inspect.Report, fault error, all []inspect.Expectation) []Verdi
 		v.Evidence = fmt.Sprintf("expected %v; %s", e, evidence)
 		switch answer {
 		case inspect.Yes:
-			v.Status, v.Remedy = Pass, ""
+			v.Status, v.Remedy = verdict.Pass, ""
 		case inspect.No:
-			v.Status = Fail
+			v.Status = verdict.Fail
 		case inspect.Unsaid:
 			v.Remedy = "the bytes do not say it: expect less, or judge the file by the entry.json of its cell"
 		}
@@ -34,8 +35,8 @@ func Expected(is inspect.Report, fault error, all []inspect.Expectation) []Verdi
 
 // Unpromised is the verdict about a file of which nobody says what it is to be:
 // its form alone could be judged.
-func Unpromised(is inspect.Report, fault error) Verdict {
-	v := Verdict{Gate: "promise", Evidence: "nobody says what the file is to be, so that its form alone was judged"}
+func Unpromised(is inspect.Report, fault error) verdict.Verdict {
+	v := verdict.Verdict{Gate: "promise", Evidence: "nobody says what the file is to be, so that its form alone was judged"}
 	v.Remedy = "give the directory of its cell, put its entry.json beside it, or say what it is to be, such as --expect arch=gfx90a"
 	if fault != nil {
 		v.Evidence = fmt.Sprintf("%s; it cannot be inspected: %v", v.Evidence, fault)

@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -23,10 +24,10 @@ var deviceFunctions = Gate{
 	check: checkDeviceFunctions,
 }
 
-func checkDeviceFunctions(_ context.Context, s Subject) answer {
+func checkDeviceFunctions(_ context.Context, s Subject) verdict.Verdict {
 	for _, pattern := range slices.Concat(s.Expect.Kernels, s.Expect.NoKernels) {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return unmeasured("the pattern %q: %v", pattern, err).because("mend the pattern in the recipe's expect")
+			return verdict.Unmeasured("the pattern %q: %v", pattern, err).Because("mend the pattern in the recipe's expect")
 		}
 	}
 	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {

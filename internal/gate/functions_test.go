@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -124,42 +125,42 @@ func TestDeviceFunctions(t *testing.T) {
 	for name, c := range map[string]struct {
 		library []byte
 		expect  recipe.Expect
-		want    Status
+		want    verdict.Status
 		says    []string
 	}{
 		"as promised": {
 			fatbin(cubin(80, 0, chosen...), cubin(90, 0, chosen...)),
 			recipe.Expect{Kernels: kernels, NoKernels: []string{"*AllGather*"}},
-			Pass,
+			verdict.Pass,
 			[]string{"x/libx.so holds for sm_80 3 kernels and 3 other functions", "holds for sm_90 3 kernels", "has 1 for *ncclDevKernel_AllReduce_Sum_f32_RING_LL*", "has none for *AllGather*"},
 		},
 		"nothing was chosen": {
 			fatbin(cubin(90, 0, nothing...)),
 			recipe.Expect{Kernels: kernels},
-			Fail,
+			verdict.Fail,
 			[]string{
 				"x/libx.so has nothing for sm_90 (2 kernels and 1 other functions) that matches *ncclDevKernel_AllReduce_Sum_f32_RING_LL*, *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv",
 				` (nearest to *ncclDevKernel_AllReduce_Sum_f32_RING_LL*: "_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE"`,
 			},
 		},
-		"no device code": {elfFile(62), recipe.Expect{Kernels: kernels}, Fail, []string{"no function for any GPU"}},
-		"no kernels":     {fatbin(cubin(90, 0)), recipe.Expect{Kernels: kernels}, Fail, []string{"no function for any GPU"}},
+		"no device code": {elfFile(62), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"no function for any GPU"}},
+		"no kernels":     {fatbin(cubin(90, 0)), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"no function for any GPU"}},
 		"no kernels, none forbidden": {
-			fatbin(cubin(90, 0)), recipe.Expect{NoKernels: filtered, DeviceCode: []string{"sm_90"}}, Fail, []string{"no function for any GPU"},
+			fatbin(cubin(90, 0)), recipe.Expect{NoKernels: filtered, DeviceCode: []string{"sm_90"}}, verdict.Fail, []string{"no function for any GPU"},
 		},
 		"PTX alone": {
-			fatbin(packed(1, 90, 0, []byte(".version 9.0\n.entry x()"))), recipe.Expect{Kernels: []string{"x"}}, Fail, []string{"PTX aside"},
+			fatbin(packed(1, 90, 0, []byte(".version 9.0\n.entry x()"))), recipe.Expect{Kernels: []string{"x"}}, verdict.Fail, []string{"PTX aside"},
 		},
 		"missing for one of two targets": {
 			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...)),
 			recipe.Expect{Kernels: kernels},
-			Fail,
+			verdict.Fail,
 			[]string{"has nothing for sm_80 (2 kernels and 1 other functions) that matches *"},
 		},
 		"one missing for all, one for some": {
 			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...), cubin(100, 0, nothing...)),
 			recipe.Expect{Kernels: []string{"x*", kernels[0], "*DevFunc*", kernels[1]}},
-			Fail,
+			verdict.Fail,
 			[]string{
 				"for sm_100 (2 kernels and 1 other functions), sm_80 (2 kernels and 1 other functions), sm_90 (3 kernels and 3 other functions) that matches x* (nearest to x*: ",
 				"for sm_100 (2 kernels and 1 other functions), sm_80 (2 kernels and 1 other functions) that matches " + kernels[0] + ", " + kernels[1] + " (",
@@ -168,53 +169,53 @@ func TestDeviceFunctions(t *testing.T) {
 		"more for one target than for another": {
 			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...)),
 			recipe.Expect{Kernels: []string{"*DevFunc*"}},
-			Pass,
+			verdict.Pass,
 			[]string{"has 1 to 3 for *DevFunc*"},
 		},
 		"kernel without the function behind the table": {
 			fatbin(cubin(90, 0, chosen[0], chosen[1], chosen[2])),
 			recipe.Expect{Kernels: kernels},
-			Fail,
+			verdict.Fail,
 			[]string{"that matches *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv (nearest to *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv: \"_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv\""},
 		},
 		"nothing for a promised target": {
 			fatbin(cubin(80, 0), cubin(90, 0, chosen...)),
 			recipe.Expect{Kernels: kernels, DeviceCode: []string{"sm_80", "sm_90"}},
-			Fail,
+			verdict.Fail,
 			[]string{"nothing for sm_80 (0 kernels and 0 other functions)"},
 		},
 		"code for a family adds to the plain": {
 			fatbin(cubin(90, 0, chosen...), cubin(100, 1<<21, chosen[5])),
 			recipe.Expect{Kernels: kernels, DeviceCode: []string{"sm_90", "sm_100f"}},
-			Pass,
+			verdict.Pass,
 			[]string{"for sm_100f 1 kernels and 0 other functions, not held"},
 		},
 		"code for a family alone": {
-			fatbin(cubin(100, 1<<21, nothing...)), recipe.Expect{Kernels: kernels}, Fail, []string{"for sm_100f (2 kernels"},
+			fatbin(cubin(100, 1<<21, nothing...)), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"for sm_100f (2 kernels"},
 		},
 		"empty code of a default target": {
-			fatbin(cubin(52, 0), cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels}, Pass, []string{"for sm_90"},
+			fatbin(cubin(52, 0), cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels}, verdict.Pass, []string{"for sm_90"},
 		},
 		"forbidden": {
 			fatbin(cubin(90, 0, chosen...)),
 			recipe.Expect{Kernels: kernels, NoKernels: filtered},
-			Fail,
+			verdict.Fail,
 			[]string{`has for sm_90 1 that match *ncclDevFunc_Nopv, which is forbidden: "_Z15ncclDevFunc_Nopv"`},
 		},
 		"forbidden in PTX": {
 			fatbin(cubin(90, 0, chosen...), packed(1, 90, 0, []byte(".version 9.0\n.entry ncclDevFunc_Nopv()"))),
 			recipe.Expect{NoKernels: []string{"ncclDevFunc_Nopv"}},
-			Fail,
+			verdict.Fail,
 			[]string{"has for compute_90 1 that match"},
 		},
 		"a name that is no text": {
-			fatbin(cubin(90, 0, "f\x1b[2J\n"+strings.Repeat("x", 500))), recipe.Expect{NoKernels: []string{"f*"}}, Fail, []string{`"f\x1b[2J\n`},
+			fatbin(cubin(90, 0, "f\x1b[2J\n"+strings.Repeat("x", 500))), recipe.Expect{NoKernels: []string{"f*"}}, verdict.Fail, []string{`"f\x1b[2J\n`},
 		},
-		"truncated entry":     {fatbin(cubin(90, 0, chosen...)[:400]), recipe.Expect{Kernels: kernels}, NotMeasured, []string{"code for sm_90"}},
-		"unknown compression": {fatbin(cubin(90, unknownPacking, chosen...)), recipe.Expect{Kernels: kernels}, NotMeasured, []string{"does not know"}},
-		"wrong pattern":       {fatbin(cubin(90, 0, chosen...)), recipe.Expect{NoKernels: []string{"[a"}}, NotMeasured, []string{"syntax error"}},
+		"truncated entry":     {fatbin(cubin(90, 0, chosen...)[:400]), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"code for sm_90"}},
+		"unknown compression": {fatbin(cubin(90, unknownPacking, chosen...)), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"does not know"}},
+		"wrong pattern":       {fatbin(cubin(90, 0, chosen...)), recipe.Expect{NoKernels: []string{"[a"}}, verdict.NotMeasured, []string{"syntax error"}},
 		"no such file": {
-			fatbin(cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels, Extensions: []string{"y.so"}}, NotMeasured, []string{"no file matches"},
+			fatbin(cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels, Extensions: []string{"y.so"}}, verdict.NotMeasured, []string{"no file matches"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +234,7 @@ func TestDeviceFunctions(t *testing.T) {
 			if len(v.Evidence) > 2000 {
 				t.Errorf("evidence of %d bytes", len(v.Evidence))
 			}
-			if c.want == Fail && !strings.Contains(v.Remedy, `"AllReduce Sum f32 * *" is meant`) {
+			if c.want == verdict.Fail && !strings.Contains(v.Remedy, `"AllReduce Sum f32 * *" is meant`) {
 				t.Errorf("remedy: %s", v.Remedy)
 			}
 		})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"builder/internal/verdict"
 )
 
 // What a container prints is not trusted: the artifact's own code runs in it.
@@ -28,7 +30,7 @@ func FuzzRanks(f *testing.F) {
 	f.Add(ranks)
 	f.Add(`{"rank": 0, "size": 2, "allreduce": [3, 30], "allgather": null}`)
 	f.Fuzz(func(t *testing.T, output string) {
-		if a := judgeRanks(parseRanks(output)); a.status == Pass && strings.Count(output, `{"rank"`) < 2 {
+		if a := judgeRanks(parseRanks(output)); a.Status == verdict.Pass && strings.Count(output, `{"rank"`) < 2 {
 			t.Errorf("two ranks passed, fewer reported: %q", output)
 		}
 	})
@@ -39,7 +41,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(`{"requests": [{"name": "registration", "kind": "honest", "outcome": "served"}, null]}`)
 	f.Fuzz(func(t *testing.T, output string) {
 		v := check(rendezvous, output, 0)
-		if v.Status == Pass && strings.Count(output, "refused") < len(requests["hostile"]) {
+		if v.Status == verdict.Pass && strings.Count(output, "refused") < len(requests["hostile"]) {
 			t.Errorf("every attack was refused, fewer are reported: %q", output)
 		}
 	})
@@ -56,7 +58,7 @@ func FuzzOutput(f *testing.F) {
 		box := &answers{result: Result{Exit: exit, Output: output}}
 		for _, g := range []Gate{importModule, checkBuild, builtFlags, rendezvous, allreduce2} {
 			v := g.Check(context.Background(), Subject{Expect: expect(), Box: box})
-			if strings.Contains(v.Evidence, "the gate crashed") || v.Status == Pass && exit != 0 && g.Name != checkBuild.Name {
+			if strings.Contains(v.Evidence, "the gate crashed") || v.Status == verdict.Pass && exit != 0 && g.Name != checkBuild.Name {
 				t.Errorf("%+v", v)
 			}
 		}

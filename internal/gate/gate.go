@@ -13,67 +13,11 @@ import (
 	"io"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
-	"builder/internal/curve"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
-
-// Status is the answer of a gate. The zero value is [NotMeasured].
-type Status int
-
-// The four answers.
-const (
-	NotMeasured Status = iota // the gate could not look; the evidence says why
-	Pass
-	Fail
-	Waived // a known failure with reason, issue and expiry date
-)
-
-var statusNames = []string{"not-measured", "pass", "fail", "waived"}
-
-// Statuses lists every status.
-func Statuses() []Status { return []Status{NotMeasured, Pass, Fail, Waived} }
-
-// String returns the status as it stands in run.json.
-func (s Status) String() string {
-	if s < 0 || int(s) >= len(statusNames) {
-		return statusNames[NotMeasured]
-	}
-	return statusNames[s]
-}
-
-// MarshalText makes a status a JSON string.
-func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads what MarshalText wrote; anything else is an error.
-func (s *Status) UnmarshalText(text []byte) error {
-	for i, name := range statusNames {
-		if name == string(text) {
-			*s = Status(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("unknown verdict %q", text)
-}
-
-// A Verdict is the answer of one gate about one artifact. Evidence is what was
-// seen; Remedy is what a person can do and is empty for a pass. Waiver is what
-// the recipe says about a failure of this gate, where it says something.
-// Measured are the figures of a gate that measures.
-type Verdict struct {
-	Gate     string         `json:"gate"`
-	Status   Status         `json:"status"`
-	Evidence string         `json:"evidence"`
-	Measured curve.Curves   `json:"measured,omitempty"`
-	Remedy   string         `json:"remedy,omitempty"`
-	Waiver   *recipe.Waiver `json:"waiver,omitempty"`
-	Seconds  float64        `json:"seconds"`
-}
-
-// Refuses reports whether the verdict keeps the artifact back.
-func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived }
 
 // A Subject is what gates look at: the file of a wheel, of the archive that is the
 // artifact where Expect.Tree names one, or the manifest of a wheelhouse, the files
@@ -128,50 +72,7 @@ type Gate struct {
 	Wants func(recipe.Expect) bool
 	// Boxed says that it runs the artifact in a container.
 	Boxed bool
-	check func(context.Context, Subject) answer
-}
-
-// answer is what a check found; the runner adds name, remedy and time.
-type answer struct {
-	status   Status
-	evidence string
-	remedy   string
-	measured curve.Curves
-}
-
-func passed(format string, args ...any) answer {
-	return answer{status: Pass, evidence: fmt.Sprintf(format, args...)}
-}
-
-func failed(format string, args ...any) answer {
-	return answer{status: Fail, evidence: fmt.Sprintf(format, args...)}
-}
-
-func unmeasured(format string, args ...any) answer {
-	return answer{status: NotMeasured, evidence: fmt.Sprintf(format, args...)}
-}
-
-func (a answer) because(remedy string, args ...any) answer {
-	a.remedy = fmt.Sprintf(remedy, args...)
-	return a
-}
-
-// with returns the answer and what was measured for it.
-func (a answer) with(measured curve.Curves) answer {
-	a.measured = measured
-	return a
-}
-
-// judge turns the faults found and what was looked at into an answer: with
-// faults it fails, with nothing looked at it has not measured.
-func judge(faults []string, seen []string) answer {
-	switch {
-	case len(faults) > 0:
-		return failed("%s", strings.Join(faults, "; "))
-	case len(seen) == 0:
-		return unmeasured("nothing to look at")
-	}
-	return passed("%s", strings.Join(seen, "; "))
+	check func(context.Context, Subject) verdict.Verdict
 }
 
 // All lists every gate, in the order in which they are asked: what the file
@@ -229,40 +130,36 @@ func Wanted(e recipe.Expect) []Gate {
 
 // Check asks one gate. It never panics and never returns a pass for a gate that
 // did not come to its end.
-func (g Gate) Check(ctx context.Context, s Subject) (v Verdict) {
+func (g Gate) Check(ctx context.Context, s Subject) (v verdict.Verdict) {
 	start := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			v = g.verdict(unmeasured("the gate crashed: %v\n%s", p, debug.Stack()), start)
+			v = g.complete(verdict.Unmeasured("the gate crashed: %v\n%s", p, debug.Stack()), start)
 		}
 	}()
-	a := g.check(ctx, s)
+	v = g.check(ctx, s)
 	if err := ctx.Err(); err != nil {
-		a = unmeasured("stopped before it could answer: %v", err)
+		v = verdict.Unmeasured("stopped before it could answer: %v", err)
 	}
-	return g.verdict(a, start)
+	return g.complete(v, start)
 }
 
-func (g Gate) verdict(a answer, start time.Time) Verdict {
-	v := Verdict{Gate: g.Name, Status: a.status, Evidence: a.evidence, Measured: a.measured, Seconds: time.Since(start).Seconds()}
+// complete adds to what a check found the name, the time and, unless it passed, a
+// remedy.
+func (g Gate) complete(v verdict.Verdict, start time.Time) verdict.Verdict {
+	v.Gate, v.Seconds = g.Name, time.Since(start).Seconds()
 	if err := v.Measured.Check(); err != nil { // nobody could read the verdict back
 		v.Measured = nil
 		v.Evidence += fmt.Sprintf("; its figures are left out: %v", err)
 	}
 	switch {
-	case a.status == Pass:
-	case a.remedy != "":
-		v.Remedy = a.remedy
-	case a.status == NotMeasured:
+	case v.Status == verdict.Pass:
+		v.Remedy = ""
+	case v.Remedy != "":
+	case v.Status == verdict.NotMeasured:
 		v.Remedy = "mend what kept the gate from looking, and ask again: what was not measured is not a pass"
 	default:
 		v.Remedy = g.Remedy
 	}
 	return v
-}
-
-// Passed reports whether every verdict is a pass or waived, and that there is
-// at least one.
-func Passed(verdicts []Verdict) bool {
-	return len(verdicts) > 0 && !slices.ContainsFunc(verdicts, Verdict.Refuses)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 // A gate is asked where, and only where, something is promised that it can judge.
@@ -58,45 +59,20 @@ func TestWanted(t *testing.T) {
 func TestRemedyOfAVerdict(t *testing.T) {
 	g := Gate{Name: "x", Remedy: "the gate's"}
 	for name, c := range map[string]struct {
-		a    answer
+		a    verdict.Verdict
 		want string
 	}{
-		"pass":                    {passed("seen"), ""},
-		"fail":                    {failed("seen"), "the gate's"},
-		"fail, own remedy":        {failed("seen").because("its own %d", 1), "its own 1"},
-		"not measured":            {unmeasured("seen"), "what was not measured is not a pass"},
-		"not measured, own":       {unmeasured("seen").because("its own"), "its own"},
-		"pass, though it has one": {passed("seen").because("its own"), ""},
+		"pass":                    {verdict.Passed("seen"), ""},
+		"fail":                    {verdict.Failed("seen"), "the gate's"},
+		"fail, own remedy":        {verdict.Failed("seen").Because("its own %d", 1), "its own 1"},
+		"not measured":            {verdict.Unmeasured("seen"), "what was not measured is not a pass"},
+		"not measured, own":       {verdict.Unmeasured("seen").Because("its own"), "its own"},
+		"pass, though it has one": {verdict.Passed("seen").Because("its own"), ""},
 	} {
-		g.check = func(context.Context, Subject) answer { return c.a }
+		g.check = func(context.Context, Subject) verdict.Verdict { return c.a }
 		v := g.Check(context.Background(), Subject{})
 		if !strings.Contains(v.Remedy, c.want) || (v.Remedy == "") != (c.want == "") || v.Evidence != "seen" || v.Seconds < 0 {
 			t.Errorf("%s: %+v", name, v)
-		}
-	}
-}
-
-func TestJudge(t *testing.T) {
-	for _, c := range []struct {
-		faults, seen []string
-		status       Status
-		evidence     string
-	}{
-		{nil, nil, NotMeasured, "nothing to look at"},
-		{nil, []string{"a", "b"}, Pass, "a; b"},
-		{[]string{"x", "y"}, []string{"a"}, Fail, "x; y"},
-		{[]string{"x"}, nil, Fail, "x"},
-	} {
-		if a := judge(c.faults, c.seen); a.status != c.status || a.evidence != c.evidence {
-			t.Errorf("%q, %q: %v %q", c.faults, c.seen, a.status, a.evidence)
-		}
-	}
-}
-
-func TestStatusOutsideItsRange(t *testing.T) {
-	for s, want := range map[Status]string{-1: "not-measured", 0: "not-measured", 3: "waived", 4: "not-measured"} {
-		if got := s.String(); got != want {
-			t.Errorf("%d: %s, want %s", int(s), got, want)
 		}
 	}
 }
@@ -138,7 +114,7 @@ func TestCommandsAreLogged(t *testing.T) {
 	var log strings.Builder
 	s := Subject{Expect: expect(), Box: &answers{result: Result{Exit: 3, Output: "why\n"}}}
 	for _, w := range []io.Writer{nil, &log} {
-		if s.Log = w; importModule.Check(context.Background(), s).Status != Fail {
+		if s.Log = w; importModule.Check(context.Background(), s).Status != verdict.Fail {
 			t.Error("an import that failed passed")
 		}
 	}
@@ -155,13 +131,13 @@ func TestLauncher(t *testing.T) {
 		e, box := expect(), &answers{result: Result{Output: ranks}}
 		e.Launcher = launcher
 		v := allreduce2.Check(context.Background(), Subject{Expect: e, Box: box})
-		if v.Status != Pass || strings.Join(box.asked[0].Args, " ") != want {
+		if v.Status != verdict.Pass || strings.Join(box.asked[0].Args, " ") != want {
 			t.Errorf("%s: %+v, %q", launcher, v, box.asked[0].Args)
 		}
 	}
 	e := expect()
 	e.Launcher = "jsrun"
-	if v := allreduce2.Check(context.Background(), Subject{Expect: e, Box: &answers{}}); v.Status != NotMeasured || !strings.Contains(v.Evidence, `no launcher is called "jsrun"`) {
+	if v := allreduce2.Check(context.Background(), Subject{Expect: e, Box: &answers{}}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, `no launcher is called "jsrun"`) {
 		t.Errorf("%+v", v)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -39,10 +40,10 @@ func promisedGlibc(tag string) string {
 	return ""
 }
 
-func checkGlibc(_ context.Context, s Subject) answer {
+func checkGlibc(_ context.Context, s Subject) verdict.Verdict {
 	w, err := wheel.Open(s.Wheel)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	defer w.Close()
 	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {

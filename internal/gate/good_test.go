@@ -8,6 +8,7 @@ import (
 
 	"builder/internal/elf/elftest"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/version"
 	"builder/internal/wheel/wheeltest"
 )
@@ -221,7 +222,7 @@ func TestGoodArtifacts(t *testing.T) {
 			t.Errorf("%s: only %d gates apply", name, len(verdicts))
 		}
 		for _, v := range verdicts {
-			if v.Status != Pass {
+			if v.Status != verdict.Pass {
 				t.Errorf("%s: %+v", name, v)
 			}
 		}

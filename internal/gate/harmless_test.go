@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"builder/internal/elf/elftest"
+	"builder/internal/verdict"
 	"builder/internal/wheel/wheeltest"
 )
 
@@ -82,7 +83,7 @@ func TestHarmlessChanges(t *testing.T) {
 			s := c.of()
 			c.change(s)
 			for _, v := range s.verdicts(t) {
-				if v.Status != Pass {
+				if v.Status != verdict.Pass {
 					t.Errorf("%+v", v)
 				}
 			}

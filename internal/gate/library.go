@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -64,7 +65,7 @@ var (
 	verbsSymbol = regexp.MustCompile(`^_?ibv_`)
 )
 
-func checkRDMA(_ context.Context, s Subject) answer {
+func checkRDMA(_ context.Context, s Subject) verdict.Verdict {
 	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
 		v, err := verbsOf(r)
 		if err != nil {
@@ -116,27 +117,27 @@ type loaded struct {
 	Error   string `json:"error"` // ncclGetErrorString(ncclInvalidArgument)
 }
 
-func checkLoad(ctx context.Context, s Subject) answer {
+func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
 	says, err := s.versionText()
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	out, err := s.run(ctx, Command{
 		Name: "nccl-load", Args: []string{"PYTHON", "load.py", s.Expect.Library},
 		Files: map[string]string{"load.py": loadScript},
 	})
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	var have loaded
 	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
-		return failed("%s cannot be loaded: exit %d: %s", s.Expect.Library, out.Exit, lastLine(out.Output)).
-			because("a library that it needs is missing or too old in the run-time image: see elf-symbols; where it crashed, run load.py in that image under a debugger")
+		return verdict.Failed("%s cannot be loaded: exit %d: %s", s.Expect.Library, out.Exit, lastLine(out.Output)).
+			Because("a library that it needs is missing or too old in the run-time image: see elf-symbols; where it crashed, run load.py in that image under a debugger")
 	}
 	return judgeLoaded(have, says, s.Expect.LibrarySays)
 }
 
-func judgeLoaded(have loaded, says []string, want string) answer {
+func judgeLoaded(have loaded, says []string, want string) verdict.Verdict {
 	var faults []string
 	if len(says) != 1 || says[0] != want {
 		faults = append(faults, fmt.Sprintf("its version string is %q, promised is %q", says, want))
@@ -149,9 +150,9 @@ func judgeLoaded(have loaded, says []string, want string) answer {
 	if have.Error == "" {
 		faults = append(faults, "ncclGetErrorString gives nothing")
 	}
-	a := judge(faults, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
-	if a.status == Fail && is != release {
-		return a.because("the source is of another release than the cell names, %s: look at the tag in the log of the step source", release)
+	a := verdict.Judge(faults, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
+	if a.Status == verdict.Fail && is != release {
+		return a.Because("the source is of another release than the cell names, %s: look at the tag in the log of the step source", release)
 	}
 	return a
 }

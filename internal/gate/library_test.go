@@ -3,6 +3,8 @@ package gate
 import (
 	"strings"
 	"testing"
+
+	"builder/internal/verdict"
 )
 
 func TestVerbsState(t *testing.T) {
@@ -48,11 +50,11 @@ func TestJudgeLoaded(t *testing.T) {
 		"nothing":       {loaded{}, []string{want}, "ncclGetVersion gives 0", "another release"},
 	} {
 		a := judgeLoaded(c.have, c.says, want)
-		if (a.status == Pass) != (c.evidence == "") || !strings.Contains(a.evidence, c.evidence) {
-			t.Errorf("%s: %v %s", name, a.status, a.evidence)
+		if (a.Status == verdict.Pass) != (c.evidence == "") || !strings.Contains(a.Evidence, c.evidence) {
+			t.Errorf("%s: %v %s", name, a.Status, a.Evidence)
 		}
-		if (a.remedy == "") != (c.remedy == "") || !strings.Contains(a.remedy, c.remedy) {
-			t.Errorf("%s: remedy %q", name, a.remedy)
+		if (a.Remedy == "") != (c.remedy == "") || !strings.Contains(a.Remedy, c.remedy) {
+			t.Errorf("%s: remedy %q", name, a.Remedy)
 		}
 	}
 }

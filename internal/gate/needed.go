@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -21,15 +22,15 @@ var elfNeeded = Gate{
 	check:  checkNeeded,
 }
 
-func checkNeeded(_ context.Context, s Subject) answer {
+func checkNeeded(_ context.Context, s Subject) verdict.Verdict {
 	w, err := wheel.Open(s.Wheel)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	defer w.Close()
 	extensions, err := promised(w, s.Expect.Extensions)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	// What is forbidden is forbidden to libraries that were not promised too.
 	return s.each(w, slices.Concat(extensions, strays(w, extensions)), func(name string, r wheel.Member) (faults, seen []string, err error) {

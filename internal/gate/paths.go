@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -25,7 +26,7 @@ var buildPaths = Gate{
 // a verb of printf is made at run time.
 var ofSomebody = regexp.MustCompile(`(?:^|[\s=:"'(])(/(?:home|Users|root)/[\w.+-][^\s:"']*|/tmp/[\w.+-]*\d[^\s:"'%]*(?:$|[\s:"'])|/(?:github|__w|builds|var/lib/jenkins)/[\w.+-][^\s:"']*)`)
 
-func checkPaths(_ context.Context, s Subject) answer {
+func checkPaths(_ context.Context, s Subject) verdict.Verdict {
 	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
 		var found []string
 		texts := 0

@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -22,10 +23,10 @@ var wheelFormat = Gate{
 	check:  checkWheelFormat,
 }
 
-func checkWheelFormat(_ context.Context, s Subject) answer {
+func checkWheelFormat(_ context.Context, s Subject) verdict.Verdict {
 	w, err := wheel.Open(s.Wheel)
 	if err != nil {
-		return failed("%v", err)
+		return verdict.Failed("%v", err)
 	}
 	defer w.Close()
 	faults := w.Check()
@@ -35,10 +36,10 @@ func checkWheelFormat(_ context.Context, s Subject) answer {
 		}
 	}
 	if want := s.Expect.Version; want != "" && !w.Name.HasVersion(want) {
-		a := judge(append(faults, fmt.Sprintf("the version is %s, promised is %s", w.Name.Version, want)), nil)
-		return a.because("the local part did not reach the backend: HOROVOD_LOCAL_VERSION or WHEEL_VERSION in the recipe's env")
+		a := verdict.Judge(append(faults, fmt.Sprintf("the version is %s, promised is %s", w.Name.Version, want)), nil)
+		return a.Because("the local part did not reach the backend: HOROVOD_LOCAL_VERSION or WHEEL_VERSION in the recipe's env")
 	}
-	return judge(faults, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
+	return verdict.Judge(faults, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
 }
 
 // outside reports whether a file is installed elsewhere than in the packages.
@@ -69,10 +70,10 @@ var extensionPresent = Gate{
 	check:  checkExtensions,
 }
 
-func checkExtensions(_ context.Context, s Subject) answer {
+func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
 	w, err := wheel.Open(s.Wheel)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	defer w.Close()
 	var faults, seen []string
@@ -93,9 +94,9 @@ func checkExtensions(_ context.Context, s Subject) answer {
 		}
 		seen = append(seen, "no "+pattern)
 	}
-	a := judge(faults, seen)
+	a := verdict.Judge(faults, seen)
 	if unasked > 0 && unasked == len(faults) {
-		return a.because("another framework was found at build time too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for what is not asked for")
+		return a.Because("another framework was found at build time too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for what is not asked for")
 	}
 	return a
 }
@@ -119,7 +120,7 @@ var deviceCode = Gate{
 	check:  checkDeviceCode,
 }
 
-func checkDeviceCode(_ context.Context, s Subject) answer {
+func checkDeviceCode(_ context.Context, s Subject) verdict.Verdict {
 	want := slices.Sorted(slices.Values(s.Expect.DeviceCode))
 	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
 		targets, err := elf.DeviceTargets(r)
@@ -142,15 +143,15 @@ func checkDeviceCode(_ context.Context, s Subject) answer {
 type question func(name string, r wheel.Member) (faults, seen []string, err error)
 
 // eachExtension asks one question of every promised extension.
-func eachExtension(s Subject, ask question) answer {
+func eachExtension(s Subject, ask question) verdict.Verdict {
 	w, err := wheel.Open(s.Wheel)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	defer w.Close()
 	names, err := promised(w, s.Expect.Extensions)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	return s.each(w, names, ask)
 }
@@ -170,7 +171,7 @@ func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
 }
 
 // each asks one question of these files.
-func (s Subject) each(w *wheel.Wheel, names []string, ask question) answer {
+func (s Subject) each(w *wheel.Wheel, names []string, ask question) verdict.Verdict {
 	var faults, seen []string
 	for _, name := range names {
 		err := s.Unpacked.read(w, name, func(r wheel.Member) error {
@@ -179,8 +180,8 @@ func (s Subject) each(w *wheel.Wheel, names []string, ask question) answer {
 			return err
 		})
 		if err != nil {
-			return unmeasured("reading %s: %v", name, err)
+			return verdict.Unmeasured("reading %s: %v", name, err)
 		}
 	}
-	return judge(faults, seen)
+	return verdict.Judge(faults, seen)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"builder/internal/elf/elftest"
+	"builder/internal/verdict"
 )
 
 // host is a box on this machine: the dynamic linker and the libraries are real,
@@ -77,7 +78,7 @@ func (h host) install(t *testing.T, s *specimen) {
 }
 
 // ask installs a specimen and asks one gate on this machine.
-func (h host) ask(t *testing.T, g Gate, s *specimen) Verdict {
+func (h host) ask(t *testing.T, g Gate, s *specimen) verdict.Verdict {
 	t.Helper()
 	h.install(t, s)
 	subject := s.subject(t)
@@ -91,22 +92,22 @@ func TestTheLinkerOfThisHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		needed  []string
 		symbols []elftest.Symbol
-		want    Status
+		want    verdict.Status
 		says    string
 	}{
 		"all found": {
 			[]string{"libm.so.6", "libc.so.6"},
 			append(elftest.From("libm.so.6", "GLIBC_2.2.5", "cos", "sin"), elftest.From("libc.so.6", "GLIBC_2.2.5", "memcmp", "getenv", "puts")...),
-			Pass, "all 5 symbols found, 3 in libc.so.6, 2 in libm.so.6",
+			verdict.Pass, "all 5 symbols found, 3 in libc.so.6, 2 in libm.so.6",
 		},
-		"no such symbol":          {[]string{"libc.so.6"}, elftest.Named("memcmp", "no_such_symbol"), Fail, "wants 1 symbols that none of its libraries has: no_such_symbol"},
-		"no such version":         {[]string{"libm.so.6"}, elftest.From("libm.so.6", "GLIBC_2.999", "cos"), Fail, "cos@GLIBC_2.999"},
-		"no such library":         {[]string{"libc.so.6", "libnothing.so.9"}, elftest.Named("memcmp"), Fail, "needs libnothing.so.9, which cannot be loaded: libnothing.so.9: cannot open shared object"},
-		"of a package":            {[]string{"libhelper.so.1"}, append(elftest.Named("helped"), elftest.From("libhelper.so.1", "HELP_1", "versioned")...), Pass, "all 2 symbols found, 2 in libhelper.so.1"},
-		"of no package":           {[]string{"libhelper.so.1"}, elftest.From("libhelper.so.1", "HELP_2", "versioned"), Fail, "versioned@HELP_2"},
-		"of the interpreter":      {[]string{"libc.so.6"}, elftest.Named("PyErr_SetString", "_Py_NoneStruct"), Pass, "all 2 symbols found"},
-		"loaded, and not needed":  {[]string{"libc.so.6"}, elftest.Named("helped"), Fail, "wants 1 symbols that none of its libraries has: helped"},
-		"weak, and nowhere to be": {[]string{"libc.so.6"}, append(elftest.Named("memcmp"), elftest.Symbol{Name: "no_such_symbol", Weak: true}), Pass, "all 1 symbols found"},
+		"no such symbol":          {[]string{"libc.so.6"}, elftest.Named("memcmp", "no_such_symbol"), verdict.Fail, "wants 1 symbols that none of its libraries has: no_such_symbol"},
+		"no such version":         {[]string{"libm.so.6"}, elftest.From("libm.so.6", "GLIBC_2.999", "cos"), verdict.Fail, "cos@GLIBC_2.999"},
+		"no such library":         {[]string{"libc.so.6", "libnothing.so.9"}, elftest.Named("memcmp"), verdict.Fail, "needs libnothing.so.9, which cannot be loaded: libnothing.so.9: cannot open shared object"},
+		"of a package":            {[]string{"libhelper.so.1"}, append(elftest.Named("helped"), elftest.From("libhelper.so.1", "HELP_1", "versioned")...), verdict.Pass, "all 2 symbols found, 2 in libhelper.so.1"},
+		"of no package":           {[]string{"libhelper.so.1"}, elftest.From("libhelper.so.1", "HELP_2", "versioned"), verdict.Fail, "versioned@HELP_2"},
+		"of the interpreter":      {[]string{"libc.so.6"}, elftest.Named("PyErr_SetString", "_Py_NoneStruct"), verdict.Pass, "all 2 symbols found"},
+		"loaded, and not needed":  {[]string{"libc.so.6"}, elftest.Named("helped"), verdict.Fail, "wants 1 symbols that none of its libraries has: helped"},
+		"weak, and nowhere to be": {[]string{"libc.so.6"}, append(elftest.Named("memcmp"), elftest.Symbol{Name: "no_such_symbol", Weak: true}), verdict.Pass, "all 1 symbols found"},
 	} {
 		s := horovodROCm()
 		s.library().Needed, s.library().Undefined = c.needed, c.symbols
@@ -138,16 +139,16 @@ func TestLoadingOnThisHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		needed   []string
 		exported []elftest.Symbol
-		want     Status
+		want     verdict.Status
 		says     string
 	}{
-		"good":          {[]string{"libc.so.6"}, []elftest.Symbol{givesVersion(22907), text}, Pass, `loads; says 2.29.7+cuda13.0 and 22907; error 4 is "invalid argument"`},
-		"other release": {nil, []elftest.Symbol{givesVersion(22304), text}, Fail, "ncclGetVersion gives 22304, which is 2.23.4"},
-		"an error":      {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0xb8, 3, 0, 0, 0, 0xc3}}, text}, Fail, "ncclGetVersion gives 0, which is 0.0.0, with status 3"},
-		"no text":       {nil, []elftest.Symbol{givesVersion(22907), {Name: "ncclGetErrorString"}}, Fail, "ncclGetErrorString gives nothing"},
-		"a crash":       {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0x0f, 0x0b}}, text}, Fail, "cannot be loaded: exit 132"},
-		"no function":   {nil, []elftest.Symbol{text}, Fail, "undefined symbol: ncclGetVersion"},
-		"no library":    {[]string{"libnothing.so.9"}, []elftest.Symbol{givesVersion(22907), text}, Fail, "OSError: libnothing.so.9: cannot open shared object file"},
+		"good":          {[]string{"libc.so.6"}, []elftest.Symbol{givesVersion(22907), text}, verdict.Pass, `loads; says 2.29.7+cuda13.0 and 22907; error 4 is "invalid argument"`},
+		"other release": {nil, []elftest.Symbol{givesVersion(22304), text}, verdict.Fail, "ncclGetVersion gives 22304, which is 2.23.4"},
+		"an error":      {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0xb8, 3, 0, 0, 0, 0xc3}}, text}, verdict.Fail, "ncclGetVersion gives 0, which is 0.0.0, with status 3"},
+		"no text":       {nil, []elftest.Symbol{givesVersion(22907), {Name: "ncclGetErrorString"}}, verdict.Fail, "ncclGetErrorString gives nothing"},
+		"a crash":       {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0x0f, 0x0b}}, text}, verdict.Fail, "cannot be loaded: exit 132"},
+		"no function":   {nil, []elftest.Symbol{text}, verdict.Fail, "undefined symbol: ncclGetVersion"},
+		"no library":    {[]string{"libnothing.so.9"}, []elftest.Symbol{givesVersion(22907), text}, verdict.Fail, "OSError: libnothing.so.9: cannot open shared object file"},
 	} {
 		s := ncclVerbs()
 		s.library().Needed, s.library().Undefined, s.library().Exported = c.needed, nil, c.exported

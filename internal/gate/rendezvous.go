@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 var rendezvous = Gate{
@@ -42,27 +43,27 @@ var requests = map[string][]string{
 	"honest": {"registration", "native-scopes", "function-and-result"},
 }
 
-func checkRendezvous(ctx context.Context, s Subject) answer {
+func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
 	if s.Expect.Rendezvous != "sealed" {
-		return unmeasured("no rendezvous is called %q", s.Expect.Rendezvous)
+		return verdict.Unmeasured("no rendezvous is called %q", s.Expect.Rendezvous)
 	}
 	out, err := s.run(ctx, Command{
 		Name: "rendezvous", Args: []string{"PYTHON", "rendezvous.py"},
 		Files: map[string]string{"rendezvous.py": rendezvousScript},
 	})
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	var said struct{ Requests []request }
 	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &said); err != nil || out.Exit != 0 {
-		return unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
+		return verdict.Unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
 	}
 	return judgeRequests(said.Requests)
 }
 
 // judgeRequests wants every request reported once. What fired or broke is a
 // fault even where others are missing.
-func judgeRequests(all []request) answer {
+func judgeRequests(all []request) verdict.Verdict {
 	var faults, blind []string
 	for _, kind := range []string{"hostile", "honest"} {
 		for _, name := range requests[kind] {
@@ -72,11 +73,11 @@ func judgeRequests(all []request) answer {
 	}
 	switch {
 	case len(faults) > 0:
-		return failed("%s", strings.Join(faults, "; "))
+		return verdict.Failed("%s", strings.Join(faults, "; "))
 	case len(blind) > 0:
-		return unmeasured("%s", strings.Join(blind, "; "))
+		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
 	}
-	return passed("%d attacks refused, %d honest requests served", len(requests["hostile"]), len(requests["honest"]))
+	return verdict.Passed("%d attacks refused, %d honest requests served", len(requests["hostile"]), len(requests["honest"]))
 }
 
 // judgeRequest returns what is wrong with one request, or why that is not known.

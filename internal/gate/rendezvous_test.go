@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/internal/verdict"
 )
 
 // allRequests is what the script prints about a sealed rendezvous, with other
@@ -84,17 +86,17 @@ func badRequests() []bad {
 
 func TestRendezvousThatIsPromised(t *testing.T) {
 	v := check(rendezvous, "a warning\n"+allRequests(nil), 0)
-	if v.Status != Pass || v.Evidence != "10 attacks refused, 3 honest requests served" {
+	if v.Status != verdict.Pass || v.Evidence != "10 attacks refused, 3 honest requests served" {
 		t.Errorf("%+v", v)
 	}
 	e := expect()
 	e.Rendezvous = "open"
-	if v := rendezvous.Check(t.Context(), Subject{Expect: e, Box: &answers{result: Result{Output: allRequests(nil)}}}); v.Status != NotMeasured {
+	if v := rendezvous.Check(t.Context(), Subject{Expect: e, Box: &answers{result: Result{Output: allRequests(nil)}}}); v.Status != verdict.NotMeasured {
 		t.Errorf("%+v", v)
 	}
 	// A request of the other kind is another request.
 	swapped := strings.Replace(allRequests(nil), `"name":"stolen-key","kind":"hostile"`, `"name":"stolen-key","kind":"honest"`, 1)
-	if v := check(rendezvous, swapped, 0); v.Status != NotMeasured || !strings.Contains(v.Evidence, "nothing is said of stolen-key") {
+	if v := check(rendezvous, swapped, 0); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "nothing is said of stolen-key") {
 		t.Errorf("%+v", v)
 	}
 }
@@ -117,7 +119,7 @@ func TestRequestsAreThoseOfTheScript(t *testing.T) {
 // On a host without Horovod the script says so, and nothing passes.
 func TestRendezvousWithoutHorovod(t *testing.T) {
 	h := newHost(t)
-	if v := h.ask(t, rendezvous, horovodROCm()); v.Status != NotMeasured || !strings.Contains(v.Evidence, "ModuleNotFoundError") {
+	if v := h.ask(t, rendezvous, horovodROCm()); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "ModuleNotFoundError") {
 		t.Errorf("%+v", v)
 	}
 }
@@ -139,11 +141,11 @@ func TestRendezvousOfATree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Fail
+	want := verdict.Fail
 	if strings.Contains(string(source), "open_sealed") {
-		want = Pass
+		want = verdict.Pass
 	}
-	if v.Status != want || want == Fail && strings.Count(v.Evidence, "had an effect") != len(requests["hostile"]) {
+	if v.Status != want || want == verdict.Fail && strings.Count(v.Evidence, "had an effect") != len(requests["hostile"]) {
 		t.Errorf("%+v", v)
 	}
 }

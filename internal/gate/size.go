@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 )
 
 var size = Gate{
@@ -16,20 +17,20 @@ var size = Gate{
 	check:  checkSize,
 }
 
-func checkSize(_ context.Context, s Subject) answer {
+func checkSize(_ context.Context, s Subject) verdict.Verdict {
 	low, high, err := s.Expect.SizeBand()
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	info, err := os.Stat(s.Wheel)
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	says := fmt.Sprintf("%s, promised is %s", fileSize(info.Size()), s.Expect.Size)
 	if info.Size() < low || info.Size() > high {
-		return failed("%s", says)
+		return verdict.Failed("%s", says)
 	}
-	return passed("%s", says)
+	return verdict.Passed("%s", says)
 }
 
 // fileSize writes a size as recipes do.

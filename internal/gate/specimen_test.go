@@ -12,6 +12,7 @@ import (
 
 	"builder/internal/elf/elftest"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel/wheeltest"
 )
 
@@ -100,10 +101,10 @@ func write(t *testing.T, path string, data []byte) {
 }
 
 // verdicts asks every gate that applies.
-func (s *specimen) verdicts(t *testing.T) []Verdict {
+func (s *specimen) verdicts(t *testing.T) []verdict.Verdict {
 	t.Helper()
 	subject := s.subject(t)
-	var all []Verdict
+	var all []verdict.Verdict
 	for _, g := range Wanted(subject.Expect) {
 		all = append(all, g.Check(context.Background(), subject))
 	}

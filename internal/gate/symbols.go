@@ -12,6 +12,7 @@ import (
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -41,9 +42,9 @@ type resolved struct {
 //go:embed resolve.py
 var resolveScript string
 
-func checkSymbols(ctx context.Context, s Subject) answer {
+func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	if s.Box == nil {
-		return unmeasured("no container to look into")
+		return verdict.Unmeasured("no container to look into")
 	}
 	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
 		f, err := elf.Read(r)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/elf"
+	"builder/internal/verdict"
 )
 
 func TestWantedOf(t *testing.T) {
@@ -53,7 +54,7 @@ func TestALibraryThatStandsAlone(t *testing.T) {
 	s := horovodROCm()
 	s.library().Undefined = nil
 	for _, v := range s.verdicts(t) {
-		if v.Gate == "elf-symbols" && (v.Status != Pass || !strings.Contains(v.Evidence, "wants no symbol")) {
+		if v.Gate == "elf-symbols" && (v.Status != verdict.Pass || !strings.Contains(v.Evidence, "wants no symbol")) {
 			t.Errorf("%+v", v)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/nccllog"
 	"builder/internal/nccltests"
+	"builder/internal/verdict"
 )
 
 // Transport is the way that the GPUs shall talk.
@@ -57,7 +58,7 @@ var transport = Gate{
 // transportBytes is enough for every channel to be connected.
 const transportBytes = 64 << 20
 
-func checkTransport(ctx context.Context, s Subject) answer {
+func checkTransport(ctx context.Context, s Subject) verdict.Verdict {
 	d := s.Device
 	if a, lacks := d.lacks(2); lacks {
 		return a
@@ -66,13 +67,13 @@ func checkTransport(ctx context.Context, s Subject) answer {
 	if wanted == "" {
 		wanted = NVLink
 		if all, worst, _ := d.Host.Linked(d.addresses()); !all {
-			return unmeasured("no transport is named, and NVLink is not what joins all GPUs of this host (two of them: %s)", cmp.Or(worst, "not known")).
-				because("name the one that they shall use: --transport %s", joined(Transports()))
+			return verdict.Unmeasured("no transport is named, and NVLink is not what joins all GPUs of this host (two of them: %s)", cmp.Or(worst, "not known")).
+				Because("name the one that they shall use: --transport %s", joined(Transports()))
 		}
 	}
 	w, ok := ways[wanted]
 	if !ok {
-		return unmeasured("no transport is called %q", wanted).because("known: %s", joined(Transports()))
+		return verdict.Unmeasured("no transport is called %q", wanted).Because("known: %s", joined(Transports()))
 	}
 	collective := s.Expect.Collectives[0]
 	m, err := s.sweep(ctx, d.sweep(collective, d.Library, minBytes, min(transportBytes, d.MaxBytes), w.env))
@@ -81,13 +82,13 @@ func checkTransport(ctx context.Context, s Subject) answer {
 	}
 	log, err := nccllog.Parse(strings.NewReader(m.Log))
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	return d.judgeTransport(wanted, w, log, m.Report)
 }
 
 // judgeTransport demands that every connection takes the wanted way.
-func (d *Device) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r nccltests.Report) answer {
+func (d *Device) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r nccltests.Report) verdict.Verdict {
 	count := log.Transports()
 	right, wrong := 0, 0
 	for kind, n := range count {
@@ -100,20 +101,20 @@ func (d *Device) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r
 	said := strings.Join(slices.Concat(log.Reasons, log.Warnings), "; ")
 	switch {
 	case wrong > 0:
-		return failed("%d of %d connections do not run over %s: %s; the library said: %s", wrong, right+wrong, wanted, log.Summary(), cmp.Or(said, "nothing"))
+		return verdict.Failed("%d of %d connections do not run over %s: %s; the library said: %s", wrong, right+wrong, wanted, log.Summary(), cmp.Or(said, "nothing"))
 	case right == 0 && (wanted != NVLink || !log.NVLS):
-		return unmeasured("the log names no connection between GPUs: %s", cmp.Or(said, "nothing")).
-			because("the library logs nothing, or one that is not known: see its own output")
+		return verdict.Unmeasured("the log names no connection between GPUs: %s", cmp.Or(said, "nothing")).
+			Because("the library logs nothing, or one that is not known: see its own output")
 	case wanted == NVLink:
 		if all, worst, known := d.Host.Linked(busIDs(r)); !known {
-			return unmeasured("%s, but the host does not say over which links", log.Summary()).
-				because("`nvidia-smi topo -m` has to answer; or ask for --transport p2p")
+			return verdict.Unmeasured("%s, but the host does not say over which links", log.Summary()).
+				Because("`nvidia-smi topo -m` has to answer; or ask for --transport p2p")
 		} else if !all {
-			return failed("%s, but two of the GPUs are joined by %s", log.Summary(), worst).
-				because("choose GPUs that are joined by NVLink (CUDA_VISIBLE_DEVICES), or ask for --transport p2p")
+			return verdict.Failed("%s, but two of the GPUs are joined by %s", log.Summary(), worst).
+				Because("choose GPUs that are joined by NVLink (CUDA_VISIBLE_DEVICES), or ask for --transport p2p")
 		}
 	}
-	return passed("%s: %s", wanted, log.Summary())
+	return verdict.Passed("%s: %s", wanted, log.Summary())
 }
 
 // addresses are those of the first GPUs of the host, which a run takes where

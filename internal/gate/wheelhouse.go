@@ -13,6 +13,7 @@ import (
 	"builder/internal/inspect"
 	"builder/internal/recipe"
 	"builder/internal/stack"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -26,30 +27,30 @@ var partsAgree = Gate{
 	check:  checkPartsAgree,
 }
 
-func checkPartsAgree(_ context.Context, s Subject) answer {
+func checkPartsAgree(_ context.Context, s Subject) verdict.Verdict {
 	dir := filepath.Dir(s.Wheel)
 	house, err := stack.Open(dir)
 	if err != nil {
-		return failed("%v", err)
+		return verdict.Failed("%v", err)
 	}
 	var parts []stack.Part
 	for _, p := range house.Parts {
 		report, err := inspect.File(filepath.Join(dir, stack.Folder, p.Name))
 		if err != nil {
-			return failed("%v", err)
+			return verdict.Failed("%v", err)
 		}
 		name, err := wheel.ParseName(p.Name)
 		if err != nil {
-			return failed("%v", err)
+			return verdict.Failed("%v", err)
 		}
 		parts = append(parts, stack.Part{
 			Name: name.Distribution + "-" + name.Version, Axes: p.Axes, Report: &report, StableABI: name.ABI == "abi3",
 		})
 	}
 	if len(parts) == 0 {
-		return unmeasured("the wheelhouse has no parts")
+		return verdict.Unmeasured("the wheelhouse has no parts")
 	}
-	return judge(stack.Agree(s.Expect.Wheelhouse.Agree, parts))
+	return verdict.Judge(stack.Agree(s.Expect.Wheelhouse.Agree, parts))
 }
 
 var wheelhouse = Gate{
@@ -64,35 +65,35 @@ var wheelhouse = Gate{
 //go:embed scripts/wheelhouse.sh
 var wheelhouseScript string
 
-func checkWheelhouse(ctx context.Context, s Subject) answer {
+func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
 	dir := filepath.Dir(s.Wheel)
 	house, err := stack.Open(dir)
 	if err != nil {
-		return failed("%v", err)
+		return verdict.Failed("%v", err)
 	}
 	pins, err := os.ReadFile(filepath.Join(dir, stack.Requirements))
 	if err != nil {
-		return failed("%v", err)
+		return verdict.Failed("%v", err)
 	}
 	asked, err := requirements(dir, house)
 	if err != nil {
-		return failed("%v", err)
+		return verdict.Failed("%v", err)
 	}
 	out, err := s.run(ctx, Command{
 		Name: "wheelhouse", Args: []string{"sh", "wheelhouse.sh", "UV", "PYTHON", stack.Requirements, stack.Folder},
 		Files: map[string]string{"wheelhouse.sh": wheelhouseScript, stack.Requirements: string(pins)},
 	})
 	if err != nil {
-		return unmeasured("%v", err)
+		return verdict.Unmeasured("%v", err)
 	}
 	installed, needs, ok := cutInstall(out.Output)
 	if !ok {
-		return failed("installing %s: exit %d: %s", stack.Requirements, out.Exit, complaint(out.Output))
+		return verdict.Failed("installing %s: exit %d: %s", stack.Requirements, out.Exit, complaint(out.Output))
 	}
 	faults := slices.Concat(idle(s.Expect.Wheelhouse.Provided, asked), notInstalled(house, installed))
 	lacks, err := parseNeeds(needs, out.Exit)
 	if err != nil {
-		return unmeasured("uv pip check: %v", err)
+		return verdict.Unmeasured("uv pip check: %v", err)
 	}
 	var platform []string
 	for _, l := range slices.Concat(lacks, external(asked)) {
@@ -106,7 +107,7 @@ func checkWheelhouse(ctx context.Context, s Subject) answer {
 	if len(platform) > 0 {
 		seen = append(seen, "the platform provides "+strings.Join(platform, ", "))
 	}
-	return judge(faults, seen)
+	return verdict.Judge(faults, seen)
 }
 
 // requirements are what the METADATA of the wheels asks for, for whatever extra:

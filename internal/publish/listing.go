@@ -13,9 +13,9 @@ import (
 
 	"builder/internal/attest"
 	"builder/internal/diag"
-	"builder/internal/gate"
 	"builder/internal/index"
 	"builder/internal/oci"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -121,22 +121,22 @@ func notes(all []oci.Reference) (built time.Time, gates map[string]string) {
 		return t
 	}
 	slices.SortStableFunc(all, func(a, b oci.Reference) int { return created(a).Compare(created(b)) })
-	var verdicts []gate.Verdict
+	var verdicts []verdict.Verdict
 	for _, ref := range all {
 		if ref.Annotations[saysNote] == attest.ProvenanceType {
 			built = created(ref)
 		}
-		var round map[string]gate.Status
+		var round map[string]verdict.Status
 		_ = json.Unmarshal([]byte(ref.Annotations[gatesNote]), &round)
-		verdicts = attest.Merge(verdicts, verdictsOf(round))
+		verdicts = verdict.Merge(verdicts, verdictsOf(round))
 	}
 	return built, statuses(verdicts)
 }
 
-func verdictsOf(round map[string]gate.Status) []gate.Verdict {
-	var verdicts []gate.Verdict
+func verdictsOf(round map[string]verdict.Status) []verdict.Verdict {
+	var verdicts []verdict.Verdict
 	for name, status := range round {
-		verdicts = append(verdicts, gate.Verdict{Gate: name, Status: status})
+		verdicts = append(verdicts, verdict.Verdict{Gate: name, Status: status})
 	}
 	return verdicts
 }

@@ -16,10 +16,10 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/attest"
 	"builder/internal/diag"
-	"builder/internal/gate"
 	"builder/internal/index"
 	"builder/internal/lock"
 	"builder/internal/signing"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
 
@@ -29,7 +29,7 @@ type Bundle struct {
 	Beside   []artifact.Artifact // the other files of the cell
 	Said     []artifact.Artifact // the files of its folder of statements
 	Entry    lock.Entry
-	Verdicts []gate.Verdict
+	Verdicts []verdict.Verdict
 
 	documents                        []attest.Document
 	project, version, requiresPython string
@@ -131,7 +131,7 @@ func (b Bundle) publication(channel string) index.Publication {
 }
 
 // statuses says of each gate what it said.
-func statuses(verdicts []gate.Verdict) map[string]string {
+func statuses(verdicts []verdict.Verdict) map[string]string {
 	gates := map[string]string{}
 	for _, v := range verdicts {
 		gates[v.Gate] = v.Status.String()
@@ -140,7 +140,7 @@ func statuses(verdicts []gate.Verdict) map[string]string {
 }
 
 // evidence says of each gate what it saw.
-func evidence(verdicts []gate.Verdict) map[string]string {
+func evidence(verdicts []verdict.Verdict) map[string]string {
 	seen := map[string]string{}
 	for _, v := range verdicts {
 		seen[v.Gate] = v.Evidence

@@ -17,11 +17,11 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/attest"
 	"builder/internal/diag"
-	"builder/internal/gate"
 	"builder/internal/index"
 	"builder/internal/lock"
 	"builder/internal/oci"
 	"builder/internal/oci/ocitest"
+	"builder/internal/verdict"
 	"builder/internal/wheel"
 	"builder/internal/wheel/wheeltest"
 )
@@ -42,10 +42,10 @@ func bundle(t *testing.T, version string) Bundle {
 	}
 	b := Bundle{
 		Wheel: a, Entry: lock.Entry{ID: "tool-" + version, Recipe: "tool", Axes: map[string]string{"version": version}},
-		Verdicts: []gate.Verdict{{Gate: "size", Status: gate.Pass}},
+		Verdicts: []verdict.Verdict{{Gate: "size", Status: verdict.Pass}},
 		documents: []attest.Document{
 			{Name: "provenance.sigstore.json", PredicateType: attest.ProvenanceType, Made: built},
-			{Name: "verdicts.sigstore.json", PredicateType: attest.TestResultType, Made: built.Add(time.Hour), Verdicts: []gate.Verdict{{Gate: "size", Status: gate.Pass}}},
+			{Name: "verdicts.sigstore.json", PredicateType: attest.TestResultType, Made: built.Add(time.Hour), Verdicts: []verdict.Verdict{{Gate: "size", Status: verdict.Pass}}},
 		},
 	}
 	dir := attest.Dir(path)

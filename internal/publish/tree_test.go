@@ -10,10 +10,10 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/attest"
 	"builder/internal/diag"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/recipe"
 	"builder/internal/upload"
+	"builder/internal/verdict"
 )
 
 // treeBundle is what Load would have made of an archive of a source tree.
@@ -29,7 +29,7 @@ func treeBundle(t *testing.T) Bundle {
 		t.Fatal(err)
 	}
 	b := Bundle{
-		Wheel: a, Verdicts: []gate.Verdict{{Gate: "changes", Status: gate.Pass}},
+		Wheel: a, Verdicts: []verdict.Verdict{{Gate: "changes", Status: verdict.Pass}},
 		Entry: lock.Entry{ID: "gpt-sovits-20240821v2+rocm6.1", Recipe: "gpt-sovits", Axes: map[string]string{"rocm": "6.1"}, Expect: recipe.Expect{Tree: name, Version: "20240821v2+rocm6.1"}},
 	}
 	if err := os.Mkdir(attest.Dir(path), 0o755); err != nil {

@@ -16,11 +16,11 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/curve"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/results"
 	"builder/internal/run"
 	"builder/internal/store"
+	"builder/internal/verdict"
 )
 
 func open(t *testing.T, dir string) (*results.Results, *store.Store) {
@@ -39,9 +39,9 @@ func made(t *testing.T, contents ...string) run.Result {
 	t.Helper()
 	dir := t.TempDir()
 	r := run.Result{
-		Verdicts: []gate.Verdict{
-			{Gate: "import", Status: gate.Pass, Evidence: "it imports", Seconds: 1.5},
-			{Gate: "busbw", Status: gate.Pass, Measured: curve.Curves{
+		Verdicts: []verdict.Verdict{
+			{Gate: "import", Status: verdict.Pass, Evidence: "it imports", Seconds: 1.5},
+			{Gate: "busbw", Status: verdict.Pass, Measured: curve.Curves{
 				{Collective: "all_reduce", Library: "vendor", Rival: true, Place: curve.OutOfPlace, Rounds: 3, Points: []curve.Point{{Bytes: 1 << 20, BusBW: 71.2}}},
 			}},
 		},

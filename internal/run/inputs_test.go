@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"builder/internal/artifact"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/run"
+	"builder/internal/verdict"
 )
 
 // with returns an entry that the others go into.
@@ -30,7 +30,7 @@ func take(t *testing.T, f *fake, jobs int, entries ...lock.Entry) []run.Outcome 
 	}.Run(t.Context(), entries)
 }
 
-var passed = []gate.Verdict{{Gate: "wheel-format", Status: gate.Pass}}
+var passed = []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}
 
 func TestInputsComeFirst(t *testing.T) {
 	library := entry("library")

@@ -14,6 +14,7 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/gate"
 	"builder/internal/lock"
+	"builder/internal/verdict"
 )
 
 // RebuiltDir holds what a second build made where it differs from the first,
@@ -22,7 +23,7 @@ const RebuiltDir = "rebuilt"
 
 // reproduced reports whether a second build of a result was compared already.
 func reproduced(r Result) bool {
-	return slices.ContainsFunc(r.Verdicts, func(v gate.Verdict) bool { return v.Gate == gate.Reproducible })
+	return slices.ContainsFunc(r.Verdicts, func(v verdict.Verdict) bool { return v.Gate == gate.Reproducible })
 }
 
 // rebuild builds a cell that passed once more, and adds what the comparison
@@ -48,7 +49,7 @@ func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	if err := keepBack(dir, result); err != nil {
 		return errors.Join(err, r.Finder.Forget(e))
 	}
-	return errors.Join(os.RemoveAll(again), r.seal(e, result, []gate.Verdict{v}))
+	return errors.Join(os.RemoveAll(again), r.seal(e, result, []verdict.Verdict{v}))
 }
 
 // Again begins the names of the steps of a second build.
@@ -64,7 +65,7 @@ func (s secondTime) StepDone(step string, d time.Duration, cached bool, err erro
 }
 
 // compare says whether two builds made the same files of the same bytes.
-func compare(first, second []artifact.Artifact) gate.Verdict {
+func compare(first, second []artifact.Artifact) verdict.Verdict {
 	var faults, same []string
 	for _, a := range first {
 		i := slices.IndexFunc(second, func(b artifact.Artifact) bool { return b.Name == a.Name })
@@ -83,13 +84,13 @@ func compare(first, second []artifact.Artifact) gate.Verdict {
 		}
 	}
 	if len(faults) == 0 && len(same) > 0 {
-		return gate.Verdict{Gate: gate.Reproducible, Status: gate.Pass, Evidence: strings.Join(same, "; ")}
+		return verdict.Verdict{Gate: gate.Reproducible, Status: verdict.Pass, Evidence: strings.Join(same, "; ")}
 	}
 	if len(faults) == 0 {
 		faults = []string{"neither build made a file"}
 	}
-	return gate.Verdict{
-		Gate: gate.Reproducible, Status: gate.Fail, Evidence: strings.Join(faults, "; "),
+	return verdict.Verdict{
+		Gate: gate.Reproducible, Status: verdict.Fail, Evidence: strings.Join(faults, "; "),
 		Remedy: "compare the two with diffoscope (the second build is in " + RebuiltDir + "/): a time, a process id, a path or an order that the build does not fix is the usual cause",
 	}
 }

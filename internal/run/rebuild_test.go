@@ -10,8 +10,8 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
-	"builder/internal/gate"
 	"builder/internal/run"
+	"builder/internal/verdict"
 )
 
 func TestRebuild(t *testing.T) {
@@ -21,7 +21,7 @@ func TestRebuild(t *testing.T) {
 			{Name: "x.whl", Path: filepath.Join(dir, "x.whl"), SHA256: "aa"},
 			{Name: "x.txz", Path: filepath.Join(dir, "x.txz"), SHA256: "cc"},
 		},
-		Verdicts: []gate.Verdict{{Gate: "g", Status: gate.Pass}},
+		Verdicts: []verdict.Verdict{{Gate: "g", Status: verdict.Pass}},
 	}
 	for name, c := range map[string]struct {
 		code diag.Code
@@ -61,7 +61,7 @@ func TestRebuild(t *testing.T) {
 				return
 			}
 			last := o.Verdicts[len(o.Verdicts)-1]
-			if last.Gate != "reproducible" || !strings.Contains(last.Evidence, c.says) || (last.Remedy == "") != (last.Status == gate.Pass) {
+			if last.Gate != "reproducible" || !strings.Contains(last.Evidence, c.says) || (last.Remedy == "") != (last.Status == verdict.Pass) {
 				t.Errorf("%+v", last)
 			}
 			if steps := o.Steps[len(o.Steps)-1].Name; steps != "again build" {
@@ -82,7 +82,7 @@ func rebuild(t *testing.T, f *fake, id string) run.Outcome {
 func TestWhatWasComparedIsNotBuiltAThirdTime(t *testing.T) {
 	f := &fake{known: map[string]run.Result{"x": {
 		Artifacts: []artifact.Artifact{{Name: "x.whl", SHA256: "aa"}},
-		Verdicts:  []gate.Verdict{{Gate: "reproducible", Status: gate.Pass}},
+		Verdicts:  []verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass}},
 	}}}
 	if o := rebuild(t, f, "x"); o.Err != nil || o.From != run.FromStore || len(f.rebuilt) > 0 {
 		t.Errorf("%v, from %v, rebuilt %v", o.Err, o.From, f.rebuilt)

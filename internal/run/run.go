@@ -27,6 +27,7 @@ import (
 	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/stack"
+	"builder/internal/verdict"
 )
 
 // Events hears what happens to one cell. Methods are called in order.
@@ -83,13 +84,13 @@ type Sealer interface {
 	// Seal writes what a round of gates found into the folder of the first artifact,
 	// and before the first round how the artifacts were made. It returns all files of
 	// the folder.
-	Seal(e lock.Entry, r Result, round []gate.Verdict) ([]artifact.Artifact, error)
+	Seal(e lock.Entry, r Result, round []verdict.Verdict) ([]artifact.Artifact, error)
 }
 
 // A Result is what is worth remembering of a cell that passed.
 type Result struct {
 	Artifacts []artifact.Artifact `json:"artifacts"`
-	Verdicts  []gate.Verdict      `json:"verdicts"`
+	Verdicts  []verdict.Verdict   `json:"verdicts"`
 	Steps     []Step              `json:"steps"`
 	Canary    string              `json:"canary"`
 	Engine    string              `json:"engine,omitempty"` // address of the one that built it
@@ -241,7 +242,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 // now, and its waivers are judged by the time that it is now.
 func (r Runner) recalled(found Result, e lock.Entry) Result {
 	found.From = cmp.Or(found.From, FromStore)
-	found.Verdicts = gate.WaiveAll(found.Verdicts, e.Expect.Waivers, r.Now)
+	found.Verdicts = verdict.WaiveAll(found.Verdicts, e.Expect.Waivers, r.Now)
 	found.Steps = slices.Clone(found.Steps)
 	for i := range found.Steps {
 		found.Steps[i].Cached = true
@@ -276,7 +277,7 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 
 // seal signs what a round of gates found about artifacts that passed, and keeps
 // the result.
-func (r Runner) seal(e lock.Entry, result *Result, round []gate.Verdict) error {
+func (r Runner) seal(e lock.Entry, result *Result, round []verdict.Verdict) error {
 	files, err := r.Sealer.Seal(e, *result, round)
 	if err != nil {
 		return fmt.Errorf("sealing the artifacts: %w", err)
@@ -308,7 +309,7 @@ func Fetch(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
 }
 
 // gates asks every gate that applies; each is a step of its own.
-func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built) ([]gate.Verdict, error) {
+func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built) ([]verdict.Verdict, error) {
 	if len(built.Artifacts) == 0 {
 		return nil, nil
 	}
@@ -321,7 +322,7 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 	for _, a := range built.Artifacts[1:] {
 		subject.Beside = append(subject.Beside, a.Path)
 	}
-	var verdicts []gate.Verdict
+	var verdicts []verdict.Verdict
 	for _, g := range gate.Wanted(e.Expect) {
 		log, start := ev.StepStarted("gate "+g.Name), time.Now()
 		subject.Log = log
@@ -342,8 +343,8 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 
 // refusal is the error for verdicts that do not let an artifact pass: every one
 // of them, each with its remedy.
-func refusal(verdicts []gate.Verdict) error {
-	if gate.Passed(verdicts) {
+func refusal(verdicts []verdict.Verdict) error {
+	if verdict.AllPass(verdicts) {
 		return nil
 	}
 	if len(verdicts) == 0 {

@@ -16,10 +16,10 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/recipe"
 	"builder/internal/run"
+	"builder/internal/verdict"
 )
 
 // fake is every outside of a runner: what it does depends on the cell's id.
@@ -111,7 +111,7 @@ func (f *fake) Forget(e lock.Entry) error {
 	return nil
 }
 
-func (f *fake) Seal(e lock.Entry, _ run.Result, round []gate.Verdict) ([]artifact.Artifact, error) {
+func (f *fake) Seal(e lock.Entry, _ run.Result, round []verdict.Verdict) ([]artifact.Artifact, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sealed = append(f.sealed, fmt.Sprintf("%s %d", e.ID, len(round)))
@@ -160,7 +160,7 @@ func start(t *testing.T, ctx context.Context, f *fake, jobs int, failFast bool, 
 }
 
 func TestOneBadCellTakesNoOther(t *testing.T) {
-	known := run.Result{Verdicts: []gate.Verdict{{Gate: "g", Status: gate.Pass}}}
+	known := run.Result{Verdicts: []verdict.Verdict{{Gate: "g", Status: verdict.Pass}}}
 	f := &fake{known: map[string]run.Result{"known": known, "last": known}}
 	for _, jobs := range []int{1, 4} {
 		f.done = nil

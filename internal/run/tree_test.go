@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"builder/internal/artifact"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/patch"
 	"builder/internal/pypi"
 	"builder/internal/recipe"
 	"builder/internal/run"
+	"builder/internal/verdict"
 )
 
 // packer is an engine whose artifact is an archive of what it was given.
@@ -57,12 +57,12 @@ func TestATreeIsComparedWithItsSource(t *testing.T) {
 		Source:  lock.SourcePin{File: pypi.File{Filename: "tool-1.tar"}},
 		Patches: []patch.Patch{{Name: "gloo", Edits: []patch.Edit{{Kind: patch.Replace, File: "train.py", Search: "nccl", Replace: "gloo", Count: 1}}}},
 	}
-	for text, want := range map[string]gate.Status{"backend = 'gloo'\n": gate.Pass, "backend = 'nccl'\n": gate.Fail} {
+	for text, want := range map[string]verdict.Status{"backend = 'gloo'\n": verdict.Pass, "backend = 'nccl'\n": verdict.Fail} {
 		f := &fake{}
 		p := packer{f, filepath.Join(t.TempDir(), "0f1e2d"), text}
 		r := run.Runner{Fetcher: p, Engine: p, Finder: p, Sealer: p, Out: t.TempDir(), Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}
 		o := r.Run(t.Context(), []lock.Entry{e})[0]
-		if len(o.Verdicts) != 1 || o.Verdicts[0].Gate != "changes" || o.Verdicts[0].Status != want || (o.Err == nil) != (want == gate.Pass) {
+		if len(o.Verdicts) != 1 || o.Verdicts[0].Gate != "changes" || o.Verdicts[0].Status != want || (o.Err == nil) != (want == verdict.Pass) {
 			t.Errorf("%q: %+v, %v", text, o.Verdicts, o.Err)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
-	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/recipe"
 	"builder/internal/run"
+	"builder/internal/verdict"
 )
 
 func waived(id, gate string) lock.Entry {
@@ -37,7 +37,7 @@ func runAt(t *testing.T, f *fake, date, out string, e lock.Entry) run.Outcome {
 func TestAWaivedFailureIsKept(t *testing.T) {
 	f := &fake{}
 	o := runAt(t, f, "2026-12-31", t.TempDir(), waived("refused", "wheel-format"))
-	if o.Err != nil || len(f.kept) != 1 || o.Verdicts[0].Status != gate.Waived || o.Verdicts[0].Waiver.Issue != "https://example.org/7" {
+	if o.Err != nil || len(f.kept) != 1 || o.Verdicts[0].Status != verdict.Waived || o.Verdicts[0].Waiver.Issue != "https://example.org/7" {
 		t.Errorf("%v, kept %v, %+v", o.Err, f.kept, o.Verdicts)
 	}
 	o = runAt(t, &fake{}, "2027-01-01", t.TempDir(), waived("refused", "wheel-format"))
@@ -53,7 +53,7 @@ func TestAWaiverEndsInTheStoreToo(t *testing.T) {
 	path := filepath.Join(out, "x", "x.whl")
 	known := run.Result{
 		Artifacts: []artifact.Artifact{{Name: "x.whl", Path: path}},
-		Verdicts:  []gate.Verdict{{Gate: "size", Status: gate.Waived, Evidence: "it is small", Remedy: "look"}},
+		Verdicts:  []verdict.Verdict{{Gate: "size", Status: verdict.Waived, Evidence: "it is small", Remedy: "look"}},
 	}
 	f := &fake{known: map[string]run.Result{"x": known}}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

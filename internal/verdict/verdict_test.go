@@ -1,0 +1,61 @@
+package verdict
+
+import "testing"
+
+func TestStatusTexts(t *testing.T) {
+	for _, s := range []Status{NotMeasured, Pass, Fail, Waived} {
+		text, _ := s.MarshalText()
+		var back Status
+		if err := back.UnmarshalText(text); err != nil || back != s {
+			t.Errorf("%v: got %v, %v", s, back, err)
+		}
+	}
+	var zero Status
+	if zero != NotMeasured {
+		t.Error("the zero value must be not-measured")
+	}
+	if err := zero.UnmarshalText([]byte("passed")); err == nil {
+		t.Error("an unknown verdict must not be read")
+	}
+}
+
+func TestStatusOutsideItsRange(t *testing.T) {
+	for s, want := range map[Status]string{-1: "not-measured", 0: "not-measured", 3: "waived", 4: "not-measured"} {
+		if got := s.String(); got != want {
+			t.Errorf("%d: %s, want %s", int(s), got, want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		faults, seen []string
+		status       Status
+		evidence     string
+	}{
+		{nil, nil, NotMeasured, "nothing to look at"},
+		{nil, []string{"a", "b"}, Pass, "a; b"},
+		{[]string{"x", "y"}, []string{"a"}, Fail, "x; y"},
+		{[]string{"x"}, nil, Fail, "x"},
+	} {
+		if a := Judge(c.faults, c.seen); a.Status != c.status || a.Evidence != c.evidence {
+			t.Errorf("%q, %q: %v %q", c.faults, c.seen, a.Status, a.Evidence)
+		}
+	}
+}
+
+func TestAllPass(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdicts []Verdict
+		want     bool
+	}{
+		"none":         {nil, false},
+		"all pass":     {[]Verdict{{Status: Pass}, {Status: Waived}}, true},
+		"one fails":    {[]Verdict{{Status: Pass}, {Status: Fail}}, false},
+		"not measured": {[]Verdict{{Status: Pass}, {}}, false},
+	} {
+		if got := AllPass(c.verdicts); got != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
