@@ -14,6 +14,7 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/attest"
+	"builder/internal/device"
 	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/gpu"
@@ -87,7 +88,7 @@ func readGateOptions(c *cli.Context) (gateOptions, error) {
 	o.home = home
 	var faults []error
 	for _, name := range o.only {
-		if !slices.Contains(gate.Names(), name) || name == gate.Reproducible {
+		if !slices.Contains(gate.Names(), name) || name == gate.Reproducible.Name {
 			faults = append(faults, diag.Errorf(diag.Usage, "--only: no gate is called %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))
 		}
 	}
@@ -178,7 +179,7 @@ func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.artifact.Path), err).
 			WithHint("--trust FILE counts the signatures of another host; what speaks of other bytes is to be removed, and the gates asked again with --attach")
 	}
-	device, release, err := b.device(s)
+	gpus, release, err := b.setup(s)
 	if err != nil {
 		return done, err
 	}
@@ -187,7 +188,7 @@ func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 	if inspected && s.isFault == nil {
 		done.Is = &s.is
 	}
-	newer := slices.Concat(b.ask(ctx, s, device), gate.Expected(s.is, s.isFault, b.options.expect))
+	newer := slices.Concat(b.ask(ctx, s, gpus), gate.Expected(s.is, s.isFault, b.options.expect))
 	if s.promise == "" && len(b.options.expect)+len(b.options.only) == 0 {
 		newer = append(newer, gate.Unpromised(s.is, s.isFault))
 	}
@@ -220,16 +221,16 @@ func (g *gated) add(now, attached []verdict.Verdict) {
 }
 
 // ask asks the chosen gates in their order.
-func (b *gateRun) ask(ctx context.Context, s subject, device *gate.Device) []verdict.Verdict {
+func (b *gateRun) ask(ctx context.Context, s subject, gpus *device.Setup) []verdict.Verdict {
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Wheel: s.artifact.Path, Beside: s.beside, Expect: s.expect, Unpacked: unpacked, Device: device, Log: b.log, Source: s.source(b.options.home)}
+	subject := gate.Subject{Artifact: s.artifact.Path, Beside: s.beside, Expect: s.expect, Unpacked: unpacked, Device: gpus, Log: b.log, Source: s.source(b.options.home)}
 	var verdicts []verdict.Verdict
-	for _, g := range slices.Concat(gate.All(), gate.DeviceGates()) {
-		if g.Boxed && g.Wants(s.expect) && len(b.options.only) == 0 {
+	for _, g := range gate.All() {
+		if g.Needs == gate.Container && g.Wants(s.expect) && len(b.options.only) == 0 {
 			b.progress.Note("gate %s is not asked: it needs the container of builder run", g.Name)
 		}
-		if !b.chosen(g, s, device) || ctx.Err() != nil {
+		if !b.chosen(g, s, gpus) || ctx.Err() != nil {
 			continue
 		}
 		b.progress.Start(s.artifact.Name, "gate "+g.Name)
@@ -247,15 +248,12 @@ func (b *gateRun) ask(ctx context.Context, s subject, device *gate.Device) []ver
 
 // chosen reports whether a gate is asked: those that were named, or those that
 // read the file, and with --gpus those that run it.
-func (b *gateRun) chosen(g gate.Gate, s subject, device *gate.Device) bool {
-	onDevice := slices.ContainsFunc(gate.DeviceGates(), func(d gate.Gate) bool { return d.Name == g.Name })
-	switch {
-	case len(b.options.only) > 0:
+func (b *gateRun) chosen(g gate.Gate, s subject, gpus *device.Setup) bool {
+	if len(b.options.only) > 0 {
 		return slices.Contains(b.options.only, g.Name)
-	case g.Boxed, onDevice && device == nil, s.is.Kind == "library":
-		return false
 	}
-	return g.Wants(s.expect)
+	atHand := g.Needs == gate.File || g.Needs == gate.GPUs && gpus != nil
+	return atHand && s.is.Kind != "library" && g.Wants(s.expect)
 }
 
 // one asks a gate, unless there is nothing that it could judge by.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/device"
 	"builder/internal/diag"
 	"builder/internal/elf"
-	"builder/internal/gate"
 	"builder/internal/gpu"
 	"builder/internal/host"
 	"builder/internal/nccltests"
@@ -42,7 +42,7 @@ type deviceOptions struct {
 	gpus      int // 0: all
 	tests     string
 	against   string
-	transport gate.Transport
+	transport device.Transport
 	maxBytes  int64
 	tolerance float64
 	limit     time.Duration
@@ -55,7 +55,7 @@ var handed = append([]string{"LD_LIBRARY_PATH"}, gpu.VisibleVariables...)
 
 func transportNames() []string {
 	var names []string
-	for _, t := range gate.Transports() {
+	for _, t := range device.Transports() {
 		names = append(names, string(t))
 	}
 	return names
@@ -85,7 +85,7 @@ func readDeviceOptions(c *cli.Context) (*deviceOptions, error) {
 		fault("--max-bytes: %w", err)
 	}
 	if text := c.String("transport"); text != "" {
-		if o.transport, err = gate.TransportNamed(text); err != nil {
+		if o.transport, err = device.TransportNamed(text); err != nil {
 			faults = append(faults, diag.Errorf(diag.Usage, "--transport: %w", err).WithHint("%s", diag.DidYouMean(text, transportNames())))
 		}
 	}
@@ -135,13 +135,6 @@ func parseBytes(text string) (int64, error) {
 		return 0, errors.New(text + " is not between 8 bytes and 1024G")
 	}
 	return n, nil
-}
-
-// sweeper is [nccltests.Run] as the gates want it.
-type sweeper struct{}
-
-func (sweeper) Sweep(ctx context.Context, s nccltests.Sweep) (nccltests.Measured, error) {
-	return nccltests.Run(ctx, s)
 }
 
 // rival is the library that speeds are compared with.
@@ -200,9 +193,9 @@ func (b *gateRun) fill(ctx context.Context) error {
 	return nil
 }
 
-// device lays the library of an artifact out and returns what the gates on GPUs
+// setup lays the library of an artifact out and returns what the gates on GPUs
 // work with; nil where none is asked for.
-func (b *gateRun) device(s subject) (*gate.Device, func(), error) {
+func (b *gateRun) setup(s subject) (*device.Setup, func(), error) {
 	o := b.options.device
 	if o == nil {
 		return nil, func() {}, nil
@@ -211,10 +204,10 @@ func (b *gateRun) device(s subject) (*gate.Device, func(), error) {
 	if b.host != nil {
 		host = *b.host
 	}
-	d := &gate.Device{
-		Sweeper: sweeper{}, Host: host, Fault: b.fault, GPUs: o.gpus, Programs: b.tests,
+	d := &device.Setup{
+		Sweep: nccltests.Run, Host: host, Fault: b.fault, GPUs: o.gpus, Programs: b.tests,
 		Against: b.against.dir, Rival: b.against.name, Transport: o.transport, MaxBytes: o.maxBytes,
-		Rounds: 3, Tolerance: o.tolerance, Env: o.env, Timeout: o.limit,
+		Rounds: 3, Tolerance: o.tolerance, Env: o.env, Timeout: o.limit, Log: b.log,
 	}
 	if d.GPUs == 0 {
 		d.GPUs = len(host.GPUs)

@@ -47,8 +47,8 @@ func TestTheSourceOfASubject(t *testing.T) {
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%+v, %v", found, err)
 		}
-		s := gate.Subject{Wheel: found[0].artifact.Path, Expect: found[0].expect, Source: found[0].source(home)}
-		return gate.Wanted(s.Expect)[0].Check(t.Context(), s)
+		s := gate.Subject{Artifact: found[0].artifact.Path, Expect: found[0].expect, Source: found[0].source(home)}
+		return gate.Wanted(s.Expect, gate.Container)[0].Check(t.Context(), s)
 	}
 	if v := ask("backend = 'gloo'\n"); v.Status != verdict.Pass {
 		t.Errorf("patched: %+v", v)

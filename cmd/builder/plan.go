@@ -159,7 +159,7 @@ func planCell(asm *assembler, d lock.Draft, f lock.File, known func(lock.Entry) 
 		c.Patches = append(c.Patches, plannedPatch{choice.Patch.Name, choice.Applies, choice.State, choice.Because})
 	}
 	c.Steps = append(c.Steps, pipelines.StepNames(d)...)
-	for _, g := range gate.Wanted(d.Settings.Expect) {
+	for _, g := range gate.Wanted(d.Settings.Expect, gate.Container) {
 		c.Gates = append(c.Gates, g.Name)
 	}
 	if d.Settings.Expect.Wheelhouse != nil { // nothing is built of a source

@@ -63,10 +63,10 @@ func attachRebuild(o verifyOptions, a artifact.Artifact, b attest.Bundle, c atte
 	if err != nil {
 		return err
 	}
-	v := verdict.Verdict{Gate: gate.Reproducible, Status: verdict.Pass, Evidence: c.Seen}
+	v := verdict.Verdict{Gate: gate.Reproducible.Name, Status: verdict.Pass, Evidence: c.Seen}
 	if len(c.Wrong) > 0 {
 		v.Status, v.Evidence = verdict.Fail, strings.Join(c.Wrong, "; ")
-		v.Remedy = "make the build independent of what differs: a time, a process id, a path or an order is the usual cause"
+		v.Remedy = gate.Reproducible.Remedy
 	}
 	round := attest.NewTestResult([]verdict.Verdict{v}, b.Provenance.Definition.Internal.Key, version, nil, time.Now())
 	return attest.Sealer{Key: key}.AddRound(a, round)

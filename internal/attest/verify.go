@@ -36,19 +36,15 @@ func Policies() []string { return []string{string(Candidate), string(Stable)} }
 
 // Gates returns the names of the gates that a policy asks for.
 func (p Policy) Gates(e recipe.Expect) []string {
+	most := gate.Container
+	if p == Stable {
+		most = gate.TwoBuilds
+	}
 	var names []string
-	for _, g := range gate.Wanted(e) {
+	for _, g := range gate.Wanted(e, most) {
 		names = append(names, g.Name)
 	}
-	if p != Stable {
-		return names
-	}
-	for _, g := range gate.DeviceGates() {
-		if g.Wants(e) {
-			names = append(names, g.Name)
-		}
-	}
-	return append(names, gate.Reproducible)
+	return names
 }
 
 // A Check is one question about an artifact and the answer: what was seen, or

@@ -18,7 +18,7 @@ var behaviour = Gate{
 	Asks:   "the artifact does what was promised when a script of the recipe asks it, and the source as upstream released it does not",
 	Remedy: "the patch does not reach the code that decides: what the script saw counts, not which lines were edited",
 	Wants:  func(e recipe.Expect) bool { return len(e.Behaviour) > 0 },
-	Boxed:  true,
+	Needs:  Container,
 	check:  checkBehaviour,
 }
 

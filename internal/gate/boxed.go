@@ -24,7 +24,7 @@ var importModule = Gate{
 	Asks:   "the promised modules, of Horovod the framework's extension, import in a clean container",
 	Remedy: "the extension does not fit the framework that is installed beside it, where an undefined symbol names the library that differs; or a module that is needed is not among the run-time packages",
 	Wants:  func(e recipe.Expect) bool { return len(e.Import) > 0 },
-	Boxed:  true,
+	Needs:  Container,
 	check:  checkImport,
 }
 
@@ -52,7 +52,7 @@ var checkBuild = Gate{
 	Asks:   "horovodrun --check-build lists the framework, the controllers and the operations asked for",
 	Remedy: "what lacks its [X] was not compiled in or cannot be loaded: see import, then the configure log",
 	Wants:  func(e recipe.Expect) bool { return len(e.Frameworks) > 0 },
-	Boxed:  true,
+	Needs:  Container,
 	check:  runCheckBuild,
 }
 
@@ -153,7 +153,7 @@ var builtFlags = Gate{
 	Asks:   "nccl_built(), rocm_built(), cuda_built(), mpi_built() and gloo_built() say what was promised",
 	Remedy: "the library was compiled against another stack than the cell names, or without it",
 	Wants:  func(e recipe.Expect) bool { return len(e.Built) > 0 && len(e.Import) > 0 },
-	Boxed:  true,
+	Needs:  Container,
 	check:  checkBuiltFlags,
 }
 
@@ -226,7 +226,7 @@ var allreduce2 = Gate{
 	Asks:   "two ranks on this host's CPU agree on an allreduce, an allgather and a broadcast of known tensors",
 	Remedy: "the controller does not start or the results are wrong: the wheel would hang or mislead on a cluster",
 	Wants:  func(e recipe.Expect) bool { return e.Launcher != "" && len(e.Import) > 0 },
-	Boxed:  true,
+	Needs:  Container,
 	check:  checkAllreduce,
 }
 

@@ -152,11 +152,11 @@ func TestNoGatePassesWithoutLooking(t *testing.T) {
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	broken := &answers{err: errors.New("engine is gone")}
-	for _, g := range append(All(), DeviceGates()...) {
+	for _, g := range All() {
 		for name, v := range map[string]verdict.Verdict{
-			"no file, no box": g.Check(context.Background(), Subject{Wheel: "/does/not/exist.whl", Expect: expect()}),
-			"broken box":      g.Check(context.Background(), Subject{Wheel: "/does/not/exist.whl", Expect: expect(), Box: broken}),
-			"cancelled":       g.Check(cancelled, Subject{Wheel: "/does/not/exist.whl", Expect: expect(), Box: &answers{}}),
+			"no file, no box": g.Check(context.Background(), Subject{Artifact: "/does/not/exist.whl", Expect: expect()}),
+			"broken box":      g.Check(context.Background(), Subject{Artifact: "/does/not/exist.whl", Expect: expect(), Box: broken}),
+			"cancelled":       g.Check(cancelled, Subject{Artifact: "/does/not/exist.whl", Expect: expect(), Box: &answers{}}),
 		} {
 			if v.Status == verdict.Pass || v.Remedy == "" || v.Gate != g.Name {
 				t.Errorf("%s, %s: %+v", g.Name, name, v)
@@ -169,16 +169,6 @@ func TestAPanicIsNotMeasured(t *testing.T) {
 	g := Gate{Name: "boom", check: func(context.Context, Subject) verdict.Verdict { panic("x") }}
 	if v := g.Check(context.Background(), Subject{}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "the gate crashed: x") {
 		t.Errorf("got %+v", v)
-	}
-}
-
-func TestGateNamesAreUnique(t *testing.T) {
-	seen := map[string]bool{}
-	for _, g := range append(All(), DeviceGates()...) {
-		if seen[g.Name] || g.Asks == "" || g.Remedy == "" || g.Wants == nil {
-			t.Errorf("gate %q: named twice, or something is missing", g.Name)
-		}
-		seen[g.Name] = true
 	}
 }
 

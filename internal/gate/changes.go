@@ -36,7 +36,7 @@ var changes = Gate{
 }
 
 func checkChanges(ctx context.Context, s Subject) verdict.Verdict {
-	made, err := readArchive(s.Wheel, maxArchive)
+	made, err := readArchive(s.Artifact, maxArchive)
 	if err != nil {
 		return verdict.Failed("%v", err)
 	}

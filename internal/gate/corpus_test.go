@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -76,13 +77,13 @@ func (b bad) judgeRefusal(t *testing.T, v verdict.Verdict) {
 	}
 }
 
-// elsewhere are the gates that look at GPUs, or at two builds: their bad
-// artifacts stand beside their code.
-var elsewhere = []string{"device-functions", "nccl-tests", "rccl-tests", "transport", "reproducible"}
-
+// Those of the gates on GPUs and of two builds stand beside their code, and the many
+// of device-functions in functions_test.go.
 func TestEveryGateRefusesSomething(t *testing.T) {
+	all := corpus()
 	for _, g := range All() {
-		if !slices.ContainsFunc(corpus(), func(b bad) bool { return b.gate == g.Name }) && !slices.Contains(elsewhere, g.Name) {
+		elsewhere := g.Needs > Container || g.Name == deviceFunctions.Name
+		if !elsewhere && !slices.ContainsFunc(all, func(b bad) bool { return b.gate == g.Name }) {
 			t.Errorf("no bad artifact is refused by %s alone: add one to the corpus", g.Name)
 		}
 	}
@@ -93,6 +94,20 @@ const (
 	begin = "<!-- corpus: written by go test ./internal/gate -update -->\n"
 	end   = "<!-- end of corpus -->\n"
 )
+
+// The page asks the questions in the words of the gates.
+func TestGatesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.ReplaceAll(string(text), "`", "")
+	for _, g := range All() {
+		if row := fmt.Sprintf("| %s | %s | ", g.Name, g.Asks); !strings.Contains(rows, "\n"+row) {
+			t.Errorf("%s has no row %s", page, row)
+		}
+	}
+}
 
 // TestCorpusIsDocumented compares the table with the page, or writes it.
 func TestCorpusIsDocumented(t *testing.T) {

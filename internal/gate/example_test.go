@@ -23,7 +23,7 @@ var licensed = Gate{
 }
 
 func checkLicensed(_ context.Context, s Subject) verdict.Verdict {
-	w, err := wheel.Open(s.Wheel)
+	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -50,7 +50,7 @@ func ExampleGate() {
 		if err != nil {
 			panic(err)
 		}
-		v := licensed.Check(context.Background(), Subject{Wheel: file, Expect: recipe.Expect{Packages: []string{"dotprod"}}})
+		v := licensed.Check(context.Background(), Subject{Artifact: file, Expect: recipe.Expect{Packages: []string{"dotprod"}}})
 		fmt.Printf("%s: %t\n", v.Status, v.Remedy != "")
 	}
 	text := wheeltest.File{Name: "dotprod-1.1.dist-info/licenses/LICENSE", Text: "do what you like\n"}

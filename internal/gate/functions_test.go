@@ -222,7 +222,7 @@ func TestDeviceFunctions(t *testing.T) {
 			if c.expect.Extensions == nil {
 				c.expect.Extensions = []string{"x/*.so"}
 			}
-			v := deviceFunctions.Check(context.Background(), Subject{Wheel: wheelOf(t, c.library), Expect: c.expect})
+			v := deviceFunctions.Check(context.Background(), Subject{Artifact: wheelOf(t, c.library), Expect: c.expect})
 			if v.Status != c.want {
 				t.Errorf("got %v: %s", v.Status, v.Evidence)
 			}

@@ -1,10 +1,11 @@
-// Package gate asks named questions about a finished artifact and answers each
-// with a verdict that says what was seen.
+// Package gate asks named questions about a finished artifact: of its bytes, of
+// the artifact as it runs in a clean container, and on GPUs. [All] is the list.
 //
-// A gate that crashed, timed out, found nothing to look at or could not parse
-// what it got has not measured, and what was not measured is never a pass. The
-// gates judge by [recipe.Expect], what the artifact promises; they know nothing
-// of how it was built.
+// A gate judges by [recipe.Expect], what the artifact promises, and never by how
+// it was built. One that crashed, timed out, found nothing to look at or could not
+// parse what it got has not measured, which is never a pass. What a verdict means
+// for the artifact is the package verdict's; how a library is run on GPUs, the
+// package device's; what a file is, promised or not, inspect's.
 package gate
 
 import (
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"builder/internal/device"
 	"builder/internal/recipe"
 	"builder/internal/verdict"
 )
@@ -24,17 +26,16 @@ import (
 // that were made beside it, and what they promise. Box is nil where no container can
 // be had, Stock where none holds the source as upstream released it, Device where no
 // GPU is asked for, Source where the source tree is not at hand. Unpacked and Log,
-// which takes what
-// commands print, may be nil.
+// which takes what commands print, may be nil.
 type Subject struct {
-	Wheel    string
+	Artifact string // path
 	Beside   []string
 	Expect   recipe.Expect
 	Source   *Source
 	Unpacked *Unpacked
 	Box      Box
 	Stock    Box // as Box, with the source as upstream released it in the place of the artifact
-	Device   *Device
+	Device   *device.Setup
 	Log      io.Writer
 }
 
@@ -63,6 +64,17 @@ type Result struct {
 	Output string
 }
 
+// Need is what has to be at hand for a gate to look, each more than the one before.
+type Need int
+
+// The needs.
+const (
+	File      Need = iota // the artifact as a file, and what lies beside it
+	Container             // a clean container with the artifact in it: [Subject.Box]
+	GPUs                  // of this host: [Subject.Device]
+	TwoBuilds             // of the cell; who builds compares them
+)
+
 // A Gate is one question.
 type Gate struct {
 	Name   string // as in the verdict, in docs/gates.md and on the command line
@@ -70,13 +82,12 @@ type Gate struct {
 	Remedy string // what to do where the answer is no and the evidence says no more
 	// Wants reports whether the question makes sense for what is promised.
 	Wants func(recipe.Expect) bool
-	// Boxed says that it runs the artifact in a container.
-	Boxed bool
+	Needs Need
 	check func(context.Context, Subject) verdict.Verdict
 }
 
-// All lists every gate, in the order in which they are asked: what the file
-// shows comes before what needs a container.
+// All lists every gate, in the order in which they are asked: what needs little
+// comes before what needs much.
 func All() []Gate {
 	return []Gate{
 		partsAgree,
@@ -102,30 +113,39 @@ func All() []Gate {
 		rendezvous,
 		allreduce2,
 		wheelhouse,
+		collectives,
+		transport,
+		busbw,
+		Reproducible,
 	}
 }
 
-// Reproducible is the gate that compares two builds of a cell; who builds asks it.
-const Reproducible = "reproducible"
+// Reproducible is the gate of who builds a cell twice, and compares the builds
+// itself: what one artifact holds does not answer it.
+var Reproducible = Gate{
+	Name:   "reproducible",
+	Asks:   "a second build makes the same files of the same bytes",
+	Remedy: "make the build independent of what differs: a time, a process id, a path or an order is the usual cause",
+	Needs:  TwoBuilds,
+	Wants:  func(recipe.Expect) bool { return true },
+	check: func(context.Context, Subject) verdict.Verdict {
+		return verdict.Unmeasured("there is no second build to compare with")
+	},
+}
 
-// Names lists the names of all gates, those on GPUs and of two builds included.
+// Names lists the names of all gates.
 func Names() []string {
 	var names []string
-	for _, g := range slices.Concat(All(), DeviceGates()) {
+	for _, g := range All() {
 		names = append(names, g.Name)
 	}
-	return append(names, Reproducible)
+	return names
 }
 
-// Wanted returns the gates that apply to what is promised.
-func Wanted(e recipe.Expect) []Gate {
-	var wanted []Gate
-	for _, g := range All() {
-		if g.Wants(e) {
-			wanted = append(wanted, g)
-		}
-	}
-	return wanted
+// Wanted returns the gates that apply to what is promised and need no more than
+// that.
+func Wanted(e recipe.Expect, most Need) []Gate {
+	return slices.DeleteFunc(All(), func(g Gate) bool { return g.Needs > most || !g.Wants(e) })
 }
 
 // Check asks one gate. It never panics and never returns a pass for a gate that

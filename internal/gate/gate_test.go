@@ -10,6 +10,21 @@ import (
 	"builder/internal/verdict"
 )
 
+// What needs little is asked before what needs much.
+func TestGates(t *testing.T) {
+	before := File
+	seen := map[string]bool{}
+	for _, g := range All() {
+		if seen[g.Name] || g.Asks == "" || g.Remedy == "" || g.Wants == nil {
+			t.Errorf("gate %q: named twice, or something is missing", g.Name)
+		}
+		if seen[g.Name] = true; g.Needs < before {
+			t.Errorf("gate %s stands behind one that needs more", g.Name)
+		}
+		before = g.Needs
+	}
+}
+
 // A gate is asked where, and only where, something is promised that it can judge.
 func TestWanted(t *testing.T) {
 	for _, c := range []struct {
@@ -43,7 +58,7 @@ func TestWanted(t *testing.T) {
 		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Agree: []string{"mpi"}}}, "parts-agree wheelhouse"},
 	} {
 		var names []string
-		for _, g := range Wanted(c.expect) {
+		for _, g := range Wanted(c.expect, Container) {
 			names = append(names, g.Name)
 		}
 		want := c.want

@@ -103,7 +103,7 @@ var ncclLoad = Gate{
 	Asks:   "the library loads, and says the version and the CUDA that it was built for",
 	Remedy: "`compiled with CUDA .` comes from flags inside NVCC=, which must be a path: give them in NVCC_PREPEND_FLAGS",
 	Wants:  func(e recipe.Expect) bool { return e.Library != "" && e.LibrarySays != "" },
-	Boxed:  true,
+	Needs:  Container,
 	check:  checkLoad,
 }
 
@@ -177,7 +177,7 @@ func (s Subject) versionText() ([]string, error) {
 
 // withLibrary opens the file of the wheel that is NCCL or RCCL.
 func (s Subject) withLibrary(read func(wheel.Member) error) error {
-	w, err := wheel.Open(s.Wheel)
+	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return err
 	}

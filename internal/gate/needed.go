@@ -23,7 +23,7 @@ var elfNeeded = Gate{
 }
 
 func checkNeeded(_ context.Context, s Subject) verdict.Verdict {
-	w, err := wheel.Open(s.Wheel)
+	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

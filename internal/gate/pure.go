@@ -24,7 +24,7 @@ var wheelFormat = Gate{
 }
 
 func checkWheelFormat(_ context.Context, s Subject) verdict.Verdict {
-	w, err := wheel.Open(s.Wheel)
+	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Failed("%v", err)
 	}
@@ -71,7 +71,7 @@ var extensionPresent = Gate{
 }
 
 func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
-	w, err := wheel.Open(s.Wheel)
+	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -144,7 +144,7 @@ type question func(name string, r wheel.Member) (faults, seen []string, err erro
 
 // eachExtension asks one question of every promised extension.
 func eachExtension(s Subject, ask question) verdict.Verdict {
-	w, err := wheel.Open(s.Wheel)
+	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

@@ -17,7 +17,7 @@ var rendezvous = Gate{
 	Asks:   "the launcher's servers refuse values that were not sealed for the job, and serve its workers",
 	Remedy: "the wheel lacks the patch rendezvous-seal or holds half of it: whoever reaches a port of the launcher runs code in driver and workers (CVE-2024-10190, CVE-2026-31234), see docs/advisories.md",
 	Wants:  func(e recipe.Expect) bool { return e.Rendezvous != "" },
-	Boxed:  true,
+	Needs:  Container,
 	check:  checkRendezvous,
 }
 

@@ -22,7 +22,7 @@ func checkSize(_ context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	info, err := os.Stat(s.Wheel)
+	info, err := os.Stat(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}

@@ -14,17 +14,17 @@ func TestSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x-1-py3-none-any.whl")
 	for bytes, want := range map[int]verdict.Status{19_999: verdict.Fail, 20_000: verdict.Pass, 30_000: verdict.Pass, 30_001: verdict.Fail} {
 		write(t, path, make([]byte, bytes))
-		v := size.Check(t.Context(), Subject{Wheel: path, Expect: recipe.Expect{Size: "20KB..30KB"}})
+		v := size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: "20KB..30KB"}})
 		if v.Status != want || !strings.Contains(v.Evidence, "KB, promised is 20KB..30KB") {
 			t.Errorf("%d bytes: %+v", bytes, v)
 		}
 	}
 	for _, band := range []string{"30KB..20KB", "20KB"} {
-		if v := size.Check(t.Context(), Subject{Wheel: path, Expect: recipe.Expect{Size: band}}); v.Status != verdict.NotMeasured {
+		if v := size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: band}}); v.Status != verdict.NotMeasured {
 			t.Errorf("%s: %+v", band, v)
 		}
 	}
-	if v := size.Check(t.Context(), Subject{Wheel: path + "x", Expect: recipe.Expect{Size: "1KB..2KB"}}); v.Status != verdict.NotMeasured {
+	if v := size.Check(t.Context(), Subject{Artifact: path + "x", Expect: recipe.Expect{Size: "1KB..2KB"}}); v.Status != verdict.NotMeasured {
 		t.Errorf("a file that is not there: %+v", v)
 	}
 	for bytes, want := range map[int64]string{0: "0.0KB", 999_999: "1000.0KB", 1_000_000: "1.0MB", 15_834_289: "15.8MB"} {

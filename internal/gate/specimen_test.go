@@ -47,12 +47,12 @@ func (s *specimen) library() *elftest.Library { return s.libraries[s.extension] 
 func (s *specimen) subject(t *testing.T) Subject {
 	t.Helper()
 	if s.expect.Tree != "" {
-		subject := Subject{Wheel: filepath.Join(t.TempDir(), s.archive.name), Expect: s.expect, Source: s.source.write(t), Box: s.box}
-		write(t, subject.Wheel, s.archiveBytes(t))
+		subject := Subject{Artifact: filepath.Join(t.TempDir(), s.archive.name), Expect: s.expect, Source: s.source.write(t), Box: s.box}
+		write(t, subject.Artifact, s.archiveBytes(t))
 		return subject
 	}
 	if s.house != nil {
-		return Subject{Wheel: s.house.write(t), Expect: s.expect, Box: s.box}
+		return Subject{Artifact: s.house.write(t), Expect: s.expect, Box: s.box}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.libraries)) {
 		s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: name, Text: string(s.libraries[name].Bytes()), Mode: 0o755})
@@ -62,13 +62,13 @@ func (s *specimen) subject(t *testing.T) Subject {
 		data = s.damage(data)
 	}
 	at := t.TempDir()
-	subject := Subject{Wheel: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box, Stock: s.stock}
+	subject := Subject{Artifact: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box, Stock: s.stock}
 	t.Cleanup(func() {
 		if err := subject.Unpacked.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	write(t, subject.Wheel, data)
+	write(t, subject.Artifact, data)
 	if s.archive.name != "" {
 		beside := filepath.Join(at, s.archive.name)
 		write(t, beside, s.archiveBytes(t))
@@ -105,7 +105,7 @@ func (s *specimen) verdicts(t *testing.T) []verdict.Verdict {
 	t.Helper()
 	subject := s.subject(t)
 	var all []verdict.Verdict
-	for _, g := range Wanted(subject.Expect) {
+	for _, g := range Wanted(subject.Expect, Container) {
 		all = append(all, g.Check(context.Background(), subject))
 	}
 	return all

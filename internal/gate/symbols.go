@@ -21,7 +21,7 @@ var elfSymbols = Gate{
 	Asks:   "every symbol that the libraries want is found in what they need, in the run-time image",
 	Remedy: "a library is missing from the link line, or the run-time image has an older one: read elf-needed and the link lines in the build log",
 	Wants:  func(e recipe.Expect) bool { return len(e.Extensions) > 0 },
-	Boxed:  true,
+	Needs:  Container,
 	check:  checkSymbols,
 }
 

@@ -9,7 +9,7 @@ import (
 func TestALibraryIsUnpackedOnce(t *testing.T) {
 	s := horovodROCm()
 	subject := s.subject(t)
-	w, err := wheel.Open(subject.Wheel)
+	w, err := wheel.Open(subject.Artifact)
 	if err != nil {
 		t.Fatal(err)
 	}

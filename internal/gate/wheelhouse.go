@@ -28,7 +28,7 @@ var partsAgree = Gate{
 }
 
 func checkPartsAgree(_ context.Context, s Subject) verdict.Verdict {
-	dir := filepath.Dir(s.Wheel)
+	dir := filepath.Dir(s.Artifact)
 	house, err := stack.Open(dir)
 	if err != nil {
 		return verdict.Failed("%v", err)
@@ -58,7 +58,7 @@ var wheelhouse = Gate{
 	Asks:   "the wheelhouse installs by digest in an empty container without a network, and lacks nothing but what the platform provides",
 	Remedy: "add what lacks to extra, where the Python index has it, or to provided, where the platform brings it; then `builder lock` the stack",
 	Wants:  func(e recipe.Expect) bool { return e.Wheelhouse != nil },
-	Boxed:  true,
+	Needs:  Container,
 	check:  checkWheelhouse,
 }
 
@@ -66,7 +66,7 @@ var wheelhouse = Gate{
 var wheelhouseScript string
 
 func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
-	dir := filepath.Dir(s.Wheel)
+	dir := filepath.Dir(s.Artifact)
 	house, err := stack.Open(dir)
 	if err != nil {
 		return verdict.Failed("%v", err)

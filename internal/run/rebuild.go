@@ -23,7 +23,7 @@ const RebuiltDir = "rebuilt"
 
 // reproduced reports whether a second build of a result was compared already.
 func reproduced(r Result) bool {
-	return slices.ContainsFunc(r.Verdicts, func(v verdict.Verdict) bool { return v.Gate == gate.Reproducible })
+	return slices.ContainsFunc(r.Verdicts, func(v verdict.Verdict) bool { return v.Gate == gate.Reproducible.Name })
 }
 
 // rebuild builds a cell that passed once more, and adds what the comparison
@@ -84,13 +84,13 @@ func compare(first, second []artifact.Artifact) verdict.Verdict {
 		}
 	}
 	if len(faults) == 0 && len(same) > 0 {
-		return verdict.Verdict{Gate: gate.Reproducible, Status: verdict.Pass, Evidence: strings.Join(same, "; ")}
+		return verdict.Verdict{Gate: gate.Reproducible.Name, Status: verdict.Pass, Evidence: strings.Join(same, "; ")}
 	}
 	if len(faults) == 0 {
 		faults = []string{"neither build made a file"}
 	}
 	return verdict.Verdict{
-		Gate: gate.Reproducible, Status: verdict.Fail, Evidence: strings.Join(faults, "; "),
+		Gate: gate.Reproducible.Name, Status: verdict.Fail, Evidence: strings.Join(faults, "; "),
 		Remedy: "compare the two with diffoscope (the second build is in " + RebuiltDir + "/): a time, a process id, a path or an order that the build does not fix is the usual cause",
 	}
 }

@@ -315,7 +315,7 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 	}
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Wheel: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock}
+	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock}
 	if built.Source != "" {
 		subject.Source = &gate.Source{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
 	}
@@ -323,7 +323,7 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 		subject.Beside = append(subject.Beside, a.Path)
 	}
 	var verdicts []verdict.Verdict
-	for _, g := range gate.Wanted(e.Expect) {
+	for _, g := range gate.Wanted(e.Expect, gate.Container) {
 		log, start := ev.StepStarted("gate "+g.Name), time.Now()
 		subject.Log = log
 		v := g.Check(ctx, subject).Waive(e.Expect.Waivers, r.Now)

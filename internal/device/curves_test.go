@@ -1,4 +1,4 @@
-package gate
+package device_test
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 
 	benchmark "builder/internal/bench"
 	"builder/internal/curve"
+	"builder/internal/device"
+	"builder/internal/gate"
 	"builder/internal/nccltests"
 	"builder/internal/verdict"
 )
@@ -62,7 +64,7 @@ func brief(all curve.Curves) []string {
 	for _, c := range all {
 		first, last := c.Points[0], c.Points[len(c.Points)-1]
 		lines = append(lines, fmt.Sprintf("%s of %s, rival %v, %s, rounds %d: %d sizes, %.2f at %s to %.2f at %s",
-			c.Collective, c.Library, c.Rival, c.Place, c.Rounds, len(c.Points), first.BusBW, sizeText(first.Bytes), last.BusBW, sizeText(last.Bytes)))
+			c.Collective, c.Library, c.Rival, c.Place, c.Rounds, len(c.Points), first.BusBW, device.SizeText(first.Bytes), last.BusBW, device.SizeText(last.Bytes)))
 	}
 	return lines
 }
@@ -70,34 +72,34 @@ func brief(all curve.Curves) []string {
 // What a gate measured on GPUs it keeps as data.
 func TestMeasured(t *testing.T) {
 	for name, c := range map[string]struct {
-		gate     Gate
+		gate     string
 		measured func(nccltests.Sweep) (nccltests.Measured, error)
-		edit     func(*Subject)
+		edit     func(*gate.Subject)
 		want     []string
 	}{
 		"both halves": {
-			gate: collectives, measured: recorded(t, "v2.17.6-all_reduce.txt"),
+			gate: "nccl-tests", measured: recorded(t, "v2.17.6-all_reduce.txt"),
 			want: []string{
 				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, out-of-place, rounds 1: 3 sizes, 94.93 at 1 MiB to 287.50 at 256 MiB",
 				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, in-place, rounds 1: 3 sizes, 96.87 at 1 MiB to 293.37 at 256 MiB",
 			},
 		},
 		"sizes that are nothing": {
-			gate: collectives, measured: recorded(t, "v2.16.9-all_gather.txt"),
+			gate: "nccl-tests", measured: recorded(t, "v2.16.9-all_gather.txt"),
 			want: []string{
 				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, out-of-place, rounds 1: 2 sizes, 0.00 at 32 B to 0.00 at 64 B",
 				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, in-place, rounds 1: 2 sizes, 0.00 at 32 B to 0.00 at 64 B",
 			},
 		},
 		"medians side by side": {
-			gate: busbw, measured: rounds(t, "ours2289", "vendor"), edit: func(s *Subject) { s.Device.MaxBytes, s.Device.Rounds = 16<<20, 9 },
+			gate: "busbw", measured: rounds(t, "ours2289", "vendor"), edit: func(s *gate.Subject) { s.Device.MaxBytes, s.Device.Rounds = 16<<20, 9 },
 			want: []string{
 				"all_reduce of vendor, rival true, out-of-place, rounds 9: 5 sizes, 71.20 at 1 MiB to 210.98 at 16 MiB",
 				"all_reduce of 2.28.9, rival false, out-of-place, rounds 9: 5 sizes, 70.79 at 1 MiB to 211.81 at 16 MiB",
 			},
 		},
 		"what came before the fault": {
-			gate: collectives, edit: func(s *Subject) { s.Expect.Collectives = []string{"all_reduce", "broadcast"} },
+			gate: "nccl-tests", edit: func(s *gate.Subject) { s.Expect.Collectives = []string{"all_reduce", "broadcast"} },
 			measured: func(s nccltests.Sweep) (nccltests.Measured, error) {
 				if strings.HasSuffix(s.Program, "broadcast_perf") {
 					return nccltests.Measured{}, nccltests.ErrFailed
@@ -109,10 +111,10 @@ func TestMeasured(t *testing.T) {
 				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, in-place, rounds 1: 3 sizes, 96.87 at 1 MiB to 293.37 at 256 MiB",
 			},
 		},
-		"no figures": {gate: transport, measured: right},
+		"no figures": {gate: "transport", measured: right},
 	} {
-		s, _ := device(c.measured, c.edit)
-		v := c.gate.Check(t.Context(), s)
+		s, _ := subject(c.measured, c.edit)
+		v := named(t, c.gate).Check(t.Context(), s)
 		if diff := cmp.Diff(c.want, brief(v.Measured)); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, v.Evidence, diff)
 		}
@@ -121,8 +123,8 @@ func TestMeasured(t *testing.T) {
 
 // A verdict that could not be read back is not made.
 func TestFiguresThatNobodyCouldRead(t *testing.T) {
-	s, _ := device(but(func(m *nccltests.Measured) { m.Report.Rows[20].InPlace.BusBW = 2e9 }), nil)
-	v := collectives.Check(t.Context(), s)
+	s, _ := subject(but(func(m *nccltests.Measured) { m.Report.Rows[20].InPlace.BusBW = 2e9 }), nil)
+	v := named(t, "nccl-tests").Check(t.Context(), s)
 	if v.Measured != nil || v.Status != verdict.Fail || !strings.Contains(v.Evidence, "its figures are left out: ") {
 		t.Errorf("%v: %s, %d curves", v.Status, v.Evidence, len(v.Measured))
 	}

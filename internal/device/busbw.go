@@ -1,4 +1,4 @@
-package gate
+package device
 
 import (
 	"cmp"
@@ -10,16 +10,9 @@ import (
 
 	"builder/internal/curve"
 	"builder/internal/nccltests"
+	"builder/internal/recipe"
 	"builder/internal/verdict"
 )
-
-var busbw = Gate{
-	Name:   "busbw",
-	Asks:   "the library is as fast as the one that it replaces, on this host, in the same minutes",
-	Remedy: "compare what both say of themselves (NCCL_DEBUG=INFO: channels, algorithms, NVLS), and the compiler and targets of the build",
-	Wants:  wantsCollectives,
-	check:  checkBusbw,
-}
 
 // again is how many times the rounds are run once more where a size falls short.
 // At 1 MiB the rounds of one library differ by a third (reduce_scatter of NCCL
@@ -31,8 +24,9 @@ const again = 3
 // is measured, whose noise is larger than any difference.
 const busbwBytes = 1 << 20
 
-func checkBusbw(ctx context.Context, s Subject) verdict.Verdict {
-	d := s.Device
+// CheckBusbw asks whether the library is as fast as the one that it replaces, on
+// this host, in the same minutes.
+func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(2); lacks {
 		return a
 	}
@@ -47,8 +41,8 @@ func checkBusbw(ctx context.Context, s Subject) verdict.Verdict {
 	var faults, seen []string
 	var measured curve.Curves
 	other := ""
-	for _, collective := range s.Expect.Collectives {
-		c, stopped := s.compareTwice(ctx, collective)
+	for _, collective := range e.Collectives {
+		c, stopped := d.compareTwice(ctx, collective)
 		if stopped != nil {
 			return stopped.With(measured)
 		}
@@ -87,9 +81,9 @@ func (c comparison) otherRelease(rival string) string {
 
 // compareTwice compares both libraries, and where a size falls short by all
 // rounds of a longer comparison.
-func (s Subject) compareTwice(ctx context.Context, collective string) (c comparison, stopped *verdict.Verdict) {
-	for _, more := range []int{s.Device.Rounds, again * s.Device.Rounds} {
-		ours, theirs, stopped := s.duel(ctx, collective, more)
+func (d *Setup) compareTwice(ctx context.Context, collective string) (c comparison, stopped *verdict.Verdict) {
+	for _, more := range []int{d.Rounds, again * d.Rounds} {
+		ours, theirs, stopped := d.duel(ctx, collective, more)
 		if stopped != nil {
 			return c, stopped
 		}
@@ -99,7 +93,7 @@ func (s Subject) compareTwice(ctx context.Context, collective string) (c compari
 			a := verdict.Unmeasured("%s: %v", collective, err)
 			return c, &a
 		}
-		if len(short(c.ratios, s.Device.Tolerance)) == 0 {
+		if len(short(c.ratios, d.Tolerance)) == 0 {
 			break
 		}
 	}
@@ -113,10 +107,9 @@ func short(ratios []ratio, tolerance float64) []ratio {
 
 // duel runs both libraries in turn, the first of each round the second of the
 // next, so that heat, clocks and neighbours meet both alike.
-func (s Subject) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *verdict.Verdict) {
-	d := s.Device
+func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *verdict.Verdict) {
 	run := func(library string, into *[]nccltests.Measured) error {
-		m, err := s.sweep(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))
+		m, err := d.run(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))
 		if err == nil {
 			*into = append(*into, m)
 		}

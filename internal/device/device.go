@@ -1,26 +1,30 @@
-package gate
+// Package device runs a library that is NCCL or RCCL on the GPUs of this host, by
+// the programs of nccl-tests, and judges what they print: are the results right,
+// which way do the GPUs talk, is it as fast as the library that it replaces. It
+// needs no wheel, no container and no network; which artifacts are asked is the
+// package gate's, the programs and their output are nccltests'.
+package device
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"time"
 
 	"builder/internal/gpu"
 	"builder/internal/nccltests"
-	"builder/internal/recipe"
 	"builder/internal/verdict"
 )
 
-// The gates of this file and of collectives.go, transport.go and busbw.go run a
-// library on the GPUs of this host. They need no container and no network.
-
-// A Device is what the gates on GPUs work with: the host, the programs of
-// nccl-tests, and the artifact's library as a file.
-type Device struct {
-	Sweeper  Sweeper
+// A Setup is what is needed to ask: the host, the programs of nccl-tests, and the
+// artifact's library as a file.
+type Setup struct {
+	// Sweep runs one program of nccl-tests over a range of sizes, as
+	// [nccltests.Run] does.
+	Sweep    func(context.Context, nccltests.Sweep) (nccltests.Measured, error)
 	Host     gpu.Host
 	Fault    error  // why nothing is known of the host's GPUs
 	GPUs     int    // of the host, asked for
@@ -35,30 +39,8 @@ type Device struct {
 	Tolerance      float64 // the least that ours/theirs may be
 	Env            map[string]string
 	Timeout        time.Duration // of one sweep
+	Log            io.Writer     // takes what the programs print; may be nil
 }
-
-// A Sweeper runs one program of nccl-tests over a range of sizes.
-type Sweeper interface {
-	Sweep(ctx context.Context, s nccltests.Sweep) (nccltests.Measured, error)
-}
-
-// DeviceGates lists the gates that need GPUs, in the order in which they are
-// asked.
-func DeviceGates() []Gate { return []Gate{collectives, transport, busbw} }
-
-// WantedOnDevice returns the device gates that apply to the subject: none without
-// a device.
-func WantedOnDevice(s Subject) []Gate {
-	var wanted []Gate
-	for _, g := range DeviceGates() {
-		if s.Device != nil && g.Wants(s.Expect) {
-			wanted = append(wanted, g)
-		}
-	}
-	return wanted
-}
-
-func wantsCollectives(e recipe.Expect) bool { return len(e.Collectives) > 0 }
 
 // Sizes and counts of every sweep.
 const (
@@ -70,7 +52,7 @@ const (
 
 // sweep is what is asked of the program of a collective, with the library in a
 // directory.
-func (d *Device) sweep(collective, library string, from, to int64, env map[string]string) nccltests.Sweep {
+func (d *Setup) sweep(collective, library string, from, to int64, env map[string]string) nccltests.Sweep {
 	merged := maps.Clone(d.Env)
 	if merged == nil {
 		merged = map[string]string{}
@@ -84,16 +66,16 @@ func (d *Device) sweep(collective, library string, from, to int64, env map[strin
 }
 
 // run runs a sweep and keeps what it printed in the log.
-func (s Subject) sweep(ctx context.Context, sweep nccltests.Sweep) (nccltests.Measured, error) {
-	m, err := s.Device.Sweeper.Sweep(ctx, sweep)
-	if s.Log != nil {
-		fmt.Fprintf(s.Log, "$ %s, %d GPUs, %s\n%s%s", filepath.Base(sweep.Program), sweep.GPUs, sweep.Library, m.Output, m.Log)
+func (d *Setup) run(ctx context.Context, sweep nccltests.Sweep) (nccltests.Measured, error) {
+	m, err := d.Sweep(ctx, sweep)
+	if d.Log != nil {
+		fmt.Fprintf(d.Log, "$ %s, %d GPUs, %s\n%s%s", filepath.Base(sweep.Program), sweep.GPUs, sweep.Library, m.Output, m.Log)
 	}
 	return m, err
 }
 
-// lacks answers where the gates cannot look, and says what to give.
-func (d *Device) lacks(needed int) (verdict.Verdict, bool) {
+// lacks is the verdict where nothing can be asked, and says what to give.
+func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
 	switch {
 	case d == nil:
 		return verdict.Unmeasured("no GPU was asked for").Because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
@@ -116,7 +98,7 @@ func (d *Device) lacks(needed int) (verdict.Verdict, bool) {
 	return verdict.Verdict{}, false
 }
 
-// failedRun turns the error of a sweep into an answer: what the library did is a
+// failedRun turns the error of a sweep into a verdict: what the library did is a
 // failure, what kept it from doing anything is not.
 func failedRun(collective string, err error) verdict.Verdict {
 	switch {

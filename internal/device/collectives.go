@@ -1,4 +1,4 @@
-package gate
+package device
 
 import (
 	"context"
@@ -11,31 +11,25 @@ import (
 	"builder/internal/gpu"
 	"builder/internal/nccllog"
 	"builder/internal/nccltests"
+	"builder/internal/recipe"
 	"builder/internal/verdict"
 )
 
-var collectives = Gate{
-	Name:   "nccl-tests",
-	Asks:   "the promised collectives give right results on GPUs at every size, by the promised library, no faster than the links allow",
-	Remedy: "the library does not compute what it promises on these GPUs: look at the first size that is wrong, and at device-functions",
-	Wants:  wantsCollectives,
-	check:  checkCollectives,
-}
-
-func checkCollectives(ctx context.Context, s Subject) verdict.Verdict {
-	d := s.Device
+// CheckCollectives asks whether the promised collectives give right results at
+// every size, by the promised library, no faster than the links allow.
+func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(1); lacks {
 		return a
 	}
 	var faults, seen []string
 	var measured curve.Curves
 	tooFast := false
-	for _, collective := range s.Expect.Collectives {
-		m, err := s.sweep(ctx, d.sweep(collective, d.Library, minBytes, d.MaxBytes, nil))
+	for _, collective := range e.Collectives {
+		m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, d.MaxBytes, nil))
 		if err != nil {
 			return failedRun(collective, err).With(measured)
 		}
-		library, err := speaks(m, s.Expect.LibrarySays)
+		library, err := speaks(m, e.LibrarySays)
 		if err != nil {
 			return verdict.Unmeasured("%s: %v", collective, err).With(measured)
 		}

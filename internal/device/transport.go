@@ -1,4 +1,4 @@
-package gate
+package device
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/nccllog"
 	"builder/internal/nccltests"
+	"builder/internal/recipe"
 	"builder/internal/verdict"
 )
 
@@ -47,19 +48,12 @@ var ways = map[Transport]way{
 
 var network = map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
 
-var transport = Gate{
-	Name:   "transport",
-	Asks:   "the GPUs talk over the wanted transport, and not silently over a worse one",
-	Remedy: "what NCCL said says why: no device or no libibverbs (install rdma-core), GPU Direct RDMA disabled (load nvidia_peermem), P2P disabled (ACS or an IOMMU between the GPUs), or a setting in /etc/nccl.conf",
-	Wants:  wantsCollectives,
-	check:  checkTransport,
-}
-
 // transportBytes is enough for every channel to be connected.
 const transportBytes = 64 << 20
 
-func checkTransport(ctx context.Context, s Subject) verdict.Verdict {
-	d := s.Device
+// CheckTransport asks whether the GPUs talk over the wanted transport, and not
+// silently over a worse one.
+func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(2); lacks {
 		return a
 	}
@@ -75,8 +69,8 @@ func checkTransport(ctx context.Context, s Subject) verdict.Verdict {
 	if !ok {
 		return verdict.Unmeasured("no transport is called %q", wanted).Because("known: %s", joined(Transports()))
 	}
-	collective := s.Expect.Collectives[0]
-	m, err := s.sweep(ctx, d.sweep(collective, d.Library, minBytes, min(transportBytes, d.MaxBytes), w.env))
+	collective := e.Collectives[0]
+	m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, min(transportBytes, d.MaxBytes), w.env))
 	if err != nil {
 		return failedRun(collective, err)
 	}
@@ -88,7 +82,7 @@ func checkTransport(ctx context.Context, s Subject) verdict.Verdict {
 }
 
 // judgeTransport demands that every connection takes the wanted way.
-func (d *Device) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r nccltests.Report) verdict.Verdict {
+func (d *Setup) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r nccltests.Report) verdict.Verdict {
 	count := log.Transports()
 	right, wrong := 0, 0
 	for kind, n := range count {
@@ -119,7 +113,7 @@ func (d *Device) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r
 
 // addresses are those of the first GPUs of the host, which a run takes where
 // nothing hides them.
-func (d *Device) addresses() []string {
+func (d *Setup) addresses() []string {
 	var all []string
 	for _, g := range d.Host.GPUs[:min(d.GPUs, len(d.Host.GPUs))] {
 		all = append(all, g.BusID)
