@@ -3,7 +3,6 @@ package diagnose
 import (
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -77,18 +76,11 @@ func wheelFacts(w *wheel.Wheel, visit func(string)) {
 	}
 }
 
-var perennial = regexp.MustCompile(`^manylinux_(\d+)_(\d+)_`)
-
-// promisedGlibc returns the lowest glibc that a platform tag promises to run
-// with, and the tag; "" where it promises none.
+// promisedGlibc returns the lowest glibc that the platform tags of a wheel promise
+// to run with, and the tag; "" where it promises none.
 func promisedGlibc(platform string) (glibc, tag string) {
-	old := map[string]string{"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"} // PEP 600
 	for t := range strings.SplitSeq(platform, ".") {
-		name, _, _ := strings.Cut(t, "_")
-		v := old[name]
-		if m := perennial.FindStringSubmatch(t); m != nil {
-			v = m[1] + "." + m[2]
-		}
+		v, _ := wheel.Glibc(t)
 		if v != "" && (glibc == "" || elf.CompareVersions(v, glibc) < 0) {
 			glibc, tag = v, t
 		}

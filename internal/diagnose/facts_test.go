@@ -4,14 +4,10 @@ import "testing"
 
 func TestPromisedGlibc(t *testing.T) {
 	for platform, want := range map[string][2]string{
-		"any":               {},
-		"linux_x86_64":      {},
-		"manylinux1_x86_64": {"2.5", "manylinux1_x86_64"},
+		"any":          {},
+		"linux_x86_64": {},
 		"manylinux2014_x86_64.manylinux_2_17_x86_64": {"2.17", "manylinux2014_x86_64"},
 		"manylinux_2_28_x86_64.manylinux_2_5_x86_64": {"2.5", "manylinux_2_5_x86_64"},
-		"manylinux_2_x86_64":                         {},
-		"musllinux_1_2_x86_64":                       {},
-		"macosx_11_0_arm64":                          {},
 		"manylinux_2_38_aarch64":                     {"2.38", "manylinux_2_38_aarch64"},
 	} {
 		if glibc, tag := promisedGlibc(platform); glibc != want[0] || tag != want[1] {

@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"builder/internal/elf"
@@ -20,28 +19,8 @@ var glibcFloor = Gate{
 	check:  checkGlibc,
 }
 
-// manylinux is the platform tag of PEP 600, which names a glibc, and the older
-// names of three of them (PEP 513, 571 and 599).
-var (
-	manylinux = regexp.MustCompile(`-manylinux_(\d+)_(\d+)_\w+$`)
-	legacy    = map[string]string{"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
-	older     = regexp.MustCompile(`-(manylinux1|manylinux2010|manylinux2014)_\w+$`)
-)
-
-// promisedGlibc returns the oldest glibc that a compatibility tag promises to
-// run with, and "" for a tag such as linux_x86_64, which promises none.
-func promisedGlibc(tag string) string {
-	if m := manylinux.FindStringSubmatch(tag); m != nil {
-		return m[1] + "." + m[2]
-	}
-	if m := older.FindStringSubmatch(tag); m != nil {
-		return legacy[m[1]]
-	}
-	return ""
-}
-
 func checkGlibc(_ context.Context, s Subject) verdict.Verdict {
-	w, err := wheel.Open(s.Wheel)
+	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -62,7 +41,8 @@ func checkGlibc(_ context.Context, s Subject) verdict.Verdict {
 			if strings.Contains(tag, "-musllinux_") {
 				faults = append(faults, fmt.Sprintf("%s wants GLIBC_%s, the tag %s promises to run with musl", name, floor, tag))
 			}
-			if says := promisedGlibc(tag); says != "" && elf.CompareVersions(floor, says) > 0 {
+			says, _ := wheel.Glibc(tag[strings.LastIndex(tag, "-")+1:])
+			if says != "" && elf.CompareVersions(floor, says) > 0 {
 				faults = append(faults, fmt.Sprintf("%s wants GLIBC_%s, the tag %s says %s", name, floor, tag, says))
 			}
 		}

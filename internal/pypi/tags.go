@@ -20,14 +20,9 @@ type target struct {
 
 var (
 	pythonPattern   = regexp.MustCompile(`^3\.([1-9]?[0-9])$`)
-	platformPattern = regexp.MustCompile(`^(x86_64|aarch64)-manylinux(?:_2_([1-9]?[0-9])|2014)$`)
+	platformPattern = regexp.MustCompile(`^(x86_64|aarch64)-(manylinux(?:_2_[1-9]?[0-9]|2014))$`)
 	interpreterTag  = regexp.MustCompile(`^(cp|py)3([1-9]?[0-9])?$`)
-	manylinuxTag    = regexp.MustCompile(`^manylinux_2_([1-9]?[0-9])_(x86_64|aarch64)$`)
-	oldManylinuxTag = regexp.MustCompile(`^(manylinux1|manylinux2010|manylinux2014)_(x86_64|aarch64)$`)
 )
-
-// oldManylinux are the names from before PEP 600, and the glibc they stand for.
-var oldManylinux = map[string]int{"manylinux1": 5, "manylinux2010": 12, "manylinux2014": 17}
 
 func newTarget(python, platform string) (target, error) {
 	version := pythonPattern.FindStringSubmatch(python)
@@ -38,12 +33,9 @@ func newTarget(python, platform string) (target, error) {
 	if parts == nil {
 		return target{}, fmt.Errorf("%q is not a platform such as x86_64-manylinux_2_28", platform)
 	}
-	t := target{arch: parts[1], glibc: oldManylinux["manylinux2014"]}
-	t.minor, _ = strconv.Atoi(version[1])
-	if parts[2] != "" {
-		t.glibc, _ = strconv.Atoi(parts[2])
-	}
-	return t, nil
+	minor, _ := strconv.Atoi(version[1])
+	glibc, arch := glibcOf(parts[2] + "_" + parts[1])
+	return target{minor, arch, glibc}, nil
 }
 
 // rank orders the tags that fit, the higher the better: first what was built for
@@ -92,14 +84,20 @@ func (t target) platform(tag string) (glibc int, ok bool) {
 	case "linux_" + t.arch:
 		return 0, true
 	}
-	arch := ""
-	if m := manylinuxTag.FindStringSubmatch(tag); m != nil {
-		glibc, _ = strconv.Atoi(m[1])
-		arch = m[2]
-	} else if m := oldManylinuxTag.FindStringSubmatch(tag); m != nil {
-		glibc, arch = oldManylinux[m[1]], m[2]
-	}
+	glibc, arch := glibcOf(tag)
 	return glibc, arch == t.arch && glibc <= t.glibc
+}
+
+// glibcOf returns the minor of glibc 2 that a platform tag is for, and its machine,
+// "" for a tag without one.
+func glibcOf(tag string) (minor int, arch string) {
+	version, arch := wheel.Glibc(tag)
+	text, _ := strings.CutPrefix(version, "2.")
+	minor, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, ""
+	}
+	return minor, arch
 }
 
 // wheelRank returns the best rank of the tags that a wheel's name stands for.
