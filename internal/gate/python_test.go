@@ -28,10 +28,12 @@ func newHost(t *testing.T) host {
 		t.Skip("needs python3 on x86_64")
 	}
 	env := t.TempDir()
-	if out, err := exec.Command(python, "-m", "venv", "--without-pip", env).CombinedOutput(); err != nil {
-		t.Fatalf("making an environment: %v: %s", err, out)
-	}
 	h := host{python: filepath.Join(env, "bin", "python"), work: t.TempDir()}
+	err = errors.Join(os.Mkdir(filepath.Dir(h.python), 0o755), os.Symlink(python, h.python))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(env, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n")) // all of what venv makes that counts here
 	site, err := exec.Command(h.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").Output()
 	if err != nil {
 		t.Fatal(err)
