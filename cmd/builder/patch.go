@@ -18,6 +18,7 @@ import (
 	"builder/internal/matrix"
 	"builder/internal/patch"
 	"builder/internal/recipe"
+	"builder/internal/sourcetree"
 	"builder/internal/store"
 	"builder/internal/term"
 )
@@ -175,14 +176,14 @@ func (w *workspace) audit(ctx context.Context, cat catalogue, r *recipe.Recipe, 
 
 // openSources reads the trees of sources that the store holds, each once.
 func openSources(s *store.Store, patches []patch.Patch) audit.Open {
-	wanted := audit.Files(patches)
-	trees := map[string]*audit.Tree{}
-	return func(source string) (*audit.Tree, error) {
+	wanted := sourcetree.Files(patches)
+	trees := map[string]*sourcetree.Tree{}
+	return func(source string) (*sourcetree.Tree, error) {
 		tree, known := trees[source]
 		if !known {
 			if path, ok := s.Path(store.Blob{Name: "source", SHA256: source}); ok {
 				var err error
-				if tree, err = audit.Read(path, func(name string) bool { return wanted[name] }); err != nil {
+				if tree, err = sourcetree.Read(path, func(name string) bool { return wanted[name] }); err != nil {
 					return nil, err
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"builder/internal/patch"
+	"builder/internal/sourcetree"
 	"builder/internal/version"
 )
 
@@ -49,7 +50,7 @@ type Report struct {
 
 // Open returns the tree of the source with a digest, and nil where it is not at
 // hand. It is asked once for each use, because patching changes a tree.
-type Open func(source string) (*Tree, error)
+type Open func(source string) (*sourcetree.Tree, error)
 
 // Run audits the patches of one distribution over all of its cells.
 func Run(ctx context.Context, patches []patch.Patch, cells []Cell, open Open) (Report, error) {
@@ -199,7 +200,7 @@ func (a *auditor) series(s *set) error {
 	return nil
 }
 
-func (a *auditor) tree(source string) (*Tree, error) {
+func (a *auditor) tree(source string) (*sourcetree.Tree, error) {
 	if source == "" {
 		return nil, nil
 	}
@@ -207,7 +208,7 @@ func (a *auditor) tree(source string) (*Tree, error) {
 }
 
 // apply applies one patch for real.
-func (a *auditor) apply(i int, s *set, tree *Tree) {
+func (a *auditor) apply(i int, s *set, tree *sourcetree.Tree) {
 	p := a.patches[i]
 	result, err := patch.Apply(a.ctx, tree, p, s.facts)
 	switch {

@@ -1,19 +1,14 @@
 package audit
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"builder/internal/patch"
-	"builder/internal/wheel/wheeltest"
+	"builder/internal/sourcetree"
 )
 
 // replace is a patch of one edit: what stands in a.h becomes something else.
@@ -37,13 +32,13 @@ func cells() []Cell {
 
 // sources are the trees of the two versions.
 func sources(old, recent string) Open {
-	return func(source string) (*Tree, error) {
+	return func(source string) (*sourcetree.Tree, error) {
 		text := map[string]string{"0.27.0": old, "0.28.1": recent}[source]
-		return &Tree{map[string][]byte{"a.h": []byte(text)}}, nil
+		return sourcetree.Of(map[string][]byte{"a.h": []byte(text)}), nil
 	}
 }
 
-func absent(string) (*Tree, error) { return nil, nil }
+func absent(string) (*sourcetree.Tree, error) { return nil, nil }
 
 func always() map[string]string { return map[string]string{"rocm": ">=6.0"} }
 
@@ -165,34 +160,5 @@ func TestNarrowedRanges(t *testing.T) {
 		if strings.Trim(got, `"`) != c.want {
 			t.Errorf("%+v: got %q", c, got)
 		}
-	}
-}
-
-func TestReadArchive(t *testing.T) {
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	out := tar.NewWriter(zip)
-	for _, name := range []string{"horovod-0.28.1/a.h", "horovod-0.28.1/../../etc/passwd", "horovod-0.28.1/other.h"} {
-		out.WriteHeader(&tar.Header{Name: name, Size: 1, Typeflag: tar.TypeReg, Mode: 0o644})
-		out.Write([]byte("x"))
-	}
-	out.Close()
-	zip.Close()
-	path := filepath.Join(t.TempDir(), "x.tar.gz")
-	if err := os.WriteFile(path, packed.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	tree, err := Read(path, func(name string) bool { return name == "a.h" })
-	if err != nil || len(tree.files) != 1 || string(tree.files["a.h"]) != "x" {
-		t.Errorf("got %v, %v", tree, err)
-	}
-	wheel := wheeltest.Wheel{Name: "tool-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "tool/a.h", Text: "x"}}}
-	tree, err = Read(wheel.Write(t), func(name string) bool { return name == "tool/a.h" })
-	if err != nil || len(tree.files) != 1 || string(tree.files["tool/a.h"]) != "x" {
-		t.Errorf("a wheel: got %v, %v", tree, err)
-	}
-	os.WriteFile(path, packed.Bytes()[:packed.Len()/2], 0o644)
-	if _, err := Read(path, func(string) bool { return true }); err == nil {
-		t.Error("half an archive was read without an error")
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/audit"
 	"builder/internal/patch"
 	"builder/internal/recipe"
+	"builder/internal/sourcetree"
 	"builder/internal/verdict"
 )
 
@@ -106,8 +106,8 @@ func (s Source) patched(ctx context.Context) (patchedTree, error) {
 	if err != nil {
 		return patchedTree{}, err
 	}
-	names := audit.Files(s.Patches)
-	before, err := audit.Read(s.Archive, func(name string) bool { return names[name] })
+	names := sourcetree.Files(s.Patches)
+	before, err := sourcetree.Read(s.Archive, func(name string) bool { return names[name] })
 	if err != nil {
 		return patchedTree{}, err
 	}

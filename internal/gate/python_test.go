@@ -89,6 +89,7 @@ func (h host) ask(t *testing.T, g Gate, s *specimen) verdict.Verdict {
 }
 
 func TestTheLinkerOfThisHost(t *testing.T) {
+	t.Parallel()
 	const helper = "horovod/lib/libhelper.so.1"
 	h := newHost(t)
 	for name, c := range map[string]struct {
@@ -136,6 +137,7 @@ func givesText(text string) elftest.Symbol {
 }
 
 func TestLoadingOnThisHost(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	text := givesText("invalid argument")
 	for name, c := range map[string]struct {

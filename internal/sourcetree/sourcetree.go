@@ -1,4 +1,7 @@
-package audit
+// Package sourcetree is the archive of a source as files in memory that patches
+// can edit: where a patch is tried without a container. It compares nothing; who
+// asks what patches do is the package audit, and the gate changes.
+package sourcetree
 
 import (
 	"archive/tar"
@@ -23,6 +26,9 @@ type Tree struct{ files map[string][]byte }
 
 var _ patch.Tree = (*Tree)(nil)
 
+// Of returns the tree of these files, which it may edit.
+func Of(files map[string][]byte) *Tree { return &Tree{files} }
+
 // Bounds of what is read of an archive, in bytes.
 const (
 	maxFile = 8 << 20
@@ -42,13 +48,13 @@ func Read(archive string, wanted func(name string) bool) (*Tree, error) {
 			return nil, fmt.Errorf("reading %s: %w", archive, err)
 		}
 		files, err := wheel.ReadFiles(archive, wanted, maxFile)
-		return &Tree{files}, err
+		return Of(files), err
 	}
 	unpacked, err := decompress(f)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", archive, err)
 	}
-	t := &Tree{map[string][]byte{}}
+	t := Of(map[string][]byte{})
 	for r := tar.NewReader(io.LimitReader(unpacked, maxAll)); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -90,7 +96,7 @@ func hasMagic(f *os.File, magic string) (bool, error) {
 
 // Clone returns a tree that can be edited without changing t.
 func (t *Tree) Clone() *Tree {
-	return &Tree{maps.Clone(t.files)} // edits replace contents and never change them
+	return Of(maps.Clone(t.files)) // edits replace contents and never change them
 }
 
 // Files returns the names that a patch edits or makes.
@@ -104,8 +110,10 @@ func Files(patches []patch.Patch) map[string]bool {
 			if e.Link != "" {
 				names[e.Link] = true
 			}
-			for name := range touched(e) {
-				names[name] = true
+			if e.Kind == patch.Diff {
+				for name := range patch.Removed(e) {
+					names[name] = true
+				}
 			}
 		}
 	}
