@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,7 +113,7 @@ func differing(have, want map[string]string, word string) string {
 	var faults []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if have[key] != want[key] {
-			faults = append(faults, fmt.Sprintf("%s is %s, %s is %s", key, orNothing(have[key]), word, want[key]))
+			faults = append(faults, fmt.Sprintf("%s is %s, %s is %s", key, cmp.Or(have[key], "missing"), word, want[key]))
 		}
 	}
 	return strings.Join(faults, ", ")

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -44,7 +45,7 @@ func checkCPU(_ context.Context, s Subject) verdict.Verdict {
 				taken = append(taken, fmt.Sprintf("%s in functions that ask first (%d)", feature, len(of)))
 			}
 		}
-		return faults, []string{fmt.Sprintf("%s takes %s", name, orNone(strings.Join(taken, ", ")))}, nil
+		return faults, []string{fmt.Sprintf("%s takes %s", name, cmp.Or(strings.Join(taken, ", "), "none"))}, nil
 	})
 }
 

@@ -196,16 +196,3 @@ func nearestNames(pattern string, names []string) string {
 	}
 	return fmt.Sprintf(" (nearest to %s: %s)", pattern, some(matching("*"+text[:common]+"*", names)))
 }
-
-// some quotes a few names of many: they come from the file, and may be anything.
-func some(names []string) string {
-	const few, long = 3, 100
-	var shown []string
-	for _, name := range names[:min(few, len(names))] {
-		shown = append(shown, fmt.Sprintf("%.*q", long, name))
-	}
-	if more := len(names) - len(shown); more > 0 {
-		shown = append(shown, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(shown, " ")
-}

@@ -39,7 +39,7 @@ type resolved struct {
 	Found    map[string]int    `json:"found"` // base name of a file to how many symbols it gives
 }
 
-//go:embed resolve.py
+//go:embed scripts/resolve.py
 var resolveScript string
 
 func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
@@ -122,12 +122,4 @@ func (r resolved) evidence(name string, asked int) string {
 		parts = append(parts, fmt.Sprintf("%d in %s", r.Found[file], file))
 	}
 	return fmt.Sprintf("%s: all %d symbols found, %s", name, asked, strings.Join(parts, ", "))
-}
-
-// listed joins names, at most n of them.
-func listed(names []string, n int) string {
-	if len(names) <= n {
-		return strings.Join(names, " ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], " "), len(names)-n)
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -10,48 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/inspect"
 	"builder/internal/recipe"
 	"builder/internal/stack"
 	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
-
-// The gates of this file look at a wheelhouse; the subject's file is its manifest.
-
-var partsAgree = Gate{
-	Name:   "parts-agree",
-	Asks:   "the wheels of a stack's parts are of one platform: one ROCm, one Python, one C++ ABI, one MPI, or whatever the stack names",
-	Remedy: "give the parts axes that agree, and build anew the one whose bytes are not what its cell was asked for",
-	Wants:  func(e recipe.Expect) bool { return e.Wheelhouse != nil && len(e.Wheelhouse.Agree) > 0 },
-	check:  checkPartsAgree,
-}
-
-func checkPartsAgree(_ context.Context, s Subject) verdict.Verdict {
-	dir := filepath.Dir(s.Artifact)
-	house, err := stack.Open(dir)
-	if err != nil {
-		return verdict.Failed("%v", err)
-	}
-	var parts []stack.Part
-	for _, p := range house.Parts {
-		report, err := inspect.File(filepath.Join(dir, stack.Folder, p.Name))
-		if err != nil {
-			return verdict.Failed("%v", err)
-		}
-		name, err := wheel.ParseName(p.Name)
-		if err != nil {
-			return verdict.Failed("%v", err)
-		}
-		parts = append(parts, stack.Part{
-			Name: name.Distribution + "-" + name.Version, Axes: p.Axes, Report: &report, StableABI: name.ABI == "abi3",
-		})
-	}
-	if len(parts) == 0 {
-		return verdict.Unmeasured("the wheelhouse has no parts")
-	}
-	return verdict.Judge(stack.Agree(s.Expect.Wheelhouse.Agree, parts))
-}
 
 var wheelhouse = Gate{
 	Name:   "wheelhouse",
@@ -207,7 +171,7 @@ func notInstalled(house stack.Manifest, listing string) []string {
 		}
 		project := wheel.NormalName(name.Distribution)
 		if !name.HasVersion(listed[project]) {
-			faults = append(faults, fmt.Sprintf("%s is not what was installed: %s", w.Name, orNothing(listed[project])))
+			faults = append(faults, fmt.Sprintf("%s is not what was installed: %s", w.Name, cmp.Or(listed[project], "missing")))
 		}
 		delete(listed, project)
 	}
@@ -256,7 +220,7 @@ func parseNeeds(output string, exit int) ([]lack, error) {
 		}
 	}
 	if counted != fmt.Sprint(len(lacks)) || (exit == 0) != (len(lacks) == 0) {
-		return nil, fmt.Errorf("exit %d, it counts %s lacks and names %d: %s", exit, orNothing(counted), len(lacks), lastLine(output))
+		return nil, fmt.Errorf("exit %d, it counts %s lacks and names %d: %s", exit, cmp.Or(counted, "missing"), len(lacks), lastLine(output))
 	}
 	return lacks, nil
 }

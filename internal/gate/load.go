@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"path"
 	"regexp"
 	"strings"
 
@@ -14,89 +13,6 @@ import (
 	"builder/internal/verdict"
 	"builder/internal/wheel"
 )
-
-// The gates of this file ask about a library that is NCCL or RCCL.
-
-var rdma = Gate{
-	Name:   "rdma",
-	Asks:   "libibverbs is linked, opened at run time or left alone, as was asked for",
-	Remedy: "RDMA_CORE=1 links libibverbs only where -libverbs stands behind the objects: see the patches rdma-libverbs and rdma-libverbs-order",
-	Wants:  func(e recipe.Expect) bool { return e.RDMA != "" },
-	check:  checkRDMA,
-}
-
-// verbs is the library's own way to the fabric as its bytes show it.
-type verbs struct {
-	needed    string   // the soname in DT_NEEDED
-	undefined []string // ibv_ symbols that it wants of a library
-	opens     []string // names that it can give to dlopen
-}
-
-// state is how libibverbs is reached. Wanting symbols without the library is no
-// state at all.
-func (v verbs) state() string {
-	switch {
-	case v.needed != "" && len(v.undefined) > 0:
-		return "linked"
-	case v.needed != "":
-		return "needed without a use"
-	case len(v.undefined) > 0:
-		return "wanted without being needed"
-	case len(v.opens) > 0:
-		return "dlopened"
-	}
-	return "absent"
-}
-
-func (v verbs) String() string {
-	return fmt.Sprintf("%s: NEEDED %s; %d undefined ibv_ symbols %s; names for dlopen %s",
-		v.state(), orNone(v.needed), len(v.undefined), orNone(listed(v.undefined, 40)), orNone(strings.Join(v.opens, " ")))
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
-var (
-	verbsSoname = regexp.MustCompile(`^libibverbs\.so(\.\d+)*$`)
-	verbsSymbol = regexp.MustCompile(`^_?ibv_`)
-)
-
-func checkRDMA(_ context.Context, s Subject) verdict.Verdict {
-	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
-		v, err := verbsOf(r)
-		if err != nil {
-			return nil, nil, err
-		}
-		if v.state() != s.Expect.RDMA {
-			return []string{fmt.Sprintf("%s: asked for is %s, libibverbs is %v", name, s.Expect.RDMA, v)}, nil, nil
-		}
-		return nil, []string{fmt.Sprintf("%s: libibverbs is %v", name, v)}, nil
-	})
-}
-
-func verbsOf(r wheel.Member) (verbs, error) {
-	f, err := elf.Read(r)
-	if err != nil {
-		return verbs{}, err
-	}
-	var v verbs
-	for _, n := range f.Needed {
-		if verbsSoname.MatchString(n) {
-			v.needed = n
-		}
-	}
-	for _, u := range f.Undefined {
-		if verbsSymbol.MatchString(u.Name) {
-			v.undefined = append(v.undefined, u.Name)
-		}
-	}
-	v.opens, err = elf.Texts(r, verbsSoname)
-	return v, err
-}
 
 var ncclLoad = Gate{
 	Name:   "nccl-load",
@@ -107,7 +23,7 @@ var ncclLoad = Gate{
 	check:  checkLoad,
 }
 
-//go:embed load.py
+//go:embed scripts/load.py
 var loadScript string
 
 // loaded is what the library answered.
@@ -173,19 +89,6 @@ func (s Subject) versionText() ([]string, error) {
 		return err
 	})
 	return says, err
-}
-
-// withLibrary opens the file of the wheel that is NCCL or RCCL.
-func (s Subject) withLibrary(read func(wheel.Member) error) error {
-	w, err := wheel.Open(s.Artifact)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	if err := s.Unpacked.read(w, s.Expect.Library, read); err != nil {
-		return fmt.Errorf("reading %s: %w", path.Base(s.Expect.Library), err)
-	}
-	return nil
 }
 
 // ncclRelease turns NCCL_VERSION_CODE, such as 22907, into 2.29.7: major*10000 +
