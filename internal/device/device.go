@@ -114,7 +114,8 @@ func failedRun(collective string, err error) verdict.Verdict {
 	return verdict.Unmeasured("%s: %v", collective, err)
 }
 
-// sizeText writes a number of bytes as nccl-tests' arguments do.
+// sizeText writes a number of bytes exactly, in the largest unit that divides it:
+// sizes that a verdict compares must not be rounded.
 func sizeText(n int64) string {
 	for _, unit := range []struct {
 		shift int
