@@ -14,14 +14,15 @@ type exam struct {
 	host.Host
 	work Work
 
-	answers map[string]answered
-	devices *fabric.Tree
-	gpus    *gpuTools
-	nodes   []fabric.Node // nil: not read yet
+	answers   map[string]answered
+	devices   *fabric.Tree
+	gpus      *gpuTools
+	nodes     []fabric.Node        // nil: not read yet
+	libraries map[string]installed // by soname
 }
 
 func newExam(h host.Host, w Work) *exam {
-	return &exam{Host: h, work: w, answers: map[string]answered{}}
+	return &exam{Host: h, work: w, answers: map[string]answered{}, libraries: map[string]installed{}}
 }
 
 // A gpuTools is what the tools of the vendors say.

@@ -80,21 +80,6 @@ func models(h gpu.Host) string {
 	return tally(names)
 }
 
-// tally says how often each name is there, in the order of the first of each.
-func tally(names []string) string {
-	var order []string
-	number := map[string]int{}
-	for _, name := range names {
-		if number[name]++; number[name] == 1 {
-			order = append(order, name)
-		}
-	}
-	for i, name := range order {
-		order[i] = fmt.Sprintf("%d x %s", number[name], name)
-	}
-	return strings.Join(order, ", ")
-}
-
 // A rocmSeries is what AMD says of a series of its driver.
 type rocmSeries struct {
 	module  string // as /sys/module/amdgpu/version begins
@@ -134,7 +119,7 @@ const amdVersion = "/sys/module/amdgpu/version"
 // amd does the same with the devices on the bus, the nodes of the kernel's
 // compute driver, and the module.
 func amd(_ context.Context, e *exam) Finding {
-	devices, nodes := len(e.pci().GPUs(fabric.AMD)), e.kfdNodes()
+	devices, nodes := len(e.pci().GPUs(fabric.AMD)), e.kfd()
 	loaded, computes := e.Exists("/sys/module/amdgpu"), e.Exists("/sys/class/kfd/kfd")
 	switch {
 	case len(nodes) > 0:
@@ -152,8 +137,12 @@ func amd(_ context.Context, e *exam) Finding {
 	return none("no GPU of AMD")
 }
 
-func (e *exam) judgeAMD(nodes []string, devices int) Finding {
-	text := tally(nodes)
+func (e *exam) judgeAMD(nodes []fabric.Node, devices int) Finding {
+	var targets []string
+	for _, n := range nodes {
+		targets = append(targets, n.Target)
+	}
+	text := tally(targets)
 	module := e.Says(amdVersion)
 	series, known := highestROCm(module)
 	switch {
@@ -175,13 +164,4 @@ func (e *exam) judgeAMD(nodes []string, devices int) Finding {
 			remedy("install a newer amdgpu-dkms, or choose --rocm '<=%s'", series.highest)
 	}
 	return ok("%s", text)
-}
-
-// kfdNodes lists the targets of the GPUs that the compute driver knows.
-func (e *exam) kfdNodes() []string {
-	var targets []string
-	for _, n := range e.kfd() {
-		targets = append(targets, n.Target)
-	}
-	return targets
 }

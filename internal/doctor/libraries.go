@@ -60,74 +60,94 @@ func (e *exam) packages(ctx context.Context) []string {
 // maxLibraries bounds the libraries that are read.
 const maxLibraries = 32
 
-func nccl(ctx context.Context, e *exam) Finding {
-	return e.collectives(ctx, "libnccl.so.2", "NCCL",
-		[]string{"/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/usr/local/nccl*/lib", "/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64"},
-		[]string{"nvidia/nccl/lib", "torch/lib"})
-}
-
-func rccl(ctx context.Context, e *exam) Finding {
-	return e.collectives(ctx, "librccl.so.1", "RCCL", rcclPlaces, rcclInPackages)
+// A family are the libraries of collectives of one soname, and where they lie beside
+// the places that the linker knows.
+type family struct {
+	soname     string
+	places     []string
+	inPackages []string // of Python
+	unnumbered bool     // the wheel of PyTorch drops the number
 }
 
 var (
-	rcclPlaces     = []string{"/opt/rocm*/lib", "/opt/rocm*/rccl/lib", "/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64"}
-	rcclInPackages = []string{"_rocm_sdk_libraries*/lib", "_rocm_sdk_core/lib", "torch/lib"}
+	ncclFamily = family{
+		soname:     "libnccl.so.2",
+		places:     []string{"/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/usr/local/nccl*/lib", "/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64"},
+		inPackages: []string{"nvidia/nccl/lib", "torch/lib"},
+	}
+	rcclFamily = family{
+		soname:     "librccl.so.1",
+		places:     []string{"/opt/rocm*/lib", "/opt/rocm*/rccl/lib", "/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64"},
+		inPackages: []string{"_rocm_sdk_libraries*/lib", "_rocm_sdk_core/lib", "torch/lib"},
+		unnumbered: true,
+	}
 )
 
-// rcclVersions are the versions of the RCCL libraries of this host, each once.
-func (e *exam) rcclVersions(ctx context.Context) []string {
-	_, versions, _ := e.found(ctx, "librccl.so.1", "RCCL", rcclPlaces, rcclInPackages)
-	return versions
-}
+func nccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, ncclFamily) }
 
-// collectives finds the libraries of a soname and reads their versions from the
-// bytes: nothing is loaded, so nothing of them runs.
-func (e *exam) collectives(ctx context.Context, soname, what string, places, inPackages []string) Finding {
-	lines, versions, err := e.found(ctx, soname, what, places, inPackages)
-	switch {
-	case len(lines) > 0 && len(versions) == 0:
-		return unknown("%s that cannot be read", count(len(lines), "file")).detail(lines...)
-	case len(versions) > 1:
-		return warn("%d versions: %s", len(versions), strings.Join(versions, ", ")).
-			remedy("which one a process gets is decided by who loads first and by LD_LIBRARY_PATH: keep one").detail(lines...)
-	case len(versions) == 1:
-		return ok("%s", versions[0]).detail(lines...)
-	case err != nil:
-		return unknown("nothing in the usual places; %s", silence("ldconfig", err))
+func rccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, rcclFamily) }
+
+// collectives says which versions of a family are there.
+func (e *exam) collectives(ctx context.Context, f family) Finding {
+	switch found := e.installed(ctx, f); {
+	case len(found.lines) > 0 && len(found.versions) == 0:
+		return unknown("%s that cannot be read", count(len(found.lines), "file")).detail(found.lines...)
+	case len(found.versions) > 1:
+		return warn("%d versions: %s", len(found.versions), strings.Join(found.versions, ", ")).
+			remedy("which one a process gets is decided by who loads first and by LD_LIBRARY_PATH: keep one").detail(found.lines...)
+	case len(found.versions) == 1:
+		return ok("%s", found.versions[0]).detail(found.lines...)
+	case found.err != nil:
+		return unknown("nothing in the usual places; %s", silence("ldconfig", found.err))
 	}
-	return none("no %s", soname)
+	return none("no %s", f.soname)
 }
 
-// found reads the libraries of a soname: a line for each, and their versions,
-// sorted, each once. The error is that of ldconfig.
-func (e *exam) found(ctx context.Context, soname, what string, places, inPackages []string) (lines, versions []string, err error) {
-	known, err := e.linked(ctx)
-	places = slices.Clone(places)
+// installed is what the libraries of a family say.
+type installed struct {
+	lines    []string // one for each file
+	versions []string // sorted, each once
+	err      error    // of ldconfig
+}
+
+// installed reads the versions of a family from the bytes: nothing is loaded, so
+// nothing of it runs. They are some hundred megabytes, and read once.
+func (e *exam) installed(ctx context.Context, f family) installed {
+	found, known := e.libraries[f.soname]
+	if !known {
+		found = e.readFamily(ctx, f)
+		e.libraries[f.soname] = found
+	}
+	return found
+}
+
+func (e *exam) readFamily(ctx context.Context, f family) (found installed) {
+	linked, err := e.linked(ctx)
+	found.err = err
+	files, places := slices.Clone(linked[f.soname]), slices.Clone(f.places)
 	for _, dir := range e.packages(ctx) {
-		for _, below := range inPackages {
+		for _, below := range f.inPackages {
 			places = append(places, path.Join(dir, below))
 		}
 	}
-	files := slices.Clone(known[soname])
-	unversioned := strings.TrimRight(soname, ".0123456789")
 	for _, place := range places {
-		files = append(files, e.Glob(path.Join(place, soname))...)
-		if what == "RCCL" { // the wheel of PyTorch drops the number
-			files = append(files, e.Glob(path.Join(place, unversioned))...)
+		files = append(files, e.Glob(path.Join(place, f.soname))...)
+		if f.unnumbered {
+			files = append(files, e.Glob(path.Join(place, strings.TrimRight(f.soname, ".0123456789")))...)
 		}
 	}
 	for _, file := range e.distinct(files) {
 		version, err := e.version(file)
 		if err != nil {
-			lines = append(lines, fmt.Sprintf("%s: %v", file, err))
+			found.lines = append(found.lines, fmt.Sprintf("%s: %v", file, err))
 			continue
 		}
-		versions = append(versions, version)
-		lines = append(lines, fmt.Sprintf("%s: %s", file, version))
+		found.versions = append(found.versions, version)
+		found.lines = append(found.lines, fmt.Sprintf("%s: %s", file, version))
 	}
-	slices.Sort(versions)
-	return lines, slices.Compact(versions), err
+	slices.Sort(found.versions)
+	found.versions = slices.Compact(found.versions)
+	return found
 }
 
 // distinct leaves out what is the same file under another name.

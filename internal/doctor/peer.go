@@ -37,7 +37,7 @@ func (p peerOfAMD) there(e *exam) bool { return e.Exists(p.dir + "/version") }
 // a module for peer memory, or DMA-BUF of the kernel.
 func peerMemory(ctx context.Context, e *exam) Finding {
 	forNVIDIA := e.Exists(nvidiaVersion) || e.tools(ctx).tool == "nvidia-smi" && len(e.tools(ctx).GPUs) > 0
-	forAMD := len(e.kfdNodes()) > 0
+	forAMD := len(e.kfd()) > 0
 	switch {
 	case !forNVIDIA && !forAMD && !e.Exists("/sys/class"):
 		return unknown("/sys/class cannot be read")

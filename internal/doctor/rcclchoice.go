@@ -167,7 +167,7 @@ func (e *exam) byDMABUF() choice {
 // of 2.20.5+hip6.2.
 func (e *exam) oldestRCCL(ctx context.Context) string {
 	oldest := ""
-	for _, version := range e.rcclVersions(ctx) {
+	for _, version := range e.installed(ctx, rcclFamily).versions {
 		numbers := strings.TrimRight(version[:len(version)-len(strings.TrimLeft(version, "0123456789."))], ".")
 		if numbers != "" && (oldest == "" || elf.CompareVersions(numbers, oldest) < 0) {
 			oldest = numbers

@@ -84,3 +84,19 @@ func TestBetweenGPUs(t *testing.T) {
 		}
 	}
 }
+
+// A library of RCCL has hundreds of megabytes: the check of the libraries and that of
+// what RCCL chooses read it once.
+func TestLibrariesAreReadOnce(t *testing.T) {
+	asked := 0
+	h := change(t, "amd-roce", nil, func(name string) (string, error) {
+		if name == "python3" {
+			asked++
+		}
+		return "", nil
+	})
+	Examine(t.Context(), h, work)
+	if families := 2; asked != families {
+		t.Errorf("looked for libraries %d times, there are %d families", asked, families)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os/exec"
 	"strings"
 )
 
@@ -44,4 +45,30 @@ func count(n int, one string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// absent reports whether a program is not installed.
+func absent(err error) bool { return errors.Is(err, exec.ErrNotFound) }
+
+// silence says why a program said nothing of use.
+func silence(name string, err error) string {
+	if absent(err) {
+		return name + " is not in PATH"
+	}
+	return fmt.Sprintf("%s: %v", name, err)
+}
+
+// tally says how often each name is there, in the order of the first of each.
+func tally(names []string) string {
+	var order []string
+	number := map[string]int{}
+	for _, name := range names {
+		if number[name]++; number[name] == 1 {
+			order = append(order, name)
+		}
+	}
+	for i, name := range order {
+		order[i] = fmt.Sprintf("%d x %s", number[name], name)
+	}
+	return strings.Join(order, ", ")
 }
