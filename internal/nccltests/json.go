@@ -21,7 +21,6 @@ type document struct {
 	Average *bandwidth `json:"average_bus_bandwidth"`
 	// Up to 2.17.8 the key is misspelt.
 	Misspelt *bandwidth `json:"average_bus_bandwidith"`
-	Errors   []string   `json:"errors"`
 }
 
 type config struct {
@@ -88,7 +87,7 @@ func (d document) report() (Report, error) {
 	case *d.Bounds.Count < 0 || (*d.Bounds.Count == 0) != (d.Bounds.Okay == "true"):
 		return Report{}, errors.New("out_of_bounds contradicts itself")
 	}
-	r := Report{Library: d.Library, OutOfBounds: *d.Bounds.Count, LastError: strings.Join(d.Errors, "; ")}
+	r := Report{Library: d.Library, OutOfBounds: *d.Bounds.Count}
 	if len(d.Args) > 0 {
 		r.Program = path.Base(d.Args[0])
 	}

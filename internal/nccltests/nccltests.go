@@ -4,7 +4,9 @@
 //
 // What it reads is not trusted. Output without a row, cut off in the middle or
 // with numbers that are none is an error, never a shorter report: those programs
-// end with status 0 and "OK" when they have measured nothing.
+// end with status 0 and "OK" when they have measured nothing. Whether what was
+// measured is good says package gate of one artifact, package bench of several
+// libraries.
 package nccltests
 
 import "time"
@@ -19,9 +21,6 @@ type Report struct {
 	// OutOfBounds is how many passes had a wrong value, as the footer says. It is
 	// all that a release before 2.13 says of wrong values.
 	OutOfBounds int `json:"out_of_bounds"`
-	// LastError is what NCCL holds for its last error at the end, which may be no
-	// more than a warning; releases say it since 2.17.3.
-	LastError string `json:"last_error,omitempty"`
 }
 
 // A Device is the GPU of one rank.
@@ -70,12 +69,8 @@ type Sweep struct {
 
 // Measured is what came of a sweep. Log is what the library said of itself with
 // NCCL_DEBUG=INFO, Output what the program printed beside it.
-//
-// Loaded is the path of the NCCL or RCCL that the dynamic loader took, empty
-// where the program has it inside.
 type Measured struct {
 	Report Report
-	Loaded string
 	Log    string
 	Output string
 }

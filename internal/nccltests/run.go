@@ -58,14 +58,12 @@ func (s Sweep) absolute() (Sweep, error) {
 
 func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	c := command{path: s.Program, env: environ(s, dir, nil), dir: dir, limit: min(s.Timeout, maxQuestion)}
-	loaded, err := c.prepare(ctx, s, dir)
-	if err != nil {
+	if err := c.prepare(ctx, s, dir); err != nil {
 		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
 	}
-	m := Measured{Loaded: loaded}
 	writes, err := c.writesJSON(ctx)
 	if err != nil {
-		return m, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
+		return Measured{}, fmt.Errorf("%w: %w", ErrNotStarted, unstartable(s.Program, err))
 	}
 	document := filepath.Join(dir, "report.json")
 	c.args, c.limit = s.arguments(), s.Timeout
@@ -73,7 +71,7 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 		c.args = append(c.args, "-J", document)
 	}
 	end, err := c.run(ctx)
-	m.Log, m.Output = logs(dir), end.stdout+end.stderr
+	m := Measured{Log: logs(dir), Output: end.stdout + end.stderr}
 	if err != nil {
 		return m, fmt.Errorf("%w; it last printed: %s; the library last said: %s", err, lastLines(m.Output), lastLines(m.Log))
 	}
@@ -84,20 +82,20 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	return m, err
 }
 
-// prepare asks the loader which library it will take, and completes the
-// environment where the run-time libraries lie elsewhere.
-func (c *command) prepare(ctx context.Context, s Sweep, dir string) (loaded string, err error) {
+// prepare makes sure that the loader will take the library that is meant, and
+// completes the environment where the run-time libraries lie elsewhere.
+func (c *command) prepare(ctx context.Context, s Sweep, dir string) error {
 	l, err := c.trace(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if dirs := supply(l.missing, runtimes); len(dirs) > 0 {
 		c.env = environ(s, dir, dirs)
 		if l, err = c.trace(ctx); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return l.collective, l.fault(s.Library)
+	return l.fault(s.Library)
 }
 
 // writesJSON asks the program for its options. --help ends with 0 in every

@@ -134,8 +134,6 @@ func (t *table) comment(text string) error {
 		return err
 	case strings.HasPrefix(text, "Collective test concluded:"):
 		t.ended = true
-	case strings.HasPrefix(text, "error: "):
-		t.report.LastError = strings.TrimPrefix(text, "error: ")
 	}
 	return nil
 }

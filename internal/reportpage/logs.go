@@ -17,7 +17,7 @@ const (
 )
 
 // excerpt is the end of the log of a step that did not go well.
-type excerpt struct{ Step, Path, Text string }
+type excerpt struct{ Path, Text string }
 
 // excerpts returns the logs that tell why a cell did not pass: that of its last
 // step where it has no result, else those of the gates that refused.
@@ -37,7 +37,7 @@ func excerpts(c report.Cell, logs fs.FS) []excerpt {
 	var all []excerpt
 	for _, s := range c.Steps {
 		if text := tail(logs, s.Log); wanted[s.Name] && text != "" {
-			all = append(all, excerpt{s.Name, s.Log, text})
+			all = append(all, excerpt{s.Log, text})
 		}
 	}
 	return all
