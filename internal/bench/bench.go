@@ -9,7 +9,7 @@
 // of those ratios.
 //
 // A library that computes wrong sums is not compared at all: nothing is as fast
-// as doing nothing.
+// as doing nothing. Whether an artifact may be published says package gate.
 package bench
 
 import (
@@ -25,8 +25,8 @@ import (
 
 // Bounds of a plan. What is beyond them can be neither waited for nor read.
 const (
-	MaxLibraries = 6
-	MaxRounds    = 1000
+	maxLibraries = 6
+	maxRounds    = 1000
 	maxSizes     = 64
 	maxPrograms  = 64
 )
@@ -89,7 +89,7 @@ func (p Plan) Validate() error {
 			faults = append(faults, diag.Errorf(diag.Usage, format, args...))
 		}
 	}
-	demand(len(p.Libraries) > 0 && len(p.Libraries) <= MaxLibraries, "%d libraries, want 1 to %d", len(p.Libraries), MaxLibraries)
+	demand(len(p.Libraries) > 0 && len(p.Libraries) <= maxLibraries, "%d libraries, want 1 to %d", len(p.Libraries), maxLibraries)
 	demand(len(p.Programs) > 0 && len(p.Programs) <= maxPrograms, "%d collectives, want 1 to %d", len(p.Programs), maxPrograms)
 	for i, l := range p.Libraries {
 		again := slices.ContainsFunc(p.Libraries[:i], func(o Library) bool { return o.Label == l.Label })
@@ -102,7 +102,7 @@ func (p Plan) Validate() error {
 	demand(p.GPUs > 0, "%d GPUs, want at least 1", p.GPUs)
 	demand(p.MinBytes > 0 && p.MaxBytes >= p.MinBytes, "sizes from %d to %d bytes", p.MinBytes, p.MaxBytes)
 	demand(p.Factor > 1, "a factor of %d from size to size, want at least 2", p.Factor)
-	demand(p.Rounds > 0 && p.Rounds <= MaxRounds, "%d rounds, want 1 to %d", p.Rounds, MaxRounds)
+	demand(p.Rounds > 0 && p.Rounds <= maxRounds, "%d rounds, want 1 to %d", p.Rounds, maxRounds)
 	demand(p.Iterations > 0 && p.Warmup >= 0, "%d iterations after %d to warm up", p.Iterations, p.Warmup)
 	demand(p.Timeout > 0, "a sweep needs a time limit")
 	return errors.Join(faults...)

@@ -75,10 +75,10 @@ func (r Result) check() error {
 	if r.Schema != Schema {
 		return fmt.Errorf("schema %d, want %d", r.Schema, Schema)
 	}
-	if c.Rounds < 1 || c.Rounds > MaxRounds || len(r.Collectives) > maxPrograms {
+	if c.Rounds < 1 || c.Rounds > maxRounds || len(r.Collectives) > maxPrograms {
 		return fmt.Errorf("%d rounds of %d collectives", c.Rounds, len(r.Collectives))
 	}
-	if len(r.Libraries) < 1 || len(r.Libraries) > MaxLibraries {
+	if len(r.Libraries) < 1 || len(r.Libraries) > maxLibraries {
 		return fmt.Errorf("%d libraries", len(r.Libraries))
 	}
 	var labels, names, measured []string

@@ -44,7 +44,7 @@ func TestInterval(t *testing.T) {
 			t.Errorf("%d values (-want +got):\n%s", n, diff)
 		}
 	}
-	if got := interval(make([]float64, MaxRounds)); got.Confidence < leastConfidence || got.Confidence > 0.95 {
+	if got := interval(make([]float64, maxRounds)); got.Confidence < leastConfidence || got.Confidence > 0.95 {
 		t.Errorf("of very many values: %v", got)
 	}
 }

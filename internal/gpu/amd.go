@@ -22,7 +22,7 @@ func findAMD(ctx context.Context, tool Tool) (Host, error) {
 	if err != nil {
 		return Host{}, amdError(amdSMI, text, err)
 	}
-	host, err := ParseAMD(text)
+	host, err := parseAMD(text)
 	if err == nil {
 		host.Links = topology(ctx, tool, len(host.GPUs))
 	}
@@ -34,7 +34,7 @@ func findROCm(ctx context.Context, tool Tool) (Host, error) {
 	if err != nil {
 		return Host{}, amdError(rocmSMI, text, err)
 	}
-	host, err := ParseROCm(text)
+	host, err := parseROCm(text)
 	if err == nil {
 		host.Links = topology(ctx, tool, len(host.GPUs))
 	}
@@ -46,7 +46,7 @@ func topology(ctx context.Context, tool Tool, n int) [][]string {
 	if err != nil {
 		return nil
 	}
-	return ParseROCmTopology(text, n)
+	return parseROCmTopology(text, n)
 }
 
 func amdError(name, output string, err error) error {
@@ -72,9 +72,9 @@ type amdGPU struct {
 	} `json:"driver"`
 }
 
-// ParseAMD reads the JSON of `amd-smi static`: a list, below gpu_data since
+// parseAMD reads the JSON of `amd-smi static`: a list, below gpu_data since
 // ROCm 7.
-func ParseAMD(text string) (Host, error) {
+func parseAMD(text string) (Host, error) {
 	var list []amdGPU
 	var wrapped struct {
 		GPUs []amdGPU `json:"gpu_data"`
@@ -92,7 +92,7 @@ func ParseAMD(text string) (Host, error) {
 		if !strings.Contains(name, "MI") && g.Board.Name != "" && g.Board.Name != "N/A" {
 			name = g.Board.Name
 		}
-		h.GPUs = append(h.GPUs, GPU{Name: name, BusID: BusID(g.Bus.BDF)})
+		h.GPUs = append(h.GPUs, GPU{Name: name, BusID: busID(g.Bus.BDF)})
 		h.Driver = g.Driver.Version
 	}
 	return h, nil
@@ -100,9 +100,9 @@ func ParseAMD(text string) (Host, error) {
 
 var card = regexp.MustCompile(`^card(\d+)$`)
 
-// ParseROCm reads the JSON of rocm-smi, whose keys change their spelling with
+// parseROCm reads the JSON of rocm-smi, whose keys change their spelling with
 // the release.
-func ParseROCm(text string) (Host, error) {
+func parseROCm(text string) (Host, error) {
 	var doc map[string]map[string]any
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		return Host{}, fmt.Errorf("rocm-smi: %w", err)
@@ -120,7 +120,7 @@ func ParseROCm(text string) (Host, error) {
 			return Host{}, fmt.Errorf("rocm-smi: %w", err)
 		}
 		order = append(order, n)
-		cards[n] = GPU{Name: value(fields, "Card Series", "Device Name"), BusID: BusID(value(fields, "PCI Bus"))}
+		cards[n] = GPU{Name: value(fields, "Card Series", "Device Name"), BusID: busID(value(fields, "PCI Bus"))}
 	}
 	slices.Sort(order)
 	for _, n := range order {
@@ -143,9 +143,9 @@ func value(fields map[string]any, names ...string) string {
 
 var between = regexp.MustCompile(`Link type between DRM devices (\d+) and (\d+)$`)
 
-// ParseROCmTopology reads the JSON of `rocm-smi --showtopotype` for n GPUs, and
+// parseROCmTopology reads the JSON of `rocm-smi --showtopotype` for n GPUs, and
 // returns nil where it does not name every pair.
-func ParseROCmTopology(text string, n int) [][]string {
+func parseROCmTopology(text string, n int) [][]string {
 	var doc map[string]map[string]any
 	if json.Unmarshal([]byte(text), &doc) != nil {
 		return nil

@@ -2,7 +2,8 @@
 // linked, by asking the vendors' tools.
 //
 // That there is no GPU and that nobody could be asked are different answers: the
-// first is a [Host] without GPUs, the second [ErrNoTool].
+// first is a [Host] without GPUs, the second [ErrNoTool]. What the kernel tells of
+// them without a tool reads package fabric.
 package gpu
 
 import (
@@ -67,8 +68,8 @@ func failed(name, output string, err error) error {
 	return fmt.Errorf("%s: %w: %.200s", name, err, first)
 }
 
-// BusID writes a PCI address as the kernel does: 00000000:8D:00.0 is 0000:8d:00.0.
-func BusID(text string) string {
+// busID writes a PCI address as the kernel does: 00000000:8D:00.0 is 0000:8d:00.0.
+func busID(text string) string {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if domain, rest, ok := strings.Cut(text, ":"); ok && len(domain) == 8 {
 		text = strings.TrimPrefix(domain, "0000") + ":" + rest
@@ -76,11 +77,11 @@ func BusID(text string) string {
 	return text
 }
 
-// Visible returns the host as a program sees it that finds list in
+// visible returns the host as a program sees it that finds list in
 // CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES: the GPUs of these numbers in this
 // order, up to the first that is none. A list of other names leaves the host as
 // it is.
-func (h Host) Visible(list string) Host {
+func (h Host) visible(list string) Host {
 	if strings.ContainsFunc(list, func(r rune) bool { return !strings.ContainsRune("0123456789, -", r) }) {
 		return h
 	}
@@ -117,15 +118,15 @@ var VisibleVariables = []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "
 func (h Host) VisibleTo(env map[string]string) Host {
 	if !h.amd() {
 		if list, set := env["CUDA_VISIBLE_DEVICES"]; set {
-			return h.Visible(list)
+			return h.visible(list)
 		}
 		return h
 	}
 	if list, set := env["ROCR_VISIBLE_DEVICES"]; set {
-		h = h.Visible(list)
+		h = h.visible(list)
 	}
 	if list := cmp.Or(env["HIP_VISIBLE_DEVICES"], env["CUDA_VISIBLE_DEVICES"]); list != "" {
-		h = h.Visible(list)
+		h = h.visible(list)
 	}
 	return h
 }
@@ -164,7 +165,7 @@ func (h Host) Linked(addresses []string) (all bool, worst string, known bool) {
 
 func (h Host) index(address string) int {
 	for i, g := range h.GPUs {
-		if g.BusID == BusID(address) {
+		if g.BusID == busID(address) {
 			return i
 		}
 	}

@@ -100,7 +100,7 @@ func TestParseTopology(t *testing.T) {
 		"none":  {"", 2, nil},
 		"cut":   {nvidiaTopo[:90], 2, nil},
 	} {
-		if diff := cmp.Diff(c.want, ParseTopology(c.text, c.n)); diff != "" {
+		if diff := cmp.Diff(c.want, parseTopology(c.text, c.n)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
@@ -108,7 +108,7 @@ func TestParseTopology(t *testing.T) {
 
 func TestParseROCmTopology(t *testing.T) {
 	for _, text := range []string{"", "{}", `{"system": {"(Topology) Link type between DRM devices 0 and 9": "XGMI"}}`, `{"system": {"x": "XGMI"}}`} {
-		if got := ParseROCmTopology(text, 2); got != nil {
+		if got := parseROCmTopology(text, 2); got != nil {
 			t.Errorf("%s: got %v", text, got)
 		}
 	}
@@ -145,7 +145,7 @@ func TestVisible(t *testing.T) {
 		"":         {Driver: "5"},
 		"GPU-1a2b": h,
 	} {
-		if diff := cmp.Diff(want, h.Visible(list)); diff != "" {
+		if diff := cmp.Diff(want, h.visible(list)); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", list, diff)
 		}
 	}
@@ -236,14 +236,14 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		h, err := ParseNVIDIA(text)
+		h, err := parseNVIDIA(text)
 		if err != nil && len(h.GPUs) > 0 {
 			t.Fatal("an error and GPUs")
 		}
-		_, _ = ParseAMD(text)
-		_, _ = ParseROCm(text)
-		_ = ParseCUDA(text)
-		for _, links := range [][][]string{ParseTopology(text, 2), ParseROCmTopology(text, 2)} {
+		_, _ = parseAMD(text)
+		_, _ = parseROCm(text)
+		_ = parseCUDA(text)
+		for _, links := range [][][]string{parseTopology(text, 2), parseROCmTopology(text, 2)} {
 			if links != nil && (len(links) != 2 || len(links[0]) != 2 || len(links[1]) != 2) {
 				t.Fatalf("got %v", links)
 			}

@@ -116,7 +116,7 @@ func fastest() float64 {
 func partitioned(gpus []GPU) bool {
 	seen := map[string]bool{}
 	for _, g := range gpus {
-		device, function, ok := strings.Cut(BusID(g.BusID), ".")
+		device, function, ok := strings.Cut(busID(g.BusID), ".")
 		if !ok {
 			continue
 		}

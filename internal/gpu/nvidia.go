@@ -19,17 +19,17 @@ func findNVIDIA(ctx context.Context, tool Tool) (Host, error) {
 	if err != nil {
 		return Host{}, nvidiaError(list, err)
 	}
-	host, err := ParseNVIDIA(list)
+	host, err := parseNVIDIA(list)
 	if err != nil {
 		return Host{}, err
 	}
 	// Neither is worth failing for: an old tool, or one in a container, may not
 	// know them.
 	if text, err := tool(ctx, nvidiaSMI); err == nil {
-		host.CUDA = ParseCUDA(text)
+		host.CUDA = parseCUDA(text)
 	}
 	if text, err := tool(ctx, nvidiaSMI, "topo", "-m"); err == nil {
-		host.Links = ParseTopology(text, len(host.GPUs))
+		host.Links = parseTopology(text, len(host.GPUs))
 	}
 	return host, nil
 }
@@ -41,8 +41,8 @@ func nvidiaError(output string, err error) error {
 	return failed(nvidiaSMI, output, err)
 }
 
-// ParseNVIDIA reads the CSV of name, pci.bus_id and driver_version.
-func ParseNVIDIA(text string) (Host, error) {
+// parseNVIDIA reads the CSV of name, pci.bus_id and driver_version.
+func parseNVIDIA(text string) (Host, error) {
 	var h Host
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" {
@@ -52,7 +52,7 @@ func ParseNVIDIA(text string) (Host, error) {
 		if len(fields) != 3 || !address.MatchString(fields[1]) {
 			return Host{}, fmt.Errorf("nvidia-smi: %.200q is no GPU", line)
 		}
-		h.GPUs = append(h.GPUs, GPU{Name: fields[0], BusID: BusID(fields[1])})
+		h.GPUs = append(h.GPUs, GPU{Name: fields[0], BusID: busID(fields[1])})
 		h.Driver = fields[2]
 	}
 	return h, nil
@@ -64,18 +64,18 @@ var (
 	colour  = regexp.MustCompile("\x1b\\[[0-9;]*m")
 )
 
-// ParseCUDA returns the highest CUDA that the driver supports, as the header of
+// parseCUDA returns the highest CUDA that the driver supports, as the header of
 // nvidia-smi says it, or "".
-func ParseCUDA(text string) string {
+func parseCUDA(text string) string {
 	if m := cuda.FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
-// ParseTopology reads the matrix of `nvidia-smi topo -m` for n GPUs, and returns
+// parseTopology reads the matrix of `nvidia-smi topo -m` for n GPUs, and returns
 // nil where it is not one.
-func ParseTopology(text string, n int) [][]string {
+func parseTopology(text string, n int) [][]string {
 	var links [][]string
 	for line := range strings.Lines(colour.ReplaceAllString(text, "")) {
 		fields := strings.Fields(line)

@@ -5,7 +5,9 @@
 // A collective that falls back to sockets or to host memory is right and slow,
 // and says nothing. The log is the only witness. Its lines are those of NCCL 2.18
 // to 2.30 and of RCCL (src/init.cc, src/transport, src/graph/paths.cc); lines that
-// are not known are left alone, and what is kept is bounded.
+// are not known are left alone, and what is kept is bounded. [Parse] is for one run
+// that has to be whole; [ParseRun] for the log of a job, of any size, and says what
+// it left out. What the programs of nccl-tests print reads package nccltests.
 package nccllog
 
 import (

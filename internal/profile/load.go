@@ -194,8 +194,8 @@ func (c *checker) settings() {
 		case !plain.MatchString(s.Value):
 			c.fault(at+".value", "the value %q would have to be quoted", s.Value)
 		}
-		if !slices.Contains(Knowns(), s.Known) {
-			c.fault(at+".known", "known %q is not one of %q", s.Known, Knowns())
+		if !slices.Contains(knowns(), s.Known) {
+			c.fault(at+".known", "known %q is not one of %q", s.Known, knowns())
 		}
 		if s.Where != "" {
 			c.prose(at+".where", s.Where)

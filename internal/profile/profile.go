@@ -70,8 +70,8 @@ const (
 	Unconfirmed Known = "unconfirmed" // it is told, and no report of it was found
 )
 
-// Knowns lists every way, the surest first.
-func Knowns() []Known { return []Known{Source, Documented, Reported, Unconfirmed} }
+// knowns lists every way, the surest first.
+func knowns() []Known { return []Known{Source, Documented, Reported, Unconfirmed} }
 
 // A Note is what a user of a combination has to know and no setting can do.
 type Note struct {
