@@ -86,7 +86,7 @@ func parseAMD(text string) (Host, error) {
 		}
 		list = wrapped.GPUs
 	}
-	var h Host
+	h := Host{AMD: true}
 	for _, g := range list {
 		name := g.ASIC.Name
 		if !strings.Contains(name, "MI") && g.Board.Name != "" && g.Board.Name != "N/A" {
@@ -107,7 +107,7 @@ func parseROCm(text string) (Host, error) {
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		return Host{}, fmt.Errorf("rocm-smi: %w", err)
 	}
-	h := Host{Driver: value(doc["system"], "Driver version")}
+	h := Host{AMD: true, Driver: value(doc["system"], "Driver version")}
 	cards := map[int]GPU{}
 	var order []int
 	for key, fields := range doc {

@@ -26,6 +26,8 @@ type Host struct {
 	// Links is how each GPU reaches each other one: NV18, XGMI, PIX, SYS; empty for
 	// itself. It is nil where the tool does not say.
 	Links [][]string `json:"links,omitempty"`
+	// AMD says that a tool of AMD told of them: its programs see GPUs by other rules.
+	AMD bool `json:"-"`
 }
 
 // A GPU is one device, in the order of the tool.
@@ -93,7 +95,7 @@ func (h Host) visible(list string) Host {
 		}
 		chosen = append(chosen, n)
 	}
-	seen := Host{Driver: h.Driver, CUDA: h.CUDA}
+	seen := Host{Driver: h.Driver, CUDA: h.CUDA, AMD: h.AMD}
 	for _, i := range chosen {
 		seen.GPUs = append(seen.GPUs, h.GPUs[i])
 		if h.Links == nil {
@@ -116,7 +118,7 @@ var VisibleVariables = []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "
 // CUDA_VISIBLE_DEVICES where that is empty, and an empty list hides nothing. CUDA
 // knows its own variable alone, and an empty list hides everything.
 func (h Host) VisibleTo(env map[string]string) Host {
-	if !h.amd() {
+	if !h.AMD {
 		if list, set := env["CUDA_VISIBLE_DEVICES"]; set {
 			return h.visible(list)
 		}
@@ -129,10 +131,6 @@ func (h Host) VisibleTo(env map[string]string) Host {
 		h = h.visible(list)
 	}
 	return h
-}
-
-func (h Host) amd() bool {
-	return slices.ContainsFunc(h.GPUs, func(g GPU) bool { return strings.Contains(g.Name, "AMD") })
 }
 
 // Linked reports whether every two of the GPUs of these addresses are joined by

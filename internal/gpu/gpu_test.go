@@ -69,12 +69,12 @@ func TestFind(t *testing.T) {
 		"no CSV":           {answers{nvidiaQuery: "NVIDIA H200, x, y\n"}, Host{}, "is no GPU"},
 		"AMD": {
 			answers{amdQuery: amdList, rocmTopoAsk: rocmTopo},
-			Host{GPUs: []GPU{{"AMD Instinct MI300X", "0000:0c:00.0"}, {"AMD Radeon PRO W7900", "0000:22:00.0"}}, Driver: "6.14.14", Links: [][]string{{"", "XGMI"}, {"XGMI", ""}}},
+			Host{GPUs: []GPU{{"AMD Instinct MI300X", "0000:0c:00.0"}, {"AMD Radeon PRO W7900", "0000:22:00.0"}}, AMD: true, Driver: "6.14.14", Links: [][]string{{"", "XGMI"}, {"XGMI", ""}}},
 			"",
 		},
-		"AMD before 7":  {answers{amdQuery: `[{"asic": {"market_name": "AMD Instinct MI300X"}, "bus": {"bdf": "0000:0c:00.0"}}]`}, Host{GPUs: []GPU{{"AMD Instinct MI300X", "0000:0c:00.0"}}}, ""},
+		"AMD before 7":  {answers{amdQuery: `[{"asic": {"market_name": "AMD Instinct MI300X"}, "bus": {"bdf": "0000:0c:00.0"}}]`}, Host{AMD: true, GPUs: []GPU{{"AMD Instinct MI300X", "0000:0c:00.0"}}}, ""},
 		"AMD, no JSON":  {answers{amdQuery: "oops"}, Host{}, "amd-smi"},
-		"ROCm":          {answers{rocmQuery: rocmList}, Host{GPUs: []GPU{{"AMD INSTINCT MI250X", "0000:c9:00.0"}, {"AMD INSTINCT MI250X", "0000:ce:00.0"}}, Driver: "6.3.6"}, ""},
+		"ROCm":          {answers{rocmQuery: rocmList}, Host{AMD: true, GPUs: []GPU{{"AMD INSTINCT MI250X", "0000:c9:00.0"}, {"AMD INSTINCT MI250X", "0000:ce:00.0"}}, Driver: "6.3.6"}, ""},
 		"ROCm, no JSON": {answers{rocmQuery: "WARNING: No JSON data to report"}, Host{}, "rocm-smi"},
 		"no tool":       {answers{}, Host{}, ErrNoTool.Error()},
 	} {
@@ -152,7 +152,8 @@ func TestVisible(t *testing.T) {
 }
 
 func TestVisibleTo(t *testing.T) {
-	amd := Host{GPUs: []GPU{{"AMD Instinct MI300X", "a"}, {"AMD Instinct MI300X", "b"}, {"AMD Instinct MI300X", "c"}}}
+	// Not every product has the vendor in its name.
+	amd := Host{AMD: true, GPUs: []GPU{{"Instinct MI210", "a"}, {"Instinct MI210", "b"}, {"Navi 31", "c"}}}
 	nvidia := Host{GPUs: []GPU{{"NVIDIA H200", "a"}, {"NVIDIA H200", "b"}, {"NVIDIA H200", "c"}}}
 	for _, c := range []struct {
 		host Host
