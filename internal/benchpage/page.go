@@ -1,7 +1,8 @@
 // Package benchpage shows the result of a comparison as one page that needs
 // nothing else: no script, no font, no address outside of it. What it says by
 // colour it says by the shape of a mark and by a word too, and every picture has
-// a table of the same figures below it.
+// a table of the same figures below it. It measures and compares nothing: package
+// bench does.
 package benchpage
 
 import (

@@ -9,6 +9,8 @@
 //   - all-of: each of these matches some line, in any order;
 //   - not: none of these matches any line;
 //   - except: a line that one of these matches is not looked at.
+//
+// It reads what is there already, and asks no host: package doctor does.
 package diagnose
 
 import "slices"

@@ -1,5 +1,5 @@
-// Package gpu tells which GPUs a host has, with which driver, and how they are
-// linked, by asking the vendors' tools.
+// Package gpu tells which GPUs a host has, with which driver, how they are linked and
+// what these links carry at most, by asking the vendors' tools.
 //
 // That there is no GPU and that nobody could be asked are different answers: the
 // first is a [Host] without GPUs, the second [ErrNoTool]. What the kernel tells of

@@ -5,7 +5,8 @@
 // What is known is data (see [Load]); this package chooses from it. A profile is
 // of one combination of its axes. What a user adds is compared with it, and what
 // contradicts is refused, all of it at once: a setting that is silently without
-// effect costs more than one that is missing.
+// effect costs more than one that is missing. Nothing is set here: an environment is
+// written in a format that somebody else reads.
 package profile
 
 import (

@@ -1,7 +1,7 @@
 // Package reportpage shows a run as a page: one file that needs no other and no
 // network, can be read without its script, printed, and used with the keyboard.
 // It is a view of run.json and says nothing that does not stand there or in the
-// logs beside it.
+// logs beside it. What a terminal shows of a run is said by package report.
 package reportpage
 
 import (
