@@ -52,7 +52,7 @@ type measurement struct {
 	plan      Plan
 	tests     string
 	gpus      []string
-	libraries []Measured
+	libraries []Contender
 	sizes     map[string][]int64 // of a collective, as the first sweep has them
 	samples   map[key][]Sample   // by round
 	done      int
@@ -69,13 +69,13 @@ type key struct {
 func newMeasurement(p Plan) *measurement {
 	m := &measurement{plan: p, sizes: map[string][]int64{}, samples: map[key][]Sample{}}
 	for _, l := range p.Libraries {
-		m.libraries = append(m.libraries, Measured{Label: l.Label, Path: l.Path, SHA256: l.SHA256})
+		m.libraries = append(m.libraries, Contender{Label: l.Label, Path: l.Path, SHA256: l.SHA256})
 	}
 	return m
 }
 
-func (m *measurement) library(label string) *Measured {
-	i := slices.IndexFunc(m.libraries, func(l Measured) bool { return l.Label == label })
+func (m *measurement) library(label string) *Contender {
+	i := slices.IndexFunc(m.libraries, func(l Contender) bool { return l.Label == label })
 	return &m.libraries[i]
 }
 

@@ -95,7 +95,7 @@ func TestMeasure(t *testing.T) {
 	if diff := cmp.Diff([]string{"NVIDIA H200", "NVIDIA H200"}, r.Host.GPUs); diff != "" {
 		t.Errorf("GPUs (-want +got):\n%s", diff)
 	}
-	library := Measured{Label: "ours", Path: "ours.whl", SHA256: "sum of ours", Version: "2.29.7+cuda13.0"}
+	library := Contender{Label: "ours", Path: "ours.whl", SHA256: "sum of ours", Version: "2.29.7+cuda13.0"}
 	if diff := cmp.Diff(library, r.Libraries[1]); diff != "" || r.Stopped != "" || r.Conditions.Tests != "2.17.6" {
 		t.Errorf("%+v (-want +got):\n%s", r.Conditions, diff)
 	}

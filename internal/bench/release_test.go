@@ -7,7 +7,7 @@ import (
 )
 
 func TestOtherReleases(t *testing.T) {
-	r := Result{Libraries: []Measured{
+	r := Result{Libraries: []Contender{
 		{Label: "vendor", Version: "2.21.5-HEAD:9a0e6a1"},
 		{Label: "same", Version: "2.21.5+hip6.3"},
 		{Label: "silent"},

@@ -19,7 +19,7 @@ type Result struct {
 	Finished    time.Time    `json:"finished,omitzero"` // absent if it was killed
 	Stopped     string       `json:"stopped,omitempty"` // why it ended before its plan
 	Conditions  Conditions   `json:"conditions"`
-	Libraries   []Measured   `json:"libraries"` // at least one; the first is what the others are compared with
+	Libraries   []Contender  `json:"libraries"` // at least one; the first is what the others are compared with
 	Collectives []Collective `json:"collectives"`
 }
 
@@ -43,8 +43,8 @@ type Conditions struct {
 	Env        map[string]string `json:"env"`
 }
 
-// Measured is a library and what became of it.
-type Measured struct {
+// Contender is a library and what became of it.
+type Contender struct {
 	Label   string   `json:"label"`
 	Path    string   `json:"path"`    // the file, or the directory or wheel that holds it
 	SHA256  string   `json:"sha256"`  // of the file

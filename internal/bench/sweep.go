@@ -87,10 +87,10 @@ func gpusOf(r nccltests.Report) []string {
 
 // recognise notes what a library says it is. One that says something else than
 // before is not the library that is compared.
-func (m *Measured) recognise(version string) error {
-	if m.Version != "" && version != "" && version != m.Version {
-		return fmt.Errorf("it says version %s, and %s before: another library was loaded", version, m.Version)
+func (c *Contender) recognise(version string) error {
+	if c.Version != "" && version != "" && version != c.Version {
+		return fmt.Errorf("it says version %s, and %s before: another library was loaded", version, c.Version)
 	}
-	m.Version = cmp.Or(m.Version, version)
+	c.Version = cmp.Or(c.Version, version)
 	return nil
 }

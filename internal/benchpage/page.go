@@ -61,7 +61,7 @@ type fact struct{ Name, Value string }
 
 // library is one with the style of its curves.
 type library struct {
-	bench.Measured
+	bench.Contender
 	Style int
 	Key   string // the mark in a legend
 	Ended string // why it was measured no further, in words
@@ -74,7 +74,7 @@ func newPage(r bench.Result) page {
 		Compared: len(r.Libraries) > 1, Releases: r.OtherReleases(),
 	}
 	for i, l := range r.Libraries {
-		p.Libraries = append(p.Libraries, library{Measured: l, Style: i, Key: chart.Key(i), Ended: ended(l.Failure)})
+		p.Libraries = append(p.Libraries, library{Contender: l, Style: i, Key: chart.Key(i), Ended: ended(l.Failure)})
 	}
 	for _, c := range r.Collectives {
 		p.Sections = append(p.Sections, p.section(c))

@@ -68,44 +68,16 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
-// Every tag is closed, every id is there once, and every link leads to one.
-func TestPageIsWellFormed(t *testing.T) {
-	page := render(t, fixture(t))
-	_, body, _ := strings.Cut(page, "<body>")
+// Every tag is closed. That ids and links fit is among the rules of pagetest.
+func TestEveryTagIsClosed(t *testing.T) {
+	_, body, _ := strings.Cut(render(t, fixture(t)), "<body>")
 	body, _, _ = strings.Cut(body, "</body>")
 	decoder := xml.NewDecoder(strings.NewReader("<body>" + strings.ReplaceAll(body, "<br>", "") + "</body>"))
-	ids, wanted := map[string]int{}, map[string]bool{}
 	for {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
 			t.Fatalf("at byte %d: %v", decoder.InputOffset(), err)
-		}
-		start, ok := token.(xml.StartElement)
-		if !ok {
-			continue
-		}
-		for _, a := range start.Attr {
-			switch a.Name.Local {
-			case "id":
-				ids[a.Value]++
-			case "aria-labelledby":
-				wanted[a.Value] = true
-			case "href":
-				wanted[strings.TrimPrefix(a.Value, "#")] = true
-			}
-		}
-	}
-	for id, n := range ids {
-		if n != 1 {
-			t.Errorf("id %q is there %d times", id, n)
-		}
-	}
-	for id := range wanted {
-		if ids[id] != 1 {
-			t.Errorf("nothing is called %q", id)
 		}
 	}
 }
@@ -209,7 +181,7 @@ func FuzzRender(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second int64, us, otherUS, bw, otherBW float64) {
 		sample := func(us, bw float64) []bench.Sample { return []bench.Sample{{Round: 1, Time: us, BusBW: bw}} }
 		r := bench.Result{
-			Schema: bench.Schema, Conditions: bench.Conditions{Rounds: 1}, Libraries: []bench.Measured{{Label: "a"}, {Label: "b"}},
+			Schema: bench.Schema, Conditions: bench.Conditions{Rounds: 1}, Libraries: []bench.Contender{{Label: "a"}, {Label: "b"}},
 			Collectives: []bench.Collective{{Name: "c", Sizes: []bench.Size{
 				{Bytes: first, Figures: []bench.Figure{{Library: "a", Samples: sample(us, bw)}, {Library: "b", Samples: sample(otherUS, otherBW)}}},
 				{Bytes: second, Figures: []bench.Figure{{Library: "b", Samples: sample(us, otherBW)}}},
