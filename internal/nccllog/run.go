@@ -69,7 +69,7 @@ func (r Run) Shown() bool { return r.Library != "" || len(r.Communicators) > 0 }
 // ParseRun reads the log of a job. What it keeps is bounded, and lines that are not
 // known are left alone.
 func ParseRun(in io.Reader) (Run, error) {
-	p := runParser{evidence: Evidence{Channels: map[string]int{}}, current: map[string]int{}, settings: map[string]string{}}
+	p := runParser{evidence: Evidence{Channels: map[string]int{}, Reasons: []string{}}, current: map[string]int{}, settings: map[string]string{}}
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -114,14 +114,18 @@ func (p *runParser) line(line string) {
 	if !strings.Contains(line, "CCL ") {
 		return
 	}
-	if err := p.evidence.line(line); err != nil {
-		p.run.Cut = true // of another library, or more ways than are kept
-	}
 	who, text := "", ""
 	if m := speaker.FindStringSubmatch(line); m != nil {
 		who, text = m[1]+m[2], m[3]
 	} else if m := spoken.FindStringSubmatch(line); m != nil {
 		text = m[1]
+	}
+	if m := setting.FindStringSubmatch(text); m != nil {
+		p.set(m[1], m[2])
+		return
+	}
+	if err := p.evidence.line(line); err != nil {
+		p.run.Cut = true // of another library, or more ways than are kept
 	}
 	switch {
 	case text == "":
@@ -148,10 +152,13 @@ func (p *runParser) line(line string) {
 		p.of(who).Channels = number(counts.FindStringSubmatch(text)[1])
 	case channel.MatchString(line):
 		p.connect(p.of(who), way(channel.FindStringSubmatch(line)[1]))
-	case setting.MatchString(text):
-		if m := setting.FindStringSubmatch(text); len(p.settings) < maxSettings || p.settings[m[1]] != "" {
-			p.settings[m[1]] = shorten(m[2])
-		}
+	}
+}
+
+// set notes a variable of the environment, the last value of each.
+func (p *runParser) set(name, value string) {
+	if _, known := p.settings[name]; known || len(p.settings) < maxSettings {
+		p.settings[name] = shorten(value)
 	}
 }
 
@@ -259,8 +266,7 @@ func number(text string) int {
 func (p *runParser) end() Run {
 	r := p.run
 	r.Library, r.Version = p.evidence.Library, p.evidence.Version
-	r.Networks, r.Warnings = p.evidence.Networks, p.evidence.Warnings
-	r.Reasons = slices.DeleteFunc(slices.Clone(p.evidence.Reasons), func(text string) bool { return setting.MatchString(text) })
+	r.Networks, r.Reasons, r.Warnings = p.evidence.Networks, p.evidence.Reasons, p.evidence.Warnings
 	for i := range r.Communicators {
 		r.Communicators[i].complete()
 	}

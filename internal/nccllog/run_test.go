@@ -127,6 +127,18 @@ func TestRunsAfterOneAnother(t_ *testing.T) {
 	}
 }
 
+// What the environment sets takes no room from what the library says of devices.
+func TestManySettings(t_ *testing.T) {
+	var b strings.Builder
+	for i := range 2 * maxLines {
+		fmt.Fprintf(&b, "%sNCCL_SETTING_%d set by environment to 1.\n", h, i)
+	}
+	r := parseRun(t_, b.String()+h+"NET/IB : No device found.\n")
+	if len(r.Settings) != 2*maxLines || len(r.Reasons) != 1 {
+		t_.Errorf("%d settings, reasons %v", len(r.Settings), r.Reasons)
+	}
+}
+
 // A log that is no log of a run says nothing, and one without an end keeps no more
 // than it may.
 func TestRunIsBounded(t_ *testing.T) {
