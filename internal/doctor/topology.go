@@ -68,7 +68,7 @@ func topology(ctx context.Context, e *exam) Finding {
 	for _, g := range gpus {
 		switch nearest := nearest(g, nics); nearest {
 		case fabric.PIX, fabric.PXB:
-		case fabric.Apart:
+		case fabric.Unknown:
 			blind = append(blind, g.label)
 		default:
 			far = append(far, g.label)
@@ -159,7 +159,7 @@ func draw(gpus, nics []end, links [][]string) []string {
 		part := columns[begin:min(begin+perRow, len(columns))]
 		lines = append(lines, row("", "node", part, func(i int) string { return part[i].label }))
 		for i, g := range gpus {
-			lines = append(lines, row(g.label, nodeName(g.Node), part, func(k int) string {
+			lines = append(lines, row(g.label, nodeName(g.NUMA), part, func(k int) string {
 				j := begin + k
 				switch {
 				case j == i:
@@ -173,7 +173,7 @@ func draw(gpus, nics []end, links [][]string) []string {
 		lines = append(lines, "")
 	}
 	for _, c := range columns {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %-12s  node %s  %s", c.label, c.Address, nodeName(c.Node), c.name)))
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %-12s  node %s  %s", c.label, c.Address, nodeName(c.NUMA), c.name)))
 	}
 	return lines
 }

@@ -23,7 +23,7 @@ type Tree struct {
 // A Device is one of them.
 type Device struct {
 	Address string
-	Node    int      // of memory; -1 where the firmware does not say
+	NUMA    int      // node of memory; -1 where the firmware does not say
 	Way     []string // from the host bridge down: pci0000:15, 0000:15:01.0, …, the device; nil where it is not known
 
 	vendor string // 0x10de
@@ -51,7 +51,7 @@ func ReadPCI(h host.Host) *Tree {
 		}
 		t.order = append(t.order, name)
 		t.devices[name] = Device{
-			Address: name, Node: int(node), Way: wayOf(h.Link(path.Join(pciDir, name))),
+			Address: name, NUMA: int(node), Way: wayOf(h.Link(path.Join(pciDir, name))),
 			vendor: h.Says(DeviceFile(name, "vendor")), class: h.Says(DeviceFile(name, "class")),
 		}
 	}
@@ -84,7 +84,7 @@ func (t *Tree) Device(address string) Device {
 	if d, known := t.devices[address]; known {
 		return d
 	}
-	return Device{Address: address, Node: -1}
+	return Device{Address: address, NUMA: -1}
 }
 
 // GPUs lists the devices of a vendor that compute or display: 03 is a display
@@ -109,7 +109,7 @@ const (
 	NODE = "NODE" // host bridges of one node of memory
 	SYS  = "SYS"  // nodes of memory
 
-	Apart = "?" // their ways do not tell
+	Unknown = "?" // their ways do not tell
 )
 
 var kinships = []string{PIX, PXB, PHB, NODE, SYS}
@@ -117,7 +117,7 @@ var kinships = []string{PIX, PXB, PHB, NODE, SYS}
 // Kinship says how far apart two devices are.
 func Kinship(a, b Device) string {
 	if len(a.Way) < 2 || len(b.Way) < 2 {
-		return Apart
+		return Unknown
 	}
 	common := 0
 	for common < min(len(a.Way), len(b.Way)) && a.Way[common] == b.Way[common] {
@@ -131,9 +131,9 @@ func Kinship(a, b Device) string {
 		return PXB
 	case common == 1:
 		return PHB
-	case a.Node < 0 || b.Node < 0:
-		return Apart
-	case a.Node == b.Node:
+	case a.NUMA < 0 || b.NUMA < 0:
+		return Unknown
+	case a.NUMA == b.NUMA:
 		return NODE
 	}
 	return SYS
@@ -148,7 +148,7 @@ func Nearest(d Device, others []Device) string {
 		}
 	}
 	if best == len(kinships) {
-		return Apart
+		return Unknown
 	}
 	return kinships[best]
 }
