@@ -171,10 +171,11 @@ func TestVisibleTo(t *testing.T) {
 		{nvidia, map[string]string{"CUDA_VISIBLE_DEVICES": ""}, ""},
 		{nvidia, map[string]string{"HIP_VISIBLE_DEVICES": "1", "ROCR_VISIBLE_DEVICES": "2"}, "abc"},
 	} {
-		got := ""
+		var seen []string
 		for _, g := range c.host.VisibleTo(c.env).GPUs {
-			got += g.BusID
+			seen = append(seen, g.BusID)
 		}
+		got := strings.Join(seen, "")
 		if got != c.want {
 			t.Errorf("%v: got %q, want %q", c.env, got, c.want)
 		}
