@@ -135,10 +135,7 @@ func read(name string, from base, data []byte) (Config, error) {
 		return Config{}, nil // everything in it is commented out
 	}
 	var f File
-	if err := decode.YAML(name, data, &f); err != nil {
-		return Config{}, err
-	}
-	index, err := decode.Positions(name, data)
+	index, err := decode.Placed(name, data, &f)
 	if err != nil {
 		return Config{}, err
 	}

@@ -8,6 +8,7 @@
 package decode
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -36,6 +37,24 @@ func YAML(name string, data []byte, into any) error {
 	if err != nil {
 		return err
 	}
+	return fill(name, root, into)
+}
+
+// Placed is [YAML] for those who find faults of their own afterwards: it says
+// where each value stands, too.
+func Placed(name string, data []byte, into any) (Index, error) {
+	root, err := parse(name, data)
+	if err != nil {
+		return Index{}, err
+	}
+	if err := fill(name, root, into); err != nil {
+		return Index{}, err
+	}
+	return indexOf(name, root), nil
+}
+
+// fill checks a node against the type that into points to, and decodes it.
+func fill(name string, root *yaml.Node, into any) error {
 	target := reflect.ValueOf(into)
 	c := checker{file: name}
 	c.check(root, target.Type().Elem(), "")
@@ -43,7 +62,7 @@ func YAML(name string, data []byte, into any) error {
 		return err
 	}
 	fresh := reflect.New(target.Type().Elem())
-	if err := yaml.Load(data, fresh.Interface(), yaml.WithKnownFields()); err != nil {
+	if err := root.Load(fresh.Interface(), yaml.WithKnownFields()); err != nil {
 		return diag.At(diag.Pos{File: name}, "reading YAML: %w", err)
 	}
 	target.Elem().Set(fresh.Elem())
@@ -172,7 +191,7 @@ func (c *checker) checkMap(n *yaml.Node, t reflect.Type, key string) {
 // eachPair visits the pairs of a mapping and reports keys that are there twice.
 func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		c.fault(n, "%s wants keys with values, this is %s", or(key, "the file"), kind(n))
+		c.fault(n, "%s wants keys with values, this is %s", cmp.Or(key, "the file"), kind(n))
 		return
 	}
 	first := map[string]int{}
@@ -247,13 +266,6 @@ func (c *checker) checkText(n *yaml.Node, t reflect.Type, key string) {
 	}
 }
 
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 func kind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -296,9 +308,13 @@ func Positions(name string, data []byte) (Index, error) {
 	if err != nil {
 		return Index{}, err
 	}
+	return indexOf(name, root), nil
+}
+
+func indexOf(name string, root *yaml.Node) Index {
 	index := Index{name, map[string]diag.Pos{}}
 	index.add(root, "")
-	return index, nil
+	return index
 }
 
 func (i Index) add(n *yaml.Node, path string) {

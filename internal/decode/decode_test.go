@@ -3,6 +3,7 @@ package decode_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -113,9 +114,14 @@ func TestHintNamesTheNearestKey(t *testing.T) {
 }
 
 func TestPositions(t *testing.T) {
-	index, err := decode.Positions("a.yaml", []byte("title: x\naxes:\n  - name: rocm\n    values: [\"5.7\", \"6.1\"]\n"))
+	text := []byte("title: x\naxes:\n  - name: rocm\n    values: [\"5.7\", \"6.1\"]\n")
+	index, err := decode.Positions("a.yaml", text)
 	if err != nil {
 		t.Fatal(err)
+	}
+	var v outer
+	if beside, err := decode.Placed("a.yaml", text, &v); err != nil || v.Title != "x" || !reflect.DeepEqual(beside, index) {
+		t.Errorf("beside %+v: %+v, %v", v, beside, err)
 	}
 	for path, want := range map[string]string{
 		"axes[0].values[1]": "a.yaml:4:21", "axes[0].name": "a.yaml:3:11", "axes[0].missing": "a.yaml:3:5", "gone": "a.yaml:1:1",

@@ -52,10 +52,7 @@ func loadFile(fsys fs.FS, dir, file string) (File, decode.Index, error) {
 		return File{}, decode.Index{}, err
 	}
 	var f File
-	if err := decode.YAML(name, data, &f); err != nil {
-		return File{}, decode.Index{}, err
-	}
-	index, err := decode.Positions(name, data)
+	index, err := decode.Placed(name, data, &f)
 	if err != nil {
 		return File{}, decode.Index{}, err
 	}

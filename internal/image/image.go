@@ -102,10 +102,7 @@ func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
 	}
 	name := path.Join(dir, file)
 	var c Catalogue
-	if err := decode.YAML(name, data, &c); err != nil {
-		return nil, err
-	}
-	index, err := decode.Positions(name, data)
+	index, err := decode.Placed(name, data, &c)
 	if err != nil {
 		return nil, err
 	}

@@ -45,13 +45,11 @@ func Load(fsys fs.FS, dir string) ([]*Profile, error) {
 // be the profile's name. Faults have a place and the class of [diag.Usage].
 func Parse(name string, data []byte) (*Profile, error) {
 	var p Profile
-	if err := decode.YAML(name, data, &p); err != nil {
+	index, err := decode.Placed(name, data, &p)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if p.index, err = decode.Positions(name, data); err != nil {
-		return nil, err
-	}
+	p.index = index
 	c := checker{profile: &p}
 	if want := strings.TrimSuffix(path.Base(name), ".yaml"); p.Name != want || !word.MatchString(p.Name) {
 		c.fault("name", "the profile is called %q, its file %q", p.Name, want)

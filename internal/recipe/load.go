@@ -43,10 +43,7 @@ func Load(fsys fs.FS, dir string) ([]*Recipe, error) {
 // must be the recipe's name.
 func Parse(name string, data []byte) (*Recipe, error) {
 	var r Recipe
-	if err := decode.YAML(name, data, &r); err != nil {
-		return nil, err
-	}
-	index, err := decode.Positions(name, data)
+	index, err := decode.Placed(name, data, &r)
 	if err != nil {
 		return nil, err
 	}

@@ -79,10 +79,7 @@ func Load(fsys fs.FS, dir string) ([]*Stack, error) {
 // be the stack's name.
 func Parse(name string, data []byte) (*Stack, error) {
 	var s Stack
-	if err := decode.YAML(name, data, &s); err != nil {
-		return nil, err
-	}
-	index, err := decode.Positions(name, data)
+	index, err := decode.Placed(name, data, &s)
 	if err != nil {
 		return nil, err
 	}
