@@ -23,25 +23,25 @@ import (
 // time too.
 func Make(ctx context.Context, scratch string, from Repository, sha, prefix, to string) (int64, error) {
 	name := sha256.Sum256([]byte(from))
-	c, err := Open(ctx, filepath.Join(scratch, fmt.Sprintf("git-%x", name[:8])), from)
+	c, err := open(ctx, filepath.Join(scratch, fmt.Sprintf("git-%x", name[:8])), from)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.Fetch(ctx, sha, ""); err != nil {
+	if err := c.bring(ctx, from, sha); err != nil {
 		return 0, err
 	}
 	f, err := os.Create(to)
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(c.Archive(ctx, f, sha, prefix), f.Close()); err != nil {
+	if err := errors.Join(c.archive(ctx, f, sha, prefix), f.Close()); err != nil {
 		return 0, err
 	}
 	return c.made(ctx, sha)
 }
 
 // made returns the committer's time of a commit.
-func (c *Clone) made(ctx context.Context, sha string) (int64, error) {
+func (c *clone) made(ctx context.Context, sha string) (int64, error) {
 	out, err := run(ctx, c.dir, "show", "--no-patch", "--format=%ct", sha)
 	if err != nil {
 		return 0, fmt.Errorf("reading the date of %s: %w", sha, err)
@@ -49,16 +49,16 @@ func (c *Clone) made(ctx context.Context, sha string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 }
 
-// Archive writes the tree of a commit to w as an uncompressed tar, below the
+// archive writes the tree of a commit to w as an uncompressed tar, below the
 // folder prefix, with the trees of its submodules. Equal commits give equal
 // bytes on every host.
-func (c *Clone) Archive(ctx context.Context, w io.Writer, sha, prefix string) error {
+func (c *clone) archive(ctx context.Context, w io.Writer, sha, prefix string) error {
 	files, err := c.tree(ctx, c.from, sha, prefix, 0)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	objects, err := c.open(ctx)
+	objects, err := c.objects(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ type file struct {
 const maxDepth = 8
 
 // tree lists the files of a commit and of its submodules, which are fetched.
-func (c *Clone) tree(ctx context.Context, from Repository, sha, prefix string, depth int) ([]file, error) {
+func (c *clone) tree(ctx context.Context, from Repository, sha, prefix string, depth int) ([]file, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("submodules are nested deeper than %d", maxDepth)
 	}
@@ -136,7 +136,7 @@ type objects struct {
 	end func() error
 }
 
-func (c *Clone) open(ctx context.Context) (*objects, error) {
+func (c *clone) objects(ctx context.Context) (*objects, error) {
 	cmd := command(ctx, c.dir, "cat-file", "--batch")
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()

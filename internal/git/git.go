@@ -73,45 +73,29 @@ func unreachable(r Repository, err error) error {
 		WithHint("--set source.NAME=PATH names a local repository that has the commit")
 }
 
-// A Clone is a bare repository on this host that holds what has been fetched.
-type Clone struct {
+// A clone is a bare repository on this host that holds what has been fetched.
+type clone struct {
 	dir  string
 	from Repository
 }
 
-// Open makes the clone in dir where it is missing.
-func Open(ctx context.Context, dir string, from Repository) (*Clone, error) {
+// open makes the clone in dir where it is missing.
+func open(ctx context.Context, dir string, from Repository) (*clone, error) {
 	if err := from.check(); err != nil {
 		return nil, err
 	}
 	if _, err := run(ctx, "", "init", "--quiet", "--bare", "--", dir); err != nil {
 		return nil, fmt.Errorf("making a clone of %s: %w", from, err)
 	}
-	return &Clone{dir, from}, nil
-}
-
-// Fetch brings a commit. Where tag is not empty it must name that commit: a tag
-// that has moved is refused.
-func (c *Clone) Fetch(ctx context.Context, sha, tag string) error {
-	if !commit.MatchString(sha) {
-		return diag.Errorf(diag.Usage, "%q is no commit", sha)
-	}
-	if tag != "" {
-		now, err := Resolve(ctx, c.from, tag)
-		if err != nil {
-			return err
-		}
-		if now != sha {
-			return diag.Errorf(diag.Fetch, "tag %s of %s is commit %s, the lock says %s", tag, c.from, now, sha).
-				WithHint("the tag was moved: find out why before `builder lock --update`")
-		}
-	}
-	return c.bring(ctx, c.from, sha)
+	return &clone{dir, from}, nil
 }
 
 // bring fetches one commit, or everything where the server hands out no single
 // commits.
-func (c *Clone) bring(ctx context.Context, from Repository, sha string) error {
+func (c *clone) bring(ctx context.Context, from Repository, sha string) error {
+	if !commit.MatchString(sha) {
+		return diag.Errorf(diag.Usage, "%q is no commit", sha)
+	}
 	if c.has(ctx, sha) {
 		return nil
 	}
@@ -132,13 +116,13 @@ func (c *Clone) bring(ctx context.Context, from Repository, sha string) error {
 	return diag.Errorf(diag.Fetch, "%s has no commit %s", from, sha)
 }
 
-func (c *Clone) has(ctx context.Context, sha string) bool {
+func (c *clone) has(ctx context.Context, sha string) bool {
 	_, err := run(ctx, c.dir, "cat-file", "-e", sha+"^{commit}")
 	return err == nil
 }
 
 // submodules returns where the submodules of a commit come from, by their path.
-func (c *Clone) submodules(ctx context.Context, from Repository, sha string) (map[string]Repository, error) {
+func (c *clone) submodules(ctx context.Context, from Repository, sha string) (map[string]Repository, error) {
 	out, err := run(ctx, c.dir, "config", "--blob", sha+":.gitmodules", "--null", "--list")
 	if err != nil {
 		return nil, fmt.Errorf("reading .gitmodules of %s: %w", sha, err)

@@ -57,25 +57,22 @@ func git(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// archive fetches v1 into a new clone and returns its tar.
+// archive makes the archive of v1 in a new clone and returns its tar.
 func archive(t *testing.T, repo string) []byte {
 	t.Helper()
 	sha, err := Resolve(t.Context(), Repository(repo), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Open(t.Context(), filepath.Join(t.TempDir(), "clone"), Repository(repo))
+	file := filepath.Join(t.TempDir(), "a.tar")
+	if _, err := Make(t.Context(), t.TempDir(), Repository(repo), sha, "src", file); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Fetch(t.Context(), sha, "v1"); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := c.Archive(t.Context(), &out, sha, "src"); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
+	return data
 }
 
 func entries(t *testing.T, data []byte) map[string]string {
@@ -151,24 +148,12 @@ func TestResolveFaults(t *testing.T) {
 	}
 }
 
-func TestFetchRefusesAMovedTag(t *testing.T) {
+func TestMakeRefuses(t *testing.T) {
 	repo := repository(t, map[string]string{"a": "1"})
-	was := git(t, repo, "rev-parse", "v1^{commit}")
-	git(t, repo, "commit", "-q", "--allow-empty", "-m", "second")
-	git(t, repo, "tag", "-f", "-a", "-m", "moved", "v1")
-	c, err := Open(t.Context(), filepath.Join(t.TempDir(), "clone"), Repository(repo))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = c.Fetch(t.Context(), was, "v1")
-	if err == nil || !strings.Contains(err.Error(), "the lock says "+was) {
-		t.Errorf("got %v", err)
-	}
-	if err := c.Fetch(t.Context(), was, ""); err != nil {
-		t.Errorf("by commit alone: %v", err)
-	}
-	if err := c.Fetch(t.Context(), strings.Repeat("0", 40), ""); err == nil || diag.CodeOf(err) != diag.Fetch {
-		t.Errorf("an absent commit: got %v", err)
+	for sha, code := range map[string]diag.Code{strings.Repeat("0", 40): diag.Fetch, "v1": diag.Usage, "": diag.Usage} {
+		if _, err := Make(t.Context(), t.TempDir(), Repository(repo), sha, "src", filepath.Join(t.TempDir(), "a.tar")); err == nil || diag.CodeOf(err) != code {
+			t.Errorf("%q: got %v", sha, err)
+		}
 	}
 }
 

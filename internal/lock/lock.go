@@ -41,8 +41,8 @@ type File struct {
 }
 
 // A SourcePin is the archive of a source tree. Of a source distribution it is
-// the file of the index; of a commit it is the archive that [git.Clone.Archive]
-// makes, whose bytes follow from the commit.
+// the file of the index; of a commit it is the archive that [git.Make]
+// writes, whose bytes follow from the commit.
 type SourcePin struct {
 	pypi.File
 	Repository string `json:"repository,omitempty"` // of the recipe: a lock holds no address
