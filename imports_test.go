@@ -53,7 +53,7 @@ var may = map[string][]string{
 	"internal/store":             {"internal/diag", "internal/retry"},
 	"internal/unpack":            {},
 	"internal/deb":               {"internal/diag", "internal/store", "internal/unpack"},
-	"internal/pypi":              {"internal/diag", "internal/store", "internal/wheel"},
+	"internal/pypi":              {"internal/atomicfile", "internal/diag", "internal/store", "internal/wheel"},
 	"internal/recipe":            {"internal/decode", "internal/diag", "internal/subst", "internal/version"},
 	"internal/image":             {"internal/decode", "internal/diag", "internal/subst"},
 	"internal/patch":             {"internal/decode", "internal/diag", "internal/subst", "internal/version"},

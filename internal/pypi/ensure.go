@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"builder/internal/atomicfile"
 	"builder/internal/diag"
 	"builder/internal/store"
 	"builder/internal/wheel"
@@ -102,7 +103,7 @@ func (p program) ensure(ctx context.Context, home string, log func(format string
 		return path, pin, nil
 	}
 	if have {
-		return path, pin, p.install(pin, dir, func(fresh string) error { return copyFile(kept, filepath.Join(fresh, pin.Name)) })
+		return path, pin, p.install(pin, dir, func(fresh string) error { return atomicfile.Copy(kept, filepath.Join(fresh, pin.Name)) })
 	}
 	pip, err := p.ensurePip(ctx, log, opts)
 	if err != nil {
@@ -125,14 +126,6 @@ func KeptUV(home string) string {
 		return ""
 	}
 	return kept
-}
-
-func copyFile(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, data, 0o644)
 }
 
 // present reports whether both files are there; the directory came as a whole.

@@ -36,22 +36,16 @@ func (f File) Blob() store.Blob {
 // Request asks for a set of wheels that go together.
 type Request struct {
 	Requirements []string
-	Constraints  []string
 	Without      []string // projects that are left out, whoever needs them
 	Python       string   // "3.11"
 	Platform     string   // "x86_64-manylinux_2_28", as uv writes it
-	ExcludeNewer string   // date as uv takes it; "" is today
 }
 
 // Resolve chooses a version of everything that the request needs and, of each,
 // the one wheel that fits best. Source distributions are never taken, because
 // their needs are only known by running them.
 func (t Tool) Resolve(ctx context.Context, scratch string, req Request) ([]File, error) {
-	args := []string{}
-	if req.ExcludeNewer != "" {
-		args = append(args, "--exclude-newer", req.ExcludeNewer)
-	}
-	return t.wheels(ctx, scratch, req, args...)
+	return t.wheels(ctx, scratch, req)
 }
 
 // wheels lets uv choose the versions, and chooses the wheel of each.
@@ -61,7 +55,7 @@ func (t Tool) wheels(ctx context.Context, scratch string, req Request, args ...s
 		return nil, diag.Errorf(diag.Usage, "resolving Python packages: %w", err)
 	}
 	args = append([]string{"--only-binary", ":all:", "--python-version", req.Python, "--python-platform", req.Platform}, args...)
-	packages, err := t.compile(ctx, scratch, inputs{req.Requirements, req.Constraints, req.Without}, args...)
+	packages, err := t.compile(ctx, scratch, inputs{req.Requirements, req.Without}, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -32,11 +32,11 @@ type Tool struct {
 var requirementPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._,;<>=!~ \[\]()'"+*-]*$`)
 
 // inputs are the lists that uv resolves by.
-type inputs struct{ requirements, constraints, excludes []string }
+type inputs struct{ requirements, excludes []string }
 
 // compile lets uv resolve requirements and returns what it found.
 func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...string) ([]release, error) {
-	for _, line := range slices.Concat(in.requirements, in.constraints, in.excludes) {
+	for _, line := range slices.Concat(in.requirements, in.excludes) {
 		if !requirementPattern.MatchString(line) {
 			return nil, diag.Errorf(diag.Usage, "resolving Python packages: %q is not a requirement of a name and versions", line)
 		}
@@ -48,7 +48,6 @@ func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...st
 	defer os.RemoveAll(dir)
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "requirements.in"), lines(in.requirements), 0o600),
-		os.WriteFile(filepath.Join(dir, "constraints.in"), lines(in.constraints), 0o600),
 		os.WriteFile(filepath.Join(dir, "excludes.in"), lines(in.excludes), 0o600))
 	if err != nil {
 		return nil, fmt.Errorf("resolving Python packages: %w", err)
@@ -77,7 +76,7 @@ func lines(all []string) []byte { return []byte(strings.Join(all, "\n") + "\n") 
 // for ours; the user's own and the system's configuration count.
 func (t Tool) run(ctx context.Context, dir string, env, args []string) error {
 	args = append([]string{
-		"pip", "compile", "requirements.in", "--constraint", "constraints.in", "--excludes", "excludes.in", "--format", "pylock.toml",
+		"pip", "compile", "requirements.in", "--excludes", "excludes.in", "--format", "pylock.toml",
 		"--output-file", output, "--no-header", "--quiet", "--no-progress", "--color", "never",
 	}, args...)
 	cmd := exec.CommandContext(ctx, t.Path, args...)
