@@ -4,8 +4,6 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"builder/internal/diag"
+	"builder/internal/store"
 	"builder/internal/unpack"
 )
 
@@ -23,20 +22,11 @@ const maxUnpacked = 8 << 30
 
 // verify compares a file with what the lock says of it.
 func verify(path string, p Package) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
+	is, err := store.Of(path)
+	if err == nil && (is.Size != p.Size || is.SHA256 != p.SHA256) {
+		err = diag.Errorf(diag.Fetch, "package %s: %d bytes, sha256 %s; the lock says %d, %s", p.Name, is.Size, is.SHA256, p.Size, p.SHA256)
 	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	if err != nil {
-		return err
-	}
-	if sum := hex.EncodeToString(h.Sum(nil)); n != p.Size || sum != p.SHA256 {
-		return diag.Errorf(diag.Fetch, "package %s: %d bytes, sha256 %s; the lock says %d, %s", p.Name, n, sum, p.Size, p.SHA256)
-	}
-	return nil
+	return err
 }
 
 // unpackData checks a package and writes its data archive, decompressed, to file.

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"builder/internal/store"
 )
 
 // A Deb is a locked package and the file that holds it.
@@ -336,12 +338,6 @@ func blob(mediaType string, v any) ([]byte, descriptor) {
 }
 
 func describe(layerFile string) (descriptor, error) {
-	f, err := os.Open(layerFile)
-	if err != nil {
-		return descriptor{}, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	return descriptor{MediaType: layerType, Digest: "sha256:" + hex.EncodeToString(h.Sum(nil)), Size: n}, err
+	is, err := store.Of(layerFile)
+	return descriptor{MediaType: layerType, Digest: "sha256:" + is.SHA256, Size: is.Size}, err
 }

@@ -140,7 +140,7 @@ func (r Resolver) image(ctx context.Context, img image.Image) (ImagePin, error) 
 	}
 	req := deb.Request{Mirror: mirror, Packages: img.Debian.Packages, Architecture: "amd64"}
 	for _, s := range img.Debian.Suites {
-		req.Suites = append(req.Suites, deb.Suite{Name: s.Name, Components: s.Components, Priority: s.Priority, Stale: s.Stale})
+		req.Suites = append(req.Suites, deb.Suite(s))
 	}
 	packages, err := deb.Resolve(ctx, r.Scratch, req)
 	date := r.Now().UTC().Format("20060102T150405Z")
