@@ -45,18 +45,14 @@ func (r *Recipe) KnownAdvisories() []Advisory {
 // about one weakness nobody could say which holds.
 func (r *Recipe) validateAdvisories() []error {
 	var faults []error
-	for i, s := range r.settings() {
-		at := "advisories"
-		if i > 0 {
-			at = fmt.Sprintf("variants[%d].advisories", i-1)
-		}
+	for _, s := range r.settings() {
 		for j, a := range s.Advisories {
 			fault := a.fault()
 			if fault == "" && slices.ContainsFunc(s.Advisories[:j], func(b Advisory) bool { return b.ID == a.ID }) {
 				fault = a.ID + " is there twice"
 			}
 			if fault != "" {
-				faults = append(faults, diag.At(r.index.At("%s[%d]", at, j), "%s", fault))
+				faults = append(faults, diag.At(r.index.At("%sadvisories[%d]", s.at, j), "%s", fault))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -64,7 +65,7 @@ func behaviours(a, b []Behaviour) []Behaviour {
 
 func (b Behaviour) plus(c Behaviour) Behaviour {
 	return Behaviour{
-		Name: or(c.Name, b.Name), About: or(c.About, b.About), Run: or(c.Run, b.Run),
+		Name: cmp.Or(c.Name, b.Name), About: cmp.Or(c.About, b.About), Run: cmp.Or(c.Run, b.Run),
 		Says: union(b.Says, c.Says), Stock: union(b.Stock, c.Stock),
 	}
 }
@@ -96,11 +97,11 @@ func behaviourClash(a, b []Behaviour) string {
 
 // validateBehaviours wants names, each once in a list; what else is needed can
 // only be said of a cell.
-func (r *Recipe) validateBehaviours(all []Behaviour, at string) []error {
+func (r *Recipe) validateBehaviours(s written) []error {
 	var faults []error
 	seen := map[string]bool{}
-	for i, b := range all {
-		where := r.index.At("%s.behaviour[%d]", at, i)
+	for i, b := range s.Expect.Behaviour {
+		where := r.index.At("%sexpect.behaviour[%d]", s.at, i)
 		if !behaviourName.MatchString(b.Name) {
 			faults = append(faults, diag.At(where, "%q is no name of a behaviour such as visible-devices", b.Name))
 		}

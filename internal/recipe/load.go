@@ -47,7 +47,7 @@ func Parse(name string, data []byte) (*Recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.index = index
+	r.index, r.constraints = index, map[string]version.Constraint{}
 	var misnamed error
 	if want := strings.TrimSuffix(path.Base(name), ".yaml"); r.Name != want {
 		misnamed = diag.At(r.index.At("name"), "the recipe is called %q, its file %q", r.Name, want)
@@ -76,7 +76,7 @@ func (r *Recipe) validate() error {
 		}
 	}
 	faults = append(faults, r.validateOrigin())
-	git := slices.ContainsFunc(r.settings(), func(s Settings) bool { return s.From.Kind == Git })
+	git := slices.ContainsFunc(r.settings(), func(s written) bool { return s.From.Kind == Git })
 	if len(r.Source.Released) == 0 && !git {
 		fault(r.index.At("source.released"), "source.released is missing: the date of a release stands for the clock in its build")
 	}
@@ -88,16 +88,16 @@ func (r *Recipe) validate() error {
 			fault(r.index.At("compatible[%d]", i), "a rule needs because and source: plan shows them to whoever misses the combination")
 		}
 	}
-	faults = append(faults, r.validateChoices(r.Expect, "expect")...)
-	faults = append(faults, r.validateBehaviours(r.Expect.Behaviour, "expect")...)
+	for _, s := range r.settings() {
+		faults = append(faults, r.validateChoices(s)...)
+		faults = append(faults, r.validateBehaviours(s)...)
+	}
 	faults = append(faults, r.validateNeeds()...)
 	faults = append(faults, r.validateWaivers()...)
 	faults = append(faults, r.validateTree()...)
 	faults = append(faults, r.validateAdvisories()...)
 	for i, v := range r.Variants {
 		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)
-		faults = append(faults, r.validateChoices(v.Expect, fmt.Sprintf("variants[%d].expect", i))...)
-		faults = append(faults, r.validateBehaviours(v.Expect.Behaviour, fmt.Sprintf("variants[%d].expect", i))...)
 	}
 	return errors.Join(faults...)
 }
@@ -106,17 +106,13 @@ func (r *Recipe) validate() error {
 // can only be said of a cell.
 func (r *Recipe) validateOrigin() error {
 	said := false
-	for i, s := range r.settings() {
-		at := "from.kind"
-		if i > 0 {
-			at = fmt.Sprintf("variants[%d].from.kind", i-1)
-		}
+	for _, s := range r.settings() {
 		switch s.From.Kind {
 		case "":
 		case Sdist, Git, Archive, Wheel:
 			said = true
 		default:
-			return diag.At(r.index.At("%s", at), "kind %q is not %s", s.From.Kind, kinds)
+			return diag.At(r.index.At("%sfrom.kind", s.at), "kind %q is not %s", s.From.Kind, kinds)
 		}
 	}
 	if !said {
@@ -158,14 +154,10 @@ func (r *Recipe) validateTemplates() []error {
 		}
 	}
 	own := map[string]string{} // the recipe's own names, and where they are said first
-	for i, s := range r.settings() {
-		at := "vars."
-		if i > 0 {
-			at = fmt.Sprintf("variants[%d].vars.", i-1)
-		}
+	for _, s := range r.settings() {
 		for _, name := range slices.Sorted(maps.Keys(s.Vars)) {
-			check(at+name, s.Vars[name])
-			own[name] = at + name
+			own[name] = s.at + "vars." + name
+			check(own[name], s.Vars[name])
 		}
 	}
 	for name, at := range own {
@@ -180,20 +172,28 @@ func (r *Recipe) validateTemplates() []error {
 	return faults
 }
 
+// written are settings and the place in the file that the names of their values
+// follow: nothing, or variants[1] with a dot.
+type written struct {
+	Settings
+	at string
+}
+
 // settings returns those of the recipe and of all variants.
-func (r *Recipe) settings() []Settings {
-	all := []Settings{r.Settings}
-	for _, v := range r.Variants {
-		all = append(all, v.Settings)
+func (r *Recipe) settings() []written {
+	all := []written{{r.Settings, ""}}
+	for i, v := range r.Variants {
+		all = append(all, written{v.Settings, fmt.Sprintf("variants[%d].", i)})
 	}
 	return all
 }
 
 // validateChoices refuses what is none of a few known words, or no size.
-func (r *Recipe) validateChoices(e Expect, at string) []error {
+func (r *Recipe) validateChoices(s written) []error {
 	var faults []error
+	e := s.Expect
 	if _, _, err := e.SizeBand(); err != nil {
-		faults = append(faults, diag.At(r.index.At("%s.size", at), "%w", err))
+		faults = append(faults, diag.At(r.index.At("%sexpect.size", s.at), "%w", err))
 	}
 	for _, choice := range []struct {
 		name, value string
@@ -204,7 +204,7 @@ func (r *Recipe) validateChoices(e Expect, at string) []error {
 		{"rendezvous", e.Rendezvous, []string{"sealed"}},
 	} {
 		if choice.value != "" && !slices.Contains(choice.known, choice.value) {
-			faults = append(faults, diag.At(r.index.At("%s.%s", at, choice.name), "%s %q is not %s",
+			faults = append(faults, diag.At(r.index.At("%sexpect.%s", s.at, choice.name), "%s %q is not %s",
 				choice.name, choice.value, strings.Join(choice.known, " or ")))
 		}
 	}
@@ -250,9 +250,12 @@ func (r *Recipe) validateCondition(c Condition, format string, args ...any) []er
 			faults = append(faults, diag.At(r.index.At("%s.%s", at, name), "no axis is called %q", name).
 				WithHint("%s", diag.DidYouMean(name, r.AxisNames())))
 		}
-		if _, err := version.ParseConstraint(c[name]); err != nil {
+		constraint, err := version.ParseConstraint(c[name])
+		if err != nil {
 			faults = append(faults, diag.At(r.index.At("%s.%s", at, name), "%w", err))
+			continue
 		}
+		r.constraints[c[name]] = constraint
 	}
 	return faults
 }

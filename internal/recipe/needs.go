@@ -93,27 +93,23 @@ func (r *Recipe) InputRecipes() []string {
 // validateNeeds checks what cells need beside their source and images.
 func (r *Recipe) validateNeeds() []error {
 	var faults []error
-	for i, s := range r.settings() {
-		at := ""
-		if i > 0 {
-			at = fmt.Sprintf("variants[%d].", i-1)
-		}
+	for _, s := range r.settings() {
 		if _, err := s.MemoryBytes(); err != nil {
-			faults = append(faults, diag.At(r.index.At("%smemory", at), "%w", err))
+			faults = append(faults, diag.At(r.index.At("%smemory", s.at), "%w", err))
 		}
 		for j, v := range s.Profile {
 			if text := v.fault(); text != "" {
-				faults = append(faults, diag.At(r.index.At("%sprofile[%d]", at, j), "%s", text))
+				faults = append(faults, diag.At(r.index.At("%sprofile[%d]", s.at, j), "%s", text))
 			}
 		}
 		for j, v := range s.Vendored {
 			if text := v.fault(); text != "" {
-				faults = append(faults, diag.At(r.index.At("%svendored[%d]", at, j), "%s", text))
+				faults = append(faults, diag.At(r.index.At("%svendored[%d]", s.at, j), "%s", text))
 			}
 		}
 		for j, in := range s.Inputs {
 			if in.Recipe == "" || in.Recipe == r.Name {
-				faults = append(faults, diag.At(r.index.At("%sinputs[%d]", at, j), "an input names another recipe, this one names %q", in.Recipe))
+				faults = append(faults, diag.At(r.index.At("%sinputs[%d]", s.at, j), "an input names another recipe, this one names %q", in.Recipe))
 			}
 		}
 	}

@@ -3,11 +3,13 @@
 // what the build step sees, and what the artifact promises.
 //
 // A [Recipe] is as written and never changed after loading. What it says about
-// one point of the matrix is a [Settings], made by [Recipe.Settings]; nothing
-// else decides what a condition selects.
+// one point of the matrix is a [Settings], made by [Recipe.For]. Which points
+// there are is found out in internal/matrix, and what the names in a text stand
+// for in internal/lock: nothing is resolved here, and nothing is looked up.
 package recipe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,7 +36,8 @@ type Recipe struct {
 	Settings `yaml:",inline" json:",inline"`
 	Variants []Variant `yaml:"variants,omitempty" json:"variants,omitempty" jsonschema:"description=settings that hold only where a condition over axes does"`
 
-	index decode.Index // places in the file, for faults found after decoding
+	index       decode.Index                  // places in the file, for faults found after decoding
+	constraints map[string]version.Constraint // by their texts, read when the file was checked
 }
 
 // An Axis is a named dimension of the matrix. Values are listed most preferred
@@ -232,8 +235,12 @@ func (c Condition) String() string {
 // Holds reports whether every constraint of c allows the value of its axis, and
 // if not, which axis refuses.
 func (c Condition) Holds(axes map[string]string) (refusing string, ok bool, err error) {
+	return c.holds(axes, version.ParseConstraint)
+}
+
+func (c Condition) holds(axes map[string]string, parse func(string) (version.Constraint, error)) (refusing string, ok bool, err error) {
 	for _, name := range slices.Sorted(maps.Keys(c)) {
-		constraint, err := version.ParseConstraint(c[name])
+		constraint, err := parse(c[name])
 		if err != nil {
 			return name, false, fmt.Errorf("condition on %s: %w", name, err)
 		}
@@ -250,7 +257,7 @@ func (c Condition) Holds(axes map[string]string) (refusing string, ok bool, err 
 func (r *Recipe) For(axes map[string]string) (Settings, error) {
 	merged := Settings{}.plus(r.Settings)
 	for i, v := range r.Variants {
-		_, ok, err := v.When.Holds(axes)
+		_, ok, err := v.When.holds(axes, r.constraint)
 		if err != nil {
 			return Settings{}, err
 		}
@@ -263,6 +270,15 @@ func (r *Recipe) For(axes map[string]string) (Settings, error) {
 		merged = merged.plus(v.Settings)
 	}
 	return merged, nil
+}
+
+// constraint returns what a text of a condition says. The file was checked with it,
+// and a matrix asks for every cell; of a recipe that comes from no file it is read here.
+func (r *Recipe) constraint(text string) (version.Constraint, error) {
+	if c, ok := r.constraints[text]; ok {
+		return c, nil
+	}
+	return version.ParseConstraint(text)
 }
 
 // clash names the first value that both settings state differently.
@@ -336,8 +352,8 @@ func (s Settings) plus(t Settings) Settings {
 	return Settings{
 		Vars:    union(s.Vars, t.Vars),
 		From:    s.From.plus(t.From),
-		Image:   or(t.Image, s.Image),
-		Runtime: or(t.Runtime, s.Runtime),
+		Image:   cmp.Or(t.Image, s.Image),
+		Runtime: cmp.Or(t.Runtime, s.Runtime),
 		Env:     union(s.Env, t.Env),
 		Requires: Requirements{
 			Build:   slices.Concat(s.Requires.Build, t.Requires.Build),
@@ -348,9 +364,9 @@ func (s Settings) plus(t Settings) Settings {
 		Advisories: slices.Concat(s.Advisories, t.Advisories),
 		Profile:    slices.Concat(s.Profile, t.Profile),
 		Vendored:   slices.Concat(s.Vendored, t.Vendored),
-		Memory:     or(t.Memory, s.Memory),
+		Memory:     cmp.Or(t.Memory, s.Memory),
 		Expect: Expect{
-			Version:      or(t.Expect.Version, s.Expect.Version),
+			Version:      cmp.Or(t.Expect.Version, s.Expect.Version),
 			Packages:     slices.Concat(s.Expect.Packages, t.Expect.Packages),
 			Extensions:   slices.Concat(s.Expect.Extensions, t.Expect.Extensions),
 			NoExtensions: slices.Concat(s.Expect.NoExtensions, t.Expect.NoExtensions),
@@ -360,24 +376,24 @@ func (s Settings) plus(t Settings) Settings {
 			Kernels:      slices.Concat(s.Expect.Kernels, t.Expect.Kernels),
 			NoKernels:    slices.Concat(s.Expect.NoKernels, t.Expect.NoKernels),
 			Collectives:  slices.Concat(s.Expect.Collectives, t.Expect.Collectives),
-			RDMA:         or(t.Expect.RDMA, s.Expect.RDMA),
-			Glibc:        or(t.Expect.Glibc, s.Expect.Glibc),
+			RDMA:         cmp.Or(t.Expect.RDMA, s.Expect.RDMA),
+			Glibc:        cmp.Or(t.Expect.Glibc, s.Expect.Glibc),
 			CPU:          slices.Concat(s.Expect.CPU, t.Expect.CPU),
 			CPUDispatch:  slices.Concat(s.Expect.CPUDispatch, t.Expect.CPUDispatch),
-			Size:         or(t.Expect.Size, s.Expect.Size),
-			Archive:      or(t.Expect.Archive, s.Expect.Archive),
-			Tree:         or(t.Expect.Tree, s.Expect.Tree),
-			Library:      or(t.Expect.Library, s.Expect.Library),
-			LibrarySays:  or(t.Expect.LibrarySays, s.Expect.LibrarySays),
+			Size:         cmp.Or(t.Expect.Size, s.Expect.Size),
+			Archive:      cmp.Or(t.Expect.Archive, s.Expect.Archive),
+			Tree:         cmp.Or(t.Expect.Tree, s.Expect.Tree),
+			Library:      cmp.Or(t.Expect.Library, s.Expect.Library),
+			LibrarySays:  cmp.Or(t.Expect.LibrarySays, s.Expect.LibrarySays),
 			Import:       slices.Concat(s.Expect.Import, t.Expect.Import),
 			Frameworks:   slices.Concat(s.Expect.Frameworks, t.Expect.Frameworks),
 			Controllers:  slices.Concat(s.Expect.Controllers, t.Expect.Controllers),
 			Operations:   slices.Concat(s.Expect.Operations, t.Expect.Operations),
 			Built:        union(s.Expect.Built, t.Expect.Built),
-			Launcher:     or(t.Expect.Launcher, s.Expect.Launcher),
+			Launcher:     cmp.Or(t.Expect.Launcher, s.Expect.Launcher),
 			Behaviour:    behaviours(s.Expect.Behaviour, t.Expect.Behaviour),
-			Rendezvous:   or(t.Expect.Rendezvous, s.Expect.Rendezvous),
-			Wheelhouse:   or(t.Expect.Wheelhouse, s.Expect.Wheelhouse),
+			Rendezvous:   cmp.Or(t.Expect.Rendezvous, s.Expect.Rendezvous),
+			Wheelhouse:   cmp.Or(t.Expect.Wheelhouse, s.Expect.Wheelhouse),
 			Waivers:      slices.Concat(s.Expect.Waivers, t.Expect.Waivers),
 		},
 	}
@@ -385,23 +401,14 @@ func (s Settings) plus(t Settings) Settings {
 
 func (s Origin) plus(t Origin) Origin {
 	return Origin{
-		Kind:       or(t.Kind, s.Kind),
-		Repository: or(t.Repository, s.Repository),
-		Tag:        or(t.Tag, s.Tag),
-		Commit:     or(t.Commit, s.Commit),
-		Path:       or(t.Path, s.Path),
-		Size:       or(t.Size, s.Size),
-		SHA256:     or(t.SHA256, s.SHA256),
+		Kind:       cmp.Or(t.Kind, s.Kind),
+		Repository: cmp.Or(t.Repository, s.Repository),
+		Tag:        cmp.Or(t.Tag, s.Tag),
+		Commit:     cmp.Or(t.Commit, s.Commit),
+		Path:       cmp.Or(t.Path, s.Path),
+		Size:       cmp.Or(t.Size, s.Size),
+		SHA256:     cmp.Or(t.SHA256, s.SHA256),
 	}
-}
-
-// or returns the first value that says something.
-func or[T comparable](a, b T) T {
-	var nothing T
-	if a != nothing {
-		return a
-	}
-	return b
 }
 
 func union(a, b map[string]string) map[string]string {

@@ -19,20 +19,16 @@ var TreeEnds = []string{".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst"
 // promise, and a name that is none of an archive.
 func (r *Recipe) validateTree() []error {
 	all := r.settings()
-	if !slices.ContainsFunc(all, func(s Settings) bool { return s.Expect.Tree != "" }) {
+	if !slices.ContainsFunc(all, func(s written) bool { return s.Expect.Tree != "" }) {
 		return nil
 	}
 	var faults []error
-	for i, s := range all {
-		at := "expect"
-		if i > 0 {
-			at = fmt.Sprintf("variants[%d].expect", i-1)
-		}
+	for _, s := range all {
 		for _, name := range s.Expect.ofWheels() {
-			faults = append(faults, diag.At(r.index.At("%s.%s", at, name), "expect.%s has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels", name))
+			faults = append(faults, diag.At(r.index.At("%sexpect.%s", s.at, name), "expect.%s has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels", name))
 		}
 		if name := s.Expect.Tree; name != "" && !isArchive(name) {
-			faults = append(faults, diag.At(r.index.At("%s.tree", at), "%q is no name of an archive: it ends in none of %s", name, strings.Join(TreeEnds, ", ")))
+			faults = append(faults, diag.At(r.index.At("%sexpect.tree", s.at), "%q is no name of an archive: it ends in none of %s", name, strings.Join(TreeEnds, ", ")))
 		}
 	}
 	return faults

@@ -47,11 +47,7 @@ func (r *Recipe) Waivers() []Waiver {
 // could say which holds.
 func (r *Recipe) validateWaivers() []error {
 	var faults []error
-	for i, s := range r.settings() {
-		at := "expect.waivers"
-		if i > 0 {
-			at = fmt.Sprintf("variants[%d].expect.waivers", i-1)
-		}
+	for _, s := range r.settings() {
 		seen := map[string]bool{}
 		for j, w := range s.Expect.Waivers {
 			fault := w.fault()
@@ -59,7 +55,7 @@ func (r *Recipe) validateWaivers() []error {
 				fault = "gate " + w.Gate + " is waived twice"
 			}
 			if seen[w.Gate] = true; fault != "" {
-				faults = append(faults, diag.At(r.index.At("%s[%d]", at, j), "%s", fault))
+				faults = append(faults, diag.At(r.index.At("%sexpect.waivers[%d]", s.at, j), "%s", fault))
 			}
 		}
 	}
