@@ -350,7 +350,7 @@ func (t *taker) state(asm *assembler, e lock.Entry) string {
 		return fmt.Sprintf("this builder cannot make it: %v", err)
 	case made[len(made)-1].Key() != e.Key():
 		return "this builder makes another entry of it: bring the same version with the same recipes and locks"
-	case t.results.Has(e):
+	case t.results.Has(e.Key()):
 		return "its result is here"
 	}
 	lacks := 0

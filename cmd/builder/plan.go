@@ -133,10 +133,10 @@ func makePlan(cat catalogue, o options, with comparison) (plan, error) {
 }
 
 // knownResults opens the results without making a store where there is none.
-func knownResults(home string) (func(lock.Entry) bool, error) {
+func knownResults(home string) (func(key string) bool, error) {
 	dir := filepath.Join(home, "store")
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return func(lock.Entry) bool { return false }, nil
+		return func(string) bool { return false }, nil
 	}
 	s, err := store.Open(dir)
 	if err != nil {
@@ -145,7 +145,7 @@ func knownResults(home string) (func(lock.Entry) bool, error) {
 	return results.New(s).Has, nil
 }
 
-func planCell(asm *assembler, d lock.Draft, f lock.File, known func(lock.Entry) bool, with comparison) (plannedCell, error) {
+func planCell(asm *assembler, d lock.Draft, f lock.File, known func(key string) bool, with comparison) (plannedCell, error) {
 	c := plannedCell{
 		Site: asm.ofSite(d),
 
@@ -180,7 +180,8 @@ func planCell(asm *assembler, d lock.Draft, f lock.File, known func(lock.Entry) 
 	for _, in := range entries[0].Inputs {
 		c.Inputs = append(c.Inputs, in.ID)
 	}
-	c.Key, c.Known = entries[0].Key(), known(entries[0])
+	c.Key = entries[0].Key()
+	c.Known = known(c.Key)
 	if with != nil {
 		c.Diff, err = with.diff(d, entries[0], c.Known)
 	}

@@ -229,7 +229,7 @@ func (w *workspace) record(entries []lock.Entry) (*report.Recorder, error) {
 
 // willBuild reports whether any cell will need an engine, as far as is known.
 func (w *workspace) willBuild(entries []lock.Entry) bool {
-	return len(w.from) == 0 && slices.ContainsFunc(entries, func(e lock.Entry) bool { return !w.results.Has(e) })
+	return len(w.from) == 0 && slices.ContainsFunc(entries, func(e lock.Entry) bool { return !w.results.Has(e.Key()) })
 }
 
 // cell is an outcome as run.json says it, beside the cell's own directory.
@@ -285,7 +285,7 @@ func (w *workspace) entries(ctx context.Context, cat catalogue) ([]lock.Entry, e
 	if err := unusedOverrides(w.overrides, entries); err != nil {
 		return nil, err
 	}
-	known := func(e lock.Entry) bool { return w.results.Has(e) && !w.rebuild } // a rebuild takes the inputs anew
+	known := func(e lock.Entry) bool { return w.results.Has(e.Key()) && !w.rebuild } // a rebuild takes the inputs anew
 	return needed(entries, len(drafts), known), nil
 }
 

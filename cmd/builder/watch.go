@@ -139,7 +139,7 @@ func (w *workspace) planned(past history.History, entries []lock.Entry) []progre
 		c := progress.Cell{ID: e.ID}
 		switch likely := past.Steps(e.Recipe, e.ID); {
 		case w.rebuild:
-		case w.results.Has(e):
+		case w.results.Has(e.Key()):
 			c.Steps = map[string]time.Duration{}
 		case len(likely) > 0:
 			c.Steps = map[string]time.Duration{}

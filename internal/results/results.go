@@ -31,9 +31,9 @@ var _ run.Finder = (*Results)(nil)
 // New returns the results kept in s.
 func New(s *store.Store) *Results { return &Results{s} }
 
-// Has reports whether the result of an entry is known.
-func (r *Results) Has(e lock.Entry) bool {
-	_, ok := r.read(e.Key())
+// Has reports whether the result of the entry with this key is known.
+func (r *Results) Has(key string) bool {
+	_, ok := r.read(key)
 	return ok
 }
 

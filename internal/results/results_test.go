@@ -86,15 +86,15 @@ func TestKeepAndFind(t *testing.T) {
 	home := t.TempDir()
 	r, _ := open(t, home)
 	e, want := entry("cell"), made(t, "wheel", "another")
-	if r.Has(e) {
+	if r.Has(e.Key()) {
 		t.Error("has what nobody kept")
 	}
 	absent(t, r, e)
 	keep(t, r, e, want)
 
 	r, _ = open(t, home) // another process
-	if !r.Has(e) || r.Has(entry("other")) {
-		t.Errorf("has it: %v, has another: %v", r.Has(e), r.Has(entry("other")))
+	if !r.Has(e.Key()) || r.Has(entry("other").Key()) {
+		t.Errorf("has it: %v, has another: %v", r.Has(e.Key()), r.Has(entry("other").Key()))
 	}
 	dir := filepath.Join(t.TempDir(), "out", "cell")
 	for range 2 { // the second time everything lies there
@@ -133,7 +133,7 @@ func TestTheKeyDecides(t *testing.T) {
 		"pipeline": {Schema: lock.Schema, ID: "cell", Pipeline: "2"},
 		"env":      {Schema: lock.Schema, ID: "cell", Env: map[string]string{"A": "1"}},
 	} {
-		if r.Has(other) {
+		if r.Has(other.Key()) {
 			t.Errorf("another %s, the same result", name)
 		}
 		absent(t, r, other)
@@ -211,13 +211,13 @@ func TestDamagedRecordsAreNoResults(t *testing.T) {
 			if err := s.PutResult(e.Key(), record); err != nil {
 				t.Fatal(err)
 			}
-			if r.Has(e) {
+			if r.Has(e.Key()) {
 				t.Error("has it")
 			}
 			absent(t, r, e)
 			// The cell is built again, and is a result then.
 			keep(t, r, e, made(t, "wheel"))
-			if !r.Has(e) {
+			if !r.Has(e.Key()) {
 				t.Error("a new result does not replace it")
 			}
 		})
@@ -244,7 +244,7 @@ func TestDamagedArtifactsAreNoResults(t *testing.T) {
 				t.Fatal(err)
 			}
 			absent(t, r, e)
-			if r.Has(e) {
+			if r.Has(e.Key()) {
 				t.Error("has it after it was found damaged")
 			}
 			if name != "a directory" {
@@ -282,7 +282,7 @@ func TestKeepRefusesWhatTheGatesDidNotSee(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for _, id := range []string{"changed", "gone"} {
-		if r.Has(entry(id)) {
+		if r.Has(entry(id).Key()) {
 			t.Errorf("%s: has it all the same", id)
 		}
 	}
@@ -383,7 +383,7 @@ func TestCarryAndAccept(t *testing.T) {
 		"another entry":    {entry("other"), nil},
 	} {
 		added, err := here.Accept(e.Key(), record, func(string) (lock.Entry, run.Result, error) { return of.entry, want, of.err })
-		if _, unproven := errors.AsType[*results.Unproven](err); added || !unproven || !strings.Contains(err.Error(), says) || here.Has(e) {
+		if _, unproven := errors.AsType[*results.Unproven](err); added || !unproven || !strings.Contains(err.Error(), says) || here.Has(e.Key()) {
 			t.Errorf("%s: %v, %v", says, added, err)
 		}
 	}
@@ -430,7 +430,7 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 			t.Errorf("%q is not in %v", want, err)
 		}
 	}
-	if !r.Has(good) || r.Has(bad) || len(s.Results()) != 1 {
+	if !r.Has(good.Key()) || r.Has(bad.Key()) || len(s.Results()) != 1 {
 		t.Errorf("left: %v", s.Results())
 	}
 	if err := r.Check(); err != nil {
