@@ -73,8 +73,9 @@ func addEntries(needs *doctor.Recipe, entries []lock.Entry, s *store.Store) erro
 	}
 	for _, e := range entries {
 		needs.Memory = max(needs.Memory, e.Memory)
-		needs.Debian = needs.Debian || e.Source.Path != "" || len(e.Image.Pin.Packages)+len(e.Runtime.Pin.Packages) > 0
-		needs.Python = needs.Python || e.Source.Path == "" && e.Source.Commit == "" || len(e.Image.Wheels)+len(e.Runtime.Wheels) > 0
+		kind := e.Source.Kind()
+		needs.Debian = needs.Debian || kind == recipe.Archive || len(e.Image.Pin.Packages)+len(e.Runtime.Pin.Packages) > 0
+		needs.Python = needs.Python || kind == recipe.Sdist || kind == recipe.Wheel || len(e.Image.Wheels)+len(e.Runtime.Wheels) > 0
 		repository := e.Source.Repository
 		if _, here := s.Path(e.Source.Blob()); here {
 			repository = ""

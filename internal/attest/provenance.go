@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/lock"
 	"builder/internal/pypi"
+	"builder/internal/recipe"
 	"builder/internal/sbom"
 )
 
@@ -134,7 +135,7 @@ func (m Material) line() string { return m.Name + "\x00" + m.URI + "\x00" + m.Di
 // Python packages in them.
 func Materials(e lock.Entry) []Material {
 	var all []Material
-	if e.Source.SHA256 != "" { // a stack has no source
+	if e.Source.Kind() != recipe.Cells {
 		all = append(all, sourceMaterial(e.Source))
 	}
 	for _, p := range e.Patches {
@@ -152,10 +153,10 @@ func Materials(e lock.Entry) []Material {
 
 func sourceMaterial(s lock.SourcePin) Material {
 	uri := sbom.PURL("pypi", s.Project, s.Version)
-	switch {
-	case s.Repository != "":
+	switch s.Kind() {
+	case recipe.Git:
 		uri = "git+" + s.Repository + "@" + s.Commit
-	case s.Path != "":
+	case recipe.Archive:
 		uri = "urn:builder:pool:" + path.Clean(s.Path)
 	}
 	return material(s.Filename, uri, s.SHA256)

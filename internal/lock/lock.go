@@ -56,6 +56,21 @@ type SourcePin struct {
 // IsWheel reports whether the source is a released wheel.
 func (p SourcePin) IsWheel() bool { return p.Python != "" }
 
+// Kind says how the source is had.
+func (p SourcePin) Kind() recipe.SourceKind {
+	switch {
+	case p.SHA256 == "":
+		return recipe.Cells
+	case p.Path != "":
+		return recipe.Archive
+	case p.Commit != "":
+		return recipe.Git
+	case p.IsWheel():
+		return recipe.Wheel
+	}
+	return recipe.Sdist
+}
+
 // asks is what a pin answers, in words: a lock has one answer to each.
 func (p SourcePin) asks() string { return asked(p.Project, p.Version, p.Python) }
 
