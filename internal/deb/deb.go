@@ -34,16 +34,16 @@ func (p Package) Blob() store.Blob {
 	return store.Blob{Name: path.Base(p.Path), Size: p.Size, SHA256: p.SHA256}
 }
 
-// URLs lists the places where a package may be had: each mirror, then the
-// snapshot archive, if one is configured, as it was on a date
-// (20261121T000000Z).
-func URLs(mirrors []string, snapshot, date string, p Package) []string {
+// URLs lists the places where a file of a pool may be had, given the path of a
+// [Package]: each mirror, then the snapshot archive, if one is configured, as it
+// was on a date (20261121T000000Z).
+func URLs(mirrors []string, snapshot, date, pool string) []string {
 	var urls []string
 	for _, m := range mirrors {
-		urls = append(urls, join(m, p.Path))
+		urls = append(urls, join(m, pool))
 	}
 	if snapshot != "" && date != "" {
-		urls = append(urls, join(snapshot, "archive/debian/"+date+"/"+p.Path))
+		urls = append(urls, join(snapshot, "archive/debian/"+date+"/"+pool))
 	}
 	return urls
 }

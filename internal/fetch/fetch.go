@@ -1,6 +1,7 @@
 // Package fetch brings everything that a locked entry names into the store: the
 // one phase of a build that has a network. It takes only what the lock names,
-// and nothing enters the store whose size and sha256 are not the lock's.
+// and nothing enters the store whose size and sha256 are not the lock's. What a
+// name means today is never asked here, but in internal/lock.
 package fetch
 
 import (
@@ -13,13 +14,13 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"builder/internal/deb"
 	"builder/internal/diag"
 	"builder/internal/git"
 	"builder/internal/lock"
 	"builder/internal/pypi"
+	"builder/internal/recipe"
 	"builder/internal/store"
 )
 
@@ -38,67 +39,53 @@ type Fetcher struct {
 // enough to stay polite.
 const parallel = 6
 
-// want is one blob and what is known of its places.
+// A want is one file that an entry names, and what is known of its places. One of
+// pool, file and source says where others than the user keep it.
 type want struct {
-	name string // as --set source.NAME
-	blob store.Blob
-	from []store.Source
+	name   string // as --set source.NAME
+	blob   store.Blob
+	pool   string         // path in the pool of a Debian archive
+	date   string         // of that pool
+	file   pypi.File      // of the Python index
+	source lock.SourcePin // whose archive is made of a commit
+	from   []store.Source
 }
 
-// A Counter is a writer of progress that wants to know of every byte too.
-type Counter interface {
-	// Bytes is told how many bytes of all have come. Done falls back where a
-	// transfer has to start over.
-	Bytes(done, total int64)
-}
-
-// Fetch brings what e names into the store, and writes to progress how far it has
-// come; that may be a [Counter]. Every file that could not be had is
-// reported, not only the first.
-func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
-	wants := f.absent(append(f.debs(e.Image.Pin), f.debs(e.Runtime.Pin)...), progress)
-	python, err := f.python(ctx, e, progress)
-	if err != nil {
-		return err
+// wants lists every file that an entry names, some of them twice.
+func wants(e lock.Entry) []want {
+	var all []want
+	for _, img := range []lock.Image{e.Image, e.Runtime} {
+		for _, p := range img.Pin.Packages {
+			all = append(all, want{name: p.Name, blob: p.Blob(), pool: p.Path, date: img.Pin.Date})
+		}
+		for _, file := range img.Wheels {
+			all = append(all, want{name: file.Project, blob: file.Blob(), file: file})
+		}
 	}
-	wants = append(wants, python...)
-	source, err := f.source(ctx, e, progress)
-	if err != nil {
-		return err
+	source := want{name: e.Source.Project, blob: e.Source.Blob()}
+	switch e.Source.Kind() {
+	case recipe.Cells:
+		return all
+	case recipe.Archive:
+		source.pool, source.date = e.Source.Path, e.Image.Pin.Date
+	case recipe.Git:
+		source.source = e.Source
+	case recipe.Sdist, recipe.Wheel:
+		source.file = e.Source.File
 	}
-	defer os.RemoveAll(source.scratch)
-	wants = append(wants, f.absent(source.wants, progress)...)
-	if len(wants) == 0 {
-		fmt.Fprintln(progress, "everything is in the store")
-		return nil
-	}
-	if f.Offline {
-		return offlineFault(wants)
-	}
-	return f.all(ctx, wants, progress)
+	return append(all, source)
 }
 
 // Blobs returns every file that entries name, each once.
 func Blobs(entries ...lock.Entry) []store.Blob {
 	var all []store.Blob
 	seen := map[string]bool{}
-	add := func(b store.Blob) {
-		if !seen[b.SHA256] {
-			seen[b.SHA256] = true
-			all = append(all, b)
-		}
-	}
 	for _, e := range entries {
-		for _, image := range []lock.Image{e.Image, e.Runtime} {
-			for _, p := range image.Pin.Packages {
-				add(p.Blob())
+		for _, w := range wants(e) {
+			if !seen[w.blob.SHA256] {
+				seen[w.blob.SHA256] = true
+				all = append(all, w.blob)
 			}
-			for _, file := range image.Wheels {
-				add(file.Blob())
-			}
-		}
-		if e.Source.SHA256 != "" { // a stack has no source
-			add(e.Source.Blob())
 		}
 	}
 	return all
@@ -107,19 +94,43 @@ func Blobs(entries ...lock.Entry) []store.Blob {
 // Missing is nil if the store has every file that entries name, and else an error
 // for each that it lacks.
 func (f *Fetcher) Missing(entries []lock.Entry, progress io.Writer) error {
-	var wants []want
-	for _, b := range Blobs(entries...) {
-		wants = append(wants, want{blob: b})
+	var all []want
+	for _, e := range entries {
+		all = append(all, wants(e)...)
 	}
-	return offlineFault(f.absent(wants, progress))
+	return offlineFault(f.absent(all, progress))
+}
+
+// Fetch brings what e names into the store, and writes to progress how far it has
+// come; that may be a [Counter]. Every file that could not be had is
+// reported, not only the first.
+func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
+	absent := f.absent(wants(e), progress)
+	if len(absent) == 0 {
+		fmt.Fprintln(progress, "everything is in the store")
+		return nil
+	}
+	if f.Offline {
+		return offlineFault(absent)
+	}
+	f.place(absent)
+	if err := f.locate(ctx, absent); err != nil {
+		return err
+	}
+	scratch, err := f.make(ctx, absent)
+	defer os.RemoveAll(scratch)
+	if err != nil {
+		return err
+	}
+	return f.all(ctx, absent, progress)
 }
 
 // absent leaves out what the store holds and what is named twice. Of a damaged
 // file it is said why it has to come again.
-func (f *Fetcher) absent(wants []want, progress io.Writer) []want {
+func (f *Fetcher) absent(all []want, progress io.Writer) []want {
 	var out []want
 	seen := map[string]bool{}
-	for _, w := range wants {
+	for _, w := range all {
 		if seen[w.blob.SHA256] {
 			continue
 		}
@@ -136,112 +147,87 @@ func (f *Fetcher) absent(wants []want, progress io.Writer) []want {
 	return out
 }
 
-func (f *Fetcher) debs(pin lock.ImagePin) []want {
-	var wants []want
-	for _, p := range pin.Packages {
-		urls := deb.URLs(f.Mirrors, f.Snapshot, pin.Date, p)
-		wants = append(wants, want{p.Name, p.Blob(), f.places(p.Name, urls)})
-	}
-	return wants
-}
-
-// python asks uv where the index keeps the files that are absent; addresses live
-// in memory only.
-func (f *Fetcher) python(ctx context.Context, e lock.Entry, progress io.Writer) ([]want, error) {
-	files := slices.Concat(e.Image.Wheels, e.Runtime.Wheels)
-	if e.Source.Commit == "" && e.Source.Path == "" && e.Source.SHA256 != "" {
-		files = append([]pypi.File{e.Source.File}, files...)
-	}
-	var wants []want
-	byDigest := map[string]pypi.File{}
-	for _, file := range files {
-		wants = append(wants, want{file.Project, file.Blob(), f.places(file.Project, nil)})
-		byDigest[file.SHA256] = file
-	}
-	wants = f.absent(wants, progress)
-	var unknown []pypi.File
-	for _, w := range wants {
-		if len(w.from) == 0 {
-			unknown = append(unknown, byDigest[w.blob.SHA256])
-		}
-	}
-	if len(unknown) == 0 || f.Offline {
-		return wants, nil
-	}
-	uv, err := f.UV(ctx)
-	if err != nil {
-		return nil, err
-	}
-	urls, err := uv.Locate(ctx, f.Scratch, unknown)
-	if err != nil {
-		return nil, err
-	}
-	for i, w := range wants {
-		if url, ok := urls[w.blob.SHA256]; ok {
-			wants[i].from = []store.Source{url}
-		}
-	}
-	return wants, nil
-}
-
-// made is a source that is not a file of the Python index. What had to be made
-// on this host lies in scratch until it is in the store.
-type made struct {
-	wants   []want
-	scratch string
-}
-
-// source finds a source in the pool of a Debian archive, or makes the archive of
-// a commit.
-func (f *Fetcher) source(ctx context.Context, e lock.Entry, progress io.Writer) (made, error) {
-	s := e.Source
-	switch {
-	case s.Path != "":
-		urls := deb.URLs(f.Mirrors, f.Snapshot, e.Image.Pin.Date, deb.Package{Path: s.Path})
-		return made{wants: []want{{s.Project, s.Blob(), f.places(s.Project, urls)}}}, nil
-	case s.Commit == "":
-		return made{}, nil
-	}
-	if f.Offline || len(f.absent([]want{{blob: s.Blob()}}, progress)) == 0 {
-		return made{wants: []want{{s.Project, s.Blob(), nil}}}, nil
-	}
-	from := git.Repository(s.Repository)
-	for _, place := range f.Overrides[s.Project] {
-		info, err := os.Stat(place)
-		if err != nil || !info.IsDir() {
-			return made{wants: []want{{s.Project, s.Blob(), f.places(s.Project, nil)}}}, nil
-		}
-		from = git.Repository(place)
-	}
-	dir, err := os.MkdirTemp(f.Scratch, "source-*")
-	if err != nil {
-		return made{}, err
-	}
-	m := made{scratch: dir}
-	file := filepath.Join(dir, s.Filename)
-	if _, err := git.Make(ctx, f.Scratch, from, s.Commit, s.Folder(), file); err != nil {
-		os.RemoveAll(dir)
-		return made{}, fmt.Errorf("source %s: %w", s.Project, err)
-	}
-	m.wants = []want{{s.Project, s.Blob(), []store.Source{store.Source(file)}}}
-	return m, nil
-}
-
-// places are the user's own for this name, then the others.
-func (f *Fetcher) places(name string, urls []string) []store.Source {
-	var from []store.Source
-	for _, place := range append(append([]string{}, f.Overrides[name]...), urls...) {
-		from = append(from, store.Source(place))
-	}
-	return from
-}
-
-func offlineFault(wants []want) error {
+func offlineFault(all []want) error {
 	var faults []error
-	for _, w := range wants {
+	for _, w := range all {
 		faults = append(faults, diag.Errorf(diag.Fetch, "%s (sha256 %s) is not in the store, and --offline was given", w.blob.Name, w.blob.SHA256))
 	}
 	return errors.Join(faults...)
+}
+
+// place notes the places that are known without a question: the user's own, then
+// the pools.
+func (f *Fetcher) place(all []want) {
+	for i, w := range all {
+		urls := f.Overrides[w.name]
+		if w.pool != "" {
+			urls = append(slices.Clone(urls), deb.URLs(f.Mirrors, f.Snapshot, w.date, w.pool)...)
+		}
+		for _, url := range urls {
+			all[i].from = append(all[i].from, store.Source(url))
+		}
+	}
+}
+
+// locate asks uv where the index keeps the files that nothing is known of;
+// addresses live in memory only.
+func (f *Fetcher) locate(ctx context.Context, all []want) error {
+	var unknown []pypi.File
+	for _, w := range all {
+		if w.file.SHA256 != "" && len(w.from) == 0 {
+			unknown = append(unknown, w.file)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	uv, err := f.UV(ctx)
+	if err != nil {
+		return err
+	}
+	urls, err := uv.Locate(ctx, f.Scratch, unknown)
+	if err != nil {
+		return err
+	}
+	for i, w := range all {
+		if url, ok := urls[w.blob.SHA256]; ok {
+			all[i].from = []store.Source{url}
+		}
+	}
+	return nil
+}
+
+// make makes the archive of a commit on this host, in a directory that the caller
+// removes, unless the user has the archive itself.
+func (f *Fetcher) make(ctx context.Context, all []want) (scratch string, err error) {
+	i := slices.IndexFunc(all, func(w want) bool { return w.source.Commit != "" })
+	if i < 0 {
+		return "", nil
+	}
+	s := all[i].source
+	from := git.Repository(s.Repository)
+	if places := f.Overrides[s.Project]; len(places) > 0 {
+		if slices.ContainsFunc(places, isArchive) {
+			return "", nil
+		}
+		from = git.Repository(places[0]) // as where names are resolved
+	}
+	scratch, err = os.MkdirTemp(f.Scratch, "source-*")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(scratch, s.Filename)
+	if _, err := git.Make(ctx, f.Scratch, from, s.Commit, s.Folder(), file); err != nil {
+		return scratch, fmt.Errorf("source %s: %w", s.Project, err)
+	}
+	all[i].from = []store.Source{store.Source(file)}
+	return scratch, nil
+}
+
+// isArchive reports whether a place of the user's for a source is no repository.
+func isArchive(place string) bool {
+	info, err := os.Stat(place)
+	return err != nil || !info.IsDir()
 }
 
 // all fetches several files at a time and writes what has come so far. When ctx
@@ -267,70 +253,4 @@ func (f *Fetcher) all(ctx context.Context, wants []want, progress io.Writer) err
 		return fmt.Errorf("fetching %d files: %w", len(wants), context.Cause(ctx))
 	}
 	return errors.Join(faults...)
-}
-
-// meter adds up the bytes of all files.
-type meter struct {
-	mu      sync.Mutex
-	out     io.Writer
-	counter Counter
-	done    atomic.Int64
-	total   int64
-	files   int
-	all     int
-	share   int64 // in hundredths, as it was written last
-}
-
-// uncounted is for a writer that counts nothing.
-type uncounted struct{}
-
-func (uncounted) Bytes(int64, int64) {}
-
-func newMeter(wants []want, out io.Writer) *meter {
-	m := &meter{out: out, all: len(wants), counter: uncounted{}}
-	if counter, ok := out.(Counter); ok {
-		m.counter = counter
-	}
-	for _, w := range wants {
-		m.total += w.blob.Size
-	}
-	return m
-}
-
-// file returns the progress callback of one file.
-func (m *meter) file() func(done, total int64) {
-	var last int64
-	return func(done, _ int64) {
-		m.done.Add(done - last)
-		last = done
-		m.show()
-	}
-}
-
-// show writes a line for each further hundredth of the bytes.
-func (m *meter) show() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.counter.Bytes(m.done.Load(), m.total)
-	if share := m.done.Load() * 100 / max(m.total, 1); share != m.share {
-		m.share = share
-		m.line()
-	}
-}
-
-func (m *meter) line() {
-	fmt.Fprintf(m.out, "%d of %d MB, %d of %d files\n", m.done.Load()/1e6, m.total/1e6, m.files, m.all)
-}
-
-// arrived counts a file, or writes why it did not come.
-func (m *meter) arrived(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err != nil {
-		fmt.Fprintln(m.out, err)
-		return
-	}
-	if m.files++; m.files == m.all {
-		m.line()
-	}
 }

@@ -71,6 +71,16 @@ func TestFetchMakesTheArchiveOfACommit(t *testing.T) {
 	}
 }
 
+// Of several repositories the first counts, as where a tag is resolved.
+func TestFetchMakesTheArchiveFromTheFirstRepository(t *testing.T) {
+	dir, pin := repository(t)
+	f := newFetcher(t)
+	f.Overrides["tool"] = []string{dir, t.TempDir()}
+	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFetchRefusesAnotherArchiveOfTheCommit(t *testing.T) {
 	dir, pin := repository(t)
 	pin.SHA256 = strings.Repeat("0", 64)

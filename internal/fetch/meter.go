@@ -1,0 +1,81 @@
+package fetch
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// A Counter is a writer of progress that wants to know of every byte too.
+type Counter interface {
+	// Bytes is told how many bytes of all have come. Done falls back where a
+	// transfer has to start over.
+	Bytes(done, total int64)
+}
+
+// meter adds up the bytes of all files.
+type meter struct {
+	mu      sync.Mutex
+	out     io.Writer
+	counter Counter
+	done    atomic.Int64
+	total   int64
+	files   int
+	all     int
+	share   int64 // in hundredths, as it was written last
+}
+
+// uncounted is for a writer that counts nothing.
+type uncounted struct{}
+
+func (uncounted) Bytes(int64, int64) {}
+
+func newMeter(wants []want, out io.Writer) *meter {
+	m := &meter{out: out, all: len(wants), counter: uncounted{}}
+	if counter, ok := out.(Counter); ok {
+		m.counter = counter
+	}
+	for _, w := range wants {
+		m.total += w.blob.Size
+	}
+	return m
+}
+
+// file returns the progress callback of one file.
+func (m *meter) file() func(done, total int64) {
+	var last int64
+	return func(done, _ int64) {
+		m.done.Add(done - last)
+		last = done
+		m.show()
+	}
+}
+
+// show writes a line for each further hundredth of the bytes.
+func (m *meter) show() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counter.Bytes(m.done.Load(), m.total)
+	if share := m.done.Load() * 100 / max(m.total, 1); share != m.share {
+		m.share = share
+		m.line()
+	}
+}
+
+func (m *meter) line() {
+	fmt.Fprintf(m.out, "%d of %d MB, %d of %d files\n", m.done.Load()/1e6, m.total/1e6, m.files, m.all)
+}
+
+// arrived counts a file, or writes why it did not come.
+func (m *meter) arrived(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		fmt.Fprintln(m.out, err)
+		return
+	}
+	if m.files++; m.files == m.all {
+		m.line()
+	}
+}
