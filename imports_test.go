@@ -77,7 +77,7 @@ var may = map[string][]string{
 	"internal/ci/actionstest":    {"internal/decode"},
 	"internal/lock": {
 		"internal/atomicfile", "internal/deb", "internal/diag", "internal/git", "internal/image", "internal/matrix", "internal/oci",
-		"internal/patch", "internal/pypi", "internal/recipe", "internal/store", "internal/subst",
+		"internal/patch", "internal/pypi", "internal/recipe", "internal/store", "internal/subst", "internal/wheel",
 	},
 	"internal/native":     {"internal/atomicfile", "internal/diag", "internal/host"},
 	"internal/stack":      {"internal/artifact", "internal/atomicfile", "internal/decode", "internal/diag", "internal/inspect", "internal/matrix", "internal/recipe", "internal/subst", "internal/wheel"},

@@ -1,5 +1,7 @@
 // Package ci turns cells into the jobs of a build matrix of a continuous
 // integration service: all of them, a part of them, or a few that stand for all.
+// Which cells there are is said by internal/matrix; how a service writes its jobs
+// down is known to cmd/builder alone.
 //
 // # A part of them
 //

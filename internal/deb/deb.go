@@ -5,7 +5,8 @@
 // rest, run inside).
 //
 // Where the archive is, is configuration: the user's mirrors, the host's own
-// apt configuration, or a snapshot archive by date. No host is named here.
+// apt configuration, or a snapshot archive by date. No host is named here. The
+// files of a list are brought by internal/fetch.
 package deb
 
 import (

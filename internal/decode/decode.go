@@ -5,6 +5,9 @@
 // The nodes are checked against the type before anything is decoded, so a value
 // is either complete or not touched. A version that YAML would read as a number
 // is refused: as a number 2.10 is 2.1.
+//
+// What a value means is not known here: who loads a file checks that, and finds
+// the places of what is wrong in an [Index].
 package decode
 
 import (

@@ -2,6 +2,9 @@
 // root file system made from a locked list of packages, and the facts that each
 // states about itself. Every run probes the facts and compares: a base that is
 // not what it says is an error before the first compile.
+//
+// An image is as written: which digest or which packages its names stand for is
+// resolved in internal/lock, and the probes are run by pipelines.
 package image
 
 import (

@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
-	"strings"
 
 	"builder/internal/diag"
 	"builder/internal/image"
 	"builder/internal/recipe"
+	"builder/internal/wheel"
 )
 
 // Moved returns the pins of g that f does not have. The date of a Debian image
@@ -129,8 +128,10 @@ type question struct {
 	ask   func(*Missing)
 }
 
+// has compares names as the Python index does; no Debian package or image differs
+// from another in this only.
 func (q question) has(name string) bool {
-	return slices.ContainsFunc(q.names, func(n string) bool { return normal(n) == normal(name) })
+	return slices.ContainsFunc(q.names, func(n string) bool { return wheel.NormalName(n) == wheel.NormalName(name) })
 }
 
 // questions lists what the drafts ask, with the names in what f answers.
@@ -167,12 +168,6 @@ func (p PythonPin) names() []string {
 	}
 	return names
 }
-
-var separators = regexp.MustCompile(`[-_.]+`)
-
-// normal is a name as the Python index compares it; no Debian package or image
-// differs from another in this only.
-func normal(name string) string { return separators.ReplaceAllString(strings.ToLower(name), "-") }
 
 // unknown says why a name cannot be moved.
 func (f File) unknown(name string, drafts []Draft, questions []question) error {

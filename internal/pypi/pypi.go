@@ -4,7 +4,9 @@
 //
 // Resolving ([Tool.Resolve], [Tool.Sdist], [Tool.Released]) is for locks; locating
 // ([Tool.Locate]) is for fetches, and changes nothing: it takes exact digests.
-// Nothing that came from an index is ever run on the host.
+// Nothing that came from an index is ever run on the host but uv itself, whose
+// wheel is pinned here beside that of ccache, which runs in builds. The bytes of
+// files are brought by internal/fetch, and read by internal/wheel.
 package pypi
 
 import (

@@ -11,9 +11,9 @@ import (
 	"builder/internal/diag"
 )
 
-// TreeEnds lists how the name of an archive that is an artifact may end: what the
+// treeEnds lists how the name of an archive that is an artifact may end: what the
 // gates can open.
-var TreeEnds = []string{".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst"}
+var treeEnds = []string{".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst"}
 
 // validateTree refuses, where the artifact is an archive, what only a wheel can
 // promise, and a name that is none of an archive.
@@ -28,14 +28,14 @@ func (r *Recipe) validateTree() []error {
 			faults = append(faults, diag.At(r.index.At("%sexpect.%s", s.at, name), "expect.%s has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels", name))
 		}
 		if name := s.Expect.Tree; name != "" && !isArchive(name) {
-			faults = append(faults, diag.At(r.index.At("%sexpect.tree", s.at), "%q is no name of an archive: it ends in none of %s", name, strings.Join(TreeEnds, ", ")))
+			faults = append(faults, diag.At(r.index.At("%sexpect.tree", s.at), "%q is no name of an archive: it ends in none of %s", name, strings.Join(treeEnds, ", ")))
 		}
 	}
 	return faults
 }
 
 func isArchive(name string) bool {
-	return name == path.Base(name) && slices.ContainsFunc(TreeEnds, func(end string) bool { return strings.HasSuffix(name, end) })
+	return name == path.Base(name) && slices.ContainsFunc(treeEnds, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // ofWheels names what is promised and can only be kept by a wheel: all but what
