@@ -47,14 +47,12 @@ func repository(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func git(t *testing.T, dir string, args ...string) string {
+func git(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=n", "-c", "user.email=e@example", "-c", "protocol.file.allow=always", "-C", dir}, args...)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
-	return strings.TrimSpace(string(out))
 }
 
 // archive makes the archive of v1 in a new clone and returns its tar.

@@ -172,8 +172,8 @@ func TestForSharesNothing(t *testing.T) {
 func scribble(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			scribble(v.Field(i))
+		for _, field := range v.Fields() {
+			scribble(field)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {

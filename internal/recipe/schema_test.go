@@ -29,8 +29,7 @@ func TestNoDescriptionIsCut(t *testing.T) {
 		case reflect.Slice, reflect.Map, reflect.Pointer:
 			walk(of.Elem())
 		case reflect.Struct:
-			for i := range of.NumField() {
-				f := of.Field(i)
+			for f := range of.Fields() {
 				if !f.IsExported() || f.Tag.Get("jsonschema") == "-" { // no recipe may say it
 					continue
 				}
