@@ -50,7 +50,7 @@ var may = map[string][]string{
 	"internal/term":              {"internal/diag"},
 	"internal/diagnose":          {"internal/decode", "internal/diag", "internal/elf", "internal/version", "internal/wheel"},
 	"internal/oci":               {"internal/diag", "internal/retry"},
-	"internal/store":             {"internal/diag", "internal/retry"},
+	"internal/store":             {"internal/atomicfile", "internal/diag", "internal/retry"},
 	"internal/unpack":            {},
 	"internal/deb":               {"internal/diag", "internal/store", "internal/unpack"},
 	"internal/pypi":              {"internal/atomicfile", "internal/diag", "internal/store", "internal/wheel"},

@@ -25,8 +25,8 @@ import (
 	"builder/internal/store"
 )
 
-// Schema is the number of the format.
-const Schema = 1
+// schema is the number of the format.
+const schema = 1
 
 const (
 	indexName = "index.json"
@@ -130,8 +130,8 @@ func decode(r io.Reader) (Index, error) {
 	if err := json.Unmarshal(data, &version); err != nil {
 		return Index{}, err
 	}
-	if version.Schema != Schema {
-		return Index{}, fmt.Errorf("schema %d, this builder reads %d", version.Schema, Schema)
+	if version.Schema != schema {
+		return Index{}, fmt.Errorf("schema %d, this builder reads %d", version.Schema, schema)
 	}
 	var x Index
 	dec := json.NewDecoder(bytes.NewReader(data))

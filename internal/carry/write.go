@@ -29,7 +29,7 @@ type Load struct {
 
 // index names a load. Of files with the same content one is enough.
 func (l Load) index() Index {
-	x := Index{Schema: Schema, Builder: l.Builder, Cells: []Cell{}, Blobs: []Blob{}, Results: []Blob{}}
+	x := Index{Schema: schema, Builder: l.Builder, Cells: []Cell{}, Blobs: []Blob{}, Results: []Blob{}}
 	for _, e := range l.Entries {
 		x.Cells = append(x.Cells, Cell{e.ID, e.Key(), int64(len(e.Canonical()))})
 	}
@@ -48,8 +48,8 @@ func (l Load) index() Index {
 	return x
 }
 
-// IsFile reports whether a load is written to path as one file.
-func IsFile(path string) bool { return strings.HasSuffix(path, ".tar") }
+// isFile reports whether a load is written to path as one file.
+func isFile(path string) bool { return strings.HasSuffix(path, ".tar") }
 
 // Write writes a load to a file, or to a directory where the name does not end in
 // .tar; it appears whole or not at all. Every byte is compared with its digest on
@@ -119,7 +119,7 @@ type target interface {
 }
 
 func newTarget(to string) (target, error) {
-	if IsFile(to) {
+	if isFile(to) {
 		f, err := os.CreateTemp(filepath.Dir(to), ".carry-*")
 		if err != nil {
 			return nil, err

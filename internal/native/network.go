@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"builder/internal/atomicfile"
 	"builder/internal/diag"
 )
 
@@ -65,8 +66,7 @@ func (e *Engine) record() (record, error) {
 	if err != nil {
 		return rec, err
 	}
-	tmp := e.path("state.json.tmp")
-	return rec, errors.Join(os.WriteFile(tmp, append(text, '\n'), 0o644), os.Rename(tmp, e.path("state.json")))
+	return rec, atomicfile.Write(e.path("state.json"), append(text, '\n'))
 }
 
 // pool is where the ranges of all homes come from: 256 of 4094 addresses. It

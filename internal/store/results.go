@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"builder/internal/atomicfile"
 )
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
@@ -17,17 +19,7 @@ func (s *Store) PutResult(key string, data []byte) error {
 	if !keyPattern.MatchString(key) {
 		return fmt.Errorf("keeping result: %q is no key", key)
 	}
-	f, err := os.CreateTemp(filepath.Join(s.dir, temps), "result-*")
-	if err != nil {
-		return fmt.Errorf("keeping result: %w", err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), s.result(key))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	if err := atomicfile.Write(s.result(key), data); err != nil {
 		return fmt.Errorf("keeping result: %w", s.explain(err))
 	}
 	return nil
