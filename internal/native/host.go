@@ -22,6 +22,22 @@ type need struct {
 	plugin  bool // a CNI plugin: not looked for in PATH, where iproute2 has another "bridge"
 }
 
+// name tells a plugin from the program of the same name.
+func (n need) name() string {
+	if n.plugin {
+		return "cni/" + n.program
+	}
+	return n.program
+}
+
+// in returns where the program is looked for.
+func (n need) in(d dirs) []string {
+	if n.plugin {
+		return d.plugins
+	}
+	return d.programs
+}
+
 var needs = []need{
 	{"runc", "runc", false},
 	{"iptables", "iptables", false},
@@ -56,11 +72,7 @@ type Program struct {
 func Needs(path string) []Program {
 	var all []Program
 	for _, n := range needs {
-		dirs := host.ProgramDirs(path)
-		if n.plugin {
-			dirs = plugins
-		}
-		all = append(all, Program{n.program, n.pkg, dirs})
+		all = append(all, Program{n.program, n.pkg, n.in(dirs{host.ProgramDirs(path), plugins})})
 	}
 	return all
 }
@@ -90,12 +102,8 @@ func (e *Engine) tools(ctx context.Context) (map[string]string, error) {
 func survey(needs []need, in dirs) (found map[string]string, missing []string) {
 	found = map[string]string{}
 	for _, n := range needs {
-		name, where := n.program, in.programs
-		if n.plugin {
-			name, where = "cni/"+n.program, in.plugins
-		}
-		if path, ok := find(where, n.program); ok {
-			found[name] = path
+		if path, ok := find(n.in(in), n.program); ok {
+			found[n.name()] = path
 		} else if !slices.Contains(missing, n.pkg) {
 			missing = append(missing, n.pkg)
 		}

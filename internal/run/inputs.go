@@ -3,7 +3,6 @@ package run
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"builder/internal/artifact"
 	"builder/internal/lock"
@@ -43,11 +42,6 @@ func waves(entries []lock.Entry) [][]int {
 	return order
 }
 
-// An inputError is why a cell cannot be begun.
-type inputError struct{ text string }
-
-func (e *inputError) Error() string { return e.text }
-
 // inputsOf returns the wheels of an entry's inputs among what is done.
 func inputsOf(e lock.Entry, done map[string]*Outcome) ([]artifact.Artifact, error) {
 	var wheels []artifact.Artifact
@@ -63,11 +57,3 @@ func inputsOf(e lock.Entry, done map[string]*Outcome) ([]artifact.Artifact, erro
 	}
 	return wheels, nil
 }
-
-// Wait is the step of a cell that waits for a place at an engine. A cell that need
-// not wait has none.
-const Wait = "wait"
-
-// IsWait reports whether a step is that of a cell, or of its second build, that
-// waits.
-func IsWait(step string) bool { return strings.TrimPrefix(step, Again) == Wait }

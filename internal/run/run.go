@@ -2,8 +2,9 @@
 // time, and returns one outcome for each in the order of the input. One bad cell
 // never takes the others with it.
 //
-// What a run needs from the outside it names as small interfaces; cmd/builder
-// joins them to the store, the engine and the terminal.
+// It knows no store, no Dagger and no terminal: what it needs from the outside it
+// names as small interfaces, which cmd/builder joins to results, fleet and the
+// display.
 package run
 
 import (
@@ -12,21 +13,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sourcegraph/conc/iter"
 
 	"builder/internal/artifact"
-	"builder/internal/attest"
-	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/lock"
-	"builder/internal/stack"
 	"builder/internal/verdict"
 )
 
@@ -99,16 +95,6 @@ type Result struct {
 	From         From                `json:"-"` // "" is the store, in what a [Finder] finds
 	Started      time.Time           `json:"started"`
 	Finished     time.Time           `json:"finished"`
-}
-
-// Step is one step as it went. Log is its path below the run's directory.
-type Step struct {
-	Name    string    `json:"name"`
-	Started time.Time `json:"started,omitzero"`
-	Seconds float64   `json:"seconds"`
-	Cached  bool      `json:"cached"`
-	Failed  bool      `json:"failed,omitempty"`
-	Log     string    `json:"log"`
 }
 
 // From says where a cell's artifacts came from.
@@ -284,168 +270,4 @@ func (r Runner) seal(e lock.Entry, result *Result, round []verdict.Verdict) erro
 	}
 	result.Attestations = files
 	return r.Finder.Keep(e, *result)
-}
-
-// keepBack sets the artifacts aside where a gate refuses them, and says which.
-func keepBack(dir string, result *Result) error {
-	err := refusal(result.Verdicts)
-	if err == nil {
-		return nil
-	}
-	aside, moved := setAside(dir, result.Artifacts)
-	result.Artifacts = aside
-	return errors.Join(err, moved)
-}
-
-// Fetch brings everything that an entry names into the store, as a step of its cell.
-func Fetch(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
-	log, start := ev.StepStarted("fetch"), time.Now()
-	err := f.Fetch(ctx, e, log)
-	ev.StepDone("fetch", time.Since(start), false, err)
-	if err != nil {
-		return fmt.Errorf("step fetch: %w", err)
-	}
-	return nil
-}
-
-// gates asks every gate that applies; each is a step of its own.
-func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built) ([]verdict.Verdict, error) {
-	if len(built.Artifacts) == 0 {
-		return nil, nil
-	}
-	unpacked := gate.NewUnpacked()
-	defer unpacked.Close()
-	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock}
-	if built.Source != "" {
-		subject.Source = &gate.Source{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
-	}
-	for _, a := range built.Artifacts[1:] {
-		subject.Beside = append(subject.Beside, a.Path)
-	}
-	var verdicts []verdict.Verdict
-	for _, g := range gate.Wanted(e.Expect, gate.Container) {
-		log, start := ev.StepStarted("gate "+g.Name), time.Now()
-		subject.Log = log
-		v := g.Check(ctx, subject).Waive(e.Expect.Waivers, r.Now)
-		fmt.Fprintf(log, "%s: %s\n", v.Status, v.Evidence)
-		var err error
-		if v.Refuses() {
-			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
-		}
-		ev.StepDone("gate "+g.Name, time.Since(start), false, err)
-		verdicts = append(verdicts, v)
-		if err := ctx.Err(); err != nil {
-			return verdicts, context.Cause(ctx)
-		}
-	}
-	return verdicts, nil
-}
-
-// refusal is the error for verdicts that do not let an artifact pass: every one
-// of them, each with its remedy.
-func refusal(verdicts []verdict.Verdict) error {
-	if verdict.AllPass(verdicts) {
-		return nil
-	}
-	if len(verdicts) == 0 {
-		return diag.Errorf(diag.Gate, "no gate looked at the artifact").
-			WithHint("the recipe's expect names nothing that a gate could judge")
-	}
-	var faults []error
-	for _, v := range verdicts {
-		if v.Refuses() {
-			faults = append(faults, diag.Errorf(diag.Gate, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
-		}
-	}
-	return errors.Join(faults...)
-}
-
-// RejectedDir holds wheels that a gate refused, below the directory of a cell.
-const RejectedDir = "rejected"
-
-// setAside moves refused artifacts where nobody takes them for good ones.
-func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, error) {
-	if err := os.MkdirAll(filepath.Join(dir, RejectedDir), 0o755); err != nil {
-		return artifacts, err
-	}
-	var moved []artifact.Artifact
-	var faults []error
-	for _, a := range artifacts {
-		faults = append(faults, os.RemoveAll(attest.Dir(a.Path))) // it says that they are good
-		to := filepath.Join(dir, RejectedDir, a.Name)
-		faults = append(faults, os.MkdirAll(filepath.Dir(to), 0o755))
-		if err := os.Rename(a.Path, to); err != nil {
-			faults = append(faults, err)
-		} else {
-			a.Path = to
-		}
-		moved = append(moved, a)
-	}
-	if err := os.Remove(filepath.Join(dir, stack.Folder)); !errors.Is(err, os.ErrNotExist) {
-		faults = append(faults, err) // it is empty now
-	}
-	return moved, errors.Join(faults...)
-}
-
-// removeStale takes away the files of an earlier run of this cell, good and
-// refused, and what was said about them, so that what lies there afterwards is of
-// this one. The entry was written just now; other directories, such as that of
-// the logs, stay.
-func removeStale(dir string) error {
-	for _, place := range []string{dir, filepath.Join(dir, RejectedDir)} {
-		old, err := os.ReadDir(place)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, file := range old {
-			of := strings.HasSuffix(file.Name(), attest.Dir("")) || file.Name() == stack.Folder
-			if file.IsDir() && !of || file.Name() == lock.EntryFile {
-				continue
-			}
-			if err := os.RemoveAll(filepath.Join(place, file.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// recorded passes events on and notes the steps in a result. A step that begins
-// again, because the engine was lost, takes the place of what it did before and of
-// what came after that.
-type recorded struct {
-	Events
-	result *Result
-}
-
-func (r *recorded) StepStarted(step string) io.Writer {
-	if i := slices.IndexFunc(r.result.Steps, func(s Step) bool { return s.Name == step }); i >= 0 {
-		r.result.Steps = r.result.Steps[:i]
-	}
-	return r.Events.StepStarted(step)
-}
-
-func (r *recorded) StepDone(step string, d time.Duration, cached bool, err error) {
-	r.Events.StepDone(step, d, cached, err)
-	r.result.Steps = append(r.result.Steps, Step{Name: step, Started: time.Now().Add(-d), Seconds: d.Seconds(), Cached: cached, Failed: err != nil})
-}
-
-// cellError names the cell in front of each of its faults.
-type cellError struct {
-	id  string
-	err error
-}
-
-func (e *cellError) Error() string { return "building " + e.id + ": " + e.err.Error() }
-
-// Unwrap returns the faults, each with the cell's name.
-func (e *cellError) Unwrap() []error {
-	var parts []error
-	for _, p := range diag.Split(e.err) {
-		parts = append(parts, fmt.Errorf("building %s: %w", e.id, p))
-	}
-	return parts
 }
