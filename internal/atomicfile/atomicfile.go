@@ -1,5 +1,6 @@
 // Package atomicfile replaces files as a whole or not at all: a reader never sees
-// half of one, and neither does anybody after a kill or a power loss.
+// half of one, and neither does anybody after a kill or a power loss. It keeps
+// nobody else from writing: that is what a lock is for.
 package atomicfile
 
 import (

@@ -10,6 +10,9 @@
 //
 // Equal content is an equal file: members are sorted, and have no time, owner or
 // mode of the machine that wrote them.
+//
+// What is carried others choose, and whether a result is to be trusted they decide:
+// here a record is bytes.
 package carry
 
 import (

@@ -6,6 +6,9 @@
 // image that the build begins with. So a slow engine gets fewer builds, without
 // anybody having to say that it is slow. The place is given back when the gates
 // have looked at what was built, because they run on the same engine.
+//
+// What an engine is, and how it is started or put in order, its [Member] says; which
+// cells are begun, and in which order, is a matter of run.
 package fleet
 
 import (

@@ -2,6 +2,8 @@
 // a run can say how long it is likely to go on. It is a guess from what was really
 // done: nothing that is built depends on it, and to lose it costs nothing.
 //
+// What cells made is in results; here are times alone.
+//
 // It is one file, which is replaced as a whole under a lock: any number of
 // processes may add to it. A file that cannot be read is begun anew.
 package history

@@ -1,6 +1,6 @@
 // Package native gives builder an engine where there is no Docker: it builds
 // the Dagger engine from its pinned Go modules, starts it, stops it and says
-// how it is.
+// how it is. It asks nothing of that engine: pipelines does, of any engine alike.
 //
 // The rule is that an engine belongs to a home. Everything it keeps lies under
 // HOME/engine, and what upstream hard-wires to places of the host (sockets,

@@ -1,6 +1,7 @@
 // Package steplog is the log of a step: a file that its writer holds locked while
 // the step runs. Whoever reads it knows by that whether more will come: the system
-// takes the lock from a writer that was killed too.
+// takes the lock from a writer that was killed too. What a line says is not looked
+// at here.
 package steplog
 
 import (

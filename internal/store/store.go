@@ -6,6 +6,9 @@
 //
 // Several processes may share a store. What is half fetched stays for the next
 // one to continue.
+//
+// It knows what a file is by its digest, and what lies under a key not at all: that
+// is for results. It decides no name and no place: those are in the lock.
 package store
 
 import (
