@@ -97,7 +97,7 @@ func (r *Results) Accept(key string, record []byte, prove func(wheel string) (lo
 			return false, fmt.Errorf("result %s: %w", key, err)
 		}
 	}
-	if _, known := r.store.Result(key); known {
+	if _, known := r.read(key); known {
 		return false, nil
 	}
 	dir, err := os.MkdirTemp("", "builder-result-*")

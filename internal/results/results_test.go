@@ -400,6 +400,12 @@ func TestCarryAndAccept(t *testing.T) {
 	if kept, _ := s.Result(e.Key()); bytes.Contains(kept, []byte("it exports")) {
 		t.Errorf("the result that was here was replaced by %s", kept)
 	}
+	if err := s.PutResult(e.Key(), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil || !here.Has(e) {
+		t.Errorf("in the place of a damaged one: %v, %v", added, err)
+	}
 	for _, bad := range []string{"", "[]", "{}", `{"artifacts":[{"name":"../x","sha256":"00","size":1}]}`} {
 		if added, err := here.Accept(entry("other").Key(), []byte(bad), proven); added || err == nil {
 			t.Errorf("%q: %v", bad, added)
