@@ -45,7 +45,7 @@ func made(t *testing.T, contents ...string) run.Result {
 				{Collective: "all_reduce", Library: "vendor", Rival: true, Place: curve.OutOfPlace, Rounds: 3, Points: []curve.Point{{Bytes: 1 << 20, BusBW: 71.2}}},
 			}},
 		},
-		Steps:  []run.Step{{Name: "build", Seconds: 80, Log: "a/build.log"}},
+		Steps:  []run.Step{{Name: "build", Seconds: 80}},
 		Canary: `{"reached":[]}`,
 	}
 	for i, content := range contents {

@@ -11,14 +11,13 @@ import (
 	"builder/internal/lock"
 )
 
-// Step is one step as it went. Log is its path below the run's directory.
+// Step is one step as it went.
 type Step struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started,omitzero"`
 	Seconds float64   `json:"seconds"`
 	Cached  bool      `json:"cached"`
 	Failed  bool      `json:"failed,omitempty"`
-	Log     string    `json:"log"`
 }
 
 // Wait is the step of a cell that waits for a place at an engine. A cell that need
