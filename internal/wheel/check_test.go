@@ -1,7 +1,9 @@
 package wheel
 
 import (
+	"bytes"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,8 @@ func added(name string, mode fs.FileMode) []entry {
 func TestCheck(t *testing.T) {
 	const code = "horovod/tensorflow/mpi_lib.so"
 	record := goodEntries()[6].text
+	hash := regexp.MustCompile(`mpi_lib.so,(sha256=[^,]*),9`)
+	directory := entry{"horovod/", "", 0o755 | fs.ModeDir}
 	recordAs := func(text string) []entry { return edit(info+"RECORD", func(e *entry) { e.text = text }) }
 	tests := []struct {
 		name    string
@@ -47,12 +51,19 @@ func TestCheck(t *testing.T) {
 		{"content", edit(code, func(e *entry) { e.text = "\x7fELF edit" }), []string{`mpi_lib.so" has hash "sha256=`}},
 		{"size", recordAs(strings.Replace(record, ",9\n", ",8\n", 1)), []string{`mpi_lib.so" has 8 bytes in RECORD, but 9 in the wheel`}},
 		{"other hash", recordAs(strings.Replace(record, "sha256=", "md5=", 1)), []string{"which is no sha256"}},
-		{"no hash", recordAs(record + "horovod/x.py,,\n"), []string{`names "horovod/x.py", which is not in the wheel`}},
+		{"no hash", recordAs(hash.ReplaceAllString(record, "mpi_lib.so,,")), []string{`mpi_lib.so" has no hash in RECORD`}},
+		{"no size", recordAs(hash.ReplaceAllString(record, "mpi_lib.so,$1,")), []string{`mpi_lib.so" has no bytes in RECORD, but 9`}},
+		{"only in RECORD", recordAs(record + "horovod/x.py,,\n"), []string{`names "horovod/x.py", which is not in the wheel`}},
+		{"signed", append(goodEntries(), entry{info + "RECORD.jws", "x", 0o644}, entry{info + "RECORD.p7s", "x", 0o644}), nil},
+		{"no signature", append(goodEntries(), entry{info + "RECORD.txt", "x", 0o644}, entry{".jws", "x", 0o644}), []string{`RECORD.txt" is not`, `".jws" is not`}},
+		{"behind a directory", append([]entry{directory}, append(goodEntries(), entry{"a.py", "", 0o644})...), []string{`"a.py" is not in RECORD`}},
 		{"absent", without(code), []string{`mpi_lib.so", which is not in the wheel`}},
 		{"RECORD names twice", recordAs(record + info + "RECORD,,\n"), []string{"RECORD\" twice"}},
 		{"RECORD is no table", recordAs(record + "\"a\n"), []string{"cannot be read"}},
 		{"RECORD has two columns", recordAs(record + "a,b\n"), []string{"line 8 has 2 fields"}},
 		{"twice", append(goodEntries(), goodEntries()[0]), []string{"is in the ZIP 2 times"}},
+		{"one letter", added("x", 0o644), nil},
+		{"nothing", append(goodEntries(), entry{"/", "", 0o755 | fs.ModeDir}), []string{`"/" is an empty path`}},
 		{"absolute", added("/etc/passwd", 0o644), []string{`"/etc/passwd" is an absolute path`}},
 		{"parent", added("horovod/../../x", 0o644), []string{"leaves the wheel by .."}},
 		{"backslash", added(`horovod\x`, 0o644), []string{"has a backslash"}},
@@ -89,6 +100,31 @@ func TestCheck(t *testing.T) {
 				t.Errorf("faults (-want +got):\n%s", cmp.Diff(test.want, got))
 			}
 		})
+	}
+}
+
+// What the wheel holds is that of the file name, in distribution and version.
+func TestCheckComparesWithTheFileName(t *testing.T) {
+	const tags = "-cp311-cp311-linux_x86_64.whl"
+	for name, says := range map[string]string{"hvd-0.28.1+rocm5.7": `Name "horovod"`, "horovod-0.28.1+rocm6.1": `Version "0.28.1+rocm5.7"`} {
+		got := openBytes(t, name+tags, zipOf(t, firstTime, goodEntries()...)).Check()
+		if len(got) != 2 || !strings.Contains(got[0], `dist-info" does not match the file name`) || !strings.Contains(got[1], says) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	// Of two directories neither is meant.
+	got := openBytes(t, "hvd-0.28.1"+tags, zipOf(t, firstTime, added("other-1.dist-info/x", 0o644)...)).Check()
+	if len(got) != 1 || !strings.Contains(got[0], "2 .dist-info directories") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A RECORD says no more than a wheel can hold, and of one that does as much is
+// told.
+func TestRecordIsBounded(t *testing.T) {
+	_, faults := parseRecord("RECORD", bytes.Repeat([]byte("a,,\n"), 3*maxMembers))
+	if n := len(faults); n != 2*maxMembers+1 || !strings.Contains(faults[n-1], "more lines than") {
+		t.Errorf("%d faults", n)
 	}
 }
 

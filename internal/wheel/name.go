@@ -104,13 +104,13 @@ func expandTag(tag string) ([]string, bool) {
 		return nil, false
 	}
 	python, abi, platform := strings.Split(sets[0], "."), strings.Split(sets[1], "."), strings.Split(sets[2], ".")
-	if len(python) > maxTags || len(abi) > maxTags || len(platform) > maxTags || len(python)*len(abi)*len(platform) > maxTags {
-		return nil, false
-	}
 	var tags []string
 	for _, p := range python {
 		for _, a := range abi {
 			for _, o := range platform {
+				if len(tags) == maxTags {
+					return nil, false
+				}
 				tags = append(tags, p+"-"+a+"-"+o)
 			}
 		}

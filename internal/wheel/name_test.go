@@ -1,6 +1,7 @@
 package wheel
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,10 +50,34 @@ func TestTags(t *testing.T) {
 	}
 }
 
+func TestTagsAreBounded(t *testing.T) {
+	many := func(n int) string { return strings.TrimSuffix(strings.Repeat("a.", n), ".") }
+	for tag, want := range map[string]bool{
+		many(16) + "-" + many(16) + "-" + many(16): true, many(17) + "-" + many(241) + "-b": false, "a-b": false, "a-b-c-d": false,
+	} {
+		if tags, ok := expandTag(tag); ok != want || ok && len(tags) != 1 {
+			t.Errorf("%.40s: %d tags, %v", tag, len(tags), ok)
+		}
+	}
+}
+
+func TestIsLibrary(t *testing.T) {
+	for member, want := range map[string]bool{
+		"nccl/lib/libnccl.so.2": true, "horovod/mpi_lib.cpython-311-x86_64-linux-gnu.so": true, "a.so/x.py": false, "a.source": false,
+	} {
+		if IsLibrary(member) != want {
+			t.Errorf("%s: %v", member, !want)
+		}
+	}
+}
+
 func TestNormalVersion(t *testing.T) {
 	tests := [][]string{ // each line one version
-		{"0.28.1", "v0.28.1", "0.28.1.0", "00.28.01", " 0.28.1 "},
+		{"0.28.1", "v0.28.1", "0.28.1.0", "00.28.01", " 0.28.1 ", "0!0.28.1"},
+		{"0", "0.0", "v00"},
 		{"0.28.1+rocm5.7.tf2.13", "0.28.1+ROCM5.7-tf2.13", "0.28.1+rocm5_7_tf2.13"},
+		{"1+1.x", "1.0+01-X"},
+		{"1.dev0", "1.0-dev"},
 		{"1.0.post1", "1-1", "1_1", "1.0-r1", "1rev1"},
 		{"1rc2", "1.0c2", "1.0-pre.2", "1preview_02"},
 		{"1!1a0.dev3+x", "1!1.0.alpha.dev3+X"},
@@ -65,13 +90,19 @@ func TestNormalVersion(t *testing.T) {
 			t.Errorf("%q is not told apart", want)
 		}
 		seen[want] = true
+		if pep440.MatchString(same[0]) && !pep440.MatchString(want) || normalVersion(want) != want {
+			t.Errorf("%q is written %q, which is not the normal form", same[0], want)
+		}
 		for _, s := range same {
 			if got := normalVersion(s); got != want {
 				t.Errorf("normalVersion(%q) = %q, want %q", s, got, want)
 			}
 		}
 	}
-	for _, pair := range [][2]string{{"1+cu128", "1+cu129"}, {"1", "1+a"}, {"1", "1.dev0"}, {"1.1", "1.10"}, {"1rc1", "1"}, {"0!1", "1!1"}} {
+	for _, pair := range [][2]string{
+		{"1+cu128", "1+cu129"}, {"1", "1+a"}, {"1", "1.dev0"}, {"1.1", "1.10"}, {"1rc1", "1"}, {"0!1", "1!1"}, {"1!1", "2!1"},
+		{"1rc1", "1rc2"}, {"1a1", "1b1"}, {"1", "1.post0"}, {"1.post1", "1-2"}, {"1.dev1", "1.dev2"}, {"1+a", "1+0a"},
+	} {
 		if normalVersion(pair[0]) == normalVersion(pair[1]) {
 			t.Errorf("%q equals %q", pair[0], pair[1])
 		}

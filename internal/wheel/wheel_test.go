@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,10 @@ func TestPlausible(t *testing.T) {
 		want  string
 	}{
 		"fits":        {[]*zip.File{file(size/2, 5*size), file(10, 1000)}, ""},
+		"full":        {[]*zip.File{file(size/2, maxTotal/2), file(size/2, maxTotal/2)}, ""},
+		"free":        {[]*zip.File{file(1, freeTotal)}, ""},
+		"dense":       {[]*zip.File{file(size/100, maxRatio*(size/100)+maxRatio-1)}, ""},
+		"many":        {slices.Repeat([]*zip.File{file(0, 0)}, maxMembers), ""},
 		"members":     {make([]*zip.File, maxMembers+1), "200001 members"},
 		"packed":      {[]*zip.File{file(size+1, size)}, "directory gives"},
 		"huge":        {[]*zip.File{file(1, 1<<63)}, "directory gives"},
