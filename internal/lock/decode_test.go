@@ -147,6 +147,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"date":                {[]string{date, "2023/../../x"}, `image debian: "2023/../../x" is not a date`},
 		"no date":             {[]string{`"date": "` + date + `",`, ""}, `image debian: "" is not a date`},
 		"package name":        {[]string{`"name": "g++"`, `"name": "g++\nWANT\nreboot"`}, `package "g++\nWANT\nreboot" "4:14~1+b2": name, version or architecture is not one`},
+		"no package size":     {[]string{`"size": 3`, `"size": 0`}, "package apt: path, size or sha256 is not one"},
 		"package version":     {[]string{"4:14~1+b2", "4 $(reboot)"}, "name, version or architecture is not one"},
 		"no architecture":     {[]string{`"architecture": "amd64", "path": "pool/main/g`, `"path": "pool/main/g`}, "name, version or architecture is not one"},
 		"path above the pool": {[]string{"pool/main/a/apt", "pool/../a/apt"}, "package apt: path, size or sha256 is not one"},
@@ -214,6 +215,42 @@ func TestDecodeRefusesEmptyPins(t *testing.T) {
 		change(&f)
 		if _, err := lock.Decode("l", f.Encode()); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// What a source may say follows from its kind: that of a commit has its date and
+// no address, a wheel has a Python, and the pool of Debian is the recipe's.
+func TestDecodeChecksSources(t *testing.T) {
+	const (
+		git     = "l: tiny 1.0: a source from git has a commit, and its repository stands in the recipe"
+		undated = `is not a commit, or has no date`
+		wheel   = "l: tiny 1.0: a wheel, and nothing else, is pinned for a Python"
+		file    = "tiny-1.0-py3-none-any.whl"
+	)
+	commit := sha("c0")[:40]
+	for name, c := range map[string]struct {
+		change func(*lock.SourcePin)
+		want   string
+	}{
+		"commit":            {func(s *lock.SourcePin) { s.Tag, s.Commit, s.Epoch = "v1.0", commit, 1 }, ""},
+		"commit of SHA-256": {func(s *lock.SourcePin) { s.Commit, s.Epoch = sha("c0"), 1 }, ""},
+		"repository":        {func(s *lock.SourcePin) { s.Repository = "https://git.example/tiny" }, git},
+		"commit, address":   {func(s *lock.SourcePin) { s.Repository, s.Commit, s.Epoch = "https://git.example/tiny", commit, 1 }, git},
+		"tag":               {func(s *lock.SourcePin) { s.Tag = "v1.0" }, git},
+		"half a commit":     {func(s *lock.SourcePin) { s.Commit, s.Epoch = commit[1:], 1 }, undated},
+		"no date":           {func(s *lock.SourcePin) { s.Commit = commit }, undated},
+		"wheel":             {func(s *lock.SourcePin) { s.Filename, s.Python = file, "3.11" }, ""},
+		"wheel, no Python":  {func(s *lock.SourcePin) { s.Filename = file }, wheel},
+		"wheel, no version": {func(s *lock.SourcePin) { s.Filename, s.Python = file, "$(x)" }, wheel},
+		"sdist, Python":     {func(s *lock.SourcePin) { s.Python = "3.11" }, wheel},
+		"pool":              {func(s *lock.SourcePin) { s.Path = "pool/t/tiny.tar.gz" }, "l: tiny 1.0: an archive of a pool is pinned by the recipe"},
+	} {
+		f := tinyLock()
+		c.change(&f.Sources[0])
+		_, err := lock.Decode("l", f.Encode())
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || len(diag.All(err)) > 1 {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
 }

@@ -24,6 +24,7 @@ func entry(t *testing.T) lock.Entry {
 }
 
 func TestDiff(t *testing.T) {
+	long := strings.Repeat("x", 100)
 	for name, c := range map[string]struct {
 		change func(*lock.Entry)
 		want   []lock.Change
@@ -75,9 +76,21 @@ func TestDiff(t *testing.T) {
 			func(e *lock.Entry) { e.Patches = e.Patches[:1] },
 			[]lock.Change{{Step: "patch", What: "patch both", Was: digestOf(tinyPatches()[2])}},
 		},
-		"variables": {
-			func(e *lock.Entry) { e.Env = map[string]string{"VERSION": "1.1", "ROOT": "", "NEW": "yes"} },
+		"patches of one name": {
+			func(e *lock.Entry) { e.Patches = slices.Repeat(e.Patches[:1], 3) },
 			[]lock.Change{
+				{Step: "patch", What: "patch both", Was: digestOf(tinyPatches()[2])},
+				{Step: "patch", What: "patch new (2)", Is: digestOf(tinyPatches()[1])},
+				{Step: "patch", What: "patch new (3)", Is: digestOf(tinyPatches()[1])},
+			},
+		},
+		"variables": {
+			func(e *lock.Entry) {
+				e.Env = map[string]string{"VERSION": "1.1", "ROOT": "", "LONG": long, "LONGER": long + "x", "NEW": "yes"}
+			},
+			[]lock.Change{
+				{Step: "build", What: "variable LONG", Is: long},
+				{Step: "build", What: "variable LONGER", Is: "c675a2e604b0"},
 				{Step: "build", What: "variable NEW", Is: "yes"},
 				{Step: "build", What: "variable ROOT", Was: "/usr", Is: "empty"},
 			},
