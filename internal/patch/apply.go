@@ -168,7 +168,7 @@ func (w *work) replace(ctx context.Context, e Edit) error {
 	if len(lines) != e.Count {
 		const format = "%s: search text matches %s, %d wanted: %q"
 		args := []any{e.File, times(lines), e.Count, short(e.Search)}
-		if e.Replace != "" && len(lines) == 0 && len(matches(text, e.Replace)) >= e.Count {
+		if len(lines) == 0 && len(matches(text, e.Replace)) >= e.Count {
 			fault := upstream(format, args...)
 			fault.Hint = "the replacement stands there already; " + fault.Hint
 			return fault
@@ -180,18 +180,20 @@ func (w *work) replace(ctx context.Context, e Edit) error {
 	return nil
 }
 
-// matches returns the line of every place where search stands.
+// matches returns the line of every place where search stands. What is empty
+// stands nowhere.
 func matches(text []byte, search string) []int {
 	var lines []int
-	for at := 0; ; {
+	for at := 0; search != ""; {
 		i := bytes.Index(text[at:], []byte(search))
 		if i < 0 {
-			return lines
+			break
 		}
 		at += i
 		lines = append(lines, 1+bytes.Count(text[:at], []byte("\n")))
 		at += len(search)
 	}
+	return lines
 }
 
 func times(lines []int) string {

@@ -110,6 +110,7 @@ func TestWhatDoesNotActIsAnError(t *testing.T) {
 	}{
 		"absent":          {replace("banana", "x", 1), "matches 0 times, 1 wanted", ""},
 		"absent, removed": {replace("banana", "", 1), "matches 0 times, 1 wanted", ""},
+		"nothing":         {replace("", "x", 1), "matches 0 times, 1 wanted", ""},
 		"absent, long":    {replace(long, "y", 1), "1 wanted: \"" + long + "\"", ""},
 		"absent, longer":  {replace(long+"x", "y", 1), "1 wanted: \"" + long + "…\"", ""},
 		"already there":   {replace("<nccl.h>", "<rccl.h>", 1), "matches 0 times", "the replacement stands there already"},

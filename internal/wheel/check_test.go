@@ -38,6 +38,8 @@ func TestCheck(t *testing.T) {
 	const code = "horovod/tensorflow/mpi_lib.so"
 	record := goodEntries()[6].text
 	hash := regexp.MustCompile(`mpi_lib.so,(sha256=[^,]*),9`)
+	letters := strings.Join(strings.Split("abcdefghijklmnop", ""), ".")
+	atBound := letters + "-" + letters + "-" + letters // 16³ tags
 	directory := entry{"horovod/", "", 0o755 | fs.ModeDir}
 	recordAs := func(text string) []entry { return edit(info+"RECORD", func(e *entry) { e.text = text }) }
 	tests := []struct {
@@ -85,6 +87,8 @@ func TestCheck(t *testing.T) {
 		{"WHEEL tags", rerecorded(info+"WHEEL", strings.Replace(wheelTxt, "linux", "manylinux", 1)), []string{"says tags"}},
 		{"WHEEL tag is none", rerecorded(info+"WHEEL", wheelTxt+"Tag: x\n"), []string{`"x", which is no tag`}},
 		{"WHEEL tag is a bomb", rerecorded(info+"WHEEL", wheelTxt+"Tag: "+strings.Repeat("a.", 99)+"-"+strings.Repeat("b.", 99)+"-c\n"), []string{"which is no tag"}},
+		{"WHEEL tags at the bound", rerecorded(info+"WHEEL", "Wheel-Version: 1.0\nTag: "+atBound+"\nTag: x-y-z\n"), []string{"says tags"}},
+		{"WHEEL tags beyond it", rerecorded(info+"WHEEL", "Wheel-Version: 1.0\nTag: "+atBound+"\nTag: x-y-z\nTag: x-y-z\n"), []string{`"x-y-z", which is no tag`}},
 		{"WHEEL lacks its version", rerecorded(info+"WHEEL", "Tag: cp311-cp311-linux_x86_64\n"), []string{"fields Wheel-Version"}},
 		{"WHEEL version", rerecorded(info+"WHEEL", strings.Replace(wheelTxt, "1.0", "2.0", 1)), []string{`"2.0", installers know`}},
 		{"WHEEL build", rerecorded(info+"WHEEL", wheelTxt+"Build: 3\n"), []string{`says Build "3"`}},
