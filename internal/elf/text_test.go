@@ -12,14 +12,14 @@ func TestEachText(t *testing.T) {
 	long := strings.Repeat("x", maxName+10)
 	file := library(
 		part{".text", []byte("not a constant")},
-		part{".rodata", []byte("\x01NCCL version 2\x00short\x00two words\nnext line\x00\xffat the end")},
+		part{".rodata", []byte("\x01NCCL version 2\x00short\x00~sixth\x00two words\nnext line\x00\xffat the end")},
 		part{".rodata.str1.1", []byte(long + "\x00")},
 	)
 	var got []string
 	if err := EachText(bytes.NewReader(file), func(s string) { got = append(got, s) }); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"NCCL version 2", "two words", "next line", "at the end", long[:maxName]}
+	want := []string{"NCCL version 2", "~sixth", "two words", "next line", "at the end", long[:maxName]}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%.500s", diff)
 	}

@@ -126,6 +126,29 @@ func TestNoDate(t *testing.T) {
 	}
 }
 
+// The Python of a cell may be that of its image alone.
+func TestDraftWithThePythonOfTheImage(t *testing.T) {
+	cat, c := tinyCatalogue(), cells(t)[0]
+	cat.Images[0].Provides["python"] = image.Fact{Is: "3.11", Probe: "x"}
+	delete(c.Axes, "python")
+	delete(c.Names, "python")
+	delete(c.Names, "cp")
+	if d, err := lock.NewDraft(c, cat); err != nil || d.Vars["cp"] != "cp311" {
+		t.Errorf("got %v, %v", d.Vars, err)
+	}
+}
+
+// What is made of a commit has the date of the commit, and a stack has none.
+func TestDraftsWithoutADate(t *testing.T) {
+	for _, from := range []recipe.Origin{{Kind: recipe.Git, Repository: "https://git.example/tiny", Tag: "v{{version}}"}, {Kind: recipe.Cells}} {
+		c := cells(t)[0]
+		c.Recipe.Settings.From = from
+		if d, err := lock.NewDraft(c, tinyCatalogue()); err != nil || d.Epoch != 0 || d.Source.Kind != from.Kind {
+			t.Errorf("%s: %+v of %d, %v", from.Kind, d.Source, d.Epoch, err)
+		}
+	}
+}
+
 // A fact that is also an axis agrees with it, in the words of the axis.
 func TestNewDraftAgrees(t *testing.T) {
 	cat := tinyCatalogue()
