@@ -23,9 +23,13 @@ func TestWriteEntry(t *testing.T) {
 	}
 	whole := *full()
 	whole.Schema = lock.Schema
-	for _, e := range []lock.Entry{entry(t), entry(t), whole} {
+	for i, e := range []lock.Entry{entry(t), entry(t), whole} {
+		was, _ := os.Stat(filepath.Join(dir, lock.EntryFile))
 		if err := lock.WriteEntry(dir, e); err != nil {
 			t.Fatal(err)
+		}
+		if is, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil || os.SameFile(was, is) != (i == 1) {
+			t.Errorf("entry %d: what is there already was written again, or another was not: %v", i, err)
 		}
 		got, err := lock.ReadEntry(dir)
 		if diff := cmp.Diff(e, got); err != nil || diff != "" {
