@@ -24,11 +24,11 @@ import (
 // Dir returns the folder of the statements about the artifact at path.
 func Dir(path string) string { return path + ".attestations" }
 
-// Suffix ends the name of every signed statement.
-const Suffix = ".sigstore.json"
+// suffix ends the name of every signed statement.
+const suffix = ".sigstore.json"
 
-// StatementType is that of every statement (in-toto attestation framework, v1).
-const StatementType = "https://in-toto.io/Statement/v1"
+// statementType is that of every statement (in-toto attestation framework, v1).
+const statementType = "https://in-toto.io/Statement/v1"
 
 // A Statement is what is said about some bytes; what its predicate holds follows
 // from its type.
@@ -73,7 +73,7 @@ func newStatement(about []artifact.Artifact, predicateType string, predicate any
 	if err != nil {
 		return Statement{}, fmt.Errorf("encoding the statement %s: %w", predicateType, err)
 	}
-	return Statement{StatementType, subjects(about), predicateType, data}, nil
+	return Statement{statementType, subjects(about), predicateType, data}, nil
 }
 
 func encode(v any) ([]byte, error) {

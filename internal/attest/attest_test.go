@@ -333,7 +333,7 @@ func TestProvenanceThatContradictsItself(t *testing.T) {
 
 func TestMaterialsAreEverything(t *testing.T) {
 	var uris []string
-	for _, m := range Materials(testEntry()) {
+	for _, m := range materials(testEntry()) {
 		uris = append(uris, m.URI)
 		if len(m.Digest["sha256"]) != 64 {
 			t.Errorf("%+v has no digest", m)

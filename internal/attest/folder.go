@@ -63,7 +63,7 @@ func Read(a artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
 	var faults []error
 	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name(), Suffix) {
+		if strings.HasSuffix(entry.Name(), suffix) {
 			if err := b.read(filepath.Join(dir, entry.Name()), a.SHA256, trust); err != nil {
 				faults = append(faults, fmt.Errorf("%s: %w", entry.Name(), err))
 			}
@@ -91,8 +91,8 @@ func (b *Bundle) read(path, digest string, trust signing.Trust) error {
 	if err := decode(signed.Statement, &s); err != nil {
 		return fmt.Errorf("reading its statement: %w", err)
 	}
-	if s.Type != StatementType {
-		return fmt.Errorf("it is of the type %q, this version reads %s", s.Type, StatementType)
+	if s.Type != statementType {
+		return fmt.Errorf("it is of the type %q, this version reads %s", s.Type, statementType)
 	}
 	if !s.names(digest) {
 		return fmt.Errorf("it speaks of other bytes: %s; the file beside it has sha256 %s", s.about(), digest)
@@ -146,9 +146,9 @@ func (b *Bundle) add(s Statement) (d Document, err error) {
 // The names in a folder. The documents lie there plain too, for programs that
 // read no signatures.
 const (
-	provenanceFile = "provenance" + Suffix
-	sbomFile       = "sbom" + Suffix
-	vexFile        = "vex" + Suffix
+	provenanceFile = "provenance" + suffix
+	sbomFile       = "sbom" + suffix
+	vexFile        = "vex" + suffix
 	plainSBOM      = "sbom.spdx.json"
 	plainVEX       = "vex.openvex.json"
 )
@@ -240,7 +240,7 @@ func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	name := fmt.Sprintf("verdicts-%s-%s%s", r.Finished.Format("20060102T150405Z"), hex.EncodeToString(sum[:4]), Suffix)
+	name := fmt.Sprintf("verdicts-%s-%s%s", r.Finished.Format("20060102T150405Z"), hex.EncodeToString(sum[:4]), suffix)
 	return s.write(Dir(a.Path), name, []artifact.Artifact{a}, TestResultType, r)
 }
 

@@ -19,9 +19,9 @@ import (
 // (https://slsa.dev/spec/v1.0/provenance).
 const ProvenanceType = "https://slsa.dev/provenance/v1"
 
-// BuildType says how to read the parameters of a provenance: an entry of a lock,
+// buildType says how to read the parameters of a provenance: an entry of a lock,
 // which is everything that the build reads.
-const BuildType = "urn:builder:cell:v1"
+const buildType = "urn:builder:cell:v1"
 
 // Provenance is SLSA's predicate, with the entry as its internal parameter: the
 // artifact can be built again from it alone.
@@ -93,7 +93,7 @@ type Build struct {
 func NewProvenance(e lock.Entry, b Build) Provenance {
 	p := Provenance{
 		Definition{
-			BuildType, External{e.Recipe, e.ID, e.Axes}, Internal{e.Key(), e}, Materials(e),
+			buildType, External{e.Recipe, e.ID, e.Axes}, Internal{e.Key(), e}, materials(e),
 		},
 		RunDetails{Builder: b.Builder, Metadata: Metadata{b.Invocation, b.Started.UTC(), b.Finished.UTC()}},
 	}
@@ -114,15 +114,15 @@ func (p Provenance) fault() string {
 	d := p.Definition
 	e := d.Internal.Entry
 	switch {
-	case d.BuildType != BuildType:
-		return fmt.Sprintf("it is of the type %q, this version reads %s", d.BuildType, BuildType)
+	case d.BuildType != buildType:
+		return fmt.Sprintf("it is of the type %q, this version reads %s", d.BuildType, buildType)
 	case e.Schema != lock.Schema:
 		return fmt.Sprintf("its entry has the schema %d, this version reads %d", e.Schema, lock.Schema)
 	case e.Key() != d.Internal.Key:
 		return fmt.Sprintf("its entry has the key %s, it says %s", e.Key(), d.Internal.Key)
 	case d.External.Cell != e.ID || d.External.Recipe != e.Recipe:
 		return fmt.Sprintf("it speaks of the cell %s, its entry is of %s", d.External.Cell, e.ID)
-	case !slices.EqualFunc(d.Materials, Materials(e), func(a, b Material) bool { return a.line() == b.line() }):
+	case !slices.EqualFunc(d.Materials, materials(e), func(a, b Material) bool { return a.line() == b.line() }):
 		return "its materials are not those of its entry"
 	}
 	return ""
@@ -130,10 +130,10 @@ func (p Provenance) fault() string {
 
 func (m Material) line() string { return m.Name + "\x00" + m.URI + "\x00" + m.Digest["sha256"] }
 
-// Materials lists everything that the build of an entry reads, by digest, each
+// materials lists everything that the build of an entry reads, by digest, each
 // once and sorted: source, patches, inputs, the packages of both images, and the
 // Python packages in them.
-func Materials(e lock.Entry) []Material {
+func materials(e lock.Entry) []Material {
 	var all []Material
 	if e.Source.Kind() != recipe.Cells {
 		all = append(all, sourceMaterial(e.Source))

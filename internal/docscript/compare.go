@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Differs returns what the page shows and a command did not print, "" where they
+// differs returns what the page shows and a command did not print, "" where they
 // agree.
-func (b Block) Differs(c Command, printed string) string {
+func (b Block) differs(c Command, printed string) string {
 	shown, got := b.plain(strings.Join(c.Shown, "\n")), b.plain(strings.TrimSuffix(printed, "\n"))
 	if shown == got || b.Cut && matches(strings.Split(shown, "\n"), strings.Split(got, "\n")) {
 		return ""

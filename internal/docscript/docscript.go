@@ -7,7 +7,7 @@
 // particular about it; nobody sees them on the page:
 //
 //	<!-- exit: 2 -->             the last command ends with this code, and not with 0
-//	<!-- varies: key, date -->   what differs from host to host, see [Variations]
+//	<!-- varies: key, date -->   what differs from host to host, see variations
 //	<!-- cut -->                 a line of three dots stands for any number of lines
 //	<!-- e2e -->                 it needs a real engine: the story of package e2e runs it
 //	<!-- always -->              it is run in both, for what stands below it
@@ -72,9 +72,9 @@ type Variation struct {
 	pattern *regexp.Regexp
 }
 
-// Variations are all that a page may leave open, in the order in which they are
+// variations are all that a page may leave open, in the order in which they are
 // applied.
-var Variations = []Variation{
+var variations = []Variation{
 	{"key", "digests and keys", regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{12})\b`)},
 	{"clock", "the time of day before a line", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `)},
 	{"seconds", "how long something took", regexp.MustCompile(`\b((\d+h)?\d+m\d+|\d+\.\d+) ?s\b`)},
@@ -158,7 +158,7 @@ func (b *Block) be(k Kind, about string) error {
 // vary notes what may differ: each variation must stand in the block.
 func (b *Block) vary(names []string) error {
 	text := strings.Join(b.Lines, "\n")
-	for _, v := range Variations {
+	for _, v := range variations {
 		if !slices.Contains(names, v.Name) {
 			continue
 		}
@@ -175,7 +175,7 @@ func (b *Block) vary(names []string) error {
 
 func variationNames() []string {
 	names := map[string]bool{}
-	for _, v := range Variations {
+	for _, v := range variations {
 		names[v.Name] = true
 	}
 	return slices.Sorted(maps.Keys(names))

@@ -99,7 +99,7 @@ func TestDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.about, err)
 		}
-		if diff := blocks[0].Differs(blocks[0].Commands[0], c.printed); (diff == "") != c.same {
+		if diff := blocks[0].differs(blocks[0].Commands[0], c.printed); (diff == "") != c.same {
 			t.Errorf("%s: got %q", c.about, diff)
 		}
 	}

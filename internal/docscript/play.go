@@ -82,7 +82,7 @@ func (h Host) show(t *testing.T, path string, b Block, c Command, exit int) []st
 		t.Fatalf("%s:%d: %v", path, c.Line, err)
 	}
 	shown := c.Shown
-	if diff := b.Differs(c, printed); diff != "" && golden.Updating() {
+	if diff := b.differs(c, printed); diff != "" && golden.Updating() {
 		shown = slices.Collect(strings.SplitSeq(strings.TrimSuffix(printed, "\n"), "\n"))
 	} else if diff != "" {
 		t.Errorf("%s:%d: %s\nthe page shows other lines (-) than the command prints (+); rewrite it with -update if this is right:\n%s", path, c.Line, c.Text, diff)

@@ -43,7 +43,7 @@ func TestOrasReadsAndWrites(t *testing.T) {
 	}
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	host := distribution(t, binary)
-	r, err := OpenRepository("oci://"+host+"/ours", Options{Retry: quick})
+	r, err := OpenRepository("oci://"+host+"/ours", Options{retry: quick})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,9 +63,9 @@ type Manifest struct {
 	Annotations  map[string]string
 }
 
-// PlainName reports whether a name may stand for a file: a base name of printable
+// plainName reports whether a name may stand for a file: a base name of printable
 // characters.
-func PlainName(name string) bool {
+func plainName(name string) bool {
 	return name != "" && len(name) <= maxName && name != "." && name != ".." &&
 		utf8.ValidString(name) && filepath.Base(name) == name &&
 		!strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == '\\' || !unicode.IsPrint(r) })
@@ -189,7 +189,7 @@ func checkFiles(files []File) error {
 
 func (f File) check() error {
 	switch {
-	case !PlainName(f.Name):
+	case !plainName(f.Name):
 		return errors.New("its name is no plain base name")
 	case digest.NewDigestFromEncoded(digest.SHA256, f.SHA256).Validate() != nil:
 		return fmt.Errorf("%q is no sha256", f.SHA256)

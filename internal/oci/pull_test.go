@@ -206,7 +206,7 @@ func TestResolveInARepository(t *testing.T) {
 			t.Errorf("%q: %s", reference, got)
 		}
 	}
-	empty, err := OpenRepository("oci://"+at.addr+"/nothing/here", Options{Retry: quick})
+	empty, err := OpenRepository("oci://"+at.addr+"/nothing/here", Options{retry: quick})
 	if err != nil {
 		t.Fatal(err)
 	}

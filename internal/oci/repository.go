@@ -33,8 +33,8 @@ const expectAbove = 1 << 20
 // Options say how a repository is spoken to. The zero value is for everyday use.
 type Options struct {
 	Insecure bool          // plain HTTP also to other hosts
-	Retry    retry.Policy  // the zero value is [retry.Default]
-	Silence  time.Duration // the longest that a registry may be silent; 0 is two minutes
+	retry    retry.Policy  // the zero value is [retry.Default]
+	silence  time.Duration // the longest that a registry may be silent; 0 is two minutes
 }
 
 // A Repository keeps packages in a registry. Its methods may be called at once.
@@ -55,7 +55,7 @@ func OpenRepository(text string, o Options) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Repository{policy: o.Retry, silence: o.Silence, insecure: o.Insecure}
+	r := &Repository{policy: o.retry, silence: o.silence, insecure: o.Insecure}
 	if r.policy == (retry.Policy{}) {
 		r.policy = retry.Default
 	}

@@ -255,7 +255,7 @@ func TestTLSIsVerified(t *testing.T) {
 		{strings.TrimPrefix(plain.URL, "http://"), "plain HTTP"},
 		{"127.0.0.1:1", "can be reached"},
 	} {
-		r, err := OpenRepository("oci://"+c.host+"/a", Options{Retry: quick})
+		r, err := OpenRepository("oci://"+c.host+"/a", Options{retry: quick})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +399,7 @@ func TestPlainName(t *testing.T) {
 		"horovod-0.28.1+cu128-cp312-cp312-linux_x86_64.whl": true, ".hidden": true, "ä": true,
 		"": false, ".": false, "..": false, "a/b": false, `a\b`: false, "a\n": false, "\xff": false, "a\x00b": false, strings.Repeat("x", 256): false,
 	} {
-		if PlainName(name) != want {
+		if plainName(name) != want {
 			t.Errorf("%q: %v", name, !want)
 		}
 	}

@@ -115,7 +115,7 @@ func (p *keeper) forget() {
 // open opens the repository wheels/horovod of the registry.
 func (p *keeper) open(t *testing.T) *Repository {
 	t.Helper()
-	r, err := OpenRepository("oci://"+p.addr+"/wheels/horovod", Options{Retry: quick, Silence: 10 * time.Second})
+	r, err := OpenRepository("oci://"+p.addr+"/wheels/horovod", Options{retry: quick, silence: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

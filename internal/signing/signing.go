@@ -21,12 +21,12 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// PayloadType is that of in-toto statements in DSSE envelopes.
-const PayloadType = "application/vnd.in-toto+json"
+// payloadType is that of in-toto statements in DSSE envelopes.
+const payloadType = "application/vnd.in-toto+json"
 
 // Sign returns a statement in a signed bundle, as JSON.
 func Sign(k Key, statement []byte) ([]byte, error) {
-	b, err := sign.Bundle(&sign.DSSEData{Data: statement, PayloadType: PayloadType}, keypair{k}, sign.BundleOptions{})
+	b, err := sign.Bundle(&sign.DSSEData{Data: statement, PayloadType: payloadType}, keypair{k}, sign.BundleOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("signing: %w", err)
 	}
@@ -53,7 +53,7 @@ func (t Trust) Open(data []byte) (Signed, error) {
 		return Signed{}, fmt.Errorf("it is no Sigstore bundle: %w", err)
 	}
 	envelope := b.GetDsseEnvelope()
-	if envelope == nil || envelope.GetPayloadType() != PayloadType {
+	if envelope == nil || envelope.GetPayloadType() != payloadType {
 		return Signed{}, errors.New("it holds no in-toto statement")
 	}
 	id := b.GetVerificationMaterial().GetPublicKey().GetHint()

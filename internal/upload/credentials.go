@@ -25,39 +25,39 @@ const whereCredentials = "set BUILDER_PUBLISH_USERNAME and BUILDER_PUBLISH_PASSW
 // tokenUser stands for the name of the user where a token says who that is.
 const tokenUser = "__token__"
 
-// Credentials are a name and a password. They print as the place where they were
+// credentials are a name and a password. They print as the place where they were
 // found, in every form, and are not found by encoders.
-type Credentials struct {
-	// From is where they were found, "" where there are none.
-	From string
+type credentials struct {
+	// from is where they were found, "" where there are none.
+	from string
 
 	get func() (user, password string) // a value would be printed by %#v of what holds it
 }
 
-// Password makes credentials of a name and a password found in some place.
-func Password(from, user, password string) Credentials {
-	return Credentials{From: from, get: func() (string, string) { return user, password }}
+// credentialsFrom makes credentials of a name and a password found in some place.
+func credentialsFrom(from, user, password string) credentials {
+	return credentials{from: from, get: func() (string, string) { return user, password }}
 }
 
 // String says where the credentials were found.
-func (c Credentials) String() string {
+func (c credentials) String() string {
 	if c.get == nil {
 		return "no credentials"
 	}
-	return "credentials from " + c.From
+	return "credentials from " + c.from
 }
 
 // GoString says the same.
-func (c Credentials) GoString() string { return fmt.Sprintf("upload.Credentials(%q)", c.String()) }
+func (c credentials) GoString() string { return fmt.Sprintf("upload.credentials(%q)", c.String()) }
 
-func (c Credentials) authorise(req *http.Request) {
+func (c credentials) authorise(req *http.Request) {
 	if c.get != nil {
 		req.SetBasicAuth(c.get())
 	}
 }
 
 // scrub takes what a server repeats of them out of its answer.
-func (c Credentials) scrub(text string) string {
+func (c credentials) scrub(text string) string {
 	if c.get == nil {
 		return text
 	}
@@ -71,7 +71,7 @@ func (c Credentials) scrub(text string) string {
 }
 
 // advice says what to do where a server does not want them.
-func (c Credentials) advice(code int) string {
+func (c credentials) advice(code int) string {
 	switch {
 	case c.get == nil:
 		return "no credentials were found for this server: " + whereCredentials
@@ -82,7 +82,7 @@ func (c Credentials) advice(code int) string {
 }
 
 // find looks for credentials for a server.
-func (o Options) find(ctx context.Context, u *url.URL) (Credentials, error) {
+func (o Options) find(ctx context.Context, u *url.URL) (credentials, error) {
 	c, user, err := o.environment()
 	if err != nil || c.get != nil {
 		return c, err
@@ -98,61 +98,61 @@ func (o Options) find(ctx context.Context, u *url.URL) (Credentials, error) {
 		user = tokenUser
 	}
 	if password := ask(u.String(), user); password != "" {
-		return Password("keyring", user, password), nil
+		return credentialsFrom("keyring", user, password), nil
 	}
-	return Credentials{}, nil
+	return credentials{}, nil
 }
 
 // environment reads the variables. A name alone is for the other places.
-func (o Options) environment() (c Credentials, user string, err error) {
-	token, password := o.Env("BUILDER_PUBLISH_TOKEN"), o.Env("BUILDER_PUBLISH_PASSWORD")
+func (o Options) environment() (c credentials, user string, err error) {
+	token, password := o.env("BUILDER_PUBLISH_TOKEN"), o.env("BUILDER_PUBLISH_PASSWORD")
 	if token != "" && password != "" {
 		return c, "", diag.Errorf(diag.Usage, "both BUILDER_PUBLISH_TOKEN and BUILDER_PUBLISH_PASSWORD are set").
 			WithHint("which of them counts? unset the other")
 	}
-	user = o.Env("BUILDER_PUBLISH_USERNAME")
+	user = o.env("BUILDER_PUBLISH_USERNAME")
 	switch {
 	case token != "":
 		if user == "" {
 			user = tokenUser
 		}
-		return Password("BUILDER_PUBLISH_TOKEN", user, token), user, nil
+		return credentialsFrom("BUILDER_PUBLISH_TOKEN", user, token), user, nil
 	case password != "" && user == "":
 		return c, "", diag.Errorf(diag.Usage, "BUILDER_PUBLISH_PASSWORD is set and BUILDER_PUBLISH_USERNAME is not").
 			WithHint("set BUILDER_PUBLISH_USERNAME too; a token without a name goes into BUILDER_PUBLISH_TOKEN")
 	case password != "":
-		return Password("BUILDER_PUBLISH_USERNAME and BUILDER_PUBLISH_PASSWORD", user, password), user, nil
+		return credentialsFrom("BUILDER_PUBLISH_USERNAME and BUILDER_PUBLISH_PASSWORD", user, password), user, nil
 	case user != "":
 		return c, user, nil
 	}
-	user, password = o.Env("TWINE_USERNAME"), o.Env("TWINE_PASSWORD")
+	user, password = o.env("TWINE_USERNAME"), o.env("TWINE_PASSWORD")
 	if password == "" {
 		return c, user, nil
 	}
 	if user == "" {
 		user = tokenUser
 	}
-	return Password("TWINE_USERNAME and TWINE_PASSWORD", user, password), user, nil
+	return credentialsFrom("TWINE_USERNAME and TWINE_PASSWORD", user, password), user, nil
 }
 
 // netrc returns what the netrc file says about a host.
-func (o Options) netrc(u *url.URL) (Credentials, error) { return o.netrcFor(u, "") }
+func (o Options) netrc(u *url.URL) (credentials, error) { return o.netrcFor(u, "") }
 
 // netrcFor is netrc for a user, if there is a wish.
-func (o Options) netrcFor(u *url.URL, user string) (Credentials, error) {
-	file, home := o.Env("NETRC"), o.Env("HOME")
+func (o Options) netrcFor(u *url.URL, user string) (credentials, error) {
+	file, home := o.env("NETRC"), o.env("HOME")
 	switch {
 	case file == "" && home == "":
-		return Credentials{}, nil
+		return credentials{}, nil
 	case file == "":
 		file = filepath.Join(home, ".netrc")
 	}
 	data, mode, err := readSmall(file)
-	if errors.Is(err, fs.ErrNotExist) && o.Env("NETRC") == "" {
-		return Credentials{}, nil
+	if errors.Is(err, fs.ErrNotExist) && o.env("NETRC") == "" {
+		return credentials{}, nil
 	}
 	if err != nil {
-		return Credentials{}, diag.Errorf(diag.Usage, "reading netrc: %w", err).WithHint("NETRC names another file")
+		return credentials{}, diag.Errorf(diag.Usage, "reading netrc: %w", err).WithHint("NETRC names another file")
 	}
 	for _, host := range []string{u.Host, u.Hostname()} {
 		for _, m := range parseNetrc(string(data)) {
@@ -162,10 +162,10 @@ func (o Options) netrcFor(u *url.URL, user string) (Credentials, error) {
 			if mode.Perm()&0o077 != 0 {
 				o.Warn("%s holds passwords and can be read by others: chmod 600 mends that", file)
 			}
-			return Password(file, m.login, m.password), nil
+			return credentialsFrom(file, m.login, m.password), nil
 		}
 	}
-	return Credentials{}, nil
+	return credentials{}, nil
 }
 
 // maxNetrc bounds a netrc file, in bytes.

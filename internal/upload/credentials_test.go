@@ -46,7 +46,7 @@ machine quoted.example login q password "p4"
 		"keyring":            {"https://keyring.example/", []string{"HOME=" + home}, "__token__:k of https://keyring.example/"},
 		"keyring and a user": {"https://keyring.example/", []string{"TWINE_USERNAME=u"}, "u:k of https://keyring.example/"},
 	} {
-		o := Options{Env: env(c.env...), keyring: func(address, _ string) string {
+		o := Options{env: env(c.env...), keyring: func(address, _ string) string {
 			if strings.Contains(address, "keyring") {
 				return "k of " + address
 			}
@@ -61,8 +61,8 @@ machine quoted.example login q password "p4"
 			continue
 		}
 		got := ""
-		if s.Credentials.get != nil {
-			user, password := s.Credentials.get()
+		if s.credentials.get != nil {
+			user, password := s.credentials.get()
 			got = user + ":" + password
 		}
 		if got != c.want {
@@ -78,7 +78,7 @@ func TestCredentialsThatAreRefused(t *testing.T) {
 		"reading netrc: stat /nowhere":         {"NETRC=/nowhere"},
 		"reading netrc: /dev/null is no small": {"NETRC=/dev/null"},
 	} {
-		_, err := Open(t.Context(), "https://up.example/", Options{Env: env(pairs...)})
+		_, err := Open(t.Context(), "https://up.example/", Options{env: env(pairs...)})
 		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), secret) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -92,7 +92,7 @@ func TestAReadableNetrcIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		warned := 0
-		_, err := Open(t.Context(), "https://up.example/", Options{Env: env("NETRC=" + file), Warn: func(string, ...any) { warned++ }})
+		_, err := Open(t.Context(), "https://up.example/", Options{env: env("NETRC=" + file), Warn: func(string, ...any) { warned++ }})
 		if err != nil || warned != want {
 			t.Errorf("%o: %v, %d warnings", mode, err, warned)
 		}
@@ -122,7 +122,7 @@ func TestCredentialsDoNotPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
-		text := fmt.Sprintf(format, s) + fmt.Sprintf(format, *s) + fmt.Sprintf(format, s.Credentials) + fmt.Sprintf(format, &s.Credentials) + string(encoded)
+		text := fmt.Sprintf(format, s) + fmt.Sprintf(format, *s) + fmt.Sprintf(format, s.credentials) + fmt.Sprintf(format, &s.credentials) + string(encoded)
 		if strings.Contains(text, secret) || strings.Contains(text, fmt.Sprintf("%x", secret)) {
 			t.Errorf("%s: %s", format, text)
 		}
@@ -140,8 +140,8 @@ func TestAddresses(t *testing.T) {
 		"pypi:http://[::1]:8080/":                                 "http://[::1]:8080/ ",
 		"pypi:http://localhost/":                                  "http://localhost/ ",
 	} {
-		s, err := Open(t.Context(), text, Options{Env: env("BUILDER_PUBLISH_TOKEN=t")})
-		if err != nil || s.URL+" "+s.Simple != want {
+		s, err := Open(t.Context(), text, Options{env: env("BUILDER_PUBLISH_TOKEN=t")})
+		if err != nil || s.URL+" "+s.simple != want {
 			t.Errorf("%s: %+v, %v", text, s, err)
 		}
 	}
@@ -161,12 +161,12 @@ func TestAddresses(t *testing.T) {
 		"pypi:https://h/?simple=%zz":               "cannot be read",
 		"pypi:https://h/#sec":                      "fragment",
 	} {
-		_, err := Open(t.Context(), text, Options{Env: env("BUILDER_PUBLISH_TOKEN=t")})
+		_, err := Open(t.Context(), text, Options{env: env("BUILDER_PUBLISH_TOKEN=t")})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) || diag.CodeOf(err) != diag.Usage) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := Open(t.Context(), "pypi:http://up.example/", Options{Env: env("BUILDER_PUBLISH_TOKEN=t"), Insecure: true}); err != nil {
+	if _, err := Open(t.Context(), "pypi:http://up.example/", Options{env: env("BUILDER_PUBLISH_TOKEN=t"), Insecure: true}); err != nil {
 		t.Error(err)
 	}
 }

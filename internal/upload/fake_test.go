@@ -134,8 +134,8 @@ const secret = "geheim-4711"
 // open is Open without waiting between tries, for a user with a password.
 func open(t *testing.T, text string, o Options) *Server {
 	t.Helper()
-	if o.Env == nil {
-		o.Env = env("BUILDER_PUBLISH_USERNAME=ann", "BUILDER_PUBLISH_PASSWORD="+secret)
+	if o.env == nil {
+		o.env = env("BUILDER_PUBLISH_USERNAME=ann", "BUILDER_PUBLISH_PASSWORD="+secret)
 	}
 	o.keyring = func(string, string) string { return "" }
 	s, err := Open(t.Context(), text, o)

@@ -99,7 +99,7 @@ func (s *Server) post(ctx context.Context, f *form, progress func(done, total in
 	if f.ask {
 		req.Header.Set("Expect", "100-continue")
 	}
-	s.Credentials.authorise(req)
+	s.credentials.authorise(req)
 	resp, err := s.client.Do(req)
 	switch ours := b.ours(); {
 	case ours != nil:
@@ -130,10 +130,10 @@ func (s *Server) read(resp *http.Response) answer {
 	if a.page {
 		text = plain(text)
 	}
-	a.text = s.Credentials.scrub(printable(text))
-	a.reason = s.Credentials.scrub(printable(a.reason))
+	a.text = s.credentials.scrub(printable(text))
+	a.reason = s.credentials.scrub(printable(a.reason))
 	if to, err := resp.Location(); err == nil {
-		a.location = s.Credentials.scrub(store.Redact(to.String()))
+		a.location = s.credentials.scrub(store.Redact(to.String()))
 	}
 	return a
 }
@@ -230,7 +230,7 @@ func (s *Server) refused(a answer, f *form) error {
 	case a.location != "" && code/100 == 3:
 		return &hinted{fmt.Errorf("%w, and sends on to %s", err, a.location), "uploads are not sent on; if that is the right address, name it"}
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return &hinted{err, s.Credentials.advice(code)}
+		return &hinted{err, s.credentials.advice(code)}
 	case code == http.StatusRequestEntityTooLarge:
 		return &hinted{err, fmt.Sprintf("the server, or a proxy before it, has a limit below %d bytes: have it raised", f.size())}
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:

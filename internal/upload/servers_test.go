@@ -160,7 +160,7 @@ func TestRealServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address := c.start(t)
 			s, w, other := open(t, address, Options{}), small(t, "a = 1\n"), small(t, "a = 2\n")
-			wrong := open(t, address, Options{Env: env("BUILDER_PUBLISH_USERNAME=ann", "BUILDER_PUBLISH_PASSWORD=wrong")})
+			wrong := open(t, address, Options{env: env("BUILDER_PUBLISH_USERNAME=ann", "BUILDER_PUBLISH_PASSWORD=wrong")})
 			_, err := upload(t, wrong, w)
 			if err == nil || diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), " 401 ") && !strings.Contains(err.Error(), " 403 ") {
 				t.Errorf("wrong password: %v", err)

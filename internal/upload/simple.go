@@ -11,11 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
 	"builder/internal/retry"
+	"builder/internal/wheel"
 
 	"golang.org/x/net/html"
 )
@@ -27,29 +27,10 @@ const (
 	accepted = jsonPage + ", " + htmlPage + ";q=0.2, text/html;q=0.1"
 )
 
-// Lookup asks the index for the sha256 of a file, in hex. A project or a file that
+// lookup asks the index for the sha256 of a file, in hex. A project or a file that
 // is not there is no error; a file that is listed without sha256 is one, because
 // nobody can tell what it is. An index that sends elsewhere for a project does not
 // have it itself.
-func (s *Server) Lookup(ctx context.Context, project, filename string) (sha256 string, found bool, err error) {
-	type file struct {
-		sum   string
-		found bool
-	}
-	f, err := retry.Do(ctx, s.policy, func(ctx context.Context) (file, error) {
-		sum, found, err := s.lookup(ctx, project, filename)
-		return file{sum, found}, err
-	})
-	switch {
-	case err == nil:
-		return f.sum, f.found, nil
-	case ctx.Err() != nil:
-		return "", false, fmt.Errorf("looking for %s: %w", filename, context.Cause(ctx))
-	}
-	return "", false, s.fault(fmt.Sprintf("looking for %s on %s", filename, s.URL), err)
-}
-
-// lookup is Lookup with one request to each place.
 func (s *Server) lookup(ctx context.Context, project, filename string) (string, bool, error) {
 	for _, root := range s.places() {
 		files, err := s.project(ctx, root, project)
@@ -59,7 +40,7 @@ func (s *Server) lookup(ctx context.Context, project, filename string) (string, 
 				return sum, found, err
 			}
 		case errors.Is(err, errNoProject):
-		case s.Simple == "" && errors.Is(err, errNoIndex) && !retry.IsTemporary(err): // only a guess
+		case s.simple == "" && errors.Is(err, errNoIndex) && !retry.IsTemporary(err): // only a guess
 		default:
 			return "", false, fmt.Errorf("asking the index: %w", err)
 		}
@@ -70,8 +51,8 @@ func (s *Server) lookup(ctx context.Context, project, filename string) (string, 
 // places are the roots where an index may be: the one that was named, or those of
 // pypiserver, Artifactory and Nexus, and of devpi.
 func (s *Server) places() []string {
-	if s.Simple != "" {
-		return []string{s.Simple}
+	if s.simple != "" {
+		return []string{s.simple}
 	}
 	base := strings.TrimRight(s.URL, "/")
 	return []string{base + "/simple", base + "/+simple"}
@@ -80,7 +61,6 @@ func (s *Server) places() []string {
 var (
 	errNoProject = errors.New("the index has no such project")
 	errNoIndex   = errors.New("there is no index that can be read")
-	separators   = regexp.MustCompile(`[-_.]+`)
 )
 
 // project returns the files of a project that the index at root shows.
@@ -89,8 +69,7 @@ func (s *Server) project(ctx context.Context, root, project string) ([]listed, e
 	defer cancel(nil)
 	stalled := time.AfterFunc(s.stall, func() { cancel(errStalled) })
 	defer stalled.Stop()
-	name := strings.ToLower(separators.ReplaceAllString(project, "-"))
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(root, "/")+"/"+url.PathEscape(name)+"/", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(root, "/")+"/"+url.PathEscape(wheel.NormalName(project))+"/", http.NoBody)
 	if err != nil {
 		return nil, unwrapURL(err)
 	}
@@ -120,9 +99,9 @@ func (s *Server) project(ctx context.Context, root, project string) ([]listed, e
 }
 
 // forIndex returns what an index may know of the user.
-func (s *Server) forIndex(u *url.URL) Credentials {
+func (s *Server) forIndex(u *url.URL) credentials {
 	if target, err := url.Parse(s.URL); err == nil && sameOrigin(target, u) {
-		return s.Credentials
+		return s.credentials
 	}
 	return s.foreign
 }

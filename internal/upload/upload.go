@@ -36,12 +36,12 @@ const Prefix = "pypi:"
 // A Server is where wheels go.
 type Server struct {
 	URL string // that takes uploads
-	// Simple is the root of the index where the files are seen, PEP 503 or 691.
+	// simple is the root of the index where the files are seen, PEP 503 or 691.
 	// Where it is empty, the usual places below URL are looked at.
-	Simple      string
-	Credentials Credentials
+	simple      string
+	credentials credentials
 
-	foreign  Credentials // for an index that is of another origin
+	foreign  credentials // for an index that is of another origin
 	client   *http.Client
 	policy   retry.Policy
 	shown    retry.Policy  // how long an index may take to show what it was given
@@ -52,9 +52,9 @@ type Server struct {
 // Options say how [Open] reads a destination. The zero value is right for a user's
 // own host.
 type Options struct {
-	Simple   string                                   // index, in place of the one that the destination names
+	simple   string                                   // index, in place of the one that the destination names
 	Insecure bool                                     // allow http, and so a readable password, to other hosts
-	Env      func(name string) string                 // nil is [os.Getenv]
+	env      func(name string) string                 // nil is [os.Getenv]
 	Warn     func(format string, args ...any)         // may be nil
 	keyring  func(url, user string) (password string) // in place of the program, for tests
 }
@@ -91,8 +91,8 @@ func (c *Conflict) Error() string {
 // relative to the first. It asks for credentials, and no server for anything. All
 // faults are of class [diag.Usage].
 func Open(ctx context.Context, text string, o Options) (*Server, error) {
-	if o.Env == nil {
-		o.Env = os.Getenv
+	if o.env == nil {
+		o.env = os.Getenv
 	}
 	if o.Warn == nil {
 		o.Warn = func(string, ...any) {}
@@ -104,11 +104,11 @@ func Open(ctx context.Context, text string, o Options) (*Server, error) {
 	s := &Server{URL: target.String(), policy: retry.Default, stall: 5 * time.Minute, answered: new(atomic.Bool)}
 	s.shown = retry.Policy{Tries: 4, First: time.Second, Most: 5 * time.Second}
 	s.client = &http.Client{Transport: transport(), CheckRedirect: redirected}
-	if s.Credentials, err = o.find(ctx, target); err != nil {
+	if s.credentials, err = o.find(ctx, target); err != nil {
 		return nil, err
 	}
 	if index != nil {
-		s.Simple = index.String()
+		s.simple = index.String()
 		if sameOrigin(target, index) {
 			return s, nil
 		}
@@ -135,8 +135,8 @@ func (o Options) addresses(text string) (target, index *url.URL, err error) {
 		return nil, nil, diag.Errorf(diag.Usage, "the address of the index cannot be read")
 	}
 	target.RawQuery, target.ForceQuery = "", false
-	if o.Simple != "" {
-		simple = o.Simple
+	if o.simple != "" {
+		simple = o.simple
 	}
 	if simple == "" {
 		return target, nil, nil
@@ -278,7 +278,7 @@ func (s *Server) resolve(ctx context.Context, f *form, a answer) (Result, error)
 // await compares until the index shows the file or has had time enough: an index
 // may be a cache. One that was only guessed is asked once.
 func (s *Server) await(ctx context.Context, f *form) (bool, error) {
-	if s.Simple == "" {
+	if s.simple == "" {
 		there, err := s.compare(ctx, f)
 		if err == nil && !there {
 			err = errNotShown

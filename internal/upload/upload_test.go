@@ -41,11 +41,11 @@ func TestUploadTwiceIsOnce(t *testing.T) {
 		if f.posts != 1 {
 			t.Errorf("%s: it was sent %d times", form, f.posts)
 		}
-		sum, found, err := s.Lookup(t.Context(), "Demo.Pkg", w.Name)
+		sum, found, err := s.lookup(t.Context(), "Demo.Pkg", w.Name)
 		if sum != w.SHA256 || !found || err != nil {
 			t.Errorf("%s: lookup: %q, %v, %v", form, sum, found, err)
 		}
-		if _, found, err := s.Lookup(t.Context(), "demo-pkg", "other-1-py3-none-any.whl"); found || err != nil {
+		if _, found, err := s.lookup(t.Context(), "demo-pkg", "other-1-py3-none-any.whl"); found || err != nil {
 			t.Errorf("%s: lookup of what is not there: %v, %v", form, found, err)
 		}
 	}
@@ -318,7 +318,7 @@ func TestAnIndexThatLags(t *testing.T) {
 		}
 		return n < 4
 	}
-	if got, err := upload(t, open(t, f.URL, Options{Simple: "/simple/"}), small(t, "a = 1\n")); got != Uploaded || err != nil {
+	if got, err := upload(t, open(t, f.URL, Options{simple: "/simple/"}), small(t, "a = 1\n")); got != Uploaded || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 	f = newFake(t)
@@ -421,10 +421,10 @@ func TestRedirectsCarryNoCredentials(t *testing.T) {
 		t.Errorf("%v, asked %d times", err, asked)
 	}
 	f.fault, f.look = nil, send // an index that shows what others have
-	if got, err := upload(t, open(t, f.URL, Options{Simple: "/simple/"}), small(t, "a = 1\n")); got != Accepted || err != nil || asked != 0 {
+	if got, err := upload(t, open(t, f.URL, Options{simple: "/simple/"}), small(t, "a = 1\n")); got != Accepted || err != nil || asked != 0 {
 		t.Errorf("%q, %v, asked %d times", got, err, asked)
 	}
-	upload(t, open(t, f.URL, Options{Simple: other.URL}), small(t, "a = 1\n"))
+	upload(t, open(t, f.URL, Options{simple: other.URL}), small(t, "a = 1\n"))
 	if asked == 0 || strings.Join(seen, "") != "" {
 		t.Errorf("an index of another origin sees %q", seen)
 	}
@@ -500,7 +500,7 @@ func TestAnIndexThatFails(t *testing.T) {
 	for code, hint := range map[int]string{401: "correct them there", 403: "are wrong, or lack", 500: "not sent twice", 418: ""} {
 		f := newFake(t)
 		f.look = func(_ int, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
-		_, _, err := open(t, f.URL, Options{Simple: "/simple"}).Lookup(t.Context(), "demo-pkg", demo)
+		_, err := upload(t, open(t, f.URL, Options{simple: "/simple"}), small(t, "a = 1\n"))
 		if err == nil || diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, hint) {
 			t.Errorf("%d: %v", code, err)
 		}
