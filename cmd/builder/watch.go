@@ -124,7 +124,7 @@ func remark(c report.Cell, status report.Status) string {
 	}
 	var gates []string
 	for _, v := range c.Verdicts {
-		if v.Status != string(report.Pass) && v.Status != "waived" {
+		if v.Refuses() {
 			gates = append(gates, "gate "+v.Gate)
 		}
 	}

@@ -125,6 +125,9 @@ const (
 	verdictFail   = "fail"
 )
 
+// Refuses reports whether the verdict keeps the cell from passing.
+func (v Verdict) Refuses() bool { return v.Status != verdictPass && v.Status != verdictWaived }
+
 // CellError is why a cell has no result. Code is the name of an exit code.
 type CellError struct {
 	Code    string `json:"code"`
@@ -146,7 +149,6 @@ func (s Seconds) MarshalJSON() ([]byte, error) {
 // never passes by having no verdicts.
 func StatusOf(c Cell) Status {
 	failed := func(v Verdict) bool { return v.Status == verdictFail }
-	open := func(v Verdict) bool { return v.Status != verdictPass && v.Status != verdictWaived }
 	switch {
 	case c.Error != nil:
 		return Errored
@@ -154,7 +156,7 @@ func StatusOf(c Cell) Status {
 		return Skipped
 	case slices.ContainsFunc(c.Verdicts, failed):
 		return Fail
-	case len(c.Verdicts) == 0 || slices.ContainsFunc(c.Verdicts, open):
+	case len(c.Verdicts) == 0 || slices.ContainsFunc(c.Verdicts, Verdict.Refuses):
 		return NotMeasured
 	}
 	return Pass

@@ -30,7 +30,7 @@ func excerpts(c report.Cell, logs fs.FS) []excerpt {
 		wanted[c.Steps[len(c.Steps)-1].Name] = true
 	}
 	for _, v := range c.Verdicts {
-		if v.Status != "pass" {
+		if v.Refuses() {
 			wanted["gate "+v.Gate] = true
 		}
 	}

@@ -73,8 +73,11 @@ func TestPage(t *testing.T) {
 	logs := fstest.MapFS{
 		"tool-1/logs/build.log":       {Data: []byte("cc -c a.c\n\x1b[31mundefined reference to ibv_reg_mr\x1b[0m\n")},
 		"tool-2/logs/gate-import.log": {Data: []byte("nobody wants to read this")},
+		"tool-3/logs/gate-import.log": {Data: []byte("nobody wants to read of what was waived")},
 	}
-	page := write(t, sample(8), Options{Logs: logs})
+	run := sample(8)
+	run.Cells[3].Verdicts[0] = report.Verdict{Gate: "import", Status: "waived", Waiver: &report.Waiver{Until: "2099-01-01"}}
+	page := write(t, run, Options{Logs: logs})
 	demand(t, page,
 		"<title>1 error 1 fail 6 pass · builder</title>", "in all cells: arch gfx90a", "took 10m 0s",
 		`<th scope="col">rocm 0.7</th>`, `<th scope="row">3.1</th>`, `<a class="status fail" href="#cell-1">fail</a>`,
