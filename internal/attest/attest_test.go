@@ -398,6 +398,22 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
+// What is published is what was verified: a refusal that the entry waives is a waived
+// one, also where the host that asked knew of no entry.
+func TestJudged(t *testing.T) {
+	e := testEntry()
+	e.Expect.Waivers = []recipe.Waiver{{Gate: "size", Because: "known", Issue: "https://example.com/2", Until: "2999-01-01"}}
+	p := NewProvenance(e, Build{})
+	b := Bundle{Provenance: &p, Rounds: []TestResult{{Verdicts: []gate.Verdict{{Gate: "size", Status: gate.Fail}}}}}
+	if all := b.Judged(built); len(all) != 1 || all[0].Status != gate.Waived {
+		t.Errorf("%+v", all)
+	}
+	b.Provenance = nil
+	if all := b.Judged(built); len(all) != 1 || all[0].Status != gate.Fail {
+		t.Errorf("without an entry: %+v", all)
+	}
+}
+
 func TestNobodySaysAnything(t *testing.T) {
 	if _, err := Read(artifact.Artifact{Path: filepath.Join(t.TempDir(), "a.whl")}, signing.Trust{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)

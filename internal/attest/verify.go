@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
@@ -178,7 +179,7 @@ func sbomIn(path string) ([]byte, error) {
 func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	c := Check{Name: "verdicts"}
 	e := b.Provenance.Definition.Internal.Entry
-	verdicts := verdict.WaiveAll(b.Verdicts(), e.Expect.Waivers, trust.Now)
+	verdicts := b.Judged(trust.Now)
 	passed := map[string]bool{}
 	for _, v := range verdicts {
 		if v.Refuses() {
@@ -201,6 +202,16 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 
 // Verdicts returns what all rounds found, of each gate the newest answer.
 func (b Bundle) Verdicts() []verdict.Verdict { return sum(b.Rounds) }
+
+// Judged returns the verdicts as [Verify] judges them: by the waivers of the entry, as
+// of a time. A host that asked without the entry knew of no waiver.
+func (b Bundle) Judged(now time.Time) []verdict.Verdict {
+	var waivers []recipe.Waiver
+	if b.Provenance != nil {
+		waivers = b.Provenance.Definition.Internal.Entry.Expect.Waivers
+	}
+	return verdict.WaiveAll(b.Verdicts(), waivers, now)
+}
 
 // equalJSON compares two documents without their white space.
 func equalJSON(a, b []byte) bool {

@@ -60,7 +60,7 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 	}
 	b := Bundle{
 		Wheel: a, Beside: said.Beside, Entry: said.Provenance.Definition.Internal.Entry,
-		Verdicts: said.Verdicts(), documents: said.Documents,
+		Verdicts: said.Judged(trust.Now), documents: said.Documents,
 	}
 	b.Wheel.Key = b.Entry.Key()
 	if b.Said, err = attest.Files(b.Wheel); err != nil {
