@@ -105,9 +105,13 @@ func members(w *wheel.Wheel) []string {
 
 // lacking says of every name of a that b lacks it.
 func lacking(a, b []string, says string) []string {
+	there := map[string]bool{}
+	for _, name := range b {
+		there[name] = true
+	}
 	var lines []string
 	for _, name := range a {
-		if !slices.Contains(b, name) {
+		if !there[name] {
 			lines = append(lines, says+name)
 		}
 	}

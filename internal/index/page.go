@@ -78,18 +78,18 @@ func (r Record) Checked() string { return r.SHA256 + "  " + r.Filename }
 
 // Statements are the files beside the wheel that say how it was made and what was
 // found, by their addresses from the root of the index.
-func (r Record) Statements() []Statement {
-	var all []Statement
+func (r pageRow) Statements() []statement {
+	var all []statement
 	for _, f := range r.Beside {
 		if strings.HasPrefix(f.Path, r.Filename+".") {
-			all = append(all, Statement{path.Base(f.Path), r.hrefOf(f.Path, "")})
+			all = append(all, statement{path.Base(f.Path), r.hrefOf(f.Path, "")})
 		}
 	}
 	return all
 }
 
-// A Statement is one such file.
-type Statement struct{ Name, Href string }
+// A statement is one such file.
+type statement struct{ Name, Href string }
 
 // ChannelList names the channels.
-func (r Record) ChannelList() string { return strings.Join(r.Channels, ", ") }
+func (r pageRow) ChannelList() string { return strings.Join(r.Channels, ", ") }
