@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -17,6 +16,7 @@ import (
 	"builder/internal/benchpage"
 	"builder/internal/diag"
 	"builder/internal/nccltests"
+	"builder/internal/shell"
 	"builder/internal/term"
 )
 
@@ -55,11 +55,7 @@ func benchCommand(args []string, out printer) *cli.Command {
 
 // commandLine is how the tool was called, as a shell would take it.
 func commandLine(args []string) string {
-	words := []string{"builder"}
-	for _, arg := range args[1:] {
-		words = append(words, shellWord(arg))
-	}
-	return strings.Join(words, " ")
+	return shell.Line(append([]string{"builder"}, args[1:]...)...)
 }
 
 // doBench measures, and writes what it knows after every round.

@@ -14,6 +14,7 @@ import (
 	"builder/internal/gate"
 	"builder/internal/inspect"
 	"builder/internal/report"
+	"builder/internal/shell"
 	"builder/internal/syntax"
 )
 
@@ -129,7 +130,7 @@ func lastCells(dir string) complete.Cells {
 			cells.IDs = append(cells.IDs, e.Name())
 		}
 	}
-	cells.IDs = slices.DeleteFunc(cells.IDs, func(id string) bool { return !plainWord.MatchString(id) })
+	cells.IDs = slices.DeleteFunc(cells.IDs, func(id string) bool { return !shell.Plain(id) })
 	return cells
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"builder/internal/shell"
 )
 
 // shells say how a shell is asked what it would offer behind a line. Each prints
@@ -35,11 +37,11 @@ func askBash(words []string) string {
 			i := strings.IndexAny(word, "=:")
 			switch i {
 			case -1:
-				parts, word = append(parts, quoted(word)), ""
+				parts, word = append(parts, shell.Quote(word)), ""
 			case 0:
-				parts, word = append(parts, quoted(word[:1])), word[1:]
+				parts, word = append(parts, shell.Quote(word[:1])), word[1:]
 			default:
-				parts, word = append(parts, quoted(word[:i])), word[i:]
+				parts, word = append(parts, shell.Quote(word[:i])), word[i:]
 			}
 		}
 	}
@@ -51,14 +53,14 @@ compopt() { [[ $2 == filenames ]] && echo FILES; }
 COMP_LINE=%s COMP_POINT=%d COMP_WORDS=(%s)
 COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 _builder
-for word in "${COMPREPLY[@]}"; do echo %s"$word"; done`, quoted(line), len(line), strings.Join(parts, " "), quoted(kept))
+for word in "${COMPREPLY[@]}"; do echo %s"$word"; done`, shell.Quote(line), len(line), strings.Join(parts, " "), shell.Quote(kept))
 }
 
 // askZsh puts what prints into the place of what zsh offers.
 func askZsh(words []string) string {
 	var list []string
 	for _, word := range words {
-		list = append(list, quoted(word))
+		list = append(list, shell.Quote(word))
 	}
 	return fmt.Sprintf(`compdef() { : }
 _files() { print FILES }
@@ -73,7 +75,7 @@ func askFish(words []string) string {
 	return fmt.Sprintf(`builder completion fish | source
 function __fish_complete_path; echo $argv[1]FILES; end
 function __fish_complete_directories; echo $argv[1]FILES; end
-complete -C %s | string replace -r '^.*FILES$' FILES`, quoted(strings.Join(words, " ")))
+complete -C %s | string replace -r '^.*FILES$' FILES`, shell.Quote(strings.Join(words, " ")))
 }
 
 // TestShells has real shells load the scripts and complete lines.

@@ -3,13 +3,12 @@ package main
 import (
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 
 	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/matrix"
+	"builder/internal/shell"
 )
 
 // assemble makes the entries of drafts of a recipe, without what goes into them.
@@ -34,22 +33,12 @@ func assemble(cat catalogue, o options, recipe string, chosen matrix.Filter, dra
 func (c catalogue) pinCommand(recipe string, chosen matrix.Filter) string {
 	words := []string{"builder", "lock", recipe}
 	if c.site != "" {
-		words = append(words, "--recipes", shellWord(c.site))
+		words = append(words, "--recipes", c.site)
 	}
 	for _, axis := range slices.Sorted(maps.Keys(chosen)) {
-		words = append(words, "--"+axis, shellWord(chosen[axis]))
+		words = append(words, "--"+axis, chosen[axis])
 	}
-	return strings.Join(words, " ")
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./,:@%+=-]+$`)
-
-// shellWord quotes what a shell would take apart.
-func shellWord(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return quoted(s)
+	return shell.Line(words...)
 }
 
 // unusedOverrides refuses a --set for something that no cell reads.

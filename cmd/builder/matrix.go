@@ -13,6 +13,7 @@ import (
 	"builder/internal/lock"
 	"builder/internal/matrix"
 	"builder/internal/recipe"
+	"builder/internal/shell"
 	"builder/internal/term"
 )
 
@@ -144,7 +145,7 @@ func makeMatrix(cat catalogue, rs []*recipe.Recipe, filter matrix.Filter, o matr
 			return nil, err
 		}
 		for _, p := range ci.Absent(r, filter, cells) {
-			note("no cell has %s %s: `builder plan %s --%s %s` says why", p.Axis, p.Value, r.Name, p.Axis, shellWord(p.Value))
+			note("no cell has %s %s: `builder plan %s --%s %s` says why", p.Axis, p.Value, r.Name, p.Axis, shell.Word(p.Value))
 		}
 		if o.condense {
 			if cells, err = condense(cat, cells); err != nil {

@@ -2,10 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"strings"
 
 	"builder/internal/ci"
 	"builder/internal/diag"
+	"builder/internal/shell"
 )
 
 // githubJobs is how many jobs GitHub Actions takes for one matrix.
@@ -29,20 +29,11 @@ func printGitHub(out printer, jobs, part []ci.Job) error {
 	}
 	include := make([]githubJob, len(part))
 	for i, j := range part {
-		include[i] = githubJob{j.ID, j.Recipe, shellWords(j.Flags), j.Artifact()}
+		include[i] = githubJob{j.ID, j.Recipe, shell.Line(j.Flags...), j.Artifact()}
 	}
 	enc := json.NewEncoder(out.stdout)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(map[string]any{"include": include})
-}
-
-// shellWords writes words as one text for a shell.
-func shellWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = shellWord(word)
-	}
-	return strings.Join(quoted, " ")
 }
 
 // tooMany says how many shards would do.

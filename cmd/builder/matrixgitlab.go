@@ -1,6 +1,9 @@
 package main
 
-import "builder/internal/ci"
+import (
+	"builder/internal/ci"
+	"builder/internal/shell"
+)
 
 // gitlabBase is the hidden job that all jobs extend: a site that includes a file
 // with its own says there which image and which runners they have.
@@ -47,7 +50,7 @@ func printGitLab(out printer, jobs []ci.Job) error {
 // of it.
 func gitlabStep(stage, when string, words []string, keep string) gitlabJob {
 	return gitlabJob{
-		Extends: gitlabBase, Stage: stage, When: when, Script: []string{shellWords(words)},
+		Extends: gitlabBase, Stage: stage, When: when, Script: []string{shell.Line(words...)},
 		Artifacts: &gitlabArtifacts{When: "always", Paths: []string{keep}},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/run"
+	"builder/internal/shell"
 	"builder/pipelines"
 )
 
@@ -94,8 +95,8 @@ func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact
 	}
 	build := filepath.Join(dir, "build")
 	return build, errors.Join(
-		os.WriteFile(build, []byte(chrootScript("Runs the build step in rootfs/: the same commands in the same environment.", env, "chroot . sh -euc "+quoted("cd /build/src\n"+script))), 0o755),
-		os.WriteFile(filepath.Join(dir, "shell"), []byte(chrootScript("Opens a shell in rootfs/, in the environment of the build step.", env, `"TERM=${TERM:-dumb}" chroot . sh -c `+quoted(anyShell))), 0o755),
+		os.WriteFile(build, []byte(chrootScript("Runs the build step in rootfs/: the same commands in the same environment.", env, "chroot . sh -euc "+shell.Quote("cd /build/src\n"+script))), 0o755),
+		os.WriteFile(filepath.Join(dir, "shell"), []byte(chrootScript("Opens a shell in rootfs/, in the environment of the build step.", env, `"TERM=${TERM:-dumb}" chroot . sh -c `+shell.Quote(anyShell))), 0o755),
 	)
 }
 
@@ -136,11 +137,8 @@ exec unshare --mount --net --pid --fork --kill-child --propagation private sh -e
   exec env -i "$@"' sh \
 `, about)
 	for _, key := range slices.Sorted(maps.Keys(env)) {
-		fmt.Fprintf(&b, "  %s=%s \\\n", key, quoted(env[key]))
+		fmt.Fprintf(&b, "  %s=%s \\\n", key, shell.Quote(env[key]))
 	}
 	fmt.Fprintf(&b, "  %s\n", command)
 	return b.String()
 }
-
-// quoted makes one word of a shell script.
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"builder/internal/shell"
 )
 
 //go:embed install.sh
@@ -16,7 +18,7 @@ var installScript string
 func InstallScript(packages []Package, dir string) string {
 	var bootstrap, all, want []string
 	for _, p := range packages {
-		file := quote(path.Join(dir, path.Base(p.Path)))
+		file := shell.Quote(path.Join(dir, path.Base(p.Path)))
 		all = append(all, file)
 		if p.Bootstrap {
 			bootstrap = append(bootstrap, file)
@@ -30,6 +32,3 @@ func InstallScript(packages []Package, dir string) string {
 		"@WANT@", strings.Join(want, "\n"),
 	).Replace(installScript)
 }
-
-// quote makes one word of a shell script from a file name.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -60,16 +60,3 @@ func TestInstallScriptFillsInOnce(t *testing.T) {
 		t.Errorf("got %q", lines(script, "@"))
 	}
 }
-
-func TestQuote(t *testing.T) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("needs sh")
-	}
-	for _, word := range []string{"", "plain", "it's", "''", "a b\tc\nd", "$(echo x)`echo y`$HOME", `\'"*?[]~#&;|<>`} {
-		out, err := exec.Command(sh, "-c", "printf %s "+quote(word)).CombinedOutput()
-		if err != nil || string(out) != word {
-			t.Errorf("%q became %q, %v", word, out, err)
-		}
-	}
-}

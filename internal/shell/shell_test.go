@@ -1,0 +1,28 @@
+package shell
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// A shell reads back what was written.
+func TestQuoteAndWord(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("needs sh")
+	}
+	for _, text := range []string{"", "plain", "it's", "''", "a b\tc\nd", "$(echo x)`echo y`$HOME", `\'"*?[]~#&;|<>`} {
+		for _, word := range []string{Quote(text), Word(text)} {
+			out, err := exec.Command(sh, "-c", "printf %s "+word).CombinedOutput()
+			if err != nil || string(out) != text {
+				t.Errorf("%q became %q, %v", text, out, err)
+			}
+		}
+	}
+}
+
+func TestLineQuotesNoMoreThanItMust(t *testing.T) {
+	if got, want := Line("run", "--rocm", "5.7,6.1", "--arch", ">=90", ""), "run --rocm 5.7,6.1 --arch '>=90' ''"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
