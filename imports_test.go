@@ -33,7 +33,7 @@ var may = map[string][]string{
 	"internal/syntax":            {},
 	"internal/complete":          {"internal/syntax"},
 	"internal/manual":            {"internal/syntax"},
-	"internal/config":            {"internal/decode", "internal/diag", "internal/recipe", "internal/store"},
+	"internal/config":            {"internal/decode", "internal/diag", "internal/recipe", "internal/store", "internal/version"},
 	"internal/elf":               {"internal/x86"},
 	"internal/gpu":               {},
 	"internal/nccltests":         {"internal/elf", "internal/nccllog"},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -12,10 +11,8 @@ import (
 	"builder/internal/complete"
 	"builder/internal/config"
 	"builder/internal/diag"
-	"builder/internal/recipe"
 	"builder/internal/store"
 	"builder/internal/term"
-	versions "builder/internal/version"
 )
 
 // configuration is what builder.yaml says, and what of it counts.
@@ -51,18 +48,11 @@ func (c configuration) checkEngine() error {
 	}
 	var faults []error
 	for _, place := range list(s.Value) {
-		_, err := readEngine(place, engineChoice{})
-		faults = append(faults, placed(s.Pos, err))
+		if _, err := readEngine(place, engineChoice{}); err != nil {
+			faults = append(faults, diag.At(s.Pos, "%w", err))
+		}
 	}
 	return errors.Join(faults...)
-}
-
-// placed gives a fault of a value the place where the value stands.
-func placed(pos diag.Pos, err error) error {
-	if err == nil {
-		return nil
-	}
-	return diag.At(pos, "%w", err)
 }
 
 // heedless are the verbs that no setting matters to: they work, and explain, where
@@ -84,45 +74,6 @@ func (c configuration) refuse(commands []*cli.Command) {
 		}
 		c.refuse(command.Subcommands)
 	}
-}
-
-// preferred returns recipes whose axes fall to what builder.yaml says, where the
-// command line does not name them and where it is compatible.
-func (c configuration) preferred(recipes []*recipe.Recipe) ([]*recipe.Recipe, error) {
-	var faults []error
-	for _, p := range c.Preferences {
-		r, err := recipe.Find(recipes, p.Recipe)
-		if err != nil {
-			faults = append(faults, placed(p.Pos, err))
-			continue
-		}
-		liking, err := prefer(r, p)
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		recipes = replace(recipes, liking, func(x *recipe.Recipe) string { return x.Name })
-	}
-	return recipes, errors.Join(faults...)
-}
-
-// prefer returns a recipe with the values of a preference in front.
-func prefer(r *recipe.Recipe, p config.Preference) (*recipe.Recipe, error) {
-	axis, ok := r.Axis(p.Axis)
-	if !ok {
-		return nil, diag.At(p.Pos, "recipe %s has no axis %q", r.Name, p.Axis).WithHint("%s", diag.DidYouMean(p.Axis, r.AxisNames()))
-	}
-	first, err := versions.Select(p.Value, axis.Values)
-	if err != nil {
-		return nil, placed(p.Pos, fmt.Errorf("%s: %w", p.Axis, err))
-	}
-	behind := slices.DeleteFunc(slices.Clone(axis.Values), func(v string) bool { return slices.Contains(first, v) })
-	axis.Values = slices.Concat(first, behind)
-	changed := *r
-	changed.Axes = slices.Clone(r.Axes)
-	i := slices.IndexFunc(changed.Axes, func(a recipe.Axis) bool { return a.Name == axis.Name })
-	changed.Axes[i] = axis
-	return &changed, nil
 }
 
 func configCommand(c configuration, preferenceFault error, out printer) *cli.Command {

@@ -77,7 +77,7 @@ func (c *checkedWriter) Write(p []byte) (int, error) {
 func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.App {
 	out := printer{stdout: stdout, stderr: stderr}
 	cat, fault := loadCatalogue(siteDir(args))
-	recipes, dislike := conf.preferred(cat.recipes)
+	recipes, dislike := conf.Preferred(cat.recipes)
 	cat.recipes, fault = recipes, errors.Join(fault, dislike)
 	app := &cli.App{
 		Name:            "builder",
