@@ -80,7 +80,12 @@ var may = map[string][]string{
 		"internal/atomicfile", "internal/deb", "internal/diag", "internal/git", "internal/image", "internal/matrix", "internal/oci",
 		"internal/patch", "internal/pypi", "internal/recipe", "internal/store", "internal/subst", "internal/wheel",
 	},
-	"internal/native":     {"internal/atomicfile", "internal/diag", "internal/host"},
+	"internal/native": {"internal/atomicfile", "internal/diag", "internal/host"},
+	"internal/catalogue": {
+		"diagnoses", "images", "internal/diag", "internal/diagnose", "internal/gate", "internal/image", "internal/lock", "internal/matrix", "internal/patch",
+		"internal/profile", "internal/recipe", "internal/shell", "internal/stack", "internal/store", "patches", "profiles", "recipes", "stacks",
+	},
+	"internal/assemble":   {"internal/catalogue", "internal/diag", "internal/lock", "internal/matrix", "internal/recipe"},
 	"internal/stack":      {"internal/artifact", "internal/atomicfile", "internal/decode", "internal/diag", "internal/inspect", "internal/matrix", "internal/recipe", "internal/subst", "internal/wheel"},
 	"internal/inspect":    {"internal/diag", "internal/elf", "internal/wheel"},
 	"internal/verdict":    {"internal/curve", "internal/recipe"},

@@ -13,8 +13,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/assemble"
 	"builder/internal/attest"
 	"builder/internal/carry"
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/fetch"
 	"builder/internal/lock"
@@ -27,7 +29,7 @@ import (
 	"builder/internal/store"
 )
 
-func exportCommand(cat catalogue, fault error, out printer) *cli.Command {
+func exportCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write all that the chosen cells need where there is no network", ArgsUsage: "RECIPE [axes]",
 		Description: "What the store lacks is fetched first. On the other machine, with the same\nbuilder, recipes and locks: `builder store import`, then\n`builder run RECIPE --offline --locked`.",
@@ -69,11 +71,11 @@ func (x export) fault() error {
 }
 
 // do writes what the chosen cells need, and those that go into them.
-func (x export) do(ctx context.Context, cat catalogue, o options, out printer) error {
+func (x export) do(ctx context.Context, cat catalogue.Catalogue, o options, out printer) error {
 	if err := x.fault(); err != nil {
 		return err
 	}
-	drafts, _, err := choose(cat, o)
+	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,7 @@ func (x export) do(ctx context.Context, cat catalogue, o options, out printer) e
 		return err
 	}
 	defer w.close()
-	entries, err := w.assembler(cat).entries(ctx, o.recipe, o.filter, drafts)
+	entries, err := w.assembler(cat).Entries(ctx, o.recipe, o.filter, drafts)
 	if err != nil {
 		return err
 	}
@@ -209,7 +211,7 @@ func (x export) print(index carry.Index, asJSON bool, out printer) error {
 
 func importFlags() []cli.Flag { return []cli.Flag{recipesFlag(), jsonFlag(), trustFlag()} }
 
-func importCommand(cat catalogue, fault error, out printer) *cli.Command {
+func importCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "take what another machine exported, and say which cells it suffices for", ArgsUsage: "FILE|DIR…",
 		OnUsageError: usageError,
@@ -231,7 +233,7 @@ func importCommand(cat catalogue, fault error, out printer) *cli.Command {
 	}
 }
 
-func importAll(ctx context.Context, cat catalogue, o options, paths []string, out printer) error {
+func importAll(ctx context.Context, cat catalogue.Catalogue, o options, paths []string, out printer) error {
 	w, err := openWorkspace(ctx, o, out.note)
 	if err != nil {
 		return err
@@ -331,11 +333,9 @@ func (t *taker) Result(key string, record []byte) error {
 }
 
 // judge says of each cell that came whether it can be had here now.
-func (t *taker) judge(cat catalogue) {
-	asm := newAssembler(cat, t.options, func(_ context.Context, recipe string, _ []lock.Draft) (lock.File, error) {
-		return cat.readLock(t.home, recipe)
-	})
-	for _, e := range oneOfEach(t.entries) {
+func (t *taker) judge(cat catalogue.Catalogue) {
+	asm := assembler(cat, t.options)
+	for _, e := range assemble.OneOfEach(t.entries) {
 		t.Cells = append(t.Cells, importedCell{e.ID, e.Key(), t.state(asm, e)})
 	}
 	t.Cells = append([]importedCell{}, t.Cells...) // in JSON a list is never null
@@ -343,8 +343,8 @@ func (t *taker) judge(cat catalogue) {
 
 // state compares an entry with the one that this builder makes for the same cell:
 // with another one run would look for other files.
-func (t *taker) state(asm *assembler, e lock.Entry) string {
-	made, err := asm.input(t.ctx, recipe.Input{Recipe: e.Recipe, Axes: matrix.Filter(e.Axes)})
+func (t *taker) state(asm *assemble.Assembler, e lock.Entry) string {
+	made, err := asm.Input(t.ctx, recipe.Input{Recipe: e.Recipe, Axes: matrix.Filter(e.Axes)})
 	switch {
 	case err != nil:
 		return fmt.Sprintf("this builder cannot make it: %v", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/attest"
+	"builder/internal/catalogue"
 	"builder/internal/complete"
 	"builder/internal/diag"
 	"builder/internal/gate"
@@ -72,7 +73,7 @@ func engineAddresses() []string {
 // completeCommand answers the scripts of completion. It reads the catalogue and
 // run.json, and nothing that it meets is a fault: a shell shows no more than that
 // it knows nothing.
-func completeCommand(cat catalogue, out printer) *cli.Command {
+func completeCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	return &cli.Command{
 		Name: complete.Verb, Usage: "what may stand next on a command line", ArgsUsage: "WORD…", Hidden: true, HideHelp: true, SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
@@ -84,17 +85,17 @@ func completeCommand(cat catalogue, out printer) *cli.Command {
 }
 
 // nameRecipes says where the name of a recipe may stand that is no verb.
-func nameRecipes(tool *syntax.Verb, cat catalogue) {
+func nameRecipes(tool *syntax.Verb, cat catalogue.Catalogue) {
 	for i, v := range tool.Verbs {
 		for j, f := range v.Flags {
 			if f.Names[0] == "recipe" {
-				tool.Verbs[i].Flags[j].Takes = syntax.Takes{Words: cat.names()}
+				tool.Verbs[i].Flags[j].Takes = syntax.Takes{Words: cat.Names()}
 			}
 		}
 		switch v.Name {
 		case "patch":
 			for j := range v.Verbs {
-				tool.Verbs[i].Verbs[j].Takes = syntax.Takes{Words: cat.names()}
+				tool.Verbs[i].Verbs[j].Takes = syntax.Takes{Words: cat.Names()}
 			}
 		case "help", "man":
 			for _, other := range tool.Verbs {

@@ -12,8 +12,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/diagnose"
+	"builder/internal/matrix"
 	"builder/internal/nccllog"
 	"builder/internal/term"
 )
@@ -26,7 +28,7 @@ it, - for standard input. Logs may be of any size.
 A finding is a result, so the exit code is 0 with and without; with --exit-code an
 error that was found is exit 6, as at a gate. What cannot be read is exit 2.`
 
-func diagnoseCommand(cat catalogue, out printer) *cli.Command {
+func diagnoseCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "diagnose", Usage: "say what is known about a failed build or job, a wheel or a library", ArgsUsage: "FILE… | DIR | -",
 		Description: diagnoseDescription, OnUsageError: usageError, HideHelpCommand: true,
@@ -37,7 +39,7 @@ func diagnoseCommand(cat catalogue, out printer) *cli.Command {
 			&cli.BoolFlag{Name: "list", Usage: "print the catalogue of known failures and examine nothing"},
 		},
 		Action: func(c *cli.Context) error {
-			known, err := cat.diagnoses()
+			known, err := cat.Diagnoses()
 			if err != nil {
 				return err
 			}
@@ -204,7 +206,7 @@ func printFinding(out printer, r diagnose.Report, f diagnose.Finding) {
 		row("here", f.MendedBy.String())
 	}
 	if len(f.Versions) > 0 {
-		row("seen in", pairs(f.Versions))
+		row("seen in", matrix.Pairs(f.Versions))
 	}
 	if f.Count > 1 {
 		row("shown", fmt.Sprintf("%d times", f.Count))

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/catalogue"
 	"builder/internal/diagnose"
 )
 
 // An option that is said to mend something is one.
 func TestDiagnosesNameOptions(t *testing.T) {
-	known, err := catalogue{}.diagnoses()
+	known, err := catalogue.Catalogue{}.Diagnoses()
 	if err != nil {
 		t.Fatal(err)
 	}

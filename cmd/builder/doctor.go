@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/doctor"
 	"builder/internal/host"
@@ -37,7 +38,7 @@ func doctorFlags() []cli.Flag {
 	}
 }
 
-func doctorCommand(cat catalogue, fault error, out printer) *cli.Command {
+func doctorCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "say what this host has and lacks for building and running", Description: doctorDescription,
 		OnUsageError: usageError, HideHelpCommand: true, Flags: doctorFlags(),
@@ -70,7 +71,7 @@ func lacking(r doctor.Report) error {
 }
 
 // readWork says what the host is examined for.
-func readWork(c *cli.Context, cat catalogue, fault error) (doctor.Work, error) {
+func readWork(c *cli.Context, cat catalogue.Catalogue, fault error) (doctor.Work, error) {
 	o, err := readPlaces(c)
 	if err != nil {
 		return doctor.Work{}, err
@@ -85,7 +86,7 @@ func readWork(c *cli.Context, cat catalogue, fault error) (doctor.Work, error) {
 	if fault != nil {
 		return w, fault
 	}
-	if o.recipe, err = recipe.Find(cat.recipes, c.String("recipe")); err != nil {
+	if o.recipe, err = recipe.Find(cat.Recipes, c.String("recipe")); err != nil {
 		return w, err
 	}
 	o.filter, o.offline = matrix.Filter{}, true

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"builder/internal/assemble"
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/doctor"
 	"builder/internal/fetch"
@@ -23,8 +25,8 @@ const configTime = 20 * time.Second
 
 // needsOf says what the cell that a recipe prefers asks of a host, with the cells
 // that go into it. What the lock does not pin is not resolved.
-func needsOf(ctx context.Context, cat catalogue, o options) (*doctor.Recipe, error) {
-	drafts, _, err := choose(cat, o)
+func needsOf(ctx context.Context, cat catalogue.Catalogue, o options) (*doctor.Recipe, error) {
+	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
 	if err != nil {
 		return nil, err
 	}
@@ -33,10 +35,7 @@ func needsOf(ctx context.Context, cat catalogue, o options) (*doctor.Recipe, err
 		Name: o.recipe.Name, Cell: d.Cell.ID, Memory: d.Memory, Mirrors: o.mirrors,
 		CUDA: releaseOf(d.Cell.Axes["cuda"]), ROCm: releaseOf(d.Cell.Axes["rocm"]),
 	}
-	asm := newAssembler(cat, o, func(_ context.Context, recipe string, _ []lock.Draft) (lock.File, error) {
-		return cat.readLock(o.home, recipe)
-	})
-	entries, err := asm.entries(ctx, o.recipe, o.filter, drafts[:1])
+	entries, err := assembler(cat, o).Entries(ctx, o.recipe, o.filter, drafts[:1])
 	switch {
 	case diag.Worst(err) == diag.Drift:
 		needs.Unpinned, _, _ = strings.Cut(err.Error(), "\n")

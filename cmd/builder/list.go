@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/config"
 	"builder/internal/diag"
 	"builder/internal/diagnose"
@@ -23,7 +24,7 @@ import (
 	"builder/internal/term"
 )
 
-func listCommand(cat catalogue, fault error, out printer) *cli.Command {
+func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "the recipes and the values of their axes", OnUsageError: usageError,
 		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
@@ -32,9 +33,9 @@ func listCommand(cat catalogue, fault error, out printer) *cli.Command {
 				return err
 			}
 			if c.Bool("json") {
-				return printJSON(out, cat.recipes)
+				return printJSON(out, cat.Recipes)
 			}
-			for _, r := range cat.recipes {
+			for _, r := range cat.Recipes {
 				out.say("%s: %s\n", r.Name, r.Summary)
 				var rows [][]string
 				for _, a := range r.Axes {

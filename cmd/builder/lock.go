@@ -7,13 +7,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/assemble"
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/matrix"
 	"builder/internal/term"
 )
 
-func lockCommand(cat catalogue, fault error, out printer) *cli.Command {
+func lockCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "RECIPE [axes]",
 		Description: "The only command that asks what a name means today. In a checkout of the\nrecipes, `--recipes .` writes the lock beside the recipe.",
@@ -62,16 +64,17 @@ func readMoves(c *cli.Context) (moves, error) {
 
 // checkLock compares the lock with what the chosen cells need. What no cell of
 // the recipe needs is said, and is no fault.
-func checkLock(cat catalogue, o options, out printer) error {
-	drafts, _, err := choose(cat, o)
+func checkLock(cat catalogue.Catalogue, o options, out printer) error {
+	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
 	if err != nil {
 		return err
 	}
-	f, err := cat.readLock(o.home, o.recipe.Name)
+	asm := assembler(cat, o)
+	f, err := asm.Locks.Read(o.recipe.Name)
 	if err != nil {
 		return err
 	}
-	if _, err := assemble(cat, o, o.recipe.Name, o.filter, drafts, f); err != nil {
+	if _, err := asm.Pinned(o.recipe.Name, o.filter, drafts, f); err != nil {
 		return err
 	}
 	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: []lock.PinChange{}}
@@ -81,7 +84,7 @@ func checkLock(cat catalogue, o options, out printer) error {
 		out.note("cannot say whether the lock pins what no cell needs: %v", err)
 	case !left.None():
 		result.Unneeded = left.String()
-		out.note("no cell needs any more what the lock of %s pins: %s; `%s --prune` drops it", o.recipe.Name, left, cat.pinCommand(o.recipe.Name, nil))
+		out.note("no cell needs any more what the lock of %s pins: %s; `%s --prune` drops it", o.recipe.Name, left, cat.PinCommand(o.recipe.Name, nil))
 	}
 	if o.json {
 		return printJSON(out, result)
@@ -96,8 +99,8 @@ func checkLock(cat catalogue, o options, out printer) error {
 
 // unneeded returns what the lock at the lock path pins and no cell of the recipe
 // needs; drafts are those that were chosen, which are often enough to tell.
-func unneeded(cat catalogue, o options, drafts []lock.Draft) (lock.File, error) {
-	own, err := cat.ownLock(o.home, o.recipe.Name)
+func unneeded(cat catalogue.Catalogue, o options, drafts []lock.Draft) (lock.File, error) {
+	own, err := cat.Locks(o.home).Own(o.recipe.Name)
 	if err != nil {
 		return own, err
 	}
@@ -110,9 +113,9 @@ func unneeded(cat catalogue, o options, drafts []lock.Draft) (lock.File, error) 
 }
 
 // everyCell drafts all cells of a recipe, whatever was chosen.
-func everyCell(cat catalogue, o options) ([]lock.Draft, error) {
+func everyCell(cat catalogue.Catalogue, o options) ([]lock.Draft, error) {
 	o.filter = matrix.Everything(o.recipe)
-	drafts, _, err := choose(cat, o)
+	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
 	return drafts, err
 }
 
@@ -135,11 +138,11 @@ func cellIDs(drafts []lock.Draft) []string {
 
 // moveLock resolves what is missing and what is to move, writes the lock, and
 // prints what changed.
-func moveLock(ctx context.Context, cat catalogue, o options, m moves, out printer) error {
+func moveLock(ctx context.Context, cat catalogue.Catalogue, o options, m moves, out printer) error {
 	if o.locked || o.offline {
 		return diag.Errorf(diag.Usage, "lock resolves names: --locked and --offline forbid just that")
 	}
-	drafts, _, err := choose(cat, o)
+	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
 	if err != nil {
 		return err
 	}
@@ -147,23 +150,23 @@ func moveLock(ctx context.Context, cat catalogue, o options, m moves, out printe
 	if err != nil {
 		return err
 	}
-	u := update{replace: m.all}
+	u := catalogue.Update{Replace: m.all}
 	if m.prune {
 		all, err := everyCell(cat, o)
 		if err != nil {
 			return err
 		}
-		u.drop = func(own lock.File) lock.File { return own.Unneeded(all) }
+		u.Drop = func(own lock.File) lock.File { return own.Unneeded(all) }
 	}
 	w, err := openWorkspace(ctx, o, out.note)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	if u.pins, err = w.resolver().Resolve(ctx, o.recipe.Name, asked); err != nil {
+	if u.Pins, err = w.resolver().Resolve(ctx, o.recipe.Name, asked); err != nil {
 		return err
 	}
-	done, err := cat.updateLock(o.home, o.recipe.Name, u)
+	done, err := cat.Locks(o.home).Update(o.recipe.Name, u)
 	if err != nil {
 		return err
 	}
@@ -172,8 +175,8 @@ func moveLock(ctx context.Context, cat catalogue, o options, m moves, out printe
 
 // questions returns what is to be resolved. Where that is every name no pin is
 // read: a lock that was edited by hand can be replaced.
-func (m moves) questions(cat catalogue, o options, drafts []lock.Draft) (lock.Missing, error) {
-	f, err := cat.readLock(o.home, o.recipe.Name)
+func (m moves) questions(cat catalogue.Catalogue, o options, drafts []lock.Draft) (lock.Missing, error) {
+	f, err := cat.Locks(o.home).Read(o.recipe.Name)
 	if m.all && (err == nil || errors.Is(err, lock.ErrEdited)) {
 		return lock.File{}.Missing(drafts), nil
 	}
@@ -184,13 +187,13 @@ func (m moves) questions(cat catalogue, o options, drafts []lock.Draft) (lock.Mi
 	return f.Missing(drafts).And(held), err
 }
 
-func printLock(out printer, o options, drafts []lock.Draft, done updated) error {
-	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: lock.Compare(done.before, done.after)}
-	if done.wrote {
-		result.Wrote = done.path
+func printLock(out printer, o options, drafts []lock.Draft, done catalogue.Updated) error {
+	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: lock.Compare(done.Before, done.After)}
+	if done.Wrote {
+		result.Wrote = done.Path
 	}
-	if done.edited {
-		out.note("%s was edited by hand: none of its pins is kept", done.path)
+	if done.Edited {
+		out.note("%s was edited by hand: none of its pins is kept", done.Path)
 	}
 	if o.json {
 		return printJSON(out, result)

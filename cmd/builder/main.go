@@ -19,6 +19,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/term"
 )
@@ -76,9 +77,9 @@ func (c *checkedWriter) Write(p []byte) (int, error) {
 // wrong with it is reported by the verbs that need it.
 func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.App {
 	out := printer{stdout: stdout, stderr: stderr}
-	cat, fault := loadCatalogue(siteDir(args))
-	recipes, dislike := conf.Preferred(cat.recipes)
-	cat.recipes, fault = recipes, errors.Join(fault, dislike)
+	cat, fault := catalogue.Load(siteDir(args), takenNames())
+	recipes, dislike := conf.Preferred(cat.Recipes)
+	cat.Recipes, fault = recipes, errors.Join(fault, dislike)
 	app := &cli.App{
 		Name:            "builder",
 		Usage:           "hermetic builds of Horovod, NCCL and RCCL, with gates that cannot lie",

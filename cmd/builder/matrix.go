@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/ci"
 	"builder/internal/diag"
 	"builder/internal/lock"
@@ -58,7 +59,7 @@ func matrixFlags() []cli.Flag {
 	}
 }
 
-func matrixCommand(cat catalogue, fault error, out printer) *cli.Command {
+func matrixCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "matrix", Usage: "print cells as the jobs of a build matrix", ArgsUsage: "[RECIPE] [axes]",
 		Description: matrixDescription,
@@ -67,7 +68,7 @@ func matrixCommand(cat catalogue, fault error, out printer) *cli.Command {
 			if fault != nil || c.Args().Present() {
 				return unknownRecipe(cat, fault)(c)
 			}
-			return printMatrix(c, cat, cat.recipes, nil, out)
+			return printMatrix(c, cat, cat.Recipes, nil, out)
 		},
 		Subcommands: recipeCommands(cat, fault, matrixFlags(), func(c *cli.Context, o options) error {
 			return printMatrix(c, cat, []*recipe.Recipe{o.recipe}, o.filter, out)
@@ -83,7 +84,7 @@ type matrixOptions struct {
 	all      bool
 }
 
-func printMatrix(c *cli.Context, cat catalogue, rs []*recipe.Recipe, filter matrix.Filter, out printer) error {
+func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, filter matrix.Filter, out printer) error {
 	o, err := readMatrixOptions(c)
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func readMatrixOptions(c *cli.Context) (matrixOptions, error) {
 
 // makeMatrix returns the jobs of the chosen cells of all recipes, before they are
 // dealt out to shards. What was asked for and is in none of them is noted.
-func makeMatrix(cat catalogue, rs []*recipe.Recipe, filter matrix.Filter, o matrixOptions, note func(string, ...any)) ([]ci.Job, error) {
+func makeMatrix(cat catalogue.Catalogue, rs []*recipe.Recipe, filter matrix.Filter, o matrixOptions, note func(string, ...any)) ([]ci.Job, error) {
 	jobs := []ci.Job{}
 	for _, r := range rs {
 		cells, _, err := matrix.Expand(r, open(r, filter, o.all))
@@ -157,16 +158,16 @@ func makeMatrix(cat catalogue, rs []*recipe.Recipe, filter matrix.Filter, o matr
 			if err != nil {
 				return nil, err
 			}
-			jobs = append(jobs, cat.here(job))
+			jobs = append(jobs, atSite(job, cat.Site))
 		}
 	}
 	return jobs, nil
 }
 
-// here returns a job that finds its recipe: that of a site is where the site is.
-func (c catalogue) here(j ci.Job) ci.Job {
-	if c.site != "" {
-		j.Flags = slices.Insert(slices.Clone(j.Flags), 1, "--recipes", c.site)
+// atSite returns a job that finds its recipe: that of a site is where the site is.
+func atSite(j ci.Job, site string) ci.Job {
+	if site != "" {
+		j.Flags = slices.Insert(slices.Clone(j.Flags), 1, "--recipes", site)
 	}
 	return j
 }
@@ -183,12 +184,12 @@ func open(r *recipe.Recipe, filter matrix.Filter, all bool) matrix.Filter {
 }
 
 // condense keeps a few cells of one recipe that stand for all.
-func condense(cat catalogue, cells []matrix.Cell) ([]matrix.Cell, error) {
+func condense(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell, error) {
 	points, err := pointsOf(cat, cells)
 	if err != nil {
 		return nil, err
 	}
-	few, err := ci.Condense(points, cat.patches[cells[0].Recipe.Name])
+	few, err := ci.Condense(points, cat.Patches[cells[0].Recipe.Name])
 	if err != nil {
 		return nil, err
 	}
@@ -200,10 +201,10 @@ func condense(cat catalogue, cells []matrix.Cell) ([]matrix.Cell, error) {
 }
 
 // pointsOf adds to cells what their images state.
-func pointsOf(cat catalogue, cells []matrix.Cell) ([]ci.Point, error) {
+func pointsOf(cat catalogue.Catalogue, cells []matrix.Cell) ([]ci.Point, error) {
 	points := make([]ci.Point, len(cells))
 	for i, cell := range cells {
-		facts, err := lock.Facts(cell, cat.lockInputs())
+		facts, err := lock.Facts(cell, cat.LockInputs())
 		if err != nil {
 			return nil, fmt.Errorf("condensing the matrix of %s: %w", cell.Recipe.Name, err)
 		}
@@ -215,7 +216,7 @@ func pointsOf(cat catalogue, cells []matrix.Cell) ([]ci.Point, error) {
 func printJobs(out printer, jobs []ci.Job) {
 	var rows [][]string
 	for _, j := range jobs {
-		rows = append(rows, []string{j.ID, j.Recipe, pairs(j.Axes)})
+		rows = append(rows, []string{j.ID, j.Recipe, matrix.Pairs(j.Axes)})
 	}
 	term.Table(out.stdout, term.Width(out.stdout), []string{"cell", "recipe", "axes"}, rows)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/catalogue"
 	"builder/internal/ci"
 	"builder/internal/golden"
 	"builder/internal/matrix"
@@ -22,12 +23,12 @@ func TestMatrixGolden(t *testing.T) {
 		Values map[string]string `json:"values"` // that the condensed matrix holds
 		Few    []string          `json:"condensed"`
 	}
-	cat, err := loadCatalogue("")
+	cat, err := catalogue.Load("", takenNames())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []condensed
-	for _, r := range cat.recipes {
+	for _, r := range cat.Recipes {
 		cells, _, err := matrix.Expand(r, open(r, nil, true))
 		if err != nil {
 			t.Fatal(err)
@@ -36,11 +37,11 @@ func TestMatrixGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pairs, err := ci.Pairs(points, cat.patches[r.Name])
+		pairs, err := ci.Pairs(points, cat.Patches[r.Name])
 		if err != nil {
 			t.Fatal(err)
 		}
-		few, err := ci.Condense(points, cat.patches[r.Name])
+		few, err := ci.Condense(points, cat.Patches[r.Name])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,11 +67,11 @@ func TestMatrixGolden(t *testing.T) {
 // TestEveryCellHasAMatrix: every cell of every recipe fits into the matrices
 // that the hint of matrix names.
 func TestEveryCellHasAMatrix(t *testing.T) {
-	cat, err := loadCatalogue("")
+	cat, err := catalogue.Load("", takenNames())
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := makeMatrix(cat, cat.recipes, nil, matrixOptions{all: true}, t.Errorf)
+	jobs, err := makeMatrix(cat, cat.Recipes, nil, matrixOptions{all: true}, t.Errorf)
 	if err != nil {
 		t.Fatal(err)
 	}

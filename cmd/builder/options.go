@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/deb"
 	"builder/internal/diag"
 	"builder/internal/matrix"
@@ -80,10 +81,6 @@ func selectionFlags() []cli.Flag {
 	}
 }
 
-func setFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"}
-}
-
 // outFlag names the directory of the results of a run.
 func outFlag(usage string) cli.Flag {
 	return &cli.StringFlag{Name: "out", EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: usage}
@@ -113,6 +110,11 @@ func rootfsFlags() []cli.Flag {
 // no axis can be called like one.
 func recipeFlagNames() []string {
 	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), rootfsFlags(), matrixFlags(), exportFlags()))
+}
+
+// takenNames are the flags that no axis can be called like.
+func takenNames() catalogue.Taken {
+	return catalogue.Taken{Recipe: append(recipeFlagNames(), "help", "h"), Profile: append(flagNames(profileFlags()), "help", "h")}
 }
 
 // axisFlags are one flag for each axis of a recipe or a profile.
@@ -145,9 +147,9 @@ func (v *axisValue) Set(text string) error {
 func (v *axisValue) String() string { return strings.Join(v.texts, ",") }
 
 // recipeCommands makes a command for each recipe.
-func recipeCommands(cat catalogue, fault error, flags []cli.Flag, do func(*cli.Context, options) error) []*cli.Command {
+func recipeCommands(cat catalogue.Catalogue, fault error, flags []cli.Flag, do func(*cli.Context, options) error) []*cli.Command {
 	var commands []*cli.Command
-	for _, r := range cat.recipes {
+	for _, r := range cat.Recipes {
 		commands = append(commands, &cli.Command{
 			Name: r.Name, Usage: r.Summary, OnUsageError: axisUsageError(r, flags), HideHelpCommand: true,
 			Flags: append(append([]cli.Flag{}, flags...), axisFlags(r.Axes)...),
@@ -168,16 +170,16 @@ func recipeCommands(cat catalogue, fault error, flags []cli.Flag, do func(*cli.C
 
 // unknownRecipe is the action of a verb that got no recipe, or one that does not
 // exist.
-func unknownRecipe(cat catalogue, fault error) cli.ActionFunc {
+func unknownRecipe(cat catalogue.Catalogue, fault error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if fault != nil {
 			return fault
 		}
 		if !c.Args().Present() {
 			return diag.Errorf(diag.Usage, "%s: name a recipe", c.Command.HelpName).
-				WithHint("known: %s", strings.Join(cat.names(), ", "))
+				WithHint("known: %s", strings.Join(cat.Names(), ", "))
 		}
-		_, err := recipe.Find(cat.recipes, c.Args().First())
+		_, err := recipe.Find(cat.Recipes, c.Args().First())
 		return err
 	}
 }
@@ -283,27 +285,6 @@ func checkOut(dir string) error {
 	return nil
 }
 
-// readOverrides reads --set source.NAME=PLACE.
-func readOverrides(settings []string) (map[string][]string, error) {
-	overrides := map[string][]string{}
-	for _, s := range settings {
-		key, place, ok := strings.Cut(s, "=")
-		name, isSource := strings.CutPrefix(key, "source.")
-		if !ok || !isSource || name == "" || place == "" {
-			return nil, diag.Errorf(diag.Usage, "--set: %q is not source.NAME=PATH or source.NAME=URL", s)
-		}
-		if !strings.Contains(place, "://") {
-			abs, err := filepath.Abs(place)
-			if err != nil {
-				return nil, err
-			}
-			place = abs
-		}
-		overrides[name] = append(overrides[name], place)
-	}
-	return overrides, nil
-}
-
 func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
@@ -321,4 +302,21 @@ func homeDir() (string, error) {
 		return "", diag.Errorf(diag.Usage, "no place for the tool's state: %w", err).WithHint("set BUILDER_HOME")
 	}
 	return filepath.Join(cache, "builder"), nil
+}
+
+// siteDir finds the value of --recipes before the flags are parsed: which
+// commands and flags there are depends on it.
+func siteDir(args []string) string {
+	site := os.Getenv("BUILDER_RECIPES")
+	for i, arg := range args {
+		flag, value, assigned := strings.Cut(arg, "=")
+		switch {
+		case flag != "--recipes" && flag != "-recipes":
+		case assigned:
+			site = value
+		case i+1 < len(args):
+			site = args[i+1]
+		}
+	}
+	return site
 }

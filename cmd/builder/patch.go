@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/audit"
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/matrix"
@@ -23,7 +24,7 @@ import (
 	"builder/internal/term"
 )
 
-func patchCommand(cat catalogue, fault error, out printer) *cli.Command {
+func patchCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	verb := func(c cli.Command, do func(*cli.Context, []*recipe.Recipe) error) *cli.Command {
 		c.ArgsUsage, c.OnUsageError, c.HideHelpCommand = "[RECIPE…]", usageError, true
 		c.Flags = append([]cli.Flag{recipesFlag(), jsonFlag()}, c.Flags...)
@@ -70,17 +71,17 @@ applied for real where the store holds the source of the version; elsewhere the
 audit says "not measured".`
 
 // patched returns the recipes that were named, or all that have patches.
-func patched(cat catalogue, names []string) ([]*recipe.Recipe, error) {
+func patched(cat catalogue.Catalogue, names []string) ([]*recipe.Recipe, error) {
 	var rs []*recipe.Recipe
 	var faults []error
 	for _, name := range names {
-		r, err := recipe.Find(cat.recipes, name)
+		r, err := recipe.Find(cat.Recipes, name)
 		faults = append(faults, err)
 		rs = append(rs, r)
 	}
 	if len(names) == 0 {
-		for _, r := range cat.recipes {
-			if len(cat.patches[r.Name]) > 0 {
+		for _, r := range cat.Recipes {
+			if len(cat.Patches[r.Name]) > 0 {
 				rs = append(rs, r)
 			}
 		}
@@ -88,10 +89,10 @@ func patched(cat catalogue, names []string) ([]*recipe.Recipe, error) {
 	return rs, errors.Join(faults...)
 }
 
-func showPatches(cat catalogue, rs []*recipe.Recipe, out printer, asJSON bool) error {
+func showPatches(cat catalogue.Catalogue, rs []*recipe.Recipe, out printer, asJSON bool) error {
 	all := map[string][]patch.Patch{}
 	for _, r := range rs {
-		all[r.Name] = cat.patches[r.Name]
+		all[r.Name] = cat.Patches[r.Name]
 	}
 	if asJSON {
 		return printJSON(out, all)
@@ -100,7 +101,7 @@ func showPatches(cat catalogue, rs []*recipe.Recipe, out printer, asJSON bool) e
 		for _, p := range all[name] {
 			out.say("%s/%s", name, p.Name)
 			out.say("  %-9s%s", "reason", p.Reason)
-			out.say("  %-9s%s", "when", pairs(p.When))
+			out.say("  %-9s%s", "when", matrix.Pairs(p.When))
 			if p.Merged != "" {
 				out.say("  %-9sin %s", "merged", p.Merged)
 			}
@@ -115,7 +116,7 @@ func showPatches(cat catalogue, rs []*recipe.Recipe, out printer, asJSON bool) e
 }
 
 // auditPatches prints the report of each recipe and returns its findings.
-func auditPatches(ctx context.Context, cat catalogue, rs []*recipe.Recipe, o options, fetch bool, out printer) error {
+func auditPatches(ctx context.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, o options, fetch bool, out printer) error {
 	w, err := openWorkspace(ctx, o, out.note)
 	if err != nil {
 		return err
@@ -143,19 +144,19 @@ func auditPatches(ctx context.Context, cat catalogue, rs []*recipe.Recipe, o opt
 }
 
 // audit audits the patches of one recipe over every cell of its matrix.
-func (w *workspace) audit(ctx context.Context, cat catalogue, r *recipe.Recipe, fetch bool) (audit.Report, error) {
+func (w *workspace) audit(ctx context.Context, cat catalogue.Catalogue, r *recipe.Recipe, fetch bool) (audit.Report, error) {
 	cells, _, err := matrix.Expand(r, matrix.Everything(r))
 	if err != nil {
 		return audit.Report{}, err
 	}
-	pins, err := cat.readLock(w.home, r.Name)
+	pins, err := cat.Locks(w.home).Read(r.Name)
 	if err != nil {
 		return audit.Report{}, err
 	}
 	var audited []audit.Cell
 	fetched := map[string]bool{} // many cells share a source
 	for _, cell := range cells {
-		facts, err := lock.Facts(cell, cat.lockInputs())
+		facts, err := lock.Facts(cell, cat.LockInputs())
 		if err != nil {
 			return audit.Report{}, err
 		}
@@ -171,7 +172,7 @@ func (w *workspace) audit(ctx context.Context, cat catalogue, r *recipe.Recipe, 
 		}
 		audited = append(audited, c)
 	}
-	return audit.Run(ctx, cat.patches[r.Name], audited, openSources(w.store, cat.patches[r.Name]))
+	return audit.Run(ctx, cat.Patches[r.Name], audited, openSources(w.store, cat.Patches[r.Name]))
 }
 
 // openSources reads the trees of sources that the store holds, each once.

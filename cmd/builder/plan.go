@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/assemble"
+	"builder/internal/catalogue"
 	"builder/internal/gate"
 	"builder/internal/lock"
 	"builder/internal/matrix"
@@ -23,23 +23,7 @@ import (
 	"builder/pipelines"
 )
 
-// choose expands the matrix and drafts every cell of it.
-func choose(cat catalogue, o options) ([]lock.Draft, []matrix.Exclusion, error) {
-	cells, excluded, err := matrix.Expand(o.recipe, o.filter)
-	if err != nil {
-		return nil, excluded, err
-	}
-	var drafts []lock.Draft
-	var faults []error
-	for _, cell := range cells {
-		d, err := lock.NewDraft(cell, cat.lockInputs())
-		faults = append(faults, err)
-		drafts = append(drafts, d)
-	}
-	return drafts, excluded, errors.Join(faults...)
-}
-
-func planCommand(cat catalogue, fault error, out printer) *cli.Command {
+func planCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "explain what run would do, and do nothing", ArgsUsage: "RECIPE [axes]",
 		Flags: []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
@@ -102,12 +86,13 @@ type excluded struct {
 }
 
 // makePlan explains what run would do; with may be nil.
-func makePlan(cat catalogue, o options, with comparison) (plan, error) {
-	drafts, left, err := choose(cat, o)
+func makePlan(cat catalogue.Catalogue, o options, with comparison) (plan, error) {
+	drafts, left, err := assemble.Choose(cat, o.recipe, o.filter)
 	if err != nil {
 		return plan{}, err
 	}
-	f, err := cat.readLock(o.home, o.recipe.Name)
+	asm := assembler(cat, o)
+	f, err := asm.Locks.Read(o.recipe.Name)
 	if err != nil {
 		return plan{}, err
 	}
@@ -116,9 +101,6 @@ func makePlan(cat catalogue, o options, with comparison) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{Recipe: o.recipe.Name, Cells: []plannedCell{}, Excluded: []excluded{}}
-	asm := newAssembler(cat, o, func(_ context.Context, recipe string, _ []lock.Draft) (lock.File, error) {
-		return cat.readLock(o.home, recipe)
-	})
 	for _, d := range drafts {
 		cell, err := planCell(asm, d, f, known, with)
 		if err != nil {
@@ -145,9 +127,9 @@ func knownResults(home string) (func(key string) bool, error) {
 	return results.New(s).Has, nil
 }
 
-func planCell(asm *assembler, d lock.Draft, f lock.File, known func(key string) bool, with comparison) (plannedCell, error) {
+func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key string) bool, with comparison) (plannedCell, error) {
 	c := plannedCell{
-		Site: asm.ofSite(d),
+		Site: asm.Locks.OfSite(d),
 
 		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: notNil(d.Cell.Chosen),
 		Image: d.Image.Name, Runtime: d.Runtime.Name,
@@ -165,7 +147,7 @@ func planCell(asm *assembler, d lock.Draft, f lock.File, known func(key string) 
 	if d.Settings.Expect.Wheelhouse != nil { // nothing is built of a source
 		c.Source, c.Python = "its parts", notNil(d.Settings.Requires.Run)
 	}
-	entries, err := lock.Assemble([]lock.Draft{d}, f, revision())
+	entries, err := lock.Assemble([]lock.Draft{d}, f, asm.Revision)
 	if err != nil {
 		c.Missing = f.Missing([]lock.Draft{d}).String()
 		if with != nil {
@@ -173,7 +155,7 @@ func planCell(asm *assembler, d lock.Draft, f lock.File, known func(key string) 
 		}
 		return c, nil
 	}
-	if _, err := asm.inputs(context.Background(), d, &entries[0]); err != nil {
+	if _, err := asm.Inputs(context.Background(), d, &entries[0]); err != nil {
 		c.Missing = err.Error()
 		return c, nil
 	}
@@ -217,7 +199,7 @@ func (p plan) print(out printer, asJSON bool) error {
 		if i == 0 {
 			out.say("\nexcluded")
 		}
-		out.say("  %s: %s (%s)", pairs(e.Axes), e.Because, e.Source)
+		out.say("  %s: %s (%s)", matrix.Pairs(e.Axes), e.Because, e.Source)
 		for _, row := range e.Instead {
 			out.say("    goes together: %s", row)
 		}
@@ -228,7 +210,7 @@ func (p plan) print(out printer, asJSON bool) error {
 func (c plannedCell) print(out printer) {
 	out.say("%s", c.ID)
 	line := func(name, format string, args ...any) { out.say("  %-9s%s", name, fmt.Sprintf(format, args...)) }
-	line("axes", "%s", pairs(c.Axes))
+	line("axes", "%s", matrix.Pairs(c.Axes))
 	if len(c.Chosen) > 0 {
 		line("", "by preference: %s", strings.Join(c.Chosen, ", "))
 	}
@@ -255,7 +237,7 @@ func (c plannedCell) print(out printer) {
 		line("patch", "%s %s: %s", sign, p.Name, p.Because)
 	}
 	if len(c.Env) > 0 {
-		line("env", "%s", pairs(c.Env))
+		line("env", "%s", matrix.Pairs(c.Env))
 	}
 	line("steps", "%s", strings.Join(c.Steps, ", "))
 	line("gates", "%s", strings.Join(c.Gates, ", "))
@@ -270,12 +252,4 @@ func (c plannedCell) print(out printer) {
 	if c.Diff != nil {
 		c.Diff.explain(line)
 	}
-}
-
-func pairs(m map[string]string) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, k+"="+m[k])
-	}
-	return strings.Join(parts, " ")
 }

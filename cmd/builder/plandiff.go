@@ -74,7 +74,7 @@ func withLock(file, recipe string) (comparison, error) {
 	}
 	other, err := lock.Decode(file, data)
 	if err != nil {
-		return nil, hinted(err, "take the lock as version control has it")
+		return nil, diag.HintAll(err, "take the lock as version control has it")
 	}
 	if other.Recipe != recipe {
 		return nil, diag.Errorf(diag.Usage, "--against: %s is the lock of %q", file, other.Recipe)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/matrix"
 	"builder/internal/profile"
@@ -43,8 +44,8 @@ func profileFlags() []cli.Flag {
 	}
 }
 
-func profileCommand(cat catalogue, out printer) *cli.Command {
-	all, fault := cat.profiles()
+func profileCommand(cat catalogue.Catalogue, out printer) *cli.Command {
+	all, fault := cat.Profiles()
 	var names []string
 	command := &cli.Command{
 		Name: "profile", Usage: "print the environment in which a stack runs, with reasons", ArgsUsage: "PROFILE [axes]",

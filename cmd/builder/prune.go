@@ -7,9 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/index"
-	"builder/internal/lock"
 	"builder/internal/matrix"
 	"builder/internal/publish"
 	"builder/internal/recipe"
@@ -26,7 +26,7 @@ type pruneReport struct {
 
 // doPrune says which wheels may go, and lets them go with --yes.
 // A catalogue with a fault may lack a lock that needs something: then nothing goes.
-func doPrune(c *cli.Context, cat catalogue, fault error, out printer) error {
+func doPrune(c *cli.Context, cat catalogue.Catalogue, fault error, out printer) error {
 	at, rule, err := readPrune(c)
 	home, err2 := homeDir()
 	if err := errors.Join(fault, err, err2); err != nil {
@@ -76,18 +76,16 @@ func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
 // lockedKeys returns the keys that the locks known here ask for, of the cells that
 // are published. Of what no recipe here makes nothing is known; a lock that cannot
 // be read is an error.
-func lockedKeys(ctx context.Context, cat catalogue, home string, all []index.Record) (map[string]bool, error) {
-	for _, r := range cat.recipes {
-		if _, err := cat.readLock(home, r.Name); err != nil {
+func lockedKeys(ctx context.Context, cat catalogue.Catalogue, home string, all []index.Record) (map[string]bool, error) {
+	for _, r := range cat.Recipes {
+		if _, err := cat.Locks(home).Read(r.Name); err != nil {
 			return nil, err
 		}
 	}
-	asm := newAssembler(cat, options{home: home}, func(_ context.Context, recipe string, _ []lock.Draft) (lock.File, error) {
-		return cat.readLock(home, recipe)
-	})
+	asm := assembler(cat, options{home: home})
 	needed := map[string]bool{}
 	for _, r := range all {
-		made, err := asm.input(ctx, recipe.Input{Recipe: r.Recipe, Axes: matrix.Filter(r.Axes)})
+		made, err := asm.Input(ctx, recipe.Input{Recipe: r.Recipe, Axes: matrix.Filter(r.Axes)})
 		if err != nil {
 			continue
 		}

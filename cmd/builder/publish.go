@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/attest"
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/publish"
 	"builder/internal/pypi"
@@ -21,7 +22,7 @@ import (
 	"builder/internal/term"
 )
 
-func publishCommand(cat catalogue, fault error, out printer) *cli.Command {
+func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "publish", Usage: "put what passed where others install it from", ArgsUsage: "PATH… --to DEST",
 		Description: "PATH is the directory of a cell (out/<cell>) or its wheel. It is verified as builder\n" +

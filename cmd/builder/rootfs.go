@@ -13,6 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/artifact"
+	"builder/internal/assemble"
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/run"
@@ -20,7 +22,7 @@ import (
 	"builder/pipelines"
 )
 
-func rootfsCommand(cat catalogue, fault error, out printer) *cli.Command {
+func rootfsCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "rootfs", Usage: "write the file system as the build step finds it, to go through a build by hand", ArgsUsage: "RECIPE [axes]",
 		Description: "DIR/rootfs is the patched source with all that it is built with, DIR/build\nruns the build step in it, DIR/shell opens a shell: as root, in a chroot\nwithout a network. Neither needs builder. For a cell that was run there are\nalso repro and shell.",
@@ -32,11 +34,11 @@ func rootfsCommand(cat catalogue, fault error, out printer) *cli.Command {
 	}
 }
 
-func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out printer) error {
+func writeRootfs(ctx context.Context, cat catalogue.Catalogue, o options, to string, out printer) error {
 	if err := absentPath(to); err != nil {
 		return err
 	}
-	drafts, _, err := choose(cat, o)
+	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func writeRootfs(ctx context.Context, cat catalogue, o options, to string, out p
 	return progress.end(makeRootfs(ctx, cat, o, to, progress, out))
 }
 
-func makeRootfs(ctx context.Context, cat catalogue, o options, to string, progress *display, out printer) error {
+func makeRootfs(ctx context.Context, cat catalogue.Catalogue, o options, to string, progress *display, out printer) error {
 	w, err := openWorkspace(ctx, o, progress.Note)
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/assemble"
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/diagnose"
 	"builder/internal/fetch"
@@ -26,7 +28,7 @@ import (
 	"builder/internal/verdict"
 )
 
-func runCommand(cat catalogue, fault error, out printer) *cli.Command {
+func runCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "build, gate and keep the chosen cells of a recipe", ArgsUsage: "RECIPE [axes]",
 		Description: "The wheel, its verdicts and the logs of every step are in DIR/<cell>/,\nwhat happened is in DIR/run.json, as a page in DIR/report.html, for CI servers\nin DIR/junit.xml. The exit code is 0 only if every cell passed every gate.",
@@ -40,7 +42,7 @@ func runCommand(cat catalogue, fault error, out printer) *cli.Command {
 
 // doRun takes the chosen cells from names to verdicts. What it returns is every
 // fault of every cell.
-func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
+func doRun(ctx context.Context, cat catalogue.Catalogue, o options, out printer) error {
 	progress, err := o.display.begin(ctx, out)
 	if err != nil {
 		return err
@@ -48,8 +50,8 @@ func doRun(ctx context.Context, cat catalogue, o options, out printer) error {
 	return progress.end(runCells(ctx, cat, o, progress, out))
 }
 
-func runCells(ctx context.Context, cat catalogue, o options, progress *display, out printer) error {
-	known, err := cat.diagnoses()
+func runCells(ctx context.Context, cat catalogue.Catalogue, o options, progress *display, out printer) error {
+	known, err := cat.Diagnoses()
 	if err != nil {
 		return err
 	}
@@ -273,12 +275,12 @@ func firstHint(err error) string {
 
 // entries turns the command line into locked entries: those of the chosen cells,
 // and before them those of the cells that go into them.
-func (w *workspace) entries(ctx context.Context, cat catalogue) ([]lock.Entry, error) {
-	drafts, _, err := choose(cat, w.options)
+func (w *workspace) entries(ctx context.Context, cat catalogue.Catalogue) ([]lock.Entry, error) {
+	drafts, _, err := assemble.Choose(cat, w.recipe, w.filter)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := w.assembler(cat).entries(ctx, w.recipe, w.filter, drafts)
+	entries, err := w.assembler(cat).Entries(ctx, w.recipe, w.filter, drafts)
 	if err != nil {
 		return nil, err
 	}
@@ -286,37 +288,37 @@ func (w *workspace) entries(ctx context.Context, cat catalogue) ([]lock.Entry, e
 		return nil, err
 	}
 	known := func(e lock.Entry) bool { return w.results.Has(e.Key()) && !w.rebuild } // a rebuild takes the inputs anew
-	return needed(entries, len(drafts), known), nil
+	return assemble.Needed(entries, len(drafts), known), nil
+}
+
+// assembler makes entries of what the locks pin.
+func assembler(cat catalogue.Catalogue, o options) *assemble.Assembler {
+	a := &assemble.Assembler{Locks: cat.Locks(o.home), Revision: revision()}
+	switch {
+	case o.locked:
+		a.Forbids = "--locked"
+	case o.offline:
+		a.Forbids = "--offline"
+	}
+	return a
 }
 
 // assembler makes entries; where a lock lacks something it is resolved.
-func (w *workspace) assembler(cat catalogue) *assembler {
-	return newAssembler(cat, w.options, func(ctx context.Context, recipe string, drafts []lock.Draft) (lock.File, error) {
-		return w.lockedFile(ctx, cat, recipe, drafts)
-	})
-}
-
-// lockedFile reads a recipe's lock and resolves what is missing, unless --locked
-// or --offline forbid it.
-func (w *workspace) lockedFile(ctx context.Context, cat catalogue, recipe string, drafts []lock.Draft) (lock.File, error) {
-	f, err := cat.readLock(w.home, recipe)
-	if err != nil {
-		return f, err
+func (w *workspace) assembler(cat catalogue.Catalogue) *assemble.Assembler {
+	a := assembler(cat, w.options)
+	a.Resolve = func(ctx context.Context, recipe string, missing lock.Missing) (lock.File, error) {
+		w.note("resolving what the lock of %s lacks: %s", recipe, missing)
+		pins, err := w.resolver().Resolve(ctx, recipe, missing)
+		if err != nil {
+			return lock.File{}, err
+		}
+		done, err := a.Locks.Update(recipe, catalogue.Update{Pins: pins})
+		if done.Wrote {
+			w.note("wrote %s", done.Path)
+		}
+		return done.After, err
 	}
-	missing := f.Missing(drafts)
-	if missing.None() || w.locked || w.offline {
-		return f, nil // Assemble names what is missing
-	}
-	w.note("resolving what the lock of %s lacks: %s", recipe, missing)
-	resolved, err := w.resolver().Resolve(ctx, recipe, missing)
-	if err != nil {
-		return f, err
-	}
-	done, err := cat.updateLock(w.home, recipe, update{pins: resolved})
-	if done.wrote {
-		w.note("wrote %s", done.path)
-	}
-	return done.after, err
+	return a
 }
 
 func (w *workspace) resolver() lock.Resolver {

@@ -25,6 +25,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/artifact"
+	"builder/internal/assemble"
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/golden"
@@ -369,23 +371,23 @@ func lockedCells(ts *testscript.TestScript, args []string) ([]lock.Entry, *resul
 // cellsOf returns the cells that RECIPE [AXIS=VALUE]... chooses of the recipes of a
 // site, and the results of a state directory.
 func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, error) {
-	cat, err := loadCatalogue(site)
+	cat, err := catalogue.Load(site, takenNames())
 	if err != nil {
 		return nil, nil, err
 	}
 	o := options{filter: matrix.Filter{}, home: home}
-	if o.recipe, err = recipe.Find(cat.recipes, args[0]); err != nil {
+	if o.recipe, err = recipe.Find(cat.Recipes, args[0]); err != nil {
 		return nil, nil, err
 	}
 	for _, arg := range args[1:] {
 		axis, value, _ := strings.Cut(arg, "=")
 		o.filter[axis] = value
 	}
-	drafts, _, err := choose(cat, o)
+	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := cat.readLock(o.home, o.recipe.Name)
+	f, err := cat.Locks(o.home).Read(o.recipe.Name)
 	if err != nil {
 		return nil, nil, err
 	}

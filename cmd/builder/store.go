@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/recipe"
 	"builder/internal/results"
@@ -16,7 +17,7 @@ import (
 	"builder/internal/term"
 )
 
-func storeCommand(cat catalogue, fault error, out printer) *cli.Command {
+func storeCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "store", Usage: "the files that builds are made of: carry, collect, verify and list them",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/catalogue"
 	"builder/internal/config"
 	"builder/internal/diag"
 	"builder/internal/golden"
@@ -176,8 +177,8 @@ func parse(args []string) error {
 }
 
 // builtIn is read once: there are many examples.
-var builtIn = sync.OnceValue(func() catalogue {
-	cat, _ := loadCatalogue("") // its faults are other tests'
+var builtIn = sync.OnceValue(func() catalogue.Catalogue {
+	cat, _ := catalogue.Load("", takenNames()) // its faults are other tests'
 	return cat
 })
 
@@ -188,11 +189,11 @@ func hollow(app *cli.App, do cli.ActionFunc) {
 	var visit func(parent string, commands []*cli.Command)
 	visit = func(operands string, commands []*cli.Command) {
 		for _, command := range commands {
-			i := slices.Index(cat.names(), command.Name)
+			i := slices.Index(cat.Names(), command.Name)
 			switch {
 			case strings.Contains(operands, "RECIPE") && i >= 0:
 				command.Action = func(c *cli.Context) error {
-					o, err := readOptions(c, cat.recipes[i])
+					o, err := readOptions(c, cat.Recipes[i])
 					if err != nil {
 						return err
 					}

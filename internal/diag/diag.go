@@ -165,6 +165,20 @@ func hintIn(err error) string {
 	return cmp.Or(e.Hint, hintIn(e.Err))
 }
 
+// HintAll gives the last of several faults the hint for all of them.
+func HintAll(err error, hint string) error {
+	all := All(err)
+	faults := make([]error, len(all))
+	for i, fault := range all {
+		fault.Hint = ""
+		if i == len(all)-1 {
+			fault.Hint = hint
+		}
+		faults[i] = fault
+	}
+	return errors.Join(faults...)
+}
+
 // Split returns the parts of an error made by [errors.Join], or err itself.
 func Split(err error) []error {
 	if err == nil {

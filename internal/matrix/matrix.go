@@ -64,6 +64,15 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 	return s.cells, s.excluded, errors.Join(s.err, s.twins())
 }
 
+// Pairs writes the values of axes as people read them: rocm=5.7 torch=none.
+func Pairs(axes map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(axes)) {
+		parts = append(parts, name+"="+axes[name])
+	}
+	return strings.Join(parts, " ")
+}
+
 // search is a walk over the axes: first those that the filter names, all of
 // their values, then the others, the first compatible value of each.
 type search struct {

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/diag"
+	"builder/internal/lock"
+)
+
+func setFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"}
+}
+
+// readOverrides reads --set source.NAME=PLACE.
+func readOverrides(settings []string) (map[string][]string, error) {
+	overrides := map[string][]string{}
+	for _, s := range settings {
+		key, place, ok := strings.Cut(s, "=")
+		name, isSource := strings.CutPrefix(key, "source.")
+		if !ok || !isSource || name == "" || place == "" {
+			return nil, diag.Errorf(diag.Usage, "--set: %q is not source.NAME=PATH or source.NAME=URL", s)
+		}
+		if !strings.Contains(place, "://") {
+			abs, err := filepath.Abs(place)
+			if err != nil {
+				return nil, err
+			}
+			place = abs
+		}
+		overrides[name] = append(overrides[name], place)
+	}
+	return overrides, nil
+}
+
+// unusedOverrides refuses a --set for something that no cell reads.
+func unusedOverrides(overrides map[string][]string, entries []lock.Entry) error {
+	var known []string
+	for _, e := range entries {
+		known = append(known, e.Source.Project)
+		for _, image := range []lock.Image{e.Image, e.Runtime} {
+			for _, p := range image.Pin.Packages {
+				known = append(known, p.Name)
+			}
+			for _, w := range image.Wheels {
+				known = append(known, w.Project)
+			}
+		}
+	}
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(overrides)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		fault := diag.Errorf(diag.Usage, "--set: no chosen cell reads a source.%s", name)
+		if near := diag.Nearest(name, known); near != "" {
+			fault = fault.WithHint("did you mean source.%s?", near)
+		}
+		faults = append(faults, fault)
+	}
+	return errors.Join(faults...)
+}

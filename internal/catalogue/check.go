@@ -1,0 +1,160 @@
+package catalogue
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/diag"
+	"builder/internal/gate"
+	"builder/internal/profile"
+	"builder/internal/recipe"
+)
+
+// checkSite refuses a directory, and files in it, that would be passed over in
+// silence.
+func checkSite(site string) error {
+	info, err := os.Stat(site)
+	if err != nil {
+		return diag.Errorf(diag.Usage, "--recipes: %w", err)
+	}
+	if !info.IsDir() {
+		return diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site)
+	}
+	dir := os.DirFS(site)
+	there := func(name string) bool { _, err := fs.Stat(dir, name); return err == nil }
+	if !slices.ContainsFunc([]string{"recipes", "stacks", "images", "patches", "diagnoses", "profiles"}, there) {
+		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, stacks, images, patches, diagnoses and profiles", site).
+			WithHint("name the directory that they lie in")
+	}
+	var faults []error
+	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
+		files, _ := fs.Glob(dir, pattern) // the pattern is well formed
+		for _, file := range files {
+			faults = append(faults, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkPatches refuses patches for a recipe that does not exist.
+func (c *Catalogue) checkPatches() error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(c.Patches)) {
+		if _, err := recipe.Find(c.Recipes, name); err != nil {
+			faults = append(faults, fmt.Errorf("patches/%s: %w", name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkInputs refuses inputs of recipes that do not exist, and circles.
+func (c *Catalogue) checkInputs() error {
+	needs := map[string][]string{}
+	var faults []error
+	for _, r := range c.Recipes {
+		needs[r.Name] = r.InputRecipes()
+		for _, name := range needs[r.Name] {
+			if _, err := recipe.Find(c.Recipes, name); err != nil {
+				faults = append(faults, fmt.Errorf("recipe %s: input: %w", r.Name, err))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		if circle := circleFrom(needs, name, nil); circle != nil {
+			faults = append(faults, diag.Errorf(diag.Usage, "recipe %s is its own input: %s", name, strings.Join(circle, ", ")))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// circleFrom returns a way from the first name of the path back to it.
+func circleFrom(needs map[string][]string, name string, path []string) []string {
+	if slices.Contains(path, name) {
+		if path[0] == name {
+			return append(path, name)
+		}
+		return nil
+	}
+	path = append(slices.Clone(path), name)
+	for _, next := range needs[name] {
+		if circle := circleFrom(needs, next, path); circle != nil {
+			return circle
+		}
+	}
+	return nil
+}
+
+// checkWaivers refuses waivers of gates that do not exist: they would never
+// expire.
+func (c *Catalogue) checkWaivers() error {
+	var faults []error
+	for _, r := range c.Recipes {
+		for _, w := range r.Waivers() {
+			if !slices.Contains(gate.Names(), w.Gate) {
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: no gate is called %q", r.Name, w.Gate).
+					WithHint("%s", diag.DidYouMean(w.Gate, gate.Names())))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkAdvisories refuses advisories that a patch is said to mend which does not
+// exist: every build would be said to be open.
+func (c *Catalogue) checkAdvisories() error {
+	var faults []error
+	for _, r := range c.Recipes {
+		var names []string
+		for _, p := range c.Patches[r.Name] {
+			names = append(names, p.Name)
+		}
+		for _, a := range r.KnownAdvisories() {
+			if !slices.Contains(names, a.MendedBy) {
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: advisory %s: no patch of it is called %q", r.Name, a.ID, a.MendedBy).
+					WithHint("%s", diag.DidYouMean(a.MendedBy, names)))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+var axisName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// checkAxes refuses axes that cannot be flags, and leaves their recipes out: the
+// flag parser would panic.
+func (c *Catalogue) checkAxes(taken []string) error {
+	var faults []error
+	c.Recipes = slices.DeleteFunc(slices.Clone(c.Recipes), func(r *recipe.Recipe) bool {
+		before := len(faults)
+		for _, name := range r.AxisNames() {
+			switch {
+			case slices.Contains(taken, name):
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: every recipe has the flag --%s", r.Name, name, name))
+			case !axisName.MatchString(name):
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: an axis is a flag", r.Name, name).
+					WithHint("use small letters, digits and dashes"))
+			}
+		}
+		return len(faults) > before
+	})
+	return errors.Join(faults...)
+}
+
+// checkProfile refuses axes that cannot be flags beside those of every profile: the
+// flag parser would panic.
+func checkProfile(p *profile.Profile, taken []string) error {
+	var faults []error
+	for _, name := range p.AxisNames() {
+		if slices.Contains(taken, name) {
+			faults = append(faults, diag.Errorf(diag.Usage, "profile %s: no axis can be called %q: every profile has the flag --%s", p.Name, name, name))
+		}
+	}
+	return errors.Join(faults...)
+}
