@@ -22,9 +22,15 @@ func benchHost(t *testing.T) {
 	t.Setenv("PATH", dir)
 	bare(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	for name, text := range map[string]string{
+	place(t, map[string]string{
 		"vendor/libnccl.so.2": "vendor", "ours/libnccl.so.2": "ours", "tests/all_reduce_perf": "#!", "tests/broadcast_perf": "#!",
-	} {
+	})
+}
+
+// place writes programs and what stands for libraries to the current directory.
+func place(t *testing.T, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -177,3 +183,37 @@ func TestCommandLine(t *testing.T) {
 }
 
 var _ bench.Events = (*benchWatch)(nil)
+
+// A stand-in for rccl-tests prints what a release of it prints, and a stand-in for
+// RCCL says what RCCL 2.21.5 says: the real runner starts it, with the GPUs that
+// are visible here, and reads both. No GPU of AMD has run this.
+func TestBenchRCCL(t *testing.T) {
+	table, err := filepath.Abs("../../internal/nccltests/testdata/rccl-ae3e635-all_reduce.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := `#!/bin/sh
+case "$1" in --help) echo "USAGE: all_reduce_perf"; exit 0 ;; esac
+log=$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/host/; s/%p/1/')
+echo "RCCL version : $(cat "${LD_LIBRARY_PATH%%:*}/librccl.so.1")-HEAD:9a0e6a1" > "$log"
+[ "$HIP_VISIBLE_DEVICES" = 2,3 ] || exit 3
+cat ` + table + "\n"
+	t.Chdir(t.TempDir())
+	place(t, map[string]string{"rocm/librccl.so.1": "2.21.5", "ours/librccl.so.1": "2.20.5", "tests/all_reduce_perf": program})
+	bare(t)
+	t.Setenv("HIP_VISIBLE_DEVICES", "2,3")
+	t.Setenv("TMPDIR", t.TempDir())
+	code, stdout, stderr := builder("bench", "--library", "rocm=rocm", "--library", "ours=ours", "--tests", "tests", "--gpus", "2",
+		"--collectives", "all_reduce", "--min-bytes", "8", "--max-bytes", "128", "--factor", "4", "--rounds", "1")
+	if code != 0 || !strings.Contains(stdout, "ours is release 2.20.5, rocm is 2.21.5: the ratio compares releases as much as builds\n") {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	r, err := readBench("out/bench.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Libraries[0].Version; got != "2.21.5-HEAD:9a0e6a1" || r.Conditions.Tests != "develop:ae3e635" || r.Conditions.Env["HIP_VISIBLE_DEVICES"] != "2,3" ||
+		len(r.Host.GPUs) != 2 || r.Host.GPUs[0] != "AMD Instinct MI300X" || len(r.Collectives[0].Sizes) != 3 {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"builder/internal/curve"
 	"builder/internal/diag"
 	"builder/internal/gpu"
+	"builder/internal/locate"
 )
 
 // warmup is how many iterations of a size are not timed.
@@ -124,18 +125,18 @@ func readBenchOptions(c *cli.Context) (benchOptions, error) {
 // plan looks for what the options name, and takes wheels apart below scratch.
 func (o benchOptions) plan(ctx context.Context, scratch string) (bench.Plan, bench.Host, error) {
 	p := o.Plan
-	libraries, soname, libraryFault := findLibraries(o.libraries, scratch, hostRoot)
-	tests, testsFault := testsOf(o.tests, soname, o.out, hostRoot)
+	libraries, soname, libraryFault := locate.Libraries(o.libraries, scratch, hostRoot)
+	tests, testsFault := locate.Tests(o.tests, soname, o.out, hostRoot)
 	var programs []bench.Program
 	var programFault error
 	if tests != "" {
-		programs, programFault = findPrograms(tests, o.collectives, soname, filepath.Join(scratch, "tests"))
+		programs, programFault = locate.Programs(tests, o.collectives, soname, filepath.Join(scratch, "tests"))
 	}
-	found, gpuFault := findGPUs(ctx, o.gpus, o.Env)
+	found, gpuFault := locate.FindGPUs(ctx, o.gpus, o.Env)
 	p.Libraries, p.Programs = libraries, programs
-	p.GPUs, p.Limit = found.count, found.limit
+	p.GPUs, p.Limit = found.Count, found.Limit
 	if err := errors.Join(libraryFault, testsFault, programFault, gpuFault); err != nil {
-		return p, found.host, err
+		return p, found.Host, err
 	}
-	return p, found.host, p.Validate()
+	return p, found.Host, p.Validate()
 }

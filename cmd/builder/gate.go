@@ -19,6 +19,7 @@ import (
 	"builder/internal/gate"
 	"builder/internal/gpu"
 	"builder/internal/inspect"
+	"builder/internal/locate"
 	"builder/internal/progress"
 	"builder/internal/signing"
 	"builder/internal/term"
@@ -161,7 +162,7 @@ type gateRun struct {
 	options  gateOptions
 	host     *gpu.Host // nil without --gpus, and where nothing is known of them
 	tests    string    // directory of the programs
-	against  rival
+	against  locate.Rival
 	fault    error // why the host's GPUs are not known
 	trust    signing.Trust
 	scratch  string

@@ -2,9 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -44,65 +41,5 @@ func TestParseBytes(t *testing.T) {
 		if got, err := parseBytes(text); err == nil {
 			t.Errorf("%q: got %d", text, got)
 		}
-	}
-}
-
-func TestLibraryIn(t *testing.T) {
-	for _, c := range []struct{ file, promised, want string }{
-		{standIn, "", "nvidia/nccl/lib/libnccl.so.2"},
-		{standIn, "nvidia/nccl/lib/libnccl.so.2", "nvidia/nccl/lib/libnccl.so.2"},
-		{standIn, "nvidia/nccl/lib/libnccl.so.3", ""},
-		{"gate_test.go", "", ""},
-		{"nowhere.whl", "", ""},
-	} {
-		if got := libraryIn(c.file, c.promised); got != c.want {
-			t.Errorf("%+v: got %q", c, got)
-		}
-	}
-}
-
-func TestFindRival(t *testing.T) {
-	scratch := t.TempDir()
-	r, err := findRival(standIn, scratch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(filepath.Join(r.dir, "libnccl.so.2"))
-	if err != nil || string(data) != "in the place of a library\n" || r.name != filepath.Base(standIn) {
-		t.Errorf("got %q in %+v, %v", data, r, err)
-	}
-	site := t.TempDir()
-	lib := filepath.Join(site, "nvidia", "nccl", "lib")
-	if err := os.MkdirAll(lib, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(lib, "librccl.so.1"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := findRival(site, scratch); err != nil || r.dir != lib {
-		t.Errorf("below a directory: got %+v, %v", r, err)
-	}
-}
-
-// TestProgramsOfAWheel: a wheel without programs is refused, and a wheel is
-// unpacked below the scratch directory alone.
-func TestProgramsOfAWheel(t *testing.T) {
-	scratch := t.TempDir()
-	if _, err := programs(standIn, scratch); err == nil || !strings.Contains(err.Error(), "there is no program in") {
-		t.Errorf("got %v", err)
-	}
-	if err := unpack(standIn, func(string) bool { return true }, filepath.Join(scratch, "programs")); err != nil {
-		t.Fatal(err)
-	}
-	left, err := os.ReadDir(filepath.Join(scratch, "programs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, e := range left {
-		names = append(names, e.Name())
-	}
-	if want := []string{"METADATA", "RECORD", "WHEEL", "libnccl.so.2"}; !slices.Equal(names, want) {
-		t.Errorf("got %v", names)
 	}
 }

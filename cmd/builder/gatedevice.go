@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,12 +14,11 @@ import (
 
 	"builder/internal/device"
 	"builder/internal/diag"
-	"builder/internal/elf"
 	"builder/internal/gpu"
 	"builder/internal/host"
+	"builder/internal/locate"
 	"builder/internal/nccltests"
 	"builder/internal/progress"
-	"builder/internal/wheel"
 )
 
 func deviceFlags() []cli.Flag {
@@ -137,8 +134,6 @@ func parseBytes(text string) (int64, error) {
 	return n, nil
 }
 
-// rival is the library that speeds are compared with.
-type rival struct{ dir, name string }
 
 // openGateRun asks the host for its GPUs and lays out what the gates need.
 func openGateRun(ctx context.Context, o gateOptions, shown *progress.Display) (*gateRun, error) {
@@ -174,12 +169,12 @@ func (b *gateRun) fill(ctx context.Context) error {
 	}
 	var err error
 	if d.tests != "" {
-		if b.tests, err = programs(d.tests, b.scratch); err != nil {
+		if b.tests, err = locate.TestsDir(d.tests, b.scratch); err != nil {
 			return err
 		}
 	}
 	if d.against != "" {
-		if b.against, err = findRival(d.against, b.scratch); err != nil {
+		if b.against, err = locate.FindRival(d.against, b.scratch); err != nil {
 			return err
 		}
 	}
@@ -206,7 +201,7 @@ func (b *gateRun) setup(s subject) (*device.Setup, func(), error) {
 	}
 	d := &device.Setup{
 		Sweep: nccltests.Run, Host: host, Fault: b.fault, GPUs: o.gpus, Programs: b.tests,
-		Against: b.against.dir, Rival: b.against.name, Transport: o.transport, MaxBytes: o.maxBytes,
+		Against: b.against.Dir, Rival: b.against.Name, Transport: o.transport, MaxBytes: o.maxBytes,
 		Rounds: 3, Tolerance: o.tolerance, Env: o.env, Timeout: o.limit, Log: b.log,
 	}
 	if d.GPUs == 0 {
@@ -220,110 +215,5 @@ func (b *gateRun) setup(s subject) (*device.Setup, func(), error) {
 		return nil, nil, err
 	}
 	d.Library = dir
-	return d, func() { os.RemoveAll(dir) }, unpack(s.artifact.Path, func(name string) bool { return name == s.library }, dir)
-}
-
-// unpack writes the chosen members of a wheel into a directory, by their base
-// names alone.
-func unpack(file string, chosen func(name string) bool, dir string) error {
-	w, err := wheel.Open(file)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	for _, f := range w.Files {
-		if base := path.Base(f.Name); chosen(f.Name) && filepath.IsLocal(base) {
-			if err := w.ExtractAs(f.Name, filepath.Join(dir, base), 0o755); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// programs returns the directory of the programs of nccl-tests: the one that was
-// given, or what a wheel holds.
-func programs(place, scratch string) (string, error) {
-	dir, err := filepath.Abs(place)
-	if err != nil {
-		return "", err
-	}
-	if filepath.Ext(place) == ".whl" {
-		dir = filepath.Join(scratch, "programs")
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return "", err
-		}
-		if err := unpack(place, func(name string) bool { return strings.HasSuffix(name, "_perf") }, dir); err != nil {
-			return "", diag.Errorf(diag.Usage, "--tests: %w", err)
-		}
-	}
-	found, err := filepath.Glob(filepath.Join(dir, "*_perf"))
-	if err != nil {
-		return "", err
-	}
-	if len(found) == 0 {
-		return "", diag.Errorf(diag.Usage, "--tests: there is no program in %s", place).
-			WithHint("give the directory of all_reduce_perf, or a wheel of the recipe nccl-tests")
-	}
-	return dir, nil
-}
-
-// findRival finds the library to compare with: in a wheel, in a directory or below
-// its nvidia/nccl/lib, or the file itself.
-func findRival(place, scratch string) (rival, error) {
-	r := rival{name: filepath.Base(place)}
-	info, err := os.Stat(place)
-	if err != nil {
-		return r, diag.Errorf(diag.Usage, "--against: %w", err)
-	}
-	abs, err := filepath.Abs(place)
-	if err != nil {
-		return r, err
-	}
-	if info.IsDir() {
-		for _, below := range []string{"", "lib", "nccl/lib", "nvidia/nccl/lib"} {
-			for _, name := range libraries {
-				if r.dir = filepath.Join(abs, below); isFile(filepath.Join(r.dir, name)) {
-					return r, nil
-				}
-			}
-		}
-		return r, diag.Errorf(diag.Usage, "--against: there is no %s in %s", strings.Join(libraries, " or "), place)
-	}
-	r.dir = filepath.Join(scratch, "against")
-	if err := os.Mkdir(r.dir, 0o755); err != nil {
-		return r, err
-	}
-	if filepath.Ext(place) == ".whl" {
-		member := libraryIn(place, "")
-		if member == "" {
-			return r, diag.Errorf(diag.Usage, "--against: %s is no wheel with one %s", place, strings.Join(libraries, " or "))
-		}
-		return r, unpack(place, func(name string) bool { return name == member }, r.dir)
-	}
-	return r, linkLibrary(abs, r.dir)
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
-// linkLibrary puts a library into a directory under the name that programs load.
-func linkLibrary(file, dir string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return diag.Errorf(diag.Usage, "--against: %w", err)
-	}
-	defer f.Close()
-	lib, err := elf.Read(f)
-	if err != nil {
-		return diag.Errorf(diag.Usage, "--against: %s: %w", file, err).WithHint("give a wheel, a library, or the directory of one")
-	}
-	for _, name := range libraries {
-		if lib.Soname == name {
-			return os.Symlink(file, filepath.Join(dir, name))
-		}
-	}
-	return diag.Errorf(diag.Usage, "--against: %s calls itself %q, not %s", file, lib.Soname, strings.Join(libraries, " or "))
+	return d, func() { os.RemoveAll(dir) }, locate.Unpack(s.artifact.Path, func(name string) bool { return name == s.library }, dir)
 }

@@ -5,19 +5,17 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 
 	"builder/internal/artifact"
 	"builder/internal/diag"
 	"builder/internal/gate"
 	"builder/internal/inspect"
+	"builder/internal/locate"
 	"builder/internal/lock"
 	"builder/internal/recipe"
 	"builder/internal/run"
 	"builder/internal/store"
-	"builder/internal/wheel"
 )
 
 // subject is an artifact that is judged.
@@ -148,7 +146,7 @@ func newSubject(path string) (subject, error) {
 			return subject{}, err
 		}
 	}
-	s.library = libraryIn(path, s.expect.Library)
+	s.library = locate.LibraryIn(path, s.expect.Library)
 	if s.library != "" && len(s.expect.Collectives) == 0 {
 		s.expect.Collectives = []string{"all_reduce"} // what every NCCL can do
 	}
@@ -180,28 +178,4 @@ func filesBeside(path string) ([]string, error) {
 		}
 	}
 	return beside, err
-}
-
-// libraries are the files that programs load, by the name that they load.
-var libraries = []string{"libnccl.so.2", "librccl.so.1"}
-
-// libraryIn returns the member of a wheel that is NCCL or RCCL: the promised one,
-// or the only one of that name. A file that is no wheel has none; wheel-format
-// says so.
-func libraryIn(file, promised string) string {
-	w, err := wheel.Open(file)
-	if err != nil {
-		return ""
-	}
-	defer w.Close()
-	var found []string
-	for _, f := range w.Files {
-		if f.Name == promised || promised == "" && slices.Contains(libraries, path.Base(f.Name)) {
-			found = append(found, f.Name)
-		}
-	}
-	if len(found) != 1 {
-		return ""
-	}
-	return found[0]
 }

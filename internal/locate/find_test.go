@@ -1,4 +1,4 @@
-package main
+package locate
 
 import (
 	"os"
@@ -13,8 +13,8 @@ import (
 
 // The wheels of testdata hold short texts in the layout of the real ones.
 const (
-	ncclWheel  = "testdata/wheels/nvidia_nccl_cu13-2.29.7-py3-none-any.whl"
-	testsWheel = "testdata/wheels/nccl_tests-2.17.6-py3-none-any.whl"
+	ncclWheel  = "testdata/nvidia_nccl_cu13-2.29.7-py3-none-any.whl"
+	testsWheel = "testdata/nccl_tests-2.17.6-py3-none-any.whl"
 )
 
 // place copies a wheel, or writes a text, to a directory that is the current one.
@@ -40,13 +40,13 @@ func place(t *testing.T, files map[string]string) {
 	t.Chdir(dir)
 }
 
-func TestFindLibraries(t *testing.T) {
+func TestLibraries(t *testing.T) {
 	place(t, map[string]string{
 		"dir/libnccl.so.2": "vendor", "ours-1-py3-none-any.whl": ncclWheel, "tests-1-py3-none-any.whl": testsWheel,
 		"rocm/librccl.so.1": "", "torn-1-py3-none-any.whl": "PK", "dir/libnccl.so": "", "equal=sign/libnccl.so.2": "vendor",
 	})
 	scratch := t.TempDir()
-	got, soname, err := findLibraries([]string{"a=dir", "b=dir/libnccl.so.2", "c=ours-1-py3-none-any.whl", "d=equal=sign"}, scratch, "")
+	got, soname, err := Libraries([]string{"a=dir", "b=dir/libnccl.so.2", "c=ours-1-py3-none-any.whl", "d=equal=sign"}, scratch, "")
 	if err != nil || soname != "libnccl.so.2" || len(got) != 4 {
 		t.Fatalf("%+v, %q, %v", got, soname, err)
 	}
@@ -71,16 +71,16 @@ func TestFindLibraries(t *testing.T) {
 		"a=torn-1-py3-none-any.whl":  "truncated",
 		"a=tests-1-py3-none-any.whl": "0 directories of the wheel tests-1-py3-none-any.whl hold what is wanted",
 	} {
-		if got, _, err := findLibraries([]string{arg}, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), want) {
+		if got, _, err := Libraries([]string{arg}, t.TempDir(), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", arg, got, err, want)
 		}
 	}
-	if _, _, err := findLibraries([]string{"a=dir", "b=rocm"}, scratch, ""); err == nil || !strings.Contains(err.Error(), "no program can load libnccl.so.2 and librccl.so.1") {
+	if _, _, err := Libraries([]string{"a=dir", "b=rocm"}, scratch, ""); err == nil || !strings.Contains(err.Error(), "no program can load libnccl.so.2 and librccl.so.1") {
 		t.Errorf("libraries of two kinds: %v", err)
 	}
 }
 
-func TestFindPrograms(t *testing.T) {
+func TestPrograms(t *testing.T) {
 	ls, err := exec.LookPath("ls")
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestFindPrograms(t *testing.T) {
 		"dir/all_reduce_perf": "#!", "static/all_reduce_perf": string(code), "torn/all_reduce_perf": "\x7fELF",
 	})
 	for _, from := range []string{"tests-1-py3-none-any.whl", "dir"} {
-		got, err := findPrograms(from, []string{"all_reduce"}, "libnccl.so.2", filepath.Join(t.TempDir(), "new"))
+		got, err := Programs(from, []string{"all_reduce"}, "libnccl.so.2", filepath.Join(t.TempDir(), "new"))
 		if err != nil || len(got) != 1 || got[0].Collective != "all_reduce" || !filepath.IsAbs(got[0].Path) {
 			t.Fatalf("%s: %+v, %v", from, got, err)
 		}
@@ -110,7 +110,7 @@ func TestFindPrograms(t *testing.T) {
 		"static":                   "all_reduce_perf does not load libnccl.so.2",
 		"torn":                     "reading all_reduce_perf",
 	} {
-		if got, err := findPrograms(from, []string{"all_reduce", "alltoall"}, "libnccl.so.2", filepath.Join(t.TempDir(), "new")); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := Programs(from, []string{"all_reduce", "alltoall"}, "libnccl.so.2", filepath.Join(t.TempDir(), "new")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", from, got, err, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package locate
 
 import (
 	"fmt"
@@ -127,11 +127,11 @@ func places(root string, patterns []string) string {
 	return strings.Join(all, ", ")
 }
 
-// testsOf returns where the programs for a library are: what --tests says, or
+// Tests returns where the programs for a library are: what --tests says, or
 // what is found below --out and on this host.
-func testsOf(tests, soname, out, root string) (string, error) {
-	if tests != "" || soname == "" {
-		return tests, nil
+func Tests(said, soname, out, root string) (string, error) {
+	if said != "" || soname == "" {
+		return said, nil
 	}
 	in, known := installed(soname)
 	if !known {

@@ -1,4 +1,8 @@
-package main
+// Package locate finds what is measured on a host: libraries of collectives and the
+// programs of nccl-tests, in directories, wheels, cells and where vendors put them,
+// and the GPUs that they shall run on. It runs none of them: that is nccltests', and
+// what is asked of them is bench's and gate's.
+package locate
 
 import (
 	"errors"
@@ -17,14 +21,14 @@ import (
 	"builder/internal/wheel"
 )
 
-// sonames are the files that a program of nccl-tests or rccl-tests loads.
+// sonames are the files that programs load: NCCL and RCCL.
 var sonames = []string{"libnccl.so.2", "librccl.so.1"}
 
 func isLibrary(name string) bool { return slices.Contains(sonames, path.Base(filepath.ToSlash(name))) }
 
-// findLibrary finds what LABEL=PATH names, or the library of this host that the
+// library finds what LABEL=PATH names, or the library of this host that the
 // argument names alone. A wheel is taken apart below scratch.
-func findLibrary(arg, scratch, root string) (bench.Library, error) {
+func library(arg, scratch, root string) (bench.Library, error) {
 	label, place, ok := strings.Cut(arg, "=")
 	if in, known := installed(arg); known {
 		found, err := in.library(root)
@@ -126,13 +130,13 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// findLibraries finds what all of the arguments name. They must be libraries of
+// Libraries finds what all of the arguments name. They must be libraries of
 // one kind, whose name it returns.
-func findLibraries(args []string, scratch, root string) (libraries []bench.Library, soname string, err error) {
+func Libraries(args []string, scratch, root string) (libraries []bench.Library, soname string, err error) {
 	var faults []error
 	var names []string
 	for i, arg := range args {
-		l, err := findLibrary(arg, filepath.Join(scratch, "library-"+strconv.Itoa(i)), root)
+		l, err := library(arg, filepath.Join(scratch, "library-"+strconv.Itoa(i)), root)
 		if faults = append(faults, err); err == nil {
 			libraries, names = append(libraries, l), append(names, l.Soname)
 		}
@@ -143,9 +147,9 @@ func findLibraries(args []string, scratch, root string) (libraries []bench.Libra
 	return libraries, strings.Join(names, " "), errors.Join(faults...)
 }
 
-// findPrograms finds the program of each collective, or says which are missing
+// Programs finds the program of each collective, or says which are missing
 // and which are there. Each must load the library of that name.
-func findPrograms(place string, collectives []string, soname, scratch string) ([]bench.Program, error) {
+func Programs(place string, collectives []string, soname, scratch string) ([]bench.Program, error) {
 	dir, err := programDir(place, scratch)
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "--tests: %w", err)

@@ -1,4 +1,4 @@
-package main
+package locate
 
 import (
 	"os"
@@ -27,35 +27,35 @@ const threeGPUs = "NVIDIA H200, 00000000:8D:00.0, 570.86.15\\nNVIDIA H200, 00000
 func TestFindGPUs(t *testing.T) {
 	smi(t, threeGPUs, "GPU0 X NV18 SYS 0\\nGPU1 NV18 X PIX 0\\nGPU2 SYS PIX X 0\\n")
 	h200, a30 := "NVIDIA H200", "NVIDIA A30"
-	for wanted, want := range map[int]benchGPUs{
+	for wanted, want := range map[int]GPUs{
 		1: {1, bench.Host{GPUs: []string{h200}, Driver: "570.86.15"}, 900},
 		2: {2, bench.Host{GPUs: []string{h200, h200}, Driver: "570.86.15", Link: "NV18"}, 900},
 		0: {3, bench.Host{GPUs: []string{h200, h200, a30}, Driver: "570.86.15", Link: "NV18, PIX, SYS"}, 900},
 	} {
-		got, err := findGPUs(t.Context(), wanted, nil)
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(benchGPUs{})); diff != "" || err != nil {
+		got, err := FindGPUs(t.Context(), wanted, nil)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%d GPUs: %v (-want +got):\n%s", wanted, err, diff)
 		}
 	}
-	if _, err := findGPUs(t.Context(), 4, nil); err == nil || !strings.Contains(err.Error(), "4 are wanted, this host has 3") {
+	if _, err := FindGPUs(t.Context(), 4, nil); err == nil || !strings.Contains(err.Error(), "4 are wanted, this host has 3") {
 		t.Errorf("four of three: %v", err)
 	}
 }
 
 func TestFindNoGPU(t *testing.T) {
 	smi(t, "No devices were found\\n", "")
-	if _, err := findGPUs(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "1 are wanted, this host has 0") {
+	if _, err := FindGPUs(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "1 are wanted, this host has 0") {
 		t.Errorf("a driver without a GPU: %v", err)
 	}
 	smi(t, threeGPUs, "no such option\\n")
-	if got, err := findGPUs(t.Context(), 2, nil); err != nil || got.host.Link != "" || got.count != 2 {
+	if got, err := FindGPUs(t.Context(), 2, nil); err != nil || got.Host.Link != "" || got.Count != 2 {
 		t.Errorf("a tool that does not know the links: %+v, %v", got, err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if got, err := findGPUs(t.Context(), 2, nil); err != nil || got.count != 2 || got.limit != 0 || len(got.host.GPUs) > 0 {
+	if got, err := FindGPUs(t.Context(), 2, nil); err != nil || got.Count != 2 || got.Limit != 0 || len(got.Host.GPUs) > 0 {
 		t.Errorf("no tool, and a number: %+v, %v", got, err)
 	}
-	if _, err := findGPUs(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "counting the GPUs") {
+	if _, err := FindGPUs(t.Context(), 0, nil); err == nil || !strings.Contains(err.Error(), "counting the GPUs") {
 		t.Errorf("no tool, and no number: %v", err)
 	}
 }
