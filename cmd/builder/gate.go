@@ -22,6 +22,7 @@ import (
 	"builder/internal/locate"
 	"builder/internal/progress"
 	"builder/internal/signing"
+	"builder/internal/subject"
 	"builder/internal/term"
 	"builder/internal/verdict"
 )
@@ -124,7 +125,7 @@ type gateReport struct {
 // doGate asks the gates of every artifact; one that does not pass takes none of
 // the others with it.
 func doGate(ctx context.Context, o gateOptions, out printer) error {
-	subjects, err := findSubjects(o.paths)
+	subjects, err := subject.Find(o.paths)
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func doGate(ctx context.Context, o gateOptions, out printer) error {
 	return progress.end(judgeAll(ctx, o, subjects, progress, out))
 }
 
-func judgeAll(ctx context.Context, o gateOptions, subjects []subject, progress *display, out printer) error {
+func judgeAll(ctx context.Context, o gateOptions, subjects []subject.Subject, progress *display, out printer) error {
 	shared, err := openGateRun(ctx, o, progress.Display)
 	if err != nil {
 		return err
@@ -174,10 +175,10 @@ type gateRun struct {
 // judge asks the gates of one artifact, adds what is attached to it, and attaches
 // the sum where that was asked for.
 func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
-	done := gated{Artifact: s.artifact, Promise: s.promise, Verdicts: []verdict.Verdict{}, attached: map[string]bool{}}
-	said, err := attest.Read(s.artifact, b.trust)
+	done := gated{Artifact: s.Artifact, Promise: s.Promise, Verdicts: []verdict.Verdict{}, attached: map[string]bool{}}
+	said, err := attest.Read(s.Artifact, b.trust)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.artifact.Path), err).
+		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.Artifact.Path), err).
 			WithHint("--trust FILE counts the signatures of another host; what speaks of other bytes is to be removed, and the gates asked again with --attach")
 	}
 	gpus, release, err := b.setup(s)
@@ -185,26 +186,26 @@ func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 		return done, err
 	}
 	defer release()
-	inspected := s.inspect(len(b.options.expect) > 0)
-	if inspected && s.isFault == nil {
-		done.Is = &s.is
+	inspected := s.Inspect(len(b.options.expect) > 0)
+	if inspected && s.Fault == nil {
+		done.Is = &s.Is
 	}
-	newer := slices.Concat(b.ask(ctx, s, gpus), gate.Expected(s.is, s.isFault, b.options.expect))
-	if s.promise == "" && len(b.options.expect)+len(b.options.only) == 0 {
-		newer = append(newer, gate.Unpromised(s.is, s.isFault))
+	newer := slices.Concat(b.ask(ctx, s, gpus), gate.Expected(s.Is, s.Fault, b.options.Expect))
+	if s.Promise == "" && len(b.options.Expect)+len(b.options.only) == 0 {
+		newer = append(newer, gate.Unpromised(s.Is, s.Fault))
 	}
-	done.add(newer, verdict.WaiveAll(said.Verdicts(), s.expect.Waivers, time.Now()))
+	done.add(newer, verdict.WaiveAll(said.Verdicts(), s.Expect.Waivers, time.Now()))
 	if !b.options.attach || ctx.Err() != nil {
 		return done, nil
 	}
-	if now, err := artifact.Of(s.artifact.Path, ""); err != nil || now.SHA256 != s.artifact.SHA256 {
-		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s was changed while it was judged: the verdicts are not attached", s.artifact.Path))
+	if now, err := artifact.Of(s.Artifact.Path, ""); err != nil || now.SHA256 != s.Artifact.SHA256 {
+		return done, errors.Join(err, diag.Errorf(diag.Gate, "%s was changed while it was judged: the verdicts are not attached", s.Artifact.Path))
 	}
 	key, err := signingKey(b.options.key, b.options.home, b.progress.Note)
 	if err != nil {
 		return done, err
 	}
-	return done, attest.Sealer{Key: key}.AddRound(s.artifact, attest.NewTestResult(newer, s.key, version, b.host, time.Now()))
+	return done, attest.Sealer{Key: key}.AddRound(s.Artifact, attest.NewTestResult(newer, s.Key, version, b.host, time.Now()))
 }
 
 // add shows the answers of now, and what is attached of the gates that were not
@@ -222,26 +223,26 @@ func (g *gated) add(now, attached []verdict.Verdict) {
 }
 
 // ask asks the chosen gates in their order.
-func (b *gateRun) ask(ctx context.Context, s subject, gpus *device.Setup) []verdict.Verdict {
+func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup) []verdict.Verdict {
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Artifact: s.artifact.Path, Beside: s.beside, Expect: s.expect, Unpacked: unpacked, Device: gpus, Log: b.log, Source: s.source(b.options.home)}
+	judged := gate.Subject{Artifact: s.Artifact.Path, Beside: s.Beside, Expect: s.Expect, Unpacked: unpacked, Device: gpus, Log: b.log, Source: s.Source(b.options.home)}
 	var verdicts []verdict.Verdict
 	for _, g := range gate.All() {
-		if g.Needs == gate.Container && g.Wants(s.expect) && len(b.options.only) == 0 {
+		if g.Needs == gate.Container && g.Wants(s.Expect) && len(b.options.only) == 0 {
 			b.progress.Note("gate %s is not asked: it needs the container of builder run", g.Name)
 		}
 		if !b.chosen(g, s, gpus) || ctx.Err() != nil {
 			continue
 		}
-		b.progress.Start(s.artifact.Name, "gate "+g.Name)
+		b.progress.Start(s.Artifact.Name, "gate "+g.Name)
 		start := time.Now()
-		v := b.one(ctx, g, s, subject)
+		v := b.one(ctx, g, s, judged)
 		var err error
 		if v.Refuses() {
 			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
 		}
-		b.progress.Done(s.artifact.Name, "gate "+g.Name, time.Since(start), false, err)
+		b.progress.Done(s.Artifact.Name, "gate "+g.Name, time.Since(start), false, err)
 		verdicts = append(verdicts, v)
 	}
 	return verdicts
@@ -249,21 +250,21 @@ func (b *gateRun) ask(ctx context.Context, s subject, gpus *device.Setup) []verd
 
 // chosen reports whether a gate is asked: those that were named, or those that
 // read the file, and with --gpus those that run it.
-func (b *gateRun) chosen(g gate.Gate, s subject, gpus *device.Setup) bool {
+func (b *gateRun) chosen(g gate.Gate, s subject.Subject, gpus *device.Setup) bool {
 	if len(b.options.only) > 0 {
 		return slices.Contains(b.options.only, g.Name)
 	}
 	atHand := g.Needs == gate.File || g.Needs == gate.GPUs && gpus != nil
-	return atHand && s.is.Kind != "library" && g.Wants(s.expect)
+	return atHand && s.Is.Kind != "library" && g.Wants(s.Expect)
 }
 
 // one asks a gate, unless there is nothing that it could judge by.
-func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject, subject gate.Subject) verdict.Verdict {
-	if g.Wants(s.expect) {
-		return g.Check(ctx, subject).Waive(s.expect.Waivers, time.Now())
+func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject.Subject, judged gate.Subject) verdict.Verdict {
+	if g.Wants(s.Expect) {
+		return g.Check(ctx, judged).Waive(s.Expect.Waivers, time.Now())
 	}
 	v := verdict.Verdict{Gate: g.Name, Status: verdict.NotMeasured, Evidence: "the artifact promises nothing that this gate could judge", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
-	if s.promise == "" {
+	if s.Promise == "" {
 		v.Evidence, v.Remedy = "nobody says what the artifact promises", "give the directory of its cell, or put its entry.json beside the wheel"
 	}
 	return v

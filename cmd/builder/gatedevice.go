@@ -19,6 +19,7 @@ import (
 	"builder/internal/locate"
 	"builder/internal/nccltests"
 	"builder/internal/progress"
+	"builder/internal/subject"
 )
 
 func deviceFlags() []cli.Flag {
@@ -134,7 +135,6 @@ func parseBytes(text string) (int64, error) {
 	return n, nil
 }
 
-
 // openGateRun asks the host for its GPUs and lays out what the gates need.
 func openGateRun(ctx context.Context, o gateOptions, shown *progress.Display) (*gateRun, error) {
 	b := &gateRun{options: o, log: io.Discard, progress: shown}
@@ -190,7 +190,7 @@ func (b *gateRun) fill(ctx context.Context) error {
 
 // setup lays the library of an artifact out and returns what the gates on GPUs
 // work with; nil where none is asked for.
-func (b *gateRun) setup(s subject) (*device.Setup, func(), error) {
+func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 	o := b.options.device
 	if o == nil {
 		return nil, func() {}, nil
@@ -207,7 +207,7 @@ func (b *gateRun) setup(s subject) (*device.Setup, func(), error) {
 	if d.GPUs == 0 {
 		d.GPUs = len(host.GPUs)
 	}
-	if s.library == "" {
+	if s.Library == "" {
 		return d, func() {}, nil
 	}
 	dir, err := os.MkdirTemp(b.scratch, "library-*")
@@ -215,5 +215,5 @@ func (b *gateRun) setup(s subject) (*device.Setup, func(), error) {
 		return nil, nil, err
 	}
 	d.Library = dir
-	return d, func() { os.RemoveAll(dir) }, locate.Unpack(s.artifact.Path, func(name string) bool { return name == s.library }, dir)
+	return d, func() { os.RemoveAll(dir) }, locate.Unpack(s.Artifact.Path, func(name string) bool { return name == s.Library }, dir)
 }

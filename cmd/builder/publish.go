@@ -19,6 +19,7 @@ import (
 	"builder/internal/publish"
 	"builder/internal/pypi"
 	"builder/internal/signing"
+	"builder/internal/subject"
 	"builder/internal/term"
 )
 
@@ -180,7 +181,7 @@ func publishAll(ctx context.Context, o publishOptions, trust signing.Trust, prog
 // loadBundles verifies the wheels of every path, and tells all that is wrong with
 // any.
 func loadBundles(o publishOptions, trust signing.Trust) ([]publish.Bundle, error) {
-	wheels, err := passedWheels(o.paths)
+	wheels, err := subject.Passed(o.paths)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,6 +12,7 @@ import (
 	"builder/internal/attest"
 	"builder/internal/diag"
 	"builder/internal/signing"
+	"builder/internal/subject"
 	"builder/internal/term"
 )
 
@@ -54,11 +52,9 @@ func verifyFlags() []cli.Flag {
 // verifyOptions is what the flags of verify say.
 type verifyOptions struct {
 	options
-	paths   []string
-	trust   []string
-	policy  attest.Policy
-	rebuild bool
-	attach  bool
+	paths  []string
+	policy attest.Policy
+	attach bool
 }
 
 func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
@@ -69,12 +65,11 @@ func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
 	places, err := readPlaces(c)
 	var engines error
 	places.engines, engines = readEngines(c, 1)
-	places.json = c.Bool("json")
+	places.json, places.trust, places.rebuild, places.key = c.Bool("json"), c.StringSlice("trust"), c.Bool("rebuild"), c.String("key")
 	o := verifyOptions{
-		options: places, paths: c.Args().Slice(), trust: c.StringSlice("trust"),
-		policy: attest.Policy(c.String("policy")), rebuild: c.Bool("rebuild"), attach: c.Bool("attach"),
+		options: places, paths: c.Args().Slice(),
+		policy: attest.Policy(c.String("policy")), attach: c.Bool("attach"),
 	}
-	o.key = c.String("key")
 	var fault, shown error
 	o.display, shown = readDisplay(c)
 	if !slices.Contains(attest.Policies(), string(o.policy)) {
@@ -151,7 +146,7 @@ func verifyAll(ctx context.Context, o verifyOptions, artifacts []artifact.Artifa
 // artifactsOf measures the wheels of every path, and tells all that is wrong with
 // any.
 func artifactsOf(paths []string) ([]artifact.Artifact, error) {
-	files, err := passedWheels(paths)
+	files, err := subject.Passed(paths)
 	var artifacts []artifact.Artifact
 	faults := []error{err}
 	for _, file := range files {
@@ -159,30 +154,6 @@ func artifactsOf(paths []string) ([]artifact.Artifact, error) {
 		artifacts, faults = append(artifacts, a), append(faults, err)
 	}
 	return artifacts, errors.Join(faults...)
-}
-
-// passedWheels finds the wheels of every path: that of a file, or those that
-// passed in the directory of a cell, or the archive in their place. What a gate
-// refused has no bundle.
-func passedWheels(paths []string) ([]string, error) {
-	var wheels []string
-	var faults []error
-	for _, path := range paths {
-		found := []string{path}
-		info, err := os.Stat(path)
-		if err == nil && info.IsDir() {
-			tree := treeOf(path)
-			if found, err = wheelsIn(path, tree); err == nil && len(found) == 0 {
-				err = fmt.Errorf("%s holds no %s that passed", path, cmp.Or(tree, "wheel"))
-			}
-		}
-		if err != nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "%w", err).WithHint("name the directory of a cell, or a wheel"))
-			continue
-		}
-		wheels = append(wheels, found...)
-	}
-	return wheels, errors.Join(faults...)
 }
 
 // refusal is the error for what is wrong with an artifact, all of it.

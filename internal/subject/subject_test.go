@@ -1,8 +1,13 @@
-package main
+package subject
 
 import (
+	"archive/tar"
+	"errors"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"builder/internal/gate"
@@ -43,11 +48,11 @@ func TestTheSourceOfASubject(t *testing.T) {
 		if err := writeTree(made, map[string]string{"tool-1+gloo/train.py": train, "tool-1+gloo/LICENSE": "MIT\n"}); err != nil {
 			t.Fatal(err)
 		}
-		found, err := findSubjects([]string{filepath.Dir(made)})
+		found, err := Find([]string{filepath.Dir(made)})
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%+v, %v", found, err)
 		}
-		s := gate.Subject{Artifact: found[0].artifact.Path, Expect: found[0].expect, Source: found[0].source(home)}
+		s := gate.Subject{Artifact: found[0].Artifact.Path, Expect: found[0].Expect, Source: found[0].Source(home)}
 		return gate.Wanted(s.Expect, gate.Container)[0].Check(t.Context(), s)
 	}
 	if v := ask("backend = 'gloo'\n"); v.Status != verdict.Pass {
@@ -66,4 +71,19 @@ func TestTheSourceOfASubject(t *testing.T) {
 	if v := ask("backend = 'gloo'\n"); v.Status != verdict.NotMeasured {
 		t.Errorf("with a damaged source: %+v", v)
 	}
+}
+
+// writeTree writes an archive of some files, in the order of their names.
+func writeTree(path string, files map[string]string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	out := tar.NewWriter(f)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		err = errors.Join(err, out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))}))
+		_, wrote := io.WriteString(out, files[name])
+		err = errors.Join(err, wrote)
+	}
+	return errors.Join(err, out.Close(), f.Close())
 }
