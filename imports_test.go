@@ -83,6 +83,7 @@ var may = map[string][]string{
 	"internal/native":  {"internal/atomicfile", "internal/diag", "internal/host"},
 	"internal/locate":  {"internal/artifact", "internal/bench", "internal/diag", "internal/elf", "internal/gpu", "internal/host", "internal/wheel"},
 	"internal/subject": {"internal/artifact", "internal/diag", "internal/gate", "internal/inspect", "internal/locate", "internal/lock", "internal/recipe", "internal/run", "internal/store"},
+	"internal/reuse":   {"internal/artifact", "internal/attest", "internal/diag", "internal/lock", "internal/publish", "internal/results", "internal/run", "internal/signing", "internal/store"},
 	"internal/catalogue": {
 		"diagnoses", "images", "internal/diag", "internal/diagnose", "internal/gate", "internal/image", "internal/lock", "internal/matrix", "internal/patch",
 		"internal/profile", "internal/recipe", "internal/shell", "internal/stack", "internal/store", "patches", "profiles", "recipes", "stacks",

@@ -24,6 +24,7 @@ import (
 	"builder/internal/publish"
 	"builder/internal/recipe"
 	"builder/internal/results"
+	"builder/internal/reuse"
 	"builder/internal/run"
 	"builder/internal/signing"
 	"builder/internal/store"
@@ -320,10 +321,10 @@ func (t *taker) Blob(b store.Blob, r io.Reader) error {
 func (t *taker) Result(key string, record []byte) error {
 	added, err := t.results.Accept(key, record, func(wheel string) (lock.Entry, run.Result, error) {
 		b, err := publish.Load(wheel, t.trusted, attest.Candidate)
-		return b.Entry, resultOf(b), err
+		return b.Entry, reuse.ResultOf(b), err
 	})
 	if unproven, ok := errors.AsType[*results.Unproven](err); ok {
-		t.note("a result is not taken: %v", firstOf(unproven.Err))
+		t.note("a result is not taken: %v", diag.First(unproven.Err))
 		return nil // the files are good: the cell can be built of them
 	}
 	if added && err == nil {

@@ -179,6 +179,14 @@ func HintAll(err error, hint string) error {
 	return errors.Join(faults...)
 }
 
+// First returns the first fault of several and says how many more there are.
+func First(err error) error {
+	if all := Split(err); len(all) > 1 {
+		return fmt.Errorf("%w (and %d more)", all[0], len(all)-1)
+	}
+	return err
+}
+
 // Split returns the parts of an error made by [errors.Join], or err itself.
 func Split(err error) []error {
 	if err == nil {
