@@ -84,6 +84,8 @@ var may = map[string][]string{
 	"internal/locate":  {"internal/artifact", "internal/bench", "internal/diag", "internal/elf", "internal/gpu", "internal/host", "internal/wheel"},
 	"internal/subject": {"internal/artifact", "internal/diag", "internal/gate", "internal/inspect", "internal/locate", "internal/lock", "internal/recipe", "internal/run", "internal/store"},
 	"internal/reuse":   {"internal/artifact", "internal/attest", "internal/diag", "internal/lock", "internal/publish", "internal/results", "internal/run", "internal/signing", "internal/store"},
+	"internal/needs":   {"internal/assemble", "internal/diag", "internal/doctor", "internal/fetch", "internal/lock", "internal/matrix", "internal/oci", "internal/pypi", "internal/recipe", "internal/store"},
+	"internal/runlog":  {"internal/report", "internal/steplog"},
 	"internal/catalogue": {
 		"diagnoses", "images", "internal/diag", "internal/diagnose", "internal/gate", "internal/image", "internal/lock", "internal/matrix", "internal/patch",
 		"internal/profile", "internal/recipe", "internal/shell", "internal/stack", "internal/store", "patches", "profiles", "recipes", "stacks",

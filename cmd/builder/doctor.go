@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 	"builder/internal/host"
 	"builder/internal/matrix"
 	"builder/internal/native"
+	"builder/internal/needs"
 	"builder/internal/recipe"
+	"builder/internal/store"
 	"builder/internal/term"
 	"builder/pipelines"
 )
@@ -90,11 +93,15 @@ func readWork(c *cli.Context, cat catalogue.Catalogue, fault error) (doctor.Work
 		return w, err
 	}
 	o.filter, o.offline = matrix.Filter{}, true
-	w.Recipe, err = needsOf(c.Context, cat, o)
-	if err == nil && w.Engine.Kind == doctor.Native && !w.Engine.Built {
-		w.Recipe.Places = append(w.Recipe.Places, modulePlaces(c.Context)...)
+	w.Recipe, err = needs.Of(c.Context, assembler(cat, o), o.recipe, o.filter, store.Peek(filepath.Join(o.home, "store")))
+	if err != nil {
+		return w, err
 	}
-	return w, err
+	w.Recipe.Mirrors = o.mirrors
+	if w.Engine.Kind == doctor.Native && !w.Engine.Built {
+		w.Recipe.Places = append(w.Recipe.Places, needs.Modules(c.Context)...)
+	}
+	return w, nil
 }
 
 // engineTime bounds the question for the version of an engine.

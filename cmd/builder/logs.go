@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/diag"
 	"builder/internal/report"
+	"builder/internal/runlog"
 	"builder/internal/steplog"
 	"builder/internal/term"
 )
@@ -73,27 +73,6 @@ func readLogsOptions(c *cli.Context) (logsOptions, error) {
 	return o, errors.Join(append(faults, unexpected(c, 2))...)
 }
 
-// cellLogs is one cell and the logs of its steps.
-type cellLogs struct {
-	Cell   string   `json:"cell"`
-	Status string   `json:"status"` // that of run.json, or running
-	Steps  []oneLog `json:"steps"`
-	failed int      // index of the first step that failed, or -1
-}
-
-// oneLog is the log of a step. Of a step whose cell is not done the time is not
-// known.
-type oneLog struct {
-	Step    string          `json:"step"`
-	Verdict string          `json:"verdict"`
-	Seconds *report.Seconds `json:"seconds,omitempty"`
-	Bytes   *int64          `json:"bytes,omitempty"` // absent where there is no log
-	Log     string          `json:"log"`             // below the directory of the run
-}
-
-// runningState is the word for what has not ended.
-const runningState = "running"
-
 // doLogs lists the logs of a run, or prints one.
 func doLogs(ctx context.Context, o logsOptions, out printer) error {
 	run, err := report.Read(filepath.Join(o.out, "run.json"))
@@ -105,13 +84,13 @@ func doLogs(ctx context.Context, o logsOptions, out printer) error {
 		return diag.Errorf(diag.Usage, "--out: %w", err)
 	}
 	defer root.Close()
-	cells := surveyLogs(root, run)
+	cells := runlog.Survey(root, run)
 	if o.cell != "" {
-		id, err := pick("cell", o.cell, cells, func(c cellLogs) string { return c.Cell })
+		id, err := pick("cell", o.cell, cells, func(c runlog.Cell) string { return c.Cell })
 		if err != nil {
 			return err
 		}
-		cells = slices.DeleteFunc(cells, func(c cellLogs) bool { return c.Cell != id })
+		cells = slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Cell != id })
 	}
 	switch {
 	case o.json:
@@ -125,105 +104,6 @@ func doLogs(ctx context.Context, o logsOptions, out printer) error {
 		return err
 	}
 	return printLog(ctx, root, log, o, out)
-}
-
-// surveyLogs says of every cell of a run which logs there are. What run.json does
-// not tell yet, of a cell that is not done, is told by the files.
-func surveyLogs(root *os.Root, run report.Run) []cellLogs {
-	var all []cellLogs
-	for _, c := range run.Cells {
-		cell := cellLogs{Cell: c.ID, Status: string(report.StatusOf(c)), Steps: []oneLog{}, failed: -1}
-		for i, s := range c.Steps {
-			if s.Failed && cell.failed < 0 {
-				cell.failed = i
-			}
-			log := oneLog{Step: s.Name, Verdict: verdictOf(c, s), Seconds: new(s.Seconds), Log: s.Log}
-			log.Bytes, _ = look(root, s.Log)
-			cell.Steps = append(cell.Steps, log)
-		}
-		if len(c.Steps) == 0 {
-			cell.Steps = unfinished(root, c.ID, run.Started)
-			if slices.ContainsFunc(cell.Steps, oneLog.running) {
-				cell.Status = runningState
-			}
-		}
-		all = append(all, cell)
-	}
-	return all
-}
-
-func (l oneLog) running() bool { return l.Verdict == runningState }
-
-// look returns the size of a log, nil where there is none, and whether its step
-// still writes it.
-func look(root *os.Root, name string) (size *int64, running bool) {
-	f, err := steplog.Open(root, name)
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, false
-	}
-	bytes := info.Size()
-	return &bytes, steplog.Running(f)
-}
-
-// unfinished returns the logs of a cell that is not done, in the order in which they
-// were written to last. Those of earlier runs are left out.
-func unfinished(root *os.Root, id string, since time.Time) []oneLog {
-	logs := []oneLog{}
-	dir, err := root.Open(filepath.Join(id, steplog.Dir))
-	if err != nil {
-		return logs
-	}
-	defer dir.Close()
-	entries, _ := dir.ReadDir(-1) // what cannot be read is not shown
-	written := map[string]time.Time{}
-	for _, e := range entries {
-		info, err := e.Info()
-		step, isLog := strings.CutSuffix(e.Name(), ".log")
-		if err != nil || !isLog || info.ModTime().Before(since.Add(-time.Second)) { // file systems have coarse clocks
-			continue
-		}
-		log := oneLog{Step: step, Verdict: "ended", Log: filepath.Join(id, steplog.Dir, e.Name())}
-		size, running := look(root, log.Log)
-		if running {
-			log.Verdict = runningState
-		}
-		log.Bytes, written[step] = size, info.ModTime()
-		logs = append(logs, log)
-	}
-	slices.SortFunc(logs, func(a, b oneLog) int {
-		if a.running() != b.running() {
-			if b.running() {
-				return -1
-			}
-			return 1
-		}
-		return written[a.Step].Compare(written[b.Step])
-	})
-	return logs
-}
-
-// verdictOf is one word about a step of a cell that is done.
-func verdictOf(c report.Cell, s report.Step) string {
-	gate, isGate := strings.CutPrefix(s.Name, "gate ")
-	for _, v := range c.Verdicts {
-		if isGate && v.Gate == gate {
-			return v.Status
-		}
-	}
-	switch {
-	case s.Failed:
-		return string(report.Errored)
-	case s.Cached:
-		return "cached"
-	case s.Waiting:
-		return "waited"
-	}
-	return "done"
 }
 
 // pick finds the one that a word names: by all of its name, its beginning, or any
@@ -251,30 +131,30 @@ func pick[T any](what, word string, from []T, name func(T) string) (string, erro
 }
 
 // chooseLog chooses among the logs of the one cell that was named, or that runs.
-func chooseLog(cells []cellLogs, o logsOptions) (oneLog, error) {
+func chooseLog(cells []runlog.Cell, o logsOptions) (runlog.Log, error) {
 	if o.cell == "" {
-		cells = slices.DeleteFunc(cells, func(c cellLogs) bool { return c.Status != runningState })
+		cells = slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Status != runlog.Running })
 		if len(cells) == 0 {
-			return oneLog{}, diag.Errorf(diag.Usage, "no cell runs in %s", o.out).WithHint("`builder logs --out %s` lists what there is", o.out)
+			return runlog.Log{}, diag.Errorf(diag.Usage, "no cell runs in %s", o.out).WithHint("`builder logs --out %s` lists what there is", o.out)
 		}
 		if len(cells) > 1 {
-			return oneLog{}, diag.Errorf(diag.Usage, "%d cells run in %s, and one can be followed", len(cells), o.out).WithHint("`builder logs --out %s` lists them", o.out)
+			return runlog.Log{}, diag.Errorf(diag.Usage, "%d cells run in %s, and one can be followed", len(cells), o.out).WithHint("`builder logs --out %s` lists them", o.out)
 		}
 	}
 	cell := cells[0]
 	if len(cell.Steps) == 0 {
-		return oneLog{}, diag.Errorf(diag.Usage, "%s has no logs: it has not begun", cell.Cell)
+		return runlog.Log{}, diag.Errorf(diag.Usage, "%s has no logs: it has not begun", cell.Cell)
 	}
 	at := len(cell.Steps) - 1
-	if cell.failed >= 0 {
-		at = cell.failed
+	if cell.Failed >= 0 {
+		at = cell.Failed
 	}
 	if o.step != "" {
-		step, err := pick("step", o.step, cell.Steps, func(l oneLog) string { return l.Step })
+		step, err := pick("step", o.step, cell.Steps, func(l runlog.Log) string { return l.Step })
 		if err != nil {
-			return oneLog{}, err
+			return runlog.Log{}, err
 		}
-		at = slices.IndexFunc(cell.Steps, func(l oneLog) bool { return l.Step == step })
+		at = slices.IndexFunc(cell.Steps, func(l runlog.Log) bool { return l.Step == step })
 	}
 	log := cell.Steps[at]
 	if log.Bytes == nil {
@@ -285,7 +165,7 @@ func chooseLog(cells []cellLogs, o logsOptions) (oneLog, error) {
 }
 
 // listLogs prints the cells and their steps.
-func listLogs(cells []cellLogs, out printer) {
+func listLogs(cells []runlog.Cell, out printer) {
 	for _, c := range cells {
 		out.say("%s: %s", term.Clean(c.Cell), c.Status)
 		var rows [][]string
@@ -307,7 +187,7 @@ func listLogs(cells []cellLogs, out printer) {
 
 // printLog prints a log and says on stderr which it is. On a terminal nothing of it
 // can move the cursor; elsewhere it is as it was written.
-func printLog(ctx context.Context, root *os.Root, log oneLog, o logsOptions, out printer) error {
+func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions, out printer) error {
 	f, err := steplog.Open(root, log.Log)
 	if errors.Is(err, fs.ErrNotExist) {
 		return diag.Errorf(diag.Usage, "%w", err)

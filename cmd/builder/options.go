@@ -28,7 +28,6 @@ type options struct {
 	filter    matrix.Filter
 	home      string
 	out       string
-	jobs      int
 	failFast  bool
 	rebuild   bool
 	ccache    bool // take objects from the compiler cache
@@ -227,7 +226,7 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 	}
 	o, err := readPlaces(c)
 	o.recipe, o.filter = r, readAxes(c, r.Axes)
-	o.out, o.jobs, o.failFast = c.String("out"), c.Int("jobs"), c.Bool("fail-fast")
+	o.out, o.failFast = c.String("out"), c.Bool("fail-fast")
 	o.rebuild, o.ccache, o.key = c.Bool("rebuild"), c.Bool("ccache"), c.String("key")
 	o.json, o.stepLimit, o.patience = c.Bool("json"), c.Duration("step-limit"), c.Duration("engine-patience")
 	o.trust, o.fromOnly = c.StringSlice("trust"), c.Bool("from-only")
@@ -238,12 +237,12 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 		}
 		o.from, err = append(o.from, place), errors.Join(err, fault)
 	}
-	if c.IsSet("jobs") && o.jobs < 1 {
-		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", o.jobs)
+	jobs := c.Int("jobs")
+	if c.IsSet("jobs") && jobs < 1 {
+		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", jobs)
 	}
-	o.jobs = min(max(o.jobs, 1), 4*runtime.NumCPU())
 	var fault, shown error
-	o.engines, fault = readEngines(c, o.jobs)
+	o.engines, fault = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
 	o.display, shown = readDisplay(c)
 	return o, errors.Join(err, fault, shown, checkOut(o.out))
 }

@@ -28,6 +28,7 @@ import (
 	"builder/internal/report"
 	"builder/internal/results"
 	"builder/internal/run"
+	"builder/internal/runlog"
 	"builder/internal/store"
 	"builder/internal/verdict"
 )
@@ -113,7 +114,7 @@ func ran(t *testing.T, o displayOptions) (stderr string, w *workspace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w = &workspace{options: options{home: home, out: filepath.Join(home, "out"), jobs: 3}, store: s, results: results.New(s)}
+	w = &workspace{options: options{home: home, out: filepath.Join(home, "out")}, store: s, results: results.New(s)}
 	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool", Memory: 8e9}, {ID: "tool-2", Recipe: "tool", Memory: 8e9}, {ID: "tool-3", Recipe: "tool"}}
 	var b bytes.Buffer
 	shown, err := o.begin(t.Context(), printer{stderr: &b})
@@ -128,12 +129,12 @@ func ran(t *testing.T, o displayOptions) (stderr string, w *workspace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown.Run(w.planned(w.past(t.Context()), entries), w.jobs)
+	shown.Run(w.planned(w.past(t.Context()), entries), 3)
 	bench := workbench{fails: "tool-3", out: w.out}
 	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
 	var faults []error
 	for _, o := range (run.Runner{
-		Fetcher: bench, Engine: fleet.New([]fleet.Member{member}, w.note), Finder: bench, Sealer: bench, Out: w.out, Jobs: w.jobs,
+		Fetcher: bench, Engine: fleet.New([]fleet.Member{member}, w.note), Finder: bench, Sealer: bench, Out: w.out, Jobs: 3,
 		Watch: func(e lock.Entry) run.Events { return newWatch(w.out, e.ID, shown.Display) },
 		Done: func(_ int, o run.Outcome) {
 			cell := w.cell(o)
@@ -277,11 +278,11 @@ func TestLogs(t *testing.T) {
 		}
 	}
 	code, stdout, _ = logsOf(t, w, "tool-2", "--json")
-	var cells []cellLogs
+	var cells []runlog.Cell
 	if err := json.Unmarshal([]byte(stdout), &cells); err != nil || code != 0 || len(cells) != 1 {
 		t.Fatalf("%v: exit code %d\n%s", err, code, stdout)
 	}
-	i := slices.IndexFunc(cells[0].Steps, func(l oneLog) bool { return l.Step == "build" })
+	i := slices.IndexFunc(cells[0].Steps, func(l runlog.Log) bool { return l.Step == "build" })
 	if l := cells[0].Steps[i]; l.Verdict != "done" || *l.Bytes != 23 || l.Log != "tool-2/logs/build.log" {
 		t.Errorf("%+v", l)
 	}

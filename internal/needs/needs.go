@@ -1,19 +1,21 @@
-package main
+// Package needs adds up what the cell that a recipe prefers asks of a host: memory,
+// files, and the places that they come from. It resolves no name and fetches
+// nothing; whether the host has it is doctor's question.
+package needs
 
 import (
 	"context"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"builder/internal/assemble"
-	"builder/internal/catalogue"
 	"builder/internal/diag"
 	"builder/internal/doctor"
 	"builder/internal/fetch"
 	"builder/internal/lock"
+	"builder/internal/matrix"
 	"builder/internal/oci"
 	"builder/internal/pypi"
 	"builder/internal/recipe"
@@ -23,19 +25,19 @@ import (
 // configTime bounds the question for the configuration of pip, or of go.
 const configTime = 20 * time.Second
 
-// needsOf says what the cell that a recipe prefers asks of a host, with the cells
-// that go into it. What the lock does not pin is not resolved.
-func needsOf(ctx context.Context, cat catalogue.Catalogue, o options) (*doctor.Recipe, error) {
-	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
+// Of says what the first of the chosen cells asks of a host, with the cells that go
+// into it. What is in the store need not be fetched.
+func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store) (*doctor.Recipe, error) {
+	drafts, _, err := assemble.Choose(asm.Locks.Catalogue, r, chosen)
 	if err != nil {
 		return nil, err
 	}
 	d := drafts[0]
 	needs := &doctor.Recipe{
-		Name: o.recipe.Name, Cell: d.Cell.ID, Memory: d.Memory, Mirrors: o.mirrors,
+		Name: r.Name, Cell: d.Cell.ID, Memory: d.Memory,
 		CUDA: releaseOf(d.Cell.Axes["cuda"]), ROCm: releaseOf(d.Cell.Axes["rocm"]),
 	}
-	entries, err := assembler(cat, o).Entries(ctx, o.recipe, o.filter, drafts[:1])
+	entries, err := asm.Entries(ctx, r, chosen, drafts[:1])
 	switch {
 	case diag.Worst(err) == diag.Drift:
 		needs.Unpinned, _, _ = strings.Cut(err.Error(), "\n")
@@ -43,7 +45,7 @@ func needsOf(ctx context.Context, cat catalogue.Catalogue, o options) (*doctor.R
 		needs.Python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
 		err = addPlaces(needs, d.Source.Repository, d.Image.Registry, d.Runtime.Registry)
 	case err == nil:
-		err = addEntries(needs, entries, store.Peek(filepath.Join(o.home, "store")))
+		err = addEntries(needs, entries, s)
 	}
 	if err == nil && needs.Python {
 		ctx, cancel := context.WithTimeout(ctx, configTime)
@@ -104,9 +106,9 @@ func addPlaces(needs *doctor.Recipe, repository string, images ...string) error 
 	return nil
 }
 
-// modulePlaces are where Go fetches the modules of the engine from, as it is
+// Modules are where Go fetches the modules of the engine from, as it is
 // configured here.
-func modulePlaces(ctx context.Context) []doctor.Place {
+func Modules(ctx context.Context) []doctor.Place {
 	ctx, cancel := context.WithTimeout(ctx, configTime)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
