@@ -174,7 +174,7 @@ type gateRun struct {
 
 // judge asks the gates of one artifact, adds what is attached to it, and attaches
 // the sum where that was asked for.
-func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
+func (b *gateRun) judge(ctx context.Context, s subject.Subject) (gated, error) {
 	done := gated{Artifact: s.Artifact, Promise: s.Promise, Verdicts: []verdict.Verdict{}, attached: map[string]bool{}}
 	said, err := attest.Read(s.Artifact, b.trust)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -190,8 +190,8 @@ func (b *gateRun) judge(ctx context.Context, s subject) (gated, error) {
 	if inspected && s.Fault == nil {
 		done.Is = &s.Is
 	}
-	newer := slices.Concat(b.ask(ctx, s, gpus), gate.Expected(s.Is, s.Fault, b.options.Expect))
-	if s.Promise == "" && len(b.options.Expect)+len(b.options.only) == 0 {
+	newer := slices.Concat(b.ask(ctx, s, gpus), gate.Expected(s.Is, s.Fault, b.options.expect))
+	if s.Promise == "" && len(b.options.expect)+len(b.options.only) == 0 {
 		newer = append(newer, gate.Unpromised(s.Is, s.Fault))
 	}
 	done.add(newer, verdict.WaiveAll(said.Verdicts(), s.Expect.Waivers, time.Now()))

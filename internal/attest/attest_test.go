@@ -404,12 +404,12 @@ func TestJudged(t *testing.T) {
 	e := testEntry()
 	e.Expect.Waivers = []recipe.Waiver{{Gate: "size", Because: "known", Issue: "https://example.com/2", Until: "2999-01-01"}}
 	p := NewProvenance(e, Build{})
-	b := Bundle{Provenance: &p, Rounds: []TestResult{{Verdicts: []gate.Verdict{{Gate: "size", Status: gate.Fail}}}}}
-	if all := b.Judged(built); len(all) != 1 || all[0].Status != gate.Waived {
+	b := Bundle{Provenance: &p, Rounds: []TestResult{{Verdicts: []verdict.Verdict{{Gate: "size", Status: verdict.Fail}}}}}
+	if all := b.Judged(built); len(all) != 1 || all[0].Status != verdict.Waived {
 		t.Errorf("%+v", all)
 	}
 	b.Provenance = nil
-	if all := b.Judged(built); len(all) != 1 || all[0].Status != gate.Fail {
+	if all := b.Judged(built); len(all) != 1 || all[0].Status != verdict.Fail {
 		t.Errorf("without an entry: %+v", all)
 	}
 }

@@ -403,7 +403,7 @@ func TestCarryAndAccept(t *testing.T) {
 	if err := s.PutResult(e.Key(), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
-	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil || !here.Has(e) {
+	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil || !here.Has(e.Key()) {
 		t.Errorf("in the place of a damaged one: %v, %v", added, err)
 	}
 	for _, bad := range []string{"", "[]", "{}", `{"artifacts":[{"name":"../x","sha256":"00","size":1}]}`} {
