@@ -137,8 +137,8 @@ func (p *Display) Line(cell, line string) {
 // overwrites itself, its newest state.
 func newest(s string) string {
 	lines := strings.Split(term.Clean(s), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if line := strings.TrimSpace(lines[i]); line != "" {
+	for _, line := range slices.Backward(lines) {
+		if line = strings.TrimSpace(line); line != "" {
 			return line
 		}
 	}

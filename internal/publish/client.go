@@ -94,7 +94,7 @@ func pipArgs(name wheel.Name) []string {
 		"install", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile",
 		"--implementation", strings.TrimRight(python, "0123456789"), "--python-version", digits(python), "--abi", name.ABI,
 	}
-	for _, p := range strings.Split(name.Platform, ".") {
+	for p := range strings.SplitSeq(name.Platform, ".") {
 		args = append(args, "--platform", p)
 	}
 	return args
