@@ -251,9 +251,6 @@ func (p PythonPin) need() PythonNeed { return PythonNeed{p.Python, p.Requirement
 // question is the need as pins are sorted by it.
 func (p PythonPin) question() string {
 	words := append([]string{p.Python}, p.Requirements...)
-	if len(words) == 1 {
-		words = append(words, "")
-	}
 	if len(p.Without) > 0 {
 		words = append(append(words, "without"), p.Without...)
 	}

@@ -35,6 +35,19 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// Nothing is missing, and nothing is pinned, where none of the three is.
+func TestNone(t *testing.T) {
+	all := lock.File{}.Missing(drafts(t))
+	for n := range 8 {
+		source, img, python := n&1, n>>1&1, n>>2
+		m := lock.Missing{Sources: all.Sources[:source], Images: all.Images[:img], Python: all.Python[:python]}
+		f := lock.File{Sources: tinyLock().Sources[:source], Images: tinyLock().Images[:img], Python: tinyLock().Python[:python]}
+		if m.None() != (n == 0) || f.None() != (n == 0) {
+			t.Errorf("%d sources, %d images, %d sets: %v, %v", source, img, python, m.None(), f.None())
+		}
+	}
+}
+
 // A pin answers the question that was asked, and no other.
 func TestMissingSeesAChangedQuestion(t *testing.T) {
 	for name, c := range map[string]struct {
