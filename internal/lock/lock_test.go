@@ -73,6 +73,24 @@ func TestMissingSeesAChangedQuestion(t *testing.T) {
 	}
 }
 
+// What the recipe says of the bytes of a source holds for its pin too.
+func TestMissingSeesAnotherDigest(t *testing.T) {
+	f := tinyLock()
+	f.Sources[0].Commit = sha("c0")[:40]
+	for name, c := range map[string]struct{ sha256, commit, want string }{
+		"nothing":        {"", "", ""},
+		"both":           {sha("a0"), f.Sources[0].Commit, ""},
+		"another sha256": {sha("a1"), "", "source tiny 1.0"},
+		"another commit": {"", sha("c1")[:40], "source tiny 1.0"},
+	} {
+		d := drafts(t)[0]
+		d.Source.SHA256, d.Source.Commit = c.sha256, c.commit
+		if got := f.Missing([]lock.Draft{d}).String(); got != c.want {
+			t.Errorf("%s: the lock lacks %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // An image whose recipe states the digest needs no lock, and no lock overrules it.
 func TestImageByDigestNeedsNoPin(t *testing.T) {
 	d := drafts(t)[0]
