@@ -285,17 +285,11 @@ func (f File) image(img image.Image) (ImagePin, bool) {
 		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: img.Digest}, true
 	}
 	for _, pin := range f.Images {
-		if pin.Name == img.Name && pin.Registry == img.Registry && sameDebian(pin.Debian, img.Debian) {
+		if pin.Name == img.Name && pin.Registry == img.Registry && same(pin.Debian, img.Debian) {
 			return pin, true
 		}
 	}
 	return ImagePin{}, false
-}
-
-func sameDebian(a, b *image.Debian) bool {
-	x, _ := json.Marshal(a)
-	y, _ := json.Marshal(b)
-	return bytes.Equal(x, y)
 }
 
 func (f File) python(need PythonNeed) (PythonPin, bool) {

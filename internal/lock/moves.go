@@ -28,7 +28,7 @@ func (f File) Moved(g File) File {
 // packages: all of them are found under the older date too.
 func (f File) dated(pin ImagePin) ImagePin {
 	for _, old := range f.Images {
-		if old.Name == pin.Name && len(pin.Packages) > 0 && slices.Equal(old.Packages, pin.Packages) {
+		if old.Name == pin.Name && slices.Equal(old.Packages, pin.Packages) {
 			pin.Date = old.Date
 		}
 	}
@@ -49,11 +49,11 @@ func without[T any](list, gone []T) []T {
 	})
 }
 
-// same reports whether two pins are written alike.
+// same reports whether two pins, or parts of them, are written alike.
 func same(a, b any) bool {
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+	x, _ := json.Marshal(a) // strings, integers and lists of them only
+	y, _ := json.Marshal(b)
+	return bytes.Equal(x, y)
 }
 
 // Unneeded returns the pins of f that answer nothing that the drafts ask.

@@ -34,6 +34,13 @@ func TestMovedKeepsTheDate(t *testing.T) {
 		t.Errorf("%s moved, dated %s", moved, moved.Images[0].Date)
 	}
 
+	// Another image of the same packages has its own.
+	twin := later.Images[0]
+	twin.Name = "twin"
+	if moved := tinyLock().Moved(lock.File{Images: []lock.ImagePin{twin}}); moved.Images[0].Date != twin.Date {
+		t.Errorf("%s is dated %s", moved, moved.Images[0].Date)
+	}
+
 	// Another package does.
 	later.Images[0].Packages = append([]deb.Package{}, later.Images[0].Packages...)
 	later.Images[0].Packages[1].Version = "4:15"
@@ -131,10 +138,16 @@ func TestHoldingWithoutPins(t *testing.T) {
 func TestHoldingRefuses(t *testing.T) {
 	pinned := drafts(t)[:1]
 	pinned[0].Runtime.Digest = "sha256:" + sha("ee")
+	archive := drafts(t)
+	for i := range archive {
+		archive[i].Source.Kind = recipe.Archive
+	}
 	for name, c := range map[string]struct {
 		drafts    []lock.Draft
 		err, hint string
 	}{
+		"tiny":     {drafts: archive, err: `the recipe itself pins "tiny": no lock moves it`},
+		"nunpi":    {drafts: archive, err: `nothing that the chosen cells need is called "nunpi"`, hint: `did you mean "numpy"?`},
 		"nunpy":    {drafts: drafts(t), err: `nothing that the chosen cells need is called "nunpy"`, hint: `did you mean "numpy"?`},
 		"zzzzzzzz": {drafts: drafts(t), err: `nothing that the chosen cells need is called "zzzzzzzz"`, hint: "name a source, an image, one of its packages or a Python package"},
 		"cmake":    {drafts: drafts(t)[:1], err: `nothing that the chosen cells need is called "cmake"`, hint: "other cells need it: choose them by their axes, or all of them"},
