@@ -15,17 +15,17 @@ type benchWatch struct {
 	dir      string
 	rounds   int
 	spent    time.Duration // in the sweeps so far
-	last     bench.Step
+	last     bench.Turn
 }
 
 // Began implements [bench.Events].
-func (w *benchWatch) Began(s bench.Step) {
+func (w *benchWatch) Began(s bench.Turn) {
 	w.progress.Start(w.round(s), w.name(s))
 	w.progress.Line(w.round(s), w.left(s))
 }
 
 // Ended implements [bench.Events].
-func (w *benchWatch) Ended(s bench.Step, d time.Duration, err error) {
+func (w *benchWatch) Ended(s bench.Turn, d time.Duration, err error) {
 	w.spent += d
 	w.progress.Done(w.round(s), w.name(s), d, false, err)
 	s.Done, s.Left = s.Done+1, s.Left-1
@@ -51,17 +51,17 @@ func (w *benchWatch) complete(r bench.Result) bench.Result {
 	return r
 }
 
-func (w *benchWatch) round(s bench.Step) string {
+func (w *benchWatch) round(s bench.Turn) string {
 	if s.Round == 0 {
 		return "warm-up"
 	}
 	return fmt.Sprintf("round %d of %d", s.Round, w.rounds)
 }
 
-func (w *benchWatch) name(s bench.Step) string { return s.Program.Collective + " " + s.Library.Label }
+func (w *benchWatch) name(s bench.Turn) string { return s.Program.Collective + " " + s.Library.Label }
 
 // left estimates the rest by the mean of what was.
-func (w *benchWatch) left(s bench.Step) string {
+func (w *benchWatch) left(s bench.Turn) string {
 	said := fmt.Sprintf("%d of %d sweeps done", s.Done, s.Done+s.Left)
 	if s.Done == 0 {
 		return said

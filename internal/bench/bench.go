@@ -65,8 +65,8 @@ type Program struct {
 // A Runner runs one sweep: nccltests.Run, or a fake in tests.
 type Runner func(context.Context, nccltests.Sweep) (nccltests.Measured, error)
 
-// A Step is one sweep of a plan. Round 0 is the one that is thrown away.
-type Step struct {
+// A Turn is one sweep of a plan. Round 0 is the one that is thrown away.
+type Turn struct {
 	Round      int
 	Program    Program
 	Library    Library
@@ -75,8 +75,8 @@ type Step struct {
 
 // Events is told what happens while it happens.
 type Events interface {
-	Began(s Step)
-	Ended(s Step, d time.Duration, err error)
+	Began(s Turn)
+	Ended(s Turn, d time.Duration, err error)
 	// Saved is what is known after a whole round.
 	Saved(r Result)
 }
@@ -110,17 +110,17 @@ func (p Plan) Validate() error {
 
 // Steps lists the sweeps in their order. Within a round the libraries take turns
 // on each program; who begins moves on by one with each round.
-func (p Plan) Steps() []Step {
-	var steps []Step
+func (p Plan) Turns() []Turn {
+	var turns []Turn
 	for round := range p.Rounds + 1 {
 		for _, program := range p.Programs {
 			for turn := range p.Libraries {
 				library := p.Libraries[(turn+round)%len(p.Libraries)]
-				steps = append(steps, Step{Round: round, Program: program, Library: library})
+				turns = append(turns, Turn{Round: round, Program: program, Library: library})
 			}
 		}
 	}
-	return steps
+	return turns
 }
 
 // sizes is how many sizes a program goes through, as nccl-tests counts them.
@@ -135,7 +135,7 @@ func (p Plan) sizes() int {
 	return n
 }
 
-func (p Plan) sweep(s Step) nccltests.Sweep {
+func (p Plan) sweep(s Turn) nccltests.Sweep {
 	return nccltests.Sweep{
 		Program: s.Program.Path, Library: s.Library.Dir, GPUs: p.GPUs,
 		MinBytes: p.MinBytes, MaxBytes: p.MaxBytes, Factor: p.Factor,
@@ -143,8 +143,8 @@ func (p Plan) sweep(s Step) nccltests.Sweep {
 	}
 }
 
-// String names a step in messages: all_reduce of ours in round 2.
-func (s Step) String() string {
+// String names a turn in messages: all_reduce of ours in round 2.
+func (s Turn) String() string {
 	if s.Round == 0 {
 		return fmt.Sprintf("%s of %s in the warm-up round", s.Program.Collective, s.Library.Label)
 	}

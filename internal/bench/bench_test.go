@@ -25,7 +25,7 @@ func planOf(rounds int, labels ...string) Plan {
 
 func TestStepsTakeTurns(t *testing.T) {
 	var got []string
-	for _, s := range planOf(3, "a", "b").Steps() {
+	for _, s := range planOf(3, "a", "b").Turns() {
 		got = append(got, s.String())
 	}
 	want := []string{
@@ -44,7 +44,7 @@ func TestStepsTakeTurns(t *testing.T) {
 func TestEveryLibraryHasEveryPlace(t *testing.T) {
 	p := planOf(3, "a", "b", "c")
 	places := map[string]map[int]bool{}
-	for i, s := range p.Steps() {
+	for i, s := range p.Turns() {
 		if s.Round > 0 {
 			if places[s.Library.Label] == nil {
 				places[s.Library.Label] = map[int]bool{}

@@ -24,20 +24,20 @@ func (p Plan) Measure(ctx context.Context, run Runner, events Events) (Result, e
 		return Result{}, err
 	}
 	m := newMeasurement(p)
-	steps := p.Steps()
-	for i, s := range steps {
-		s.Done, s.Left = m.done, m.left(steps[i:])
+	turns := p.Turns()
+	for i, s := range turns {
+		s.Done, s.Left = m.done, m.left(turns[i:])
 		if s.Left == 0 {
 			break
 		}
 		if !m.failed(s.Library.Label) {
-			m.step(ctx, s, run, events)
+			m.turn(ctx, s, run, events)
 		}
 		if ctx.Err() != nil && s.Left > 1 {
 			m.stopped = cmp.Or(m.stopped, fmt.Sprintf("%v, after %v", context.Cause(ctx), s))
 			break
 		}
-		if i+1 < len(steps) && steps[i+1].Round != s.Round && ctx.Err() == nil {
+		if i+1 < len(turns) && turns[i+1].Round != s.Round && ctx.Err() == nil {
 			events.Saved(m.result())
 		}
 	}
@@ -81,10 +81,10 @@ func (m *measurement) library(label string) *Contender {
 
 func (m *measurement) failed(label string) bool { return m.library(label).Failure != nil }
 
-// left counts the steps that will still be taken.
-func (m *measurement) left(steps []Step) int {
+// left counts the turns that will still be taken.
+func (m *measurement) left(turns []Turn) int {
 	n := 0
-	for _, s := range steps {
+	for _, s := range turns {
 		if !m.failed(s.Library.Label) {
 			n++
 		}
@@ -92,7 +92,7 @@ func (m *measurement) left(steps []Step) int {
 	return n
 }
 
-func (m *measurement) step(ctx context.Context, s Step, run Runner, events Events) {
+func (m *measurement) turn(ctx context.Context, s Turn, run Runner, events Events) {
 	events.Began(s)
 	begun := time.Now()
 	measured, err := run(ctx, m.plan.sweep(s))
@@ -112,7 +112,7 @@ func (m *measurement) step(ctx context.Context, s Step, run Runner, events Event
 }
 
 // take keeps what a sweep measured, if it can be believed.
-func (m *measurement) take(s Step, measured nccltests.Measured) error {
+func (m *measurement) take(s Turn, measured nccltests.Measured) error {
 	if err := m.library(s.Library.Label).recognise(measured.Version()); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (m *measurement) take(s Step, measured nccltests.Measured) error {
 }
 
 // fail ends a library. What it measured stays, unless its values were wrong.
-func (m *measurement) fail(s Step, err error) {
+func (m *measurement) fail(s Turn, err error) {
 	_, isWrong := errors.AsType[wrong](err)
 	m.library(s.Library.Label).Failure = &Failure{
 		Round: s.Round, Collective: s.Program.Collective, Reason: err.Error(), Wrong: isWrong,

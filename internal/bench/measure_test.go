@@ -16,13 +16,13 @@ import (
 
 // witness remembers what it was told.
 type witness struct {
-	steps []Step
+	turns []Turn
 	ended []error
 	saved []Result
 }
 
-func (w *witness) Began(s Step)                             { w.steps = append(w.steps, s) }
-func (w *witness) Ended(_ Step, _ time.Duration, err error) { w.ended = append(w.ended, err) }
+func (w *witness) Began(s Turn)                             { w.turns = append(w.turns, s) }
+func (w *witness) Ended(_ Turn, _ time.Duration, err error) { w.ended = append(w.ended, err) }
 func (w *witness) Saved(r Result)                           { w.saved = append(w.saved, r) }
 
 // good is a sweep without a fault: 10 us for each size.
@@ -74,8 +74,8 @@ func TestMeasure(t *testing.T) {
 	if diff := cmp.Diff(want, sweeps[0]); diff != "" || len(sweeps) != 12 {
 		t.Errorf("%d sweeps, the first (-want +got):\n%s", len(sweeps), diff)
 	}
-	if len(w.saved) != 2 || len(w.ended) != 12 || w.steps[11].Done != 11 || w.steps[11].Left != 1 {
-		t.Errorf("%d saved, %d ended, the last %+v", len(w.saved), len(w.ended), w.steps[11])
+	if len(w.saved) != 2 || len(w.ended) != 12 || w.turns[11].Done != 11 || w.turns[11].Left != 1 {
+		t.Errorf("%d saved, %d ended, the last %+v", len(w.saved), len(w.ended), w.turns[11])
 	}
 	if n := len(w.saved[0].Collectives[0].Sizes); n != 0 {
 		t.Errorf("the warm-up round has %d sizes", n)

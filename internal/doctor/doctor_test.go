@@ -24,9 +24,9 @@ import (
 var work = Work{Home: "/root/.cache/builder", Engine: EngineState{Kind: Native, Wanted: "v0.19.10"}}
 
 // withRecipe is a build that takes 16 GB and fetches nothing more.
-func withRecipe(change func(*Recipe)) Work {
+func withRecipe(change func(*Needs)) Work {
 	w := work
-	w.Recipe = &Recipe{Name: "nccl", Cell: "nccl-1", Memory: 16e9, Total: 2e9}
+	w.Recipe = &Needs{Name: "nccl", Cell: "nccl-1", Memory: 16e9, Total: 2e9}
 	change(w.Recipe)
 	return w
 }
@@ -99,7 +99,7 @@ func TestZeroVerdictIsUnknown(t *testing.T) {
 func TestLacking(t *testing.T) {
 	bare := recorded(t, "bare")
 	bare.Free = func(string) (int64, error) { return 5e8, nil }
-	small := withRecipe(func(r *Recipe) { r.Memory = 64e9 })
+	small := withRecipe(func(r *Needs) { r.Memory = 64e9 })
 	for name, c := range map[string]struct {
 		work Work
 		want []string
@@ -117,7 +117,7 @@ func TestLacking(t *testing.T) {
 // What a GPU or a fabric lacks keeps nobody from building.
 func TestGPUsAreNotNeeded(t *testing.T) {
 	for _, c := range Checks() {
-		r := withRecipe(func(r *Recipe) { r.Fetch = 1; r.Places = []Place{{}} })
+		r := withRecipe(func(r *Needs) { r.Fetch = 1; r.Places = []Place{{}} })
 		if needed := c.needed(r); needed && slices.Contains([]Purpose{GPU, Fabric, Libraries}, c.For) {
 			t.Errorf("%s is needed for a build", c.Name)
 		}
@@ -255,17 +255,17 @@ func TestRoom(t *testing.T) {
 	const gb = 1e9
 	for name, c := range map[string]struct {
 		free   int64
-		change func(*Recipe)
+		change func(*Needs)
 		disk   Verdict
 		memory Verdict
 	}{
-		"enough":            {100 * gb, func(*Recipe) {}, OK, OK},
-		"little":            {8 * gb, func(*Recipe) {}, Warn, OK},
-		"none":              {3 * gb, func(r *Recipe) { r.Fetch = 2.5 * gb }, Fail, OK},
-		"not pinned":        {100 * gb, func(r *Recipe) { r.Unpinned = "the image" }, Unknown, OK},
-		"memory is used":    {100 * gb, func(r *Recipe) { r.Memory = 24 * gb }, OK, Warn},
-		"memory is missing": {100 * gb, func(r *Recipe) { r.Memory = 32 * gb }, OK, Fail},
-		"memory is unknown": {100 * gb, func(r *Recipe) { r.Memory = 0 }, OK, OK},
+		"enough":            {100 * gb, func(*Needs) {}, OK, OK},
+		"little":            {8 * gb, func(*Needs) {}, Warn, OK},
+		"none":              {3 * gb, func(r *Needs) { r.Fetch = 2.5 * gb }, Fail, OK},
+		"not pinned":        {100 * gb, func(r *Needs) { r.Unpinned = "the image" }, Unknown, OK},
+		"memory is used":    {100 * gb, func(r *Needs) { r.Memory = 24 * gb }, OK, Warn},
+		"memory is missing": {100 * gb, func(r *Needs) { r.Memory = 32 * gb }, OK, Fail},
+		"memory is unknown": {100 * gb, func(r *Needs) { r.Memory = 0 }, OK, OK},
 	} {
 		h := recorded(t, "bare")
 		h.Free = func(string) (int64, error) { return c.free, nil }
@@ -325,7 +325,7 @@ func serve(t *testing.T, status int, off time.Duration) (host.Host, string) {
 func TestPlaces(t *testing.T) {
 	for status, want := range map[int]Verdict{200: OK, 401: OK, 404: OK, 302: OK, 407: Fail, 503: Fail} {
 		h, address := serve(t, status, 0)
-		w := withRecipe(func(r *Recipe) {
+		w := withRecipe(func(r *Needs) {
 			r.Debian, r.Mirrors = true, []string{address}
 			r.Python, r.Indexes = true, []string{strings.Replace(address, "://", "://user:secret@", 1)}
 			r.Places = []Place{{For: "source", URL: address + "/repository"}}
@@ -352,21 +352,21 @@ func TestSilence(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		check   string
-		change  func(*Recipe)
+		change  func(*Needs)
 		verdict Verdict
 	}{
-		"one mirror of two":  {"mirror", func(r *Recipe) { r.Debian, r.Mirrors = true, []string{address, "http://gone.test/debian"} }, Warn},
-		"no mirror":          {"mirror", func(r *Recipe) { r.Debian, r.Mirrors = true, []string{"http://gone.test/debian"} }, Fail},
-		"none configured":    {"mirror", func(r *Recipe) { r.Debian = true }, Fail},
-		"a directory":        {"mirror", func(r *Recipe) { r.Debian, r.Mirrors = true, []string{"file:///etc/apt"} }, OK},
-		"no directory":       {"mirror", func(r *Recipe) { r.Debian, r.Mirrors = true, []string{"file:///nowhere/debian"} }, Fail},
-		"not asked for":      {"mirror", func(*Recipe) {}, None},
-		"no index known":     {"python-index", func(r *Recipe) { r.Python = true }, Unknown},
-		"a registry":         {"upstream", func(r *Recipe) { r.Places = []Place{{"image", "https://gone.test/v2/", true}} }, Warn},
-		"a repository":       {"upstream", func(r *Recipe) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Fail},
-		"by ssh":             {"upstream", func(r *Recipe) { r.Places = []Place{{"source", "ssh://git@gone.test/x", false}} }, Fail},
-		"no address":         {"upstream", func(r *Recipe) { r.Places = []Place{{"source", "::", false}} }, Fail},
-		"nobody has a clock": {"clock", func(r *Recipe) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Unknown},
+		"one mirror of two":  {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{address, "http://gone.test/debian"} }, Warn},
+		"no mirror":          {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"http://gone.test/debian"} }, Fail},
+		"none configured":    {"mirror", func(r *Needs) { r.Debian = true }, Fail},
+		"a directory":        {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///etc/apt"} }, OK},
+		"no directory":       {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///nowhere/debian"} }, Fail},
+		"not asked for":      {"mirror", func(*Needs) {}, None},
+		"no index known":     {"python-index", func(r *Needs) { r.Python = true }, Unknown},
+		"a registry":         {"upstream", func(r *Needs) { r.Places = []Place{{"image", "https://gone.test/v2/", true}} }, Warn},
+		"a repository":       {"upstream", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Fail},
+		"by ssh":             {"upstream", func(r *Needs) { r.Places = []Place{{"source", "ssh://git@gone.test/x", false}} }, Fail},
+		"no address":         {"upstream", func(r *Needs) { r.Places = []Place{{"source", "::", false}} }, Fail},
+		"nobody has a clock": {"clock", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Unknown},
 	} {
 		if got := examine(t, c.check, h, withRecipe(c.change)); got.Verdict != c.verdict {
 			t.Errorf("%s: %s: %s", name, got.Verdict, got.Found)
@@ -377,7 +377,7 @@ func TestSilence(t *testing.T) {
 func TestClock(t *testing.T) {
 	for off, want := range map[time.Duration]Verdict{0: OK, 10 * time.Minute: Warn, -10 * time.Minute: Warn, -48 * time.Hour: Fail} {
 		h, address := serve(t, 200, off)
-		w := withRecipe(func(r *Recipe) { r.Places = []Place{{"source", address, false}} })
+		w := withRecipe(func(r *Needs) { r.Places = []Place{{"source", address, false}} })
 		if got := examine(t, "clock", h, w); got.Verdict != want {
 			t.Errorf("%v: %s: %s", off, got.Verdict, got.Found)
 		}

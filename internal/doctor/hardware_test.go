@@ -101,9 +101,9 @@ func only(program, text string, err error) func(string) (string, error) {
 
 func TestGPUs(t *testing.T) {
 	const theirs = "nvidia-infiniband"
-	cuda13 := withRecipe(func(r *Recipe) { r.CUDA = "13.0" })
-	cuda12 := withRecipe(func(r *Recipe) { r.CUDA = "12.9" })
-	rocm72 := withRecipe(func(r *Recipe) { r.ROCm = "7.2" })
+	cuda13 := withRecipe(func(r *Needs) { r.CUDA = "13.0" })
+	cuda12 := withRecipe(func(r *Needs) { r.CUDA = "12.9" })
+	rocm72 := withRecipe(func(r *Needs) { r.ROCm = "7.2" })
 	for name, c := range map[string]struct {
 		check   string
 		host    host.Host

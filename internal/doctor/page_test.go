@@ -36,8 +36,8 @@ func table() string {
 
 // when says in words for which work a check is needed, by trying all kinds.
 func when(c Check) string {
-	recipe := &Recipe{}
-	fetching := &Recipe{Fetch: 1, Places: []Place{{}}}
+	recipe := &Needs{}
+	fetching := &Needs{Fetch: 1, Places: []Place{{}}}
 	asked := map[string]Work{
 		"always":                       {Engine: EngineState{Kind: Named}},
 		"native engine":                {Engine: EngineState{Kind: Native}},

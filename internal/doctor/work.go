@@ -6,7 +6,7 @@ import "context"
 type Work struct {
 	Home   string // absolute path of the state directory, which need not exist
 	Engine EngineState
-	Recipe *Recipe // nil: only the engine counts
+	Recipe *Needs // nil: only the engine counts
 }
 
 // EngineKind says where builds run.
@@ -34,8 +34,8 @@ type EngineState struct {
 	Version func(ctx context.Context, address string) (string, error)
 }
 
-// A Recipe is what the cell that a recipe prefers asks of a host.
-type Recipe struct {
+// Needs are what the cell that a recipe prefers asks of a host.
+type Needs struct {
 	Name, Cell string
 	Memory     int64    // bytes that the build takes at its peak; 0 is not known
 	Total      int64    // bytes of all files that the lock names
@@ -57,7 +57,7 @@ type Place struct {
 }
 
 // fetches reports whether something is still to come over the network.
-func (r *Recipe) fetches() bool { return r != nil && (r.Fetch > 0 || r.Unpinned != "") }
+func (r *Needs) fetches() bool { return r != nil && (r.Fetch > 0 || r.Unpinned != "") }
 
 // When a check is needed.
 

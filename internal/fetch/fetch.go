@@ -48,7 +48,7 @@ type want struct {
 	date   string         // of that pool
 	file   pypi.File      // of the Python index
 	source lock.SourcePin // whose archive is made of a commit
-	from   []store.Source
+	from   []store.Place
 }
 
 // wants lists every file that an entry names, some of them twice.
@@ -164,7 +164,7 @@ func (f *Fetcher) place(all []want) {
 			urls = append(slices.Clone(urls), deb.URLs(f.Mirrors, f.Snapshot, w.date, w.pool)...)
 		}
 		for _, url := range urls {
-			all[i].from = append(all[i].from, store.Source(url))
+			all[i].from = append(all[i].from, store.Place(url))
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (f *Fetcher) locate(ctx context.Context, all []want) error {
 	}
 	for i, w := range all {
 		if url, ok := urls[w.blob.SHA256]; ok {
-			all[i].from = []store.Source{url}
+			all[i].from = []store.Place{url}
 		}
 	}
 	return nil
@@ -220,7 +220,7 @@ func (f *Fetcher) make(ctx context.Context, all []want) (scratch string, err err
 	if _, err := git.Make(ctx, f.Scratch, from, s.Commit, s.Folder(), file); err != nil {
 		return scratch, fmt.Errorf("source %s: %w", s.Project, err)
 	}
-	all[i].from = []store.Source{store.Source(file)}
+	all[i].from = []store.Place{store.Place(file)}
 	return scratch, nil
 }
 

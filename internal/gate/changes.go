@@ -18,9 +18,9 @@ import (
 	"builder/internal/verdict"
 )
 
-// A Source is what an archive was made of: the tree before the patches, and the
+// An Upstream is what an archive was made of: the tree before the patches, and the
 // patches.
-type Source struct {
+type Upstream struct {
 	Archive string            // path of the archive of the tree, as the lock pins it
 	Name    string            // its name, which says how it is compressed
 	Patches []patch.Patch     // in the order in which they were applied
@@ -101,7 +101,7 @@ type patchedTree struct {
 }
 
 // patched applies the patches to what the archive holds.
-func (s Source) patched(ctx context.Context) (patchedTree, error) {
+func (s Upstream) patched(ctx context.Context) (patchedTree, error) {
 	all, err := readNamed(s.Archive, s.Name, maxArchive)
 	if err != nil {
 		return patchedTree{}, err

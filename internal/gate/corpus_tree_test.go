@@ -18,13 +18,13 @@ type original struct {
 }
 
 // write makes the archive as the store keeps it, under a name that says nothing.
-func (o *original) write(t *testing.T) *Source {
+func (o *original) write(t *testing.T) *Upstream {
 	if o == nil {
 		return nil
 	}
 	path := filepath.Join(t.TempDir(), "0f1e2d")
 	write(t, path, tarOf(t, o.entries...))
-	return &Source{Archive: path, Name: "gpt-sovits-20250606v2pro.tar", Patches: o.patches, Facts: map[string]string{"rocm": "6.1"}}
+	return &Upstream{Archive: path, Name: "gpt-sovits-20250606v2pro.tar", Patches: o.patches, Facts: map[string]string{"rocm": "6.1"}}
 }
 
 // The lines of GPT-SoVITS 20250606v2pro that choose a backend.

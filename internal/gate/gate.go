@@ -31,7 +31,7 @@ type Subject struct {
 	Artifact string // path
 	Beside   []string
 	Expect   recipe.Expect
-	Source   *Source
+	Source   *Upstream
 	Unpacked *Unpacked
 	Box      Box
 	Stock    Box // as Box, with the source as upstream released it in the place of the artifact

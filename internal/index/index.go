@@ -80,7 +80,7 @@ func (x *Index) Find(ctx context.Context, key string) (Record, error) {
 	if !hexKey.MatchString(key) {
 		return Record{}, fs.ErrNotExist
 	}
-	data, err := store.Small(ctx, store.Source(filepath.Join(x.dir, keysDir, key+".json")), maxRecord)
+	data, err := store.Small(ctx, store.Place(filepath.Join(x.dir, keysDir, key+".json")), maxRecord)
 	if err != nil {
 		return Record{}, err
 	}
@@ -115,7 +115,7 @@ const maxRecord = 4 << 20
 // read reads a record and refuses one whose names lead elsewhere, to the file of
 // another too.
 func (x *Index) read(ctx context.Context, path string) (Record, error) {
-	data, err := store.Small(ctx, store.Source(path), maxRecord)
+	data, err := store.Small(ctx, store.Place(path), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, err
 	}

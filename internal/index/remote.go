@@ -31,7 +31,7 @@ func (r Remote) Find(ctx context.Context, key string) (Record, error) {
 	if !hexKey.MatchString(key) {
 		return Record{}, fs.ErrNotExist
 	}
-	data, err := store.Small(ctx, store.Source(r.base+keysDir+"/"+key+".json"), maxRecord)
+	data, err := store.Small(ctx, store.Place(r.base+keysDir+"/"+key+".json"), maxRecord)
 	if err != nil {
 		return Record{}, err
 	}
@@ -43,7 +43,7 @@ const maxList = 64 << 20
 
 // All lists every record.
 func (r Remote) All(ctx context.Context) ([]Record, error) {
-	data, err := store.Small(ctx, store.Source(r.base+listFile), maxList)
+	data, err := store.Small(ctx, store.Place(r.base+listFile), maxList)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (r Remote) All(ctx context.Context) ([]Record, error) {
 func (r Remote) Take(ctx context.Context, record Record, dir string) (artifact.Artifact, error) {
 	return record.take(ctx, dir, func(f File) (string, error) {
 		escaped := (&url.URL{Path: filesDir + "/" + record.Project + "/" + f.Path}).EscapedPath()
-		source := store.Source(r.base + strings.ReplaceAll(escaped, "+", "%2B"))
-		return r.store.Fetch(ctx, store.Blob{Name: f.Path, Size: f.Size, SHA256: f.SHA256}, []store.Source{source}, nil)
+		source := store.Place(r.base + strings.ReplaceAll(escaped, "+", "%2B"))
+		return r.store.Fetch(ctx, store.Blob{Name: f.Path, Size: f.Size, SHA256: f.SHA256}, []store.Place{source}, nil)
 	})
 }

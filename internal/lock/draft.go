@@ -30,15 +30,15 @@ type Draft struct {
 	Settings recipe.Settings   // with every {{name}} replaced
 	Image    image.Image
 	Runtime  image.Image
-	Source   Source
+	Source   SourceNeed
 	Epoch    int64 // SOURCE_DATE_EPOCH, seconds; 0 where only the pin of the source knows
 	Memory   int64 // bytes that the build takes at its peak; 0 where the recipe does not say
 	Patches  []patch.Choice
 }
 
-// A Source asks for a source tree: by name, or by the place where upstream or
+// A SourceNeed asks for a source tree: by name, or by the place where upstream or
 // Debian keeps it.
-type Source struct {
+type SourceNeed struct {
 	recipe.Origin
 	Project string
 	Version string
@@ -202,10 +202,10 @@ func (f File) SourceOf(c matrix.Cell, names map[string]string) (SourcePin, bool)
 }
 
 // sourceOf replaces names in what a recipe says about its source.
-func sourceOf(identity recipe.Source, from recipe.Origin, names map[string]string) (Source, error) {
+func sourceOf(identity recipe.Source, from recipe.Origin, names map[string]string) (SourceNeed, error) {
 	texts, err := subst.All([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path}, names)
 	from.Repository, from.Tag, from.Path = texts[2], texts[3], texts[4]
-	s := Source{Origin: from, Project: texts[0], Version: texts[1]}
+	s := SourceNeed{Origin: from, Project: texts[0], Version: texts[1]}
 	if from.Kind == recipe.Wheel {
 		if s.Python = names["python"]; s.Python == "" {
 			err = errors.Join(err, diag.Errorf(diag.Usage, "a source of kind wheel is chosen for a Python, and neither an axis nor the image states one"))

@@ -42,7 +42,7 @@ func TestNewDraft(t *testing.T) {
 	if diff := cmp.Diff(wantSettings, expanded{d.Settings.Env, d.Settings.Requires, d.Settings.Expect}); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
-	if d.Source != (lock.Source{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "tiny", Version: "1.1"}) || d.Epoch != 1709164800 || all[0].Epoch != 1686528000 {
+	if d.Source != (lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "tiny", Version: "1.1"}) || d.Epoch != 1709164800 || all[0].Epoch != 1686528000 {
 		t.Errorf("source %+v of %d, and %d", d.Source, d.Epoch, all[0].Epoch)
 	}
 }

@@ -83,7 +83,7 @@ func asked(project, version, python string) string {
 }
 
 // answers reports whether a pin is what the source asks for.
-func (p SourcePin) answers(s Source) bool {
+func (p SourcePin) answers(s SourceNeed) bool {
 	return p.Project == s.Project && p.Version == s.Version &&
 		p.Tag == s.Tag && p.Path == s.Path && p.Python == s.Python &&
 		(s.SHA256 == "" || p.SHA256 == s.SHA256) && (s.Commit == "" || p.Commit == s.Commit)
@@ -159,7 +159,7 @@ func (e Entry) Key() string { return sumOf(e.Canonical()) }
 
 // Missing lists what drafts need and the file does not pin.
 type Missing struct {
-	Sources []Source
+	Sources []SourceNeed
 	Images  []image.Image
 	Python  []PythonNeed
 }
@@ -262,7 +262,7 @@ func sorted(s []string) []string {
 }
 
 // source finds the pin of a source. What the recipe pins itself needs none.
-func (f File) source(s Source) (SourcePin, bool) {
+func (f File) source(s SourceNeed) (SourcePin, bool) {
 	switch s.Kind {
 	case recipe.Cells:
 		return SourcePin{}, true

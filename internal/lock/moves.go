@@ -79,7 +79,7 @@ func (f File) answers(m Missing) File {
 }
 
 // sourcePins returns the pins that answer a question as they stand in the lock.
-func (f File) sourcePins(s Source) []SourcePin {
+func (f File) sourcePins(s SourceNeed) []SourcePin {
 	return slices.DeleteFunc(slices.Clone(f.Sources), func(pin SourcePin) bool { return !pin.answers(s) })
 }
 
@@ -90,7 +90,7 @@ func (f File) None() bool { return len(f.Sources)+len(f.Images)+len(f.Python) ==
 func (f File) String() string {
 	var m Missing
 	for _, s := range f.Sources {
-		m.Sources = append(m.Sources, Source{Project: s.Project, Version: s.Version, Python: s.Python})
+		m.Sources = append(m.Sources, SourceNeed{Project: s.Project, Version: s.Version, Python: s.Python})
 	}
 	for _, i := range f.Images {
 		m.Images = append(m.Images, image.Image{Name: i.Name})

@@ -74,7 +74,7 @@ func (r Resolver) python(ctx context.Context, need PythonNeed) ([]pypi.File, err
 
 // source asks the index for a source distribution or a wheel, or the repository
 // for the commit of a tag.
-func (r Resolver) source(ctx context.Context, s Source) (SourcePin, error) {
+func (r Resolver) source(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	if s.Kind == recipe.Git {
 		return r.git(ctx, s)
 	}
@@ -92,7 +92,7 @@ func (r Resolver) source(ctx context.Context, s Source) (SourcePin, error) {
 
 // git finds the commit of a tag and makes its archive once, for its digest. A tag
 // that leads elsewhere than the recipe says was moved.
-func (r Resolver) git(ctx context.Context, s Source) (SourcePin, error) {
+func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	from := git.Repository(s.Repository)
 	if local := r.Overrides[s.Project]; len(local) > 0 {
 		from = git.Repository(local[0])

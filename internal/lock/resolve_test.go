@@ -129,7 +129,7 @@ func TestResolveReports(t *testing.T) {
 		"no mirror":    {lock.Missing{Images: tinyImages()[:1]}, diag.Fetch, "locking image debian: no Debian mirror is known"},
 		"no uv":        {lock.Missing{Python: []lock.PythonNeed{{Python: "3.11", Requirements: []string{"numpy"}}}}, diag.Fetch, "there is no uv"},
 		"no uv for a source": {
-			lock.Missing{Sources: []lock.Source{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "tiny", Version: "1.0"}}}, diag.Fetch, "there is no uv",
+			lock.Missing{Sources: []lock.SourceNeed{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "tiny", Version: "1.0"}}}, diag.Fetch, "there is no uv",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestResolveReports(t *testing.T) {
 
 // What is asked of uv is checked before uv is.
 func TestResolveRefusesAHostileQuestion(t *testing.T) {
-	missing := lock.Missing{Sources: []lock.Source{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "--index-url=x", Version: "1"}}}
+	missing := lock.Missing{Sources: []lock.SourceNeed{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "--index-url=x", Version: "1"}}}
 	_, err := resolver(nil).Resolve(t.Context(), "tiny", missing)
 	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "locking source --index-url=x 1: ") {
 		t.Errorf("class %v: %v", diag.CodeOf(err), err)

@@ -41,7 +41,7 @@ func TestResolveATagAndItsCommit(t *testing.T) {
 		r.Scratch = t.TempDir()
 		r.Overrides = map[string][]string{"tool": {dir}}
 		from := recipe.Origin{Kind: recipe.Git, Repository: "https://example.com/tool", Tag: "v1", Commit: commit}
-		return r.Resolve(t.Context(), "tool", lock.Missing{Sources: []lock.Source{{Origin: from, Project: "tool", Version: "1"}}})
+		return r.Resolve(t.Context(), "tool", lock.Missing{Sources: []lock.SourceNeed{{Origin: from, Project: "tool", Version: "1"}}})
 	}
 	f, err := resolve(first)
 	if err != nil || len(f.Sources) != 1 || f.Sources[0].Commit != first || f.Sources[0].Tag != "v1" {

@@ -115,8 +115,8 @@ func TestResolveAWheel(t *testing.T) {
 	}
 	r := resolver(nil)
 	r.Scratch, r.UV = t.TempDir(), func(context.Context) (pypi.Tool, error) { return pypi.Tool{Path: filepath.Join(dir, "uv")}, nil }
-	question := lock.Source{Origin: recipe.Origin{Kind: recipe.Wheel}, Project: "tiny", Version: "1.0", Python: "3.11"}
-	f, err := r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.Source{question}})
+	question := lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Wheel}, Project: "tiny", Version: "1.0", Python: "3.11"}
+	f, err := r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.SourceNeed{question}})
 	want := wheelPin("3.11", "1")
 	if err != nil || len(f.Sources) != 1 || f.Sources[0] != want {
 		t.Errorf("got %+v, %v", f.Sources, err)
@@ -128,7 +128,7 @@ func TestResolveAWheel(t *testing.T) {
 		}
 	}
 	question.Python = "3.9"
-	if _, err := r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.Source{question}}); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "tiny 1.0 has no wheel for CPython 3.9") {
+	if _, err := r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.SourceNeed{question}}); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "tiny 1.0 has no wheel for CPython 3.9") {
 		t.Errorf("got %v", err)
 	}
 }

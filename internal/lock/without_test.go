@@ -39,7 +39,7 @@ func TestWhatIsProvidedIsPartOfTheQuestion(t *testing.T) {
 // A stack has no source that could be locked, and no date of one.
 func TestAStackHasNoSource(t *testing.T) {
 	d := drafts(t)[0]
-	d.Source = lock.Source{Origin: recipe.Origin{Kind: recipe.Cells}}
+	d.Source = lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Cells}}
 	if missing := (lock.File{}).Missing([]lock.Draft{d}); len(missing.Sources) > 0 {
 		t.Errorf("%+v", missing.Sources)
 	}

@@ -27,13 +27,13 @@ const configTime = 20 * time.Second
 
 // Of says what the first of the chosen cells asks of a host, with the cells that go
 // into it. What is in the store need not be fetched.
-func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store) (*doctor.Recipe, error) {
+func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store) (*doctor.Needs, error) {
 	drafts, _, err := assemble.Choose(asm.Locks.Catalogue, r, chosen)
 	if err != nil {
 		return nil, err
 	}
 	d := drafts[0]
-	needs := &doctor.Recipe{
+	needs := &doctor.Needs{
 		Name: r.Name, Cell: d.Cell.ID, Memory: d.Memory,
 		CUDA: releaseOf(d.Cell.Axes["cuda"]), ROCm: releaseOf(d.Cell.Axes["rocm"]),
 	}
@@ -65,7 +65,7 @@ func releaseOf(value string) string {
 
 // addEntries adds up the files of entries, and notes where those come from that
 // the store lacks.
-func addEntries(needs *doctor.Recipe, entries []lock.Entry, s *store.Store) error {
+func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store) error {
 	for _, b := range fetch.Blobs(entries...) {
 		needs.Total += b.Size
 		if _, here := s.Path(b); !here {
@@ -89,7 +89,7 @@ func addEntries(needs *doctor.Recipe, entries []lock.Entry, s *store.Store) erro
 }
 
 // addPlaces notes a repository and registries; "" is none.
-func addPlaces(needs *doctor.Recipe, repository string, images ...string) error {
+func addPlaces(needs *doctor.Needs, repository string, images ...string) error {
 	if repository != "" {
 		needs.Places = append(needs.Places, doctor.Place{For: "source", URL: repository})
 	}

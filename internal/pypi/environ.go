@@ -117,7 +117,7 @@ func (v vars) authorise(releases []release) {
 			u, err := url.Parse(string(f.source))
 			if err == nil && u.User == nil && users[u.Scheme+"://"+u.Host] != nil {
 				u.User = users[u.Scheme+"://"+u.Host]
-				r.files[i].source = store.Source(u.String())
+				r.files[i].source = store.Place(u.String())
 			}
 		}
 	}

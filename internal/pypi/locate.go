@@ -15,12 +15,12 @@ import (
 
 // Locate returns where the index keeps these very files, by sha256. The places
 // hold for this process only: an index may sign them, or move them tomorrow.
-func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[string]store.Source, error) {
+func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[string]store.Place, error) {
 	missing := map[string]File{}
 	for _, f := range files {
 		missing[f.SHA256] = f
 	}
-	places := map[string]store.Source{}
+	places := map[string]store.Place{}
 	for _, r := range rounds(files) {
 		pins, err := r.requirements()
 		if err != nil {

@@ -41,7 +41,7 @@ type release struct {
 // found is a file and where it is today. The place never leaves the process.
 type found struct {
 	File
-	source store.Source
+	source store.Place
 }
 
 var digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -97,7 +97,7 @@ func (f *pylockFile) found(dir string) (found, error) {
 
 // place returns the file's name and where it is: the name is stated, or the last
 // element of the URL or path.
-func (f *pylockFile) place(dir string) (string, store.Source, error) {
+func (f *pylockFile) place(dir string) (string, store.Place, error) {
 	name := f.Name
 	if f.URL == "" {
 		if f.Path == "" {
@@ -110,7 +110,7 @@ func (f *pylockFile) place(dir string) (string, store.Source, error) {
 		if name == "" {
 			name = filepath.Base(at)
 		}
-		return name, store.Source(at), nil
+		return name, store.Place(at), nil
 	}
 	u, err := url.Parse(f.URL)
 	if err != nil {
@@ -120,5 +120,5 @@ func (f *pylockFile) place(dir string) (string, store.Source, error) {
 	if name == "" {
 		name = path.Base(u.Path)
 	}
-	return strings.TrimSpace(name), store.Source(u.String()), nil
+	return strings.TrimSpace(name), store.Place(u.String()), nil
 }

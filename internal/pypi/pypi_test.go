@@ -433,7 +433,7 @@ func TestAuthorise(t *testing.T) {
 		"UV_DEFAULT_INDEX": "https://me:hush@private.invalid/simple",
 		"UV_INDEX":         "https://public.invalid/simple corp=https://you:hush@named.invalid/simple",
 	}.authorise(releases)
-	want := []store.Source{
+	want := []store.Place{
 		"https://me:hush@private.invalid/a.whl", "https://public.invalid/a.whl", "http://private.invalid/a.whl",
 		"https://you:hush@named.invalid/a.whl", "/a.whl",
 	}

@@ -50,7 +50,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 			continue
 		}
 		if err != nil {
-			err = fmt.Errorf("not taken from %s: %w", store.Source(place), diag.First(err))
+			err = fmt.Errorf("not taken from %s: %w", store.Place(place), diag.First(err))
 			faults = append(faults, err)
 			f.Note("%s: %v", e.ID, err)
 			continue

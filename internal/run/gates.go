@@ -21,7 +21,7 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 	defer unpacked.Close()
 	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock}
 	if built.Source != "" {
-		subject.Source = &gate.Source{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
+		subject.Source = &gate.Upstream{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
 	}
 	for _, a := range built.Artifacts[1:] {
 		subject.Beside = append(subject.Beside, a.Path)

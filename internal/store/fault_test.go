@@ -24,7 +24,7 @@ func TestFetchOfAPage(t *testing.T) {
 				w.Header().Set("Content-Type", "text/html; charset=utf-8")
 				answer(w)
 			})
-			_, err := s.Fetch(t.Context(), b, []Source{Source(proxy.URL)}, nil)
+			_, err := s.Fetch(t.Context(), b, []Place{Place(proxy.URL)}, nil)
 			want := fmt.Sprintf("fetching sample.whl (sha256 %s): %s: the server answers with a web page of 26 bytes instead of the expected %d", b.SHA256, proxy.URL, b.Size)
 			if diag.CodeOf(err) != diag.Fetch || err.Error() != want {
 				t.Errorf("got %v", err)
@@ -33,7 +33,7 @@ func TestFetchOfAPage(t *testing.T) {
 				t.Errorf("asked %d times", n)
 			}
 			good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
-			fetched(t, s, b, Source(proxy.URL), Source(good.URL))
+			fetched(t, s, b, Place(proxy.URL), Place(good.URL))
 			if got := good.asked(); len(got) != 1 || got[0] != "" {
 				t.Errorf("the page was taken for the beginning: %q", got)
 			}
@@ -47,7 +47,7 @@ func TestFetchOfAShorterFile(t *testing.T) {
 	write(t, s.partial(b), sample[:1<<20])
 	short := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample[:2<<20]) })
 	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
-	fetched(t, s, b, Source(short.URL), Source(good.URL))
+	fetched(t, s, b, Place(short.URL), Place(good.URL))
 	if got := append(short.asked(), good.asked()...); len(got) != 2 || got[1] != "bytes=1048576-" {
 		t.Errorf("asked for %q", got)
 	}
@@ -68,7 +68,7 @@ func TestRedirectTellsNothing(t *testing.T) {
 		http.Redirect(w, r, elsewhere, http.StatusFound)
 	})
 	s, b := fresh(t), blobOf(sample)
-	fetched(t, s, b, Source(strings.Replace(first.URL, "http://", "http://me:hush@", 1)+"/f?token=hush"))
+	fetched(t, s, b, Place(strings.Replace(first.URL, "http://", "http://me:hush@", 1)+"/f?token=hush"))
 	if len(told) != 1 || strings.Contains(told[0], "hush") || strings.Contains(told[0], "Authorization") {
 		t.Errorf("the other host was told %q", told)
 	}
@@ -77,7 +77,7 @@ func TestRedirectTellsNothing(t *testing.T) {
 func TestRedirectForEver(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) })
-	_, err := s.Fetch(t.Context(), b, []Source{Source(server.URL)}, nil)
+	_, err := s.Fetch(t.Context(), b, []Place{Place(server.URL)}, nil)
 	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "redirects for ever") || len(server.asked()) != 10 {
 		t.Errorf("asked %d times: %v", len(server.asked()), err)
 	}
@@ -90,7 +90,7 @@ func TestFetchFromADeafServer(t *testing.T) {
 	s.stall = 300 * time.Millisecond
 	deaf := serve(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
-	fetched(t, s, b, Source(deaf.URL), Source(good.URL))
+	fetched(t, s, b, Place(deaf.URL), Place(good.URL))
 	if n := len(deaf.asked()); n != s.policy.Tries {
 		t.Errorf("asked %d times", n)
 	}

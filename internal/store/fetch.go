@@ -20,7 +20,7 @@ import (
 //
 // A failure lists what each source said. A cancelled fetch keeps what it has,
 // and the next one continues.
-func (s *Store) Fetch(ctx context.Context, b Blob, from []Source, progress func(done, total int64)) (string, error) {
+func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(done, total int64)) (string, error) {
 	if err := b.fault(); err != nil {
 		return "", err
 	}
@@ -59,7 +59,7 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Source, progress func(
 }
 
 // get brings b from one source.
-func (s *Store) get(ctx context.Context, b Blob, source Source, progress func(done, total int64)) error {
+func (s *Store) get(ctx context.Context, b Blob, source Place, progress func(done, total int64)) error {
 	path, local, err := source.local()
 	switch {
 	case err != nil:
@@ -74,7 +74,7 @@ func (s *Store) get(ctx context.Context, b Blob, source Source, progress func(do
 }
 
 // attempt continues the partial of b with what one request yields.
-func (s *Store) attempt(ctx context.Context, b Blob, source Source, progress func(done, total int64)) error {
+func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func(done, total int64)) error {
 	p, err := openPartial(filepath.Join(s.dir, partials, b.SHA256))
 	if err != nil {
 		return &diskError{err}
@@ -100,7 +100,7 @@ func (s *Store) attempt(ctx context.Context, b Blob, source Source, progress fun
 
 // refusal is what one source said.
 type refusal struct {
-	source Source
+	source Place
 	err    error
 }
 

@@ -77,7 +77,7 @@ func cut(w http.ResponseWriter, data []byte, promised int) {
 }
 
 // fetched fails the test unless the sample arrives whole.
-func fetched(t *testing.T, s *Store, b Blob, from ...Source) {
+func fetched(t *testing.T, s *Store, b Blob, from ...Place) {
 	t.Helper()
 	path, err := s.Fetch(t.Context(), b, from, nil)
 	if err != nil {
@@ -184,7 +184,7 @@ func TestFetch(t *testing.T) {
 			}
 			server := serve(t, c.answer)
 			start := time.Now()
-			fetched(t, s, b, Source(server.URL+"/sample.whl"))
+			fetched(t, s, b, Place(server.URL+"/sample.whl"))
 			if got := server.asked(); strings.Join(got, " ") != strings.Join(c.ranges, " ") || len(got) != len(c.ranges) {
 				t.Errorf("asked for %q, want %q", got, c.ranges)
 			}
@@ -204,7 +204,7 @@ func TestFetchOfUnknownSize(t *testing.T) {
 		}
 		whole(w, r, sample)
 	})
-	fetched(t, s, b, Source(server.URL))
+	fetched(t, s, b, Place(server.URL))
 }
 
 func TestFetchStalled(t *testing.T) {
@@ -223,7 +223,7 @@ func TestFetchStalled(t *testing.T) {
 			whole(w, r, sample)
 		}
 	})
-	fetched(t, s, b, Source(server.URL))
+	fetched(t, s, b, Place(server.URL))
 	if n := len(server.asked()); n != 3 {
 		t.Errorf("asked %d times", n)
 	}
@@ -234,7 +234,7 @@ func TestFetchFromTheNextPlace(t *testing.T) {
 	gone := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	evil := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, len(sample))) })
 	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
-	fetched(t, s, b, Source(gone.URL), Source(evil.URL), Source(good.URL))
+	fetched(t, s, b, Place(gone.URL), Place(evil.URL), Place(good.URL))
 	for _, server := range []*server{gone, evil, good} {
 		if got := server.asked(); len(got) != 1 || got[0] != "" {
 			t.Errorf("asked for %q", got)
@@ -250,10 +250,10 @@ func TestFetchTellsWhatEachPlaceSaid(t *testing.T) {
 	evil := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, len(sample))) })
 	long := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(append(bytes.Clone(sample), 0)) })
 	secret := strings.Replace(answer(401), "http://", "http://me:hush@", 1) + "/x?token=hush"
-	from := []Source{
-		Source(answer(404)), Source(answer(403)), Source(secret), Source(answer(503)), Source(evil.URL), Source(long.URL),
+	from := []Place{
+		Place(answer(404)), Place(answer(403)), Place(secret), Place(answer(503)), Place(evil.URL), Place(long.URL),
 		"http://me:hush@127.0.0.1:1/x", "ftp://me:hush@host/x", "http://me:hush@[bad/x?hush", "file://host/x?hush",
-		Source(filepath.Join(t.TempDir(), "absent.whl")), "/dev/zero",
+		Place(filepath.Join(t.TempDir(), "absent.whl")), "/dev/zero",
 	}
 	_, err := s.Fetch(t.Context(), b, from, nil)
 	e, ok := errors.AsType[*diag.Error](err)
@@ -290,10 +290,10 @@ func TestFetchTellsWhatEachPlaceSaid(t *testing.T) {
 func TestFetchFromThisHost(t *testing.T) {
 	b := blobOf(sample)
 	path := write(t, filepath.Join(t.TempDir(), "a file.whl"), sample)
-	for _, from := range []Source{Source(path), Source("file://" + strings.ReplaceAll(path, " ", "%20"))} {
+	for _, from := range []Place{Place(path), Place("file://" + strings.ReplaceAll(path, " ", "%20"))} {
 		s := fresh(t)
 		var done int64
-		if _, err := s.Fetch(t.Context(), b, []Source{from}, func(n, total int64) { done = max(done, n) }); err != nil || done != b.Size {
+		if _, err := s.Fetch(t.Context(), b, []Place{from}, func(n, total int64) { done = max(done, n) }); err != nil || done != b.Size {
 			t.Errorf("%s: %v after %d bytes", from, err, done)
 		}
 		fetched(t, s, b, from)
@@ -303,7 +303,7 @@ func TestFetchFromThisHost(t *testing.T) {
 	}
 	for name, content := range map[string][]byte{"short": sample[:9], "other": make([]byte, len(sample))} {
 		s := fresh(t)
-		if _, err := s.Fetch(t.Context(), b, []Source{Source(write(t, filepath.Join(t.TempDir(), name), content))}, nil); diag.CodeOf(err) != diag.Fetch {
+		if _, err := s.Fetch(t.Context(), b, []Place{Place(write(t, filepath.Join(t.TempDir(), name), content))}, nil); diag.CodeOf(err) != diag.Fetch {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left := names(t, filepath.Join(s.dir, temps)); len(left) > 0 {
@@ -321,7 +321,7 @@ func TestFetchOnceForMany(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			if _, err := s.Fetch(t.Context(), b, []Source{Source(server.URL)}, nil); err != nil {
+			if _, err := s.Fetch(t.Context(), b, []Place{Place(server.URL)}, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -341,7 +341,7 @@ func TestFetchOnceForManyProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fetchedBy, err := s.Fetch(t.Context(), b, []Source{Source(os.Getenv("STORE_TEST_URL"))}, nil)
+		fetchedBy, err := s.Fetch(t.Context(), b, []Place{Place(os.Getenv("STORE_TEST_URL"))}, nil)
 		if err != nil {
 			t.Fatal(fetchedBy, err)
 		}
@@ -382,7 +382,7 @@ func TestFetchCancelledContinuesLater(t *testing.T) {
 		whole(w, r, sample)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := s.Fetch(ctx, b, []Source{Source(server.URL), "/absent"}, func(done, total int64) {
+	_, err := s.Fetch(ctx, b, []Place{Place(server.URL), "/absent"}, func(done, total int64) {
 		if done == 1<<20 && total == b.Size {
 			time.AfterFunc(10*time.Millisecond, cancel) // after the bytes were written
 		}
@@ -393,7 +393,7 @@ func TestFetchCancelledContinuesLater(t *testing.T) {
 	if info, err := os.Stat(s.partial(b)); err != nil || info.Size() != 1<<20 {
 		t.Fatalf("the partial: %v, %v", info, err)
 	}
-	fetched(t, s, b, Source(server.URL))
+	fetched(t, s, b, Place(server.URL))
 	if got := server.asked(); got[len(got)-1] != "bytes=1048576-" {
 		t.Errorf("asked for %q", got)
 	}
@@ -402,7 +402,7 @@ func TestFetchCancelledContinuesLater(t *testing.T) {
 func TestDamagedBlobIsFetchedAgain(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
-	fetched(t, s, b, Source(server.URL))
+	fetched(t, s, b, Place(server.URL))
 	if err := os.Truncate(s.place(b.SHA256), 5); err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func TestDamagedBlobIsFetchedAgain(t *testing.T) {
 	if err := s.Verify(b); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	fetched(t, s, b, Source(server.URL))
+	fetched(t, s, b, Place(server.URL))
 }
 
 func TestSize(t *testing.T) {
@@ -424,12 +424,12 @@ func TestSize(t *testing.T) {
 		whole(w, r, sample)
 	})
 	path := write(t, filepath.Join(t.TempDir(), "f"), sample)
-	for _, from := range []Source{Source(server.URL), Source(path), Source("file://" + path)} {
+	for _, from := range []Place{Place(server.URL), Place(path), Place("file://" + path)} {
 		if n, err := Size(t.Context(), from); err != nil || n != int64(len(sample)) {
 			t.Errorf("%s: %d, %v", from, n, err)
 		}
 	}
-	for _, from := range []Source{Source(server.URL + "/absent?token=hush"), "ftp://x", "/absent"} {
+	for _, from := range []Place{Place(server.URL + "/absent?token=hush"), "ftp://x", "/absent"} {
 		if _, err := Size(t.Context(), from); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", from, err)
 		}

@@ -28,8 +28,8 @@ func TestFetchOntoAFullDisk(t *testing.T) {
 	b := blobOf(sample)
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
 	local := write(t, filepath.Join(t.TempDir(), "sample"), sample)
-	for _, from := range []Source{Source(server.URL), Source(local)} {
-		_, err := s.Fetch(t.Context(), b, []Source{from, from}, nil)
+	for _, from := range []Place{Place(server.URL), Place(local)} {
+		_, err := s.Fetch(t.Context(), b, []Place{from, from}, nil)
 		if diag.CodeOf(err) != diag.Fetch || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "is full") || !strings.Contains(hintOf(err), "builder store gc") {
 			t.Errorf("%s: %v", from, err)
 		}

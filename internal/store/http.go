@@ -45,7 +45,7 @@ var (
 
 // download appends to p what source has beyond it, and reports whether p's
 // beginning is of an earlier attempt.
-func (s *Store) download(ctx context.Context, p *partial, b Blob, source Source, progress func(done, total int64)) (resumed bool, err error) {
+func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, progress func(done, total int64)) (resumed bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := time.AfterFunc(s.stall, func() { cancel(errStalled) })
@@ -114,7 +114,7 @@ func otherSize(resp *http.Response, size int64, b Blob) error {
 
 // request asks for the bytes from offset on and says where the answer begins. It
 // is not taken at its word: a server may ignore the wish.
-func (s *Store) request(ctx context.Context, source Source, offset int64) (*http.Response, int64, error) {
+func (s *Store) request(ctx context.Context, source Place, offset int64) (*http.Response, int64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(source), http.NoBody)
 	if err != nil {
 		return nil, offset, unwrapURL(err)

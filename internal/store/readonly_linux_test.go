@@ -49,7 +49,7 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 		t.Fatal("it can be written")
 	}
 	from := write(t, filepath.Join(t.TempDir(), "sample"), sample)
-	_, err = s.Fetch(t.Context(), absent, []Source{Source(from)}, nil)
+	_, err = s.Fetch(t.Context(), absent, []Place{Place(from)}, nil)
 	fault, ok := errors.AsType[*diag.Error](err)
 	if !ok || fault.Code != diag.Fetch {
 		t.Fatalf("got %v", err)

@@ -12,7 +12,7 @@ import (
 )
 
 // Size asks a source how long its file is, without fetching it.
-func Size(ctx context.Context, source Source) (int64, error) {
+func Size(ctx context.Context, source Place) (int64, error) {
 	n, err := size(ctx, source)
 	if err != nil {
 		return 0, fmt.Errorf("asking for the size of %s: %w", source, err)
@@ -20,7 +20,7 @@ func Size(ctx context.Context, source Source) (int64, error) {
 	return n, nil
 }
 
-func size(ctx context.Context, source Source) (int64, error) {
+func size(ctx context.Context, source Place) (int64, error) {
 	path, local, err := source.local()
 	switch {
 	case err != nil:
@@ -44,7 +44,7 @@ func size(ctx context.Context, source Source) (int64, error) {
 }
 
 // ask sends one request, as often as it takes, and has its answer read.
-func ask[T any](ctx context.Context, method string, source Source, read func(*http.Response) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, method string, source Place, read func(*http.Response) (T, error)) (T, error) {
 	return retry.Do(ctx, retry.Default, func(ctx context.Context) (none T, err error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errStalled)
 		defer cancel()

@@ -13,7 +13,7 @@ import (
 // Small reads a file whose digest nobody knows, such as an answer that says which
 // digests there are. What is longer than limit (bytes) is refused; where there is
 // no such file the error is [fs.ErrNotExist].
-func Small(ctx context.Context, source Source, limit int64) ([]byte, error) {
+func Small(ctx context.Context, source Place, limit int64) ([]byte, error) {
 	data, err := small(ctx, source, limit)
 	if err == nil && int64(len(data)) > limit {
 		err = fmt.Errorf("it is longer than %d bytes", limit)
@@ -24,7 +24,7 @@ func Small(ctx context.Context, source Source, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-func small(ctx context.Context, source Source, limit int64) ([]byte, error) {
+func small(ctx context.Context, source Place, limit int64) ([]byte, error) {
 	path, local, err := source.local()
 	if err != nil {
 		return nil, err

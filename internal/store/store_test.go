@@ -275,7 +275,7 @@ func TestRedact(t *testing.T) {
 		"/a/file?name":                              "/a/file?name",
 		"two http://a@b/?c http://d:e@f/g":          "two http://b/?… http://f/g",
 	} {
-		if got := Source(in).String(); got != want {
+		if got := Place(in).String(); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}

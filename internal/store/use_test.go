@@ -87,7 +87,7 @@ func TestFetchReplacesWhatIsDamaged(t *testing.T) {
 	b := put(t, s, "a.whl", "good")
 	spoil(t, s, b)
 	from := write(t, filepath.Join(t.TempDir(), "a.whl"), []byte("good"))
-	path, err := s.Fetch(t.Context(), b, []Source{Source(from)}, nil)
+	path, err := s.Fetch(t.Context(), b, []Place{Place(from)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

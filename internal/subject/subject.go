@@ -184,7 +184,7 @@ func read(path string) (Subject, error) {
 
 // Source finds the source tree of a subject in the store of a home; nil is that it
 // is not at hand.
-func (s Subject) Source(home string) *gate.Source {
+func (s Subject) Source(home string) *gate.Upstream {
 	dir := filepath.Join(home, "store")
 	if _, err := os.Stat(dir); err != nil || s.Promise == "" {
 		return nil
@@ -194,7 +194,7 @@ func (s Subject) Source(home string) *gate.Source {
 		return nil
 	}
 	path, _ := kept.Path(s.Entry.Source.Blob())
-	return &gate.Source{Archive: path, Name: s.Entry.Source.Filename, Patches: s.Entry.Patches, Facts: s.Entry.Facts}
+	return &gate.Upstream{Archive: path, Name: s.Entry.Source.Filename, Patches: s.Entry.Patches, Facts: s.Entry.Facts}
 }
 
 // filesBeside lists the other files of an artifact's directory.

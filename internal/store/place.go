@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A Source is where a blob may be had: an http, https or file URL, or a path. It
+// A Place is where a blob may be had: an http, https or file URL, or a path. It
 // may hold credentials and prints without them.
-type Source string
+type Place string
 
 // String returns the source without user information and query.
-func (s Source) String() string { return Redact(string(s)) }
+func (s Place) String() string { return Redact(string(s)) }
 
 // GoString hides the same from %#v.
-func (s Source) GoString() string { return fmt.Sprintf("store.Source(%q)", s.String()) }
+func (s Place) GoString() string { return fmt.Sprintf("store.Place(%q)", s.String()) }
 
 var (
 	userPattern  = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"'?#]*@`)
@@ -30,7 +30,7 @@ func Redact(text string) string {
 }
 
 // local returns the path of a source on this host; false is for the network.
-func (s Source) local() (string, bool, error) {
+func (s Place) local() (string, bool, error) {
 	scheme, _, ok := strings.Cut(string(s), "://")
 	switch {
 	case !ok:
