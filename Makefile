@@ -12,8 +12,9 @@ check: unit
 	$(GO) vet ./...
 	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses profiles engine *.go)"
 
+# The scripts of the command line alone take minutes on a machine that is busy.
 unit:
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 	cd bench && python3 -m unittest -q comparison.test_comparison
 
 # Every fuzz target of the module, one after the other. Left to itself Go spends all

@@ -48,7 +48,7 @@ func floorOf(t *testing.T) map[string]string {
 	t.Helper()
 	floor := map[string]string{}
 	for _, a := range slices.Concat(areas, beside) {
-		for _, room := range strings.Fields(a.rooms) {
+		for room := range strings.FieldsSeq(a.rooms) {
 			if _, listed := may[room]; !listed && room != "cmd/builder" {
 				t.Errorf("area %s: there is no room %s", a.name, room)
 			}

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -38,11 +40,33 @@ func TestFull(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the main job, and again by an engine with one processor", func(t *testing.T) {
+		own := *b
+		own.t = t
+		oneProcessor(&own)
+	})
 	t.Run("NCCL without the patch that links verbs", func(t *testing.T) {
 		own := *b
 		own.t = t
 		ncclUnlinked(&own)
 	})
+}
+
+// oneProcessor builds the main wheel, and again in a home whose engine has one
+// processor.
+func oneProcessor(b *tool) {
+	b.want(0, "run", "horovod", "--rocm", "5.7", "--locked")
+	own := *b
+	own.home = filepath.Join(b.t.TempDir(), "home")
+	own.path = filepath.Join(b.t.TempDir(), "builder")
+	b.t.Cleanup(func() { own.command(context.Background(), "engine", "down").Run() })
+	script := "#!/bin/sh\nexec taskset -c 0 " + b.path + ` "$@"` + "\n"
+	if err := os.WriteFile(own.path, []byte(script), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	dir := filepath.Join("out", b.runJSON("out").Cells[0].ID)
+	r := own.want(0, "verify", dir, "--rebuild", "--trust", filepath.Join(b.home, "key.pem.pub"))
+	contains(b.t, r.stdout, "1 files are the same in a second build")
 }
 
 // plannedGates returns the gates that plan names for a cell, and the one of

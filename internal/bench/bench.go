@@ -108,7 +108,7 @@ func (p Plan) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Steps lists the sweeps in their order. Within a round the libraries take turns
+// Turns lists the sweeps in their order. Within a round the libraries take turns
 // on each program; who begins moves on by one with each round.
 func (p Plan) Turns() []Turn {
 	var turns []Turn

@@ -142,7 +142,7 @@ func TestDraftWithThePythonOfTheImage(t *testing.T) {
 func TestDraftsWithoutADate(t *testing.T) {
 	for _, from := range []recipe.Origin{{Kind: recipe.Git, Repository: "https://git.example/tiny", Tag: "v{{version}}"}, {Kind: recipe.Cells}} {
 		c := cells(t)[0]
-		c.Recipe.Settings.From = from
+		c.Recipe.From = from
 		if d, err := lock.NewDraft(c, tinyCatalogue()); err != nil || d.Epoch != 0 || d.Source.Kind != from.Kind {
 			t.Errorf("%s: %+v of %d, %v", from.Kind, d.Source, d.Epoch, err)
 		}

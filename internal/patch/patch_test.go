@@ -205,7 +205,7 @@ func TestLoadNamesEveryFault(t *testing.T) {
 		"no link":       {strings.Replace(good, "https://", "see ", 1), "upstream is not a link"},
 		"no when":       {strings.Replace(good, `when: {rocm: ">=5.2"}`+"\n", "", 1), "when is missing"},
 		"bad merged":    {strings.Replace(good, "edits:", "merged: \">=x\"\nedits:", 1), "patches/d/1.yaml:5:9"},
-		"no edit":       {head[:strings.Index(head, "edits:")] + "edits: []\n", "a patch without edits"},
+		"no edit":       {strings.TrimSuffix(head, "edits:\n") + "edits: []\n", "a patch without edits"},
 		"bad when":      {strings.Replace(good, ">=5.2", ">=x", 1), "patches/d/1.yaml:4:14"},
 		"kind":          {edit("kind: sed, file: a"), `kind "sed" is not`},
 		"few":           {edit("kind: replace, file: a, search: x, replace: y, count: -1"), "count must be at least 1"},
@@ -258,11 +258,12 @@ func TestFieldsOfKinds(t *testing.T) {
 	}
 	load := func(kind string, fields []string) (patch.Patch, error) {
 		head, _, _ := strings.Cut(good, "  - {")
-		text := head + "  - {kind: append, file: first, text: x}\n  - {kind: " + kind
+		var text strings.Builder
+		text.WriteString(head + "  - {kind: append, file: first, text: x}\n  - {kind: " + kind)
 		for _, name := range fields {
-			text += ", " + name + ": " + values[name]
+			text.WriteString(", " + name + ": " + values[name])
 		}
-		fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(text + "}\n")}, "d/x.patch": {Data: []byte(diffOf5 + strings.ReplaceAll(diffOf5, "c.cc", "d.cc"))}}
+		fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(text.String() + "}\n")}, "d/x.patch": {Data: []byte(diffOf5 + strings.ReplaceAll(diffOf5, "c.cc", "d.cc"))}}
 		all, err := patch.Load(fsys, "patches", "d")
 		if err != nil {
 			return patch.Patch{}, err

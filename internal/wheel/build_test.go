@@ -55,7 +55,7 @@ func zipOf(t testing.TB, modified time.Time, entries ...entry) []byte {
 	return wheeltest.ZIP(modified, filesOf(entries)...)
 }
 
-func openBytes(t testing.TB, name string, data []byte) *Wheel { //nolint:unparam // the name stands beside the bytes
+func openBytes(t testing.TB, name string, data []byte) *Wheel {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, data, 0o600); err != nil {
