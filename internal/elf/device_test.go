@@ -3,9 +3,13 @@ package elf
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -58,6 +62,12 @@ func TestDeviceTargets(t *testing.T) {
 			code{"hip-amdgcn-amd-amdhsa-gfx906", 1}, code{"hipv4-amdgcn-amd-amdhsa--gfx9-4-generic", 1},
 			code{"hipv4-amdgcn-amd-amdhsa-unknown-gfx908:xnack-:sramecc+", 1}, code{"hip-nvptx64-nvidia-cuda--sm_90", 1},
 		), []string{"amd gfx9-4-generic", "amd gfx906", "amd gfx908:sramecc+:xnack-"}},
+		{"no empty part", ".hip_fatbin", bundle(
+			code{"hip-amdgcn-amd-amdhsa-gfx9-4-generic", 1}, code{"hip-spirv64-amd-amdhsa-amdgcnspirv", 1},
+		), []string{"amd amdgcnspirv", "amd gfx9-4-generic"}},
+		{"not ours", ".hip_fatbin", bundle(code{"host-amdgcn-amd-amdhsa--gfx90a", 1}, code{"hip-amdgcn-amd", 1}), nil},
+		{"as many entries as may be", ".hip_fatbin", bundle(slices.Repeat([]code{{host, 0}}, maxEntries)...), nil},
+		{"an id as long as may be", ".hip_fatbin", bundle(code{host + strings.Repeat("x", maxID-len(host)), 0}), nil},
 		{"cubins and PTX", ".nv_fatbin", join(
 			region(entry(kindCubin, 90, 0x11, 100), entry(kindPTX, 90, 0x8011, 8), entry(8, 80, 0, 8), entry(kindCubin, 70, 0, 0)),
 			region(entry(kindCubin, 90, flagArch, 16), entry(kindCubin, 100, flagFamily, 16)),
@@ -106,7 +116,7 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 		copy(b[off:], pack(v))
 		return b
 	}
-	v2, v3 := compressed(2, 1, one), compressed(3, 1, one)
+	v2, v3, zlib2 := compressed(2, 1, one), compressed(3, 1, one), compressed(2, 0, one)
 	tests := []struct {
 		name, section string
 		data          []byte
@@ -117,12 +127,23 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 		{"truncated code", ".hip_fatbin", one[:len(one)-1], "do not fit"},
 		{"truncated table", ".hip_fatbin", one[:40], "unexpected EOF"},
 		{"count", ".hip_fatbin", edit(one, 24, uint64(1)<<60), "claims 1152921504606846976 entries"},
+		{"one entry too many", ".hip_fatbin", bundle(slices.Repeat([]code{{host, 0}}, maxEntries+1)...), "claims 4097 entries"},
 		{"offset", ".hip_fatbin", edit(one, 32, ^uint64(0)), "a bundle entry has"},
+		{"largest offset", ".hip_fatbin", edit(one, 32, uint64(1)<<61), "does not fit"},
+		{"size", ".hip_fatbin", edit(one, 40, uint64(1)<<61+1), "a bundle entry has"},
+		{"largest size", ".hip_fatbin", edit(one, 40, uint64(1)<<61), "do not fit"},
+		{"id", ".hip_fatbin", bundle(code{host + strings.Repeat("x", maxID+1-len(host)), 0}), "an id of 4097"},
 		{"offset in header", ".hip_fatbin", edit(one, 32, uint64(3)), "inside the bundle's header"},
 		{"id length", ".hip_fatbin", edit(one, 48, uint64(1)<<40), "a bundle entry has"},
 		{"version", ".hip_fatbin", edit(v2, 4, uint16(9)), "version 9"},
 		{"method", ".hip_fatbin", edit(v2, 6, uint16(7)), "unknown method"},
 		{"total too small", ".hip_fatbin", edit(v2, 8, uint32(3)), "claims 3 bytes"},
+		{"total of the header alone", ".hip_fatbin", edit(v2, 8, uint32(24)), "claims 24 bytes"},
+		{"largest total", ".hip_fatbin", edit(v3, 8, uint64(1)<<62), "unexpected EOF"},
+		{"total beyond", ".hip_fatbin", edit(v3, 8, uint64(1)<<62+1), "claims 4611686018427387905 bytes"},
+		{"largest bundle", ".hip_fatbin", edit(v3, 16, uint64(maxBundle)), "less than it claims"},
+		{"sum", ".hip_fatbin", edit(zlib2, len(zlib2)-1, zlib2[len(zlib2)-1]^1), "invalid checksum"},
+		{"magic at the end", ".hip_fatbin", []byte("junk" + compressedMagic), "unexpected EOF"},
 		{"total too large", ".hip_fatbin", edit(v2, 8, uint32(1)<<30), "unexpected EOF"},
 		{"unpacks to less", ".hip_fatbin", edit(v3, 16, uint64(len(one)+1)), "less than it claims"},
 		{"unpacks to more", ".hip_fatbin", edit(compressed(3, 1, append(bytes.Clone(one), 0)), 16, uint64(len(one))), "longer than it claims"},
@@ -146,10 +167,42 @@ func TestDeviceTargetsRefuses(t *testing.T) {
 	}
 }
 
+func TestTargetsAreBounded(t *testing.T) {
+	targets := targetSet{}
+	for i := range maxTargets {
+		if err := targets.add(Target{Vendor: "amd", Arch: strconv.Itoa(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := targets.add(Target{Vendor: "amd", Arch: "0"}); err != nil {
+		t.Error("one that is there already is refused")
+	}
+	if targets.add(Target{Vendor: "amd", Arch: "more"}) == nil {
+		t.Error("one more is taken")
+	}
+}
+
+// A decoder that fails at the end has found its sum wrong.
+func TestAtEnd(t *testing.T) {
+	if !atEnd(strings.NewReader("")) || atEnd(strings.NewReader("x")) || atEnd(iotest.ErrReader(errors.New("checksum"))) {
+		t.Error("what follows the end is misjudged")
+	}
+}
+
+// A function without a size reaches to the next.
+func TestNameOf(t *testing.T) {
+	functions := []place{{"a", 10, 20}, {"b", 25, 25}, {"c", 30, 40}}
+	for at, want := range map[uint64]string{9: "", 10: "a", 19: "a", 20: "", 24: "", 25: "b", 29: "b", 30: "c", 39: "c", 40: ""} {
+		if got := nameOf(functions, at); got != want {
+			t.Errorf("at %d lies %q, want %q", at, got, want)
+		}
+	}
+}
+
 // The allowance holds over all bundles of a file.
 func TestUnpackAllowance(t *testing.T) {
 	one := bundle(code{gfx90a, 1000})
-	left := uint64(2*len(one) + 1)
+	left := uint64(2 * len(one))
 	for i, fits := range []bool{true, true, false} {
 		r := bufio.NewReader(bytes.NewReader(compressed(2, 1, one)))
 		if err := readCompressed(r, &left, func(object) error { return nil }); (err == nil) != fits {
