@@ -1,0 +1,42 @@
+package elf
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"slices"
+	"testing"
+)
+
+// What a symbol is for the linker follows from its binding, whether it is defined,
+// and its visibility.
+func TestSymbolsByBinding(t *testing.T) {
+	const names = "\x00add\x00"
+	symbol := func(name uint32, bind elf.SymBind, visible elf.SymVis, section elf.SectionIndex) []byte {
+		raw := binary.LittleEndian.AppendUint32(nil, name)
+		raw = append(raw, elf.ST_INFO(bind, elf.STT_FUNC), byte(visible))
+		return binary.LittleEndian.AppendUint16(raw, uint16(section))
+	}
+	add := Symbol{Name: "add"}
+	for _, c := range []struct {
+		name                string
+		raw                 []byte
+		undefined, exported []Symbol
+	}{
+		{"global", symbol(1, elf.STB_GLOBAL, elf.STV_DEFAULT, 7), nil, []Symbol{add}},
+		{"protected", symbol(1, elf.STB_GLOBAL, elf.STV_PROTECTED, 7), nil, []Symbol{add}},
+		{"hidden", symbol(1, elf.STB_GLOBAL, elf.STV_HIDDEN, 7), nil, nil},
+		{"wanted", symbol(1, elf.STB_GLOBAL, elf.STV_DEFAULT, elf.SHN_UNDEF), []Symbol{add}, nil},
+		{"wanted weakly", symbol(1, elf.STB_WEAK, elf.STV_DEFAULT, elf.SHN_UNDEF), []Symbol{{Name: "add", Weak: true}}, nil},
+		{"unique", symbol(1, gnuUnique, elf.STV_DEFAULT, 7), nil, []Symbol{add}},
+		{"local", symbol(1, elf.STB_LOCAL, elf.STV_DEFAULT, 7), nil, nil},
+		{"without a name", symbol(0, elf.STB_GLOBAL, elf.STV_DEFAULT, 7), nil, nil},
+	} {
+		f := &File{}
+		if err := f.addSymbol(c.raw, names, version{}); err != nil || !slices.Equal(f.Undefined, c.undefined) || !slices.Equal(f.Exported, c.exported) {
+			t.Errorf("%s: wants %v, gives %v, %v", c.name, f.Undefined, f.Exported, err)
+		}
+	}
+	if err := new(File).addSymbol(symbol(99, elf.STB_GLOBAL, elf.STV_DEFAULT, 7), names, version{}); err == nil {
+		t.Error("a name outside of the table is none")
+	}
+}
