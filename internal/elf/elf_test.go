@@ -153,14 +153,14 @@ func TestFloors(t *testing.T) {
 	for i, name := range []string{
 		"GLIBC_2.2.5", "GLIBC_2.38", "GLIBC_2.4", "GLIBC_PRIVATE", "GLIBC_ABI_DT_RELR",
 		"GLIBCXX_3.4", "GLIBCXX_3.4.32", "GLIBCXX_3.4.9", "CXXABI_1.3.13", "CXXABI_1.3.8", "CXXABI_FLOAT128",
-		"OPENSSL_1_1_0", "MLX5_1.25", "libcudart.so.12", "hip_4.2", "_1", "",
+		"OPENSSL_1_1_0", "MLX5_1.25", "libcudart.so.12", "hip_4.2", "_1", "", "API_10_2", "API_19_2", "MY_LIB_2.1",
 	} {
 		versions[uint16(i+2)] = version{name, "lib.so"}
 	}
 	versions[100] = version{name: "MINE_9"} // defined here, so nothing to need
 	f := &File{Floors: map[string]string{}}
 	f.setFloors(versions)
-	want := map[string]string{"GLIBC": "2.38", "GLIBCXX": "3.4.32", "CXXABI": "1.3.13", "MLX5": "1.25", "hip": "4.2"}
+	want := map[string]string{"GLIBC": "2.38", "GLIBCXX": "3.4.32", "CXXABI": "1.3.13", "MLX5": "1.25", "hip": "4.2", "MY_LIB": "2.1"}
 	if diff := cmp.Diff(want, f.Floors); diff != "" {
 		t.Errorf("Floors (-want +got):\n%s", diff)
 	}

@@ -40,3 +40,17 @@ func TestSymbolsByBinding(t *testing.T) {
 		t.Error("a name outside of the table is none")
 	}
 }
+
+// A section may lie at the very beginning and be empty, and never beyond what an
+// offset of a file can be.
+func TestPlacesOfSections(t *testing.T) {
+	for _, c := range []struct {
+		off, size uint64
+		good      bool
+	}{{0, 0, true}, {0, 8, true}, {8, 0, true}, {1 << 63, 8, false}, {8, 1 << 63, false}, {1<<64 - 4, 8, false}, {1 << 62, 1 << 62, false}, {1<<63 - 1, 0, true}} {
+		s := &section{Section64: elf.Section64{Off: c.off, Size: c.size}}
+		if _, err := new(image).open(s); (err == nil) != c.good {
+			t.Errorf("%d bytes at %d: %v", c.size, c.off, err)
+		}
+	}
+}
