@@ -161,7 +161,6 @@ func TestE2E(t *testing.T) {
 		{"without the patch findhip", withoutFindHIP},
 		{"against a CPU TensorFlow, and as upstream released it", cpuTensorFlow},
 		{"a build that tries to leave", leaks},
-		{"interrupted, killed, and run again", killed},
 		{"a digest that does not match", wrongDigest},
 		{"no engine and not root", notRoot},
 		{"the same bytes elsewhere", elsewhere},
@@ -445,68 +444,6 @@ func cpuTensorFlow(b *tool) {
 			b.t.Errorf("gate %s has no remedy", v.Gate)
 		}
 	}
-}
-
-// killed stops a run in the middle of its build step, twice, and runs it again.
-func killed(b *tool) {
-	args := []string{"run", "horovod", "--rocm", "5.7", "--arch", "gfx1100", "--out", "out-kill"}
-	if code := b.signalInBuild(syscall.SIGINT, args...); code != 130 {
-		b.t.Errorf("interrupted: exit %d, want 130", code)
-	}
-	b.signalInBuild(syscall.SIGKILL, args...)
-	b.want(0, args...)
-	cell := b.runJSON("out-kill").Cells[0]
-	if cell.Status != "pass" || cell.From != "build" {
-		b.t.Errorf("got %+v", cell)
-	}
-	for _, v := range cell.Verdicts {
-		if v.Gate == "device-code" {
-			contains(b.t, v.Evidence, "gfx1100")
-		}
-	}
-}
-
-// signalInBuild starts the tool, waits until the compiler is at work, and sends
-// the signal. It returns the exit code, -1 where a signal ended the process.
-func (b *tool) signalInBuild(sig syscall.Signal, args ...string) int {
-	b.t.Helper()
-	var stderr bytes.Buffer
-	cmd := b.command(b.t.Context(), args...)
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	logs := filepath.Join(b.dir, "out-kill", "*", "logs", "build.log")
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		found, _ := filepath.Glob(logs)
-		if len(found) == 1 {
-			if data, err := os.ReadFile(found[0]); err == nil && bytes.Contains(data, []byte("Building CXX object")) {
-				os.Remove(found[0]) // the next run writes its own
-				break
-			}
-		}
-		select {
-		case err := <-done:
-			b.t.Fatalf("the run ended before its build step: %v\n%s", err, &stderr)
-		default:
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("no compiler at work after 10 minutes\n%s", &stderr)
-		}
-	}
-	if err := cmd.Process.Signal(sig); err != nil {
-		b.t.Fatal(err)
-	}
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		cmd.Process.Kill()
-		b.t.Fatalf("%v did not end the run within a minute\n%s", sig, &stderr)
-	}
-	b.t.Logf("$ builder %s  # %v in the build step: exit %d\n%s", strings.Join(args, " "), sig, cmd.ProcessState.ExitCode(), &stderr)
-	return cmd.ProcessState.ExitCode()
 }
 
 // wrongDigest gives the sdist from a place that holds other bytes of that size.

@@ -20,6 +20,7 @@ func TestFull(t *testing.T) {
 		name string
 		args []string
 	}{
+		{"Horovod for another GPU of AMD", []string{"horovod", "--rocm", "5.7", "--arch", "gfx1100"}},
 		{"Horovod for CUDA and PyTorch, twice", []string{"horovod", "--cuda", "12.4", "--torch", "2.6.0", "--rebuild"}},
 		{"NCCL for CUDA 12.4 with verbs, one function", []string{"nccl", "--cuda", "12.4", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}},
 		{"NCCL with dlopen, one function, twice", []string{"nccl", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "dlopen", "--rebuild"}},

@@ -22,11 +22,11 @@ func workflow(b *tool) {
 	}
 	place := filepath.Join(b.t.TempDir(), "index")
 
-	// Two wheels of Horovod that this story has built already.
-	said := b.executes(checkout, map[string]string{"cells": "horovod --rocm 5.7 --arch gfx90a,gfx1100", "publish": "file:" + place, "trust": "ours.pem.pub"})
-	contains(b.t, said, "### builder: 2 of 2 cells passed", "gfx90a | pass | ", "gfx1100 | pass | ")
+	// The wheel of Horovod that this story has built already.
+	said := b.executes(checkout, map[string]string{"cells": "horovod --rocm 5.7", "publish": "file:" + place, "trust": "ours.pem.pub"})
+	contains(b.t, said, "### builder: 1 of 1 cells passed", "gfx90a | pass | ")
 	found, err := filepath.Glob(filepath.Join(place, "files", "horovod", "*.whl"))
-	if err != nil || len(found) != 2 {
+	if err != nil || len(found) != 1 {
 		b.t.Errorf("published: %v, %v", found, err)
 	}
 
