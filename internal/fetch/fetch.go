@@ -129,9 +129,9 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) e
 // file it is said why it has to come again.
 func (f *Fetcher) absent(all []want, progress io.Writer) []want {
 	var out []want
-	seen := map[string]bool{}
+	seen := map[store.Blob]bool{}
 	for _, w := range all {
-		if seen[w.blob.SHA256] {
+		if seen[w.blob] {
 			continue
 		}
 		_, err := f.Store.Use(w.blob)
@@ -141,7 +141,7 @@ func (f *Fetcher) absent(all []want, progress io.Writer) []want {
 		if !errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintln(progress, err)
 		}
-		seen[w.blob.SHA256] = true
+		seen[w.blob] = true
 		out = append(out, w)
 	}
 	return out
