@@ -40,7 +40,7 @@ var areas = []area{
 // beside are the rooms that are not a part of the programme.
 var beside = []area{
 	{"Data", "What do users read and edit?", 0, "recipes stacks patches images profiles diagnoses"},
-	{"For tests", "How is the truth of pages, files and servers shown?", 0, "internal/golden internal/docscript internal/markdown internal/pagetest internal/browsertest internal/ci/actionstest internal/elf/elftest internal/wheel/wheeltest internal/oci/ocitest internal/upload/uploadtest internal/recipe/recipetest"},
+	{"For tests", "How is the truth of pages, files and servers shown?", 0, "internal/golden internal/docscript internal/markdown internal/pagetest internal/browsertest internal/ci/actionstest internal/elf/elftest internal/wheel/wheeltest internal/oci/ocitest internal/upload/uploadtest internal/recipe/recipetest internal/sourcetree/sourcetreetest"},
 }
 
 // floorOf names the area of each room, and complains of a room that has none or two.

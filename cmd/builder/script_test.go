@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,6 +37,7 @@ import (
 	"builder/internal/run"
 	"builder/internal/sbom"
 	"builder/internal/signing"
+	"builder/internal/sourcetree/sourcetreetest"
 	"builder/internal/store"
 	"builder/internal/verdict"
 	"builder/internal/wheel"
@@ -244,7 +244,7 @@ func sealCell(path string, e lock.Entry, known *results.Results, key signing.Key
 	err := writeWheel(path, e, added...)
 	if tree := e.Expect.Tree; tree != "" {
 		path = filepath.Join(filepath.Dir(path), tree)
-		err = writeTree(path, map[string]string{e.ID + "/tiny.py": "name = '" + e.ID + "'\n"})
+		err = sourcetreetest.Write(path, map[string]string{e.ID + "/tiny.py": "name = '" + e.ID + "'\n"})
 	}
 	if err != nil {
 		return err
@@ -343,21 +343,6 @@ func writeWheel(path string, e lock.Entry, added ...wheeltest.File) error {
 	var out bytes.Buffer
 	err = wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}})
 	return errors.Join(err, os.WriteFile(path, out.Bytes(), 0o644))
-}
-
-// writeTree writes an archive of some files, in the order of their names.
-func writeTree(path string, files map[string]string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	out := tar.NewWriter(f)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		err = errors.Join(err, out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))}))
-		_, wrote := io.WriteString(out, files[name])
-		err = errors.Join(err, wrote)
-	}
-	return errors.Join(err, out.Close(), f.Close())
 }
 
 // lockedCells returns the chosen cells of a recipe, and the results of the

@@ -1,11 +1,7 @@
 package run_test
 
 import (
-	"archive/tar"
 	"context"
-	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -15,6 +11,7 @@ import (
 	"builder/internal/pypi"
 	"builder/internal/recipe"
 	"builder/internal/run"
+	"builder/internal/sourcetree/sourcetreetest"
 	"builder/internal/verdict"
 )
 
@@ -25,11 +22,11 @@ type packer struct {
 }
 
 func (p packer) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, dir string, _ run.Events, look run.Look) error {
-	if err := pack(p.source, "tool-1/train.py", "backend = 'nccl'\n"); err != nil {
+	if err := sourcetreetest.Write(p.source, map[string]string{"tool-1/train.py": "backend = 'nccl'\n"}); err != nil {
 		return err
 	}
 	path := filepath.Join(dir, e.Expect.Tree)
-	if err := pack(path, "tool-1+gloo/train.py", p.text); err != nil {
+	if err := sourcetreetest.Write(path, map[string]string{"tool-1+gloo/train.py": p.text}); err != nil {
 		return err
 	}
 	a, err := artifact.Of(path, e.Key())
@@ -37,17 +34,6 @@ func (p packer) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, 
 		return err
 	}
 	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Source: p.source})
-}
-
-func pack(path, name, text string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	w := tar.NewWriter(f)
-	err = w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))})
-	_, wrote := io.WriteString(w, text)
-	return errors.Join(err, wrote, w.Close(), f.Close())
 }
 
 // The gates are given the source tree and the patches of the entry.

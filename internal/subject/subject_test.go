@@ -1,13 +1,8 @@
 package subject
 
 import (
-	"archive/tar"
-	"errors"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"builder/internal/gate"
@@ -15,6 +10,7 @@ import (
 	"builder/internal/patch"
 	"builder/internal/pypi"
 	"builder/internal/recipe"
+	"builder/internal/sourcetree/sourcetreetest"
 	"builder/internal/store"
 	"builder/internal/verdict"
 )
@@ -28,7 +24,7 @@ func TestTheSourceOfASubject(t *testing.T) {
 	e := lock.Entry{Schema: lock.Schema, ID: "cell", Expect: recipe.Expect{Tree: filepath.Base(made)}, Patches: []patch.Patch{
 		{Name: "gloo", Edits: []patch.Edit{{Kind: patch.Replace, File: "train.py", Search: "nccl", Replace: "gloo", Count: 1}}},
 	}}
-	if err := writeTree(source, map[string]string{"tool-1/train.py": "backend = 'nccl'\n", "tool-1/LICENSE": "MIT\n"}); err != nil {
+	if err := sourcetreetest.Write(source, map[string]string{"tool-1/train.py": "backend = 'nccl'\n", "tool-1/LICENSE": "MIT\n"}); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := store.Open(filepath.Join(home, "store"))
@@ -45,7 +41,7 @@ func TestTheSourceOfASubject(t *testing.T) {
 	}
 	ask := func(train string) verdict.Verdict {
 		t.Helper()
-		if err := writeTree(made, map[string]string{"tool-1+gloo/train.py": train, "tool-1+gloo/LICENSE": "MIT\n"}); err != nil {
+		if err := sourcetreetest.Write(made, map[string]string{"tool-1+gloo/train.py": train, "tool-1+gloo/LICENSE": "MIT\n"}); err != nil {
 			t.Fatal(err)
 		}
 		found, err := Find([]string{filepath.Dir(made)})
@@ -71,19 +67,4 @@ func TestTheSourceOfASubject(t *testing.T) {
 	if v := ask("backend = 'gloo'\n"); v.Status != verdict.NotMeasured {
 		t.Errorf("with a damaged source: %+v", v)
 	}
-}
-
-// writeTree writes an archive of some files, in the order of their names.
-func writeTree(path string, files map[string]string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	out := tar.NewWriter(f)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		err = errors.Join(err, out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))}))
-		_, wrote := io.WriteString(out, files[name])
-		err = errors.Join(err, wrote)
-	}
-	return errors.Join(err, out.Close(), f.Close())
 }
