@@ -161,6 +161,7 @@ func TestE2E(t *testing.T) {
 		{"without the patch findhip", withoutFindHIP},
 		{"against a CPU TensorFlow, and as upstream released it", cpuTensorFlow},
 		{"a build that tries to leave", leaks},
+		{"the ways out of a step and a gate", waysOut},
 		{"a digest that does not match", wrongDigest},
 		{"no engine and not root", notRoot},
 		{"the same bytes elsewhere", elsewhere},

@@ -11,7 +11,6 @@ import (
 	"dagger.io/dagger"
 
 	"builder/internal/gate"
-	"builder/internal/lock"
 	"builder/internal/pypi"
 )
 
@@ -20,7 +19,6 @@ import (
 type box struct {
 	*session
 	ctr *dagger.Container
-	img lock.Image
 }
 
 var _ gate.Box = box{}
@@ -56,24 +54,25 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 		return nil, err
 	}
 	if filepath.Ext(file) == ".whl" {
-		ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), img, file)
+		ctr, err = c.install(ctx, ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV)), file)
 	} else {
-		ctr, err = c.unfold(ctx, ctr, img, file)
+		ctr, err = c.unfold(ctx, ctr, file)
 	}
 	if err != nil {
 		return nil, err
 	}
-	ctr = ctr.WithoutMount(uvPath).WithWorkdir(boxDir).
+	ctr = c.writable(ctr.WithoutMount(uvPath), boxDir).WithWorkdir(boxDir).
 		WithEnvVariable("HOME", boxDir).
 		WithEnvVariable("LC_ALL", "C.UTF-8").
 		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2")
-	return box{c.session, ctr, img}, nil
+	return box{c.session, ctr}, nil
 }
 
 // unfold unpacks the only folder of an archive, and tells commands where.
-func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, img lock.Image, archive string) (*dagger.Container, error) {
+func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, archive string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(archive)
-	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(archive)), img, noCaps, shell(untar(at, treeDir)))
+	ctr = c.writable(ctr.WithMountedFile(at, c.client.Host().File(archive)), treeDir)
+	ctr, _, err := c.exec(ctx, ctr, noCaps, shell(untar(at, treeDir)))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +95,7 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 		}
 	}
 	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)
-	done := offline(ctr, b.img, firstTime, noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny})
+	done := b.guest(ctr, firstTime, noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny})
 	output, err := done.Stdout(ctx)
 	var died *dagger.ExecError
 	if errors.As(err, &died) {

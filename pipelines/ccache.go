@@ -53,7 +53,7 @@ func (c *cell) withCcache(ctr *dagger.Container) *dagger.Container {
 	return ctr.
 		WithMountedFile(ccachePath, c.client.Host().File(c.Ccache)).
 		WithNewFile(ccacheConfig, ccacheSettings).
-		WithMountedCache(ccacheDir, c.client.CacheVolume(ccacheVolume(c.entry))).
+		WithMountedCache(ccacheDir, c.client.CacheVolume(ccacheVolume(c.entry)), dagger.ContainerWithMountedCacheOpts{Owner: guestOwner}).
 		WithEnvVariable("CCACHE_CONFIGPATH", ccacheConfig)
 }
 

@@ -36,7 +36,7 @@ func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, err
 	}
 	ctr = withEnv(ctr, img.Env)
 	if img.Setup != "" {
-		ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(img.Setup))
+		ctr, _, err = c.exec(ctx, ctr, installCaps, shell(img.Setup))
 	}
 	return ctr, err
 }
@@ -60,7 +60,7 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 	ctr = ctr.Import(c.client.Host().File(archive)).
 		WithEnvVariable("PATH", img.Env["PATH"]).
 		WithMountedDirectory("/debs", debs)
-	ctr, _, err = c.exec(ctx, ctr, img, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
+	ctr, _, err = c.exec(ctx, ctr, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +92,7 @@ func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
 		debs = append(debs, deb.Deb{Package: p, Path: file})
 		fmt.Fprintln(&list, p.SHA256)
 	}
+	fmt.Fprintln(&list, firstID)
 	archive := filepath.Join(c.Scratch, "bootstrap-"+shortDigest(list.String())+".tar")
 	sum := archive + ".sha256"
 	if made, err := store.Of(archive); err == nil {
@@ -99,7 +100,7 @@ func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
 			return archive, nil
 		}
 	}
-	if err := deb.Bootstrap(archive, debs); err != nil {
+	if err := deb.Bootstrap(archive, debs, firstID); err != nil {
 		return "", err
 	}
 	made, err := store.Of(archive)
@@ -116,7 +117,7 @@ func (c *cell) probe(ctx context.Context, ctr *dagger.Container, img lock.Image)
 	for _, name := range names {
 		fmt.Fprintf(&sh, "printf '%%s\\t%%s\\n' %s \"$( (%s) 2>/dev/null | tr '\\n\\t' '  ')\"\n", name, img.Provides[name].Probe)
 	}
-	_, out, err := c.exec(ctx, ctr, img, noCaps, []string{"sh", "-c", sh.String()})
+	_, out, err := c.exec(ctx, ctr, noCaps, []string{"sh", "-c", sh.String()})
 	if err != nil {
 		return err
 	}

@@ -55,15 +55,16 @@ func Revision() string {
 	if err != nil {
 		panic(fmt.Sprintf("pipelines: walking the embedded scripts: %v", err))
 	}
-	io.WriteString(h, layout+sbom.Revision)
+	io.WriteString(h, layout+guestOwner+sbom.Revision)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 // The places in a build container. They are fixed: a path leaks into a wheel
 // through -g, so another path is another wheel.
 const (
-	sourceDir = "/build/src"
-	distDir   = "/build/dist"
+	buildDir  = "/build"
+	sourceDir = buildDir + "/src"
+	distDir   = buildDir + "/dist"
 	venvDir   = "/opt/venv"
 	uvPath    = "/opt/builder/uv"
 	// repackPath is there where the source is a released wheel.
@@ -78,7 +79,9 @@ type Engine struct {
 	Store   *store.Store
 	Scratch string // directory for what is handed to and taken from the engine
 	UV      string // path of the uv program that is mounted into containers
-	Ccache  string // path of the ccache that build steps take objects from; "" is none
+	// Bubblewrap is the directory of the program that shuts steps and gates off.
+	Bubblewrap string
+	Ccache     string // path of the ccache that build steps take objects from; "" is none
 	// StepLimit is how long one step may take; 0 is without a bound.
 	StepLimit time.Duration
 	// Patience is how long the engine may take to say that it is there before it
@@ -94,7 +97,7 @@ type cell struct {
 	*session
 	entry  lock.Entry
 	inputs []artifact.Artifact // wheels of other cells
-	turn   string              // name of the build's exec; see offline
+	turn   string              // name of the build's exec; see [session.guest]
 	canary string
 }
 

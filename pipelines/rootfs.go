@@ -41,7 +41,7 @@ func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, inputs []artifact
 func (c *cell) unpack(ctx context.Context, container *dagger.Container, dir string) error {
 	const inside = "/builder-rootfs.tar"
 	pack := "tar --one-file-system --numeric-owner -C / -c -f " + inside + " --exclude=." + inside + " .\n"
-	done, _, err := c.exec(ctx, container, c.entry.Image, installCaps, shell(pack))
+	done, _, err := c.exec(ctx, container, installCaps, shell(pack))
 	if err != nil {
 		return err
 	}

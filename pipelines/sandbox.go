@@ -11,7 +11,6 @@ import (
 	"dagger.io/dagger"
 
 	"builder/internal/diag"
-	"builder/internal/lock"
 )
 
 // Capabilities that a step keeps, as setpriv writes a set.
@@ -22,37 +21,63 @@ const (
 	installCaps = "-all,+chown,+dac_override,+fowner,+fsetid,+setgid,+setuid,+setfcap,+kill"
 )
 
-// offline adds an exec without a network: a network namespace with nothing but
-// loopback, a plain processor in /proc/cpuinfo (where the image has an
-// interpreter), and no capability beyond caps. The SDK has no switch for it
-// (v0.19.10), hence the privileged exec that gives up what it was given. The name
-// is that of the shell which sets all this up and is gone when the command
-// begins: execs that differ in it alone are two for the cache, and one for what
-// they run.
-func offline(ctr *dagger.Container, img lock.Image, name, caps string, args []string, opts dagger.ContainerWithExecOpts) *dagger.Container {
+// The places of the sandbox in a container, for as long as an exec runs.
+const (
+	sandboxDir = "/opt/builder/sandbox"
+	filterPath = "/opt/builder/seccomp"
+)
+
+// The users of a guest are those of this range on the engine's host, which owns
+// nothing there: 0 inside is firstID outside. The range lies above those that
+// useradd, systemd and container engines give out (systemd's UIDS-GIDS.md). What the
+// pipelines write into a container for a guest to change belongs to guestOwner.
+const firstID = 2_000_000_000
+
+var guestOwner = fmt.Sprintf("%d:%d", firstID, firstID)
+
+// guest adds an exec whose command is a guest of the engine's host: root in a user
+// namespace of its own, with no network, devices or kernel settings, with the
+// capabilities caps and no more. scripts/sandbox.sh says what it sees. The engine
+// has no switch for any of this (SDK v0.19.10), hence the privileged exec that
+// gives up what it was given before the command begins. The name is that of the
+// shell which does so: execs that differ in it alone are two for the cache, and one
+// for what they run.
+func (s *session) guest(ctr *dagger.Container, name, caps string, args []string, opts dagger.ContainerWithExecOpts) *dagger.Container {
 	opts.InsecureRootCapabilities = true
+	filter := s.client.Directory().WithNewFile("seccomp", script("seccomp.b64")).File("seccomp")
 	return ctr.
-		WithEnvVariable("BUILDER_SURROUNDINGS", script("surroundings.py")).
-		WithExec(append([]string{"sh", "-c", script("offline.sh"), name, img.Python, caps}, args...), opts).
-		WithoutEnvVariable("BUILDER_SURROUNDINGS")
+		WithMountedDirectory(sandboxDir, s.client.Host().Directory(s.bubblewrap)).
+		WithMountedFile(filterPath, filter).
+		WithExec(append([]string{"sh", "-c", script("sandbox.sh"), name, sandboxDir, strconv.Itoa(firstID), caps}, args...), opts).
+		WithoutMount(filterPath).
+		WithoutMount(sandboxDir)
+}
+
+// writable makes directories that a guest may write to. In an image of a registry
+// everything else belongs to root of the host, and a guest may only read it.
+func (s *session) writable(ctr *dagger.Container, dirs ...string) *dagger.Container {
+	for _, dir := range dirs {
+		ctr = ctr.WithDirectory(dir, s.client.Directory(), dagger.ContainerWithDirectoryOpts{Owner: guestOwner})
+	}
+	return ctr
 }
 
 // firstTime is the name of an exec that the cache may answer.
-const firstTime = "offline"
+const firstTime = "guest"
 
-// exec runs one command of a step offline, now, and returns the container after
+// exec runs one command of a step as a guest, now, and returns the container after
 // it and what it printed. What the cache answers is printed into the step's log
 // like what was just run.
-func (c *cell) exec(ctx context.Context, ctr *dagger.Container, img lock.Image, caps string, args []string) (*dagger.Container, string, error) {
-	return c.execNamed(ctx, ctr, img, firstTime, caps, args)
+func (c *cell) exec(ctx context.Context, ctr *dagger.Container, caps string, args []string) (*dagger.Container, string, error) {
+	return c.execNamed(ctx, ctr, firstTime, caps, args)
 }
 
-// execNamed is exec under a name; see [offline].
-func (c *cell) execNamed(ctx context.Context, ctr *dagger.Container, img lock.Image, name, caps string, args []string) (*dagger.Container, string, error) {
+// execNamed is exec under a name; see [session.guest].
+func (c *cell) execNamed(ctx context.Context, ctr *dagger.Container, name, caps string, args []string) (*dagger.Container, string, error) {
 	start := time.Now()
 	// Sync comes first: an exec of which only the output was asked for is run
 	// again when somebody asks for its files.
-	done, err := offline(ctr, img, name, caps, args, dagger.ContainerWithExecOpts{}).Sync(ctx)
+	done, err := c.guest(ctr, name, caps, args, dagger.ContainerWithExecOpts{}).Sync(ctx)
 	if err != nil {
 		return nil, "", c.failure(err)
 	}

@@ -23,10 +23,11 @@ import (
 // lost, with a [run.EngineError] as the cause, so that nobody waits for an answer
 // that will not come.
 type session struct {
-	client *dagger.Client
-	stream *stream
-	mark   string // of its client program; see markName
-	lose   context.CancelCauseFunc
+	client     *dagger.Client
+	stream     *stream
+	mark       string // of its client program; see markName
+	bubblewrap string // directory; see [Engine]
+	lose       context.CancelCauseFunc
 }
 
 const (
@@ -53,7 +54,7 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 		return nil, nil, err
 	}
 	ctx, lose := context.WithCancelCause(parent)
-	s := &session{stream: newStream(), lose: lose, mark: fmt.Sprint(sessions.Add(1))}
+	s := &session{stream: newStream(), lose: lose, mark: fmt.Sprint(sessions.Add(1)), bubblewrap: e.Bubblewrap}
 	err := reachable(ctx, e.Address)
 	if err == nil {
 		s.client, err = e.dial(ctx, s)
@@ -147,6 +148,10 @@ func (s *session) engines(ctx context.Context, err error) error {
 	if strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
 		return diag.Errorf(diag.NoEngine, "a disk is full: %w", err).
 			WithHint("make room where the engine keeps its cache (`builder engine status`) and where the results go, and run it again: it continues where it stopped")
+	}
+	if strings.Contains(err.Error(), "security.insecure is not allowed") {
+		return diag.Errorf(diag.NoEngine, "the engine forbids privileged execs, in which the sandbox of a step is made: %w", err).
+			WithHint("allow the entitlement security.insecure in its configuration (engine.json: security.insecureRootCapabilities), or name another engine with --engine")
 	}
 	if ctx.Err() == nil {
 		s.ask(ctx, connectTime)

@@ -35,7 +35,7 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 	}
 	ctr = ctr.WithMountedFile(uvPath, c.client.Host().File(c.UV))
 	for _, wheel := range c.inputs {
-		if ctr, err = c.install(ctx, ctr, img, wheel.Path); err != nil {
+		if ctr, err = c.install(ctx, ctr, wheel.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -55,10 +55,10 @@ func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock
 		site = "--system-site-packages"
 	}
 	args := append(shell(script("wheels.sh")), "wheels", img.Python, "/wheels", site)
-	ctr = ctr.
+	ctr = c.writable(ctr, venvDir).
 		WithMountedFile(uvPath, uv).
 		WithMountedDirectory("/wheels", wheels)
-	ctr, _, err = c.exec(ctx, ctr, img, installCaps, args)
+	ctr, _, err = c.exec(ctx, ctr, installCaps, args)
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +70,10 @@ func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock
 
 // install puts a wheel into the virtual environment of a container
 // that has uv.
-func (c *cell) install(ctx context.Context, ctr *dagger.Container, img lock.Image, wheel string) (*dagger.Container, error) {
+func (c *cell) install(ctx context.Context, ctr *dagger.Container, wheel string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(wheel)
 	script := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
-	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(wheel)), img, installCaps, shell(script))
+	ctr, _, err := c.exec(ctx, ctr.WithMountedFile(at, c.client.Host().File(wheel)), installCaps, shell(script))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,8 @@ func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 		unpack := `mkdir -p "$1" "$2"; exec "$3" -I -c "$4" "$5" "$1"`
 		args = append(shell(unpack), "unpack", sourceDir, distDir, c.entry.Image.Python, script("unpack.py"), archive)
 	}
-	ctr, _, err = c.exec(ctx, ctr.WithMountedDirectory("/source", src), c.entry.Image, noCaps, args)
+	ctr = c.writable(ctr.WithMountedDirectory("/source", src), buildDir)
+	ctr, _, err = c.exec(ctx, ctr, noCaps, args)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func patchStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 // it saw is kept with the result; if it got out, the cell fails.
 func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	img := c.entry.Image
-	_, seen, err := c.exec(ctx, ctr, img, noCaps, []string{img.Python, "-I", "-c", script("canary.py")})
+	_, seen, err := c.exec(ctx, ctr, noCaps, []string{img.Python, "-I", "-c", script("canary.py")})
 	if err != nil {
 		return nil, fmt.Errorf("the network can be reached, the run or the host can be told from another, or the canary could not try: %w", err)
 	}
@@ -149,7 +150,7 @@ func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 	if c.usesCcache() {
 		ctr, script = c.withCcache(ctr), ccacheScript+script
 	}
-	ctr, _, err := c.execNamed(ctx, ctr, c.entry.Image, c.turn, noCaps, shell(script))
+	ctr, _, err := c.execNamed(ctx, ctr, c.turn, noCaps, shell(script))
 	return ctr, err
 }
 
@@ -161,7 +162,7 @@ func buildEnv(e lock.Entry) map[string]string {
 	maps.Copy(env, map[string]string{
 		"PATH":              venvDir + "/bin:" + e.Image.Env["PATH"],
 		"SOURCE_DATE_EPOCH": fmt.Sprint(e.Epoch),
-		"HOME":              "/build",
+		"HOME":              buildDir,
 		"LC_ALL":            "C.UTF-8",
 		"TZ":                "UTC",
 		"PYTHONHASHSEED":    "0",

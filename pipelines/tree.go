@@ -34,7 +34,7 @@ func (t *containerTree) WriteFile(ctx context.Context, name string, data []byte)
 	if err != nil {
 		return fmt.Errorf("asking for its mode: %w", err)
 	}
-	var opts dagger.ContainerWithNewFileOpts
+	opts := dagger.ContainerWithNewFileOpts{Owner: guestOwner}
 	if mode != 0o644 { // which is what the engine gives; to name it is another question for its cache
 		opts.Permissions = mode
 	}

@@ -84,11 +84,11 @@ func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) 
 		return nil, err
 	}
 	wheels := c.client.Host().Directory(filepath.Join(filepath.Dir(manifest), stack.Folder))
-	ctr = ctr.
+	ctr = c.writable(ctr, boxDir).
 		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
 		WithMountedDirectory(boxDir+"/"+stack.Folder, wheels).
 		WithWorkdir(boxDir).
 		WithEnvVariable("HOME", boxDir).
 		WithEnvVariable("LC_ALL", "C.UTF-8")
-	return box{c.session, ctr, img}, nil
+	return box{c.session, ctr}, nil
 }

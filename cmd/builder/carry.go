@@ -22,6 +22,7 @@ import (
 	"builder/internal/lock"
 	"builder/internal/matrix"
 	"builder/internal/publish"
+	"builder/internal/pypi"
 	"builder/internal/recipe"
 	"builder/internal/results"
 	"builder/internal/reuse"
@@ -47,7 +48,7 @@ func exportFlags() []cli.Flag {
 	return append(selectionFlags(), noInstallFlag(),
 		&cli.StringFlag{Name: "to", Usage: "write a tar file where `FILE|DIR` ends in .tar, a directory else; it must not exist"},
 		&cli.BoolFlag{Name: "no-results", Usage: "leave out what the cells made, only take what they are made of"},
-		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv`, which the other machine has already; repeatable"},
+		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv` (uv: also bubblewrap), which the other machine has already; repeatable"},
 	)
 }
 
@@ -143,7 +144,8 @@ func (x export) gather(ctx context.Context, w *workspace, entries []lock.Entry) 
 	return load, nil
 }
 
-// bring fetches what entries name, and uv. Offline it says all that is not there.
+// bring fetches what entries name, uv and bubblewrap. Offline it says all that is
+// not there.
 func (w *workspace) bring(ctx context.Context, entries []lock.Entry, load *carry.Load, without []string) error {
 	log := noteWriter(w.note)
 	var faults []error
@@ -157,26 +159,35 @@ func (w *workspace) bring(ctx context.Context, entries []lock.Entry, load *carry
 		}
 	}
 	if !slices.Contains(without, "uv") {
-		uv, err := w.uvBlob(ctx)
+		programs, err := w.programs(ctx)
 		faults = append(faults, err)
-		load.Blobs = append(load.Blobs, uv)
+		load.Blobs = append(load.Blobs, programs...)
 	}
 	return errors.Join(faults...)
 }
 
-// uvBlob puts the wheel of uv into the store, which installs it from there on the
-// other machine.
-func (w *workspace) uvBlob(ctx context.Context) (store.Blob, error) {
+// programs puts the wheels of uv and bubblewrap into the store. The other machine
+// installs them from there.
+func (w *workspace) programs(ctx context.Context) ([]store.Blob, error) {
 	uv, err := w.uv(ctx)
 	if err != nil {
-		return store.Blob{}, err
+		return nil, err
 	}
-	b, err := w.store.Import(uv.Wheel)
-	if err == nil && b.SHA256 != uv.SHA256 {
-		err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", uv.Wheel, uv.SHA256, b.SHA256).
-			WithHint("remove its directory: the next run brings it again")
+	bubblewrap, err := pypi.EnsureBubblewrap(ctx, w.home, w.note, w.pypiOptions())
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	var blobs []store.Blob
+	var faults []error
+	for wheel, sum := range map[string]string{uv.Wheel: uv.SHA256, filepath.Join(bubblewrap, pypi.BubblewrapPin().Name): pypi.BubblewrapPin().SHA256} {
+		b, err := w.store.Import(wheel)
+		if err == nil && b.SHA256 != sum {
+			err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", wheel, sum, b.SHA256).
+				WithHint("remove its directory: the next run brings it again")
+		}
+		blobs, faults = append(blobs, b), append(faults, err)
+	}
+	return blobs, errors.Join(faults...)
 }
 
 func (w *workspace) open(b store.Blob) (io.ReadCloser, error) {

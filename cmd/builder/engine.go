@@ -26,14 +26,20 @@ type uvTool = pypi.Tool
 // uvOnce finds or fetches uv when somebody first needs it.
 func (w *workspace) uvOnce() func(context.Context) (pypi.Tool, error) {
 	return once(func(ctx context.Context) (pypi.Tool, error) {
-		return pypi.EnsureUV(ctx, w.home, w.note, pypi.Options{NoInstall: w.native.NoInstall, Offline: w.offline, Store: w.store})
+		return pypi.EnsureUV(ctx, w.home, w.note, w.pypiOptions())
 	})
 }
 
+// pypiOptions say how the programs that builds use may be brought.
+func (w *workspace) pypiOptions() pypi.Options {
+	return pypi.Options{NoInstall: w.native.NoInstall, Offline: w.offline, Store: w.store}
+}
+
 // revision names everything that takes part in a build and stands in no recipe:
-// the steps' own scripts, the uv that installs packages, and the engine.
+// the steps' own scripts, the programs that install packages and shut steps off, and
+// the engine.
 func revision() string {
-	sum := sha256.Sum256([]byte(pipelines.Revision() + " uv " + pypi.Pin().SHA256 + " dagger " + native.Version))
+	sum := sha256.Sum256([]byte(pipelines.Revision() + " uv " + pypi.Pin().SHA256 + " bubblewrap " + pypi.BubblewrapPin().SHA256 + " dagger " + native.Version))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -103,8 +109,12 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	bubblewrap, err := pypi.EnsureBubblewrap(ctx, e.opts.home, e.note, pypi.Options{NoInstall: e.opts.native.NoInstall, Offline: e.opts.offline, Store: e.store})
+	if err != nil {
+		return nil, err
+	}
 	return &pipelines.Engine{
-		Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path, Ccache: ccache,
+		Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path, Bubblewrap: bubblewrap, Ccache: ccache,
 		StepLimit: e.opts.stepLimit, Patience: e.opts.patience,
 	}, nil
 }

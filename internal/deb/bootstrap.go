@@ -29,15 +29,16 @@ type Deb struct {
 
 // Bootstrap writes an OCI image archive whose one layer is what the packages
 // hold: the file system in which dpkg can run. Its bytes are a function of the
-// packages. Every file is compared with its digest before it is read.
-func Bootstrap(archive string, debs []Deb) error {
+// packages and of firstID, the user that root of the packages is. Every file is
+// compared with its digest before it is read.
+func Bootstrap(archive string, debs []Deb, firstID int) error {
 	dir, err := os.MkdirTemp(filepath.Dir(archive), ".bootstrap-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	layer := filepath.Join(dir, "layer.tar")
-	if err := writeLayer(layer, debs); err != nil {
+	if err := writeLayer(layer, debs, firstID); err != nil {
 		return fmt.Errorf("making the bootstrap layer: %w", err)
 	}
 	image := filepath.Join(dir, "image.tar")
@@ -49,8 +50,9 @@ func Bootstrap(archive string, debs []Deb) error {
 
 // layer collects the entries of several packages.
 type layer struct {
-	out  *tar.Writer
-	seen map[string]entryOf
+	out   *tar.Writer
+	first int // added to every user and group
+	seen  map[string]entryOf
 }
 
 // entryOf says which package brought a path, and as what.
@@ -59,13 +61,13 @@ type entryOf struct {
 	kind byte
 }
 
-func writeLayer(file string, debs []Deb) error {
+func writeLayer(file string, debs []Deb, firstID int) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	l := &layer{out: tar.NewWriter(f), seen: map[string]entryOf{}}
+	l := &layer{out: tar.NewWriter(f), first: firstID, seen: map[string]entryOf{}}
 	if err := l.mergeUsr(); err != nil {
 		return err
 	}
@@ -110,13 +112,13 @@ func (l *layer) mergeUsr() error {
 	epoch := time.Unix(0, 0)
 	for _, dir := range append([]string{"usr"}, prefixed("usr/", usrDirs)...) {
 		l.seen[dir] = entryOf{"", tar.TypeDir}
-		if err := l.out.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755, ModTime: epoch}); err != nil {
+		if err := l.out.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: l.first, Gid: l.first, ModTime: epoch}); err != nil {
 			return err
 		}
 	}
 	for _, dir := range usrDirs {
 		l.seen[dir] = entryOf{"", tar.TypeSymlink}
-		if err := l.out.WriteHeader(&tar.Header{Name: dir, Linkname: "usr/" + dir, Typeflag: tar.TypeSymlink, Mode: 0o777, ModTime: epoch}); err != nil {
+		if err := l.out.WriteHeader(&tar.Header{Name: dir, Linkname: "usr/" + dir, Typeflag: tar.TypeSymlink, Mode: 0o777, Uid: l.first, Gid: l.first, ModTime: epoch}); err != nil {
 			return err
 		}
 	}
@@ -165,7 +167,7 @@ func (l *layer) entry(pkg string, h *tar.Header, r io.Reader) error {
 	}
 	clean := &tar.Header{
 		Typeflag: h.Typeflag, Name: name, Linkname: h.Linkname, Mode: h.Mode,
-		Uid: h.Uid, Gid: h.Gid, ModTime: h.ModTime,
+		Uid: l.first + h.Uid, Gid: l.first + h.Gid, ModTime: h.ModTime,
 	}
 	switch h.Typeflag {
 	case tar.TypeReg:

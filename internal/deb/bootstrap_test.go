@@ -78,7 +78,7 @@ func entries(t *testing.T, archive io.Reader) (headers []string, files map[strin
 func bootstrapped(t *testing.T, debs ...Deb) []byte {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), "image.tar")
-	if err := Bootstrap(archive, debs); err != nil {
+	if err := Bootstrap(archive, debs, 0); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(archive)
@@ -263,7 +263,7 @@ func TestBootstrapRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := filepath.Join(t.TempDir(), "image.tar")
-			err := Bootstrap(archive, []Deb{pack(t, "hostile", c.items...)})
+			err := Bootstrap(archive, []Deb{pack(t, "hostile", c.items...)}, 0)
 			if err == nil || !strings.Contains(err.Error(), "package hostile: ") || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
@@ -321,7 +321,7 @@ func TestBootstrapRefusesSparseFiles(t *testing.T) {
 			if err != nil || h.Size != 1<<40 {
 				t.Fatalf("the archive is not what it should be: %+v, %v", h, err)
 			}
-			err = Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "hostile", debOf(t, ".gz", archive))})
+			err = Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "hostile", debOf(t, ".gz", archive))}, 0)
 			if err == nil || !strings.Contains(err.Error(), `"./x" is neither a file`) {
 				t.Errorf("got %v", err)
 			}
@@ -346,7 +346,7 @@ func TestBootstrapDropsSizesOfWhatHasNone(t *testing.T) {
 
 func TestPackagesThatDoNotGoTogether(t *testing.T) {
 	one, two := pack(t, "one", dir("./etc/"), file("./etc/x", "1")), pack(t, "two", dir("./etc/"), file("./etc/x", "2"))
-	err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{one, two})
+	err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{one, two}, 0)
 	if err == nil || !strings.Contains(err.Error(), "package two: etc/x is in package one too") {
 		t.Errorf("got %v", err)
 	}
@@ -364,7 +364,7 @@ func TestBootstrapNamesEveryBadPackage(t *testing.T) {
 		debs = append(debs, d)
 	}
 	debs = append(debs, locked(t, "third", []byte("no package")), Deb{Package{Name: "fourth"}, filepath.Join(t.TempDir(), "absent")})
-	err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), debs)
+	err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), debs, 0)
 	for _, name := range []string{"first", "second", "third", "fourth"} {
 		if err == nil || strings.Count(err.Error(), "package "+name+": ") == 0 {
 			t.Errorf("%s is not named: %v", name, err)
@@ -380,7 +380,7 @@ func TestBootstrapRefusesADamagedDataArchive(t *testing.T) {
 	damaged := bytes.Clone(plain)
 	damaged[100] ^= 0xff // in the mode, which the checksum covers
 	for name, archive := range map[string][]byte{"checksum": damaged, "cut": plain[:1024], "cut in the header": plain[:300]} {
-		err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "p", debOf(t, ".xz", archive))})
+		err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "p", debOf(t, ".xz", archive))}, 0)
 		if err == nil || !strings.Contains(err.Error(), "package p: ") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -389,7 +389,7 @@ func TestBootstrapRefusesADamagedDataArchive(t *testing.T) {
 
 func TestBootstrapWhereNothingCanBeWritten(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "absent", "image.tar")
-	if err := Bootstrap(archive, nil); err == nil {
+	if err := Bootstrap(archive, nil, 0); err == nil {
 		t.Error("there is no such directory")
 	}
 }

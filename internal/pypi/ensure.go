@@ -27,6 +27,7 @@ type program struct {
 	name, version string
 	wheels        map[string]store.Blob // by architecture as Go names it
 	member        string                // path of the program in the wheel
+	library       string                // member that the program finds by its own place; "" is none
 }
 
 var uv = program{name: "uv", version: uvVersion, wheels: uvWheels, member: "uv-" + uvVersion + ".data/scripts/uv"}
@@ -82,7 +83,7 @@ func (p program) ensure(ctx context.Context, home string, log func(format string
 	}
 	tools := filepath.Join(home, "tools")
 	dir := filepath.Join(tools, p.name+"-"+p.version)
-	path := filepath.Join(dir, p.name)
+	path := filepath.Join(dir, p.place())
 	if present(path, filepath.Join(dir, pin.Name)) {
 		return path, pin, nil
 	}
@@ -180,7 +181,7 @@ func (p program) install(pin store.Blob, dir string, bring func(dir string) erro
 	if err := bring(fresh); err != nil {
 		return err
 	}
-	if err := p.unpack(filepath.Join(fresh, pin.Name), filepath.Join(fresh, p.name)); err != nil {
+	if err := p.unpack(filepath.Join(fresh, pin.Name), fresh); err != nil {
 		return fmt.Errorf("installing %s: %w", p.name, err)
 	}
 	err = errors.Join(os.Chmod(fresh, 0o755), os.RemoveAll(dir))
@@ -228,16 +229,35 @@ func (program) project(pin store.Blob) string {
 	return project
 }
 
-// unpack writes the program that a wheel holds.
-func (p program) unpack(path, to string) error {
+// place is the path of the program below its directory: that of the wheel where a
+// library goes with it.
+func (p program) place() string {
+	if p.library != "" {
+		return p.member
+	}
+	return p.name
+}
+
+// unpack writes the program that a wheel holds, and its library, to dir.
+func (p program) unpack(path, dir string) error {
 	w, err := wheel.Open(path)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	data, err := w.ReadFile(p.member, 256<<20)
-	if err != nil {
-		return err
+	places := map[string]string{p.member: p.place()}
+	if p.library != "" {
+		places[p.library] = p.library
 	}
-	return os.WriteFile(to, data, 0o755)
+	for member, place := range places {
+		data, err := w.ReadFile(member, 256<<20)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, place)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// waysOut has a build step, and a gate on what it built, try to get out of their
+// sandbox. None of the ways leads out, and the canary of the cell asks for each.
+func waysOut(b *tool) {
+	script := b.read("e2e/testdata/ways_out.py")
+	site := b.steady()
+	path := filepath.Join(site, "recipes", "steady.yaml")
+	recipe := contentOf(b, path)
+	tries := strings.Replace(recipe, "  pip wheel", "  cat > src/markupsafe/ways_out.py <<'WAYS'\n"+indent(script, "  ")+"  WAYS\n  python src/markupsafe/ways_out.py\n  pip wheel", 1)
+	tries = strings.Replace(tries, "\nexpect:\n", `
+expect:
+  behaviour:
+    - name: ways-out
+      about: which ways lead out of the sandbox of a gate
+      run: exec /opt/venv/bin/python -m markupsafe.ways_out
+      says: {out: none}
+`, 1)
+	if err := os.WriteFile(path, []byte(tries), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.want(0, "run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift", "--out", "out-ways")
+	cell := b.runJSON("out-ways").Cells[0]
+	logs := filepath.Join(b.dir, "out-ways", cell.ID, "logs")
+
+	contains(b.t, contentOf(b, filepath.Join(logs, "build.log")), `"out": "none"`)
+	contains(b.t, b.evidence(cell.Verdicts), "ways-out: it says out=none tried=48")
+	if now := contentOf(b, "/proc/sys/kernel/core_pattern"); now != string(pattern) {
+		b.t.Errorf("core_pattern of the host was %q and is %q", pattern, now)
+	}
+
+	var canary struct {
+		Canary   string
+		Attempts map[string]string
+	}
+	if err := json.Unmarshal([]byte(contentOf(b, filepath.Join(logs, "canary.log"))), &canary); err != nil {
+		b.t.Fatal(err)
+	}
+	names, err := exec.Command("python3", "testdata/ways_out.py", "names").Output()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for name := range strings.Lines(string(names)) {
+		if canary.Attempts[strings.TrimSpace(name)] == "" {
+			b.t.Errorf("the canary does not try %q", strings.TrimSpace(name))
+		}
+	}
+	if canary.Canary != "refused" {
+		b.t.Errorf("the canary says %q", canary.Canary)
+	}
+}
+
+// indent puts a prefix before every line of a text that has words.
+func indent(text, prefix string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			b.WriteString(prefix)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}

@@ -1,0 +1,39 @@
+package pipelines
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"testing"
+)
+
+// TestCanaryOutsideOfTheSandbox runs the canary as a process of this host, where it
+// has to say what it got hold of.
+func TestCanaryOutsideOfTheSandbox(t *testing.T) {
+	out, err := exec.Command("python3", "-I", "-c", script("canary.py")).Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Fatalf("it ended with %v, want exit 3\n%s", err, out)
+	}
+	var says struct {
+		Canary   string
+		Reached  []string
+		Attempts map[string]string
+	}
+	if err := json.Unmarshal(out, &says); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if says.Canary != "escaped" {
+		t.Errorf("it says %q", says.Canary)
+	}
+	reached := map[string]bool{}
+	for _, name := range says.Reached {
+		reached[name] = true
+	}
+	// What every host shows, whoever the user is and whatever the kernel allows.
+	for _, name := range []string{"/sys", "devices", "root of the host", "boot_id", "uptime", "load", "kernel in /proc/version", "processor in /proc/cpuinfo"} {
+		if !reached[name] {
+			t.Errorf("it does not report %q, but %q", name, says.Attempts[name])
+		}
+	}
+}

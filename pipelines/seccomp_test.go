@@ -1,0 +1,115 @@
+package pipelines
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"testing"
+
+	seccompbpf "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"github.com/moby/profiles/seccomp"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/net/bpf"
+
+	"builder/internal/golden"
+)
+
+// families are the address families of which a guest may make sockets: local,
+// IPv4 and IPv6 over its own loopback, and netlink, which lists its interfaces.
+var families = []uint64{1, 2, 10, 16}
+
+// denied are calls that Docker's profile allows on new kernels and no build needs.
+var denied = []string{"ptrace", "process_vm_writev"}
+
+// TestSeccompFilter holds the filter that the sandbox loads to Docker's default
+// profile for a container without capabilities, with fewer address families and
+// without the calls in denied. With -update it writes the filter.
+func TestSeccompFilter(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the filter is for amd64")
+	}
+	profile, err := seccomp.GetDefaultProfile(&specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := seccompbpf.Policy{DefaultAction: seccompbpf.ActionErrno}
+	for _, rule := range profile.Syscalls {
+		policy.Syscalls = append(policy.Syscalls, group(t, rule))
+	}
+	sockets := seccompbpf.SyscallGroup{Action: seccompbpf.ActionAllow}
+	for _, family := range families {
+		for _, call := range []string{"socket", "socketpair"} {
+			sockets.NamesWithCondtions = append(sockets.NamesWithCondtions, seccompbpf.NameWithConditions{
+				Name: call, Conditions: seccompbpf.ArgumentConditions{{Argument: 0, Operation: seccompbpf.Equal, Value: family}},
+			})
+		}
+	}
+	policy.Syscalls = append(policy.Syscalls, sockets)
+	program, err := policy.Assemble()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.CheckFile(t, "scripts/seccomp.b64", encoded(t, program))
+}
+
+// group is a rule of the profile without what the sandbox denies.
+func group(t *testing.T, rule specs.LinuxSyscall) seccompbpf.SyscallGroup {
+	t.Helper()
+	g := seccompbpf.SyscallGroup{Action: seccompbpf.ActionAllow}
+	if rule.Action == specs.ActErrno {
+		g.Action = seccompbpf.ActionErrno
+		if rule.ErrnoRet != nil {
+			g.Action |= seccompbpf.Action(*rule.ErrnoRet)
+		}
+	}
+	for _, name := range rule.Names {
+		if _, known := arch.X86_64.SyscallNames[name]; !known || slices.Contains(denied, name) || name == "socket" || name == "socketpair" {
+			continue
+		}
+		if len(rule.Args) == 0 {
+			g.Names = append(g.Names, name)
+			continue
+		}
+		var conditions seccompbpf.ArgumentConditions
+		for _, arg := range rule.Args {
+			conditions = append(conditions, condition(t, arg))
+		}
+		g.NamesWithCondtions = append(g.NamesWithCondtions, seccompbpf.NameWithConditions{Name: name, Conditions: conditions})
+	}
+	return g
+}
+
+func condition(t *testing.T, arg specs.LinuxSeccompArg) seccompbpf.Condition {
+	t.Helper()
+	switch {
+	case arg.Op == specs.OpEqualTo:
+		return seccompbpf.Condition{Argument: uint32(arg.Index), Operation: seccompbpf.Equal, Value: arg.Value}
+	case arg.Op == specs.OpMaskedEqual && arg.ValueTwo == 0:
+		return seccompbpf.Condition{Argument: uint32(arg.Index), Operation: seccompbpf.BitsNotSet, Value: arg.Value}
+	}
+	t.Fatalf("the profile has a condition that this test cannot translate: %+v", arg)
+	return seccompbpf.Condition{}
+}
+
+// encoded is a program as the kernel takes it (struct sock_filter), in base 64.
+func encoded(t *testing.T, program []bpf.Instruction) []byte {
+	t.Helper()
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var data []byte
+	for _, i := range raw {
+		data = binary.LittleEndian.AppendUint16(data, i.Op)
+		data = append(data, i.Jt, i.Jf)
+		data = binary.LittleEndian.AppendUint32(data, i.K)
+	}
+	text := base64.StdEncoding.EncodeToString(data)
+	var lines []byte
+	for part := range slices.Chunk([]byte(text), 76) {
+		lines = append(append(lines, part...), '\n')
+	}
+	return lines
+}
