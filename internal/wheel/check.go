@@ -17,31 +17,11 @@ import (
 func (w *Wheel) Check() []string {
 	return slices.Concat(
 		slices.Clone(w.faults),
-		w.checkMembers(),
 		w.checkDistInfo(),
 		w.checkMetadata(),
 		w.checkWheelInfo(),
 		w.checkRecord(),
 	)
-}
-
-// checkMembers judges the names and kinds in the ZIP's directory.
-func (w *Wheel) checkMembers() (faults []string) {
-	for _, name := range slices.Sorted(maps.Keys(w.members)) {
-		found := w.members[name]
-		if len(found) > 1 {
-			faults = append(faults, fmt.Sprintf("%q is in the ZIP %d times", name, len(found)))
-		}
-		if fault := pathFault(strings.TrimSuffix(name, "/")); fault != "" {
-			faults = append(faults, fmt.Sprintf("%q %s", name, fault))
-		}
-		for _, f := range found {
-			if fault := kindFault(f); fault != "" {
-				faults = append(faults, fmt.Sprintf("%q %s", name, fault))
-			}
-		}
-	}
-	return faults
 }
 
 // pathFault says why a name must not be unpacked, "" if it may.
@@ -61,21 +41,8 @@ func pathFault(name string) string {
 		return "has a control character in its path"
 	case !fs.ValidPath(name):
 		return "is no plain path"
-	}
-	return ""
-}
-
-func kindFault(f *zip.File) string {
-	mode := f.Mode()
-	switch {
-	case mode&fs.ModeSymlink != 0:
-		return "is a symbolic link"
-	case mode.IsDir():
-		if f.UncompressedSize64 > 0 {
-			return "is a directory with content"
-		}
-	case !mode.IsRegular():
-		return "is no regular file"
+	case len(name) > maxPath || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxPart }):
+		return fmt.Sprintf("has a name of more than %d bytes, or a path of more than %d, which no file system takes", maxPart, maxPath)
 	}
 	return ""
 }
@@ -173,7 +140,7 @@ func (w *Wheel) checkRecord() (faults []string) {
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(lines)) {
-		if len(w.members[path]) == 0 {
+		if w.members[path] == nil {
 			faults = append(faults, fmt.Sprintf("%s names %q, which is not in the wheel", name, path))
 		}
 	}

@@ -63,18 +63,7 @@ func TestCheck(t *testing.T) {
 		{"RECORD names twice", recordAs(record + info + "RECORD,,\n"), []string{"RECORD\" twice"}},
 		{"RECORD is no table", recordAs(record + "\"a\n"), []string{"cannot be read"}},
 		{"RECORD has two columns", recordAs(record + "a,b\n"), []string{"line 8 has 2 fields"}},
-		{"twice", append(goodEntries(), goodEntries()[0]), []string{"is in the ZIP 2 times"}},
 		{"one letter", added("x", 0o644), nil},
-		{"nothing", append(goodEntries(), entry{"/", "", 0o755 | fs.ModeDir}), []string{`"/" is an empty path`}},
-		{"absolute", added("/etc/passwd", 0o644), []string{`"/etc/passwd" is an absolute path`}},
-		{"parent", added("horovod/../../x", 0o644), []string{"leaves the wheel by .."}},
-		{"backslash", added(`horovod\x`, 0o644), []string{"has a backslash"}},
-		{"drive", added("C:/x", 0o644), []string{"drive letter"}},
-		{"dot", added("./x", 0o644), []string{"is no plain path"}},
-		{"control", added("a\x1b[2J", 0o644), []string{"control character"}},
-		{"symlink", added("link", fs.ModeSymlink|0o777), []string{`"link" is a symbolic link`}},
-		{"device", added("dev", fs.ModeNamedPipe|0o644), []string{"is no regular file"}},
-		{"directory with content", append(goodEntries(), entry{"d", "x", 0o644 | fs.ModeDir}), []string{`"d" is a directory with content`, `"d" is not in RECORD`}},
 		{"two dist-infos", added("other-1.dist-info/METADATA", 0o644), []string{"2 .dist-info directories"}},
 		{"no dist-info", []entry{{"a", "b", 0o644}}, []string{"no .dist-info"}},
 		{"METADATA name", rerecorded(info+"METADATA", strings.Replace(metadata, "horovod", "hvd", 1)), []string{`says Name "hvd"`}},
@@ -135,10 +124,10 @@ func TestRecordIsBounded(t *testing.T) {
 func TestCheckTellsAllFaults(t *testing.T) {
 	entries := goodEntries()
 	entries[0].text += "x"
-	entries[1].name = "../lib.so"
+	entries[1].name = "lib.so"
 	got := openEntries(t, append(entries, entry{"extra", "", 0o644})...).Check()
-	if len(got) != 5 { // path, content, two not in RECORD, one not in the wheel
-		t.Errorf("%d faults, want 5: %q", len(got), got)
+	if len(got) != 4 { // content, two not in RECORD, one not in the wheel
+		t.Errorf("%d faults, want 4: %q", len(got), got)
 	}
 }
 

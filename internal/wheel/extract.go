@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 )
 
 // Extract writes the files whose whole name matches the pattern below dir,
@@ -15,8 +14,8 @@ import (
 // [path.Match], so a * stays within one directory: "nvidia/nccl/lib/*". A file
 // keeps the name that it has in the wheel and becomes 0644 or 0755, less the umask.
 //
-// It fails where nothing matches, where a name is unsafe or ambiguous, and where
-// a file is there already; what was written until then stays. How much is
+// It fails where nothing matches, and where a file is there already or above the
+// place of one; what was written until then stays. How much is
 // written is bounded as all reading of a wheel is.
 func (w *Wheel) Extract(dir, pattern string) ([]string, error) {
 	names, err := w.matching(pattern)
@@ -38,26 +37,19 @@ func (w *Wheel) Extract(dir, pattern string) ([]string, error) {
 	return paths, nil
 }
 
-// matching returns the files to unpack, or every reason not to.
+// matching returns the files to unpack.
 func (w *Wheel) matching(pattern string) ([]string, error) {
-	var names, faults []string
+	var names []string
 	for _, f := range w.Files {
 		matches, err := path.Match(pattern, f.Name)
 		if err != nil {
 			return nil, fmt.Errorf("pattern %q: %w", pattern, err)
 		}
-		if !matches {
-			continue
-		}
-		names = append(names, f.Name)
-		if fault := pathFault(f.Name); fault != "" {
-			faults = append(faults, fmt.Sprintf("%q %s", f.Name, fault))
+		if matches {
+			names = append(names, f.Name)
 		}
 	}
-	switch {
-	case len(faults) > 0:
-		return nil, errors.New(strings.Join(faults, "; "))
-	case len(names) == 0:
+	if len(names) == 0 {
 		return nil, fmt.Errorf("no file matches %q", pattern)
 	}
 	return sortedSet(names), nil

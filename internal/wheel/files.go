@@ -27,9 +27,6 @@ func ReadFiles(path string, wanted func(name string) bool, limit int64) (map[str
 		if !wanted(member.Name) || !member.Mode().IsRegular() || member.UncompressedSize64 > uint64(max(limit, 0)) {
 			continue
 		}
-		if _, twice := files[member.Name]; twice {
-			return nil, fmt.Errorf("opening wheel %q: %q is there twice", path, member.Name)
-		}
 		var b bytes.Buffer
 		if err := copyMember(&b, member); err != nil {
 			return nil, fmt.Errorf("opening wheel %q: %w", path, err)

@@ -31,8 +31,7 @@ type Options struct {
 // whatever the order, times, modes and compression of the original: sorted
 // names with .dist-info last and a new RECORD at the very end, one time, and
 // modes 0644 or 0755. Directory entries and signatures of the old RECORD are
-// left out. A wheel whose paths are unsafe or ambiguous is refused. The bytes
-// also depend on the deflate of the Go release that built the tool.
+// left out. The bytes also depend on the deflate of the Go release that built the tool.
 func Normalise(dst io.Writer, w *Wheel, opts Options) error {
 	if w.DistInfo == "" || len(w.infoDirs) != 1 {
 		return fmt.Errorf("normalising %s: it has %d .dist-info directories, want 1", w.Name, len(w.infoDirs))
@@ -66,7 +65,7 @@ func (w *Wheel) normalise(dst io.Writer, opts Options) error {
 
 // selection returns the names to write, in order, without RECORD.
 func (w *Wheel) selection(opts Options) ([]string, error) {
-	faults := w.checkMembers()
+	var faults []string
 	names := map[string]bool{}
 	for _, f := range w.Files {
 		names[f.Name] = opts.Remove == nil || !opts.Remove(f.Name)
@@ -102,8 +101,8 @@ func (w *Wheel) compareNames(a, b string) int {
 
 func (w *Wheel) writeMember(out writer, name string, replace map[string][]byte) (recordLine, error) {
 	var mode fs.FileMode
-	if found := w.members[name]; len(found) > 0 {
-		mode = found[0].Mode()
+	if found := w.members[name]; found != nil {
+		mode = found.Mode()
 	}
 	if data, ok := replace[name]; ok {
 		sum := sha256.Sum256(data)

@@ -9,9 +9,12 @@ package wheel
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
+	"compress/flate"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -25,6 +28,8 @@ import (
 const (
 	maxDirectory = 32 << 20 // bytes of the ZIP's directory
 	maxMembers   = 200_000
+	maxPath      = 1024
+	maxPart      = 255      // of a path, as file systems have it
 	maxTotal     = 64 << 30 // bytes, unpacked
 	freeTotal    = 1 << 30  // up to here any ratio is taken
 	maxRatio     = 200      // unpacked : packed, of the whole wheel
@@ -42,9 +47,9 @@ type Wheel struct {
 	WheelInfo Header
 
 	zip      *zip.Reader
-	members  map[string][]*zip.File // more than one is a fault
-	infoDirs []string               // every .dist-info directory
-	faults   []string               // met while opening
+	members  map[string]*zip.File
+	infoDirs []string // every .dist-info directory
+	faults   []string // met while opening
 	close    func() error
 }
 
@@ -56,7 +61,8 @@ type File struct {
 }
 
 // Open opens the wheel at path. It fails for what is no wheel at all: a name
-// that says nothing, a truncated ZIP, sizes beyond reason. All else is left to
+// that says nothing, a truncated ZIP, one that two readers can read differently or
+// that must not be unpacked, sizes beyond reason. All else is left to
 // [Wheel.Check].
 func Open(path string) (*Wheel, error) {
 	f, err := os.Open(path)
@@ -91,9 +97,9 @@ func read(base string, r io.ReaderAt, size int64) (*Wheel, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Wheel{Name: name, zip: archive, members: map[string][]*zip.File{}, close: func() error { return nil }}
+	w := &Wheel{Name: name, zip: archive, members: map[string]*zip.File{}, close: func() error { return nil }}
 	for _, f := range archive.File {
-		w.members[f.Name] = append(w.members[f.Name], f)
+		w.members[f.Name] = f
 		if !strings.HasSuffix(f.Name, "/") {
 			w.Files = append(w.Files, File{f.Name, int64(f.UncompressedSize64), f.Mode()})
 		}
@@ -104,36 +110,29 @@ func read(base string, r io.ReaderAt, size int64) (*Wheel, error) {
 	return w, nil
 }
 
-// openZIP reads the directory of a ZIP and refuses what cannot be true.
+// openZIP reads the directory of a ZIP and refuses what cannot be true, and what
+// another reader would read differently.
 func openZIP(r io.ReaderAt, size int64) (*zip.Reader, error) {
-	bounded := &boundedReader{r: r, left: maxDirectory}
-	archive, err := zip.NewReader(bounded, size)
-	switch {
-	case errors.Is(err, zip.ErrInsecurePath): // Check names the member
-	case errors.Is(err, zip.ErrFormat):
-		return nil, fmt.Errorf("the ZIP has no directory at its end: the file of %d bytes is truncated, or no wheel", size)
-	case err != nil:
+	if err := checkLayout(r, size); err != nil {
+		return nil, err
+	}
+	archive, err := zip.NewReader(r, size)
+	if err != nil {
 		return nil, fmt.Errorf("reading directory of the ZIP: %w", err)
 	}
-	bounded.open = true
-	return archive, plausible(archive.File, uint64(size))
+	return archive, plausible(archive.File)
 }
 
-// plausible refuses directories that promise more than the file can hold.
-func plausible(files []*zip.File, size uint64) error {
-	if len(files) > maxMembers {
-		return fmt.Errorf("the ZIP has %d members, at most %d are read", len(files), maxMembers)
-	}
+// plausible refuses directories that promise more than a wheel can hold.
+func plausible(files []*zip.File) error {
 	var packed, unpacked uint64
 	for _, f := range files {
-		if f.CompressedSize64 > size || f.UncompressedSize64 > maxTotal {
-			return fmt.Errorf("the ZIP's directory gives %q %d bytes, unpacked %d", f.Name, f.CompressedSize64, f.UncompressedSize64)
+		if f.UncompressedSize64 > maxTotal {
+			return fmt.Errorf("the ZIP's directory gives %.300q %d bytes", f.Name, f.UncompressedSize64)
 		}
 		packed, unpacked = packed+f.CompressedSize64, unpacked+f.UncompressedSize64
 	}
 	switch {
-	case packed > size:
-		return fmt.Errorf("the ZIP's members overlap: %d bytes in a file of %d", packed, size)
 	case unpacked > maxTotal:
 		return fmt.Errorf("the ZIP unpacks to %d bytes, at most %d are read", unpacked, int64(maxTotal))
 	case unpacked > freeTotal && unpacked/maxRatio > packed:
@@ -142,28 +141,11 @@ func plausible(files []*zip.File, size uint64) error {
 	return nil
 }
 
-// boundedReader stops the reading of a directory, which archive/zip holds in
-// memory whole and whose length the file itself states.
-type boundedReader struct {
-	r    io.ReaderAt
-	left int64
-	open bool // the directory has been read
-}
-
-func (b *boundedReader) ReadAt(p []byte, off int64) (int, error) {
-	if !b.open {
-		if b.left -= int64(len(p)); b.left < 0 {
-			return 0, fmt.Errorf("it is longer than %d bytes", maxDirectory)
-		}
-	}
-	return b.r.ReadAt(p, off)
-}
-
 // findDistInfo takes the directory of the name that the file name promises, and
 // where there is none the only one.
 func (w *Wheel) findDistInfo() {
-	for _, f := range w.Files {
-		if top, _, ok := strings.Cut(f.Name, "/"); ok && strings.HasSuffix(top, ".dist-info") {
+	for name := range w.members { // directories too, which pip counts
+		if top, _, _ := strings.Cut(name, "/"); strings.HasSuffix(top, ".dist-info") {
 			w.infoDirs = append(w.infoDirs, top)
 		}
 	}
@@ -253,31 +235,45 @@ func (w *Wheel) ExtractAs(name, to string, mode fs.FileMode) error {
 	return errors.Join(copyMember(file, f), file.Close())
 }
 
-// member returns the one member of a name. Where there are two, readers of ZIPs
-// differ in which they take, so neither is right.
 func (w *Wheel) member(name string) (*zip.File, error) {
-	switch found := w.members[name]; {
-	case len(found) == 0:
-		return nil, fmt.Errorf("reading %q: it is not in the wheel", name)
-	case len(found) > 1:
-		return nil, fmt.Errorf("reading %q: it is in the wheel %d times", name, len(found))
-	case !found[0].Mode().IsRegular():
-		return nil, fmt.Errorf("reading %q: it is no regular file", name)
-	default:
-		return found[0], nil
+	if f := w.members[name]; f != nil && f.Mode().IsRegular() {
+		return f, nil
 	}
+	return nil, fmt.Errorf("reading %q: it is not in the wheel", name)
 }
 
-// copyMember unpacks a member. archive/zip fails when it is longer or shorter
-// than the directory says, or its checksum differs.
+// copyMember unpacks a member. It fails when it is longer or shorter than the
+// directory says, its checksum differs, or bytes follow the end of its compressed
+// ones: a reader from the front takes those for the next member.
 func copyMember(dst io.Writer, f *zip.File) error {
-	r, err := f.Open()
-	if err != nil {
+	if err := unpack(dst, f); err != nil {
 		return fmt.Errorf("reading %q: %w", f.Name, err)
 	}
-	defer r.Close()
-	if _, err := io.Copy(dst, r); err != nil {
-		return fmt.Errorf("reading %q: %w", f.Name, err)
+	return nil
+}
+
+func unpack(dst io.Writer, f *zip.File) error {
+	raw, err := f.OpenRaw()
+	if err != nil {
+		return err
+	}
+	packed := bufio.NewReader(raw)
+	var plain io.Reader = packed
+	if f.Method == zip.Deflate {
+		plain = flate.NewReader(packed) // which reads no byte too many from what can give single ones
+	}
+	sum := crc32.NewIEEE()
+	n, err := io.Copy(io.MultiWriter(dst, sum), io.LimitReader(plain, int64(f.UncompressedSize64)+1))
+	switch {
+	case err != nil:
+		return err
+	case uint64(n) != f.UncompressedSize64:
+		return fmt.Errorf("it does not unpack to the %d bytes of the directory", f.UncompressedSize64)
+	case sum.Sum32() != f.CRC32:
+		return zip.ErrChecksum
+	}
+	if _, err := packed.ReadByte(); !errors.Is(err, io.EOF) {
+		return errors.Join(err, errors.New("bytes follow the end of what is compressed: readers differ in whether they are the next member"))
 	}
 	return nil
 }

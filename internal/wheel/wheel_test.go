@@ -34,12 +34,12 @@ func TestOpen(t *testing.T) {
 }
 
 func TestReadFile(t *testing.T) {
-	w := openEntries(t, append(goodEntries(), entry{"twice", "a", 0o644}, entry{"twice", "b", 0o644}, entry{"link", "/etc", fs.ModeSymlink})...)
+	w := openEntries(t, append(goodEntries(), entry{"horovod/", "", fs.ModeDir | 0o755})...)
 	if got, err := w.ReadFile("horovod/tensorflow/mpi_lib.so", 9); err != nil || string(got) != "\x7fELF code" {
 		t.Errorf("ReadFile = %q, %v", got, err)
 	}
 	for name, want := range map[string]string{
-		"horovod/tensorflow/mpi_lib.so": "at most 8", "absent": "not in the wheel", "twice": "2 times", "link": "no regular file",
+		"horovod/tensorflow/mpi_lib.so": "at most 8", "absent": "not in the wheel", "horovod/": "not in the wheel",
 	} {
 		if got, err := w.ReadFile(name, 8); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ReadFile(%q) = %q, %v; want an error with %q", name, got, err, want)
@@ -112,32 +112,18 @@ func TestPlausible(t *testing.T) {
 		"free":        {[]*zip.File{file(1, freeTotal)}, ""},
 		"dense":       {[]*zip.File{file(size/100, maxRatio*(size/100)+maxRatio-1)}, ""},
 		"many":        {slices.Repeat([]*zip.File{file(0, 0)}, maxMembers), ""},
-		"members":     {make([]*zip.File, maxMembers+1), "200001 members"},
-		"packed":      {[]*zip.File{file(size+1, size)}, "directory gives"},
 		"huge":        {[]*zip.File{file(1, 1<<63)}, "directory gives"},
-		"overlap":     {[]*zip.File{file(size, size), file(size, size)}, "overlap"},
 		"total":       {[]*zip.File{file(size/2, maxTotal), file(size/2, maxTotal)}, "at most"},
 		"ratio":       {[]*zip.File{file(size/1000, 2*size)}, "no real wheel"},
 		"small ratio": {[]*zip.File{file(1000, 1000000)}, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := plausible(test.files, size)
+			err := plausible(test.files)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("plausible = %v, want %q", err, test.want)
 			}
 		})
-	}
-}
-
-// A directory may be as long as the file, and archive/zip holds it whole.
-func TestDirectoryIsBounded(t *testing.T) {
-	r := &boundedReader{r: bytes.NewReader(make([]byte, 100)), left: 50}
-	if _, err := r.ReadAt(make([]byte, 50), 0); err != nil {
-		t.Error(err)
-	}
-	if _, err := r.ReadAt(make([]byte, 1), 50); err == nil {
-		t.Error("more than the bound was read")
 	}
 }
 

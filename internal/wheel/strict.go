@@ -1,0 +1,436 @@
+package wheel
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A ZIP says what it holds in up to four places: in front of each member, behind
+// it, in the directory at the end, and in the end record. pip goes by the
+// directory, uv by the members from the first to the last. What says two things
+// there is two wheels, so it is none.
+//
+// The rules are those of the Python index for an upload, with three differences.
+// The index takes an archive comment, and any extra field but a broken one; no
+// wheel in use needs either. It refuses every data descriptor; uv and pip read one,
+// Python and Go write one where the output cannot be sought, and the wheels of this
+// program have one behind each member: it is taken where it agrees with the
+// directory and the member is compressed, so that its end can be found from its
+// front too.
+
+// The records of a ZIP (APPNOTE.TXT 4.3) and their lengths without what varies.
+const (
+	localSignature      = "PK\x03\x04"
+	descriptorSignature = "PK\x07\x08"
+	centralSignature    = "PK\x01\x02"
+	end64Signature      = "PK\x06\x06"
+	locatorSignature    = "PK\x06\x07"
+	endSignature        = "PK\x05\x06"
+
+	localLength   = 30
+	centralLength = 46
+	end64Length   = 56
+	locatorLength = 20
+	endLength     = 22
+)
+
+// The flags of a member that change nothing of what it is: how hard the compressor
+// tried, sizes behind the member, a name in UTF-8.
+const (
+	flagEffort     = 0x0006
+	flagDescriptor = 0x0008
+	flagUTF8       = 0x0800
+)
+
+// zip64Extra is the extra field that holds sizes of more than 32 bits.
+const zip64Extra = 0x0001
+
+// plainExtras are the extra fields that installers need not know: sizes, times,
+// owners, and padding. Any other may give a member another name (0x7075), a
+// password or a link, for those readers that know it.
+var plainExtras = []uint16{zip64Extra, 0x000a, 0x5455, 0x5855, 0x7855, 0x7875, 0xa220, 0xcafe, 0xd935}
+
+// maxVersion is the highest version of the format that Python's zipfile reads.
+const maxVersion = 63
+
+// zipMember is what the directory says of a member.
+type zipMember struct {
+	name           string
+	flags, method  uint16
+	crc            uint32
+	packed, size   uint64
+	offset         uint64
+	attrs          uint32
+	version, disk  uint16
+	comment, extra []byte
+}
+
+// layout is a ZIP that is read from its records.
+type layout struct {
+	r    io.ReaderAt
+	size uint64
+}
+
+// span is where the directory lies.
+type span struct{ offset, size, count uint64 }
+
+// checkLayout refuses a ZIP that two readers can read differently. It reads the
+// directory once and the records around each member, not the members.
+func checkLayout(r io.ReaderAt, size int64) error {
+	z := layout{r, uint64(max(size, 0))}
+	dir, err := z.end()
+	if err != nil {
+		return err
+	}
+	members, err := z.directory(dir)
+	if err != nil {
+		return err
+	}
+	if err := checkNames(members); err != nil {
+		return err
+	}
+	slices.SortStableFunc(members, func(a, b zipMember) int { return cmp.Compare(a.offset, b.offset) })
+	at := uint64(0)
+	for _, m := range members {
+		if m.offset != at {
+			return fmt.Errorf("the directory of the ZIP has %.300q at byte %d, where %d is the next: members overlap, or bytes that it does not name lie between them, which readers from the front unpack", m.name, m.offset, at)
+		}
+		if at, err = z.member(m, dir.offset); err != nil {
+			return fmt.Errorf("%.300q in the ZIP: %w", m.name, err)
+		}
+	}
+	if at != dir.offset {
+		return fmt.Errorf("%d bytes that the directory of the ZIP does not name lie before it, which readers from the front unpack", dir.offset-at)
+	}
+	return nil
+}
+
+func (z layout) read(offset uint64, n int) ([]byte, error) {
+	if offset > z.size || uint64(n) > z.size-offset {
+		return nil, fmt.Errorf("the ZIP ends before byte %d", offset+uint64(n))
+	}
+	b := make([]byte, n)
+	_, err := z.r.ReadAt(b, int64(offset))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return b, nil
+}
+
+// end reads the record at the end, and the longer one before it where it is needed.
+func (z layout) end() (span, error) {
+	tail, err := z.read(z.size-min(z.size, math.MaxUint16+endLength), int(min(z.size, math.MaxUint16+endLength)))
+	if err != nil {
+		return span{}, err
+	}
+	switch i := bytes.LastIndex(tail, []byte(endSignature)); {
+	case i < 0 || len(tail)-i < endLength:
+		return span{}, fmt.Errorf("the ZIP has no directory at its end: the file of %d bytes is truncated, or no wheel", z.size)
+	case len(tail)-i > endLength:
+		return span{}, fmt.Errorf("%d bytes follow the end record of the ZIP: readers differ in where they look for its directory", len(tail)-i-endLength)
+	}
+	b := tail[len(tail)-endLength:]
+	u16, u32 := binary.LittleEndian.Uint16, binary.LittleEndian.Uint32
+	if u32(b[4:]) != 0 || u16(b[8:]) != u16(b[10:]) || u16(b[20:]) != 0 {
+		return span{}, errors.New("the end record of the ZIP speaks of several disks, or of a comment that is not there")
+	}
+	dir := span{uint64(u32(b[16:])), uint64(u32(b[12:])), uint64(u16(b[10:]))}
+	ends := z.size - endLength
+	if ends >= locatorLength {
+		locator, err := z.read(ends-locatorLength, locatorLength)
+		if err != nil {
+			return span{}, err
+		}
+		if string(locator[:4]) == locatorSignature {
+			if dir, ends, err = z.end64(locator, ends-locatorLength, dir); err != nil {
+				return span{}, err
+			}
+		}
+	}
+	switch {
+	case dir.size > maxDirectory:
+		return span{}, fmt.Errorf("the ZIP's directory has %d bytes, at most %d are read", dir.size, maxDirectory)
+	case dir.count > maxMembers:
+		return span{}, fmt.Errorf("the ZIP has %d members, at most %d are read", dir.count, maxMembers)
+	case dir.offset > ends || ends-dir.offset != dir.size:
+		return span{}, fmt.Errorf("the ZIP's directory is said to be the %d bytes at byte %d, and the end record begins at %d: something lies before, between or behind, and readers differ in what they take for the directory", dir.size, dir.offset, ends)
+	}
+	return dir, nil
+}
+
+// end64 reads the end record of large ZIPs. Python takes it wherever it is, Go
+// where the plain one has a value that does not fit: it must be needed, lie where
+// both look, and agree in all that the plain one can say.
+func (z layout) end64(locator []byte, ends uint64, plain span) (span, uint64, error) {
+	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
+	if plain.offset != math.MaxUint32 && plain.size != math.MaxUint32 && plain.count != math.MaxUint16 {
+		return span{}, 0, errors.New("the ZIP has a second end record, of the kind for more than 4 GiB, that the first one does not ask for: readers differ in which they take")
+	}
+	if u64(locator[8:]) != ends-min(ends, end64Length) || u32(locator[4:]) != 0 || u32(locator[16:]) != 1 {
+		return span{}, 0, errors.New("the end record of the ZIP for more than 4 GiB does not lie where it is said to be")
+	}
+	b, err := z.read(ends-min(ends, end64Length), end64Length)
+	if err != nil {
+		return span{}, 0, err
+	}
+	if string(b[:4]) != end64Signature || u64(b[4:]) != end64Length-12 || u64(b[16:]) != 0 || u64(b[24:]) != u64(b[32:]) {
+		return span{}, 0, errors.New("the end record of the ZIP for more than 4 GiB is none, or speaks of several disks")
+	}
+	dir := span{u64(b[48:]), u64(b[40:]), u64(b[32:])}
+	if differs(plain.offset, dir.offset, math.MaxUint32) || differs(plain.size, dir.size, math.MaxUint32) || differs(plain.count, dir.count, math.MaxUint16) {
+		return span{}, 0, errors.New("the two end records of the ZIP differ: readers differ in which they take")
+	}
+	return dir, ends - end64Length, nil
+}
+
+// differs reports whether a short value is neither the long one nor the mark that
+// stands for it.
+func differs(short, long, mark uint64) bool { return short != long && short != mark }
+
+// directory reads what the directory says of each member.
+func (z layout) directory(dir span) ([]zipMember, error) {
+	r := bufio.NewReader(io.NewSectionReader(z.r, int64(dir.offset), int64(dir.size)))
+	var members []zipMember
+	for left := dir.size; left > 0; {
+		m, n, err := readCentral(r)
+		if err != nil {
+			return nil, fmt.Errorf("reading entry %d of the ZIP's directory: %w", len(members)+1, err)
+		}
+		if fault := m.fault(); fault != "" {
+			return nil, fmt.Errorf("%.300q in the ZIP %s", m.name, fault)
+		}
+		m.comment, m.extra = nil, nil
+		members, left = append(members, m), left-min(left, n)
+		if uint64(len(members)) > dir.count {
+			break
+		}
+	}
+	if uint64(len(members)) != dir.count {
+		return nil, fmt.Errorf("the end record of the ZIP counts %d members, its directory holds another number: readers differ in what they take for a member", dir.count)
+	}
+	return members, nil
+}
+
+func readCentral(r io.Reader) (m zipMember, length uint64, err error) {
+	var b [centralLength]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return m, 0, err
+	}
+	if string(b[:4]) != centralSignature {
+		return m, 0, fmt.Errorf("it begins with %q", b[:4])
+	}
+	u16, u32 := binary.LittleEndian.Uint16, binary.LittleEndian.Uint32
+	names, extras, comments := int(u16(b[28:])), int(u16(b[30:])), int(u16(b[32:]))
+	rest := make([]byte, names+extras+comments)
+	if _, err := io.ReadFull(r, rest); err != nil {
+		return m, 0, err
+	}
+	return zipMember{
+		name: string(rest[:names]), extra: rest[names : names+extras], comment: rest[names+extras:],
+		version: u16(b[6:]), flags: u16(b[8:]), method: u16(b[10:]), disk: u16(b[34:]),
+		crc: u32(b[16:]), packed: uint64(u32(b[20:])), size: uint64(u32(b[24:])), attrs: u32(b[38:]), offset: uint64(u32(b[42:])),
+	}, uint64(len(b) + len(rest)), nil
+}
+
+// fault says what is wrong with what the directory says of a member, "" for
+// nothing, and takes its sizes from where they stand.
+func (m *zipMember) fault() string {
+	extras, err := readExtras(m.extra)
+	if err != nil {
+		return "has " + err.Error()
+	}
+	if long, ok := extras[zip64Extra]; ok {
+		if !m.lengthen(long) {
+			return "has two sizes or places in the directory: readers differ in which they take"
+		}
+	}
+	switch {
+	case !utf8.ValidString(m.name):
+		return "has a name that is no UTF-8"
+	case m.flags&flagUTF8 == 0 && strings.ContainsFunc(m.name, func(r rune) bool { return r >= utf8.RuneSelf }):
+		return "has a name that is not marked as UTF-8: readers differ in the letters that they take it for"
+	case m.flags&^(flagEffort|flagDescriptor|flagUTF8) != 0:
+		return fmt.Sprintf("has the flags %#x: it is encrypted, or for readers of another kind", m.flags)
+	case m.method != 0 && m.method != 8:
+		return fmt.Sprintf("is compressed by method %d, and installers know 0 and 8 (deflate)", m.method)
+	case m.method == 0 && m.packed != m.size:
+		return fmt.Sprintf("is not compressed, and has %d bytes here and %d unpacked", m.packed, m.size)
+	case m.method == 0 && m.flags&flagDescriptor != 0:
+		return "is not compressed and has its size behind it: readers from the front cannot find its end"
+	case m.version&0xff > maxVersion || m.disk != 0:
+		return "is for a newer reader, or on another disk"
+	case len(m.comment) > 0:
+		return "has a comment, which the Python index refuses"
+	}
+	if fault := pathFault(strings.TrimSuffix(m.name, "/")); fault != "" {
+		return fault
+	}
+	return m.kindFault()
+}
+
+// lengthen takes the values that do not fit from the extra field: unpacked size,
+// packed size, offset, each there if its short form is the mark. Go writes the
+// offset always.
+func (m *zipMember) lengthen(long []byte) bool {
+	for _, value := range []*uint64{&m.size, &m.packed, &m.offset} {
+		if *value == math.MaxUint32 {
+			if len(long) < 8 {
+				return false
+			}
+			*value, long = binary.LittleEndian.Uint64(long), long[8:]
+		} else if value == &m.offset && len(long) == 8 && binary.LittleEndian.Uint64(long) == m.offset {
+			long = nil
+		}
+	}
+	return len(long) == 0
+}
+
+// kindFault judges the mode as Python does, which takes the upper half of the
+// attributes for it whatever system wrote them.
+func (m *zipMember) kindFault() string {
+	const kinds, link, file, directory, dos = 0o170000, 0o120000, 0o100000, 0o040000, 0x10
+	kind, named := m.attrs>>16&kinds, strings.HasSuffix(m.name, "/")
+	switch {
+	case kind == link:
+		return "is a symbolic link"
+	case named && m.size > 0:
+		return "is a directory with content"
+	case named && kind != directory && kind != 0 || !named && kind != file && kind != 0:
+		return "is no regular file and no directory by its mode, or the other of both by its name"
+	case !named && m.attrs&dos != 0 && kind != file:
+		return "is a directory by its attributes and a file by its name"
+	}
+	return ""
+}
+
+// readExtras takes extra fields apart.
+func readExtras(data []byte) (map[uint16][]byte, error) {
+	fields := map[uint16][]byte{}
+	for len(data) > 0 {
+		if len(data) < 4 || int(binary.LittleEndian.Uint16(data[2:])) > len(data)-4 {
+			return nil, errors.New("an extra field that is cut")
+		}
+		id, n := binary.LittleEndian.Uint16(data), int(binary.LittleEndian.Uint16(data[2:]))
+		if _, twice := fields[id]; twice {
+			return nil, fmt.Errorf("the extra field %#04x twice: readers differ in which they take", id)
+		}
+		if !slices.Contains(plainExtras, id) {
+			return nil, fmt.Errorf("the extra field %#04x, which gives it another name or meaning for readers that know it", id)
+		}
+		fields[id], data = data[4:4+n], data[4+n:]
+	}
+	return fields, nil
+}
+
+// checkNames refuses names that stand for one path, or for a file and a directory.
+// Letters are compared as they are: so do the file systems of Linux, and a wheel for
+// others is judged by [Wheel.Check].
+func checkNames(members []zipMember) error {
+	files := make(map[string]bool, len(members))
+	for _, m := range members {
+		if files[m.name] {
+			return fmt.Errorf("%.300q is in the ZIP 2 times: readers differ in which they take", m.name)
+		}
+		files[m.name] = true
+	}
+	for _, m := range members {
+		name := strings.TrimSuffix(m.name, "/")
+		if name != m.name && files[name] {
+			return fmt.Errorf("%.300q is a file and a directory in the ZIP", name)
+		}
+		for i := range len(name) {
+			if name[i] == '/' && files[name[:i]] {
+				return fmt.Errorf("%.300q is a file in the ZIP, and a directory for %.300q", name[:i], m.name)
+			}
+		}
+	}
+	return nil
+}
+
+// member compares what stands before and behind a member with the directory, and
+// returns where the next one begins.
+func (z layout) member(m zipMember, limit uint64) (uint64, error) {
+	b, err := z.read(m.offset, localLength)
+	if err != nil {
+		return 0, err
+	}
+	u16, u32 := binary.LittleEndian.Uint16, binary.LittleEndian.Uint32
+	if string(b[:4]) != localSignature {
+		return 0, errors.New("there is no member where the directory has it")
+	}
+	names, extras := int(u16(b[26:])), int(u16(b[28:]))
+	rest, err := z.read(m.offset+localLength, names+extras)
+	if err != nil {
+		return 0, err
+	}
+	fields, err := readExtras(rest[names:])
+	if err != nil {
+		return 0, fmt.Errorf("it has %w", err)
+	}
+	long, large := fields[zip64Extra]
+	local := zipMember{crc: u32(b[14:]), packed: uint64(u32(b[18:])), size: uint64(u32(b[22:]))}
+	switch {
+	case string(rest[:names]) != m.name:
+		return 0, fmt.Errorf("its own header calls it %.300q: pip goes by the directory, uv by the header", rest[:names])
+	case u16(b[6:]) != m.flags || u16(b[8:]) != m.method:
+		return 0, fmt.Errorf("its own header has flags %#x and method %d, the directory %#x and %d", u16(b[6:]), u16(b[8:]), m.flags, m.method)
+	case large && !local.longer(long):
+		return 0, errors.New("its own header has two sizes: readers differ in which they take")
+	case local.crc != m.crc && (m.flags&flagDescriptor == 0 || local.crc != 0):
+		return 0, fmt.Errorf("its own header has the checksum %08x, the directory %08x", local.crc, m.crc)
+	case (local.packed != m.packed || local.size != m.size) && (m.flags&flagDescriptor == 0 || local.packed != 0 || local.size != 0):
+		return 0, fmt.Errorf("its own header gives it %d bytes, unpacked %d, the directory %d and %d: readers differ in where it ends", local.packed, local.size, m.packed, m.size)
+	}
+	ends := m.offset + localLength + uint64(names+extras)
+	if ends > limit || m.packed > limit-ends {
+		return 0, fmt.Errorf("its %d bytes run into the directory", m.packed)
+	}
+	if m.flags&flagDescriptor == 0 {
+		return ends + m.packed, nil
+	}
+	return z.descriptor(m, ends+m.packed, large)
+}
+
+// longer takes the sizes of a member's own header from its extra field, which
+// must hold both (APPNOTE.TXT 4.5.3). The header has the marks, or the same.
+func (m *zipMember) longer(long []byte) bool {
+	if len(long) != 16 {
+		return false
+	}
+	size, packed := binary.LittleEndian.Uint64(long), binary.LittleEndian.Uint64(long[8:])
+	if differs(m.size, size, math.MaxUint32) || differs(m.packed, packed, math.MaxUint32) {
+		return false
+	}
+	m.size, m.packed = size, packed
+	return true
+}
+
+// descriptor reads the sizes behind a member. They have eight bytes each where
+// the member's own header says so or they need them; Go goes by the need alone.
+func (z layout) descriptor(m zipMember, at uint64, large bool) (uint64, error) {
+	want := binary.LittleEndian.AppendUint32([]byte(descriptorSignature), m.crc)
+	if large || m.packed >= math.MaxUint32 || m.size >= math.MaxUint32 {
+		want = binary.LittleEndian.AppendUint64(want, m.packed)
+		want = binary.LittleEndian.AppendUint64(want, m.size)
+	} else {
+		want = binary.LittleEndian.AppendUint32(want, uint32(m.packed))
+		want = binary.LittleEndian.AppendUint32(want, uint32(m.size))
+	}
+	b, err := z.read(at, len(want))
+	if err != nil {
+		return 0, err
+	}
+	if !bytes.Equal(b, want) {
+		return 0, errors.New("the sizes and checksum behind it are not those of the directory: readers differ in where it ends")
+	}
+	return at + uint64(len(want)), nil
+}

@@ -1,0 +1,577 @@
+package wheel
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"hash/crc32"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A handMade ZIP is written record by record, so that each can lie.
+type handMade struct {
+	members  []handMember
+	before   []byte                  // the first member
+	between  []byte                  // the members and the directory
+	end      func(span) []byte       // in the place of the end record
+	behind   []byte                  // the end record
+	central  func(all []byte) []byte // what becomes of the directory
+	reversed bool                    // the directory
+}
+
+// A handMember is a member whose headers can differ from it and from each other.
+type handMember struct {
+	name, text string
+	stored     bool
+	descriptor bool                // sizes behind it
+	flags      uint16              // more of them
+	padding    []byte              // behind its compressed bytes, and counted as them
+	mode       fs.FileMode         // of a Unix
+	extra      []byte              // in both headers
+	local      func([]byte) []byte // what becomes of its own header
+	central    func([]byte) []byte // what becomes of its entry
+	behind     func([]byte) []byte // what becomes of the sizes behind it
+}
+
+func deflated(text string) []byte {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, 9) // 9 is a level
+	w.Write([]byte(text))          // a buffer takes all
+	w.Close()
+	return b.Bytes()
+}
+
+// changed applies a function that may be missing.
+func changed(b []byte, by func([]byte) []byte) []byte {
+	if by == nil {
+		return b
+	}
+	return by(b)
+}
+
+// bytes writes the ZIP.
+func (h handMade) bytes() []byte {
+	out := slices.Clone(h.before)
+	var entries [][]byte
+	for _, m := range h.members {
+		at := len(out)
+		packed := append(m.packed(), m.padding...)
+		sum, sizes := crc32.ChecksumIEEE([]byte(m.text)), [2]uint32{uint32(len(packed)), uint32(len(m.text))}
+		if m.descriptor {
+			m.flags |= flagDescriptor
+		}
+		own, ownSum := sizes, sum
+		if m.descriptor {
+			own, ownSum = [2]uint32{}, 0
+		}
+		out = append(out, changed(m.header(localSignature, m.flags, ownSum, own, nil), m.local)...)
+		out = append(out, packed...)
+		if m.descriptor {
+			b := binary.LittleEndian.AppendUint32([]byte(descriptorSignature), sum)
+			b = binary.LittleEndian.AppendUint32(b, sizes[0])
+			out = append(out, changed(binary.LittleEndian.AppendUint32(b, sizes[1]), m.behind)...)
+		}
+		tail := make([]byte, 14) // comment, disk, two kinds of attributes, place
+		binary.LittleEndian.PutUint32(tail[6:], uint32(m.attributes()))
+		binary.LittleEndian.PutUint32(tail[10:], uint32(at))
+		entries = append(entries, changed(m.header(centralSignature, m.flags, sum, sizes, tail), m.central))
+	}
+	out = append(out, h.between...)
+	at := uint64(len(out))
+	if h.reversed {
+		slices.Reverse(entries)
+	}
+	out = append(out, changed(slices.Concat(entries...), h.central)...)
+	dir := span{at, uint64(len(out)) - at, uint64(len(entries))}
+	if h.end != nil {
+		return append(append(out, h.end(dir)...), h.behind...)
+	}
+	return append(append(out, endOf(dir)...), h.behind...)
+}
+
+func (m handMember) packed() []byte {
+	if m.stored {
+		return []byte(m.text)
+	}
+	return deflated(m.text)
+}
+
+func (m handMember) attributes() uint64 {
+	kind := uint64(0o100644)
+	switch {
+	case m.mode&fs.ModeSymlink != 0:
+		kind = 0o120777
+	case m.mode&fs.ModeNamedPipe != 0:
+		kind = 0o010644
+	case m.mode.IsDir():
+		kind = 0o040755
+	}
+	return kind << 16
+}
+
+// header writes what both headers share; tail are the further values of an entry
+// of the directory.
+func (m handMember) header(signature string, flags uint16, sum uint32, sizes [2]uint32, tail []byte) []byte {
+	b := []byte(signature)
+	if tail != nil {
+		b = append(b, 20, 3) // made by a Unix
+	}
+	method := uint16(8)
+	if m.stored {
+		method = 0
+	}
+	b = binary.LittleEndian.AppendUint16(b, 20)
+	b = binary.LittleEndian.AppendUint16(b, flags)
+	b = binary.LittleEndian.AppendUint16(b, method)
+	b = append(b, 0, 0, 0x21, 0) // the first time
+	b = binary.LittleEndian.AppendUint32(b, sum)
+	b = binary.LittleEndian.AppendUint32(b, sizes[0])
+	b = binary.LittleEndian.AppendUint32(b, sizes[1])
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(m.name)))
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(m.extra)))
+	return slices.Concat(b, tail, []byte(m.name), m.extra)
+}
+
+func endOf(dir span) []byte {
+	b := append([]byte(endSignature), 0, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(dir.count))
+	b = binary.LittleEndian.AppendUint16(b, uint16(dir.count))
+	b = binary.LittleEndian.AppendUint32(b, uint32(dir.size))
+	b = binary.LittleEndian.AppendUint32(b, uint32(dir.offset))
+	return append(b, 0, 0)
+}
+
+// end64Of is the end record for more than 4 GiB, at a place, and its locator.
+func end64Of(dir span, at uint64) []byte {
+	b := binary.LittleEndian.AppendUint64([]byte(end64Signature), end64Length-12)
+	b = append(b, 45, 3, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	for _, v := range []uint64{dir.count, dir.count, dir.size, dir.offset} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	b = append(append(b, locatorSignature...), 0, 0, 0, 0)
+	return append(binary.LittleEndian.AppendUint64(b, at), 1, 0, 0, 0)
+}
+
+func extra(id uint16, data string) []byte {
+	b := binary.LittleEndian.AppendUint16(nil, id)
+	return append(binary.LittleEndian.AppendUint16(b, uint16(len(data))), data...)
+}
+
+// put returns a function that writes a value over bytes.
+func put(at int, value ...byte) func([]byte) []byte {
+	return func(b []byte) []byte { copy(b[at:], value); return b }
+}
+
+// byHand is a wheel of one module and its .dist-info.
+func byHand() handMade {
+	var h handMade
+	for _, e := range withRecord([]entry{
+		{"horovod/a.py", "import os\nimport os\nimport os\n", 0o644},
+		{info + "METADATA", metadata, 0o644},
+		{info + "WHEEL", wheelTxt, 0o644},
+	}) {
+		h.members = append(h.members, handMember{name: e.name, text: e.text})
+	}
+	return h
+}
+
+// A zipCase is a ZIP and why it is none, "" for one that all readers read alike.
+type zipCase struct {
+	name   string
+	change func(*handMade)
+	says   string
+}
+
+// first changes the module.
+func first(name, says string, change func(*handMember)) zipCase {
+	return zipCase{name, func(h *handMade) { change(&h.members[0]) }, says}
+}
+
+// more adds a member.
+func more(name, says string, all ...handMember) zipCase {
+	return zipCase{name, func(h *handMade) { h.members = append(h.members, all...) }, says}
+}
+
+func zipCases() []zipCase {
+	return slices.Concat(plainZIPs(), endCases(), headerCases(), placeCases(), nameCases())
+}
+
+// plainZIPs are what writers of wheels make.
+func plainZIPs() []zipCase {
+	large := func(text string, unpacked, packed uint64) []byte {
+		b := binary.LittleEndian.AppendUint64(nil, unpacked)
+		return extra(zip64Extra, string(binary.LittleEndian.AppendUint64(b, packed))+text)
+	}
+	return []zipCase{
+		{"as Python writes it", func(*handMade) {}, ""},
+		{"the directory in another order", func(h *handMade) { h.reversed = true }, ""},
+		first("stored", "", func(m *handMember) { m.stored = true }),
+		first("sizes behind it, as Go writes them", "", func(m *handMember) { m.descriptor = true }),
+		first("times and owners, as Info-ZIP writes them", "", func(m *handMember) {
+			m.extra = slices.Concat(extra(0x5455, "\x01abcd"), extra(0x7875, "\x01\x04abcd\x04abcd"))
+		}),
+		first("room for large sizes, as Python leaves it", "", func(m *handMember) {
+			packed := uint64(len(m.packed()))
+			m.local = func(b []byte) []byte {
+				b = append(put(18, 255, 255, 255, 255, 255, 255, 255, 255)(b), large("", uint64(len(m.text)), packed)...)
+				return put(28, 20)(b)
+			}
+		}),
+		more("a directory", "", handMember{name: "horovod/", stored: true, mode: fs.ModeDir}),
+		more("letters of the world", "", handMember{name: "horovod/ä.py", flags: flagUTF8}),
+		{"an end record for more than 4 GiB that is asked for", func(h *handMade) {
+			h.end = func(dir span) []byte {
+				b := end64Of(dir, dir.offset+dir.size)
+				dir.count, dir.offset, dir.size = 0xffff, 0xffffffff, 0xffffffff
+				return append(b, endOf(dir)...)
+			}
+		}, ""},
+	}
+}
+
+// endCases lie about where the directory is.
+func endCases() []zipCase {
+	other := func(dir span) span { dir.count--; return dir }
+	return []zipCase{
+		{"a second end record for more than 4 GiB", func(h *handMade) {
+			h.end = func(dir span) []byte { return append(end64Of(dir, dir.offset+dir.size), endOf(dir)...) }
+		}, "the first one does not ask for"},
+		{"a second end record with another directory", func(h *handMade) {
+			evil := byHand()
+			evil.members[0].text = "evil"
+			h.end = func(dir span) []byte {
+				b := evil.bytes()
+				return slices.Concat(b, end64Of(dir, dir.offset+dir.size+uint64(len(b))), endOf(dir))
+			}
+		}, "does not ask for"},
+		{"two end records that differ", func(h *handMade) {
+			h.end = func(dir span) []byte {
+				b := end64Of(dir, dir.offset+dir.size)
+				dir = other(dir)
+				dir.offset = 0xffffffff
+				return append(b, endOf(dir)...)
+			}
+		}, "two end records of the ZIP differ"},
+		{"an end record that is somewhere else", func(h *handMade) {
+			h.end = func(dir span) []byte {
+				b := end64Of(dir, dir.offset)
+				dir.offset = 0xffffffff
+				return append(b, endOf(dir)...)
+			}
+		}, "does not lie where"},
+		{"an end record of several disks", func(h *handMade) {
+			h.end = func(dir span) []byte { return put(4, 1)(endOf(dir)) }
+		}, "several disks"},
+		{"one member less than the directory has", func(h *handMade) {
+			h.end = func(dir span) []byte { return endOf(other(dir)) }
+		}, "counts 3 members"},
+		{"one member more than the directory has", func(h *handMade) {
+			h.end = func(dir span) []byte { dir.count++; return endOf(dir) }
+		}, "counts 5 members"},
+		{"two end records", func(h *handMade) {
+			h.end = func(dir span) []byte { return append(endOf(dir), endOf(dir)...) }
+		}, "something lies before, between or behind"},
+		{"two directories", func(h *handMade) {
+			h.central = func(b []byte) []byte { return append(b, b...) }
+		}, "counts 4 members"},
+		{"a comment", func(h *handMade) {
+			h.end = func(dir span) []byte { return append(put(20, 5)(endOf(dir)), "hello"...) }
+		}, "5 bytes follow the end record"},
+		{"bytes behind the end", func(h *handMade) { h.behind = []byte("hello") }, "5 bytes follow the end record"},
+		{"another ZIP behind the end", func(h *handMade) {
+			evil := byHand()
+			evil.members[0].text = "evil"
+			h.behind = evil.bytes()
+		}, "lies before, between or behind"},
+		{"a program in front", func(h *handMade) { h.before = []byte("#!/bin/sh\n") }, "at byte 10, where 0 is the next"},
+		{"a program in front that is not counted", func(h *handMade) {
+			h.end = func(dir span) []byte { dir.offset--; return endOf(dir) }
+		}, "lies before, between or behind"},
+	}
+}
+
+// headerCases lie in the header of a member or in its entry of the directory.
+func headerCases() []zipCase {
+	unicode := extra(0x7075, "\x01\x00\x00\x00\x00evil.pth")
+	large := extra(zip64Extra, "\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00")
+	return []zipCase{
+		first("another name in its header", "its own header calls it", func(m *handMember) { m.local = put(30, []byte("evil.pth    ")...) }),
+		first("other sizes in its header", "its own header gives it", func(m *handMember) { m.local = put(18, 1, 0, 0, 0) }),
+		first("another checksum in its header", "its own header has the checksum", func(m *handMember) { m.local = put(14, 1, 2, 3, 4) }),
+		first("another method in its header", "and method 0, the directory", func(m *handMember) { m.local = put(8, 0) }),
+		first("other flags in its header", "its own header has flags", func(m *handMember) { m.local = put(6, 0, 8) }),
+		first("no header", "no member where the directory has it", func(m *handMember) { m.local = put(0, 'X') }),
+		first("a comment of its own", "has a comment", func(m *handMember) { m.central = func(b []byte) []byte { return append(put(32, 1)(b), 'x') } }),
+		first("a second name", "extra field 0x7075", func(m *handMember) { m.extra = unicode }),
+		first("a second name in the directory", "extra field 0x7075", func(m *handMember) {
+			m.central = func(b []byte) []byte { return append(put(30, byte(len(unicode)))(b), unicode...) }
+		}),
+		first("a second name in its header", "extra field 0x7075", func(m *handMember) {
+			m.local = func(b []byte) []byte { return append(put(28, byte(len(unicode)))(b), unicode...) }
+		}),
+		first("an extra field that is cut", "an extra field that is cut", func(m *handMember) { m.extra = []byte{1, 0, 9} }),
+		first("an extra field twice", "0x5455 twice", func(m *handMember) { m.extra = slices.Repeat(extra(0x5455, "\x00"), 2) }),
+		first("a link of a Unix of old", "extra field 0x756e", func(m *handMember) { m.extra = extra(0x756e, "/etc/passwd") }),
+		first("large sizes that nobody asked for", "two sizes or places", func(m *handMember) { m.extra = large }),
+		first("other large sizes in its header", "its own header has two sizes", func(m *handMember) {
+			m.local = func(b []byte) []byte { return append(put(28, 20)(b), large...) }
+		}),
+		first("encrypted", "it is encrypted", func(m *handMember) { m.flags = 1 }),
+		first("an unknown method", "is compressed by method 99", func(m *handMember) {
+			m.local, m.central = put(8, 99), put(10, 99)
+		}),
+		first("another disk", "on another disk", func(m *handMember) { m.central = put(34, 1) }),
+		first("a version to come", "for a newer reader", func(m *handMember) { m.central = put(6, 64) }),
+		first("stored in other sizes", "is not compressed, and has", func(m *handMember) { m.stored, m.padding = true, []byte("x") }),
+		first("stored with its size behind it", "cannot find its end", func(m *handMember) { m.stored, m.descriptor = true, true }),
+		first("other sizes behind it", "sizes and checksum behind it", func(m *handMember) { m.descriptor, m.behind = true, put(8, 1) }),
+		first("no mark on the sizes behind it", "sizes and checksum behind it", func(m *handMember) {
+			m.descriptor, m.behind = true, func(b []byte) []byte { return b[4:] }
+		}),
+		first("no sizes behind it", "", func(m *handMember) {
+			m.descriptor, m.behind = true, func([]byte) []byte { return nil }
+		}).saying("sizes and checksum behind it"),
+	}
+}
+
+func (c zipCase) saying(text string) zipCase { c.says = text; return c }
+
+// placeCases lie about which bytes are whose.
+func placeCases() []zipCase {
+	evil := handMade{members: []handMember{{name: "evil.pth", text: "import os"}}, end: func(span) []byte { return nil }, central: func([]byte) []byte { return nil }}
+	return []zipCase{
+		{"a member that the directory does not name", func(h *handMade) { h.between = evil.bytes() }, "bytes that the directory of the ZIP does not name"},
+		first("a member between two that the directory does not name", "bytes that it does not name lie between", func(m *handMember) {
+			m.descriptor = true
+			m.behind = func(b []byte) []byte { return append(b, evil.bytes()...) }
+		}),
+		{"two members at one place", func(h *handMade) { h.members[1].central = put(42, 0, 0, 0, 0) }, "members overlap"},
+		{"a member that reaches into the next", func(h *handMade) {
+			m := &h.members[0]
+			n := byte(len(m.packed()) + 40)
+			m.local, m.central = put(18, n), put(20, n)
+		}, "members overlap"},
+		{"a member that reaches into the directory", func(h *handMade) {
+			m := &h.members[len(h.members)-1]
+			m.local, m.central = put(18, 0, 0, 9), put(20, 0, 0, 9)
+		}, "run into the directory"},
+		{"a directory that names a member twice", func(h *handMade) {
+			h.members[1].central = func(b []byte) []byte { return slices.Concat(b, b) }
+			h.end = func(dir span) []byte { dir.count++; return endOf(dir) }
+		}, "2 times"},
+	}
+}
+
+// nameCases are names that must not be unpacked.
+func nameCases() []zipCase {
+	name := func(says, name string) zipCase {
+		return more("the name "+name[:min(len(name), 20)], says, handMember{name: name})
+	}
+	return []zipCase{
+		name("is an absolute path", "/etc/passwd"),
+		name("leaves the wheel by ..", "horovod/../../x"),
+		name("leaves the wheel by ..", ".."),
+		name("has a backslash", `horovod\x`),
+		name("drive letter", "C:/x"),
+		name("is no plain path", "./x"),
+		name("is no plain path", "horovod//x"),
+		name("is an empty path", ""),
+		name("is an empty path", "/"),
+		name("control character", "a\x1b[2J"),
+		name("control character", "horovod/x.py\x00.txt"),
+		name("more than 255 bytes", "horovod/"+strings.Repeat("n", 300)),
+		name("a path of more than 1024", strings.Repeat("horovod/", 200)+"x"),
+		name("not marked as UTF-8", "horovod/ä.py"),
+		more("a name in no language", "no UTF-8", handMember{name: "horovod/\xff.py", flags: flagUTF8}),
+		name("2 times", "horovod/a.py"),
+		name("is a file in the ZIP, and a directory for", "horovod/a.py/b.py"),
+		more("a file and a directory of one name", "is a file and a directory in the ZIP", handMember{name: "horovod/a.py/", stored: true, mode: fs.ModeDir}),
+		name("is a file in the ZIP, and a directory for", "horovod/a.py/b/c/d.py"),
+		more("a symbolic link", "is a symbolic link", handMember{name: "link", text: "/etc", mode: fs.ModeSymlink}),
+		more("a symbolic link of no Unix", "is a symbolic link", handMember{name: "link", text: "/etc", mode: fs.ModeSymlink, central: put(5, 0)}),
+		more("a pipe", "is no regular file", handMember{name: "pipe", mode: fs.ModeNamedPipe}),
+		more("a directory with content", "is a directory with content", handMember{name: "d/", text: "x", mode: fs.ModeDir}),
+		more("a directory by its mode alone", "the other of both by its name", handMember{name: "d", mode: fs.ModeDir}),
+		more("a file by its mode alone", "the other of both by its name", handMember{name: "d/"}),
+		more("a directory of DOS", "a directory by its attributes", handMember{name: "d", central: put(38, 0x10, 0, 0, 0)}),
+	}
+}
+
+// A ZIP that two readers can read differently is no wheel, and what writers of
+// wheels make is one.
+func TestZIPsThatReadersReadDifferentlyAreRefused(t *testing.T) {
+	for _, c := range zipCases() {
+		h := byHand()
+		c.change(&h)
+		data := h.bytes()
+		w, err := read(goodName, bytes.NewReader(data), int64(len(data)))
+		switch {
+		case c.says == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.says == "":
+			if _, err := w.ReadFile("horovod/a.py", 100); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		case err == nil || !strings.Contains(err.Error(), c.says):
+			t.Errorf("%s: %v, want %q", c.name, err, c.says)
+		}
+	}
+}
+
+// Behind the end of what is compressed a reader from the front finds the next
+// member, and one that goes by the directory finds nothing.
+func TestBytesBehindTheEndOfACompressedMemberAreRefused(t *testing.T) {
+	h := byHand()
+	h.members[0].padding = []byte("hidden")
+	data := h.bytes()
+	w, err := read(goodName, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if faults := w.Check(); len(faults) != 1 || !strings.Contains(faults[0], "bytes follow the end of what is compressed") {
+		t.Errorf("%q", faults)
+	}
+}
+
+// The directory may be as long as the file, and is held in memory.
+func TestDirectoryIsBounded(t *testing.T) {
+	for says, dir := range map[string]span{
+		"200001 members, at most": {0, 1, maxMembers + 1},
+		"33554433 bytes, at most": {0, maxDirectory + 1, 1},
+	} {
+		data := end64Of(dir, 0)
+		data = append(data, endOf(span{0xffffffff, 0xffffffff, 0xffff})...)
+		if err := checkLayout(bytes.NewReader(data), int64(len(data))); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+}
+
+// What Go and this program write is a wheel of more than 4 GiB too; the sizes
+// alone are that large.
+func TestLargeMembersAreRead(t *testing.T) {
+	const size = 5 << 30
+	m := zipMember{name: "a", method: 8, flags: flagDescriptor, packed: 0xffffffff, size: 0xffffffff, offset: 7}
+	long := binary.LittleEndian.AppendUint64(nil, size)
+	long = binary.LittleEndian.AppendUint64(long, size-1)
+	m.extra = extra(zip64Extra, string(binary.LittleEndian.AppendUint64(long, 7)))
+	if fault := m.fault(); fault != "" || m.size != size || m.packed != size-1 || m.offset != 7 {
+		t.Errorf("%q, %+v", fault, m)
+	}
+	want := binary.LittleEndian.AppendUint64(append([]byte(descriptorSignature), 0, 0, 0, 0), size-1)
+	want = binary.LittleEndian.AppendUint64(want, size)
+	z := layout{bytes.NewReader(want), uint64(len(want))}
+	if at, err := z.descriptor(m, 0, false); err != nil || at != uint64(len(want)) {
+		t.Errorf("%d, %v", at, err)
+	}
+}
+
+// walk reads a ZIP from the front as uv does, without the directory.
+func walk(data []byte) (map[string]string, bool) {
+	members := map[string]string{}
+	for len(data) >= localLength && string(data[:4]) == localSignature {
+		u16, u32 := binary.LittleEndian.Uint16, binary.LittleEndian.Uint32
+		flags, method, packed := u16(data[6:]), u16(data[8:]), int(u32(data[18:]))
+		names, extras := int(u16(data[26:])), int(u16(data[28:]))
+		if localLength+names+extras > len(data) {
+			return nil, false
+		}
+		name, fields := string(data[localLength:localLength+names]), data[localLength+names:localLength+names+extras]
+		data = data[localLength+names+extras:]
+		if packed == 0xffffffff {
+			for len(fields) >= 20 && u16(fields) != zip64Extra {
+				fields = fields[4+int(u16(fields[2:])):]
+			}
+			if len(fields) < 20 {
+				return nil, false
+			}
+			packed = int(binary.LittleEndian.Uint64(fields[12:]))
+		}
+		if flags&flagDescriptor == 0 && (packed < 0 || packed > len(data)) {
+			return nil, false
+		}
+		raw := bytes.NewReader(data)
+		if flags&flagDescriptor == 0 {
+			raw = bytes.NewReader(data[:packed])
+		}
+		text := make([]byte, 0, 64)
+		if method == 0 {
+			text = append(text, data[:packed]...)
+			raw.Seek(0, 2)
+		} else {
+			var b bytes.Buffer
+			if _, err := b.ReadFrom(flate.NewReader(raw)); err != nil {
+				return nil, false
+			}
+			text = b.Bytes()
+		}
+		if flags&flagDescriptor == 0 {
+			data = data[packed:]
+		} else {
+			data = data[len(data)-raw.Len():]
+			n := 16
+			if len(data) >= 24 && string(data[16:20]) != localSignature && string(data[16:20]) != centralSignature {
+				n = 24
+			}
+			if len(data) < n || string(data[:4]) != descriptorSignature {
+				return nil, false
+			}
+			data = data[n:]
+		}
+		if _, twice := members[name]; twice {
+			return nil, false
+		}
+		members[name] = string(text)
+	}
+	return members, true
+}
+
+// FuzzReadersAgree: what is taken as a wheel without a broken member holds the same
+// for this program, for archive/zip, and for a reader from the front.
+func FuzzReadersAgree(f *testing.F) {
+	for _, c := range zipCases() {
+		h := handMade{members: []handMember{{name: "horovod/a.py", text: "a"}, {name: "b", text: "bb", descriptor: true}, {name: "c", stored: true}, {name: "d", text: "d"}}}
+		c.change(&h)
+		f.Add(h.bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ours, err := openZIP(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return
+		}
+		have := map[string]string{}
+		for _, m := range ours.File {
+			var b bytes.Buffer
+			if m.UncompressedSize64 > 1<<20 || copyMember(&b, m) != nil {
+				return
+			}
+			have[m.Name] = b.String()
+		}
+		theirs, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+		if err != nil || len(theirs.File) != len(have) {
+			t.Fatalf("archive/zip: %v, %d members of %d", err, len(theirs.File), len(have))
+		}
+		front, ok := walk(data)
+		if !ok || len(front) != len(have) {
+			t.Fatalf("from the front: %v, %q of %q", ok, front, have)
+		}
+		for name, text := range have {
+			if front[name] != text {
+				t.Errorf("%q is %q, from the front %q", name, text, front[name])
+			}
+		}
+	})
+}
+
+// Our own wheels are read.
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	data := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: time.Unix(1700000000, 0)})
+	if err := checkLayout(bytes.NewReader(data), int64(len(data))); err != nil {
+		t.Error(err)
+	}
+}
