@@ -1,0 +1,147 @@
+package wheel
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// installed are the files that an installer made of a wheel, by name; nil where it
+// refused. Its own notes in .dist-info are left out.
+func installed(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || strings.HasPrefix(name, info) && !strings.HasSuffix(name, "METADATA") || name == ".lock" {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		files[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return files
+}
+
+// byPip installs all cases, and returns what came of each.
+func byPip(t *testing.T, wheels string) map[string]map[string]string {
+	t.Helper()
+	to := t.TempDir()
+	cmd := exec.Command("python3", "testdata/install.py", wheels, to)
+	cmd.Env = append(os.Environ(), "PYTHONWARNINGS=ignore", "PIP_ROOT_USER_ACTION=ignore")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var took map[string]bool
+	if err == nil {
+		err = json.Unmarshal(out, &took)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	all := map[string]map[string]string{}
+	for name, ok := range took {
+		if ok {
+			all[name] = installed(t, filepath.Join(to, name))
+		}
+	}
+	return all
+}
+
+func byUV(t *testing.T, uv, wheel string) map[string]string {
+	t.Helper()
+	to := t.TempDir()
+	cmd := exec.Command(uv, "pip", "install", "--quiet", "--offline", "--no-config", "--no-index", "--no-deps", "--no-cache", "--target", to, wheel)
+	if cmd.Run() != nil {
+		return nil
+	}
+	return installed(t, to)
+}
+
+// ours reads all of a wheel, nil where it or a member is refused.
+func ours(t *testing.T, path string) map[string]string {
+	t.Helper()
+	w, err := Open(path)
+	if err != nil {
+		return nil
+	}
+	defer w.Close()
+	files := map[string]string{}
+	for _, f := range w.Files {
+		text, err := w.ReadFile(f.Name, 1<<20)
+		if err != nil {
+			return nil
+		}
+		if !strings.HasPrefix(f.Name, info) || strings.HasSuffix(f.Name, "METADATA") {
+			files[f.Name] = string(text)
+		}
+	}
+	return files
+}
+
+// What pip and uv install differently, or what one of them refuses, is refused here;
+// what is taken here they install alike, byte for byte; and what writers of wheels
+// make all three take.
+func TestInstallersAgreeOnWhatIsTaken(t *testing.T) {
+	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
+		t.Skipf("no pip: %s", out)
+	}
+	uv, err := exec.LookPath("uv")
+	if err != nil {
+		t.Log("no uv in PATH: pip alone is asked")
+	}
+	wheels, cases := t.TempDir(), map[string]zipCase{}
+	for i, c := range append(zipCases(), zipCase{"bytes behind what is compressed", func(h *handMade) {
+		h.members[0].descriptor, h.members[0].padding = true, []byte("PK\x07\x08")
+	}, "follow the end"}) {
+		h := byHand()
+		c.change(&h)
+		key := fmt.Sprintf("%03d", i)
+		cases[key] = c
+		dir := filepath.Join(wheels, key)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, oracleName), h.bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pip := byPip(t, wheels)
+	differ := 0
+	for _, key := range slices.Sorted(maps.Keys(cases)) {
+		c, path := cases[key], filepath.Join(wheels, key, oracleName)
+		theirs := []map[string]string{pip[key]}
+		if uv != "" {
+			theirs = append(theirs, byUV(t, uv, path))
+		}
+		own := ours(t, path)
+		if (own != nil) != (c.says == "") {
+			t.Errorf("%s: taken %v", c.name, own != nil)
+		}
+		for i, their := range theirs {
+			same := their != nil && maps.Equal(own, their)
+			if own != nil && !same {
+				t.Errorf("%s: here it is %q, for installer %d %q", c.name, own, i, their)
+			}
+		}
+		if uv != "" && (theirs[0] == nil) != (theirs[1] == nil) || theirs[0] != nil && !maps.Equal(theirs[0], theirs[len(theirs)-1]) {
+			differ++
+		}
+	}
+	t.Logf("pip and uv differ in %d of %d", differ, len(cases))
+	if uv != "" && differ < 5 {
+		t.Errorf("pip and uv differ in %d of %d: the hostile ones are not hostile", differ, len(cases))
+	}
+}
+
+const oracleName = "horovod-0.28.1+rocm5.7-py3-none-any.whl"
