@@ -227,6 +227,9 @@ func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
 	judged := gate.Subject{Artifact: s.Artifact.Path, Beside: s.Beside, Expect: s.Expect, Unpacked: unpacked, Device: gpus, Log: b.log, Source: s.Source(b.options.home)}
+	if s.Promise == "" {
+		judged.Expect.Packages = inspect.Promised(b.options.expect)
+	}
 	var verdicts []verdict.Verdict
 	for _, g := range gate.All() {
 		if g.Needs == gate.Container && g.Wants(s.Expect) && len(b.options.only) == 0 {

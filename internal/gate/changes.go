@@ -51,18 +51,7 @@ func checkChanges(ctx context.Context, s Subject) verdict.Verdict {
 	if len(source.edits) > 0 {
 		seen += ": " + strings.Join(source.edits, ", ")
 	}
-	return verdict.Judge(shortened(append(made.faults, source.differs(made.below())...)), []string{seen})
-}
-
-// maxFaults bounds how many faults of one archive are told: with a wrong source
-// every file is one.
-const maxFaults = 20
-
-func shortened(faults []string) []string {
-	if len(faults) <= maxFaults {
-		return faults
-	}
-	return append(faults[:maxFaults:maxFaults], fmt.Sprintf("and %d more", len(faults)-maxFaults))
+	return verdict.Judge(append(made.faults, source.differs(made.below())...), []string{seen})
 }
 
 // tree says what each file of a tree is: the digest of its bytes, whether it is a

@@ -83,21 +83,21 @@ func badBuilds() []bad {
 				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
 			},
 			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not asked for", do: "HOROVOD_WITH_<FRAMEWORK>=1",
-			also: "elf-needed cpu-isa build-paths device-code elf-symbols " + running,
+			also: "wheel-format elf-needed cpu-isa build-paths device-code elf-symbols " + running,
 		},
 		{
 			what: "the extensions of two frameworks where one was asked for", of: horovodROCm,
 			change: func(s *specimen) {
 				s.libraries["horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"] = s.library()
 			},
-			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not asked for", do: "HOROVOD_WITHOUT_<FRAMEWORK>=1",
+			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not asked for", do: "HOROVOD_WITHOUT_<FRAMEWORK>=1", also: "wheel-format",
 		},
 		{
 			what: "the extension twice, for two Pythons", of: horovodROCm,
 			change: func(s *specimen) {
 				s.libraries["horovod/tensorflow/mpi_lib.cpython-310-x86_64-linux-gnu.so"] = s.library()
 			},
-			gate: "extension-present", says: "2 files match", do: "read the configure log",
+			gate: "extension-present", says: "2 files match", do: "read the configure log", also: "wheel-format",
 		},
 		{
 			what: "Horovod without NCCL or RCCL", of: horovodROCm,
@@ -155,7 +155,7 @@ func badBuilds() []bad {
 				s.box.libraries = other.box.libraries
 				s.replace("built-flags", `"rocm": "true"`, `"rocm": "false"`, `"cuda": "false"`, `"cuda": "true"`, "21304", "22203")
 			},
-			gate: "elf-needed", says: "needs libcudart.so*, which is forbidden", do: "read the link lines", also: "device-code built-flags",
+			gate: "elf-needed", says: "needs libcudart.so*, which is forbidden", do: "read the link lines", also: "wheel-format device-code built-flags",
 		},
 	}
 }
@@ -246,7 +246,7 @@ func badLinks() []bad {
 				s.library().Machine = "aarch64"
 				s.cannotImport("ImportError: mpi_lib.so: cannot open shared object file: No such file or directory")
 			},
-			gate: "elf-needed", says: "is for aarch64, the tag is cp311-cp311-linux_x86_64", do: "read the link lines", also: "cpu-isa " + running,
+			gate: "wheel-format", says: "is for aarch64, the tag is cp311-cp311-linux_x86_64", do: "build it again", also: "cpu-isa " + running,
 		},
 		{
 			what: "an extension that is no library", of: horovodROCm,

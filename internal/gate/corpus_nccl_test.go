@@ -22,6 +22,8 @@ func badNCCL() []bad {
 		}
 	}
 	const order, missing, release = "-libverbs stands behind the objects", "missing or too old in the run-time image", "another release than the cell names"
+	musl := floor("a tag that promises to run with musl", "musllinux_1_2_x86_64", "the tag py3-none-musllinux_1_2_x86_64 promises to run with musl")
+	musl.also = "wheel-format"
 	return []bad{
 		{
 			what: "libibverbs dropped by --as-needed", of: ncclVerbs,
@@ -61,7 +63,7 @@ func badNCCL() []bad {
 		floor("a tag that promises an older glibc", "manylinux_2_17_x86_64", "wants GLIBC_2.38, the tag py3-none-manylinux_2_17_x86_64 says 2.17"),
 		floor("a tag that promises an older glibc by its old name", "manylinux2014_x86_64", "wants GLIBC_2.38, the tag py3-none-manylinux2014_x86_64 says 2.17"),
 		floor("two tags, one of which promises an older glibc", "manylinux_2_38_x86_64.manylinux2010_x86_64", "the tag py3-none-manylinux2010_x86_64 says 2.12"),
-		floor("a tag that promises to run with musl", "musllinux_1_2_x86_64", "the tag py3-none-musllinux_1_2_x86_64 promises to run with musl"),
+		musl,
 		{
 			what: "a glibc newer than the recipe promises", of: ncclVerbs,
 			change: func(s *specimen) {
@@ -81,7 +83,7 @@ func badNCCL() []bad {
 		},
 		{
 			what: "a tag for every machine", of: ncclVerbs, change: named("any"),
-			gate: "elf-needed", says: "is for x86_64, the tag is py3-none-any", do: "read the link lines",
+			gate: "wheel-format", says: "is for x86_64, the tag is py3-none-any", do: "build it again",
 		},
 		{
 			what: "one function that the vendor's library has is missing", of: ncclVerbs,

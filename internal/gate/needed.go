@@ -16,7 +16,7 @@ import (
 
 var elfNeeded = Gate{
 	Name:   "elf-needed",
-	Asks:   "the extensions are for the machine of the tag, need the promised libraries, and nothing needs a forbidden one or a path of the build machine",
+	Asks:   "the extensions need the promised libraries, and nothing needs a forbidden one or a path of the build machine",
 	Remedy: "the linker was given other libraries or paths than the recipe promises: read the link lines in the build log",
 	Wants:  func(e recipe.Expect) bool { return len(e.Needed)+len(e.Forbidden) > 0 },
 	check:  checkNeeded,
@@ -41,7 +41,7 @@ func checkNeeded(_ context.Context, s Subject) verdict.Verdict {
 		if slices.Contains(extensions, name) {
 			faults = lacks(name, f, s.Expect.Needed)
 		}
-		faults = slices.Concat(faults, machineFaults(name, f, w.Name.Tags()), forbiddenFaults(name, f, s.Expect.Forbidden), pathFaults(name, f))
+		faults = slices.Concat(faults, forbiddenFaults(name, f, s.Expect.Forbidden), pathFaults(name, f))
 		return faults, []string{name + " needs " + strings.Join(f.Needed, " ")}, nil
 	})
 }
@@ -79,17 +79,6 @@ func anyMatch(pattern string, names []string) bool {
 		ok, err := path.Match(pattern, n)
 		return err == nil && ok
 	})
-}
-
-// machineFaults compares the machine with the end of each tag, such as
-// cp311-cp311-linux_x86_64: installers go by the tag alone.
-func machineFaults(name string, f *elf.File, tags []string) (faults []string) {
-	for _, tag := range tags {
-		if !strings.HasSuffix(tag, "_"+f.Machine) {
-			faults = append(faults, fmt.Sprintf("%s is for %s, the tag is %s", name, f.Machine, tag))
-		}
-	}
-	return faults
 }
 
 func pathFaults(name string, f *elf.File) (faults []string) {

@@ -3,8 +3,6 @@ package gate
 import (
 	"strings"
 	"testing"
-
-	"builder/internal/elf"
 )
 
 func TestPathFault(t *testing.T) {
@@ -44,24 +42,6 @@ func TestPathFault(t *testing.T) {
 		got := pathFault(dir, library)
 		if (got == "") != (says == "") || !strings.Contains(got, says) {
 			t.Errorf("%q: %q", dir, got)
-		}
-	}
-}
-
-func TestMachineFaults(t *testing.T) {
-	for _, c := range []struct {
-		tag, machine string
-		want         int
-	}{
-		{"cp311-cp311-linux_x86_64", "x86_64", 0},
-		{"py3-none-manylinux_2_38_x86_64", "x86_64", 0},
-		{"cp311-cp311-linux_aarch64", "aarch64", 0},
-		{"cp311-cp311-linux_aarch64", "x86_64", 1},
-		{"cp311-cp311-linux_x86_64", "aarch64", 1},
-		{"py3-none-any", "x86_64", 1},
-	} {
-		if got := machineFaults("x.so", &elf.File{Machine: c.machine}, []string{c.tag}); len(got) != c.want {
-			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }

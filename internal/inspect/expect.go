@@ -139,13 +139,30 @@ func yes(b bool) Answer {
 	return No
 }
 
+// Promised returns the expectations of where files are installed, as a recipe
+// promises them: horovod, scripts/python3, data/etc.
+func Promised(all []Expectation) (packages []string) {
+	for _, e := range all {
+		prefix, ok := map[string]string{"packages": "", "programs": "scripts/", "data": "data/"}[e.Name]
+		for _, v := range e.Values {
+			if ok {
+				packages = append(packages, prefix+v)
+			}
+		}
+	}
+	return packages
+}
+
 // Expectations returns what the file would have to be expected to be: its facts
 // as they would be written, without those that nobody asks for.
 func (r Report) Expectations() []Expectation {
 	var all []Expectation
 	for _, f := range r.Facts {
 		said := f.Values[0] != None && !slices.Contains(f.Values, Unknown)
-		if said && !slices.Contains([]string{"name", "version", "python", "platform", "glibc"}, f.Name) {
+		if own, ok := r.Fact("name"); f.Name == "packages" && ok && slices.Equal(f.Values, own.Values) {
+			continue // which a wheel may hold without a promise
+		}
+		if said && !slices.Contains([]string{"name", "version", "python", "platform", "programs", "data", "glibc"}, f.Name) {
 			values := f.Values
 			if f.Claim != "" {
 				values = []string{f.Claim}

@@ -1,8 +1,12 @@
 package inspect
 
 import (
+	"fmt"
 	"io"
+	"maps"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"builder/internal/elf"
@@ -124,8 +128,34 @@ var (
 )
 
 // frameworks goes by what a library wants of others: an extension need not link
-// its framework, because the interpreter has loaded it already.
+// its framework, because the interpreter has loaded it already. One that lies in
+// the directory of another framework is of neither.
 func frameworks(l seenLibrary) seen {
+	found := wantedFrameworks(l)
+	if fault := misplaced(l.name, found); fault != "" {
+		return seen{Unknown: fault}
+	}
+	return found
+}
+
+// Misplaced says that a library lies in the directory of one framework and wants
+// another, "" where it does not: Python imports it for the directory's, which it
+// does not serve.
+func Misplaced(name string, f *elf.File) string {
+	return misplaced(name, wantedFrameworks(seenLibrary{File: f}))
+}
+
+func misplaced(name string, wanted seen) string {
+	for dir := range strings.SplitSeq(path.Dir(name), "/") {
+		if len(wanted) > 0 && wanted[dir] == "" && slices.Contains([]string{"tensorflow", "torch", "mxnet"}, dir) {
+			other := slices.Sorted(maps.Keys(wanted))[0]
+			return fmt.Sprintf("lies in the directory of %s, and is for %s: it %s", dir, other, wanted[other])
+		}
+	}
+	return ""
+}
+
+func wantedFrameworks(l seenLibrary) seen {
 	found := seen{}
 	for _, f := range []struct {
 		name        string

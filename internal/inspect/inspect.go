@@ -51,7 +51,7 @@ func (r Report) Fact(name string) (Fact, bool) {
 
 // Names lists the facts; a library has no tags.
 func Names() []string {
-	names := []string{"name", "version", "python", "platform"}
+	names := []string{"name", "version", "python", "platform", "packages", "programs", "data"}
 	for _, f := range features {
 		names = append(names, f.name)
 	}
@@ -116,6 +116,21 @@ func wheelFile(file string) (Report, error) {
 		{Name: "version", Values: []string{w.Name.Version}, Because: []string{"the file name"}},
 		{Name: "python", Values: unique(pythons), Because: []string{"the tags"}},
 		{Name: "platform", Values: unique(platforms), Because: []string{"the tags"}},
+	}
+	places := w.Installs()
+	for _, p := range []struct {
+		name, where string
+		values      []string
+	}{
+		{"packages", "installed among the packages of the interpreter", places.Packages},
+		{"programs", "installed among its programs", places.Programs},
+		{"data", "installed below its prefix", places.Data},
+	} {
+		fact := Fact{Name: p.name, Values: p.values, Because: []string{p.where}}
+		if len(p.values) == 0 {
+			fact.Values, fact.Because = []string{None}, []string{"nothing is " + p.where}
+		}
+		facts = append(facts, fact)
 	}
 	_, local, _ := strings.Cut(w.Name.Version, "+")
 	return Report{Kind: "wheel", Facts: append(facts, seen.facts(local)...)}, nil

@@ -111,7 +111,7 @@ func TestWheel(t *testing.T) {
 	for _, f := range r.Facts {
 		got = append(got, f.Name+"="+strings.Join(f.Values, ","))
 	}
-	want := "name=horovod version=0.28.1+rocm5.7.tf2.13.0.gfx90a python=cp311 platform=linux_x86_64 framework=tensorflow cxxabi=none " +
+	want := "name=horovod version=0.28.1+rocm5.7.tf2.13.0.gfx90a python=cp311 platform=linux_x86_64 packages=horovod programs=none data=none framework=tensorflow cxxabi=none " +
 		"rocm=5 cuda=none sycl=none arch=gfx90a nccl=rccl mpi=openmpi gloo=none rdma=none glibc=2.34"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)

@@ -169,7 +169,7 @@ type Vendored struct {
 // Patterns are those of [path.Match].
 type Expect struct {
 	Version      string            `yaml:"version,omitempty" json:"version,omitempty" jsonschema:"description=of the wheel with its local part"`
-	Packages     []string          `yaml:"packages,omitempty" json:"packages,omitempty" jsonschema:"description=top-level names that the wheel may hold"`
+	Packages     []string          `yaml:"packages,omitempty" json:"packages,omitempty" jsonschema:"description=top-level names that the wheel may hold; scripts/NAME of a program that the system has too and data/DIR below the prefix"`
 	Extensions   []string          `yaml:"extensions,omitempty" json:"extensions,omitempty" jsonschema:"description=each pattern must match exactly one file"`
 	NoExtensions []string          `yaml:"no-extensions,omitempty" json:"no-extensions,omitempty" jsonschema:"description=no file may match"`
 	Needed       []string          `yaml:"needed,omitempty" json:"needed,omitempty" jsonschema:"description=sonames that each extension must need"`

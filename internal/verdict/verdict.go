@@ -80,11 +80,33 @@ func Unmeasured(format string, args ...any) Verdict {
 func Judge(faults, seen []string) Verdict {
 	switch {
 	case len(faults) > 0:
-		return Failed("%s", strings.Join(faults, "; "))
+		return Failed("%s", strings.Join(few(faults), "; "))
 	case len(seen) == 0:
 		return Unmeasured("nothing to look at")
 	}
 	return Passed("%s", strings.Join(seen, "; "))
+}
+
+// How many faults are told, and how many bytes of each: what is judged may have one
+// for every line of a file, and each goes to a terminal, a log and a report.
+const (
+	maxFaults = 20
+	maxFault  = 1000
+)
+
+// few shortens what is told.
+func few(faults []string) []string {
+	var told []string
+	for i, fault := range faults {
+		if i == maxFaults {
+			return append(told, fmt.Sprintf("and %d more", len(faults)-maxFaults))
+		}
+		if len(fault) > maxFault {
+			fault = strings.ToValidUTF8(fault[:maxFault], "") + "…"
+		}
+		told = append(told, fault)
+	}
+	return told
 }
 
 // Because returns the verdict with a remedy of its own, in the place of the gate's.

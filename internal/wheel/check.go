@@ -12,12 +12,13 @@ import (
 	"unicode"
 )
 
-// Check returns every fault of the wheel, each a sentence that names the file
+// Check returns the faults of the wheel, each a sentence that names the file
 // and what is wrong with it. It reads all members, once.
 func (w *Wheel) Check() []string {
 	return slices.Concat(
 		slices.Clone(w.faults),
 		w.checkDistInfo(),
+		w.checkPlaces(),
 		w.checkMetadata(),
 		w.checkWheelInfo(),
 		w.checkRecord(),
@@ -141,7 +142,7 @@ func (w *Wheel) checkRecord() (faults []string) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(lines)) {
 		if w.members[path] == nil {
-			faults = append(faults, fmt.Sprintf("%s names %q, which is not in the wheel", name, path))
+			faults = append(faults, fmt.Sprintf("%s names %.300q, which is not in the wheel", name, path))
 		}
 	}
 	return faults

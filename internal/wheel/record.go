@@ -63,7 +63,7 @@ func parseRecord(name string, data []byte) (lines map[string]recordLine, faults 
 		}
 		line := recordLine{fields[0], fields[1], fields[2]}
 		if _, twice := lines[line.path]; twice {
-			faults = append(faults, fmt.Sprintf("%s names %q twice", name, line.path))
+			faults = append(faults, fmt.Sprintf("%s names %.300q twice", name, line.path))
 		}
 		lines[line.path] = line
 		if len(lines)+len(faults) > 2*maxMembers {

@@ -105,7 +105,7 @@ func checkLayout(r io.ReaderAt, size int64) error {
 			return fmt.Errorf("the directory of the ZIP has %.300q at byte %d, where %d is the next: members overlap, or bytes that it does not name lie between them, which readers from the front unpack", m.name, m.offset, at)
 		}
 		if at, err = z.member(m, dir.offset); err != nil {
-			return fmt.Errorf("%.300q in the ZIP: %w", m.name, err)
+			return fmt.Errorf("%.300q: %w", m.name, err)
 		}
 	}
 	if at != dir.offset {
@@ -206,7 +206,7 @@ func (z layout) directory(dir span) ([]zipMember, error) {
 			return nil, fmt.Errorf("reading entry %d of the ZIP's directory: %w", len(members)+1, err)
 		}
 		if fault := m.fault(); fault != "" {
-			return nil, fmt.Errorf("%.300q in the ZIP %s", m.name, fault)
+			return nil, fmt.Errorf("%.300q %s", m.name, fault)
 		}
 		m.comment, m.extra = nil, nil
 		members, left = append(members, m), left-min(left, n)

@@ -1,0 +1,137 @@
+package wheel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Places are where installers put the files of a wheel, but for .dist-info.
+type Places struct {
+	Packages []string // names among the packages of the interpreter: horovod, horovod.pth
+	Programs []string // among its programs, whether a file or made of entry_points.txt
+	Data     []string // directories below its prefix, two deep: etc/profile.d
+}
+
+// maxEntryPoints bounds entry_points.txt; the longest real ones have 100 KiB.
+const maxEntryPoints = 1 << 20
+
+// Installs returns where the files go, each list sorted. What cannot be read of it
+// [Wheel.Check] tells.
+func (w *Wheel) Installs() Places {
+	var p Places
+	for _, f := range w.Files {
+		scheme, below := w.place(f.Name)
+		top, rest, deeper := strings.Cut(below, "/")
+		switch scheme {
+		case "":
+			if top != w.DistInfo {
+				p.Packages = append(p.Packages, top)
+			}
+		case "scripts":
+			p.Programs = append(p.Programs, below)
+		case "data":
+			if second, _, ok := strings.Cut(rest, "/"); deeper && ok {
+				top += "/" + second
+			}
+			p.Data = append(p.Data, top)
+		}
+	}
+	names, _ := w.entryPoints()
+	return Places{sortedSet(p.Packages), sortedSet(append(p.Programs, names...)), sortedSet(p.Data)}
+}
+
+// dataDir is the directory whose files go elsewhere than among the packages (PEP
+// 427).
+func (w *Wheel) dataDir() string { return strings.TrimSuffix(w.DistInfo, ".dist-info") + ".data" }
+
+// place returns where a file goes: its path among the packages, with no scheme, or
+// below where the scheme of .data stands for. Where pure and other packages lie in
+// two directories is long ago.
+func (w *Wheel) place(name string) (scheme, below string) {
+	rest, ok := strings.CutPrefix(name, w.dataDir()+"/")
+	if !ok || w.DistInfo == "" {
+		return "", name
+	}
+	scheme, below, _ = strings.Cut(rest, "/")
+	if scheme == "purelib" || scheme == "platlib" {
+		scheme = ""
+	}
+	return scheme, below
+}
+
+// checkPlaces judges where installers put the files: pip takes every directory
+// NAME.data for one of PEP 427 and uv that of the wheel; and of two files for one
+// place the later one wins, which differs.
+func (w *Wheel) checkPlaces() (faults []string) {
+	if w.DistInfo == "" {
+		return nil // told elsewhere
+	}
+	taken := map[[2]string]string{}
+	for _, f := range w.Files {
+		top, _, ok := strings.Cut(f.Name, "/")
+		if ok && strings.HasSuffix(top, ".data") && top != w.dataDir() {
+			faults = append(faults, fmt.Sprintf("%q lies in another directory .data than %q: pip installs what is in it elsewhere, uv does not", f.Name, w.dataDir()))
+			continue
+		}
+		scheme, below := w.place(f.Name)
+		if !slices.Contains([]string{"", "scripts", "headers", "data"}, scheme) || below == "" {
+			faults = append(faults, fmt.Sprintf("%q lies in no directory of .data that installers know", f.Name))
+		}
+		at := [2]string{scheme, w.folded(below)}
+		if other, ok := taken[at]; ok {
+			faults = append(faults, fmt.Sprintf("%q and %q are installed at the same place", other, f.Name))
+		}
+		taken[at] = f.Name
+	}
+	names, err := w.entryPoints()
+	if err != nil {
+		faults = append(faults, err.Error())
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		if other, ok := taken[[2]string{"scripts", w.folded(name)}]; ok || i > 0 && name == names[i-1] {
+			faults = append(faults, fmt.Sprintf("the program %.100q of entry_points.txt is there twice %s", name, other))
+		}
+	}
+	return faults
+}
+
+// folded is a path as the file systems of the wheel's platform compare it: with
+// small letters but on Linux.
+func (w *Wheel) folded(path string) string {
+	if strings.Contains(w.Name.Platform, "linux") {
+		return path
+	}
+	return strings.ToLower(path)
+}
+
+// entryPoints lists the programs that installers make of entry_points.txt.
+func (w *Wheel) entryPoints() (names []string, err error) {
+	file := w.DistInfo + "/entry_points.txt"
+	if w.members[file] == nil {
+		return nil, nil
+	}
+	data, err := w.ReadFile(file, maxEntryPoints)
+	if err != nil {
+		return nil, err
+	}
+	makes := false
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		switch name, _, ok := strings.Cut(line, "="); {
+		case strings.HasPrefix(line, "["):
+			if !strings.HasSuffix(line, "]") { // a group for some readers
+				return names, fmt.Errorf("%s has the line %.100q, which is no group", file, line)
+			}
+			group := strings.TrimSpace(strings.Trim(line, "[]"))
+			makes = group == "console_scripts" || group == "gui_scripts"
+		case makes && line != "" && line[0] != '#' && line[0] != ';':
+			if name = strings.TrimSpace(name); !ok || name == "" || name != strings.TrimLeft(name, ".") || strings.ContainsAny(name, `/\`) {
+				return names, fmt.Errorf("%s has the line %.100q, which makes no program", file, line)
+			}
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
