@@ -26,12 +26,17 @@ func checkWheelFormat(_ context.Context, s Subject) verdict.Verdict {
 		return verdict.Failed("%v", err)
 	}
 	defer w.Close()
-	faults := slices.Concat(w.Check(), placeFaults(w, s.Expect.Packages), s.libraryFaults(w))
+	misplaced, wrong := placeFaults(w, s.Expect.Packages), slices.Concat(w.Check(), s.libraryFaults(w))
+	faults := slices.Concat(wrong, misplaced)
 	if want := s.Expect.Version; want != "" && !w.Name.HasVersion(want) {
 		a := verdict.Judge(append(faults, fmt.Sprintf("the version is %s, promised is %s", w.Name.Version, want)), nil)
 		return a.Because("the local part did not reach the backend: HOROVOD_LOCAL_VERSION or WHEEL_VERSION in the recipe's env")
 	}
-	return verdict.Judge(faults, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
+	v := verdict.Judge(faults, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
+	if len(s.Expect.Packages) == 0 && len(wrong) == 0 && len(misplaced) > 0 {
+		return v.Because("it goes where others' files are, or runs unasked: do not install it, or say that you want it so: --expect packages=A,B,programs=C,data=D/E, and in a recipe expect.packages")
+	}
+	return v
 }
 
 // placeFaults names what is installed elsewhere than in the promised packages.
@@ -41,8 +46,7 @@ func placeFaults(w *wheel.Wheel, packages []string) (faults []string) {
 	promised := func(name string) bool { return slices.Contains(packages, name) }
 	says := "lies outside the promised packages " + strings.Join(packages, ", ")
 	if !slices.ContainsFunc(packages, func(name string) bool { return !strings.Contains(name, "/") }) {
-		own := wheel.NormalName(w.Name.Distribution)
-		promised = func(name string) bool { return wheel.NormalName(moduleEnd.ReplaceAllString(name, "")) == own }
+		promised = func(name string) bool { return wheel.Owns(w.Name.Distribution, name) }
 		says = "lies outside the package of the wheel's name, and nobody promises it"
 	}
 	places := w.Installs()
@@ -64,10 +68,6 @@ func placeFaults(w *wheel.Wheel, packages []string) (faults []string) {
 	}
 	return faults
 }
-
-// moduleEnd is what a module of one file, or the directory of the libraries that
-// auditwheel adds, has behind the name of the package.
-var moduleEnd = regexp.MustCompile(`(\.py|(\.[\w-]+)?\.so|\.libs)$`)
 
 // documents are directories below the prefix out of which nothing is run.
 var documents = []string{"share/man", "share/doc", "share/licenses", "share/locale"}

@@ -9,6 +9,7 @@ import (
 
 	"builder/internal/diag"
 	"builder/internal/elf"
+	"builder/internal/wheel"
 )
 
 // An Expectation is what somebody says that a file is, in one respect.
@@ -159,7 +160,7 @@ func (r Report) Expectations() []Expectation {
 	var all []Expectation
 	for _, f := range r.Facts {
 		said := f.Values[0] != None && !slices.Contains(f.Values, Unknown)
-		if own, ok := r.Fact("name"); f.Name == "packages" && ok && slices.Equal(f.Values, own.Values) {
+		if f.Name == "packages" && !slices.ContainsFunc(f.Values, func(v string) bool { return !wheel.Owns(r.Facts[0].Values[0], v) }) {
 			continue // which a wheel may hold without a promise
 		}
 		if said && !slices.Contains([]string{"name", "version", "python", "platform", "programs", "data", "glibc"}, f.Name) {

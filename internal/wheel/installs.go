@@ -2,6 +2,7 @@ package wheel
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -11,6 +12,17 @@ type Places struct {
 	Packages []string // names among the packages of the interpreter: horovod, horovod.pth
 	Programs []string // among its programs, whether a file or made of entry_points.txt
 	Data     []string // directories below its prefix, two deep: etc/profile.d
+}
+
+// moduleEnd is what a module of one file, or the directory of the libraries that
+// auditwheel adds, has behind the name of the package.
+var moduleEnd = regexp.MustCompile(`(\.py|(\.[\w-]+)?\.so|\.libs)$`)
+
+// Owns reports whether a name among the packages is that of a project itself. The
+// projects of NVIDIA share one.
+func Owns(project, name string) bool {
+	project, name = NormalName(project), NormalName(moduleEnd.ReplaceAllString(name, ""))
+	return name == project || name == "nvidia" && strings.HasPrefix(project, "nvidia-")
 }
 
 // maxEntryPoints bounds entry_points.txt; the longest real ones have 100 KiB.
