@@ -22,32 +22,47 @@ const (
 	compressedMagic = "CCOB"
 
 	maxBundle  = 1 << 30   // one bundle, decompressed
-	maxUnpack  = 16 << 30  // all bundles of a library, decompressed
 	maxWindow  = 256 << 20 // memory of the zstd decoder; clang asks for 128 MiB at most
 	maxEntries = 4096      // per bundle: one per target
 	maxID      = 4096
 )
 
-// amd returns the format with a fresh allowance for what may be unpacked.
-func amd() format {
-	left := uint64(maxUnpack)
+const hipFatbin = ".hip_fatbin"
+
+// bundles reads the bundles of one library. They share a decoder, because to make
+// one for each would cost more than to read most of them.
+type bundles struct {
+	meter *meter
+	zstd  *zstd.Decoder
+}
+
+func (b *bundles) format() format {
 	return format{
-		section: ".hip_fatbin",
-		magics:  []string{plainMagic, compressedMagic},
+		section: hipFatbin,
+		magics:  []string{compressedMagic, plainMagic},
 		read: func(r *bufio.Reader, visit visitor) error {
 			if magic, err := r.Peek(len(compressedMagic)); err != nil || string(magic) != compressedMagic {
-				return readBundle(r, visit)
+				return b.readBundle(r, visit)
 			}
-			return readCompressed(r, &left, visit)
+			return b.readCompressed(r, visit)
 		},
+	}
+}
+
+func (b *bundles) close() {
+	if b.zstd != nil {
+		b.zstd.Close()
 	}
 }
 
 // readBundle reads a plain bundle: a table of entries, then their code, at
 // offsets from the bundle's start.
-func readBundle(r *bufio.Reader, visit visitor) error {
+func (b *bundles) readBundle(r *bufio.Reader, visit visitor) error {
 	entries, position, err := readTable(r)
 	if err != nil {
+		return err
+	}
+	if err := b.meter.spend(len(entries)+1, weighObject); err != nil {
 		return err
 	}
 	slices.SortStableFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.Offset, b.Offset) })
@@ -190,20 +205,19 @@ func readCompressedHeader(r io.Reader) (h compressedHeader, err error) {
 
 // readCompressed unpacks a bundle as it streams by and reads it to its end: a
 // header may promise targets whose code was cut off.
-func readCompressed(r *bufio.Reader, left *uint64, visit visitor) error {
+func (b *bundles) readCompressed(r *bufio.Reader, visit visitor) error {
 	h, err := readCompressedHeader(r)
 	if err != nil {
 		return err
 	}
-	if h.uncompressed > maxBundle || h.uncompressed > *left {
+	if h.uncompressed > maxBundle {
 		return fmt.Errorf("a compressed bundle unpacks to %d bytes, more than this tool reads", h.uncompressed)
 	}
-	*left -= h.uncompressed
 	if h.payload == 0 {
-		return unpack(h, r, visit)
+		return b.unpack(h, r, visit)
 	}
 	payload := &io.LimitedReader{R: r, N: int64(h.payload)}
-	if err := unpack(h, bufio.NewReader(payload), visit); err != nil {
+	if err := b.unpack(h, bufio.NewReader(payload), visit); err != nil {
 		return err
 	}
 	return skip(payload, uint64(payload.N))
@@ -212,15 +226,14 @@ func readCompressed(r *bufio.Reader, left *uint64, visit visitor) error {
 // unpack reads exactly the promised bytes. A version 1 bundle does not say where
 // it ends: both decoders then stop behind its last byte, and the search for the
 // next bundle goes on from there.
-func unpack(h compressedHeader, r *bufio.Reader, visit visitor) error {
-	decoder, err := newDecoder(h.method, r)
+func (b *bundles) unpack(h compressedHeader, r *bufio.Reader, visit visitor) error {
+	decoder, err := b.decoder(h.method, r)
 	if err != nil {
 		return err
 	}
-	defer decoder.Close()
-	plain := &io.LimitedReader{R: decoder, N: int64(h.uncompressed)}
+	plain := &io.LimitedReader{R: weighed{decoder, b.meter, 1}, N: int64(h.uncompressed)}
 	count, err := containers(bufio.NewReader(plain), []string{plainMagic}, func(r *bufio.Reader) error {
-		return readBundle(r, visit)
+		return b.readBundle(r, visit)
 	})
 	switch {
 	case err != nil:
@@ -241,17 +254,18 @@ func atEnd(r io.Reader) bool {
 	return n == 0 && err == io.EOF
 }
 
-func newDecoder(method uint16, r *bufio.Reader) (io.ReadCloser, error) {
+func (b *bundles) decoder(method uint16, r *bufio.Reader) (io.Reader, error) {
 	switch method {
 	case 0:
 		return zlib.NewReader(r)
 	case 1:
-		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxBundle))
-		if err != nil {
-			return nil, err
+		if b.zstd != nil {
+			return b.zstd, b.zstd.Reset(r)
 		}
-		return d.IOReadCloser(), nil
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(min(maxWindow, b.meter.budget.memory)), zstd.WithDecoderMaxMemory(maxBundle))
+		b.zstd = d
+		return d, err
 	}
 	return nil, errors.New("a compressed bundle uses an unknown method")
 }

@@ -43,14 +43,17 @@ func header(kind elf.Type, machine elf.Machine, sections, names int) elf.Header6
 	return h
 }
 
-// library returns an ELF file with these sections and no other.
+// library returns an ELF file with these sections and no other, which are loaded
+// to where they lie in the file.
 func library(parts ...part) []byte {
 	h := header(elf.ET_DYN, elf.EM_X86_64, len(parts)+2, len(parts)+1)
-	body, names := make([]byte, binary.Size(h)), []byte{0}
+	h.Phoff, h.Phentsize, h.Phnum = uint64(binary.Size(h)), progSize, 1
+	body, names := make([]byte, binary.Size(h)+progSize), []byte{0}
 	table := []elf.Section64{{}}
 	add := func(name string, kind elf.SectionType, data []byte) {
 		table = append(table, elf.Section64{
-			Name: uint32(len(names)), Type: uint32(kind), Off: uint64(len(body)), Size: uint64(len(data)),
+			Name: uint32(len(names)), Type: uint32(kind), Flags: uint64(elf.SHF_ALLOC),
+			Addr: uint64(len(body)), Off: uint64(len(body)), Size: uint64(len(data)),
 		})
 		names = append(append(names, name...), 0)
 		body = append(body, data...)
@@ -60,7 +63,8 @@ func library(parts ...part) []byte {
 	}
 	add(".shstrtab", elf.SHT_STRTAB, append(names, ".shstrtab\x00"...))
 	h.Shoff = uint64(len(body))
-	copy(body, pack(h))
+	all := elf.Prog64{Type: uint32(elf.PT_LOAD), Filesz: h.Shoff, Memsz: h.Shoff, Align: minPage}
+	copy(body, pack(h, all))
 	return append(body, pack(table)...)
 }
 

@@ -31,7 +31,7 @@ const maxUses = 1 << 20
 // address. Code with bytes that are no instruction is an error: what stands
 // behind them was not read.
 func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
-	img, err := openImage(r)
+	img, err := openSectioned(r)
 	if err != nil {
 		return nil, err
 	}
@@ -42,43 +42,110 @@ func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
 	if err != nil {
 		return nil, err
 	}
-	uses := map[useKey]*CPUUse{}
-	read := false
+	code := machineCode{image: img, functions: functions, uses: map[useKey]*CPUUse{}}
 	for i := range img.sections {
 		s := &img.sections[i]
 		if elf.SectionFlag(s.Flags)&elf.SHF_EXECINSTR == 0 || elf.SectionType(s.Type) != elf.SHT_PROGBITS || s.Size == 0 {
 			continue
 		}
-		if err := img.readCode(s, functions, uses); err != nil {
+		if err := code.read(s); err != nil {
 			return nil, fmt.Errorf("section %q: %w", s.name, err)
 		}
-		read = true
+		code.seen = append(code.seen, place{s.name, s.Addr, s.Addr + s.Size})
 	}
-	if !read {
+	if len(code.seen) == 0 {
 		return nil, errors.New("it has no code")
 	}
+	if err := code.entries(); err != nil {
+		return nil, err
+	}
+	return code.sorted(), nil
+}
+
+// machineCode is what was read of a library's code.
+type machineCode struct {
+	*image
+	functions []place
+	uses      map[useKey]*CPUUse
+	seen      []place // the sections that were read
+}
+
+// sorted joins the uses of functions of one name.
+func (c machineCode) sorted() []CPUUse {
+	byName := map[CPUUse]*CPUUse{}
+	for _, u := range c.uses {
+		key := CPUUse{Feature: u.Feature, Function: u.Function}
+		if all := byName[key]; all != nil {
+			all.Count, all.First = all.Count+u.Count, min(all.First, u.First)
+			continue
+		}
+		byName[key] = u
+	}
 	var all []CPUUse
-	for _, u := range uses {
+	for _, u := range byName {
 		all = append(all, *u)
 	}
 	slices.SortFunc(all, func(a, b CPUUse) int {
 		return cmp.Or(cmp.Compare(a.Feature, b.Feature), cmp.Compare(a.First, b.First))
 	})
-	return all, nil
+	return all
 }
 
-type useKey struct {
-	feature  x86.Feature
-	function string
-}
-
-// readCode reads the instructions of a section one after the other.
-func (img *image) readCode(s *section, functions []place, uses map[useKey]*CPUUse) error {
-	raw, err := img.open(s)
+// entries demands that the functions which the loader calls, or gives to others,
+// lie in the code that was read.
+func (c machineCode) entries() error {
+	if c.dynamic == nil {
+		return nil
+	}
+	d, err := readDynamic(c.image)
 	if err != nil {
 		return err
 	}
-	code := bufio.NewReaderSize(raw, 64<<10)
+	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI} {
+		if at := d.values[tag]; at != 0 && !c.has(at) {
+			return fmt.Errorf("%v calls %#x, which lies in no section of code", tag, at)
+		}
+	}
+	found, err := d.exports()
+	if err != nil {
+		return err
+	}
+	data, err := d.at("dynamic symbols (DT_SYMTAB)", d.values[elf.DT_SYMTAB], uint64(found.count)*elf.Sym64Size, maxSymbols)
+	if err != nil {
+		return err
+	}
+	for ; len(data) >= elf.Sym64Size; data = data[elf.Sym64Size:] {
+		if at := binary.LittleEndian.Uint64(data[8:]); isFunction(data) && !c.has(at) {
+			return fmt.Errorf("a function that it exports lies at %#x, in no section of code", at)
+		}
+	}
+	return nil
+}
+
+// has reports whether an address lies in code that was read.
+func (c machineCode) has(at uint64) bool {
+	return slices.ContainsFunc(c.seen, func(p place) bool { return at >= p.start && at < p.end })
+}
+
+func isFunction(symbol []byte) bool {
+	kind, index := elf.ST_TYPE(symbol[4]), elf.SectionIndex(binary.LittleEndian.Uint16(symbol[6:]))
+	return (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && index != elf.SHN_UNDEF
+}
+
+// useKey has the number of a function and not its name, which may be long and is
+// looked up for each instruction.
+type useKey struct {
+	feature  x86.Feature
+	function int
+}
+
+// read reads the instructions of a section one after the other.
+func (c machineCode) read(s *section) error {
+	raw, err := c.open(s)
+	if err != nil {
+		return err
+	}
+	code := bufio.NewReaderSize(weighed{raw, c.r, weighCode}, 64<<10)
 	for at := s.Addr; at-s.Addr < s.Size; {
 		window, err := code.Peek(x86.MaxLength)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -92,7 +159,7 @@ func (img *image) readCode(s *section, functions []place, uses map[useKey]*CPUUs
 			return fmt.Errorf("at %#x: %w (% x)", at, err, window)
 		}
 		if in.Feature != "" {
-			if err := note(uses, useKey{in.Feature, nameOf(functions, at)}, at); err != nil {
+			if err := c.note(in.Feature, at); err != nil {
 				return err
 			}
 		}
@@ -104,14 +171,18 @@ func (img *image) readCode(s *section, functions []place, uses map[useKey]*CPUUs
 	return nil
 }
 
-func note(uses map[useKey]*CPUUse, key useKey, at uint64) error {
-	u := uses[key]
+func (c machineCode) note(f x86.Feature, at uint64) error {
+	key := useKey{f, functionAt(c.functions, at)}
+	u := c.uses[key]
 	if u == nil {
-		if len(uses) == maxUses {
+		if len(c.uses) == maxUses {
 			return fmt.Errorf("more than %d functions use extensions", maxUses)
 		}
-		u = &CPUUse{Feature: key.feature, Function: key.function, First: at}
-		uses[key] = u
+		u = &CPUUse{Feature: f, First: at}
+		if key.function >= 0 {
+			u.Function = c.functions[key.function].name
+		}
+		c.uses[key] = u
 	}
 	u.Count++
 	return nil
@@ -144,30 +215,29 @@ func (img *image) functions() ([]place, error) {
 	}
 	var all []place
 	for ; len(data) >= elf.Sym64Size; data = data[elf.Sym64Size:] {
-		kind := elf.ST_TYPE(data[4])
-		if kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC || binary.LittleEndian.Uint16(data[6:]) == uint16(elf.SHN_UNDEF) {
+		if !isFunction(data) {
 			continue
 		}
-		name, err := nameAt(names, uint64(binary.LittleEndian.Uint32(data)))
+		name, err := img.r.name(names, uint64(binary.LittleEndian.Uint32(data)))
 		if err != nil {
 			return nil, err
 		}
 		start, size := binary.LittleEndian.Uint64(data[8:]), binary.LittleEndian.Uint64(data[16:])
+		if err := img.r.hold(heldSymbol); err != nil {
+			return nil, err
+		}
 		all = append(all, place{name, start, start + size})
 	}
 	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.start, b.start) })
 	return all, nil
 }
 
-// nameOf returns the name of the function that lies at an address.
-func nameOf(functions []place, at uint64) string {
-	i := sort.Search(len(functions), func(i int) bool { return functions[i].start > at })
-	if i == 0 {
-		return ""
+// functionAt returns the number of the function that lies at an address, -1 for
+// none.
+func functionAt(functions []place, at uint64) int {
+	i := sort.Search(len(functions), func(i int) bool { return functions[i].start > at }) - 1
+	if i < 0 || functions[i].end > functions[i].start && at >= functions[i].end {
+		return -1
 	}
-	f := functions[i-1]
-	if f.end > f.start && at >= f.end {
-		return ""
-	}
-	return f.name
+	return i
 }

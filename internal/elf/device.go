@@ -29,7 +29,7 @@ func (t Target) String() string {
 // translation units one after the other, with padding between them.
 type format struct {
 	section string
-	magics  []string
+	magics  []string // the shortest first
 	// read consumes one container, magic included, and visits what it holds.
 	read func(r *bufio.Reader, visit visitor) error
 }
@@ -63,11 +63,13 @@ func DeviceTargets(r io.ReaderAt) ([]Target, error) {
 
 // eachObject visits every object of a library, by section.
 func eachObject(r io.ReaderAt, visit func(section string, o object) error) error {
-	img, err := openImage(r)
+	img, err := openSectioned(r)
 	if err != nil {
 		return err
 	}
-	for _, format := range []format{amd(), nvidia(loaded), nvidia(relocatable)} {
+	bundles := &bundles{meter: img.r}
+	defer bundles.close()
+	for _, format := range []format{bundles.format(), nvidia(img.r, loaded), nvidia(img.r, relocatable)} {
 		for i := range img.sections {
 			s := &img.sections[i]
 			if s.Size == 0 || s.name != format.section {
@@ -90,6 +92,9 @@ func readSection(img *image, s *section, f format, visit visitor) error {
 		return err
 	}
 	count, err := containers(bufio.NewReaderSize(raw, 64<<10), f.magics, func(r *bufio.Reader) error {
+		if err := img.r.spend(1, weighObject); err != nil {
+			return err
+		}
 		return f.read(r, visit)
 	})
 	if err == nil && count == 0 {
@@ -156,7 +161,7 @@ func containers(r *bufio.Reader, magics []string, read func(*bufio.Reader) error
 
 // seek discards bytes up to the next magic; io.EOF where there is none.
 func seek(r *bufio.Reader, magics []string) error {
-	longest := len(slices.MaxFunc(magics, func(a, b string) int { return len(a) - len(b) }))
+	longest := len(magics[len(magics)-1])
 	for {
 		// What is buffered comes without copying; only its end needs more.
 		window, err := r.Peek(max(longest, r.Buffered()))
@@ -167,11 +172,9 @@ func seek(r *bufio.Reader, magics []string) error {
 		if err != nil {
 			last = len(window) - 1
 		}
-		for i := range last + 1 {
-			if slices.ContainsFunc(magics, func(m string) bool { return bytes.HasPrefix(window[i:], []byte(m)) }) {
-				_, err := r.Discard(i)
-				return err
-			}
+		if i := first(window, magics); i >= 0 {
+			_, err := r.Discard(i)
+			return err
 		}
 		if err != nil {
 			return err
@@ -180,6 +183,18 @@ func seek(r *bufio.Reader, magics []string) error {
 			return err
 		}
 	}
+}
+
+// first returns where the first of the magics begins, -1 for nowhere. Those after
+// the first are looked for no further than the first was found.
+func first(window []byte, magics []string) int {
+	at := -1
+	for _, m := range magics {
+		if i := bytes.Index(window, []byte(m)); i >= 0 {
+			at, window = i, window[:min(len(window), i+len(magics[len(magics)-1]))]
+		}
+	}
+	return at
 }
 
 // skip discards n bytes, all of which must be there.

@@ -1,7 +1,6 @@
 package elf
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"os"
@@ -190,23 +189,11 @@ func TestAtEnd(t *testing.T) {
 }
 
 // A function without a size reaches to the next.
-func TestNameOf(t *testing.T) {
+func TestFunctionAt(t *testing.T) {
 	functions := []place{{"a", 10, 20}, {"b", 25, 25}, {"c", 30, 40}}
-	for at, want := range map[uint64]string{9: "", 10: "a", 19: "a", 20: "", 24: "", 25: "b", 29: "b", 30: "c", 39: "c", 40: ""} {
-		if got := nameOf(functions, at); got != want {
-			t.Errorf("at %d lies %q, want %q", at, got, want)
-		}
-	}
-}
-
-// The allowance holds over all bundles of a file.
-func TestUnpackAllowance(t *testing.T) {
-	one := bundle(code{gfx90a, 1000})
-	left := uint64(2 * len(one))
-	for i, fits := range []bool{true, true, false} {
-		r := bufio.NewReader(bytes.NewReader(compressed(2, 1, one)))
-		if err := readCompressed(r, &left, func(object) error { return nil }); (err == nil) != fits {
-			t.Errorf("bundle %d: %v", i, err)
+	for at, want := range map[uint64]int{9: -1, 10: 0, 19: 0, 20: -1, 24: -1, 25: 1, 29: 1, 30: 2, 39: 2, 40: -1} {
+		if got := functionAt(functions, at); got != want {
+			t.Errorf("at %d lies %d, want %d", at, got, want)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -49,22 +48,30 @@ func Is(r io.ReaderAt) bool {
 	return string(magic[:n]) == elf.ELFMAG
 }
 
-// Read reads the dynamic linking information of a shared library.
+// Read reads the dynamic linking information of a shared library, as the loader
+// does: by the program headers and the dynamic segment.
 func Read(r io.ReaderAt) (*File, error) {
-	img, err := openImage(r)
+	img, err := openLibrary(r)
 	if err != nil {
+		return nil, err
+	}
+	d, err := readDynamic(img)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.agree(); err != nil {
 		return nil, err
 	}
 	f := &File{Machine: machineName(img.machine), Floors: map[string]string{}}
-	if err := f.readDynamic(img); err != nil {
+	if err := f.readNames(d); err != nil {
 		return nil, err
 	}
-	versions, err := readVersions(img)
+	all, err := d.readVersions()
 	if err != nil {
 		return nil, err
 	}
-	f.setFloors(versions)
-	if err := f.readSymbols(img, versions); err != nil {
+	f.setFloors(all.required)
+	if err := f.readSymbols(d, all.of); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -75,74 +82,57 @@ func machineName(m elf.Machine) string {
 	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
 }
 
-func (f *File) readDynamic(img *image) error {
-	s := img.byType(elf.SHT_DYNAMIC)
-	if s == nil {
-		return errors.New("not a shared library: no dynamic section")
-	}
-	data, err := img.data(s, maxTable)
-	if err != nil {
-		return err
-	}
-	names, err := img.linked(s)
-	if err != nil {
-		return err
-	}
-	for ; len(data) >= 16; data = data[16:] {
-		tag, value := elf.DynTag(binary.LittleEndian.Uint64(data)), binary.LittleEndian.Uint64(data[8:])
-		if tag == elf.DT_NULL {
-			break
+// readNames reads what the dynamic segment says in words.
+func (f *File) readNames(d *dynamic) error {
+	for _, off := range d.needed {
+		name, err := d.r.name(d.names, off)
+		if err != nil {
+			return fmt.Errorf("reading %v: %w", elf.DT_NEEDED, err)
 		}
-		if err := f.addDynamic(tag, value, names); err != nil {
+		f.Needed = append(f.Needed, name)
+	}
+	for tag, set := range map[elf.DynTag]func(string){
+		elf.DT_SONAME:  func(name string) { f.Soname = name },
+		elf.DT_RPATH:   func(name string) { f.Rpath = strings.Split(name, ":") },
+		elf.DT_RUNPATH: func(name string) { f.Runpath = strings.Split(name, ":") },
+	} {
+		off, ok := d.values[tag]
+		if !ok {
+			continue
+		}
+		name, err := d.r.name(d.names, off)
+		if err != nil {
 			return fmt.Errorf("reading %v: %w", tag, err)
 		}
+		set(name)
 	}
 	return nil
 }
 
-func (f *File) addDynamic(tag elf.DynTag, value uint64, names string) error {
-	switch tag {
-	case elf.DT_SONAME, elf.DT_NEEDED, elf.DT_RUNPATH, elf.DT_RPATH:
-	default:
-		return nil
-	}
-	name, err := nameAt(names, value)
+func (f *File) readSymbols(d *dynamic, versions map[uint16]version) error {
+	found, err := d.exports()
 	if err != nil {
 		return err
 	}
-	switch tag {
-	case elf.DT_SONAME:
-		f.Soname = name
-	case elf.DT_NEEDED:
-		f.Needed = append(f.Needed, name)
-	case elf.DT_RUNPATH:
-		f.Runpath = append(f.Runpath, strings.Split(name, ":")...)
-	case elf.DT_RPATH:
-		f.Rpath = append(f.Rpath, strings.Split(name, ":")...)
-	}
-	return nil
-}
-
-func (f *File) readSymbols(img *image, versions map[uint16]version) error {
-	s := img.byType(elf.SHT_DYNSYM)
-	if s == nil {
-		return nil
-	}
-	data, err := img.data(s, maxSymbols)
+	count, err := d.count(found)
 	if err != nil {
 		return err
 	}
-	names, err := img.linked(s)
+	data, err := d.at("dynamic symbols (DT_SYMTAB)", d.values[elf.DT_SYMTAB], uint64(count)*elf.Sym64Size, maxSymbols)
 	if err != nil {
 		return err
 	}
-	indexes, err := versionIndexes(img)
+	indexes, err := d.versionIndexes(count)
 	if err != nil {
 		return err
 	}
-	for i := 1; (i+1)*elf.Sym64Size <= len(data); i++ { // symbol 0 is always empty
-		if err := f.addSymbol(data[i*elf.Sym64Size:], names, versions[indexes.at(i)]); err != nil {
+	for i := 1; i < count; i++ { // symbol 0 is always empty
+		given := len(f.Exported)
+		if err := f.addSymbol(d, data[i*elf.Sym64Size:], versions[indexes.at(i)]); err != nil {
 			return fmt.Errorf("reading symbol %d: %w", i, err)
+		}
+		if len(f.Exported) > given && !found.finds(f.Exported[given].Name, i) {
+			return fmt.Errorf("the symbol table has %q, and the hash table, by which the loader finds symbols, does not lead to it", f.Exported[given].Name)
 		}
 	}
 	return nil
@@ -152,15 +142,21 @@ func (f *File) readSymbols(img *image, versions map[uint16]version) error {
 // static members of templates.
 const gnuUnique = elf.STB_LOOS
 
-func (f *File) addSymbol(raw []byte, names string, v version) error {
+// heldSymbol is what a symbol takes in memory, in a list that grows.
+const heldSymbol = 128
+
+func (f *File) addSymbol(d *dynamic, raw []byte, v version) error {
 	nameOff, info, other := binary.LittleEndian.Uint32(raw), raw[4], raw[5]
 	shndx := elf.SectionIndex(binary.LittleEndian.Uint16(raw[6:]))
 	bind := elf.ST_BIND(info)
 	if bind != elf.STB_GLOBAL && bind != elf.STB_WEAK && bind != gnuUnique {
 		return nil
 	}
-	name, err := nameAt(names, uint64(nameOff))
+	name, err := d.r.name(d.names, uint64(nameOff))
 	if err != nil || name == "" {
+		return err
+	}
+	if err := d.r.hold(heldSymbol); err != nil {
 		return err
 	}
 	symbol := Symbol{Name: name, Version: v.name, Library: v.library, Weak: bind == elf.STB_WEAK}
@@ -173,10 +169,10 @@ func (f *File) addSymbol(raw []byte, names string, v version) error {
 	return nil
 }
 
-func (f *File) setFloors(versions map[uint16]version) {
-	for _, v := range versions {
+func (f *File) setFloors(required []version) {
+	for _, v := range required {
 		namespace, number, ok := splitVersion(v.name)
-		if v.library != "" && ok && CompareVersions(number, f.Floors[namespace]) > 0 {
+		if ok && CompareVersions(number, f.Floors[namespace]) > 0 {
 			f.Floors[namespace] = number
 		}
 	}

@@ -2,7 +2,6 @@ package elf
 
 import (
 	"debug/elf"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,12 +19,6 @@ type Function struct {
 	Kernel bool
 }
 
-// Bounds of what is kept of one library.
-const (
-	maxFunctions     = 2 << 20
-	maxFunctionNames = 256 << 20
-)
-
 // DeviceFunctions returns the functions that a library's device code defines,
 // sorted by target and name, each once. Of PTX it returns the kernels only.
 //
@@ -33,13 +26,14 @@ const (
 // no code for: there the driver would link it, elsewhere it is not run, and holds
 // functions that the linker left out.
 func DeviceFunctions(r io.ReaderAt) ([]Function, error) {
-	u, err := newUnpacker()
+	m := metered(r)
+	u, err := newUnpacker(m)
 	if err != nil {
 		return nil, err
 	}
 	defer u.close()
 	inv := inventory{unpacker: u, linked: targetSet{}, targets: targetSet{}, found: map[string]map[string]bool{}}
-	if err := eachObject(r, inv.look); err != nil {
+	if err := eachObject(m, inv.look); err != nil {
 		return nil, err
 	}
 	return inv.sorted(), nil
@@ -49,7 +43,6 @@ type inventory struct {
 	*unpacker
 	linked, targets targetSet
 	found           map[string]map[string]bool // by target and name: whether it is a kernel
-	count, bytes    int
 }
 
 func (inv *inventory) look(section string, o object) error {
@@ -72,9 +65,9 @@ func (inv *inventory) look(section string, o object) error {
 	}
 	add := func(name string, kernel bool) error { return inv.add(known, name, kernel) }
 	if o.machine == elf.EM_NONE {
-		err = ptxKernels(code, add)
+		err = ptxKernels(inv.meter, code, add)
 	} else {
-		err = objectFunctions(code, o.machine, add)
+		err = objectFunctions(inv.meter, code, o.machine, add)
 	}
 	if err != nil {
 		return fmt.Errorf("code for %v: %w", o.target, err)
@@ -99,9 +92,8 @@ func (inv *inventory) add(known map[string]bool, name string, kernel bool) error
 		known[name] = was || kernel
 		return nil
 	}
-	inv.count, inv.bytes = inv.count+1, inv.bytes+len(name)
-	if inv.count > maxFunctions || inv.bytes > maxFunctionNames {
-		return errors.New("more functions than this tool lists")
+	if err := inv.meter.hold(heldSymbol + uint64(len(name))); err != nil {
+		return err
 	}
 	known[strings.Clone(name)] = kernel
 	return nil

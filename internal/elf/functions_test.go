@@ -190,33 +190,6 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 	}
 }
 
-// What is unpacked and what is kept are bounded over all objects of a library.
-func TestInventoryIsBounded(t *testing.T) {
-	u, err := newUnpacker()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer u.close()
-	u.left = uint64(2*len(cubin)) + 1
-	packed := entryOf(kindCubin, 90, flagZstd, cubin)[64:]
-	for i, fits := range []bool{true, true, false} {
-		o := object{method: zstdFrame, size: uint64(len(cubin)), code: bytes.NewReader(bytes.TrimRight(packed, "\x00"))}
-		if _, err := u.unpack(o); (err == nil) != fits {
-			t.Errorf("object %d: %v", i, err)
-		}
-	}
-	inv := inventory{count: maxFunctions - 1, bytes: maxFunctionNames - 10}
-	known := map[string]bool{}
-	for _, test := range []struct {
-		name string
-		fits bool
-	}{{"12345", true}, {"12345", true}, {"6", false}} {
-		if err := inv.add(known, test.name, false); (err == nil) != test.fits {
-			t.Errorf("function %s: %v", test.name, err)
-		}
-	}
-}
-
 func FuzzDeviceFunctions(f *testing.F) {
 	for _, name := range []string{"nvcc13-zstd.nv_fatbin", "nvcc13-lz4.nv_fatbin", "nvcc13-rdc.nv_fatbin"} {
 		f.Add(library(part{loaded, testdata(f, name)}))

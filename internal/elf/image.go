@@ -19,13 +19,16 @@ const (
 	maxName     = 64 << 10  // one name
 )
 
-// image is the section table of a library. debug/elf gives the layout and the
-// constants, but not the parser: it says of itself that it is not hardened, and
-// a few kilobytes of version tables make it use gigabytes.
+// image is a library as the loader maps it, and its section table, which must
+// not contradict that. debug/elf gives the layout and the constants, but not the
+// parser: it says of itself that it is not hardened, and a few kilobytes of
+// version tables make it use gigabytes.
 type image struct {
-	r        io.ReaderAt
-	machine  elf.Machine
+	r       *meter
+	machine elf.Machine
+	segments
 	sections []section
+	names    int               // the section of their names
 	tables   map[uint32]string // string tables by section, read once
 }
 
@@ -34,47 +37,93 @@ type section struct {
 	name string
 }
 
-func openImage(r io.ReaderAt) (*image, error) {
-	img, names, err := openSections(r, maxSections)
+// openLibrary opens what a loader loads. The section table, where there is one,
+// has to tell the same as the segments do.
+func openLibrary(r io.ReaderAt) (*image, error) {
+	img, h, err := openImage(r)
 	if err != nil {
 		return nil, err
 	}
-	return img, img.nameSections(names)
+	if err := checkABI(h); err != nil {
+		return nil, err
+	}
+	if img.segments, err = readSegments(img.r, h); err != nil {
+		return nil, err
+	}
+	return img, img.agree()
 }
 
-// openSections reads the section table without the names, which are in the
-// section it returns the index of.
-func openSections(r io.ReaderAt, limit uint16) (img *image, names int, err error) {
-	var h elf.Header64
-	if err := decode(r, 0, &h); err != nil {
-		return nil, 0, errors.New("not an ELF file: too short for a header")
+// openSectioned is openLibrary for who looks at sections and has nothing to look
+// at in a file without their table.
+func openSectioned(r io.ReaderAt) (*image, error) {
+	img, err := openLibrary(r)
+	if err == nil && len(img.sections) == 0 {
+		err = errors.New("the ELF file has no section table, by which this is found")
 	}
-	if err := checkHeader(h, limit); err != nil {
-		return nil, 0, err
+	return img, err
+}
+
+// openImage reads the section table, with names. A file without one has none.
+func openImage(r io.ReaderAt) (*image, elf.Header64, error) {
+	m := metered(r)
+	h, err := readHeader(m)
+	if err != nil || h.Shoff == 0 && h.Shnum == 0 {
+		return &image{r: m, machine: elf.Machine(h.Machine)}, h, err
+	}
+	img, err := openSections(m, h, maxSections)
+	if err != nil {
+		return nil, h, err
+	}
+	return img, h, img.nameSections(img.names)
+}
+
+func readHeader(r io.ReaderAt) (h elf.Header64, err error) {
+	if err := decode(r, 0, &h); err != nil {
+		return h, errors.New("not an ELF file: too short for a header")
+	}
+	switch {
+	case string(h.Ident[:4]) != elf.ELFMAG:
+		return h, errors.New("not an ELF file: wrong magic")
+	case elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64, elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB:
+		return h, errors.New("not a 64-bit little-endian ELF file")
+	}
+	return h, nil
+}
+
+// checkABI demands what the loader of Linux does.
+func checkABI(h elf.Header64) error {
+	abi := elf.OSABI(h.Ident[elf.EI_OSABI])
+	switch {
+	case h.Ident[elf.EI_VERSION] != byte(elf.EV_CURRENT), h.Version != uint32(elf.EV_CURRENT):
+		return fmt.Errorf("the ELF file is of version %d.%d, known is 1", h.Ident[elf.EI_VERSION], h.Version)
+	case abi != elf.ELFOSABI_NONE && abi != elf.ELFOSABI_LINUX:
+		return fmt.Errorf("the ELF file is for %v, not for Linux", abi)
+	case elf.Type(h.Type) != elf.ET_DYN && elf.Type(h.Type) != elf.ET_EXEC:
+		return fmt.Errorf("the ELF file is %v: no loader loads it", elf.Type(h.Type))
+	}
+	return nil
+}
+
+// openSections reads the section table without the names.
+func openSections(m *meter, h elf.Header64, limit uint16) (*image, error) {
+	if h.Shoff == 0 || h.Shnum == 0 {
+		return nil, errors.New("the ELF file has no section table")
+	}
+	if h.Shnum > limit || int(h.Shentsize) != binary.Size(elf.Section64{}) || h.Shstrndx >= h.Shnum {
+		return nil, fmt.Errorf("the ELF header describes an impossible section table (%d sections of %d bytes)", h.Shnum, h.Shentsize)
+	}
+	if err := m.spend(int(h.Shnum), weighRecord); err != nil {
+		return nil, err
 	}
 	table := make([]elf.Section64, h.Shnum)
-	if err := decode(r, h.Shoff, table); err != nil {
-		return nil, 0, fmt.Errorf("reading section table: %w", err)
+	if err := decode(m, h.Shoff, table); err != nil {
+		return nil, fmt.Errorf("reading section table: %w", err)
 	}
-	img = &image{r: r, machine: elf.Machine(h.Machine), tables: map[uint32]string{}}
+	img := &image{r: m, machine: elf.Machine(h.Machine), names: int(h.Shstrndx), tables: map[uint32]string{}}
 	for _, s := range table {
 		img.sections = append(img.sections, section{Section64: s})
 	}
-	return img, int(h.Shstrndx), nil
-}
-
-func checkHeader(h elf.Header64, limit uint16) error {
-	switch {
-	case string(h.Ident[:4]) != elf.ELFMAG:
-		return errors.New("not an ELF file: wrong magic")
-	case elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64, elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB:
-		return errors.New("not a 64-bit little-endian ELF file")
-	case h.Shoff == 0 || h.Shnum == 0:
-		return errors.New("the ELF file has no section table")
-	case h.Shnum > limit || int(h.Shentsize) != binary.Size(elf.Section64{}) || h.Shstrndx >= h.Shnum:
-		return fmt.Errorf("the ELF header describes an impossible section table (%d sections of %d bytes)", h.Shnum, h.Shentsize)
-	}
-	return nil
+	return img, nil
 }
 
 func (img *image) nameSections(index int) error {
@@ -109,22 +158,29 @@ func (img *image) open(s *section) (*io.SectionReader, error) {
 	return io.NewSectionReader(img.r, int64(s.Off), int64(s.Size)), nil
 }
 
-// data returns the section's bytes. Memory grows with what the file holds, not
-// with what its header claims.
+// data returns the section's bytes.
 func (img *image) data(s *section, limit uint64) ([]byte, error) {
-	if s.Size > limit {
-		return nil, fmt.Errorf("section %q has %d bytes, more than the %d that are read", s.name, s.Size, limit)
-	}
-	r, err := img.open(s)
-	if err != nil {
+	if _, err := img.open(s); err != nil {
 		return nil, err
 	}
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("reading section %q: %w", s.name, err)
+	return img.part(fmt.Sprintf("section %q", s.name), s.Off, s.Size, limit)
+}
+
+// part returns n bytes of the file. Memory grows with what the file holds, not
+// with what its headers claim.
+func (img *image) part(what string, off, n, limit uint64) ([]byte, error) {
+	if n > limit {
+		return nil, fmt.Errorf("%s has %d bytes, more than the %d that are read", what, n, limit)
 	}
-	if uint64(len(b)) != s.Size {
-		return nil, fmt.Errorf("section %q runs past the end of the file", s.name)
+	if err := img.r.hold(n); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", what, err)
+	}
+	b, err := io.ReadAll(io.NewSectionReader(img.r, int64(off), int64(n)))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", what, err)
+	}
+	if uint64(len(b)) != n {
+		return nil, fmt.Errorf("%s runs past the end of the file", what)
 	}
 	return b, nil
 }
@@ -149,6 +205,9 @@ func (img *image) linked(s *section) (string, error) {
 	}
 	b, err := img.data(&img.sections[s.Link], maxNames)
 	if err == nil {
+		err = img.r.hold(uint64(len(b)))
+	}
+	if err == nil {
 		img.tables[s.Link] = string(b)
 	}
 	return img.tables[s.Link], err
@@ -163,8 +222,18 @@ func decode(r io.ReaderAt, off uint64, v any) error {
 	return noEOF(binary.Read(io.NewSectionReader(r, int64(off), size), binary.LittleEndian, v))
 }
 
+// name is nameAt, and counts: a million names that point into one long one cost
+// as much to look at as a million long ones.
+func (m *meter) name(table string, off uint64) (string, error) {
+	name, err := nameAt(table, off)
+	if err == nil {
+		err = m.spend(1, weighRecord+weighName*len(name))
+	}
+	return name, err
+}
+
 // nameAt returns the name at an offset of a string table. It shares the table's
-// memory, so that a million names that point into one long one cost nothing.
+// memory.
 func nameAt(table string, off uint64) (string, error) {
 	if off > uint64(len(table)) || off == uint64(len(table)) && off > 0 {
 		return "", fmt.Errorf("name at %d lies outside its table of %d bytes", off, len(table))

@@ -20,8 +20,10 @@ const (
 // NVIDIA documents no format for fat binaries. What is read here is what
 // fatbinary writes from CUDA 11 to 13: a region header, then entries of header
 // and payload. Sections may hold many regions.
-func nvidia(section string) format {
-	return format{section: section, magics: []string{"\x50\xed\x55\xba"}, read: readRegion}
+func nvidia(m *meter, section string) format {
+	return format{section: section, magics: []string{"\x50\xed\x55\xba"}, read: func(r *bufio.Reader, visit visitor) error {
+		return readRegion(m, r, visit)
+	}}
 }
 
 type regionHeader struct {
@@ -57,7 +59,7 @@ const (
 	maxHeader = 64 << 10
 )
 
-func readRegion(r *bufio.Reader, visit visitor) error {
+func readRegion(m *meter, r *bufio.Reader, visit visitor) error {
 	var h regionHeader
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
 		return err
@@ -71,6 +73,9 @@ func readRegion(r *bufio.Reader, visit visitor) error {
 	}
 	entries := &io.LimitedReader{R: r, N: int64(h.Size)}
 	for entries.N > 0 {
+		if err := m.spend(1, weighObject); err != nil {
+			return err
+		}
 		if err := readEntry(entries, visit); err != nil {
 			return err
 		}

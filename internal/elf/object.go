@@ -22,10 +22,15 @@ const (
 
 // objectFunctions calls found for each function that a code object defines; for
 // AMD's kernels more than once. Names are valid during the call.
-func objectFunctions(code []byte, machine elf.Machine, found func(name string, kernel bool) error) error {
+func objectFunctions(m *meter, code []byte, machine elf.Machine, found func(name string, kernel bool) error) error {
 	// No more than fit, lest a few bytes cost the memory of the largest table.
 	sections := min(len(code)/binary.Size(elf.Section64{}), int(elf.SHN_LORESERVE)-1)
-	img, _, err := openSections(bytes.NewReader(code), uint16(sections))
+	of := &meter{r: bytes.NewReader(code), budget: m.budget, stopped: m.stopped}
+	h, err := readHeader(of)
+	if err != nil {
+		return err
+	}
+	img, err := openSections(of, h, uint16(sections))
 	if err != nil {
 		return err
 	}
@@ -59,7 +64,7 @@ func tableFunctions(img *image, s *section, left *int, found func(string, bool) 
 		if role == noFunction {
 			continue
 		}
-		name, err := nameAt(names, uint64(binary.LittleEndian.Uint32(table)))
+		name, err := img.r.name(names, uint64(binary.LittleEndian.Uint32(table)))
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ var (
 )
 
 // ptxKernels calls found for each kernel of a PTX module.
-func ptxKernels(text []byte, found func(name string, kernel bool) error) error {
+func ptxKernels(m *meter, text []byte, found func(name string, kernel bool) error) error {
 	const entry = ".entry"
 	if !bytes.Contains(text, []byte(".version")) {
 		return errors.New("it is no PTX, which states its version")
@@ -23,6 +23,9 @@ func ptxKernels(text []byte, found func(name string, kernel bool) error) error {
 		i := bytes.Index(text, []byte(entry))
 		if i < 0 {
 			return nil
+		}
+		if err := m.spend(1, weighObject); err != nil {
+			return err
 		}
 		line := text[bytes.LastIndexByte(text[:i], '\n')+1 : i]
 		text = text[i+len(entry):]

@@ -24,7 +24,7 @@ func (s Section) Open() io.Reader { return io.NewSectionReader(s.r, s.offset, s.
 // Sections lists the sections of a library in their order, each with the digest
 // of its bytes.
 func Sections(r io.ReaderAt) ([]Section, error) {
-	img, err := openImage(r)
+	img, _, err := openImage(r)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func Sections(r io.ReaderAt) ([]Section, error) {
 		if s.Type == uint32(elf.SHT_NULL) {
 			continue
 		}
-		one := Section{Name: s.name, r: r, offset: int64(s.Off)}
+		one := Section{Name: s.name, r: img.r, offset: int64(s.Off)}
 		if s.Type != uint32(elf.SHT_NOBITS) {
 			one.Size = int64(s.Size)
 		}

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -16,6 +17,7 @@ func TestSymbolsByBinding(t *testing.T) {
 		raw = append(raw, elf.ST_INFO(bind, elf.STT_FUNC), byte(visible))
 		return binary.LittleEndian.AppendUint16(raw, uint16(section))
 	}
+	d := &dynamic{image: &image{r: metered(strings.NewReader(""))}, names: names}
 	add := Symbol{Name: "add"}
 	for _, c := range []struct {
 		name                string
@@ -32,11 +34,11 @@ func TestSymbolsByBinding(t *testing.T) {
 		{"without a name", symbol(0, elf.STB_GLOBAL, elf.STV_DEFAULT, 7), nil, nil},
 	} {
 		f := &File{}
-		if err := f.addSymbol(c.raw, names, version{}); err != nil || !slices.Equal(f.Undefined, c.undefined) || !slices.Equal(f.Exported, c.exported) {
+		if err := f.addSymbol(d, c.raw, version{}); err != nil || !slices.Equal(f.Undefined, c.undefined) || !slices.Equal(f.Exported, c.exported) {
 			t.Errorf("%s: wants %v, gives %v, %v", c.name, f.Undefined, f.Exported, err)
 		}
 	}
-	if err := new(File).addSymbol(symbol(99, elf.STB_GLOBAL, elf.STV_DEFAULT, 7), names, version{}); err == nil {
+	if err := new(File).addSymbol(d, symbol(99, elf.STB_GLOBAL, elf.STV_DEFAULT, 7), version{}); err == nil {
 		t.Error("a name outside of the table is none")
 	}
 }

@@ -52,7 +52,7 @@ func constants(section string) bool {
 
 // eachText visits the texts of the sections that are wanted.
 func eachText(r io.ReaderAt, wanted func(section string) bool, visit func(string)) error {
-	img, err := openImage(r)
+	img, err := openSectioned(r)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,10 @@ func eachText(r io.ReaderAt, wanted func(section string) bool, visit func(string
 		if err != nil {
 			return err
 		}
-		size, err := texts(bufio.NewReaderSize(raw, 64<<10), visit)
+		if err := img.r.spend(1, weighRecord); err != nil {
+			return err
+		}
+		size, err := texts(bufio.NewReaderSize(weighed{raw, img.r, weighText}, 64<<10), visit)
 		if err != nil {
 			return fmt.Errorf("reading section %q: %w", s.name, err)
 		}

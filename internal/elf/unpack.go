@@ -29,16 +29,16 @@ const (
 
 // unpacker holds one object at a time in memory that the next one uses again.
 type unpacker struct {
-	left   uint64 // what may still be unpacked of this library
+	meter  *meter
 	packed bytes.Buffer
 	plain  []byte
 	zstd   *zstd.Decoder
 }
 
-func newUnpacker() (*unpacker, error) {
+func newUnpacker(m *meter) (*unpacker, error) {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
 		zstd.WithDecoderMaxMemory(maxObject), zstd.WithDecodeAllCapLimit(true))
-	return &unpacker{left: maxUnpack, zstd: d}, err
+	return &unpacker{meter: m, zstd: d}, err
 }
 
 func (u *unpacker) close() { u.zstd.Close() }
@@ -46,22 +46,25 @@ func (u *unpacker) close() { u.zstd.Close() }
 // unpack returns the code of an object, which is valid until the next call.
 func (u *unpacker) unpack(o object) ([]byte, error) {
 	u.packed.Reset()
-	n, err := u.packed.ReadFrom(io.LimitReader(o.code, maxObject+1))
+	most := int64(min(maxObject, u.meter.budget.memory))
+	n, err := u.packed.ReadFrom(io.LimitReader(o.code, most+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case n > maxObject:
-		return nil, fmt.Errorf("it has more than the %d bytes that are read", maxObject)
+	case n > most:
+		return nil, fmt.Errorf("it has more than the %d bytes that are read", most)
 	case o.method == stored:
 		return u.packed.Bytes(), nil
 	case o.method == unknownMethod:
 		return nil, errors.New("it is compressed in a way that this tool does not know")
 	case o.size == 0: // the decoder of LZ4 does not survive it
 		return nil, fmt.Errorf("%d bytes unpack to nothing", n)
-	case o.size > maxObject || o.size > u.left || o.size > maxRatio*uint64(n):
+	case o.size > uint64(most) || o.size > maxRatio*uint64(n):
 		return nil, fmt.Errorf("%d bytes unpack to %d, more than this tool reads", n, o.size)
 	}
-	u.left -= o.size
+	if err := u.meter.spend(int(o.size), 1); err != nil {
+		return nil, err
+	}
 	if uint64(cap(u.plain)) < o.size {
 		u.plain = make([]byte, o.size)
 	}

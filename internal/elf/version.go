@@ -21,41 +21,45 @@ const maxVersions = 1 << 15
 // hidden marks a version that is not the default one; it is no part of the index.
 const hidden = 0x8000
 
-// readVersions returns the versions that the library requires and defines, by
-// index. Indexes 0 and 1 stand for no version.
-func readVersions(img *image) (map[uint16]version, error) {
-	versions := map[uint16]version{}
+// versions are those that the library requires and defines, by index, and all
+// that the loader will demand of other libraries, whether a symbol has them or not.
+type versions struct {
+	of       map[uint16]version
+	required []version
+}
+
+// readVersions returns the versions that the library requires and defines.
+// Indexes 0 and 1 stand for no version.
+func (d *dynamic) readVersions() (versions, error) {
+	all := versions{of: map[uint16]version{}}
 	for _, kind := range []struct {
-		section elf.SectionType
-		read    func(*versionTable) error
+		tag  elf.DynTag
+		read func(*versionTable) error
 	}{
-		{elf.SHT_GNU_VERNEED, (*versionTable).needs},
-		{elf.SHT_GNU_VERDEF, (*versionTable).definitions},
+		{elf.DT_VERNEED, (*versionTable).needs},
+		{elf.DT_VERDEF, (*versionTable).definitions},
 	} {
-		s := img.byType(kind.section)
-		if s == nil {
+		addr := d.values[kind.tag]
+		if addr == 0 {
 			continue
 		}
-		data, err := img.data(s, maxTable)
-		if err != nil {
-			return nil, err
+		data, err := d.at("versions", addr, min(d.room(addr), maxTable), maxTable)
+		if err == nil {
+			err = kind.read(&versionTable{d.r, data, d.names, &all, maxVersions})
 		}
-		names, err := img.linked(s)
 		if err != nil {
-			return nil, err
-		}
-		if err := kind.read(&versionTable{data, names, versions, maxVersions}); err != nil {
-			return nil, fmt.Errorf("reading section %q: %w", s.name, err)
+			return all, fmt.Errorf("reading the versions at %v: %w", kind.tag, err)
 		}
 	}
-	return versions, nil
+	return all, nil
 }
 
 // versionTable walks one of the two tables: records that point to records.
 type versionTable struct {
+	meter    *meter
 	data     []byte
 	names    string
-	versions map[uint16]version
+	versions *versions
 	left     int // records that may still be read
 }
 
@@ -76,7 +80,7 @@ func (t *versionTable) needs() error {
 		if err != nil {
 			return err
 		}
-		library, err := nameAt(t.names, word(need, 4))
+		library, err := t.meter.name(t.names, word(need, 4))
 		if err != nil {
 			return err
 		}
@@ -97,13 +101,32 @@ func (t *versionTable) need(library string, off uint64, count uint16) error {
 		if err != nil {
 			return err
 		}
-		name, err := nameAt(t.names, word(aux, 8))
+		name, err := t.meter.name(t.names, word(aux, 8))
 		if err != nil {
 			return err
 		}
-		t.versions[half(aux, 6)&^hidden] = version{name, library}
+		if err := t.put(half(aux, 6), version{name, library}); err != nil {
+			return err
+		}
 		off += word(aux, 12)
 	}
+	return nil
+}
+
+// put notes a version. No two have one index: who looks would see the last, and
+// the loader demands both.
+func (t *versionTable) put(index uint16, v version) error {
+	index &^= hidden
+	if v.library != "" {
+		t.versions.required = append(t.versions.required, v)
+	}
+	if index <= 1 {
+		return nil
+	}
+	if _, twice := t.versions.of[index]; twice {
+		return fmt.Errorf("two versions have the index %d: %s is the second", index, v.name)
+	}
+	t.versions.of[index] = v
 	return nil
 }
 
@@ -120,12 +143,14 @@ func (t *versionTable) definitions() error {
 		if err != nil {
 			return err
 		}
-		name, err := nameAt(t.names, word(aux, 0))
+		name, err := t.meter.name(t.names, word(aux, 0))
 		if err != nil {
 			return err
 		}
 		if half(def, 2)&base == 0 {
-			t.versions[half(def, 4)&^hidden] = version{name: name}
+			if err := t.put(half(def, 4), version{name: name}); err != nil {
+				return err
+			}
 		}
 		next := word(def, 16)
 		if next == 0 {
@@ -138,12 +163,12 @@ func (t *versionTable) definitions() error {
 // indexTable is Versym: the version index of each dynamic symbol.
 type indexTable []byte
 
-func versionIndexes(img *image) (indexTable, error) {
-	s := img.byType(elf.SHT_GNU_VERSYM)
-	if s == nil {
+func (d *dynamic) versionIndexes(symbols int) (indexTable, error) {
+	addr := d.values[elf.DT_VERSYM]
+	if addr == 0 {
 		return nil, nil
 	}
-	return img.data(s, maxSymbols)
+	return d.at("versions of symbols", addr, 2*uint64(symbols), maxSymbols)
 }
 
 func (t indexTable) at(i int) uint16 {

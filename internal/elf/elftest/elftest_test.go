@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,25 +63,14 @@ func TestLibraryIsRead(t *testing.T) {
 
 // The dynamic linker is the judge of what a library is.
 func TestLibraryLoads(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil || runtime.GOARCH != "amd64" {
-		t.Skip("needs python3 on x86_64")
-	}
-	file := filepath.Join(t.TempDir(), "libsample.so.1")
-	if err := os.WriteFile(file, sample().Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	const script = `
-import ctypes, sys
-l = ctypes.CDLL(sys.argv[1])
 p = ctypes.CDLL(None)
 p.dlvsym.restype = ctypes.c_void_p
 p.dlvsym.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
 print(l.given(), l.versioned(), bool(p.dlvsym(l._handle, b"versioned", b"SAMPLE_1.2")), bool(p.dlvsym(l._handle, b"versioned", b"SAMPLE_9")))
 `
-	out, err := exec.Command(python, "-c", script, file).CombinedOutput()
-	if err != nil || string(out) != "0 42 True False\n" {
-		t.Errorf("%v: %s", err, out)
+	if out := run(t, sample().Bytes(), script); out != "0 42 True False\n" {
+		t.Error(out)
 	}
 }
 
@@ -89,4 +79,58 @@ func TestZeroLibrary(t *testing.T) {
 	if err != nil || got.Machine != "aarch64" || len(got.Needed)+len(got.Undefined)+len(got.Exported) > 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
+}
+
+// One file can be two libraries: one for who reads the section table, another for
+// the loader. What is said of it must be of the one that runs, or nothing.
+func TestTwoLibrariesInOneFileAreRefused(t *testing.T) {
+	returns := func(n byte) []byte { return []byte{0xb8, n, 0, 0, 0, 0xc3} }
+	good := elftest.Library{
+		Soname: "libgood.so", Needed: []string{"libc.so.6"}, Texts: []string{"the good one"},
+		Exported: []elftest.Symbol{{Name: "which", Code: returns(1)}},
+		Sections: []elftest.Section{elftest.HIP("gfx90a"), elftest.CUDA("sm_90")},
+	}
+	evil := elftest.Library{
+		Soname: "libevil.so", Needed: []string{"libc.so.6", "libm.so.6"}, Rpath: "/home/x",
+		Exported: []elftest.Symbol{{Name: "which", Code: returns(13)}},
+	}
+	for name, file := range map[string][]byte{"beside": elftest.Two(evil, good, false), "mapped": elftest.Two(evil, good, true)} {
+		t.Run(name, func(t *testing.T) {
+			if out := run(t, file, "print(l.which())"); out != "13\n" {
+				t.Fatalf("the loader says %q: this is not the attack", out)
+			}
+			r := bytes.NewReader(file)
+			got, err := elf.Read(r)
+			if err == nil || !strings.Contains(err.Error(), "the loader") {
+				t.Errorf("it is read as %+v, %v", got, err)
+			}
+			if targets, err := elf.DeviceTargets(r); err == nil {
+				t.Errorf("its device code is %v", targets)
+			}
+			if err := elf.EachText(r, func(s string) { t.Errorf("its text is %q", s) }); err == nil {
+				t.Error("its texts are read")
+			}
+			if uses, err := elf.CPUUses(r); err == nil {
+				t.Errorf("its code is read: %v", uses)
+			}
+		})
+	}
+}
+
+// run loads a library with the loader of this host.
+func run(t *testing.T, library []byte, script string) string {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("needs python3 on x86_64")
+	}
+	file := filepath.Join(t.TempDir(), "library.so")
+	if err := os.WriteFile(file, library, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(python, "-c", "import ctypes, sys\nl = ctypes.CDLL(sys.argv[1])\n"+script, file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
 }

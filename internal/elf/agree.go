@@ -1,0 +1,79 @@
+package elf
+
+import (
+	"debug/elf"
+	"fmt"
+	"slices"
+)
+
+// told are the sections that say where a table lies of which the loader knows by
+// a tag of the dynamic segment.
+var told = map[elf.SectionType]elf.DynTag{
+	elf.SHT_DYNSYM: elf.DT_SYMTAB, elf.SHT_HASH: elf.DT_HASH, elf.SHT_GNU_HASH: elf.DT_GNU_HASH,
+	elf.SHT_GNU_VERSYM: elf.DT_VERSYM, elf.SHT_GNU_VERNEED: elf.DT_VERNEED, elf.SHT_GNU_VERDEF: elf.DT_VERDEF,
+}
+
+// agree demands that the section table describes what the segments load. A file
+// can hold two libraries: one that the section table shows to who looks, and one
+// that the loader runs.
+func (img *image) agree() error {
+	for i := range img.sections {
+		if i == img.names {
+			continue // of the names of sections no loader knows
+		}
+		if err := img.place(&img.sections[i]); err != nil {
+			return err
+		}
+	}
+	if img.dynamic == nil {
+		if s := img.byType(elf.SHT_DYNAMIC); s != nil {
+			return fmt.Errorf("section %q is a dynamic section, and no segment tells the loader of it", s.name)
+		}
+	}
+	return nil
+}
+
+// place compares a section with what the loader has at its address.
+func (img *image) place(s *section) error {
+	kind := elf.SectionType(s.Type)
+	if kind == elf.SHT_NULL || kind == elf.SHT_NOBITS || s.Size == 0 {
+		return nil
+	}
+	if d := img.dynamic; kind == elf.SHT_DYNAMIC && (d == nil || s.Off != d.Off || s.Addr != d.Vaddr) {
+		return fmt.Errorf("section %q lies at %#x of the file, and the dynamic segment, which the loader reads, elsewhere: two libraries in one file", s.name, s.Off)
+	}
+	if elf.SectionFlag(s.Flags)&elf.SHF_ALLOC == 0 {
+		if elf.SectionFlag(s.Flags)&elf.SHF_EXECINSTR != 0 || slices.Contains(loadedSections, s.name) || constants(s.name) {
+			return fmt.Errorf("section %q is not loaded: a process that uses the library has none of it", s.name)
+		}
+		return nil
+	}
+	off, err := img.offset(s.Addr, s.Size)
+	if err != nil {
+		return fmt.Errorf("section %q: %w, where the section table says that it lies", s.name, err)
+	}
+	if off != s.Off {
+		return fmt.Errorf("section %q lies at %#x of the file, and the loader has %#x at its address %#x: two libraries in one file", s.name, s.Off, off, s.Addr)
+	}
+	return nil
+}
+
+// loadedSections hold what a runtime hands to a GPU: pointers lead there, so that
+// the loader must have put it to an address.
+var loadedSections = []string{hipFatbin, loaded, relocatable}
+
+// agree compares the tables that the section table shows with those that the
+// dynamic segment names.
+func (d *dynamic) agree() error {
+	for i := range d.sections {
+		s := &d.sections[i]
+		tag, ok := told[elf.SectionType(s.Type)]
+		if !ok {
+			continue
+		}
+		if s.Addr != d.values[tag] && s.Size > 0 {
+			return fmt.Errorf("section %q lies at address %#x, and %v, which the loader reads, says %#x: two libraries in one file", s.name, s.Addr, tag, d.values[tag])
+		}
+	}
+	return nil
+}

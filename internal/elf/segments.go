@@ -1,0 +1,109 @@
+package elf
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxSegments is far more than linkers write: a library has about ten.
+const maxSegments = 256
+
+// minPage is the smallest page that a loader maps.
+const minPage = 0x1000
+
+// segments is the file as the dynamic loader sees it: what is mapped to which
+// address. The loader reads nothing else, and in particular no section table.
+type segments struct {
+	loads   []elf.Prog64
+	dynamic *elf.Prog64 // nil where there is none
+}
+
+// readSegments reads the program headers and refuses what loaders read
+// differently, or refuse.
+func readSegments(r io.ReaderAt, h elf.Header64) (s segments, err error) {
+	if h.Phoff == 0 && h.Phnum == 0 {
+		return s, nil
+	}
+	if h.Phnum > maxSegments || int(h.Phentsize) != progSize { // PN_XNUM among them
+		return s, fmt.Errorf("the ELF header describes an impossible table of segments (%d of %d bytes)", h.Phnum, h.Phentsize)
+	}
+	table := make([]elf.Prog64, h.Phnum)
+	if err := decode(r, h.Phoff, table); err != nil {
+		return s, fmt.Errorf("reading table of segments: %w", err)
+	}
+	for i, p := range table {
+		switch elf.ProgType(p.Type) {
+		case elf.PT_LOAD:
+			s.loads = append(s.loads, p)
+		case elf.PT_DYNAMIC:
+			if s.dynamic != nil {
+				return s, errors.New("it has two dynamic segments, of which loaders take the last")
+			}
+			s.dynamic = &table[i]
+		}
+	}
+	return s, s.check(r)
+}
+
+const progSize = 56
+
+// check demands that the segments do not overlap, neither in bytes nor in pages
+// with other bytes, and that the file holds all of them.
+func (s segments) check(r io.ReaderAt) error {
+	page := uint64(1 << 62) // the largest that can be in use: loaders refuse a smaller alignment
+	for _, p := range s.loads {
+		page = min(page, p.Align)
+	}
+	for i, p := range s.loads {
+		switch {
+		case p.Filesz > p.Memsz, p.Off > 1<<62, p.Vaddr > 1<<62, p.Memsz > 1<<62,
+			p.Align < minPage, p.Align&(p.Align-1) != 0, (p.Vaddr-p.Off)&(p.Align-1) != 0:
+			return fmt.Errorf("segment %d lies at an impossible place: %d bytes at %#x of the file, %d at address %#x", i, p.Filesz, p.Off, p.Memsz, p.Vaddr)
+		case i == 0:
+		case overlap(s.loads[i-1], p, page):
+			return fmt.Errorf("segments %d and %d overlap at address %#x: the loader puts one over the other", i-1, i, p.Vaddr)
+		}
+		if n, _ := r.ReadAt(make([]byte, 1), int64(p.Off+p.Filesz)-1); p.Filesz > 0 && n != 1 {
+			return fmt.Errorf("segment %d runs past the end of the file", i)
+		}
+	}
+	if d := s.dynamic; d != nil {
+		if off, err := s.offset(d.Vaddr, d.Filesz); err != nil || off != d.Off {
+			return fmt.Errorf("the dynamic segment says that it lies at %#x of the file, and at address %#x, where the loader reads, something else is loaded", d.Off, d.Vaddr)
+		}
+	}
+	return nil
+}
+
+// overlap reports whether b begins before a ends, or in a page of a that holds
+// other bytes of the file: the loader maps whole pages.
+func overlap(a, b elf.Prog64, page uint64) bool {
+	if b.Vaddr < a.Vaddr+a.Memsz || b.Vaddr < a.Vaddr {
+		return true
+	}
+	same := a.Memsz > 0 && (a.Vaddr+a.Memsz-1)/page == b.Vaddr/page
+	return same && a.Vaddr-a.Off != b.Vaddr-b.Off
+}
+
+// offset returns where in the file the n bytes lie that are loaded to an
+// address. Room that the loader fills with zeros is in no file.
+func (s segments) offset(addr, n uint64) (uint64, error) {
+	for _, p := range s.loads {
+		if at := addr - p.Vaddr; addr >= p.Vaddr && at <= p.Filesz && n <= p.Filesz-at {
+			return p.Off + at, nil
+		}
+	}
+	return 0, fmt.Errorf("no segment loads %d bytes to address %#x", n, addr)
+}
+
+// room returns how many bytes of the file are loaded from an address on.
+func (s segments) room(addr uint64) uint64 {
+	for _, p := range s.loads {
+		if at := addr - p.Vaddr; addr >= p.Vaddr && at < p.Filesz {
+			return p.Filesz - at
+		}
+	}
+	return 0
+}
