@@ -186,7 +186,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (gated, error) {
 		return done, err
 	}
 	defer release()
-	inspected := s.Inspect(len(b.options.expect) > 0)
+	inspected := s.Inspect(ctx, len(b.options.expect) > 0)
 	if inspected && s.Fault == nil {
 		done.Is = &s.Is
 	}

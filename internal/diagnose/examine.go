@@ -58,7 +58,7 @@ func (e *Examiner) File(ctx context.Context, name string) (Report, error) {
 	if kind == "wheel" {
 		return e.wheel(ctx, name)
 	}
-	return e.library(name, f)
+	return e.library(ctx, name, f)
 }
 
 // Log examines a log that comes from somewhere else than a file; name stands for
@@ -126,9 +126,9 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-func (e *Examiner) library(name string, f *os.File) (Report, error) {
+func (e *Examiner) library(ctx context.Context, name string, f *os.File) (Report, error) {
 	s := e.libraries.scan()
-	err := Facts(f, func(fact string) { s.line("", 0, []byte(fact)) })
+	err := Facts(ctx, elf.Bounded(ctx, f), func(fact string) { s.line("", 0, []byte(fact)) })
 	if err != nil { // from half of the facts follows nothing
 		return Report{File: name, Kind: "library"}, diag.At(diag.Pos{File: name}, "%w", err)
 	}
@@ -143,7 +143,7 @@ func (e *Examiner) wheel(ctx context.Context, name string) (Report, error) {
 		return Report{File: name, Kind: "wheel"}, diag.Errorf(diag.Usage, "%w", err)
 	}
 	defer w.Close()
-	whole := e.wheels.scan()
+	whole, budget := e.wheels.scan(), elf.NewBudget(w.Size())
 	wheelFacts(w, func(fact string) { whole.line("", 0, []byte(fact)) })
 	promised, tag := promisedGlibc(w.Name.Platform)
 	var parts [][]Finding
@@ -153,7 +153,7 @@ func (e *Examiner) wheel(ctx context.Context, name string) (Report, error) {
 			continue
 		}
 		part := e.libraries.scan()
-		err := memberFacts(ctx, w, f.Name, func(fact string) {
+		err := memberFacts(ctx, w, budget, f.Name, func(fact string) {
 			part.line(f.Name, 0, []byte(fact))
 			whole.line(f.Name, 0, []byte(fact))
 			if floor, ok := strings.CutPrefix(fact, "floor: GLIBC_"); ok && tag != "" && elf.CompareVersions(floor, promised) > 0 {
@@ -174,11 +174,11 @@ func (e *Examiner) wheel(ctx context.Context, name string) (Report, error) {
 
 // memberFacts visits the facts of one file of a wheel; a linker script, which
 // only looks like a library, has none.
-func memberFacts(ctx context.Context, w *wheel.Wheel, name string, visit func(string)) error {
+func memberFacts(ctx context.Context, w *wheel.Wheel, budget *elf.Budget, name string, visit func(string)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r, err := w.Open(name)
+	r, err := w.Open(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func memberFacts(ctx context.Context, w *wheel.Wheel, name string, visit func(st
 	if !elf.Is(r) {
 		return nil
 	}
-	if err := Facts(r, visit); err != nil {
+	if err := Facts(ctx, budget.Reader(ctx, r), visit); err != nil {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
 	return nil

@@ -75,7 +75,7 @@ const (
 func TestFacts(t *testing.T) {
 	library := compile(t, nccl+kernels+fatbin, soname, "-Wl,-rpath,/tmp/build/lib", "-Wl,--no-as-needed", "-libverbs")
 	var got []string
-	if err := diagnose.Facts(bytes.NewReader(library), func(fact string) { got = append(got, fact) }); err != nil {
+	if err := diagnose.Facts(t.Context(), bytes.NewReader(library), func(fact string) { got = append(got, fact) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"context"
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -20,7 +22,7 @@ import (
 //	undefined: ibv_reg_mr    a symbol that another library has to give, not weak
 //	exports: ncclGetVersion  a symbol that it gives
 //	text: NCCL version 2.29  a printable constant
-func Facts(r io.ReaderAt, visit func(string)) error {
+func Facts(ctx context.Context, r io.ReaderAt, visit func(string)) error {
 	f, err := elf.Read(r)
 	if err != nil {
 		return err
@@ -31,6 +33,9 @@ func Facts(r io.ReaderAt, visit func(string)) error {
 	}
 	say := func(what string, values ...string) {
 		for _, v := range values {
+			if ctx.Err() != nil {
+				return // and so does Facts
+			}
 			visit(what + ": " + v)
 		}
 	}
@@ -56,7 +61,7 @@ func Facts(r io.ReaderAt, visit func(string)) error {
 	for _, s := range f.Exported {
 		say("exports", s.Name)
 	}
-	return elf.EachText(r, func(text string) { say("text", text) })
+	return errors.Join(elf.EachText(r, func(text string) { say("text", text) }), ctx.Err())
 }
 
 // wheelFacts visits what a wheel says of itself, without the libraries inside:

@@ -8,6 +8,7 @@ package difference
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -119,12 +120,12 @@ func lacking(a, b []string, says string) []string {
 }
 
 func member(a, b *wheel.Wheel, name string) ([]string, error) {
-	x, err := a.Open(name)
+	x, err := a.Open(context.Background(), name)
 	if err != nil {
 		return nil, err
 	}
 	defer x.Close()
-	y, err := b.Open(name)
+	y, err := b.Open(context.Background(), name)
 	if err != nil {
 		return nil, err
 	}

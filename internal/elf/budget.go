@@ -36,7 +36,8 @@ const (
 	weighText     = 8    // a byte that is looked at for texts
 	weighCode     = 16   // a byte of machine code
 	weighName     = 8    // a byte of a symbol's name
-	weighRecord   = 64   // a symbol, a version
+	weighRecord   = 64   // a symbol, a version, a section
+	weighVisit    = 512  // a text, for who looks whether it matches
 	weighObject   = 2048 // an object of device code, a container of them
 	lookAfterWork = 1 << 18
 )
@@ -57,20 +58,9 @@ func (b *Budget) Reader(ctx context.Context, r io.ReaderAt) io.ReaderAt {
 	return &meter{r: r, budget: b, stopped: ctx.Err}
 }
 
-// meter reads a library, and counts.
-type meter struct {
-	r       io.ReaderAt
-	budget  *Budget
-	stopped func() error
-	held    uint64 // bytes of memory
-}
-
-// metered returns the meter of one question. A reader that no budget gave out
-// gets one of its own, by its size.
-func metered(r io.ReaderAt) *meter {
-	if m, ok := r.(*meter); ok {
-		return &meter{r: m.r, budget: m.budget, stopped: m.stopped}
-	}
+// Bounded returns a reader of a library that is a file of its own, with the budget
+// of its size.
+func Bounded(ctx context.Context, r io.ReaderAt) io.ReaderAt {
 	size := int64(0)
 	switch of := r.(type) {
 	case interface{ Size() int64 }:
@@ -80,7 +70,30 @@ func metered(r io.ReaderAt) *meter {
 			size = info.Size()
 		}
 	}
-	return &meter{r: r, budget: NewBudget(size), stopped: func() error { return nil }}
+	return NewBudget(size).Reader(ctx, r)
+}
+
+// meter reads a library, and counts.
+type meter struct {
+	r       io.ReaderAt
+	budget  *Budget
+	stopped func() error
+	held    uint64 // bytes of memory
+}
+
+// metered returns the meter of one question. A reader that no budget gave out
+// gets one of its own.
+func metered(r io.ReaderAt) *meter {
+	m, ok := r.(*meter)
+	if !ok {
+		return metered(Bounded(context.Background(), r))
+	}
+	return m.over(m.r)
+}
+
+// over returns a meter of the same budget that has no memory in use.
+func (m *meter) over(r io.ReaderAt) *meter {
+	return &meter{r: r, budget: m.budget, stopped: m.stopped}
 }
 
 // ReadAt reads, and counts what it was asked for.

@@ -25,7 +25,7 @@ const (
 func objectFunctions(m *meter, code []byte, machine elf.Machine, found func(name string, kernel bool) error) error {
 	// No more than fit, lest a few bytes cost the memory of the largest table.
 	sections := min(len(code)/binary.Size(elf.Section64{}), int(elf.SHN_LORESERVE)-1)
-	of := &meter{r: bytes.NewReader(code), budget: m.budget, stopped: m.stopped}
+	of := m.over(bytes.NewReader(code))
 	h, err := readHeader(of)
 	if err != nil {
 		return err

@@ -65,10 +65,10 @@ func eachText(r io.ReaderAt, wanted func(section string) bool, visit func(string
 		if err != nil {
 			return err
 		}
-		if err := img.r.spend(1, weighRecord); err != nil {
-			return err
-		}
-		size, err := texts(bufio.NewReaderSize(weighed{raw, img.r, weighText}, 64<<10), visit)
+		size, err := texts(bufio.NewReaderSize(weighed{raw, img.r, weighText}, 64<<10), func(text string) error {
+			visit(text)
+			return img.r.spend(1, weighVisit)
+		})
 		if err != nil {
 			return fmt.Errorf("reading section %q: %w", s.name, err)
 		}
@@ -80,7 +80,7 @@ func eachText(r io.ReaderAt, wanted func(section string) bool, visit func(string
 }
 
 // texts returns how many bytes it read.
-func texts(r io.ByteReader, visit func(string)) (size uint64, err error) {
+func texts(r io.ByteReader, visit func(string) error) (size uint64, err error) {
 	run := make([]byte, 0, maxName)
 	for ; ; size++ {
 		b, err := r.ReadByte()
@@ -91,7 +91,9 @@ func texts(r io.ByteReader, visit func(string)) (size uint64, err error) {
 			continue
 		}
 		if len(run) >= minText {
-			visit(string(run))
+			if err := visit(string(run)); err != nil {
+				return size, err
+			}
 		}
 		run = run[:0]
 		if errors.Is(err, io.EOF) {

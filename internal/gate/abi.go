@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -11,7 +12,6 @@ import (
 	"builder/internal/recipe"
 	"builder/internal/verdict"
 	"builder/internal/version"
-	"builder/internal/wheel"
 )
 
 var ncclABI = Gate{
@@ -77,7 +77,7 @@ func nearest(releases []version.Version, v version.Version) (version.Version, bo
 	return releases[later-1], true
 }
 
-func checkABI(_ context.Context, s Subject) verdict.Verdict {
+func checkABI(ctx context.Context, s Subject) verdict.Verdict {
 	all, releases, err := exports(ncclExports)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -92,7 +92,7 @@ func checkABI(_ context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("no library of the vendor as old as %s was measured", v)
 	}
 	have := map[string]bool{}
-	err = s.withLibrary(func(r wheel.Member) error {
+	err = s.withLibrary(ctx, func(r io.ReaderAt) error {
 		f, err := elf.Read(r)
 		if err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 
 	"builder/internal/recipe"
 	"builder/internal/verdict"
-	"builder/internal/wheel"
 )
 
 var archive = Gate{
@@ -23,12 +22,12 @@ var archive = Gate{
 	check:  checkArchive,
 }
 
-func checkArchive(_ context.Context, s Subject) verdict.Verdict {
+func checkArchive(ctx context.Context, s Subject) verdict.Verdict {
 	at := slices.IndexFunc(s.Beside, func(p string) bool { return filepath.Base(p) == s.Expect.Archive })
 	if at < 0 {
 		return verdict.Failed("there is no %s beside the wheel", s.Expect.Archive)
 	}
-	want, err := s.librarySum()
+	want, err := s.librarySum(ctx)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -42,9 +41,9 @@ func checkArchive(_ context.Context, s Subject) verdict.Verdict {
 }
 
 // librarySum is the sha256 of the wheel's library.
-func (s Subject) librarySum() (string, error) {
+func (s Subject) librarySum(ctx context.Context) (string, error) {
 	h := sha256.New()
-	err := s.withLibrary(func(r wheel.Member) error {
+	err := s.withLibrary(ctx, func(r io.ReaderAt) error {
 		_, err := io.Copy(h, io.NewSectionReader(r, 0, 1<<62))
 		return err
 	})

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
 	"builder/internal/verdict"
-	"builder/internal/wheel"
 	"builder/internal/x86"
 )
 
@@ -22,12 +22,12 @@ var cpuISA = Gate{
 	check:  checkCPU,
 }
 
-func checkCPU(_ context.Context, s Subject) verdict.Verdict {
+func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 	allowed, err := allowedFeatures(s.Expect.CPU)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
 		uses, err := elf.CPUUses(r)
 		if err != nil {
 			return nil, nil, err

@@ -3,13 +3,13 @@ package gate
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
 	"builder/internal/verdict"
-	"builder/internal/wheel"
 )
 
 var deviceCode = Gate{
@@ -20,9 +20,9 @@ var deviceCode = Gate{
 	check:  checkDeviceCode,
 }
 
-func checkDeviceCode(_ context.Context, s Subject) verdict.Verdict {
+func checkDeviceCode(ctx context.Context, s Subject) verdict.Verdict {
 	want := slices.Sorted(slices.Values(s.Expect.DeviceCode))
-	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
 		targets, err := elf.DeviceTargets(r)
 		if err != nil {
 			return nil, nil, err

@@ -24,6 +24,18 @@ func some(names []string) string {
 	return listed(quoted, 3)
 }
 
+// maxEvidence is far more than anybody reads: files with thousands of libraries,
+// or with names of thousands of letters, have more to say.
+const maxEvidence = 64 << 10
+
+// cut shortens a text to n bytes, and says so.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return fmt.Sprintf("%s… and %d bytes more", strings.ToValidUTF8(text[:n], ""), len(text)-n)
+}
+
 // telling is a line that says why a program failed; Python and the dynamic
 // linker say it last, MPI says more afterwards.
 var telling = regexp.MustCompile(`\w*(Error|Exception)\b|FAILED|undefined symbol|cannot open shared object`)

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"path"
@@ -12,7 +13,6 @@ import (
 	"builder/internal/elf"
 	"builder/internal/recipe"
 	"builder/internal/verdict"
-	"builder/internal/wheel"
 )
 
 var deviceFunctions = Gate{
@@ -24,18 +24,18 @@ var deviceFunctions = Gate{
 	check: checkDeviceFunctions,
 }
 
-func checkDeviceFunctions(_ context.Context, s Subject) verdict.Verdict {
+func checkDeviceFunctions(ctx context.Context, s Subject) verdict.Verdict {
 	for _, pattern := range slices.Concat(s.Expect.Kernels, s.Expect.NoKernels) {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return verdict.Unmeasured("the pattern %q: %v", pattern, err).Because("mend the pattern in the recipe's expect")
 		}
 	}
-	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
 		all, err := elf.DeviceFunctions(r)
 		if err != nil {
 			return nil, nil, err
 		}
-		faults, seen = inventoryOf(all).judge(s.Expect)
+		faults, seen = inventoryOf(all).judge(ctx, s.Expect)
 		return sentence(name, faults), sentence(name, seen), nil
 	})
 }
@@ -74,7 +74,7 @@ func inventoryOf(all []elf.Function) inventory {
 	return inside
 }
 
-func (inside inventory) judge(e recipe.Expect) (faults, seen []string) {
+func (inside inventory) judge(ctx context.Context, e recipe.Expect) (faults, seen []string) {
 	targets := inside.judged(e.DeviceCode)
 	if !slices.ContainsFunc(targets, func(t string) bool { return len(inside[t].names) > 0 }) {
 		return []string{"holds no function for any GPU, PTX aside"}, nil
@@ -87,20 +87,20 @@ func (inside inventory) judge(e recipe.Expect) (faults, seen []string) {
 		}
 		seen = append(seen, fmt.Sprintf("holds for %s %v%s", target, inside[target], aside))
 	}
-	gaps, matched := inside.gaps(targets, e.Kernels)
+	gaps, matched := inside.gaps(ctx, targets, e.Kernels)
 	for _, g := range gaps {
-		faults = append(faults, g.in(inside))
+		faults = append(faults, g.in(ctx, inside))
 	}
-	forbidden, absent := inside.forbidden(all, e.NoKernels)
+	forbidden, absent := inside.forbidden(ctx, all, e.NoKernels)
 	return append(faults, forbidden...), slices.Concat(seen, matched, absent)
 }
 
 // forbidden looks for what no target may have, PTX included.
-func (inside inventory) forbidden(targets, patterns []string) (faults, absent []string) {
+func (inside inventory) forbidden(ctx context.Context, targets, patterns []string) (faults, absent []string) {
 	for _, pattern := range patterns {
 		before := len(faults)
 		for _, target := range targets {
-			if found := matching(pattern, inside[target].names); len(found) > 0 {
+			if found := matching(ctx, pattern, inside[target].names); len(found) > 0 {
 				faults = append(faults, fmt.Sprintf("has for %s %d that match %s, which is forbidden: %s", target, len(found), pattern, some(found)))
 			}
 		}
@@ -134,12 +134,12 @@ func (inside inventory) judged(promised []string) []string {
 type gap struct{ targets, patterns []string }
 
 // gaps returns what the patterns do not find, and says how much they do.
-func (inside inventory) gaps(targets, patterns []string) (gaps []gap, matched []string) {
+func (inside inventory) gaps(ctx context.Context, targets, patterns []string) (gaps []gap, matched []string) {
 	for _, pattern := range patterns {
 		var lacking []string
 		least, most := math.MaxInt, 0
 		for _, target := range targets {
-			n := len(matching(pattern, inside[target].names))
+			n := len(matching(ctx, pattern, inside[target].names))
 			if n == 0 {
 				lacking = append(lacking, target)
 			}
@@ -160,18 +160,21 @@ func (inside inventory) gaps(targets, patterns []string) (gaps []gap, matched []
 }
 
 // in says the gap in words, with what is there instead.
-func (g gap) in(inside inventory) string {
+func (g gap) in(ctx context.Context, inside inventory) string {
 	var have []string
 	for _, target := range g.targets {
 		have = append(have, fmt.Sprintf("%s (%v)", target, inside[target]))
 	}
 	return fmt.Sprintf("has nothing for %s that matches %s%s", strings.Join(have, ", "),
-		strings.Join(g.patterns, ", "), nearestNames(g.patterns[0], inside[g.targets[0]].names))
+		strings.Join(g.patterns, ", "), nearestNames(ctx, g.patterns[0], inside[g.targets[0]].names))
 }
 
-func matching(pattern string, names []string) []string {
+func matching(ctx context.Context, pattern string, names []string) []string {
 	var found []string
-	for _, name := range names {
+	for i, name := range names {
+		if i%1024 == 0 && ctx.Err() != nil { // the gate then says that it was stopped
+			return nil
+		}
 		if ok, err := path.Match(pattern, name); err == nil && ok {
 			found = append(found, name)
 		}
@@ -180,7 +183,7 @@ func matching(pattern string, names []string) []string {
 }
 
 // nearestNames says which names have most of the beginning of a pattern.
-func nearestNames(pattern string, names []string) string {
+func nearestNames(ctx context.Context, pattern string, names []string) string {
 	text := strings.TrimLeft(pattern, "*")
 	if i := strings.IndexAny(text, `*?[\`); i >= 0 {
 		text = text[:i]
@@ -194,5 +197,5 @@ func nearestNames(pattern string, names []string) string {
 	if common == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (nearest to %s: %s)", pattern, some(matching("*"+text[:common]+"*", names)))
+	return fmt.Sprintf(" (nearest to %s: %s)", pattern, some(matching(ctx, "*"+text[:common]+"*", names)))
 }

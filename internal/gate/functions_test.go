@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"builder/internal/elf/elftest"
 	"builder/internal/recipe"
 	"builder/internal/verdict"
 	"builder/internal/wheel"
@@ -105,7 +106,7 @@ func packed(kind uint16, arch uint32, flags uint64, code []byte) []byte {
 func fatbin(entries ...[]byte) []byte {
 	code := bytes.Join(entries, nil)
 	region := append(little(uint32(0xBA55ED50), uint16(1), uint16(16), uint64(len(code))), code...)
-	return elfFile(62, elfSection{name: ".nv_fatbin", kind: 1, data: region})
+	return elftest.Library{Sections: []elftest.Section{{Name: ".nv_fatbin", Data: region}}}.Bytes()
 }
 
 // The functions of small libraries of NCCL, as ONLY_FUNCS chose them.

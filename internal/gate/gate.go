@@ -147,6 +147,7 @@ func (g Gate) complete(v verdict.Verdict, start time.Time) verdict.Verdict {
 		v.Measured = nil
 		v.Evidence += fmt.Sprintf("; its figures are left out: %v", err)
 	}
+	v.Evidence = cut(v.Evidence, maxEvidence)
 	switch {
 	case v.Status == verdict.Pass:
 		v.Remedy = ""

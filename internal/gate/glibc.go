@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -20,12 +21,12 @@ var glibcFloor = Gate{
 	check:  checkGlibc,
 }
 
-func checkGlibc(_ context.Context, s Subject) verdict.Verdict {
+func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 	of, err := wheel.ParseName(filepath.Base(s.Artifact))
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err

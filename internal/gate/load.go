@@ -5,13 +5,13 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
 	"builder/internal/verdict"
-	"builder/internal/wheel"
 )
 
 var ncclLoad = Gate{
@@ -34,7 +34,7 @@ type loaded struct {
 }
 
 func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
-	says, err := s.versionText()
+	says, err := s.versionText(ctx)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
@@ -79,9 +79,9 @@ var versionString = regexp.MustCompile(`^NCCL version \d[^\s+]*\+\S*$`)
 
 // versionText returns the version strings in the library's bytes, each without
 // the words before it.
-func (s Subject) versionText() ([]string, error) {
+func (s Subject) versionText(ctx context.Context) ([]string, error) {
 	var says []string
-	err := s.withLibrary(func(r wheel.Member) error {
+	err := s.withLibrary(ctx, func(r io.ReaderAt) error {
 		texts, err := elf.Texts(r, versionString)
 		for _, t := range texts {
 			says = append(says, strings.TrimPrefix(versionString.FindString(t), "NCCL version "))

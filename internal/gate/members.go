@@ -1,7 +1,9 @@
 package gate
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"path"
 
 	"builder/internal/verdict"
@@ -9,10 +11,10 @@ import (
 )
 
 // question is what a gate asks of one library of the wheel.
-type question func(name string, r wheel.Member) (faults, seen []string, err error)
+type question func(name string, r io.ReaderAt) (faults, seen []string, err error)
 
 // eachExtension asks one question of every promised extension.
-func eachExtension(s Subject, ask question) verdict.Verdict {
+func eachExtension(ctx context.Context, s Subject, ask question) verdict.Verdict {
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -22,14 +24,14 @@ func eachExtension(s Subject, ask question) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return s.each(w, names, ask)
+	return s.each(ctx, w, names, ask)
 }
 
 // each asks one question of these files.
-func (s Subject) each(w *wheel.Wheel, names []string, ask question) verdict.Verdict {
+func (s Subject) each(ctx context.Context, w *wheel.Wheel, names []string, ask question) verdict.Verdict {
 	var faults, seen []string
 	for _, name := range names {
-		err := s.Unpacked.read(w, name, func(r wheel.Member) error {
+		err := s.Unpacked.read(ctx, w, name, func(r io.ReaderAt) error {
 			bad, good, err := ask(name, r)
 			faults, seen = append(faults, bad...), append(seen, good...)
 			return err
@@ -67,13 +69,13 @@ func match(w *wheel.Wheel, pattern string) []string {
 }
 
 // withLibrary opens the file of the wheel that is NCCL or RCCL.
-func (s Subject) withLibrary(read func(wheel.Member) error) error {
+func (s Subject) withLibrary(ctx context.Context, read func(io.ReaderAt) error) error {
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	if err := s.Unpacked.read(w, s.Expect.Library, read); err != nil {
+	if err := s.Unpacked.read(ctx, w, s.Expect.Library, read); err != nil {
 		return fmt.Errorf("reading %s: %w", path.Base(s.Expect.Library), err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"io"
 	"path"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,7 @@ var elfNeeded = Gate{
 	check:  checkNeeded,
 }
 
-func checkNeeded(_ context.Context, s Subject) verdict.Verdict {
+func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
@@ -33,7 +34,7 @@ func checkNeeded(_ context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("%v", err)
 	}
 	// What is forbidden is forbidden to libraries that were not promised too.
-	return s.each(w, slices.Concat(extensions, strays(w, extensions)), func(name string, r wheel.Member) (faults, seen []string, err error) {
+	return s.each(ctx, w, slices.Concat(extensions, strays(w, extensions)), func(name string, r io.ReaderAt) (faults, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err

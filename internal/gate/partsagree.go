@@ -19,7 +19,7 @@ var partsAgree = Gate{
 	check:  checkPartsAgree,
 }
 
-func checkPartsAgree(_ context.Context, s Subject) verdict.Verdict {
+func checkPartsAgree(ctx context.Context, s Subject) verdict.Verdict {
 	dir := filepath.Dir(s.Artifact)
 	house, err := stack.Open(dir)
 	if err != nil {
@@ -27,7 +27,7 @@ func checkPartsAgree(_ context.Context, s Subject) verdict.Verdict {
 	}
 	var parts []stack.Part
 	for _, p := range house.Parts {
-		report, err := inspect.File(filepath.Join(dir, stack.Folder, p.Name))
+		report, err := inspect.File(ctx, filepath.Join(dir, stack.Folder, p.Name))
 		if err != nil {
 			return verdict.Failed("%v", err)
 		}

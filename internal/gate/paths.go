@@ -3,14 +3,13 @@ package gate
 import (
 	"context"
 	"fmt"
+	"io"
 	"regexp"
-	"slices"
 	"strings"
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
 	"builder/internal/verdict"
-	"builder/internal/wheel"
 )
 
 var buildPaths = Gate{
@@ -26,9 +25,10 @@ var buildPaths = Gate{
 // a verb of printf is made at run time.
 var ofSomebody = regexp.MustCompile(`(?:^|[\s=:"'(])(/(?:home|Users|root)/[\w.+-][^\s:"']*|/tmp/[\w.+-]*\d[^\s:"'%]*(?:$|[\s:"'])|/(?:github|__w|builds|var/lib/jenkins)/[\w.+-][^\s:"']*)`)
 
-func checkPaths(_ context.Context, s Subject) verdict.Verdict {
-	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
+func checkPaths(ctx context.Context, s Subject) verdict.Verdict {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
 		var found []string
+		known := map[string]bool{}
 		texts := 0
 		err = elf.EachSourceText(r, func(text string) {
 			texts++
@@ -39,8 +39,8 @@ func checkPaths(_ context.Context, s Subject) verdict.Verdict {
 			if m == nil {
 				return
 			}
-			if path := strings.TrimSpace(m[1]); len(found) < 1000 && !slices.Contains(found, path) {
-				found = append(found, path)
+			if path := strings.TrimSpace(m[1]); len(found) < 1000 && !known[path] {
+				known[path], found = true, append(found, path)
 			}
 		})
 		if err != nil {

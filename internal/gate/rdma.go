@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 
 	"builder/internal/elf"
 	"builder/internal/recipe"
 	"builder/internal/verdict"
-	"builder/internal/wheel"
 )
 
 var rdma = Gate{
@@ -54,8 +54,8 @@ var (
 	verbsSymbol = regexp.MustCompile(`^_?ibv_`)
 )
 
-func checkRDMA(_ context.Context, s Subject) verdict.Verdict {
-	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
+func checkRDMA(ctx context.Context, s Subject) verdict.Verdict {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
 		v, err := verbsOf(r)
 		if err != nil {
 			return nil, nil, err
@@ -67,7 +67,7 @@ func checkRDMA(_ context.Context, s Subject) verdict.Verdict {
 	})
 }
 
-func verbsOf(r wheel.Member) (verbs, error) {
+func verbsOf(r io.ReaderAt) (verbs, error) {
 	f, err := elf.Read(r)
 	if err != nil {
 		return verbs{}, err

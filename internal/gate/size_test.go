@@ -55,7 +55,7 @@ func TestSome(t *testing.T) {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
 	}
-	if got := nearestNames("*ncclDevFunc_X*", []string{"ncclDevFunc_A"}); !strings.Contains(got, "ncclDevFunc_A") {
+	if got := nearestNames(t.Context(), "*ncclDevFunc_X*", []string{"ncclDevFunc_A"}); !strings.Contains(got, "ncclDevFunc_A") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"builder/internal/elf"
 	"builder/internal/recipe"
 	"builder/internal/verdict"
-	"builder/internal/wheel"
 )
 
 var elfSymbols = Gate{
@@ -46,7 +46,7 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	if s.Box == nil {
 		return verdict.Unmeasured("no container to look into")
 	}
-	return eachExtension(s, func(name string, r wheel.Member) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err

@@ -4,6 +4,7 @@
 package inspect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -60,8 +61,8 @@ func Names() []string {
 
 // File inspects the file at a path. A file that is neither a wheel nor a shared
 // library is an error, and so is one that contradicts itself: half of the bytes
-// say nothing of the whole.
-func File(file string) (Report, error) {
+// say nothing of the whole. What it costs is bounded by the file's size.
+func File(ctx context.Context, file string) (Report, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return Report{}, err
@@ -73,16 +74,16 @@ func File(file string) (Report, error) {
 	}
 	switch {
 	case elf.Is(f):
-		return library(path.Base(file), f)
+		return library(ctx, path.Base(file), f)
 	case strings.HasPrefix(string(magic), "PK"):
-		return wheelFile(file)
+		return wheelFile(ctx, file)
 	}
 	return Report{}, fmt.Errorf("%s is neither a wheel nor a shared library", file)
 }
 
-func library(name string, r io.ReaderAt) (Report, error) {
+func library(ctx context.Context, name string, f *os.File) (Report, error) {
 	seen := sight{}
-	soname, err := seen.add(name, r)
+	soname, err := seen.add(ctx, name, elf.Bounded(ctx, f))
 	if err != nil {
 		return Report{}, fmt.Errorf("reading %s: %w", name, err)
 	}
@@ -93,13 +94,13 @@ func library(name string, r io.ReaderAt) (Report, error) {
 	return Report{Kind: "library", Facts: append(facts, seen.facts("")...)}, nil
 }
 
-func wheelFile(file string) (Report, error) {
+func wheelFile(ctx context.Context, file string) (Report, error) {
 	w, err := wheel.Open(file)
 	if err != nil {
 		return Report{}, err
 	}
 	defer w.Close()
-	seen := sight{}
+	seen := sight{budget: elf.NewBudget(w.Size())}
 	var pythons, platforms []string
 	for _, tag := range w.Name.Tags() {
 		python, platform, _ := strings.Cut(tag, "-")
@@ -107,7 +108,7 @@ func wheelFile(file string) (Report, error) {
 		pythons, platforms = append(pythons, python), append(platforms, platform)
 	}
 	for _, f := range w.Files {
-		if err := seen.member(w, f.Name); err != nil {
+		if err := seen.member(ctx, w, f.Name); err != nil {
 			return Report{}, fmt.Errorf("reading %s: %w", f.Name, err)
 		}
 	}
@@ -140,16 +141,17 @@ func wheelFile(file string) (Report, error) {
 type sight struct {
 	of       map[string]map[string][]string
 	files    int
+	budget   *elf.Budget
 	versions []string // of NCCL or RCCL
 }
 
 // member adds a library of the wheel; other files, and linker scripts, say
 // nothing.
-func (s *sight) member(w *wheel.Wheel, name string) error {
+func (s *sight) member(ctx context.Context, w *wheel.Wheel, name string) error {
 	if !wheel.IsLibrary(name) {
 		return nil
 	}
-	r, err := w.Open(name)
+	r, err := w.Open(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -157,12 +159,12 @@ func (s *sight) member(w *wheel.Wheel, name string) error {
 	if !elf.Is(r) {
 		return nil
 	}
-	_, err = s.add(name, r)
+	_, err = s.add(ctx, name, s.budget.Reader(ctx, r))
 	return err
 }
 
 // add looks at one library and returns its soname.
-func (s *sight) add(name string, r io.ReaderAt) (string, error) {
+func (s *sight) add(ctx context.Context, name string, r io.ReaderAt) (string, error) {
 	lib, err := look(name, r)
 	if err != nil {
 		return "", err
@@ -172,15 +174,40 @@ func (s *sight) add(name string, r io.ReaderAt) (string, error) {
 		s.of = map[string]map[string][]string{}
 	}
 	for _, f := range features {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
 		for value, because := range f.in(lib) {
-			if s.of[f.name] == nil {
-				s.of[f.name] = map[string][]string{}
+			if err := s.note(f.name, value, name+" "+because); err != nil {
+				return "", err
 			}
-			s.of[f.name][value] = append(s.of[f.name][value], name+" "+because)
 		}
 	}
 	s.versions = append(s.versions, lib.versions()...)
 	return lib.Soname, nil
+}
+
+// Bounds of what is told of one fact. Real wheels have ten values and a hundred
+// libraries; hostile ones have names of 64 KiB.
+const (
+	maxValues  = 1000
+	maxBecause = 1000
+	maxWords   = 1000 // bytes
+)
+
+// note adds what a library says of one fact.
+func (s *sight) note(fact, value, because string) error {
+	if s.of[fact] == nil {
+		s.of[fact] = map[string][]string{}
+	}
+	value = value[:min(len(value), maxWords)]
+	if known := s.of[fact][value]; len(known) < maxBecause {
+		s.of[fact][value] = append(known, strings.Clone(because[:min(len(because), maxWords)]))
+	}
+	if len(s.of[fact]) > maxValues {
+		return fmt.Errorf("more than %d values of %s", maxValues, fact)
+	}
+	return nil
 }
 
 // facts returns every feature. A lower bound, as of glibc, is the highest that

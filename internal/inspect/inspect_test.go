@@ -20,7 +20,7 @@ func inspectLibrary(t *testing.T, l elftest.Library) Report {
 	if err := os.WriteFile(path, l.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := File(path)
+	r, err := File(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func wheelReport(t *testing.T, version string, libraries map[string]elftest.Libr
 		w.Files = append(w.Files, wheeltest.File{Name: name, Text: string(l.Bytes())})
 	}
 	w.Files = append(w.Files, wheeltest.File{Name: "horovod/libscript.so", Text: "INPUT(libmpi.so.12)"}, wheeltest.File{Name: "horovod/__init__.py"})
-	r, err := File(w.Write(t))
+	r, err := File(t.Context(), w.Write(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,15 +225,15 @@ func TestOtherFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := File(path); err == nil {
+		if r, err := File(t.Context(), path); err == nil {
 			t.Errorf("%s is said to be %+v", name, r)
 		}
 	}
-	if _, err := File(filepath.Join(dir, "none")); !os.IsNotExist(err) {
+	if _, err := File(t.Context(), filepath.Join(dir, "none")); !os.IsNotExist(err) {
 		t.Errorf("%v", err)
 	}
 	broken := wheeltest.Wheel{Name: "x-1-py3-none-any.whl", Files: []wheeltest.File{{Name: "x/x.so", Text: "\x7fELF and no more"}}}
-	if r, err := File(broken.Write(t)); err == nil || !strings.Contains(err.Error(), "x/x.so") {
+	if r, err := File(t.Context(), broken.Write(t)); err == nil || !strings.Contains(err.Error(), "x/x.so") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

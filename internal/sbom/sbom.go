@@ -11,6 +11,7 @@ package sbom
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -99,7 +100,7 @@ func linkedBy(w *wheel.Wheel) ([]string, error) {
 // readLibrary returns nil for a file that only has the name of a library, such as
 // a linker script.
 func readLibrary(w *wheel.Wheel, name string) (*elf.File, error) {
-	r, err := w.Open(name)
+	r, err := w.Open(context.Background(), name)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package subject
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -138,11 +139,11 @@ func wheelsIn(dir, tree string) ([]string, error) {
 
 // Inspect says what the artifact is, where that was asked or nobody says what it
 // is to be.
-func (s *Subject) Inspect(asked bool) bool {
+func (s *Subject) Inspect(ctx context.Context, asked bool) bool {
 	if s.Promise != "" && !asked {
 		return false
 	}
-	s.Is, s.Fault = inspect.File(s.Artifact.Path)
+	s.Is, s.Fault = inspect.File(ctx, s.Artifact.Path)
 	return true
 }
 

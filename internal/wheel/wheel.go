@@ -12,6 +12,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/flate"
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -51,6 +52,7 @@ type Wheel struct {
 	infoDirs []string // every .dist-info directory
 	faults   []string // met while opening
 	close    func() error
+	size     int64
 }
 
 // File is a member of the wheel.
@@ -97,7 +99,7 @@ func read(base string, r io.ReaderAt, size int64) (*Wheel, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Wheel{Name: name, zip: archive, members: map[string]*zip.File{}, close: func() error { return nil }}
+	w := &Wheel{Name: name, zip: archive, members: map[string]*zip.File{}, close: func() error { return nil }, size: size}
 	for _, f := range archive.File {
 		w.members[f.Name] = f
 		if !strings.HasSuffix(f.Name, "/") {
@@ -205,8 +207,9 @@ type Member interface {
 	io.Closer
 }
 
-// Open unpacks a member into a temporary file, for readers that need to seek.
-func (w *Wheel) Open(name string) (Member, error) {
+// Open unpacks a member into a temporary file, for readers that need to seek. It
+// ends with the context.
+func (w *Wheel) Open(ctx context.Context, name string) (Member, error) {
 	f, err := w.member(name)
 	if err != nil {
 		return nil, err
@@ -216,11 +219,27 @@ func (w *Wheel) Open(name string) (Member, error) {
 		return nil, fmt.Errorf("unpacking %q: %w", name, err)
 	}
 	// Without its name nothing is left behind, however the process ends.
-	if err := errors.Join(os.Remove(tmp.Name()), copyMember(tmp, f)); err != nil {
+	if err := errors.Join(os.Remove(tmp.Name()), copyMember(until{ctx, tmp}, f)); err != nil {
 		return nil, errors.Join(err, tmp.Close())
 	}
 	return tmp, nil
 }
+
+// until writes as long as the context lasts.
+type until struct {
+	ctx context.Context
+	io.Writer
+}
+
+func (u until) Write(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.Writer.Write(p)
+}
+
+// Size returns how many bytes the file has.
+func (w *Wheel) Size() int64 { return w.size }
 
 // ExtractAs unpacks a member into a new file, whose path the caller chooses.
 func (w *Wheel) ExtractAs(name, to string, mode fs.FileMode) error {

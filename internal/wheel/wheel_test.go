@@ -51,7 +51,7 @@ func TestOpenMember(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	w := openEntries(t, goodEntries()...)
-	m, err := w.Open("horovod/tensorflow/mpi_lib.so")
+	m, err := w.Open(t.Context(), "horovod/tensorflow/mpi_lib.so")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestOpenMember(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(tmp, "wheel-member-*")); err != nil || len(left) > 0 {
 		t.Errorf("the temporary file has a name: %v, %v", left, err)
 	}
-	if _, err := w.Open("absent"); err == nil {
+	if _, err := w.Open(t.Context(), "absent"); err == nil {
 		t.Error("an absent member was opened")
 	}
 }
