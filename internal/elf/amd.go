@@ -29,11 +29,12 @@ const (
 
 const hipFatbin = ".hip_fatbin"
 
-// bundles reads the bundles of one library. They share a decoder, because to make
+// bundles reads the bundles of one library. They share decoders, because to make
 // one for each would cost more than to read most of them.
 type bundles struct {
 	meter *meter
 	zstd  *zstd.Decoder
+	zlib  io.Reader
 }
 
 func (b *bundles) format() format {
@@ -255,9 +256,17 @@ func atEnd(r io.Reader) bool {
 }
 
 func (b *bundles) decoder(method uint16, r *bufio.Reader) (io.Reader, error) {
+	if err := b.meter.spend(1, weighDecoder); err != nil {
+		return nil, err
+	}
 	switch method {
 	case 0:
-		return zlib.NewReader(r)
+		if b.zlib != nil {
+			return b.zlib, b.zlib.(zlib.Resetter).Reset(r, nil)
+		}
+		var err error
+		b.zlib, err = zlib.NewReader(r)
+		return b.zlib, err
 	case 1:
 		if b.zstd != nil {
 			return b.zstd, b.zstd.Reset(r)

@@ -2,6 +2,7 @@ package elf
 
 import (
 	"bytes"
+	"debug/elf"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/elf/elftest"
 )
 
 const (
@@ -25,7 +28,7 @@ __attribute__((visibility("hidden"))) int kept(void) { return 1; }
 )
 
 // compile builds a small library with gcc, as a wheel's extension is built.
-func compile(t testing.TB) string {
+func compile(t *testing.T) string {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
@@ -44,7 +47,7 @@ func compile(t testing.TB) string {
 	return out
 }
 
-func write(t testing.TB, path, text string) {
+func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -149,19 +152,51 @@ func TestVersionTableIsBounded(t *testing.T) {
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	if _, err := exec.LookPath("gcc"); err == nil {
-		whole, err := os.ReadFile(compile(f))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(whole)
+// small is a library of a few hundred bytes that has something of everything.
+func small() elftest.Library {
+	return elftest.Library{
+		Soname: "liba.so", Needed: []string{"libc.so.6"}, Runpath: "$ORIGIN", Texts: []string{"a text"},
+		Undefined: append(elftest.From("libc.so.6", "GLIBC_2.2.5", "puts"), elftest.Symbol{Name: "absent", Weak: true}),
+		Exported:  []elftest.Symbol{{Name: "given"}, {Name: "other", Version: "MINE_1"}},
 	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(small().Bytes())
 	f.Add(library(part{".text", []byte("x")}))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		got, err := Read(bytes.NewReader(file))
 		if err == nil && got == nil {
 			t.Error("neither an error nor a file")
+		}
+	})
+}
+
+// What is read by the section table of a file that is taken is what the loader
+// has at the addresses of the sections, and the dynamic segment is the section.
+func FuzzTheLoaderSeesTheSame(f *testing.F) {
+	f.Add(small().Bytes())
+	f.Add(elftest.Two(small(), elftest.Library{}, false))
+	f.Add(elftest.Two(small(), elftest.Library{}, true))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		img, err := openLibrary(bytes.NewReader(file))
+		if err != nil {
+			return
+		}
+		for i := range img.sections {
+			s := &img.sections[i]
+			kind, flags := elf.SectionType(s.Type), elf.SectionFlag(s.Flags)
+			if i == img.names || kind == elf.SHT_NULL || kind == elf.SHT_NOBITS || flags&elf.SHF_ALLOC == 0 || flags&elf.SHF_COMPRESSED != 0 || s.Size == 0 {
+				continue
+			}
+			seen, err1 := img.data(s, 1<<20)
+			runs, err2 := img.at("section", s.Addr, s.Size, 1<<20)
+			if s.Size < 1<<20 && (err1 != nil || err2 != nil || !bytes.Equal(seen, runs)) {
+				t.Errorf("section %d shows %x (%v), the loader has %x (%v)", i, seen, err1, runs, err2)
+			}
+			if kind == elf.SHT_DYNAMIC && (img.dynamic == nil || s.Addr != img.dynamic.Vaddr) {
+				t.Errorf("section %d is not the dynamic segment", i)
+			}
 		}
 	})
 }
