@@ -198,6 +198,40 @@ func region(entries ...[]byte) []byte {
 	return append(pack(regionHeader{0xBA55ED50, 1, 16, uint64(len(body))}), body...)
 }
 
+// edited changes a file as a fuzzer says: each four bytes are a place, a way and a
+// value. What is fuzzed are the few bytes of the changes, because the fuzzer of Go
+// spends a minute on making each find of a kilobyte smaller.
+func edited(file, edits []byte) []byte {
+	file = bytes.Clone(file)
+	for ; len(edits) >= 4 && len(file) > 8; edits = edits[4:] {
+		at, value := int(binary.LittleEndian.Uint16(edits))%(len(file)-8), edits[3]
+		switch edits[2] % 5 {
+		case 0:
+			file[at] = value
+		case 1:
+			binary.LittleEndian.PutUint64(file[at:], uint64(int64(int8(value))))
+		case 2:
+			file = file[:at]
+		case 3:
+			copy(file[at:], file[int(value)*8%len(file):][:8])
+		case 4:
+			binary.LittleEndian.PutUint64(file[at:], uint64(value)<<(value%57))
+		}
+	}
+	return file
+}
+
+// fuzz fuzzes changes of these files.
+func fuzz(f *testing.F, files [][]byte, check func(*testing.T, []byte)) {
+	for i := range files {
+		f.Add(byte(i), []byte{})
+		f.Add(byte(i), []byte{0x28, 0, 1, 0, 0x3c, 0, 0, 0})
+	}
+	f.Fuzz(func(t *testing.T, which byte, edits []byte) {
+		check(t, edited(files[int(which)%len(files)], edits[:min(len(edits), 64)]))
+	})
+}
+
 func TestLibraryIsReadable(t *testing.T) {
 	f, err := elf.NewFile(bytes.NewReader(library(part{".x", []byte("abc")})))
 	if err != nil {

@@ -200,11 +200,11 @@ func TestFunctionAt(t *testing.T) {
 
 func FuzzDeviceTargets(f *testing.F) {
 	one := bundle(code{host, 0}, code{gfx90a, 10})
+	files := [][]byte{library(part{".nv_fatbin", region(entry(kindCubin, 90, flagArch, 16), entry(kindPTX, 90, 0, 8))})}
 	for _, data := range [][]byte{one, compressed(1, 0, one), compressed(2, 1, one), compressed(3, 1, one)} {
-		f.Add(library(part{".hip_fatbin", data}))
+		files = append(files, library(part{".hip_fatbin", data}))
 	}
-	f.Add(library(part{".nv_fatbin", region(entry(kindCubin, 90, flagArch, 16), entry(kindPTX, 90, 0, 8))}))
-	f.Fuzz(func(t *testing.T, file []byte) {
+	fuzz(f, files, func(t *testing.T, file []byte) {
 		targets, err := DeviceTargets(bytes.NewReader(file))
 		if err != nil && targets != nil {
 			t.Errorf("an error and targets: %v, %v", targets, err)

@@ -162,9 +162,8 @@ func small() elftest.Library {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(small().Bytes())
-	f.Add(library(part{".text", []byte("x")}))
-	f.Fuzz(func(t *testing.T, file []byte) {
+	files := [][]byte{small().Bytes(), library(part{".text", []byte("x")})}
+	fuzz(f, files, func(t *testing.T, file []byte) {
 		got, err := Read(bytes.NewReader(file))
 		if err == nil && got == nil {
 			t.Error("neither an error nor a file")
@@ -175,10 +174,8 @@ func FuzzRead(f *testing.F) {
 // What is read by the section table of a file that is taken is what the loader
 // has at the addresses of the sections, and the dynamic segment is the section.
 func FuzzTheLoaderSeesTheSame(f *testing.F) {
-	f.Add(small().Bytes())
-	f.Add(elftest.Two(small(), elftest.Library{}, false))
-	f.Add(elftest.Two(small(), elftest.Library{}, true))
-	f.Fuzz(func(t *testing.T, file []byte) {
+	files := [][]byte{small().Bytes(), elftest.Two(small(), elftest.Library{}, false), elftest.Two(small(), elftest.Library{}, true)}
+	fuzz(f, files, func(t *testing.T, file []byte) {
 		img, err := openLibrary(bytes.NewReader(file))
 		if err != nil {
 			return

@@ -86,7 +86,7 @@ func TestDeviceFunctions(t *testing.T) {
 	}
 }
 
-func testdata(t testing.TB, name string) []byte {
+func testdata(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name)
 	if err != nil {
@@ -191,14 +191,19 @@ func TestDeviceFunctionsRefuses(t *testing.T) {
 }
 
 func FuzzDeviceFunctions(f *testing.F) {
-	for _, name := range []string{"nvcc13-zstd.nv_fatbin", "nvcc13-lz4.nv_fatbin", "nvcc13-rdc.nv_fatbin"} {
-		f.Add(library(part{loaded, testdata(f, name)}))
+	amd := codeObject(elf.EM_AMDGPU, amdFunction("k"), amdObject("k.kd", 64))
+	var files [][]byte
+	for _, p := range []part{
+		{loaded, region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))},
+		{loaded, region(entryOf(kindCubin, 90, flagLZ4, cubin))},
+		{loaded, region(entryOf(kindCubin, 90, flagZstd, cubin))},
+		{relocatable, region(entryOf(kindCubin, 90, 0, cubin))},
+		{".hip_fatbin", bundleOf(amdCode{gfx942, amd})},
+		{".hip_fatbin", compressed(3, 1, bundleOf(amdCode{gfx942, amd}))},
+	} {
+		files = append(files, library(p))
 	}
-	f.Add(library(part{relocatable, testdata(f, "nvcc13-rdc.nv_relfatbin")}))
-	f.Add(library(part{".hip_fatbin", testdata(f, "clang19-compressed.hip_fatbin")}))
-	f.Add(library(part{loaded, region(entryOf(kindCubin, 90, 0, cubin), entryOf(kindPTX, 90, 0, ptx))}))
-	f.Add(library(part{".hip_fatbin", bundleOf(amdCode{gfx942, codeObject(elf.EM_AMDGPU, amdFunction("k"), amdObject("k.kd", 64))})}))
-	f.Fuzz(func(t *testing.T, file []byte) {
+	fuzz(f, files, func(t *testing.T, file []byte) {
 		functions, err := DeviceFunctions(bytes.NewReader(file))
 		if err != nil && functions != nil {
 			t.Errorf("an error and functions: %v, %v", functions, err)

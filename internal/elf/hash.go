@@ -61,7 +61,7 @@ func (t *hashTable) put(symbol, bucket uint64) error {
 }
 
 func (t *hashTable) has(symbol int, hash uint32) bool {
-	return symbol < len(t.of) && t.of[symbol] == hash%t.buckets+1
+	return t.buckets > 0 && symbol < len(t.of) && t.of[symbol] == hash%t.buckets+1
 }
 
 // readSystem reads the table of the System V ABI: buckets, each the first of a
