@@ -26,8 +26,8 @@ func changed(t *testing.T, l elftest.Library, section string, change func([]byte
 
 func wantFault(t *testing.T, r *bytes.Reader, says string) {
 	t.Helper()
-	if got, err := elf.Read(r); err == nil || !strings.Contains(err.Error(), says) {
-		t.Errorf("it is read as %+v, %v; want an error with %q", got, err, says)
+	if _, err := elf.Read(r); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("it is read with %v; want an error with %q", err, says)
 	}
 }
 
