@@ -34,7 +34,7 @@ var areas = []area{
 	{"Measuring", "What is this host, and what do GPUs and collectives do on it?", 1, "internal/bench internal/nccltests internal/nccllog internal/gpu internal/curve internal/fabric internal/host internal/locate"},
 	{"Inputs", "Where do bytes come from, and are they the right ones?", 0, "internal/store internal/deb internal/pypi internal/git internal/oci"},
 	{"Files", "What does a wheel or a library say?", 0, "internal/artifact internal/wheel internal/elf internal/x86 internal/inspect internal/difference internal/unpack"},
-	{"Ground", "What does every room stand on?", 0, "internal/diag internal/decode internal/subst internal/retry internal/atomicfile internal/shell"},
+	{"Ground", "What does every room stand on?", 0, "internal/diag internal/decode internal/subst internal/retry internal/atomicfile internal/regular internal/shell"},
 }
 
 // beside are the rooms that are not a part of the programme.

@@ -25,6 +25,7 @@ var may = map[string][]string{
 	"internal/diag":                      {},
 	"internal/artifact":                  {},
 	"internal/atomicfile":                {},
+	"internal/regular":                   {},
 	"internal/curve":                     {},
 	"internal/bench":                     {"internal/curve", "internal/diag", "internal/nccltests"},
 	"internal/benchpage":                 {"internal/bench", "internal/chart", "internal/curve"},

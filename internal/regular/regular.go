@@ -1,0 +1,107 @@
+// Package regular opens files that others could have put there: regular files and
+// nothing else, and of these no more than was asked for. A pipe waits for ever, a
+// device does what devices do, a link leads to a file that its maker may not read.
+package regular
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Open opens the regular file at path to read it. A symbolic link at the end of
+// the path is refused; use [Follow] for what a person named.
+func Open(path string) (*os.File, error) { return open(path, os.Lstat, syscall.O_NOFOLLOW) }
+
+// Follow opens the regular file that path or the link there leads to.
+func Follow(path string) (*os.File, error) { return open(path, os.Stat, 0) }
+
+// Read returns the content of the file that [Open] opens, and refuses a file of
+// more than max bytes.
+func Read(path string, max int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f, max)
+}
+
+// ReadFollowed returns the content of the file that [Follow] opens, and refuses a
+// file of more than max bytes.
+func ReadFollowed(path string, max int64) ([]byte, error) {
+	f, err := Follow(path)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f, max)
+}
+
+// open asks what the path is, so that a device is never opened, and asks the open
+// file again: another may have taken the name meanwhile.
+func open(path string, stat func(string) (fs.FileInfo, error), flags int) (*os.File, error) {
+	info, err := stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(path, info); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fault(path, fs.ModeSymlink)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err = f.Stat()
+	if err == nil {
+		err = check(path, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// check refuses what is no regular file.
+func check(path string, info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return fault(path, info.Mode().Type())
+}
+
+func fault(path string, kind fs.FileMode) error {
+	what := "a device"
+	switch kind {
+	case fs.ModeDir:
+		what = "a directory"
+	case fs.ModeSymlink:
+		what = "a symbolic link"
+	case fs.ModeNamedPipe:
+		what = "a named pipe"
+	case fs.ModeSocket:
+		what = "a socket"
+	}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it is %s, not a regular file", what)}
+}
+
+// readAll reads and closes f. A file may grow while it is read.
+func readAll(f *os.File, max int64) ([]byte, error) {
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	if info.Size() <= max {
+		data, err = io.ReadAll(io.LimitReader(f, max+1))
+	}
+	if err == nil && (info.Size() > max || int64(len(data)) > max) {
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("it has more than %d bytes", max)}
+	}
+	return data, err
+}
