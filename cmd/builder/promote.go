@@ -49,11 +49,10 @@ func doPromote(c *cli.Context, out printer) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	wheel, err := at.Bring(c.Context, r.Key, scratch)
-	if err != nil {
-		return diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
+	b, err := publish.Take(c.Context, at, r.Key, scratch, trust, channel)
+	if err != nil && diag.CodeOf(err) != diag.Gate {
+		err = diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
 	}
-	b, err := publish.Load(wheel, trust, channel)
 	if err != nil {
 		return err
 	}

@@ -201,7 +201,9 @@ func (o publishOptions) client(trust signing.Trust) *publish.Client {
 	}
 	return &publish.Client{
 		Run: runProgram, UV: pypi.KeptUV(o.home),
-		Load: func(wheel string) (publish.Bundle, error) { return publish.Load(wheel, trust, o.channel) },
+		Take: func(ctx context.Context, from publish.Shelf, key, dir string) (publish.Bundle, error) {
+			return publish.Take(ctx, from, key, dir, trust, o.channel)
+		},
 	}
 }
 

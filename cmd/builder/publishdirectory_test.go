@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"builder/internal/artifact"
 	"builder/internal/diag"
 	"builder/internal/index"
 	"builder/internal/store"
@@ -344,7 +345,7 @@ func (s *scene) lookAtKeys() bool {
 	x := index.Open(s.index())
 	r, err := x.Find(s.Context(), strings.TrimSuffix(filepath.Base(names[0]), ".json"))
 	if err == nil {
-		_, err = x.Take(s.Context(), r, s.TempDir())
+		_, err = x.Take(s.Context(), r, s.TempDir(), func(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil })
 	}
 	if err != nil || len(names) > 1 || !s.sums()[r.SHA256] {
 		s.Errorf("%d keys, %v", len(names), err)

@@ -57,7 +57,7 @@ func runCells(ctx context.Context, cat catalogue.Catalogue, o options, progress 
 	if err != nil {
 		return err
 	}
-	finder, err := w.finder()
+	trust, err := trusted(o.trust, o.home)
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,8 @@ func runCells(ctx context.Context, cat catalogue.Catalogue, o options, progress 
 		engines.Warm(ctx) // while the first files are fetched
 	}
 	outcomes := run.Runner{
-		Fetcher: w.fetcher(), Engine: engines, Finder: finder,
-		Sealer: sealer{key, describe(o), o.ccache},
+		Fetcher: w.fetcher(), Engine: engines, Finder: w.finder(trust),
+		Sealer: sealer{key, trust, describe(o), o.ccache},
 		Out:    o.out, Jobs: engines.Jobs(), FailFast: o.failFast, Rebuild: o.rebuild, Now: time.Now(),
 		Seconds: func(e lock.Entry) float64 {
 			seconds, _ := past.Cell(e.Recipe, e.ID)

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"builder/internal/artifact"
@@ -19,6 +21,7 @@ import (
 // sealer implements [run.Sealer] with the key of an invocation.
 type sealer struct {
 	key    signing.Key
+	trust  signing.Trust // whose earlier statements about a result are kept with it
 	engine report.Engine
 	ccache bool // the build step may have taken objects from the compiler cache
 }
@@ -41,7 +44,13 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 	if err := signer.AddRound(r.Artifacts[0], result); err != nil {
 		return nil, err
 	}
-	return attest.Files(r.Artifacts[0])
+	trust := signing.Trust{Keys: append(slices.Clone(s.trust.Keys), s.key.Public()), Now: time.Now()}
+	// What is wrong in the folder is not of the result: verify names it.
+	said, err := attest.Read(r.Artifacts[0], trust)
+	if said.Provenance == nil {
+		return nil, errors.Join(err, fmt.Errorf("the statements about %s do not verify", r.Artifacts[0].Name))
+	}
+	return said.Said, nil
 }
 
 // builder says what built, and where: a workflow of GitHub Actions by its

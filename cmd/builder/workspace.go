@@ -16,6 +16,7 @@ import (
 	"builder/internal/results"
 	"builder/internal/reuse"
 	"builder/internal/run"
+	"builder/internal/signing"
 	"builder/internal/store"
 )
 
@@ -53,9 +54,8 @@ func openWorkspace(ctx context.Context, o options, note func(string, ...any)) (*
 }
 
 // finder looks for results here, and where --from says.
-func (w *workspace) finder() (run.Finder, error) {
-	trust, err := trusted(w.trust, w.home)
-	return reuse.Finder{Results: w.results, Places: w.from, Trust: trust, Only: w.fromOnly, Store: w.store, Scratch: w.scratch, Note: w.note}, err
+func (w *workspace) finder(trust signing.Trust) run.Finder {
+	return reuse.Finder{Results: w.results, Places: w.from, Trust: trust, Only: w.fromOnly, Store: w.store, Scratch: w.scratch, Note: w.note}
 }
 
 func (w *workspace) fetcher() *fetch.Fetcher {

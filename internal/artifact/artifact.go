@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"builder/internal/regular"
 )
 
 // Artifact is one file that a cell made. It is a plain value: its methods would
@@ -23,20 +25,20 @@ type Artifact struct {
 	Key    string `json:"-"` // key of the locked cell; stands beside the artifact in reports
 }
 
-// Of measures the file at path, made by the cell of that key.
-func Of(path, key string) (Artifact, error) {
-	f, err := os.Open(path)
+// Of measures the file at path, or the one that a link there leads to, made by the
+// cell of that key.
+func Of(path, key string) (Artifact, error) { return of(path, key, regular.Follow) }
+
+// Unlinked is [Of] for a file that nobody named, and that lies beside one: a link
+// in its place is refused.
+func Unlinked(path, key string) (Artifact, error) { return of(path, key, regular.Open) }
+
+func of(path, key string, open func(string) (*os.File, error)) (Artifact, error) {
+	f, err := open(path)
 	if err != nil {
 		return Artifact{}, fmt.Errorf("opening artifact: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return Artifact{}, fmt.Errorf("reading artifact: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return Artifact{}, fmt.Errorf("reading artifact %q: not a regular file", path)
-	}
 	h := sha256.New()
 	size, err := io.Copy(h, f)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Write replaces the file at path by content.
@@ -42,6 +43,12 @@ func Fill(path string, fill func(io.Writer) error) error {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
 	return syncDir(dir)
+}
+
+// IsTemp reports whether a name is that of a file which [Fill] did not end, or has not
+// ended yet.
+func IsTemp(name string) bool {
+	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp")
 }
 
 // Copy replaces the file at to by what the file at from holds, which may be on

@@ -39,23 +39,51 @@ type Statement struct {
 	Predicate     json.RawMessage `json:"predicate"`
 }
 
-// A Subject is the bytes that a statement speaks of. The name is for people.
+// A Subject is the bytes that a statement speaks of, and the name under which they
+// are what it says: a wheel says by its name what it is for.
 type Subject struct {
-	Name   string            `json:"name"`
-	Digest map[string]string `json:"digest"`
+	Name        string            `json:"name"`
+	Digest      map[string]string `json:"digest"`
+	Annotations *Annotations      `json:"annotations,omitempty"`
+}
+
+// Annotations are what a subject has beside its name and its digest.
+type Annotations struct {
+	Size int64 `json:"size"` // bytes
+}
+
+// Size returns the bytes of the subject, 0 where the statement does not say: those
+// before 2026-11-22 do not.
+func (s Subject) Size() int64 {
+	if s.Annotations == nil {
+		return 0
+	}
+	return s.Annotations.Size
 }
 
 func subjects(artifacts []artifact.Artifact) []Subject {
 	all := make([]Subject, len(artifacts))
 	for i, a := range artifacts {
-		all[i] = Subject{a.Name, map[string]string{"sha256": a.SHA256}}
+		all[i] = Subject{a.Name, map[string]string{"sha256": a.SHA256}, &Annotations{a.Size}}
 	}
 	return all
 }
 
-// names reports whether the statement speaks of a digest.
-func (s Statement) names(sha256 string) bool {
-	return slices.ContainsFunc(s.Subject, func(x Subject) bool { return x.Digest["sha256"] == sha256 })
+// fault says why the statement is not about an artifact, "" where it is.
+func (s Statement) fault(a artifact.Artifact) string {
+	var names []string
+	for _, x := range s.Subject {
+		if x.Digest["sha256"] == a.SHA256 {
+			names = append(names, x.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return fmt.Sprintf("it speaks of other bytes: %s; the file beside it has sha256 %s", s.about(), a.SHA256)
+	case !slices.Contains(names, a.Name):
+		return fmt.Sprintf("it speaks of %s, and the file beside it is called %s: give the file its name back", strings.Join(names, " and "), a.Name)
+	}
+	return ""
 }
 
 // about lists what the statement speaks of.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -181,6 +182,19 @@ func (b bundle) write(name string, data []byte) {
 	}
 }
 
+// link puts a link to a file outside in the place of one of the folder.
+func (b bundle) link(name string) {
+	b.t.Helper()
+	target := filepath.Join(b.t.TempDir(), "secret")
+	if err := os.WriteFile(target, []byte("-----BEGIN PRIVATE KEY-----"), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	_ = os.Remove(b.file(name))
+	if err := os.Symlink(target, b.file(name)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 func (b bundle) rounds() []string {
 	b.t.Helper()
 	found, err := filepath.Glob(b.file("verdicts-*"))
@@ -291,6 +305,34 @@ func TestTampering(t *testing.T) {
 			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Fail, Evidence: "too small"}}, 5*time.Minute)
 			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Pass}}, time.Minute)
 		}, "verdicts", "gate size: fail: too small"},
+		"a page lies among the statements":       {func(b bundle) { b.write("evil.html", []byte("<script>")) }, "signatures", "evil.html: nobody signed it, and nothing else may lie here: remove it"},
+		"a link lies among the statements":       {func(b bundle) { b.link("id_rsa") }, "signatures", "id_rsa: nobody signed it"},
+		"a link takes the place of a plain copy": {func(b bundle) { b.link("sbom.spdx.json") }, "signatures", "it is a symbolic link"},
+		"a link takes the place of a statement":  {func(b bundle) { b.link("x.sigstore.json") }, "signatures", "it is a symbolic link"},
+		"a pipe takes the place of a statement": {func(b bundle) {
+			if err := syscall.Mkfifo(b.file("x.sigstore.json"), 0o600); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "signatures", "it is a named pipe"},
+		"a link takes the place of the folder": {func(b bundle) {
+			elsewhere := filepath.Join(b.t.TempDir(), "elsewhere")
+			if err := errors.Join(os.Rename(Dir(b.wheel.Path), elsewhere), os.Symlink(elsewhere, Dir(b.wheel.Path))); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "signatures", "is not a directory"},
+		"a link takes the place of the archive beside it": {func(b bundle) {
+			path := filepath.Join(filepath.Dir(b.wheel.Path), "tool.txz")
+			elsewhere := filepath.Join(b.t.TempDir(), "elsewhere")
+			if err := errors.Join(os.Rename(path, elsewhere), os.Symlink(elsewhere, path)); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "artifacts", "it is a symbolic link"},
+		"a link takes the place of the entry": {func(b bundle) {
+			path := filepath.Join(filepath.Dir(b.wheel.Path), lock.EntryFile)
+			if err := errors.Join(os.Remove(path), os.Symlink("/dev/null", path)); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "artifacts", "it is a symbolic link"},
 		"a gate waives itself": {func(b bundle) {
 			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Waived, Evidence: "never mind"}}, 5*time.Minute)
 		}, "verdicts", "gate size: fail"},
@@ -307,6 +349,51 @@ func TestTampering(t *testing.T) {
 				t.Errorf("%+v; want %s: %q", checks, c.check, c.says)
 			}
 		})
+	}
+}
+
+// What a wheel is for stands in its name: the same bytes under another name are
+// another wheel to who installs them.
+func TestAWheelOfAnotherNameDoesNotVerify(t *testing.T) {
+	for _, name := range []string{"tool-1.0-cp312-cp312-manylinux_2_17_x86_64.whl", "tool-1.0-py3-none-linux_aarch64.whl", "requests-1.0-py3-none-any.whl", "TOOL-1.0-py3-none-any.whl"} {
+		b := newBundle(t)
+		to := filepath.Join(filepath.Dir(b.wheel.Path), name)
+		if err := errors.Join(os.Rename(b.wheel.Path, to), os.Rename(Dir(b.wheel.Path), Dir(to))); err != nil {
+			t.Fatal(err)
+		}
+		b.wheel.Path = to
+		checks := b.verify(Candidate)
+		want := "it speaks of tool-1.0-py3-none-any.whl, and the file beside it is called " + name + ": give the file its name back"
+		if Passed(checks) || !strings.Contains(strings.Join(checks[0].Wrong, "\n"), want) {
+			t.Errorf("%s: %+v", name, checks)
+		}
+	}
+}
+
+// What is handed on is what was read: the digests are those of the bytes that were
+// checked, and a file that a writer has not ended is none of them.
+func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
+	b := newBundle(t)
+	b.write(".verdicts.sigstore.json.123.tmp", []byte("half"))
+	got, err := Read(b.wheel, b.trust())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"provenance.sigstore.json", "sbom.sigstore.json", b.rounds()[0], "vex.sigstore.json", "sbom.spdx.json", "vex.openvex.json"}
+	var names []string
+	for _, a := range got.Said {
+		names = append(names, a.Name)
+		if have, err := artifact.Of(a.Path, ""); err != nil || have != a {
+			t.Errorf("%+v is %+v, %v", a, have, err)
+		}
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, s := range got.Artifacts {
+		if s.Size() <= 0 {
+			t.Errorf("%s has no signed size", s.Name)
+		}
 	}
 }
 

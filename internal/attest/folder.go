@@ -6,16 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"builder/internal/artifact"
 	"builder/internal/atomicfile"
+	"builder/internal/regular"
 	"builder/internal/sbom"
 	"builder/internal/signing"
 	"builder/internal/verdict"
@@ -24,7 +24,8 @@ import (
 // Bounds of what is read from a folder.
 const (
 	maxStatements = 256
-	maxStatement  = 32 << 20 // bytes
+	maxStatement  = 32 << 20  // bytes
+	maxFolder     = 128 << 20 // bytes of all
 )
 
 // A Bundle is what trusted keys say about one artifact. Provenance is nil and the
@@ -33,6 +34,7 @@ type Bundle struct {
 	Provenance *Provenance
 	Artifacts  []Subject           // what the provenance speaks of
 	Beside     []artifact.Artifact // of these what [Verify] found beside the artifact and right
+	Said       []artifact.Artifact // the signed files, and the plain ones that are equal to what was signed; nothing else is handed on
 	SBOM, VEX  json.RawMessage
 	Rounds     []TestResult
 	Documents  []Document
@@ -49,37 +51,81 @@ type Document struct {
 
 // Read opens every statement about an artifact. All that is wrong with any of
 // them comes together; a statement that is not signed by a key of the trust, or
-// that speaks of other bytes, is such a fault and adds nothing. Where there is no
-// folder the error is [fs.ErrNotExist].
+// that speaks of other bytes or of another name, is such a fault and adds nothing,
+// and so is a file that nobody signed. Where there is no folder the error is
+// [fs.ErrNotExist].
 func Read(a artifact.Artifact, trust signing.Trust) (Bundle, error) {
-	dir := Dir(a.Path)
-	entries, err := os.ReadDir(dir)
+	said, err := list(Dir(a.Path))
 	if err != nil {
 		return Bundle{}, err
 	}
-	if len(entries) > maxStatements {
-		return Bundle{}, fmt.Errorf("%s holds %d files, more than %d", dir, len(entries), maxStatements)
+	return readAll(a, said, trust)
+}
+
+// list names the files of a folder. What a writer has not ended is none of them.
+func list(dir string) ([]artifact.Artifact, error) {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
 	}
-	var b Bundle
-	var faults []error
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) > maxStatements {
+		return nil, fmt.Errorf("%s holds %d files, more than %d", dir, len(entries), maxStatements)
+	}
+	var said []artifact.Artifact
 	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name(), suffix) {
-			if err := b.read(filepath.Join(dir, entry.Name()), a.SHA256, trust); err != nil {
-				faults = append(faults, fmt.Errorf("%s: %w", entry.Name(), err))
-			}
+		if name := entry.Name(); !atomicfile.IsTemp(name) {
+			said = append(said, artifact.Artifact{Name: name, Path: filepath.Join(dir, name)})
 		}
 	}
-	for name, signed := range b.copies() {
-		if err := same(filepath.Join(dir, name), signed); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", name, err))
+	return said, nil
+}
+
+// readAll is Read for files that lie anywhere, by their names and paths.
+func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
+	var b Bundle
+	var faults []error
+	var plain []artifact.Artifact
+	left := int64(maxFolder)
+	for _, file := range said {
+		var err error
+		switch {
+		case file.Name == plainSBOM || file.Name == plainVEX:
+			plain = append(plain, file) // after what was signed of them
+		case strings.HasSuffix(file.Name, suffix):
+			err = b.read(a, file, &left, trust)
+		default:
+			err = errors.New("nobody signed it, and nothing else may lie here: remove it")
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", shown(file.Name), err))
+		}
+	}
+	for _, file := range plain {
+		if err := b.readPlain(file, &left); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", shown(file.Name), err))
 		}
 	}
 	return b, errors.Join(faults...)
 }
 
-// read adds one statement.
-func (b *Bundle) read(path, digest string, trust signing.Trust) error {
-	data, err := readFile(path)
+// shown quotes a name that is not plain text.
+func shown(name string) string {
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
+}
+
+// read adds one statement about an artifact.
+func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trust) error {
+	data, err := readFile(&file, left)
 	if err != nil {
 		return err
 	}
@@ -94,15 +140,15 @@ func (b *Bundle) read(path, digest string, trust signing.Trust) error {
 	if s.Type != statementType {
 		return fmt.Errorf("it is of the type %q, this version reads %s", s.Type, statementType)
 	}
-	if !s.names(digest) {
-		return fmt.Errorf("it speaks of other bytes: %s; the file beside it has sha256 %s", s.about(), digest)
+	if fault := s.fault(a); fault != "" {
+		return errors.New(fault)
 	}
 	d, err := b.add(s)
 	if err != nil {
 		return err
 	}
-	d.Name, d.PredicateType = filepath.Base(path), s.PredicateType
-	b.Documents = append(b.Documents, d)
+	d.Name, d.PredicateType = file.Name, s.PredicateType
+	b.Documents, b.Said = append(b.Documents, d), append(b.Said, file)
 	b.Signed++
 	if !slices.Contains(b.Keys, signed.KeyID) {
 		b.Keys = append(b.Keys, signed.KeyID)
@@ -153,40 +199,36 @@ const (
 	plainVEX       = "vex.openvex.json"
 )
 
-// copies are the plain files and what was signed of them.
-func (b Bundle) copies() map[string]json.RawMessage {
-	return map[string]json.RawMessage{plainSBOM: b.SBOM, plainVEX: b.VEX}
-}
-
-// same reports a plain file that says something else than what was signed. It
-// need not be there.
-func same(path string, signed json.RawMessage) error {
-	data, err := readFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// readPlain adds a plain file, which says what was signed and nothing else.
+func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
+	signed := b.SBOM
+	if file.Name == plainVEX {
+		signed = b.VEX
 	}
-	if err != nil {
+	data, err := readFile(&file, left)
+	switch {
+	case err != nil:
 		return err
-	}
-	if signed == nil {
+	case signed == nil:
 		return errors.New("nobody who is trusted has signed it")
-	}
-	if !equalJSON(data, signed) {
+	case !equalJSON(data, signed):
 		return errors.New("it is not what was signed")
 	}
+	b.Said = append(b.Said, file)
 	return nil
 }
 
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+// readFile reads a file of a folder and measures what it read: who hands it on has
+// the bytes that were checked, or none.
+func readFile(file *artifact.Artifact, left *int64) ([]byte, error) {
+	data, err := regular.Read(file.Path, min(maxStatement, *left))
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxStatement {
-		return nil, errors.Join(err, fmt.Errorf("it is no file of at most %d bytes", maxStatement))
-	}
-	return io.ReadAll(io.LimitReader(f, maxStatement))
+	sum := sha256.Sum256(data)
+	file.SHA256, file.Size = hex.EncodeToString(sum[:]), int64(len(data))
+	*left -= file.Size
+	return data, nil
 }
 
 // A Sealer signs what is said about artifacts.
@@ -261,6 +303,9 @@ func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	if _, err := list(dir); err != nil { // others would read there what this host signs
+		return err
+	}
 	return writeFile(filepath.Join(dir, name), signed)
 }
 
@@ -269,21 +314,4 @@ func writeFile(path string, data []byte) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
-}
-
-// Files lists the files of an artifact's folder, by name.
-func Files(a artifact.Artifact) ([]artifact.Artifact, error) {
-	entries, err := os.ReadDir(Dir(a.Path))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	var files []artifact.Artifact
-	for _, e := range entries {
-		f, err := artifact.Of(filepath.Join(Dir(a.Path), e.Name()), a.Key)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return files, nil
 }

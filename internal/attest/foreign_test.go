@@ -1,6 +1,7 @@
 package attest
 
 import (
+	"os"
 	"testing"
 
 	provenance "github.com/in-toto/attestation/go/predicates/provenance/v1"
@@ -24,7 +25,7 @@ func TestForeignReaders(t *testing.T) {
 		"provenance.sigstore.json": {predicate: new(provenance.Provenance)},
 		b.rounds()[0]:              {predicate: new(result.TestResult), options: lenient},
 	} {
-		data, err := readFile(b.file(name))
+		data, err := os.ReadFile(b.file(name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,6 +48,16 @@ func TestAWheelhouseVerifies(t *testing.T) {
 	if _, checks := Verify(made[0], trust, Candidate); !Passed(checks) {
 		t.Errorf("%+v", checks)
 	}
+	added := filepath.Join(dir, stack.Folder, "b-1-py3-none-any.whl")
+	if err := os.WriteFile(added, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, checks := Verify(made[0], trust, Candidate); Passed(checks) {
+		t.Error("a wheel that nobody signed is in the wheelhouse")
+	}
+	if err := os.Remove(added); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(made[1].Path, []byte("other"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,24 +63,16 @@ func Passed(checks []Check) bool {
 }
 
 // Verify asks whether the statements beside an artifact are signed by trusted
-// keys, speak of these bytes, agree with each other, and name every gate that the
-// policy asks for as passed. It needs no network. The bundle is what the
-// statements say, where they could be read.
+// keys, speak of these bytes under this name, agree with each other, and name every
+// gate that the policy asks for as passed, and whether nothing lies among them that
+// nobody signed. It needs no network. The bundle is what the statements say, where
+// they could be read.
 func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := Read(a, trust)
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing: nobody says anything about these bytes"}}}
 	}
-	signatures := Check{Name: "signatures", Seen: fmt.Sprintf("%d statements, signed by %s", b.Signed, strings.Join(b.Keys, ", "))}
-	if err != nil {
-		for _, fault := range diag.Split(err) {
-			signatures.Wrong = append(signatures.Wrong, fault.Error())
-		}
-	}
-	if b.Signed == 0 && err == nil {
-		signatures.Wrong = []string{Dir(a.Path) + " holds no statement"}
-	}
-	checks := []Check{signatures, b.checkProvenance()}
+	checks := []Check{b.checkSignatures(a, err), b.checkProvenance()}
 	artifacts, beside := b.checkArtifacts(a)
 	b.Beside, checks = beside, append(checks, artifacts)
 	if b.Provenance == nil || !b.Provenance.isStack() {
@@ -89,6 +82,46 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 		checks = append(checks, b.checkVerdicts(policy, trust))
 	}
 	return b, checks
+}
+
+// VerifyStatements asks of [Verify]'s questions those that need no artifact: about
+// one that is to be fetched, or that is known by its digest. Said are the files of
+// its folder, by their names and paths.
+func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
+	b, err := readAll(a, said, trust)
+	checks := []Check{b.checkSignatures(a, err), b.checkProvenance()}
+	if b.Provenance != nil {
+		checks = append(checks, b.checkVerdicts(policy, trust))
+	}
+	return b, checks
+}
+
+// Announces returns the files that the statements say belong to an artifact, it
+// first, with the sizes that were signed; 0 is that nobody signed one.
+func (b Bundle) Announces(a artifact.Artifact) []artifact.Artifact {
+	var all []artifact.Artifact
+	for _, s := range b.Artifacts {
+		f := artifact.Artifact{Name: s.Name, SHA256: s.Digest["sha256"], Size: s.Size()}
+		if f.Name == a.Name && f.SHA256 == a.SHA256 {
+			all = append([]artifact.Artifact{f}, all...)
+		} else {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
+	c := Check{Name: "signatures", Seen: fmt.Sprintf("%d statements, signed by %s", b.Signed, strings.Join(b.Keys, ", "))}
+	if err != nil {
+		for _, fault := range diag.Split(err) {
+			c.Wrong = append(c.Wrong, fault.Error())
+		}
+	}
+	if b.Signed == 0 && err == nil {
+		c.Wrong = []string{Dir(a.Path) + " holds no statement"}
+	}
+	return c
 }
 
 func (b Bundle) checkProvenance() Check {
@@ -112,15 +145,15 @@ func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.
 	dir := filepath.Dir(a.Path)
 	var seen []string
 	for _, s := range b.Artifacts {
-		if s.Digest["sha256"] == a.SHA256 {
+		if s.Digest["sha256"] == a.SHA256 && s.Name == a.Name {
 			seen = append(seen, a.Name)
 			continue
 		}
-		if base := strings.TrimPrefix(s.Name, stack.Folder+"/"); !filepath.IsLocal(base) || filepath.Base(base) != base {
+		if !PlainName(s.Name) {
 			c.Wrong = append(c.Wrong, fmt.Sprintf("%q is no name of a file", s.Name))
 			continue
 		}
-		other, err := artifact.Of(filepath.Join(dir, s.Name), "")
+		other, err := artifact.Unlinked(filepath.Join(dir, s.Name), "")
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			seen = append(seen, s.Name+" does not lie here")
@@ -134,12 +167,44 @@ func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.
 	}
 	c.Seen = strings.Join(seen, ", ")
 	if b.Provenance != nil {
-		key := b.Provenance.Definition.Internal.Key
-		if e, err := artifact.Of(filepath.Join(dir, lock.EntryFile), ""); err == nil && e.SHA256 != key {
-			c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s, the provenance was made of %s", lock.EntryFile, e.SHA256, key))
-		}
+		c.Wrong = append(c.Wrong, b.checkEntry(dir)...)
 	}
 	return c, beside
+}
+
+// PlainName reports whether a name is that of a file in a directory, or in the
+// folder of a stack's wheels.
+func PlainName(name string) bool {
+	name = strings.TrimPrefix(name, stack.Folder+"/")
+	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
+}
+
+// checkEntry compares the entry in the directory of an artifact, where there is
+// one, and looks for wheels that nobody signed among those of a stack: its folder is
+// used as a whole.
+func (b Bundle) checkEntry(dir string) (wrong []string) {
+	key := b.Provenance.Definition.Internal.Key
+	switch e, err := artifact.Unlinked(filepath.Join(dir, lock.EntryFile), ""); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		wrong = append(wrong, err.Error())
+	case e.SHA256 != key:
+		wrong = append(wrong, fmt.Sprintf("%s has sha256 %s, the provenance was made of %s", lock.EntryFile, e.SHA256, key))
+	}
+	if !b.Provenance.isStack() {
+		return wrong
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, stack.Folder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		wrong = append(wrong, err.Error())
+	}
+	for _, e := range entries {
+		name := stack.Folder + "/" + e.Name()
+		if !slices.ContainsFunc(b.Artifacts, func(s Subject) bool { return s.Name == name }) {
+			wrong = append(wrong, fmt.Sprintf("%q is not of this wheelhouse: nobody signed it; remove it", name))
+		}
+	}
+	return wrong
 }
 
 // checkSBOM compares the document in the wheel with the one that was signed. An

@@ -132,10 +132,10 @@ func (x *Index) read(ctx context.Context, path string) (Record, error) {
 	return r, nil
 }
 
-// Take copies the wheel of a record and all that goes with it into dir and checks
-// every digest. What it says about the wheel is not checked here.
-func (x *Index) Take(ctx context.Context, r Record, dir string) (artifact.Artifact, error) {
-	return r.take(ctx, dir, func(f File) (string, error) {
-		return filepath.Join(x.dir, filesDir, r.Project, f.Path), nil
-	})
+// Take copies the wheel of a record and all that goes with it into dir, as far as vet
+// admits it, and checks every digest.
+func (x *Index) Take(ctx context.Context, r Record, dir string, vet Vet) (artifact.Artifact, error) {
+	where := func(f File) string { return filepath.Join(x.dir, filesDir, r.Project, f.Path) }
+	return r.take(ctx, dir, vet, func(f File) store.Place { return store.Place(where(f)) },
+		func(a artifact.Artifact) (string, error) { return where(below(dir, a)), nil })
 }

@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/artifact"
 	"builder/internal/atomicfile"
+	"builder/internal/regular"
 )
 
 // put copies an artifact to its place, unless the same bytes lie there. What has
@@ -20,7 +21,7 @@ func put(ctx context.Context, to string, a artifact.Artifact) error {
 	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == a.SHA256 {
 		return nil
 	}
-	from, err := os.Open(a.Path)
+	from, err := regular.Follow(a.Path)
 	if err != nil {
 		return err
 	}

@@ -2,15 +2,19 @@ package index
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
+	"strings"
 	"time"
 
 	"builder/internal/artifact"
+	"builder/internal/store"
 )
 
 // A Record is what is known of a published wheel.
@@ -83,20 +87,84 @@ func parse(data []byte, key string) (Record, error) {
 	return r, nil
 }
 
-// take copies the files of a record, from where they are found.
-func (r Record) take(ctx context.Context, dir string, find func(File) (path string, err error)) (artifact.Artifact, error) {
+// A Vet is shown what a place offers, an artifact first and then the files that were
+// made with it, and what is said about it, which lies here already. It returns the
+// same files with the sizes that they may have, or says why none may come.
+type Vet func(offered, said []artifact.Artifact) ([]artifact.Artifact, error)
+
+// Bounds of what is taken before anybody was asked.
+const (
+	maxStatements = 256
+	maxStatement  = 32 << 20  // bytes
+	maxSaid       = 128 << 20 // bytes of all
+)
+
+// take copies the files of a record: first what is said about the wheel, and what vet
+// admits after that. Where says where a file is to be had, and bring brings one.
+func (r Record) take(ctx context.Context, dir string, vet Vet, where func(File) store.Place, bring func(artifact.Artifact) (path string, err error)) (artifact.Artifact, error) {
 	wheel := artifact.Artifact{Name: r.Filename, Path: filepath.Join(dir, r.Filename), SHA256: r.SHA256, Size: r.Size, Key: r.Key}
-	for _, f := range append(slices.Clone(r.Beside), File{r.Filename, r.SHA256, r.Size}) {
+	offered, said := []artifact.Artifact{wheel}, []artifact.Artifact(nil)
+	for _, f := range r.Beside {
 		if !filepath.IsLocal(f.Path) {
 			return wheel, fmt.Errorf("taking %s: %q leads out of its folder", r.Filename, f.Path)
 		}
-		path, err := find(f)
-		if err != nil {
+		a := artifact.Artifact{Name: f.Path, Path: filepath.Join(dir, f.Path), SHA256: f.SHA256, Size: f.Size, Key: r.Key}
+		if strings.HasPrefix(f.Path, r.Filename+".") && path.Dir(f.Path) != "." {
+			a.Name = path.Base(f.Path)
+			said = append(said, a)
+		} else {
+			offered = append(offered, a)
+		}
+	}
+	if err := takeSaid(ctx, said, func(a artifact.Artifact) store.Place { return where(below(dir, a)) }); err != nil {
+		return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
+	}
+	admitted, err := vet(offered, said)
+	if err != nil {
+		return wheel, err
+	}
+	for _, a := range admitted {
+		from := a
+		if from.Path, err = bring(a); err != nil {
 			return wheel, err
 		}
-		if err := put(ctx, filepath.Join(dir, f.Path), artifact.Artifact{Name: f.Path, Path: path, SHA256: f.SHA256, Size: f.Size}); err != nil {
+		if err := put(ctx, a.Path, from); err != nil {
 			return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
 		}
 	}
 	return wheel, nil
+}
+
+// below is an artifact of a directory as a file of the index.
+func below(dir string, a artifact.Artifact) File {
+	rel, _ := filepath.Rel(dir, a.Path) // it was joined to dir
+	return File{filepath.ToSlash(rel), a.SHA256, a.Size}
+}
+
+// takeSaid copies what is said about an artifact. Nobody has vouched for its size
+// yet, so it is small, and nothing of it goes into the store.
+func takeSaid(ctx context.Context, said []artifact.Artifact, where func(artifact.Artifact) store.Place) error {
+	left := int64(maxSaid)
+	if len(said) > maxStatements {
+		return fmt.Errorf("%d files are said to speak of it, more than %d", len(said), maxStatements)
+	}
+	for _, a := range said {
+		if left -= a.Size; a.Size < 0 || a.Size > maxStatement || left < 0 {
+			return fmt.Errorf("%s is said to have %d bytes: a statement has %d at most, and all together %d", a.Name, a.Size, maxStatement, maxSaid)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := store.Small(ctx, where(a), a.Size)
+		if err != nil {
+			return err
+		}
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != a.SHA256 {
+			return fmt.Errorf("%s has the sha256 %x, the index says %s", a.Name, sum, a.SHA256)
+		}
+		if _, err := putBytes(a.Path, data); err != nil {
+			return err
+		}
+	}
+	return nil
 }

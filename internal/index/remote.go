@@ -64,11 +64,14 @@ func (r Remote) All(ctx context.Context) ([]Record, error) {
 	return all, errors.Join(faults...)
 }
 
-// Take brings the wheel of a record and all that goes with it into dir.
-func (r Remote) Take(ctx context.Context, record Record, dir string) (artifact.Artifact, error) {
-	return record.take(ctx, dir, func(f File) (string, error) {
+// Take brings the wheel of a record and all that goes with it into dir, as far as vet
+// admits it.
+func (r Remote) Take(ctx context.Context, record Record, dir string, vet Vet) (artifact.Artifact, error) {
+	where := func(f File) store.Place {
 		escaped := (&url.URL{Path: filesDir + "/" + record.Project + "/" + f.Path}).EscapedPath()
-		source := store.Place(r.base + strings.ReplaceAll(escaped, "+", "%2B"))
-		return r.store.Fetch(ctx, store.Blob{Name: f.Path, Size: f.Size, SHA256: f.SHA256}, []store.Place{source}, nil)
+		return store.Place(r.base + strings.ReplaceAll(escaped, "+", "%2B"))
+	}
+	return record.take(ctx, dir, vet, where, func(a artifact.Artifact) (string, error) {
+		return r.store.Fetch(ctx, store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256}, []store.Place{where(below(dir, a))}, nil)
 	})
 }

@@ -18,8 +18,8 @@ import (
 // A Client looks at what was published as those who install do.
 type Client struct {
 	Run  Runner
-	UV   string                             // the pinned program, "" where it was not fetched
-	Load func(wheel string) (Bundle, error) // verifies what was taken
+	UV   string                                                                 // the pinned program, "" where it was not fetched
+	Take func(ctx context.Context, from Shelf, key, dir string) (Bundle, error) // brings and verifies
 }
 
 // A Runner runs a program to its end and returns what it printed. What it is told
@@ -73,11 +73,7 @@ func (c Client) pull(ctx context.Context, from Shelf, b Bundle) ([]string, error
 		return nil, err
 	}
 	defer os.RemoveAll(scratch)
-	pulled, err := from.Bring(ctx, b.Entry.Key(), scratch)
-	if err != nil {
-		return nil, refused(err)
-	}
-	again, err := c.Load(pulled)
+	again, err := c.Take(ctx, from, b.Entry.Key(), scratch)
 	if err != nil {
 		return nil, refused(err)
 	}

@@ -27,7 +27,7 @@ import (
 type Bundle struct {
 	Wheel    artifact.Artifact   // or the archive in its place
 	Beside   []artifact.Artifact // the other files of the cell
-	Said     []artifact.Artifact // the files of its folder of statements
+	Said     []artifact.Artifact // the files of its folder of statements that count
 	Entry    lock.Entry
 	Verdicts []verdict.Verdict
 
@@ -45,14 +45,7 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 		return Bundle{}, diag.Errorf(diag.Usage, "%w", err)
 	}
 	said, checks := attest.Verify(a, trust, policy)
-	var faults []error
-	for _, c := range checks {
-		for _, wrong := range c.Wrong {
-			faults = append(faults, diag.Errorf(diag.Gate, "%s: %s: %s", a.Name, c.Name, wrong).
-				WithHint("only what verifies can be published: builder gate --attach and run --rebuild add verdicts, --trust FILE counts the signatures of another host"))
-		}
-	}
-	if err := errors.Join(faults...); err != nil {
+	if err := refusal(a.Name, checks); err != nil {
 		return Bundle{}, err
 	}
 	if err := whole(a, said); err != nil {
@@ -60,13 +53,22 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 	}
 	b := Bundle{
 		Wheel: a, Beside: said.Beside, Entry: said.Provenance.Definition.Internal.Entry,
-		Verdicts: said.Judged(trust.Now), documents: said.Documents,
+		Said: said.Said, Verdicts: said.Judged(trust.Now), documents: said.Documents,
 	}
 	b.Wheel.Key = b.Entry.Key()
-	if b.Said, err = attest.Files(b.Wheel); err != nil {
-		return Bundle{}, err
-	}
 	return b, b.readMetadata()
+}
+
+// refusal is all that is wrong with an artifact.
+func refusal(name string, checks []attest.Check) error {
+	var faults []error
+	for _, c := range checks {
+		for _, wrong := range c.Wrong {
+			faults = append(faults, diag.Errorf(diag.Gate, "%s: %s: %s", name, c.Name, wrong).
+				WithHint("only what verifies can be published: builder gate --attach and run --rebuild add verdicts, --trust FILE counts the signatures of another host"))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // whole demands that the other files that the provenance names lie beside an artifact:

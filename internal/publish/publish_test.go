@@ -57,13 +57,41 @@ func bundle(t *testing.T, version string) Bundle {
 			t.Fatal(err)
 		}
 	}
-	if b.Said, err = attest.Files(a); err != nil {
-		t.Fatal(err)
-	}
+	b.Said = said(t, a)
 	if err := b.readMetadata(); err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// said lists the files of an artifact's folder, whoever signed them.
+func said(t *testing.T, a artifact.Artifact) (files []artifact.Artifact) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(attest.Dir(a.Path), "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		f, err := artifact.Of(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// anything is a vet that admits what is offered.
+func anything(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil }
+
+// taken is a client that believes what it is given.
+func taken(ctx context.Context, from Shelf, key, dir string) (Bundle, error) {
+	path, err := from.Bring(ctx, key, dir, anything)
+	if err != nil {
+		return Bundle{}, err
+	}
+	a, err := artifact.Of(path, "")
+	return Bundle{Wheel: a}, err
 }
 
 func put(t *testing.T, to Destination, b Bundle, channel string) Receipt {
@@ -138,7 +166,7 @@ func TestCatalogues(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 
-			path, err := place.Bring(t.Context(), one.Entry.Key(), filepath.Join(t.TempDir(), "taken"))
+			path, err := place.Bring(t.Context(), one.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +180,7 @@ func TestCatalogues(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := place.Bring(t.Context(), one.Entry.Key(), t.TempDir()); !errors.Is(err, ErrNotPublished) {
+			if _, err := place.Bring(t.Context(), one.Entry.Key(), t.TempDir(), anything); !errors.Is(err, ErrNotPublished) {
 				t.Errorf("%v", err)
 			}
 			if all := list(t, place); len(all) != 1 || all[0].Cell != "tool-2.0" {
@@ -342,17 +370,16 @@ func TestArgumentsOfClients(t *testing.T) {
 func TestPullIsVerified(t *testing.T) {
 	place := registry(t)
 	b := bundle(t, "1.0")
-	wrong := &Client{Load: func(string) (Bundle, error) { return Bundle{}, diag.Errorf(diag.Gate, "it does not verify") }}
+	wrong := &Client{Take: func(context.Context, Shelf, string, string) (Bundle, error) {
+		return Bundle{}, diag.Errorf(diag.Gate, "it does not verify")
+	}}
 	if _, err := Publish(t.Context(), place, b, "candidate", wrong); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "does not verify") {
 		t.Errorf("%v", err)
 	}
 	if all := list(t, place); len(all) != 0 {
 		t.Errorf("left: %+v", all)
 	}
-	right := &Client{Load: func(path string) (Bundle, error) {
-		a, err := artifact.Of(path, "")
-		return Bundle{Wheel: a}, err
-	}}
+	right := &Client{Take: taken}
 	if r, err := Publish(t.Context(), place, b, "candidate", right); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"builder/internal/artifact"
 	"builder/internal/attest"
 	"builder/internal/diag"
+	"builder/internal/index"
 	"builder/internal/oci"
 )
 
@@ -96,7 +98,7 @@ func (r Registry) said(ctx context.Context, key string) (map[string]bool, error)
 }
 
 // Bring implements [Shelf].
-func (r Registry) Bring(ctx context.Context, key, dir string) (string, error) {
+func (r Registry) Bring(ctx context.Context, key, dir string, vet index.Vet) (string, error) {
 	digest, err := r.find(ctx, key)
 	if err != nil {
 		return "", err
@@ -105,20 +107,30 @@ func (r Registry) Bring(ctx context.Context, key, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	for _, f := range m.Files {
-		if err := r.Fetch(ctx, f, dir, nil); err != nil {
-			return "", err
-		}
-	}
 	found, ok := artifactOf(m)
 	if !ok {
 		return "", fmt.Errorf("%s@%s holds neither a wheel nor an archive of a tree", r, digest)
 	}
 	path := filepath.Join(dir, found.Name)
-	return path, r.bringSaid(ctx, digest, attest.Dir(path))
+	said, err := r.bringSaid(ctx, digest, attest.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	files := append([]oci.File{found}, slices.DeleteFunc(m.Files, func(f oci.File) bool { return f.Name == found.Name })...)
+	offered := make([]artifact.Artifact, len(files))
+	for i, f := range files {
+		offered[i] = artifact.Artifact{Name: f.Name, Path: filepath.Join(dir, f.Name), SHA256: f.SHA256, Size: f.Size, Key: key}
+	}
+	if offered, err = vet(offered, said); err != nil {
+		return "", err
+	}
+	for i, a := range offered {
+		files[i].Size = a.Size
+		if err := r.Fetch(ctx, files[i], dir, nil); err != nil {
+			return "", err
+		}
+	}
+	return path, nil
 }
 
 // artifactOf returns the file that the others of a package were made beside.
@@ -130,30 +142,39 @@ func artifactOf(m oci.Manifest) (oci.File, bool) {
 	return m.Files[i], true
 }
 
-// bringSaid lays out what was said about a package. What others have put beside it
-// and cannot be read, or is no statement of ours, is passed over.
-func (r Registry) bringSaid(ctx context.Context, digest, dir string) error {
+// maxSaid bounds what is said about a package, in bytes: nobody has vouched for any
+// of it when it comes.
+const maxSaid = 128 << 20
+
+// bringSaid lays out what was said about a package, and names it. What others have put
+// beside it and cannot be read, or is no statement of ours, is passed over.
+func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []artifact.Artifact, err error) {
 	all, err := r.Referrers(ctx, digest)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return nil, err
 	}
+	left := int64(maxSaid)
 	for _, ref := range all {
 		if ref.Fault != nil || ref.ArtifactType != bundleType && ref.ArtifactType != plainType {
 			continue
 		}
 		for _, f := range ref.Files {
-			if _, err := os.Stat(filepath.Join(dir, f.Name)); err == nil {
+			if slices.ContainsFunc(said, func(a artifact.Artifact) bool { return a.Name == f.Name }) {
 				continue // two publishers at once: one of them is enough
 			}
-			if err := r.Fetch(ctx, f, dir, nil); err != nil {
-				return err
+			if left -= f.Size; left < 0 {
+				return nil, fmt.Errorf("what speaks of %s@%s has more than %d bytes", r, digest, maxSaid)
 			}
+			if err := r.Fetch(ctx, f, dir, nil); err != nil {
+				return nil, err
+			}
+			said = append(said, artifact.Artifact{Name: f.Name, Path: filepath.Join(dir, f.Name)})
 		}
 	}
-	return nil
+	return said, nil
 }
 
 // Withdraw implements [Catalogue].

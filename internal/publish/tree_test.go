@@ -38,9 +38,7 @@ func treeBundle(t *testing.T) Bundle {
 	if err := os.WriteFile(filepath.Join(attest.Dir(path), "sbom.spdx.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if b.Said, err = attest.Files(a); err != nil {
-		t.Fatal(err)
-	}
+	b.Said = said(t, a)
 	if err := b.readMetadata(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +47,8 @@ func treeBundle(t *testing.T) Bundle {
 
 func TestTrees(t *testing.T) {
 	client := &Client{
-		Run: nil, // no program of Python is asked about an archive
-		Load: func(path string) (Bundle, error) {
-			a, err := artifact.Of(path, "")
-			return Bundle{Wheel: a}, err
-		},
+		Run:  nil, // no program of Python is asked about an archive
+		Take: taken,
 	}
 	for name, place := range catalogues(t) {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +65,7 @@ func TestTrees(t *testing.T) {
 			if err != nil || found.Project != "gpt-sovits" || found.Version != "20240821v2+rocm6.1" || found.Filename != b.Wheel.Name || found.SHA256 != b.Wheel.SHA256 {
 				t.Errorf("%+v, %v", found, err)
 			}
-			path, err := place.Bring(t.Context(), b.Entry.Key(), filepath.Join(t.TempDir(), "taken"))
+			path, err := place.Bring(t.Context(), b.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
 			if err != nil || filepath.Base(path) != b.Wheel.Name {
 				t.Fatalf("%s, %v", path, err)
 			}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"builder/internal/artifact"
 	"builder/internal/attest"
@@ -73,18 +72,15 @@ func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(f.Scratch, "from-"+e.Key())
+	// Another process may take the same cell at the same time.
+	dir, err := os.MkdirTemp(f.Scratch, "from-*")
+	if err != nil {
+		return err
+	}
 	defer os.RemoveAll(dir)
-	wheel, err := shelf.Bring(ctx, e.Key(), dir)
+	b, err := publish.Take(ctx, shelf, e.Key(), dir, f.Trust, attest.Candidate)
 	if err != nil {
 		return err
-	}
-	b, err := publish.Load(wheel, f.Trust, attest.Candidate)
-	if err != nil {
-		return err
-	}
-	if key := b.Entry.Key(); key != e.Key() {
-		return fmt.Errorf("it was built of another entry: key %s, wanted is %s", key, e.Key())
 	}
 	return f.Keep(e, ResultOf(b))
 }
