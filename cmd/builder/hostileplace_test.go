@@ -1,0 +1,229 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"builder/internal/diag"
+	"builder/internal/index"
+	"builder/internal/oci"
+	"builder/internal/oci/ocitest"
+)
+
+// takeFrom is a fresh host that trusts the one of the workshop and takes the cell from
+// a place.
+func (s *scene) takeFrom(place string) outcome {
+	s.env = maps.Clone(s.env)
+	s.env["BUILDER_HOME"] = filepath.Join(s.dir, "fresh-home")
+	return s.builder("run", "tiny", "--locked", "--out", filepath.Join(s.dir, "taken"), "--from", place, "--from-only", "--trust", filepath.Join(s.made.home, "key.pem.pub"))
+}
+
+// record edits what the index says of the published cell, with files that lie there
+// in the place of its own.
+func (s *scene) record(edit func(r *index.Record)) {
+	s.Helper()
+	records, err := filepath.Glob(s.index("keys", "*.json"))
+	s.check(err)
+	var r index.Record
+	data, err := os.ReadFile(records[0])
+	s.check(err)
+	s.check(json.Unmarshal(data, &r))
+	edit(&r)
+	data, err = json.Marshal(r)
+	s.check(err)
+	s.check(os.WriteFile(records[0], data, 0o600))
+}
+
+// plant puts a file into the index, and says how a record names it.
+func (s *scene) plant(path, text string) index.File {
+	s.Helper()
+	s.check(os.WriteFile(s.index("files", "tiny", path), []byte(text), 0o600))
+	return index.File{Path: path, SHA256: sumOf([]byte(text)), Size: int64(len(text))}
+}
+
+// TestHostileIndexes shows what an index that can be changed by others makes a host
+// take: nothing that is not signed, and no byte of a wheel before what is said of it
+// was found right.
+func TestHostileIndexes(t *testing.T) {
+	made := newWorkshop(t)
+	const name, said = "tiny-1.0-py3-none-any.whl", "tiny-1.0-py3-none-any.whl.attestations"
+	for _, c := range []struct {
+		what    string
+		do      func(s *scene)
+		says    string
+		fetched bool // the wheel was asked for
+	}{
+		{"a file that nobody signed lies beside the wheel", func(s *scene) {
+			evil := s.plant("evil.html", "<script>")
+			s.record(func(r *index.Record) { r.Beside = append(r.Beside, evil) })
+		}, `"evil.html" with sha256 [0-9a-f]{64} lies beside it, and nobody signed it`, false},
+		{"a file that nobody signed lies among the statements", func(s *scene) {
+			evil := s.plant(said+"/evil.html", "<script>")
+			s.record(func(r *index.Record) { r.Beside = append(r.Beside, evil) })
+		}, `evil.html: nobody signed it`, false},
+		{"the wheel has another name", func(s *scene) {
+			const other = "tiny-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"
+			s.check(os.Rename(s.index("files", "tiny", name), s.index("files", "tiny", other)))
+			s.check(os.Rename(s.index("files", "tiny", said), s.index("files", "tiny", other+".attestations")))
+			s.record(func(r *index.Record) {
+				r.Filename = other
+				for i := range r.Beside {
+					r.Beside[i].Path = strings.Replace(r.Beside[i].Path, name, other, 1)
+				}
+			})
+		}, `it speaks of tiny-1.0-py3-none-any.whl, and the file beside it is called tiny-1.0-cp312`, false},
+		{"nobody says anything about the wheel", func(s *scene) {
+			s.record(func(r *index.Record) { r.Beside = nil })
+		}, "holds no statement", false},
+		{"the wheel is said to be large", func(s *scene) {
+			s.record(func(r *index.Record) { r.Size = 2 << 30 })
+		}, `tiny-1.0-py3-none-any.whl is said to have 2147483648 bytes, signed are [0-9]+`, false},
+		{"a statement is said to be large", func(s *scene) {
+			s.record(func(r *index.Record) { r.Beside[0].Size = 2 << 30 })
+		}, "is said to have 2147483648 bytes: a statement has", false},
+		{"the wheel does not end", func(s *scene) {
+			s.check(os.Remove(s.index("files", "tiny", name)))
+		}, "it is longer than the expected [0-9]+ bytes", true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			s := made.scene(t)
+			s.openDirectory()
+			if got := s.publish(s.cell); got.exit != diag.OK {
+				t.Fatal(got.stderr)
+			}
+			c.do(s)
+			var asked, sent atomic.Int64
+			files := http.FileServer(http.Dir(s.index()))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.HasSuffix(r.URL.Path, ".whl") {
+					files.ServeHTTP(w, r)
+					return
+				}
+				asked.Add(1)
+				n, _ := io.Copy(w, io.LimitReader(zeros{}, 1<<30))
+				sent.Add(n)
+			}))
+			defer server.Close()
+			for _, place := range []string{server.URL, s.to} {
+				if c.fetched && place == s.to {
+					continue
+				}
+				if got := s.takeFrom(place); got.exit != diag.Fetch || !regexp.MustCompile(c.says).MatchString(got.stderr) {
+					t.Errorf("%s: exit code %d: %s", place, got.exit, got.stderr)
+				}
+			}
+			if !c.fetched && asked.Load() > 0 {
+				t.Errorf("the wheel was asked for %d times", asked.Load())
+			}
+			if kept := bytesBelow(t, filepath.Join(s.dir, "fresh-home")); kept > 1<<20 {
+				t.Errorf("%d bytes are left", kept)
+			}
+		})
+	}
+}
+
+// TestHostileRegistries is the same of a registry that others push to.
+func TestHostileRegistries(t *testing.T) {
+	made := newWorkshop(t)
+	for what, c := range map[string]struct {
+		edit func(s *scene, p *oci.Package)
+		says string
+	}{
+		"a layer that nobody signed": {func(s *scene, p *oci.Package) {
+			p.Files = append(p.Files, s.layer("evil.html"))
+		}, `"evil.html" with sha256 [0-9a-f]{64} lies beside it, and nobody signed it`},
+		"a referrer that nobody signed": {func(s *scene, p *oci.Package) {
+			p.Referrers = append(p.Referrers, oci.Referrer{ArtifactType: "application/json", File: s.layer("evil.html")})
+		}, `evil.html: nobody signed it`},
+		"another title": {func(_ *scene, p *oci.Package) {
+			p.Files[0].Name = "tiny-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"
+		}, `it speaks of tiny-1.0-py3-none-any.whl, and the file beside it is called tiny-1.0-cp312`},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := made.scene(t)
+			address, stop := ocitest.Serve(true)
+			defer stop()
+			s.to, s.flags = address, []string{"--no-check"}
+			if got := s.publish(s.cell); got.exit != diag.OK {
+				t.Fatal(got.stderr)
+			}
+			if got := s.takeFrom(address); got.exit != diag.OK {
+				t.Fatalf("before: %s", got.stderr)
+			}
+			s.check(os.RemoveAll(s.env["BUILDER_HOME"]))
+			s.pushEdited(address, c.edit)
+			if got := s.takeFrom(address); got.exit != diag.Fetch || !regexp.MustCompile(c.says).MatchString(got.stderr) {
+				t.Errorf("exit code %d: %s", got.exit, got.stderr)
+			}
+		})
+	}
+}
+
+// layer is a file that can be pushed.
+func (s *scene) layer(name string) oci.File {
+	s.Helper()
+	path := filepath.Join(s.dir, name)
+	s.check(os.WriteFile(path, []byte(name), 0o600))
+	return oci.File{Path: path, Name: name, MediaType: "application/octet-stream", SHA256: sumOf([]byte(name)), Size: int64(len(name))}
+}
+
+// pushEdited replaces the package of the one key in a repository.
+func (s *scene) pushEdited(address string, edit func(s *scene, p *oci.Package)) {
+	s.Helper()
+	repo, err := oci.OpenRepository(address, oci.Options{})
+	s.check(err)
+	tags, err := repo.Tags(s.Context())
+	s.check(err)
+	for _, tag := range tags {
+		if !strings.HasPrefix(tag, "key-") {
+			continue
+		}
+		digest, err := repo.Resolve(s.Context(), tag)
+		s.check(err)
+		m, err := repo.Manifest(s.Context(), digest)
+		s.check(err)
+		about, err := repo.Referrers(s.Context(), digest)
+		s.check(err)
+		p := oci.Package{ArtifactType: m.ArtifactType, Files: m.Files, Annotations: m.Annotations}
+		for _, ref := range about {
+			p.Referrers = append(p.Referrers, oci.Referrer{ArtifactType: ref.ArtifactType, File: ref.Files[0], Annotations: ref.Annotations})
+		}
+		edit(s, &p)
+		moved, _, err := repo.Push(s.Context(), p, nil) // the other files are there
+		s.check(err)
+		s.check(repo.Tag(s.Context(), moved, tag, oci.TagOptions{Move: true}))
+	}
+}
+
+// zeros never end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// bytesBelow adds up the files below a directory.
+func bytesBelow(t *testing.T, dir string) (total int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return total
+}
