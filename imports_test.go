@@ -80,7 +80,7 @@ var may = map[string][]string{
 	"internal/ci/actionstest":            {"internal/decode"},
 	"internal/lock": {
 		"internal/atomicfile", "internal/deb", "internal/diag", "internal/git", "internal/image", "internal/matrix", "internal/oci",
-		"internal/patch", "internal/pypi", "internal/recipe", "internal/store", "internal/subst", "internal/wheel",
+		"internal/patch", "internal/pypi", "internal/recipe", "internal/regular", "internal/store", "internal/subst", "internal/wheel",
 	},
 	"internal/native":  {"internal/atomicfile", "internal/diag", "internal/host"},
 	"internal/locate":  {"internal/artifact", "internal/bench", "internal/diag", "internal/elf", "internal/gpu", "internal/host", "internal/wheel"},

@@ -31,8 +31,8 @@ func gateCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "gate", Usage: "run gates on a finished artifact, here and now", ArgsUsage: "PATH…",
 		Description: "PATH is the directory of a cell (out/<cell>), a wheel or a library. What it promises\n" +
-			"is in the entry.json beside it, or in --expect; of a file that promises nothing the\n" +
-			"table says what it is. The gates that read the file are always asked, those on GPUs\n" +
+			"is in the entry.json beside it if a trusted key signed that, in --entry, or in\n" +
+			"--expect; of a file that promises nothing the table says what it is. The gates that read the file are always asked, those on GPUs\n" +
 			"with --gpus. Nothing is fetched and no engine is needed. The exit code is 0 only if\n" +
 			"every gate passed.\n\n" +
 			"Facts for --expect: " + strings.Join(inspect.Names(), ", ") + ".",
@@ -53,6 +53,7 @@ func gateFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.StringSliceFlag{Name: "only", Usage: "ask these gates and no other: `GATE,…`"},
 		&cli.StringSliceFlag{Name: "expect", Usage: "say what the artifact is to be: `NAME=VALUE,…`, such as framework=tensorflow,nccl=rccl,arch=gfx90a"},
+		&cli.StringFlag{Name: "entry", Usage: "judge by the promise in `FILE`, the entry.json of the artifact's cell, whoever signed it"},
 		&cli.BoolFlag{Name: "attach", Usage: "sign the verdicts and put them beside the artifact, into ARTIFACT.attestations"},
 		keyFlag(),
 		trustFlag(),
@@ -66,6 +67,7 @@ type gateOptions struct {
 	paths  []string
 	only   []string
 	expect []inspect.Expectation
+	entry  string // file of the promise; "" is the one beside the artifact
 	attach bool
 	json   bool
 	log    string
@@ -84,7 +86,7 @@ func readGateOptions(c *cli.Context) (gateOptions, error) {
 	}
 	o := gateOptions{
 		paths: c.Args().Slice(), only: c.StringSlice("only"), attach: c.Bool("attach"),
-		json: c.Bool("json"), log: c.String("log"), key: c.String("key"), trust: c.StringSlice("trust"),
+		entry: c.String("entry"), json: c.Bool("json"), log: c.String("log"), key: c.String("key"), trust: c.StringSlice("trust"),
 	}
 	home, err := homeDir()
 	o.home = home
@@ -125,7 +127,7 @@ type gateReport struct {
 // doGate asks the gates of every artifact; one that does not pass takes none of
 // the others with it.
 func doGate(ctx context.Context, o gateOptions, out printer) error {
-	subjects, err := subject.Find(o.paths)
+	subjects, err := subject.Find(o.paths, o.entry)
 	if err != nil {
 		return err
 	}
@@ -176,8 +178,8 @@ type gateRun struct {
 // the sum where that was asked for.
 func (b *gateRun) judge(ctx context.Context, s subject.Subject) (gated, error) {
 	done := gated{Artifact: s.Artifact, Promise: s.Promise, Verdicts: []verdict.Verdict{}, attached: map[string]bool{}}
-	said, err := attest.Read(s.Artifact, b.trust)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	said, err := b.vouch(&s)
+	if done.Promise = s.Promise; err != nil {
 		return done, diag.Errorf(diag.Gate, "%s: %w", attest.Dir(s.Artifact.Path), err).
 			WithHint("--trust FILE counts the signatures of another host; what speaks of other bytes is to be removed, and the gates asked again with --attach")
 	}
@@ -191,7 +193,10 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (gated, error) {
 		done.Is = &s.Is
 	}
 	newer := slices.Concat(b.ask(ctx, s, gpus), gate.Expected(s.Is, s.Fault, b.options.expect))
-	if s.Promise == "" && len(b.options.expect)+len(b.options.only) == 0 {
+	switch {
+	case s.Doubted:
+		newer = append(newer, gate.Doubted(s.Promise))
+	case s.Promise == "" && len(b.options.expect)+len(b.options.only) == 0:
 		newer = append(newer, gate.Unpromised(s.Is, s.Fault))
 	}
 	done.add(newer, verdict.WaiveAll(said.Verdicts(), s.Expect.Waivers, time.Now()))
@@ -206,6 +211,23 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (gated, error) {
 		return done, err
 	}
 	return done, attest.Sealer{Key: key}.AddRound(s.Artifact, attest.NewTestResult(newer, s.Key, version, b.host, time.Now()))
+}
+
+// vouch reads what is said about an artifact, and with that says what its promise is
+// worth.
+func (b *gateRun) vouch(s *subject.Subject) (attest.Bundle, error) {
+	said, err := attest.Read(s.Artifact, b.trust)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	signed := ""
+	if said.Provenance != nil {
+		signed = said.Provenance.Definition.Internal.Entry.Key()
+	}
+	if note := s.Vouch(signed, len(b.options.expect) > 0); note != "" {
+		b.progress.Note("%s", note)
+	}
+	return said, err
 }
 
 // add shows the answers of now, and what is attached of the gates that were not
@@ -268,7 +290,7 @@ func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject.Subject, judge
 	}
 	v := verdict.Verdict{Gate: g.Name, Status: verdict.NotMeasured, Evidence: "the artifact promises nothing that this gate could judge", Remedy: "leave it out of --only, or state the promise in the recipe's expect"}
 	if s.Promise == "" {
-		v.Evidence, v.Remedy = "nobody says what the artifact promises", "give the directory of its cell, or put its entry.json beside the wheel"
+		v.Evidence, v.Remedy = "nobody says what the artifact promises", "give the directory of its cell, or its entry.json with --entry"
 	}
 	return v
 }

@@ -37,13 +37,22 @@ func Expected(is inspect.Report, fault error, all []inspect.Expectation) []verdi
 // its form alone could be judged.
 func Unpromised(is inspect.Report, fault error) verdict.Verdict {
 	v := verdict.Verdict{Gate: "promise", Evidence: "nobody says what the file is to be, so that its form alone was judged"}
-	v.Remedy = "give the directory of its cell, put its entry.json beside it, or say what it is to be, such as --expect arch=gfx90a"
+	v.Remedy = "give the directory of its cell, name its entry.json with --entry, or say what it is to be, such as --expect arch=gfx90a"
 	if fault != nil {
 		v.Evidence = fmt.Sprintf("%s; it cannot be inspected: %v", v.Evidence, fault)
 	} else if words := expectations(is); words != "" {
-		v.Remedy = "give the directory of its cell, put its entry.json beside it, or, if this is what it is to be: --expect " + words
+		v.Remedy = "give the directory of its cell, name its entry.json with --entry, or, if this is what it is to be: --expect " + words
 	}
 	return v
+}
+
+// Doubted is the verdict about a file whose promise nobody vouches for: what refuses it
+// counts, and what passes is not enough.
+func Doubted(promise string) verdict.Verdict {
+	return verdict.Verdict{
+		Gate: "promise", Evidence: promise + " says what the file is to be, and nobody who is trusted signed it",
+		Remedy: "if you know that it is right: --entry " + promise + "; --trust FILE counts the signatures of another host",
+	}
 }
 
 func expectations(is inspect.Report) string {

@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/atomicfile"
 	"builder/internal/diag"
+	"builder/internal/regular"
 )
 
 // EntryFile is the name of an entry's file in the directory of its cell. Its
@@ -53,9 +54,14 @@ func WriteEntry(dir string, e Entry) error {
 
 // ReadEntry reads the entry in the directory of a cell; where there is none the
 // error is [fs.ErrNotExist].
-func ReadEntry(dir string) (Entry, error) {
-	path := filepath.Join(dir, EntryFile)
-	data, err := os.ReadFile(path)
+func ReadEntry(dir string) (Entry, error) { return ReadEntryFile(filepath.Join(dir, EntryFile)) }
+
+// maxEntry bounds the file of an entry, in bytes: a thousand packages are a tenth.
+const maxEntry = 8 << 20
+
+// ReadEntryFile is [ReadEntry] for a file of any name.
+func ReadEntryFile(path string) (Entry, error) {
+	data, err := regular.Read(path, maxEntry)
 	if err != nil {
 		return Entry{}, err
 	}

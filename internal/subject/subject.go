@@ -30,30 +30,51 @@ type Subject struct {
 	Key      string // of the entry that Expect stands in
 	Entry    lock.Entry
 	Promise  string         // the file that Expect and Entry stand in, "" where nothing is promised
+	Doubted  bool           // nobody who is trusted signed the promise, and nobody gave it
+	given    bool           // a person named the promise
 	Beside   []string       // the files that were made with it
 	Library  string         // member of the wheel that is NCCL or RCCL, "" where none is
 	Is       inspect.Report // what it is, once it was inspected
 	Fault    error          // why it could not be inspected
 }
 
-// Find finds the artifacts of every path, and all that is wrong with any.
-func Find(paths []string) ([]Subject, error) {
+// Find finds the artifacts of every path, and all that is wrong with any. What they
+// promise is in the file of an entry that a person named, or in that beside them.
+func Find(paths []string, entry string) ([]Subject, error) {
 	var subjects []Subject
 	var faults []error
 	for _, path := range paths {
-		found, err := find(path)
+		found, err := find(path, entry)
 		subjects, faults = append(subjects, found...), append(faults, err)
 	}
 	return subjects, errors.Join(faults...)
 }
 
-func find(path string) ([]Subject, error) {
+// Vouch says what the promise is worth, and returns what is to be told of it. Signed is
+// the key of the entry that a trusted key signed about these bytes. A promise that
+// nobody signed waives nothing, and beside other expectations it does not count at
+// all: whoever can write to a directory can put one there.
+func (s *Subject) Vouch(signed string, expected bool) (note string) {
+	if s.Promise == "" || s.given || s.Key == signed {
+		return ""
+	}
+	path := s.Promise
+	if !expected {
+		s.Doubted, s.Expect.Waivers = true, nil
+		return fmt.Sprintf("%s: nobody who is trusted signed it: it can refuse %s, and neither waive a gate nor let it pass (--entry %s if you know it)", path, s.Artifact.Name, path)
+	}
+	*s = Subject{Artifact: s.Artifact}
+	s.lookForLibrary()
+	return fmt.Sprintf("%s: nobody who is trusted signed it: it does not count beside --expect", path)
+}
+
+func find(path, entry string) ([]Subject, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("name the directory of a cell, or a wheel")
 	}
 	if !info.IsDir() {
-		s, err := read(path)
+		s, err := read(path, entry)
 		return []Subject{s}, err
 	}
 	wheels, err := wheelsOf(path)
@@ -62,7 +83,7 @@ func find(path string) ([]Subject, error) {
 	}
 	var subjects []Subject
 	for _, wheel := range wheels {
-		s, err := read(wheel)
+		s, err := read(wheel, entry)
 		if err != nil {
 			return nil, err
 		}
@@ -147,28 +168,34 @@ func (s *Subject) Inspect(ctx context.Context, asked bool) bool {
 	return true
 }
 
-// read measures a file and finds its promise: beside it, or one directory up
-// for a wheel that was refused.
-func read(path string) (Subject, error) {
+// read measures a file and finds its promise: in the file of an entry that was named,
+// else beside it, or one directory up for a wheel that was refused.
+func read(path, entry string) (Subject, error) {
 	a, err := artifact.Of(path, "")
 	if err != nil {
 		return Subject{}, diag.Errorf(diag.Usage, "%w", err)
 	}
 	s := Subject{Artifact: a}
 	dir := filepath.Dir(path)
-	places := []string{dir}
+	places := []string{filepath.Join(dir, lock.EntryFile)}
 	if filepath.Base(dir) == run.RejectedDir {
-		places = append(places, filepath.Dir(dir))
+		places = append(places, filepath.Join(filepath.Dir(dir), lock.EntryFile))
+	}
+	if entry != "" {
+		s.given, places = true, []string{entry}
 	}
 	for _, place := range places {
-		e, err := lock.ReadEntry(place)
-		if errors.Is(err, fs.ErrNotExist) {
+		e, err := lock.ReadEntryFile(place)
+		if errors.Is(err, fs.ErrNotExist) && !s.given {
 			continue
+		}
+		if _, told := errors.AsType[*diag.Error](err); err != nil && !told {
+			err = diag.Errorf(diag.Usage, "reading what %s promises: %w", a.Name, err).WithHint("name the entry.json of its cell: --entry FILE")
 		}
 		if err != nil {
 			return Subject{}, err
 		}
-		s.Expect, s.Key, s.Entry, s.Promise = e.Expect, e.Key(), e, filepath.Join(place, lock.EntryFile)
+		s.Expect, s.Key, s.Entry, s.Promise = e.Expect, e.Key(), e, place
 		break
 	}
 	if s.Promise != "" {
@@ -176,11 +203,16 @@ func read(path string) (Subject, error) {
 			return Subject{}, err
 		}
 	}
-	s.Library = locate.LibraryIn(path, s.Expect.Library)
+	s.lookForLibrary()
+	return s, nil
+}
+
+// lookForLibrary finds the library that the artifact promises, or has.
+func (s *Subject) lookForLibrary() {
+	s.Library = locate.LibraryIn(s.Artifact.Path, s.Expect.Library)
 	if s.Library != "" && len(s.Expect.Collectives) == 0 {
 		s.Expect.Collectives = []string{"all_reduce"} // what every NCCL can do
 	}
-	return s, nil
 }
 
 // Source finds the source tree of a subject in the store of a home; nil is that it

@@ -44,7 +44,7 @@ func TestTheSourceOfASubject(t *testing.T) {
 		if err := sourcetreetest.Write(made, map[string]string{"tool-1+gloo/train.py": train, "tool-1+gloo/LICENSE": "MIT\n"}); err != nil {
 			t.Fatal(err)
 		}
-		found, err := Find([]string{filepath.Dir(made)})
+		found, err := Find([]string{filepath.Dir(made)}, "")
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%+v, %v", found, err)
 		}
