@@ -105,7 +105,7 @@ var may = map[string][]string{
 	"internal/doctor":     {"internal/elf", "internal/fabric", "internal/gpu", "internal/host", "internal/inspect", "internal/native"},
 	"internal/difference": {"internal/elf", "internal/unpack", "internal/wheel"},
 	"internal/sbom":       {"internal/elf", "internal/lock", "internal/wheel"},
-	"internal/signing":    {"internal/diag"},
+	"internal/signing":    {"internal/diag", "internal/regular"},
 	"internal/attest":     {"internal/artifact", "internal/atomicfile", "internal/diag", "internal/gate", "internal/gpu", "internal/lock", "internal/patch", "internal/pypi", "internal/recipe", "internal/regular", "internal/sbom", "internal/signing", "internal/stack", "internal/verdict", "internal/wheel"},
 	"internal/fleet":      {"internal/artifact", "internal/diag", "internal/lock", "internal/run"},
 	"internal/run":        {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/lock", "internal/stack", "internal/verdict"},

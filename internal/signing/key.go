@@ -17,12 +17,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	"github.com/sigstore/sigstore-go/pkg/sign"
 
 	"builder/internal/diag"
+	"builder/internal/regular"
 )
 
 // A Key signs: ECDSA on P-256, the kind that every Sigstore client takes.
@@ -120,9 +122,19 @@ func writeNew(path string, mode fs.FileMode, data []byte) error {
 	return os.Link(tmp.Name(), path) // a rename would replace
 }
 
-// ReadKey reads a private key in PKCS #8.
+// ReadKey reads a private key in PKCS #8 to sign with. One that others can read or
+// write, that belongs to somebody else, or whose time is over is refused: what it
+// signs would be nobody's word.
 func ReadKey(path string) (Key, error) {
-	block, until, err := readPEM(path, privateBlock)
+	f, err := regular.Open(path)
+	if err != nil {
+		return Key{}, unread(err)
+	}
+	defer f.Close()
+	if err := private(f); err != nil {
+		return Key{}, err
+	}
+	block, until, err := readPEM(f, privateBlock)
 	if err != nil {
 		return Key{}, err
 	}
@@ -130,17 +142,46 @@ func ReadKey(path string) (Key, error) {
 	if err != nil {
 		return Key{}, keyFault(path, "it is no key in PKCS #8")
 	}
-	private, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok || private.Curve != elliptic.P256() {
+	own, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || own.Curve != elliptic.P256() {
 		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
 	}
-	return newKey(private, until)
+	k, err := newKey(own, until)
+	if err == nil && k.public.over(time.Now()) {
+		return Key{}, diag.Errorf(diag.Usage, "reading the key %s: its time is over since %s: nobody counts what it signs", path, until.Format(time.DateOnly)).
+			WithHint("builder key new FILE --days N makes another")
+	}
+	return k, err
 }
+
+// private refuses a file that is not its owner's alone.
+func private(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return unread(err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return diag.Errorf(diag.Usage, "reading the key %s: its mode is %04o: others can read or change it", f.Name(), mode).
+			WithHint("chmod 600 %s; if somebody may have read it, make another: builder key new FILE", f.Name())
+	}
+	if of, ok := info.Sys().(*syscall.Stat_t); ok && int(of.Uid) != os.Geteuid() {
+		return diag.Errorf(diag.Usage, "reading the key %s: it belongs to the user %d, and this is the user %d", f.Name(), of.Uid, os.Geteuid()).
+			WithHint("sign as its owner, or name a key of your own: builder key new FILE makes one")
+	}
+	return nil
+}
+
+func unread(err error) error { return diag.Errorf(diag.Usage, "reading a key: %w", err) }
 
 // ReadPublicKey reads a public key; the file of a private one is refused, so that
 // nobody hands it round.
 func ReadPublicKey(path string) (PublicKey, error) {
-	block, until, err := readPEM(path, publicBlock)
+	f, err := regular.Follow(path)
+	if err != nil {
+		return PublicKey{}, unread(err)
+	}
+	defer f.Close()
+	block, until, err := readPEM(f, publicBlock)
 	if err != nil {
 		return PublicKey{}, err
 	}
@@ -157,15 +198,11 @@ func ReadPublicKey(path string) (PublicKey, error) {
 
 // readPEM returns the one block of a file. What is in the file never stands in
 // an error.
-func readPEM(path, kind string) (der []byte, until time.Time, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, until, diag.Errorf(diag.Usage, "reading a key: %w", err)
-	}
-	defer f.Close()
+func readPEM(f *os.File, kind string) (der []byte, until time.Time, err error) {
+	path := f.Name()
 	data, err := io.ReadAll(io.LimitReader(f, maxKey))
 	if err != nil {
-		return nil, until, diag.Errorf(diag.Usage, "reading a key: %w", err)
+		return nil, until, unread(err)
 	}
 	block, rest := pem.Decode(data)
 	switch {

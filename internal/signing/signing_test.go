@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -216,4 +217,53 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("a statement that nobody signed: %q", got.Statement)
 		}
 	})
+}
+
+// A key that is not its owner's alone signs nothing.
+func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
+	for what, c := range map[string]struct {
+		do         func(path string) error
+		says, hint string
+	}{
+		"others read it":           {func(path string) error { return os.Chmod(path, 0o644) }, "its mode is 0644: others can read or change it", "chmod 600"},
+		"the group reads it":       {func(path string) error { return os.Chmod(path, 0o640) }, "its mode is 0640", "chmod 600"},
+		"others write it":          {func(path string) error { return os.Chmod(path, 0o666) }, "its mode is 0666", "chmod 600"},
+		"it is somebody's":         {func(path string) error { return os.Chown(path, 65534, -1) }, "it belongs to the user 65534, and this is the user", "sign as its owner"},
+		"a link is its place":      {func(path string) error { return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path)) }, "it is a symbolic link", ""},
+		"a pipe is its place":      {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "it is a named pipe", ""},
+		"its place is a directory": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "it is a directory", ""},
+		"its time is over": {func(path string) error {
+			return errors.Join(os.Remove(path), newTestKey(t, time.Now().AddDate(0, 0, -2)).Write(path))
+		}, "its time is over since", "builder key new FILE --days N"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "key.pem")
+			if err := newTestKey(t, time.Time{}).Write(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(path); errors.Is(err, fs.ErrPermission) {
+				t.Skip("only root gives files away")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			_, err := ReadKey(path)
+			if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v", err)
+			}
+			if fault := diag.All(err); c.hint != "" && !strings.Contains(fault[0].Hint, c.hint) {
+				t.Errorf("hint: %q", fault[0].Hint)
+			}
+		})
+	}
+}
+
+// A pipe among the keys that are trusted keeps nobody waiting.
+func TestAPipeIsNoTrustedKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key.pem.pub")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadPublicKey(path); err == nil || !strings.Contains(err.Error(), "it is a named pipe") {
+		t.Errorf("%v", err)
+	}
 }
