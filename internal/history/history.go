@@ -13,16 +13,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"builder/internal/atomicfile"
+	"builder/internal/regular"
 	"builder/internal/store"
 )
 
@@ -207,15 +206,10 @@ func locked(ctx context.Context, dir string, f func() error) error {
 
 // read reads the file, and believes nothing that no run would have written.
 func read(dir string) (History, error) {
-	f, err := os.OpenFile(place(dir), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	data, err := regular.Read(place(dir), maxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return History{}, nil
 	}
-	if err != nil {
-		return History{}, &damage{err}
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return History{}, &damage{err}
 	}

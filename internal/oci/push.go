@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"builder/internal/diag"
+	"builder/internal/regular"
 )
 
 // errChanged is the fault of a file that is not what it was said to be.
@@ -144,14 +146,14 @@ func (s *sending) upload(ctx context.Context, b blob) error {
 }
 
 func openFile(path string, size int64) (io.ReadCloser, error) {
-	f, err := os.Open(path)
-	if err != nil {
+	f, err := regular.Follow(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%w: it is no file", errChanged)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errChanged, err)
 	}
+	info, err := f.Stat()
 	if err == nil && info.Size() != size {
 		err = fmt.Errorf("%w: it has %d bytes and had %d", errChanged, info.Size(), size)
 	}

@@ -101,7 +101,7 @@ func readAll(f *os.File, max int64) ([]byte, error) {
 		data, err = io.ReadAll(io.LimitReader(f, max+1))
 	}
 	if err == nil && (info.Size() > max || int64(len(data)) > max) {
-		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("it has more than %d bytes", max)}
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("it is larger than %d bytes", max)}
 	}
 	return data, err
 }

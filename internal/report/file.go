@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"builder/internal/atomicfile"
+	"builder/internal/regular"
 )
 
 // Write replaces the file at path by run, as a whole or not at all.
@@ -30,7 +29,7 @@ const maxBytes = 64 << 20
 // could mean something else. So is one that is no regular file, or is larger
 // than any run.
 func Read(path string) (Run, error) {
-	content, err := bounded(path)
+	content, err := regular.ReadFollowed(path, maxBytes)
 	if err != nil {
 		return Run{}, fmt.Errorf("reading run: %w", err)
 	}
@@ -48,27 +47,6 @@ func Read(path string) (Run, error) {
 		}
 	}
 	return run, nil
-}
-
-// bounded reads a regular file of at most maxBytes.
-func bounded(path string) ([]byte, error) {
-	info, err := os.Stat(path) // opening a pipe would wait for ever
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err == nil && len(content) > maxBytes {
-		err = fmt.Errorf("%s is larger than %d bytes", path, maxBytes)
-	}
-	return content, err
 }
 
 func encode(run Run) ([]byte, error) {

@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
 	"builder/internal/artifact"
 	"builder/internal/recipe"
+	"builder/internal/regular"
 	"builder/internal/wheel"
 )
 
@@ -68,12 +67,7 @@ func (m Manifest) Wheels() []Wheel {
 // the manifest says, are errors.
 func Open(dir string) (Manifest, error) {
 	var m Manifest
-	f, err := os.Open(filepath.Join(dir, manifestFile))
-	if err != nil {
-		return m, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxManifest))
+	data, err := regular.Read(filepath.Join(dir, manifestFile), maxManifest)
 	if err != nil {
 		return m, err
 	}

@@ -33,7 +33,7 @@ func (s *Store) Alone(ctx context.Context, waiting func()) (release func(), err 
 
 // flock asks again and again, because a blocked flock cannot be cancelled.
 func (s *Store) flock(ctx context.Context, how int, waiting func()) (release func(), err error) {
-	f, err := os.OpenFile(filepath.Join(s.dir, users), os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o644)
+	f, err := os.OpenFile(filepath.Join(s.dir, users), os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("locking the store: %w", err)
 	}

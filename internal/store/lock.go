@@ -41,7 +41,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 
 // tryLock returns neither lock nor error while another holds it.
 func tryLock(path string) (func(), error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("locking: %w", err)
 	}

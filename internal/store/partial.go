@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"builder/internal/regular"
 	"builder/internal/retry"
 )
 
@@ -29,9 +30,12 @@ type partial struct {
 
 // openPartial opens the file at path and takes what it holds as the beginning.
 func openPartial(path string) (*partial, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path), f.Close())
 	}
 	p := &partial{file: f, sum: sha256.New()}
 	if p.size, err = io.Copy(p.sum, f); err != nil {
@@ -188,7 +192,7 @@ func same256(b Blob, r io.Reader) error {
 
 // Import keeps a copy of the file at path, under its base name.
 func (s *Store) Import(path string) (Blob, error) {
-	f, err := openRegular(path)
+	f, err := regular.Follow(path)
 	if err != nil {
 		return Blob{}, fmt.Errorf("storing: %w", err)
 	}
@@ -200,7 +204,7 @@ func (s *Store) Import(path string) (Blob, error) {
 
 // Of returns what the file at path is.
 func Of(path string) (Blob, error) {
-	f, err := openRegular(path)
+	f, err := regular.Follow(path)
 	if err != nil {
 		return Blob{}, err
 	}
@@ -210,22 +214,10 @@ func Of(path string) (Blob, error) {
 	return Blob{filepath.Base(path), n, hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// openRegular refuses devices and pipes, which may never end.
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	return os.Open(path)
-}
-
 // copyLocal is a fetch from this host. The file is copied, not linked: it is its
 // owner's, who may write to it tomorrow.
 func (s *Store) copyLocal(ctx context.Context, b Blob, path string, progress func(done, total int64)) error {
-	f, err := openRegular(path)
+	f, err := regular.Follow(path)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"builder/internal/atomicfile"
+	"builder/internal/regular"
 )
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
@@ -45,12 +46,15 @@ func (s *Store) Results() []string {
 	return keys
 }
 
+// maxResult bounds a document, in bytes: that of the largest stack is a thousandth.
+const maxResult = 16 << 20
+
 // Result returns the document kept under key.
 func (s *Store) Result(key string) ([]byte, bool) {
 	if !keyPattern.MatchString(key) {
 		return nil, false
 	}
-	data, err := os.ReadFile(s.result(key))
+	data, err := regular.Read(s.result(key), maxResult)
 	return data, err == nil
 }
 

@@ -7,7 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
+
+	"builder/internal/regular"
 )
 
 // Small reads a file whose digest nobody knows, such as an answer that says which
@@ -30,7 +31,7 @@ func small(ctx context.Context, source Place, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if local {
-		f, err := os.Open(path)
+		f, err := regular.Follow(path)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"builder/internal/regular"
 )
 
 // A Kept is a file of the store.
@@ -86,7 +88,7 @@ func (s *Store) lastUse(digest string, info fs.FileInfo) time.Time {
 
 // kindOf looks at the beginning of a file.
 func kindOf(path string) Kind {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return Other
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/diag"
+	"builder/internal/regular"
 )
 
 // trusted is how long a check of a file counts that nobody has written to since:
@@ -53,7 +54,7 @@ func (s *Store) note(digest string) {
 
 // checked reports whether a blob was read lately, and is the same file still.
 func (s *Store) checked(digest string) bool {
-	data, err := os.ReadFile(s.record(digest))
+	data, err := regular.Read(s.record(digest), 1<<10)
 	if err != nil {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"builder/internal/artifact"
+	"builder/internal/regular"
 	"builder/internal/wheel"
 )
 
@@ -171,7 +172,7 @@ type body struct {
 }
 
 func (f *form) open(progress func(done, total int64)) (*body, error) {
-	file, err := os.Open(f.wheel.Path)
+	file, err := regular.Follow(f.wheel.Path)
 	if err != nil {
 		return nil, err
 	}

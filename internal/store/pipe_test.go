@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Who else writes to a home can put pipes into the store: nobody waits for one.
+func TestPipesInAStoreKeepNobodyWaiting(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := strings.Repeat("ab", 32)
+	pipes := []string{s.result("key"), s.record(digest), s.place(digest), filepath.Join(s.dir, partials, digest), filepath.Join(s.dir, users)}
+	for _, path := range pipes {
+		_ = os.Remove(path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, ask := range map[string]func(){
+		"a result":  func() { s.Result("key") },
+		"a note":    func() { s.checked(digest) },
+		"a blob":    func() { kindOf(s.place(digest)) },
+		"a digest":  func() { _, _ = Of(s.place(digest)) },
+		"a partial": func() { _, _ = openPartial(filepath.Join(s.dir, partials, digest)) },
+		"a small":   func() { _, _ = Small(context.Background(), Place(s.place(digest)), 10) },
+		"a lock":    func() { _, _ = tryLock(s.place(digest)) },
+		"the users": func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if free, err := s.Hold(ctx, nil); err == nil {
+				free()
+			}
+		},
+	} {
+		done := make(chan struct{})
+		go func() { ask(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s waits", what)
+		}
+	}
+}
