@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -226,4 +228,33 @@ func bytesBelow(t *testing.T, dir string) (total int64) {
 		t.Error(err)
 	}
 	return total
+}
+
+// TestAtOnceFromOnePlace lets runs that share a home take one cell at the same time.
+func TestAtOnceFromOnePlace(t *testing.T) {
+	made := newWorkshop(t)
+	s := made.scene(t)
+	s.openDirectory()
+	if got := s.publish(s.cell); got.exit != diag.OK {
+		t.Fatal(got.stderr)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(s.index())))
+	defer server.Close()
+	for round, place := range []string{s.to, server.URL, s.to} {
+		s.env["BUILDER_HOME"] = filepath.Join(s.dir, fmt.Sprintf("shared-home-%d", round))
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				got := s.builder("run", "tiny", "--locked", "--out", filepath.Join(s.dir, fmt.Sprintf("taken-%d-%d", round, i)),
+					"--from", place, "--from-only", "--trust", filepath.Join(made.home, "key.pem.pub"))
+				if got.exit != diag.OK {
+					t.Errorf("round %d: exit code %d: %s", round, got.exit, got.stderr)
+				}
+			})
+		}
+		all.Wait()
+		if left, err := os.ReadDir(filepath.Join(s.env["BUILDER_HOME"], "scratch")); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	}
 }
