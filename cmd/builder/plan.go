@@ -124,7 +124,7 @@ func knownResults(home string) (func(key string) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return results.New(s).Has, nil
+	return results.New(s).Sealed(sealing(home, nil)).Has, nil
 }
 
 func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key string) bool, with comparison) (plannedCell, error) {

@@ -381,7 +381,7 @@ func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, 
 		return nil, nil, err
 	}
 	s, err := store.Open(filepath.Join(o.home, "store"))
-	return entries, results.New(s), err
+	return entries, results.New(s).Sealed(sealing(o.home, func(string, ...any) {})), err
 }
 
 // damage writes other bytes over every file of the store: damage.

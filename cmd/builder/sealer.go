@@ -13,6 +13,7 @@ import (
 	"builder/internal/lock"
 	"builder/internal/pypi"
 	"builder/internal/report"
+	"builder/internal/results"
 	"builder/internal/run"
 	"builder/internal/signing"
 	"builder/internal/verdict"
@@ -51,6 +52,16 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 		return nil, errors.Join(err, fmt.Errorf("the statements about %s do not verify", r.Artifacts[0].Name))
 	}
 	return said.Said, nil
+}
+
+// sealing says that what a home remembers is signed with the home's own key, whatever
+// key signs what leaves it.
+func sealing(home string, note func(string, ...any)) results.Sealing {
+	return results.Sealing{
+		Key:   func() (signing.Key, error) { return signingKey("", home, note) },
+		Trust: func() (signing.Trust, error) { return trusted(nil, home) },
+		Note:  note,
+	}
 }
 
 // builder says what built, and where: a workflow of GitHub Actions by its

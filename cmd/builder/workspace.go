@@ -45,7 +45,7 @@ func openWorkspace(ctx context.Context, o options, note func(string, ...any)) (*
 	if err != nil {
 		return nil, err
 	}
-	w := &workspace{options: o, store: s, results: results.New(s), scratch: scratch, note: note, close: release}
+	w := &workspace{options: o, store: s, results: results.New(s).Sealed(sealing(o.home, note)), scratch: scratch, note: note, close: release}
 	w.uv = w.uvOnce()
 	for _, choice := range o.engines {
 		w.engines = append(w.engines, &engine{engineChoice: choice, opts: o, store: s, scratch: scratch, note: note, uv: w.uv})

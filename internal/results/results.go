@@ -17,19 +17,62 @@ import (
 	"slices"
 
 	"builder/internal/artifact"
+	"builder/internal/attest"
 	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/run"
+	"builder/internal/signing"
 	"builder/internal/store"
 )
 
 // Results implements [run.Finder] on a store.
-type Results struct{ store *store.Store }
+type Results struct {
+	store   *store.Store
+	sealing *Sealing
+}
 
 var _ run.Finder = (*Results)(nil)
 
-// New returns the results kept in s.
-func New(s *store.Store) *Results { return &Results{s} }
+// New returns the results kept in s, as whoever wrote them says: to list and to
+// clear away. Who decides by them asks for those that are [Results.Sealed].
+func New(s *store.Store) *Results { return &Results{store: s} }
+
+// Sealing says who signs what is kept, and whose signature counts. Note is told of a
+// result that does not count.
+type Sealing struct {
+	Key   func() (signing.Key, error)
+	Trust func() (signing.Trust, error)
+	Note  func(format string, args ...any)
+}
+
+// Sealed returns the results that a trusted key signed: a store may be written to
+// by others, and who can write a record must not be able to say that a cell passed.
+func (r *Results) Sealed(by Sealing) *Results { return &Results{r.store, &by} }
+
+// open returns the record in a file of the store.
+func (r *Results) open(key string, data []byte) ([]byte, error) {
+	if r.sealing == nil {
+		return attest.PeekResult(data)
+	}
+	trust, err := r.sealing.Trust()
+	if err != nil {
+		return nil, err
+	}
+	return attest.OpenResult(data, key, trust)
+}
+
+// encode returns the file of a result.
+func (r *Results) encode(key string, result run.Result) ([]byte, error) {
+	data, err := json.Marshal(result)
+	if err != nil || r.sealing == nil {
+		return data, err
+	}
+	own, err := r.sealing.Key()
+	if err != nil {
+		return nil, err
+	}
+	return attest.Sealer{Key: own}.SealResult(key, result.Artifacts, data)
+}
 
 // Has reports whether the result of the entry with this key is known.
 func (r *Results) Has(key string) bool {
@@ -43,7 +86,11 @@ func (r *Results) read(key string) (run.Result, bool) {
 	if !ok {
 		return run.Result{}, false
 	}
-	found, err := decode(data)
+	record, err := r.open(key, data)
+	if err != nil {
+		return run.Result{}, false
+	}
+	found, err := decode(record)
 	if err != nil {
 		return run.Result{}, false
 	}
@@ -133,8 +180,7 @@ func (u *Unproven) Unwrap() error { return u.Err }
 func (r *Results) Made() map[string][]string {
 	made := map[string][]string{}
 	for _, key := range r.store.Results() {
-		data, _ := r.store.Result(key)
-		found, _ := decode(data) // what cannot be read names nothing
+		found, _ := r.peek(key) // what cannot be read names nothing
 		for _, a := range files(found) {
 			made[a.SHA256] = append(made[a.SHA256], key)
 		}
@@ -147,8 +193,7 @@ func (r *Results) Made() map[string][]string {
 func (r *Results) Check() error {
 	var faults []error
 	for _, key := range r.store.Results() {
-		data, _ := r.store.Result(key)
-		found, err := decode(data)
+		found, err := r.peek(key)
 		for _, a := range files(found) {
 			err = errors.Join(err, r.store.Verify(blob(a)))
 		}
@@ -158,6 +203,16 @@ func (r *Results) Check() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// peek reads a record, whoever signed it.
+func (r *Results) peek(key string) (run.Result, error) {
+	data, _ := r.store.Result(key)
+	record, err := attest.PeekResult(data)
+	if err != nil {
+		return run.Result{}, err
+	}
+	return decode(record)
 }
 
 // decode refuses what names no artifact, or one that is no plain file.
@@ -187,6 +242,7 @@ func (r *Results) Find(_ context.Context, e lock.Entry, dir string) (run.Result,
 func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
 	found, ok := r.read(key)
 	if !ok {
+		r.tell(key)
 		return run.Result{}, false, nil
 	}
 	for _, a := range files(found) {
@@ -206,6 +262,17 @@ func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
 	return found, true, nil
 }
 
+// tell says why a result that lies there does not count, where nobody signed it.
+func (r *Results) tell(key string) {
+	data, ok := r.store.Result(key)
+	if !ok || r.sealing == nil || r.sealing.Note == nil {
+		return
+	}
+	if _, err := r.open(key, data); err != nil {
+		r.sealing.Note("the result %s in the store does not count: %v", key, err)
+	}
+}
+
 // Forget removes the record of a result; its files stay, nobody finds them by the
 // key any more.
 func (r *Results) Forget(e lock.Entry) error { return r.store.DropResult(e.Key()) }
@@ -223,7 +290,7 @@ func (r *Results) Keep(e lock.Entry, result run.Result) error {
 			return fmt.Errorf("keeping %s: the file was changed: expected sha256 %s, got %s", a.Name, a.SHA256, kept.SHA256)
 		}
 	}
-	data, err := json.Marshal(result)
+	data, err := r.encode(e.Key(), result)
 	if err != nil {
 		return err
 	}

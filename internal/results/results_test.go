@@ -2,6 +2,7 @@ package results_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,6 +21,7 @@ import (
 	"builder/internal/lock"
 	"builder/internal/results"
 	"builder/internal/run"
+	"builder/internal/signing"
 	"builder/internal/store"
 	"builder/internal/verdict"
 )
@@ -441,5 +444,80 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 	}
 	if err := r.Check(); err != nil {
 		t.Errorf("again: %v", err)
+	}
+}
+
+// sealed are the results of a store that a key signs, and that the keys of trust count
+// for.
+func sealed(s *store.Store, own signing.Key, notes *[]string, trust ...signing.Key) *results.Results {
+	return results.New(s).Sealed(results.Sealing{
+		Key: func() (signing.Key, error) { return own, nil },
+		Trust: func() (signing.Trust, error) {
+			t := signing.Trust{Now: time.Now()}
+			for _, k := range trust {
+				t.Keys = append(t.Keys, k.Public())
+			}
+			return t, nil
+		},
+		Note: func(format string, args ...any) { *notes = append(*notes, fmt.Sprintf(format, args...)) },
+	})
+}
+
+// A record in the store that others write to says that a cell passed, if the key of
+// the host signed it about that very cell.
+func TestAForgedRecordIsNoResult(t *testing.T) {
+	var keys [2]signing.Key
+	for i := range keys {
+		var err error
+		if keys[i], err = signing.NewKey(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own, stranger := keys[0], keys[1]
+	e, other := entry("cell"), entry("other")
+	for what, forge := range map[string]func(s *store.Store) error{
+		"nobody signed it": func(s *store.Store) error { return results.New(s).Keep(e, made(t, "evil")) },
+		"a stranger signed it": func(s *store.Store) error {
+			return sealed(s, stranger, new([]string)).Keep(e, made(t, "evil"))
+		},
+		"it is of another cell": func(s *store.Store) error {
+			err := sealed(s, own, new([]string)).Keep(other, made(t, "other"))
+			data, _ := s.Result(other.Key())
+			return errors.Join(err, s.PutResult(e.Key(), data))
+		},
+		"its verdicts were changed": func(s *store.Store) error {
+			err := sealed(s, own, new([]string)).Keep(e, made(t, "good"))
+			data, _ := s.Result(e.Key())
+			var bundle map[string]any
+			err = errors.Join(err, json.Unmarshal(data, &bundle))
+			envelope := bundle["dsseEnvelope"].(map[string]any)
+			payload, decoding := base64.StdEncoding.DecodeString(envelope["payload"].(string))
+			envelope["payload"] = base64.StdEncoding.EncodeToString(bytes.Replace(payload, []byte("it imports"), []byte("it flies!!"), 1))
+			data, encoding := json.Marshal(bundle)
+			return errors.Join(err, decoding, encoding, s.PutResult(e.Key(), data))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, s := open(t, t.TempDir())
+			if err := forge(s); err != nil {
+				t.Fatal(err)
+			}
+			var notes []string
+			r := sealed(s, own, &notes, own)
+			if r.Has(e.Key()) {
+				t.Error("it is known")
+			}
+			absent(t, r, e)
+			if len(notes) != 1 || !strings.Contains(notes[0], "does not count") {
+				t.Errorf("told: %q", notes)
+			}
+			if len(results.New(s).Made()) == 0 {
+				t.Error("what it names cannot be listed")
+			}
+			keep(t, r, e, made(t, "good"))
+			if _, ok, err := r.Find(t.Context(), e, filepath.Join(t.TempDir(), "out")); !ok || err != nil {
+				t.Errorf("of its own: %v, %v", ok, err)
+			}
+		})
 	}
 }
