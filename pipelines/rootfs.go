@@ -45,8 +45,12 @@ func (c *cell) unpack(ctx context.Context, container *dagger.Container, dir stri
 	if err != nil {
 		return err
 	}
-	archive := filepath.Join(c.Scratch, fmt.Sprintf("rootfs-%d.tar", os.Getpid()))
-	defer os.Remove(archive)
+	scratch, err := os.MkdirTemp(c.Scratch, "rootfs-*") // two containers can have one process id
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	archive := filepath.Join(scratch, "rootfs.tar")
 	if _, err := done.File(inside).Export(ctx, archive); err != nil {
 		return err
 	}

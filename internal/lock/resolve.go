@@ -112,8 +112,12 @@ func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
 		File: pypi.File{Project: s.Project, Version: s.Version, Filename: s.Project + "-" + s.Version + ".tar"},
 		Tag:  s.Tag, Commit: commit,
 	}
-	file := filepath.Join(r.Scratch, pin.Filename)
-	defer os.Remove(file)
+	dir, err := os.MkdirTemp(r.Scratch, "commit-*") // another process may make the same archive
+	if err != nil {
+		return SourcePin{}, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, pin.Filename)
 	if pin.Epoch, err = git.Make(ctx, r.Scratch, from, commit, pin.Folder(), file); err != nil {
 		return SourcePin{}, err
 	}
