@@ -258,3 +258,20 @@ func TestAtOnceFromOnePlace(t *testing.T) {
 		}
 	}
 }
+
+// TestPromoteIsToldWhichCell lets an index say of one cell that it is another.
+func TestPromoteIsToldWhichCell(t *testing.T) {
+	s := newWorkshop(t).scene(t)
+	s.openDirectory()
+	if got := s.publish(s.cell); got.exit != diag.OK {
+		t.Fatal(got.stderr)
+	}
+	const name = "tiny-1.0-py3-none-any.whl.record.json"
+	data, err := os.ReadFile(s.index("files", "tiny", name))
+	s.check(err)
+	s.plant(name, strings.Replace(string(data), `"cell": "tiny-1.0"`, `"cell": "tiny-1.1"`, 1))
+	got := s.builder("promote", "tiny-1.1", "--at", s.to, "--to", "candidate")
+	if got.exit != diag.Publish || !strings.Contains(got.stderr, "the place says that it is tiny-1.1, and signed is that it is tiny-1.0") {
+		t.Errorf("exit code %d: %s", got.exit, got.stderr)
+	}
+}

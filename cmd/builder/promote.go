@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -50,6 +51,9 @@ func doPromote(c *cli.Context, out printer) error {
 	}
 	defer os.RemoveAll(scratch)
 	b, err := publish.Take(c.Context, at, r.Key, scratch, trust, channel)
+	if err == nil && b.Entry.ID != cell && b.Entry.Key() != cell {
+		err = fmt.Errorf("the place says that it is %s, and signed is that it is %s", cell, b.Entry.ID)
+	}
 	if err != nil && diag.CodeOf(err) != diag.Gate {
 		err = diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
 	}
