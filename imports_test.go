@@ -34,7 +34,7 @@ var may = map[string][]string{
 	"internal/syntax":                    {},
 	"internal/complete":                  {"internal/syntax"},
 	"internal/manual":                    {"internal/syntax"},
-	"internal/config":                    {"internal/decode", "internal/diag", "internal/recipe", "internal/store", "internal/version"},
+	"internal/config":                    {"internal/decode", "internal/diag", "internal/recipe", "internal/regular", "internal/store", "internal/version"},
 	"internal/elf":                       {"internal/x86"},
 	"internal/gpu":                       {},
 	"internal/nccltests":                 {"internal/elf", "internal/nccllog"},
@@ -90,7 +90,7 @@ var may = map[string][]string{
 	"internal/runlog":  {"internal/report", "internal/steplog"},
 	"internal/catalogue": {
 		"diagnoses", "images", "internal/diag", "internal/diagnose", "internal/gate", "internal/image", "internal/lock", "internal/matrix", "internal/patch",
-		"internal/profile", "internal/recipe", "internal/shell", "internal/stack", "internal/store", "patches", "profiles", "recipes", "stacks",
+		"internal/profile", "internal/recipe", "internal/regular", "internal/shell", "internal/stack", "internal/store", "patches", "profiles", "recipes", "stacks",
 	},
 	"internal/assemble":   {"internal/catalogue", "internal/diag", "internal/lock", "internal/matrix", "internal/recipe"},
 	"internal/stack":      {"internal/artifact", "internal/atomicfile", "internal/decode", "internal/diag", "internal/inspect", "internal/matrix", "internal/recipe", "internal/regular", "internal/subst", "internal/wheel"},

@@ -87,7 +87,11 @@ func resultsIn(dir string) ([]string, error) {
 			return nil, err
 		}
 		for _, name := range found {
-			files = append(files, filepath.Join(dir, name))
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+				return nil, diag.At(diag.Pos{File: path}, "this is not a regular file")
+			}
+			files = append(files, path)
 		}
 	}
 	if len(files) == 0 {

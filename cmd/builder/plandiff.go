@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -66,9 +67,20 @@ func withRun(out string) comparison {
 	}
 }
 
+// maxLock bounds the lock that a plan is compared with.
+const maxLock = 32 << 20
+
 // withLock compares with the entries of today's recipe and another lock.
 func withLock(file, recipe string) (comparison, error) {
-	data, err := os.ReadFile(file)
+	f, err := os.Open(file) // a pipe too: <(git show HEAD:recipes/NAME.lock.json)
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "--against: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxLock+1))
+	if err == nil && len(data) > maxLock {
+		err = fmt.Errorf("%s is larger than %d bytes", file, maxLock)
+	}
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "--against: %w", err)
 	}

@@ -7,7 +7,6 @@ package catalogue
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -65,14 +64,14 @@ func Load(site string, taken Taken) (Catalogue, error) {
 	if site == "" {
 		return c, c.addStacks(built, nil)
 	}
-	if err := checkSite(site); err != nil {
+	data, err := openSite(site)
+	if err != nil {
 		return c, err
 	}
-	sub := func(name string) fs.FS { return os.DirFS(filepath.Join(site, name)) }
-	if err = c.add(sub("recipes"), sub("images"), sub("patches"), site); err == nil {
+	if err = c.add(data.folder("recipes"), data.folder("images"), data.folder("patches"), site); err == nil {
 		err = errors.Join(c.checkPatches(), c.checkInputs(), c.checkWaivers(), c.checkAdvisories()) // a recipe with a fault would be missed
 	}
-	own, err2 := stack.Load(sub("stacks"), filepath.Join(site, "stacks"))
+	own, err2 := stack.Load(data.folder("stacks"), filepath.Join(site, "stacks"))
 	err = errors.Join(err, err2, c.checkAxes(taken.Recipe))
 	if err == nil {
 		err = c.addStacks(built, own)
@@ -94,8 +93,9 @@ func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 		c.Images, there = replace(c.Images, i, func(x image.Image) string { return x.Name })
 		c.note(site, "image "+i.Name, there)
 	}
-	faults := []error{err1, err2}
-	for _, distribution := range folders(patchFS) {
+	distributions, err3 := folders(patchFS)
+	faults := []error{err1, err2, err3}
+	for _, distribution := range distributions {
 		ps, err := patch.Load(patchFS, filepath.Join(site, "patches"), distribution)
 		faults = append(faults, err)
 		for _, p := range ps {
@@ -165,10 +165,11 @@ func (c Catalogue) Diagnoses() ([]diagnose.Diagnosis, error) {
 	if c.Site == "" || err != nil {
 		return all, err
 	}
-	if err := checkSite(c.Site); err != nil {
+	data, err := openSite(c.Site)
+	if err != nil {
 		return nil, err
 	}
-	own, err := diagnose.Load(os.DirFS(filepath.Join(c.Site, "diagnoses")), filepath.Join(c.Site, "diagnoses"))
+	own, err := diagnose.Load(data.folder("diagnoses"), filepath.Join(c.Site, "diagnoses"))
 	for _, d := range own {
 		all, _ = replace(all, d, func(x diagnose.Diagnosis) string { return x.Name })
 	}
@@ -182,10 +183,11 @@ func readProfiles(site string, taken []string) ([]*profile.Profile, error) {
 	if site == "" || err != nil {
 		return all, err
 	}
-	if err := checkSite(site); err != nil {
+	data, err := openSite(site)
+	if err != nil {
 		return all, err
 	}
-	own, err := profile.Load(os.DirFS(filepath.Join(site, "profiles")), filepath.Join(site, "profiles"))
+	own, err := profile.Load(data.folder("profiles"), filepath.Join(site, "profiles"))
 	for _, p := range own {
 		if fault := checkProfile(p, taken); fault != nil {
 			err = errors.Join(err, fault)
@@ -231,18 +233,24 @@ func (c Catalogue) LockInputs() lock.Catalogue {
 	return lock.Catalogue{Images: c.Images, Patches: c.Patches}
 }
 
-func folders(fsys fs.FS) []string {
+// folders are those of fsys, which need not be there, and links to others of them.
+func folders(fsys fs.FS) (names []string, err error) {
 	entries, err := fs.ReadDir(fsys, ".")
-	if err != nil {
-		return nil // a site need not have patches
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	var names []string
+	faults := []error{err}
 	for _, e := range entries {
-		if e.IsDir() {
+		folder := e.IsDir()
+		if e.Type() == fs.ModeSymlink {
+			info, err := fs.Stat(fsys, e.Name())
+			folder, faults = err == nil && info.IsDir(), append(faults, asUsage(err))
+		}
+		if folder {
 			names = append(names, e.Name())
 		}
 	}
-	return names
+	return names, errors.Join(faults...)
 }
 
 // replace returns list with item in the place of what has its name, and whether

@@ -15,25 +15,59 @@ import (
 	"builder/internal/gate"
 	"builder/internal/profile"
 	"builder/internal/recipe"
+	"builder/internal/regular"
 )
 
-// checkSite refuses a directory, and files in it, that would be passed over in
+// maxSiteFile bounds a file of a site. The largest that is built in, a lock, is a
+// hundredth of it.
+const maxSiteFile = 32 << 20
+
+// siteFolders are what is read of a site.
+var siteFolders = []string{"recipes", "stacks", "images", "patches", "diagnoses", "profiles"}
+
+// siteFiles are the files of a site: somebody else's, perhaps.
+type siteFiles struct{ fs.FS }
+
+// folder is one of them, which need not be there.
+func (s siteFiles) folder(name string) fs.FS {
+	sub, _ := fs.Sub(s.FS, name) // the name is well formed
+	return sub
+}
+
+// openSite refuses a directory, and files in it, that would be passed over in
 // silence.
-func checkSite(site string) error {
+func openSite(site string) (siteFiles, error) {
 	info, err := os.Stat(site)
 	if err != nil {
-		return diag.Errorf(diag.Usage, "--recipes: %w", err)
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err)
 	}
 	if !info.IsDir() {
-		return diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site)
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site)
 	}
-	dir := os.DirFS(site)
-	there := func(name string) bool { _, err := fs.Stat(dir, name); return err == nil }
-	if !slices.ContainsFunc([]string{"recipes", "stacks", "images", "patches", "diagnoses", "profiles"}, there) {
+	dir, err := regular.Inside(site, maxSiteFile)
+	if err != nil {
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err)
+	}
+	return siteFiles{dir}, checkSite(site, dir)
+}
+
+func checkSite(site string, dir fs.FS) error {
+	var faults []error
+	some := false
+	for _, name := range siteFolders {
+		info, err := fs.Stat(dir, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err == nil && !info.IsDir():
+			err = diag.Errorf(diag.Usage, "--recipes: %s is not a directory", filepath.Join(site, name))
+		}
+		some, faults = true, append(faults, asUsage(err))
+	}
+	if !some {
 		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, stacks, images, patches, diagnoses and profiles", site).
 			WithHint("name the directory that they lie in")
 	}
-	var faults []error
 	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
 		files, _ := fs.Glob(dir, pattern) // the pattern is well formed
 		for _, file := range files {
@@ -41,6 +75,14 @@ func checkSite(site string) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// asUsage gives what cannot be read of a site its class, where there is none yet.
+func asUsage(err error) error {
+	if err == nil || diag.Worst(err) != diag.OK {
+		return err
+	}
+	return diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("a site holds all that is read of it: put the file itself there")
 }
 
 // checkPatches refuses patches for a recipe that does not exist.

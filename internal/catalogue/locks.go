@@ -15,6 +15,7 @@ import (
 	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/matrix"
+	"builder/internal/regular"
 	"builder/internal/shell"
 	"builder/internal/stack"
 	"builder/internal/store"
@@ -80,12 +81,12 @@ func (l Locks) built(name string) (lock.File, error) {
 func (l Locks) Own(name string) (lock.File, error) {
 	none := lock.File{Schema: lock.Schema, Recipe: name}
 	path := l.path(name)
-	data, err := os.ReadFile(path)
+	data, err := l.ownFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
 	}
 	if err != nil {
-		return none, err
+		return none, asUsage(err)
 	}
 	own, err := lock.Decode(path, data)
 	if err == nil && own.Recipe != name {
@@ -95,6 +96,19 @@ func (l Locks) Own(name string) (lock.File, error) {
 		return none, l.damaged(err, name)
 	}
 	return own, nil
+}
+
+// ownFile reads the file at the lock path.
+func (l Locks) ownFile(name string) ([]byte, error) {
+	if !l.owned[name] {
+		return regular.ReadFollowed(l.path(name), maxSiteFile)
+	}
+	site, err := openSite(l.Site)
+	if err != nil {
+		return nil, err
+	}
+	folder, file := lockFile(name)
+	return fs.ReadFile(site.folder(folder), file)
 }
 
 // damaged says what mends a lock that cannot be read: builder lock reads it too.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 
 	"builder/internal/diag"
+	"builder/internal/regular"
 )
 
 // Name is what the file is called.
@@ -56,7 +56,7 @@ func Load(host Host) (Config, error) {
 	faults := []error{err}
 	var all Config
 	for _, path := range paths {
-		data, err := readBounded(path)
+		data, err := host.readBounded(path)
 		var one Config
 		if err == nil {
 			one, err = read(host.short(path), base{filepath.Dir(path), host}, data)
@@ -171,32 +171,33 @@ func planted(dir, path string) bool {
 	return !ok || stat.Uid != 0 && int(stat.Uid) != os.Getuid()
 }
 
-// readBounded reads a regular file of at most maxBytes.
-func readBounded(path string) ([]byte, error) {
-	at := diag.Pos{File: path}
-	info, err := os.Stat(path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, diag.At(at, "there is no such file")
-		}
-		return nil, diag.At(at, "%w", err)
+// readBounded reads a regular file of at most maxBytes. One that is found beside the
+// work lies there itself: a link in somebody else's checkout would have a key shown.
+func (h Host) readBounded(path string) ([]byte, error) {
+	read := regular.ReadFollowed
+	if h.found(path) {
+		read = readInside
 	}
-	if !info.Mode().IsRegular() { // a pipe would never end
-		return nil, diag.At(at, "this is not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, diag.At(at, "%w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	data, err := read(path, maxBytes)
+	fault, ok := errors.AsType[*fs.PathError](err)
 	switch {
-	case err != nil:
-		return nil, diag.At(at, "%w", err)
-	case len(data) > maxBytes:
-		return nil, diag.At(at, "larger than %d bytes", maxBytes)
+	case err == nil:
+		return data, nil
+	case errors.Is(err, fs.ErrNotExist):
+		err = errors.New("there is no such file")
+	case ok:
+		err = fault.Err
 	}
-	return data, nil
+	return nil, diag.At(diag.Pos{File: path}, "%w", err)
+}
+
+// readInside reads a file that does not lead out of its directory.
+func readInside(path string, max int64) ([]byte, error) {
+	dir, err := regular.Inside(filepath.Dir(path), max)
+	if err != nil {
+		return nil, err
+	}
+	return fs.ReadFile(dir, filepath.Base(path))
 }
 
 // under adds what a file says that is farther away: what is known counts.

@@ -15,7 +15,10 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
@@ -32,6 +35,39 @@ const maxBytes = 1 << 20
 // maxDepth bounds how deep values are nested; without it the paths of an
 // [Index] would grow with the square of a file that is nothing but brackets.
 const maxDepth = 32
+
+// File reads a file of fsys whose path begins with dir in messages. How large it is
+// is asked before it is read, and no fault says what is in it.
+func File(fsys fs.FS, dir, file string) ([]byte, error) {
+	pos := diag.Pos{File: path.Join(dir, file)}
+	f, err := fsys.Open(file)
+	if err != nil {
+		return nil, diag.At(pos, "%w", plainly(err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, diag.At(pos, "%w", plainly(err))
+	case !info.Mode().IsRegular():
+		return nil, diag.At(pos, "this is not a regular file")
+	case info.Size() > maxBytes:
+		return nil, diag.At(pos, "larger than %d bytes", maxBytes)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1)) // [parse] refuses what grew
+	if err != nil {
+		return nil, diag.At(pos, "%w", plainly(err))
+	}
+	return data, nil
+}
+
+// plainly leaves out the path, which the position says already.
+func plainly(err error) error {
+	if fault, ok := errors.AsType[*fs.PathError](err); ok {
+		return fault.Err
+	}
+	return err
+}
 
 // YAML reads one document into the struct that into points to. name is the file
 // in messages. On an error into is as it was.
@@ -177,7 +213,7 @@ func (c *checker) checkStruct(n *yaml.Node, t reflect.Type, key string) {
 		field, ok := fields[k.Value]
 		if !ok {
 			known := slices.Sorted(maps.Keys(fields))
-			c.fault(k, "unknown key %q", k.Value).Hint = diag.DidYouMean(k.Value, known)
+			c.fault(k, "unknown key %s", quoted(k.Value)).Hint = diag.DidYouMean(k.Value, known)
 			return
 		}
 		c.check(v, field, k.Value)
@@ -205,7 +241,7 @@ func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)
 			continue
 		}
 		if line, twice := first[k.Value]; twice {
-			c.fault(k, "key %q is there twice, first in line %d", k.Value, line)
+			c.fault(k, "key %s is there twice, first in line %d", quoted(k.Value), line)
 			continue
 		}
 		first[k.Value] = k.Line
@@ -223,13 +259,13 @@ func (c *checker) checkScalar(n *yaml.Node, t reflect.Type, key string) {
 		c.checkString(n, key)
 	case reflect.Bool:
 		if n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
-			c.fault(n, "%s wants true or false, this is %q", key, n.Value)
+			c.fault(n, "%s wants true or false, this is %s", key, kind(n))
 		}
 	case reflect.Int, reflect.Int64:
 		// 010 and 1_0 are numbers too, but not those that they look like.
 		i, err := strconv.ParseInt(n.Value, 10, t.Bits())
 		if n.ShortTag() != "!!int" || err != nil || strconv.FormatInt(i, 10) != n.Value {
-			c.fault(n, "%s wants a whole number, this is %q", key, n.Value)
+			c.fault(n, "%s wants a whole number, this is %s", key, kind(n))
 		}
 	default:
 		c.fault(n, "%s cannot stand in a file", key)
@@ -247,7 +283,7 @@ func (c *checker) checkString(n *yaml.Node, key string) bool {
 	case "!!null":
 		c.fault(n, "%s has no value", key)
 	default:
-		c.fault(n, "quote %s: YAML reads it as %s", n.Value, strings.TrimPrefix(tag, "!!"))
+		c.fault(n, "quote %s: YAML reads it as %s", strings.Trim(quoted(n.Value), `"`), strings.TrimPrefix(tag, "!!"))
 	}
 	return false
 }
@@ -279,7 +315,20 @@ func kind(n *yaml.Node) string {
 	if n.ShortTag() == "!!null" {
 		return "nothing"
 	}
-	return fmt.Sprintf("%q", n.Value)
+	return quoted(n.Value)
+}
+
+// maxQuoted bounds what a message quotes of a value. A file that is not what it
+// should be may hold a secret.
+const maxQuoted = 60
+
+// quoted is the first line of a value, or its beginning.
+func quoted(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	if cut := strings.ToValidUTF8(line[:min(len(line), maxQuoted)], ""); len(cut) < len(line) || more {
+		return fmt.Sprintf("%q…", cut)
+	}
+	return fmt.Sprintf("%q", line)
 }
 
 // fieldsOf maps the keys of a struct to the types of their values; inline

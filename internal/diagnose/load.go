@@ -47,7 +47,7 @@ func Load(fsys fs.FS, dir string) ([]Diagnosis, error) {
 
 func loadFile(fsys fs.FS, dir, file string) (File, decode.Index, error) {
 	name := path.Join(dir, file)
-	data, err := fs.ReadFile(fsys, file)
+	data, err := decode.File(fsys, dir, file)
 	if err != nil {
 		return File{}, decode.Index{}, err
 	}

@@ -99,7 +99,7 @@ func Load(fsys fs.FS, dir string) ([]Image, error) {
 }
 
 func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
-	data, err := fs.ReadFile(fsys, file)
+	data, err := decode.File(fsys, dir, file)
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func Load(fsys fs.FS, dir, distribution string) ([]Patch, error) {
 
 func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
 	name := path.Join(dir, file)
-	data, err := fs.ReadFile(fsys, file)
+	data, err := decode.File(fsys, dir, file)
 	if err != nil {
 		return Patch{}, err
 	}

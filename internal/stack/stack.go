@@ -61,9 +61,10 @@ func Load(fsys fs.FS, dir string) ([]*Stack, error) {
 	var all []*Stack
 	var faults []error
 	for _, file := range files {
-		data, err := fs.ReadFile(fsys, file)
+		data, err := decode.File(fsys, dir, file)
 		if err != nil {
-			return nil, err
+			faults = append(faults, err)
+			continue
 		}
 		s, err := Parse(path.Join(dir, file), data)
 		if err != nil {

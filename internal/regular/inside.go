@@ -1,0 +1,122 @@
+package regular
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Inside is a directory that somebody else filled, as a file system that ends at
+// it: a symbolic link counts as long as it stays inside, nothing but regular files
+// and directories is opened, and no file of more than max bytes. Messages name the
+// whole path.
+func Inside(dir string, max int64) (fs.FS, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return inside{root, dir, ".", max}, nil
+}
+
+type inside struct {
+	root *os.Root
+	dir  string // what messages begin with
+	sub  string // below root
+	max  int64
+}
+
+// Sub implements [fs.SubFS]. The directory need not be there.
+func (i inside) Sub(dir string) (fs.FS, error) {
+	if !fs.ValidPath(dir) {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrInvalid}
+	}
+	i.sub = path.Join(i.sub, dir)
+	return i, nil
+}
+
+// Open implements [fs.FS].
+func (i inside) Open(name string) (fs.File, error) {
+	info, err := i.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.check(name, info); err != nil {
+		return nil, err
+	}
+	f, err := i.root.OpenFile(path.Join(i.sub, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, i.told(name, err)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = i.check(name, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Stat implements [fs.StatFS].
+func (i inside) Stat(name string) (fs.FileInfo, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	info, err := i.root.Stat(path.Join(i.sub, name))
+	return info, i.told(name, err)
+}
+
+// ReadFile implements [fs.ReadFileFS]. A file may grow while it is read.
+func (i inside) ReadFile(name string) ([]byte, error) {
+	f, err := i.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, i.max+1))
+	if err == nil && int64(len(data)) > i.max {
+		return nil, i.large(name)
+	}
+	return data, err
+}
+
+// check refuses what is neither a directory nor a regular file of a fit size.
+func (i inside) check(name string, info fs.FileInfo) error {
+	if info.IsDir() {
+		return nil
+	}
+	if err := check(i.path(name), info); err != nil {
+		return err
+	}
+	if info.Size() > i.max {
+		return i.large(name)
+	}
+	return nil
+}
+
+func (i inside) large(name string) error {
+	return &fs.PathError{Op: "read", Path: i.path(name), Err: fmt.Errorf("it has more than %d bytes", i.max)}
+}
+
+// path is the whole path of a name.
+func (i inside) path(name string) string { return filepath.Join(i.dir, i.sub, name) }
+
+// told says of a fault which file it is of, and of a link out of the directory that
+// it is one: the standard library has no value for that.
+func (i inside) told(name string, err error) error {
+	fault, ok := errors.AsType[*fs.PathError](err)
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return err
+	case strings.Contains(fault.Err.Error(), "escapes"):
+		return &fs.PathError{Op: "open", Path: i.path(name), Err: fmt.Errorf("a symbolic link leads out of %s", i.dir)}
+	}
+	return &fs.PathError{Op: "open", Path: i.path(name), Err: fault.Err}
+}
