@@ -109,7 +109,7 @@ func (c *Catalogue) checkInputs() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		if circle := circleFrom(needs, name, nil); circle != nil {
+		if circle := circleFrom(needs, name, nil, map[string]bool{}); circle != nil {
 			faults = append(faults, diag.Errorf(diag.Usage, "recipe %s is its own input: %s", name, strings.Join(circle, ", ")))
 		}
 	}
@@ -117,16 +117,20 @@ func (c *Catalogue) checkInputs() error {
 }
 
 // circleFrom returns a way from the first name of the path back to it.
-func circleFrom(needs map[string][]string, name string, path []string) []string {
+func circleFrom(needs map[string][]string, name string, path []string, seen map[string]bool) []string {
 	if slices.Contains(path, name) {
 		if path[0] == name {
 			return append(path, name)
 		}
 		return nil
 	}
+	if seen[name] {
+		return nil // no way leads back from there
+	}
+	seen[name] = true
 	path = append(slices.Clone(path), name)
 	for _, next := range needs[name] {
-		if circle := circleFrom(needs, next, path); circle != nil {
+		if circle := circleFrom(needs, next, path, seen); circle != nil {
 			return circle
 		}
 	}

@@ -6,7 +6,9 @@ package matrix
 
 import (
 	"errors"
+	"fmt"
 	"maps"
+	"math/big"
 	"path"
 	"slices"
 	"strings"
@@ -56,7 +58,13 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := s.bounded(); err != nil {
+		return nil, nil, err
+	}
 	s.enumerate(0)
+	if s.steps > maxSteps {
+		return nil, nil, s.tooLong()
+	}
 	if len(s.cells) == 0 {
 		return nil, s.excluded, s.nothing()
 	}
@@ -85,6 +93,9 @@ type search struct {
 	point    map[string]string
 	cells    []Cell
 	excluded []Exclusion
+	counted  int   // combinations, while they are only counted
+	counts   bool  // nothing is kept
+	steps    int   // how often the rules were asked
 	broken   *rule // the rule that the walk met first below a named combination
 	err      error
 }
@@ -190,10 +201,54 @@ func parseCondition(r *recipe.Recipe, c recipe.Condition) (condition, error) {
 	return parsed, nil
 }
 
+// MaxCells bounds the combinations that one call can ask for: each takes a few
+// kilobytes, and what is made of it more.
+const MaxCells = 200_000
+
+// maxSteps bounds how often the rules are asked. A hundredth is much already.
+const maxSteps = 2_000_000
+
+// bounded refuses to begin what would take more memory than a host has. Where the
+// values could make too many combinations they are counted first, without keeping
+// any, because the rules may leave few.
+func (s *search) bounded() error {
+	all, axes := big.NewInt(1), []string{}
+	for _, axis := range s.order[:s.named] {
+		all.Mul(all, big.NewInt(int64(len(axis.Values))))
+		if len(axis.Values) > 1 {
+			axes = append(axes, fmt.Sprintf("--%s has %d values", axis.Name, len(axis.Values)))
+		}
+	}
+	if all.Cmp(big.NewInt(MaxCells)) <= 0 {
+		return nil
+	}
+	s.counts = true
+	s.enumerate(0)
+	s.counts, s.broken = false, nil
+	clear(s.point)
+	if !s.over() {
+		s.counted, s.steps = 0, 0
+		return nil
+	}
+	return diag.Errorf(diag.Usage, "recipe %s: %s combinations of values are asked for, %d are the most", s.recipe.Name, all, MaxCells).
+		WithHint("name fewer values: %s", strings.Join(axes, ", "))
+}
+
+// over reports whether a walk has come to a bound.
+func (s *search) over() bool { return s.counted > MaxCells || s.steps > maxSteps }
+
+func (s *search) tooLong() error {
+	return diag.Errorf(diag.Usage, "recipe %s: no values that go together were found in %d steps", s.recipe.Name, maxSteps).
+		WithHint("name a value of more axes, or write fewer rules")
+}
+
 // enumerate walks the named axes from the i-th on. A combination is given up,
 // with the reason, as soon as what is known of it breaks a rule: the reason then
 // names no axis that plays no part in it.
 func (s *search) enumerate(i int) {
+	if s.over() {
+		return
+	}
 	if s.broken = s.violated(); s.broken != nil {
 		s.exclude()
 		return
@@ -213,6 +268,9 @@ func (s *search) enumerate(i int) {
 
 // complete gives the axes from the i-th on their first compatible values.
 func (s *search) complete(i int) bool {
+	if s.over() {
+		return true
+	}
 	if broken := s.violated(); broken != nil {
 		if s.broken == nil {
 			s.broken = broken
@@ -236,6 +294,7 @@ func (s *search) complete(i int) bool {
 
 // violated returns the first rule that the point breaks with what is known of it.
 func (s *search) violated() *rule {
+	s.steps++
 	for i := range s.rules {
 		r := &s.rules[i]
 		if s.known(r.when) && s.allowed(r.when) && !slices.ContainsFunc(r.rows, s.possible) {
@@ -274,6 +333,10 @@ func (s *search) possible(c condition) bool {
 }
 
 func (s *search) add() {
+	if s.counts {
+		s.counted++
+		return
+	}
 	axes := maps.Clone(s.point)
 	named, err := s.derive(axes)
 	if err != nil {
@@ -359,6 +422,10 @@ func (s *search) twins() error {
 }
 
 func (s *search) exclude() {
+	if s.counts {
+		s.counted++
+		return
+	}
 	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes go with it"}
 	if s.broken != nil {
 		e.Because, e.Source, e.Instead = s.broken.Because, s.broken.Source, s.instead(s.broken)
