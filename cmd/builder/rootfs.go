@@ -95,6 +95,11 @@ func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact
 	if err != nil {
 		return "", err
 	}
+	for name := range env {
+		if !shell.Name(name) { // of an entry that somebody else wrote
+			return "", diag.Errorf(diag.Drift, "%s: env: %q is no name of a variable", e.ID, name)
+		}
+	}
 	build := filepath.Join(dir, "build")
 	return build, errors.Join(
 		os.WriteFile(build, []byte(chrootScript("Runs the build step in rootfs/: the same commands in the same environment.", env, "chroot . sh -euc "+shell.Quote("cd /build/src\n"+script))), 0o755),
@@ -139,7 +144,7 @@ exec unshare --mount --net --pid --fork --kill-child --propagation private sh -e
   exec env -i "$@"' sh \
 `, about)
 	for _, key := range slices.Sorted(maps.Keys(env)) {
-		fmt.Fprintf(&b, "  %s=%s \\\n", key, shell.Quote(env[key]))
+		fmt.Fprintf(&b, "  %s=%s \\\n", shell.Word(key), shell.Quote(env[key]))
 	}
 	fmt.Fprintf(&b, "  %s\n", command)
 	return b.String()

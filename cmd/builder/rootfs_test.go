@@ -28,3 +28,13 @@ func TestChrootScript(t *testing.T) {
 		t.Errorf("got %q", out)
 	}
 }
+
+// A name that is none is no command either.
+func TestAScriptQuotesTheNamesOfVariables(t *testing.T) {
+	script := chrootScript("Says what it sees.", map[string]string{"A;touch x;B": "v", "C$(touch x)": "v"}, "true")
+	for _, want := range []string{"  'A;touch x;B'='v' \\\n", "  'C$(touch x)'='v' \\\n"} {
+		if !strings.Contains(script, want) {
+			t.Errorf("%q is not in %s", want, script)
+		}
+	}
+}

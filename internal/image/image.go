@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"builder/internal/decode"
 	"builder/internal/diag"
+	"builder/internal/shell"
 )
 
 // An Image is a build or run-time base as written. Exactly one of Debian and
@@ -113,6 +115,12 @@ func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
 	var faults []error
 	for i, written := range c.Images {
 		at := index.At("images[%d]", i)
+		for _, name := range slices.Sorted(maps.Keys(written.Env)) {
+			if !shell.Name(name) {
+				faults = append(faults, diag.At(index.At("images[%d].env.%s", i, name), "image %q: env: %q is no name of a variable", written.Name, name).
+					WithHint("a name has letters, digits and _, and no digit first"))
+			}
+		}
 		members, err := written.members()
 		for _, fault := range diag.All(err) {
 			faults = append(faults, diag.At(at, "image %q: %w", written.Name, fault.Err).WithHint("%s", fault.Hint))

@@ -11,6 +11,7 @@ import (
 
 	"builder/internal/decode"
 	"builder/internal/diag"
+	"builder/internal/shell"
 	"builder/internal/subst"
 	"builder/internal/version"
 )
@@ -92,6 +93,7 @@ func (r *Recipe) validate() error {
 	for _, s := range r.settings() {
 		faults = append(faults, r.validateChoices(s)...)
 		faults = append(faults, r.validateBehaviours(s)...)
+		faults = append(faults, r.validateEnv(s)...)
 	}
 	faults = append(faults, r.validateNeeds()...)
 	faults = append(faults, r.validateWaivers()...)
@@ -187,6 +189,18 @@ func (r *Recipe) settings() []written {
 		all = append(all, written{v.Settings, fmt.Sprintf("variants[%d].", i)})
 	}
 	return all
+}
+
+// validateEnv refuses names that no variable can have.
+func (r *Recipe) validateEnv(s written) []error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		if !shell.Name(name) {
+			faults = append(faults, diag.At(r.index.At("%senv.%s", s.at, name), "env: %q is no name of a variable", name).
+				WithHint("a name has letters, digits and _, and no digit first"))
+		}
+	}
+	return faults
 }
 
 // validateChoices refuses what is none of a few known words, or no size.

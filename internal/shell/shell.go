@@ -9,6 +9,11 @@ import (
 // Quote makes one word of any text.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
+var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Name reports whether a text can be the name of a variable.
+func Name(text string) bool { return name.MatchString(text) }
+
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./,:@%+=-]+$`)
 
 // Plain reports whether a shell takes a text as it is.
