@@ -55,7 +55,7 @@ func benchCommand(args []string, out printer) *cli.Command {
 
 // commandLine is how the tool was called, as a shell would take it.
 func commandLine(args []string) string {
-	return shell.Line(append([]string{"builder"}, args[1:]...)...)
+	return diag.Redact(shell.Line(append([]string{"builder"}, args[1:]...)...))
 }
 
 // doBench measures, and writes what it knows after every round.
@@ -107,7 +107,7 @@ func printBench(o benchOptions, r bench.Result, out printer) error {
 		if err != nil {
 			return err
 		}
-		_, err = out.stdout.Write(content)
+		_, err = io.WriteString(out.stdout, term.ShownJSON(string(content)))
 		return err
 	}
 	for _, table := range []func(bench.Result) ([]string, [][]string){bench.Table, bench.SummaryTable} {

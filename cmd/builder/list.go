@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"runtime/debug"
@@ -36,7 +35,7 @@ func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 				return printJSON(out, cat.Recipes)
 			}
 			for _, r := range cat.Recipes {
-				out.say("%s: %s\n", r.Name, r.Summary)
+				out.say("%s: %s\n", r.Name, term.OneLine(r.Summary))
 				var rows [][]string
 				for _, a := range r.Axes {
 					rows = append(rows, []string{"--" + a.Name, strings.Join(a.Values, ", "), a.About})
@@ -112,8 +111,5 @@ func versionCommand(out printer) *cli.Command {
 }
 
 func printJSON(out printer, v any) error {
-	enc := json.NewEncoder(out.stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false) // a constraint is >=6.0 and not \u003e=6.0
-	return enc.Encode(v)
+	return term.JSON(out.stdout, v, "  ")
 }

@@ -185,8 +185,7 @@ func listLogs(cells []runlog.Cell, out printer) {
 	}
 }
 
-// printLog prints a log and says on stderr which it is. On a terminal nothing of it
-// can move the cursor; elsewhere it is as it was written.
+// printLog prints a log and says on stderr which it is.
 func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions, out printer) error {
 	f, err := steplog.Open(root, log.Log)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,15 +199,9 @@ func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions,
 	if err := steplog.SeekTail(f, o.tail); err != nil {
 		return err
 	}
-	to := out.stdout
-	if term.Width(out.stdout) > 0 {
-		lines := term.Cleaned(out.stdout)
-		defer lines.Flush()
-		to = lines
-	}
 	if o.follow {
-		return steplog.Follow(ctx, to, f)
+		return steplog.Follow(ctx, out.stdout, f)
 	}
-	_, err = io.Copy(to, f)
+	_, err = io.Copy(out.stdout, f)
 	return err
 }

@@ -43,14 +43,17 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if term.Width(stdout) == 0 {
 		stdout = result
 	}
-	app := newApp(args, configure(), stdout, stderr)
+	printed, said := term.NewGuard(stdout), term.NewGuard(stderr)
+	app := newApp(args, configure(), printed, said)
 	err := app.RunContext(ctx, flagsFirst(args, app.Commands))
+	_ = printed.Flush() // result remembers what could not be written
 	if err == nil && result.err != nil {
 		err = fmt.Errorf("writing the result: %w", result.err)
 	}
-	if said := untold(err); said != nil {
-		term.PrintError(stderr, said)
+	if fault := untold(err); fault != nil {
+		term.PrintError(said, fault)
 	}
+	_ = said.Flush() // nobody is left to be told
 	if ctx.Err() != nil {
 		return int(diag.Interrupted)
 	}

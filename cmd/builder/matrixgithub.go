@@ -1,11 +1,10 @@
 package main
 
 import (
-	"encoding/json"
-
 	"builder/internal/ci"
 	"builder/internal/diag"
 	"builder/internal/shell"
+	"builder/internal/term"
 )
 
 // githubJobs is how many jobs GitHub Actions takes for one matrix.
@@ -31,9 +30,7 @@ func printGitHub(out printer, jobs, part []ci.Job) error {
 	for i, j := range part {
 		include[i] = githubJob{j.ID, j.Recipe, shell.Line(j.Flags...), j.Artifact()}
 	}
-	enc := json.NewEncoder(out.stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(map[string]any{"include": include})
+	return term.JSON(out.stdout, map[string]any{"include": include}, "")
 }
 
 // tooMany says how many shards would do.

@@ -207,12 +207,24 @@ func (o publishOptions) client(trust signing.Trust) *publish.Client {
 	}
 }
 
+// ordinary is what a program needs of an environment: where programs, the user and
+// the network are. What is left out holds tokens, and settings of the installer.
+func ordinary(environ []string) []string {
+	return slices.DeleteFunc(environ, func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return !slices.Contains([]string{
+			"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "TZ", "XDG_CACHE_HOME", "XDG_DATA_HOME", "PYTHONHOME", "LD_LIBRARY_PATH",
+			"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+			"http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+		}, name) && !strings.HasPrefix(name, "LC_")
+	})
+}
+
 // runProgram implements [publish.Runner] on this host.
 func runProgram(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	var b bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
-	hosts := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "PIP_") || strings.HasPrefix(pair, "UV_") })
-	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(hosts, env), &b, &b
+	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(ordinary(os.Environ()), env), &b, &b
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()
 	return b.String(), err

@@ -174,7 +174,7 @@ func (w *workspace) willBuild(entries []lock.Entry) bool {
 func (w *workspace) cell(o run.Outcome) report.Cell {
 	c := report.Cell{
 		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes,
-		From: report.From(o.From), Engine: o.Engine, Artifacts: o.Artifacts,
+		From: report.From(o.From), Engine: diag.Redact(o.Engine), Artifacts: o.Artifacts,
 	}
 	for _, s := range o.Steps {
 		c.Steps = append(c.Steps, report.Step{
@@ -187,7 +187,7 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 	}
 	// A cell that a gate refused has a result: its verdicts are the error.
 	if code := diag.CodeOf(o.Err); o.Err != nil && !o.Skipped && (code != diag.Gate || len(o.Verdicts) == 0) {
-		c.Error = &report.CellError{Code: code.String(), Message: term.Clean(o.Err.Error()), Hint: firstHint(o.Err)}
+		c.Error = &report.CellError{Code: code.String(), Message: diag.Redact(term.Clean(o.Err.Error())), Hint: diag.Redact(firstHint(o.Err))}
 	}
 	return c
 }

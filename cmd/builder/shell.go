@@ -15,6 +15,7 @@ import (
 	"builder/internal/diag"
 	"builder/internal/lock"
 	"builder/internal/run"
+	"builder/internal/term"
 	"builder/pipelines"
 )
 
@@ -174,8 +175,8 @@ func openShell(ctx context.Context, o standOptions, out printer) (err error) {
 	}
 	return o.stands(ctx, dir, out, func(build string) error {
 		out.note("before step %s of %s; `exit` leaves it", o.step, o.cell)
-		shell := exec.Command(filepath.Join(filepath.Dir(build), "shell")) // Ctrl-C is for what runs in it
-		shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, out.stdout, out.stderr
+		shell := exec.Command(filepath.Join(filepath.Dir(build), "shell"))                             // Ctrl-C is for what runs in it
+		shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(out.stdout), term.Raw(out.stderr) // it is the person's
 		err := shell.Run()
 		if _, ended := errors.AsType[*exec.ExitError](err); ended {
 			return nil

@@ -256,7 +256,9 @@ func (c *checker) checkScalar(n *yaml.Node, t reflect.Type, key string) {
 	}
 	switch t.Kind() {
 	case reflect.String:
-		c.checkString(n, key)
+		if c.checkString(n, key) && diag.HasPassword(n.Value) {
+			c.fault(n, "%s: there is a password in an address", key).Hint = "whoever reads this file, or what is made of it, would read the password: set it where the tool is called"
+		}
 	case reflect.Bool:
 		if n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
 			c.fault(n, "%s wants true or false, this is %s", key, kind(n))

@@ -64,7 +64,7 @@ func (g *github) group(b *strings.Builder, e Event) {
 			fmt.Fprintf(b, "(%d earlier lines are in the log of the step)\n", t.cut)
 		}
 		for _, line := range t.lines {
-			b.WriteString(inert(line) + "\n")
+			b.WriteString(term.Inert(line) + "\n")
 		}
 	}
 	delete(g.logs, e.Cell)
@@ -76,7 +76,7 @@ func quiet(b *strings.Builder, write func(*strings.Builder)) {
 	var lines strings.Builder
 	write(&lines)
 	for line := range strings.Lines(lines.String()) {
-		b.WriteString(inert(line))
+		b.WriteString(term.Inert(line))
 	}
 }
 
@@ -92,13 +92,3 @@ var (
 	data     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
-
-// inert makes a line of foreign text no command of the runner, which obeys
-// ::command:: at the beginning of a line, behind blanks too, and ##[command] anywhere.
-func inert(line string) string {
-	line = strings.ReplaceAll(line, "##[", "# #[")
-	if strings.HasPrefix(strings.TrimSpace(line), "::") {
-		line = "| " + line
-	}
-	return line
-}

@@ -55,11 +55,11 @@ func newView(w io.Writer, options Options) view {
 		if options.Size == nil {
 			options.Size = func() (int, int) { return 80, 24 }
 		}
-		return &live{w: w, size: options.Size, colour: options.Colour}
+		return &live{w: term.Raw(w), size: options.Size, colour: options.Colour}
 	case GitHub:
-		return &github{plain: plain{w: w, undated: true}, logs: map[string]*tail{}}
+		return &github{plain: plain{w: term.Raw(w), undated: true}, logs: map[string]*tail{}}
 	case JSON:
-		return &stream{w}
+		return &stream{term.Raw(w)}
 	}
 	return &plain{w: w}
 }

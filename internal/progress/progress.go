@@ -118,7 +118,7 @@ func (p *Display) start(cell, step string, waits bool) {
 // Line reports a line of the log of the cell's step. It is shown with the next
 // frame; of lines that come faster a display that shows one shows the newest.
 func (p *Display) Line(cell, line string) {
-	line = newest(line)
+	line = newest(diag.Redact(line))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	j := p.job(cell)
@@ -283,6 +283,7 @@ func (p *Display) say(events ...Event) {
 func (p *Display) stamp(e Event) Event {
 	e.Schema, e.Time = EventSchema, time.Now().UTC()
 	e.Cell, e.Step = term.OneLine(e.Cell), term.OneLine(e.Step)
+	e.Text, e.Hint, e.Log = diag.Redact(e.Text), diag.Redact(e.Hint), term.OneLine(e.Log)
 	return e
 }
 

@@ -2,8 +2,9 @@ package progress
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
+
+	"builder/internal/term"
 )
 
 // stream writes every event as one line of JSON, for programs.
@@ -11,10 +12,8 @@ type stream struct{ w io.Writer }
 
 func (s *stream) draw(events []Event, _ moment) {
 	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // a log is full of < and >
 	for _, e := range events {
-		_ = encoder.Encode(e) // of texts and numbers, which can be written
+		_ = term.JSON(&b, e, "") // of texts and numbers, which can be written
 	}
 	if b.Len() > 0 {
 		_, _ = s.w.Write(b.Bytes()) // nobody is left to be told

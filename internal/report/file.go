@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"builder/internal/atomicfile"
+	"builder/internal/diag"
 	"builder/internal/regular"
 )
 
@@ -61,7 +62,7 @@ func encode(run Run) ([]byte, error) {
 	encoder.SetEscapeHTML(false) // evidence is full of < and >
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(run)
-	return b.Bytes(), err
+	return []byte(diag.Redact(b.String())), err // what another wrote may hold an address
 }
 
 // stamp is a time as it is written: RFC 3339 in UTC, to the millisecond.

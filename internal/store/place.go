@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"builder/internal/diag"
 )
 
 // A Place is where a blob may be had: an http, https or file URL, or a path. It
@@ -17,16 +19,12 @@ func (s Place) String() string { return Redact(string(s)) }
 // GoString hides the same from %#v.
 func (s Place) GoString() string { return fmt.Sprintf("store.Place(%q)", s.String()) }
 
-var (
-	userPattern  = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"'?#]*@`)
-	queryPattern = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?]*)\?[^\s"'#)]*`)
-)
+var queryPattern = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?]*)\?[^\s"'#)]*`)
 
 // Redact takes user information and queries out of the URLs in a text: that is
 // where tokens stand.
 func Redact(text string) string {
-	text = userPattern.ReplaceAllString(text, "$1")
-	return queryPattern.ReplaceAllString(text, "$1?…")
+	return queryPattern.ReplaceAllString(diag.Redact(text), "$1?…")
 }
 
 // local returns the path of a source on this host; false is for the network.

@@ -21,7 +21,7 @@ var escapes = regexp.MustCompile(
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // Clean makes foreign text safe to print: escape sequences, control characters
-// and invisible format characters (which can reorder a line) are dropped, tabs
+// and what nobody sees (which can reorder a line, or hide a word) are dropped, tabs
 // become spaces, a carriage return becomes a newline. Newlines stay.
 func Clean(s string) string {
 	s = newlines.Replace(strings.ToValidUTF8(s, "\uFFFD"))
@@ -34,7 +34,7 @@ func printable(r rune) rune {
 		return r
 	case r == '\t' || unicode.In(r, unicode.Zl, unicode.Zp):
 		return ' '
-	case unicode.In(r, unicode.Cc, unicode.Cf):
+	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
 		return -1
 	}
 	return r

@@ -2,7 +2,6 @@ package term
 
 import (
 	"bytes"
-	"io"
 	"sync"
 )
 
@@ -21,7 +20,7 @@ type Lines struct {
 // NewLines returns a writer whose lines go to each, one at a time.
 func NewLines(each func(line string)) *Lines { return &Lines{each: each} }
 
-// Write implements [io.Writer]; it never fails.
+// Write implements io.Writer; it never fails.
 func (l *Lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,12 +48,4 @@ func (l *Lines) Flush() {
 		l.each(string(l.rest))
 		l.rest = nil
 	}
-}
-
-// Cleaned returns a writer that passes on to w what is safe to show; see [Clean].
-// Flush it at the end.
-func Cleaned(w io.Writer) *Lines {
-	return NewLines(func(line string) {
-		_, _ = io.WriteString(w, Clean(line)+"\n") // nobody is left to be told
-	})
 }

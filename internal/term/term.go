@@ -5,19 +5,22 @@
 //
 //   - Nothing is said by colour alone, nor by a sign alone: there is always a word.
 //   - Whatever comes from a build is hostile. Control characters and escape
-//     sequences never reach the terminal; see [Clean].
+//     sequences never reach the terminal, nor commands the server that reads the
+//     log; see [Clean] for a text, and [Guard] for all that is printed.
 package term
 
 import (
 	"io"
-	"os"
 
 	"golang.org/x/term"
 )
 
+// A descriptor is what a terminal can be behind: a file, or a [Guard].
+type descriptor interface{ Fd() uintptr }
+
 // Is reports whether w is a terminal.
 func Is(w io.Writer) bool {
-	file, ok := w.(*os.File)
+	file, ok := w.(descriptor)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
@@ -34,7 +37,7 @@ func Width(w io.Writer) int {
 // know them, such as a serial line, and of what is none, they are those of the
 // classical screen.
 func Size(w io.Writer) (width, height int) {
-	if file, ok := w.(*os.File); ok {
+	if file, ok := w.(descriptor); ok {
 		width, height, err := term.GetSize(int(file.Fd()))
 		if err == nil && width > 0 && height > 0 {
 			return width, height
