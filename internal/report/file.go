@@ -35,7 +35,7 @@ func Read(path string) (Run, error) {
 		return Run{}, fmt.Errorf("reading run: %w", err)
 	}
 	var run Run
-	if err := json.Unmarshal(content, &run); err != nil {
+	if err := json.Unmarshal([]byte(diag.Redact(string(content))), &run); err != nil {
 		return Run{}, fmt.Errorf("reading %s: %w", path, err)
 	}
 	if run.Schema != Schema {

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"builder/internal/elf/elftest"
+	"builder/internal/term"
+	"builder/internal/wheel/wheeltest"
+)
+
+// evil is a text that a terminal and a server of builds would obey.
+const evil = "x\x1b[2J\x1b]0;owned\x07\u009b31m\u202e\u200b\b\n::set-output name=a::b\n  ::stop-commands::c\r::add-mask::d\u2028##[set-env name=PATH]e ##vso[task.x]f ftp://me:hush@h/x"
+
+// hostileSite writes a site whose texts are hostile, and returns the directory that
+// it lies in, beside a run and files that are.
+func hostileSite(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	text := strings.TrimSuffix(evil, " ftp://me:hush@h/x") // which no recipe can have
+	said, err := json.Marshal(text)                           // as YAML has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipe := fmt.Sprintf(`name: own
+summary: %[1]s
+homepage: https://example.org
+id: own-{{version}}
+axes:
+  - {name: version, about: %[1]s, values: ["1.0", "2.0", %[1]s]}
+compatible:
+  - {when: {version: "2.0"}, needs: {version: "1.0"}, because: %[1]s, source: %[1]s}
+source: {project: own, version: "{{version}}", released: {"1.0": "2024-01-01"}}
+from: {kind: sdist}
+image: %[1]s
+build: "true"
+`, said)
+	message, err := json.Marshal(evil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := fmt.Sprintf(`{"schema": 1, "builder": "v1", "started": "2026-03-01T10:00:00Z", "finished": "2026-03-01T11:00:00Z", "cells": [
+ {"id": "own-1.0", "key": "k", "recipe": "own", "axes": {"version": %[1]s}, "steps": [{"name": "build", "seconds": 1, "failed": true, "log": "own-1.0/logs/build.log"}],
+  "error": {"code": "build", "message": %[1]s, "hint": %[1]s}},
+ {"id": "own-2.0", "key": "l", "recipe": "own", "verdicts": [{"gate": "import", "status": "fail", "evidence": %[1]s, "remedy": %[1]s}]}]}`, message)
+	library := elftest.Library{Needed: []string{"::set-output name=a::b", "##[set-env]c", evil}, Texts: []string{evil}}.Bytes()
+	for name, content := range map[string]string{
+		"site/recipes/own.yaml":          recipe,
+		"bad/recipes/x.yaml":             "? " + string(said) + "\n: " + string(said) + "\n",
+		"run/run.json":                   told,
+		"run/own-1.0/logs/build.log":     "cc1plus: out of memory " + evil + "\n" + evil,
+		"job.log":                        "NCCL WARN " + evil + "\nfatal error: rccl.h: No such file or directory " + evil,
+		"lib.so":                         string(library),
+		"matrix.json":                    `[{"id": ` + string(message) + `}]`,
+		"against.json":                   `{"schema": ` + string(message) + `}`,
+		"dir/" + "::debug::x\n##[x].log": evil,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := wheeltest.Wheel{
+		Name:     "own-1.0-cp311-cp311-linux_x86_64.whl",
+		Files:    []wheeltest.File{{Name: "own/::debug::x\n##[x].py", Text: "x"}, {Name: "own/_own.so", Text: string(library)}},
+		Requires: []string{evil}, Tags: []string{"::set-output name=a::b"},
+	}
+	if err := os.WriteFile(filepath.Join(dir, w.Name), w.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// obeyed returns the first line that a terminal or a server would obey, or that
+// holds the password.
+func obeyed(printed string) string {
+	for line := range strings.SplitSeq(printed, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "::") || strings.Contains(line, "##[") || strings.Contains(line, "##vso[") || strings.Contains(line, "hush") ||
+			strings.ContainsFunc(line, func(r rune) bool { return r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) }) || strings.ToValidUTF8(line, "") != line {
+			return line
+		}
+	}
+	return ""
+}
+
+// Whatever a site, a wheel, a log or the report of a run holds, and whoever prints it,
+// no terminal and no server obeys it.
+func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
+	t.Chdir(hostileSite(t))
+	t.Setenv("BUILDER_HOME", t.TempDir())
+	t.Setenv("BUILDER_NO_INSTALL", "1")
+	t.Setenv("BUILDER_ENGINE", "tcp://me:hush@127.0.0.1:1")
+	t.Setenv("BUILDER_MIRROR_DEBIAN", "http://me:hush@127.0.0.1:1")
+	for _, args := range [][]string{
+		{"list", "--recipes", "site"},
+		{"list", "--recipes", "site", "--json"},
+		{"list", "--recipes", "bad"},
+		{"list", evil},
+		{evil},
+		{"--" + evil},
+		{"plan", "--help", "--recipes", "site"},
+		{"plan", "own", "--help", "--recipes", "site"},
+		{"plan", "own", "--recipes", "site"},
+		{"plan", "own", "--recipes", "site", "--version", "2.0"},
+		{"plan", "own", "--recipes", "site", "--version", evil},
+		{"plan", evil, "--recipes", "site"},
+		{"plan", "nccl", "--against", "against.json"},
+		{"plan", "nccl", "--" + evil},
+		{"lock", "own", "--recipes", "site", "--check"},
+		{"run", "own", "--recipes", "site", "--locked", "--set", "source.own=ftp://me:hush@h/x"},
+		{"run", "nccl", "--locked", "--set", "ftp://me:hush@h/x", "--progress", "json"},
+		{"matrix", "own", "--recipes", "site"},
+		{"matrix", "own", "--recipes", "site", "--version", "1.0", "--format", "github"},
+		{"matrix", "own", "--recipes", "site", "--version", "1.0", "--format", "gitlab"},
+		{"gate", "own-1.0-cp311-cp311-linux_x86_64.whl"},
+		{"gate", "own-1.0-cp311-cp311-linux_x86_64.whl", "--json"},
+		{"gate", "lib.so"},
+		{"gate", evil},
+		{"verify", "own-1.0-cp311-cp311-linux_x86_64.whl"},
+		{"verify", evil},
+		{"diagnose", "job.log"},
+		{"diagnose", "job.log", "--json"},
+		{"diagnose", "dir", "lib.so", "own-1.0-cp311-cp311-linux_x86_64.whl"},
+		{"logs", "--out", "run"},
+		{"logs", "own-1.0", "--out", "run"},
+		{"logs", evil, "--out", "run"},
+		{"report", "merge", "run"},
+		{"report", "merge", "run", "--format", "markdown"},
+		{"report", "merge", "run", "--json"},
+		{"report", "merge", "run", "--out", "merged"},
+		{"report", "merge", "run", "--matrix", "matrix.json"},
+		{"publish", "own-1.0-cp311-cp311-linux_x86_64.whl", "--to", "ftp://me:hush@h/x"},
+		{"run", "nccl", "--from", "https://me:hush@127.0.0.1:1/x", "--trust", evil},
+		{"config", "show", "--json"},
+		{"engine", "status"},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := Main(append([]string{"builder"}, args...), &stdout, &stderr)
+		for where, printed := range map[string]string{"stdout": stdout.String(), "stderr": stderr.String()} {
+			if line := obeyed(printed); line != "" {
+				t.Errorf("%q: exit code %d: %s has the line %q", args, code, where, line)
+			}
+		}
+		if args[len(args)-1] == "--json" && stdout.Len() > 0 && !json.Valid(stdout.Bytes()) {
+			t.Errorf("%q: no JSON: %s", args, stdout.String())
+		}
+	}
+	for _, name := range []string{"run.json", "report.md", "junit.xml", "report.html"} {
+		text, err := os.ReadFile(filepath.Join("merged", name))
+		if err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(string(text), "hush") {
+			t.Errorf("%s holds the password", name)
+		}
+		if line := obeyed(term.ShownJSON(string(text))); name == "report.md" && line != "" {
+			t.Errorf("%s has the line %q", name, line)
+		}
+	}
+}
