@@ -1,8 +1,6 @@
 package config_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"builder/internal/config"
@@ -17,12 +15,9 @@ func FuzzLoad(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
-	dir := f.TempDir()
+	host := config.Host{Dir: "/work", Lookup: environment{}.lookup}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := os.WriteFile(filepath.Join(dir, config.Name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		c, err := config.Load(config.Host{Dir: dir, Lookup: environment{}.lookup})
+		c, err := host.Of(data)
 		if err != nil && diag.CodeOf(err) != diag.Usage {
 			t.Errorf("%q: %v", data, err)
 		}

@@ -87,26 +87,31 @@ func TestEachLineSaysWhereItBroke(t *testing.T) {
 func FuzzEachLine(f *testing.F) {
 	f.Add([]byte("a\r\nb\x1b[31mc\x1b[0m\r50%\rd"))
 	f.Add([]byte("\x1b]0;title\x07\x1b]8;;x\x1b\\\x1b[\x1b"))
-	f.Add(bytes.Repeat([]byte("\x1b]x\r"), 20<<10))
-	f.Fuzz(func(t *testing.T, log []byte) {
-		want := bytes.Count(log, []byte{'\n'})
-		if len(log) > 0 && log[len(log)-1] != '\n' {
-			want++
+	f.Fuzz(linesHold)
+}
+
+// A line of many pieces is as good as any.
+func TestEachLineOfManyPieces(t *testing.T) { linesHold(t, bytes.Repeat([]byte("\x1b]x\r"), 20<<10)) }
+
+func linesHold(t *testing.T, log []byte) {
+	t.Helper()
+	want := bytes.Count(log, []byte{'\n'})
+	if len(log) > 0 && log[len(log)-1] != '\n' {
+		want++
+	}
+	kept, last := 0, 0
+	n, err := eachLine(bytes.NewReader(log), func(l line) bool {
+		kept += len(l.text)
+		if len(l.text) > maxLine || bytes.ContainsAny(l.text, "\r\n\x1b") || l.number < last || l.number > last+1 {
+			t.Errorf("line %d after %d: %q", l.number, last, l.text)
 		}
-		kept, last := 0, 0
-		n, err := eachLine(bytes.NewReader(log), func(l line) bool {
-			kept += len(l.text)
-			if len(l.text) > maxLine || bytes.ContainsAny(l.text, "\r\n\x1b") || l.number < last || l.number > last+1 {
-				t.Errorf("line %d after %d: %q", l.number, last, l.text)
-			}
-			last = l.number
-			return true
-		})
-		if err != nil || n != want || last > n {
-			t.Errorf("%d lines, the last is %d, want %d: %v", n, last, want, err)
-		}
-		if !bytes.ContainsAny(log, "\r\n\x1b") && kept != len(log) {
-			t.Errorf("%d bytes of %d", kept, len(log))
-		}
+		last = l.number
+		return true
 	})
+	if err != nil || n != want || last > n {
+		t.Errorf("%d lines, the last is %d, want %d: %v", n, last, want, err)
+	}
+	if !bytes.ContainsAny(log, "\r\n\x1b") && kept != len(log) {
+		t.Errorf("%d bytes of %d", kept, len(log))
+	}
 }

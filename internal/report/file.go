@@ -34,6 +34,11 @@ func Read(path string) (Run, error) {
 	if err != nil {
 		return Run{}, fmt.Errorf("reading run: %w", err)
 	}
+	return decode(path, content)
+}
+
+// decode reads what stands in the file at path.
+func decode(path string, content []byte) (Run, error) {
 	var run Run
 	if err := json.Unmarshal([]byte(diag.Redact(string(content))), &run); err != nil {
 		return Run{}, fmt.Errorf("reading %s: %w", path, err)

@@ -27,8 +27,13 @@ type Part struct {
 // names that lead out of it are refused. Artifacts and logs are named by where
 // they lie below dir; none of them is opened.
 func Open(dir string) (Part, error) {
+	run, err := Read(filepath.Join(dir, "run.json"))
+	return opened(dir, run, err)
+}
+
+// opened is what was read in a directory.
+func opened(dir string, run Run, err error) (Part, error) {
 	path := filepath.Join(dir, "run.json")
-	run, err := Read(path)
 	if err != nil {
 		return Part{}, diag.Errorf(diag.Usage, "%w", err).WithHint("name directories in which builder run wrote its results")
 	}
