@@ -112,7 +112,7 @@ var may = map[string][]string{
 	"internal/fetch":      {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/recipe", "internal/store"},
 	"internal/results":    {"internal/artifact", "internal/atomicfile", "internal/attest", "internal/diag", "internal/lock", "internal/run", "internal/signing", "internal/stack", "internal/store"},
 	"internal/report":     {"internal/artifact", "internal/atomicfile", "internal/curve", "internal/diag", "internal/regular", "internal/stack", "internal/term"},
-	"internal/reportpage": {"internal/chart", "internal/curve", "internal/report", "internal/term"},
+	"internal/reportpage": {"internal/chart", "internal/curve", "internal/diag", "internal/report", "internal/term"},
 	"internal/carry":      {"internal/diag", "internal/lock", "internal/store"},
 	"internal/upload":     {"internal/artifact", "internal/diag", "internal/regular", "internal/retry", "internal/store", "internal/wheel"},
 	"pipelines": {

@@ -174,19 +174,28 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// FuzzPackage: an input is what was done to a whole package. A package as input would
+// be so large that the time goes into making it smaller.
 func FuzzPackage(f *testing.F) {
+	var whole [][]byte
 	plain := data(
 		f, dir("./"), dir("./usr/"), file("./usr/x", "text"), symlink("./usr/y", "../etc/y"), hardLink("./usr/z", "./usr/x"),
 		file("./"+strings.Repeat("long/", 60)+"ü", "x"), special("./dev/null", tar.TypeChar), file("./../out", "x"),
 	)
 	for _, suffix := range suffixes {
-		f.Add(debOf(f, suffix, plain))
+		whole = append(whole, debOf(f, suffix, plain))
 	}
 	for _, sparse := range sparseArchives(f) {
-		f.Add(debOf(f, "", sparse))
+		whole = append(whole, debOf(f, "", sparse))
 	}
-	f.Add(arOf(format, part{"data.tar.zst", "\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00"}))
-	f.Fuzz(func(t *testing.T, content []byte) {
+	whole = append(whole, arOf(format, part{"data.tar.zst", "\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00"}))
+	for i := range whole {
+		f.Add(uint8(i), uint16(0), []byte(nil), uint16(0))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, at uint16, change []byte, cut uint16) {
+		content := bytes.Clone(whole[int(which)%len(whole)])
+		copy(content[int(at)%len(content):], change)
+		content = content[:len(content)-int(cut)%len(content)]
 		const limit = 1 << 20
 		plain, err := extracted(content, limit)
 		if len(plain) > limit+1 {

@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -278,11 +277,7 @@ func TestMarkdown(t *testing.T) {
 
 // FuzzOpen reads, joins and prints whatever a run.json says.
 func FuzzOpen(f *testing.F) {
-	seed, err := json.Marshal(example())
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed)
+	f.Add([]byte(`{"schema":1,"cells":[{"id":"a","verdicts":[{"gate":"g","status":"fail"}]}]}`))
 	f.Add([]byte(`{"schema": 1, "cells": [{"id": "a", "artifacts": [{"name": "..", "path": "/a/"}], "error": {}}]}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		const dir = "/runs/one"

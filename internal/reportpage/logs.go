@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/diag"
 	"builder/internal/report"
 	"builder/internal/term"
 )
@@ -65,5 +66,5 @@ func tail(logs fs.FS, path string) string {
 		return ""
 	}
 	lines := slices.Collect(strings.SplitSeq(strings.TrimRight(string(data), "\n"), "\n"))
-	return term.Clean(strings.Join(lines[max(0, len(lines)-maxLogLines):], "\n"))
+	return diag.Redact(term.Clean(strings.Join(lines[max(0, len(lines)-maxLogLines):], "\n")))
 }

@@ -210,9 +210,14 @@ func FuzzOpen(f *testing.F) {
 		f.Fatal(err)
 	}
 	trust := Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}
-	f.Add(data)
-	f.Add([]byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json"}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
+	// An input is what was done to a whole bundle: a bundle as input would be so large
+	// that the time goes into making it smaller.
+	f.Add(uint16(0), []byte(nil), uint16(0))
+	f.Add(uint16(14), []byte("x"), uint16(1))
+	f.Fuzz(func(t *testing.T, at uint16, change []byte, cut uint16) {
+		data := bytes.Clone(data)
+		copy(data[int(at)%len(data):], change)
+		data = data[:len(data)-int(cut)%len(data)]
 		if got, err := trust.Open(data); err == nil && string(got.Statement) != statement {
 			t.Errorf("a statement that nobody signed: %q", got.Statement)
 		}
