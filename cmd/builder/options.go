@@ -64,9 +64,11 @@ func idleFlag() cli.Flag {
 	return &cli.DurationFlag{Name: "engine-idle", EnvVars: []string{"BUILDER_ENGINE_IDLE"}, Value: native.DefaultIdle, Usage: "stop the native engine after `TIME` without a client; -1s: never"}
 }
 
-// nativeOptions is what the flags say about the engine of this host.
+// nativeOptions is what the flags say about the engine of this host. What the home
+// that users have by default has made is not made again for another.
 func nativeOptions(c *cli.Context) native.Options {
-	return native.Options{NoInstall: c.Bool("no-install"), Idle: c.Duration("engine-idle")}
+	from, _ := defaultHome()
+	return native.Options{NoInstall: c.Bool("no-install"), Idle: c.Duration("engine-idle"), From: from}
 }
 
 // selectionFlags choose cells and where their inputs come from.
@@ -296,9 +298,18 @@ func homeDir() (string, error) {
 		}
 		return filepath.Abs(home)
 	}
-	cache, err := os.UserCacheDir()
+	home, err := defaultHome()
 	if err != nil {
 		return "", diag.Errorf(diag.Usage, "no place for the tool's state: %w", err).WithHint("set BUILDER_HOME")
+	}
+	return home, nil
+}
+
+// defaultHome is the home of who sets no BUILDER_HOME, "" where there is none.
+func defaultHome() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
 	}
 	return filepath.Join(cache, "builder"), nil
 }

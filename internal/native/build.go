@@ -60,35 +60,45 @@ func (e *Engine) goTool() (string, error) {
 	return goTool, nil
 }
 
-// build makes the four programs, unless they are there. They appear under
-// their name all at once: a build that was killed leaves a directory of its
-// own, which is nobody's input and which prune clears away.
+// build makes the four programs, unless they are there.
 func (e *Engine) build(ctx context.Context, goTool string) error {
 	if exists(e.bin("")) {
 		return nil
 	}
 	e.log("building the engine %s from its Go modules: about 4 minutes, once", Version)
 	start := time.Now()
+	err := e.appear(func(tmp string) error {
+		if err := txtar.Write(txtar.Parse(module), filepath.Join(tmp, "src")); err != nil {
+			return fmt.Errorf("writing the engine's module: %w", err)
+		}
+		if err := e.compile(ctx, goTool, tmp); err != nil {
+			return err
+		}
+		return writeSums(tmp)
+	})
+	if err == nil {
+		e.log("built the engine in %s", time.Since(start).Round(time.Second))
+	}
+	return err
+}
+
+// appear has the directory of the programs filled. They appear under their name all
+// at once: a process that was killed leaves a directory of its own, which is nobody's
+// input and which prune clears away.
+func (e *Engine) appear(fill func(tmp string) error) error {
 	dir := e.path("build-" + buildKey())
 	tmp := fmt.Sprintf("%s.%d.tmp", dir, os.Getpid())
-	if err := os.RemoveAll(tmp); err != nil {
+	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(filepath.Join(tmp, "bin"), 0o755)); err != nil {
 		return err
 	}
-	if err := txtar.Write(txtar.Parse(module), filepath.Join(tmp, "src")); err != nil {
-		return fmt.Errorf("writing the engine's module: %w", err)
-	}
-	if err := e.compile(ctx, goTool, tmp); err != nil {
+	if err := fill(tmp); err != nil {
 		return errors.Join(err, os.RemoveAll(tmp))
 	}
-	e.log("built the engine in %s", time.Since(start).Round(time.Second))
 	return os.Rename(tmp, dir)
 }
 
 func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
 	out := filepath.Join(dir, "bin") + string(filepath.Separator) // go build: a directory
-	if err := os.Mkdir(out, 0o755); err != nil {
-		return err
-	}
 	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, buildFlags)...)
 	cmd.Dir = filepath.Join(dir, "src")
 	cmd.Env = append(os.Environ(), buildEnv...)
@@ -113,8 +123,7 @@ func (e *Engine) prune() {
 // and builds it if need be. It is "" where it cannot be built, on another system
 // than Linux or without Go: the SDK then fetches its own.
 func (e *Engine) Client(ctx context.Context) (string, error) {
-	goTool, err := e.goTool()
-	if runtime.GOOS != "linux" || err != nil {
+	if runtime.GOOS != "linux" {
 		return "", nil
 	}
 	if !exists(e.bin("dagger")) {
@@ -123,6 +132,11 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 			return "", err
 		}
 		defer unlock()
+		e.take()
+		goTool, err := e.goTool()
+		if err != nil {
+			return "", nil
+		}
 		if err := e.build(ctx, goTool); err != nil {
 			return "", noEngine(ctx, err)
 		}

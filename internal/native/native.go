@@ -37,6 +37,9 @@ type Options struct {
 	// Idle is how long the engine outlives its last client: 0 means
 	// [DefaultIdle], a negative value forever.
 	Idle time.Duration
+	// From is a home whose programs are taken instead of being made again, where
+	// it has them and they can be trusted; "" is none.
+	From string
 }
 
 // DefaultIdle is how long an engine without clients keeps running.
@@ -133,6 +136,7 @@ func (e *Engine) up(ctx context.Context) error {
 	if err := e.retire(ctx); err != nil {
 		return err
 	}
+	e.take()
 	goTool, err := e.goTool()
 	if err != nil {
 		return err
