@@ -62,7 +62,7 @@ func shown(t *testing.T, path string) []string {
 // compares what is printed.
 func (b *tool) shows(path string) {
 	b.t.Helper()
-	env := append(os.Environ(), "BUILDER_HOME="+b.home, "PATH="+filepath.Dir(b.path)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	env := append(b.env(), "PATH="+filepath.Dir(b.path)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	docscript.Host{Dir: b.dir, Env: env}.Play(b.t, path, docscript.E2E)
 }
 

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,10 +24,11 @@ import (
 
 // tool is the built program with a state directory of its own.
 type tool struct {
-	t    *testing.T
-	path string
-	home string
-	dir  string // working directory: out/ lies below it
+	t     *testing.T
+	path  string
+	home  string
+	dir   string   // working directory: out/ lies below it
+	cache []string // variables: the user's cache directory, whose home has the engine that is made once
 }
 
 func newTool(t *testing.T) *tool {
@@ -34,26 +36,61 @@ func newTool(t *testing.T) *tool {
 	if os.Getenv("BUILDER_E2E") == "" {
 		t.Skip("set BUILDER_E2E=1, or run make test")
 	}
+	temporary := oneTemporary(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "builder")
 	build := exec.Command("go", "build", "-trimpath", "-o", path, "../cmd/builder")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the tool: %v\n%s", err, out)
 	}
-	home := os.Getenv("BUILDER_HOME")
-	if home == "" {
-		home = filepath.Join(dir, "home")
+	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
-	b := &tool{t, path, home, dir}
-	t.Cleanup(func() { b.command(context.Background(), "engine", "down").Run() })
+	cache := filepath.Join(dir, "cache")
+	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache))}}
+	if err := os.Mkdir(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if home := os.Getenv("BUILDER_HOME"); home != "" {
+		if err := errors.Join(os.MkdirAll(home, 0o755), os.Symlink(home, b.home)); err != nil {
+			t.Fatal(err)
+		}
+		b.home = home
+	}
+	b.stopsEngine()
+	b.clearsUp(temporary)
 	return b
+}
+
+// stopsEngine has the engine of a home stopped where the test ends.
+func (b *tool) stopsEngine() {
+	own := *b
+	b.t.Cleanup(func() { own.command(context.Background(), "engine", "down").Run() })
+}
+
+// beside is the tool with another home and another working directory.
+func (b *tool) beside(t *testing.T, name string) *tool {
+	t.Helper()
+	own := *b
+	own.t, own.home, own.dir = t, filepath.Join(b.dir, name, "home"), filepath.Join(b.dir, name)
+	if err := os.MkdirAll(own.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	own.stopsEngine()
+	return &own
 }
 
 func (b *tool) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, b.path, args...)
 	cmd.Dir = b.dir
-	cmd.Env = append(os.Environ(), "BUILDER_HOME="+b.home, "PLANTED=planted")
+	cmd.Env = append(b.env(), "PLANTED=planted")
 	return cmd
+}
+
+// env is the environment of the tool.
+func (b *tool) env() []string {
+	return append(append(os.Environ(), b.cache...), "BUILDER_HOME="+b.home)
 }
 
 // result is what a user sees of one invocation.
@@ -145,14 +182,17 @@ func contains(t *testing.T, text string, wants ...string) {
 	}
 }
 
-// TestE2E is one story in order: each chapter uses the state that the one before
-// it left.
-func TestE2E(t *testing.T) {
-	b := newTool(t)
-	for _, chapter := range []struct {
-		name string
-		tell func(*tool)
-	}{
+// A chapter uses the state that the one before it left.
+type chapter struct {
+	name string
+	tell func(*tool)
+}
+
+// story is lanes of chapters. They are told beside each other, each with a home and
+// an engine of its own, because much of a chapter waits: the faults for what they
+// have killed, a build for its network, a gate for one processor.
+var story = [][]chapter{
+	{
 		{"the main job from nothing", mainJob},
 		{"again, nothing changed", again},
 		{"what the pages show", whatPagesShow},
@@ -166,20 +206,71 @@ func TestE2E(t *testing.T) {
 		{"no engine and not root", notRoot},
 		{"the same bytes elsewhere", elsewhere},
 		{"the workflow on real cells", workflow},
+	},
+	{
 		{"a failed step is looked at", lookedAt},
+		{"what goes wrong", unlucky},
+	},
+	{
+		{"NCCL with verbs", ncclVerbs},
 		{"the compiler cache", compilerCache},
 		{"a stack of two parts", stacked},
-		{"what goes wrong", unlucky},
 		{"the neighbours on ROCm", neighbours},
 		{"Ray with the edit that changes nothing", rayWithTheSetEdit},
-		{"NCCL with verbs", ncclVerbs},
-	} {
-		if !t.Run(chapter.name, func(t *testing.T) {
-			own := *b
-			own.t = t
-			chapter.tell(&own)
-		}) {
+	},
+}
+
+// TestE2E tells the story. The first lane makes the engine, with its first chapter;
+// the others wait for it, and take what was made. A chapter that fails ends its
+// lane.
+func TestE2E(t *testing.T) {
+	b := newTool(t)
+	first := make(chan struct{})
+	var lanes sync.WaitGroup
+	for i, chapters := range story {
+		lane := b
+		if i > 0 {
+			lane = b.beside(t, "lane-"+strconv.Itoa(i))
+		}
+		lanes.Go(func() {
+			if i > 0 {
+				b.waitForEngine(first)
+			}
+			for j, c := range chapters {
+				passed := lane.chapter(c)
+				if i == 0 && j == 0 {
+					close(first)
+				}
+				if !passed {
+					return
+				}
+			}
+		})
+	}
+	lanes.Wait()
+}
+
+// chapter tells one, and reports whether it went well.
+func (b *tool) chapter(c chapter) bool {
+	return b.t.Run(c.name, func(t *testing.T) {
+		own := *b
+		own.t = t
+		c.tell(&own)
+	})
+}
+
+// waitForEngine returns when the home has the programs of an engine, or will not get
+// them.
+func (b *tool) waitForEngine(ended <-chan struct{}) {
+	for {
+		made, _ := filepath.Glob(filepath.Join(b.home, "engine", "build-*[0-9a-f]", "bin"))
+		if len(made) > 0 {
 			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Second):
 		}
 	}
 }
@@ -336,19 +427,19 @@ func (b *tool) takenFrom(place string, made cellFile) {
 }
 
 // elsewhere builds the main wheel once more from its bundle and from what was
-// carried there, without a network: another state directory, another engine and
-// another host's key. That one processor makes the same bytes is seen by TestFull.
+// carried there, without a network: another state directory, another engine, whose
+// programs alone are those of the first, and another host's key. That one processor makes the same bytes is seen by TestFull.
 func elsewhere(b *tool) {
 	cell := b.runJSON("out").Cells[0]
 	own := *b
 	own.home = filepath.Join(b.t.TempDir(), "another", "home")
+	own.stopsEngine()
 	carried := filepath.Join(b.t.TempDir(), "carried.tar")
 	b.want(0, "store", "export", "horovod", "--rocm", "5.7", "--offline", "--no-results", "--to", carried)
 	contains(b.t, own.want(0, "store", "import", carried).stdout, "can be built without a network")
 	if err := os.Remove(carried); err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { own.command(context.Background(), "engine", "down").Run() })
 	r := own.want(0, "verify", filepath.Join("out", cell.ID), "--rebuild", "--attach", "--offline", "--trust", filepath.Join(b.home, "key.pem.pub"))
 	contains(b.t, r.stdout, "rebuild     pass", "1 files are the same in a second build")
 

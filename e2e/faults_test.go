@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -118,12 +117,13 @@ func faultTable(rows []fault) string {
 
 // unlucky tells all faults.
 func unlucky(b *tool) {
-	turns, site := 0, b.steady()
+	turns := 0
+	site, stamp := b.steady()
 	for i, f := range faults {
 		b.t.Run(f.name, func(t *testing.T) {
 			own := *b
 			own.t = t
-			f.tell(&scene{tool: &own, out: fmt.Sprintf("out-fault-%d", i), site: site, turns: &turns})
+			f.tell(&scene{tool: &own, out: fmt.Sprintf("out-fault-%d", i), site: site, stamp: stamp, turns: &turns})
 		})
 	}
 }
@@ -217,8 +217,8 @@ func hungEngine(s *scene) {
 }
 
 func hungStep(s *scene) {
-	p := s.start(append(s.cell("hung"), "--step-limit", "5s"))
-	p.exits(5, "step build: it did not end within 5s", "--step-limit")
+	p := s.start(append(s.cell("hung"), "--step-limit", "15s"))
+	p.exits(5, "step build: it did not end within 15s", "--step-limit")
 	s.sound()
 }
 
@@ -228,7 +228,7 @@ func killedCompiler(s *scene) {
 		killed := false
 		for pid, env := range processes() {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if strings.Contains(env, "BUILDER_DIST=") && strings.HasPrefix(string(line), "sleep") {
+			if s.builds(env) && strings.HasPrefix(string(line), "sleep") {
 				killed = syscall.Kill(pid, syscall.SIGKILL) == nil || killed
 			}
 		}
@@ -263,24 +263,11 @@ func oneOfTwoUnreachable(s *scene) {
 	s.sound()
 }
 
-// second is another engine of this host, with the programs of the first.
+// second is another home on this host, with an engine of its own.
 func (s *scene) second() *tool {
-	s.t.Helper()
 	own := *s.tool
 	own.home = filepath.Join(s.dir, "second")
-	if err := os.MkdirAll(filepath.Join(own.home, "engine"), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	built, err := filepath.Glob(filepath.Join(s.home, "engine", "build-*"))
-	if err != nil || len(built) == 0 {
-		s.t.Fatalf("no programs of an engine: %v", err)
-	}
-	for _, dir := range built {
-		if out, err := exec.Command("cp", "-an", dir, filepath.Join(own.home, "engine")).CombinedOutput(); err != nil {
-			s.t.Fatalf("%v: %s", err, out)
-		}
-	}
-	s.t.Cleanup(func() { own.command(s.t.Context(), "engine", "down").Run() })
+	own.stopsEngine()
 	return &own
 }
 

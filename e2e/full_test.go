@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -60,7 +59,7 @@ func oneProcessor(b *tool) {
 	own := *b
 	own.home = filepath.Join(b.t.TempDir(), "home")
 	own.path = filepath.Join(b.t.TempDir(), "builder")
-	b.t.Cleanup(func() { own.command(context.Background(), "engine", "down").Run() })
+	own.stopsEngine()
 	script := "#!/bin/sh\nexec taskset -c 0 " + b.path + ` "$@"` + "\n"
 	if err := os.WriteFile(own.path, []byte(script), 0o755); err != nil {
 		b.t.Fatal(err)

@@ -24,7 +24,8 @@ type scene struct {
 	*tool
 	out   string
 	site  string
-	turns *int // cells that were handed out
+	stamp string // in the environment of the builds of this site, and of no other
+	turns *int   // cells that were handed out
 }
 
 // cell chooses a cell that is built for the first time, as arguments.
@@ -34,19 +35,21 @@ func (s *scene) cell(pace string) []string {
 }
 
 // steady copies the recipe that the faults happen to, so that no earlier run of
-// this test has built its cells.
-func (b *tool) steady() string {
+// this test has built its cells. What tells them apart from others is in the
+// environment of their builds.
+func (b *tool) steady() (site, stamp string) {
 	b.t.Helper()
 	const turn = `TURN: "{{turn}}`
+	stamp = strconv.FormatInt(time.Now().UnixNano(), 10)
 	files := map[string]string{}
 	for _, name := range []string{"images/steady.yaml", "recipes/steady.yaml", "recipes/steady.lock.json"} {
 		data, err := os.ReadFile(filepath.Join("testdata", "steady", name))
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		files[name] = strings.Replace(string(data), turn, fmt.Sprintf("%s of %d", turn, time.Now().UnixNano()), 1)
+		files[name] = strings.Replace(string(data), turn, turn+" of "+stamp, 1)
 	}
-	return b.makeSite(files)
+	return b.makeSite(files), stamp
 }
 
 // proc is the tool at work.
@@ -225,7 +228,7 @@ func (s *scene) nothingLeft() {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		left = nil
 		for pid, env := range processes() {
-			build := strings.Contains(env, "BUILDER_DIST=") && strings.Contains(env, "TURN=")
+			build := s.builds(env)
 			client := strings.Contains(env, "BUILDER_SESSION=") && strings.Contains(env, "BUILDER_HOME="+s.home+"\x00")
 			if build || client { // of this test: others may be at work on this host
 				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -245,6 +248,11 @@ func (s *scene) nothingLeft() {
 	for _, one := range left {
 		s.t.Errorf("left behind: %s", one)
 	}
+}
+
+// builds reports whether an environment is that of a build of this scene.
+func (s *scene) builds(env string) bool {
+	return strings.Contains(env, "BUILDER_DIST=") && strings.Contains(env, " of "+s.stamp+"\x00")
 }
 
 // trueReport demands of every cell in run.json that it says of itself as good was

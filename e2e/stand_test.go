@@ -10,7 +10,7 @@ import (
 // lookedAt has a build fail, looks at it where it failed, and replays it without
 // the tool.
 func lookedAt(b *tool) {
-	site := b.steady()
+	site, _ := b.steady()
 	path := filepath.Join(site, "recipes", "steady.yaml")
 	broken := strings.Replace(contentOf(b, path), "  pip wheel", "  gcc -c nowhere.c\n  pip wheel", 1)
 	if err := os.WriteFile(path, []byte(broken), 0o644); err != nil {

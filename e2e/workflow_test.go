@@ -12,7 +12,7 @@ import (
 // that keeps recipes of its own: plan, a job for each cell, publication, and the
 // report over all.
 func workflow(b *tool) {
-	checkout := b.steady()
+	checkout, _ := b.steady()
 	key, err := os.ReadFile(filepath.Join(b.home, "key.pem.pub"))
 	if err != nil {
 		b.t.Fatal(err)
