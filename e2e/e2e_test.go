@@ -1,7 +1,7 @@
 // Package e2e runs the tool as its users do: the real engine building the real
-// wheel from nothing, on real input. It takes most of an hour on two cores and
-// needs root and a network, so it runs where BUILDER_E2E=1 says so (make
-// test does); it then fails, and never skips, where something is missing.
+// wheel from nothing, on real input. It takes long (CONTRIBUTING.md says how long)
+// and needs root and a network, so it runs where BUILDER_E2E=1 says so (make test
+// does); it then fails, and never skips, where something is missing.
 package e2e
 
 import (

@@ -52,6 +52,10 @@ func (b *tool) steady() (site, stamp string) {
 	return b.makeSite(files), stamp
 }
 
+// patience is how long a process is waited for that should have said something or
+// ended: long, because other lanes have the processors too.
+const patience = 15 * time.Minute
+
 // proc is the tool at work.
 type proc struct {
 	*scene
@@ -100,7 +104,7 @@ func (s *scene) start(args []string, env ...string) *proc {
 // until waits for words in what the tool says.
 func (p *proc) until(words string) *proc {
 	p.t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); !strings.Contains(p.said.String(), words); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !strings.Contains(p.said.String(), words); time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-p.ended:
 			if strings.Contains(p.said.String(), words) {
@@ -132,7 +136,7 @@ func (p *proc) end() int {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(6 * time.Minute):
+	case <-time.After(patience):
 		p.cmd.Process.Kill()
 		p.t.Fatalf("it does not end\n%s", p.said)
 	}
