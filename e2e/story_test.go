@@ -43,6 +43,7 @@ var story = []lane{
 		{"against a CPU TensorFlow, and as upstream released it", cpuTensorFlow},
 		{"without the patch findhip", withoutFindHIP},
 		{"a build that tries to leave", leaks},
+		{"the ways out of a step and a gate", waysOut},
 		{"a digest that does not match", wrongDigest},
 		{"no engine and not root", notRoot},
 		{"the neighbours on ROCm", neighbours},

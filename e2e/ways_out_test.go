@@ -12,7 +12,7 @@ import (
 // sandbox. None of the ways leads out, and the canary of the cell asks for each.
 func waysOut(b *tool) {
 	script := b.read("e2e/testdata/ways_out.py")
-	site := b.steady()
+	site, _ := b.steady()
 	path := filepath.Join(site, "recipes", "steady.yaml")
 	recipe := contentOf(b, path)
 	tries := strings.Replace(recipe, "  pip wheel", "  cat > src/markupsafe/ways_out.py <<'WAYS'\n"+indent(script, "  ")+"  WAYS\n  python src/markupsafe/ways_out.py\n  pip wheel", 1)

@@ -121,7 +121,7 @@ func member(t *testing.T, w *wheel.Wheel, end string) string {
 		if !strings.HasSuffix("/"+f.Name, "/"+end) {
 			continue
 		}
-		r, err := w.Open(f.Name)
+		r, err := w.Open(t.Context(), f.Name)
 		if err != nil {
 			t.Fatal(err)
 		}

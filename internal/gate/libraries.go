@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -17,13 +18,13 @@ import (
 
 // libraryFaults compares every library and every program of the wheel with its tags,
 // which is all that installers go by, and with the place that it lies in.
-func (s Subject) libraryFaults(w *wheel.Wheel) (faults []string) {
+func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (faults []string) {
 	for _, f := range w.Files {
 		isLibrary := wheel.IsLibrary(f.Name)
 		if !isLibrary && f.Mode&0o111 == 0 {
 			continue
 		}
-		err := s.Unpacked.read(w, f.Name, func(r wheel.Member) error {
+		err := s.Unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
 			native, fault := nativeFault(r, w.Name)
 			if !native || fault == "" && !isLibrary {
 				return nil

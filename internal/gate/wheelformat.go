@@ -20,13 +20,13 @@ var wheelFormat = Gate{
 	check:  checkWheelFormat,
 }
 
-func checkWheelFormat(_ context.Context, s Subject) verdict.Verdict {
+func checkWheelFormat(ctx context.Context, s Subject) verdict.Verdict {
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {
 		return verdict.Failed("%v", err)
 	}
 	defer w.Close()
-	misplaced, wrong := placeFaults(w, s.Expect.Packages), slices.Concat(w.Check(), s.libraryFaults(w))
+	misplaced, wrong := placeFaults(w, s.Expect.Packages), slices.Concat(w.Check(), s.libraryFaults(ctx, w))
 	faults := slices.Concat(wrong, misplaced)
 	if want := s.Expect.Version; want != "" && !w.Name.HasVersion(want) {
 		a := verdict.Judge(append(faults, fmt.Sprintf("the version is %s, promised is %s", w.Name.Version, want)), nil)
