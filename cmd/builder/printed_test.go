@@ -24,7 +24,7 @@ func hostileSite(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	text := strings.TrimSuffix(evil, " ftp://me:hush@h/x") // which no recipe can have
-	said, err := json.Marshal(text)                           // as YAML has it
+	said, err := json.Marshal(text)                        // as YAML has it
 	if err != nil {
 		t.Fatal(err)
 	}
