@@ -78,10 +78,12 @@ func openImage(r io.ReaderAt) (*image, elf.Header64, error) {
 }
 
 func readHeader(r io.ReaderAt) (h elf.Header64, err error) {
-	if err := decode(r, 0, &h); err != nil {
-		return h, errors.New("not an ELF file: too short for a header")
-	}
+	err = decode(r, 0, &h)
 	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return h, errors.New("not an ELF file: too short for a header")
+	case err != nil:
+		return h, err
 	case string(h.Ident[:4]) != elf.ELFMAG:
 		return h, errors.New("not an ELF file: wrong magic")
 	case elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64, elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB:

@@ -65,8 +65,11 @@ func (s segments) check(r io.ReaderAt) error {
 		case overlap(s.loads[i-1], p, page):
 			return fmt.Errorf("segments %d and %d overlap at address %#x: the loader puts one over the other", i-1, i, p.Vaddr)
 		}
-		if n, _ := r.ReadAt(make([]byte, 1), int64(p.Off+p.Filesz)-1); p.Filesz > 0 && n != 1 {
-			return fmt.Errorf("segment %d runs past the end of the file", i)
+		if p.Filesz == 0 {
+			continue
+		}
+		if n, err := r.ReadAt(make([]byte, 1), int64(p.Off+p.Filesz)-1); n != 1 {
+			return fmt.Errorf("segment %d runs past the end of the file: %w", i, orEOF(err))
 		}
 	}
 	if d := s.dynamic; d != nil {
