@@ -2,16 +2,13 @@ package gate
 
 import (
 	"context"
-	"debug/elf"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
 	"strings"
 
-	library "builder/internal/elf"
+	"builder/internal/elf"
 	"builder/internal/inspect"
 	"builder/internal/wheel"
 )
@@ -33,7 +30,7 @@ func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (faults []st
 				faults = append(faults, fmt.Sprintf("%.300s %s", f.Name, fault))
 				return nil
 			}
-			found, err := library.Read(r)
+			found, err := elf.Read(r)
 			if err != nil {
 				return fmt.Errorf("cannot be read as a library: %w", err)
 			}
@@ -51,35 +48,26 @@ func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (faults []st
 	return faults
 }
 
-// machines are the processors of platform tags.
-var machines = map[string]elf.Machine{
-	"x86_64": elf.EM_X86_64, "i686": elf.EM_386, "aarch64": elf.EM_AARCH64, "armv6l": elf.EM_ARM, "armv7l": elf.EM_ARM,
-	"ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "riscv64": elf.EM_RISCV, "loongarch64": elf.EM_LOONGARCH,
+// machines are the processors of platform tags, as the headers of files have them.
+var machines = map[string]string{
+	"x86_64": "x86_64", "i686": "386", "aarch64": "aarch64", "armv6l": "arm", "armv7l": "arm",
+	"ppc64le": "ppc64", "s390x": "s390", "riscv64": "riscv", "loongarch64": "loongarch",
 }
 
 // nativeFault reads the first bytes of a file: whether a system loads or runs it,
 // and why one with the wheel's tags does not. Code of GPUs is in the same format,
 // and is a program for no system.
 func nativeFault(r io.ReaderAt, name wheel.Name) (native bool, fault string) {
-	b := make([]byte, 20)
-	if n, err := r.ReadAt(b, 0); n < len(b) || err != nil && !errors.Is(err, io.EOF) || string(b[:4]) != elf.ELFMAG {
+	h, ok := elf.ReadHeader(r)
+	switch {
+	case !ok || h.Machine == "cuda" || h.Machine == "amdgpu":
 		return false, ""
-	}
-	order := binary.ByteOrder(binary.LittleEndian)
-	if elf.Data(b[elf.EI_DATA]) == elf.ELFDATA2MSB {
-		order = binary.BigEndian
-	}
-	machine := elf.Machine(order.Uint16(b[18:]))
-	if machine == elf.EM_CUDA || machine == elf.EM_AMDGPU {
-		return false, ""
-	}
-	if abi := elf.OSABI(b[elf.EI_OSABI]); abi != elf.ELFOSABI_NONE && abi != elf.ELFOSABI_LINUX {
-		return true, fmt.Sprintf("is for the system %v, not for Linux", abi)
+	case h.System != "":
+		return true, fmt.Sprintf("is for the system %s, not for Linux", h.System)
 	}
 	for platform := range strings.SplitSeq(name.Platform, ".") {
-		if want, ok := machines[processor(platform)]; !ok || want != machine {
-			is := strings.ToLower(strings.TrimPrefix(machine.String(), "EM_"))
-			return true, fmt.Sprintf("is for %s, the tag is %s-%s-%s", is, name.Python, name.ABI, platform)
+		if machines[processor(platform)] != h.Machine {
+			return true, fmt.Sprintf("is for %s, the tag is %s-%s-%s", h.Machine, name.Python, name.ABI, platform)
 		}
 	}
 	return true, ""
