@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func FuzzRanks(f *testing.F) {
 }
 
 func FuzzRequests(f *testing.F) {
-	f.Add(allRequests(nil))
+	f.Add(regexp.MustCompile(`,"detail":"[^"]*"`).ReplaceAllString(allRequests(nil), ""))
 	f.Add(`{"requests": [{"name": "registration", "kind": "honest", "outcome": "served"}, null]}`)
 	f.Fuzz(func(t *testing.T, output string) {
 		v := check(rendezvous, output, 0)

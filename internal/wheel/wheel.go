@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Bounds of what is read. The largest wheels of the field have 20,000 members
@@ -271,6 +272,9 @@ func copyMember(dst io.Writer, f *zip.File) error {
 	return nil
 }
 
+// inflaters keeps what unpacks: one has 40 KiB, and a wheel thousands of members.
+var inflaters = sync.Pool{New: func() any { return flate.NewReader(strings.NewReader("")) }}
+
 func unpack(dst io.Writer, f *zip.File) error {
 	raw, err := f.OpenRaw()
 	if err != nil {
@@ -279,7 +283,12 @@ func unpack(dst io.Writer, f *zip.File) error {
 	packed := bufio.NewReader(raw)
 	var plain io.Reader = packed
 	if f.Method == zip.Deflate {
-		plain = flate.NewReader(packed) // which reads no byte too many from what can give single ones
+		inflater := inflaters.Get().(io.ReadCloser)
+		defer inflaters.Put(inflater)
+		if err := inflater.(flate.Resetter).Reset(packed, nil); err != nil {
+			return err
+		}
+		plain = inflater // which reads no byte too many from what can give single ones
 	}
 	sum := crc32.NewIEEE()
 	n, err := io.Copy(io.MultiWriter(dst, sum), io.LimitReader(plain, int64(f.UncompressedSize64)+1))
