@@ -92,13 +92,17 @@ func TestE2E(t *testing.T) {
 	lanes.Wait()
 }
 
-// chapter tells one, and reports whether it went well.
+// chapter tells one, and reports whether it went well. It says so at once: Go does
+// when all lanes are over.
 func (b *tool) chapter(c chapter) bool {
-	return b.t.Run(c.name, func(t *testing.T) {
+	start := time.Now()
+	passed := b.t.Run(c.name, func(t *testing.T) {
 		own := *b
 		own.t = t
 		c.tell(&own)
 	})
+	b.t.Logf("chapter %q: passed %v, %.0f s", c.name, passed, time.Since(start).Seconds())
+	return passed
 }
 
 // waitForEngine returns when the home has the programs of an engine, or will not get
