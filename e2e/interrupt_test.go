@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,9 +35,10 @@ func oneTemporary(t *testing.T) (dir string) {
 // process that started it: engines would work on for hours, and what they made would
 // stay.
 func (b *tool) clearsUp(dir string) {
+	var clearing sync.Mutex // for good: the chapters that fail of it must not end the test
 	ended, signals := make(chan struct{}), make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	b.t.Cleanup(func() { signal.Stop(signals); close(ended) })
+	b.t.Cleanup(func() { clearing.Lock(); signal.Stop(signals); close(ended) })
 	late := time.Now().Add(24 * time.Hour)
 	if end, bounded := b.t.Deadline(); bounded {
 		late = end.Add(-time.Minute)
@@ -52,6 +54,7 @@ func (b *tool) clearsUp(dir string) {
 			case <-time.After(time.Second):
 			}
 		}
+		clearing.Lock()
 		fmt.Fprintf(os.Stderr, "e2e: %s: ends what it started, and removes what it made in %s\n", why, dir)
 		b.clearUp(dir)
 		os.Exit(1)
