@@ -357,7 +357,7 @@ func TestTwoAtOnce(t *testing.T) {
 func TestAFileThatChanges(t *testing.T) {
 	for name, change := range map[string]func(data []byte) []byte{
 		"other bytes": func([]byte) []byte { return small2(t, "a = 2\n") },
-		"longer":      func([]byte) []byte { return small2(t, strings.Repeat("a = 1\n", 100)) },
+		"longer":      func([]byte) []byte { return small2(t, strings.Repeat("a = 1\n", 999)) },
 	} {
 		f := newFake(t)
 		w := small(t, "a = 1\n")

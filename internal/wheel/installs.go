@@ -86,6 +86,9 @@ func (w *Wheel) checkPlaces() (faults []string) {
 			faults = append(faults, fmt.Sprintf("%q lies in another directory .data than %q: pip installs what is in it elsewhere, uv does not", f.Name, w.dataDir()))
 			continue
 		}
+		if strings.Contains(f.Name, "__pycache__/") {
+			faults = append(faults, fmt.Sprintf("%q is code that Python runs in the place of its source: pip writes its own over it, uv keeps it", f.Name))
+		}
 		scheme, below := w.place(f.Name)
 		if !slices.Contains([]string{"", "scripts", "headers", "data"}, scheme) || below == "" {
 			faults = append(faults, fmt.Sprintf("%q lies in no directory of .data that installers know", f.Name))
