@@ -185,7 +185,8 @@ func listLogs(cells []runlog.Cell, out printer) {
 	}
 }
 
-// printLog prints a log and says on stderr which it is.
+// printLog prints a log without its control characters and says on stderr which it
+// is.
 func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions, out printer) error {
 	f, err := steplog.Open(root, log.Log)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -199,9 +200,11 @@ func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions,
 	if err := steplog.SeekTail(f, o.tail); err != nil {
 		return err
 	}
+	to := term.Cleaned(out.stdout)
+	defer to.Flush()
 	if o.follow {
-		return steplog.Follow(ctx, out.stdout, f)
+		return steplog.Follow(ctx, to, f)
 	}
-	_, err = io.Copy(out.stdout, f)
+	_, err = io.Copy(to, f)
 	return err
 }

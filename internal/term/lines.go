@@ -2,6 +2,7 @@ package term
 
 import (
 	"bytes"
+	"io"
 	"sync"
 )
 
@@ -48,4 +49,12 @@ func (l *Lines) Flush() {
 		l.each(string(l.rest))
 		l.rest = nil
 	}
+}
+
+// Cleaned returns a writer that passes on to w what is safe to show; see [Clean].
+// Flush it at the end.
+func Cleaned(w io.Writer) *Lines {
+	return NewLines(func(line string) {
+		_, _ = io.WriteString(w, Clean(line)+"\n") // nobody is left to be told
+	})
 }
