@@ -37,6 +37,7 @@ expect:
 
 	contains(b.t, contentOf(b, filepath.Join(logs, "build.log")), `"out": "none"`)
 	contains(b.t, b.evidence(cell.Verdicts), "ways-out: it says out=none tried=48")
+	b.trapped(site, path, recipe)
 	if now := contentOf(b, "/proc/sys/kernel/core_pattern"); now != string(pattern) {
 		b.t.Errorf("core_pattern of the host was %q and is %q", pattern, now)
 	}
@@ -61,6 +62,33 @@ expect:
 		b.t.Errorf("the canary says %q", canary.Canary)
 	}
 }
+
+// trapped builds a wheel that installs programs over those that make a sandbox. They
+// are first on the path of every gate, and would write as root of the host if
+// anything ran them outside of a sandbox.
+func (b *tool) trapped(site, path, recipe string) {
+	laid := strings.Replace(recipe, "--wheel-dir \"$BUILDER_DIST\" .\n", "--wheel-dir \"$BUILDER_DIST\" .\n"+traps, 1)
+	if laid == recipe {
+		b.t.Fatal("the recipe's build script has moved")
+	}
+	if err := os.WriteFile(path, []byte(laid), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	r := b.want(6, "run", "steady", "--recipes", site, "--turn", "2", "--pace", "swift", "--out", "out-traps")
+	contains(b.t, r.stderr, "gate wheel-format: fail", "the program date would stand before the system's")
+}
+
+// traps is the end of a build script; see [tool.trapped].
+const traps = `  python -m wheel unpack --dest /tmp/traps "$BUILDER_DIST"/*.whl
+  scripts=$(echo /tmp/traps/*)/MarkupSafe-2.1.5.data/scripts
+  mkdir -p "$scripts"
+  for name in sh dash date sed env cat mkdir chown base64 sleep readlink prlimit unshare nsenter setpriv; do
+    printf '#!/usr/bin/dash\necho "|/tmp/trap" 2>/dev/null >/proc/sys/kernel/core_pattern\nexec /usr/bin/%s "$@"\n' "$name" >"$scripts/$name"
+    chmod 755 "$scripts/$name"
+  done
+  rm "$BUILDER_DIST"/*.whl
+  python -m wheel pack --dest-dir "$BUILDER_DIST" /tmp/traps/*
+`
 
 // indent puts a prefix before every line of a text that has words.
 func indent(text, prefix string) string {

@@ -61,10 +61,8 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctr = c.writable(ctr.WithoutMount(uvPath), boxDir).WithWorkdir(boxDir).
-		WithEnvVariable("HOME", boxDir).
-		WithEnvVariable("LC_ALL", "C.UTF-8").
-		WithEnvVariable("TF_CPP_MIN_LOG_LEVEL", "2")
+	ctr = withEnv(c.writable(ctr.WithoutMount(uvPath), boxDir).WithWorkdir(boxDir),
+		map[string]string{"HOME": boxDir, "LC_ALL": "C.UTF-8", "TF_CPP_MIN_LOG_LEVEL": "2"})
 	return box{c.session, ctr}, nil
 }
 
@@ -76,7 +74,7 @@ func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, archive string
 	if err != nil {
 		return nil, err
 	}
-	return ctr.WithoutMount(at).WithEnvVariable("BUILDER_TREE", treeDir), nil
+	return setEnv(ctr.WithoutMount(at), "BUILDER_TREE", treeDir), nil
 }
 
 // Run implements [gate.Box].

@@ -50,11 +50,11 @@ func (c *cell) usesCcache() bool { return c.Ccache != "" && c.turn == firstTime 
 // withCcache adds the compiler cache of the entry to the container of its build
 // step.
 func (c *cell) withCcache(ctr *dagger.Container) *dagger.Container {
-	return ctr.
+	ctr = ctr.
 		WithMountedFile(ccachePath, c.client.Host().File(c.Ccache)).
 		WithNewFile(ccacheConfig, ccacheSettings).
-		WithMountedCache(ccacheDir, c.client.CacheVolume(ccacheVolume(c.entry)), dagger.ContainerWithMountedCacheOpts{Owner: guestOwner}).
-		WithEnvVariable("CCACHE_CONFIGPATH", ccacheConfig)
+		WithMountedCache(ccacheDir, c.client.CacheVolume(ccacheVolume(c.entry)), dagger.ContainerWithMountedCacheOpts{Owner: guestOwner})
+	return setEnv(ctr, "CCACHE_CONFIGPATH", ccacheConfig)
 }
 
 // ccacheVolume names the cache that an entry may read and write. Whatever runs in

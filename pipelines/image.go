@@ -47,7 +47,12 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 	ctr := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
 	if img.Pin.Registry != "" {
 		ctr, err := ctr.From(img.Pin.Registry + "@" + img.Pin.Digest).Sync(ctx)
-		return ctr, unreachable(img.Pin.Registry, err)
+		if err != nil {
+			return nil, unreachable(img.Pin.Registry, err)
+		}
+		// The variables of the image's own configuration stay behind: the recipe and
+		// the catalogue state those of a step.
+		return c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"}).WithRootfs(ctr.Rootfs()), nil
 	}
 	archive, err := c.bootstrap(img.Pin)
 	if err != nil {
@@ -57,9 +62,9 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 	if err != nil {
 		return nil, err
 	}
-	ctr = ctr.Import(c.client.Host().File(archive)).
-		WithEnvVariable("PATH", img.Env["PATH"]).
-		WithMountedDirectory("/debs", debs)
+	ctr = ctr.Import(c.client.Host().File(archive))
+	c.tools = ctr.Rootfs()
+	ctr = setEnv(ctr, "PATH", img.Env["PATH"]).WithMountedDirectory("/debs", debs)
 	ctr, _, err = c.exec(ctx, ctr, installCaps, shell(deb.InstallScript(img.Pin.Packages, "/debs")))
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ const (
 const (
 	sandboxDir = "/opt/builder/sandbox"
 	filterPath = "/opt/builder/seccomp"
+	toolsDir   = "/opt/builder/host"
 )
 
 // The users of a guest are those of this range on the engine's host, which owns
@@ -44,13 +45,40 @@ var guestOwner = fmt.Sprintf("%d:%d", firstID, firstID)
 // for what they run.
 func (s *session) guest(ctr *dagger.Container, name, caps string, args []string, opts dagger.ContainerWithExecOpts) *dagger.Container {
 	opts.InsecureRootCapabilities = true
+	begin, tools := []string{"/bin/sh"}, ""
+	if s.tools != nil {
+		ctr = ctr.WithMountedDirectory(toolsDir, s.tools)
+		libraries := toolsDir + "/usr/lib/x86_64-linux-gnu"
+		begin = []string{libraries + "/ld-linux-x86-64.so.2", "--library-path", libraries, toolsDir + "/usr/bin/dash"}
+		tools = toolsDir
+	}
+	begin = append(begin, "-c", script("sandbox.sh"), name, sandboxDir, tools, strconv.Itoa(firstID), caps, bubblewrapCaps(caps))
 	filter := s.client.Directory().WithNewFile("seccomp", script("seccomp.b64")).File("seccomp")
 	return ctr.
 		WithMountedDirectory(sandboxDir, s.client.Host().Directory(s.bubblewrap)).
 		WithMountedFile(filterPath, filter).
-		WithExec(append([]string{"sh", "-c", script("sandbox.sh"), name, sandboxDir, strconv.Itoa(firstID), caps}, args...), opts).
+		WithExec(append(begin, args...), opts).
+		WithoutMount(toolsDir).
 		WithoutMount(filterPath).
 		WithoutMount(sandboxDir)
+}
+
+// bubblewrapCaps writes a set of capabilities as bubblewrap takes them: of
+// "-all,+chown" it is "CAP_CHOWN".
+func bubblewrapCaps(caps string) string {
+	var words []string
+	for part := range strings.SplitSeq(caps, ",") {
+		if name, kept := strings.CutPrefix(part, "+"); kept {
+			words = append(words, "CAP_"+strings.ToUpper(name))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// setEnv sets a variable for the commands of guests, and for nothing that runs as
+// root of the host: LD_PRELOAD of a recipe would be root of the host too.
+func setEnv(ctr *dagger.Container, name, value string) *dagger.Container {
+	return ctr.WithEnvVariable("GUEST_"+name, value)
 }
 
 // writable makes directories that a guest may write to. In an image of a registry

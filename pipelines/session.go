@@ -23,9 +23,12 @@ import (
 // lost, with a [run.EngineError] as the cause, so that nobody waits for an answer
 // that will not come.
 type session struct {
-	client     *dagger.Client
-	stream     *stream
-	mark       string // of its client program; see markName
+	client *dagger.Client
+	stream *stream
+	mark   string // of its client program; see markName
+	// tools is a root file system whose programs make the sandbox. No step has ever
+	// run in it. It is nil in a cell whose images come from a registry.
+	tools      *dagger.Directory
 	bubblewrap string // directory; see [Engine]
 	lose       context.CancelCauseFunc
 }

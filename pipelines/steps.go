@@ -62,10 +62,7 @@ func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock
 	if err != nil {
 		return nil, err
 	}
-	return ctr.
-		WithoutMount("/wheels").
-		WithoutMount(uvPath).
-		WithEnvVariable("PATH", venvDir+"/bin:"+img.Env["PATH"]), nil
+	return setEnv(ctr.WithoutMount("/wheels").WithoutMount(uvPath), "PATH", venvDir+"/bin:"+img.Env["PATH"]), nil
 }
 
 // install puts a wheel into the virtual environment of a container
@@ -174,10 +171,11 @@ func buildEnv(e lock.Entry) map[string]string {
 	return env
 }
 
-// withEnv sets variables in a fixed order: the order is part of the cache key.
+// withEnv sets variables of a guest in a fixed order: the order is part of the cache
+// key.
 func withEnv(ctr *dagger.Container, env map[string]string) *dagger.Container {
 	for _, k := range slices.Sorted(maps.Keys(env)) {
-		ctr = ctr.WithEnvVariable(k, env[k])
+		ctr = setEnv(ctr, k, env[k])
 	}
 	return ctr
 }

@@ -87,8 +87,6 @@ func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) 
 	ctr = c.writable(ctr, boxDir).
 		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
 		WithMountedDirectory(boxDir+"/"+stack.Folder, wheels).
-		WithWorkdir(boxDir).
-		WithEnvVariable("HOME", boxDir).
-		WithEnvVariable("LC_ALL", "C.UTF-8")
-	return box{c.session, ctr}, nil
+		WithWorkdir(boxDir)
+	return box{c.session, withEnv(ctr, map[string]string{"HOME": boxDir, "LC_ALL": "C.UTF-8"})}, nil
 }
