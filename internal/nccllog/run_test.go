@@ -163,16 +163,8 @@ func TestRunIsBounded(t_ *testing.T) {
 }
 
 func FuzzParseRun(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.log")
-	if err != nil || len(files) < 6 {
-		f.Fatalf("%d logs, %v", len(files), err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(data))
+	for _, text := range seeds {
+		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := ParseRun(strings.NewReader(text))
