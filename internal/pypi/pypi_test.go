@@ -23,7 +23,7 @@ import (
 )
 
 // recorded is what uv wrote, with the hosts replaced.
-func recorded(t testing.TB) []byte {
+func recorded(t *testing.T) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/pylock.toml")
 	if err != nil {

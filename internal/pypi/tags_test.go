@@ -62,8 +62,14 @@ func TestBestFindsNone(t *testing.T) {
 }
 
 func FuzzParsePylock(f *testing.F) {
-	f.Add(recorded(f))
-	f.Add([]byte("[[packages]]\nname='a'\nversion='1'\nwheels=[{path='../../etc/passwd',hashes={sha256='x'}}]"))
+	// Small seeds: with a whole lock the time goes into making it smaller.
+	for _, file := range []string{
+		"wheels=[{url='https://x.invalid/a-1-py3-none-any.whl',upload-time=2026-09-30T04:35:14Z,hashes={sha256='" + strings.Repeat("a", 64) + "'}}]",
+		"sdist={url='https://u:p@x.invalid/f?q#g',name='a.tar.gz',size=1,hashes={sha256='" + strings.Repeat("0", 64) + "'}}",
+		"wheels=[{path='../../etc/passwd',hashes={sha256='x'}}]", "marker=\"os_name < 'x'\"",
+	} {
+		f.Add([]byte("[[packages]]\nname='a'\nversion='1'\n" + file))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		releases, err := parsePylock(data, "/scratch")
 		if err != nil {
