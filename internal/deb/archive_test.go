@@ -3,7 +3,9 @@ package deb
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -174,16 +176,37 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// sparing makes a stream of xz ask for a dictionary of 4 KiB and not of 8 MiB.
+func sparing(stream []byte) []byte {
+	const at = 12 // of the header of the first block, behind that of the stream
+	sum := at + int(stream[at])*4
+	stream[at+bytes.Index(stream[at:sum], []byte("\x21\x01"))+2] = 0
+	binary.LittleEndian.PutUint32(stream[sum:], crc32.ChecksumIEEE(stream[at:sum]))
+	return stream
+}
+
 // FuzzPackage: an input is what was done to a whole package. A package as input would
-// be so large that the time goes into making it smaller.
+// be so large that the time goes into making it smaller. Each package shows one thing.
 func FuzzPackage(f *testing.F) {
 	var whole [][]byte
-	plain := data(
-		f, dir("./"), dir("./usr/"), file("./usr/x", "text"), symlink("./usr/y", "../etc/y"), hardLink("./usr/z", "./usr/x"),
+	for _, i := range []item{
+		dir("./usr/"), file("./usr/x", "text"), symlink("./usr/y", "../etc/y"), hardLink("./usr/z", "./usr/x"),
 		file("./"+strings.Repeat("long/", 60)+"ü", "x"), special("./dev/null", tar.TypeChar), file("./../out", "x"),
-	)
-	for _, suffix := range suffixes {
-		whole = append(whole, debOf(f, suffix, plain))
+	} {
+		whole = append(whole, debOf(f, "", data(f, i)))
+	}
+	plain := data(f, dir("./usr/"), file("./usr/x", "text"))
+	for _, suffix := range suffixes[1:] {
+		packed := compress(f, suffix, plain)
+		if suffix == ".xz" {
+			packed = sparing(packed)
+		}
+		whole = append(whole, arOf(format, part{"data.tar" + suffix, string(packed)}))
+	}
+	for i, p := range whole {
+		if _, err := extracted(p, 1<<20); err != nil {
+			f.Fatalf("package %d: %v", i, err)
+		}
 	}
 	for _, sparse := range sparseArchives(f) {
 		whole = append(whole, debOf(f, "", sparse))
