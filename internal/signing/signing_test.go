@@ -212,12 +212,16 @@ func FuzzOpen(f *testing.F) {
 	trust := Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}
 	// An input is what was done to a whole bundle: a bundle as input would be so large
 	// that the time goes into making it smaller.
-	f.Add(uint16(0), []byte(nil), uint16(0))
+	f.Add(uint16(bytes.Index(data, []byte(`"payload":`))+12), []byte("f"), uint16(0))
 	f.Add(uint16(14), []byte("x"), uint16(1))
 	f.Fuzz(func(t *testing.T, at uint16, change []byte, cut uint16) {
-		data := bytes.Clone(data)
+		whole := data
+		data := bytes.Clone(whole)
 		copy(data[int(at)%len(data):], change)
 		data = data[:len(data)-int(cut)%len(data)]
+		if bytes.Equal(data, whole) {
+			return // it costs the most, and other tests open it
+		}
 		if got, err := trust.Open(data); err == nil && string(got.Statement) != statement {
 			t.Errorf("a statement that nobody signed: %q", got.Statement)
 		}
