@@ -255,6 +255,7 @@ func TestEveryVersionMeetsItself(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
+	few := []string{"2.9.0a0+git1", "2.10.0+cu128", "2.18.1-1", "3.14t", "20250606v2pro"} // each is parsed for each input
 	for _, text := range ordered {
 		f.Add(text)
 	}
@@ -265,6 +266,6 @@ func FuzzParse(f *testing.F) {
 		if c, err := version.ParseConstraint(text); err == nil {
 			c.AllowsText(text)
 		}
-		_, _ = version.Select(text, ordered)
+		_, _ = version.Select(text, few)
 	})
 }
