@@ -50,7 +50,7 @@ contradictions:
   - {has: {--sync.backend: gloo, --share: "*"}, because: sharing needs nccl, source: "https://example.com/share", instead: leave --share out}
 `
 
-func parse(t *testing.T, text string) *profile.Profile {
+func parse(t testing.TB, text string) *profile.Profile {
 	t.Helper()
 	p, err := profile.Parse("stack.yaml", []byte(text))
 	if err != nil {
@@ -304,7 +304,20 @@ func TestWhatAUserAdds(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(good))
+	// Small seeds: with a whole profile the time goes into making it smaller.
+	const head = "name: stack\nsummary: A stack\naxes:\n  - {name: v, about: release, values: [\"2.0\", \"1.9\"]}\n"
+	const why = "because: it hangs, source: \"https://example.com/x\""
+	const one = "settings:\n  - {env: C, value: d, " + why + ", known: source}\n"
+	for _, text := range []string{
+		"settings:\n  - {env: A, value: b, replaceable: true, where: here, " + why + ", known: source}\n",
+		"settings:\n  - {option: --a.b, value: c, when: {v: \">=2.0\"}, " + why + ", known: reported}\n",
+		one + "compatible:\n  - when: {v: \"1.9\"}\n    needs: {v: \"2.0\"}\n    " + strings.ReplaceAll(why, ", ", "\n    ") + "\n",
+		one + "contradictions:\n  - {has: {A: \"?*\"}, lacks: [B], " + why + ", instead: unset A}\n",
+		one + "notes:\n  - {when: {v: \"1.9\"}, text: it is old, source: \"https://example.com/x\"}\n",
+	} {
+		parse(f, head+text)
+		f.Add([]byte(head + text))
+	}
 	f.Add([]byte("name: fuzz\naxes: [{name: a, about: b, values: [c]}]\nsettings: [{env: A, value: b}]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := profile.Parse("stack.yaml", data)
