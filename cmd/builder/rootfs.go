@@ -102,8 +102,8 @@ func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact
 	}
 	build := filepath.Join(dir, "build")
 	return build, errors.Join(
-		os.WriteFile(build, []byte(chrootScript("Runs the build step in rootfs/: the same commands in the same environment.", env, "chroot . sh -euc "+shell.Quote("cd /build/src\n"+script))), 0o755),
-		os.WriteFile(filepath.Join(dir, "shell"), []byte(chrootScript("Opens a shell in rootfs/, in the environment of the build step.", env, `"TERM=${TERM:-dumb}" chroot . sh -c `+shell.Quote(anyShell))), 0o755),
+		os.WriteFile(build, []byte(chrootScript("Runs the build step in rootfs/: the same commands in the same environment.", env, chrooted+"sh -euc "+shell.Quote("cd /build/src\n"+script))), 0o755),
+		os.WriteFile(filepath.Join(dir, "shell"), []byte(chrootScript("Opens a shell in rootfs/, in the environment of the build step.", env, `"TERM=${TERM:-dumb}" `+chrooted+`sh -c `+shell.Quote(anyShell))), 0o755),
 	)
 }
 
@@ -128,8 +128,12 @@ func (w *workspace) builtInputs(e lock.Entry) ([]artifact.Artifact, error) {
 	return wheels, nil
 }
 
-// chrootScript runs a command in the file system beside it, as root and without a
-// network. Its mounts and processes end with it.
+// chrooted begins a command in the file system: as root without a capability.
+const chrooted = "chroot . setpriv --bounding-set -all --inh-caps -all --no-new-privs "
+
+// chrootScript runs a command in the file system beside it, as root without a
+// network, without the devices of the host and without its kernel settings. Its
+// mounts and processes end with it.
 func chrootScript(about string, env map[string]string, command string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `#!/bin/sh
@@ -137,10 +141,20 @@ func chrootScript(about string, env map[string]string, command string) string {
 # It needs root, and nothing of builder.
 set -eu
 cd "$(dirname "$0")/rootfs"
-exec unshare --mount --net --pid --fork --kill-child --propagation private sh -euc '
+exec unshare --mount --net --pid --ipc --uts --fork --kill-child --propagation private sh -euc '
   ip link set lo up 2>/dev/null || true
   mount -t proc proc proc
-  mount --rbind /dev dev
+  for name in sys sysrq-trigger irq bus; do
+    if [ -e proc/$name ]; then mount --bind proc/$name proc/$name; mount -o remount,ro,bind proc/$name; fi
+  done
+  mount -t tmpfs -o mode=755 dev dev
+  for name in null zero full random urandom tty; do : >dev/$name; mount --bind /dev/$name dev/$name; done
+  mkdir dev/pts dev/shm
+  mount --bind /dev/pts dev/pts
+  mount -t tmpfs -o mode=1777 shm dev/shm
+  ln -s pts/ptmx dev/ptmx
+  ln -s /proc/self/fd dev/fd
+  for name in 0:stdin 1:stdout 2:stderr; do ln -s /proc/self/fd/"${name%%:*}" dev/"${name#*:}"; done
   exec env -i "$@"' sh \
 `, about)
 	for _, key := range slices.Sorted(maps.Keys(env)) {
