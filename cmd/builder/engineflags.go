@@ -108,6 +108,12 @@ var engineKinds = []string{
 func checkEngine(address string) error {
 	scheme, place, _ := strings.Cut(address, "://")
 	kind, _, _ := strings.Cut(scheme, "+")
+	// A dialer repeats what it cannot read, without the scheme by which a password is
+	// known for one.
+	if user, _, found := strings.Cut(place, "@"); found && strings.Contains(user, ":") {
+		return diag.Errorf(diag.Usage, "--engine: the address of an engine holds no password").
+			WithHint("an engine asks for none: leave it out, and protect the socket")
+	}
 	if place != "" && slices.Contains(engineKinds, kind) {
 		return nil
 	}
