@@ -102,7 +102,7 @@ done
 
 # The command begins with the variables that it was given, and no others.
 begin='for name in $(env | sed -n "s/^GUEST_\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p"); do
-  eval "set -- \"\$name=\${GUEST_$name-}\" \"\$@\""
+  eval "if [ \"\${GUEST_$name+set}\" ]; then set -- \"\$name=\$GUEST_$name\" \"\$@\"; fi" # not a line of a value
 done
 caps="$GUESTCAPS"
 exec setpriv --bounding-set "$caps" --inh-caps "$caps" --no-new-privs env -i "$@"'
