@@ -95,6 +95,7 @@ while [ "/proc/$holder/ns/user" -ef "/proc/$$/ns/user" ]; do
   fi
   use sleep 0.01
 done
+kill -0 "$holder" 2>/dev/null || refuse "the process that holds the user namespace was killed: run it again"
 for map in gid_map uid_map; do
   (echo "0 $first 65536" >"/proc/$holder/$map") 2>/dev/null ||
     refuse "the engine does not own the users $first and up: it runs without root itself; use an engine that runs as root"
