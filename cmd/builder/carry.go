@@ -177,12 +177,13 @@ func (w *workspace) programs(ctx context.Context) ([]store.Blob, error) {
 	if err != nil {
 		return nil, err
 	}
+	pin := pypi.BubblewrapPin()
 	var blobs []store.Blob
 	var faults []error
-	for wheel, sum := range map[string]string{uv.Wheel: uv.SHA256, filepath.Join(bubblewrap, pypi.BubblewrapPin().Name): pypi.BubblewrapPin().SHA256} {
-		b, err := w.store.Import(wheel)
-		if err == nil && b.SHA256 != sum {
-			err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", wheel, sum, b.SHA256).
+	for _, p := range []struct{ wheel, sha256 string }{{uv.Wheel, uv.SHA256}, {filepath.Join(bubblewrap, pin.Name), pin.SHA256}} {
+		b, err := w.store.Import(p.wheel)
+		if err == nil && b.SHA256 != p.sha256 {
+			err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", p.wheel, p.sha256, b.SHA256).
 				WithHint("remove its directory: the next run brings it again")
 		}
 		blobs, faults = append(blobs, b), append(faults, err)
