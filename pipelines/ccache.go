@@ -20,7 +20,7 @@ const (
 // direct mode does not see a header that appeared earlier in the search path. What
 // is not here is as ccache has it: no base_dir, no sloppiness, no remote storage.
 const ccacheSettings = `cache_dir = ` + ccacheDir + `
-stats_log = /opt/builder/ccache.log
+stats_log = /tmp/builder-ccache.log
 compiler_check = content
 direct_mode = false
 depend_mode = false
@@ -33,12 +33,12 @@ max_size = 5G
 
 // ccacheScript stands before the recipe's script: every C and C++ compiler of GCC
 // that the image has by name is reached through ccache, and no other name appears.
-const ccacheScript = `mkdir -p /opt/builder/compilers
+const ccacheScript = `mkdir -p /tmp/builder-compilers
 for builder_name in $(IFS=:; for d in $PATH; do
   ls "$d" 2>/dev/null | grep -E '^(x86_64-linux-gnu-)?(gcc|g\+\+)(-[0-9]+)?$|^(cc|c\+\+)$' || true
-done); do ln -sf ` + ccachePath + ` "/opt/builder/compilers/$builder_name"; done
+done); do ln -sf ` + ccachePath + ` "/tmp/builder-compilers/$builder_name"; done
 unset builder_name
-PATH="/opt/builder/compilers:$PATH"
+PATH="/tmp/builder-compilers:$PATH"
 trap '` + ccachePath + ` --show-log-stats || true' EXIT
 `
 

@@ -59,7 +59,7 @@ func TestCcacheTakesTheNamesThatAreThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := strings.ReplaceAll(ccacheScript, "/opt/builder", root) + "trap - EXIT\nls " + root + "/compilers\nprintf %s \"$PATH\"\n"
+	script := strings.NewReplacer("/opt/builder", root, "/tmp/builder-compilers", root+"/compilers").Replace(ccacheScript) + "trap - EXIT\nls " + root + "/compilers\nprintf %s \"$PATH\"\n"
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Env = []string{"PATH=" + bin} // the host's compilers are not those of the image
 	for _, tool := range []string{"mkdir", "ls", "grep", "ln", "sh"} {
