@@ -1,7 +1,9 @@
 package wheel
 
 import (
+	"encoding/binary"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -86,8 +88,8 @@ func (w *Wheel) checkPlaces() (faults []string) {
 			faults = append(faults, fmt.Sprintf("%q lies in another directory .data than %q: pip installs what is in it elsewhere, uv does not", f.Name, w.dataDir()))
 			continue
 		}
-		if strings.Contains(f.Name, "__pycache__/") {
-			faults = append(faults, fmt.Sprintf("%q is code that Python runs in the place of its source: pip writes its own over it, uv keeps it", f.Name))
+		if strings.HasSuffix(f.Name, ".pyc") && w.unchecked(f.Name) {
+			faults = append(faults, fmt.Sprintf("%q says that Python must not compare it with its source: pip writes its own over it, uv keeps it", f.Name))
 		}
 		scheme, below := w.place(f.Name)
 		if !slices.Contains([]string{"", "scripts", "headers", "data"}, scheme) || below == "" {
@@ -149,4 +151,20 @@ func (w *Wheel) entryPoints() (names []string, err error) {
 		}
 	}
 	return names, nil
+}
+
+// unchecked reports whether a file of bytecode is run whatever its source says (PEP
+// 552). Of any other the interpreter compares a hash of the source, or the time and
+// the size, and the time is that of the installation.
+func (w *Wheel) unchecked(name string) bool {
+	r, err := w.members[name].Open()
+	if err != nil {
+		return true // nobody knows what installers make of it
+	}
+	defer r.Close()
+	var head [8]byte // a magic number, and flags: 1 is a hash, 2 is that it is compared
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return false // too short to be run
+	}
+	return binary.LittleEndian.Uint32(head[4:])&3 == 1
 }
