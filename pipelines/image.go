@@ -74,9 +74,6 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 
 // unreachable is the error for an image that its registry did not hand out.
 func unreachable(reference string, err error) error {
-	if err == nil {
-		return nil
-	}
 	return diag.Errorf(diag.Fetch, "pulling %s: %w", reference, err).
 		WithHint("the engine must reach the image's registry; nothing was built")
 }

@@ -173,7 +173,7 @@ func (w *workspace) programs(ctx context.Context) ([]store.Blob, error) {
 	if err != nil {
 		return nil, err
 	}
-	bubblewrap, err := pypi.EnsureBubblewrap(ctx, w.home, w.note, w.pypiOptions())
+	bubblewrap, err := pypi.EnsureBubblewrap(ctx, w.home, w.note, w.pypiOptions(w.store))
 	if err != nil {
 		return nil, err
 	}

@@ -26,13 +26,13 @@ type uvTool = pypi.Tool
 // uvOnce finds or fetches uv when somebody first needs it.
 func (w *workspace) uvOnce() func(context.Context) (pypi.Tool, error) {
 	return once(func(ctx context.Context) (pypi.Tool, error) {
-		return pypi.EnsureUV(ctx, w.home, w.note, w.pypiOptions())
+		return pypi.EnsureUV(ctx, w.home, w.note, w.pypiOptions(w.store))
 	})
 }
 
 // pypiOptions say how the programs that builds use may be brought.
-func (w *workspace) pypiOptions() pypi.Options {
-	return pypi.Options{NoInstall: w.native.NoInstall, Offline: w.offline, Store: w.store}
+func (o options) pypiOptions(kept *store.Store) pypi.Options {
+	return pypi.Options{NoInstall: o.native.NoInstall, Offline: o.offline, Store: kept}
 }
 
 // revision names everything that takes part in a build and stands in no recipe:
@@ -109,7 +109,7 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	bubblewrap, err := pypi.EnsureBubblewrap(ctx, e.opts.home, e.note, pypi.Options{NoInstall: e.opts.native.NoInstall, Offline: e.opts.offline, Store: e.store})
+	bubblewrap, err := pypi.EnsureBubblewrap(ctx, e.opts.home, e.note, e.opts.pypiOptions(e.store))
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (e *engine) ccache(ctx context.Context) (string, error) {
 	if !e.opts.ccache {
 		return "", nil
 	}
-	return pypi.EnsureCcache(ctx, e.opts.home, e.note, pypi.Options{NoInstall: e.opts.native.NoInstall, Offline: e.opts.offline, Store: e.store})
+	return pypi.EnsureCcache(ctx, e.opts.home, e.note, e.opts.pypiOptions(e.store))
 }
 
 // wake starts the native engine if it does not run.
