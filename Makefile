@@ -1,12 +1,22 @@
-# `make test` is everything: unit tests, the tool as its users call it, and the
-# real engine building the real wheel from nothing. `make check` is what needs no
-# engine.
+# `make wheel` builds the main wheel on a machine that has nothing yet. `make test` is
+# everything: unit tests, the tool as its users call it, and the real engine building
+# the real wheel from nothing. `make check` is what needs no engine.
+
+# The tests and the engine's build find go in PATH, so it is put there.
+TOOLCHAIN := $(shell ./toolchain.sh)
+ifeq ($(TOOLCHAIN),)
+$(error there is no Go)
+endif
+export PATH := $(TOOLCHAIN):$(PATH)
 GO ?= go
 
-.PHONY: build check test test-full unit fuzz mutation e2e bench compare lock lint docs
+.PHONY: wheel build check test test-full unit fuzz mutation e2e bench compare lock lint docs
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
+
+wheel: build
+	./builder run horovod --rocm 5.7
 
 check: unit
 	$(GO) vet -trimpath ./...

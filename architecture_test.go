@@ -27,7 +27,7 @@ var areas = []area{
 	{"Engine", "How does one locked entry become an artifact?", 0, "pipelines internal/native internal/steplog internal/runlog"},
 	{"Run", "How do many entries become outcomes, without losing one?", 0, "internal/run internal/fleet internal/fetch internal/results internal/carry internal/history internal/reuse internal/subject"},
 	{"Publishing", "May it leave, and how do others find it?", 1, "internal/publish internal/index internal/upload"},
-	{"Evidence", "What is said about an artifact, and who says it?", 0, "internal/attest internal/sbom internal/signing"},
+	{"Evidence", "What is said about an artifact, and who says it?", 0, "internal/attest internal/proven internal/sbom internal/signing"},
 	{"Gates", "Is it what it promises to be?", 0, "internal/gate internal/device internal/verdict internal/audit internal/sourcetree"},
 	{"Pages", "How is what happened shown?", 1, "internal/report internal/reportpage internal/benchpage internal/chart internal/progress internal/term"},
 	{"Plan", "Which cells are there, and what exactly goes into each?", 0, "internal/recipe internal/stack internal/profile internal/image internal/patch internal/matrix internal/ci internal/lock internal/version"},

@@ -110,6 +110,7 @@ var may = map[string][]string{
 	"internal/fleet":      {"internal/artifact", "internal/diag", "internal/lock", "internal/run"},
 	"internal/run":        {"internal/artifact", "internal/attest", "internal/diag", "internal/gate", "internal/lock", "internal/stack", "internal/verdict"},
 	"internal/fetch":      {"internal/deb", "internal/diag", "internal/git", "internal/lock", "internal/pypi", "internal/recipe", "internal/store"},
+	"internal/proven":     {"internal/atomicfile", "internal/attest", "internal/diag", "internal/regular", "internal/verdict"},
 	"internal/results":    {"internal/artifact", "internal/atomicfile", "internal/attest", "internal/diag", "internal/lock", "internal/run", "internal/signing", "internal/stack", "internal/store"},
 	"internal/report":     {"internal/artifact", "internal/atomicfile", "internal/curve", "internal/diag", "internal/regular", "internal/stack", "internal/term"},
 	"internal/reportpage": {"internal/chart", "internal/curve", "internal/diag", "internal/report", "internal/term"},

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,8 +38,10 @@ func newTool(t *testing.T) *tool {
 	}
 	temporary := oneTemporary(t)
 	dir := t.TempDir()
+	checkOut(t, dir)
 	path := filepath.Join(dir, "builder")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, "../cmd/builder")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/builder")
+	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the tool: %v\n%s", err, out)
 	}
@@ -60,6 +63,31 @@ func newTool(t *testing.T) *tool {
 	b.stopsEngine()
 	b.clearsUp(temporary)
 	return b
+}
+
+// checkOut copies the files of the repository to dir, as git clone would with all
+// changes committed: make wheel runs there.
+func checkOut(t *testing.T, dir string) {
+	t.Helper()
+	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = ".."
+	names, err := list.Output()
+	if err != nil {
+		t.Fatalf("listing the files of the repository: %v", err)
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		info, err := os.Lstat(filepath.Join("..", name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, and not committed yet
+		}
+		data, err2 := os.ReadFile(filepath.Join("..", name))
+		if err := errors.Join(err, err2, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, info.Mode().Perm()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // stopsEngine has the engine of a home stopped where the test ends.
@@ -185,6 +213,7 @@ const gates = 13
 
 // mainJob is what the README shows.
 func mainJob(b *tool) {
+	b.getsGo()
 	b.shows(readme)
 	cell := b.runJSON("out").Cells[0]
 	if cell.Status != "pass" || cell.From != "build" || len(cell.Verdicts) != gates {
@@ -204,6 +233,23 @@ func mainJob(b *tool) {
 		b.t.Fatal(err)
 	}
 	contains(b.t, string(log), "-DHAVE_ROCM=1", "-DHAVE_NCCL=1")
+}
+
+// getsGo demands that a host without Go gets the pinned one.
+func (b *tool) getsGo() {
+	b.t.Helper()
+	cmd := exec.Command("./toolchain.sh")
+	cmd.Dir = b.dir
+	cmd.Env = append(b.env(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+	cmd.Stderr = b.t.Output()
+	bin, err := cmd.Output()
+	if err != nil {
+		b.t.Fatalf("toolchain.sh: %v", err)
+	}
+	said, err := exec.Command(filepath.Join(strings.TrimSpace(string(bin)), "go"), "version").Output()
+	if err != nil || !strings.HasPrefix(string(said), "go version go1.") {
+		b.t.Errorf("the Go in %q says %q: %v", bin, said, err)
+	}
 }
 
 // again: the key is in the store, so neither engine nor network is asked.

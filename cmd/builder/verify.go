@@ -11,6 +11,7 @@ import (
 	"builder/internal/artifact"
 	"builder/internal/attest"
 	"builder/internal/diag"
+	"builder/internal/proven"
 	"builder/internal/signing"
 	"builder/internal/subject"
 	"builder/internal/term"
@@ -44,6 +45,7 @@ func verifyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign what it found as the verdict of gate reproducible, and put it beside the artifact"},
 		keyFlag(),
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
+		&cli.StringFlag{Name: "record", Usage: "note in `FILE` (recipes/proven.json) which cells passed, when, and by how many gates"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: another place for the same bytes, `source.NAME=PATH|URL`"},
 		progressFlag(),
 	}, engineFlags()...)
@@ -55,6 +57,7 @@ type verifyOptions struct {
 	paths  []string
 	policy attest.Policy
 	attach bool
+	record string
 }
 
 func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
@@ -68,7 +71,7 @@ func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
 	places.json, places.trust, places.rebuild, places.key = c.Bool("json"), c.StringSlice("trust"), c.Bool("rebuild"), c.String("key")
 	o := verifyOptions{
 		options: places, paths: c.Args().Slice(),
-		policy: attest.Policy(c.String("policy")), attach: c.Bool("attach"),
+		policy: attest.Policy(c.String("policy")), attach: c.Bool("attach"), record: c.String("record"),
 	}
 	var fault, shown error
 	o.display, shown = readDisplay(c)
@@ -120,6 +123,7 @@ func doVerify(ctx context.Context, o verifyOptions, out printer) error {
 
 func verifyAll(ctx context.Context, o verifyOptions, artifacts []artifact.Artifact, trust signing.Trust, progress *display, out printer) error {
 	report := verifyReport{Schema: 1, Policy: o.policy}
+	cells := proven.Cells{}
 	var faults []error
 	for _, a := range artifacts {
 		bundle, checks := attest.Verify(a, trust, o.policy)
@@ -137,9 +141,15 @@ func verifyAll(ctx context.Context, o verifyOptions, artifacts []artifact.Artifa
 		if p := bundle.Provenance; p != nil {
 			v.Cell, v.Key = p.Definition.External.Cell, p.Definition.Internal.Key
 		}
+		if o.record != "" && attest.Passed(checks) {
+			faults = append(faults, cells.Add(bundle, a.SHA256))
+		}
 		report.Artifacts, faults = append(report.Artifacts, v), append(faults, v.refusal())
 	}
 	progress.Close()
+	if len(cells) > 0 {
+		faults = append(faults, proven.Record(o.record, cells))
+	}
 	return errors.Join(append([]error{printVerified(report, o.json, out)}, faults...)...)
 }
 

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/assemble"
+	"builder/internal/catalogue"
+	"builder/internal/golden"
+	"builder/internal/lock"
+	"builder/internal/matrix"
+	"builder/internal/proven"
+	"builder/recipes"
+)
+
+// TestReadmeTable holds the README to the catalogue: how many cells each recipe has on
+// each platform, how many are locked, and when one was built. -update writes the table.
+func TestReadmeTable(t *testing.T) {
+	golden.CheckSection(t, filepath.Join(repositoryRoot, "README.md"),
+		"<!-- written by go test ./cmd/builder -run ReadmeTable -update -->\n", "<!-- end -->\n", supported(t))
+}
+
+// supported is the table: a row for each recipe and major release of its platform.
+func supported(t *testing.T) string {
+	t.Helper()
+	cat, err := catalogue.Load("", takenNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := proven.Read(recipes.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "| recipe | platform | cells | locked | last built and gated |\n| --- | --- | --- | --- | --- |\n"
+	for _, r := range cat.Recipes {
+		if strings.HasSuffix(r.Name, "-tests") {
+			continue // the README says that they are like their library's
+		}
+		drafts, _, err := assemble.Choose(cat, r, open(r, nil, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := cat.Locks("").Read(r.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type row struct {
+			ids    []string
+			locked int
+		}
+		var order []string
+		rows := map[string]*row{}
+		for _, d := range drafts {
+			name := platform(d.Cell)
+			if rows[name] == nil {
+				order, rows[name] = append(order, name), &row{}
+			}
+			rows[name].ids = append(rows[name].ids, d.Cell.ID)
+			if file.Missing([]lock.Draft{d}).None() {
+				rows[name].locked++
+			}
+		}
+		for _, name := range order {
+			last := "never"
+			if day, built := done.Newest(rows[name].ids); built > 0 {
+				last = fmt.Sprintf("%s (%d of %d)", day, built, len(rows[name].ids))
+			}
+			text += fmt.Sprintf("| `%s` | %s | %d | %d | %s |\n", r.Name, name, len(rows[name].ids), rows[name].locked, last)
+		}
+	}
+	return text
+}
+
+// platform names the major release of the platform that a cell is for.
+func platform(c matrix.Cell) string {
+	for axis, name := range map[string]string{"rocm": "ROCm", "cuda": "CUDA"} {
+		if v := c.Axes[axis]; v != "" && v != "none" {
+			major, _, _ := strings.Cut(v, ".")
+			return name + " " + major
+		}
+	}
+	return "any"
+}
