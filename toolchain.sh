@@ -46,11 +46,11 @@ if ! python3 -m pip --version >/dev/null 2>&1; then
 	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
 		fail "no Go $module_go or newer in PATH, and no pip that could fetch it: install Go, or pip (Debian and Ubuntu: apt-get install --no-install-recommends $wanted)"
 	echo "installing host packages with apt-get: $wanted" >&2
-	{
-		apt-get -qq update
-		# shellcheck disable=SC2086 # two packages
-		DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $wanted
-	} >&2
+	# shellcheck disable=SC2086 # two packages
+	said=$(apt-get -qq update 2>&1 &&
+		DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $wanted 2>&1) ||
+		fail "installing $wanted with apt-get:
+$said"
 fi
 
 echo "fetching Go $version with pip, once" >&2
