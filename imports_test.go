@@ -149,6 +149,7 @@ var owner = map[string]string{
 	"charm.land/lipgloss":                    "internal/term",
 	"github.com/sigstore":                    "internal/signing",
 	"golang.org/x/term":                      "internal/term",
+	"github.com/cpuguy83/go-md2man/v2":       "internal/manual",
 	"github.com/in-toto/attestation":         "internal/attest",
 	"github.com/opencontainers/image-spec":   "internal/oci",
 	"github.com/spdx/tools-golang":           "internal/sbom",

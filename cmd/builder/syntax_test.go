@@ -315,7 +315,7 @@ func TestManPages(t *testing.T) {
 		pages = append(pages, path)
 	})
 	for _, program := range [][]string{
-		{"groff", "-man", "-Tutf8", "-ww", "-z"},
+		{"groff", "-k", "-man", "-Tutf8", "-ww", "-z"},
 		{"mandoc", "-T", "lint", "-W", "warning"},
 	} {
 		t.Run(program[0], func(t *testing.T) {

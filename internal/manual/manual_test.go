@@ -26,7 +26,7 @@ var run = syntax.Verb{
 func TestPage(t *testing.T) {
 	page := manual.Page([]string{"builder", "run"}, run, manual.Edition{Version: "1.0", Date: "2026-01-31"})
 	golden.Check(t, "run.1", []byte(page))
-	if below := manual.Page([]string{"builder"}, syntax.Verb{Name: "builder", Summary: "builds", Verbs: []syntax.Verb{run}}, manual.Edition{}); !strings.Contains(below, `\fBbuilder\-run\fR(1)`) {
+	if below := manual.Page([]string{"builder"}, syntax.Verb{Name: "builder", Summary: "builds", Verbs: []syntax.Verb{run}}, manual.Edition{}); !strings.Contains(below, `\fBbuilder-run\fP(1)`) {
 		t.Errorf("a page does not name those below it:\n%s", below)
 	}
 }
