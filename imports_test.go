@@ -113,7 +113,7 @@ var may = map[string][]string{
 	"internal/proven":     {"internal/atomicfile", "internal/attest", "internal/diag", "internal/regular", "internal/verdict"},
 	"internal/results":    {"internal/artifact", "internal/atomicfile", "internal/attest", "internal/diag", "internal/lock", "internal/run", "internal/signing", "internal/stack", "internal/store"},
 	"internal/report":     {"internal/artifact", "internal/atomicfile", "internal/curve", "internal/diag", "internal/regular", "internal/stack", "internal/term"},
-	"internal/reportpage": {"internal/chart", "internal/curve", "internal/diag", "internal/report", "internal/term"},
+	"internal/reportpage": {"internal/artifact", "internal/chart", "internal/curve", "internal/diag", "internal/report", "internal/shell", "internal/stack", "internal/term"},
 	"internal/carry":      {"internal/diag", "internal/lock", "internal/store"},
 	"internal/upload":     {"internal/artifact", "internal/diag", "internal/regular", "internal/retry", "internal/store", "internal/wheel"},
 	"pipelines": {

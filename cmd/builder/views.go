@@ -14,6 +14,7 @@ import (
 // writeViews writes what people and CI servers read of a run beside its run.json:
 // report.html, report.md and junit.xml.
 func writeViews(dir string, r report.Run, o reportpage.Options) error {
+	o.Link = func(path string) string { return seenFrom(dir, path) }
 	page := atomicfile.Fill(filepath.Join(dir, "report.html"), func(w io.Writer) error { return reportpage.Write(w, r, o) })
 	results, err := report.JUnit(r)
 	if err == nil {
@@ -22,12 +23,28 @@ func writeViews(dir string, r report.Run, o reportpage.Options) error {
 	return errors.Join(page, err, atomicfile.Write(filepath.Join(dir, "report.md"), []byte(report.Markdown(r))))
 }
 
+// seenFrom returns the way from a directory to a regular file, with slashes; "" where
+// there is no such file.
+func seenFrom(dir, path string) string {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	from, err1 := filepath.Abs(dir)
+	to, err2 := filepath.Abs(path)
+	way, err3 := filepath.Rel(from, to)
+	if errors.Join(err1, err2, err3) != nil {
+		return ""
+	}
+	return filepath.ToSlash(way)
+}
+
 // views writes the views of a run in the directory of its results. They follow from
 // run.json: what cannot be written is told and no fault of a cell.
 func (w *workspace) views(r report.Run) {
 	root, err := os.OpenRoot(w.out)
 	if err == nil {
-		err = writeViews(w.out, r, reportpage.Options{Logs: root.FS()})
+		err = writeViews(w.out, r, reportpage.Options{Logs: root.FS(), LogDir: w.out})
 		root.Close()
 	}
 	if err != nil {

@@ -14,17 +14,11 @@ const (
 	maxText     = 400 // runes of one text
 )
 
-// Markdown is the summary of a run as a page: the table, and under it what each
-// cell lacks. Whatever stands in the run is text there, never markup.
+// Markdown is the summary of a run as a page: the headline, the table, and under it
+// what each cell lacks. Whatever stands in the run is text there, never markup.
 func Markdown(run Run) string {
-	passed := 0
-	for _, c := range run.Cells {
-		if StatusOf(c) == Pass {
-			passed++
-		}
-	}
 	var page strings.Builder
-	fmt.Fprintf(&page, "### builder: %d of %d cells passed\n\n", passed, len(run.Cells))
+	fmt.Fprintf(&page, "### builder: %s\n\n", inert(Headline(run)))
 	header, rows := Summary(run)
 	fmt.Fprintf(&page, "%s%s", row(header), strings.Repeat("| --- ", len(header))+"|\n")
 	rest := 0

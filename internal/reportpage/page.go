@@ -12,10 +12,12 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"builder/internal/artifact"
 	"builder/internal/chart"
 	"builder/internal/curve"
 	"builder/internal/report"
@@ -23,8 +25,10 @@ import (
 
 // Options say what a page shows beside the run. All may be missing.
 type Options struct {
-	Logs   fs.FS       // opens the logs of steps by their names in the run, and nothing else
-	Before *report.Run // an earlier run, to compare with
+	Logs   fs.FS                    // opens the logs of steps by their names in the run, and nothing else
+	LogDir string                   // directory that the names of logs begin in, as Link takes it
+	Link   func(path string) string // where a file lies as seen from the page; "" if it is not there
+	Before *report.Run              // an earlier run, to compare with
 }
 
 //go:embed page.tmpl
@@ -49,6 +53,10 @@ func percent(v float64) template.CSS { return template.CSS(fmt.Sprintf("%.3f%%",
 type view struct {
 	Style    template.CSS
 	Run      report.Run
+	Headline string
+	State    report.Status // the worst of a cell
+	Reasons  []reason
+	Commands []command // to type next
 	Took     string
 	Killed   bool // the run did not come to its end
 	Counts   []count
@@ -75,13 +83,16 @@ type axis struct {
 // cell is one cell with all that is known of it.
 type cell struct {
 	report.Cell
-	Anchor  string
-	Values  []string // of the axes that vary, in their order
-	Gates   string   // how many passed, of all
-	Took    string
-	Steps   []step
-	Logs    []excerpt
-	Refused bool
+	Anchor   string
+	Values   []string // of the axes that vary, in their order
+	Gates    string   // how many passed, of all
+	Took     string
+	Verdicts []report.Verdict // those that refuse first
+	Steps    []step
+	Files    []file
+	Commands []command
+	Logs     []excerpt
+	Refused  bool
 
 	Bandwidths []bandwidth
 }
@@ -89,6 +100,12 @@ type cell struct {
 type step struct {
 	report.Step
 	Took string
+	File reference // its log
+}
+
+type file struct {
+	artifact.Artifact
+	File reference
 }
 
 func newView(run report.Run, o Options) view {
@@ -100,10 +117,15 @@ func newView(run report.Run, o Options) view {
 		v.Took = human(run.Finished.Sub(run.Started))
 	}
 	v.Counts = countStatuses(run.Cells)
+	if len(v.Counts) > 0 {
+		v.State = v.Counts[0].Status
+	}
 	v.Same, v.Axes = splitAxes(run.Cells)
 	for i, c := range run.Cells {
-		v.Cells = append(v.Cells, newCell(c, fmt.Sprintf("cell-%d", i+1), v.Axes, o.Logs))
+		v.Cells = append(v.Cells, newCell(c, fmt.Sprintf("cell-%d", i+1), v.Axes, o))
 	}
+	v.Headline, v.Reasons = report.Headline(run), newReasons(run, v.Cells)
+	v.Commands = next(v.Cells)
 	v.Grid = newGrid(v.Axes, v.Cells)
 	if o.Before != nil {
 		v.Against, v.Changes = o.Before.Started.UTC().Format(time.DateTime), compare(*o.Before, run)
@@ -148,9 +170,13 @@ func splitAxes(cells []report.Cell) (same, apart []axis) {
 	return same, apart
 }
 
-func newCell(c report.Cell, anchor string, axes []axis, logs fs.FS) cell {
+func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 	c.Status = report.StatusOf(c)
-	shown := cell{Cell: c, Anchor: anchor, Refused: c.Status != report.Pass && c.Status != report.Skipped}
+	shown := cell{
+		Cell: c, Anchor: anchor, Refused: c.Status != report.Pass && c.Status != report.Skipped,
+		Verdicts: slices.Clone(c.Verdicts), Commands: commandsOf(c), Logs: excerpts(c, o.Logs),
+	}
+	slices.SortStableFunc(shown.Verdicts, func(a, b report.Verdict) int { return rank(a) - rank(b) })
 	for _, a := range axes {
 		shown.Values = append(shown.Values, c.Axes[a.Name])
 	}
@@ -163,11 +189,25 @@ func newCell(c report.Cell, anchor string, axes []axis, logs fs.FS) cell {
 	}
 	shown.Gates = fmt.Sprintf("%d of %d", passed, len(c.Verdicts))
 	for _, s := range c.Steps {
-		shown.Steps = append(shown.Steps, step{s, humanSeconds(s.Seconds)})
+		shown.Steps = append(shown.Steps, step{s, humanSeconds(s.Seconds), o.linked(s.Log, path.Join(o.LogDir, s.Log))})
+	}
+	for _, a := range c.Artifacts {
+		shown.Files = append(shown.Files, file{a, o.linked(a.Name, a.Path)})
 	}
 	shown.Took = humanSeconds(c.Seconds())
-	shown.Logs = excerpts(c, logs)
 	return shown
+}
+
+// rank orders verdicts by what is to be done about them: those that refuse, those that
+// are waived, those that passed.
+func rank(v report.Verdict) int {
+	switch {
+	case v.Refuses():
+		return 0
+	case v.Waiver != nil:
+		return 1
+	}
+	return 2
 }
 
 // Label is the cell by what tells it apart, or by its id where nothing does.
