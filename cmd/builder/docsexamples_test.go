@@ -67,6 +67,13 @@ func TestWorkflowsOfPages(t *testing.T) {
 				parses(t, file, "builder matrix "+strings.ReplaceAll(cells, "${{ matrix.part }}", "1"))
 			}
 			for _, step := range job.Steps {
+				ownAction, ours := strings.CutPrefix(step.Uses, "OWNER/builder/")
+				if ours {
+					ownAction, _, _ = strings.Cut(ownAction, "@")
+					if _, err := os.Stat(filepath.Join(repositoryRoot, ownAction, "action.yml")); err != nil {
+						t.Errorf("%s: %s: %v", file, name, err)
+					}
+				}
 				if step.With["run"] != "" {
 					calls++
 					parses(t, file, "builder run "+step.With["run"])

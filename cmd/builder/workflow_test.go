@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,14 +13,17 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"builder/internal/ci/actionstest"
+	"builder/internal/decode"
 )
 
 // repositoryRoot is seen from the directory of this package, in which tests run.
 var repositoryRoot = filepath.Join("..", "..")
 
 // workflow executes build.yml, or another file, as GitHub Actions would, called by
-// the repository that lies in a directory: workflow DIR [file=FILE] [fork]
-// [secret:NAME=FILE | INPUT=VALUE]... With fork a pull request from a fork is the
+// the repository that lies in a directory: workflow DIR [file=FILE] [example=NAME]
+// [fork] [secret:NAME=FILE | INPUT=VALUE]... With an example, the call is the one of
+// docs/examples/actions/NAME.yml: its inputs where none is given here, and of the
+// secrets given here those that it names. With fork a pull request from a fork is the
 // event. What became of the jobs is in the file jobs then, what they printed in
 // log, and the summary in summary.
 //
@@ -27,7 +31,7 @@ var repositoryRoot = filepath.Join("..", "..")
 // stood in for by a script that puts it where go would.
 func workflow(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: workflow DIR [file=FILE] [fork] [secret:NAME=FILE | INPUT=VALUE]...")
+		ts.Fatalf("usage: workflow DIR [file=FILE] [example=NAME] [fork] [secret:NAME=FILE | INPUT=VALUE]...")
 	}
 	root, err := filepath.Abs(repositoryRoot)
 	ts.Check(err)
@@ -38,12 +42,15 @@ func workflow(ts *testscript.TestScript, neg bool, args []string) {
 		Checkout: ts.MkAbs(args[0]), Own: root, Dir: dir, Env: runnerEnv(ts, dir),
 		Inputs: map[string]string{}, Secrets: map[string]string{}, Event: map[string]any{},
 	}
+	var example string
 	for _, arg := range args[1:] {
 		name, value, _ := strings.Cut(arg, "=")
 		secret, isSecret := strings.CutPrefix(name, "secret:")
 		switch {
 		case name == "file":
 			file = ts.MkAbs(value)
+		case name == "example":
+			example = value
 		case arg == "fork":
 			fork := map[string]any{"full_name": "stranger/site"}
 			service.Event["pull_request"] = map[string]any{"head": map[string]any{"repo": fork}}
@@ -52,6 +59,12 @@ func workflow(ts *testscript.TestScript, neg bool, args []string) {
 		default:
 			service.Inputs[name] = value
 		}
+	}
+	if _, given := service.Inputs["disk"]; !given && filepath.Base(file) == "build.yml" {
+		service.Inputs["disk"] = "0" // nothing large is built here
+	}
+	if example != "" {
+		ts.Check(asExample(&service, example))
 	}
 	w, err := actionstest.Load(file)
 	ts.Check(err)
@@ -67,6 +80,28 @@ func workflow(ts *testscript.TestScript, neg bool, args []string) {
 		os.WriteFile(ts.MkAbs("log"), []byte(log.String()), 0o644),
 		os.WriteFile(ts.MkAbs("summary"), []byte(result.Summary), 0o644),
 	))
+}
+
+// asExample calls build.yml as an example of docs/actions.md does.
+func asExample(service *actionstest.Service, name string) error {
+	var shown shownWorkflow
+	file := filepath.Join(repositoryRoot, "docs", "examples", "actions", name+".yml")
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = decode.YAML(file, data, &shown)
+	}
+	if err != nil {
+		return err
+	}
+	for _, job := range shown.Jobs {
+		for input, value := range job.With {
+			if _, given := service.Inputs[input]; !given {
+				service.Inputs[input] = value
+			}
+		}
+		maps.DeleteFunc(service.Secrets, func(secret, _ string) bool { return job.Secrets[secret] == "" })
+	}
+	return nil
 }
 
 // runnerEnv is what a runner has: the programs of its image, and nothing of the

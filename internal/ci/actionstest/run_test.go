@@ -139,6 +139,7 @@ func TestStandIns(t *testing.T) {
 func TestExecuteRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ steps, says string }{
 		"action":     {`[{uses: somebody/thing@x}]`, `nothing stands in for "somebody/thing@x"`},
+		"bare own":   {`[{uses: $/}]`, `nothing stands in for "$/"`}, // actions/runner rejects it
 		"setting":    {`[{uses: actions/checkout@x, with: {ref: main}}]`, "the setting ref is not known"},
 		"expression": {`[{run: "echo ${{ inputs.who }}"}]`, "an expression stands in a block"},
 		"shell":      {`[{run: "true", shell: pwsh}]`, "only bash is known"},

@@ -150,11 +150,11 @@ func settings(path string) (map[string]string, error) {
 	return all, nil
 }
 
-// own runs our action, as a composite does: its steps on the same machine, with
+// own runs the action of our own in a directory, as a composite does: its steps on the same machine, with
 // inputs and outputs of its own.
-func (m *runner) own(ctx context.Context, with map[string]string) (map[string]string, error) {
+func (m *runner) own(ctx context.Context, dir string, with map[string]string) (map[string]string, error) {
 	var c composite
-	if err := load(filepath.Join(m.Own, "action.yml"), &c); err != nil {
+	if err := load(filepath.Join(dir, "action.yml"), &c); err != nil {
 		return nil, err
 	}
 	inputs, err := given(c.Inputs, with)
@@ -166,7 +166,7 @@ func (m *runner) own(ctx context.Context, with map[string]string) (map[string]st
 	defer func() { m.did = before }()
 	at := scope{contexts: map[string]any{
 		"inputs": anyMap(inputs), "steps": m.did, "runner": map[string]any{"temp": m.temp},
-		"github": map[string]any{"action_path": m.Own, "event": m.Event},
+		"github": map[string]any{"action_path": dir, "event": m.Event},
 	}}
 	if err := m.steps(ctx, c.Runs.Steps, at); err != nil {
 		return nil, err

@@ -14,10 +14,12 @@ import (
 // action runs what stands behind uses:, or what stands in for it. A failure is
 // the action's; an error is a use of it that is not known here.
 func (m *runner) action(ctx context.Context, uses string, with map[string]string) (outputs map[string]string, failure, err error) {
+	if own, ok := strings.CutPrefix(uses, "$/"); ok && own != "" { // a runner rejects the prefix alone
+		outputs, err = m.own(ctx, filepath.Join(m.Own, own), with)
+		return outputs, nil, err
+	}
 	name, _, _ := strings.Cut(uses, "@")
 	switch name {
-	case "$/":
-		outputs, err = m.own(ctx, with)
 	case "actions/checkout":
 		err = errors.Join(known(with, "persist-credentials"), os.CopyFS(m.workspace, os.DirFS(m.Checkout)))
 	case "actions/setup-go":
@@ -33,8 +35,8 @@ func (m *runner) action(ctx context.Context, uses string, with map[string]string
 		failure = m.download(with)
 	case "docker/login-action":
 		err = known(with, "registry", "username", "password")
-		if with["registry"] == "" || with["password"] == "" {
-			failure = errors.New("logging in without a registry or a password")
+		if with["registry"] == "" || with["username"] == "" || with["password"] == "" {
+			failure = errors.New("Username and password required")
 		}
 	default:
 		err = fmt.Errorf("nothing stands in for %q", uses)

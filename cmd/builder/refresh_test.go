@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// refresh.yml moves the locks of recipes and of stacks, and proposes both. What asks a
+// network is stood in for: locking adds a line to the lock, git and gh write down what
+// they were asked.
+func TestRefresh(t *testing.T) {
+	workflow, err := os.ReadFile(filepath.Join(repositoryRoot, ".github", "workflows", "refresh.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, temp := t.TempDir(), t.TempDir()
+	asked := filepath.Join(temp, "asked")
+	for name, text := range map[string]string{
+		"git": `echo "git $*" >> ` + asked + `; [ "$1" != diff ]`,
+		"gh":  `echo "gh $*" >> ` + asked,
+		"builder": fmt.Sprintf(`if [ "$1" = lock ]; then
+	case $2 in stack/*) echo >> "stacks/${2#stack/}.lock.json" ;; *) echo >> "recipes/$2.lock.json" ;; esac
+else
+	exec %s/builder "$@"
+fi`, underTest()),
+	} {
+		if err := os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/bash\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var checkout string
+	for _, step := range []string{"move the pins", "propose"} {
+		checkout = t.TempDir() // each is a job of its own
+		for _, folder := range []string{"recipes", "stacks"} {
+			if err := os.CopyFS(filepath.Join(checkout, folder), os.DirFS(filepath.Join(repositoryRoot, folder))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", blockOf(t, string(workflow), step))
+		cmd.Dir = checkout
+		cmd.Env = append(readerEnv(temp, tools+":/usr/bin:/bin"), "RUNNER_TEMP="+temp, "BASE=main", "GITHUB_STEP_SUMMARY="+filepath.Join(temp, "summary"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", step, err, out)
+		}
+	}
+	for _, lock := range []string{"recipes/horovod.lock.json", "stacks/openrlhf-rocm6.1.lock.json"} {
+		before, err1 := os.ReadFile(filepath.Join(repositoryRoot, lock))
+		after, err2 := os.ReadFile(filepath.Join(checkout, lock))
+		if err1 != nil || err2 != nil || string(after) != string(before)+"\n" {
+			t.Errorf("%s is not proposed: %v, %v", lock, err1, err2)
+		}
+	}
+	for file, want := range map[string]string{
+		filepath.Join(temp, "summary"): "#### stack/openrlhf-rocm6.1\n",
+		asked:                          "commit -m Move the pins -- recipes stacks\n",
+	} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q, %v:\n%s", file, want, err, text)
+		}
+	}
+}
+
+// blockOf returns the block of the step of that name in a workflow.
+func blockOf(t *testing.T, workflow, name string) string {
+	t.Helper()
+	_, step, ok := strings.Cut(workflow, "- name: "+name+"\n")
+	_, block, found := strings.Cut(step, "        run: |\n")
+	if !ok || !found {
+		t.Fatalf("there is no step %q", name)
+	}
+	var lines []string
+	for line := range strings.Lines(block) {
+		text, inside := strings.CutPrefix(line, "          ")
+		if !inside && strings.TrimSpace(line) != "" {
+			break
+		}
+		lines = append(lines, text)
+	}
+	return strings.Join(lines, "")
+}
