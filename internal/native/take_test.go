@@ -89,8 +89,8 @@ func TestProgramsThatOthersCouldChangeAreNotTaken(t *testing.T) {
 		"a link": {func(e *Engine) error {
 			return errors.Join(os.Rename(e.bin("engine"), e.path("moved")), os.Symlink(e.path("moved"), e.bin("engine")))
 		}, "not a file"},
-		"a program of another user": {func(e *Engine) error { return os.Chown(e.bin("engine"), 65534, 65534) }, "another user"},
-		"a home of another user":    {func(e *Engine) error { return os.Chown(filepath.Dir(e.dir), 65534, 65534) }, "another user"},
+		"a program of another user": {func(e *Engine) error { return os.Chown(e.bin("engine"), 65533, 65533) }, "another user"},
+		"a home of another user":    {func(e *Engine) error { return os.Chown(filepath.Dir(e.dir), 65533, 65533) }, "another user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := made(t)

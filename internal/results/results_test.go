@@ -230,7 +230,7 @@ func TestDamagedRecordsAreNoResults(t *testing.T) {
 func TestDamagedArtifactsAreNoResults(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
 		"gone":        os.Remove,
-		"cut":         func(path string) error { return os.Truncate(path, 2) },
+		"cut":         func(path string) error { return errors.Join(os.Chmod(path, 0o644), os.Truncate(path, 2)) },
 		"overwritten": func(path string) error { return overwrite(path, []byte("wheeL")) },
 		"a directory": func(path string) error { _ = os.Remove(path); return os.Mkdir(path, 0o755) },
 	} {

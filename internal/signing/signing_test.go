@@ -237,7 +237,7 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 		"others read it":           {func(path string) error { return os.Chmod(path, 0o644) }, "its mode is 0644: others can read or change it", "chmod 600"},
 		"the group reads it":       {func(path string) error { return os.Chmod(path, 0o640) }, "its mode is 0640", "chmod 600"},
 		"others write it":          {func(path string) error { return os.Chmod(path, 0o666) }, "its mode is 0666", "chmod 600"},
-		"it is somebody's":         {func(path string) error { return os.Chown(path, 65534, -1) }, "it belongs to the user 65534, and this is the user", "sign as its owner"},
+		"it is somebody's":         {func(path string) error { return os.Chown(path, 65533, -1) }, "it belongs to the user 65533, and this is the user", "sign as its owner"},
 		"a link is its place":      {func(path string) error { return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path)) }, "it is a symbolic link", ""},
 		"a pipe is its place":      {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "it is a named pipe", ""},
 		"its place is a directory": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "it is a directory", ""},
