@@ -65,6 +65,17 @@ func TestEveryActionIsPinned(t *testing.T) {
 	}
 }
 
+// Every proposal builds one real cell, by the workflow that others call.
+func TestARealCellIsBuilt(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(".github", "workflows", "ci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if call := "    uses: ./.github/workflows/build.yml\n    permissions:\n      contents: read\n    with:\n      cells: horovod --rocm 5.7\n"; !strings.Contains(string(text), call) {
+		t.Errorf("ci.yml does not call build.yml:\n%s", text)
+	}
+}
+
 var runKey = regexp.MustCompile(`^(\s*(?:- )?)run:`)
 
 // What an expression gives is a value for a program, never a part of one: it

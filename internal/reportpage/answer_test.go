@@ -171,4 +171,6 @@ func TestAnswerInABrowser(t *testing.T) {
 		browsertest.Picture(t, server.URL+"/"+name, "400,1600", name+"-400")
 		browsertest.Picture(t, server.URL+"/"+name, "1280,1600", name+"-1280")
 	}
+	browsertest.Picture(t, server.URL+"/failed", "1100,700", "report") // of docs/images
+	browsertest.Picture(t, server.URL+"/failed", "400,900", "report-phone")
 }

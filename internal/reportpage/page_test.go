@@ -204,8 +204,8 @@ func TestInABrowser(t *testing.T) {
 	if open := regexp.MustCompile(`<details id="cell-7"[^>]* open`); !open.MatchString(dom) {
 		t.Error("the cell that the address names is closed")
 	}
-	browsertest.Picture(t, server.URL+"/few", "1100,1500", "report")
-	browsertest.Picture(t, server.URL+"/few", "400,1500", "report-phone")
+	browsertest.Picture(t, server.URL+"/few", "1100,1500", "report-many")
+	browsertest.Picture(t, server.URL+"/few", "400,1500", "report-many-phone")
 	browsertest.Picture(t, server.URL+"/measured", "1100,2500", "report-busbw")
 	browsertest.Picture(t, server.URL+"/measured", "500,2500", "report-busbw-phone")
 }
