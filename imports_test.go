@@ -47,7 +47,7 @@ var may = map[string][]string{
 	"internal/docscript":                 {"internal/diag", "internal/golden", "internal/markdown"},
 	"internal/markdown":                  {"internal/diag"},
 	"internal/subst":                     {"internal/diag"},
-	"internal/version":                   {"internal/diag"},
+	"internal/version":                   {"internal/diag", "internal/elf"},
 	"internal/progress":                  {"internal/diag", "internal/term"},
 	"internal/term":                      {"internal/diag"},
 	"internal/diagnose":                  {"internal/decode", "internal/diag", "internal/elf", "internal/version", "internal/wheel"},

@@ -284,50 +284,65 @@ func (t term) compare(v Version) int {
 }
 
 // Select returns the values of known that text asks for, in the order of known:
-// an exact value (6.1, the newest 6.1.x), a list (6.1,6.2), a constraint
-// (>=6.0,<6.3) or all.
+// an exact value (6.1, the newest 6.1.x) or another name of one (mi300x, cp311), a
+// list (6.1,6.2), a constraint (>=6.0,<6.3) or all.
 func Select(text string, known []string) ([]string, error) {
 	text = strings.TrimSpace(text)
-	if text == "" {
-		return nil, fault(text, known, "an empty value")
+	values, part, err := choose(text, known)
+	if err != nil {
+		return nil, advise(err, text, part, known)
 	}
-	if text == "all" {
-		return known, nil
-	}
-	if strings.ContainsAny(text, "<>=!~") {
-		return constrained(text, known)
+	return values, nil
+}
+
+// choose does the work of Select. With an error it returns the part of text that the
+// error is about.
+func choose(text string, known []string) (values []string, part string, err *diag.Error) {
+	switch {
+	case text == "":
+		return nil, text, diag.Errorf(diag.Usage, "an empty value")
+	case text == "all":
+		return known, text, nil
+	case strings.ContainsAny(text, "<>=!~"):
+		values, err = constrained(text, known)
+		return values, text, err
 	}
 	chosen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
-		value, err := exact(strings.TrimSpace(part), known)
+		part = strings.TrimSpace(part)
+		value, err := exact(part, known)
 		if err != nil {
-			return nil, err
+			return nil, part, err
 		}
 		chosen[value] = true
 	}
-	return keep(known, func(k string) bool { return chosen[k] }), nil
+	return keep(known, func(k string) bool { return chosen[k] }), text, nil
 }
 
-func constrained(text string, known []string) ([]string, error) {
+func constrained(text string, known []string) ([]string, *diag.Error) {
 	c, err := ParseConstraint(text)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("known: %s", strings.Join(known, ", "))
+		return nil, diag.Errorf(diag.Usage, "%w", err)
 	}
 	values := keep(known, c.AllowsText)
 	if len(values) == 0 {
-		return nil, fault(text, known, "no known value is %s", text)
+		return nil, diag.Errorf(diag.Usage, "no known value is %s", text)
 	}
 	return values, nil
 }
 
 // exact finds the one value that text names.
-func exact(text string, known []string) (string, error) {
+func exact(text string, known []string) (string, *diag.Error) {
 	if slices.Contains(known, text) {
 		return text, nil
 	}
+	if value, ok := named(text, known); ok {
+		return value, nil
+	}
+	unknown := diag.Errorf(diag.Usage, "%q is not a known value", clip(text))
 	want, err := Parse(text)
 	if err != nil {
-		return "", fault(text, known, "%q is not a known value", clip(text))
+		return "", unknown
 	}
 	below := map[string]Version{}
 	values := keep(known, func(k string) bool {
@@ -336,7 +351,7 @@ func exact(text string, known []string) (string, error) {
 		return err == nil && v.hasPrefix(want)
 	})
 	if len(values) == 0 {
-		return "", fault(text, known, "%q is not a known value", text)
+		return "", unknown
 	}
 	if want.segments == 1 {
 		return "", diag.Errorf(diag.Usage, "%q is not precise", text).
@@ -349,10 +364,6 @@ func exact(text string, known []string) (string, error) {
 func rangeOf(v Version) string {
 	major := v.numbers()[0]
 	return fmt.Sprintf("'>=%d,<%d'", major, major+1)
-}
-
-func fault(text string, known []string, format string, args ...any) error {
-	return diag.Errorf(diag.Usage, format, args...).WithHint("%s", diag.DidYouMean(text, known))
 }
 
 func keep(values []string, ok func(string) bool) []string {

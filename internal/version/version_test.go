@@ -205,6 +205,47 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// Names that people know are values, what means something else is a hint with what
+// to write instead.
+func TestSelectByOtherNames(t *testing.T) {
+	archs := []string{"gfx90a", "gfx942", "gfx1100", "sm_90", "sm_80"}
+	rocms := []string{"5.7", "6.0", "6.1", "6.2"}
+	pythons := []string{"3.11", "3.12", "3.14t"}
+	for _, c := range []struct {
+		known      []string
+		text, want string // values, or what the hint begins with
+	}{
+		{archs, "mi300x", "gfx942"}, {archs, "MI300A", "gfx942"}, {archs, "mi250", "gfx90a"}, {archs, "mi250x,mi210", "gfx90a"},
+		{archs, "h100,h200,gh200", "sm_90"}, {archs, "NVIDIA A100-SXM4-80GB", "sm_80"}, {archs, "rx 7900 xtx", "gfx1100"},
+		{archs, "SM90", "sm_90"}, {archs, "sm-80", "sm_80"}, {archs, "GFX90A", "gfx90a"},
+		{archs, "mi100", "code for this GPU is made for gfx908, which is not a known value; known: gfx90a,"},
+		{archs, "b200", "code for this GPU is made for sm_100,"}, {archs, "rtx 4090", "code for this GPU is made for sm_89,"},
+		{archs, "mi300x mi250", `did you mean "mi300x,mi250"? known: gfx90a,`}, {archs, "gfx942;sm_90", `did you mean "gfx942,sm_90"?`},
+		{archs, "gfx940", `did you mean "gfx942"?`},
+		{[]string{"mi300", "mi200"}, "mi300x", "mi300"}, {[]string{"mi300", "mi200"}, "mi250x", "mi200"},
+
+		{pythons, "cp311", "3.11"}, {pythons, "py3.11", "3.11"}, {pythons, "python3.12", "3.12"}, {pythons, "cp314t", "3.14t"},
+		{pythons, "3.11.9", `did you mean "3.11"?`}, {pythons, "pypy3.11", `did you mean "3.11"?`},
+
+		{rocms, "6.1.3", `did you mean "6.1"? known: 5.7, 6.0, 6.1, 6.2`}, {rocms, "rocm6.1", `did you mean "6.1"?`}, {rocms, "rocm 6.1.3", `did you mean "6.1"?`},
+		{rocms, "5.7;6.0", `did you mean "5.7,6.0"?`}, {rocms, "5.7|6.0", `did you mean "5.7,6.0"?`}, {rocms, "5.7 6.0", `did you mean "5.7,6.0"?`},
+		{rocms, "5.7/6.0", `did you mean "5.7,6.0"?`}, {rocms, "5.7 and 6.0", `did you mean "5.7,6.0"?`}, {rocms, "[5.7, 6.0]", `did you mean "5.7,6.0"?`},
+		{rocms, "5.7,", `did you mean "5.7"?`}, {rocms, "==5.7", "5.7"}, {rocms, "5.7+", "did you mean '>=5.7'?"}, {rocms, "=>6.0", "did you mean '>=6.0'?"},
+		{rocms, ">=5.7;<6.1", "did you mean '>=5.7,<6.1'?"}, {rocms, ">= 5.7 < 6.1", "did you mean '>=5.7,<6.1'?"}, {rocms, "5.7-6.1", "did you mean '>=5.7,<=6.1'?"},
+		{rocms, "5.7..6.1", "did you mean '>=5.7,<=6.1'?"}, {rocms, "6.x", "did you mean '>=6,<7'?"}, {rocms, "6.1.x", `did you mean "6.1"?`}, {rocms, "!5.7", "did you mean '!=5.7'?"},
+		{rocms, "ALL", `did you mean "all"?`}, {rocms, "99.99", "known: 5.7, 6.0, 6.1, 6.2"},
+	} {
+		got, err := version.Select(c.text, c.known)
+		said := strings.Join(got, ",")
+		if err != nil {
+			said = diag.All(err)[0].Hint
+		}
+		if said != c.want && (err == nil || !strings.HasPrefix(said, c.want)) {
+			t.Errorf("%q: got %q, want %q", c.text, said, c.want)
+		}
+	}
+}
+
 // any generates versions of all the forms that the package reads.
 func anyVersion() *rapid.Generator[version.Version] {
 	return rapid.Custom(func(t *rapid.T) version.Version {
