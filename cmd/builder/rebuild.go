@@ -93,5 +93,8 @@ func compareRebuilt(a artifact.Artifact, b attest.Bundle, made []artifact.Artifa
 		where, err := difference.Of(filepath.Join(filepath.Dir(a.Path), s.Name), m.Path)
 		c.Wrong, faults = append(c.Wrong, where...), append(faults, err)
 	}
+	if len(c.Wrong) > 0 {
+		c.Remedy = gate.Reproducible.Remedy
+	}
 	return c, errors.Join(faults...)
 }

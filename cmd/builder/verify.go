@@ -144,7 +144,7 @@ func verifyAll(ctx context.Context, o verifyOptions, artifacts []artifact.Artifa
 		if o.record != "" && attest.Passed(checks) {
 			faults = append(faults, cells.Add(bundle, a.SHA256))
 		}
-		report.Artifacts, faults = append(report.Artifacts, v), append(faults, v.refusal())
+		report.Artifacts, faults = append(report.Artifacts, v), append(faults, attest.Faults(v.Name, v.Checks))
 	}
 	progress.Close()
 	if len(cells) > 0 {
@@ -164,17 +164,6 @@ func artifactsOf(paths []string) ([]artifact.Artifact, error) {
 		artifacts, faults = append(artifacts, a), append(faults, err)
 	}
 	return artifacts, errors.Join(faults...)
-}
-
-// refusal is the error for what is wrong with an artifact, all of it.
-func (v verified) refusal() error {
-	var faults []error
-	for _, c := range v.Checks {
-		for _, wrong := range c.Wrong {
-			faults = append(faults, diag.Errorf(diag.Gate, "%s: %s: %s", v.Name, c.Name, wrong))
-		}
-	}
-	return errors.Join(faults...)
 }
 
 func printVerified(r verifyReport, asJSON bool, out printer) error {

@@ -49,12 +49,42 @@ func (p Policy) Gates(e recipe.Expect) []string {
 	return names
 }
 
+// Unreachable says why no artifact with these promises can meet the policy, or
+// nothing. Device code that no gate runs on GPUs is not known to work, and stable
+// says that it is.
+func (p Policy) Unreachable(e recipe.Expect) string {
+	onGPUs := func(g gate.Gate) bool { return g.Needs == gate.GPUs }
+	if p != Stable || len(e.DeviceCode) == 0 || slices.ContainsFunc(gate.Wanted(e, gate.GPUs), onGPUs) {
+		return ""
+	}
+	return "it ships device code (" + strings.Join(e.DeviceCode, ", ") + ") and no gate runs that on GPUs yet, so that it cannot reach stable"
+}
+
 // A Check is one question about an artifact and the answer: what was seen, or
-// what is wrong.
+// what is wrong and what to do about it.
 type Check struct {
-	Name  string   `json:"check"`
-	Seen  string   `json:"seen,omitempty"`
-	Wrong []string `json:"wrong,omitempty"`
+	Name   string   `json:"check"`
+	Seen   string   `json:"seen,omitempty"`
+	Wrong  []string `json:"wrong,omitempty"`
+	Remedy string   `json:"remedy,omitempty"`
+}
+
+// What to do about statements that do not hold.
+const (
+	foreign  = "`builder gate FILE` says what a wheel of somebody else is; of a cell copy the folder too, or take both from where they are published"
+	stranger = "--trust FILE counts the signatures of another host: `builder key show` prints its public key there"
+	changed  = "copy the directory of the cell anew from the host that built it, or build it again: builder run"
+)
+
+// Faults returns what is wrong as errors about the artifact of that name.
+func Faults(name string, checks []Check) error {
+	var faults []error
+	for _, c := range checks {
+		for _, wrong := range c.Wrong {
+			faults = append(faults, diag.Errorf(diag.Gate, "%s: %s: %s", name, c.Name, wrong).WithHint("%s", c.Remedy))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // Passed reports whether nothing is wrong.
@@ -70,7 +100,7 @@ func Passed(checks []Check) bool {
 func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := Read(a, trust)
 	if errors.Is(err, fs.ErrNotExist) {
-		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing: nobody says anything about these bytes"}}}
+		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing: nobody says anything about these bytes"}, Remedy: foreign}}
 	}
 	checks := []Check{b.checkSignatures(a, err), b.checkProvenance()}
 	artifacts, beside := b.checkArtifacts(a)
@@ -81,7 +111,17 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 	if b.Provenance != nil {
 		checks = append(checks, b.checkVerdicts(policy, trust))
 	}
-	return b, checks
+	return b, settled(checks)
+}
+
+// settled leaves a remedy where something is wrong alone.
+func settled(checks []Check) []Check {
+	for i, c := range checks {
+		if len(c.Wrong) == 0 {
+			checks[i].Remedy = ""
+		}
+	}
+	return checks
 }
 
 // VerifyStatements asks of [Verify]'s questions those that need no artifact: about
@@ -93,7 +133,7 @@ func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signi
 	if b.Provenance != nil {
 		checks = append(checks, b.checkVerdicts(policy, trust))
 	}
-	return b, checks
+	return b, settled(checks)
 }
 
 // Announces returns the files that the statements say belong to an artifact, it
@@ -118,20 +158,24 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 			c.Wrong = append(c.Wrong, fault.Error())
 		}
 	}
+	c.Remedy = changed
+	if errors.Is(err, signing.ErrStranger) {
+		c.Remedy = stranger
+	}
 	if b.Signed == 0 && err == nil {
-		c.Wrong = []string{Dir(a.Path) + " holds no statement"}
+		c.Wrong, c.Remedy = []string{Dir(a.Path) + " holds no statement"}, foreign
 	}
 	return c
 }
 
 func (b Bundle) checkProvenance() Check {
-	c := Check{Name: "provenance"}
+	c := Check{Name: "provenance", Remedy: stranger}
 	if b.Provenance == nil {
 		c.Wrong = []string{"nobody who is trusted says how these bytes were made"}
 		return c
 	}
 	if fault := b.Provenance.fault(); fault != "" {
-		c.Wrong = []string{fault}
+		c.Wrong, c.Remedy = []string{fault}, changed
 	}
 	d := b.Provenance.Definition
 	c.Seen = fmt.Sprintf("cell %s, key %s, %d materials, built by %s", d.External.Cell, d.Internal.Key, len(d.Materials), b.Provenance.Run.Builder.ID)
@@ -141,7 +185,7 @@ func (b Bundle) checkProvenance() Check {
 // checkArtifacts compares the files that were made with the wheel, and the entry,
 // where they lie beside it, and returns those that are right.
 func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.Artifact) {
-	c.Name = "artifacts"
+	c.Name, c.Remedy = "artifacts", changed
 	dir := filepath.Dir(a.Path)
 	var seen []string
 	for _, s := range b.Artifacts {
@@ -210,9 +254,9 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 // checkSBOM compares the document in the wheel with the one that was signed. An
 // archive has none inside; that its document speaks of these bytes is signed.
 func (b Bundle) checkSBOM(a artifact.Artifact) Check {
-	c := Check{Name: "sbom"}
+	c := Check{Name: "sbom", Remedy: changed}
 	if b.SBOM == nil {
-		c.Wrong = []string{"nobody who is trusted says what is in it"}
+		c.Wrong, c.Remedy = []string{"nobody who is trusted says what is in it"}, stranger
 		return c
 	}
 	if p := b.Provenance; p != nil && p.Definition.Internal.Entry.Expect.Tree != "" {
@@ -246,23 +290,48 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	e := b.Provenance.Definition.Internal.Entry
 	verdicts := b.Judged(trust.Now)
 	passed := map[string]bool{}
+	var remedies []string
+	wrong := func(remedy, format string, args ...any) {
+		c.Wrong = append(c.Wrong, fmt.Sprintf(format, args...))
+		if remedy != "" && !slices.Contains(remedies, remedy) {
+			remedies = append(remedies, remedy)
+		}
+	}
 	for _, v := range verdicts {
 		if v.Refuses() {
-			c.Wrong = append(c.Wrong, fmt.Sprintf("gate %s: %s: %s", v.Gate, v.Status, v.Evidence))
+			wrong(v.Remedy, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
 		}
 		passed[v.Gate] = true
 	}
 	wanted := policy.Gates(e.Expect)
 	for _, name := range wanted {
 		if !passed[name] {
-			c.Wrong = append(c.Wrong, fmt.Sprintf("gate %s, which the policy %s asks for, was not asked", name, policy))
+			wrong(howToAsk(name), "gate %s, which the policy %s asks for, was not asked", name, policy)
 		}
 	}
+	if why := policy.Unreachable(e.Expect); why != "" {
+		wrong("candidate is as far as this recipe goes", "%s", why)
+	}
 	if len(wanted) == 0 {
-		c.Wrong = append(c.Wrong, "the entry promises nothing that a gate could judge")
+		wrong("state in the recipe's expect what the artifact is to be", "the entry promises nothing that a gate could judge")
 	}
 	c.Seen = fmt.Sprintf("%d gates in %d rounds, policy %s", len(verdicts), len(b.Rounds), policy)
+	c.Remedy = strings.Join(remedies, "; ")
 	return c
+}
+
+// howToAsk is the command that adds the verdict of a gate.
+func howToAsk(name string) string {
+	for _, g := range gate.All() {
+		switch {
+		case g.Name != name:
+		case g.Needs == gate.TwoBuilds:
+			return "`builder verify CELL --rebuild --attach` builds a second time and adds that verdict"
+		case g.Needs == gate.GPUs:
+			return "`builder gate CELL --gpus all --tests DIR --attach` on a host with GPUs adds those verdicts"
+		}
+	}
+	return "`builder run` builds the cell again and asks it"
 }
 
 // Verdicts returns what all rounds found, of each gate the newest answer.

@@ -45,7 +45,7 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 		return Bundle{}, diag.Errorf(diag.Usage, "%w", err)
 	}
 	said, checks := attest.Verify(a, trust, policy)
-	if err := refusal(a.Name, checks); err != nil {
+	if err := attest.Faults(a.Name, checks); err != nil {
 		return Bundle{}, err
 	}
 	if err := whole(a, said); err != nil {
@@ -57,18 +57,6 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 	}
 	b.Wheel.Key = b.Entry.Key()
 	return b, b.readMetadata()
-}
-
-// refusal is all that is wrong with an artifact.
-func refusal(name string, checks []attest.Check) error {
-	var faults []error
-	for _, c := range checks {
-		for _, wrong := range c.Wrong {
-			faults = append(faults, diag.Errorf(diag.Gate, "%s: %s: %s", name, c.Name, wrong).
-				WithHint("only what verifies can be published: builder gate --attach and run --rebuild add verdicts, --trust FILE counts the signatures of another host"))
-		}
-	}
-	return errors.Join(faults...)
 }
 
 // whole demands that the other files that the provenance names lie beside an artifact:

@@ -104,7 +104,7 @@ func Vet(key string, trust signing.Trust, policy attest.Policy) index.Vet {
 	return func(offered, said []artifact.Artifact) ([]artifact.Artifact, error) {
 		wheel := offered[0]
 		b, checks := attest.VerifyStatements(wheel, said, trust, policy)
-		if err := refusal(wheel.Name, checks); err != nil {
+		if err := attest.Faults(wheel.Name, checks); err != nil {
 			return nil, err
 		}
 		if made := b.Provenance.Definition.Internal.Key; made != key {

@@ -171,7 +171,13 @@ func private(f *os.File) error {
 	return nil
 }
 
-func unread(err error) error { return diag.Errorf(diag.Usage, "reading a key: %w", err) }
+func unread(err error) error {
+	fault := diag.Errorf(diag.Usage, "reading a key: %w", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.WithHint("`builder key new FILE` makes a key and FILE.pub; `builder key show` prints the public key of a host")
+	}
+	return fault
+}
 
 // ReadPublicKey reads a public key; the file of a private one is refused, so that
 // nobody hands it round.

@@ -71,6 +71,9 @@ func (t Trust) Open(data []byte) (Signed, error) {
 	return Signed{envelope.GetPayload(), id}, nil
 }
 
+// ErrStranger is the fault of a statement whose key nobody trusts.
+var ErrStranger = errors.New("it is signed by a key that is not trusted")
+
 // admits says why a key does not count, or nothing. Which key a bundle names is
 // only a name: the signature is checked against the key itself.
 func (t Trust) admits(id string) error {
@@ -79,7 +82,7 @@ func (t Trust) admits(id string) error {
 	}
 	i := slices.IndexFunc(t.Keys, func(k PublicKey) bool { return k.ID == id })
 	if i < 0 {
-		return fmt.Errorf("it is signed by a key that is not trusted: %s", id)
+		return fmt.Errorf("%w: %s", ErrStranger, id)
 	}
 	if k := t.Keys[i]; k.over(t.Now) {
 		return fmt.Errorf("the time of its key is over since %s: %s", k.NotAfter.Format(time.DateOnly), id)
