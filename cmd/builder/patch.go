@@ -68,7 +68,7 @@ const auditDescription = `Fails on a patch that no cell gets, that upstream has 
 apply or applies twice, that depends on a fact nobody states, or that edits the
 lines of another; and prints the range that a patch should have. A patch is
 applied for real where the store holds the source of the version; elsewhere the
-audit says "not measured".`
+audit says "not measured", and a patch of which no version was measured fails.`
 
 // patched returns the recipes that were named, or all that have patches.
 func patched(cat catalogue.Catalogue, names []string) ([]*recipe.Recipe, error) {
@@ -132,6 +132,12 @@ func auditPatches(ctx context.Context, cat catalogue.Catalogue, rs []*recipe.Rec
 		reports[r.Name] = report
 		for _, f := range report.Findings {
 			faults = append(faults, diag.Errorf(diag.Patch, "%s/%s", r.Name, f).WithHint("%s", f.Remedy))
+		}
+		for _, row := range report.Rows {
+			if row.Unseen() {
+				faults = append(faults, diag.Errorf(diag.Patch, "%s/%s: not measured: the source of none of its versions is here", r.Name, row.Patch).
+					WithHint("--fetch brings the sources"))
+			}
 		}
 	}
 	if o.json {

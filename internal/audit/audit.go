@@ -32,6 +32,14 @@ type Row struct {
 	States map[string]patch.State `json:"states"` // by version of the distribution
 }
 
+// Unseen reports whether cells get the patch and none of its versions was at hand, so
+// that nobody knows what it does.
+func (r Row) Unseen() bool {
+	states := slices.Collect(maps.Values(r.States))
+	seen := func(s patch.State) bool { return s == patch.Applied || s == patch.AppliedAtOffset || s == patch.Failed }
+	return slices.Contains(states, patch.NotMeasured) && !slices.ContainsFunc(states, seen)
+}
+
 // A Finding is a fault of the catalogue of patches.
 type Finding struct {
 	Patch   string `json:"patch"`
