@@ -199,7 +199,11 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (gated, error) {
 	case s.Promise == "" && len(b.options.expect)+len(b.options.only) == 0:
 		newer = append(newer, gate.Unpromised(s.Is, s.Fault))
 	}
-	done.add(newer, verdict.WaiveAll(said.Verdicts(), s.Expect.Waivers, time.Now()))
+	shown := newer
+	if gpus != nil && !slices.ContainsFunc(newer, gate.UsesGPUs) {
+		shown = append(slices.Clone(newer), gate.Unused(gpus)) // it says nothing of the artifact that could be attached
+	}
+	done.add(shown, verdict.WaiveAll(said.Verdicts(), s.Expect.Waivers, time.Now()))
 	if !b.options.attach || ctx.Err() != nil {
 		return done, nil
 	}

@@ -74,17 +74,28 @@ func (d *Setup) run(ctx context.Context, sweep nccltests.Sweep) (nccltests.Measu
 	return m, err
 }
 
-// lacks is the verdict where nothing can be asked, and says what to give.
-func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
+// Short is the verdict where the host does not have the GPUs that are asked for.
+func (d *Setup) Short() (verdict.Verdict, bool) {
 	switch {
-	case d == nil:
-		return verdict.Unmeasured("no GPU was asked for").Because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
 	case d.Fault != nil:
 		return verdict.Unmeasured("the GPUs of this host are not known: %v", d.Fault).
 			Because("run it on a host whose driver answers: nvidia-smi, amd-smi or rocm-smi"), true
 	case len(d.Host.GPUs) < d.GPUs || d.GPUs < 1:
 		return verdict.Unmeasured("%d GPUs are asked for, this host has %d", d.GPUs, len(d.Host.GPUs)).
 			Because("ask for fewer with --gpus, or run it on a larger host"), true
+	}
+	return verdict.Verdict{}, false
+}
+
+// lacks is the verdict where nothing can be asked, and says what to give.
+func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
+	if d == nil {
+		return verdict.Unmeasured("no GPU was asked for").Because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
+	}
+	if v, short := d.Short(); short {
+		return v, true
+	}
+	switch {
 	case d.GPUs < needed:
 		return verdict.Unmeasured("with %d GPU nothing goes from one to another", d.GPUs).
 			Because("run it with --gpus %d or more", needed), true

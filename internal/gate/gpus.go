@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"slices"
 
 	"builder/internal/device"
 	"builder/internal/recipe"
@@ -38,6 +39,22 @@ var busbw = Gate{
 }
 
 func wantsCollectives(e recipe.Expect) bool { return len(e.Collectives) > 0 }
+
+// Unused is the verdict about GPUs that somebody asked for and that no gate has used,
+// with what the host cannot give of them.
+func Unused(d *device.Setup) verdict.Verdict {
+	v := verdict.Unmeasured("no gate that was asked runs the artifact on GPUs")
+	v.Gate, v.Remedy = "gpus", "leave out --gpus, or name gates with --only that run on GPUs, and an artifact that promises collectives or holds libnccl.so.2 or librccl.so.1"
+	if short, lacks := d.Short(); lacks {
+		v.Evidence += "; " + short.Evidence
+	}
+	return v
+}
+
+// UsesGPUs reports whether the verdict is that of a gate on GPUs.
+func UsesGPUs(v verdict.Verdict) bool {
+	return slices.ContainsFunc(All(), func(g Gate) bool { return g.Needs == GPUs && g.Name == v.Gate })
+}
 
 func onGPUs(ask func(context.Context, *device.Setup, recipe.Expect) verdict.Verdict) func(context.Context, Subject) verdict.Verdict {
 	return func(ctx context.Context, s Subject) verdict.Verdict { return ask(ctx, s.Device, s.Expect) }
