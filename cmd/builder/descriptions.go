@@ -48,8 +48,9 @@ var descriptions = map[string]description{
 			{Line: "builder plan horovod --rocm all", Does: "every ROCm, and what excludes those that are left out"},
 			{Line: "builder plan horovod --rocm 5.7 --diff", Does: "which steps run again since the last run, and why"},
 			{Line: "builder plan horovod --json | jq -r '.cells[].id'", Does: "the ids of the cells"},
+			{Line: "builder plan horovod --rocm 6.1 --locked", Does: "and exit 3 where a run with --locked would end so"},
 		},
-		[]diag.Code{diag.Usage, diag.Drift},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Fetch},
 	},
 	"matrix": {
 		[]syntax.Example{
@@ -242,7 +243,7 @@ var descriptions = map[string]description{
 	"doctor": {
 		[]syntax.Example{
 			{Line: "builder doctor", Does: "the engine and this host"},
-			{Line: "builder doctor --recipe horovod", Does: "and what the cell needs that the recipe prefers"},
+			{Line: "builder doctor horovod --rocm 6.1", Does: "and what the cell for ROCm 6.1 needs"},
 			{Line: `builder doctor --json | jq '.checks[] | select(.verdict == "fail")'`, Does: "only what fails"},
 		},
 		[]diag.Code{diag.Usage, diag.NoEngine},

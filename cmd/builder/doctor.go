@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,19 +24,18 @@ import (
 
 const doctorDescription = `Looks at the engine and what it needs, memory and disk, GPUs and their
 drivers, RDMA, topology, and libraries that are here already. Nothing is
-changed or started, and without --recipe nobody is asked over the network.
+changed or started, and without a recipe nobody is asked over the network.
 
 ok, warn and fail say what was seen; unknown, that it could not be looked at,
 and why; none, that it is not there and nothing asks for it. Exit 9 if
-something fails that the chosen work needs: the engine's needs, and with
---recipe those of the cell that the recipe prefers. docs/doctor.md says what
-each check looks at.`
+something fails that the chosen work needs: the engine's needs, and with a
+recipe those of the first cell that it has for these axes. docs/doctor.md says
+what each check looks at.`
 
 func doctorFlags() []cli.Flag {
 	return []cli.Flag{
 		recipesFlag(),
 		jsonFlag(),
-		&cli.StringFlag{Name: "recipe", Usage: "look for what the cell that recipe `NAME` prefers needs, too"},
 		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "look at the Dagger engine at `URL`"},
 		noInstallFlag(),
 	}
@@ -43,24 +43,59 @@ func doctorFlags() []cli.Flag {
 
 func doctorCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "doctor", Usage: "say what this host has and lacks for building and running", Description: doctorDescription,
-		OnUsageError: usageError, HideHelpCommand: true, Flags: doctorFlags(),
+		Name: "doctor", Usage: "say what this host has and lacks for building and running", ArgsUsage: "[RECIPE [axes]]", Description: doctorDescription,
+		OnUsageError: axisWithoutRecipe(cat), HideHelpCommand: true,
+		Flags: append(doctorFlags(), &cli.StringFlag{Name: "recipe", Usage: "look for what the cell that recipe `NAME` prefers needs, too: as doctor NAME"}),
 		Action: func(c *cli.Context) error {
-			if err := unexpected(c, 0); err != nil {
+			name := c.Args().First()
+			if err := unexpected(c, 1); err != nil {
 				return err
 			}
-			work, err := readWork(c, cat, fault)
+			if name == "" {
+				name = c.String("recipe")
+			}
+			o, err := readPlaces(c)
 			if err != nil {
 				return err
 			}
-			report := doctor.Examine(c.Context, host.This(), work)
-			report.Builder = version
-			if err := printReport(out, report, c.Bool("json")); err != nil {
+			if o.engines, err = readEngines(c, 1); err != nil {
 				return err
 			}
-			return lacking(report)
+			if name != "" {
+				if fault != nil {
+					return fault
+				}
+				if o.recipe, err = recipe.Find(cat.Recipes, name); err != nil {
+					return err
+				}
+			}
+			o.filter = matrix.Filter{}
+			return examineHost(c, cat, o, out)
 		},
+		Subcommands: recipeCommands(cat, fault, doctorFlags(), func(c *cli.Context, o options) error {
+			for _, name := range c.Lineage()[1].LocalFlagNames() {
+				if os.Getenv("BUILDER_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) == "" { // which sets a flag too
+					return diag.Errorf(diag.Usage, "--%s stands before the recipe, where nobody reads it", name).
+						WithHint("flags come after the recipe: %s --%s", c.Command.HelpName, name)
+				}
+			}
+			return examineHost(c, cat, o, out)
+		}),
 	}
+}
+
+// examineHost prints what this host has and lacks for the work that options describe.
+func examineHost(c *cli.Context, cat catalogue.Catalogue, o options, out printer) error {
+	work, err := workOf(c.Context, cat, o)
+	if err != nil {
+		return err
+	}
+	report := doctor.Examine(c.Context, host.This(), work)
+	report.Builder = version
+	if err := printReport(out, report, c.Bool("json")); err != nil {
+		return err
+	}
+	return lacking(report)
 }
 
 // lacking is the error for a host that cannot do the work.
@@ -73,33 +108,21 @@ func lacking(r doctor.Report) error {
 		WithHint("what the checks found stands above, with what to do")
 }
 
-// readWork says what the host is examined for.
-func readWork(c *cli.Context, cat catalogue.Catalogue, fault error) (doctor.Work, error) {
-	o, err := readPlaces(c)
-	if err != nil {
-		return doctor.Work{}, err
-	}
-	if o.engines, err = readEngines(c, 1); err != nil {
-		return doctor.Work{}, err
-	}
-	w := doctor.Work{Home: o.home, Engine: engineState(c.Context, o)}
-	if !c.IsSet("recipe") {
+// workOf says what the host is examined for.
+func workOf(ctx context.Context, cat catalogue.Catalogue, o options) (doctor.Work, error) {
+	w := doctor.Work{Home: o.home, Engine: engineState(ctx, o)}
+	if o.recipe == nil {
 		return w, nil
 	}
-	if fault != nil {
-		return w, fault
-	}
-	if o.recipe, err = recipe.Find(cat.Recipes, c.String("recipe")); err != nil {
-		return w, err
-	}
-	o.filter, o.offline = matrix.Filter{}, true
-	w.Recipe, err = needs.Of(c.Context, assembler(cat, o), o.recipe, o.filter, store.Peek(filepath.Join(o.home, "store")))
+	o.offline = true
+	var err error
+	w.Recipe, err = needs.Of(ctx, assembler(cat, o), o.recipe, o.filter, store.Peek(filepath.Join(o.home, "store")), heldBy(w.Engine, o))
 	if err != nil {
 		return w, err
 	}
 	w.Recipe.Mirrors = o.mirrors
 	if w.Engine.Kind == doctor.Native && !w.Engine.Built {
-		w.Recipe.Places = append(w.Recipe.Places, needs.Modules(c.Context)...)
+		w.Recipe.Places = append(w.Recipe.Places, needs.Modules(ctx)...)
 	}
 	return w, nil
 }

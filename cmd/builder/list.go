@@ -25,16 +25,20 @@ import (
 
 func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "the recipes and the values of their axes", OnUsageError: usageError,
+		Name: "list", Usage: "the recipes and the values of their axes", ArgsUsage: "[RECIPE…]", OnUsageError: usageError,
 		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
-			if err := errors.Join(unexpected(c, 0), fault); err != nil {
+			if fault != nil {
+				return fault
+			}
+			recipes, err := named(cat.Recipes, c.Args().Slice())
+			if err != nil {
 				return err
 			}
 			if c.Bool("json") {
-				return printJSON(out, cat.Recipes)
+				return printJSON(out, recipes)
 			}
-			for _, r := range cat.Recipes {
+			for _, r := range recipes {
 				out.say("%s: %s\n", r.Name, term.OneLine(r.Summary))
 				var rows [][]string
 				for _, a := range r.Axes {
@@ -45,6 +49,20 @@ func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 			return nil
 		},
 	}
+}
+
+// named returns the recipes with these names, all where there is none.
+func named(all []*recipe.Recipe, names []string) ([]*recipe.Recipe, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var found []*recipe.Recipe
+	var faults []error
+	for _, name := range names {
+		r, err := recipe.Find(all, name)
+		found, faults = append(found, r), append(faults, err)
+	}
+	return found, errors.Join(faults...)
 }
 
 // schemas are the types of the files that people write.

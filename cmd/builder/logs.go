@@ -125,7 +125,8 @@ func pick[T any](what, word string, from []T, name func(T) string) (string, erro
 		}
 	}
 	if len(names) == 0 {
-		return "", diag.Errorf(diag.Usage, "no %s is called %q: there is none", what, word)
+		return "", diag.Errorf(diag.Usage, "no %s is called %q: there is none", what, word).
+			WithHint("`builder run RECIPE` makes cells, below the directory of --out (out)")
 	}
 	return "", diag.Errorf(diag.Usage, "no %s is called %q", what, word).WithHint("%s", diag.DidYouMean(word, names))
 }

@@ -45,10 +45,16 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	printed, said := term.NewGuard(stdout), term.NewGuard(stderr)
 	app := newApp(args, configure(), printed, said)
-	err := app.RunContext(ctx, flagsFirst(args, app.Commands))
+	err := twice(args, app.Commands)
+	if err == nil {
+		err = app.RunContext(ctx, flagsFirst(args, app.Commands))
+	}
 	_ = printed.Flush() // result remembers what could not be written
 	if err == nil && result.err != nil {
 		err = fmt.Errorf("writing the result: %w", result.err)
+	}
+	if untold(err) != nil {
+		err = denied(err)
 	}
 	if fault := untold(err); fault != nil {
 		term.PrintError(said, fault)
@@ -185,7 +191,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	fault := diag.Errorf(diag.Usage, "%s", flagName.ReplaceAllString(err.Error(), " --$1$2"))
 	if name, ok := undefinedFlag(err); ok && c.Command != nil {
 		return diag.Errorf(diag.Usage, "%s has no flag --%s", c.Command.HelpName, name).
-			WithHint("%s", diag.DidYouMean(name, flagNames(c.Command.Flags)))
+			WithHint("%s", flagHint(name, flagNames(c.Command.Flags)))
 	}
 	if c.Command != nil {
 		return fault.WithHint("see `%s --help`", c.Command.HelpName)

@@ -110,7 +110,7 @@ func rootfsFlags() []cli.Flag {
 // recipeFlagNames are the flags that every recipe has below one verb or another:
 // no axis can be called like one.
 func recipeFlagNames() []string {
-	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), rootfsFlags(), matrixFlags(), exportFlags()))
+	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), rootfsFlags(), matrixFlags(), exportFlags(), doctorFlags()))
 }
 
 // takenNames are the flags that no axis can be called like.
@@ -138,9 +138,13 @@ type axisValue struct {
 	texts []string
 }
 
-// Set implements [cli.Generic].
+// Set implements [cli.Generic]. Comparisons must all hold, so that one of them and a
+// further value say nothing together.
 func (v *axisValue) Set(text string) error {
 	v.texts = append(v.texts, text)
+	if len(v.texts) > 1 && strings.ContainsAny(v.String(), "<>=!~") {
+		return errors.New("the flag is given twice, and a comparison is no value of a list: give one flag, such as 5.7,6.1 or '>=5.7,<6.2'")
+	}
 	return nil
 }
 
@@ -192,8 +196,11 @@ func axisUsageError(r *recipe.Recipe, flags []cli.Flag) cli.OnUsageErrorFunc {
 		if !ok {
 			return usageError(c, err, sub)
 		}
-		return diag.Errorf(diag.Usage, "recipe %s has no axis or flag --%s", r.Name, name).
-			WithHint("%s", diag.DidYouMean(name, append(r.AxisNames(), flagNames(flags)...)))
+		fault := diag.Errorf(diag.Usage, "recipe %s has no axis or flag --%s", r.Name, name)
+		if hint, ok := flagsElsewhere[name]; ok {
+			return fault.WithHint("%s", hint)
+		}
+		return fault.WithHint("%s", flagHint(name, append(r.AxisNames(), flagNames(flags)...)))
 	}
 }
 
@@ -238,6 +245,10 @@ func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
 			fault = diag.Errorf(diag.Usage, "--from: %w", fault)
 		}
 		o.from, err = append(o.from, place), errors.Join(err, fault)
+	}
+	if o.fromOnly && len(o.from) == 0 {
+		err = errors.Join(err, diag.Errorf(diag.Usage, "--from-only: no place is named that a cell could be taken from").
+			WithHint("name one with --from ("+publish.Shelves+"), or leave --from-only out to build"))
 	}
 	jobs := c.Int("jobs")
 	if c.IsSet("jobs") && jobs < 1 {
@@ -329,4 +340,17 @@ func siteDir(args []string) string {
 		}
 	}
 	return site
+}
+
+// axisWithoutRecipe says where the axes of a verb stand that takes a recipe or none.
+func axisWithoutRecipe(cat catalogue.Catalogue) cli.OnUsageErrorFunc {
+	return func(c *cli.Context, err error, sub bool) error {
+		name, _ := undefinedFlag(err)
+		for _, r := range cat.Recipes {
+			if slices.Contains(r.AxisNames(), name) {
+				return verbUsageError(c, err, sub)
+			}
+		}
+		return usageError(c, err, sub)
+	}
 }

@@ -33,6 +33,9 @@ func promoteFlags() []cli.Flag {
 func doPromote(c *cli.Context, out printer) error {
 	at, cell, err1 := publishedCell(c)
 	channel, err2 := publish.Channel(c.String("to"))
+	if err2 != nil {
+		err2 = placeFault("to", c.String("to"), "to", "at", err2)
+	}
 	home, err3 := homeDir()
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
@@ -82,7 +85,7 @@ func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error
 	}
 	at, fault := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
 	if fault != nil {
-		err = errors.Join(err, diag.Errorf(diag.Usage, "--at: %w", fault))
+		err = errors.Join(err, placeFault("at", c.String("at"), "to", "at", fault))
 	}
 	return at, c.Args().First(), err
 }

@@ -113,7 +113,9 @@ func readPublishOptions(c *cli.Context) (publishOptions, error) {
 		}
 	}
 	var err2, err3, err4 error
-	o.channel, err2 = publish.Channel(c.String("channel"))
+	if o.channel, err2 = publish.Channel(c.String("channel")); err2 != nil {
+		err2 = placeFault("channel", c.String("channel"), "channel", "to", err2)
+	}
 	o.home, err3 = homeDir()
 	o.display, err4 = readDisplay(c)
 	return o, errors.Join(append(faults, err2, err3, err4)...)
@@ -148,7 +150,7 @@ func publishAll(ctx context.Context, o publishOptions, trust signing.Trust, prog
 		Progress: func(done, total int64) { current.bytes(done, total) },
 	})
 	if err != nil {
-		return diag.Errorf(diag.Usage, "--to: %w", err)
+		return placeFault("to", o.to, "channel", "to", err)
 	}
 	bundles, err := loadBundles(o, trust)
 	if err != nil {

@@ -74,6 +74,11 @@ func runCells(ctx context.Context, cat catalogue.Catalogue, o options, progress 
 	if err != nil {
 		return err
 	}
+	if build := w.toBuild(entries); len(build) > 0 && len(w.from) == 0 {
+		if err := w.ready(ctx, build); err != nil {
+			return errors.Join(err, w.refuse(rec, build, err))
+		}
+	}
 	engines := w.fleet()
 	past := w.past(ctx)
 	progress.Run(w.planned(past, entries), engines.Jobs())
@@ -99,6 +104,19 @@ func runCells(ctx context.Context, cat catalogue.Catalogue, o options, progress 
 	}.Run(ctx, entries)
 	progress.Close()
 	return w.conclude(rec, outcomes, diagnose.NewExaminer(known), out)
+}
+
+// refuse writes down why none of the entries was begun.
+func (w *workspace) refuse(rec *report.Recorder, entries []lock.Entry, why error) error {
+	var faults []error
+	for _, e := range entries {
+		faults = append(faults, rec.Update(w.cell(run.Outcome{Entry: e, Err: why})))
+	}
+	final, err := rec.Finish(time.Now())
+	if err == nil {
+		w.views(final)
+	}
+	return errors.Join(append(faults, err)...)
 }
 
 // conclude prints the result and gathers the faults.
@@ -181,6 +199,9 @@ func (w *workspace) cell(o run.Outcome) report.Cell {
 			Name: s.Name, Started: s.Started.UTC().Truncate(time.Millisecond), Seconds: report.Seconds(s.Seconds), Cached: s.Cached,
 			Waiting: run.IsWait(s.Name), Failed: s.Failed, Log: logOf(o.Entry.ID, s.Name),
 		})
+	}
+	if c.From == report.Store || c.From == report.Registry {
+		c.Taken = report.Seconds(o.Took.Seconds())
 	}
 	for _, v := range o.Verdicts {
 		c.Verdicts = append(c.Verdicts, toReport(v))

@@ -200,6 +200,7 @@ func passed(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(known.Keep(e, run.Result{
 			Artifacts: []artifact.Artifact{wheel},
 			Verdicts:  []verdict.Verdict{{Gate: "import", Status: verdict.Pass, Evidence: "it imports"}},
+			Steps:     []run.Step{{Name: "build", Seconds: 465}},
 		}))
 		ts.Check(os.Remove(path))
 	}

@@ -83,7 +83,8 @@ func (w *workspace) entries(ctx context.Context, cat catalogue.Catalogue) ([]loc
 	if err != nil {
 		return nil, err
 	}
-	entries, err := w.assembler(cat).Entries(ctx, w.recipe, w.filter, drafts)
+	host := once(func(ctx context.Context) (bool, error) { return true, w.ready(ctx, nil) })
+	entries, err := w.assembler(cat, func(ctx context.Context) error { _, err := host(ctx); return err }).Entries(ctx, w.recipe, w.filter, drafts)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +108,13 @@ func assembler(cat catalogue.Catalogue, o options) *assemble.Assembler {
 }
 
 // assembler makes entries; where a lock lacks something it is resolved.
-func (w *workspace) assembler(cat catalogue.Catalogue) *assemble.Assembler {
+// Before is asked first.
+func (w *workspace) assembler(cat catalogue.Catalogue, before func(context.Context) error) *assemble.Assembler {
 	a := assembler(cat, w.options)
 	a.Resolve = func(ctx context.Context, recipe string, missing lock.Missing) (lock.File, error) {
+		if err := before(ctx); err != nil {
+			return lock.File{}, err
+		}
 		w.note("resolving what the lock of %s lacks: %s", recipe, missing)
 		pins, err := w.resolver().Resolve(ctx, recipe, missing)
 		if err != nil {

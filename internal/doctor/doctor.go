@@ -123,6 +123,25 @@ func Examine(ctx context.Context, h host.Host, w Work) Report {
 	return r
 }
 
+// Cannot asks what a run asks before it fetches anything: the checks of the engine and
+// of room that the work needs, without the network. It returns those that failed.
+func Cannot(ctx context.Context, h host.Host, w Work) []Result {
+	var failed []Result
+	e := newExam(h, w)
+	for _, c := range Checks() {
+		if c.For != Engine && c.For != Build || c.Name == askedByClient || !c.needed(w) || ctx.Err() != nil {
+			continue
+		}
+		if f := c.look(ctx, e); f.Verdict == Fail {
+			failed = append(failed, Result{c.Name, c.For, c.About, c.How, true, f})
+		}
+	}
+	return failed
+}
+
+// askedByClient is the check that starts the client program, which a run does anyway.
+const askedByClient = "engine-version"
+
 // The findings, by verdict.
 
 func unknown(format string, args ...any) Finding { return found(Unknown, format, args...) }

@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"builder/internal/diag"
@@ -242,6 +243,13 @@ func (e *Engine) address() string { return "unix://" + e.outer() }
 
 func (e *Engine) running(started bool) Running {
 	return Running{Address: e.address(), Version: Version, Started: started}
+}
+
+// Holds reports whether the engine has pulled the image with a digest such as sha256:…
+// and keeps it.
+func (e *Engine) Holds(digest string) bool {
+	algorithm, hex, _ := strings.Cut(digest, ":")
+	return hex != "" && exists(e.path("state", "worker", "content", "blobs", algorithm, hex))
 }
 
 // path returns the path of something that the engine keeps.

@@ -5,8 +5,9 @@ package needs
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,9 @@ import (
 const configTime = 20 * time.Second
 
 // Of says what the first of the chosen cells asks of a host, with the cells that go
-// into it. What is in the store need not be fetched.
-func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store) (*doctor.Needs, error) {
+// into it. What is in the store need not be fetched, and what is held by the engine need
+// not be pulled: held says that of the digest of an image.
+func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store, held func(digest string) bool) (*doctor.Needs, error) {
 	drafts, _, err := assemble.Choose(asm.Locks.Catalogue, r, chosen)
 	if err != nil {
 		return nil, err
@@ -43,9 +45,10 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 		needs.Unpinned, _, _ = strings.Cut(err.Error(), "\n")
 		needs.Debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
 		needs.Python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
-		err = addPlaces(needs, d.Source.Repository, d.Image.Registry, d.Runtime.Registry)
+		addSource(needs, d.Source.Repository)
+		err = errors.Join(addImage(needs, d.Image.Registry, d.Image.Digest, held), addImage(needs, d.Runtime.Registry, d.Runtime.Digest, held))
 	case err == nil:
-		err = addEntries(needs, entries, s)
+		err = addEntries(needs, entries, s, held)
 	}
 	if err == nil && needs.Python {
 		ctx, cancel := context.WithTimeout(ctx, configTime)
@@ -53,6 +56,13 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 		needs.Indexes = pypi.Indexes(ctx)
 	}
 	return needs, err
+}
+
+// OfEntries says what entries that are to be built ask of a host, all together.
+func OfEntries(entries []lock.Entry, s *store.Store, held func(digest string) bool) (*doctor.Needs, error) {
+	last := entries[len(entries)-1]
+	needs := &doctor.Needs{Name: last.Recipe, Cell: last.ID}
+	return needs, addEntries(needs, entries, s, held)
 }
 
 // releaseOf is the value of an axis; none is no release.
@@ -65,7 +75,7 @@ func releaseOf(value string) string {
 
 // addEntries adds up the files of entries, and notes where those come from that
 // the store lacks.
-func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store) error {
+func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store, held func(digest string) bool) error {
 	for _, b := range fetch.Blobs(entries...) {
 		needs.Total += b.Size
 		if _, here := s.Path(b); !here {
@@ -81,30 +91,45 @@ func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store) error
 		if _, here := s.Path(e.Source.Blob()); here {
 			repository = ""
 		}
-		if err := addPlaces(needs, repository, e.Image.Pin.Registry, e.Runtime.Pin.Registry); err != nil {
-			return err
+		addSource(needs, repository)
+		for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
+			if err := addImage(needs, pin.Registry, pin.Digest, held); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// addPlaces notes a repository and registries; "" is none.
-func addPlaces(needs *doctor.Needs, repository string, images ...string) error {
+// addSource notes a repository; "" is none.
+func addSource(needs *doctor.Needs, repository string) {
 	if repository != "" {
 		needs.Places = append(needs.Places, doctor.Place{For: "source", URL: repository})
 	}
-	for _, image := range images {
-		if image == "" {
-			continue
-		}
-		endpoint, err := oci.Endpoint(image)
-		if err != nil {
-			return err
-		}
-		needs.Places = append(needs.Places, doctor.Place{For: fmt.Sprintf("image %s", image), URL: endpoint, Cached: true})
+}
+
+// addImage notes the registry of an image; "" is none.
+func addImage(needs *doctor.Needs, reference, digest string, held func(digest string) bool) error {
+	if reference == "" {
+		return nil
+	}
+	endpoint, err := oci.Endpoint(reference)
+	if err != nil {
+		return err
+	}
+	name := reference
+	if digest != "" {
+		name += "@" + digest
+	}
+	place := doctor.Place{For: Image + name, URL: endpoint, Cached: held == nil || held(digest)}
+	if !slices.Contains(needs.Places, place) {
+		needs.Places = append(needs.Places, place)
 	}
 	return nil
 }
+
+// Image begins what a place is for that hands out an image.
+const Image = "image "
 
 // Modules are where Go fetches the modules of the engine from, as it is
 // configured here.

@@ -46,15 +46,26 @@ type Cell struct {
 	Status    Status              `json:"status"`
 	From      From                `json:"from,omitempty"`
 	Engine    string              `json:"engine,omitempty"` // address of the one that built it
+	Taken     Seconds             `json:"taken,omitempty"`  // what it took to take a stored or published result
 	Steps     []Step              `json:"steps"`
 	Artifacts []artifact.Artifact `json:"artifacts"`
 	Verdicts  []Verdict           `json:"verdicts"`
 	Error     *CellError          `json:"error,omitempty"`
 }
 
-// Seconds is the time that the cell's steps took together; each gate is one. To
-// wait for other cells is not.
+// Seconds is the time that the cell took in this run: its steps together, of which
+// each gate is one and waiting for other cells is none. The steps of a result that
+// was taken from somewhere are those of another day.
 func (c Cell) Seconds() Seconds {
+	if c.From != Build && c.Taken > 0 {
+		return c.Taken
+	}
+	return c.Built()
+}
+
+// Built is the time that the steps took together when the cell was built, now or
+// earlier.
+func (c Cell) Built() Seconds {
 	var sum Seconds
 	for _, s := range c.Steps {
 		if !s.Waiting {

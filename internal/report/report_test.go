@@ -295,6 +295,18 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// A stored result says what it took now, and what it took when it was built.
+func TestSummaryOfAStoredResult(t *testing.T) {
+	cell := report.Cell{ID: "a", From: report.Store, Taken: 0.1, Steps: []report.Step{{Name: "build", Seconds: 465, Cached: true}}}
+	_, rows := report.Summary(report.Run{Cells: []report.Cell{cell}})
+	if got := rows[0][5]; got != "0.1s, built in 465.0s" {
+		t.Errorf("got %q", got)
+	}
+	if now, then := cell.Seconds(), cell.Built(); now != 0.1 || then != 465 {
+		t.Errorf("now %v, then %v", now, then)
+	}
+}
+
 func planned(n int) report.Run {
 	var run report.Run
 	for i := range n {

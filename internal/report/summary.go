@@ -72,6 +72,13 @@ func waiver(v Verdict) string {
 	return fmt.Sprintf("%s until %s", v.Gate, v.Waiver.Until)
 }
 
-func took(c Cell) string { return fmt.Sprintf("%.1fs", float64(c.Seconds())) }
+// took is the time of now, and of a stored result that of then too.
+func took(c Cell) string {
+	text := fmt.Sprintf("%.1fs", float64(c.Seconds()))
+	if c.Taken > 0 && c.From != Build && c.Built() > 0 {
+		text += fmt.Sprintf(", built in %.1fs", float64(c.Built()))
+	}
+	return text
+}
 
 func dash(s string) string { return cmp.Or(s, "-") }

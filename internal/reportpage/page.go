@@ -195,6 +195,9 @@ func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 		shown.Files = append(shown.Files, file{a, o.linked(a.Name, a.Path)})
 	}
 	shown.Took = humanSeconds(c.Seconds())
+	if c.Taken > 0 && c.From != report.Build && c.Built() > 0 {
+		shown.Took += ", built in " + humanSeconds(c.Built())
+	}
 	return shown
 }
 

@@ -111,8 +111,9 @@ const (
 type Outcome struct {
 	Entry lock.Entry
 	Result
-	Err     error // nil, or why the cell is not done; a gate that refused is class diag.Gate
-	Skipped bool  // not begun, because another cell failed and the run was to stop
+	Took    time.Duration // in this run
+	Err     error         // nil, or why the cell is not done; a gate that refused is class diag.Gate
+	Skipped bool          // not begun, because another cell failed and the run was to stop
 }
 
 // A Runner runs entries.
@@ -185,8 +186,10 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 		return Outcome{Entry: e, Skipped: true, Err: context.Cause(ctx)}
 	}
 	o = Outcome{Entry: e}
+	begun := time.Now()
 	inputs := func() ([]artifact.Artifact, error) { return inputsOf(e, done) }
 	o.Err = r.take(ctx, e, inputs, filepath.Join(r.Out, e.ID), &o.Result)
+	o.Took = time.Since(begun)
 	if o.Err != nil {
 		_, o.Skipped = errors.AsType[*inputError](o.Err)
 		o.Err = &cellError{id: e.ID, err: o.Err}

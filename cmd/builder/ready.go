@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"builder/internal/diag"
+	"builder/internal/doctor"
+	"builder/internal/host"
+	"builder/internal/lock"
+	"builder/internal/native"
+	"builder/internal/needs"
+	"builder/internal/store"
+)
+
+// registryTime bounds how long a registry may take to answer that it is there.
+const registryTime = 5 * time.Second
+
+// ready refuses what this host cannot do before anything is fetched: entries are those
+// of the run, none where the lock is still to be completed.
+func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
+	work := doctor.Work{Home: w.home, Engine: engineState(ctx, w.options)}
+	if len(entries) > 0 {
+		var err error
+		work.Recipe, err = needs.OfEntries(entries, store.Peek(filepath.Join(w.home, "store")), heldBy(work.Engine, w.options))
+		if err != nil {
+			return err
+		}
+	}
+	var faults []error
+	for _, lacks := range doctor.Cannot(ctx, host.This(), work) {
+		faults = append(faults, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).
+			WithHint("%s; `builder doctor` looks at all of it", lacks.Remedy))
+	}
+	if len(faults) == 0 && work.Recipe != nil {
+		faults = append(faults, w.pullable(ctx, work.Recipe.Places))
+	}
+	return errors.Join(faults...)
+}
+
+// toBuild leaves out what is known.
+func (w *workspace) toBuild(entries []lock.Entry) []lock.Entry {
+	var left []lock.Entry
+	for _, e := range entries {
+		if w.rebuild || !w.results.Has(e.Key()) {
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
+// heldBy tells the images that an engine keeps; of an engine that is not the host's own
+// nobody knows, and what it can reach is not what this host can.
+func heldBy(state doctor.EngineState, o options) func(digest string) bool {
+	if state.Kind != doctor.Native {
+		return nil
+	}
+	return native.New(o.home, func(string, ...any) {}, o.native).Holds
+}
+
+// pullable refuses images that the engine does not keep and whose registry does not
+// answer, or may not be asked.
+func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
+	asked := map[string]error{}
+	var faults []error
+	for _, p := range places {
+		image, isImage := strings.CutPrefix(p.For, needs.Image)
+		if !isImage || p.Cached {
+			continue
+		}
+		if w.offline {
+			faults = append(faults, diag.Errorf(diag.Fetch, "image %s: --offline, and the engine does not keep it", image).
+				WithHint("leave out --offline once, so that the engine pulls the image and keeps it"))
+			continue
+		}
+		if _, done := asked[p.URL]; !done {
+			asked[p.URL] = answers(ctx, p.URL)
+		}
+		if err := asked[p.URL]; err != nil {
+			faults = append(faults, diag.Errorf(diag.Fetch, "image %s: the engine does not keep it, and its registry does not answer: %w", image, err).
+				WithHint("HTTPS_PROXY, HTTP_PROXY and NO_PROXY say how hosts are reached; --engine URL names an engine that reaches the registry; nothing was fetched"))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// answers asks whether anybody is at an address. Who is slow may be there.
+func answers(ctx context.Context, url string) error {
+	asked, done := context.WithTimeout(ctx, registryTime)
+	defer done()
+	a, err := host.This().Ask(asked, url)
+	switch {
+	case err != nil && asked.Err() == nil:
+		return err
+	case a.Status == 407:
+		return errors.New("the proxy wants a password (407)")
+	}
+	return nil
+}

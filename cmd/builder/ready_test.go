@@ -1,0 +1,62 @@
+package main
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/diag"
+	"builder/internal/doctor"
+	"builder/internal/lock"
+	"builder/internal/native"
+	"builder/internal/needs"
+	"builder/internal/store"
+)
+
+// An image that the engine does not keep has to come from its registry: that one which
+// does not answer is said before anything is fetched, with the digest of the image.
+func TestImagesArePullableBeforeTheRun(t *testing.T) {
+	const digest = "sha256:e50984d2e1ef6300e3fd51303839842189a077b10cb5cadff1923df10c61c493"
+	home := t.TempDir()
+	gone := httptest.NewServer(nil)
+	here := httptest.NewServer(nil)
+	defer here.Close()
+	gone.Close()
+	address := func(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") + "/ours:6.1" }
+	check := func(registry string, o options, kind doctor.EngineKind) error {
+		e := lock.Entry{Recipe: "tiny", ID: "tiny-6.1"}
+		e.Image.Pin = lock.ImagePin{Name: "ours", Registry: registry, Digest: digest}
+		e.Runtime = e.Image
+		o.home = home
+		n, err := needs.OfEntries([]lock.Entry{e}, store.Peek(home), heldBy(doctor.EngineState{Kind: kind}, o))
+		if err != nil || len(n.Places) != 1 {
+			t.Fatalf("%+v, %v", n, err)
+		}
+		return (&workspace{options: o}).pullable(t.Context(), n.Places)
+	}
+	err := check(address(gone), options{}, doctor.Native)
+	if diag.CodeOf(err) != diag.Fetch || !strings.HasPrefix(err.Error(), "image "+address(gone)+"@"+digest+": the engine does not keep it, and its registry does not answer: ") {
+		t.Errorf("a registry that is gone: %v", err)
+	}
+	if err := check(address(here), options{}, doctor.Native); err != nil {
+		t.Errorf("a registry that answers 404: %v", err)
+	}
+	if err := check(address(here), options{offline: true}, doctor.Native); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("offline: %v", err)
+	}
+	if err := check(address(gone), options{}, doctor.Named); err != nil {
+		t.Errorf("nobody knows what another engine keeps and reaches: %v", err)
+	}
+	kept := filepath.Join(native.New(home, nil, native.Options{}).Look().StateDir, "worker", "content", "blobs", "sha256", digest[len("sha256:"):])
+	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(kept, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(address(gone), options{offline: true}, doctor.Native); err != nil {
+		t.Errorf("an image that the engine keeps: %v", err)
+	}
+}
