@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/assemble"
+	"builder/internal/attest"
 	"builder/internal/catalogue"
 	"builder/internal/gate"
 	"builder/internal/lock"
@@ -37,7 +38,7 @@ func planCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 			if err != nil {
 				return err
 			}
-			return p.print(out, o.json)
+			return errors.Join(p.print(out, o.json), p.refusal(c.Context, cat, o))
 		}),
 	}
 }
@@ -54,6 +55,7 @@ type plannedCell struct {
 	Key     string            `json:"key,omitempty"` // empty while the lock lacks something
 	Axes    map[string]string `json:"axes"`
 	Chosen  []string          `json:"chosen"` // axes whose value was chosen by preference
+	Forced  []matrix.Forced   `json:"forced"` // values that nobody asked for and nobody prefers: a rule leaves no other
 	Site    []string          `json:"site"`   // what of it a site brings, and whether that replaces something
 	Image   string            `json:"image"`
 	Runtime string            `json:"runtime"`
@@ -66,6 +68,7 @@ type plannedCell struct {
 	Env      map[string]string `json:"env"`
 	Steps    []string          `json:"steps"`
 	Gates    []string          `json:"gates"`
+	Stable   string            `json:"stable,omitempty"`  // why the channel stable cannot be reached
 	Missing  string            `json:"missing,omitempty"` // what the lock lacks
 	Known    bool              `json:"known"`             // the result is in the store
 	Diff     *plannedDiff      `json:"diff,omitempty"`    // what changed since the last run, if that was asked
@@ -128,10 +131,14 @@ func knownResults(home string) (func(key string) bool, error) {
 }
 
 func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key string) bool, with comparison) (plannedCell, error) {
+	chosen, forced, err := matrix.Reasons(d.Cell)
+	if err != nil {
+		return plannedCell{}, err
+	}
 	c := plannedCell{
-		Site: asm.Locks.OfSite(d),
+		Site: asm.Locks.OfSite(d), Stable: attest.Stable.Unreachable(d.Settings.Expect),
 
-		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: notNil(d.Cell.Chosen),
+		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: chosen, Forced: forced,
 		Image: d.Image.Name, Runtime: d.Runtime.Name,
 		Source: d.Source.Project + " " + d.Source.Version,
 		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),
@@ -214,6 +221,9 @@ func (c plannedCell) print(out printer) {
 	if len(c.Chosen) > 0 {
 		line("", "by preference: %s", strings.Join(c.Chosen, ", "))
 	}
+	for _, f := range c.Forced {
+		line("", "by a rule: %s=%s: %s (%s)", f.Axis, f.Value, f.Because, f.Source)
+	}
 	for _, what := range c.Site {
 		line("site", "%s", what)
 	}
@@ -241,6 +251,9 @@ func (c plannedCell) print(out printer) {
 	}
 	line("steps", "%s", strings.Join(c.Steps, ", "))
 	line("gates", "%s", strings.Join(c.Gates, ", "))
+	if c.Stable != "" {
+		line("channel", "candidate: %s", c.Stable)
+	}
 	switch {
 	case c.Missing != "":
 		line("lock", "lacks %s: run resolves it", c.Missing)

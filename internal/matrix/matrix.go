@@ -38,6 +38,36 @@ type Exclusion struct {
 	Instead []string // rows of the rule that speak of these values
 }
 
+// A Forced is a value that nobody asked for and that is not the preferred one: with the
+// other values of the cell a rule refuses that.
+type Forced struct {
+	Axis    string `json:"axis"`
+	Value   string `json:"value"`
+	Because string `json:"because"`
+	Source  string `json:"source"`
+}
+
+// Reasons tells the axes of a cell whose open value is the preferred one from those
+// that a rule decided.
+func Reasons(c Cell) (preferred []string, forced []Forced, err error) {
+	preferred, forced = []string{}, []Forced{}
+	s, err := newSearch(c.Recipe, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range c.Chosen {
+		axis, _ := c.Recipe.Axis(name)
+		s.point = maps.Clone(c.Axes)
+		s.point[name] = axis.Values[0]
+		if broken := s.violated(); c.Axes[name] != axis.Values[0] && broken != nil {
+			forced = append(forced, Forced{name, c.Axes[name], broken.Because, broken.Source})
+		} else {
+			preferred = append(preferred, name)
+		}
+	}
+	return preferred, forced, nil
+}
+
 // Filter maps axes to what the command line says about them.
 type Filter map[string]string
 

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/assemble"
+	"builder/internal/catalogue"
+	"builder/internal/diag"
+	"builder/internal/fetch"
+	"builder/internal/lock"
+	"builder/internal/store"
+)
+
+// refusal is the error with which run would end before it builds anything: the lock
+// lacks something and --locked or --offline forbids to resolve it, or --offline
+// forbids to fetch what the store lacks.
+func (p plan) refusal(ctx context.Context, cat catalogue.Catalogue, o options) error {
+	if !o.locked && !o.offline {
+		return nil
+	}
+	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
+	if err != nil {
+		return err
+	}
+	entries, err := assembler(cat, o).Entries(ctx, o.recipe, o.filter, drafts)
+	if err != nil || !o.offline {
+		return err
+	}
+	known, err := knownResults(o.home)
+	if err != nil {
+		return err
+	}
+	have := func(e lock.Entry) bool { return known(e.Key()) }
+	kept := store.Peek(filepath.Join(o.home, "store"))
+	var faults []error
+	for _, e := range assemble.Needed(entries, len(drafts), have) {
+		if !have(e) {
+			faults = append(faults, lackingFiles(e, kept))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// lackingFiles is the error for files of an entry that the store lacks.
+func lackingFiles(e lock.Entry, kept *store.Store) error {
+	var names []string
+	for _, b := range fetch.Blobs(e) {
+		if _, here := kept.Path(b); !here {
+			names = append(names, b.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	shown := names[:min(len(names), 3)]
+	if len(names) > len(shown) {
+		shown = append(slices.Clone(shown), "…")
+	}
+	return diag.Errorf(diag.Fetch, "%s: --offline, and the store lacks %d files: %s", e.ID, len(names), strings.Join(shown, ", ")).
+		WithHint("leave out --offline, or bring them with `builder store export` on another host and `builder store import` here")
+}
