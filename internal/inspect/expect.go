@@ -60,6 +60,9 @@ func canonical(name, value string) string {
 	if name == "python" && strings.HasPrefix(value, "3.") {
 		return "cp" + strings.ReplaceAll(value, ".", "")
 	}
+	if arch := elf.Architecture(value); name == "arch" && arch != "" {
+		return arch
+	}
 	if same, ok := aliases[name][value]; ok {
 		return same
 	}

@@ -180,6 +180,8 @@ func TestExpectations(t *testing.T) {
 		{silent, "rocm=57", No},
 		{claims, "arch=gfx942,gfx90a", Yes},
 		{claims, "arch=gfx90a", No},
+		{claims, "arch=mi300x,mi250", Yes},
+		{claims, "arch=h100", No},
 		{claims, "nccl=rccl", Yes},
 		{claims, "nccl=nccl", No},
 		{lost, "nccl=nccl", Unsaid},
