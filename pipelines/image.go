@@ -50,6 +50,7 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 		if err != nil {
 			return nil, unreachable(img.Pin.Registry, err)
 		}
+		_ = atomicfile.Write(Pulled(c.Scratch, img.Pin.Digest), nil) // without it a later run asks the registry first
 		// The variables of the image's own configuration stay behind: the recipe and
 		// the catalogue state those of a step.
 		return c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"}).WithRootfs(ctr.Rootfs()), nil
@@ -70,6 +71,12 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 		return nil, err
 	}
 	return ctr.WithoutMount("/debs"), nil
+}
+
+// Pulled is the file, among those of a directory of scratch files, which says that an
+// engine has pulled the image with a digest.
+func Pulled(scratch, digest string) string {
+	return filepath.Join(scratch, "pulled-"+strings.ReplaceAll(digest, ":", "-"))
 }
 
 // unreachable is the error for an image that its registry did not hand out.

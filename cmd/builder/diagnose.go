@@ -60,7 +60,8 @@ type diagnoseOptions struct{ json, exitCode bool }
 // diagnosable returns the files that the arguments stand for.
 func diagnosable(args []string) ([]string, error) {
 	if len(args) == 0 {
-		return nil, diag.Errorf(diag.Usage, "diagnose: name a file, a directory, or - for standard input")
+		return nil, diag.Errorf(diag.Usage, "diagnose: name a file, a directory, or - for standard input").
+			WithHint("builder diagnose out/CELL")
 	}
 	var files []string
 	for _, arg := range args {
@@ -145,6 +146,9 @@ func examine(ctx context.Context, e *diagnose.Examiner, file string) (examined, 
 		return examineInput(ctx, e, file, f)
 	}
 	report, err := e.File(ctx, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = diag.Errorf(diag.Usage, "%w", err).WithHint("name a log, a wheel, the directory of a cell below --out, or - for standard input")
+	}
 	if err != nil || report.Kind != "log" {
 		return examined{Report: report}, err
 	}

@@ -54,7 +54,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("writing the result: %w", result.err)
 	}
 	if untold(err) != nil {
-		err = denied(err)
+		err = helped(denied(err), args, app.Commands)
 	}
 	if fault := untold(err); fault != nil {
 		term.PrintError(said, fault)

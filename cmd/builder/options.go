@@ -210,6 +210,9 @@ func verbUsageError(c *cli.Context, err error, sub bool) error {
 	if !ok {
 		return usageError(c, err, sub)
 	}
+	if hint, known := flagsElsewhere[name]; known {
+		return diag.Errorf(diag.Usage, "no recipe is named before --%s", name).WithHint("name a recipe: %s RECIPE; %s", c.Command.HelpName, hint)
+	}
 	return diag.Errorf(diag.Usage, "no recipe is named before --%s", name).
 		WithHint("axes and flags come after the recipe: %s RECIPE --%s", c.Command.HelpName, name)
 }

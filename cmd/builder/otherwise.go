@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -129,7 +130,7 @@ func denied(err error) error {
 		if fault.Code == diag.Unexpected {
 			fault.Code = diag.Usage
 		}
-		fault.Hint = fmt.Sprintf("this is user %d%s: name a place that you own (BUILDER_HOME for the state directory, --out for results), or run as its owner", os.Geteuid(), ownerOf(path))
+		fault.Hint = fmt.Sprintf("%s: name a place that you can write to (BUILDER_HOME for the state directory, --out for results)", ownerOf(path))
 		if readOnly {
 			fault.Hint = "the file system is mounted read-only: name another place (BUILDER_HOME for the state directory, --out for results)"
 		}
@@ -137,6 +138,28 @@ func denied(err error) error {
 	if !changed {
 		return err
 	}
+	return joined(all)
+}
+
+// helped gives a usage error that has no hint, and names no line of a file where to
+// mend it, the help of the verb.
+func helped(err error, args []string, verbs []*cli.Command) error {
+	all := diag.All(err)
+	last := -1
+	for i, fault := range all {
+		if fault.Code == diag.Usage && fault.Hint == "" && fault.Pos.Line == 0 {
+			last = i
+		}
+	}
+	if last < 0 {
+		return err
+	}
+	_, words := verbOf(args, verbs)
+	all[last].Hint = "see `" + strings.Join(append([]string{"builder"}, args[1:words]...), " ") + " --help`"
+	return joined(all)
+}
+
+func joined(all []*diag.Error) error {
 	faults := make([]error, len(all))
 	for i, fault := range all {
 		faults[i] = fault
@@ -151,7 +174,7 @@ func refusedPath(err error) (path string, readOnly bool) {
 		return "", false
 	}
 	readOnly = errors.Is(fault.Err, syscall.EROFS)
-	if readOnly || errors.Is(fault.Err, fs.ErrPermission) {
+	if readOnly || errors.Is(fault.Err, fs.ErrPermission) || fault.Op == "mkdir" {
 		return fault.Path, readOnly
 	}
 	return "", false
@@ -159,18 +182,15 @@ func refusedPath(err error) (path string, readOnly bool) {
 
 // ownerOf says whom a path, or the first directory above it that is there, belongs to.
 func ownerOf(path string) string {
-	for {
+	for ; path != "" && path != "/" && path != "."; path = filepath.Dir(path) {
 		info, err := os.Stat(path)
-		if err == nil {
-			if of, ok := info.Sys().(*syscall.Stat_t); ok {
-				return fmt.Sprintf(", %s belongs to user %d", path, of.Uid)
-			}
-			return ""
+		if err != nil {
+			continue
 		}
-		above := path[:max(strings.LastIndexByte(path, '/'), 0)]
-		if above == "" || above == path {
-			return ""
+		if of, ok := info.Sys().(*syscall.Stat_t); ok && int(of.Uid) != os.Geteuid() {
+			return fmt.Sprintf("%s belongs to user %d, and this is user %d", path, of.Uid, os.Geteuid())
 		}
-		path = above
+		return "nothing can be written below " + path
 	}
+	return "nothing can be written there"
 }

@@ -15,22 +15,28 @@ import (
 // A path that the system refuses to a user is a usage error that says whose it is and
 // what names another; other errors stay as they are.
 func TestDenied(t *testing.T) {
-	file := t.TempDir()
+	file, theirs := t.TempDir(), t.TempDir()
 	refused := &fs.PathError{Op: "mkdir", Path: file + "/store/sha256", Err: syscall.EACCES}
-	for name, c := range map[string]struct {
+	type test struct {
 		err  error
 		code diag.Code
 		hint string
-	}{
-		"another's":        {fmt.Errorf("opening store: %w", refused), diag.Usage, fmt.Sprintf("this is user %d, %s belongs to user %d: name a place that you own (BUILDER_HOME", os.Geteuid(), file, os.Geteuid())},
+	}
+	tests := map[string]test{
+		"another's":        {fmt.Errorf("opening store: %w", refused), diag.Usage, "nothing can be written below " + file + ": name a place that you can write to (BUILDER_HOME"},
 		"read-only":        {&fs.PathError{Op: "mkdir", Path: file, Err: syscall.EROFS}, diag.Usage, "the file system is mounted read-only: name another place (BUILDER_HOME"},
-		"one of two":       {errors.Join(errors.New("x"), refused), diag.Usage, "this is user "},
-		"has a class":      {diag.Errorf(diag.Publish, "%w", refused), diag.Publish, "this is user "},
+		"below a file":     {&fs.PathError{Op: "mkdir", Path: "/proc/1/home", Err: fs.ErrNotExist}, diag.Usage, "nothing can be written below /proc/1: "},
+		"one of two":       {errors.Join(errors.New("x"), refused), diag.Usage, "nothing can be written below "},
+		"has a class":      {diag.Errorf(diag.Publish, "%w", refused), diag.Publish, "nothing can be written below "},
 		"has a hint":       {diag.Errorf(diag.Publish, "%w", refused).WithHint("do"), diag.Publish, "do"},
 		"is not there":     {&fs.PathError{Op: "open", Path: file, Err: fs.ErrNotExist}, diag.Unexpected, ""},
 		"has no path":      {fs.ErrPermission, diag.Unexpected, ""},
 		"nothing is wrong": {nil, diag.OK, ""},
-	} {
+	}
+	if os.Chown(theirs, os.Geteuid()+1, -1) == nil { // which root may
+		tests["somebody else's"] = test{&fs.PathError{Op: "open", Path: theirs + "/x", Err: syscall.EACCES}, diag.Usage, theirs + fmt.Sprintf(" belongs to user %d, and this is user %d: name a place", os.Geteuid()+1, os.Geteuid())}
+	}
+	for name, c := range tests {
 		got := denied(c.err)
 		hint := ""
 		for _, fault := range diag.All(got) {

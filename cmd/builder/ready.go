@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"builder/internal/native"
 	"builder/internal/needs"
 	"builder/internal/store"
+	"builder/pipelines"
 )
 
 // registryTime bounds how long a registry may take to answer that it is there.
@@ -52,13 +54,20 @@ func (w *workspace) toBuild(entries []lock.Entry) []lock.Entry {
 	return left
 }
 
-// heldBy tells the images that an engine keeps; of an engine that is not the host's own
-// nobody knows, and what it can reach is not what this host can.
+// heldBy tells the images that an engine keeps. Of that in Docker or Podman it is known
+// what it has pulled for this home. Of one that was named nobody knows, and what it
+// reaches is not what this host does.
 func heldBy(state doctor.EngineState, o options) func(digest string) bool {
-	if state.Kind != doctor.Native {
-		return nil
+	switch state.Kind {
+	case doctor.Native:
+		return native.New(o.home, func(string, ...any) {}, o.native).Holds
+	case doctor.Container:
+		return func(digest string) bool {
+			_, err := os.Stat(pipelines.Pulled(filepath.Join(o.home, "scratch"), digest))
+			return err == nil
+		}
 	}
-	return native.New(o.home, func(string, ...any) {}, o.native).Holds
+	return nil
 }
 
 // pullable refuses images that the engine does not keep and whose registry does not
@@ -72,7 +81,7 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 			continue
 		}
 		if w.offline {
-			faults = append(faults, diag.Errorf(diag.Fetch, "image %s: --offline, and the engine does not keep it", image).
+			faults = append(faults, diag.Errorf(diag.Fetch, "image %s: --offline, and no engine here has pulled it", image).
 				WithHint("leave out --offline once, so that the engine pulls the image and keeps it"))
 			continue
 		}
@@ -80,7 +89,7 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 			asked[p.URL] = answers(ctx, p.URL)
 		}
 		if err := asked[p.URL]; err != nil {
-			faults = append(faults, diag.Errorf(diag.Fetch, "image %s: the engine does not keep it, and its registry does not answer: %w", image, err).
+			faults = append(faults, diag.Errorf(diag.Fetch, "image %s: no engine here has pulled it, and its registry does not answer: %w", image, err).
 				WithHint("HTTPS_PROXY, HTTP_PROXY and NO_PROXY say how hosts are reached; --engine URL names an engine that reaches the registry; nothing was fetched"))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"builder/internal/native"
 	"builder/internal/needs"
 	"builder/internal/store"
+	"builder/pipelines"
 )
 
 // An image that the engine does not keep has to come from its registry: that one which
@@ -37,7 +38,7 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 		return (&workspace{options: o}).pullable(t.Context(), n.Places)
 	}
 	err := check(address(gone), options{}, doctor.Native)
-	if diag.CodeOf(err) != diag.Fetch || !strings.HasPrefix(err.Error(), "image "+address(gone)+"@"+digest+": the engine does not keep it, and its registry does not answer: ") {
+	if diag.CodeOf(err) != diag.Fetch || !strings.HasPrefix(err.Error(), "image "+address(gone)+"@"+digest+": no engine here has pulled it, and its registry does not answer: ") {
 		t.Errorf("a registry that is gone: %v", err)
 	}
 	if err := check(address(here), options{}, doctor.Native); err != nil {
@@ -49,12 +50,21 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 	if err := check(address(gone), options{}, doctor.Named); err != nil {
 		t.Errorf("nobody knows what another engine keeps and reaches: %v", err)
 	}
-	kept := filepath.Join(native.New(home, nil, native.Options{}).Look().StateDir, "worker", "content", "blobs", "sha256", digest[len("sha256:"):])
-	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
-		t.Fatal(err)
+	if err := check(address(gone), options{}, doctor.Container); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("Docker has not pulled it: %v", err)
 	}
-	if err := os.WriteFile(kept, nil, 0o644); err != nil {
-		t.Fatal(err)
+	pulled := pipelines.Pulled(filepath.Join(home, "scratch"), digest)
+	kept := filepath.Join(native.New(home, nil, native.Options{}).Look().StateDir, "worker", "content", "blobs", "sha256", digest[len("sha256:"):])
+	for _, file := range []string{kept, pulled} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := check(address(gone), options{}, doctor.Container); err != nil {
+		t.Errorf("an image that Docker has pulled: %v", err)
 	}
 	if err := check(address(gone), options{offline: true}, doctor.Native); err != nil {
 		t.Errorf("an image that the engine keeps: %v", err)

@@ -94,7 +94,7 @@ func alone(env *testscript.Env) error {
 
 // exits runs a program and demands its exit code: exits CODE PROGRAM ARGS...
 // Whatever the code, nobody shall see a panic, or escape codes where there is no
-// terminal; and what fails says why.
+// terminal; what fails says why, and a usage error what to do.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARGS...")
@@ -118,10 +118,15 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("a panic")
 	case strings.Contains(stdout+stderr, "\x1b"):
 		ts.Fatalf("escape codes, and no terminal")
+	case got == 2 && !strings.Contains(stderr, "hint") && !inFile.MatchString(stderr):
+		ts.Fatalf("a usage error that does not say what to do")
 	case got != 0 && !strings.HasPrefix(stderr, "error: ") && !strings.Contains(stderr, "\nerror: "):
 		ts.Fatalf("exit code %d without an error", got)
 	}
 }
+
+// inFile begins an error that says in which line of a file it is.
+var inFile = regexp.MustCompile(`(?m)^error: [^-\s]\S*(:\d+)+: `)
 
 // isJSON demands that a file is one JSON value, and of values in it what they
 // are: json FILE [PATH WANT]... A path such as cells.0.id ends in len for a length.

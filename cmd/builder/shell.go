@@ -152,7 +152,7 @@ func (o standOptions) stands(ctx context.Context, dir string, out printer, do fu
 // writeRepro leaves in o.to what replays the build step.
 func writeRepro(ctx context.Context, o standOptions, out printer) error {
 	if o.to == "" {
-		return diag.Errorf(diag.Usage, "--to: name a directory to write to")
+		return diag.Errorf(diag.Usage, "--to: name a directory to write to").WithHint("--to DIR, which must not exist")
 	}
 	return o.stands(ctx, o.to, out, func(build string) error {
 		out.say("%s", build)

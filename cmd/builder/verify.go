@@ -112,7 +112,7 @@ func doVerify(ctx context.Context, o verifyOptions, out printer) error {
 	}
 	if len(trust.Keys) == 0 {
 		return diag.Errorf(diag.Usage, "no key is trusted: this host has made none").
-			WithHint("--trust FILE names the public key of who built it; `builder key show` prints it there")
+			WithHint("--trust FILE names the public key of who built it; `builder key show` prints it there; `builder gate FILE` says what a wheel of somebody else is")
 	}
 	progress, err := o.display.begin(ctx, out)
 	if err != nil {

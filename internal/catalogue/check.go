@@ -39,10 +39,10 @@ func (s siteFiles) folder(name string) fs.FS {
 func openSite(site string) (siteFiles, error) {
 	info, err := os.Stat(site)
 	if err != nil {
-		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err)
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("`builder init DIR` makes the folders of a site")
 	}
 	if !info.IsDir() {
-		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site)
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site).WithHint("name the directory that holds recipes, stacks, images or patches")
 	}
 	dir, err := regular.Inside(site, maxSiteFile)
 	if err != nil {

@@ -68,7 +68,7 @@ func resolve(ctx context.Context, name string, patience time.Duration, policy re
 		return "", fmt.Errorf("resolving image %q: %w", name, context.Cause(ctx))
 	}
 	return "", diag.Errorf(diag.Fetch, "resolving image %q: %w", name, plain(err)).
-		WithHint("the digest is only needed to lock: write the lock where the registry can be reached and check it in, or name a mirror with BUILDER_MIRROR_*")
+		WithHint("the digest is only needed to lock: write the lock where the registry can be reached and check it in, or say with HTTPS_PROXY how it is reached; an image whose digest stands in images/*.yaml needs no registry here")
 }
 
 // open returns the repository of a reference, with its tag or digest.

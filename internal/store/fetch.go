@@ -120,7 +120,7 @@ func (s *Store) explain(err error) error {
 
 // unavailable lists every source's fault in one error.
 func (s *Store) unavailable(b Blob, faults []error) error {
-	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror with BUILDER_MIRROR_*"
+	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror of Debian with BUILDER_MIRROR_DEBIAN"
 	if _, ours := errors.AsType[*diskError](errors.Join(faults...)); ours {
 		hint = "make room with `builder store gc --keep SIZE`, or set BUILDER_HOME to a place that has room and can be written"
 	}
