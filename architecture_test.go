@@ -24,7 +24,7 @@ var areas = []area{
 	{"Command line", "What did the user say, and what is printed?", 0, "cmd/builder internal/config internal/complete internal/manual internal/syntax"},
 	{"Choice", "What is there to choose from, and what was chosen?", 0, "internal/catalogue internal/assemble internal/needs"},
 	{"Help", "What does this host lack, and what does this failure mean?", 1, "internal/doctor internal/diagnose"},
-	{"Engine", "How does one locked entry become an artifact?", 0, "pipelines internal/native internal/steplog internal/runlog"},
+	{"Engine", "How does one locked entry become an artifact?", 0, "pipelines internal/native internal/daemon internal/steplog internal/runlog"},
 	{"Run", "How do many entries become outcomes, without losing one?", 0, "internal/run internal/fleet internal/fetch internal/results internal/carry internal/history internal/reuse internal/subject"},
 	{"Publishing", "May it leave, and how do others find it?", 1, "internal/publish internal/index internal/upload"},
 	{"Evidence", "What is said about an artifact, and who says it?", 0, "internal/attest internal/proven internal/sbom internal/signing"},

@@ -82,6 +82,7 @@ var may = map[string][]string{
 		"internal/atomicfile", "internal/deb", "internal/diag", "internal/git", "internal/image", "internal/matrix", "internal/oci",
 		"internal/patch", "internal/pypi", "internal/recipe", "internal/regular", "internal/store", "internal/subst", "internal/wheel",
 	},
+	"internal/daemon":  {"internal/diag"},
 	"internal/native":  {"internal/atomicfile", "internal/diag", "internal/host"},
 	"internal/locate":  {"internal/artifact", "internal/bench", "internal/diag", "internal/elf", "internal/gpu", "internal/host", "internal/wheel"},
 	"internal/subject": {"internal/artifact", "internal/diag", "internal/gate", "internal/inspect", "internal/locate", "internal/lock", "internal/recipe", "internal/run", "internal/store"},

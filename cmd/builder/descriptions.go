@@ -227,10 +227,11 @@ var descriptions = map[string]description{
 	},
 	"store gc": {
 		[]syntax.Example{
-			{Line: "builder store gc --keep 50GB --dry-run", Does: "say what would go"},
-			{Line: "builder store gc --keep 50GB", Does: "remove it"},
+			{Line: "builder store gc --dry-run", Does: "say what would go"},
+			{Line: "builder store gc", Does: "remove it"},
+			{Line: "builder store gc --keep 50GB --keep-engine", Does: "touch the store alone"},
 		},
-		[]diag.Code{diag.Usage},
+		[]diag.Code{diag.Usage, diag.NoEngine},
 	},
 	"store verify": {
 		[]syntax.Example{{Line: "builder store verify", Does: "read all of it"}},
@@ -257,6 +258,10 @@ var descriptions = map[string]description{
 			{Line: "builder engine up", Does: "start it before the first run needs it"},
 			{Line: "builder engine up --engine-idle 4h --no-install", Does: "keep it longer, and leave the host's packages alone"},
 		},
+		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
+	},
+	"engine image": {
+		[]syntax.Example{{Line: "builder engine image --to engine.tar", Does: "write it; docker load -i engine.tar takes it"}},
 		[]diag.Code{diag.Usage, diag.Fetch, diag.NoEngine},
 	},
 	"engine down": {

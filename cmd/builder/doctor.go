@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/catalogue"
+	"builder/internal/daemon"
 	"builder/internal/diag"
 	"builder/internal/doctor"
 	"builder/internal/host"
@@ -124,7 +125,10 @@ func workOf(ctx context.Context, cat catalogue.Catalogue, o options) (doctor.Wor
 	if w.Engine.Kind == doctor.Native && !w.Engine.Built {
 		w.Recipe.Places = append(w.Recipe.Places, needs.Modules(ctx)...)
 	}
-	return w, nil
+	if w.Engine.Kind == doctor.Container && !w.Engine.Holds && w.Engine.Image != "" {
+		err = needs.AddImage(w.Recipe, w.Engine.Image)
+	}
+	return w, err
 }
 
 // engineTime bounds the question for the version of an engine.
@@ -139,8 +143,9 @@ func engineState(ctx context.Context, o options) doctor.EngineState {
 	}
 	if o.engines[0].address != "" {
 		state.Kind, state.Addresses = doctor.Named, addressesOf(o.engines)
-	} else if program := containerDaemon(ctx); program != "" {
-		state.Kind, state.Program = doctor.Container, program
+	} else if d, found := daemon.Find(ctx); found && !o.engines[0].native {
+		state.Kind, state.Program = doctor.Container, string(d)
+		state.Image, state.Holds = heldImage(ctx, d, own.CLI)
 	}
 	if own.Built && (state.Kind == doctor.Named || state.Kind == doctor.Native && state.Current) {
 		state.Version = func(ctx context.Context, address string) (string, error) {
@@ -150,6 +155,18 @@ func engineState(ctx context.Context, o options) doctor.EngineState {
 		}
 	}
 	return state
+}
+
+// heldImage returns the engine's image that a daemon holds, or the one that it would
+// have to pull, "" where that is not known yet.
+func heldImage(ctx context.Context, d daemon.Daemon, client string) (image string, holds bool) {
+	upstream := pipelines.Image(ctx, client)
+	for _, image := range []string{native.ImageName, upstream} {
+		if image != "" && d.Has(ctx, image) {
+			return image, true
+		}
+	}
+	return upstream, false
 }
 
 // printReport prints a table by purpose, what more there is to say, and what to

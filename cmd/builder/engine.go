@@ -5,13 +5,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"os/exec"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/daemon"
+	"builder/internal/diag"
 	"builder/internal/fleet"
 	"builder/internal/native"
 	"builder/internal/pypi"
@@ -54,8 +57,11 @@ type engine struct {
 	uv      func(context.Context) (pypi.Tool, error)
 
 	starting sync.Mutex
-	own      *native.Engine    // nil where the engine is somebody else's
-	chosen   *pipelines.Engine // nil before the first cell
+	own      *native.Engine                                    // nil where the engine is somebody else's
+	chosen   *pipelines.Engine                                 // nil before the first cell
+	wakes    func(context.Context) (address string, err error) // starts an engine of ours, if it does not run
+	disk     string                                            // where its cache lies, where builder bounds it; "" elsewhere
+	rooms    rooms
 }
 
 // fleet is the engines that the cells of a run share.
@@ -65,6 +71,7 @@ func (w *workspace) fleet() *fleet.Fleet {
 		members = append(members, fleet.Member{
 			Name: cmp.Or(e.address, "here"), Jobs: e.jobs, Memory: e.memory,
 			Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
+			Room:  e.room,
 			Renew: e.renew,
 		})
 	}
@@ -79,25 +86,28 @@ func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 	switch {
 	case e.chosen == nil:
 		e.chosen, err = e.choose(ctx)
-	case e.own != nil:
-		_, err = e.wake(ctx)
+	case e.wakes != nil:
+		_, err = e.wakes(ctx)
 	}
 	return e.chosen, err
 }
 
-// choose takes the engine that was named, a running Docker or Podman through the
-// SDK, which has no address, or the native one, and finds the programs that go with
-// it.
+// choose takes the engine that was named, one in a running Docker or Podman, or the
+// native one, and finds the programs that go with it.
 func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
-	host, address := native.New(e.opts.home, e.note, e.opts.native), e.address
-	if address == "" && (e.own != nil || containerDaemon(ctx) == "") {
-		e.own = host
-		var err error
-		if address, err = e.wake(ctx); err != nil {
-			return nil, err
-		}
+	own := native.New(e.opts.home, e.note, e.opts.native)
+	address, client, contained := e.address, "", false
+	var err error
+	if address == "" && !e.native {
+		address, client, contained, err = e.contained(ctx, own)
 	}
-	client, err := host.Client(ctx)
+	if err == nil && address == "" && !contained {
+		e.own, e.disk, e.wakes = own, e.opts.home, e.wake
+		address, err = e.wake(ctx)
+	}
+	if err == nil && client == "" {
+		client, err = own.Client(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -153,18 +163,54 @@ func (e *engine) wake(ctx context.Context) (address string, err error) {
 	return running.Address, err
 }
 
-// containerDaemon returns docker or podman if one of them answers, and else "": a
-// client program without a daemon behind it does not count.
-func containerDaemon(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	for _, program := range []string{"docker", "podman"} {
-		path, err := exec.LookPath(program)
-		if err == nil && exec.CommandContext(ctx, path, "info", "--format", "{{.ID}}").Run() == nil {
-			return program
-		}
+// contained starts the engine in a running Docker or Podman, or leaves that to the
+// client, which has no address then. There is none where no daemon runs, and where the
+// native engine does its work: the daemon holds no image of the engine, and its
+// registry is out of reach.
+func (e *engine) contained(ctx context.Context, own *native.Engine) (address, client string, there bool, err error) {
+	d, found := daemon.Find(ctx)
+	if !found {
+		return "", "", false, nil
 	}
-	return ""
+	if client, err = own.Client(ctx); err != nil {
+		return "", "", false, err
+	}
+	c := daemon.Of(e.opts.home)
+	c.Args = native.Bound(e.opts.native.Cache)
+	c.Image, err = e.image(ctx, d, client)
+	if err == nil && c.Image != "" {
+		address, err = d.Up(ctx, c)
+	}
+	switch {
+	case err == nil && address != "":
+		e.wakes = func(ctx context.Context) (string, error) { return d.Up(ctx, c) }
+		e.disk = cmp.Or(d.Volume(ctx, c), e.opts.home)
+		return address, client, true, nil
+	case err != nil && native.Supported() == nil && ctx.Err() == nil:
+		e.note("%v: the native engine is taken", err)
+		return "", client, false, nil
+	}
+	return "", client, err == nil, err
+}
+
+// image returns the name of an image of the engine that the daemon holds, pulled if
+// need be. It is "" where the client does not say which image it wants.
+func (e *engine) image(ctx context.Context, d daemon.Daemon, client string) (string, error) {
+	upstream, holds := heldImage(ctx, d, client)
+	if holds || upstream == "" {
+		return upstream, nil
+	}
+	e.note("%s pulls the engine's image %s, once", d, upstream)
+	if err := d.Pull(ctx, upstream); err != nil {
+		return "", diag.Errorf(diag.NoEngine, "%s holds no image of the engine and cannot pull it: %w", d, err).
+			WithHint("%s", loadHint(d))
+	}
+	return upstream, nil
+}
+
+// loadHint says how a daemon gets the engine's image without a registry.
+func loadHint(d daemon.Daemon) string {
+	return fmt.Sprintf("make the image where builder may be root, and load it here: builder engine image --to engine.tar && %s load -i engine.tar", d)
 }
 
 // describe says what is known of the engines before they are needed.
@@ -182,7 +228,7 @@ func addressesOf(engines []engineChoice) []string {
 
 func engineCommand(out printer) *cli.Command {
 	verb := func(name, usage string, do func(*cli.Context, *native.Engine) error, flags ...cli.Flag) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: append(flags, noInstallFlag(), idleFlag()), Action: func(c *cli.Context) error {
+		return &cli.Command{Name: name, Usage: usage, OnUsageError: usageError, Flags: append(flags, noInstallFlag(), idleFlag(), cacheFlag()), Action: func(c *cli.Context) error {
 			if err := unexpected(c, 0); err != nil {
 				return err
 			}
@@ -190,7 +236,7 @@ func engineCommand(out printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return do(c, native.New(home, out.note, nativeOptions(c)))
+			return do(c, native.New(home, out.note, nativeOptions(c, home)))
 		}}
 	}
 	return &cli.Command{
@@ -204,7 +250,23 @@ func engineCommand(out printer) *cli.Command {
 				}
 				return err
 			}),
-			verb("down", "stop it; its cache stays", func(c *cli.Context, e *native.Engine) error { return e.Down(c.Context) }),
+			verb("down", "stop it, in Docker and Podman too; its cache stays", func(c *cli.Context, e *native.Engine) error {
+				err := e.Down(c.Context)
+				if home, fault := homeDir(); fault == nil {
+					err = errors.Join(err, removeContainer(c.Context, home))
+				}
+				return err
+			}),
+			verb("image", "write it as an image for `docker load` and `podman load`, for sites without its registry", func(c *cli.Context, e *native.Engine) error {
+				if err := absentPath(c.String("to")); err != nil {
+					return err
+				}
+				if err := e.Image(c.Context, c.String("to")); err != nil {
+					return err
+				}
+				out.say("%s is %s: docker load -i %s", c.String("to"), native.ImageName, c.String("to"))
+				return nil
+			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write it to `FILE`, which must not exist"}),
 			verb("status", "say whether it is built and runs, and where it keeps its cache", func(c *cli.Context, e *native.Engine) error {
 				s, err := e.Status(c.Context)
 				if err != nil {
@@ -218,6 +280,15 @@ func engineCommand(out printer) *cli.Command {
 			}, jsonFlag()),
 		},
 	}
+}
+
+// removeContainer removes the container of a home's engine.
+func removeContainer(ctx context.Context, home string) error {
+	d, found := daemon.Find(ctx)
+	if !found {
+		return nil
+	}
+	return d.Down(ctx, daemon.Of(home))
 }
 
 // status is what engine status says as JSON.

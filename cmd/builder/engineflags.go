@@ -20,14 +20,16 @@ import (
 type engineChoice struct {
 	address string // "" is the one that is found: Docker's, Podman's, or the native one
 	jobs    int    // builds at a time
+	native  bool   // no other than the native one is taken
 	memory  int64  // bytes that they may take together; 0 is without a bound
 }
 
 func engineFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "address of a Dagger engine: a `URL` with unix, tcp, ssh, docker-container or kube-pod; given twice, both take cells; '#jobs=4&memory=64GB' behind it says how many"},
+		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "address of a Dagger engine: a `URL` with unix, tcp, ssh, docker-container or kube-pod; native takes no Docker or Podman; given twice, both take cells; '#jobs=4&memory=64GB' behind it says how many"},
 		noInstallFlag(),
 		idleFlag(),
+		cacheFlag(),
 	}
 }
 
@@ -76,6 +78,9 @@ func readEngine(place string, e engineChoice) (engineChoice, error) {
 	address, said, _ := strings.Cut(place, "#")
 	e.address = address
 	faults := []error{checkEngine(address)}
+	if address == nativeName {
+		e.address, e.native, faults = "", true, nil
+	}
 	facts, err := url.ParseQuery(said)
 	if err != nil {
 		return e, errors.Join(append(faults, diag.Errorf(diag.Usage, "--engine: %s: %w", place, err))...)
@@ -105,6 +110,9 @@ var engineKinds = []string{
 	"unix", "tcp", "ssh", "kube-pod", "docker-container", "docker-image", "container", "image", "dagger-cloud",
 }
 
+// nativeName is the engine that has no address until it runs.
+const nativeName = "native"
+
 func checkEngine(address string) error {
 	scheme, place, _ := strings.Cut(address, "://")
 	kind, _, _ := strings.Cut(scheme, "+")
@@ -118,5 +126,5 @@ func checkEngine(address string) error {
 		return nil
 	}
 	return diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address).
-		WithHint("write unix:///PATH or tcp://HOST:PORT; known: %s", strings.Join(engineKinds, ", "))
+		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(engineKinds, ", "))
 }

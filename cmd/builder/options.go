@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,8 +14,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/catalogue"
+	"builder/internal/config"
 	"builder/internal/deb"
 	"builder/internal/diag"
+	"builder/internal/host"
 	"builder/internal/matrix"
 	"builder/internal/native"
 	"builder/internal/publish"
@@ -64,11 +67,42 @@ func idleFlag() cli.Flag {
 	return &cli.DurationFlag{Name: "engine-idle", EnvVars: []string{"BUILDER_ENGINE_IDLE"}, Value: native.DefaultIdle, Usage: "stop the native engine after `TIME` without a client; -1s: never"}
 }
 
+// cacheName is the flag, and the key, of the bound of an engine's cache.
+const cacheName = "engine-cache"
+
+func cacheFlag() cli.Flag {
+	return &cli.StringFlag{
+		Name: cacheName, EnvVars: []string{config.Variable(cacheName)}, Value: "60%",
+		Usage: "let the cache of an engine that builder starts take at most `SIZE`, such as 40GB, or a share of the disk",
+		Action: func(_ *cli.Context, text string) error {
+			if text == "" { // as a variable may be
+				return nil
+			}
+			if _, err := recipe.ParseShare(text, 0); err != nil {
+				return diag.Errorf(diag.Usage, "--%s: %w", cacheName, err)
+			}
+			return nil
+		},
+	}
+}
+
+// cacheBytes is the bound of an engine's cache, for verbs without its flag too: two
+// verbs with two bounds would stop each other's engine.
+func cacheBytes(c *cli.Context, home string) int64 {
+	disk, _, err := host.Disk(home)
+	if err != nil {
+		return 0 // the engine knows its own disk
+	}
+	text := cmp.Or(c.String(cacheName), os.Getenv(config.Variable(cacheName)), cacheFlag().(*cli.StringFlag).Value)
+	bytes, _ := recipe.ParseShare(text, disk) // the flag has said what is wrong
+	return bytes
+}
+
 // nativeOptions is what the flags say about the engine of this host. What the home
 // that users have by default has made is not made again for another.
-func nativeOptions(c *cli.Context) native.Options {
+func nativeOptions(c *cli.Context, home string) native.Options {
 	from, _ := defaultHome()
-	return native.Options{NoInstall: c.Bool("no-install"), Idle: c.Duration("engine-idle"), From: from}
+	return native.Options{NoInstall: c.Bool("no-install"), Idle: c.Duration("engine-idle"), From: from, Cache: cacheBytes(c, home)}
 }
 
 // selectionFlags choose cells and where their inputs come from.
@@ -281,7 +315,7 @@ func readPlaces(c *cli.Context) (options, error) {
 		return options{}, err
 	}
 	o := options{
-		home: home, locked: c.Bool("locked"), offline: c.Bool("offline"), native: nativeOptions(c),
+		home: home, locked: c.Bool("locked"), offline: c.Bool("offline"), native: nativeOptions(c, home),
 		mirrors:  list(os.Getenv("BUILDER_MIRROR_DEBIAN")),
 		snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
 	}

@@ -65,6 +65,9 @@ func runCells(ctx context.Context, cat catalogue.Catalogue, o options, progress 
 	if err != nil {
 		return err
 	}
+	if err := w.makeRoom(ctx, entries); err != nil {
+		return err
+	}
 	free, err := w.holdOut(ctx)
 	if err != nil {
 		return err

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/catalogue"
+	"builder/internal/daemon"
 	"builder/internal/diag"
+	"builder/internal/host"
+	"builder/internal/native"
 	"builder/internal/recipe"
 	"builder/internal/results"
 	"builder/internal/store"
@@ -25,10 +30,11 @@ func storeCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comman
 			exportCommand(cat, fault, out),
 			importCommand(cat, fault, out),
 			{
-				Name: "gc", Usage: "remove what was not wanted for the longest time", OnUsageError: usageError,
-				Description: "First goes what is half fetched, then what can be fetched again, and last what\ncells made. Waits until no other builder uses the store.",
+				Name: "gc", Usage: "free disk: the engine's cache, and what the store has too much", OnUsageError: usageError,
+				Description: "Empties the cache of the engine that builder starts: the next builds make it\nagain from the store. Of the store goes what was not wanted for the longest time:\nfirst what is half fetched, then what can be fetched again, and last what cells\nmade. Scratch loses what nobody used for a day. Waits until no other builder uses\nthe store.",
 				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "keep", Usage: "until the store holds at most `SIZE`, such as 50GB or 0"},
+					&cli.StringFlag{Name: "keep", Value: "10%", Usage: "until the store holds at most `SIZE`, such as 50GB or 0, or a share of the disk"},
+					&cli.BoolFlag{Name: "keep-engine", Usage: "leave the engine's cache, which keeps its own bound (--engine-cache)"},
 					&cli.BoolFlag{Name: "dry-run", Usage: "say what would go, and remove nothing"},
 					jsonFlag(),
 				},
@@ -69,11 +75,11 @@ func openKept(c *cli.Context) (kept, error) {
 }
 
 func collect(c *cli.Context, out printer) error {
-	most, err := sizeOf(c.String("keep"))
-	if err := errors.Join(unexpected(c, 0), err); err != nil {
+	k, err := openKept(c)
+	if err != nil {
 		return err
 	}
-	k, err := openKept(c)
+	most, err := sizeOf(c.String("keep"), k.home)
 	if err != nil {
 		return err
 	}
@@ -87,14 +93,26 @@ func collect(c *cli.Context, out printer) error {
 		return err
 	}
 	defer release()
+	places := k.places(c, out)
+	for _, p := range places {
+		p.Before = p.bytes()
+	}
 	done, err1 := k.Collect(store.Want{Most: most, Made: k.results.Made(), DryRun: dry})
 	staged, err2 := k.Unstage(filepath.Join(k.home, "scratch"), done, dry)
+	faults := []error{err1, err2}
+	for _, p := range places {
+		if p.empty != nil && !dry && !c.Bool("keep-engine") {
+			faults = append(faults, p.empty())
+		}
+		p.After = p.bytes()
+	}
 	if c.Bool("json") {
-		return errors.Join(err1, err2, printJSON(out, struct {
+		return errors.Join(append(faults, printJSON(out, struct {
 			store.Collected
-			Staged []string `json:"staged"`
-			DryRun bool     `json:"dry-run"`
-		}{done, staged, dry}))
+			Staged []string   `json:"staged"`
+			Places []*holding `json:"places"`
+			DryRun bool       `json:"dry-run"`
+		}{done, staged, places, dry}))...)
 	}
 	verb := "removed"
 	if dry {
@@ -107,18 +125,62 @@ func collect(c *cli.Context, out printer) error {
 		out.say("%s scratch/%s", verb, name)
 	}
 	out.say("%s %d files and %d results; the store has %s, had %s", verb, len(done.Files), len(done.Results), megabytes(done.After), megabytes(done.Before))
-	return errors.Join(err1, err2)
+	for _, p := range places {
+		would := ""
+		if p.empty != nil && dry && !c.Bool("keep-engine") {
+			would = ", and would be emptied"
+		}
+		out.say("%s has %s, had %s%s", p.Name, megabytes(p.After), megabytes(p.Before), would)
+	}
+	return errors.Join(faults...)
+}
+
+// holding is a directory of the home beside the store that takes disk.
+type holding struct {
+	Name   string `json:"place"`
+	Before int64  `json:"before"` // bytes
+	After  int64  `json:"after"`
+	bytes  func() int64
+	empty  func() error // nil where it is not emptied as a whole
+}
+
+// places are scratch and the caches of the engines that builder starts for a home.
+func (k kept) places(c *cli.Context, out printer) []*holding {
+	ctx, own := c.Context, native.New(k.home, out.note, nativeOptions(c, k.home))
+	bytes := func(dir string, without ...func(fs.FileInfo) bool) func() int64 {
+		return func() int64 {
+			n, _ := native.DiskUsage(ctx, dir, without...) // what cannot be read is not counted
+			return n
+		}
+	}
+	linked := func(info fs.FileInfo) bool { // to a file of the store, and takes nothing
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		return ok && info.Mode().IsRegular() && stat.Nlink > 1
+	}
+	state := own.Look().StateDir
+	all := []*holding{
+		{Name: "scratch", bytes: bytes(filepath.Join(k.home, "scratch"), linked)},
+		{Name: "the engine's cache", bytes: bytes(state), empty: func() error { return own.Empty(ctx) }},
+	}
+	d, found := daemon.Find(ctx)
+	if it := daemon.Of(k.home); found && d.Volume(ctx, it) != "" {
+		all = append(all, &holding{
+			Name: "the engine's cache in " + string(d), bytes: bytes(d.Volume(ctx, it)), empty: func() error { return d.Empty(ctx, it) },
+		})
+	}
+	return all
 }
 
 // sizeOf reads --keep.
-func sizeOf(text string) (int64, error) {
-	if text == "" {
-		return 0, diag.Errorf(diag.Usage, "--keep is missing: how much shall stay?")
-	}
+func sizeOf(text, home string) (int64, error) {
 	if text == "0" {
 		return 0, nil
 	}
-	n, err := recipe.ParseSize(text)
+	disk, _, err := host.Disk(home)
+	if err != nil {
+		return 0, err
+	}
+	n, err := recipe.ParseShare(text, disk)
 	if err != nil {
 		return 0, fmt.Errorf("--keep: %w", err)
 	}
@@ -189,11 +251,12 @@ func listStore(c *cli.Context, out printer) error {
 		Bytes int64      `json:"bytes"`
 	}
 	report := struct {
-		Store   string  `json:"store"`
-		Files   int     `json:"files"`
-		Bytes   int64   `json:"bytes"`
-		Results int     `json:"results"`
-		Kinds   []group `json:"kinds"`
+		Store   string     `json:"store"`
+		Files   int        `json:"files"`
+		Bytes   int64      `json:"bytes"`
+		Results int        `json:"results"`
+		Kinds   []group    `json:"kinds"`
+		Places  []*holding `json:"places"`
 	}{Store: filepath.Join(k.home, "store"), Files: len(all), Results: len(k.Results())}
 	var rows [][]string
 	for _, kind := range store.Kinds() {
@@ -208,11 +271,19 @@ func listStore(c *cli.Context, out printer) error {
 		report.Kinds = append(report.Kinds, g)
 		rows = append(rows, []string{string(kind), fmt.Sprint(g.Files), megabytes(g.Bytes)})
 	}
+	report.Places = k.places(c, out)
+	for _, p := range report.Places {
+		p.Before = p.bytes()
+		p.After = p.Before
+	}
 	if c.Bool("json") {
 		return printJSON(out, report)
 	}
 	term.Table(out.stdout, term.Width(out.stdout), []string{"kind", "files", "size"}, rows)
 	out.say("%d files, %s, %d results in %s", report.Files, megabytes(report.Bytes), report.Results, report.Store)
+	for _, p := range report.Places {
+		out.say("%s has %s", p.Name, megabytes(p.Before))
+	}
 	return nil
 }
 

@@ -155,6 +155,8 @@ func TestFaults(t *testing.T) {
 		"locked: on\n":                               "locked wants true or false",
 		"memory: much\n":                             `"much" is no size`,
 		"engine-idle: soon\n":                        `"soon" is no time`,
+		"engine-cache: 200%\n":                       `"200%" is no share`,
+		"engine-cache: much\n":                       "is no size such as 40GB, and no share",
 		"trust: a.pub\n":                             "trust wants a list",
 		"trust: [\"a,b\"]\n":                         "a comma cannot stand in a value",
 		"key: \"-----BEGIN PRIVATE KEY-----\"\n":     "looks like a secret",

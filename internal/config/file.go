@@ -39,6 +39,7 @@ type File struct {
 	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; behind a # stands what may be asked of one"`
 	EnginePatience       Duration  `yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give an engine up that says nothing for so long"`
 	EngineIdle           Duration  `yaml:"engine-idle,omitempty" json:"engine-idle,omitempty" jsonschema:"description=stop the native engine after this time without a client; such as 30m; -1s is never"`
+	EngineCache          Share     `yaml:"engine-cache,omitempty" json:"engine-cache,omitempty" jsonschema:"description=what the cache of an engine that builder starts may take; such as 40GB or 60% of the disk"`
 	NoInstall            *bool     `yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`
 	From                 []Place   `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places where others have published cells that need not be built here"`
 	FromOnly             *bool     `yaml:"from-only,omitempty" json:"from-only,omitempty" jsonschema:"description=build nothing: a cell that no place of from has is an error"`
@@ -100,6 +101,16 @@ type Size string
 func (s *Size) UnmarshalText(text []byte) error {
 	_, err := recipe.ParseSize(string(text))
 	*s = Size(text)
+	return err
+}
+
+// A Share is a number of bytes as a person writes it, or a share of a disk.
+type Share string
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Share) UnmarshalText(text []byte) error {
+	_, err := recipe.ParseShare(string(text), 0)
+	*s = Share(text)
 	return err
 }
 

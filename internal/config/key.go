@@ -33,6 +33,7 @@ var forms = map[reflect.Type]string{
 	reflect.TypeFor[Address]():   "address",
 	reflect.TypeFor[Path]():      "path",
 	reflect.TypeFor[Size]():      "size",
+	reflect.TypeFor[Share]():     "size or share",
 	reflect.TypeFor[Duration]():  "time",
 	reflect.TypeFor[*bool]():     "true or false",
 	reflect.TypeFor[string]():    "word",

@@ -188,7 +188,7 @@ func TestContainerVersion(t *testing.T) {
 		"":                                            None,
 		"registry.test:5000/engine:v0.18.0\nx:v0.19.10": OK,
 	} {
-		h := fake(fstest.MapFS{}, map[string]string{"docker ps --filter name=dagger-engine --format {{.Image}}": images})
+		h := fake(fstest.MapFS{}, map[string]string{"docker ps --filter name=dagger-engine --filter name=builder-engine --format {{.Image}}": images})
 		got := examine(t, "engine-version", h, Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker", Wanted: "v0.19.10"}})
 		if got.Verdict != want {
 			t.Errorf("%q: %s: %s", images, got.Verdict, got.Found)
@@ -431,5 +431,24 @@ func TestAnotherEngineNeedsLess(t *testing.T) {
 func TestHostOf(t *testing.T) {
 	if name := hostOf("https://me:secret@index.test/secret?secret"); name != "index.test" {
 		t.Error(name)
+	}
+}
+
+// A daemon alone is no engine: it needs its image.
+func TestContainerImage(t *testing.T) {
+	for name, c := range map[string]struct {
+		engine EngineState
+		want   Verdict
+		says   string
+	}{
+		"holds it":      {EngineState{Image: "x/engine:v1", Holds: true}, OK, "holds the engine's image x/engine:v1"},
+		"would pull it": {EngineState{Image: "x/engine:v1"}, Unknown, "holds no image of the engine"},
+		"not known":     {EngineState{}, Unknown, "holds no image of the engine"},
+	} {
+		c.engine.Kind, c.engine.Program = Container, "docker"
+		got := examine(t, "engine", fake(fstest.MapFS{}, nil), Work{Home: "/x", Engine: c.engine})
+		if got.Verdict != c.want || !strings.Contains(got.Found, c.says) || (got.Remedy == "") != c.engine.Holds {
+			t.Errorf("%s: %s: %s (%s)", name, got.Verdict, got.Found, got.Remedy)
+		}
 	}
 }

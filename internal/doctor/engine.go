@@ -17,7 +17,7 @@ func engine(ctx context.Context, e *exam) Finding {
 	case Named:
 		return each(state.Addresses, func(address string) Finding { return e.namedEngine(ctx, address) })
 	case Container:
-		return ok("%s answers; a run starts the engine in it", state.Program)
+		return contained(state)
 	}
 	switch goes, has := e.Program("go", host.ProgramDirs(e.Path)); {
 	case state.Current:
@@ -35,6 +35,16 @@ func engine(ctx context.Context, e *exam) Finding {
 	default:
 		return ok("the native engine is not built; the first run builds it with %s", goes)
 	}
+}
+
+// contained says whether a daemon has what it starts the engine from. Whether it can
+// pull, only a pull tells.
+func contained(state EngineState) Finding {
+	if state.Holds {
+		return ok("%s answers and holds the engine's image %s", state.Program, state.Image)
+	}
+	return unknown("%s answers and holds no image of the engine; a run pulls it, and takes the native engine where that fails and builder is root", state.Program).
+		remedy("without its registry: builder engine image --to engine.tar && %s load -i engine.tar", state.Program)
 }
 
 // namedEngine connects where the address is one that a host connects to.
@@ -95,7 +105,7 @@ func (s EngineState) judge(has string) Finding {
 // containerVersion looks at the engines that run as containers. The client
 // starts one of its own version beside them.
 func (e *exam) containerVersion(ctx context.Context) Finding {
-	text, err := e.Run(ctx, e.work.Engine.Program, "ps", "--filter", "name=dagger-engine", "--format", "{{.Image}}")
+	text, err := e.Run(ctx, e.work.Engine.Program, "ps", "--filter", "name=dagger-engine", "--filter", "name=builder-engine", "--format", "{{.Image}}")
 	if err != nil {
 		return unknown("%s", silence(e.work.Engine.Program, err))
 	}

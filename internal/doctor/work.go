@@ -25,6 +25,8 @@ type EngineState struct {
 	Kind      EngineKind
 	Addresses []string // of those that were named, or of the one that runs
 	Program   string   // docker or podman
+	Image     string   // of the engine: the one that they hold, or would have to pull; "" is not known
+	Holds     bool     // they hold it
 	Wanted    string   // the version that this tool speaks with
 	Built     bool     // native: its programs are there
 	Running   bool     // native

@@ -30,6 +30,9 @@ type Member struct {
 	// Up returns the engine, started if it is ours and does not run. It is called
 	// before every build.
 	Up func(context.Context) (run.Engine, error)
+	// Room makes room for a build, before it begins, and returns what is called when
+	// it has ended. An error says why it is not begun. nil is room for everything.
+	Room func(context.Context, lock.Entry) (ended func(), err error)
 	// Renew puts an engine in order that failed for reasons of its own, not of a
 	// build. An error says that nothing can be expected of it any more.
 	Renew func(ctx context.Context, why *run.EngineError) error
@@ -91,7 +94,7 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 		if err != nil {
 			return err
 		}
-		fault = p.do(ctx, events, work)
+		fault = p.do(ctx, e, events, work)
 		failed, isEngines := errors.AsType[*run.EngineError](fault)
 		if !isEngines || ctx.Err() != nil {
 			return fault
@@ -102,16 +105,23 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 }
 
 // do does work at a place and gives the place back.
-func (p *place) do(ctx context.Context, events run.Events, work func(run.Engine) error) error {
+func (p *place) do(ctx context.Context, e lock.Entry, events run.Events, work func(run.Engine) error) error {
 	defer p.leave()
 	log, start := events.StepStarted("engine"), time.Now()
 	engine, err := p.Up(ctx)
-	if err == nil {
+	if err != nil {
+		err = &run.EngineError{Err: err}
+	} else {
 		fmt.Fprintf(log, "engine at %s\n", p.Name)
+	}
+	ended := func() {}
+	if err == nil && p.Room != nil {
+		ended, err = p.Room(ctx, e)
 	}
 	events.StepDone("engine", time.Since(start), false, err)
 	if err != nil {
-		return &run.EngineError{Err: err}
+		return err
 	}
+	defer ended()
 	return work(engine)
 }

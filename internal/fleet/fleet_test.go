@@ -317,3 +317,26 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 		}
 	})
 }
+
+// A cell for which there is no room is not begun, there and nowhere else; where there
+// is, the engine hears that it has ended.
+func TestRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		m, asked, ended := s.member("a", 1, 0), 0, 0
+		m.Room = func(_ context.Context, e lock.Entry) (func(), error) {
+			asked++
+			if e.ID == "cell-1" {
+				return nil, diag.Errorf(diag.NoEngine, "the disk is too small")
+			}
+			return func() { ended++ }, nil
+		}
+		faults := s.build(t.Context(), fleet.New([]fleet.Member{m}, s.note), cells(3, 0))
+		if faults[0] != nil || diag.CodeOf(faults[1]) != diag.NoEngine || faults[2] != nil {
+			t.Errorf("faults: %v", faults)
+		}
+		if asked != 3 || ended != 2 || len(s.built["a"]) != 2 || s.renews != 0 {
+			t.Errorf("asked %d times, ended %d, built %v, put in order %d times", asked, ended, s.built["a"], s.renews)
+		}
+	})
+}

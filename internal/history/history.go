@@ -1,8 +1,9 @@
-// Package history remembers how long the steps of cells took on this host, so that
-// a run can say how long it is likely to go on. It is a guess from what was really
+// Package history remembers how long the steps of cells took on this host and how
+// much of the engine's cache, so that a run can say how long it is likely to go on,
+// and whether there is room. It is a guess from what was really
 // done: nothing that is built depends on it, and to lose it costs nothing.
 //
-// What cells made is in results; here are times alone.
+// What cells made is in results; here are times and sizes alone.
 //
 // It is one file, which is replaced as a whole under a lock: any number of
 // processes may add to it. A file that cannot be read is begun anew.
@@ -47,6 +48,7 @@ type cell struct {
 	Recipe string               `json:"recipe"`
 	ID     string               `json:"id"`
 	Steps  map[string][]float64 `json:"steps"`
+	Disk   int64                `json:"disk,omitempty"` // bytes; the most that was seen
 }
 
 // Read returns what is kept in a directory, nothing where there is none. A file
@@ -72,6 +74,20 @@ func Add(ctx context.Context, dir, recipe, id string, steps map[string]float64) 
 	if len(steps) == 0 {
 		return nil
 	}
+	return change(ctx, dir, id, func(h History) History { return h.with(recipe, id, steps) })
+}
+
+// AddDisk notes how many bytes a cell took of the engine's cache.
+func AddDisk(ctx context.Context, dir, recipe, id string, bytes int64) error {
+	return change(ctx, dir, id, func(h History) History {
+		c := h.cell(recipe, id)
+		c.Disk = max(c.Disk, bytes)
+		return h.put(c)
+	})
+}
+
+// change replaces the file by one that knows more of a cell.
+func change(ctx context.Context, dir, id string, with func(History) History) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("keeping the times of %s: %w", id, err)
 	}
@@ -80,7 +96,7 @@ func Add(ctx context.Context, dir, recipe, id string, steps map[string]float64) 
 		if _, broken := errors.AsType[*damage](err); err != nil && !broken {
 			return err
 		}
-		data, err := json.Marshal(h.with(recipe, id, steps))
+		data, err := json.Marshal(with(h))
 		if err != nil {
 			return err
 		}
@@ -149,6 +165,12 @@ func (h History) Cell(recipe, id string) (seconds float64, known bool) {
 	return seconds, known
 }
 
+// Disk returns how many bytes of the engine's cache a cell took before.
+func (h History) Disk(recipe, id string) (bytes int64, known bool) {
+	bytes = h.cell(recipe, id).Disk
+	return bytes, bytes > 0
+}
+
 func (h History) cell(recipe, id string) cell {
 	i := slices.IndexFunc(h.Cells, func(c cell) bool { return c.Recipe == recipe && c.ID == id })
 	if i < 0 {
@@ -169,7 +191,12 @@ func (h History) with(recipe, id string, steps map[string]float64) History {
 			c.Steps[step] = newest(append(slices.Clone(old), steps[step]), maxTimes)
 		}
 	}
-	others := slices.DeleteFunc(slices.Clone(h.Cells), func(o cell) bool { return o.Recipe == recipe && o.ID == id })
+	return h.put(c)
+}
+
+// put returns a history in which a cell is the newest.
+func (h History) put(c cell) History {
+	others := slices.DeleteFunc(slices.Clone(h.Cells), func(o cell) bool { return o.Recipe == c.Recipe && o.ID == c.ID })
 	return History{Schema: schema, Cells: newest(append(others, c), maxCells)}
 }
 
@@ -231,6 +258,9 @@ func (h History) check() error {
 		return fmt.Errorf("schema %d, want %d", h.Schema, schema)
 	}
 	for _, c := range h.Cells {
+		if c.Disk < 0 {
+			return fmt.Errorf("%q took %d bytes", c.ID, c.Disk)
+		}
 		for step, times := range c.Steps {
 			for _, t := range times {
 				if t < 0 || t > longest || math.IsNaN(t) {

@@ -174,3 +174,24 @@ func TestManyAtATime(t *testing.T) {
 		t.Errorf("%d cells", n)
 	}
 }
+
+// The most that a cell took counts: a build that found half of it in the cache takes
+// less.
+func TestDisk(t *testing.T) {
+	dir := t.TempDir()
+	for _, bytes := range []int64{3e9, 7e9, 1e9} {
+		if err := history.AddDisk(t.Context(), dir, recipe, "a", bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(t, dir, "a", map[string]float64{"build": 1})
+	if bytes, known := read(t, dir).Disk(recipe, "a"); !known || bytes != 7e9 {
+		t.Errorf("%d, %v", bytes, known)
+	}
+	if s, known := read(t, dir).Cell(recipe, "a"); !known || s != 1 {
+		t.Errorf("%g, %v", s, known)
+	}
+	if bytes, known := read(t, dir).Disk(recipe, "b"); known {
+		t.Errorf("%d of a cell that was never built", bytes)
+	}
+}

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
 )
 
@@ -11,6 +13,22 @@ func free(path string) (int64, error) {
 		return 0, fmt.Errorf("asking for the free disk of %s: %w", path, err)
 	}
 	return int64(s.Bavail) * s.Bsize, nil
+}
+
+// Disk returns the size of the disk that a path lies on, or will lie on, and the
+// bytes of it that this user may still write.
+func Disk(path string) (size, left int64, err error) {
+	for path = filepath.Clean(path); ; path = filepath.Dir(path) {
+		var s syscall.Statfs_t
+		err := syscall.Statfs(path, &s)
+		if errors.Is(err, syscall.ENOENT) && path != filepath.Dir(path) {
+			continue
+		}
+		if err != nil {
+			return 0, 0, fmt.Errorf("asking for the disk of %s: %w", path, err)
+		}
+		return int64(s.Blocks) * s.Bsize, int64(s.Bavail) * s.Bsize, nil
+	}
 }
 
 func writable(path string) error {

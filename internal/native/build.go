@@ -33,7 +33,7 @@ const upstream = "github.com/dagger/dagger/"
 var buildFlags = []string{
 	"-trimpath", "-buildvcs=false",
 	"-ldflags=-s -w -X " + upstream + "engine.Version=" + Version + " -X " + upstream + "engine.Tag=" + Version,
-	upstream + "cmd/engine", upstream + "cmd/dagger", upstream + "cmd/dnsname", upstream + "cmd/init",
+	upstream + "cmd/engine", upstream + "cmd/dagger", upstream + "cmd/dnsname", upstream + "cmd/init", upstream + "cmd/dialstdio",
 }
 
 // buildEnv is what the build does not leave to the user's environment.
@@ -60,7 +60,7 @@ func (e *Engine) goTool() (string, error) {
 	return goTool, nil
 }
 
-// build makes the four programs, unless they are there.
+// build makes the programs, unless they are there.
 func (e *Engine) build(ctx context.Context, goTool string) error {
 	if exists(e.bin("")) {
 		return nil

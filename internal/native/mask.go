@@ -26,7 +26,7 @@ func (e *Engine) prepare(tools map[string]string) error {
 		}
 	}
 	files := map[string]string{
-		"etc/dagger/engine.json": `{"logLevel":"info"}` + "\n",
+		"etc/dagger/engine.json": engineJSON,
 		"etc/dagger/engine.toml": config,
 		// Upstream has dnsmasq listen on every address, where systemd-resolved
 		// or another dnsmasq already are; the bridge's is enough.
@@ -55,7 +55,9 @@ func (e *Engine) helpers(tools map[string]string) map[string]string {
 	return links
 }
 
-// config is the engine's configuration.
+// engineJSON and config are the engine's configuration.
+const engineJSON = `{"logLevel":"info"}` + "\n"
+
 const config = "insecure-entitlements = [\"security.insecure\"]\n"
 
 // configKey names all that an engine is started with and keeps until it ends.

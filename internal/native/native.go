@@ -41,6 +41,9 @@ type Options struct {
 	// From is a home whose programs are taken instead of being made again, where
 	// it has them and they can be trusted; "" is none.
 	From string
+	// Cache is how many bytes the cache may take; 0 leaves it to the engine's own
+	// bound, three quarters of the disk.
+	Cache int64
 }
 
 // DefaultIdle is how long an engine without clients keeps running.
@@ -103,7 +106,7 @@ func (e *Engine) Up(ctx context.Context) (Running, error) {
 	if e.current() {
 		return e.running(false), e.touch()
 	}
-	if err := supported(runtime.GOOS, os.Geteuid()); err != nil {
+	if err := Supported(); err != nil {
 		return Running{}, err
 	}
 	unlock, err := e.lock(ctx)
@@ -195,7 +198,7 @@ func (e *Engine) Down(ctx context.Context) error {
 func (e *Engine) Status(ctx context.Context) (Status, error) {
 	s := e.Look()
 	var err error
-	s.StateBytes, err = diskUsage(ctx, s.StateDir)
+	s.StateBytes, err = DiskUsage(ctx, s.StateDir)
 	return s, err
 }
 
@@ -236,7 +239,9 @@ func (e *Engine) current() bool {
 		return false
 	}
 	rec := e.readRecord()
-	return rec.Build == buildKey() && rec.Config == configKey() && e.answers()
+	wanted := rec.Build == buildKey() && rec.Config == configKey()
+	// An engine at work keeps the bound that it was started with.
+	return wanted && (rec.Cache == e.opts.Cache || e.connections() > 0) && e.answers()
 }
 
 func (e *Engine) address() string { return "unix://" + e.outer() }
@@ -261,6 +266,9 @@ func (e *Engine) path(elem ...string) string {
 // socket, range of addresses. With a digit appended it fits into the 15
 // characters of an interface's name.
 func (e *Engine) id() string { return "bd" + hash(e.dir)[:6] }
+
+// Supported says whether this process can start a native engine.
+func Supported() error { return supported(runtime.GOOS, os.Geteuid()) }
 
 // supported says whether the native engine can run at all.
 func supported(goos string, euid int) error {

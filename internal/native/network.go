@@ -28,6 +28,7 @@ type record struct {
 	CIDR    string `json:"cidr"`
 	Build   string `json:"build"`
 	Config  string `json:"config"`
+	Cache   int64  `json:"cache"` // see [Options]
 }
 
 // bridge is the network's interface on the host.
@@ -61,7 +62,7 @@ func (e *Engine) record() (record, error) {
 		return record{}, diag.Errorf(diag.NoEngine, "no free range of addresses for the engine's network within %s", pool).
 			WithHint(instead)
 	}
-	rec := record{Network: e.id(), CIDR: cidr.String(), Build: buildKey(), Config: configKey()}
+	rec := record{Network: e.id(), CIDR: cidr.String(), Build: buildKey(), Config: configKey(), Cache: e.opts.Cache}
 	text, err := json.MarshalIndent(rec, "", "  ")
 	if err != nil {
 		return rec, err

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -129,6 +130,7 @@ func (e *Engine) command(rec record) *exec.Cmd {
 		"--network-cidr", rec.CIDR,
 		"--oci-cni-binary-dir", "/run/dagger/bin",
 	)
+	cmd.Args = append(cmd.Args, Bound(e.opts.Cache)...)
 	poll := min(max(int(e.opts.Idle.Seconds())/4, 1), 60)
 	cmd.Env = append(engineEnv(os.Environ()),
 		"MASK="+e.path("mask"), "SOCKET="+e.inner(), "BRIDGE="+rec.bridge(), "USED="+e.path("used"), fmt.Sprintf("POLL=%d", poll))
@@ -220,8 +222,8 @@ func (e *Engine) connections() int {
 	return max(0, strings.Count(string(text), " "+e.inner()+"\n")-1)
 }
 
-// diskUsage is what a directory takes on disk.
-func diskUsage(ctx context.Context, dir string) (int64, error) {
+// DiskUsage is what a directory takes on disk, less what is without.
+func DiskUsage(ctx context.Context, dir string, without ...func(fs.FileInfo) bool) (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // not made yet, or gone meanwhile
@@ -230,7 +232,7 @@ func diskUsage(ctx context.Context, dir string) (int64, error) {
 			return err
 		}
 		if info, err := d.Info(); err == nil {
-			if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			if stat, ok := info.Sys().(*syscall.Stat_t); ok && !slices.ContainsFunc(without, func(out func(fs.FileInfo) bool) bool { return out(info) }) {
 				sum += stat.Blocks * 512
 			}
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // programs are what the build makes.
-var programs = []string{"dagger", "dnsname", "engine", "init"}
+var programs = []string{"dagger", "dialstdio", "dnsname", "engine", "init"}
 
 // sumsName is a file beside the programs that says what was built, for sha256sum -c.
 const sumsName = "sums"

@@ -131,6 +131,28 @@ func addImage(needs *doctor.Needs, reference, digest string, held func(digest st
 // Image begins what a place is for that hands out an image.
 const Image = "image "
 
+// AddImage notes that an image comes from its registry.
+func AddImage(needs *doctor.Needs, image string) error {
+	return addImage(needs, image, "", func(string) bool { return false })
+}
+
+// Cache estimates how many bytes of the engine's cache a cell takes, from the files
+// that its lock names: packages and wheels are unpacked, and every step keeps what it
+// changed.
+func Cache(e lock.Entry) int64 {
+	var files int64
+	for _, b := range fetch.Blobs(e) {
+		files += b.Size
+	}
+	return emptyCell + unpacked*files
+}
+
+// What the cells of a release took, docs/hermetic.md has the figures.
+const (
+	emptyCell = 200e6
+	unpacked  = 5
+)
+
 // Modules are where Go fetches the modules of the engine from, as it is
 // configured here.
 func Modules(ctx context.Context) []doctor.Place {

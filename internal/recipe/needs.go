@@ -77,6 +77,21 @@ func ParseSize(text string) (int64, error) {
 	return n * map[string]int64{"KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]], err
 }
 
+// ParseShare reads a size, or a share such as 60% of a whole.
+func ParseShare(text string, whole int64) (int64, error) {
+	if percent, ok := strings.CutSuffix(text, "%"); ok {
+		if n, err := strconv.ParseInt(percent, 10, 64); err == nil && n > 0 && n <= 100 {
+			return whole / 100 * n, nil
+		}
+		return 0, diag.Errorf(diag.Usage, "%q is no share such as 60%%", text)
+	}
+	n, err := ParseSize(text)
+	if err != nil {
+		return 0, diag.Errorf(diag.Usage, "%q is no size such as 40GB, and no share such as 60%%", text)
+	}
+	return n, nil
+}
+
 // InputRecipes returns the names of the recipes whose cells go into those of r,
 // sorted and each once.
 func (r *Recipe) InputRecipes() []string {

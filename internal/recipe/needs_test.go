@@ -51,3 +51,15 @@ func TestNeedsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestParseShare(t *testing.T) {
+	for text, want := range map[string]int64{
+		"60%": 600, "100%": 1000, "1%": 10, "2KB": 2000,
+		"0%": 0, "101%": 0, "-5%": 0, "%": 0, "1.5%": 0, "much": 0, "0KB": 0,
+	} {
+		have, err := recipe.ParseShare(text, 1000)
+		if have != want || (err != nil) != (want == 0) {
+			t.Errorf("%q is %d, %v; want %d", text, have, err, want)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"builder/internal/daemon"
+	"builder/internal/diag"
+	"builder/internal/fetch"
+	"builder/internal/history"
+	"builder/internal/host"
+	"builder/internal/lock"
+	"builder/internal/native"
+	"builder/internal/needs"
+)
+
+// rooms is what the cells at work take of the cache of one engine, and of its disk.
+type rooms struct {
+	mu     sync.Mutex
+	taken  int64 // bytes that the cells at work are likely to take
+	cells  int
+	shared bool // several cells were at work since there was none
+}
+
+// room makes room for a cell in the cache of an engine that builder starts: it
+// collects what is over the bound, and if that is not enough, what nobody uses. It
+// returns what is called when the cell has ended. An engine of others bounds itself.
+func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err error) {
+	if e.disk == "" {
+		return func() {}, nil
+	}
+	need, how := e.need(ctx, entry)
+	e.rooms.mu.Lock()
+	defer e.rooms.mu.Unlock()
+	had, err := e.collect(ctx, need+e.rooms.taken)
+	if err == nil {
+		err = e.enough(need, how, entry)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.rooms.taken += need
+	e.rooms.shared = e.rooms.cells > 0 || e.rooms.shared
+	e.rooms.cells++
+	return func() { e.leave(ctx, entry, need, had) }, nil
+}
+
+// need is what a cell takes of the engine's cache, and how that is known.
+func (e *engine) need(ctx context.Context, entry lock.Entry) (bytes int64, how string) {
+	past, _ := history.Read(ctx, e.opts.home)
+	if bytes, known := past.Disk(entry.Recipe, entry.ID); known {
+		return bytes, "as it did before"
+	}
+	return needs.Cache(entry), "by the files of its lock"
+}
+
+// collect makes room for so many bytes, as far as it goes, and returns what the cache
+// has then.
+func (e *engine) collect(ctx context.Context, wanted int64) (has int64, err error) {
+	for _, all := range []bool{false, true} {
+		if has, err = e.chosen.CacheBytes(ctx); err != nil {
+			return 0, err
+		}
+		_, left, err := host.Disk(e.disk)
+		if bound := e.opts.native.Cache; err != nil || left >= wanted && (bound == 0 || has+wanted <= bound) || has == 0 {
+			return has, err
+		}
+		e.note("the engine's cache has %s, the next cell takes about %s, and the disk has %s: collecting", gigabytes(has), gigabytes(wanted), gigabytes(left))
+		if err := e.chosen.Prune(ctx, all); err != nil {
+			return 0, err
+		}
+	}
+	return e.chosen.CacheBytes(ctx)
+}
+
+// enough refuses a cell for which there is too little room, after collecting.
+func (e *engine) enough(need int64, how string, entry lock.Entry) error {
+	bound := e.opts.native.Cache
+	_, left, err := host.Disk(e.disk)
+	switch {
+	case err != nil:
+		return err
+	case bound > 0 && need > bound:
+		return diag.Errorf(diag.NoEngine, "%s takes about %s of the engine's cache (%s), which may take %s", entry.ID, gigabytes(need), how, gigabytes(bound)).
+			WithHint("allow more, where the disk has it: --%s 90%%, or a size such as %dGB", cacheName, need/1e9+1)
+	case left < need:
+		return tooLittle(e.disk, left, fmt.Sprintf("%s takes about %s of the engine's cache (%s)", entry.ID, gigabytes(need), how))
+	}
+	return nil
+}
+
+// leave ends what room began, and notes what the cell took where no other was at
+// work.
+func (e *engine) leave(ctx context.Context, entry lock.Entry, need, had int64) {
+	e.rooms.mu.Lock()
+	defer e.rooms.mu.Unlock()
+	alone := !e.rooms.shared
+	e.rooms.taken -= need
+	if e.rooms.cells--; e.rooms.cells == 0 {
+		e.rooms.shared = false
+	}
+	if !alone || ctx.Err() != nil {
+		return
+	}
+	asked, done := context.WithTimeout(ctx, engineTime)
+	defer done()
+	if has, err := e.chosen.CacheBytes(asked); err == nil && has > had {
+		if err := history.AddDisk(asked, e.opts.home, entry.Recipe, entry.ID, has-had); err != nil {
+			e.note("%v", err)
+		}
+	}
+}
+
+// tooLittle is the error for a disk that is too small for what is wanted of it.
+func tooLittle(disk string, left int64, wanted string) error {
+	return diag.Errorf(diag.NoEngine, "the disk of %s has %s free: %s", disk, gigabytes(left), wanted).
+		WithHint("make room: `builder store gc` empties the engine's cache, with --keep 0 the store too; or set BUILDER_HOME to a larger disk")
+}
+
+// makeRoom asks, before the first file is fetched, whether the disk has room for the
+// files of a run and for the largest of its cells, and collects where it has not.
+func (w *workspace) makeRoom(ctx context.Context, entries []lock.Entry) error {
+	build := slices.DeleteFunc(slices.Clone(entries), func(e lock.Entry) bool { return w.results.Has(e.Key()) && !w.rebuild })
+	i := slices.IndexFunc(w.engines, func(e *engine) bool { return e.address == "" })
+	if len(build) == 0 || len(w.from) > 0 {
+		return nil
+	}
+	var files, cache int64
+	for _, b := range fetch.Blobs(build...) {
+		if _, here := w.store.Path(b); !here {
+			files += b.Size
+		}
+	}
+	wanted := fmt.Sprintf("the run fetches %s", gigabytes(files))
+	if i >= 0 && w.engines[i].here(ctx) {
+		for _, entry := range build {
+			if need, how := w.engines[i].need(ctx, entry); need > cache {
+				cache = need
+				wanted = fmt.Sprintf("the run fetches %s, and %s takes about %s of the engine's cache (%s)", gigabytes(files), entry.ID, gigabytes(need), how)
+			}
+		}
+	}
+	_, left, err := host.Disk(w.home)
+	if err != nil || left >= files+cache {
+		return nil // where it is not known, what is short will be said
+	}
+	if cache > 0 {
+		left, err = w.engines[i].free(ctx, files+cache, left)
+	}
+	if err == nil && left < files+cache {
+		err = tooLittle(w.home, left, wanted)
+	}
+	return err
+}
+
+// here reports whether the engine keeps its cache in the home.
+func (e *engine) here(ctx context.Context) bool {
+	if e.native {
+		return true
+	}
+	_, found := daemon.Find(ctx)
+	return !found
+}
+
+// free collects the engine's cache for a run, unless nothing comes of it, and returns
+// what the disk has then.
+func (e *engine) free(ctx context.Context, wanted, left int64) (int64, error) {
+	if has, err := native.New(e.opts.home, e.note, e.opts.native).CacheBytes(ctx); err != nil || left+has < wanted {
+		return left, err
+	}
+	if _, err := e.up(ctx); err != nil {
+		return left, err
+	}
+	if _, err := e.collect(ctx, wanted); err != nil {
+		return left, err
+	}
+	_, left, err := host.Disk(e.opts.home)
+	return left, err
+}
+
+func gigabytes(n int64) string { return fmt.Sprintf("%.1f GB", float64(n)/1e9) }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"builder/internal/diag"
+	"builder/internal/history"
+	"builder/internal/lock"
+	"builder/internal/native"
+	"builder/internal/needs"
+	"builder/internal/pypi"
+	"builder/internal/results"
+	"builder/internal/store"
+)
+
+// vast is an entry whose one wheel is larger than any disk.
+func vast() lock.Entry {
+	e := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
+	e.Image.Wheels = []pypi.File{{Filename: "vast-1-py3-none-any.whl", SHA256: strings.Repeat("0", 64), Size: 1 << 60}}
+	return e
+}
+
+// A run for which the disk is too small is refused before anything is fetched or
+// started, with what it takes and what to do.
+func TestRunThatDoesNotFit(t *testing.T) {
+	home := t.TempDir()
+	s, err := store.Open(home + "/store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &workspace{options: options{home: home}, store: s, results: results.New(s), note: t.Logf}
+	w.engines = []*engine{{opts: w.options, note: t.Logf}}
+	t.Setenv("PATH", "")
+	err = w.makeRoom(t.Context(), []lock.Entry{vast()})
+	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "the run fetches 1152921504.6 GB, and tiny-1 takes about ") || !strings.Contains(firstHint(err), "builder store gc") {
+		t.Errorf("got %v, hint %q", err, firstHint(err))
+	}
+	if err := w.makeRoom(t.Context(), nil); err != nil {
+		t.Errorf("nothing to build: %v", err)
+	}
+}
+
+// What a cell took before counts more than what its lock lets expect, and a cell that
+// takes more than the cache may is refused with the flag that allows it.
+func TestCellThatDoesNotFit(t *testing.T) {
+	home := t.TempDir()
+	e := &engine{disk: home, opts: options{home: home, native: native.Options{Cache: 20e9}}, note: t.Logf}
+	entry := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
+	if need, how := e.need(t.Context(), entry); need != needs.Cache(entry) || how != "by the files of its lock" {
+		t.Errorf("nothing is known: %d, %s", need, how)
+	}
+	if err := history.AddDisk(t.Context(), home, "tiny", "tiny-1", 34e9); err != nil {
+		t.Fatal(err)
+	}
+	need, how := e.need(t.Context(), entry)
+	if need != 34e9 || how != "as it did before" {
+		t.Errorf("built before: %d, %s", need, how)
+	}
+	err := e.enough(need, how, entry)
+	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "34.0 GB of the engine's cache (as it did before), which may take 20.0 GB") || !strings.Contains(firstHint(err), "--engine-cache 90%, or a size such as 35GB") {
+		t.Errorf("got %v, hint %q", err, firstHint(err))
+	}
+	e.opts.native.Cache = 0
+	if err := e.enough(1<<60, how, entry); !strings.Contains(err.Error(), " free: tiny-1 takes about ") {
+		t.Errorf("got %v", err)
+	}
+}

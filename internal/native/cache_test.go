@@ -1,0 +1,120 @@
+package native
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestBound(t *testing.T) {
+	for cache, want := range map[int64]string{
+		0:    "",
+		40e9: "--oci-worker-gc-keepstorage 2000,4000,20000",
+	} {
+		if got := strings.Join(Bound(cache), " "); got != want {
+			t.Errorf("bound of %d: %q, want %q", cache, got, want)
+		}
+	}
+	e := New(t.TempDir(), t.Logf, Options{Cache: 40e9})
+	if args := e.command(record{}).Args; !slices.Contains(args, "2000,4000,20000") {
+		t.Errorf("the engine is started without its bound: %q", args)
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	e := New(t.TempDir(), t.Logf, Options{})
+	if err := e.Empty(t.Context()); err != nil {
+		t.Errorf("nothing there: %v", err)
+	}
+	file := e.path("state", "worker", "snapshot")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, make([]byte, 100_000), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := e.CacheBytes(t.Context()); err != nil || n < 100_000 {
+		t.Errorf("the cache has %d, %v", n, err)
+	}
+	if err := e.Empty(t.Context()); err != nil || exists(e.path("state")) {
+		t.Errorf("the cache is still there: %v", err)
+	}
+}
+
+// The archive of an image holds what docker and podman ask for, and its bytes follow
+// from the files.
+func TestWriteImage(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte("program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	members := map[string]member{
+		"bin": {link: "usr/bin"}, "usr/bin/engine": {from: program, mode: 0o755}, "etc/passwd": {text: "root", mode: 0o644},
+	}
+	var images [][]byte
+	for _, name := range []string{"a.tar", "b.tar"} {
+		if err := writeImage(filepath.Join(dir, name), members); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		images = append(images, data)
+	}
+	if !bytes.Equal(images[0], images[1]) {
+		t.Error("two images of the same files differ")
+	}
+	outer := untar(t, images[0])
+	var list []struct {
+		Config           string
+		RepoTags, Layers []string
+	}
+	if err := json.Unmarshal([]byte(outer["manifest.json"]), &list); err != nil || len(list) != 1 || list[0].RepoTags[0] != ImageName {
+		t.Fatalf("%v: %s", err, outer["manifest.json"])
+	}
+	layer := outer[list[0].Layers[0]]
+	sum := sha256.Sum256([]byte(layer))
+	if settings := outer[list[0].Config]; !strings.Contains(settings, hex.EncodeToString(sum[:])) {
+		t.Errorf("the layer is %x, and the settings say %s", sum, settings)
+	}
+	inner := untar(t, []byte(layer))
+	if inner["usr/bin/engine"] != "program" || inner["bin"] != "-> usr/bin" || inner["etc/passwd"] != "root" {
+		t.Errorf("the layer holds %q", inner)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func untar(t *testing.T, data []byte) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for r := tar.NewReader(bytes.NewReader(data)); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.ModTime.Unix() > 0 || h.Uid != 0 {
+			t.Errorf("%s has time %v and owner %d", h.Name, h.ModTime, h.Uid)
+		}
+		files[h.Name] = string(text)
+		if h.Typeflag == tar.TypeSymlink {
+			files[h.Name] = "-> " + h.Linkname
+		}
+	}
+}
