@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,8 +50,9 @@ func newTool(t *testing.T) *tool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	engine := cmp.Or(os.Getenv("BUILDER_ENGINE"), "native") // one chapter alone is about Docker and Podman
 	cache := filepath.Join(dir, "cache")
-	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache))}}
+	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache)), "BUILDER_ENGINE=" + engine}}
 	if err := os.Mkdir(cache, 0o755); err != nil {
 		t.Fatal(err)
 	}

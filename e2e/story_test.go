@@ -53,6 +53,9 @@ var story = []lane{
 		{"a failed step is looked at", lookedAt},
 		{"what goes wrong", unlucky},
 	}},
+	{"contained", "", []chapter{
+		{"through Docker and Podman", inContainers},
+	}},
 	{"others", "", []chapter{
 		{"NCCL with verbs", ncclVerbs},
 		{"the compiler cache", compilerCache},

@@ -21,7 +21,8 @@ type rooms struct {
 	mu     sync.Mutex
 	taken  int64 // bytes that the cells at work are likely to take
 	cells  int
-	shared bool // several cells were at work since there was none
+	shared bool             // several cells were at work since there was none
+	took   map[string]int64 // by cell: what those took that were at work alone
 }
 
 // room makes room for a cell in the cache of an engine that builder starts: it
@@ -107,10 +108,28 @@ func (e *engine) leave(ctx context.Context, entry lock.Entry, need, had int64) {
 	asked, done := context.WithTimeout(ctx, engineTime)
 	defer done()
 	if has, err := e.chosen.CacheBytes(asked); err == nil && has > had {
-		if err := history.AddDisk(asked, e.opts.home, entry.Recipe, entry.ID, has-had); err != nil {
-			e.note("%v", err)
+		if e.rooms.took == nil {
+			e.rooms.took = map[string]int64{}
+		}
+		e.rooms.took[entry.ID] = has - had
+	}
+}
+
+// rememberDisk keeps what a cell took of an engine's cache, unless it found its image
+// there.
+func (w *workspace) rememberDisk(ctx context.Context, entry lock.Entry, steps map[string]float64) error {
+	if _, cold := steps["image"]; !cold {
+		return nil
+	}
+	for _, e := range w.engines {
+		e.rooms.mu.Lock()
+		bytes := e.rooms.took[entry.ID]
+		e.rooms.mu.Unlock()
+		if bytes > 0 {
+			return history.AddDisk(ctx, w.home, entry.Recipe, entry.ID, bytes)
 		}
 	}
+	return nil
 }
 
 // tooLittle is the error for a disk that is too small for what is wanted of it.

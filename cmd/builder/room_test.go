@@ -17,7 +17,7 @@ import (
 // vast is an entry whose one wheel is larger than any disk.
 func vast() lock.Entry {
 	e := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
-	e.Image.Wheels = []pypi.File{{Filename: "vast-1-py3-none-any.whl", SHA256: strings.Repeat("0", 64), Size: 1 << 60}}
+	e.Image.Wheels = []pypi.File{{Filename: "vast-1-py3-none-any.whl", SHA256: strings.Repeat("0", 64), Size: 1 << 50}}
 	return e
 }
 
@@ -33,7 +33,7 @@ func TestRunThatDoesNotFit(t *testing.T) {
 	w.engines = []*engine{{opts: w.options, note: t.Logf}}
 	t.Setenv("PATH", "")
 	err = w.makeRoom(t.Context(), []lock.Entry{vast()})
-	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "the run fetches 1152921504.6 GB, and tiny-1 takes about ") || !strings.Contains(firstHint(err), "builder store gc") {
+	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "the run fetches 1125899.9 GB, and tiny-1 takes about ") || !strings.Contains(firstHint(err), "builder store gc") {
 		t.Errorf("got %v, hint %q", err, firstHint(err))
 	}
 	if err := w.makeRoom(t.Context(), nil); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -161,9 +162,14 @@ func (w *workspace) past(ctx context.Context) history.History {
 	return past
 }
 
-// remember keeps how long the steps of a cell took.
+// remember keeps how long the steps of a cell took, and how much of the engine's
+// cache.
 func (w *workspace) remember(ctx context.Context, o run.Outcome) error {
-	err := history.Add(ctx, w.home, o.Entry.Recipe, o.Entry.ID, timed(o))
+	steps := timed(o)
+	err := errors.Join(
+		history.Add(ctx, w.home, o.Entry.Recipe, o.Entry.ID, steps),
+		w.rememberDisk(ctx, o.Entry, steps),
+	)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -119,12 +119,9 @@ func (d Daemon) Up(ctx context.Context, c Container) (address string, err error)
 func (d Daemon) start(ctx context.Context, c Container, wanted string) error {
 	args := []string{
 		"run", "--detach", "--privileged", "--name", c.Name, "--label", label + "=" + wanted,
-		"--volume", c.Name + ":/var/lib/dagger",
+		"--volume", c.Name + ":/var/lib/dagger", c.Image,
 	}
-	if d == "podman" { // whose own default may be more than this user may give
-		args = append(args, "--ulimit", "host")
-	}
-	_, err := d.run(ctx, append(append(args, c.Image), c.Args...)...)
+	_, err := d.run(ctx, append(args, c.Args...)...)
 	return err
 }
 

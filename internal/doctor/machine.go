@@ -99,7 +99,7 @@ func (e *exam) available() int64 {
 // What the state directory takes beside the files of the lock.
 const (
 	engineBytes = 1e9 // the programs of the engine are 0.2 GB, the rest is its empty cache
-	unpacked    = 5   // packages and layers are about four times as large when they are unpacked
+	unpacked    = 10  // what a cell takes of the cache for each byte of its files, measured; see needs.Cache
 )
 
 // disk compares free disk with what comes over the network and is unpacked.

@@ -147,10 +147,11 @@ func Cache(e lock.Entry) int64 {
 	return emptyCell + unpacked*files
 }
 
-// What the cells of a release took, docs/hermetic.md has the figures.
+// What was measured on 2026-11-22: 1.15 GB for 109 MB of files, 1.40 GB for 122 MB.
+// Every layer of the image is kept, and the box of the gates is a second one.
 const (
-	emptyCell = 200e6
-	unpacked  = 5
+	emptyCell = 50e6
+	unpacked  = 10
 )
 
 // Modules are where Go fetches the modules of the engine from, as it is

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// inContainers builds a small cell through Docker and through Podman, with the image
+// that is made of the native engine's files, and without a registry. Both run with
+// directories of their own, so that the other chapters never find them.
+func inContainers(b *tool) {
+	image := filepath.Join(b.dir, "engine.tar")
+	b.want(0, "engine", "image", "--to", image)
+	b.want(2, "engine", "image", "--to", image)
+	site, _ := b.steady()
+	cell := []string{"run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift"}
+	sums := map[string]string{}
+	for _, d := range []struct {
+		program, pkg string
+		start        func(*tool) []string // and returns the variables that lead there
+	}{{"docker", "docker.io", startDocker}, {"podman", "podman", confinePodman}} {
+		b.t.Run(d.program, func(t *testing.T) {
+			own := *b.beside(t, d.program)
+			bring(t, d.program, d.pkg)
+			own.cache = append(own.cache, append(d.start(&own), "BUILDER_ENGINE=")...)
+			sums[d.program] = own.contained(d.program, image, cell)
+		})
+	}
+	b.want(0, append(cell, "--engine", "native")...)
+	native := b.runJSON("out").Cells[0].Artifacts[0].SHA256
+	for program, sum := range sums {
+		if sum != native {
+			b.t.Errorf("through %s the wheel is %s, and by the native engine %s", program, sum, native)
+		}
+	}
+}
+
+// contained loads the image and builds a cell with it: the sandbox holds there, the
+// bound counts, and what it takes can be freed. It returns the digest of the wheel.
+func (b *tool) contained(program, image string, run []string) string {
+	b.t.Helper()
+	b.ask(program, "load", "--input", image)
+	contains(b.t, b.run("doctor").stdout, program+" answers and holds the engine's image localhost/builder-engine:")
+	r := b.want(0, append(run, "--engine-cache", "20GB")...)
+	cell := b.runJSON("out").Cells[0]
+	if !strings.HasPrefix(cell.Engine, "container+"+program+"://builder-engine-") || cell.Status != "pass" || cell.From != "build" {
+		b.t.Errorf("not built in %s: %+v\n%s", program, cell, r.stderr)
+	}
+	name := strings.TrimPrefix(cell.Engine, "container+"+program+"://")
+	contains(b.t, b.ask(program, "inspect", "--format", "{{.Args}} {{.Config.Cmd}}", name), "1000,2000,10000")
+	r = b.want(0, "store", "gc", "--keep", "20GB")
+	contains(b.t, r.stdout, "the engine's cache in "+program+" has 0.0 MB, had ")
+	if left := b.ask(program, "volume", "ls", "--quiet") + b.ask(program, "ps", "--all", "--quiet"); left != "" {
+		b.t.Errorf("store gc left %s", left)
+	}
+	return cell.Artifacts[0].SHA256
+}
+
+// ask runs a client program of a daemon where the tool would.
+func (b *tool) ask(program string, args ...string) string {
+	b.t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = b.env()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// bring installs a Debian package. Without it there is nothing to test.
+func bring(t *testing.T, program, pkg string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err == nil {
+		return
+	}
+	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", pkg}} {
+		cmd := exec.Command("apt-get", append([]string{"-o", "DPkg::Lock::Timeout=300"}, args...)...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("%s is not there and %s cannot be installed: %v\n%s", program, pkg, err, out)
+		}
+	}
+}
+
+// startDocker starts a daemon whose every file lies in the chapter's directory.
+func startDocker(b *tool) []string {
+	b.t.Helper()
+	dir := filepath.Join(b.dir, "daemon")
+	socket := "unix://" + filepath.Join(b.t.TempDir(), "d.sock") // a short path
+	args := []string{
+		"--host", socket, "--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"), "--pidfile", filepath.Join(dir, "pid"),
+		"--add-runtime", "fit=" + fittingRuntime(b), "--default-runtime", "fit",
+	}
+	log, err := os.Create(filepath.Join(b.dir, "dockerd.log"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command("dockerd", args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := errors.Join(os.MkdirAll(dir, 0o755), cmd.Start()); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	})
+	for range 60 {
+		if exec.Command("docker", "--host", socket, "info").Run() == nil {
+			return []string{"DOCKER_HOST=" + socket}
+		}
+		time.Sleep(time.Second)
+	}
+	text, _ := os.ReadFile(log.Name())
+	b.t.Skipf("dockerd does not come up on this host: %s", text)
+	return nil
+}
+
+// confinePodman has Podman keep everything in the chapter's directory, and hides
+// Docker.
+func confinePodman(b *tool) []string {
+	b.t.Helper()
+	storage, settings := filepath.Join(b.dir, "storage.conf"), filepath.Join(b.dir, "containers.conf")
+	graph, run := filepath.Join(b.dir, "graph"), filepath.Join(b.dir, "run")
+	err := errors.Join(
+		os.WriteFile(storage, []byte("[storage]\ndriver = \"overlay\"\ngraphroot = "+strconv.Quote(graph)+"\nrunroot = "+strconv.Quote(run)+"\n"), 0o644),
+		os.WriteFile(settings, []byte("[engine]\nruntime = \"fit\"\n[engine.runtimes]\nfit = ["+strconv.Quote(fittingRuntime(b))+"]\n"), 0o644),
+	)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return []string{"CONTAINERS_STORAGE_CONF=" + storage, "CONTAINERS_CONF=" + settings, "DOCKER_HOST=unix:///nonexistent"}
+}
+
+// fittingRuntime writes a runc that asks for what this host may give: a machine that
+// is itself a container often lacks CAP_SYS_RESOURCE, and a privileged container asks
+// for all capabilities.
+func fittingRuntime(b *tool) string {
+	b.t.Helper()
+	path := filepath.Join(b.dir, "fit")
+	if err := os.WriteFile(path, []byte(fitting), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+const fitting = `#!/bin/sh
+read -r caps <<END
+$(sed -n 's/^CapEff:\t//p' /proc/self/status)
+END
+if [ $(((0x$caps >> 24) & 1)) = 1 ]; then exec runc "$@"; fi
+last=
+for word; do
+	case $last in
+	--bundle) last=$word/config.json ;;
+	--process) last=$word ;;
+	*) last=$word; continue ;;
+	esac
+	sed -i 's/"CAP_SYS_RESOURCE",//g; s/,"CAP_SYS_RESOURCE"//g; s/"rlimits":\[[^]]*\]/"rlimits":[]/' "$last"
+done
+exec runc "$@"
+`
