@@ -225,15 +225,19 @@ func (e *Engine) connections() int {
 // DiskUsage is what a directory takes on disk, less what is without.
 func DiskUsage(ctx context.Context, dir string, without ...func(fs.FileInfo) bool) (int64, error) {
 	var sum int64
+	linked := map[uint64]bool{} // inodes with several names: layers share files
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // not made yet, or gone meanwhile
 			return nil
 		} else if err != nil {
 			return err
 		}
-		if info, err := d.Info(); err == nil {
-			if stat, ok := info.Sys().(*syscall.Stat_t); ok && !slices.ContainsFunc(without, func(out func(fs.FileInfo) bool) bool { return out(info) }) {
+		if info, err := d.Info(); err == nil && !slices.ContainsFunc(without, func(out func(fs.FileInfo) bool) bool { return out(info) }) {
+			if stat, ok := info.Sys().(*syscall.Stat_t); ok && !linked[stat.Ino] {
 				sum += stat.Blocks * 512
+				if stat.Nlink > 1 && !d.IsDir() {
+					linked[stat.Ino] = true
+				}
 			}
 		}
 		return ctx.Err()
