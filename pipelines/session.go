@@ -150,7 +150,7 @@ func (s *session) engines(ctx context.Context, err error) error {
 	}
 	if strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
 		return diag.Errorf(diag.NoEngine, "a disk is full: %w", err).
-			WithHint("make room where the engine keeps its cache (`builder engine status`) and where the results go, and run it again: it continues where it stopped")
+			WithHint("make room: `builder store gc` empties the cache of the engine that builder starts, results go to --out; then run it again: it continues where it stopped")
 	}
 	if strings.Contains(err.Error(), "security.insecure is not allowed") {
 		return diag.Errorf(diag.NoEngine, "the engine forbids privileged execs, in which the sandbox of a step is made: %w", err).

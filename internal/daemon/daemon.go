@@ -98,8 +98,8 @@ func (d Daemon) Up(ctx context.Context, c Container) (address string, err error)
 		return "", err
 	}
 	address, wanted := "container+"+string(d)+"://"+c.Name, digest(append([]string{id}, c.Args...)...)
-	is, clients, there := d.look(ctx, c)
-	if there && (is == wanted || clients != "0") {
+	is, there := d.look(ctx, c)
+	if there && (is == wanted || d.busy(ctx, c)) {
 		_, err := d.run(ctx, "start", c.Name)
 		return address, err
 	}
@@ -125,16 +125,22 @@ func (d Daemon) start(ctx context.Context, c Container, wanted string) error {
 	return err
 }
 
-// look returns what a container was started with and how many clients it has.
-func (d Daemon) look(ctx context.Context, c Container) (is, clients string, there bool) {
-	text, err := d.run(ctx, "container", "inspect", "--format", `{{index .Config.Labels "`+label+`"}} {{len .ExecIDs}}`, c.Name)
-	is, clients, _ = strings.Cut(text, " ")
-	return is, clients, err == nil
+// look returns what a container was started with.
+func (d Daemon) look(ctx context.Context, c Container) (is string, there bool) {
+	is, err := d.run(ctx, "container", "inspect", "--format", `{{index .Config.Labels "`+label+`"}}`, c.Name)
+	return is, err == nil
+}
+
+// busy reports whether a client is connected: each has a process in the container that
+// passes its words on. Podman goes on to list those that have ended as sessions.
+func (d Daemon) busy(ctx context.Context, c Container) bool {
+	processes, err := d.run(ctx, "top", c.Name)
+	return err == nil && strings.Contains(processes, "dial-stdio")
 }
 
 // Down stops the container and removes it; its volume stays.
 func (d Daemon) Down(ctx context.Context, c Container) error {
-	if _, _, there := d.look(ctx, c); !there {
+	if _, there := d.look(ctx, c); !there {
 		return nil
 	}
 	_, err := d.run(ctx, "rm", "--force", c.Name)
@@ -144,7 +150,7 @@ func (d Daemon) Down(ctx context.Context, c Container) error {
 // Empty removes the container and its volume. One that is at work stays, and that is
 // an error.
 func (d Daemon) Empty(ctx context.Context, c Container) error {
-	if _, clients, there := d.look(ctx, c); there && clients != "0" {
+	if d.busy(ctx, c) {
 		return diag.Errorf(diag.NoEngine, "the engine in %s is in use: its cache stays", d).WithHint("wait for the other run")
 	}
 	if err := d.Down(ctx, c); err != nil {

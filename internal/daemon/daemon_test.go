@@ -51,9 +51,9 @@ func TestUp(t *testing.T) {
 	is := digest("sha256:1", "--bound", "1")
 	for name, s := range map[string]struct{ there, want, never string }{
 		"no container":           {"exit 1", "run --detach --privileged --name " + c.Name, "rm "},
-		"stopped":                {"echo " + is + " 0", "start " + c.Name, "run "},
-		"another bound":          {"echo old 0", "rm --force " + c.Name, "start "},
-		"another bound, at work": {"echo old 2", "start " + c.Name, "rm "},
+		"stopped":                {"echo " + is, "start " + c.Name, "run "},
+		"another bound":          {"echo old", "rm --force " + c.Name, "start "},
+		"another bound, at work": {"echo old ;;\ntop*) echo 7 buildctl dial-stdio", "start " + c.Name, "rm "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := fake(t, "docker", "image*) echo sha256:1 ;;\ncontainer*) "+s.there+" ;;")
@@ -77,11 +77,11 @@ func TestUp(t *testing.T) {
 }
 
 func TestEmptyLeavesWhatIsAtWork(t *testing.T) {
-	asked := fake(t, "docker", "container*) echo x 1 ;;")
+	asked := fake(t, "docker", "top*) echo 7 buildctl dial-stdio ;;")
 	if err := Daemon("docker").Empty(t.Context(), Of("/home")); diag.CodeOf(err) != diag.NoEngine || strings.Contains(asked(), "rm --force") {
 		t.Errorf("%v\n%s", err, asked())
 	}
-	asked = fake(t, "docker", "container*) echo x 0 ;;")
+	asked = fake(t, "docker", "top*) echo 1 engine ;;")
 	if err := Daemon("docker").Empty(t.Context(), Of("/home")); err != nil || !strings.Contains(asked(), "volume rm "+Of("/home").Name) {
 		t.Errorf("%v\n%s", err, asked())
 	}

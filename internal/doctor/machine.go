@@ -109,7 +109,7 @@ func disk(_ context.Context, e *exam) Finding {
 	if err != nil {
 		return unknown("%v", err)
 	}
-	const room = "make room with `builder store gc --keep SIZE`, or set BUILDER_HOME to a larger disk"
+	const room = "make room with `builder store gc`, or set BUILDER_HOME to a larger disk"
 	r := e.work.Recipe
 	var least, comfortable int64 = engineBytes, 10 * engineBytes
 	text := fmt.Sprintf("%s free", size(free))
