@@ -145,7 +145,7 @@ func engineState(ctx context.Context, o options) doctor.EngineState {
 		state.Kind, state.Addresses = doctor.Named, addressesOf(o.engines)
 	} else if d, found := daemon.Find(ctx); found && !o.engines[0].native {
 		state.Kind, state.Program = doctor.Container, string(d)
-		state.Image, state.Holds = heldImage(ctx, d, own.CLI)
+		state.Image, state.Holds = heldImage(ctx, d)
 	}
 	if own.Built && (state.Kind == doctor.Named || state.Kind == doctor.Native && state.Current) {
 		state.Version = func(ctx context.Context, address string) (string, error) {
@@ -158,15 +158,14 @@ func engineState(ctx context.Context, o options) doctor.EngineState {
 }
 
 // heldImage returns the engine's image that a daemon holds, or the one that it would
-// have to pull, "" where that is not known yet.
-func heldImage(ctx context.Context, d daemon.Daemon, client string) (image string, holds bool) {
-	upstream := pipelines.Image(ctx, client)
-	for _, image := range []string{native.ImageName, upstream} {
-		if image != "" && d.Has(ctx, image) {
+// have to pull.
+func heldImage(ctx context.Context, d daemon.Daemon) (image string, holds bool) {
+	for _, image := range []string{native.ImageName, native.UpstreamImage} {
+		if d.Has(ctx, image) {
 			return image, true
 		}
 	}
-	return upstream, false
+	return native.UpstreamImage, false
 }
 
 // printReport prints a table by purpose, what more there is to say, and what to

@@ -163,49 +163,48 @@ func (e *engine) wake(ctx context.Context) (address string, err error) {
 	return running.Address, err
 }
 
-// contained starts the engine in a running Docker or Podman, or leaves that to the
-// client, which has no address then. There is none where no daemon runs, and where the
-// native engine does its work: the daemon holds no image of the engine, and its
-// registry is out of reach.
+// contained starts the engine in a running Docker or Podman, with the client program
+// that its image holds. There is none where no daemon runs, and where the native engine
+// does its work: the daemon holds no image of the engine, and its registry is out of
+// reach.
 func (e *engine) contained(ctx context.Context, own *native.Engine) (address, client string, there bool, err error) {
 	d, found := daemon.Find(ctx)
 	if !found {
 		return "", "", false, nil
 	}
-	if client, err = own.Client(ctx); err != nil {
-		return "", "", false, err
-	}
 	c := daemon.Of(e.opts.home)
 	c.Args = native.Bound(e.opts.native.Cache)
-	c.Image, err = e.image(ctx, d, client)
-	if err == nil && c.Image != "" {
+	if c.Image, err = e.image(ctx, d); err == nil {
+		if client, err = own.ClientIn(ctx, string(d), c.Image); err != nil {
+			return "", "", false, err
+		}
 		address, err = d.Up(ctx, c)
 	}
 	switch {
-	case err == nil && address != "":
+	case err == nil:
 		e.wakes = func(ctx context.Context) (string, error) { return d.Up(ctx, c) }
 		e.disk = cmp.Or(d.Volume(ctx, c), e.opts.home)
 		return address, client, true, nil
-	case err != nil && native.Supported() == nil && ctx.Err() == nil:
+	case native.Supported() == nil && ctx.Err() == nil:
 		e.note("%v: the native engine is taken", err)
 		return "", client, false, nil
 	}
-	return "", client, err == nil, err
+	return "", client, false, err
 }
 
 // image returns the name of an image of the engine that the daemon holds, pulled if
-// need be. It is "" where the client does not say which image it wants.
-func (e *engine) image(ctx context.Context, d daemon.Daemon, client string) (string, error) {
-	upstream, holds := heldImage(ctx, d, client)
-	if holds || upstream == "" {
-		return upstream, nil
+// need be.
+func (e *engine) image(ctx context.Context, d daemon.Daemon) (string, error) {
+	image, holds := heldImage(ctx, d)
+	if holds {
+		return image, nil
 	}
-	e.note("%s pulls the engine's image %s, once", d, upstream)
-	if err := d.Pull(ctx, upstream); err != nil {
+	e.note("%s pulls the engine's image %s, once", d, image)
+	if err := d.Pull(ctx, image); err != nil {
 		return "", diag.Errorf(diag.NoEngine, "%s holds no image of the engine and cannot pull it: %w", d, err).
 			WithHint("%s", loadHint(d))
 	}
-	return upstream, nil
+	return image, nil
 }
 
 // loadHint says how a daemon gets the engine's image without a registry.

@@ -119,37 +119,12 @@ func (e *Engine) prune() {
 	}
 }
 
-// Client returns the path of the client program, for an engine that is not ours,
-// and builds it if need be. It is "" where it cannot be built, on another system
-// than Linux or without Go: the SDK then fetches its own.
-func (e *Engine) Client(ctx context.Context) (string, error) {
-	if runtime.GOOS != "linux" {
-		return "", nil
-	}
-	if !exists(e.bin("dagger")) {
-		unlock, err := e.lock(ctx)
-		if err != nil {
-			return "", err
-		}
-		defer unlock()
-		e.take()
-		goTool, err := e.goTool()
-		if err != nil {
-			return "", nil
-		}
-		if err := e.build(ctx, goTool); err != nil {
-			return "", noEngine(ctx, err)
-		}
-	}
-	return e.leashed()
-}
-
 // leashed returns the path of a client that does not outlive the process that
 // started it. By itself it ends its session when that process is gone, which frees
 // what the engine holds for it; but where the engine is gone too, it looks for it
 // for minutes (v0.19.10).
-func (e *Engine) leashed() (string, error) {
-	script := strings.ReplaceAll(leash, "CLIENT", "'"+e.bin("dagger")+"'")
+func (e *Engine) leashed(program string) (string, error) {
+	script := strings.ReplaceAll(leash, "CLIENT", "'"+program+"'")
 	path := e.path("client")
 	if there, err := os.ReadFile(path); err == nil && string(there) == script {
 		return path, nil

@@ -20,7 +20,7 @@ func TestLeash(t *testing.T) {
 	if err := os.WriteFile(e.bin("dagger"), []byte(program), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	path, err := e.leashed()
+	path, err := e.leashed(e.bin("dagger"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestLeash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.leashed(); err != nil {
+	if _, err := e.leashed(e.bin("dagger")); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) {

@@ -1,0 +1,68 @@
+package native
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fakeDocker puts a program into PATH that pulls, copies and removes as docker does.
+// Its image holds a client that says it is of version.
+func fakeDocker(t *testing.T, version string) (log string) {
+	t.Helper()
+	dir := t.TempDir()
+	log = filepath.Join(dir, "log")
+	script := `#!/bin/sh
+echo "$*" >> ` + log + `
+case $1 in
+create) [ -n "` + version + `" ] || { echo "no route to host" >&2; exit 125; }; echo c0ffee ;;
+cp) printf '#!/bin/sh\necho "dagger ` + version + ` (` + UpstreamImage + `) linux/amd64"\n' > "$3"; chmod 755 "$3" ;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":/usr/bin:/bin")
+	return log
+}
+
+// With Docker the client comes out of the engine's image, once, and nothing is compiled.
+func TestClientFromImage(t *testing.T) {
+	log := fakeDocker(t, Version)
+	e := New(t.TempDir(), t.Logf, Options{})
+	for range 2 {
+		path, err := e.ClientIn(t.Context(), "docker", ImageName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leash, err := os.ReadFile(path)
+		if want := e.path("client-"+Version, "dagger"); err != nil || !strings.Contains(string(leash), "exec '"+want+"'") {
+			t.Fatalf("%v: %s does not start %s", err, leash, want)
+		}
+	}
+	asked, err := os.ReadFile(log)
+	lines := strings.Split(strings.TrimSpace(string(asked)), "\n")
+	if err != nil || len(lines) != 3 || lines[0] != "create "+ImageName || !strings.HasPrefix(lines[1], "cp c0ffee:"+imageClient+" ") || lines[2] != "rm c0ffee" {
+		t.Errorf("docker was asked %q, %v", lines, err)
+	}
+	if exists(e.path("build-" + buildKey())) {
+		t.Error("something was built")
+	}
+}
+
+// A client of another version, or an image that is not there, is an error that
+// names the image, and leaves nothing behind.
+func TestClientNotFromImage(t *testing.T) {
+	for version, want := range map[string]string{"v0.0.1": "v0.0.1", "": "no route to host"} {
+		fakeDocker(t, version)
+		e := New(t.TempDir(), t.Logf, Options{})
+		_, err := e.copyClient(t.Context(), "docker", UpstreamImage)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), UpstreamImage) {
+			t.Errorf("%q: %v", version, err)
+		}
+		if left, _ := os.ReadDir(e.path("client-" + Version)); len(left) != 0 {
+			t.Errorf("%q: left behind: %v", version, left)
+		}
+	}
+}
