@@ -24,16 +24,16 @@ import (
 )
 
 // Locks are the locks of a catalogue's recipes on this host: the built-in ones, and
-// those of the site or of the user laid over them.
+// those of the site or, where there is no site, of the user laid over them.
 type Locks struct {
 	Catalogue
 	home string
 }
 
-// path is where a recipe's lock is written: beside the recipe if the site
-// brings it, else below the home, because what is built in cannot be written.
+// path is where a recipe's lock is read and written: in the site, whoever brings
+// the recipe, else below the home, because what is built in cannot be written.
 func (l Locks) path(name string) string {
-	if l.owned[name] {
+	if l.Site != "" {
 		folder, file := lockFile(name)
 		return filepath.Join(l.Site, folder, file)
 	}
@@ -100,7 +100,7 @@ func (l Locks) Own(name string) (lock.File, error) {
 
 // ownFile reads the file at the lock path.
 func (l Locks) ownFile(name string) ([]byte, error) {
-	if !l.owned[name] {
+	if l.Site == "" {
 		return regular.ReadFollowed(l.path(name), maxSiteFile)
 	}
 	site, err := openSite(l.Site)

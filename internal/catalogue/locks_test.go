@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -78,6 +79,39 @@ func TestUpdateLock(t *testing.T) {
 	}
 	if done, err = locks.Update("tiny", Update{Pins: release(3), Replace: true}); !done.Wrote || !done.Edited || err != nil {
 		t.Errorf("an edited lock that is replaced: %+v, %v", done, err)
+	}
+}
+
+// With a site the lock of a built-in recipe is read and written there: the built-in
+// pins below, those of the home nowhere.
+func TestSiteLockOfABuiltInRecipe(t *testing.T) {
+	site, home := t.TempDir(), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(site, "patches"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(site, Taken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := Catalogue{}.Locks(home).Read("horovod")
+	if err != nil || built.None() {
+		t.Fatalf("the built-in lock: %v", err)
+	}
+	if done, err := (Catalogue{}).Locks(home).Update("horovod", Update{Pins: release(1)}); err != nil || !strings.HasPrefix(done.Path, home) {
+		t.Fatalf("the lock of the home: %+v, %v", done, err)
+	}
+	locks := c.Locks(home)
+	done, err := locks.Update("horovod", Update{Pins: release(2)})
+	if want := filepath.Join(site, "recipes", "horovod.lock.json"); err != nil || !done.Wrote || done.Path != want {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	own, err := locks.Own("horovod")
+	if err != nil || len(own.Sources) != 1 || own.Sources[0].Version != "2" {
+		t.Errorf("in the site: %v, %v", own, err)
+	}
+	all, err := locks.Read("horovod")
+	if err != nil || len(all.Sources) != len(built.Sources)+1 || len(all.Python) != len(built.Python) {
+		t.Errorf("laid over the built-in one: %v, %v", all, err)
 	}
 }
 
