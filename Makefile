@@ -77,7 +77,7 @@ compare:
 # Moves the pins that are checked in. The only target that asks what a name
 # means today.
 lock:
-	$(GO) run ./cmd/builder lock --recipes . horovod
+	$(GO) run ./cmd/builder lock --recipes . --all
 
 # The site of docs, in .docs/site, by the programs that docs/requirements.txt pins;
 # then it is looked at: it loads nothing from another host. Needs uv.

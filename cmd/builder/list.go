@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"runtime/debug"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/assemble"
 	"builder/internal/catalogue"
 	"builder/internal/config"
 	"builder/internal/diag"
@@ -38,6 +40,11 @@ func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 			if c.Bool("json") {
 				return printJSON(out, recipes)
 			}
+			home, err := homeDir()
+			if err != nil {
+				out.note("cannot say which cells are locked: %v", err)
+			}
+			asm := assembler(cat, options{home: home})
 			for _, r := range recipes {
 				out.say("%s: %s\n", r.Name, term.OneLine(r.Summary))
 				var rows [][]string
@@ -45,6 +52,9 @@ func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 					rows = append(rows, []string{"--" + a.Name, strings.Join(a.Values, ", "), a.About})
 				}
 				term.Table(out.stdout, term.Width(out.stdout), []string{"axis", "values, most preferred first", "about"}, rows)
+				if err == nil {
+					sayLocked(c.Context, out, asm, r)
+				}
 			}
 			return nil
 		},
@@ -63,6 +73,23 @@ func named(all []*recipe.Recipe, names []string) ([]*recipe.Recipe, error) {
 		found, faults = append(found, r), append(faults, err)
 	}
 	return found, errors.Join(faults...)
+}
+
+// sayLocked says how many cells of a recipe are locked, and what the others need.
+func sayLocked(ctx context.Context, out printer, asm *assemble.Assembler, r *recipe.Recipe) {
+	c, err := asm.CoverAll(ctx, r)
+	if err != nil {
+		out.note("cannot say which cells of %s are locked: %v", r.Name, err)
+		return
+	}
+	out.say("\nlocked: %d of %d cells", c.Locked, c.Cells)
+	for _, u := range c.Unstated {
+		out.say("  %d need %s: `%s --all`", u.Cells, u.Why, asm.Locks.PinCommand(r.Name, nil))
+	}
+	if len(c.Lacks) > 0 {
+		out.say("  others lack what `%s --all` finds", asm.Locks.PinCommand(r.Name, nil))
+	}
+	out.say("")
 }
 
 // schemas are the types of the files that people write.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,25 +19,94 @@ import (
 
 func lockCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "RECIPE [axes]",
-		Description: "The only command that asks what a name means today. In a checkout of the\nrecipes, `--recipes .` writes the lock beside the recipe.",
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
-		Action: unknownRecipe(cat, fault),
+		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "[RECIPE] [axes]",
+		Description: "The only command that asks what a name means today. With `--recipes DIR` the lock\nis DIR/recipes/RECIPE.lock.json, laid over the built-in one; in a checkout of the\nrecipes, `--recipes .` writes the lock beside the recipe.\n\nRECIPE alone is its preferred cell, RECIPE --all every cell of it, and --all without\nRECIPE every cell of every recipe and stack. What can be resolved is written, also\nwhere a registry that only some cells need cannot be reached. --all --check ends with 0\nwhere the cells that are not locked lack only what a registry or a repository has to\nbe asked.",
+		Flags:       lockFlags(), OnUsageError: verbUsageError, HideHelpCommand: true,
+		Action: func(c *cli.Context) error {
+			if fault != nil || c.Args().Present() || !c.Bool("all") {
+				return unknownRecipe(cat, fault)(c)
+			}
+			return lockCatalogue(c, cat, out)
+		},
 		Subcommands: recipeCommands(cat, fault, lockFlags(), func(c *cli.Context, o options) error {
 			m, err := readMoves(c)
-			if err != nil {
+			if err = errors.Join(err, flagsBefore(c)); err != nil {
 				return err
 			}
-			if m.none {
-				return checkLock(cat, o, out)
+			if m.every {
+				o.filter = open(o.recipe, o.filter, true)
 			}
-			return moveLock(c.Context, cat, o, m, out)
+			result, err := lockRecipe(c.Context, cat, o, m, out)
+			if result.Recipe == "" {
+				return err
+			}
+			if o.json {
+				return errors.Join(err, printJSON(out, result))
+			}
+			result.print(out)
+			return err
 		}),
 	}
 }
 
+// flagsBefore refuses flags that stand before the recipe: they are for all recipes,
+// and would be lost. What the environment says is said to both.
+func flagsBefore(c *cli.Context) error {
+	for _, name := range c.Lineage()[1].LocalFlagNames() {
+		if name != "recipes" && !slices.Contains(c.LocalFlagNames(), name) {
+			return diag.Errorf(diag.Usage, "--%s stands before the recipe", name).
+				WithHint("flags come after the recipe: %s --%s", c.Command.HelpName, name)
+		}
+	}
+	return nil
+}
+
+// lockCatalogue locks every cell of every recipe and stack. A fault of one recipe
+// keeps no other from being locked.
+func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out printer) error {
+	m, err := readMoves(c)
+	if err != nil {
+		return err
+	}
+	results := []lockResult{}
+	var faults []error
+	for _, r := range cat.Recipes {
+		o, err := readOptions(c, r)
+		if err != nil {
+			return err
+		}
+		o.filter = matrix.Everything(r)
+		result, err := lockRecipe(c.Context, cat, o, m, out)
+		faults = append(faults, err)
+		if result.Recipe == "" {
+			continue
+		}
+		results = append(results, result)
+		if o.json {
+			continue
+		}
+		if !m.none {
+			out.say("%s, %d cells", r.Name, len(result.Cells))
+		}
+		result.print(out)
+	}
+	if c.Bool("json") {
+		faults = append(faults, printJSON(out, results))
+	}
+	return errors.Join(faults...)
+}
+
+// lockRecipe compares or moves the lock of one recipe.
+func lockRecipe(ctx context.Context, cat catalogue.Catalogue, o options, m moves, out printer) (lockResult, error) {
+	if m.none {
+		return checkLock(ctx, cat, o, m, out)
+	}
+	return moveLock(ctx, cat, o, m, out)
+}
+
 func lockFlags() []cli.Flag {
 	return append(selectionFlags(), noInstallFlag(),
+		allFlag("leave every axis open that is not named; without RECIPE: every recipe"),
 		&cli.BoolFlag{Name: "check", Usage: "only compare: exit 3 if the lock was edited, or lacks something that the cells need"},
 		&cli.BoolFlag{Name: "update", Usage: "resolve every name again, not only what is missing"},
 		&cli.StringSliceFlag{Name: "upgrade", Usage: "resolve again what pins `NAME`: a source, an image, a package of an image, a Python package; repeatable"},
@@ -46,13 +117,14 @@ func lockFlags() []cli.Flag {
 // moves says which pins a command is to move.
 type moves struct {
 	none    bool     // only compare
+	every   bool     // --all: what no file states is no fault
 	all     bool     // every pin of the chosen cells
 	holding []string // those that pin one of the names
 	prune   bool     // and those that no cell needs go
 }
 
 func readMoves(c *cli.Context) (moves, error) {
-	m := moves{c.Bool("check"), c.Bool("update"), c.StringSlice("upgrade"), c.Bool("prune")}
+	m := moves{c.Bool("check"), c.Bool("all"), c.Bool("update"), c.StringSlice("upgrade"), c.Bool("prune")}
 	switch {
 	case m.none && (m.all || m.prune || len(m.holding) > 0):
 		return m, diag.Errorf(diag.Usage, "--check writes nothing and --update, --upgrade and --prune do: give one of them")
@@ -64,20 +136,25 @@ func readMoves(c *cli.Context) (moves, error) {
 
 // checkLock compares the lock with what the chosen cells need. What no cell of
 // the recipe needs is said, and is no fault.
-func checkLock(cat catalogue.Catalogue, o options, out printer) error {
+func checkLock(ctx context.Context, cat catalogue.Catalogue, o options, m moves, out printer) (lockResult, error) {
 	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
 	if err != nil {
-		return err
+		return lockResult{}, err
 	}
 	asm := assembler(cat, o)
 	f, err := asm.Locks.Read(o.recipe.Name)
 	if err != nil {
-		return err
+		return lockResult{}, err
 	}
-	if _, err := asm.Pinned(o.recipe.Name, o.filter, drafts, f); err != nil {
-		return err
+	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: []lock.PinChange{}, checked: true}
+	if m.every {
+		err = result.cover(ctx, asm, drafts)
+	} else {
+		_, err = asm.Pinned(o.recipe.Name, o.filter, drafts, f)
 	}
-	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: []lock.PinChange{}}
+	if err != nil {
+		return lockResult{}, err
+	}
 	left, err := unneeded(cat, o, drafts)
 	switch {
 	case err != nil:
@@ -86,15 +163,19 @@ func checkLock(cat catalogue.Catalogue, o options, out printer) error {
 		result.Unneeded = left.String()
 		out.note("no cell needs any more what the lock of %s pins: %s; `%s --prune` drops it", o.recipe.Name, left, cat.PinCommand(o.recipe.Name, nil))
 	}
-	if o.json {
-		return printJSON(out, result)
+	return result, nil
+}
+
+// cover notes the cells that only a registry can lock. What else is not locked is a
+// fault.
+func (r *lockResult) cover(ctx context.Context, asm *assemble.Assembler, drafts []lock.Draft) error {
+	c, err := asm.Cover(ctx, r.Recipe, drafts)
+	if err == nil && len(c.Lacks) > 0 {
+		err = diag.Errorf(diag.Drift, "the lock of %s lacks %s", r.Recipe, strings.Join(c.Lacks, "; ")).
+			WithHint("run `%s --all`", asm.Locks.PinCommand(r.Recipe, nil))
 	}
-	cells := fmt.Sprintf("%d cells", len(drafts))
-	if len(drafts) == 1 {
-		cells = drafts[0].Cell.ID
-	}
-	out.say("the lock of %s pins everything for %s", o.recipe.Name, cells)
-	return nil
+	r.Unstated = c.Unstated
+	return err
 }
 
 // unneeded returns what the lock at the lock path pins and no cell of the recipe
@@ -125,7 +206,10 @@ type lockResult struct {
 	Cells    []string         `json:"cells"`
 	Changes  []lock.PinChange `json:"changes"`
 	Unneeded string           `json:"unneeded,omitempty"` // what no cell of the recipe needs
-	Wrote    string           `json:"wrote,omitempty"`    // path of the lock, if it was written
+	// Unstated is what keeps cells from being locked, and is no fault of the lock.
+	Unstated []assemble.Unstated `json:"unstated,omitempty"`
+	Wrote    string              `json:"wrote,omitempty"` // path of the lock, if it was written
+	checked  bool                // nothing was to be moved
 }
 
 func cellIDs(drafts []lock.Draft) []string {
@@ -136,41 +220,50 @@ func cellIDs(drafts []lock.Draft) []string {
 	return ids
 }
 
-// moveLock resolves what is missing and what is to move, writes the lock, and
-// prints what changed.
-func moveLock(ctx context.Context, cat catalogue.Catalogue, o options, m moves, out printer) error {
+// moveLock resolves what is missing and what is to move, and writes the lock. Where
+// something cannot be resolved the rest is written all the same.
+func moveLock(ctx context.Context, cat catalogue.Catalogue, o options, m moves, out printer) (lockResult, error) {
 	if o.locked || o.offline {
-		return diag.Errorf(diag.Usage, "lock resolves names: --locked and --offline forbid just that")
+		return lockResult{}, diag.Errorf(diag.Usage, "lock resolves names: --locked and --offline forbid just that")
 	}
 	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
 	if err != nil {
-		return err
+		return lockResult{}, err
 	}
 	asked, err := m.questions(cat, o, drafts)
 	if err != nil {
-		return err
+		return lockResult{}, err
 	}
-	u := catalogue.Update{Replace: m.all}
+	var u catalogue.Update
 	if m.prune {
 		all, err := everyCell(cat, o)
 		if err != nil {
-			return err
+			return lockResult{}, err
 		}
 		u.Drop = func(own lock.File) lock.File { return own.Unneeded(all) }
 	}
 	w, err := openWorkspace(ctx, o, out.note)
 	if err != nil {
-		return err
+		return lockResult{}, err
 	}
 	defer w.close()
-	if u.Pins, err = w.resolver().Resolve(ctx, o.recipe.Name, asked); err != nil {
-		return err
+	pins, unresolved := w.resolver().Resolve(ctx, o.recipe.Name, asked)
+	if unresolved != nil && pins.None() {
+		return lockResult{}, unresolved
 	}
+	u.Pins, u.Replace = pins, m.all && unresolved == nil
 	done, err := cat.Locks(o.home).Update(o.recipe.Name, u)
 	if err != nil {
-		return err
+		return lockResult{}, errors.Join(unresolved, err)
 	}
-	return printLock(out, o, drafts, done)
+	if done.Edited {
+		out.note("%s was edited by hand: none of its pins is kept", done.Path)
+	}
+	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: lock.Compare(done.Before, done.After)}
+	if done.Wrote {
+		result.Wrote = done.Path
+	}
+	return result, unresolved
 }
 
 // questions returns what is to be resolved. Where that is every name no pin is
@@ -187,22 +280,11 @@ func (m moves) questions(cat catalogue.Catalogue, o options, drafts []lock.Draft
 	return f.Missing(drafts).And(held), err
 }
 
-func printLock(out printer, o options, drafts []lock.Draft, done catalogue.Updated) error {
-	result := lockResult{Recipe: o.recipe.Name, Cells: cellIDs(drafts), Changes: lock.Compare(done.Before, done.After)}
-	if done.Wrote {
-		result.Wrote = done.Path
-	}
-	if done.Edited {
-		out.note("%s was edited by hand: none of its pins is kept", done.Path)
-	}
-	if o.json {
-		return printJSON(out, result)
-	}
-	result.print(out)
-	return nil
-}
-
 func (r lockResult) print(out printer) {
+	if r.checked {
+		r.printCheck(out)
+		return
+	}
 	var rows [][]string
 	for _, c := range r.Changes {
 		rows = append(rows, []string{c.Kind, c.Name, dash(c.Was), dash(c.Is)})
@@ -214,6 +296,22 @@ func (r lockResult) print(out printer) {
 		out.say("nothing changed")
 	} else {
 		out.say("wrote %s", r.Wrote)
+	}
+}
+
+// printCheck says for which cells everything is pinned, and what the others need.
+func (r lockResult) printCheck(out printer) {
+	cells := fmt.Sprintf("%d cells", len(r.Cells))
+	if len(r.Cells) == 1 {
+		cells = r.Cells[0]
+	}
+	if len(r.Unstated) == 0 {
+		out.say("the lock of %s pins everything for %s", r.Recipe, cells)
+		return
+	}
+	out.say("the lock of %s pins everything for all of %s but those that need", r.Recipe, cells)
+	for _, u := range r.Unstated {
+		out.say("  %s (%d)", u.Why, u.Cells)
 	}
 }
 

@@ -55,9 +55,11 @@ func matrixFlags() []cli.Flag {
 		&cli.StringFlag{Name: "format", Value: matrixFormats[0], Usage: "print the cells as `FORMAT`: " + strings.Join(matrixFormats, ", ")},
 		&cli.StringFlag{Name: "shard", Usage: "keep part `i/n` of the cells: --shard 2/3"},
 		&cli.BoolFlag{Name: "condense", Usage: "keep a few cells that stand for all"},
-		&cli.BoolFlag{Name: "all", Usage: "leave every axis open that is not named; without RECIPE: every recipe"},
+		allFlag("leave every axis open that is not named; without RECIPE: every recipe"),
 	}
 }
+
+func allFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "all", Usage: usage} }
 
 func matrixCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{

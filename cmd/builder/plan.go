@@ -30,6 +30,9 @@ func planCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 		Flags: []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
 		Subcommands: recipeCommands(cat, fault, planFlags(), func(c *cli.Context, o options) error {
+			if c.Bool("all") {
+				o.filter = open(o.recipe, o.filter, true)
+			}
 			with, err := readComparison(c, o)
 			if err != nil {
 				return err
@@ -70,8 +73,10 @@ type plannedCell struct {
 	Gates    []string          `json:"gates"`
 	Stable   string            `json:"stable,omitempty"`  // why the channel stable cannot be reached
 	Missing  string            `json:"missing,omitempty"` // what the lock lacks
-	Known    bool              `json:"known"`             // the result is in the store
-	Diff     *plannedDiff      `json:"diff,omitempty"`    // what changed since the last run, if that was asked
+	// Unstated says why the lock lacks what one place alone can tell, and what to do.
+	Unstated []string     `json:"unstated,omitempty"`
+	Known    bool         `json:"known"`          // the result is in the store
+	Diff     *plannedDiff `json:"diff,omitempty"` // what changed since the last run, if that was asked
 }
 
 type plannedPatch struct {
@@ -108,6 +113,9 @@ func makePlan(cat catalogue.Catalogue, o options, with comparison) (plan, error)
 		cell, err := planCell(asm, d, f, known, with)
 		if err != nil {
 			return plan{}, err
+		}
+		for _, why := range f.Missing([]lock.Draft{d}).Unstated() {
+			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, cat.PinCommand(o.recipe.Name, o.filter)))
 		}
 		p.Cells = append(p.Cells, cell)
 	}
@@ -257,6 +265,9 @@ func (c plannedCell) print(out printer) {
 	switch {
 	case c.Missing != "":
 		line("lock", "lacks %s: run resolves it", c.Missing)
+		for _, why := range c.Unstated {
+			line("", "%s", why)
+		}
 	case c.Known:
 		line("lock", "complete, key %s; the result is in the store", c.Key[:12])
 	default:

@@ -19,6 +19,7 @@ import (
 
 func planFlags() []cli.Flag {
 	return append(selectionFlags(),
+		allFlag("leave every axis open that is not named"),
 		&cli.BoolFlag{Name: "diff", Usage: "say what has changed since the last run that was begun, and which steps run again"},
 		&cli.StringFlag{Name: "against", Usage: "say it against the entries that another `LOCK` gives, a file *.lock.json"},
 		outFlag("the last run wrote its results below `DIR`"),

@@ -63,6 +63,10 @@ type Fact struct {
 	Probe string `yaml:"probe" json:"probe"`
 }
 
+// Unstated reports whether the image is named by a tag alone. Its registry knows the
+// digest that the tag has today.
+func (i Image) Unstated() bool { return i.Registry != "" && i.Digest == "" }
+
 // Facts returns the stated facts as name to value.
 func (i Image) Facts() map[string]string {
 	facts := make(map[string]string, len(i.Provides))

@@ -187,6 +187,30 @@ func (n PythonNeed) String() string {
 // None reports whether nothing is missing.
 func (m Missing) None() bool { return len(m.Sources)+len(m.Images)+len(m.Python) == 0 }
 
+// Unstated says of each need that one place alone can answer what has to be asked:
+// the registry of an image that is named by a tag, the repository of a tree. What
+// those answer today stands in no file and in no index.
+func (m Missing) Unstated() (whys []string) {
+	for _, s := range m.Sources {
+		if s.Kind == recipe.Git {
+			whys = append(whys, fmt.Sprintf("source %s: nothing states the digest of its archive, its repository has to be asked", asked(s.Project, s.Version, s.Python)))
+		}
+	}
+	for _, img := range m.Images {
+		if img.Unstated() {
+			whys = append(whys, fmt.Sprintf("image %s: nothing states the digest of %s, its registry has to be asked", img.Name, img.Registry))
+		}
+	}
+	return whys
+}
+
+// Else returns what is missing beside [Missing.Unstated].
+func (m Missing) Else() Missing {
+	m.Sources = slices.DeleteFunc(slices.Clone(m.Sources), func(s SourceNeed) bool { return s.Kind == recipe.Git })
+	m.Images = slices.DeleteFunc(slices.Clone(m.Images), image.Image.Unstated)
+	return m
+}
+
 // And returns what is missing here or there, each once.
 func (m Missing) And(n Missing) Missing {
 	return Missing{

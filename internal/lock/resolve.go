@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,31 +29,53 @@ type Resolver struct {
 	Now       func() time.Time
 }
 
-// Resolve returns pins for everything that is missing.
+// Resolve returns pins for everything that is missing. What cannot be resolved is
+// an error, with the pins of the rest.
 func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (File, error) {
 	f := File{Schema: Schema, Recipe: recipeName}
-	for _, img := range m.Images {
+	var errs [3]error
+	f.Images, errs[0] = each(ctx, m.Images, func(img image.Image) (ImagePin, error) {
 		pin, err := r.image(ctx, img)
-		if err != nil {
-			return File{}, fmt.Errorf("locking image %s: %w", img.Name, err)
-		}
-		f.Images = append(f.Images, pin)
-	}
-	for _, s := range m.Sources {
+		return pin, within(err, "locking image %s", img.Name)
+	})
+	f.Sources, errs[1] = each(ctx, m.Sources, func(s SourceNeed) (SourcePin, error) {
 		pin, err := r.source(ctx, s)
-		if err != nil {
-			return File{}, fmt.Errorf("locking source %s %s: %w", s.Project, s.Version, err)
-		}
-		f.Sources = append(f.Sources, pin)
-	}
-	for _, need := range m.Python {
+		return pin, within(err, "locking source %s %s", s.Project, s.Version)
+	})
+	f.Python, errs[2] = each(ctx, m.Python, func(need PythonNeed) (PythonPin, error) {
 		files, err := r.python(ctx, need)
-		if err != nil {
-			return File{}, err
-		}
-		f.Python = append(f.Python, PythonPin{need.Python, need.Requirements, need.Without, files})
+		return PythonPin{need.Python, need.Requirements, need.Without, files}, within(err, "locking Python packages")
+	})
+	err := errors.Join(errs[:]...)
+	if f.None() && err != nil {
+		return File{}, err
 	}
-	return f, nil
+	return f, err
+}
+
+// each resolves one need after the other. After the end of the context it asks no
+// further.
+func each[N, P any](ctx context.Context, needs []N, resolve func(N) (P, error)) (pins []P, _ error) {
+	var faults []error
+	for _, need := range needs {
+		pin, err := resolve(need)
+		faults = append(faults, err)
+		if ctx.Err() != nil {
+			break
+		}
+		if err == nil {
+			pins = append(pins, pin)
+		}
+	}
+	return pins, errors.Join(faults...)
+}
+
+// within says what was being done when an error came, if one did.
+func within(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
 // python asks the index for the files of a set of requirements; where nothing is
@@ -65,11 +88,7 @@ func (r Resolver) python(ctx context.Context, need PythonNeed) ([]pypi.File, err
 	if err != nil {
 		return nil, err
 	}
-	files, err := uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Without: need.Without, Python: need.Python, Platform: platform})
-	if err != nil {
-		return nil, fmt.Errorf("locking Python packages: %w", err)
-	}
-	return files, nil
+	return uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Without: need.Without, Python: need.Python, Platform: platform})
 }
 
 // source asks the index for a source distribution or a wheel, or the repository

@@ -141,6 +141,47 @@ func TestResolveReports(t *testing.T) {
 	}
 }
 
+// What cannot be resolved keeps nothing else from being pinned, and all of it is said.
+func TestResolveTheRest(t *testing.T) {
+	reference, digest := registry(t)
+	missing := lock.Missing{
+		Images: []image.Image{
+			{Name: "gone", Registry: strings.Replace(reference, "/base", "/gone", 1)},
+			{Name: "base", Registry: reference},
+			{Name: "lost", Registry: strings.Replace(reference, "/base", "/lost", 1)},
+		},
+		Python: []lock.PythonNeed{{Python: "3.11"}, {Python: "3.12", Requirements: []string{"numpy"}}},
+	}
+	got, err := resolver(diag.Errorf(diag.Fetch, "there is no uv")).Resolve(t.Context(), "tiny", missing)
+	if len(got.Images) != 1 || got.Images[0].Digest != digest || len(got.Python) != 1 || got.Python[0].Python != "3.11" {
+		t.Errorf("got %+v", got)
+	}
+	all := diag.All(err)
+	if len(all) != 3 || diag.CodeOf(err) != diag.Fetch {
+		t.Fatalf("%d faults, class %v: %v", len(all), diag.CodeOf(err), err)
+	}
+	for i, says := range []string{"locking image gone: ", "locking image lost: ", "locking Python packages: there is no uv"} {
+		if !strings.HasPrefix(all[i].Error(), says) {
+			t.Errorf("fault %d is %v", i, all[i])
+		}
+	}
+}
+
+// Nobody is asked after the end of the context.
+func TestResolveEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	r := lock.Resolver{UV: func(ctx context.Context) (pypi.Tool, error) {
+		asked++
+		cancel()
+		return pypi.Tool{}, ctx.Err()
+	}}
+	_, err := r.Resolve(ctx, "tiny", lock.Missing{Python: []lock.PythonNeed{{Python: "3.11", Requirements: []string{"a"}}, {Python: "3.12", Requirements: []string{"b"}}}})
+	if asked != 1 || !errors.Is(err, context.Canceled) {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
+
 // What is asked of uv is checked before uv is.
 func TestResolveRefusesAHostileQuestion(t *testing.T) {
 	missing := lock.Missing{Sources: []lock.SourceNeed{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "--index-url=x", Version: "1"}}}
