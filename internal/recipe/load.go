@@ -214,7 +214,7 @@ func (r *Recipe) validateChoices(s written) []error {
 		name, value string
 		known       []string
 	}{
-		{"launcher", e.Launcher, []string{"mpi", "gloo"}},
+		{"launcher", e.Launcher, []string{"mpi", "mpich", "gloo"}},
 		{"rdma", e.RDMA, []string{"linked", "dlopened", "absent"}},
 		{"rendezvous", e.Rendezvous, []string{"sealed"}},
 	} {
