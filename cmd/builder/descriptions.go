@@ -64,7 +64,7 @@ var descriptions = map[string]description{
 	"lock": {
 		[]syntax.Example{
 			{Line: "builder lock horovod --check", Does: "compare, and write nothing"},
-			{Line: "builder lock --all --recipes .", Does: "lock the whole catalogue of this checkout"},
+			{Line: "builder lock horovod --recipes . --all", Does: "lock every cell of a recipe; without the recipe, of all of them"},
 			{Line: "builder lock horovod --recipes . --upgrade numpy", Does: "move one pin of the lock in this checkout"},
 			{Line: "builder lock horovod --recipes . --rocm all --update --prune", Does: "move all pins, drop what no cell needs"},
 		},
