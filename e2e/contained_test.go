@@ -145,6 +145,11 @@ func confinePodman(b *tool) []string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.t.Cleanup(func() { // Podman mounts this over itself, and leaves it so
+		if err := syscall.Unmount(filepath.Join(graph, "overlay"), syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOENT) {
+			b.t.Errorf("unmounting what Podman left: %v", err)
+		}
+	})
 	return []string{"CONTAINERS_STORAGE_CONF=" + storage, "CONTAINERS_CONF=" + settings, "DOCKER_HOST=unix:///nonexistent"}
 }
 
