@@ -23,7 +23,7 @@ func program(t *testing.T, path, script string) {
 // Docker answers, and holds the image, pulls it, or has neither: then the native
 // engine is taken, or the fault says how the image comes there.
 func TestDockerWithAndWithoutItsImage(t *testing.T) {
-	const wanted = "registry.test/engine:v0.19.10"
+	const wanted = native.UpstreamImage
 	for name, c := range map[string]struct{ held, pull, image string }{
 		"our image":    {native.ImageName, "exit 1", native.ImageName},
 		"upstream's":   {wanted, "exit 1", wanted},

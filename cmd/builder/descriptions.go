@@ -27,7 +27,7 @@ var descriptions = map[string]description{
 		[]syntax.Example{
 			{Line: "builder run horovod --rocm 5.7", Does: "build, gate and sign the wheel"},
 			{Line: "builder plan horovod --rocm 6.1", Does: "say first what that would be, and why"},
-			{Line: "builder doctor --recipe horovod", Does: "ask whether this host can do it"},
+			{Line: "builder doctor horovod", Does: "ask whether this host can do it"},
 		},
 		[]diag.Code{diag.Usage},
 	},

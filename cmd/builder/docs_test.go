@@ -133,6 +133,7 @@ var notRun = []string{
 	"gates.md: it needs GPUs",
 	"gpt-sovits.md: it needs the repository of GPT-SoVITS",
 	"kubernetes.md: it needs a cluster",
+	"offline.md: the story of package e2e does it, in the chapter \"through Docker and Podman\"",
 	"progress.md: it needs a run",
 	"publishing.md: it needs a web server of yours",
 	"publishing.md: it needs a registry of yours",

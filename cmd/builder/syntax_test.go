@@ -143,7 +143,7 @@ func TestExamplesAreRead(t *testing.T) {
 	bare(t)
 	for _, line := range []string{
 		"builder rnu horovod", "builder run horovd", "builder run horovod --rocm 99", "builder run horovod --jbos 2", "builder run horovod x",
-		"builder gate x --only frob", "builder list x", "builder engine stats", "builder store gc --keep", "builder plan horovod --rocm 'x",
+		"builder gate x --only frob", "builder list --all", "builder engine stats", "builder store gc --keep", "builder plan horovod --rocm 'x",
 	} {
 		args, err := wordsOf(line)
 		if err == nil {
@@ -200,7 +200,7 @@ func hollow(app *cli.App, do cli.ActionFunc) {
 					_, _, err = matrix.Expand(o.recipe, o.filter)
 					return errors.Join(err, do(c))
 				}
-			case len(command.Subcommands) == 0 || command.Name == "matrix":
+			case len(command.Subcommands) == 0 || slices.Contains([]string{"doctor", "lock", "matrix"}, command.Name):
 				command.Action = do
 			}
 			visit(command.ArgsUsage, command.Subcommands)
