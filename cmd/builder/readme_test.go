@@ -33,6 +33,7 @@ func supported(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	asm := assembler(cat, options{home: t.TempDir(), offline: true})
 	text := "| recipe | platform | cells | locked | last built and gated |\n| --- | --- | --- | --- | --- |\n"
 	for _, r := range cat.Recipes {
 		if strings.HasSuffix(r.Name, "-tests") {
@@ -47,8 +48,8 @@ func supported(t *testing.T) string {
 			t.Fatal(err)
 		}
 		type row struct {
-			ids    []string
-			locked int
+			cells, locked, built, changed int // changed: built of other inputs than today's
+			day                           string
 		}
 		var order []string
 		rows := map[string]*row{}
@@ -57,17 +58,34 @@ func supported(t *testing.T) string {
 			if rows[name] == nil {
 				order, rows[name] = append(order, name), &row{}
 			}
-			rows[name].ids = append(rows[name].ids, d.Cell.ID)
+			n := rows[name]
+			n.cells++
 			if file.Missing([]lock.Draft{d}).None() {
-				rows[name].locked++
+				n.locked++
+			}
+			proof, ok := done[d.Cell.ID]
+			if !ok {
+				continue
+			}
+			entries, err := asm.Entries(t.Context(), r, nil, []lock.Draft{d})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.built++
+			n.day = max(n.day, proof.Day)
+			if entries[len(entries)-1].Key() != proof.Key {
+				n.changed++
 			}
 		}
 		for _, name := range order {
-			last := "never"
-			if day, built := done.Newest(rows[name].ids); built > 0 {
-				last = fmt.Sprintf("%s (%d of %d)", day, built, len(rows[name].ids))
+			n, last := rows[name], "never"
+			if n.built > 0 {
+				last = fmt.Sprintf("%s (%d of %d)", n.day, n.built, n.cells)
 			}
-			text += fmt.Sprintf("| `%s` | %s | %d | %d | %s |\n", r.Name, name, len(rows[name].ids), rows[name].locked, last)
+			if n.changed > 0 {
+				last += fmt.Sprintf(", %d from other inputs than today's", n.changed)
+			}
+			text += fmt.Sprintf("| `%s` | %s | %d | %d | %s |\n", r.Name, name, n.cells, n.locked, last)
 		}
 	}
 	return text

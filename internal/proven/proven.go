@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 
 	"builder/internal/atomicfile"
 	"builder/internal/attest"
@@ -124,15 +123,4 @@ func Record(path string, cells Cells) error {
 		return err
 	}
 	return atomicfile.Write(path, append(text, '\n'))
-}
-
-// Newest returns the day of the newest proof among some cells, "" if none of them was
-// built, and how many were.
-func (cells Cells) Newest(ids []string) (day string, built int) {
-	for id, c := range cells {
-		if slices.Contains(ids, id) {
-			day, built = max(day, c.Day), built+1
-		}
-	}
-	return day, built
 }
