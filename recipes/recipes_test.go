@@ -14,6 +14,7 @@ import (
 	"builder/internal/lock"
 	"builder/internal/matrix"
 	"builder/internal/patch"
+	"builder/internal/proven"
 	"builder/internal/recipe"
 	"builder/patches"
 	"builder/recipes"
@@ -26,8 +27,8 @@ func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
 		if isLock && all[name+".yaml"] == nil {
 			t.Errorf("%s is the lock of no recipe", file)
 		}
-		if !isLock && !strings.HasSuffix(file, ".yaml") && file != "schema.json" {
-			t.Errorf("%s is neither recipe nor lock nor schema", file)
+		if !isLock && !strings.HasSuffix(file, ".yaml") && file != "schema.json" && file != proven.Name {
+			t.Errorf("%s is neither recipe nor lock, schema or proof", file)
 		}
 	}
 }
@@ -319,6 +320,20 @@ func locked(t *testing.T, r *recipe.Recipe, c lock.Catalogue, f lock.File, all [
 			if _, err := lock.Assemble([]lock.Draft{d}, f, "pipeline"); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// TestProofsAreOfCells: what was proven was proven of a recipe that is here.
+func TestProofsAreOfCells(t *testing.T) {
+	all := load(t)
+	proofs, err := proven.Read(recipes.FS)
+	if err != nil || len(proofs) == 0 {
+		t.Fatalf("%d proofs, %v", len(proofs), err)
+	}
+	for id, p := range proofs {
+		if _, err := recipe.Find(all, p.Recipe); err != nil {
+			t.Errorf("%s: %v", id, err)
 		}
 	}
 }
