@@ -2,6 +2,11 @@ package gate
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,5 +71,41 @@ func TestListed(t *testing.T) {
 		if got := listed(names, n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
+	}
+}
+
+// A wheel of an MPI brings its library into the environment's lib, where the run path
+// of an extension leads and no package lies.
+func TestLibraryOfTheEnvironmentIsFound(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	libm, err := filepath.Glob("/lib/*/libm.so.6")
+	if err != nil || len(libm) == 0 {
+		t.Skip("there is no libm.so.6 to copy")
+	}
+	dir := t.TempDir()
+	data, err := os.ReadFile(libm[0])
+	if err := errors.Join(
+		err, os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Mkdir(filepath.Join(dir, "lib"), 0o755),
+		os.Symlink(python, filepath.Join(dir, "bin", "python")),
+		os.WriteFile(filepath.Join(dir, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n"), 0o644),
+		os.WriteFile(filepath.Join(dir, "lib", "libown.so.1"), data, 0o644),
+		os.WriteFile(filepath.Join(dir, "resolve.py"), []byte(resolveScript), 0o644),
+		os.WriteFile(filepath.Join(dir, "question.json"), []byte(`{"needed": ["libown.so.1", "libnone.so.1"], "symbols": [["cos", ""], ["none", ""]]}`), 0o644),
+	); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(filepath.Join(dir, "bin", "python"), filepath.Join(dir, "resolve.py"), filepath.Join(dir, "question.json")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got resolved
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got.Found["libown.so.1"] != 1 || got.Unloaded["libown.so.1"] != "" || got.Unloaded["libnone.so.1"] == "" || !slices.Equal(got.Missing, []string{"none"}) {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -31,11 +31,17 @@ process.dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(Info)]
 
 
 def load(soname):
-    """Load a library as the loader would, or from a package that brings it."""
+    """Load a library as the loader would, or from a package that brings it.
+
+    A wheel of an MPI puts its library into the environment's lib.
+    """
     try:
         return ctypes.CDLL(soname, mode=ctypes.RTLD_GLOBAL)
     except OSError as e:
         failure = e
+    beside = os.path.join(sys.prefix, "lib", soname)
+    if os.path.basename(soname) == soname and os.path.exists(beside):
+        return ctypes.CDLL(beside, mode=ctypes.RTLD_GLOBAL)
     for site in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}:
         for path in sorted(glob.glob(os.path.join(glob.escape(site), "**", glob.escape(soname)), recursive=True)):
             try:
