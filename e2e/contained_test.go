@@ -23,12 +23,12 @@ func inContainers(b *tool) {
 	cell := []string{"run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift"}
 	sums := map[string]string{}
 	for _, d := range []struct {
-		program, pkg string
-		start        func(*tool) []string // and returns the variables that lead there
-	}{{"docker", "docker.io", startDocker}, {"podman", "podman", confinePodman}} {
+		program, pkg, brings string               // of the package: a host may have the client docker alone
+		start                func(*tool) []string // and returns the variables that lead there
+	}{{"docker", "docker.io", "dockerd", startDocker}, {"podman", "podman", "podman", confinePodman}} {
 		b.t.Run(d.program, func(t *testing.T) {
 			own := *b.beside(t, d.program)
-			bring(t, d.program, d.pkg)
+			bring(t, d.brings, d.pkg)
 			own.cache = append(own.cache, append(d.start(&own), "BUILDER_ENGINE=")...)
 			own.stopsEngine() // with the variables that lead to the daemon
 			sums[d.program] = own.contained(d.program, image, cell)
@@ -76,7 +76,7 @@ func (b *tool) ask(program string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// bring installs a Debian package. Without it there is nothing to test.
+// bring installs the Debian package of a program. Without it there is nothing to test.
 func bring(t *testing.T, program, pkg string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {

@@ -143,7 +143,7 @@ func (d Daemon) Down(ctx context.Context, c Container) error {
 	if _, there := d.look(ctx, c); !there {
 		return nil
 	}
-	_, err := d.run(ctx, "rm", "--force", c.Name)
+	_, err := d.run(ctx, "rm", "--force", "--volumes", c.Name)
 	return err
 }
 

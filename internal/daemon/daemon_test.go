@@ -52,7 +52,7 @@ func TestUp(t *testing.T) {
 	for name, s := range map[string]struct{ there, want, never string }{
 		"no container":           {"exit 1", "run --detach --privileged --name " + c.Name, "rm "},
 		"stopped":                {"echo " + is, "start " + c.Name, "run "},
-		"another bound":          {"echo old", "rm --force " + c.Name, "start "},
+		"another bound":          {"echo old", "rm --force --volumes " + c.Name, "start "},
 		"another bound, at work": {"echo old ;;\ntop*) echo 7 buildctl dial-stdio", "start " + c.Name, "rm "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func (e *Engine) copyClient(ctx context.Context, daemon, image string) (string, 
 	if err != nil {
 		return "", fault(err)
 	}
-	defer func() { _, _ = output(context.WithoutCancel(ctx), daemon, "rm", container) }()
+	defer func() { _, _ = output(context.WithoutCancel(ctx), daemon, "rm", "--volumes", container) }()
 	tmp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
 	defer os.Remove(tmp)
 	if _, err := output(ctx, daemon, "cp", container+":"+imageClient, tmp); err != nil {

@@ -43,7 +43,7 @@ func TestClientFromImage(t *testing.T) {
 	}
 	asked, err := os.ReadFile(log)
 	lines := strings.Split(strings.TrimSpace(string(asked)), "\n")
-	if err != nil || len(lines) != 3 || lines[0] != "create "+ImageName || !strings.HasPrefix(lines[1], "cp c0ffee:"+imageClient+" ") || lines[2] != "rm c0ffee" {
+	if err != nil || len(lines) != 3 || lines[0] != "create "+ImageName || !strings.HasPrefix(lines[1], "cp c0ffee:"+imageClient+" ") || lines[2] != "rm --volumes c0ffee" {
 		t.Errorf("docker was asked %q, %v", lines, err)
 	}
 	if exists(e.path("build-" + buildKey())) {
