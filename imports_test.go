@@ -83,7 +83,7 @@ var may = map[string][]string{
 		"internal/patch", "internal/pypi", "internal/recipe", "internal/regular", "internal/store", "internal/subst", "internal/wheel",
 	},
 	"internal/daemon":  {"internal/diag"},
-	"internal/native":  {"internal/atomicfile", "internal/diag", "internal/host"},
+	"internal/native":  {"internal/atomicfile", "internal/diag", "internal/host", "internal/regular"},
 	"internal/locate":  {"internal/artifact", "internal/bench", "internal/diag", "internal/elf", "internal/gpu", "internal/host", "internal/wheel"},
 	"internal/subject": {"internal/artifact", "internal/diag", "internal/gate", "internal/inspect", "internal/locate", "internal/lock", "internal/recipe", "internal/run", "internal/store"},
 	"internal/reuse":   {"internal/artifact", "internal/attest", "internal/diag", "internal/lock", "internal/publish", "internal/results", "internal/run", "internal/signing", "internal/store"},

@@ -33,7 +33,7 @@ func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
 		}
 	}
 	var faults []error
-	for _, lacks := range doctor.Cannot(ctx, host.This(), work) {
+	for _, lacks := range cannot(ctx, work) {
 		faults = append(faults, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).
 			WithHint("%s; `builder doctor` looks at all of it", lacks.Remedy))
 	}
@@ -41,6 +41,21 @@ func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
 		faults = append(faults, w.pullable(ctx, work.Recipe.Places))
 	}
 	return errors.Join(faults...)
+}
+
+// cannot returns what keeps the host from the work. Of several engines that were named
+// one that answers is enough: it gets the cells of the others.
+func cannot(ctx context.Context, work doctor.Work) []doctor.Result {
+	if len(work.Engine.Addresses) > 1 {
+		for _, address := range work.Engine.Addresses {
+			one := work
+			one.Engine.Addresses = []string{address}
+			if failed := doctor.Cannot(ctx, host.This(), one); len(failed) == 0 {
+				return nil
+			}
+		}
+	}
+	return doctor.Cannot(ctx, host.This(), work)
 }
 
 // toBuild leaves out what is known.

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"builder/internal/regular"
 )
 
 // damage is what the engine (v0.19.10) and what it keeps its cache with say when
@@ -29,6 +32,28 @@ func (e *Engine) damaged(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, e.path("state", "worker")) ||
 		slices.ContainsFunc(damage, func(words string) bool { return strings.Contains(text, words) })
+}
+
+// diedOfCache returns what the engine said when its database ended it, "" where it did
+// not. Pages that are damaged may be read long after the start: bbolt, which keeps the
+// databases of the cache (v1.4.3), then panics in a build, and would in the next.
+func (e *Engine) diedOfCache() string {
+	text, _ := os.ReadFile(e.path("log-start"))
+	start, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return ""
+	}
+	log, err := regular.Read(e.path("engine.log"), 2*logLimit)
+	if err != nil || int64(len(log)) < start {
+		return ""
+	}
+	since := string(log[start:])
+	i := max(strings.Index(since, "\npanic: "), strings.Index(since, "\nfatal error: "), strings.Index(since, "\nunexpected fault address"))
+	if i < 0 || !strings.Contains(since[i:], "go.etcd.io/bbolt") {
+		return ""
+	}
+	line, _, _ := strings.Cut(since[i+1:], "\n")
+	return line
 }
 
 // Mend puts an engine in order that failed a build for a reason of its own. One

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -61,5 +62,35 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 	}
 	if err := e.comeAgain(t.Context(), fault, starts(fault, nil)); err != nil || exists(file) || exists(e.path("state.old")) {
 		t.Errorf("the cache was at fault: %v", err)
+	}
+}
+
+// A database that ends the engine at work is damaged; one that did so before the last
+// start is not there any more.
+func TestDiedOfCache(t *testing.T) {
+	e := New(t.TempDir(), t.Logf, Options{})
+	const panics = "level=info msg=works\npanic: assertion failed: Page expected to be: 256, but self identifies as 7\n\ngoroutine 1 [running]:\ngo.etcd.io/bbolt/internal/common.Assert(...)\n"
+	for name, c := range map[string]struct {
+		before, since, want string
+	}{
+		"at work":    {"", panics, "panic: assertion failed: Page expected to be: 256, but self identifies as 7"},
+		"before":     {panics, "level=info msg=works\n", ""},
+		"other":      {"", "level=info\npanic: nil pointer\n\ngoroutine 1 [running]:\nmain.main()\n", ""},
+		"was killed": {"", "level=info msg=works\n", ""},
+	} {
+		err := errors.Join(
+			os.MkdirAll(e.dir, 0o755),
+			os.WriteFile(e.path("engine.log"), []byte(c.before+c.since), 0o644),
+			os.WriteFile(e.path("log-start"), []byte(strconv.Itoa(len(c.before))), 0o644),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.diedOfCache(); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := New(t.TempDir(), t.Logf, Options{}).diedOfCache(); got != "" {
+		t.Errorf("never started: %q", got)
 	}
 }

@@ -140,6 +140,12 @@ func (e *Engine) up(ctx context.Context) error {
 	if err := e.retire(ctx); err != nil {
 		return err
 	}
+	if said := e.diedOfCache(); said != "" {
+		e.log("the engine's cache is damaged, it begins with an empty one: %s", said)
+		if err := e.forget(); err != nil {
+			return err
+		}
+	}
 	e.take()
 	goTool, err := e.goTool()
 	if err != nil {

@@ -82,6 +82,9 @@ func (e *Engine) start(ctx context.Context, rec record) error {
 		return err
 	}
 	defer log.Close()
+	if err := os.WriteFile(e.path("log-start"), []byte(strconv.FormatInt(offset, 10)), 0o644); err != nil {
+		return err
+	}
 	cmd := e.command(rec)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := e.launch(cmd); err != nil {
