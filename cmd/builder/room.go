@@ -142,7 +142,7 @@ func tooLittle(disk string, left int64, wanted string) error {
 // makeRoom asks, before the first file is fetched, whether the disk has room for the
 // files of a run and for the largest of its cells, and collects where it has not.
 func (w *workspace) makeRoom(ctx context.Context, entries []lock.Entry) error {
-	build := slices.DeleteFunc(slices.Clone(entries), func(e lock.Entry) bool { return w.results.Has(e.Key()) && !w.rebuild })
+	build := w.toBuild(entries)
 	i := slices.IndexFunc(w.engines, func(e *engine) bool { return e.address == "" })
 	if len(build) == 0 || len(w.from) > 0 {
 		return nil

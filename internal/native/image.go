@@ -43,16 +43,8 @@ func (e *Engine) Image(ctx context.Context, to string) error {
 		return err
 	}
 	defer unlock()
-	e.take()
-	goTool, err := e.goTool()
+	tools, err := e.programs(ctx)
 	if err != nil {
-		return err
-	}
-	tools, err := e.tools(ctx)
-	if err != nil {
-		return err
-	}
-	if err := e.build(ctx, goTool); err != nil {
 		return noEngine(ctx, err)
 	}
 	members, err := e.members(ctx, tools)

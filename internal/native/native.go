@@ -146,16 +146,8 @@ func (e *Engine) up(ctx context.Context) error {
 			return err
 		}
 	}
-	e.take()
-	goTool, err := e.goTool()
+	tools, err := e.programs(ctx)
 	if err != nil {
-		return err
-	}
-	tools, err := e.tools(ctx)
-	if err != nil {
-		return err
-	}
-	if err := e.build(ctx, goTool); err != nil {
 		return err
 	}
 	if err := e.come(ctx, tools); err != nil {
@@ -165,6 +157,20 @@ func (e *Engine) up(ctx context.Context) error {
 	}
 	e.prune()
 	return nil
+}
+
+// programs makes the engine's programs, unless they are there, and returns the paths of
+// those of the host that it runs. The lock is held.
+func (e *Engine) programs(ctx context.Context) (tools map[string]string, err error) {
+	e.take()
+	goTool, err := e.goTool()
+	if err != nil {
+		return nil, err
+	}
+	if tools, err = e.tools(ctx); err != nil {
+		return nil, err
+	}
+	return tools, e.build(ctx, goTool)
 }
 
 // come starts the engine with these programs of the host; one that does not
