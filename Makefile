@@ -44,7 +44,7 @@ fuzz:
 # a multiple of the time that its tests took: without -count=1 that is the time to
 # look into the cache, all of it times out, and none of it counts
 # (go-gremlins/gremlins#267).
-MUTATE ?= ./internal/gate
+MUTATE ?= ./internal/gates/gate
 mutation:
 	GOFLAGS='-count=1 -vet=off -ldflags=-w' $(GO) run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash --invert-logical --invert-loopctrl \
 		--workers 1 --timeout-coefficient 5 --threshold-efficacy 90 $(MUTATE)

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"builder/diagnoses"
-	"builder/internal/diagnose"
-	"builder/internal/golden"
-	"builder/internal/patch"
-	"builder/internal/recipe"
+	"builder/internal/plan/diagnose"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+	"builder/internal/testutil/golden"
 	"builder/patches"
 	"builder/recipes"
 )

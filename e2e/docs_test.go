@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"builder/internal/docscript"
-	"builder/internal/markdown"
+	"builder/internal/testutil/docscript"
+	"builder/internal/testutil/markdown"
 )
 
 // readme is the page that shows the main job from nothing.

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/oci/ocitest"
+	"builder/internal/input/oci/ocitest"
 )
 
 // tool is the built program with a state directory of its own.

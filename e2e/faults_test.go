@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/golden"
+	"builder/internal/testutil/golden"
 )
 
 // fault is something that goes wrong while the tool works, or before.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"builder/internal/ci/actionstest"
+	"builder/internal/plan/ci/actionstest"
 )
 
 // workflow executes every step of build.yml on real cells, as a repository would

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"builder/images"
-	"builder/internal/golden"
-	"builder/internal/image"
-	"builder/internal/recipe"
+	"builder/internal/plan/image"
+	"builder/internal/plan/recipe"
+	"builder/internal/testutil/golden"
 )
 
 func TestSchema(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"regexp"
 	"testing"
 
-	"builder/internal/golden"
-	"builder/internal/patch"
-	"builder/internal/recipe"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+	"builder/internal/testutil/golden"
 	"builder/patches"
 	"builder/recipes"
 )

@@ -10,8 +10,8 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/gate"
-	"builder/internal/pypi"
+	"builder/internal/gates/gate"
+	"builder/internal/input/pypi"
 )
 
 // box is the clean container of the gates: the run-time image, the locked

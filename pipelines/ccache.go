@@ -3,8 +3,8 @@ package pipelines
 import (
 	"dagger.io/dagger"
 
-	"builder/internal/lock"
-	"builder/internal/pypi"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
 )
 
 // The places of the compiler cache in a build container. They are there in the

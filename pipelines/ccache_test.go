@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/lock"
+	"builder/internal/plan/lock"
 )
 
 func TestCcacheIsSharedByOneSourceInOneImage(t *testing.T) {

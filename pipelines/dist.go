@@ -11,12 +11,12 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/artifact"
-	"builder/internal/atomicfile"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/sbom"
-	"builder/internal/wheel"
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/sbom"
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
+	"builder/internal/plan/lock"
 )
 
 // export takes what the build left out of the engine: one wheel or, where the

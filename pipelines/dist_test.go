@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/diag"
+	"builder/internal/base/diag"
 )
 
 func TestSortDist(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/atomicfile"
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/store"
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
+	"builder/internal/input/deb"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
 )
 
 // proven returns a container of a locked image whose facts were found to hold.

@@ -23,12 +23,12 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/artifact"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/run"
-	"builder/internal/sbom"
-	"builder/internal/store"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/evidence/sbom"
+	"builder/internal/files/artifact"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
 )
 
 //go:embed scripts

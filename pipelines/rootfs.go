@@ -11,9 +11,9 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/artifact"
-	"builder/internal/lock"
-	"builder/internal/run"
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/plan/lock"
 )
 
 // Rootfs writes the file system as a step finds it to dir, and returns the

@@ -10,7 +10,7 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/diag"
+	"builder/internal/base/diag"
 )
 
 // Capabilities that a step keeps, as setpriv writes a set.

@@ -13,7 +13,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/net/bpf"
 
-	"builder/internal/golden"
+	"builder/internal/testutil/golden"
 )
 
 // families are the address families of which a guest may make sockets: local,

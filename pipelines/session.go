@@ -15,8 +15,8 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/diag"
-	"builder/internal/run"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
 )
 
 // session is one connection to the engine. Its context ends when the engine is

@@ -9,9 +9,9 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/deb"
-	"builder/internal/pypi"
-	"builder/internal/store"
+	"builder/internal/input/deb"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
 )
 
 // stage lays blobs out in a directory of the engine's client, so that one mount

@@ -11,9 +11,9 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/lock"
-	"builder/internal/patch"
-	"builder/internal/pypi"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/patch"
 )
 
 // imageStep makes the build image and proves that it is what it says.

@@ -10,7 +10,7 @@ import (
 
 	"dagger.io/dagger"
 
-	"builder/internal/patch"
+	"builder/internal/plan/patch"
 )
 
 // containerTree is the source in a container as [patch.Tree]. Each write makes

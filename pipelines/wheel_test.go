@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/wheel"
-	"builder/internal/wheel/wheeltest"
+	"builder/internal/files/wheel"
+	"builder/internal/files/wheel/wheeltest"
 )
 
 // The scripts that take a released wheel apart and pack it again are run by the

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"path/filepath"
 
-	"builder/internal/artifact"
-	"builder/internal/diag"
-	"builder/internal/gate"
-	"builder/internal/lock"
-	"builder/internal/pypi"
-	"builder/internal/run"
-	"builder/internal/stack"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/gate"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/stack"
 )
 
 // A stack is not built: its wheels are there. They are laid out on the host, and

@@ -1,5 +1,5 @@
 // Package profiles holds the run-time environments that come with builder, one a
-// stack. The types, the loader and the choice are in internal/profile.
+// stack. The types, the loader and the choice are in internal/plan/profile.
 package profiles
 
 import "embed"

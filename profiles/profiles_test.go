@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/golden"
-	"builder/internal/matrix"
-	"builder/internal/profile"
-	"builder/internal/recipe"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/profile"
+	"builder/internal/plan/recipe"
+	"builder/internal/testutil/golden"
 	"builder/profiles"
 )
 

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/golden"
-	"builder/internal/version"
-	"builder/internal/wheel"
+	"builder/internal/files/wheel"
+	"builder/internal/plan/version"
+	"builder/internal/testutil/golden"
 )
 
 // Wheels of OpenRLHF and Ray lie in the directory that BUILDER_TEST_WHEELS names; as

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"builder/images"
-	"builder/internal/golden"
-	"builder/internal/image"
-	"builder/internal/lock"
-	"builder/internal/matrix"
-	"builder/internal/patch"
-	"builder/internal/proven"
-	"builder/internal/recipe"
+	"builder/internal/evidence/proven"
+	"builder/internal/plan/image"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+	"builder/internal/testutil/golden"
 	"builder/patches"
 	"builder/recipes"
 )
@@ -46,7 +46,7 @@ func TestEveryRecipeLoads(t *testing.T) {
 		}
 	}
 	if data, err := fs.ReadFile(recipes.FS, "schema.json"); err != nil || !bytes.Equal(data, recipe.Schema(&recipe.Recipe{})) {
-		t.Errorf("schema.json is not the schema of this tool: go test ./internal/recipe -update (%v)", err)
+		t.Errorf("schema.json is not the schema of this tool: go test ./internal/plan/recipe -update (%v)", err)
 	}
 }
 

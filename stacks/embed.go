@@ -1,6 +1,6 @@
 // Package stacks holds the stacks that come with builder and their locks: cells of
 // several recipes that are used together. The types and the loader are in
-// internal/stack.
+// internal/plan/stack.
 package stacks
 
 import "embed"

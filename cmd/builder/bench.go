@@ -11,13 +11,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/atomicfile"
-	"builder/internal/bench"
-	"builder/internal/benchpage"
-	"builder/internal/diag"
-	"builder/internal/nccltests"
-	"builder/internal/shell"
-	"builder/internal/term"
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
+	"builder/internal/base/shell"
+	"builder/internal/machine/bench"
+	"builder/internal/machine/nccltests"
+	"builder/internal/view/benchpage"
+	"builder/internal/view/term"
 )
 
 // runTests runs one sweep; the scripts of the command line put another in its

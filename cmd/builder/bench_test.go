@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"builder/internal/bench"
-	"builder/internal/diag"
-	"builder/internal/nccltests"
+	"builder/internal/base/diag"
+	"builder/internal/machine/bench"
+	"builder/internal/machine/nccltests"
 )
 
 // benchHost lays out two libraries and two programs, and takes the GPUs away.
@@ -188,7 +188,7 @@ var _ bench.Events = (*benchWatch)(nil)
 // RCCL says what RCCL 2.21.5 says: the real runner starts it, with the GPUs that
 // are visible here, and reads both. No GPU of AMD has run this.
 func TestBenchRCCL(t *testing.T) {
-	table, err := filepath.Abs("../../internal/nccltests/testdata/rccl-ae3e635-all_reduce.txt")
+	table, err := filepath.Abs("../../internal/machine/nccltests/testdata/rccl-ae3e635-all_reduce.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

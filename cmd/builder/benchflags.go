@@ -11,11 +11,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/bench"
-	"builder/internal/curve"
-	"builder/internal/diag"
-	"builder/internal/gpu"
-	"builder/internal/locate"
+	"builder/internal/base/diag"
+	"builder/internal/machine/bench"
+	"builder/internal/machine/curve"
+	"builder/internal/machine/gpu"
+	"builder/internal/machine/locate"
 )
 
 // warmup is how many iterations of a size are not timed.

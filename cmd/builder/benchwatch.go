@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"builder/internal/bench"
-	"builder/internal/progress"
+	"builder/internal/machine/bench"
+	"builder/internal/view/progress"
 )
 
 // benchWatch shows the sweeps and keeps what each round adds.

@@ -8,15 +8,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/attest"
-	"builder/internal/catalogue"
-	"builder/internal/complete"
-	"builder/internal/diag"
-	"builder/internal/gate"
-	"builder/internal/inspect"
-	"builder/internal/report"
-	"builder/internal/shell"
-	"builder/internal/syntax"
+	"builder/internal/app/catalogue"
+	"builder/internal/app/complete"
+	"builder/internal/app/syntax"
+	"builder/internal/base/diag"
+	"builder/internal/base/shell"
+	"builder/internal/evidence/attest"
+	"builder/internal/files/inspect"
+	"builder/internal/gates/gate"
+	"builder/internal/view/report"
 )
 
 // operands says what may stand behind the flags of a verb.

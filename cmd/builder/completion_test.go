@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/shell"
+	"builder/internal/base/shell"
 )
 
 // shells say how a shell is asked what it would offer behind a line. Each prints

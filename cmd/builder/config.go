@@ -8,11 +8,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/complete"
-	"builder/internal/config"
-	"builder/internal/diag"
-	"builder/internal/store"
-	"builder/internal/term"
+	"builder/internal/app/complete"
+	"builder/internal/app/config"
+	"builder/internal/base/diag"
+	"builder/internal/input/store"
+	"builder/internal/view/term"
 )
 
 // configuration is what builder.yaml says, and what of it counts.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/diag"
-	"builder/internal/native"
+	"builder/internal/base/diag"
+	"builder/internal/build/native"
 )
 
 // program writes a shell script as a program.

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"builder/internal/diag"
-	"builder/internal/syntax"
+	"builder/internal/app/syntax"
+	"builder/internal/base/diag"
 )
 
 // about is what the tool says of itself.

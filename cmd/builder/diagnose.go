@@ -12,12 +12,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/diagnose"
-	"builder/internal/matrix"
-	"builder/internal/nccllog"
-	"builder/internal/term"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/machine/nccllog"
+	"builder/internal/plan/diagnose"
+	"builder/internal/plan/matrix"
+	"builder/internal/view/term"
 )
 
 const diagnoseDescription = `Reads the log of a build or of a job, a wheel or a shared library, and prints each

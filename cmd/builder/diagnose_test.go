@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/catalogue"
-	"builder/internal/diagnose"
+	"builder/internal/app/catalogue"
+	"builder/internal/plan/diagnose"
 )
 
 // An option that is said to mend something is one.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"builder/internal/nccllog"
-	"builder/internal/term"
+	"builder/internal/machine/nccllog"
+	"builder/internal/view/term"
 )
 
 // runOf reads how the ranks of a job were joined, out of a log that NCCL or RCCL

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"builder/internal/docscript"
-	"builder/internal/markdown"
+	"builder/internal/testutil/docscript"
+	"builder/internal/testutil/markdown"
 )
 
 // pages returns every page that people read.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/ci/actionstest"
-	"builder/internal/decode"
-	"builder/internal/recipe"
+	"builder/internal/base/decode"
+	"builder/internal/plan/ci/actionstest"
+	"builder/internal/plan/recipe"
 )
 
 // shownWorkflow is all that a workflow of the pages may hold.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/docscript"
-	"builder/internal/markdown"
+	"builder/internal/testutil/docscript"
+	"builder/internal/testutil/markdown"
 )
 
 // callsBuilder finds commands of builder, behind variables of the shell.

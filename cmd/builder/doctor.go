@@ -9,17 +9,17 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/daemon"
-	"builder/internal/diag"
-	"builder/internal/doctor"
-	"builder/internal/host"
-	"builder/internal/matrix"
-	"builder/internal/native"
-	"builder/internal/needs"
-	"builder/internal/recipe"
-	"builder/internal/store"
-	"builder/internal/term"
+	"builder/internal/app/catalogue"
+	"builder/internal/app/doctor"
+	"builder/internal/app/needs"
+	"builder/internal/base/diag"
+	"builder/internal/build/daemon"
+	"builder/internal/build/native"
+	"builder/internal/input/store"
+	"builder/internal/machine/host"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/internal/view/term"
 	"builder/pipelines"
 )
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/diag"
-	"builder/internal/doctor"
-	"builder/internal/term"
+	"builder/internal/app/doctor"
+	"builder/internal/base/diag"
+	"builder/internal/view/term"
 )
 
 // hostile is a report of a host that wants to write on the screen.

@@ -13,14 +13,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/daemon"
-	"builder/internal/diag"
-	"builder/internal/fleet"
-	"builder/internal/native"
-	"builder/internal/pypi"
-	"builder/internal/report"
-	"builder/internal/run"
-	"builder/internal/store"
+	"builder/internal/base/diag"
+	"builder/internal/build/daemon"
+	"builder/internal/build/fleet"
+	"builder/internal/build/native"
+	"builder/internal/build/run"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/view/report"
 	"builder/pipelines"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/host"
-	"builder/internal/recipe"
+	"builder/internal/base/diag"
+	"builder/internal/machine/host"
+	"builder/internal/plan/recipe"
 )
 
 // engineChoice is an engine that was asked for and what may be asked of it.

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/publish"
+	"builder/internal/publishing/publish"
 )
 
 func fromFlags() []cli.Flag {

@@ -12,19 +12,19 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/artifact"
-	"builder/internal/attest"
-	"builder/internal/device"
-	"builder/internal/diag"
-	"builder/internal/gate"
-	"builder/internal/gpu"
-	"builder/internal/inspect"
-	"builder/internal/locate"
-	"builder/internal/progress"
-	"builder/internal/signing"
-	"builder/internal/subject"
-	"builder/internal/term"
-	"builder/internal/verdict"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/files/inspect"
+	"builder/internal/gates/device"
+	"builder/internal/gates/gate"
+	"builder/internal/gates/verdict"
+	"builder/internal/machine/gpu"
+	"builder/internal/machine/locate"
+	"builder/internal/publishing/subject"
+	"builder/internal/view/progress"
+	"builder/internal/view/term"
 )
 
 func gateCommand(out printer) *cli.Command {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/device"
-	"builder/internal/diag"
-	"builder/internal/gpu"
-	"builder/internal/host"
-	"builder/internal/locate"
-	"builder/internal/nccltests"
-	"builder/internal/progress"
-	"builder/internal/subject"
+	"builder/internal/base/diag"
+	"builder/internal/gates/device"
+	"builder/internal/machine/gpu"
+	"builder/internal/machine/host"
+	"builder/internal/machine/locate"
+	"builder/internal/machine/nccltests"
+	"builder/internal/publishing/subject"
+	"builder/internal/view/progress"
 )
 
 func deviceFlags() []cli.Flag {

@@ -15,10 +15,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"builder/internal/diag"
-	"builder/internal/index"
-	"builder/internal/oci"
-	"builder/internal/oci/ocitest"
+	"builder/internal/base/diag"
+	"builder/internal/input/oci"
+	"builder/internal/input/oci/ocitest"
+	"builder/internal/publishing/index"
 )
 
 // takeFrom is a fresh host that trusts the one of the workshop and takes the cell from

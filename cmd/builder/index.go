@@ -6,10 +6,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/index"
-	"builder/internal/publish"
-	"builder/internal/term"
+	"builder/internal/base/diag"
+	"builder/internal/publishing/index"
+	"builder/internal/publishing/publish"
+	"builder/internal/view/term"
 )
 
 func indexCommand(out printer) *cli.Command {

@@ -11,8 +11,8 @@ import (
 
 	"builder/diagnoses"
 	"builder/images"
-	"builder/internal/diag"
-	"builder/internal/recipe"
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
 	"builder/patches"
 	"builder/profiles"
 	"builder/recipes"

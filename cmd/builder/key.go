@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/signing"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/signing"
 )
 
 // homeKey is the name of the key below the state directory that signs where no

@@ -10,19 +10,19 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/assemble"
-	"builder/internal/catalogue"
-	"builder/internal/config"
-	"builder/internal/diag"
-	"builder/internal/diagnose"
-	"builder/internal/image"
-	"builder/internal/native"
-	"builder/internal/patch"
-	"builder/internal/profile"
-	"builder/internal/progress"
-	"builder/internal/recipe"
-	"builder/internal/stack"
-	"builder/internal/term"
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/app/config"
+	"builder/internal/base/diag"
+	"builder/internal/build/native"
+	"builder/internal/plan/diagnose"
+	"builder/internal/plan/image"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/profile"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/stack"
+	"builder/internal/view/progress"
+	"builder/internal/view/term"
 )
 
 func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {

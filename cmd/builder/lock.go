@@ -9,12 +9,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/assemble"
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/matrix"
-	"builder/internal/term"
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/view/term"
 )
 
 func lockCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {

@@ -13,11 +13,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/report"
-	"builder/internal/runlog"
-	"builder/internal/steplog"
-	"builder/internal/term"
+	"builder/internal/base/diag"
+	"builder/internal/build/runlog"
+	"builder/internal/build/steplog"
+	"builder/internal/view/report"
+	"builder/internal/view/term"
 )
 
 const logsDescription = `Without CELL it lists the cells of the run in DIR, with their steps: the verdict of

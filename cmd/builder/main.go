@@ -19,9 +19,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/term"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/view/term"
 )
 
 // version is set by the linker in releases.

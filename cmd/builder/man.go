@@ -8,10 +8,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/atomicfile"
-	"builder/internal/diag"
-	"builder/internal/manual"
-	"builder/internal/syntax"
+	"builder/internal/app/manual"
+	"builder/internal/app/syntax"
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
 )
 
 func manCommand(out printer) *cli.Command {

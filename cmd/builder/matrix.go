@@ -8,14 +8,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/ci"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/matrix"
-	"builder/internal/recipe"
-	"builder/internal/shell"
-	"builder/internal/term"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/base/shell"
+	"builder/internal/plan/ci"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/internal/view/term"
 )
 
 // matrixFormats are the words that --format takes, the default first.

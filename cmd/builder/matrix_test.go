@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/catalogue"
-	"builder/internal/ci"
-	"builder/internal/golden"
-	"builder/internal/matrix"
+	"builder/internal/app/catalogue"
+	"builder/internal/plan/ci"
+	"builder/internal/plan/matrix"
+	"builder/internal/testutil/golden"
 )
 
 // TestMatrixGolden shows what a pull request is built with, and how many cells

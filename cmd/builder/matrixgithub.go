@@ -1,10 +1,10 @@
 package main
 
 import (
-	"builder/internal/ci"
-	"builder/internal/diag"
-	"builder/internal/shell"
-	"builder/internal/term"
+	"builder/internal/base/diag"
+	"builder/internal/base/shell"
+	"builder/internal/plan/ci"
+	"builder/internal/view/term"
 )
 
 // githubJobs is how many jobs GitHub Actions takes for one matrix.

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"builder/internal/ci"
-	"builder/internal/shell"
+	"builder/internal/base/shell"
+	"builder/internal/plan/ci"
 )
 
 // gitlabBase is the hidden job that all jobs extend: a site that includes a file

@@ -13,15 +13,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/config"
-	"builder/internal/deb"
-	"builder/internal/diag"
-	"builder/internal/host"
-	"builder/internal/matrix"
-	"builder/internal/native"
-	"builder/internal/publish"
-	"builder/internal/recipe"
+	"builder/internal/app/catalogue"
+	"builder/internal/app/config"
+	"builder/internal/base/diag"
+	"builder/internal/build/native"
+	"builder/internal/input/deb"
+	"builder/internal/machine/host"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/internal/publishing/publish"
 	"builder/pipelines"
 )
 

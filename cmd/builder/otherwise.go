@@ -12,8 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/attest"
-	"builder/internal/diag"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
 )
 
 // What is said otherwise here than a user said it: flags that another verb has, flags

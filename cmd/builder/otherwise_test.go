@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"builder/internal/diag"
+	"builder/internal/base/diag"
 )
 
 // A path that the system refuses to a user is a usage error that says whose it is and

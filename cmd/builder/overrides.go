@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/lock"
+	"builder/internal/base/diag"
+	"builder/internal/plan/lock"
 )
 
 func setFlag() cli.Flag {

@@ -12,16 +12,16 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/audit"
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/matrix"
-	"builder/internal/patch"
-	"builder/internal/recipe"
-	"builder/internal/sourcetree"
-	"builder/internal/store"
-	"builder/internal/term"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/input/store"
+	"builder/internal/plan/audit"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/sourcetree"
+	"builder/internal/view/term"
 )
 
 func patchCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {

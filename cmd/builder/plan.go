@@ -11,16 +11,16 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/assemble"
-	"builder/internal/attest"
-	"builder/internal/catalogue"
-	"builder/internal/gate"
-	"builder/internal/lock"
-	"builder/internal/matrix"
-	"builder/internal/patch"
-	"builder/internal/recipe"
-	"builder/internal/results"
-	"builder/internal/store"
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/build/results"
+	"builder/internal/evidence/attest"
+	"builder/internal/gates/gate"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
 	"builder/pipelines"
 )
 

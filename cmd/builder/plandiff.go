@@ -12,8 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/lock"
+	"builder/internal/base/diag"
+	"builder/internal/plan/lock"
 	"builder/pipelines"
 )
 

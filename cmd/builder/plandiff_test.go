@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"builder/internal/lock"
+	"builder/internal/plan/lock"
 	"builder/pipelines"
 )
 

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"builder/internal/assemble"
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/fetch"
-	"builder/internal/lock"
-	"builder/internal/store"
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/build/fetch"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
 )
 
 // refusal is the error with which run would end before it builds anything: the lock

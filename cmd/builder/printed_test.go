@@ -10,9 +10,9 @@ import (
 	"testing"
 	"unicode"
 
-	"builder/internal/elf/elftest"
-	"builder/internal/term"
-	"builder/internal/wheel/wheeltest"
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/view/term"
 )
 
 // evil is a text that a terminal and a server of builds would obey.

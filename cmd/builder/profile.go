@@ -7,11 +7,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/matrix"
-	"builder/internal/profile"
-	"builder/internal/term"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/profile"
+	"builder/internal/view/term"
 )
 
 const profileDescription = `Prints the variables and options that make a stack work on given versions, GPUs and

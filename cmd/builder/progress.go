@@ -11,8 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/progress"
+	"builder/internal/base/diag"
+	"builder/internal/view/progress"
 )
 
 // autoProgress lets what stderr is decide how progress is shown.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/publish"
+	"builder/internal/base/diag"
+	"builder/internal/publishing/publish"
 )
 
 func promoteCommand(out printer) *cli.Command {

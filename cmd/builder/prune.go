@@ -7,13 +7,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/index"
-	"builder/internal/matrix"
-	"builder/internal/publish"
-	"builder/internal/recipe"
-	"builder/internal/term"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/internal/publishing/index"
+	"builder/internal/publishing/publish"
+	"builder/internal/view/term"
 )
 
 // pruneReport is the result of publish --prune --json.

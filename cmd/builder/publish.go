@@ -13,14 +13,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/attest"
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/publish"
-	"builder/internal/pypi"
-	"builder/internal/signing"
-	"builder/internal/subject"
-	"builder/internal/term"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/input/pypi"
+	"builder/internal/publishing/publish"
+	"builder/internal/publishing/subject"
+	"builder/internal/view/term"
 )
 
 func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {

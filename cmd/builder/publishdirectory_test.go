@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"builder/internal/artifact"
-	"builder/internal/diag"
-	"builder/internal/index"
-	"builder/internal/store"
+	"builder/internal/base/diag"
+	"builder/internal/files/artifact"
+	"builder/internal/input/store"
+	"builder/internal/publishing/index"
 )
 
 func (s *scene) openDirectory() {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/diag"
-	"builder/internal/golden"
+	"builder/internal/base/diag"
+	"builder/internal/testutil/golden"
 )
 
 // A fault is what may go wrong while a wheel is published, and what becomes of it.

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"syscall"
 
-	"builder/internal/diag"
-	"builder/internal/oci"
-	"builder/internal/oci/ocitest"
+	"builder/internal/base/diag"
+	"builder/internal/input/oci"
+	"builder/internal/input/oci/ocitest"
 )
 
 // elsewhere is a registry on another host, that only a proxy knows.

@@ -21,10 +21,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/retry"
-	"builder/internal/wheel/wheeltest"
+	"builder/internal/base/diag"
+	"builder/internal/base/retry"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/plan/lock"
 )
 
 // hasty is the program with short waits between its tries.

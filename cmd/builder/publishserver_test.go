@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"builder/internal/diag"
-	"builder/internal/upload/uploadtest"
+	"builder/internal/base/diag"
+	"builder/internal/publishing/upload/uploadtest"
 )
 
 func (s *scene) openServer() {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"builder/internal/progress"
+	"builder/internal/view/progress"
 )
 
 // quiet is how long a push may take before a log tells of it: most take no time.

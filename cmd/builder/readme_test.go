@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/assemble"
-	"builder/internal/catalogue"
-	"builder/internal/golden"
-	"builder/internal/lock"
-	"builder/internal/matrix"
-	"builder/internal/proven"
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/evidence/proven"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/testutil/golden"
 	"builder/recipes"
 )
 

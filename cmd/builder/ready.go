@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"builder/internal/diag"
-	"builder/internal/doctor"
-	"builder/internal/host"
-	"builder/internal/lock"
-	"builder/internal/native"
-	"builder/internal/needs"
-	"builder/internal/store"
+	"builder/internal/app/doctor"
+	"builder/internal/app/needs"
+	"builder/internal/base/diag"
+	"builder/internal/build/native"
+	"builder/internal/input/store"
+	"builder/internal/machine/host"
+	"builder/internal/plan/lock"
 	"builder/pipelines"
 )
 

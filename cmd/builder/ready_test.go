@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/diag"
-	"builder/internal/doctor"
-	"builder/internal/lock"
-	"builder/internal/native"
-	"builder/internal/needs"
-	"builder/internal/store"
+	"builder/internal/app/doctor"
+	"builder/internal/app/needs"
+	"builder/internal/base/diag"
+	"builder/internal/build/native"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
 	"builder/pipelines"
 )
 

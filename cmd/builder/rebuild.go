@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"builder/internal/artifact"
-	"builder/internal/attest"
-	"builder/internal/diag"
-	"builder/internal/difference"
-	"builder/internal/gate"
-	"builder/internal/progress"
-	"builder/internal/run"
-	"builder/internal/verdict"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/evidence/attest"
+	"builder/internal/files/artifact"
+	"builder/internal/files/difference"
+	"builder/internal/gates/gate"
+	"builder/internal/gates/verdict"
+	"builder/internal/view/progress"
 )
 
 // rebuildBundle builds the cell of a bundle once more from what its provenance

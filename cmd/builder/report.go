@@ -12,10 +12,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/report"
-	"builder/internal/reportpage"
-	"builder/internal/term"
+	"builder/internal/base/diag"
+	"builder/internal/view/report"
+	"builder/internal/view/reportpage"
+	"builder/internal/view/term"
 )
 
 // reportFormats are the words that report's --format takes, the default first.

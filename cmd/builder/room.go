@@ -6,14 +6,14 @@ import (
 	"slices"
 	"sync"
 
-	"builder/internal/daemon"
-	"builder/internal/diag"
-	"builder/internal/fetch"
-	"builder/internal/history"
-	"builder/internal/host"
-	"builder/internal/lock"
-	"builder/internal/native"
-	"builder/internal/needs"
+	"builder/internal/app/needs"
+	"builder/internal/base/diag"
+	"builder/internal/build/daemon"
+	"builder/internal/build/fetch"
+	"builder/internal/build/history"
+	"builder/internal/build/native"
+	"builder/internal/machine/host"
+	"builder/internal/plan/lock"
 )
 
 // rooms is what the cells at work take of the cache of one engine, and of its disk.

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/diag"
-	"builder/internal/history"
-	"builder/internal/lock"
-	"builder/internal/native"
-	"builder/internal/needs"
-	"builder/internal/pypi"
-	"builder/internal/results"
-	"builder/internal/store"
+	"builder/internal/app/needs"
+	"builder/internal/base/diag"
+	"builder/internal/build/history"
+	"builder/internal/build/native"
+	"builder/internal/build/results"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
 )
 
 // vast is an entry whose one wheel is larger than any disk.

@@ -12,13 +12,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/artifact"
-	"builder/internal/assemble"
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/run"
-	"builder/internal/shell"
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/base/shell"
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/plan/lock"
 	"builder/pipelines"
 )
 

@@ -10,15 +10,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/diagnose"
-	"builder/internal/lock"
-	"builder/internal/report"
-	"builder/internal/run"
-	"builder/internal/stack"
-	"builder/internal/term"
-	"builder/internal/verdict"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/diagnose"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/stack"
+	"builder/internal/view/report"
+	"builder/internal/view/term"
 )
 
 func runCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {

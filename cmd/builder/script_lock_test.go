@@ -16,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"builder/internal/lock"
+	"builder/internal/plan/lock"
 )
 
 // seal gives locks the sum of their pins, as builder lock would have: seal FILE...

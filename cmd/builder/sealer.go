@@ -8,15 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"builder/internal/artifact"
-	"builder/internal/attest"
-	"builder/internal/lock"
-	"builder/internal/pypi"
-	"builder/internal/report"
-	"builder/internal/results"
-	"builder/internal/run"
-	"builder/internal/signing"
-	"builder/internal/verdict"
+	"builder/internal/build/results"
+	"builder/internal/build/run"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
+	"builder/internal/view/report"
 )
 
 // sealer implements [run.Sealer] with the key of an invocation.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/lock"
-	"builder/internal/run"
-	"builder/internal/term"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/plan/lock"
+	"builder/internal/view/term"
 	"builder/pipelines"
 )
 

@@ -11,15 +11,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/daemon"
-	"builder/internal/diag"
-	"builder/internal/host"
-	"builder/internal/native"
-	"builder/internal/recipe"
-	"builder/internal/results"
-	"builder/internal/store"
-	"builder/internal/term"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/build/daemon"
+	"builder/internal/build/native"
+	"builder/internal/build/results"
+	"builder/internal/input/store"
+	"builder/internal/machine/host"
+	"builder/internal/plan/recipe"
+	"builder/internal/view/term"
 )
 
 func storeCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {

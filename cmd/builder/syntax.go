@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/syntax"
+	"builder/internal/app/syntax"
+	"builder/internal/base/diag"
 )
 
 // syntaxOf is the command line as a value, from which help, completion, man pages

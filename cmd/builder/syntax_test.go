@@ -17,13 +17,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/catalogue"
-	"builder/internal/config"
-	"builder/internal/diag"
-	"builder/internal/golden"
-	"builder/internal/manual"
-	"builder/internal/matrix"
-	"builder/internal/syntax"
+	"builder/internal/app/catalogue"
+	"builder/internal/app/config"
+	"builder/internal/app/manual"
+	"builder/internal/app/syntax"
+	"builder/internal/base/diag"
+	"builder/internal/plan/matrix"
+	"builder/internal/testutil/golden"
 )
 
 // bare takes everything away that a host says with variables and files.

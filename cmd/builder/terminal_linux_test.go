@@ -13,7 +13,7 @@ import (
 	"time"
 	"unsafe"
 
-	"builder/internal/store"
+	"builder/internal/input/store"
 )
 
 // terminal is a pseudo-terminal of 80 columns: the side of the person before it, and

@@ -8,13 +8,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/artifact"
-	"builder/internal/attest"
-	"builder/internal/diag"
-	"builder/internal/proven"
-	"builder/internal/signing"
-	"builder/internal/subject"
-	"builder/internal/term"
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/proven"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/publishing/subject"
+	"builder/internal/view/term"
 )
 
 func verifyCommand(out printer) *cli.Command {

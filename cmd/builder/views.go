@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"builder/internal/atomicfile"
-	"builder/internal/report"
-	"builder/internal/reportpage"
+	"builder/internal/base/atomicfile"
+	"builder/internal/view/report"
+	"builder/internal/view/reportpage"
 )
 
 // writeViews writes what people and CI servers read of a run beside its run.json:

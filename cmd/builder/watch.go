@@ -10,14 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"builder/internal/diag"
-	"builder/internal/history"
-	"builder/internal/lock"
-	"builder/internal/progress"
-	"builder/internal/report"
-	"builder/internal/run"
-	"builder/internal/steplog"
-	"builder/internal/term"
+	"builder/internal/base/diag"
+	"builder/internal/build/history"
+	"builder/internal/build/run"
+	"builder/internal/build/steplog"
+	"builder/internal/plan/lock"
+	"builder/internal/view/progress"
+	"builder/internal/view/report"
+	"builder/internal/view/term"
 )
 
 // watch shows the steps of one cell and keeps their logs.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"builder/internal/ci/actionstest"
-	"builder/internal/decode"
+	"builder/internal/base/decode"
+	"builder/internal/plan/ci/actionstest"
 )
 
 // repositoryRoot is seen from the directory of this package, in which tests run.

@@ -8,16 +8,16 @@ import (
 	"sync"
 	"time"
 
-	"builder/internal/assemble"
-	"builder/internal/catalogue"
-	"builder/internal/diag"
-	"builder/internal/fetch"
-	"builder/internal/lock"
-	"builder/internal/results"
-	"builder/internal/reuse"
-	"builder/internal/run"
-	"builder/internal/signing"
-	"builder/internal/store"
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/build/fetch"
+	"builder/internal/build/results"
+	"builder/internal/build/run"
+	"builder/internal/evidence/signing"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/publishing/reuse"
 )
 
 // workspace is what one invocation works with.

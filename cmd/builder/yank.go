@@ -5,8 +5,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/diag"
-	"builder/internal/publish"
+	"builder/internal/base/diag"
+	"builder/internal/publishing/publish"
 )
 
 func yankCommand(out printer) *cli.Command {

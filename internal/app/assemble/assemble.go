@@ -1,0 +1,175 @@
+// Package assemble turns what was chosen of a catalogue into locked entries: the
+// cells of a recipe, and before them the cells of others that go into them. It
+// asks nobody what a name means today; who may do that is [Assembler.Resolve].
+package assemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+)
+
+// Choose expands the matrix and drafts every cell of it.
+func Choose(cat catalogue.Catalogue, r *recipe.Recipe, chosen matrix.Filter) ([]lock.Draft, []matrix.Exclusion, error) {
+	cells, excluded, err := matrix.Expand(r, chosen)
+	if err != nil {
+		return nil, excluded, err
+	}
+	var drafts []lock.Draft
+	var faults []error
+	for _, cell := range cells {
+		d, err := lock.NewDraft(cell, cat.LockInputs())
+		faults = append(faults, err)
+		drafts = append(drafts, d)
+	}
+	return drafts, excluded, errors.Join(faults...)
+}
+
+// An Assembler makes entries of drafts, and of the cells of other recipes that go
+// into them. Those are made once however many cells need them.
+type Assembler struct {
+	Locks    catalogue.Locks
+	Revision string // of the steps that build
+	// Resolve pins what the lock of a recipe lacks and returns that lock; nil
+	// resolves nothing.
+	Resolve func(ctx context.Context, recipe string, missing lock.Missing) (lock.File, error)
+	Forbids string // the flag that forbids to resolve, "" where none does
+
+	made map[string][]lock.Entry // by recipe and axes: the cell last, before it what goes into it
+}
+
+// Entries returns the entries of drafts of a recipe. What goes into one of them
+// stands before all of them, each once.
+func (a *Assembler) Entries(ctx context.Context, r *recipe.Recipe, chosen matrix.Filter, drafts []lock.Draft) ([]lock.Entry, error) {
+	f, err := a.read(ctx, r.Name, drafts)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := a.Pinned(r.Name, chosen, drafts, f)
+	if err != nil {
+		return nil, err
+	}
+	var before []lock.Entry
+	for i, d := range drafts {
+		needed, err := a.Inputs(ctx, d, &entries[i])
+		if err != nil {
+			return nil, fmt.Errorf("cell %s: %w", d.Cell.ID, err)
+		}
+		before = append(before, needed...)
+	}
+	return OneOfEach(append(before, entries...)), nil
+}
+
+// read returns the lock of a recipe with what drafts need, as far as it may be
+// resolved.
+func (a *Assembler) read(ctx context.Context, recipe string, drafts []lock.Draft) (lock.File, error) {
+	f, err := a.Locks.Read(recipe)
+	if err != nil || a.Resolve == nil || a.Forbids != "" {
+		return f, err
+	}
+	missing := f.Missing(drafts)
+	if missing.None() {
+		return f, nil
+	}
+	return a.Resolve(ctx, recipe, missing)
+}
+
+// Pinned returns the entries of drafts of a recipe that a lock gives, without what
+// goes into them. What the lock lacks is named together with the command that
+// pins it.
+func (a *Assembler) Pinned(recipe string, chosen matrix.Filter, drafts []lock.Draft, f lock.File) ([]lock.Entry, error) {
+	entries, err := lock.Assemble(drafts, f, a.Revision)
+	fault, ok := errors.AsType[*diag.Error](err)
+	if !ok || fault.Code != diag.Drift {
+		return entries, err
+	}
+	hint := "run `" + a.Locks.PinCommand(recipe, chosen) + "`"
+	if a.Forbids != "" {
+		hint += ", or leave out " + a.Forbids
+	}
+	return nil, fault.WithHint("%s", hint)
+}
+
+// Inputs makes the entries that go into a cell and notes them in its own.
+func (a *Assembler) Inputs(ctx context.Context, d lock.Draft, e *lock.Entry) ([]lock.Entry, error) {
+	var before []lock.Entry
+	for _, in := range d.Settings.Inputs {
+		made, err := a.Input(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("input %s: %w", in.Recipe, err)
+		}
+		last := made[len(made)-1]
+		e.Inputs = append(e.Inputs, lock.Input{Recipe: in.Recipe, ID: last.ID, Key: last.Key(), Axes: last.Axes})
+		before = append(before, made...)
+	}
+	return before, nil
+}
+
+// Input makes the entry of the one cell that an input names, last, and before it
+// what goes into that.
+func (a *Assembler) Input(ctx context.Context, in recipe.Input) ([]lock.Entry, error) {
+	name := in.Recipe + " " + matrix.Pairs(in.Axes)
+	if made, ok := a.made[name]; ok {
+		return made, nil
+	}
+	r, err := recipe.Find(a.Locks.Recipes, in.Recipe)
+	if err != nil {
+		return nil, err
+	}
+	cells, _, err := matrix.Expand(r, in.Axes)
+	if err != nil {
+		return nil, err
+	}
+	if len(cells) != 1 {
+		return nil, diag.Errorf(diag.Usage, "%s name %d cells, an input is one", matrix.Pairs(in.Axes), len(cells))
+	}
+	d, err := lock.NewDraft(cells[0], a.Locks.LockInputs())
+	if err != nil {
+		return nil, err
+	}
+	made, err := a.Entries(ctx, r, in.Axes, []lock.Draft{d})
+	if err == nil {
+		if a.made == nil {
+			a.made = map[string][]lock.Entry{}
+		}
+		a.made[name] = made
+	}
+	return made, err
+}
+
+// OneOfEach keeps the first of the entries with one key.
+func OneOfEach(entries []lock.Entry) []lock.Entry {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(entries, func(e lock.Entry) bool {
+		key := e.Key()
+		defer func() { seen[key] = true }()
+		return seen[key]
+	})
+}
+
+// Needed leaves out what goes only into cells that are known already; the last n
+// entries are those that were asked for.
+func Needed(entries []lock.Entry, n int, known func(lock.Entry) bool) []lock.Entry {
+	wanted := map[string]bool{}
+	var kept []lock.Entry
+	for i, e := range slices.Backward(entries) {
+		if i < len(entries)-n && !wanted[e.Key()] {
+			continue
+		}
+		kept = append(kept, e)
+		if !known(e) {
+			for _, in := range e.Inputs {
+				wanted[in.Key] = true
+			}
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}

@@ -1,0 +1,105 @@
+package assemble_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+)
+
+func builtIn(t *testing.T) catalogue.Catalogue {
+	t.Helper()
+	cat, err := catalogue.Load("", catalogue.Taken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cat
+}
+
+// Every cell of the built-in catalogue is locked, or lacks only what stands here.
+func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
+	cat := builtIn(t)
+	asm := &assemble.Assembler{Locks: cat.Locks(t.TempDir())}
+	// AMD's registry alone knows the digests; the trees of GPT-SoVITS are on GitHub
+	// alone. What gets known leaves this list.
+	waiting := map[string][]string{
+		"horovod":    {"image rocm-6.0-ubuntu-22.04", "image rocm-6.1-ubuntu-22.04"},
+		"rccl":       {"image rocm-6.0-ubuntu-22.04"},
+		"gpt-sovits": {"source gpt-sovits 20250228v3", "source gpt-sovits 20250422v4", "source gpt-sovits 20250606v2pro"},
+	}
+	for _, r := range cat.Recipes {
+		c, err := asm.CoverAll(t.Context(), r)
+		if err != nil || len(c.Lacks) > 0 || c.Cells == 0 {
+			t.Errorf("%s: %d cells lack %s, %v", r.Name, c.Cells, strings.Join(c.Lacks, "; "), err)
+		}
+		locked := c.Cells
+		var names []string
+		for _, u := range c.Unstated {
+			name, why, _ := strings.Cut(u.Why, ": ")
+			names, locked = append(names, name), locked-u.Cells
+			if !strings.Contains(why, "has to be asked") {
+				t.Errorf("%s: %s", r.Name, u.Why)
+			}
+		}
+		if c.Locked != locked || c.Locked == 0 || !slices.Equal(names, waiting[r.Name]) {
+			t.Errorf("%s: %d cells of %d are locked, the others wait for %q", r.Name, c.Locked, c.Cells, names)
+		}
+	}
+}
+
+// What a lock lacks beside an image is a fault of the lock.
+func TestCoverageNamesWhatIsMissing(t *testing.T) {
+	cat := builtIn(t)
+	i := 0
+	for cat.Recipes[i].Name != "horovod" {
+		i++
+	}
+	r := *cat.Recipes[i]
+	r.Requires.Run = append(r.Requires.Run, "nothing-has-this")
+	asm := &assemble.Assembler{Locks: cat.Locks(t.TempDir())}
+	drafts, _, err := assemble.Choose(cat, &r, matrix.Filter{"rocm": "5.7,6.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := asm.Cover(t.Context(), "horovod", drafts)
+	if err != nil || c.Cells != 2 || c.Locked != 0 || len(c.Unstated) != 1 || c.Unstated[0].Cells != 1 || len(c.Lacks) != 1 || !strings.Contains(c.Lacks[0], "nothing-has-this") {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// What is left open falls to a cell that is built on images with digests, where
+// there is one.
+func TestPreferenceIsForImagesWithADigest(t *testing.T) {
+	cat := builtIn(t)
+	for _, r := range cat.Recipes {
+		all, _, err := assemble.Choose(cat, r, matrix.Everything(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, axis := range r.Axes {
+			for _, value := range axis.Values {
+				cells, _, err := matrix.Expand(r, matrix.Filter{axis.Name: value})
+				if err != nil {
+					continue // a value that is there to say why it cannot be had
+				}
+				chosen, err := lock.NewDraft(cells[0], cat.LockInputs())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !chosen.Image.Unstated() && !chosen.Runtime.Unstated() {
+					continue
+				}
+				for _, d := range all {
+					if d.Cell.Axes[axis.Name] == value && !d.Image.Unstated() && !d.Runtime.Unstated() {
+						t.Errorf("%s --%s %s is %s, whose image has no digest, and could be %s", r.Name, axis.Name, value, chosen.Cell.ID, d.Cell.ID)
+						break
+					}
+				}
+			}
+		}
+	}
+}

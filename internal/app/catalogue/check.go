@@ -1,0 +1,206 @@
+package catalogue
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/regular"
+	"builder/internal/gates/gate"
+	"builder/internal/plan/profile"
+	"builder/internal/plan/recipe"
+)
+
+// maxSiteFile bounds a file of a site. The largest that is built in, a lock, is a
+// hundredth of it.
+const maxSiteFile = 32 << 20
+
+// siteFolders are what is read of a site.
+var siteFolders = []string{"recipes", "stacks", "images", "patches", "diagnoses", "profiles"}
+
+// siteFiles are the files of a site: somebody else's, perhaps.
+type siteFiles struct{ fs.FS }
+
+// folder is one of them, which need not be there.
+func (s siteFiles) folder(name string) fs.FS {
+	sub, _ := fs.Sub(s.FS, name) // the name is well formed
+	return sub
+}
+
+// openSite refuses a directory, and files in it, that would be passed over in
+// silence.
+func openSite(site string) (siteFiles, error) {
+	info, err := os.Stat(site)
+	if err != nil {
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("`builder init DIR` makes the folders of a site")
+	}
+	if !info.IsDir() {
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %s is not a directory", site).WithHint("name the directory that holds recipes, stacks, images or patches")
+	}
+	dir, err := regular.Inside(site, maxSiteFile)
+	if err != nil {
+		return siteFiles{}, diag.Errorf(diag.Usage, "--recipes: %w", err)
+	}
+	return siteFiles{dir}, checkSite(site, dir)
+}
+
+func checkSite(site string, dir fs.FS) error {
+	var faults []error
+	some := false
+	for _, name := range siteFolders {
+		info, err := fs.Stat(dir, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err == nil && !info.IsDir():
+			err = diag.Errorf(diag.Usage, "--recipes: %s is not a directory", filepath.Join(site, name))
+		}
+		some, faults = true, append(faults, asUsage(err))
+	}
+	if !some {
+		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, stacks, images, patches, diagnoses and profiles", site).
+			WithHint("name the directory that they lie in")
+	}
+	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
+		files, _ := fs.Glob(dir, pattern) // the pattern is well formed
+		for _, file := range files {
+			faults = append(faults, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// asUsage gives what cannot be read of a site its class, where there is none yet.
+func asUsage(err error) error {
+	if err == nil || diag.Worst(err) != diag.OK {
+		return err
+	}
+	return diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("a site holds all that is read of it: put the file itself there")
+}
+
+// checkPatches refuses patches for a recipe that does not exist.
+func (c *Catalogue) checkPatches() error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(c.Patches)) {
+		if _, err := recipe.Find(c.Recipes, name); err != nil {
+			faults = append(faults, fmt.Errorf("patches/%s: %w", name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkInputs refuses inputs of recipes that do not exist, and circles.
+func (c *Catalogue) checkInputs() error {
+	needs := map[string][]string{}
+	var faults []error
+	for _, r := range c.Recipes {
+		needs[r.Name] = r.InputRecipes()
+		for _, name := range needs[r.Name] {
+			if _, err := recipe.Find(c.Recipes, name); err != nil {
+				faults = append(faults, fmt.Errorf("recipe %s: input: %w", r.Name, err))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		if circle := circleFrom(needs, name, nil, map[string]bool{}); circle != nil {
+			faults = append(faults, diag.Errorf(diag.Usage, "recipe %s is its own input: %s", name, strings.Join(circle, ", ")))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// circleFrom returns a way from the first name of the path back to it.
+func circleFrom(needs map[string][]string, name string, path []string, seen map[string]bool) []string {
+	if slices.Contains(path, name) {
+		if path[0] == name {
+			return append(path, name)
+		}
+		return nil
+	}
+	if seen[name] {
+		return nil // no way leads back from there
+	}
+	seen[name] = true
+	path = append(slices.Clone(path), name)
+	for _, next := range needs[name] {
+		if circle := circleFrom(needs, next, path, seen); circle != nil {
+			return circle
+		}
+	}
+	return nil
+}
+
+// checkWaivers refuses waivers of gates that do not exist: they would never
+// expire.
+func (c *Catalogue) checkWaivers() error {
+	var faults []error
+	for _, r := range c.Recipes {
+		for _, w := range r.Waivers() {
+			if !slices.Contains(gate.Names(), w.Gate) {
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: no gate is called %q", r.Name, w.Gate).
+					WithHint("%s", diag.DidYouMean(w.Gate, gate.Names())))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkAdvisories refuses advisories that a patch is said to mend which does not
+// exist: every build would be said to be open.
+func (c *Catalogue) checkAdvisories() error {
+	var faults []error
+	for _, r := range c.Recipes {
+		var names []string
+		for _, p := range c.Patches[r.Name] {
+			names = append(names, p.Name)
+		}
+		for _, a := range r.KnownAdvisories() {
+			if !slices.Contains(names, a.MendedBy) {
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: advisory %s: no patch of it is called %q", r.Name, a.ID, a.MendedBy).
+					WithHint("%s", diag.DidYouMean(a.MendedBy, names)))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+var axisName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// checkAxes refuses axes that cannot be flags, and leaves their recipes out: the
+// flag parser would panic.
+func (c *Catalogue) checkAxes(taken []string) error {
+	var faults []error
+	c.Recipes = slices.DeleteFunc(slices.Clone(c.Recipes), func(r *recipe.Recipe) bool {
+		before := len(faults)
+		for _, name := range r.AxisNames() {
+			switch {
+			case slices.Contains(taken, name):
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: every recipe has the flag --%s", r.Name, name, name))
+			case !axisName.MatchString(name):
+				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: an axis is a flag", r.Name, name).
+					WithHint("use small letters, digits and dashes"))
+			}
+		}
+		return len(faults) > before
+	})
+	return errors.Join(faults...)
+}
+
+// checkProfile refuses axes that cannot be flags beside those of every profile: the
+// flag parser would panic.
+func checkProfile(p *profile.Profile, taken []string) error {
+	var faults []error
+	for _, name := range p.AxisNames() {
+		if slices.Contains(taken, name) {
+			faults = append(faults, diag.Errorf(diag.Usage, "profile %s: no axis can be called %q: every profile has the flag --%s", p.Name, name, name))
+		}
+	}
+	return errors.Join(faults...)
+}

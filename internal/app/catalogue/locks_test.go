@@ -1,0 +1,134 @@
+package catalogue
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+)
+
+// tinySite are the locks of a site that brings the recipe tiny.
+func tinySite(t *testing.T) Locks {
+	t.Helper()
+	return Catalogue{Site: t.TempDir(), owned: map[string]bool{"tiny": true}}.Locks("")
+}
+
+// release pins one release of tiny.
+func release(n int) lock.File {
+	return lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: []lock.SourcePin{{File: pypi.File{
+		Project: "tiny", Version: fmt.Sprint(n), Filename: "tiny.tar.gz", Size: 7,
+		SHA256: "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0",
+	}}}}
+}
+
+// Whoever resolves at the same time loses no pin, and reads no half of a lock.
+func TestUpdateLockAtOnce(t *testing.T) {
+	locks := tinySite(t)
+	const many = 30
+	var wg sync.WaitGroup
+	for n := range many {
+		wg.Go(func() {
+			if done, err := locks.Update("tiny", Update{Pins: release(n)}); err != nil || !done.Wrote {
+				t.Errorf("release %d: %+v, %v", n, done, err)
+			}
+			if _, err := locks.Read("tiny"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	f, err := locks.Read("tiny")
+	if err != nil || len(f.Sources) != many {
+		t.Errorf("%d pins of %d, %v", len(f.Sources), many, err)
+	}
+	left, err := os.ReadDir(filepath.Join(locks.Site, "recipes"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestUpdateLock(t *testing.T) {
+	locks := tinySite(t)
+	path := locks.path("tiny")
+	done, err := locks.Update("tiny", Update{})
+	if _, absent := os.Stat(path); done.Wrote || err != nil || absent == nil {
+		t.Errorf("nothing to write: %+v, %v", done, err)
+	}
+	if done, err = locks.Update("tiny", Update{Pins: release(1)}); !done.Wrote || !done.Before.None() || len(done.After.Sources) != 1 || err != nil {
+		t.Errorf("the first pin: %+v, %v", done, err)
+	}
+	if done, err = locks.Update("tiny", Update{Pins: release(1)}); done.Wrote || err != nil {
+		t.Errorf("the same pin: %+v, %v", done, err)
+	}
+	drop := func(lock.File) lock.File { return release(1) }
+	if done, err = locks.Update("tiny", Update{Pins: release(2), Drop: drop}); !done.Wrote || len(done.After.Sources) != 1 || done.After.Sources[0].Version != "2" || err != nil {
+		t.Errorf("one goes, one comes: %+v, %v", done, err)
+	}
+	if err := os.WriteFile(path, []byte(`{"schema": 1, "recipe": "tiny", "sources": [], "images": [], "python": []}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if done, err = locks.Update("tiny", Update{Pins: release(3)}); done.Wrote || !errors.Is(err, lock.ErrEdited) {
+		t.Errorf("an edited lock: %+v, %v", done, err)
+	}
+	if done, err = locks.Update("tiny", Update{Pins: release(3), Replace: true}); !done.Wrote || !done.Edited || err != nil {
+		t.Errorf("an edited lock that is replaced: %+v, %v", done, err)
+	}
+}
+
+// With a site the lock of a built-in recipe is read and written there: the built-in
+// pins below, those of the home nowhere.
+func TestSiteLockOfABuiltInRecipe(t *testing.T) {
+	site, home := t.TempDir(), t.TempDir()
+	if err := os.MkdirAll(filepath.Join(site, "patches"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(site, Taken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := Catalogue{}.Locks(home).Read("horovod")
+	if err != nil || built.None() {
+		t.Fatalf("the built-in lock: %v", err)
+	}
+	if done, err := (Catalogue{}).Locks(home).Update("horovod", Update{Pins: release(1)}); err != nil || !strings.HasPrefix(done.Path, home) {
+		t.Fatalf("the lock of the home: %+v, %v", done, err)
+	}
+	locks := c.Locks(home)
+	done, err := locks.Update("horovod", Update{Pins: release(2)})
+	if want := filepath.Join(site, "recipes", "horovod.lock.json"); err != nil || !done.Wrote || done.Path != want {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	own, err := locks.Own("horovod")
+	if err != nil || len(own.Sources) != 1 || own.Sources[0].Version != "2" {
+		t.Errorf("in the site: %v, %v", own, err)
+	}
+	all, err := locks.Read("horovod")
+	if err != nil || len(all.Sources) != len(built.Sources)+1 || len(all.Python) != len(built.Python) {
+		t.Errorf("laid over the built-in one: %v, %v", all, err)
+	}
+}
+
+// What the lock lacks is pinned by a command line that a shell takes as it is.
+func TestPinCommand(t *testing.T) {
+	for want, c := range map[string]struct {
+		site   string
+		chosen matrix.Filter
+	}{
+		"builder lock horovod":                                      {"", nil},
+		"builder lock horovod --rocm 6.1":                           {"", matrix.Filter{"rocm": "6.1"}},
+		"builder lock horovod --arch gfx942 --rocm '>=6.0'":         {"", matrix.Filter{"rocm": ">=6.0", "arch": "gfx942"}},
+		"builder lock horovod --recipes 'our site' --rocm 5.7,6.1":  {"our site", matrix.Filter{"rocm": "5.7,6.1"}},
+		"builder lock horovod --recipes site --tensorflow '!=none'": {"site", matrix.Filter{"tensorflow": "!=none"}},
+	} {
+		if got := (Catalogue{Site: c.site}).PinCommand("horovod", c.chosen); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package catalogue_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+)
+
+// secret is what stands in a file that the user may read and the maker of a site
+// may not.
+const secret = "-----BEGIN KEY----- dont-tell"
+
+// write makes a file of a site, with its folders.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everything reads all that a site brings.
+func everything(t *testing.T, site string) (err error) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var c catalogue.Catalogue
+		if c, err = catalogue.Load(site, catalogue.Taken{}); err != nil {
+			return
+		}
+		if _, err = c.Profiles(); err != nil {
+			return
+		}
+		if _, err = c.Diagnoses(); err == nil {
+			_, err = c.Locks(t.TempDir()).Own("own")
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("it waits")
+	}
+	return err
+}
+
+const ownRecipe = `name: own
+summary: one
+homepage: https://example.org
+id: own-{{version}}
+axes:
+  - {name: version, about: which, values: ["1.0"]}
+source:
+  project: own
+  version: "{{version}}"
+  released: {"1.0": "2024-01-01"}
+from: {kind: sdist}
+build: "true"
+`
+
+// Whatever a site has in the place of a file, nothing is read that does not lie in
+// the site, and nothing waits.
+func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	write(t, key, secret)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{
+		"recipes/x.yaml", "stacks/x.yaml", "images/x.yaml", "patches/horovod/x.yaml", "patches/horovod", "diagnoses/x.yaml", "profiles/x.yaml",
+		"recipes", "stacks", "images", "patches", "diagnoses", "profiles", "recipes/own.lock.json",
+	} {
+		for _, to := range []string{key, filepath.Dir(key), "/dev/zero", pipe} {
+			site := t.TempDir()
+			if strings.HasPrefix(file, "recipes/") {
+				write(t, filepath.Join(site, "recipes", "own.yaml"), ownRecipe)
+			}
+			path := filepath.Join(site, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(to, path); err != nil {
+				t.Fatal(err)
+			}
+			err := everything(t, site)
+			switch {
+			case err == nil:
+				t.Errorf("%s leads to %s, and nobody says so", file, to)
+			case strings.Contains(err.Error(), "BEGIN") || !strings.Contains(err.Error(), "leads out of"):
+				t.Errorf("%s to %s: %v", file, to, err)
+			case diag.CodeOf(err) != diag.Usage:
+				t.Errorf("%s to %s: exit code %d: %v", file, to, diag.CodeOf(err), err)
+			}
+		}
+	}
+}
+
+// A file in the site that is no text of anybody's is not shown, and a pipe is not
+// opened; a link that stays in the site is as good as the file.
+func TestWhatLiesInASiteIsARegularFile(t *testing.T) {
+	site := t.TempDir()
+	write(t, filepath.Join(site, "shared", "own.yaml"), ownRecipe)
+	if err := os.MkdirAll(filepath.Join(site, "recipes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../shared/own.yaml", filepath.Join(site, "recipes", "own.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := everything(t, site); err != nil {
+		t.Error(err)
+	}
+	long := filepath.Join(site, "recipes", "key.yaml")
+	write(t, long, "-----BEGIN\n"+strings.Repeat("dont-tell ", 100))
+	if err := everything(t, site); err == nil || strings.Count(err.Error(), "dont-tell") > 6 {
+		t.Errorf("a key in the place of a recipe: %v", err)
+	}
+	if err := os.Remove(long); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(long, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := everything(t, site); err == nil || !strings.Contains(err.Error(), "pipe") {
+		t.Errorf("a pipe in the place of a recipe: %v", err)
+	}
+}

@@ -1,0 +1,241 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/app/config"
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+)
+
+// environment is a host's variables.
+type environment map[string]string
+
+func (e environment) lookup(name string) (string, bool) {
+	value, ok := e[name]
+	return value, ok
+}
+
+// host lays out files below a directory and works in dir, which is one of it.
+func host(t *testing.T, dir string, files map[string]string) (config.Host, string) {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work := filepath.Join(root, dir)
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return config.Host{
+		Dir: work, User: filepath.Join(root, "own"), Home: filepath.Join(root, "me"), Lookup: environment{}.lookup,
+	}, root
+}
+
+func TestNearestCountsFirst(t *testing.T) {
+	h, root := host(t, "a/b/c", map[string]string{
+		"builder.yaml":             "jobs: 1\n", // not the nearest
+		"a/builder.yaml":           "jobs: 2\naxes: {horovod: {rocm: \"6.1\"}}\n",
+		"own/builder/builder.yaml": "jobs: 3\nmemory: 8GB\naxes: {horovod: {rocm: \"5.7\", arch: gfx90a}}\n",
+	})
+	c, err := config.Load(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{filepath.Join(root, "a/builder.yaml"), filepath.Join(root, "own/builder/builder.yaml")}
+	if !slices.Equal(c.Files, want) {
+		t.Errorf("read %v, want %v", c.Files, want)
+	}
+	if jobs, _ := c.Setting("jobs"); jobs.Value != "2" || jobs.Pos.Line != 1 || jobs.Pos.File != want[0] {
+		t.Errorf("jobs is %+v", jobs)
+	}
+	if memory, _ := c.Setting("memory"); memory.Value != "8GB" || memory.Pos.File != want[1] {
+		t.Errorf("memory is %+v", memory)
+	}
+	var preferences []string
+	for _, p := range c.Preferences {
+		preferences = append(preferences, p.Axis+"="+p.Value)
+	}
+	if got := strings.Join(preferences, " "); got != "rocm=6.1 arch=gfx90a" {
+		t.Errorf("the axes prefer %s", got)
+	}
+}
+
+func TestEffective(t *testing.T) {
+	h, _ := host(t, "a", map[string]string{"a/builder.yaml": "home: state\njobs: 2\nlocked: false\nccache: true\n"})
+	c, err := config.Load(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]config.Effective{}
+	for _, e := range c.Effective(environment{"BUILDER_JOBS": "5", "BUILDER_ENGINE": ""}.lookup) {
+		got[e.Key] = e
+	}
+	for key, want := range map[string]struct {
+		value  string
+		origin config.Origin
+	}{
+		"home":   {"state", config.FromFile},
+		"jobs":   {"5", config.FromVariable},
+		"engine": {"", config.FromDefault}, // a variable that is set to nothing
+		"locked": {"false", config.FromFile},
+		"memory": {"", config.FromDefault},
+	} {
+		if e := got[key]; e.Value != want.value || e.Origin != want.origin {
+			t.Errorf("%s is %q of %s, want %q of %s", key, e.Value, e.Origin, want.value, want.origin)
+		}
+	}
+	if len(got) != len(config.Keys()) {
+		t.Errorf("%d settings of %d keys", len(got), len(config.Keys()))
+	}
+}
+
+func TestPathsMeanTheSameFromEverywhere(t *testing.T) {
+	h, root := host(t, "a/work", map[string]string{
+		"a/named.yaml": "out: work/out\ntrust: [keys/a.pub, ~/b.pub, /c.pub, ../d.pub]\nfrom: [\"file:wheels\", \"file:/srv\", \"oci://h/r\", \"https://h/simple\", \"file:///x\"]\n",
+	})
+	h.Lookup = environment{config.Override: "../named.yaml"}.lookup
+	c, err := config.Load(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string][]string{
+		"trust": {root + "/a/keys/a.pub", root + "/me/b.pub", "/c.pub", root + "/d.pub"},
+		"from":  {"file:" + root + "/a/wheels", "file:/srv", "oci://h/r", "https://h/simple", "file:///x"},
+		"out":   {"out"}, // below the working directory: as it is typed there
+	} {
+		if s, _ := c.Setting(key); s.Value != strings.Join(want, ",") {
+			t.Errorf("%s is %s", key, s.Value)
+		}
+	}
+}
+
+func TestOverride(t *testing.T) {
+	h, root := host(t, "a", map[string]string{"a/builder.yaml": "jobs: 2\n", "other.yaml": "jobs: 7\n"})
+	h.Lookup = environment{config.Override: "../other.yaml"}.lookup
+	c, err := config.Load(h)
+	if s, _ := c.Setting("jobs"); err != nil || s.Value != "7" || !slices.Equal(c.Files, []string{root + "/other.yaml"}) {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	h.Lookup = environment{config.Override: ""}.lookup
+	if c, err = config.Load(h); err != nil || len(c.Files) > 0 || len(c.Settings) > 0 {
+		t.Errorf("no file is wanted: got %+v, %v", c, err)
+	}
+	h.Lookup = environment{config.Override: "gone.yaml"}.lookup
+	if _, err = config.Load(h); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("a file that is named and lacks: %v", err)
+	}
+}
+
+func TestNothingIsWritten(t *testing.T) {
+	for _, text := range []string{"", "\n", "# jobs: 2\n\n  # more\n"} {
+		h, _ := host(t, ".", map[string]string{"builder.yaml": text})
+		if c, err := config.Load(h); err != nil || len(c.Settings) > 0 {
+			t.Errorf("%q: got %+v, %v", text, c, err)
+		}
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"jbos: 2\n":                                  `builder.yaml:1:1: unknown key "jbos"`,
+		"jobs: 0\n":                                  "builder.yaml:1:7: jobs: 0 is not at least 1",
+		"jobs: two\n":                                "jobs wants a whole number",
+		"locked: on\n":                               "locked wants true or false",
+		"memory: much\n":                             `"much" is no size`,
+		"engine-idle: soon\n":                        `"soon" is no time`,
+		"engine-cache: 200%\n":                       `"200%" is no share`,
+		"engine-cache: much\n":                       "is no size such as 40GB, and no share",
+		"trust: a.pub\n":                             "trust wants a list",
+		"trust: [\"a,b\"]\n":                         "a comma cannot stand in a value",
+		"key: \"-----BEGIN PRIVATE KEY-----\"\n":     "looks like a secret",
+		"engine: [\"tcp://me:hush@host:1\"]\n":       "looks like a secret",
+		"from: [\"https://host/simple?key=hush\"]\n": "looks like a secret",
+		"mirror-debian: [\"http://u:hush@h\"]\n":     "looks like a secret",
+		"home: \"\"\n":                               "an empty value",
+		"axes: {horovod: {rocm: 6.1}}\n":             "quote the version 6.1",
+		"axes: {horovod: [rocm]}\n":                  "horovod wants keys with values",
+		"jobs: 1\n---\njobs: 2\n":                    "a second document",
+		strings.Repeat("# x\n", 20000):               "it has more than",
+	} {
+		h, _ := host(t, ".", map[string]string{"builder.yaml": text})
+		_, err := config.Load(h)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") || diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%.40q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestAFoundFileTrustsNobody: a checkout must not say whose signatures count.
+func TestAFoundFileTrustsNobody(t *testing.T) {
+	text := "jobs: 2\ntrust: [a.pub]\nkey: k.pem\nengine: [\"unix:///x\"]\n"
+	h, root := host(t, "a", map[string]string{"a/builder.yaml": text})
+	_, err := config.Load(h)
+	if faults := diag.All(err); len(faults) != 3 || !strings.Contains(faults[1].Error(), "builder.yaml:2:8: trust: ") || !strings.Contains(faults[1].Hint, "BUILDER_TRUST") {
+		t.Errorf("got %v", err)
+	}
+	h.Lookup = environment{config.Override: "builder.yaml"}.lookup
+	if c, err := config.Load(h); err != nil || len(c.Settings) != 4 {
+		t.Errorf("named by the user: %+v, %v", c, err)
+	}
+	h, _ = host(t, "b", map[string]string{"own/builder/builder.yaml": text})
+	if c, err := config.Load(h); err != nil || len(c.Settings) != 4 {
+		t.Errorf("the user's own below %s: %+v, %v", root, c, err)
+	}
+}
+
+func TestEveryFaultOfEveryFileAtOnce(t *testing.T) {
+	h, _ := host(t, ".", map[string]string{"builder.yaml": "jbos: 2\nmemory: x\n", "own/builder/builder.yaml": "engin: x\n"})
+	_, err := config.Load(h)
+	if faults := diag.All(err); len(faults) != 3 || !strings.Contains(faults[2].Hint, `"engine"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPlanted: below a directory that everybody can write to, another's file is no
+// word of the user. Root can make one.
+func TestPlanted(t *testing.T) {
+	h, root := host(t, "tmp/mine", map[string]string{"tmp/builder.yaml": "jobs: 2\n"})
+	if err := os.Chmod(filepath.Join(root, "tmp"), 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := config.Load(h); err != nil || len(c.Settings) != 1 {
+		t.Errorf("the user's own file: got %+v, %v", c, err)
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a file to another user")
+	}
+	if err := os.Chown(filepath.Join(root, "tmp/builder.yaml"), 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := config.Load(h); err == nil || len(c.Settings) > 0 || !strings.Contains(err.Error(), "another user's") {
+		t.Errorf("a file of another user: got %+v, %v", c, err)
+	}
+}
+
+// TestKeys: a key says what it is for, and is a field of the schema.
+func TestKeys(t *testing.T) {
+	schema := string(recipe.Schema(&config.File{}))
+	for _, key := range config.Keys() {
+		if key.About == "" || key.Form == "" || !strings.Contains(schema, key.About) {
+			t.Errorf("key %s is not explained: %+v", key.Name, key)
+		}
+	}
+	if n := reflect.TypeFor[config.File]().NumField(); len(config.Keys()) != n-1 {
+		t.Errorf("%d keys of %d fields: all but axes are variables", len(config.Keys()), n)
+	}
+	if got := config.Variable("engine-idle"); got != "BUILDER_ENGINE_IDLE" {
+		t.Errorf("the variable of engine-idle is %s", got)
+	}
+}

@@ -1,0 +1,223 @@
+// Package config reads builder.yaml, in which a user says once what would be a
+// flag or a variable of every run, and tells where each setting comes from.
+//
+// A key K of the file is the variable BUILDER_K and, where a verb has it, the flag
+// --K. A flag counts before a variable, a variable before the file that is nearest
+// to the working directory, that before the user's own, and all of them before the
+// default. Nothing is joined: the first that has a key says all of it.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+	"builder/internal/input/store"
+	"builder/internal/plan/recipe"
+)
+
+// A File is builder.yaml as written. Its keys are explained where they are
+// declared: schema, reference and `builder config show` read them from here.
+type File struct {
+	Home                 Path      `yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of everything that the tool keeps: store and engine and keys"`
+	Recipes              Path      `yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site whose recipes and images and patches and diagnoses and profiles are laid over the built-in ones"`
+	Out                  Path      `yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=directory of the results of run; where plan --diff looks for the last one"`
+	Jobs                 *int      `yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=how many cells are built at a time on each engine"`
+	Memory               Size      `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the builds of one time may take on each engine; such as 64GB"`
+	FailFast             *bool     `yaml:"fail-fast,omitempty" json:"fail-fast,omitempty" jsonschema:"description=begin no further cell after the first that fails"`
+	Locked               *bool     `yaml:"locked,omitempty" json:"locked,omitempty" jsonschema:"description=refuse to resolve a name that the lock does not pin"`
+	Offline              *bool     `yaml:"offline,omitempty" json:"offline,omitempty" jsonschema:"description=use nothing but the store"`
+	StepLimit            Duration  `yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=end a step that takes longer; such as 6h; 0s is never"`
+	Ccache               *bool     `yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=take objects that earlier builds of the same source in the same image compiled"`
+	Progress             string    `yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=how progress is shown"`
+	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; behind a # stands what may be asked of one"`
+	EnginePatience       Duration  `yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give an engine up that says nothing for so long"`
+	EngineIdle           Duration  `yaml:"engine-idle,omitempty" json:"engine-idle,omitempty" jsonschema:"description=stop the native engine after this time without a client; such as 30m; -1s is never"`
+	EngineCache          Share     `yaml:"engine-cache,omitempty" json:"engine-cache,omitempty" jsonschema:"description=what the cache of an engine that builder starts may take; such as 40GB or 60% of the disk"`
+	NoInstall            *bool     `yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`
+	From                 []Place   `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places where others have published cells that need not be built here"`
+	FromOnly             *bool     `yaml:"from-only,omitempty" json:"from-only,omitempty" jsonschema:"description=build nothing: a cell that no place of from has is an error"`
+	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of public keys whose signatures count beside those of this host's own"`
+	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key that signs; never the key itself"`
+	MirrorDebian         []Address `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors; without it those of this host's apt"`
+	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of an archive of Debian's past; for packages that the mirrors no longer have"`
+	// Axes is the one key that is no variable: what an axis of a recipe falls to.
+	Axes map[string]map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=values that the axes of a recipe fall to where the command line does not name them"`
+}
+
+// A Path is a file or a directory; a relative one is relative to the file that it
+// stands in, ~/ is the user's home directory.
+type Path string
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (p *Path) UnmarshalText(text []byte) error {
+	*p = Path(text)
+	return plain(string(text))
+}
+
+// A Place is an address, or file:DIR, which holds a [Path].
+type Place string
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (p *Place) UnmarshalText(text []byte) error {
+	*p = Place(text)
+	return plain(string(text))
+}
+
+// An Address is a URL.
+type Address string
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (a *Address) UnmarshalText(text []byte) error {
+	*a = Address(text)
+	return plain(string(text))
+}
+
+// plain refuses a value that looks like a secret, without saying it: files are
+// copied, checked in and shown. It refuses what cannot stand in a variable too.
+func plain(text string) error {
+	switch {
+	case strings.Contains(text, "PRIVATE KEY") || store.Redact(text) != text:
+		return diag.Errorf(diag.Usage, "this looks like a secret, and no secret belongs into this file").
+			WithHint("set the variable of the key where the tool is called; of a signing key name the file")
+	case text == "":
+		return errors.New("an empty value: leave the key out")
+	case strings.Contains(text, ","):
+		return errors.New("a comma cannot stand in a value: in the variable of the key it parts two")
+	}
+	return nil
+}
+
+// A Size is a number of bytes as a person writes it.
+type Size string
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Size) UnmarshalText(text []byte) error {
+	_, err := recipe.ParseSize(string(text))
+	*s = Size(text)
+	return err
+}
+
+// A Share is a number of bytes as a person writes it, or a share of a disk.
+type Share string
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Share) UnmarshalText(text []byte) error {
+	_, err := recipe.ParseShare(string(text), 0)
+	*s = Share(text)
+	return err
+}
+
+// A Duration is a time as a person writes it.
+type Duration string
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Duration) UnmarshalText(text []byte) error {
+	if _, err := time.ParseDuration(string(text)); err != nil {
+		return fmt.Errorf("%q is no time such as 90s or 1h30m", text)
+	}
+	*d = Duration(text)
+	return nil
+}
+
+// A Setting is what a file says about a key, as its variable would hold it.
+type Setting struct {
+	Key   string
+	Value string
+	Pos   diag.Pos
+}
+
+// A Preference is what a file says about an axis of a recipe.
+type Preference struct {
+	Recipe, Axis, Value string
+	Pos                 diag.Pos
+}
+
+// read returns what a file says that is called name in messages. All its faults
+// come at once.
+func read(name string, from base, data []byte) (Config, error) {
+	if blank(data) {
+		return Config{}, nil // everything in it is commented out
+	}
+	var f File
+	index, err := decode.Placed(name, data, &f)
+	if err != nil {
+		return Config{}, err
+	}
+	r := reader{index: index, base: from}
+	values := reflect.ValueOf(f)
+	for i, key := range keys {
+		r.setting(key.Name, values.Field(i))
+	}
+	r.preferences(f.Axes)
+	return Config{Settings: r.settings, Preferences: r.prefers}, errors.Join(r.faults...)
+}
+
+// blank reports whether there is nothing but comments.
+func blank(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
+type reader struct {
+	index    decode.Index
+	base     base
+	settings []Setting
+	prefers  []Preference
+	faults   []error
+}
+
+// setting adds what a field says; one that is not there says nothing.
+func (r *reader) setting(key string, field reflect.Value) {
+	if field.IsZero() {
+		return
+	}
+	var texts []string
+	pos := r.index.At("%s", key)
+	if field.Kind() == reflect.Slice {
+		for i := range field.Len() {
+			texts = append(texts, r.text(key, field.Index(i), pos))
+		}
+	} else {
+		texts = []string{r.text(key, field, pos)}
+	}
+	r.settings = append(r.settings, Setting{key, strings.Join(texts, ","), pos})
+}
+
+// text is one value as a variable holds it.
+func (r *reader) text(key string, v reflect.Value, pos diag.Pos) string {
+	switch v := v.Interface().(type) {
+	case *bool:
+		return strconv.FormatBool(*v)
+	case *int:
+		if *v < 1 {
+			r.faults = append(r.faults, diag.At(pos, "%s: %d is not at least 1", key, *v))
+		}
+		return strconv.Itoa(*v)
+	case Path:
+		return r.base.path(string(v))
+	case Place:
+		return r.base.place(string(v))
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// preferences adds what the file says about axes, sorted by recipe and axis.
+func (r *reader) preferences(axes map[string]map[string]string) {
+	for recipe, values := range sorted(axes) {
+		for axis, value := range sorted(values) {
+			r.prefers = append(r.prefers, Preference{recipe, axis, value, r.index.At("axes.%s.%s", recipe, axis)})
+		}
+	}
+}

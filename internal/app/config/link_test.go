@@ -1,0 +1,32 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/app/config"
+)
+
+// A checkout of somebody else's has no key of the user's shown: a file that is found
+// beside the work is no link out of its directory. The user's own may be one.
+func TestALinkBesideTheWorkIsNotFollowed(t *testing.T) {
+	dir, user, elsewhere := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "key")
+	for _, err := range []error{
+		os.WriteFile(elsewhere, []byte("offline: true\n"), 0o600), os.Symlink(elsewhere, filepath.Join(dir, config.Name)),
+		os.Mkdir(filepath.Join(user, "builder"), 0o700), os.Symlink(elsewhere, filepath.Join(user, "builder", config.Name)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := config.Host{Dir: dir, Lookup: func(string) (string, bool) { return "", false }}
+	if _, err := config.Load(host); err == nil || !strings.Contains(err.Error(), "leads out of") {
+		t.Errorf("beside the work: %v", err)
+	}
+	host = config.Host{Dir: t.TempDir(), User: user, Lookup: host.Lookup}
+	if c, err := config.Load(host); err != nil || len(c.Settings) != 1 {
+		t.Errorf("the user's own: %v, %v", c.Settings, err)
+	}
+}

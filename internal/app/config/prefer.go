@@ -1,0 +1,50 @@
+package config
+
+import (
+	"errors"
+	"slices"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
+)
+
+// Preferred returns recipes whose axes fall to what builder.yaml says, where the
+// command line does not name them and where it is compatible.
+func (c Config) Preferred(recipes []*recipe.Recipe) ([]*recipe.Recipe, error) {
+	recipes = slices.Clone(recipes)
+	var faults []error
+	for _, p := range c.Preferences {
+		r, err := recipe.Find(recipes, p.Recipe)
+		if err != nil {
+			faults = append(faults, diag.At(p.Pos, "%w", err))
+			continue
+		}
+		liking, err := prefer(r, p)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		recipes[slices.Index(recipes, r)] = liking
+	}
+	return recipes, errors.Join(faults...)
+}
+
+// prefer returns a recipe with the values of a preference in front.
+func prefer(r *recipe.Recipe, p Preference) (*recipe.Recipe, error) {
+	axis, ok := r.Axis(p.Axis)
+	if !ok {
+		return nil, diag.At(p.Pos, "recipe %s has no axis %q", r.Name, p.Axis).WithHint("%s", diag.DidYouMean(p.Axis, r.AxisNames()))
+	}
+	first, err := version.Select(p.Value, axis.Values)
+	if err != nil {
+		return nil, diag.At(p.Pos, "%s: %w", p.Axis, err)
+	}
+	behind := slices.DeleteFunc(slices.Clone(axis.Values), func(v string) bool { return slices.Contains(first, v) })
+	axis.Values = slices.Concat(first, behind)
+	changed := *r
+	changed.Axes = slices.Clone(r.Axes)
+	i := slices.IndexFunc(changed.Axes, func(a recipe.Axis) bool { return a.Name == axis.Name })
+	changed.Axes[i] = axis
+	return &changed, nil
+}

@@ -1,0 +1,454 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"builder/internal/machine/host"
+	"builder/internal/testutil/golden"
+)
+
+// work is what a host is examined for where a test asks for nothing special.
+var work = Work{Home: "/root/.cache/builder", Engine: EngineState{Kind: Native, Wanted: "v0.19.10"}}
+
+// withRecipe is a build that takes 16 GB and fetches nothing more.
+func withRecipe(change func(*Needs)) Work {
+	w := work
+	w.Recipe = &Needs{Name: "nccl", Cell: "nccl-1", Memory: 16e9, Total: 2e9}
+	change(w.Recipe)
+	return w
+}
+
+func TestRecordedHosts(t *testing.T) {
+	for _, name := range hosts(t) {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			for _, c := range Examine(t.Context(), recorded(t, name), work).Checks {
+				fmt.Fprintf(&b, "%s: %s: %s\n", c.Name, c.Verdict, c.Found)
+				if c.Remedy != "" {
+					fmt.Fprintf(&b, "    remedy: %s\n", c.Remedy)
+				}
+				for _, line := range c.Detail {
+					b.WriteString(strings.TrimRight("    "+line, " ") + "\n")
+				}
+			}
+			golden.Check(t, filepath.Join("hosts", name+".golden"), []byte(b.String()))
+		})
+	}
+}
+
+// examine returns what one check finds.
+func examine(t *testing.T, name string, h host.Host, w Work) Result {
+	t.Helper()
+	for _, c := range Examine(t.Context(), h, w).Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no check is called %s", name)
+	return Result{}
+}
+
+// A host of which nothing can be read passes nothing, and of nothing is it said
+// that it is not there; but a program that is not in PATH is not there.
+func TestBlindness(t *testing.T) {
+	blind := fake(fstest.MapFS{}, nil)
+	blind.Free = func(string) (int64, error) { return 0, errors.New("no statfs") }
+	blind.FS = denied{}
+	absent := []string{"mpi", "engine-version"}
+	for _, c := range Examine(t.Context(), blind, work).Checks {
+		if c.Verdict == OK || c.Verdict == Warn || c.Verdict == None && !slices.Contains(absent, c.Name) {
+			t.Errorf("%s says %s of what it cannot see: %s", c.Name, c.Verdict, c.Found)
+		}
+	}
+}
+
+// denied is a root directory that nobody may read.
+type denied struct{}
+
+func (denied) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+}
+
+// Who says nothing has not passed, and neither has who was interrupted.
+func TestZeroVerdictIsUnknown(t *testing.T) {
+	if v := (Finding{}).Verdict; v != Unknown || v.String() != "unknown" {
+		t.Errorf("a finding that says nothing is %s", v)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range Examine(ctx, recorded(t, "bare"), work).Checks {
+		if c.Verdict != Unknown {
+			t.Errorf("%s: %s after an interruption", c.Name, c.Verdict)
+		}
+	}
+}
+
+func TestLacking(t *testing.T) {
+	bare := recorded(t, "bare")
+	bare.Free = func(string) (int64, error) { return 5e8, nil }
+	small := withRecipe(func(r *Needs) { r.Memory = 64e9 })
+	for name, c := range map[string]struct {
+		work Work
+		want []string
+	}{
+		"the engine":          {work, []string{"disk"}},
+		"a recipe":            {small, []string{"disk", "memory"}},
+		"an engine elsewhere": {Work{Home: "/x", Engine: EngineState{Kind: Named, Addresses: []string{"tcp://far:1"}}, Recipe: small.Recipe}, []string{"engine", "disk"}},
+	} {
+		if got := Examine(t.Context(), bare, c.work).Lacking(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// What a GPU or a fabric lacks keeps nobody from building.
+func TestGPUsAreNotNeeded(t *testing.T) {
+	for _, c := range Checks() {
+		r := withRecipe(func(r *Needs) { r.Fetch = 1; r.Places = []Place{{}} })
+		if needed := c.needed(r); needed && slices.Contains([]Purpose{GPU, Fabric, Libraries}, c.For) {
+			t.Errorf("%s is needed for a build", c.Name)
+		}
+	}
+}
+
+func TestEngine(t *testing.T) {
+	bare := recorded(t, "bare")
+	user := recorded(t, "bare")
+	user.FS.(fstest.MapFS)["proc/self/status"] = &fstest.MapFile{Data: []byte("Uid:\t1000\t1000\t1000\t1000\n")}
+	noGo := recorded(t, "bare")
+	delete(noGo.FS.(fstest.MapFS), "usr/local/go/bin/go")
+	answers := recorded(t, "bare")
+	answers.Dial = func(context.Context, string, string) error { return nil }
+	says := func(version string, err error) func(context.Context, string) (string, error) {
+		return func(context.Context, string) (string, error) { return version, err }
+	}
+	oneAnswers := recorded(t, "bare")
+	oneAnswers.Dial = func(_ context.Context, _, address string) error {
+		if address != "x:1" {
+			return errors.New("connection refused")
+		}
+		return nil
+	}
+	older := func(_ context.Context, address string) (string, error) {
+		if address == "tcp://old:1" {
+			return "v0.18.0", nil
+		}
+		return "v0.19.10", nil
+	}
+	for name, c := range map[string]struct {
+		host    host.Host
+		engine  EngineState
+		verdict Verdict
+		version Verdict
+	}{
+		"to be built":     {bare, EngineState{Kind: Native}, OK, None},
+		"built":           {bare, EngineState{Kind: Native, Built: true}, OK, OK},
+		"runs":            {bare, EngineState{Kind: Native, Addresses: []string{"unix:///e"}, Built: true, Running: true, Current: true, Version: says("v0.19.10", nil)}, OK, OK},
+		"of another kind": {bare, EngineState{Kind: Native, Running: true}, Warn, Unknown},
+		"no root":         {user, EngineState{Kind: Native}, Fail, None},
+		"no go":           {noGo, EngineState{Kind: Native}, Fail, None},
+		"built, no go":    {noGo, EngineState{Kind: Native, Built: true}, OK, OK},
+		"refuses":         {bare, EngineState{Kind: Named, Addresses: []string{"unix:///x"}}, Fail, Unknown},
+		"answers":         {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("0.19.10", nil)}, OK, OK},
+		"another version": {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("v0.18.0", nil)}, OK, Fail},
+		"hangs":           {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1"}, Version: says("", context.DeadlineExceeded)}, OK, Unknown},
+		"one is silent":   {oneAnswers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://y:1"}, Version: says("v0.19.10", nil)}, Fail, OK},
+		"one is older":    {answers, EngineState{Kind: Named, Addresses: []string{"tcp://x:1", "tcp://old:1"}, Version: older}, OK, Fail},
+		"cannot be asked": {answers, EngineState{Kind: Named, Addresses: []string{"kube-pod://x"}}, Unknown, Unknown},
+	} {
+		c.engine.Wanted = "v0.19.10"
+		w := Work{Home: work.Home, Engine: c.engine}
+		if got := examine(t, "engine", c.host, w); got.Verdict != c.verdict {
+			t.Errorf("%s: engine %s: %s", name, got.Verdict, got.Found)
+		}
+		if got := examine(t, "engine-version", c.host, w); got.Verdict != c.version {
+			t.Errorf("%s: version %s: %s", name, got.Verdict, got.Found)
+		}
+	}
+}
+
+func TestContainerVersion(t *testing.T) {
+	for images, want := range map[string]Verdict{
+		"registry.test/engine:v0.19.10\n":             OK,
+		"registry.test/engine:v0.19.10@sha256:0011\n": OK,
+		"registry.test/engine:v0.18.0\n":              Warn,
+		"":                                            None,
+		"registry.test:5000/engine:v0.18.0\nx:v0.19.10": OK,
+	} {
+		h := fake(fstest.MapFS{}, map[string]string{"docker ps --filter name=dagger-engine --filter name=builder-engine --format {{.Image}}": images})
+		got := examine(t, "engine-version", h, Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker", Wanted: "v0.19.10"}})
+		if got.Verdict != want {
+			t.Errorf("%q: %s: %s", images, got.Verdict, got.Found)
+		}
+	}
+}
+
+func TestStateDirectory(t *testing.T) {
+	const mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /home rw - nfs4 server:/home rw\n" +
+		"3 1 0:41 / /tmp rw,nosuid - tmpfs tmpfs rw\n4 1 8:2 / /data rw,noexec - xfs /dev/sdb rw\n5 1 8:3 / /with\\040space rw - btrfs /dev/sdc rw\n"
+	root := fstest.MapFS{"proc/self/mountinfo": &fstest.MapFile{Data: []byte(mounts)}, "file": &fstest.MapFile{}}
+	for _, dir := range []string{"home/me", "tmp", "data", "with space", "var"} {
+		root[dir] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
+	}
+	for home, want := range map[string]struct {
+		verdict Verdict
+		text    string
+	}{
+		"/var/cache/builder": {OK, "on ext4, to be made"},
+		"/var":               {OK, "/var on ext4"},
+		"/home/me/builder":   {Warn, "on nfs4"},
+		"/tmp/builder":       {Warn, "on tmpfs"},
+		"/data/builder":      {Fail, "mounted noexec"},
+		"/with space/x":      {OK, "on btrfs"},
+		"/homely":            {OK, "on ext4"},
+		"/file/x":            {Fail, "/file is not a directory"},
+	} {
+		got := examine(t, "state-directory", fake(root, nil), Work{Home: home, Engine: work.Engine})
+		if got.Verdict != want.verdict || !strings.Contains(got.Found, want.text) {
+			t.Errorf("%s: %s: %s", home, got.Verdict, got.Found)
+		}
+	}
+	readOnly := fake(root, nil)
+	readOnly.Writable = func(string) error { return syscall.EROFS }
+	if got := examine(t, "state-directory", readOnly, work); got.Verdict != Fail || !strings.Contains(got.Found, "read-only") {
+		t.Errorf("%s: %s", got.Verdict, got.Found)
+	}
+}
+
+func TestLocks(t *testing.T) {
+	h := recorded(t, "bare")
+	root := h.FS.(fstest.MapFS)
+	root["root/.cache/builder/store/users"] = &fstest.MapFile{Sys: &syscall.Stat_t{Ino: 4711}}
+	if got := examine(t, "locks", h, work); got.Found != "store/users by process 12177 (builder)" {
+		t.Error(got.Found)
+	}
+	root["root/.cache/builder/store/users"].Sys = &syscall.Stat_t{Ino: 9977922} // a POSIX lock: of others
+	if got := examine(t, "locks", h, work); got.Found != "nobody" {
+		t.Error(got.Found)
+	}
+}
+
+func TestStoreSize(t *testing.T) {
+	root := fstest.MapFS{}
+	for i, bytes := range []int{1000, 2_000_000} {
+		root[fmt.Sprintf("root/.cache/builder/store/sha256/%02d/x", i)] = &fstest.MapFile{Data: make([]byte, bytes)}
+	}
+	if got := examine(t, "store", fake(root, nil), work); got.Verdict != OK || got.Found != "2 files, 2 MB" {
+		t.Errorf("%s: %s", got.Verdict, got.Found)
+	}
+}
+
+func TestRoom(t *testing.T) {
+	const gb = 1e9
+	for name, c := range map[string]struct {
+		free   int64
+		change func(*Needs)
+		disk   Verdict
+		memory Verdict
+	}{
+		"enough":            {100 * gb, func(*Needs) {}, OK, OK},
+		"little":            {8 * gb, func(*Needs) {}, Warn, OK},
+		"none":              {3 * gb, func(r *Needs) { r.Fetch = 2.5 * gb }, Fail, OK},
+		"not pinned":        {100 * gb, func(r *Needs) { r.Unpinned = "the image" }, Unknown, OK},
+		"memory is used":    {100 * gb, func(r *Needs) { r.Memory = 24 * gb }, OK, Warn},
+		"memory is missing": {100 * gb, func(r *Needs) { r.Memory = 32 * gb }, OK, Fail},
+		"memory is unknown": {100 * gb, func(r *Needs) { r.Memory = 0 }, OK, OK},
+	} {
+		h := recorded(t, "bare")
+		h.Free = func(string) (int64, error) { return c.free, nil }
+		w := withRecipe(c.change)
+		if got := examine(t, "disk", h, w); got.Verdict != c.disk {
+			t.Errorf("%s: disk %s: %s", name, got.Verdict, got.Found)
+		}
+		if got := examine(t, "memory", h, w); got.Verdict != c.memory {
+			t.Errorf("%s: memory %s: %s", name, got.Verdict, got.Found)
+		}
+	}
+}
+
+func TestQuota(t *testing.T) {
+	for files, want := range map[string]string{
+		"cpu.max=150000 100000": "1.5 of 2, by the control group's quota",
+		"cpu.max=max 100000":    "2",
+		"cpu/cpu.cfs_quota_us=-1,cpu/cpu.cfs_period_us=100000":                   "2",
+		"cpu/cpu.cfs_quota_us=50000,cpu/cpu.cfs_period_us=100000":                "0.5 of 2, by the control group's quota",
+		"cpu/cpu.cfs_quota_us=9223372036854775807,cpu/cpu.cfs_period_us=garbage": "2",
+	} {
+		h := recorded(t, "bare")
+		for f := range strings.SplitSeq(files, ",") {
+			name, text, _ := strings.Cut(f, "=")
+			h.FS.(fstest.MapFS)["sys/fs/cgroup/"+name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if got := examine(t, "cores", h, work); !strings.HasPrefix(got.Found, want) {
+			t.Errorf("%s: %s", files, got.Found)
+		}
+	}
+}
+
+func TestCountList(t *testing.T) {
+	for list, want := range map[string]int{"0-3,8": 5, "0": 1, "": 0, "0-127": 128, "3-1": 0, "0-99999999": 0, "a-b": 0, "1, 2": 2} {
+		if got := countList(list); got != want {
+			t.Errorf("%q: %d, want %d", list, got, want)
+		}
+	}
+}
+
+// serve is a host that reaches a server whose clock is off.
+func serve(t *testing.T, status int, off time.Duration) (host.Host, string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodHead {
+			t.Errorf("asked by %s", r.Method)
+		}
+		w.Header().Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(s.Close)
+	h := recorded(t, "bare")
+	h.Ask, h.Now = host.This().Ask, time.Now
+	return h, s.URL
+}
+
+func TestPlaces(t *testing.T) {
+	for status, want := range map[int]Verdict{200: OK, 401: OK, 404: OK, 302: OK, 407: Fail, 503: Fail} {
+		h, address := serve(t, status, 0)
+		w := withRecipe(func(r *Needs) {
+			r.Debian, r.Mirrors = true, []string{address}
+			r.Python, r.Indexes = true, []string{strings.Replace(address, "://", "://user:secret@", 1)}
+			r.Places = []Place{{For: "source", URL: address + "/repository"}}
+		})
+		for _, name := range []string{"mirror", "python-index", "upstream"} {
+			got := examine(t, name, h, w)
+			if got.Verdict != want || len(got.Detail) == 0 {
+				t.Errorf("%d: %s: %s: %s", status, name, got.Verdict, got.Found)
+			}
+			if strings.Contains(fmt.Sprint(got), "secret") {
+				t.Errorf("%s prints a password: %v", name, got)
+			}
+		}
+	}
+}
+
+func TestSilence(t *testing.T) {
+	h, address := serve(t, 200, 0)
+	h.Ask = func(ctx context.Context, url string) (host.Answer, error) {
+		if url == address+"/" || url == address {
+			return host.This().Ask(ctx, url)
+		}
+		return host.Answer{}, errors.New("connection refused")
+	}
+	for name, c := range map[string]struct {
+		check   string
+		change  func(*Needs)
+		verdict Verdict
+	}{
+		"one mirror of two":  {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{address, "http://gone.test/debian"} }, Warn},
+		"no mirror":          {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"http://gone.test/debian"} }, Fail},
+		"none configured":    {"mirror", func(r *Needs) { r.Debian = true }, Fail},
+		"a directory":        {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///etc/apt"} }, OK},
+		"no directory":       {"mirror", func(r *Needs) { r.Debian, r.Mirrors = true, []string{"file:///nowhere/debian"} }, Fail},
+		"not asked for":      {"mirror", func(*Needs) {}, None},
+		"no index known":     {"python-index", func(r *Needs) { r.Python = true }, Unknown},
+		"a registry":         {"upstream", func(r *Needs) { r.Places = []Place{{"image", "https://gone.test/v2/", true}} }, Warn},
+		"a repository":       {"upstream", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Fail},
+		"by ssh":             {"upstream", func(r *Needs) { r.Places = []Place{{"source", "ssh://git@gone.test/x", false}} }, Fail},
+		"no address":         {"upstream", func(r *Needs) { r.Places = []Place{{"source", "::", false}} }, Fail},
+		"nobody has a clock": {"clock", func(r *Needs) { r.Places = []Place{{"source", "https://gone.test/x", false}} }, Unknown},
+	} {
+		if got := examine(t, c.check, h, withRecipe(c.change)); got.Verdict != c.verdict {
+			t.Errorf("%s: %s: %s", name, got.Verdict, got.Found)
+		}
+	}
+}
+
+func TestClock(t *testing.T) {
+	for off, want := range map[time.Duration]Verdict{0: OK, 10 * time.Minute: Warn, -10 * time.Minute: Warn, -48 * time.Hour: Fail} {
+		h, address := serve(t, 200, off)
+		w := withRecipe(func(r *Needs) { r.Places = []Place{{"source", address, false}} })
+		if got := examine(t, "clock", h, w); got.Verdict != want {
+			t.Errorf("%v: %s: %s", off, got.Verdict, got.Found)
+		}
+	}
+}
+
+// Nobody is asked over the network whom the recipe does not name.
+func TestNobodyIsAskedWithoutARecipe(t *testing.T) {
+	h := recorded(t, "bare")
+	h.Ask = func(_ context.Context, url string) (host.Answer, error) {
+		t.Errorf("asked %s", url)
+		return host.Answer{}, nil
+	}
+	h.Dial = func(_ context.Context, _, address string) error {
+		t.Errorf("dialled %s", address)
+		return nil
+	}
+	Examine(t.Context(), h, work)
+}
+
+func TestRealHost(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	report := Examine(t.Context(), host.This(), Work{Home: home, Engine: work.Engine})
+	for i, c := range report.Checks {
+		if c.Found == "" || c.Name != Checks()[i].Name {
+			t.Errorf("%s says nothing: %+v", c.Name, c)
+		}
+		t.Logf("%-16s %-8s %s", c.Name, c.Verdict, c.Found)
+	}
+	if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the state directory was made: %v", err)
+	}
+}
+
+// With another engine than the native one, nothing that this host lacks for the
+// native one is a fault.
+func TestAnotherEngineNeedsLess(t *testing.T) {
+	h := recorded(t, "nvidia-container")
+	lacking := []string{"host-packages", "privileges", "overlayfs"}
+	for _, name := range lacking {
+		if got := examine(t, name, h, work); got.Verdict != Fail && got.Verdict != Warn {
+			t.Errorf("native: %s: %s: %s", name, got.Verdict, got.Found)
+		}
+		other := Work{Home: "/x", Engine: EngineState{Kind: Container, Program: "docker"}}
+		if got := examine(t, name, h, other); got.Verdict != None || !strings.HasPrefix(got.Found, "not needed: ") || got.Remedy != "" {
+			t.Errorf("docker: %s: %s: %s", name, got.Verdict, got.Found)
+		}
+	}
+}
+
+func TestHostOf(t *testing.T) {
+	if name := hostOf("https://me:secret@index.test/secret?secret"); name != "index.test" {
+		t.Error(name)
+	}
+}
+
+// A daemon alone is no engine: it needs its image.
+func TestContainerImage(t *testing.T) {
+	for name, c := range map[string]struct {
+		engine EngineState
+		want   Verdict
+		says   string
+	}{
+		"holds it":      {EngineState{Image: "x/engine:v1", Holds: true}, OK, "holds the engine's image x/engine:v1"},
+		"would pull it": {EngineState{Image: "x/engine:v1"}, Unknown, "holds no image of the engine"},
+		"not known":     {EngineState{}, Unknown, "holds no image of the engine"},
+	} {
+		c.engine.Kind, c.engine.Program = Container, "docker"
+		got := examine(t, "engine", fake(fstest.MapFS{}, nil), Work{Home: "/x", Engine: c.engine})
+		if got.Verdict != c.want || !strings.Contains(got.Found, c.says) || (got.Remedy == "") != c.engine.Holds {
+			t.Errorf("%s: %s: %s (%s)", name, got.Verdict, got.Found, got.Remedy)
+		}
+	}
+}

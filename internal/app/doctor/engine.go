@@ -1,0 +1,125 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"builder/internal/machine/host"
+)
+
+const anotherEngine = "start Docker or Podman, or name an engine with --engine URL"
+
+// engine looks for the engine that a run would take.
+func engine(ctx context.Context, e *exam) Finding {
+	state := e.work.Engine
+	switch state.Kind {
+	case Named:
+		return each(state.Addresses, func(address string) Finding { return e.namedEngine(ctx, address) })
+	case Container:
+		return contained(state)
+	}
+	switch goes, has := e.Program("go", host.ProgramDirs(e.Path)); {
+	case state.Current:
+		return ok("the native engine runs at %s", strings.Join(state.Addresses, ", "))
+	case state.Running:
+		return warn("the native engine runs, and is of another build or configuration, or does not answer").
+			remedy("the next run replaces it when nobody uses it; now: builder engine down")
+	case e.effectiveUser() != "0":
+		return fail("none runs; only root may start the native engine").remedy("run as root, %s", anotherEngine)
+	case state.Built:
+		return ok("the native engine is built; a run starts it")
+	case !has:
+		return fail("none runs, and there is no go to build the native engine with").
+			remedy("install Go 1.25 or newer, %s", anotherEngine)
+	default:
+		return ok("the native engine is not built; the first run builds it with %s", goes)
+	}
+}
+
+// contained says whether a daemon has what it starts the engine from. Whether it can
+// pull, only a pull tells.
+func contained(state EngineState) Finding {
+	if state.Holds {
+		return ok("%s answers and holds the engine's image %s", state.Program, state.Image)
+	}
+	return unknown("%s answers and holds no image of the engine; a run pulls it, and takes the native engine where that fails and builder is root", state.Program).
+		remedy("without its registry: builder engine image --to engine.tar && %s load -i engine.tar", state.Program)
+}
+
+// namedEngine connects where the address is one that a host connects to.
+func (e *exam) namedEngine(ctx context.Context, name string) Finding {
+	scheme, address, _ := strings.Cut(name, "://")
+	if scheme != "unix" && scheme != "tcp" {
+		return unknown("%s: only its first run tells whether it answers", name)
+	}
+	if err := e.Dial(ctx, scheme, address); err != nil {
+		return fail("%s does not answer: %v", name, err).
+			remedy("start it, name another with --engine or BUILDER_ENGINE, or none")
+	}
+	return ok("%s answers", name)
+}
+
+// effectiveUser is the number of the user that files are made for.
+func (e *exam) effectiveUser() string {
+	ids, _ := field(e.Says("/proc/self/status"), "Uid")
+	if all := strings.Fields(ids); len(all) > 1 {
+		return all[1]
+	}
+	return ""
+}
+
+// engineVersion compares what runs with what this tool speaks with.
+func engineVersion(ctx context.Context, e *exam) Finding {
+	state := e.work.Engine
+	switch {
+	case state.Version != nil:
+		return each(state.Addresses, func(address string) Finding {
+			has, err := state.Version(ctx, address)
+			if err != nil {
+				return unknown("asking %s: %v", address, err)
+			}
+			return state.judge(has)
+		})
+	case state.Kind == Container:
+		return e.containerVersion(ctx)
+	case state.Kind == Named:
+		return unknown("the client program that could ask it is not built yet; %s is wanted", state.Wanted)
+	case state.Current || state.Built:
+		return ok("%s, the one that is wanted", state.Wanted)
+	case state.Running:
+		return unknown("another build runs; %s is wanted", state.Wanted)
+	}
+	return none("nothing runs; %s will be built", state.Wanted)
+}
+
+// judge compares versions. A difference is a fault: client and engine refuse each
+// other, or speak of different things.
+func (s EngineState) judge(has string) Finding {
+	if strings.TrimPrefix(has, "v") == strings.TrimPrefix(s.Wanted, "v") {
+		return ok("%s, the one that is wanted", has)
+	}
+	return fail("it is %s; %s is wanted", has, s.Wanted).remedy("start the engine %s, or name another with --engine", s.Wanted)
+}
+
+// containerVersion looks at the engines that run as containers. The client
+// starts one of its own version beside them.
+func (e *exam) containerVersion(ctx context.Context) Finding {
+	text, err := e.Run(ctx, e.work.Engine.Program, "ps", "--filter", "name=dagger-engine", "--filter", "name=builder-engine", "--format", "{{.Image}}")
+	if err != nil {
+		return unknown("%s", silence(e.work.Engine.Program, err))
+	}
+	var versions []string
+	for image := range strings.FieldsSeq(text) {
+		image, _, _ = strings.Cut(image, "@")
+		versions = append(versions, image[strings.LastIndexByte(image, ':')+1:])
+	}
+	switch {
+	case len(versions) == 0:
+		return none("no engine runs in it; the first run starts %s", e.work.Engine.Wanted)
+	case slices.Contains(versions, e.work.Engine.Wanted):
+		return ok("%s, the one that is wanted", e.work.Engine.Wanted)
+	}
+	return warn("%s runs; the first run starts %s beside it", strings.Join(versions, ", "), e.work.Engine.Wanted).
+		remedy("stop the other engine if nobody uses it")
+}

@@ -1,0 +1,151 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/build/native"
+	"builder/internal/machine/host"
+)
+
+// The checks of this file ask what the native engine needs of a host.
+
+// hostPackages looks for the programs that the native engine runs.
+func hostPackages(_ context.Context, e *exam) Finding {
+	var lacking []string
+	needs := native.Needs(e.Path)
+	for _, n := range needs {
+		if _, has := e.Program(n.Name, n.Dirs); !has && !slices.Contains(lacking, n.Package) {
+			lacking = append(lacking, n.Package)
+		}
+	}
+	if len(lacking) == 0 {
+		return ok("all %d programs", len(needs))
+	}
+	list := strings.Join(lacking, " ")
+	_, apt := e.Program("apt-get", host.ProgramDirs(e.Path))
+	switch {
+	case apt && !e.work.Engine.NoInstall && e.effectiveUser() == "0":
+		return warn("missing: %s; the first run installs them", list).remedy("apt-get install --no-install-recommends %s", list)
+	case apt:
+		return fail("missing: %s", list).remedy("apt-get install --no-install-recommends %s", list)
+	}
+	return fail("missing: %s", list).remedy("install them (the names are Debian's), %s", anotherEngine)
+}
+
+// capabilities are those that the engine cannot work without: it mounts, makes
+// namespaces and bridges, changes owners and roots.
+var capabilities = []struct {
+	bit  uint
+	name string
+}{
+	{0, "CAP_CHOWN"},
+	{1, "CAP_DAC_OVERRIDE"},
+	{12, "CAP_NET_ADMIN"},
+	{18, "CAP_SYS_CHROOT"},
+	{21, "CAP_SYS_ADMIN"},
+}
+
+// privileges looks for what a container often takes away from root.
+func privileges(_ context.Context, e *exam) Finding {
+	status, err := e.Text("/proc/self/status")
+	if err != nil {
+		return unknown("%s", because(err))
+	}
+	var effective uint64
+	text, has := field(status, "CapEff")
+	if _, err := fmt.Sscanf(text, "%x", &effective); err != nil || !has {
+		return unknown("/proc/self/status has no CapEff")
+	}
+	var lacking []string
+	for _, c := range capabilities {
+		if effective>>c.bit&1 == 0 {
+			lacking = append(lacking, c.name)
+		}
+	}
+	for _, kind := range []string{"mnt", "pid", "net"} {
+		if e.Link("/proc/self/ns/"+kind) == "" {
+			lacking = append(lacking, kind+" namespaces")
+		}
+	}
+	if len(lacking) == 0 {
+		return ok("all that the native engine uses")
+	}
+	return fail("missing: %s", strings.Join(lacking, ", ")).
+		remedy("run as root (a container: privileged), %s", anotherEngine)
+}
+
+// userNamespaces looks at the three switches that distributions have.
+func userNamespaces(_ context.Context, e *exam) Finding {
+	most, known := e.Number("/proc/sys/user/max_user_namespaces")
+	clone, hasClone := e.Number("/proc/sys/kernel/unprivileged_userns_clone")
+	apparmor, hasArmor := e.Number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+	switch {
+	case !known && e.Exists("/proc/sys/kernel/osrelease"):
+		return none("the kernel has none; the native engine needs none")
+	case !known:
+		return unknown("/proc/sys cannot be read")
+	case most == 0:
+		return none("max_user_namespaces is 0; the native engine needs none")
+	case hasClone && clone == 0:
+		return none("for root alone (unprivileged_userns_clone is 0); the native engine needs none")
+	case hasArmor && apparmor == 1:
+		return none("AppArmor allows them to few programs; the native engine needs none")
+	}
+	return ok("up to %d", most)
+}
+
+// overlayfs is what the engine unpacks images with; without it every layer is
+// copied.
+func overlayfs(_ context.Context, e *exam) Finding {
+	kinds, err := e.Text("/proc/filesystems")
+	if err != nil {
+		return unknown("%s", because(err))
+	}
+	const copies = "the engine copies whole images"
+	if !slices.Contains(strings.Fields(kinds), "overlay") && !e.moduleExists("overlay") {
+		return warn("the kernel has none: %s", copies).remedy("load the module overlay, or use a kernel with CONFIG_OVERLAY_FS")
+	}
+	if m, found := e.Mount(e.work.Home); found && slices.Contains([]string{"overlay", "aufs", "nfs", "nfs4", "vfat", "ecryptfs"}, m.Kind) {
+		return warn("the state directory is on %s, which cannot carry it: %s", m.Kind, copies).
+			remedy("set BUILDER_HOME to a directory on ext4, xfs or btrfs")
+	}
+	return ok("the kernel has it")
+}
+
+// moduleExists reports whether a module could be loaded.
+func (e *exam) moduleExists(name string) bool {
+	dir := "/lib/modules/" + e.Kernel()
+	for _, list := range []string{"modules.dep", "modules.builtin"} {
+		if strings.Contains(e.Says(dir+"/"+list), "/"+name+".ko") {
+			return true
+		}
+	}
+	return false
+}
+
+// cgroups tells the two versions apart by what is mounted.
+func cgroups(_ context.Context, e *exam) Finding {
+	mounts, err := e.Mounts()
+	if err != nil {
+		return unknown("%s", because(err))
+	}
+	var first, second []string
+	for _, m := range mounts {
+		switch m.Kind {
+		case "cgroup":
+			first = append(first, m.Point[strings.LastIndexByte(m.Point, '/')+1:])
+		case "cgroup2":
+			second = append(second, m.Point)
+		}
+	}
+	switch {
+	case len(first) > 0:
+		return ok("version 1: %s", strings.Join(first, ", "))
+	case len(second) > 0:
+		return ok("version 2: %s", strings.ReplaceAll(e.Says(second[0]+"/cgroup.controllers"), " ", ", "))
+	}
+	return fail("none is mounted").remedy("mount -t cgroup2 none /sys/fs/cgroup, %s", anotherEngine)
+}

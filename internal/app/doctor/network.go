@@ -1,0 +1,256 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"builder/internal/machine/host"
+)
+
+// answered is what became of a question, and when.
+type answered struct {
+	host.Answer
+	err error
+	at  time.Time // of this host's clock
+}
+
+// parallel is how many servers are asked at a time.
+const parallel = 8
+
+// ask asks addresses, each once in an examination.
+func (e *exam) ask(ctx context.Context, addresses []string) map[string]answered {
+	var wanted []string
+	for _, address := range addresses {
+		if _, asked := e.answers[address]; !asked && !slices.Contains(wanted, address) {
+			wanted = append(wanted, address)
+		}
+	}
+	got := make([]answered, len(wanted))
+	slots := make(chan struct{}, parallel)
+	var all sync.WaitGroup
+	for i, address := range wanted {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			got[i] = e.askOne(ctx, address)
+		})
+	}
+	all.Wait()
+	for i, address := range wanted {
+		e.answers[address] = got[i]
+	}
+	return e.answers
+}
+
+// ports are those of what does not speak HTTP: there it is enough that somebody
+// listens.
+var ports = map[string]string{"ssh": "22", "git": "9418"}
+
+func (e *exam) askOne(ctx context.Context, address string) answered {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return answered{err: errors.New("it is no address of a host"), at: e.Now()}
+	}
+	if port, known := ports[u.Scheme]; known {
+		err := e.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)))
+		return answered{err: err, at: e.Now()}
+	}
+	answer, err := e.Ask(ctx, address)
+	return answered{answer, err, e.Now()}
+}
+
+// reach says of each place whether it answers. What a server says does not
+// matter, as long as it is the server who says it: 401 is an answer.
+func (e *exam) reach(ctx context.Context, places []Place) (lines []string, silent []string) {
+	var addresses []string
+	for _, p := range places {
+		addresses = append(addresses, p.URL)
+	}
+	answers := e.ask(ctx, addresses)
+	for _, p := range places {
+		a := answers[p.URL]
+		state := "answers"
+		if a.Status > 0 {
+			state = fmt.Sprintf("answers %d", a.Status)
+		}
+		if fault := a.fault(); fault != "" {
+			state = fault
+			silent = append(silent, hostOf(p.URL))
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", hostOf(p.URL), p.For, state))
+	}
+	slices.Sort(silent)
+	return lines, slices.Compact(silent)
+}
+
+// fault says why an answer is none, or nothing.
+func (a answered) fault() string {
+	switch {
+	case a.err != nil:
+		return a.err.Error()
+	case a.Status == 407:
+		return "the proxy wants a password (407)"
+	case a.Status >= 500:
+		return fmt.Sprintf("answers %d", a.Status)
+	}
+	return ""
+}
+
+// hostOf is the host of an address: never its password or path.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "an address without a host"
+	}
+	return u.Host
+}
+
+const (
+	noRecipe = "nobody was asked: --recipe NAME asks the places that its inputs come from"
+	proxies  = "HTTPS_PROXY, HTTP_PROXY and NO_PROXY say how hosts are reached; `builder store import` brings inputs without a network"
+)
+
+// mirror asks the Debian archives that are configured. One is enough.
+func mirror(ctx context.Context, e *exam) Finding {
+	r := e.work.Recipe
+	switch {
+	case r == nil:
+		return unknown("%s", noRecipe)
+	case !r.Debian:
+		return none("nothing comes from a Debian archive")
+	case len(r.Mirrors) == 0:
+		return fail("none is known: the host's apt configuration names no Debian archive").
+			remedy("set BUILDER_MIRROR_DEBIAN to the address of a mirror")
+	}
+	var lines, silent []string
+	var places []Place
+	for _, m := range r.Mirrors {
+		if dir, isFile := strings.CutPrefix(m, "file:"); isFile {
+			dir = "/" + strings.TrimLeft(dir, "/")
+			lines = append(lines, dir+": a directory of this host")
+			if !e.Exists(dir) {
+				silent = append(silent, dir)
+			}
+			continue
+		}
+		places = append(places, Place{For: "Debian packages", URL: strings.TrimSuffix(m, "/") + "/"})
+	}
+	more, others := e.reach(ctx, places)
+	lines, silent = append(lines, more...), append(silent, others...)
+	const set = "set BUILDER_MIRROR_DEBIAN to a mirror that answers; "
+	switch {
+	case len(silent) == 0:
+		return ok("%s", e.mirrorNames()).detail(lines...)
+	case len(silent) < len(r.Mirrors):
+		return warn("%s: no answer from %s", e.mirrorNames(), strings.Join(silent, ", ")).remedy(set + proxies).detail(lines...)
+	}
+	return fail("%s: no answer", e.mirrorNames()).remedy(set + proxies).detail(lines...)
+}
+
+func (e *exam) mirrorNames() string {
+	var names []string
+	for _, m := range e.work.Recipe.Mirrors {
+		if dir, isFile := strings.CutPrefix(m, "file:"); isFile {
+			names = append(names, "/"+strings.TrimLeft(dir, "/"))
+			continue
+		}
+		names = append(names, hostOf(m))
+	}
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+// pythonIndex asks the indexes that uv and pip are configured to.
+func pythonIndex(ctx context.Context, e *exam) Finding {
+	r := e.work.Recipe
+	switch {
+	case r == nil:
+		return unknown("%s", noRecipe)
+	case !r.Python:
+		return none("nothing comes from a Python package index")
+	case len(r.Indexes) == 0:
+		return unknown("neither the environment nor pip names one; uv takes that of its own files, or its default")
+	}
+	var places []Place
+	for _, index := range r.Indexes {
+		places = append(places, Place{For: "Python packages", URL: index})
+	}
+	return e.answer(ctx, places, "set UV_DEFAULT_INDEX to an index that answers; "+proxies)
+}
+
+// upstream asks the repositories and registries of the recipe.
+func upstream(ctx context.Context, e *exam) Finding {
+	r := e.work.Recipe
+	switch {
+	case r == nil:
+		return unknown("%s", noRecipe)
+	case len(r.Places) == 0:
+		return none("nothing comes from a repository or a registry")
+	}
+	return e.answer(ctx, r.Places, "name another place with --set source.NAME=PATH|URL; "+proxies)
+}
+
+// answer is the finding for places that must all answer, unless what comes from
+// them may be here already.
+func (e *exam) answer(ctx context.Context, places []Place, remedy string) Finding {
+	lines, silent := e.reach(ctx, places)
+	needed := slices.ContainsFunc(places, func(p Place) bool { return !p.Cached && slices.Contains(silent, hostOf(p.URL)) })
+	switch {
+	case len(silent) == 0:
+		return ok("%s", hostsOf(places)).detail(lines...)
+	case !needed:
+		return warn("no answer from %s; the engine may hold what comes from there", strings.Join(silent, ", ")).remedy("%s", remedy).detail(lines...)
+	}
+	return fail("no answer from %s", strings.Join(silent, ", ")).remedy("%s", remedy).detail(lines...)
+}
+
+func hostsOf(places []Place) string {
+	var names []string
+	for _, p := range places {
+		names = append(names, hostOf(p.URL))
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+// How far the clock may be off: certificates and signed indexes are judged by
+// it, and a minute is what a badly kept one has.
+const (
+	clockWarn = time.Minute
+	clockFail = time.Hour
+)
+
+// clock compares this host's time with what servers said that was asked anyway.
+// The median protects against one server whose own clock is wrong.
+func clock(_ context.Context, e *exam) Finding {
+	if e.work.Recipe == nil {
+		return unknown("%s", noRecipe)
+	}
+	var off []time.Duration
+	for _, a := range e.answers {
+		if a.err == nil && !a.Date.IsZero() {
+			off = append(off, a.at.Sub(a.Date))
+		}
+	}
+	if len(off) == 0 {
+		return unknown("nobody who was asked said the time")
+	}
+	slices.Sort(off)
+	median := off[len(off)/2].Round(time.Second)
+	text := fmt.Sprintf("%v from the time of %s", median.Abs(), count(len(off), "server"))
+	const set = "set the clock: timedatectl set-ntp true"
+	switch {
+	case median.Abs() > clockFail:
+		return fail("%s", text).remedy(set)
+	case median.Abs() > clockWarn:
+		return warn("%s", text).remedy(set)
+	}
+	return ok("within %v of the time of %s", clockWarn, count(len(off), "server"))
+}

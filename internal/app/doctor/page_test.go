@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/testutil/golden"
+)
+
+const (
+	page  = "../../../docs/doctor.md"
+	begin = "<!-- checks: written by go test ./internal/app/doctor -update -->\n"
+	stop  = "<!-- end of checks -->\n"
+)
+
+// TestChecksAreDocumented compares the list with the page, or writes it.
+func TestChecksAreDocumented(t *testing.T) {
+	golden.CheckSection(t, page, begin, stop, table())
+}
+
+func table() string {
+	var b strings.Builder
+	b.WriteString("\n| for | check | asks whether, or what | looks at | needed |\n| --- | --- | --- | --- | --- |\n")
+	last := Purpose("")
+	for _, c := range Checks() {
+		purpose := ""
+		if c.For != last {
+			purpose, last = string(c.For), c.For
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", purpose, c.Name, c.About, c.How, when(c))
+	}
+	return b.String() + "\n"
+}
+
+// when says in words for which work a check is needed, by trying all kinds.
+func when(c Check) string {
+	recipe := &Needs{}
+	fetching := &Needs{Fetch: 1, Places: []Place{{}}}
+	asked := map[string]Work{
+		"always":                       {Engine: EngineState{Kind: Named}},
+		"native engine":                {Engine: EngineState{Kind: Native}},
+		"recipe, engine on this host":  {Engine: EngineState{Kind: Container}, Recipe: recipe},
+		"recipe, something is to come": {Engine: EngineState{Kind: Named}, Recipe: fetching},
+	}
+	for _, words := range []string{"always", "native engine", "recipe, engine on this host", "recipe, something is to come"} {
+		if c.needed(asked[words]) {
+			return words
+		}
+	}
+	return "no"
+}
+
+func TestChecksAreInOrder(t *testing.T) {
+	var names []string
+	var purposes []Purpose
+	for _, c := range Checks() {
+		if slices.Contains(names, c.Name) {
+			t.Errorf("two checks are called %s", c.Name)
+		}
+		if c.About == "" || c.How == "" {
+			t.Errorf("%s does not say what it is for, or where it looks", c.Name)
+		}
+		names, purposes = append(names, c.Name), append(purposes, c.For)
+	}
+	if got, want := slices.Compact(purposes), []Purpose{Engine, Build, Network, GPU, Fabric, Libraries}; !slices.Equal(got, want) {
+		t.Errorf("purposes: %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,115 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/machine/fabric"
+)
+
+// peersOfNVIDIA are the files whose presence NCCL takes for a module that opens the
+// memory of GPUs to NICs.
+var peersOfNVIDIA = []struct{ file, name string }{
+	{"/sys/module/nvidia_peermem/version", "nvidia_peermem"},
+	{"/sys/kernel/mm/memory_peers/nv_mem/version", "nv_peer_mem"},
+	{"/sys/kernel/mm/memory_peers/nv_mem_nc/version", "nv_peer_mem"},
+}
+
+// A peerOfAMD is a directory whose version RCCL takes for the same of AMD's driver.
+type peerOfAMD struct {
+	dir   string
+	since string // release of RCCL, by its level of NCCL; "" for all that are listed here
+}
+
+// peersOfAMD are looked for in this order.
+var peersOfAMD = []peerOfAMD{
+	{"/sys/kernel/mm/memory_peers/amdkfd", ""},
+	{"/sys/kernel/memory_peers/amdkfd", "2.21.5"},
+	{"/sys/memory_peers/amdkfd", "2.21.5"},
+}
+
+func (p peerOfAMD) there(e *exam) bool { return e.Exists(p.dir + "/version") }
+
+// peerMemory looks for one of the ways on which a NIC reaches the memory of a GPU:
+// a module for peer memory, or DMA-BUF of the kernel.
+func peerMemory(ctx context.Context, e *exam) Finding {
+	forNVIDIA := e.Exists(nvidiaVersion) || e.tools(ctx).tool == "nvidia-smi" && len(e.tools(ctx).GPUs) > 0
+	forAMD := len(e.kfd()) > 0
+	switch {
+	case !forNVIDIA && !forAMD && !e.Exists("/sys/class"):
+		return unknown("/sys/class cannot be read")
+	case !forNVIDIA && !forAMD:
+		return none("no GPU with a driver")
+	case len(e.Names(fabric.RDMADir)) == 0:
+		return none("no RDMA device")
+	}
+	for _, p := range peersOfNVIDIA {
+		if e.Exists(p.file) {
+			return ok("%s is loaded", p.name)
+		}
+	}
+	if slices.ContainsFunc(peersOfAMD, func(p peerOfAMD) bool { return p.there(e) }) {
+		return ok("amdkfd is loaded")
+	}
+	if forNVIDIA {
+		return e.dmabufOfNVIDIA()
+	}
+	return e.dmabufOfAMD()
+}
+
+// kernelSince compares the numbers at the beginning of the kernel's release.
+func (e *exam) kernelSince(version string) bool {
+	numbers, _, _ := strings.Cut(e.Kernel(), "-")
+	return numbers != "" && elf.CompareVersions(numbers, version) >= 0
+}
+
+// dmabufOfNVIDIA asks for the open module, and for a kernel that hands DMA-BUFs to
+// NICs, since 5.12.
+func (e *exam) dmabufOfNVIDIA() Finding {
+	open := strings.Contains(e.Says(nvidiaVersion), "Open Kernel Module")
+	switch {
+	case !e.Exists(nvidiaVersion):
+		return unknown("no nvidia_peermem; %s is not there to tell whether the module is the open one", nvidiaVersion)
+	case open && e.Kernel() == "":
+		return unknown("no nvidia_peermem; the release of the kernel is not known")
+	case open && e.kernelSince("5.12"):
+		return ok("DMA-BUF: NVIDIA's open module on kernel %s", e.Kernel())
+	}
+	why := "NVIDIA's module is not the open one"
+	if open {
+		why = fmt.Sprintf("kernel %s is older than 5.12", e.Kernel())
+	}
+	return warn("no nvidia_peermem, and no DMA-BUF: %s", why).
+		remedy("modprobe nvidia_peermem, or NVIDIA's open kernel module on Linux 5.12 or newer")
+}
+
+// dmabufOfAMD says what RCCL would say of this kernel.
+func (e *exam) dmabufOfAMD() Finding {
+	lacking, known := e.lacksForDMABUF()
+	switch {
+	case !known:
+		return unknown("no module for peer memory; the options of kernel %s are nowhere to be read", e.Kernel())
+	case len(lacking) == 0:
+		return ok("DMA-BUF: kernel %s has what RCCL asks for; NCCL_DMABUF_ENABLE=1 turns it on", e.Kernel())
+	}
+	return warn("no module for peer memory, and kernel %s lacks %s", e.Kernel(), strings.Join(lacking, ", ")).
+		remedy("install amdgpu-dkms with the RDMA stack of the NIC's vendor, or a kernel with these options")
+}
+
+// lacksForDMABUF are those of the two options that RCCL asks for that the kernel was
+// built without.
+func (e *exam) lacksForDMABUF() (lacking []string, known bool) {
+	for _, name := range []string{"CONFIG_DMABUF_MOVE_NOTIFY", "CONFIG_PCI_P2PDMA"} {
+		on, known := e.KernelOption(name)
+		if !known {
+			return nil, false
+		}
+		if !on {
+			lacking = append(lacking, name)
+		}
+	}
+	return lacking, true
+}

@@ -1,0 +1,135 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"builder/internal/files/elf/elftest"
+	"builder/internal/machine/host"
+)
+
+// recorded reads a host of testdata/hosts; its README says how one is written.
+func recorded(t *testing.T, name string) host.Host {
+	t.Helper()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "hosts", name+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, programs := fstest.MapFS{}, map[string]string{}
+	for _, f := range archive.Files {
+		kind, rest, _ := strings.Cut(f.Name, " ")
+		switch kind {
+		case "$":
+			programs[rest] = string(f.Data)
+		case "hex":
+			root[rest] = &fstest.MapFile{Data: fromHex(t, string(f.Data)), Mode: 0o644}
+		case "elf":
+			root[rest] = &fstest.MapFile{Data: library(string(f.Data)), Mode: 0o644}
+		case "links":
+			for line := range strings.Lines(string(f.Data)) {
+				from, to, _ := strings.Cut(strings.TrimSpace(line), " -> ")
+				root[from] = &fstest.MapFile{Data: []byte(to), Mode: fs.ModeSymlink | 0o777}
+			}
+		case "dirs":
+			for dir := range strings.FieldsSeq(string(f.Data)) {
+				root[dir] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
+			}
+		default:
+			root[f.Name] = &fstest.MapFile{Data: f.Data, Mode: 0o755}
+		}
+	}
+	return fake(root, programs)
+}
+
+// fake is a host with these files and programs, and a disk of 100 GB.
+func fake(root fstest.MapFS, programs map[string]string) host.Host {
+	return host.Host{
+		FS: root, Path: "/usr/bin",
+		Run: func(_ context.Context, name string, args ...string) (string, error) {
+			text, installed := programs[strings.Join(append([]string{name}, args...), " ")]
+			if !installed {
+				return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+			}
+			return text, nil
+		},
+		Ask: func(context.Context, string) (host.Answer, error) {
+			return host.Answer{}, errors.New("no route to host")
+		},
+		Dial:     func(context.Context, string, string) error { return syscall.ECONNREFUSED },
+		Free:     func(string) (int64, error) { return 100e9, nil },
+		Writable: func(string) error { return nil },
+		Now:      func() time.Time { return time.Unix(0, 0) },
+	}
+}
+
+// fromHex reads lines of an offset and bytes.
+func fromHex(t *testing.T, text string) []byte {
+	t.Helper()
+	var data []byte
+	for line := range strings.Lines(text) {
+		offset, values, _ := strings.Cut(line, ":")
+		at, err := strconv.ParseInt(offset, 16, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for value := range strings.FieldsSeq(values) {
+			b, err := strconv.ParseUint(value, 16, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for int64(len(data)) <= at {
+				data = append(data, 0)
+			}
+			data[at] = byte(b)
+			at++
+		}
+	}
+	return data
+}
+
+// library makes a shared library of lines.
+func library(text string) []byte {
+	var l elftest.Library
+	for line := range strings.Lines(text) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "soname":
+			l.Soname = rest
+		case "text":
+			l.Texts = append(l.Texts, rest)
+		case "export":
+			name, version, _ := strings.Cut(rest, " ")
+			l.Exported = append(l.Exported, elftest.From("", version, name)...)
+		}
+	}
+	return l.Bytes()
+}
+
+// hosts lists the recorded ones.
+func hosts(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join("testdata", "hosts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, is := strings.CutSuffix(e.Name(), ".txtar"); is {
+			names = append(names, name)
+		}
+	}
+	return names
+}

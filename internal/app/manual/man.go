@@ -1,0 +1,99 @@
+package manual
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cpuguy83/go-md2man/v2/md2man"
+
+	"builder/internal/app/syntax"
+)
+
+// PageName is the name of a verb's man page: builder-run for "builder run".
+func PageName(words []string) string { return strings.Join(words, "-") }
+
+// An Edition stands at the foot of a page. The same tool writes the same page.
+type Edition struct {
+	Version string
+	Date    string // of its source, as in 2026-01-31; "" where nobody knows
+}
+
+// Page returns the man page of section 1 of a verb. words lead to it, the first is
+// the tool.
+func Page(words []string, v syntax.Verb, edition Edition) string {
+	var p markdown
+	p.line("%% %q %q %q %q %q", strings.ToUpper(PageName(words)), "1", edition.Date, words[0]+" "+edition.Version, words[0]+" manual")
+	p.line("\n# NAME\n\n%s - %s", PageName(words), inert(v.Summary))
+	spelled := strings.Join(words, " ")
+	p.line("\n# SYNOPSIS\n\n**%s**%s", spelled, inert(strings.TrimPrefix(usage(words, v), spelled)))
+	if v.About != "" {
+		p.line("\n# DESCRIPTION")
+		for _, b := range blocksOf(v.About) {
+			p.block(b)
+		}
+	}
+	p.list("COMMANDS", verbItems(v.Own()))
+	p.list(kindOf(v)+"S", verbItems(recipesOf(v)))
+	p.list("OPTIONS", flagItems(v.Options()))
+	for _, r := range recipesOf(v) {
+		p.list("AXES OF "+strings.ToUpper(r.Name), flagItems(axesOf(r)))
+	}
+	p.list("AXES", flagItems(axesOf(v)))
+	if len(v.Examples) > 0 {
+		p.line("\n# EXAMPLES")
+		for _, e := range v.Examples {
+			p.line("\n%s:", inert(e.Does))
+			p.block(block{[]string{e.Line}, true})
+		}
+	}
+	var exits []item
+	for _, e := range v.Exits {
+		exits = append(exits, item{fmt.Sprint(e.Code), e.Means})
+	}
+	p.list("EXIT STATUS", exits)
+	p.line("\n# SEE ALSO\n\n%s", seeAlso(words, v))
+	return string(md2man.Render([]byte(strings.ReplaceAll(p.String(), "&lt;", `\<`)))) // it takes no entities
+}
+
+// An item is a term and what it means.
+type item struct{ term, means string }
+
+func verbItems(verbs []syntax.Verb) (items []item) {
+	for _, v := range verbs {
+		items = append(items, item{v.Name, v.Summary})
+	}
+	return items
+}
+
+func flagItems(flags []syntax.Flag) (items []item) {
+	for _, f := range flags {
+		items = append(items, item{f.Spelling(), about(f)})
+	}
+	return items
+}
+
+// list writes a section of terms and what they mean, if there are any.
+func (p *markdown) list(section string, items []item) {
+	if len(items) == 0 {
+		return
+	}
+	p.line("\n# %s", section)
+	for _, i := range items {
+		p.line("\n**%s**\n: %s", inert(i.term), inert(strings.Join(strings.Fields(i.means), " ")))
+	}
+}
+
+// seeAlso names the pages above and below.
+func seeAlso(words []string, v syntax.Verb) string {
+	var pages []string
+	if len(words) > 1 {
+		pages = append(pages, PageName(words[:len(words)-1]))
+	}
+	for _, below := range v.Own() {
+		pages = append(pages, PageName(append(words[:len(words):len(words)], below.Name)))
+	}
+	for i, page := range pages {
+		pages[i] = "**" + page + "**(1)"
+	}
+	return strings.Join(pages, ",\n")
+}

@@ -1,0 +1,168 @@
+// Package needs adds up what the cell that a recipe prefers asks of a host: memory,
+// files, and the places that they come from. It resolves no name and fetches
+// nothing; whether the host has it is doctor's question.
+package needs
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/app/assemble"
+	"builder/internal/app/doctor"
+	"builder/internal/base/diag"
+	"builder/internal/build/fetch"
+	"builder/internal/input/oci"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+)
+
+// configTime bounds the question for the configuration of pip, or of go.
+const configTime = 20 * time.Second
+
+// Of says what the first of the chosen cells asks of a host, with the cells that go
+// into it. What is in the store need not be fetched, and what is held by the engine need
+// not be pulled: held says that of the digest of an image.
+func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store, held func(digest string) bool) (*doctor.Needs, error) {
+	drafts, _, err := assemble.Choose(asm.Locks.Catalogue, r, chosen)
+	if err != nil {
+		return nil, err
+	}
+	d := drafts[0]
+	needs := &doctor.Needs{
+		Name: r.Name, Cell: d.Cell.ID, Memory: d.Memory,
+		CUDA: releaseOf(d.Cell.Axes["cuda"]), ROCm: releaseOf(d.Cell.Axes["rocm"]),
+	}
+	entries, err := asm.Entries(ctx, r, chosen, drafts[:1])
+	switch {
+	case diag.Worst(err) == diag.Drift:
+		needs.Unpinned, _, _ = strings.Cut(err.Error(), "\n")
+		needs.Debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
+		needs.Python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
+		addSource(needs, d.Source.Repository)
+		err = errors.Join(addImage(needs, d.Image.Registry, d.Image.Digest, held), addImage(needs, d.Runtime.Registry, d.Runtime.Digest, held))
+	case err == nil:
+		err = addEntries(needs, entries, s, held)
+	}
+	if err == nil && needs.Python {
+		ctx, cancel := context.WithTimeout(ctx, configTime)
+		defer cancel()
+		needs.Indexes = pypi.Indexes(ctx)
+	}
+	return needs, err
+}
+
+// OfEntries says what entries that are to be built ask of a host, all together.
+func OfEntries(entries []lock.Entry, s *store.Store, held func(digest string) bool) (*doctor.Needs, error) {
+	last := entries[len(entries)-1]
+	needs := &doctor.Needs{Name: last.Recipe, Cell: last.ID}
+	return needs, addEntries(needs, entries, s, held)
+}
+
+// releaseOf is the value of an axis; none is no release.
+func releaseOf(value string) string {
+	if value == "none" {
+		return ""
+	}
+	return value
+}
+
+// addEntries adds up the files of entries, and notes where those come from that
+// the store lacks.
+func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store, held func(digest string) bool) error {
+	for _, b := range fetch.Blobs(entries...) {
+		needs.Total += b.Size
+		if _, here := s.Path(b); !here {
+			needs.Fetch += b.Size
+		}
+	}
+	for _, e := range entries {
+		needs.Memory = max(needs.Memory, e.Memory)
+		kind := e.Source.Kind()
+		needs.Debian = needs.Debian || kind == recipe.Archive || len(e.Image.Pin.Packages)+len(e.Runtime.Pin.Packages) > 0
+		needs.Python = needs.Python || kind == recipe.Sdist || kind == recipe.Wheel || len(e.Image.Wheels)+len(e.Runtime.Wheels) > 0
+		repository := e.Source.Repository
+		if _, here := s.Path(e.Source.Blob()); here {
+			repository = ""
+		}
+		addSource(needs, repository)
+		for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
+			if err := addImage(needs, pin.Registry, pin.Digest, held); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addSource notes a repository; "" is none.
+func addSource(needs *doctor.Needs, repository string) {
+	if repository != "" {
+		needs.Places = append(needs.Places, doctor.Place{For: "source", URL: repository})
+	}
+}
+
+// addImage notes the registry of an image; "" is none.
+func addImage(needs *doctor.Needs, reference, digest string, held func(digest string) bool) error {
+	if reference == "" {
+		return nil
+	}
+	endpoint, err := oci.Endpoint(reference)
+	if err != nil {
+		return err
+	}
+	name := reference
+	if digest != "" {
+		name += "@" + digest
+	}
+	place := doctor.Place{For: Image + name, URL: endpoint, Cached: held == nil || held(digest)}
+	if !slices.Contains(needs.Places, place) {
+		needs.Places = append(needs.Places, place)
+	}
+	return nil
+}
+
+// Image begins what a place is for that hands out an image.
+const Image = "image "
+
+// AddImage notes that an image comes from its registry.
+func AddImage(needs *doctor.Needs, image string) error {
+	return addImage(needs, image, "", func(string) bool { return false })
+}
+
+// Cache estimates how many bytes of the engine's cache a cell takes, from the files
+// that its lock names: packages and wheels are unpacked, and every step keeps what it
+// changed.
+func Cache(e lock.Entry) int64 {
+	var files int64
+	for _, b := range fetch.Blobs(e) {
+		files += b.Size
+	}
+	return emptyCell + doctor.Unpacked*files
+}
+
+// emptyCell is what a cell without files takes.
+const emptyCell = 50e6
+
+// Modules are where Go fetches the modules of the engine from, as it is
+// configured here.
+func Modules(ctx context.Context) []doctor.Place {
+	ctx, cancel := context.WithTimeout(ctx, configTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
+	if err != nil {
+		return nil // the check of the engine says that there is no go
+	}
+	for _, address := range strings.FieldsFunc(string(out), func(r rune) bool { return strings.ContainsRune(",| \n", r) }) {
+		if strings.HasPrefix(address, "http") {
+			return []doctor.Place{{For: "Go modules of the engine", URL: address, Cached: true}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,402 @@
+// Package decode reads YAML that humans write into structs, strictly: every
+// fault at once, each with file, line and column, in words that name the file's
+// keys and never a Go type.
+//
+// The nodes are checked against the type before anything is decoded, so a value
+// is either complete or not touched. A version that YAML would read as a number
+// is refused: as a number 2.10 is 2.1.
+//
+// What a value means is not known here: who loads a file checks that, and finds
+// the places of what is wrong in an [Index].
+package decode
+
+import (
+	"cmp"
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"builder/internal/base/diag"
+)
+
+// maxBytes bounds a file. The largest recipe is a hundredth of it.
+const maxBytes = 1 << 20
+
+// maxDepth bounds how deep values are nested; without it the paths of an
+// [Index] would grow with the square of a file that is nothing but brackets.
+const maxDepth = 32
+
+// File reads a file of fsys whose path begins with dir in messages. How large it is
+// is asked before it is read, and no fault says what is in it.
+func File(fsys fs.FS, dir, file string) ([]byte, error) {
+	pos := diag.Pos{File: path.Join(dir, file)}
+	f, err := fsys.Open(file)
+	if err != nil {
+		return nil, diag.At(pos, "%w", plainly(err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, diag.At(pos, "%w", plainly(err))
+	case !info.Mode().IsRegular():
+		return nil, diag.At(pos, "this is not a regular file")
+	case info.Size() > maxBytes:
+		return nil, diag.At(pos, "larger than %d bytes", maxBytes)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1)) // [parse] refuses what grew
+	if err != nil {
+		return nil, diag.At(pos, "%w", plainly(err))
+	}
+	return data, nil
+}
+
+// plainly leaves out the path, which the position says already.
+func plainly(err error) error {
+	if fault, ok := errors.AsType[*fs.PathError](err); ok {
+		return fault.Err
+	}
+	return err
+}
+
+// YAML reads one document into the struct that into points to. name is the file
+// in messages. On an error into is as it was.
+func YAML(name string, data []byte, into any) error {
+	root, err := parse(name, data)
+	if err != nil {
+		return err
+	}
+	return fill(name, root, into)
+}
+
+// Placed is [YAML] for those who find faults of their own afterwards: it says
+// where each value stands, too.
+func Placed(name string, data []byte, into any) (Index, error) {
+	root, err := parse(name, data)
+	if err != nil {
+		return Index{}, err
+	}
+	if err := fill(name, root, into); err != nil {
+		return Index{}, err
+	}
+	return indexOf(name, root), nil
+}
+
+// fill checks a node against the type that into points to, and decodes it.
+func fill(name string, root *yaml.Node, into any) error {
+	target := reflect.ValueOf(into)
+	c := checker{file: name}
+	c.check(root, target.Type().Elem(), "")
+	if err := errors.Join(c.faults...); err != nil {
+		return err
+	}
+	fresh := reflect.New(target.Type().Elem())
+	if err := root.Load(fresh.Interface(), yaml.WithKnownFields()); err != nil {
+		return diag.At(diag.Pos{File: name}, "reading YAML: %w", err)
+	}
+	target.Elem().Set(fresh.Elem())
+	return nil
+}
+
+// parse returns the root node of the one document in data.
+func parse(name string, data []byte) (*yaml.Node, error) {
+	if len(data) > maxBytes {
+		return nil, diag.At(diag.Pos{File: name}, "larger than %d bytes", maxBytes)
+	}
+	var documents []yaml.Node
+	if err := yaml.Load(data, &documents, yaml.WithAllDocuments()); err != nil {
+		return nil, syntaxFault(name, err)
+	}
+	switch {
+	case len(documents) == 0 || len(documents[0].Content) == 0 || documents[0].Content[0].ShortTag() == "!!null":
+		return nil, diag.At(diag.Pos{File: name}, "there is nothing in it")
+	case len(documents) > 1:
+		return nil, diag.At(at(name, &documents[1]), "a second document: one file holds one")
+	}
+	root := documents[0].Content[0]
+	if deep := tooDeep(root, maxDepth); deep != nil {
+		return nil, diag.At(at(name, deep), "nested more than %d deep", maxDepth)
+	}
+	return root, nil
+}
+
+// tooDeep returns a node that more than depth others are around, or nil.
+func tooDeep(n *yaml.Node, depth int) *yaml.Node {
+	if depth < 0 {
+		return n
+	}
+	for _, child := range n.Content {
+		if deep := tooDeep(child, depth-1); deep != nil {
+			return deep
+		}
+	}
+	return nil
+}
+
+// syntaxFault tells what the library tells, with the place where it belongs.
+func syntaxFault(name string, err error) error {
+	var fault *yaml.LoadError
+	if !errors.As(err, &fault) {
+		return diag.At(diag.Pos{File: name}, "this is not YAML: %w", err)
+	}
+	text := fault.Message
+	if fault.ContextMsg != "" {
+		text += " " + fault.ContextMsg
+		if line := fault.ContextMark.Line; line > 0 && line != fault.Mark.Line {
+			text += fmt.Sprintf(" that begins in line %d", line)
+		}
+	}
+	pos := diag.Pos{File: name, Line: fault.Mark.Line, Column: fault.Mark.Column}
+	return diag.At(pos, "this is not YAML: %s", text)
+}
+
+func at(file string, n *yaml.Node) diag.Pos {
+	return diag.Pos{File: file, Line: n.Line, Column: n.Column}
+}
+
+// checker walks nodes along with a type.
+type checker struct {
+	file   string
+	faults []error
+}
+
+func (c *checker) fault(n *yaml.Node, format string, args ...any) *diag.Error {
+	e := diag.At(at(c.file, n), format, args...)
+	c.faults = append(c.faults, e)
+	return e
+}
+
+// check compares a node with the type that it is to become; key is what stands
+// before it, for messages.
+func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		c.fault(n, "anchors and aliases are not used here: write the value out")
+		return
+	}
+	if reflect.PointerTo(t).Implements(textType) {
+		c.checkText(n, t, key)
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		c.check(n, t.Elem(), key)
+	case reflect.Struct:
+		c.checkStruct(n, t, key)
+	case reflect.Map:
+		c.checkMap(n, t, key)
+	case reflect.Slice:
+		if n.Kind != yaml.SequenceNode {
+			c.fault(n, "%s wants a list, this is %s", key, kind(n))
+			return
+		}
+		for _, item := range n.Content {
+			c.check(item, t.Elem(), key)
+		}
+	default:
+		c.checkScalar(n, t, key)
+	}
+}
+
+func (c *checker) checkStruct(n *yaml.Node, t reflect.Type, key string) {
+	fields := fieldsOf(t)
+	c.eachPair(n, key, func(k, v *yaml.Node) {
+		field, ok := fields[k.Value]
+		if !ok {
+			known := slices.Sorted(maps.Keys(fields))
+			c.fault(k, "unknown key %s", quoted(k.Value)).Hint = diag.DidYouMean(k.Value, known)
+			return
+		}
+		c.check(v, field, k.Value)
+	})
+}
+
+func (c *checker) checkMap(n *yaml.Node, t reflect.Type, key string) {
+	c.eachPair(n, key, func(k, v *yaml.Node) {
+		c.checkScalar(k, t.Key(), "a key of "+key)
+		c.check(v, t.Elem(), k.Value)
+	})
+}
+
+// eachPair visits the pairs of a mapping and reports keys that are there twice.
+func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		c.fault(n, "%s wants keys with values, this is %s", cmp.Or(key, "the file"), kind(n))
+		return
+	}
+	first := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if k.Kind != yaml.ScalarNode {
+			c.fault(k, "a key is a single word, this is %s", kind(k))
+			continue
+		}
+		if line, twice := first[k.Value]; twice {
+			c.fault(k, "key %s is there twice, first in line %d", quoted(k.Value), line)
+			continue
+		}
+		first[k.Value] = k.Line
+		visit(k, n.Content[i+1])
+	}
+}
+
+func (c *checker) checkScalar(n *yaml.Node, t reflect.Type, key string) {
+	if n.Kind != yaml.ScalarNode {
+		c.fault(n, "%s wants a single value, this is %s", key, kind(n))
+		return
+	}
+	switch t.Kind() {
+	case reflect.String:
+		if c.checkString(n, key) && diag.HasPassword(n.Value) {
+			c.fault(n, "%s: there is a password in an address", key).Hint = "whoever reads this file, or what is made of it, would read the password: set it where the tool is called"
+		}
+	case reflect.Bool:
+		if n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
+			c.fault(n, "%s wants true or false, this is %s", key, kind(n))
+		}
+	case reflect.Int, reflect.Int64:
+		// 010 and 1_0 are numbers too, but not those that they look like.
+		i, err := strconv.ParseInt(n.Value, 10, t.Bits())
+		if n.ShortTag() != "!!int" || err != nil || strconv.FormatInt(i, 10) != n.Value {
+			c.fault(n, "%s wants a whole number, this is %s", key, kind(n))
+		}
+	default:
+		c.fault(n, "%s cannot stand in a file", key)
+	}
+}
+
+// checkString refuses what YAML reads as something else than text, and reports
+// whether n is text.
+func (c *checker) checkString(n *yaml.Node, key string) bool {
+	switch tag := n.ShortTag(); tag {
+	case "!!str":
+		return true
+	case "!!int", "!!float":
+		c.fault(n, "quote the version %s", n.Value).Hint = fmt.Sprintf("write %q: YAML reads %s as a number", n.Value, n.Value)
+	case "!!null":
+		c.fault(n, "%s has no value", key)
+	default:
+		c.fault(n, "quote %s: YAML reads it as %s", strings.Trim(quoted(n.Value), `"`), strings.TrimPrefix(tag, "!!"))
+	}
+	return false
+}
+
+var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
+
+// checkText has a type that reads its own text, such as a version, read it, so
+// that what it says gets a place.
+func (c *checker) checkText(n *yaml.Node, t reflect.Type, key string) {
+	if n.Kind != yaml.ScalarNode {
+		c.fault(n, "%s wants a single value, this is %s", key, kind(n))
+		return
+	}
+	if !c.checkString(n, key) {
+		return
+	}
+	if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value)); err != nil {
+		c.fault(n, "%s: %w", key, err)
+	}
+}
+
+func kind(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "keys with values"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	if n.ShortTag() == "!!null" {
+		return "nothing"
+	}
+	return quoted(n.Value)
+}
+
+// maxQuoted bounds what a message quotes of a value. A file that is not what it
+// should be may hold a secret.
+const maxQuoted = 60
+
+// quoted is the first line of a value, or its beginning.
+func quoted(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	if cut := strings.ToValidUTF8(line[:min(len(line), maxQuoted)], ""); len(cut) < len(line) || more {
+		return fmt.Sprintf("%q…", cut)
+	}
+	return fmt.Sprintf("%q", line)
+}
+
+// fieldsOf maps the keys of a struct to the types of their values; inline
+// structs count as their own fields.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for f := range t.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case options == "inline":
+			maps.Copy(fields, fieldsOf(f.Type))
+		case f.IsExported() && name != "" && name != "-":
+			fields[name] = f.Type
+		}
+	}
+	return fields
+}
+
+// An Index knows where in its file each value stands.
+type Index struct {
+	file   string
+	places map[string]diag.Pos
+}
+
+// Positions returns the places of all values of a document.
+func Positions(name string, data []byte) (Index, error) {
+	root, err := parse(name, data)
+	if err != nil {
+		return Index{}, err
+	}
+	return indexOf(name, root), nil
+}
+
+func indexOf(name string, root *yaml.Node) Index {
+	index := Index{name, map[string]diag.Pos{}}
+	index.add(root, "")
+	return index
+}
+
+func (i Index) add(n *yaml.Node, path string) {
+	i.places[path] = at(i.file, n)
+	switch n.Kind {
+	case yaml.MappingNode:
+		for j := 0; j+1 < len(n.Content); j += 2 {
+			i.add(n.Content[j+1], strings.TrimPrefix(path+"."+n.Content[j].Value, "."))
+		}
+	case yaml.SequenceNode:
+		for j, item := range n.Content {
+			i.add(item, fmt.Sprintf("%s[%d]", path, j))
+		}
+	}
+}
+
+// At returns the place of the value at a path such as axes[1].values[0]; format
+// is as for [fmt.Sprintf]. Of a value that is not there it is the place of the
+// nearest thing around it.
+func (i Index) At(format string, args ...any) diag.Pos {
+	path := fmt.Sprintf(format, args...)
+	for {
+		if pos, ok := i.places[path]; ok {
+			return pos
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut < 0 {
+			return diag.Pos{File: i.file, Line: i.places[""].Line, Column: i.places[""].Column}
+		}
+		path = path[:cut]
+	}
+}

@@ -1,0 +1,152 @@
+package decode_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+)
+
+type inner struct {
+	Name   string   `yaml:"name"`
+	Values []string `yaml:"values"`
+	Count  int      `yaml:"count"`
+}
+
+type size struct{ large bool }
+
+func (s *size) UnmarshalText(text []byte) error {
+	s.large = string(text) == "large"
+	if !s.large {
+		return fmt.Errorf("%q is not a size", text)
+	}
+	return nil
+}
+
+type common struct {
+	Env map[string]string `yaml:"env"`
+}
+
+type outer struct {
+	Title  string  `yaml:"title"`
+	Strict bool    `yaml:"strict"`
+	Axes   []inner `yaml:"axes"`
+	Only   *inner  `yaml:"only"`
+	Size   size    `yaml:"size"`
+	common `yaml:",inline"`
+}
+
+func TestGood(t *testing.T) {
+	var v outer
+	err := decode.YAML("a.yaml", []byte("title: x\nstrict: true\naxes:\n  - {name: rocm, values: [\"6.10\", gfx90a, on], count: 2}\nonly: {name: y}\nenv: {A: \"1\"}\nsize: large\n"), &v)
+	if err != nil || v.Axes[0].Values[0] != "6.10" || v.Axes[0].Values[2] != "on" || v.Axes[0].Count != 2 || v.Only.Name != "y" || v.Env["A"] != "1" || !v.Strict || !v.Size.large {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for name, c := range map[string]struct{ yaml, want string }{
+		"unknown key":     {"titel: x\n", `a.yaml:1:1: unknown key "titel"`},
+		"in a list":       {"axes:\n  - labl: x\n", `a.yaml:2:5: unknown key "labl"`},
+		"unquoted":        {"axes:\n  - values: [2.9, 2.10]\n", "a.yaml:2:14: quote the version 2.9\na.yaml:2:19: quote the version 2.10"},
+		"unquoted int":    {"title: 6\n", "a.yaml:1:8: quote the version 6"},
+		"bool for string": {"title: true\n", "a.yaml:1:8: quote true"},
+		"null for string": {"title:\n", "title has no value"},
+		"twice":           {"title: a\ntitle: b\n", `a.yaml:2:1: key "title" is there twice, first in line 1`},
+		"no list":         {"axes: x\n", `a.yaml:1:7: axes wants a list, this is "x"`},
+		"no mapping":      {"- a\n", "the file wants keys with values, this is a list"},
+		"list for value":  {"title: [a]\n", "title wants a single value, this is a list"},
+		"tagged bool":     {"strict: !!bool on\n", "strict wants true or false"},
+		"octal":           {"axes: [{count: 010}]\n", `count wants a whole number, this is "010"`},
+		"key is a list":   {"? [a]\n: b\n", "a.yaml:1:3: a key is a single word, this is a list"},
+		"date":            {"title: 2023-06-12\n", "a.yaml:1:8: quote 2023-06-12"},
+		"merge":           {"env: {<<: x}\n", "a.yaml:1:7: quote <<"},
+		"own text":        {"size: huge\n", `a.yaml:1:7: size: "huge" is not a size`},
+		"own text number": {"size: 2.10\n", "a.yaml:1:7: quote the version 2.10"},
+		"deep":            {"title: " + strings.Repeat("[", 40) + strings.Repeat("]", 40), "nested more than 32 deep"},
+		"large":           {"title: " + strings.Repeat("x", 1<<20), "larger than"},
+		"second document": {"title: a\n---\ntitle: b\n", "a second document"},
+		"empty":           {"", "there is nothing in it"},
+		"comment only":    {"# x\n", "there is nothing in it"},
+		"syntax":          {"title: [a\n", "a.yaml:2:1: this is not YAML: did not find expected ',' or ']' while parsing a flow sequence that begins in line 1"},
+		"tab":             {"a:\n\tb: c\n", "a.yaml:2:1: this is not YAML"},
+		"no anchor":       {"title: *b\n", "a.yaml:1:8: this is not YAML: unknown anchor"},
+		"second broken":   {"title: a\n---\nc: [\n", "this is not YAML"},
+		"alias":           {"title: &a x\nenv: {b: *a}\n", "anchors and aliases"},
+		"number":          {"axes: [{count: many}]\n", `count wants a whole number, this is "many"`},
+		"yes":             {"strict: 1\n", "strict wants true or false"},
+		"env":             {"env: {A: 1}\n", "quote the version 1"},
+	} {
+		v := outer{Title: "before"}
+		err := decode.YAML("a.yaml", []byte(c.yaml), &v)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", name, err)
+			continue
+		}
+		if v.Title != "before" {
+			t.Errorf("%s: the value was touched: %+v", name, v)
+		}
+		if diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), "decode_test") {
+			t.Errorf("%s: class %v, text %v", name, diag.CodeOf(err), err)
+		}
+	}
+}
+
+func TestAllFaultsAtOnce(t *testing.T) {
+	var v outer
+	err := decode.YAML("a.yaml", []byte("titel: x\naxes:\n  - {name: 1, valeus: []}\n"), &v)
+	if n := len(diag.Split(err)); n != 3 {
+		t.Errorf("got %d faults: %v", n, err)
+	}
+}
+
+func TestHintNamesTheNearestKey(t *testing.T) {
+	var v outer
+	err := decode.YAML("a.yaml", []byte("titel: x\n"), &v)
+	var fault *diag.Error
+	if !errors.As(err, &fault) || !strings.Contains(fault.Hint, `did you mean "title"?`) || !strings.Contains(fault.Hint, "env") {
+		t.Errorf("got %+v", fault)
+	}
+}
+
+func TestPositions(t *testing.T) {
+	text := []byte("title: x\naxes:\n  - name: rocm\n    values: [\"5.7\", \"6.1\"]\n")
+	index, err := decode.Positions("a.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v outer
+	if beside, err := decode.Placed("a.yaml", text, &v); err != nil || v.Title != "x" || !reflect.DeepEqual(beside, index) {
+		t.Errorf("beside %+v: %+v, %v", v, beside, err)
+	}
+	for path, want := range map[string]string{
+		"axes[0].values[1]": "a.yaml:4:21", "axes[0].name": "a.yaml:3:11", "axes[0].missing": "a.yaml:3:5", "gone": "a.yaml:1:1",
+	} {
+		if got := index.At("%s", path).String(); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+func FuzzYAML(f *testing.F) {
+	f.Add([]byte("title: x\naxes:\n  - {name: rocm, values: [\"6.10\"]}\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n"))
+	f.Add([]byte("strict: true\nonly: {count: 1}\nenv: {A: \"1\", ? [b] : c}\n--- \n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var v outer
+		err := decode.YAML("a.yaml", data, &v)
+		if err != nil && diag.CodeOf(err) != diag.Usage {
+			t.Errorf("class %v: %v", diag.CodeOf(err), err)
+		}
+		// The library is asked last and has nothing to add: its texts name Go types.
+		if err != nil && strings.Contains(err.Error(), "reading YAML") {
+			t.Errorf("a fault that was not foreseen: %v", err)
+		}
+		_, _ = decode.Positions("a.yaml", data)
+	})
+}

@@ -1,0 +1,43 @@
+package diag_test
+
+import (
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+)
+
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain text":                          "plain text",
+		"ftp://u:p@h/x":                       "ftp://h/x",
+		"tcp://u:p@h:1":                       "tcp://h:1",
+		"git+https://tok@h/r@v1":              "git+https://h/r@v1",
+		"http://u:p?w#x'y@h/p":                "http://h/p",
+		`parse "http://u:p@h:x": bad port`:    `parse "http://h:x": bad port`,
+		"source.x=http://u:p@ss@h/f y":        "source.x=http://h/f y",
+		"https://h/p?a=1&X-Amz-Signature=f&b": "https://h/p?a=1&X-Amz-Signature=…&b",
+		"https://h/p?access_token=f)":         "https://h/p?access_token=…)",
+		"https://h/p?v=1#part":                "https://h/p?v=1#part",
+		"https://h/a@b":                       "https://h/a@b",
+		"mail a@b, see https://h":             "mail a@b, see https://h",
+		`["https://a/b","c@d"]`:               `["https://a/b","c@d"]`,
+	} {
+		if got := diag.Redact(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("http", "u", "h/p")
+	f.Fuzz(func(t *testing.T, scheme, user, rest string) {
+		const secret = "s3cr3t-word"
+		if strings.ContainsAny(user, "/ \t\n\f\v\r\":@") || !strings.HasPrefix(diag.Redact(scheme+"://x:y@h"), scheme+"://h") {
+			return
+		}
+		if got := diag.Redact(scheme + "://" + user + ":" + secret + "@" + rest); strings.Contains(got, secret) {
+			t.Errorf("%q", got)
+		}
+	})
+}

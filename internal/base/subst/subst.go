@@ -1,0 +1,85 @@
+// Package subst replaces {{name}} in the texts of recipes, images and patches by
+// the values of axes and image facts. It knows nothing else: no conditions, no
+// functions, no defaults, so that a text can be read without a manual.
+package subst
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
+
+// A Template is a text that was taken apart once, to be expanded many times.
+type Template struct {
+	text     string
+	literals []string // one more than names
+	names    []string
+}
+
+// Parse takes a text apart.
+func Parse(text string) Template {
+	t, last := Template{text: text}, 0
+	for _, m := range placeholder.FindAllStringSubmatchIndex(text, -1) {
+		t.literals = append(t.literals, text[last:m[0]])
+		t.names = append(t.names, text[m[2]:m[3]])
+		last = m[1]
+	}
+	t.literals = append(t.literals, text[last:])
+	return t
+}
+
+// Expand returns the text with every {{name}} replaced by vars[name]. All names
+// without a value are reported together.
+func (t Template) Expand(vars map[string]string) (string, error) {
+	var out strings.Builder
+	var faults []error
+	for i, name := range t.names {
+		value, ok := vars[name]
+		if !ok {
+			hint := diag.DidYouMean(name, slices.Sorted(maps.Keys(vars)))
+			faults = append(faults, diag.Errorf(diag.Usage, "nothing is called %q in %q", name, t.text).WithHint("%s", hint))
+		}
+		out.WriteString(t.literals[i])
+		out.WriteString(value)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return "", err
+	}
+	out.WriteString(t.literals[len(t.literals)-1])
+	return out.String(), nil
+}
+
+// Expand is [Template.Expand] for a text that is used once.
+func Expand(text string, vars map[string]string) (string, error) { return Parse(text).Expand(vars) }
+
+// All expands every text.
+func All(texts []string, vars map[string]string) ([]string, error) {
+	var out []string
+	var faults []error
+	for _, text := range texts {
+		expanded, err := Expand(text, vars)
+		out, faults = append(out, expanded), append(faults, err)
+	}
+	return out, errors.Join(faults...)
+}
+
+// Map expands every value.
+func Map(texts, vars map[string]string) (map[string]string, error) {
+	out := make(map[string]string, len(texts))
+	var faults []error
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		expanded, err := Expand(texts[key], vars)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", key, err))
+		}
+		out[key] = expanded
+	}
+	return out, errors.Join(faults...)
+}

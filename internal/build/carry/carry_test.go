@@ -1,0 +1,335 @@
+package carry_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/carry"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+)
+
+// shelf notes what it was given.
+type shelf struct{ took []string }
+
+func (s *shelf) Entry(id, _ string, _ []byte) error {
+	s.took = append(s.took, "entry "+id)
+	return nil
+}
+
+func (s *shelf) Blob(b store.Blob, r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if of(string(data)).SHA256 != b.SHA256 {
+		return errors.New("wrong content")
+	}
+	s.took = append(s.took, "blob "+string(data))
+	return nil
+}
+
+func (s *shelf) Result(_ string, record []byte) error {
+	s.took = append(s.took, "result "+string(record))
+	return nil
+}
+
+func of(content string) store.Blob {
+	return store.Blob{Name: content + ".whl", Size: int64(len(content)), SHA256: sum(content)}
+}
+
+// load is two files, one cell and its result.
+func load() carry.Load {
+	blobs := map[string]string{sum("one"): "one", sum("two"): "two"}
+	e := lock.Entry{Schema: lock.Schema, ID: "tiny-1.0"}
+	return carry.Load{
+		Builder: "v1", Entries: []lock.Entry{e}, Blobs: []store.Blob{of("two"), of("one"), of("two")},
+		Results: map[string][]byte{e.Key(): []byte("{}")},
+		Open: func(b store.Blob) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(blobs[b.SHA256])), nil
+		},
+	}
+}
+
+func written(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	x, err := carry.Write(path, load())
+	if err != nil || len(x.Blobs) != 2 || len(x.Cells) != 1 || len(x.Results) != 1 {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	return path
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, name := range []string{"x.tar", "dir"} {
+		s := &shelf{}
+		if _, err := carry.Read(written(t, name), s); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(s.took[1:3]) // by digest
+		if want := []string{"entry tiny-1.0", "blob one", "blob two", "result {}"}; !slices.Equal(s.took, want) {
+			t.Errorf("%s: took %q", name, s.took)
+		}
+	}
+}
+
+func TestEqualContentIsAnEqualFile(t *testing.T) {
+	one, err1 := os.ReadFile(written(t, "a.tar"))
+	two, err2 := os.ReadFile(written(t, "b.tar"))
+	if err1 != nil || err2 != nil || !bytes.Equal(one, two) {
+		t.Errorf("they differ: %v, %v", err1, err2)
+	}
+	in := tar.NewReader(bytes.NewReader(one))
+	for first := true; ; first = false {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil || h.ModTime.Unix() != 0 || h.Mode != 0o444 || h.Uid != 0 || h.Uname != "" || first != (h.Name == "index.json") {
+			t.Fatalf("%+v, %v", h, err)
+		}
+	}
+}
+
+func TestWriteIsAllOrNothing(t *testing.T) {
+	for _, name := range []string{"x.tar", "dir"} {
+		for what, content := range map[string]string{"damaged": "twu", "cut": "t"} {
+			l := load()
+			open := l.Open
+			l.Open = func(b store.Blob) (io.ReadCloser, error) {
+				if b.SHA256 == sum("two") {
+					return io.NopCloser(strings.NewReader(content)), nil
+				}
+				return open(b)
+			}
+			dir := t.TempDir()
+			_, err := carry.Write(filepath.Join(dir, name), l)
+			if err == nil || !strings.Contains(err.Error(), "two.whl") {
+				t.Errorf("%s: %v", what, err)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("%s: left behind: %v, %v", what, left, err)
+			}
+		}
+	}
+}
+
+// A tar file that lies: what is taken before the lie stays, and nothing after it.
+func TestReadRefuses(t *testing.T) {
+	good, err := os.ReadFile(written(t, "x.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := min(sum("one"), sum("two"))
+	for name, c := range map[string]struct {
+		change func(members []file) []file
+		want   string
+	}{
+		"another name":    {rename("sha256/"+first, "sha256/../../x"), `there is "sha256/../../x" in the place of sha256/` + first},
+		"an absolute one": {rename("sha256/"+first, "/etc/passwd"), "in the place of"},
+		"a link": {edit("sha256/"+first, func(f *file) {
+			f.Typeflag, f.Linkname, f.Size, f.data = tar.TypeSymlink, "/etc/passwd", 0, nil
+		}), "is not a regular file"},
+		"a hard link": {edit("sha256/"+first, func(f *file) {
+			f.Typeflag, f.Linkname, f.Size, f.data = tar.TypeLink, "index.json", 0, nil
+		}), "is not a regular file"},
+		"a device": {edit("sha256/"+first, func(f *file) { f.Typeflag, f.Size, f.data = tar.TypeChar, 0, nil }), "is not a regular file"},
+		"more bytes": {edit("sha256/"+first, func(f *file) {
+			f.data = append(f.data, 'x')
+			f.Size++
+		}), "has 4 bytes, the index says 3"},
+		"other bytes":        {edit("sha256/"+first, func(f *file) { f.data = []byte("xxx") }), "wrong content"},
+		"other entry":        {edit("entries/", func(f *file) { f.data = bytes.ToUpper(f.data) }), "wrong content"},
+		"other record":       {edit("results/", func(f *file) { f.data = []byte("[]") }), "wrong content"},
+		"one too many":       {func(all []file) []file { return append(all, all[1]) }, "is not in the index"},
+		"one too few":        {func(all []file) []file { return all[:len(all)-1] }, "it ends before results/"},
+		"no index":           {func(all []file) []file { return all[1:] }, "in the place of index.json"},
+		"nothing":            {func([]file) []file { return nil }, "it ends before index.json"},
+		"twice":              {func(all []file) []file { return append(all[:2:2], all[1:]...) }, "in the place of"},
+		"schema":             {index(`"schema": 1`, `"schema": 2`), "schema 2, this builder reads 1"},
+		"no JSON":            {index(`{`, `[`), "the index: "},
+		"unknown":            {index(`"builder"`, `"bilder"`), "unknown field"},
+		"no digest":          {index(first, "../"+first[3:]), "a digest or a key is none"},
+		"a path":             {index("one.whl", "../one.whl"), "is not a name"},
+		"huge":               {index(`"size": 3`, `"size": 99999999999999`), "at most"},
+		"negative":           {index(`"size": 3`, `"size": -3`), "at most"},
+		"more than a number": {index(`"size": 3`, `"size": 9999999999999999999999`), "the index: "},
+	} {
+		s := &shelf{}
+		_, err := carry.Read(repack(t, good, c.change), s)
+		if err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Fetch {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if slices.Contains(s.took, "blob xxx") || slices.Contains(s.took, "result []") {
+			t.Errorf("%s: took %q", name, s.took)
+		}
+	}
+	for n := 0; n < len(good); n += 100 {
+		path := filepath.Join(t.TempDir(), "x.tar")
+		if err := os.WriteFile(path, good[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := carry.Read(path, &shelf{}); err == nil {
+			t.Errorf("%d of %d bytes were taken for all", n, len(good))
+		}
+	}
+}
+
+func TestReadRefusesADirectoryThatLies(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(dir string) error
+		want  string
+	}{
+		"a stray file": {func(dir string) error { return os.WriteFile(filepath.Join(dir, "sha256", "x"), nil, 0o644) }, "is not in the index"},
+		"a link": {func(dir string) error {
+			path := filepath.Join(dir, "sha256", sum("one"))
+			return errors.Join(os.Remove(path), os.Symlink("/etc/hostname", path))
+		}, "is not a regular file"},
+		"a link as index": {func(dir string) error {
+			path := filepath.Join(dir, "index.json")
+			return errors.Join(os.Rename(path, path+"2"), os.Symlink("index.json2", path))
+		}, "index.json is not a file"},
+		"a linked folder": {func(dir string) error {
+			path := filepath.Join(dir, "sha256")
+			return errors.Join(os.Rename(path, dir+"-2"), os.Symlink(dir+"-2", path))
+		}, "is not in the index"},
+		"a file gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "sha256", sum("one"))) }, "there is no sha256/" + sum("one")},
+		"a file cut":  {func(dir string) error { return os.Truncate(filepath.Join(dir, "sha256", sum("one")), 2) }, "has 2 bytes, the index says 3"},
+		"no index":    {func(dir string) error { return os.Remove(filepath.Join(dir, "index.json")) }, "it has no index.json"},
+		"another bytes": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "sha256", sum("one")), []byte("xxx"), 0o644)
+		}, "wrong content"},
+	} {
+		dir := written(t, "dir")
+		if err := c.spoil(dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := carry.Read(dir, &shelf{}); err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Fetch {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := carry.Read(filepath.Join(t.TempDir(), "absent"), &shelf{}); !errors.Is(err, fs.ErrNotExist) || diag.CodeOf(err) != diag.Usage {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzRead: whatever a file holds, nothing is taken that has another digest than
+// it should have, and there is no panic.
+//
+// An input is what was done to a whole file: a file as input would be so large that
+// the time goes into making it smaller.
+func FuzzRead(f *testing.F) {
+	var whole [][]byte
+	for _, change := range []func([]file) []file{
+		func(all []file) []file { return all },
+		func(all []file) []file { return all[:2] },
+		rename("results/", "results"),
+	} {
+		path := filepath.Join(f.TempDir(), "x.tar")
+		if _, err := carry.Write(path, load()); err != nil {
+			f.Fatal(err)
+		}
+		good, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		data, err := os.ReadFile(repack(f, good, change))
+		if err != nil {
+			f.Fatal(err)
+		}
+		whole = append(whole, data)
+	}
+	f.Add(uint8(0), uint16(0), []byte(nil), uint16(0))
+	f.Add(uint8(1), uint16(0), []byte("x"), uint16(0))
+	f.Add(uint8(2), uint16(512), []byte("{}"), uint16(700))
+	f.Fuzz(func(t *testing.T, which uint8, at uint16, change []byte, cut uint16) {
+		data := bytes.Clone(whole[int(which)%len(whole)])
+		copy(data[int(at)%len(data):], change)
+		data = data[:len(data)-int(cut)%len(data)]
+		s := &shelf{}
+		x, err := carry.ReadTar(bytes.NewReader(data), s)
+		if all := len(x.Cells) + len(x.Blobs) + len(x.Results); err == nil && len(s.took) != all {
+			t.Errorf("took %d of %d", len(s.took), all)
+		}
+	})
+}
+
+// file is a member of a tar file.
+type file struct {
+	tar.Header
+	data []byte
+}
+
+// repack changes the members of a tar file.
+func repack(t testing.TB, data []byte, change func([]file) []file) string {
+	t.Helper()
+	var all []file
+	for in := tar.NewReader(bytes.NewReader(data)); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, file{*h, content})
+	}
+	var packed bytes.Buffer
+	out := tar.NewWriter(&packed)
+	for _, f := range change(all) {
+		err := out.WriteHeader(&f.Header)
+		if err == nil {
+			_, err = out.Write(f.data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x.tar")
+	if err := os.WriteFile(path, packed.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// edit changes the first member whose name begins so.
+func edit(name string, change func(*file)) func([]file) []file {
+	return func(all []file) []file {
+		i := slices.IndexFunc(all, func(f file) bool { return strings.HasPrefix(f.Name, name) })
+		change(&all[i])
+		return all
+	}
+}
+
+func rename(from, to string) func([]file) []file {
+	return edit(from, func(f *file) { f.Name = to })
+}
+
+// index changes a text of the index.
+func index(from, to string) func([]file) []file {
+	return edit("index.json", func(f *file) {
+		f.data = bytes.Replace(f.data, []byte(from), []byte(to), 1)
+		f.Size = int64(len(f.data))
+	})
+}
+
+func sum(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }

@@ -1,0 +1,231 @@
+package carry
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/store"
+)
+
+// A Taker is given what is carried, in the order of the index. Entries and records
+// have their right digests; a blob is the taker's to compare.
+type Taker interface {
+	Entry(id, key string, data []byte) error
+	Blob(b store.Blob, r io.Reader) error
+	Result(key string, record []byte) error
+}
+
+// Read gives a taker what is in a file or a directory that [Write] wrote. It ends
+// at the first fault: what was taken before has the digest that it should have.
+func Read(path string, t Taker) (Index, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Index{}, diag.Errorf(diag.Usage, "importing: %w", err)
+	}
+	var x Index
+	if info.IsDir() {
+		x, err = readDir(path, t)
+	} else {
+		x, err = readFile(path, t)
+	}
+	if err != nil && diag.Worst(err) == diag.OK {
+		err = diag.Errorf(diag.Fetch, "importing %s: %w", path, err).
+			WithHint("what came before it is kept; bring the file again, or write it anew with `builder store export`")
+	}
+	return x, err
+}
+
+func readFile(path string, t Taker) (Index, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Index{}, err
+	}
+	defer f.Close()
+	if err := ended(f); err != nil {
+		return Index{}, err
+	}
+	return readTar(f, t)
+}
+
+// ended refuses a file that does not end as a tar file does, with two empty
+// blocks, before any of it is read: most likely only its beginning was brought.
+func ended(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is no file and no directory")
+	}
+	const block = 512
+	end := make([]byte, 2*block)
+	_, err = f.ReadAt(end, max(0, info.Size()-int64(len(end))))
+	if err != nil || info.Size()%block != 0 || !bytes.Equal(end, make([]byte, len(end))) {
+		return fmt.Errorf("it does not end as a tar file does: %w", io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
+func readTar(r io.Reader, t Taker) (Index, error) {
+	in := tar.NewReader(r)
+	if err := next(in, indexName, -1); err != nil {
+		return Index{}, err
+	}
+	x, err := decode(in)
+	if err != nil {
+		return Index{}, fmt.Errorf("the index: %w", err)
+	}
+	for _, m := range x.members() {
+		if err := next(in, m.path, m.blob.Size); err != nil {
+			return x, err
+		}
+		if err := m.give(in, t); err != nil {
+			return x, err
+		}
+	}
+	extra, err := in.Next()
+	if err == nil {
+		return x, fmt.Errorf("%q is not in the index", extra.Name)
+	}
+	if !errors.Is(err, io.EOF) {
+		return x, err
+	}
+	return x, nil
+}
+
+// next demands that the next member is a file of this name and size; a size below
+// 0 is not known.
+func next(in *tar.Reader, name string, size int64) error {
+	h, err := in.Next()
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("it ends before %s: %w", name, io.ErrUnexpectedEOF)
+	case err != nil:
+		return fmt.Errorf("before %s: %w", name, err)
+	case h.Name != name:
+		return fmt.Errorf("there is %q in the place of %s", h.Name, name)
+	case h.Typeflag != tar.TypeReg:
+		return fmt.Errorf("%s is not a regular file", name)
+	case size >= 0 && h.Size != size:
+		return fmt.Errorf("%s has %d bytes, the index says %d", name, h.Size, size)
+	}
+	return nil
+}
+
+// give hands one member to a taker.
+func (m member) give(r io.Reader, t Taker) error {
+	if m.kind == blob {
+		if err := t.Blob(m.blob, r); err != nil {
+			return fmt.Errorf("%s (%s): %w", m.path, m.blob.Name, err)
+		}
+		return nil
+	}
+	data, err := io.ReadAll(io.LimitReader(r, m.blob.Size))
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.path, err)
+	}
+	sum := sha256.Sum256(data)
+	if got := hex.EncodeToString(sum[:]); got != m.blob.SHA256 {
+		return fmt.Errorf("%s: wrong content: expected sha256 %s, got %s", m.path, m.blob.SHA256, got)
+	}
+	if m.kind == entry {
+		return t.Entry(m.blob.Name, m.blob.SHA256, data)
+	}
+	return t.Result(m.blob.Name, data)
+}
+
+// readDir reads a directory, whose links lead nowhere and which holds nothing
+// else.
+func readDir(path string, t Taker) (Index, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return Index{}, err
+	}
+	defer root.Close()
+	data, err := readIndex(root)
+	if err != nil {
+		return Index{}, err
+	}
+	x, err := decode(bytes.NewReader(data))
+	if err != nil {
+		return Index{}, fmt.Errorf("the index: %w", err)
+	}
+	if err := complete(root, x); err != nil {
+		return x, err
+	}
+	for _, m := range x.members() {
+		if err := giveFile(root, m, t); err != nil {
+			return x, err
+		}
+	}
+	return x, nil
+}
+
+func readIndex(root *os.Root) ([]byte, error) {
+	info, err := root.Lstat(indexName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("it has no " + indexName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxIndex {
+		return nil, fmt.Errorf("%s is not a file of at most %d bytes", indexName, maxIndex)
+	}
+	return root.ReadFile(indexName)
+}
+
+// complete refuses a directory with other files than the index names, before any
+// of them is read.
+func complete(root *os.Root, x Index) error {
+	want := map[string]int64{}
+	for _, m := range x.members() {
+		want[m.path] = m.blob.Size
+	}
+	err := fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path == indexName {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		size, ok := want[path]
+		switch {
+		case !ok:
+			return fmt.Errorf("%q is not in the index", path)
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%s is not a regular file", path)
+		case info.Size() != size:
+			return fmt.Errorf("%s has %d bytes, the index says %d", path, info.Size(), size)
+		}
+		delete(want, path)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range x.members() {
+		if _, lacks := want[m.path]; lacks {
+			return fmt.Errorf("there is no %s, which the index names", m.path)
+		}
+	}
+	return nil
+}
+
+func giveFile(root *os.Root, m member, t Taker) error {
+	f, err := root.Open(m.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return m.give(io.LimitReader(f, m.blob.Size), t)
+}

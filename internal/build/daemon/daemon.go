@@ -1,0 +1,171 @@
+// Package daemon runs the engine as a container of Docker or Podman: it finds the
+// daemon, the image, starts the container and removes it. The container belongs to a
+// home, as the native engine does. Which engine a run takes is decided elsewhere, and
+// what is asked of the engine too.
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"builder/internal/base/diag"
+)
+
+// A Daemon is a running Docker or Podman, by the name of its client program.
+type Daemon string
+
+// Find returns the daemon that answers. A client program without a daemon behind it
+// does not count.
+func Find(ctx context.Context) (Daemon, bool) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, d := range []Daemon{"docker", "podman"} {
+		// Both print a number of the daemon; docker's client alone prints an error.
+		if _, err := d.run(ctx, "info", "--format", "{{.ID}}"); err == nil {
+			return d, true
+		}
+		if _, err := d.run(ctx, "info", "--format", "{{.Version.Version}}"); err == nil {
+			return d, true
+		}
+	}
+	return "", false
+}
+
+// run runs the client program and returns what it printed. The last line of its
+// complaint is the error.
+func (d Daemon) run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, string(d), args...)
+	out, err := cmd.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		lines := strings.Split(strings.TrimSpace(string(failed.Stderr)), "\n")
+		err = fmt.Errorf("%s %s: %s", d, args[0], cmp.Or(lines[len(lines)-1], failed.Error()))
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// Has reports whether the daemon holds an image.
+func (d Daemon) Has(ctx context.Context, image string) bool {
+	_, err := d.run(ctx, "image", "inspect", "--format", "{{.Id}}", image)
+	return err == nil
+}
+
+// pullTime bounds the pull of an image.
+const pullTime = 10 * time.Minute
+
+// Pull fetches an image from its registry.
+func (d Daemon) Pull(ctx context.Context, image string) error {
+	ctx, cancel := context.WithTimeout(ctx, pullTime)
+	defer cancel()
+	_, err := d.run(ctx, "pull", "--quiet", image)
+	return err
+}
+
+// A Container is an engine as a container. What it keeps lies in a volume of the same
+// name.
+type Container struct {
+	Name  string
+	Image string
+	Args  []string // of the engine
+}
+
+// Of returns the engine's container of a home.
+func Of(home string) Container {
+	return Container{Name: "builder-engine-" + digest(filepath.Clean(home))[:8]}
+}
+
+func digest(parts ...string) string {
+	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(h[:])
+}
+
+// label holds the digest of what a container was started with.
+const label = "builder.engine"
+
+// Up starts the container, if it does not run, and returns the address of the engine
+// in it. A container with another image or other arguments is replaced, unless it is
+// at work; its volume stays.
+func (d Daemon) Up(ctx context.Context, c Container) (address string, err error) {
+	id, err := d.run(ctx, "image", "inspect", "--format", "{{.Id}}", c.Image)
+	if err != nil {
+		return "", err
+	}
+	address, wanted := "container+"+string(d)+"://"+c.Name, digest(append([]string{id}, c.Args...)...)
+	is, there := d.look(ctx, c)
+	if there && (is == wanted || d.busy(ctx, c)) {
+		_, err := d.run(ctx, "start", c.Name)
+		return address, err
+	}
+	if there {
+		if err := d.Down(ctx, c); err != nil {
+			return "", err
+		}
+	}
+	if err := d.start(ctx, c, wanted); err != nil {
+		return "", diag.Errorf(diag.NoEngine, "starting the engine in %s: %w", d, errors.Join(err, d.Down(context.WithoutCancel(ctx), c))).
+			WithHint("the engine needs a container that is privileged, of a daemon that runs as root")
+	}
+	return address, nil
+}
+
+// start starts the container anew.
+func (d Daemon) start(ctx context.Context, c Container, wanted string) error {
+	args := []string{
+		"run", "--detach", "--privileged", "--name", c.Name, "--label", label + "=" + wanted,
+		"--volume", c.Name + ":/var/lib/dagger", c.Image,
+	}
+	_, err := d.run(ctx, append(args, c.Args...)...)
+	return err
+}
+
+// look returns what a container was started with.
+func (d Daemon) look(ctx context.Context, c Container) (is string, there bool) {
+	is, err := d.run(ctx, "container", "inspect", "--format", `{{index .Config.Labels "`+label+`"}}`, c.Name)
+	return is, err == nil
+}
+
+// busy reports whether a client is connected: each has a process in the container that
+// passes its words on. Podman goes on to list those that have ended as sessions.
+func (d Daemon) busy(ctx context.Context, c Container) bool {
+	processes, err := d.run(ctx, "top", c.Name)
+	return err == nil && strings.Contains(processes, "dial-stdio")
+}
+
+// Down stops the container and removes it; its volume stays.
+func (d Daemon) Down(ctx context.Context, c Container) error {
+	if _, there := d.look(ctx, c); !there {
+		return nil
+	}
+	_, err := d.run(ctx, "rm", "--force", "--volumes", c.Name)
+	return err
+}
+
+// Empty removes the container and its volume. One that is at work stays, and that is
+// an error.
+func (d Daemon) Empty(ctx context.Context, c Container) error {
+	if d.busy(ctx, c) {
+		return diag.Errorf(diag.NoEngine, "the engine in %s is in use: its cache stays", d).WithHint("wait for the other run")
+	}
+	if err := d.Down(ctx, c); err != nil {
+		return err
+	}
+	_, err := d.run(ctx, "volume", "rm", c.Name)
+	return err
+}
+
+// Volume returns the directory of what the container keeps, "" where this host does
+// not know it.
+func (d Daemon) Volume(ctx context.Context, c Container) string {
+	place, err := d.run(ctx, "volume", "inspect", "--format", "{{.Mountpoint}}", c.Name)
+	if err != nil {
+		return ""
+	}
+	return place
+}

@@ -1,0 +1,88 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+)
+
+// fake is a client program that writes down what it is asked, and answers as a shell
+// script says, whose first argument is the verb.
+func fake(t *testing.T, name, answers string) (asked func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log")
+	script := "#!/bin/sh\necho \"$*\" >>" + log + "\ncase \"$*\" in\n" + answers + "\n*) exit 0 ;;\nesac\n"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	return func() string {
+		text, _ := os.ReadFile(log)
+		return string(text)
+	}
+}
+
+func TestFind(t *testing.T) {
+	for name, c := range map[string]struct{ program, answers, want string }{
+		"docker":                      {"docker", "", "docker"},
+		"docker without its daemon":   {"docker", "info*) exit 1 ;;", ""},
+		"podman, which has no number": {"podman", "*.ID*) exit 125 ;;", "podman"},
+		"nothing":                     {"other", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake(t, c.program, c.answers)
+			if d, found := Find(t.Context()); string(d) != c.want || found != (c.want != "") {
+				t.Errorf("got %q, %v", d, found)
+			}
+		})
+	}
+}
+
+func TestUp(t *testing.T) {
+	c := Of("/home/a")
+	c.Image, c.Args = "image:1", []string{"--bound", "1"}
+	if other := Of("/home/b"); other.Name == c.Name || Of("/home/a/").Name != c.Name {
+		t.Errorf("the container of one home is %s, of another %s", c.Name, other.Name)
+	}
+	is := digest("sha256:1", "--bound", "1")
+	for name, s := range map[string]struct{ there, want, never string }{
+		"no container":           {"exit 1", "run --detach --privileged --name " + c.Name, "rm "},
+		"stopped":                {"echo " + is, "start " + c.Name, "run "},
+		"another bound":          {"echo old", "rm --force --volumes " + c.Name, "start "},
+		"another bound, at work": {"echo old ;;\ntop*) echo 7 buildctl dial-stdio", "start " + c.Name, "rm "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := fake(t, "docker", "image*) echo sha256:1 ;;\ncontainer*) "+s.there+" ;;")
+			address, err := Daemon("docker").Up(t.Context(), c)
+			if err != nil || address != "container+docker://"+c.Name {
+				t.Fatalf("%s, %v", address, err)
+			}
+			if text := asked(); !strings.Contains(text, s.want) || strings.Contains(text, "\n"+s.never) {
+				t.Errorf("want %q and no %q in:\n%s", s.want, s.never, text)
+			}
+		})
+	}
+	asked := fake(t, "docker", "image*) echo sha256:1 ;;\ncontainer*) exit 1 ;;\nrun*) echo trace >&2; echo no caps >&2; exit 125 ;;")
+	_, err := Daemon("docker").Up(t.Context(), c)
+	if diag.CodeOf(err) != diag.NoEngine || !strings.HasSuffix(err.Error(), "docker run: no caps") {
+		t.Errorf("got %v after\n%s", err, asked())
+	}
+	if !strings.Contains(asked(), "--volume "+c.Name+":/var/lib/dagger image:1 --bound 1") {
+		t.Errorf("the engine has no volume or bound:\n%s", asked())
+	}
+}
+
+func TestEmptyLeavesWhatIsAtWork(t *testing.T) {
+	asked := fake(t, "docker", "top*) echo 7 buildctl dial-stdio ;;")
+	if err := Daemon("docker").Empty(t.Context(), Of("/home")); diag.CodeOf(err) != diag.NoEngine || strings.Contains(asked(), "rm --force") {
+		t.Errorf("%v\n%s", err, asked())
+	}
+	asked = fake(t, "docker", "top*) echo 1 engine ;;")
+	if err := Daemon("docker").Empty(t.Context(), Of("/home")); err != nil || !strings.Contains(asked(), "volume rm "+Of("/home").Name) {
+		t.Errorf("%v\n%s", err, asked())
+	}
+}

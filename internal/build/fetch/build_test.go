@@ -1,0 +1,212 @@
+package fetch_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"builder/internal/build/fetch"
+	"builder/internal/input/deb"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+)
+
+// noise is content that no two files share and no buffer holds.
+func noise(seed, size int) []byte {
+	data := make([]byte, size)
+	r := rand.New(rand.NewPCG(uint64(seed), 1))
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// pack names content as a Debian package, file as something of the Python index.
+func pack(name string, data []byte) deb.Package {
+	return deb.Package{
+		Name: name, Version: "1", Architecture: "amd64", Path: "pool/main/" + name + "_1_amd64.deb",
+		Size: int64(len(data)), SHA256: digest(data),
+	}
+}
+
+func file(project, suffix string, data []byte) pypi.File {
+	return pypi.File{Project: project, Version: "1", Filename: project + "-1" + suffix, Size: int64(len(data)), SHA256: digest(data)}
+}
+
+const (
+	wheel = "-py3-none-any.whl"
+	sdist = ".tar.gz"
+)
+
+// answer is how a server treats a request, the n-th for its path from 1.
+type answer func(n int, w http.ResponseWriter, r *http.Request)
+
+// serves answers as a server does that knows ranges.
+func serves(data []byte) answer {
+	return func(_ int, w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	}
+}
+
+// says answers with a status.
+func says(code int) answer {
+	return func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+// first answers the first request in one way and all others in another.
+func first(one, others answer) answer {
+	return func(n int, w http.ResponseWriter, r *http.Request) {
+		if n == 1 {
+			one(n, w, r)
+			return
+		}
+		others(n, w, r)
+	}
+}
+
+// cut promises all of data, sends a part of it and hangs up.
+func cut(data []byte, at int) answer {
+	return func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
+		_, _ = w.Write(data[:at])
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// mirror serves files by base name and notes what it was asked for.
+type mirror struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked []string // path, and the range where one was asked for
+}
+
+func newMirror(t *testing.T, answers map[string]answer) *mirror {
+	t.Helper()
+	m := &mirror{}
+	count := map[string]int{}
+	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := filepath.Base(r.URL.Path)
+		m.mu.Lock()
+		m.asked = append(m.asked, strings.TrimSpace(r.URL.Path+" "+r.Header.Get("Range")))
+		count[name]++
+		n := count[name]
+		m.mu.Unlock()
+		if answer, ok := answers[name]; ok {
+			answer(n, w, r)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(m.Close)
+	return m
+}
+
+// requests returns what was asked for, sorted.
+func (m *mirror) requests() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(slices.Values(m.asked))
+}
+
+// newFetcher returns a fetcher with an empty store that may not ask for Python
+// packages.
+func newFetcher(t *testing.T, mirrors ...*mirror) *fetch.Fetcher {
+	t.Helper()
+	s, err := store.Open(filepath.Join(t.TempDir(), "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fetch.Fetcher{Store: s, Scratch: t.TempDir(), Overrides: map[string][]string{}, UV: func(context.Context) (pypi.Tool, error) {
+		t.Error("uv was asked for")
+		return pypi.Tool{}, errors.New("no uv")
+	}}
+	for _, m := range mirrors {
+		f.Mirrors = append(f.Mirrors, m.URL+"/debian")
+	}
+	return f
+}
+
+// entry is an entry whose source is in the store of f, and whose image is made
+// of packages.
+func entry(t *testing.T, f *fetch.Fetcher, packages ...deb.Package) lock.Entry {
+	t.Helper()
+	source := []byte("source")
+	if _, err := f.Store.Put(bytes.NewReader(source)); err != nil {
+		t.Fatal(err)
+	}
+	return lock.Entry{
+		Source: lock.SourcePin{File: file("tool", sdist, source)},
+		Image:  lock.Image{Pin: lock.ImagePin{Name: "base", Date: "20261121T000000Z", Packages: packages}},
+	}
+}
+
+// has reports whether the store of f holds content, and checks that it does.
+func has(t *testing.T, f *fetch.Fetcher, data []byte) bool {
+	t.Helper()
+	b := store.Blob{Name: "?", Size: int64(len(data)), SHA256: digest(data)}
+	if _, ok := f.Store.Path(b); !ok {
+		return false
+	}
+	if err := f.Store.Verify(b); err != nil {
+		t.Error(err)
+	}
+	return true
+}
+
+// fakeUV returns a uv that says of each file where it is, and what it was asked.
+func fakeUV(t *testing.T, places map[string]pypi.File) (uv func(context.Context) (pypi.Tool, error), asked func() string) {
+	t.Helper()
+	isolate(t)
+	dir := t.TempDir()
+	var answer strings.Builder
+	answer.WriteString("lock-version = \"1.0\"\ncreated-by = \"uv\"\n")
+	for url, f := range places {
+		fmt.Fprintf(&answer, "[[packages]]\nname = %q\nversion = %q\nwheels = [{ url = %q, hashes = { sha256 = %q } }]\n",
+			f.Project, f.Version, url, f.SHA256)
+	}
+	script := fmt.Sprintf("#!/bin/sh\ncat requirements.in >>%[1]s/asked\ncp %[1]s/answer pylock.toml\n", dir)
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "uv"), []byte(script), 0o755),
+		os.WriteFile(filepath.Join(dir, "answer"), []byte(answer.String()), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	tool := pypi.Tool{Path: filepath.Join(dir, "uv")}
+	return func(context.Context) (pypi.Tool, error) { return tool, nil }, func() string {
+		data, _ := os.ReadFile(filepath.Join(dir, "asked"))
+		return string(data)
+	}
+}
+
+// isolate keeps the host's configuration of Python indexes out.
+func isolate(t *testing.T) {
+	t.Helper()
+	for _, name := range os.Environ() {
+		name, _, _ = strings.Cut(name, "=")
+		if strings.HasPrefix(name, "PIP_") || strings.HasPrefix(name, "UV_") {
+			t.Setenv(name, "")
+		}
+	}
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"} {
+		t.Setenv(name, t.TempDir())
+	}
+	t.Setenv("UV_DEFAULT_INDEX", "https://mirror.example/simple")
+}

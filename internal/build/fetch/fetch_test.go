@@ -1,0 +1,545 @@
+package fetch_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/fetch"
+	"builder/internal/input/deb"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
+)
+
+func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
+	contents := map[string][]byte{}
+	for i, name := range []string{"both", "build", "run", "source", "wheel", "runwheel"} {
+		contents[name] = noise(i, 1000+i)
+	}
+	m := newMirror(t, map[string]answer{
+		"both_1_amd64.deb": serves(contents["both"]), "build_1_amd64.deb": serves(contents["build"]), "run_1_amd64.deb": serves(contents["run"]),
+		"tool-1.tar.gz": serves(contents["source"]), "a-1-py3-none-any.whl": serves(contents["wheel"]), "b-1-py3-none-any.whl": serves(contents["runwheel"]),
+	})
+	f := newFetcher(t, m)
+	source, a, b := file("tool", sdist, contents["source"]), file("a", wheel, contents["wheel"]), file("b", wheel, contents["runwheel"])
+	uv, asked := fakeUV(t, map[string]pypi.File{
+		m.URL + "/files/tool-1.tar.gz": source, m.URL + "/files/a-1-py3-none-any.whl": a, m.URL + "/files/b-1-py3-none-any.whl": b,
+	})
+	f.UV = uv
+	e := lock.Entry{
+		Source:  lock.SourcePin{File: source},
+		Image:   lock.Image{Pin: lock.ImagePin{Packages: []deb.Package{pack("both", contents["both"]), pack("build", contents["build"])}}, Wheels: []pypi.File{a}},
+		Runtime: lock.Image{Pin: lock.ImagePin{Packages: []deb.Package{pack("both", contents["both"]), pack("run", contents["run"])}}, Wheels: []pypi.File{a, b}},
+	}
+	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range contents {
+		if !has(t, f, data) {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	want := []string{
+		"/debian/pool/main/both_1_amd64.deb", "/debian/pool/main/build_1_amd64.deb", "/debian/pool/main/run_1_amd64.deb",
+		"/files/a-1-py3-none-any.whl", "/files/b-1-py3-none-any.whl", "/files/tool-1.tar.gz",
+	}
+	if diff := cmp.Diff(want, m.requests()); diff != "" {
+		t.Errorf("each file once (-want +got):\n%s", diff)
+	}
+	if asked() != "a==1\nb==1\ntool==1\n" {
+		t.Errorf("uv was asked for %q", asked())
+	}
+
+	// What is there is not asked for again, neither from a mirror nor from uv.
+	f.UV = func(context.Context) (pypi.Tool, error) { t.Error("uv was asked for"); return pypi.Tool{}, nil }
+	var said bytes.Buffer
+	if err := f.Fetch(t.Context(), e, &said); err != nil || said.String() != "everything is in the store\n" || len(m.requests()) != len(want) {
+		t.Errorf("%v, %q, %v", err, said.String(), m.requests())
+	}
+}
+
+// Whatever a first attempt meets, the bytes arrive, and no others.
+func TestFetchGoesOn(t *testing.T) {
+	data := noise(1, 3<<20)
+	const half = 1 << 20
+	const path = "/debian/pool/main/a_1_amd64.deb"
+	for _, c := range []struct {
+		name          string
+		first, second answer // of the two mirrors
+		asked, then   []string
+		atLeast       time.Duration
+	}{
+		{"at once", serves(data), says(500), []string{path}, nil, 0},
+		{"cut, and continued", first(cut(data, half), serves(data)), says(500), []string{path, path + " bytes=1048576-"}, nil, 0},
+		{
+			"cut, and the server knows no ranges",
+			first(cut(data, half), func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) }), says(500),
+			[]string{path, path + " bytes=1048576-"},
+			nil, 0,
+		},
+		{
+			"503 with Retry-After", first(func(_ int, w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "2")
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}, serves(data)), says(500), []string{path, path}, nil, 2 * time.Second,
+		},
+		{"404, then the next mirror", says(404), serves(data), []string{path}, []string{path}, 0},
+		{"403, then the next mirror", says(403), serves(data), []string{path}, []string{path}, 0},
+		{"other bytes, then the next mirror", serves(noise(2, len(data))), serves(data), []string{path}, []string{path}, 0},
+		{"more bytes, then the next mirror", serves(append(bytes.Clone(data), 0)), serves(data), []string{path}, []string{path}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			one, two := newMirror(t, map[string]answer{"a_1_amd64.deb": c.first}), newMirror(t, map[string]answer{"a_1_amd64.deb": c.second})
+			f := newFetcher(t, one, two)
+			start := time.Now()
+			if err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			if !has(t, f, data) {
+				t.Error("it is not there")
+			}
+			if diff := cmp.Diff(c.asked, one.requests()) + cmp.Diff(c.then, two.requests()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if took := time.Since(start); took < c.atLeast {
+				t.Errorf("it waited %s, and was asked to wait %s", took, c.atLeast)
+			}
+		})
+	}
+}
+
+func TestFetchTriesTheSnapshotLast(t *testing.T) {
+	data := noise(1, 100)
+	gone, archive := newMirror(t, nil), newMirror(t, map[string]answer{"a_1_amd64.deb": serves(data)})
+	f := newFetcher(t, gone)
+	f.Snapshot = archive.URL
+	if err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if got := archive.requests(); len(gone.requests()) != 1 || len(got) != 1 || got[0] != "/archive/debian/20261121T000000Z/pool/main/a_1_amd64.deb" {
+		t.Errorf("asked %v, then %v", gone.requests(), got)
+	}
+}
+
+// One error names the file, what was expected, what came, from where, and what
+// to do; nothing of it is kept.
+func TestWhatAFaultSays(t *testing.T) {
+	data := noise(1, 2000)
+	other := noise(2, 2000)
+	what := "fetching a_1_amd64.deb (sha256 " + digest(data) + ")"
+	for name, c := range map[string]struct {
+		answer answer
+		want   string
+	}{
+		"other bytes":  {serves(other), "wrong content: expected sha256 " + digest(data) + ", got " + digest(other)},
+		"more bytes":   {serves(append(bytes.Clone(data), 0)), "it is longer than the expected 2000 bytes"},
+		"an endless":   {func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, endless{}) }, "it is longer than the expected 2000 bytes"},
+		"not found":    {says(404), "the server says 404 Not Found"},
+		"not allowed":  {says(401), "the server says 401 Unauthorized"},
+		"not modified": {says(304), "the server says 304 Not Modified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMirror(t, map[string]answer{"a_1_amd64.deb": c.answer})
+			f := newFetcher(t, m)
+			f.Mirrors = []string{strings.Replace(m.URL, "http://", "http://me:hush@", 1)}
+			var log bytes.Buffer
+			err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), &log)
+			all := diag.All(err)
+			if len(all) != 1 || all[0].Code != diag.Fetch {
+				t.Fatalf("got %v", err)
+			}
+			if got, want := all[0].Error(), what+": "+m.URL+"/pool/main/a_1_amd64.deb: "+c.want; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if !strings.Contains(all[0].Hint, "--set source.NAME=PATH|URL") {
+				t.Errorf("the hint is %q", all[0].Hint)
+			}
+			if !strings.Contains(log.String(), what) || strings.Contains(log.String()+err.Error(), "hush") {
+				t.Errorf("the log is %s", log.String())
+			}
+			if has(t, f, data) || has(t, f, other) {
+				t.Error("something was kept")
+			}
+		})
+	}
+}
+
+// endless is a body that never ends.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestAFaultListsEveryPlace(t *testing.T) {
+	data := noise(1, 100)
+	m := newMirror(t, nil)
+	f := newFetcher(t, m, newMirror(t, map[string]answer{"a_1_amd64.deb": says(403)}))
+	f.Overrides["a"] = []string{"/absent/a.deb"}
+	f.Snapshot = "http://127.0.0.1:1/"
+	err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard)
+	lines := strings.Split(fmt.Sprint(err), "\n  ")
+	if len(lines) != 5 || lines[0] != "fetching a_1_amd64.deb (sha256 "+digest(data)+"): none of 4 places has it" || diag.CodeOf(err) != diag.Fetch {
+		t.Fatalf("got %v", err)
+	}
+	for i, want := range []string{"/absent/a.deb: ", "404", "403", "http://127.0.0.1:1/archive/debian/20261121T000000Z/pool/main/a_1_amd64.deb: "} {
+		if !strings.Contains(lines[1+i], want) {
+			t.Errorf("line %d is %s, want %s", 1+i, lines[1+i], want)
+		}
+	}
+
+	f = newFetcher(t)
+	err = f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard)
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "no place is known for it") {
+		t.Errorf("without a mirror: %v", err)
+	}
+}
+
+// What cannot be had does not keep the rest from coming.
+func TestFetchReportsEveryFault(t *testing.T) {
+	good, other := noise(1, 1000), noise(9, 1000)
+	answers := map[string]answer{"good_1_amd64.deb": serves(good), "evil_1_amd64.deb": serves(other), "closed_1_amd64.deb": says(403)}
+	m := newMirror(t, answers)
+	f := newFetcher(t, m)
+	e := entry(t, f, pack("gone", noise(2, 1000)), pack("evil", noise(3, 1000)), pack("good", good), pack("closed", noise(4, 1000)))
+	var log bytes.Buffer
+	err := f.Fetch(t.Context(), e, &log)
+	var got []string
+	for _, fault := range diag.All(err) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(fault.Error(), "fetching "), " ")
+		got = append(got, name)
+		if !strings.Contains(log.String(), fault.Error()) {
+			t.Errorf("the log lacks %v", fault)
+		}
+	}
+	// In the order of the lock, however the answers came.
+	if diff := cmp.Diff([]string{"gone_1_amd64.deb", "evil_1_amd64.deb", "closed_1_amd64.deb"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !has(t, f, good) || has(t, f, other) {
+		t.Error("the good one is not kept, or an evil one is")
+	}
+}
+
+func TestFetchCancelledContinuesLater(t *testing.T) {
+	small, large := noise(1, 1000), noise(2, 3<<20)
+	const half = 1 << 20
+	ctx, cancel := context.WithCancel(t.Context())
+	f := newFetcher(t)
+	m := newMirror(t, map[string]answer{
+		"small_1_amd64.deb": serves(small),
+		"large_1_amd64.deb": first(func(_ int, w http.ResponseWriter, r *http.Request) {
+			for !has(t, f, small) && r.Context().Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			w.Header().Set("Content-Length", fmt.Sprint(len(large)))
+			_, _ = w.Write(large[:half])
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, serves(large)),
+	})
+	f.Mirrors = []string{m.URL}
+	e := entry(t, f, pack("small", small), pack("large", large))
+	log := writer(func(line string) {
+		if strings.HasPrefix(line, "1 of 3 MB") { // a third of it
+			cancel()
+		}
+	})
+	err := f.Fetch(ctx, e, log)
+	if !errors.Is(err, context.Canceled) || diag.CodeOf(err) != diag.Interrupted || err.Error() != "fetching 2 files: context canceled" {
+		t.Fatalf("got %v", err)
+	}
+	if !has(t, f, small) || has(t, f, large) {
+		t.Error("what had come is not kept, or a half is")
+	}
+	if err := f.Fetch(t.Context(), e, io.Discard); err != nil || !has(t, f, large) {
+		t.Fatal(err)
+	}
+	got := m.requests()
+	var from int
+	if len(got) != 3 || got[0] != "/pool/main/large_1_amd64.deb" || got[2] != "/pool/main/small_1_amd64.deb" {
+		t.Fatalf("asked for %q", got)
+	}
+	if _, err := fmt.Sscanf(got[1], "/pool/main/large_1_amd64.deb bytes=%d-", &from); err != nil || from < 1e6 || from > half {
+		t.Errorf("asked for %q: %v", got[1], err)
+	}
+}
+
+// writer hears each line of a log.
+type writer func(line string)
+
+func (w writer) Write(line []byte) (int, error) {
+	w(string(line))
+	return len(line), nil
+}
+
+// A run that has ended says so once, and does not begin to fetch.
+func TestFetchAfterTheEnd(t *testing.T) {
+	m := newMirror(t, nil)
+	f := newFetcher(t, m)
+	var packages []deb.Package
+	for i := range 50 {
+		packages = append(packages, pack(fmt.Sprint("p", i), noise(i, 10)))
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("another cell failed")
+	cancel(cause)
+	var log bytes.Buffer
+	err := f.Fetch(ctx, entry(t, f, packages...), &log)
+	if !errors.Is(err, cause) || err.Error() != "fetching 50 files: another cell failed" || len(m.requests()) > 0 || log.Len() > 0 {
+		t.Errorf("%v, %q, %s", err, m.requests(), log.String())
+	}
+}
+
+func TestOtherPlaces(t *testing.T) {
+	debian, wheelData, source := noise(1, 1000), noise(2, 1000), noise(3, 1000)
+	other := newMirror(t, map[string]answer{"a.deb": serves(debian), "w.whl": serves(wheelData), "s.tar.gz": serves(source), "evil": serves(noise(4, 1000))})
+	dir := t.TempDir()
+	local := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct {
+		places map[string][]string
+		asked  int // of the mirror that everybody knows
+	}{
+		"paths":                {map[string][]string{"a": {local("a b.deb", debian)}, "w": {local("w.whl", wheelData)}, "tool": {local("s.tar.gz", source)}}, 0},
+		"file URLs":            {map[string][]string{"a": {"file://" + local("a.deb", debian)}, "w": {"file://" + local("w.whl", wheelData)}, "tool": {"file://" + local("s.tar.gz", source)}}, 0},
+		"a mirror":             {map[string][]string{"a": {other.URL + "/a.deb"}, "w": {other.URL + "/w.whl"}, "tool": {other.URL + "/s.tar.gz"}}, 0},
+		"the second of two":    {map[string][]string{"a": {"/absent", local("a.deb", debian)}, "w": {other.URL + "/evil", local("w.whl", wheelData)}, "tool": {local("empty", nil), local("s.tar.gz", source)}}, 0},
+		"one without the file": {map[string][]string{"a": {other.URL + "/evil"}, "w": {local("w.whl", wheelData)}, "tool": {local("s.tar.gz", source)}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMirror(t, map[string]answer{"a_1_amd64.deb": serves(debian)})
+			f := newFetcher(t, m)
+			f.Overrides = c.places
+			e := lock.Entry{Source: lock.SourcePin{File: file("tool", sdist, source)}, Image: lock.Image{
+				Pin: lock.ImagePin{Packages: []deb.Package{pack("a", debian)}}, Wheels: []pypi.File{file("w", wheel, wheelData)},
+			}}
+			if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			if !has(t, f, debian) || !has(t, f, wheelData) || !has(t, f, source) {
+				t.Error("something is not there")
+			}
+			if got := m.requests(); len(got) != c.asked {
+				t.Errorf("the mirror was asked for %q", got)
+			}
+		})
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "a.deb")); err != nil || !bytes.Equal(data, debian) {
+		t.Errorf("the user's file was touched: %v", err)
+	}
+}
+
+// Another place is for the same bytes: with others it is refused, by name.
+func TestAnotherPlaceWithOtherBytes(t *testing.T) {
+	want, got := noise(1, 1000), noise(2, 1000)
+	path := filepath.Join(t.TempDir(), "tool.tar.gz")
+	if err := os.WriteFile(path, got, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := newFetcher(t)
+	f.Overrides["tool"] = []string{path}
+	err := f.Fetch(t.Context(), lock.Entry{Source: lock.SourcePin{File: file("tool", sdist, want)}}, io.Discard)
+	text := "fetching tool-1.tar.gz (sha256 " + digest(want) + "): " + path + ": wrong content: expected sha256 " + digest(want) + ", got " + digest(got)
+	if diag.CodeOf(err) != diag.Fetch || err.Error() != text || has(t, f, got) {
+		t.Errorf("got  %v\nwant %s", err, text)
+	}
+}
+
+func TestOffline(t *testing.T) {
+	there, absent := noise(1, 100), noise(2, 100)
+	m := newMirror(t, map[string]answer{"absent_1_amd64.deb": serves(absent)})
+	f := newFetcher(t, m)
+	f.Offline = true
+	e := entry(t, f, pack("there", there), pack("absent", absent))
+	e.Runtime.Wheels = []pypi.File{file("w", wheel, noise(3, 100))}
+	if _, err := f.Store.Put(bytes.NewReader(there)); err != nil {
+		t.Fatal(err)
+	}
+	err := f.Fetch(t.Context(), e, io.Discard)
+	var got []string
+	for _, fault := range diag.All(err) {
+		got = append(got, fault.Error())
+	}
+	want := []string{
+		"absent_1_amd64.deb (sha256 " + digest(absent) + ") is not in the store, and --offline was given",
+		"w-1-py3-none-any.whl (sha256 " + digest(noise(3, 100)) + ") is not in the store, and --offline was given",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || diag.CodeOf(err) != diag.Fetch || len(m.requests()) > 0 {
+		t.Errorf("%v, asked for %q (-want +got):\n%s", diag.CodeOf(err), m.requests(), diff)
+	}
+	e.Runtime.Wheels, e.Image.Pin.Packages = nil, e.Image.Pin.Packages[:1]
+	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
+		t.Errorf("everything is there: %v", err)
+	}
+}
+
+func TestWhatTheIndexDoesNotHave(t *testing.T) {
+	here, gone := noise(1, 100), noise(2, 100)
+	m := newMirror(t, map[string]answer{"here": serves(here)})
+	f := newFetcher(t)
+	uv, _ := fakeUV(t, map[string]pypi.File{m.URL + "/here": file("here", wheel, here)})
+	f.UV = uv
+	e := lock.Entry{Source: lock.SourcePin{File: file("gone", sdist, gone)}, Image: lock.Image{Wheels: []pypi.File{file("here", wheel, here)}}}
+	err := f.Fetch(t.Context(), e, io.Discard)
+	fault, ok := errors.AsType[*diag.Error](err)
+	if !ok || fault.Code != diag.Fetch || !strings.Contains(err.Error(), "the Python package index does not have gone-1.tar.gz (sha256 "+digest(gone)+")") ||
+		!strings.Contains(fault.Hint, "--set source.NAME=") {
+		t.Errorf("got %v", err)
+	}
+	f.UV = func(context.Context) (pypi.Tool, error) { return pypi.Tool{}, diag.Errorf(diag.Fetch, "no uv") }
+	if err := f.Fetch(t.Context(), e, io.Discard); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "no uv") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Six at a time: neither one after the other nor all at once.
+func TestFetchesAFewAtATime(t *testing.T) {
+	const six, files = 6, 20
+	var mu sync.Mutex
+	now, most := 0, 0
+	full := make(chan struct{})
+	answers, packages := map[string]answer{}, []deb.Package(nil)
+	for i := range files {
+		data := noise(i, 100)
+		p := pack(fmt.Sprint("p", i), data)
+		packages = append(packages, p)
+		answers[filepath.Base(p.Path)] = func(n int, w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			now++
+			if most = max(most, now); now == six {
+				select {
+				case <-full:
+				default:
+					close(full)
+				}
+			}
+			mu.Unlock()
+			select {
+			case <-full:
+			case <-time.After(5 * time.Second):
+			}
+			mu.Lock()
+			now--
+			mu.Unlock()
+			serves(data)(n, w, r)
+		}
+	}
+	f := newFetcher(t, newMirror(t, answers))
+	if err := f.Fetch(t.Context(), entry(t, f, packages...), io.Discard); err != nil || most != six {
+		t.Errorf("%d at a time, %v", most, err)
+	}
+}
+
+// counted is a log that counts.
+type counted struct {
+	bytes.Buffer
+	done, total int64
+}
+
+func (c *counted) Bytes(done, total int64) { c.done, c.total = done, total }
+
+func TestProgress(t *testing.T) {
+	a, b := noise(1, 3e6), noise(2, 1e6)
+	f := newFetcher(t, newMirror(t, map[string]answer{"a_1_amd64.deb": serves(a), "b_1_amd64.deb": serves(b)}))
+	var log counted
+	if err := f.Fetch(t.Context(), entry(t, f, pack("a", a), pack("b", b)), &log); err != nil {
+		t.Fatal(err)
+	}
+	if log.done != 4e6 || log.total != 4e6 {
+		t.Errorf("%d of %d bytes were counted", log.done, log.total)
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if !slices.IsSorted(lines) || len(lines) < 4 || len(lines) > 101 {
+		t.Errorf("%d lines:\n%s", len(lines), log.String())
+	}
+	if last := lines[len(lines)-1]; last != "4 of 4 MB, 2 of 2 files" {
+		t.Errorf("the last is %q", last)
+	}
+}
+
+// What was damaged in the store is noticed before a build reads it, is said, and
+// is fetched again; offline it is missing.
+func TestFetchBringsAgainWhatIsDamaged(t *testing.T) {
+	data := noise(1, 1000)
+	m := newMirror(t, map[string]answer{"a_1_amd64.deb": serves(data)})
+	f := newFetcher(t, m)
+	e := entry(t, f, pack("a", data))
+	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	spoil := func() {
+		path, _ := f.Store.Path(pack("a", data).Blob())
+		if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, noise(2, 1000), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil()
+	var log bytes.Buffer
+	if err := f.Fetch(t.Context(), e, &log); err != nil || !has(t, f, data) || len(m.requests()) != 2 {
+		t.Errorf("%v, asked for %v", err, m.requests())
+	}
+	if want := "verifying a_1_amd64.deb: the store's file is damaged: expected sha256 " + digest(data); !strings.Contains(log.String(), want) {
+		t.Errorf("the log is %s", log.String())
+	}
+	spoil()
+	f.Offline = true
+	if err := f.Fetch(t.Context(), e, io.Discard); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), digest(data)) {
+		t.Errorf("offline: %v", err)
+	}
+}
+
+// A page of a proxy is no package, whatever its status.
+func TestFetchOfAPage(t *testing.T) {
+	data := noise(1, 1000)
+	proxy := newMirror(t, map[string]answer{"a_1_amd64.deb": func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<html>log in</html>")
+	}})
+	good := newMirror(t, map[string]answer{"a_1_amd64.deb": serves(data)})
+	f := newFetcher(t, proxy, good)
+	if err := f.Fetch(t.Context(), entry(t, f, pack("a", data)), io.Discard); err != nil || !has(t, f, data) {
+		t.Error(err)
+	}
+	if asked := proxy.requests(); len(asked) != 1 {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
+func TestBlobsAndWhatIsMissing(t *testing.T) {
+	f := newFetcher(t)
+	e := entry(t, f, pack("a", noise(1, 10)), pack("b", noise(2, 10)))
+	e.Runtime = lock.Image{Pin: e.Image.Pin, Wheels: []pypi.File{file("w", wheel, noise(3, 10))}}
+	if got := fetch.Blobs(e, e); len(got) != 4 {
+		t.Errorf("%d files: %v", len(got), got)
+	}
+	err := f.Missing([]lock.Entry{e, e}, io.Discard)
+	if all := diag.All(err); len(all) != 3 || diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("%d are missing: %v", len(all), err)
+	}
+	for _, seed := range []int{1, 2, 3} {
+		if _, err := f.Store.Put(bytes.NewReader(noise(seed, 10))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Missing([]lock.Entry{e}, io.Discard); err != nil {
+		t.Errorf("nothing is missing: %v", err)
+	}
+}

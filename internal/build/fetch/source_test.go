@@ -1,0 +1,152 @@
+package fetch_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/git"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+)
+
+// repository returns a git repository with one commit, and the pin of its
+// archive.
+func repository(t *testing.T) (dir string, pin lock.SourcePin) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}, {"tag", "v1"}} {
+		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=n", "-c", "user.email=e@example"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	commit, err := git.Resolve(t.Context(), git.Repository(dir), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin = lock.SourcePin{
+		File:       pypi.File{Project: "tool", Version: "1", Filename: "tool-1.tar"},
+		Repository: "https://git.invalid/tool", Tag: "v1", Commit: commit,
+	}
+	archive := filepath.Join(t.TempDir(), "tool-1.tar")
+	if _, err := git.Make(t.Context(), t.TempDir(), git.Repository(dir), commit, pin.Folder(), archive); err != nil {
+		t.Fatal(err)
+	}
+	blob, err := store.Of(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin.Size, pin.SHA256 = blob.Size, blob.SHA256
+	return dir, pin
+}
+
+func TestFetchMakesTheArchiveOfACommit(t *testing.T) {
+	dir, pin := repository(t)
+	f := newFetcher(t)
+	f.Overrides["tool"] = []string{dir}
+	e := lock.Entry{Source: pin}
+	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := f.Store.Path(pin.Blob()); !ok {
+		t.Fatal("the archive is not in the store")
+	}
+	// What is there is not made again: the repository may be gone.
+	delete(f.Overrides, "tool")
+	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(filepath.Join(f.Scratch, "source-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// Of several repositories the first counts, as where a tag is resolved.
+func TestFetchMakesTheArchiveFromTheFirstRepository(t *testing.T) {
+	dir, pin := repository(t)
+	f := newFetcher(t)
+	f.Overrides["tool"] = []string{dir, t.TempDir()}
+	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFetchRefusesAnotherArchiveOfTheCommit(t *testing.T) {
+	dir, pin := repository(t)
+	pin.SHA256 = strings.Repeat("0", 64)
+	f := newFetcher(t)
+	f.Overrides["tool"] = []string{dir}
+	err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), pin.SHA256) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFetchSaysWhichRepositoryItCannotReach(t *testing.T) {
+	_, pin := repository(t)
+	t.Setenv("https_proxy", "http://127.0.0.1:1")
+	f := newFetcher(t)
+	err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "source tool: asking https://git.invalid/tool") {
+		t.Errorf("got %v", err)
+	}
+	if all := diag.All(err); len(all) != 1 || !strings.Contains(all[0].Hint, "--set source.NAME=PATH") {
+		t.Errorf("got %+v", all)
+	}
+	f.Offline = true
+	err = f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard)
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "tool-1.tar") {
+		t.Errorf("offline: got %v", err)
+	}
+}
+
+// An archive in a pool comes from the mirrors that packages come from.
+func TestFetchTakesAnArchiveFromThePool(t *testing.T) {
+	data := []byte("an archive")
+	m := newMirror(t, map[string]answer{"tool_1.orig.tar.gz": serves(data)})
+	f := newFetcher(t, m)
+	pin := lock.SourcePin{
+		File: pypi.File{Project: "tool", Version: "1", Filename: "tool_1.orig.tar.gz", Size: int64(len(data)), SHA256: digest(data)},
+		Path: "pool/main/t/tool/tool_1.orig.tar.gz",
+	}
+	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.requests(); len(got) != 1 || got[0] != "/debian/pool/main/t/tool/tool_1.orig.tar.gz" {
+		t.Errorf("asked for %v", got)
+	}
+}
+
+// A released wheel comes from the index as a source distribution does, or from
+// where the user says.
+func TestFetchBringsAReleasedWheel(t *testing.T) {
+	data := noise(1, 500)
+	m := newMirror(t, map[string]answer{"tool-1-py3-none-any.whl": serves(data)})
+	pin := lock.SourcePin{File: file("tool", wheel, data), Python: "3.11"}
+	f := newFetcher(t, m)
+	uv, asked := fakeUV(t, map[string]pypi.File{m.URL + "/files/tool-1-py3-none-any.whl": pin.File})
+	f.UV = uv
+	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil || !has(t, f, data) || asked() != "tool==1\n" {
+		t.Errorf("asked %q, %v", asked(), err)
+	}
+
+	local := filepath.Join(t.TempDir(), "anything")
+	if err := os.WriteFile(local, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f = newFetcher(t) // asks nobody
+	f.Overrides["tool"] = []string{local}
+	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil || !has(t, f, data) {
+		t.Errorf("from a local file: %v", err)
+	}
+}

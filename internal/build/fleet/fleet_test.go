@@ -1,0 +1,342 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/fleet"
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/plan/lock"
+)
+
+// site is some engines and what was built on them.
+type site struct {
+	mu     sync.Mutex
+	built  map[string][]string // by engine
+	now    map[string]int64    // bytes in use
+	most   map[string]int64
+	steps  []string
+	notes  []string
+	fails  map[string]error         // what an engine says to a build
+	dead   map[string]bool          // which engines do not come up
+	takes  map[string]time.Duration // how long a build takes there
+	renews int
+}
+
+func newSite() *site {
+	return &site{
+		built: map[string][]string{}, now: map[string]int64{}, most: map[string]int64{},
+		fails: map[string]error{}, dead: map[string]bool{}, takes: map[string]time.Duration{},
+	}
+}
+
+// member is one engine of a site.
+func (s *site) member(name string, jobs int, memory int64) fleet.Member {
+	up := func(context.Context) (run.Engine, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.dead[name] {
+			return nil, fmt.Errorf("%s does not answer", name)
+		}
+		return engine{s, name}, nil
+	}
+	return fleet.Member{
+		Name: name, Jobs: jobs, Memory: memory, Up: up,
+		Renew: func(ctx context.Context, _ *run.EngineError) error {
+			s.mu.Lock()
+			s.renews++
+			s.mu.Unlock()
+			_, err := up(ctx)
+			return err
+		},
+	}
+}
+
+func (s *site) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// StepStarted implements [run.Events].
+func (s *site) StepStarted(step string) io.Writer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = append(s.steps, step)
+	return io.Discard
+}
+
+// StepDone implements [run.Events].
+func (s *site) StepDone(string, time.Duration, bool, error) {}
+
+type engine struct {
+	*site
+	name string
+}
+
+func (e engine) Build(ctx context.Context, entry lock.Entry, _ []artifact.Artifact, _ string, _ run.Events, look run.Look) error {
+	e.change(func() {
+		e.now[e.name] += entry.Memory
+		e.most[e.name] = max(e.most[e.name], e.now[e.name])
+	})
+	defer e.change(func() { e.now[e.name] -= entry.Memory })
+	time.Sleep(max(e.takes[e.name], time.Second))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e.mu.Lock()
+	fault := e.fails[e.name]
+	e.mu.Unlock()
+	if fault != nil {
+		return fault
+	}
+	e.change(func() { e.built[e.name] = append(e.built[e.name], entry.ID) })
+	return look(ctx, run.Built{Engine: e.name})
+}
+
+func (e engine) change(do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	do()
+}
+
+func (e engine) Rebuild(context.Context, lock.Entry, []artifact.Artifact, string, run.Events) ([]artifact.Artifact, error) {
+	return []artifact.Artifact{{Name: e.name}}, nil
+}
+
+// cells are entries of one image that take some memory.
+func cells(n int, memory int64) []lock.Entry {
+	var all []lock.Entry
+	for i := range n {
+		all = append(all, lock.Entry{ID: fmt.Sprint("cell-", i), Memory: memory})
+	}
+	return all
+}
+
+// build builds all entries at once, as far as there are places.
+func (s *site) build(ctx context.Context, f *fleet.Fleet, entries []lock.Entry) []error {
+	faults := make([]error, len(entries))
+	var all sync.WaitGroup
+	for i, e := range entries {
+		all.Go(func() {
+			faults[i] = f.Build(ctx, e, nil, "", s, func(context.Context, run.Built) error { return nil })
+		})
+		time.Sleep(time.Millisecond) // so that they come in order
+	}
+	all.Wait()
+	return faults
+}
+
+func TestASlowEngineGetsFewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		s.takes["slow"] = 5 * time.Second
+		f := fleet.New([]fleet.Member{s.member("fast", 1, 0), s.member("slow", 1, 0)}, s.note)
+		if err := errors.Join(s.build(t.Context(), f, cells(6, 0))...); err != nil || f.Jobs() != 2 {
+			t.Fatal(err)
+		}
+		if fast, slow := len(s.built["fast"]), len(s.built["slow"]); fast != 5 || slow != 1 {
+			t.Errorf("the fast engine built %d, the slow one %d", fast, slow)
+		}
+		if !slices.Contains(s.steps, run.Wait) {
+			t.Errorf("that cells waited stands nowhere: %q", s.steps)
+		}
+	})
+}
+
+func TestImagesStayTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		f := fleet.New([]fleet.Member{s.member("a", 2, 0), s.member("b", 2, 0)}, s.note)
+		var entries []lock.Entry
+		for i, python := range []string{"3.10", "3.11", "3.11", "3.10"} {
+			entries = append(entries, lock.Entry{ID: fmt.Sprint(python, "-", i), Image: lock.Image{Python: python}})
+		}
+		if err := errors.Join(s.build(t.Context(), f, entries)...); err != nil {
+			t.Fatal(err)
+		}
+		for name, ids := range s.built {
+			if len(ids) != 2 || ids[0][:4] != ids[1][:4] {
+				t.Errorf("engine %s built %q", name, ids)
+			}
+		}
+	})
+}
+
+func TestMemoryIsShared(t *testing.T) {
+	for memory, most := range map[int64]int64{40e9: 32e9, 16e9: 16e9, 0: 64e9} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite()
+			f := fleet.New([]fleet.Member{s.member("here", 4, memory)}, s.note)
+			if err := errors.Join(s.build(t.Context(), f, cells(4, 16e9))...); err != nil {
+				t.Fatal(err)
+			}
+			if len(s.built["here"]) != 4 || s.most["here"] != most {
+				t.Errorf("with %d bytes: %d cells took up to %d bytes together, want %d", memory, len(s.built["here"]), s.most["here"], most)
+			}
+		})
+	}
+}
+
+func TestALargeBuildGoesWhereItFits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		f := fleet.New([]fleet.Member{s.member("small", 4, 8e9), s.member("large", 1, 64e9)}, s.note)
+		if err := errors.Join(s.build(t.Context(), f, cells(2, 32e9))...); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.built["large"]) != 2 {
+			t.Errorf("built: %v", s.built)
+		}
+	})
+}
+
+func TestWhatDoesNotFitIsNotBegun(t *testing.T) {
+	s := newSite()
+	f := fleet.New([]fleet.Member{s.member("a", 1, 16e9), s.member("b", 1, 24e9)}, s.note)
+	err := s.build(t.Context(), f, cells(1, 32e9))[0]
+	if code := diag.CodeOf(err); code != diag.NoEngine || len(s.built) > 0 {
+		t.Errorf("class %v, built %v", code, s.built)
+	}
+	if !strings.Contains(err.Error(), "the build takes 32.0 GB of memory, there are 24.0 GB") {
+		t.Errorf("it says %q", err)
+	}
+}
+
+func TestCellsOfALostEngineGoToTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		f := fleet.New([]fleet.Member{s.member("a", 2, 0), s.member("b", 1, 0)}, s.note)
+		s.fails["a"] = &run.EngineError{Err: errors.New("connection reset")}
+		s.dead["c"] = true
+		time.AfterFunc(500*time.Millisecond, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.dead["a"] = true
+		})
+		if err := errors.Join(s.build(t.Context(), f, cells(5, 0))...); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.built["b"]) != 5 {
+			t.Errorf("built: %v", s.built)
+		}
+		if said := strings.Join(s.notes, "\n"); !strings.Contains(said, "engine a cannot be had, its cells go to the others") {
+			t.Errorf("it says %q", said)
+		}
+	})
+}
+
+func TestAnEngineThatComesBackGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		f := fleet.New([]fleet.Member{s.member("a", 1, 0)}, s.note)
+		s.fails["a"] = &run.EngineError{Err: errors.New("killed")}
+		time.AfterFunc(1500*time.Millisecond, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.fails, "a")
+		})
+		if err := s.build(t.Context(), f, cells(1, 0))[0]; err != nil || len(s.built["a"]) != 1 || s.renews != 1 {
+			t.Errorf("%v, built %v, put in order %d times", err, s.built, s.renews)
+		}
+	})
+}
+
+func TestABuildThatKillsItsEngineEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		f := fleet.New([]fleet.Member{s.member("a", 1, 0)}, s.note)
+		s.fails["a"] = &run.EngineError{Err: errors.New("killed")}
+		err := s.build(t.Context(), f, cells(1, 0))[0]
+		if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "begun 3 times, and the engine failed each time: killed") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestAllEnginesAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		s.dead["a"], s.dead["b"] = true, true
+		f := fleet.New([]fleet.Member{s.member("a", 1, 0), s.member("b", 1, 0)}, s.note)
+		for _, err := range s.build(t.Context(), f, cells(3, 0)) {
+			if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "a does not answer") || !strings.Contains(err.Error(), "b does not answer") {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func TestAFaultOfTheBuildStaysOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		s.fails["a"] = diag.Errorf(diag.Build, "exit 1")
+		f := fleet.New([]fleet.Member{s.member("a", 1, 0), s.member("b", 1, 0)}, s.note)
+		if err := s.build(t.Context(), f, cells(1, 0))[0]; diag.CodeOf(err) != diag.Build || len(s.built) > 0 {
+			t.Errorf("%v, built %v", err, s.built)
+		}
+	})
+}
+
+func TestWaitingCanBeInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		s.takes["a"] = time.Hour
+		f := fleet.New([]fleet.Member{s.member("a", 1, 0)}, s.note)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		for _, err := range s.build(ctx, f, cells(3, 0)) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+// A panic of one build must not keep the place of the others.
+func TestAPanicGivesThePlaceBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		f := fleet.New([]fleet.Member{s.member("a", 1, 0)}, s.note)
+		func() {
+			defer func() { recover() }()
+			f.Build(t.Context(), lock.Entry{}, nil, "", s, func(context.Context, run.Built) error { panic("boom") })
+		}()
+		if made, err := f.Rebuild(t.Context(), lock.Entry{}, nil, "", s); err != nil || len(made) != 1 {
+			t.Errorf("%v, %v", made, err)
+		}
+	})
+}
+
+// A cell for which there is no room is not begun, there and nowhere else; where there
+// is, the engine hears that it has ended.
+func TestRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite()
+		m, asked, ended := s.member("a", 1, 0), 0, 0
+		m.Room = func(_ context.Context, e lock.Entry) (func(), error) {
+			asked++
+			if e.ID == "cell-1" {
+				return nil, diag.Errorf(diag.NoEngine, "the disk is too small")
+			}
+			return func() { ended++ }, nil
+		}
+		faults := s.build(t.Context(), fleet.New([]fleet.Member{m}, s.note), cells(3, 0))
+		if faults[0] != nil || diag.CodeOf(faults[1]) != diag.NoEngine || faults[2] != nil {
+			t.Errorf("faults: %v", faults)
+		}
+		if asked != 3 || ended != 2 || len(s.built["a"]) != 2 || s.renews != 0 {
+			t.Errorf("asked %d times, ended %d, built %v, put in order %d times", asked, ended, s.built["a"], s.renews)
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/plan/lock"
+)
+
+// yard is the engines with who is at them now.
+type yard struct {
+	note   func(string, ...any)
+	mu     sync.Mutex
+	berths []*berth
+	moved  chan struct{} // closed when a place becomes free or an engine is lost
+}
+
+// berth is an engine with its builds. The fields below it belong to the yard's
+// lock.
+type berth struct {
+	Member
+	builds int
+	used   int64           // bytes that they take
+	holds  map[string]bool // the images that builds began with here
+	lost   error           // why no build goes here any more
+}
+
+func newYard(members []Member, note func(string, ...any)) *yard {
+	y := &yard{note: note, moved: make(chan struct{})}
+	for _, m := range members {
+		m.Jobs = max(m.Jobs, 1)
+		y.berths = append(y.berths, &berth{Member: m, holds: map[string]bool{}})
+	}
+	return y
+}
+
+// place is what one build has at an engine.
+type place struct {
+	*berth
+	yard  *yard
+	takes int64 // bytes
+}
+
+// enter waits for a place. That the build had to wait is a step of its cell. A
+// build that would fit at no engine is never begun, because the system would kill
+// its linker in the middle.
+func (y *yard) enter(ctx context.Context, e lock.Entry, events run.Events) (*place, error) {
+	image := e.Image.Key()
+	p, moved, err := y.take(e, image)
+	if p != nil || err != nil {
+		return p, err
+	}
+	log, start := events.StepStarted(run.Wait), time.Now()
+	fmt.Fprintf(log, "every engine is at work, or has too little free memory\n")
+	for p == nil && err == nil {
+		select {
+		case <-moved:
+			p, moved, err = y.take(e, image)
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	}
+	events.StepDone(run.Wait, time.Since(start), false, err)
+	return p, err
+}
+
+// take returns the best place that is free now, or what is closed when it is
+// worth to look again.
+func (y *yard) take(e lock.Entry, image string) (*place, <-chan struct{}, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if err := y.possible(e); err != nil {
+		return nil, nil, err
+	}
+	var best *berth
+	for _, b := range y.berths {
+		if b.free(e) && (best == nil || b.better(best, image)) {
+			best = b
+		}
+	}
+	if best == nil {
+		return nil, y.moved, nil
+	}
+	best.builds++
+	best.used += e.Memory
+	best.holds[image] = true
+	return &place{best, y, e.Memory}, nil, nil
+}
+
+// possible says why no engine will ever take a build.
+func (y *yard) possible(e lock.Entry) error {
+	var most int64
+	var lost []error
+	for _, b := range y.berths {
+		switch {
+		case b.lost != nil:
+			lost = append(lost, b.lost)
+		case b.Memory == 0 || e.Memory <= b.Memory:
+			return nil
+		default:
+			most = max(most, b.Memory)
+		}
+	}
+	if len(lost) == len(y.berths) {
+		return errors.Join(lost...)
+	}
+	return diag.Errorf(diag.NoEngine, "the build takes %s of memory, there are %s", gigabytes(e.Memory), gigabytes(most)).
+		WithHint("build on a larger host (--engine), or say how much there is (--memory)")
+}
+
+func (b *berth) free(e lock.Entry) bool {
+	return b.lost == nil && b.builds < b.Jobs && (b.Memory == 0 || b.used+e.Memory <= b.Memory)
+}
+
+// better prefers the engine that has the image already, then the one with the
+// larger part of its places free.
+func (b *berth) better(than *berth, image string) bool {
+	if b.holds[image] != than.holds[image] {
+		return b.holds[image]
+	}
+	return cmp.Less(float64(b.builds)/float64(b.Jobs), float64(than.builds)/float64(than.Jobs))
+}
+
+// leave gives the place back.
+func (p *place) leave() {
+	p.yard.change(func() {
+		p.builds--
+		p.used -= p.takes
+	})
+}
+
+// lose gives an engine up, for good: a run does not wait for one that may never
+// come back.
+func (p *place) lose(why *run.EngineError) {
+	first, others := false, 0
+	p.yard.change(func() {
+		first, p.lost = p.lost == nil, why
+		for _, b := range p.yard.berths {
+			if b.lost == nil {
+				others++
+			}
+		}
+	})
+	if first && others > 0 {
+		p.yard.note("engine %s cannot be had, its cells go to the others: %v", p.Name, why)
+	}
+}
+
+// renew has an engine put in order, or gives it up.
+func (p *place) renew(ctx context.Context, why *run.EngineError) {
+	if err := p.Renew(ctx, why); err != nil && ctx.Err() == nil {
+		p.lose(&run.EngineError{Err: err})
+		return
+	}
+	p.yard.note("engine %s failed, not the build, which begins again: %v", p.Name, why)
+}
+
+// change changes who is where, and wakes those who wait for it.
+func (y *yard) change(do func()) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	do()
+	close(y.moved)
+	y.moved = make(chan struct{})
+}
+
+func gigabytes(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/1e9) }

@@ -1,0 +1,148 @@
+package native
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
+)
+
+// The engine's module, ../../../engine, as text: a go.mod makes a directory a
+// module of its own, and files of another module cannot be embedded. A test
+// keeps the two equal.
+//
+//go:generate go test -run TestModule -update .
+//go:embed module.txtar
+var module []byte
+
+const upstream = "github.com/dagger/dagger/"
+
+// buildFlags are the arguments of go build, less the output.
+var buildFlags = []string{
+	"-trimpath", "-buildvcs=false",
+	"-ldflags=-s -w -X " + upstream + "engine.Version=" + Version + " -X " + upstream + "engine.Tag=" + Version,
+	upstream + "cmd/engine", upstream + "cmd/dagger", upstream + "cmd/dnsname", upstream + "cmd/init", upstream + "cmd/dialstdio",
+}
+
+// buildEnv is what the build does not leave to the user's environment.
+var buildEnv = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=linux", "GOARCH=" + runtime.GOARCH}
+
+// buildKey names the programs by all that goes into them.
+func buildKey() string {
+	return hash(append(slices.Concat(buildFlags, buildEnv), string(module))...)[:12]
+}
+
+// bin returns the path of one of the built programs; "" is their directory.
+func (e *Engine) bin(name string) string {
+	return e.path("build-"+buildKey(), "bin", name)
+}
+
+// goTool returns the path of go, which is only needed where there is something
+// to build.
+func (e *Engine) goTool() (string, error) {
+	goTool, ok := find(hostDirs().programs, "go")
+	if !ok && !exists(e.bin("")) {
+		return "", diag.Errorf(diag.NoEngine, "building the engine %s: no go in PATH", Version).
+			WithHint("install Go 1.25 or newer (go.dev/dl), %s", instead)
+	}
+	return goTool, nil
+}
+
+// build makes the programs, unless they are there.
+func (e *Engine) build(ctx context.Context, goTool string) error {
+	if exists(e.bin("")) {
+		return nil
+	}
+	e.log("building the engine %s from its Go modules: about 4 minutes, once", Version)
+	start := time.Now()
+	err := e.appear(func(tmp string) error {
+		if err := txtar.Write(txtar.Parse(module), filepath.Join(tmp, "src")); err != nil {
+			return fmt.Errorf("writing the engine's module: %w", err)
+		}
+		if err := e.compile(ctx, goTool, tmp); err != nil {
+			return err
+		}
+		return writeSums(tmp)
+	})
+	if err == nil {
+		e.log("built the engine in %s", time.Since(start).Round(time.Second))
+	}
+	return err
+}
+
+// appear has the directory of the programs filled. They appear under their name all
+// at once: a process that was killed leaves a directory of its own, which is nobody's
+// input and which prune clears away.
+func (e *Engine) appear(fill func(tmp string) error) error {
+	dir := e.path("build-" + buildKey())
+	tmp := fmt.Sprintf("%s.%d.tmp", dir, os.Getpid())
+	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(filepath.Join(tmp, "bin"), 0o755)); err != nil {
+		return err
+	}
+	if err := fill(tmp); err != nil {
+		return errors.Join(err, os.RemoveAll(tmp))
+	}
+	return os.Rename(tmp, dir)
+}
+
+func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
+	out := filepath.Join(dir, "bin") + string(filepath.Separator) // go build: a directory
+	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, buildFlags)...)
+	cmd.Dir = filepath.Join(dir, "src")
+	cmd.Env = append(os.Environ(), buildEnv...)
+	if err := e.runLogged(ctx, cmd, "build.log"); err != nil {
+		return fmt.Errorf("building the engine %s: %w", Version, err)
+	}
+	return nil
+}
+
+// prune removes the programs of other versions and unfinished ones: with the
+// lock held and the wanted engine running, nobody uses them.
+func (e *Engine) prune() {
+	entries, _ := os.ReadDir(e.dir)
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasPrefix(name, "build-") && name != "build-"+buildKey() {
+			os.RemoveAll(e.path(name))
+		}
+	}
+}
+
+// leashed returns the path of a client that does not outlive the process that
+// started it. By itself it ends its session when that process is gone, which frees
+// what the engine holds for it; but where the engine is gone too, it looks for it
+// for minutes (v0.19.10).
+func (e *Engine) leashed(program string) (string, error) {
+	script := strings.ReplaceAll(leash, "CLIENT", "'"+program+"'")
+	path := e.path("client")
+	if there, err := os.ReadFile(path); err == nil && string(there) == script {
+		return path, nil
+	}
+	if err := atomicfile.Write(path, []byte(script)); err != nil {
+		return "", err
+	}
+	return path, os.Chmod(path, 0o755)
+}
+
+// leash gives the client twenty seconds.
+const leash = `#!/bin/sh
+parent=$PPID client=$$
+(
+	while kill -0 "$parent" && kill -0 "$client"; do sleep 1; done
+	kill -0 "$client" || exit 0
+	sleep 20
+	[ "$(readlink "/proc/$client/exe")" = CLIENT ] && kill -KILL "$client"
+) </dev/null >/dev/null 2>&1 &
+exec CLIENT "$@"
+`

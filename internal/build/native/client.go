@@ -1,0 +1,109 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+// UpstreamImage is the name of the engine's image as its upstream publishes it.
+const UpstreamImage = "registry.dagger.io/engine:" + Version
+
+// imageClient is where the client program lies in an image of the engine.
+const imageClient = "/usr/local/bin/dagger"
+
+// Client returns the path of the client program, for an engine that is not ours,
+// and builds it if need be. It is "" where it cannot be built, on another system
+// than Linux or without Go: the SDK then fetches its own.
+func (e *Engine) Client(ctx context.Context) (string, error) {
+	if runtime.GOOS != "linux" {
+		return "", nil
+	}
+	if !exists(e.bin("dagger")) {
+		unlock, err := e.lock(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer unlock()
+		e.take()
+		goTool, err := e.goTool()
+		if err != nil {
+			return "", nil
+		}
+		if err := e.build(ctx, goTool); err != nil {
+			return "", noEngine(ctx, err)
+		}
+	}
+	return e.leashed(e.bin("dagger"))
+}
+
+// ClientIn returns the path of the client program that lies in an image of the engine,
+// which docker or podman holds: nothing has to be compiled. Where the image holds none
+// it is that of [Engine.Client].
+func (e *Engine) ClientIn(ctx context.Context, daemon, image string) (string, error) {
+	if runtime.GOOS != "linux" || exists(e.bin("dagger")) {
+		return e.Client(ctx)
+	}
+	program, err := e.copyClient(ctx, daemon, image)
+	switch {
+	case err == nil:
+		return e.leashed(program)
+	case ctx.Err() != nil:
+		return "", err
+	}
+	e.log("%v; the client is built instead", err)
+	return e.Client(ctx)
+}
+
+// copyClient takes the client program out of an image of the engine, once, and returns
+// its path.
+func (e *Engine) copyClient(ctx context.Context, daemon, image string) (string, error) {
+	path := e.path("client-"+Version, "dagger")
+	unlock, err := e.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if exists(path) {
+		return path, nil
+	}
+	fault := func(err error) error {
+		return fmt.Errorf("taking the client out of %s with %s: %w", image, daemon, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", fault(err)
+	}
+	container, err := output(ctx, daemon, "create", image)
+	if err != nil {
+		return "", fault(err)
+	}
+	defer func() { _, _ = output(context.WithoutCancel(ctx), daemon, "rm", "--volumes", container) }()
+	tmp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
+	defer os.Remove(tmp)
+	if _, err := output(ctx, daemon, "cp", container+":"+imageClient, tmp); err != nil {
+		return "", fault(err)
+	}
+	said, err := output(ctx, tmp, "version")
+	if err == nil && !strings.Contains(said+" ", " "+Version+" ") {
+		err = fmt.Errorf("it is %q", said)
+	}
+	if err != nil {
+		return "", fault(err)
+	}
+	return path, os.Rename(tmp, path)
+}
+
+// output runs a program and returns what it printed, without white space around it.
+func output(ctx context.Context, program string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, program, args...).Output()
+	if exit, failed := err.(*exec.ExitError); failed { //nolint:errorlint // Output returns it as it is
+		err = fmt.Errorf("%s: %w: %s", args[0], err, diag.Redact(strings.TrimSpace(string(exit.Stderr))))
+	}
+	return strings.TrimSpace(string(out)), err
+}

@@ -1,0 +1,263 @@
+package native
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+)
+
+func engine(t *testing.T, opts Options) *Engine {
+	t.Helper()
+	return New(t.TempDir(), t.Logf, opts)
+}
+
+func TestSupported(t *testing.T) {
+	for name, c := range map[string]struct {
+		goos string
+		euid int
+		want string
+	}{
+		"root":      {"linux", 0, ""},
+		"user":      {"linux", 1000, "needs root"},
+		"elsewhere": {"darwin", 0, "needs Linux"},
+	} {
+		err := supported(c.goos, c.euid)
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		wantNoEngine(t, err, c.want)
+	}
+}
+
+func TestOneHomeHasOneName(t *testing.T) {
+	home := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(home, link); err != nil {
+		t.Fatal(err)
+	}
+	a, b := New(home, t.Logf, Options{}), New(link, t.Logf, Options{})
+	if a.dir != b.dir || a.id() != b.id() {
+		t.Errorf("got %s and %s", a.dir, b.dir)
+	}
+	if other := New(home+"2", t.Logf, Options{}); other.id() == a.id() {
+		t.Errorf("two homes share the name %s", a.id())
+	}
+	if len(a.id()+"0") > 15 {
+		t.Errorf("%s0 is too long for an interface", a.id())
+	}
+}
+
+func TestBuildKey(t *testing.T) {
+	if key := buildKey(); len(key) != 12 || key != buildKey() {
+		t.Errorf("got %q", key)
+	}
+	saved := buildFlags
+	defer func() { buildFlags = saved }()
+	before := buildKey()
+	buildFlags = append(slices.Clone(buildFlags), "-race")
+	if buildKey() == before {
+		t.Error("other flags must give another key")
+	}
+	if hash("ab", "c") == hash("a", "bc") {
+		t.Error("parts run into each other")
+	}
+}
+
+// Two programs with one name are told apart by what they are for.
+func TestSurvey(t *testing.T) {
+	bin, cni := t.TempDir(), t.TempDir()
+	program := func(dir, name string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"ip", "git", "mount", "bridge"} {
+		program(bin, name, 0o755)
+	}
+	program(bin, "runc", 0o644) // a mount point, not a program
+	program(cni, "loopback", 0o755)
+
+	found, missing := survey(needs, dirs{programs: []string{"", bin}, plugins: []string{cni}})
+	if want := []string{"runc", "iptables", "dnsmasq-base", "containernetworking-plugins"}; !slices.Equal(missing, want) {
+		t.Errorf("missing: got %v, want %v", missing, want)
+	}
+	if found["git"] != filepath.Join(bin, "git") || found["cni/loopback"] != filepath.Join(cni, "loopback") || found["cni/bridge"] != "" {
+		t.Errorf("found: %v", found)
+	}
+}
+
+func TestLacking(t *testing.T) {
+	wantNoEngine(t, lacking([]string{"runc", "iptables"}, true), "runc iptables")
+	wantNoEngine(t, lacking([]string{"runc", "iptables"}, false), "runc iptables")
+}
+
+// The index is fetched only when the installation fails without.
+func TestInstall(t *testing.T) {
+	dir := t.TempDir()
+	aptGet := filepath.Join(dir, "apt-get")
+	script := `#!/bin/sh
+echo "$DEBIAN_FRONTEND $*" >>` + dir + `/calls
+case "$*" in
+*update*) touch ` + dir + `/index ;;
+*broken*) echo "E: broken package"; exit 100 ;;
+*) test -e ` + dir + `/index || { echo "E: Unable to locate package"; exit 100; } ;;
+esac
+`
+	if err := os.WriteFile(aptGet, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e := engine(t, Options{})
+	if err := os.MkdirAll(e.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := e.install(t.Context(), aptGet, []string{"runc"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
+	pre := "noninteractive -o DPkg::Lock::Timeout=300 "
+	install := pre + "install -y --no-install-recommends runc\n"
+	if want := install + pre + "update\n" + install + install; string(calls) != want {
+		t.Errorf("got\n%swant\n%s", calls, want)
+	}
+	err := e.install(t.Context(), aptGet, []string{"broken"})
+	wantNoEngine(t, err, "exit status 100")
+	var d *diag.Error
+	if errors.As(err, &d); len(d.Log) == 0 || d.Log[0] != "E: broken package" || d.LogPath == "" {
+		t.Errorf("the output is lost: %+v", d)
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	e := engine(t, Options{})
+	left := e.path("state", "net", "cni", "left")
+	if err := os.MkdirAll(left, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tools := map[string]string{"runc": "/usr/sbin/runc", "dnsmasq": "/usr/sbin/dnsmasq", "cni/bridge": "/usr/lib/cni/bridge", "ip": "/sbin/ip"}
+	for range 2 { // also over what was there
+		if err := e.prepare(tools); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if exists(left) {
+		t.Error("names of dead networks are left")
+	}
+	for name, want := range map[string]string{"runc": "/usr/sbin/runc", "bridge": "/usr/lib/cni/bridge", "dagger-init": e.bin("init")} {
+		if got, err := os.Readlink(e.path("mask/run/dagger/bin", name)); err != nil || got != want {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"ip", "dnsmasq"} {
+		if _, err := os.Lstat(e.path("mask/run/dagger/bin", name)); err == nil {
+			t.Errorf("%s is not the engine's", name)
+		}
+	}
+	if toml, err := os.ReadFile(e.path("mask/etc/dagger/engine.toml")); err != nil || string(toml) != config {
+		t.Errorf("got %s, %v", toml, err)
+	}
+}
+
+func TestEngineEnv(t *testing.T) {
+	env := engineEnv([]string{"HTTP_PROXY=http://p:1", "no_proxy=local", "SECRET=x", "HOME=/root", "SSL_CERT_FILE=/ca.pem", "FTP_PROXY=f"})
+	got := strings.Join(env[1:], " ")
+	want := "HOME=/run/dagger/tmp TMPDIR=/run/dagger/tmp DO_NOT_TRACK=1 http_proxy=http://p:1 no_proxy=local SSL_CERT_FILE=/ca.pem"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestSocketIsNeverTooLong(t *testing.T) {
+	short := New("/home/user/.cache/builder", t.Logf, Options{})
+	if got := short.outer(); !strings.HasPrefix(got, "/home/user/.cache/builder/") {
+		t.Errorf("a socket belongs into its home: %s", got)
+	}
+	long := New("/"+strings.Repeat("long/", 30), t.Logf, Options{})
+	if got := long.outer(); len(got) > maxSocket || filepath.Base(got) != filepath.Base(long.inner()) {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}
+
+func TestLogIsPutAside(t *testing.T) {
+	e := engine(t, Options{})
+	if err := os.MkdirAll(e.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{0, 4, 0} {
+		f, size, err := e.openLog(4)
+		if err != nil || size != want {
+			t.Fatalf("start %d: %d bytes, %v", i, size, err)
+		}
+		f.WriteString("log\n")
+		if i == 1 {
+			f.WriteString("more\n")
+			if got := e.logSince(size); !slices.Equal(got, []string{"log", "more"}) {
+				t.Errorf("got %q", got)
+			}
+		}
+		f.Close()
+	}
+	if !exists(e.path("engine.log.1")) {
+		t.Error("the old log is lost")
+	}
+}
+
+func TestPidFile(t *testing.T) {
+	e := engine(t, Options{})
+	if err := os.MkdirAll(e.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, alive := e.pid(); alive {
+		t.Error("no file, no engine")
+	}
+	if err := os.WriteFile(e.path("pid"), []byte("1\n"), 0o644); err != nil { // process 1 lives, but is another
+		t.Fatal(err)
+	}
+	if _, alive := e.pid(); alive {
+		t.Error("a file that nobody locks is a dead engine's")
+	}
+}
+
+func TestDownWithoutEngine(t *testing.T) {
+	e := engine(t, Options{})
+	if err := e.Down(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if exists(e.dir) {
+		t.Error("Down made a home")
+	}
+	s, err := e.Status(t.Context())
+	if err != nil || s.Running || s.Built || s.StateBytes != 0 || s.Address != "" {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+func wantNoEngine(t *testing.T, err error, text string) {
+	t.Helper()
+	var d *diag.Error
+	if !errors.As(err, &d) || d.Code != diag.NoEngine || d.Hint == "" || !strings.Contains(err.Error(), text) {
+		t.Errorf("got %v, want an error of class no-engine with %q and a hint", err, text)
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	all := Needs("/mine:/yours")
+	if len(all) != len(needs) {
+		t.Fatalf("%d programs, want %d", len(all), len(needs))
+	}
+	for i, n := range all {
+		mine := slices.Contains(n.Dirs, "/mine")
+		if n.Name != needs[i].program || n.Package != needs[i].pkg || mine == needs[i].plugin {
+			t.Errorf("%+v of %+v", n, needs[i])
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package native
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"builder/internal/base/diag"
+)
+
+const (
+	startTimeout = 90 * time.Second
+	stopTimeout  = 5 * time.Minute // upstream's own: it may have to sync disks
+)
+
+//go:embed engine.sh
+var supervisor []byte
+
+// lock waits for other processes that bring this home's engine up or down.
+func (e *Engine) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(e.dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(e.path("lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for told := false; ; told = true {
+		if err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+			break
+		}
+		if !told {
+			e.log("waiting for another run that builds, starts or stops the engine")
+		}
+		if err = sleep(ctx, 100*time.Millisecond); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("waiting for %s: %w", f.Name(), err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// pid returns the host's number of the supervisor, 0 in the moment before it
+// has said it. The pid file is locked by the process that it names, so a file
+// left by a dead one deceives nobody, not even when the number is in use
+// again.
+func (e *Engine) pid() (pid int, alive bool) {
+	f, err := os.Open(e.path("pid"))
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	if flock(f, syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+		return 0, false
+	}
+	text, _ := io.ReadAll(f)
+	pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	return pid, true
+}
+
+// start starts the supervisor, detached from this process, and waits until
+// the engine answers.
+func (e *Engine) start(ctx context.Context, rec record) error {
+	e.log("starting the engine %s", Version)
+	log, offset, err := e.openLog(logLimit)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if err := os.WriteFile(e.path("log-start"), []byte(strconv.FormatInt(offset, 10)), 0o644); err != nil {
+		return err
+	}
+	cmd := e.command(rec)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := e.launch(cmd); err != nil {
+		return err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	if err := e.ready(ctx, exited); err != nil && ctx.Err() == nil {
+		return &diag.Error{
+			Code: diag.NoEngine, Err: err, Log: e.logSince(offset), LogPath: log.Name(),
+			Hint: "mend what the log says, " + instead,
+		}
+	}
+	return ctx.Err()
+}
+
+// launch starts the supervisor with the locked pid file.
+func (e *Engine) launch(cmd *exec.Cmd) error {
+	pid, err := os.Create(e.path("pid"))
+	if err != nil {
+		return err
+	}
+	defer pid.Close() // the supervisor has its own, and with it the lock
+	// Waits, but only for those who just look.
+	if err := flock(pid, syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("locking %s: %w", pid.Name(), err)
+	}
+	cmd.ExtraFiles = []*os.File{pid}
+	if err := errors.Join(os.WriteFile(e.path("engine.sh"), supervisor, 0o644), e.touch()); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return diag.Errorf(diag.NoEngine, "starting the engine: %w", err).
+			WithHint("it makes pid and mount namespaces: in a container, that has to be a privileged one")
+	}
+	return nil
+}
+
+// command is the supervisor with the engine as its argument.
+func (e *Engine) command(rec record) *exec.Cmd {
+	cmd := exec.Command("/bin/sh", e.path("engine.sh"), e.bin("engine"),
+		"--config", "/etc/dagger/engine.toml",
+		"--root", e.path("state"),
+		"--addr", "unix://"+e.inner(),
+		"--network-name", rec.Network,
+		"--network-cidr", rec.CIDR,
+		"--oci-cni-binary-dir", "/run/dagger/bin",
+	)
+	cmd.Args = append(cmd.Args, Bound(e.opts.Cache)...)
+	poll := min(max(int(e.opts.Idle.Seconds())/4, 1), 60)
+	cmd.Env = append(engineEnv(os.Environ()),
+		"MASK="+e.path("mask"), "SOCKET="+e.inner(), "BRIDGE="+rec.bridge(), "USED="+e.path("used"), fmt.Sprintf("POLL=%d", poll))
+	cmd.Dir = "/"
+	cmd.SysProcAttr = detached()
+	return cmd
+}
+
+// touch tells the supervisor that somebody is about to connect, and how long
+// to wait for the next one.
+func (e *Engine) touch() error {
+	seconds := max(int(e.opts.Idle.Seconds()), -1)
+	return os.WriteFile(e.path("used"), fmt.Appendln(nil, seconds), 0o644)
+}
+
+// ready waits until the engine answers.
+func (e *Engine) ready(ctx context.Context, exited <-chan error) error {
+	deadline := time.Now().Add(startTimeout)
+	for !e.answers() {
+		select {
+		case err := <-exited:
+			return fmt.Errorf("the engine ended while it started: %w", err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the engine does not answer after %s", startTimeout)
+		}
+	}
+	return nil
+}
+
+// stop ends the supervisor and with it all that belongs to the engine, then
+// removes what is left on the host. Only after the timeout it uses force.
+func (e *Engine) stop(ctx context.Context, timeout time.Duration) error {
+	if err := e.terminate(ctx, timeout); err != nil {
+		return err
+	}
+	e.release(ctx, e.readRecord())
+	return errors.Join(os.RemoveAll(e.path("mask")), os.RemoveAll(e.path("state.json")))
+}
+
+// terminate asks the supervisor to end, and makes it when it does not.
+func (e *Engine) terminate(ctx context.Context, timeout time.Duration) error {
+	steps := []struct {
+		after  time.Duration
+		signal syscall.Signal
+		say    string
+	}{
+		{0, syscall.SIGTERM, ""},
+		{2 * time.Second, 0, "waiting for the engine to stop: it may have to write its cache to disk"},
+		{timeout, syscall.SIGKILL, "the engine did not stop in time: killing it"},
+	}
+	for start := time.Now(); ; {
+		pid, alive := e.pid()
+		if !alive {
+			return nil
+		}
+		if len(steps) > 0 && pid > 1 && time.Since(start) >= steps[0].after {
+			if steps[0].say != "" {
+				e.log("%s", steps[0].say)
+			}
+			if err := syscall.Kill(pid, steps[0].signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("ending process %d: %w", pid, err)
+			}
+			steps = steps[1:]
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// answers reports whether somebody listens on the engine's socket.
+func (e *Engine) answers() bool {
+	conn, err := net.DialTimeout("unix", e.outer(), time.Second)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// connections counts what is connected to the engine's socket. One line of
+// the kernel's list is the listener.
+func (e *Engine) connections() int {
+	text, _ := os.ReadFile("/proc/net/unix")
+	return max(0, strings.Count(string(text), " "+e.inner()+"\n")-1)
+}
+
+// DiskUsage is what a directory takes on disk, less what is without.
+func DiskUsage(ctx context.Context, dir string, without ...func(fs.FileInfo) bool) (int64, error) {
+	var sum int64
+	linked := map[uint64]bool{} // inodes with several names: layers share files
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // not made yet, or gone meanwhile
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if info, err := d.Info(); err == nil && !slices.ContainsFunc(without, func(out func(fs.FileInfo) bool) bool { return out(info) }) {
+			if stat, ok := info.Sys().(*syscall.Stat_t); ok && !linked[stat.Ino] {
+				sum += stat.Blocks * 512
+				if stat.Nlink > 1 && !d.IsDir() {
+					linked[stat.Ino] = true
+				}
+			}
+		}
+		return ctx.Err()
+	})
+	return sum, err
+}
+
+func flock(f *os.File, how int) error { return syscall.Flock(int(f.Fd()), how) }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,38 @@
+package results_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"builder/internal/plan/stack"
+)
+
+// The wheels of a stack lie in a folder of their own, which holds nothing else
+// afterwards: it is used as a whole.
+func TestAWheelhouseIsLaidOutAsAWhole(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	house := made(t, "manifest", "wheel")
+	house.Artifacts[1].Name = stack.Folder + "/" + house.Artifacts[1].Name
+	keep(t, r, entry("stack/pair"), house)
+	dir := t.TempDir()
+	stale := filepath.Join(dir, stack.Folder, "old-1-py3-none-any.whl")
+	if err := os.MkdirAll(filepath.Dir(stale), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(stale, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, ok, err := r.Find(t.Context(), entry("stack/pair"), dir)
+	if !ok || err != nil || got.Artifacts[1].Path != filepath.Join(dir, stack.Folder, "a-1.whl") {
+		t.Fatalf("%+v, %v, %v", got, ok, err)
+	}
+	if data, err := os.ReadFile(got.Artifacts[1].Path); err != nil || string(data) != "wheel" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was there before is there: %v", err)
+	}
+}

@@ -1,0 +1,90 @@
+package results
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/base/atomicfile"
+	"builder/internal/build/run"
+	"builder/internal/evidence/attest"
+	"builder/internal/files/artifact"
+	"builder/internal/plan/stack"
+)
+
+// layOut puts the artifacts of a result into dir, and what is said about them
+// into the folder of the first. What others said there about the same bytes, such
+// as gates on a GPU, stays.
+func (r *Results) layOut(found run.Result, dir, key string) error {
+	said := attest.Dir(filepath.Join(dir, found.Artifacts[0].Name))
+	if have, err := artifact.Of(filepath.Join(dir, found.Artifacts[0].Name), ""); err != nil || have.SHA256 != found.Artifacts[0].SHA256 {
+		if err := os.RemoveAll(said); err != nil {
+			return err
+		}
+	}
+	if len(found.Attestations) > 0 {
+		if err := os.MkdirAll(said, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := clearFolders(dir, found.Artifacts); err != nil {
+		return err
+	}
+	for in, files := range map[string][]artifact.Artifact{dir: found.Artifacts, said: found.Attestations} {
+		for i, a := range files {
+			from, _ := r.store.Path(blob(a))
+			to := filepath.Join(in, a.Name)
+			if err := place(from, to, a); err != nil {
+				return err
+			}
+			files[i].Path, files[i].Key = to, key
+		}
+	}
+	return nil
+}
+
+// clearFolders makes the folders that artifacts lie in and takes away what else is
+// in them: a folder of wheels is used as a whole.
+func clearFolders(dir string, artifacts []artifact.Artifact) error {
+	wanted := map[string][]string{}
+	for _, a := range artifacts {
+		if folder := filepath.Dir(a.Name); folder != "." {
+			wanted[folder] = append(wanted[folder], filepath.Base(a.Name))
+		}
+	}
+	for folder, names := range wanted {
+		in := filepath.Join(dir, folder)
+		if err := os.MkdirAll(in, 0o755); err != nil {
+			return err
+		}
+		there, err := os.ReadDir(in)
+		if err != nil {
+			return err
+		}
+		for _, file := range there {
+			if slices.Contains(names, file.Name()) {
+				continue
+			}
+			if err := os.RemoveAll(filepath.Join(in, file.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// place copies a file unless the same bytes lie there already.
+func place(from, to string, want artifact.Artifact) error {
+	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == want.SHA256 {
+		return nil
+	}
+	return atomicfile.Copy(from, to)
+}
+
+// plain reports whether name is that of a file in a directory, or in the folder of
+// a stack's wheels: a record that leads anywhere else is not ours.
+func plain(name string) bool {
+	name = strings.TrimPrefix(name, stack.Folder+"/")
+	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
+}

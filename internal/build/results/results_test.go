@@ -1,0 +1,523 @@
+package results_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/build/results"
+	"builder/internal/build/run"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/input/store"
+	"builder/internal/machine/curve"
+	"builder/internal/plan/lock"
+)
+
+func open(t *testing.T, dir string) (*results.Results, *store.Store) {
+	t.Helper()
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results.New(s), s
+}
+
+func entry(id string) lock.Entry { return lock.Entry{Schema: lock.Schema, ID: id} }
+
+// made writes artifacts into a directory and returns the result that holds them.
+func made(t *testing.T, contents ...string) run.Result {
+	t.Helper()
+	dir := t.TempDir()
+	r := run.Result{
+		Verdicts: []verdict.Verdict{
+			{Gate: "import", Status: verdict.Pass, Evidence: "it imports", Seconds: 1.5},
+			{Gate: "busbw", Status: verdict.Pass, Measured: curve.Curves{
+				{Collective: "all_reduce", Library: "vendor", Rival: true, Place: curve.OutOfPlace, Rounds: 3, Points: []curve.Point{{Bytes: 1 << 20, BusBW: 71.2}}},
+			}},
+		},
+		Steps:  []run.Step{{Name: "build", Seconds: 80}},
+		Canary: `{"reached":[]}`,
+	}
+	for i, content := range contents {
+		path := filepath.Join(dir, fmt.Sprintf("a-%d.whl", i))
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		a, err := artifact.Of(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Artifacts = append(r.Artifacts, a)
+	}
+	return r
+}
+
+func keep(t *testing.T, r *results.Results, e lock.Entry, result run.Result) {
+	t.Helper()
+	if err := r.Keep(e, result); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// absent fails the test unless the result is not to be had, not even in part.
+func absent(t *testing.T, r *results.Results, e lock.Entry) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "out")
+	got, ok, err := r.Find(t.Context(), e, dir)
+	if ok || err != nil {
+		t.Errorf("found %+v, %v", got, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something was laid out: %v", err)
+	}
+}
+
+func TestKeepAndFind(t *testing.T) {
+	home := t.TempDir()
+	r, _ := open(t, home)
+	e, want := entry("cell"), made(t, "wheel", "another")
+	if r.Has(e.Key()) {
+		t.Error("has what nobody kept")
+	}
+	absent(t, r, e)
+	keep(t, r, e, want)
+
+	r, _ = open(t, home) // another process
+	if !r.Has(e.Key()) || r.Has(entry("other").Key()) {
+		t.Errorf("has it: %v, has another: %v", r.Has(e.Key()), r.Has(entry("other").Key()))
+	}
+	dir := filepath.Join(t.TempDir(), "out", "cell")
+	for range 2 { // the second time everything lies there
+		got, ok, err := r.Find(t.Context(), e, dir)
+		if !ok || err != nil {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		for i := range want.Artifacts {
+			want.Artifacts[i].Path, want.Artifacts[i].Key = filepath.Join(dir, want.Artifacts[i].Name), e.Key()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		for _, a := range got.Artifacts {
+			found, err := artifact.Of(a.Path, e.Key())
+			if err != nil || found != a {
+				t.Errorf("%s is %+v, %v", a.Path, found, err)
+			}
+			if info, err := os.Stat(a.Path); err != nil || info.Mode().Perm() != 0o644 {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// Everything that a build reads is in the key, so another entry has another
+// result.
+func TestTheKeyDecides(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	keep(t, r, entry("cell"), made(t, "wheel"))
+	for name, other := range map[string]lock.Entry{
+		"script":   {Schema: lock.Schema, ID: "cell", Script: "make"},
+		"pipeline": {Schema: lock.Schema, ID: "cell", Pipeline: "2"},
+		"env":      {Schema: lock.Schema, ID: "cell", Env: map[string]string{"A": "1"}},
+	} {
+		if r.Has(other.Key()) {
+			t.Errorf("another %s, the same result", name)
+		}
+		absent(t, r, other)
+	}
+}
+
+func TestTheLastResultStands(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	dir := t.TempDir()
+	for _, content := range []string{"first", "second", "first"} {
+		keep(t, r, entry("cell"), made(t, content))
+		got, ok, err := r.Find(t.Context(), entry("cell"), dir)
+		if !ok || err != nil {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		// What an earlier run left in its place is replaced.
+		if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != content {
+			t.Errorf("%q, %v", data, err)
+		}
+	}
+}
+
+// The user's copy and the store's are two files.
+func TestWhatIsFoundIsTheUsers(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	keep(t, r, entry("cell"), made(t, "wheel"))
+	dir := t.TempDir()
+	got, _, err := r.Find(t.Context(), entry("cell"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(got.Artifacts[0].Path, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, ok, err := r.Find(t.Context(), entry("cell"), dir)
+	if !ok || err != nil {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != "wheel" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestDamagedRecordsAreNoResults(t *testing.T) {
+	good, err := json.Marshal(made(t, "wheel"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(name string) []byte { return bytes.ReplaceAll(good, []byte(`"a-0.whl"`), []byte(`"`+name+`"`)) }
+	for name, record := range map[string][]byte{
+		"empty":                {},
+		"cut":                  good[:len(good)/2],
+		"of zeros":             make([]byte, len(good)),
+		"null":                 []byte("null"),
+		"of something else":    []byte(`["a"]`),
+		"without artifacts":    []byte(`{"verdicts": []}`),
+		"of another type":      bytes.Replace(good, []byte(`"size":5`), []byte(`"size":"5"`), 1),
+		"with an unknown word": bytes.Replace(good, []byte(`"pass"`), []byte(`"perfect"`), 1),
+		"of another size":      bytes.Replace(good, []byte(`"size":5`), []byte(`"size":6`), 1),
+		"of another digest":    bytes.Replace(good, []byte(`"sha256":"`), []byte(`"sha256":"00`), 1),
+		"without a name":       named(""),
+		"that leads out":       named("../a-0.whl"),
+		"that leads up":        named(".."),
+		"that leads nowhere":   named("."),
+		"that leads below":     named("b/a-0.whl"),
+		"that leads to a root": named("/a-0.whl"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := open(t, t.TempDir())
+			e := entry("cell")
+			keep(t, r, e, made(t, "wheel"))
+			if bytes.Equal(record, good) {
+				t.Fatal("the record is not damaged")
+			}
+			if err := s.PutResult(e.Key(), record); err != nil {
+				t.Fatal(err)
+			}
+			if r.Has(e.Key()) {
+				t.Error("has it")
+			}
+			absent(t, r, e)
+			// The cell is built again, and is a result then.
+			keep(t, r, e, made(t, "wheel"))
+			if !r.Has(e.Key()) {
+				t.Error("a new result does not replace it")
+			}
+		})
+	}
+}
+
+func TestDamagedArtifactsAreNoResults(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"gone":        os.Remove,
+		"cut":         func(path string) error { return errors.Join(os.Chmod(path, 0o644), os.Truncate(path, 2)) },
+		"overwritten": func(path string) error { return overwrite(path, []byte("wheeL")) },
+		"a directory": func(path string) error { _ = os.Remove(path); return os.Mkdir(path, 0o755) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := open(t, t.TempDir())
+			e, result := entry("cell"), made(t, "intact", "wheel")
+			keep(t, r, e, result)
+			a := result.Artifacts[1]
+			path, ok := s.Path(store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256})
+			if !ok {
+				t.Fatal("it is not in the store")
+			}
+			if err := damage(path); err != nil {
+				t.Fatal(err)
+			}
+			absent(t, r, e)
+			if r.Has(e.Key()) {
+				t.Error("has it after it was found damaged")
+			}
+			if name != "a directory" {
+				keep(t, r, e, made(t, "intact", "wheel"))
+				if _, ok, err := r.Find(t.Context(), e, t.TempDir()); !ok || err != nil {
+					t.Errorf("not mended by the next build: %v, %v", ok, err)
+				}
+			}
+		})
+	}
+}
+
+// overwrite changes a read-only file, as a failing disk does.
+func overwrite(path string, data []byte) error {
+	if err := os.Chmod(path, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o444)
+}
+
+func TestKeepRefusesWhatTheGatesDidNotSee(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	changed, gone := made(t, "intact", "wheel"), made(t, "intact", "wheel")
+	if err := os.WriteFile(changed.Artifacts[1].Path, []byte("other"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := r.Keep(entry("changed"), changed)
+	if err == nil || !strings.Contains(err.Error(), "keeping a-1.whl: the file was changed: expected sha256 "+changed.Artifacts[1].SHA256) {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Remove(gone.Artifacts[1].Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Keep(entry("gone"), gone); err == nil || !strings.Contains(err.Error(), "a-1.whl") {
+		t.Errorf("got %v", err)
+	}
+	for _, id := range []string{"changed", "gone"} {
+		if r.Has(entry(id).Key()) {
+			t.Errorf("%s: has it all the same", id)
+		}
+	}
+}
+
+func TestFindWhereItCannotWrite(t *testing.T) {
+	r, _ := open(t, t.TempDir())
+	keep(t, r, entry("cell"), made(t, "wheel"))
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	taken := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(taken, "a-0.whl", "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "below"), taken} {
+		if _, ok, err := r.Find(t.Context(), entry("cell"), dir); ok || err == nil {
+			t.Errorf("%s: %v, %v", dir, ok, err)
+		}
+	}
+	left, err := fs.Glob(os.DirFS(taken), ".place-*")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// Whoever reads while others write sees one result or the other, whole.
+func TestConcurrentWriters(t *testing.T) {
+	home := t.TempDir()
+	e := entry("cell")
+	first, _ := open(t, home)
+	keep(t, first, e, made(t, "0"))
+	var all []run.Result
+	for i := range 8 {
+		all = append(all, made(t, strings.Repeat(fmt.Sprint(i), 1+i*1000)))
+	}
+	var wg sync.WaitGroup
+	for _, result := range all {
+		writer, _ := open(t, home)
+		reader, _ := open(t, home)
+		dir := t.TempDir()
+		wg.Go(func() {
+			for range 10 {
+				if err := writer.Keep(e, result); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 10 {
+				got, ok, err := reader.Find(t.Context(), e, dir)
+				if !ok || err != nil {
+					t.Errorf("%v, %v", ok, err)
+					return
+				}
+				if found, err := artifact.Of(got.Artifacts[0].Path, e.Key()); err != nil || found != got.Artifacts[0] {
+					t.Errorf("%+v is not %+v: %v", found, got.Artifacts[0], err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// What one machine carries the other takes, and lays out as its own.
+func TestCarryAndAccept(t *testing.T) {
+	there, _ := open(t, t.TempDir())
+	e, want := entry("cell"), made(t, "wheel", "another")
+	if _, _, ok := there.Carry(e); ok {
+		t.Error("carries what nobody kept")
+	}
+	keep(t, there, e, want)
+	record, artifacts, ok := there.Carry(e)
+	if !ok || len(artifacts) != 2 || bytes.Contains(record, []byte(filepath.Dir(want.Artifacts[0].Path))) {
+		t.Fatalf("%v, %v, %s", ok, artifacts, record)
+	}
+	here, s := open(t, t.TempDir())
+	proven := func(wheel string) (lock.Entry, run.Result, error) {
+		if data, err := os.ReadFile(wheel); err != nil || string(data) != "wheel" {
+			t.Errorf("asked about %q, %v", data, err)
+		}
+		return e, want, nil
+	}
+	for _, content := range []string{"wheel", "another"} {
+		if added, err := here.Accept(e.Key(), record, proven); added || err == nil || !strings.Contains(err.Error(), e.Key()) {
+			t.Errorf("without its artifacts: %v, %v", added, err)
+		}
+		if _, err := s.Put(strings.NewReader(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for says, of := range map[string]struct {
+		entry lock.Entry
+		err   error
+	}{
+		"nobody signed it": {e, errors.New("nobody signed it")},
+		"another entry":    {entry("other"), nil},
+	} {
+		added, err := here.Accept(e.Key(), record, func(string) (lock.Entry, run.Result, error) { return of.entry, want, of.err })
+		if _, unproven := errors.AsType[*results.Unproven](err); added || !unproven || !strings.Contains(err.Error(), says) || here.Has(e.Key()) {
+			t.Errorf("%s: %v, %v", says, added, err)
+		}
+	}
+	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil {
+		t.Fatalf("%v, %v", added, err)
+	}
+	if got, ok, err := here.Find(t.Context(), e, t.TempDir()); !ok || err != nil || !cmp.Equal(got.Verdicts, want.Verdicts) {
+		t.Errorf("%+v, %v, %v", got, ok, err)
+	}
+	other := bytes.Replace(record, []byte("it imports"), []byte("it exports"), 1)
+	if added, err := here.Accept(e.Key(), other, proven); added || err != nil {
+		t.Errorf("another result: %v, %v", added, err)
+	}
+	if kept, _ := s.Result(e.Key()); bytes.Contains(kept, []byte("it exports")) {
+		t.Errorf("the result that was here was replaced by %s", kept)
+	}
+	if err := s.PutResult(e.Key(), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if added, err := here.Accept(e.Key(), record, proven); !added || err != nil || !here.Has(e.Key()) {
+		t.Errorf("in the place of a damaged one: %v, %v", added, err)
+	}
+	for _, bad := range []string{"", "[]", "{}", `{"artifacts":[{"name":"../x","sha256":"00","size":1}]}`} {
+		if added, err := here.Accept(entry("other").Key(), []byte(bad), proven); added || err == nil {
+			t.Errorf("%q: %v", bad, added)
+		}
+	}
+}
+
+func TestCheckForgetsWhatIsDamaged(t *testing.T) {
+	r, s := open(t, t.TempDir())
+	good, bad := entry("good"), entry("bad")
+	keep(t, r, good, made(t, "wheel"))
+	result := made(t, "shared", "damaged")
+	keep(t, r, bad, result)
+	a := result.Artifacts[1]
+	if got := r.Made()[a.SHA256]; len(got) != 1 || got[0] != bad.Key() {
+		t.Errorf("made of %v", got)
+	}
+	path, _ := s.Path(store.Blob{SHA256: a.SHA256})
+	if err := errors.Join(r.Check(), os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutResult("unreadable", []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	err := r.Check()
+	for _, want := range []string{"result " + bad.Key(), a.Name, "result unreadable"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+	if !r.Has(good.Key()) || r.Has(bad.Key()) || len(s.Results()) != 1 {
+		t.Errorf("left: %v", s.Results())
+	}
+	if err := r.Check(); err != nil {
+		t.Errorf("again: %v", err)
+	}
+}
+
+// sealed are the results of a store that a key signs, and that the keys of trust count
+// for.
+func sealed(s *store.Store, own signing.Key, notes *[]string, trust ...signing.Key) *results.Results {
+	return results.New(s).Sealed(results.Sealing{
+		Key: func() (signing.Key, error) { return own, nil },
+		Trust: func() (signing.Trust, error) {
+			t := signing.Trust{Now: time.Now()}
+			for _, k := range trust {
+				t.Keys = append(t.Keys, k.Public())
+			}
+			return t, nil
+		},
+		Note: func(format string, args ...any) { *notes = append(*notes, fmt.Sprintf(format, args...)) },
+	})
+}
+
+// A record in the store that others write to says that a cell passed, if the key of
+// the host signed it about that very cell.
+func TestAForgedRecordIsNoResult(t *testing.T) {
+	var keys [2]signing.Key
+	for i := range keys {
+		var err error
+		if keys[i], err = signing.NewKey(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own, stranger := keys[0], keys[1]
+	e, other := entry("cell"), entry("other")
+	for what, forge := range map[string]func(s *store.Store) error{
+		"nobody signed it": func(s *store.Store) error { return results.New(s).Keep(e, made(t, "evil")) },
+		"a stranger signed it": func(s *store.Store) error {
+			return sealed(s, stranger, new([]string)).Keep(e, made(t, "evil"))
+		},
+		"it is of another cell": func(s *store.Store) error {
+			err := sealed(s, own, new([]string)).Keep(other, made(t, "other"))
+			data, _ := s.Result(other.Key())
+			return errors.Join(err, s.PutResult(e.Key(), data))
+		},
+		"its verdicts were changed": func(s *store.Store) error {
+			err := sealed(s, own, new([]string)).Keep(e, made(t, "good"))
+			data, _ := s.Result(e.Key())
+			var bundle map[string]any
+			err = errors.Join(err, json.Unmarshal(data, &bundle))
+			envelope := bundle["dsseEnvelope"].(map[string]any)
+			payload, decoding := base64.StdEncoding.DecodeString(envelope["payload"].(string))
+			envelope["payload"] = base64.StdEncoding.EncodeToString(bytes.Replace(payload, []byte("it imports"), []byte("it flies!!"), 1))
+			data, encoding := json.Marshal(bundle)
+			return errors.Join(err, decoding, encoding, s.PutResult(e.Key(), data))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, s := open(t, t.TempDir())
+			if err := forge(s); err != nil {
+				t.Fatal(err)
+			}
+			var notes []string
+			r := sealed(s, own, &notes, own)
+			if r.Has(e.Key()) {
+				t.Error("it is known")
+			}
+			absent(t, r, e)
+			if len(notes) != 1 || !strings.Contains(notes[0], "does not count") {
+				t.Errorf("told: %q", notes)
+			}
+			if len(results.New(s).Made()) == 0 {
+				t.Error("what it names cannot be listed")
+			}
+			keep(t, r, e, made(t, "good"))
+			if _, ok, err := r.Find(t.Context(), e, filepath.Join(t.TempDir(), "out")); !ok || err != nil {
+				t.Errorf("of its own: %v, %v", ok, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"builder/internal/evidence/attest"
+	"builder/internal/files/artifact"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/stack"
+)
+
+// RejectedDir holds wheels that a gate refused, below the directory of a cell.
+const RejectedDir = "rejected"
+
+// setAside moves refused artifacts where nobody takes them for good ones.
+func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, error) {
+	if err := os.MkdirAll(filepath.Join(dir, RejectedDir), 0o755); err != nil {
+		return artifacts, err
+	}
+	var moved []artifact.Artifact
+	var faults []error
+	for _, a := range artifacts {
+		faults = append(faults, os.RemoveAll(attest.Dir(a.Path))) // it says that they are good
+		to := filepath.Join(dir, RejectedDir, a.Name)
+		faults = append(faults, os.MkdirAll(filepath.Dir(to), 0o755))
+		if err := os.Rename(a.Path, to); err != nil {
+			faults = append(faults, err)
+		} else {
+			a.Path = to
+		}
+		moved = append(moved, a)
+	}
+	if err := os.Remove(filepath.Join(dir, stack.Folder)); !errors.Is(err, os.ErrNotExist) {
+		faults = append(faults, err) // it is empty now
+	}
+	return moved, errors.Join(faults...)
+}
+
+// removeStale takes away the files of an earlier run of this cell, good and
+// refused, and what was said about them, so that what lies there afterwards is of
+// this one. The entry was written just now; other directories, such as that of
+// the logs, stay.
+func removeStale(dir string) error {
+	for _, place := range []string{dir, filepath.Join(dir, RejectedDir)} {
+		old, err := os.ReadDir(place)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, file := range old {
+			of := strings.HasSuffix(file.Name(), attest.Dir("")) || file.Name() == stack.Folder
+			if file.IsDir() && !of || file.Name() == lock.EntryFile {
+				continue
+			}
+			if err := os.RemoveAll(filepath.Join(place, file.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keepBack sets the artifacts aside where a gate refuses them, and says which.
+func keepBack(dir string, result *Result) error {
+	err := refusal(result.Verdicts)
+	if err == nil {
+		return nil
+	}
+	aside, moved := setAside(dir, result.Artifacts)
+	result.Artifacts = aside
+	return errors.Join(err, moved)
+}

@@ -1,0 +1,65 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/gates/gate"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
+)
+
+// gates asks every gate that applies; each is a step of its own.
+func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built) ([]verdict.Verdict, error) {
+	if len(built.Artifacts) == 0 {
+		return nil, nil
+	}
+	unpacked := gate.NewUnpacked()
+	defer unpacked.Close()
+	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock}
+	if built.Source != "" {
+		subject.Source = &gate.Upstream{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
+	}
+	for _, a := range built.Artifacts[1:] {
+		subject.Beside = append(subject.Beside, a.Path)
+	}
+	var verdicts []verdict.Verdict
+	for _, g := range gate.Wanted(e.Expect, gate.Container) {
+		log, start := ev.StepStarted("gate "+g.Name), time.Now()
+		subject.Log = log
+		v := g.Check(ctx, subject).Waive(e.Expect.Waivers, r.Now)
+		fmt.Fprintf(log, "%s: %s\n", v.Status, v.Evidence)
+		var err error
+		if v.Refuses() {
+			err = fmt.Errorf("%s: %s", v.Status, v.Evidence)
+		}
+		ev.StepDone("gate "+g.Name, time.Since(start), false, err)
+		verdicts = append(verdicts, v)
+		if err := ctx.Err(); err != nil {
+			return verdicts, context.Cause(ctx)
+		}
+	}
+	return verdicts, nil
+}
+
+// refusal is the error for verdicts that do not let an artifact pass: every one
+// of them, each with its remedy.
+func refusal(verdicts []verdict.Verdict) error {
+	if verdict.AllPass(verdicts) {
+		return nil
+	}
+	if len(verdicts) == 0 {
+		return diag.Errorf(diag.Gate, "no gate looked at the artifact").
+			WithHint("the recipe's expect names nothing that a gate could judge")
+	}
+	var faults []error
+	for _, v := range verdicts {
+		if v.Refuses() {
+			faults = append(faults, diag.Errorf(diag.Gate, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
+		}
+	}
+	return errors.Join(faults...)
+}

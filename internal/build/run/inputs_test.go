@@ -1,0 +1,99 @@
+package run_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
+)
+
+// with returns an entry that the others go into.
+func with(id string, inputs ...lock.Entry) lock.Entry {
+	e := entry(id)
+	for _, in := range inputs {
+		e.Inputs = append(e.Inputs, lock.Input{Recipe: "r", ID: in.ID, Key: in.Key()})
+	}
+	return e
+}
+
+func take(t *testing.T, f *fake, jobs int, entries ...lock.Entry) []run.Outcome {
+	t.Helper()
+	return run.Runner{
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Jobs: jobs, Watch: watch,
+		Done: func(int, run.Outcome) {},
+	}.Run(t.Context(), entries)
+}
+
+var passed = []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}
+
+func TestInputsComeFirst(t *testing.T) {
+	library := entry("library")
+	tests := with("tests", library)
+	user := with("user", tests, library)
+	f := &fake{known: map[string]run.Result{
+		"library": {Artifacts: []artifact.Artifact{{Name: "library.whl"}, {Name: "library.txz"}}, Verdicts: passed},
+		"tests":   {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}, Verdicts: passed},
+	}}
+	got := take(t, f, 4, user, tests, library)
+	if got[0].Entry.ID != "user" || got[2].Entry.ID != "library" {
+		t.Errorf("the outcomes are in another order than the entries")
+	}
+	if want := []string{"user tests.whl", "user library.whl"}; !slices.Equal(f.inputs, want) {
+		t.Errorf("the build was given %q, want %q", f.inputs, want)
+	}
+}
+
+func TestAnInputWithoutAResult(t *testing.T) {
+	broken, absent := entry("broken"), entry("absent")
+	got := take(t, &fake{}, 2, broken, with("user", broken), with("other", absent))
+	for i, says := range map[int]string{1: "its input broken has no result", 2: "its input absent is not part of the run"} {
+		if o := got[i]; !o.Skipped || o.Err == nil || !strings.Contains(o.Err.Error(), says) {
+			t.Errorf("%s: %v", o.Entry.ID, o.Err)
+		}
+	}
+}
+
+// What is known needs no inputs: whoever runs it again does not take them again.
+func TestAKnownResultNeedsNoInputs(t *testing.T) {
+	f := &fake{known: map[string]run.Result{"tests": {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}, Verdicts: passed}}}
+	if o := take(t, f, 1, with("tests", entry("library")))[0]; o.Err != nil || o.Skipped || o.From != run.FromStore {
+		t.Errorf("%+v", o)
+	}
+}
+
+// What an earlier run made of inputs that are not there any more does not stay.
+func TestAnInputWithoutAResultLeavesNothing(t *testing.T) {
+	out := t.TempDir()
+	old := filepath.Join(out, "user", "wheelhouse", "old.whl")
+	if err := os.MkdirAll(filepath.Dir(old), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	got := run.Runner{
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {},
+	}.Run(t.Context(), []lock.Entry{with("user", entry("absent"))})
+	if _, err := os.Stat(filepath.Dir(old)); !got[0].Skipped || !os.IsNotExist(err) {
+		t.Errorf("%+v, %v", got[0], err)
+	}
+}
+
+func TestACircleEnds(t *testing.T) {
+	a := entry("a")
+	b := with("b", a)
+	a.Inputs = []lock.Input{{ID: "b", Key: b.Key()}}
+	b.Inputs[0].Key = a.Key() // the keys of a circle cannot be made; these are near enough to wait for each other
+	for _, o := range take(t, &fake{}, 2, a, b) {
+		if o.Err == nil {
+			t.Errorf("%s was built", o.Entry.ID)
+		}
+	}
+}

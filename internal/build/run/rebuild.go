@@ -1,0 +1,96 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/files/artifact"
+	"builder/internal/gates/gate"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
+)
+
+// RebuiltDir holds what a second build made where it differs from the first,
+// below the directory of a cell.
+const RebuiltDir = "rebuilt"
+
+// reproduced reports whether a second build of a result was compared already.
+func reproduced(r Result) bool {
+	return slices.ContainsFunc(r.Verdicts, func(v verdict.Verdict) bool { return v.Gate == gate.Reproducible.Name })
+}
+
+// rebuild builds a cell that passed once more, and adds what the comparison
+// shows to its verdicts. It is kept where the bytes are the same.
+func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) error {
+	start := time.Now()
+	again := filepath.Join(dir, RebuiltDir)
+	if err := os.RemoveAll(again); err != nil {
+		return err
+	}
+	events := secondTime{&recorded{Events: r.Watch(e), result: result}}
+	if err := Fetch(ctx, events, r.Fetcher, e); err != nil {
+		return err
+	}
+	second, err := r.Engine.Rebuild(ctx, e, inputs, again, events)
+	if err != nil {
+		return fmt.Errorf("building it a second time: %w", err)
+	}
+	v := compare(result.Artifacts, second)
+	v.Seconds = time.Since(start).Seconds()
+	v = v.Waive(e.Expect.Waivers, r.Now)
+	result.Verdicts = append(result.Verdicts, v)
+	if err := keepBack(dir, result); err != nil {
+		return errors.Join(err, r.Finder.Forget(e))
+	}
+	return errors.Join(os.RemoveAll(again), r.seal(e, result, []verdict.Verdict{v}))
+}
+
+// Again begins the names of the steps of a second build.
+const Again = "again "
+
+// secondTime tells the steps of a second build from those of the first.
+type secondTime struct{ Events }
+
+func (s secondTime) StepStarted(step string) io.Writer { return s.Events.StepStarted(Again + step) }
+
+func (s secondTime) StepDone(step string, d time.Duration, cached bool, err error) {
+	s.Events.StepDone(Again+step, d, cached, err)
+}
+
+// compare says whether two builds made the same files of the same bytes.
+func compare(first, second []artifact.Artifact) verdict.Verdict {
+	var faults, same []string
+	for _, a := range first {
+		i := slices.IndexFunc(second, func(b artifact.Artifact) bool { return b.Name == a.Name })
+		switch {
+		case i < 0:
+			faults = append(faults, "the second build made no "+a.Name)
+		case second[i].SHA256 != a.SHA256:
+			faults = append(faults, fmt.Sprintf("%s has sha256 %s, and %s in the second build", a.Name, a.SHA256, second[i].SHA256))
+		default:
+			same = append(same, fmt.Sprintf("%s has sha256 %s in both builds", a.Name, a.SHA256))
+		}
+	}
+	for _, b := range second {
+		if !slices.ContainsFunc(first, func(a artifact.Artifact) bool { return a.Name == b.Name }) {
+			faults = append(faults, "only the second build made "+b.Name)
+		}
+	}
+	if len(faults) == 0 && len(same) > 0 {
+		return verdict.Verdict{Gate: gate.Reproducible.Name, Status: verdict.Pass, Evidence: strings.Join(same, "; ")}
+	}
+	if len(faults) == 0 {
+		faults = []string{"neither build made a file"}
+	}
+	return verdict.Verdict{
+		Gate: gate.Reproducible.Name, Status: verdict.Fail, Evidence: strings.Join(faults, "; "),
+		Remedy: "compare the two with diffoscope (the second build is in " + RebuiltDir + "/): a time, a process id, a path or an order that the build does not fix is the usual cause",
+	}
+}

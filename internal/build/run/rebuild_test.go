@@ -1,0 +1,109 @@
+package run_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+)
+
+func TestRebuild(t *testing.T) {
+	dir := t.TempDir()
+	good := run.Result{
+		Artifacts: []artifact.Artifact{
+			{Name: "x.whl", Path: filepath.Join(dir, "x.whl"), SHA256: "aa"},
+			{Name: "x.txz", Path: filepath.Join(dir, "x.txz"), SHA256: "cc"},
+		},
+		Verdicts: []verdict.Verdict{{Gate: "g", Status: verdict.Pass}},
+	}
+	for name, c := range map[string]struct {
+		code diag.Code
+		says string
+	}{
+		"good":    {diag.OK, "x.whl has sha256 aa in both builds; x.txz has sha256 cc in both builds"},
+		"differs": {diag.Gate, "x.whl has sha256 aa, and bb in the second build"},
+		"less":    {diag.Gate, "the second build made no x.txz"},
+		"more":    {diag.Gate, "only the second build made x.log"},
+		"nothing": {diag.Gate, "the second build made no x.whl; the second build made no x.txz"},
+		"breaks":  {diag.Build, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, a := range good.Artifacts {
+				if err := os.WriteFile(a.Path, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f := &fake{known: map[string]run.Result{name: good, "good": good}}
+			o := rebuild(t, f, name)
+			if code := diag.CodeOf(o.Err); code != c.code {
+				t.Fatalf("class %v, want %v: %v", code, c.code, o.Err)
+			}
+			if !slices.Equal(f.rebuilt, []string{name}) || len(f.built) > 0 {
+				t.Errorf("built %v, rebuilt %v", f.built, f.rebuilt)
+			}
+			if kept := slices.Contains(f.kept, name); kept != (c.code == diag.OK) {
+				t.Errorf("kept: %v", kept)
+			}
+			if forgotten := slices.Contains(f.forgotten, name); forgotten != (c.code == diag.Gate) {
+				t.Errorf("forgotten: %v", forgotten)
+			}
+			if sealed := slices.Contains(f.sealed, name+" 1"); sealed != (c.code == diag.OK) {
+				t.Errorf("sealed %v", f.sealed)
+			}
+			if c.says == "" {
+				return
+			}
+			last := o.Verdicts[len(o.Verdicts)-1]
+			if last.Gate != "reproducible" || !strings.Contains(last.Evidence, c.says) || (last.Remedy == "") != (last.Status == verdict.Pass) {
+				t.Errorf("%+v", last)
+			}
+			if steps := o.Steps[len(o.Steps)-1].Name; steps != "again build" {
+				t.Errorf("the last step is %q", steps)
+			}
+		})
+	}
+}
+
+func rebuild(t *testing.T, f *fake, id string) run.Outcome {
+	t.Helper()
+	return run.Runner{
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Rebuild: true, Watch: watch,
+		Done: func(int, run.Outcome) {},
+	}.Run(t.Context(), entries(id))[0]
+}
+
+func TestWhatWasComparedIsNotBuiltAThirdTime(t *testing.T) {
+	f := &fake{known: map[string]run.Result{"x": {
+		Artifacts: []artifact.Artifact{{Name: "x.whl", SHA256: "aa"}},
+		Verdicts:  []verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass}},
+	}}}
+	if o := rebuild(t, f, "x"); o.Err != nil || o.From != run.FromStore || len(f.rebuilt) > 0 {
+		t.Errorf("%v, from %v, rebuilt %v", o.Err, o.From, f.rebuilt)
+	}
+}
+
+// What a result remembers was not done now; its second build was.
+func TestStepsOfAResultAreCached(t *testing.T) {
+	f := &fake{known: map[string]run.Result{
+		"known": {Steps: []run.Step{{Name: "build"}}, Verdicts: passed},
+		"good":  {},
+	}}
+	o := rebuild(t, f, "known")
+	cached := map[string]bool{}
+	for _, s := range o.Steps {
+		cached[s.Name] = s.Cached
+	}
+	if want := map[string]bool{"build": true, "again fetch": false, "again build": false}; !maps.Equal(cached, want) {
+		t.Errorf("cached are %v, want %v", cached, want)
+	}
+	if f.known["known"].Steps[0].Cached {
+		t.Error("what the finder holds was changed")
+	}
+}

@@ -1,0 +1,280 @@
+package run_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/recipe"
+)
+
+// fake is every outside of a runner: what it does depends on the cell's id.
+type fake struct {
+	mu        sync.Mutex
+	kept      []string
+	built     []string
+	done      []int
+	rebuilt   []string
+	sealed    []string // cell, and how many verdicts of it
+	forgotten []string
+	inputs    []string // cell, and the wheel that it was given
+	known     map[string]run.Result
+}
+
+func (f *fake) Fetch(_ context.Context, e lock.Entry, _ io.Writer) error {
+	if e.ID == "unfetchable" {
+		return diag.Errorf(diag.Fetch, "unreachable")
+	}
+	return nil
+}
+
+func (f *fake) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, ev run.Events, look run.Look) error {
+	f.mu.Lock()
+	f.built = append(f.built, e.ID)
+	for _, in := range inputs {
+		f.inputs = append(f.inputs, e.ID+" "+in.Name)
+	}
+	f.mu.Unlock()
+	fmt.Fprintln(ev.StepStarted("build"), "compiling")
+	ev.StepDone("build", time.Second, false, nil)
+	switch e.ID {
+	case "broken":
+		return &diag.Error{Code: diag.Build, Err: errors.New("exit 1")}
+	case "panics":
+		panic("boom")
+	case "slow":
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	// A file that is no wheel: the gates refuse it.
+	path := filepath.Join(dir, "x-1-py3-none-any.whl")
+	if err := os.WriteFile(path, []byte("no wheel"), 0o644); err != nil {
+		return err
+	}
+	a, err := artifact.Of(path, e.Key())
+	if err != nil {
+		return err
+	}
+	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Engine: "unix:///engine"})
+}
+
+// Rebuild makes what Build made, and other bytes for a cell that says so.
+func (f *fake) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact, dir string, ev run.Events) ([]artifact.Artifact, error) {
+	ev.StepStarted("build")
+	ev.StepDone("build", time.Second, false, nil)
+	f.mu.Lock()
+	f.rebuilt = append(f.rebuilt, e.ID)
+	f.mu.Unlock()
+	if e.ID == "breaks" {
+		return nil, &diag.Error{Code: diag.Build, Err: errors.New("exit 1")}
+	}
+	made := slices.Clone(f.known["good"].Artifacts)
+	switch e.ID {
+	case "differs":
+		made[0].SHA256 = "bb"
+	case "less":
+		made = made[:1]
+	case "more":
+		made = append(made, artifact.Artifact{Name: "x.log", SHA256: "dd"})
+	case "nothing":
+		made = nil
+	}
+	return made, os.MkdirAll(dir, 0o755)
+}
+
+func (f *fake) Find(_ context.Context, e lock.Entry, _ string) (run.Result, bool, error) {
+	r, ok := f.known[e.ID]
+	return r, ok, nil
+}
+
+func (f *fake) Forget(e lock.Entry) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgotten = append(f.forgotten, e.ID)
+	return nil
+}
+
+func (f *fake) Seal(e lock.Entry, _ run.Result, round []verdict.Verdict) ([]artifact.Artifact, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sealed = append(f.sealed, fmt.Sprintf("%s %d", e.ID, len(round)))
+	if e.ID == "unsealable" {
+		return nil, errors.New("no key")
+	}
+	return []artifact.Artifact{{Name: "provenance"}}, nil
+}
+
+func (f *fake) Keep(e lock.Entry, _ run.Result) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = append(f.kept, e.ID)
+	return nil
+}
+
+// silent hears events and says nothing.
+type silent struct{}
+
+func (silent) StepStarted(string) io.Writer                { return io.Discard }
+func (silent) StepDone(string, time.Duration, bool, error) {}
+func watch(lock.Entry) run.Events                          { return silent{} }
+func entry(id string) lock.Entry {
+	return lock.Entry{ID: id, Expect: recipe.Expect{Packages: []string{"x"}}}
+}
+
+func entries(ids ...string) (all []lock.Entry) {
+	for _, id := range ids {
+		all = append(all, entry(id))
+	}
+	return all
+}
+
+func start(t *testing.T, ctx context.Context, f *fake, jobs int, failFast bool, ids ...string) ([]run.Outcome, string) {
+	t.Helper()
+	out := t.TempDir()
+	r := run.Runner{
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: jobs, FailFast: failFast, Watch: watch,
+		Done: func(i int, _ run.Outcome) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.done = append(f.done, i)
+		},
+	}
+	return r.Run(ctx, entries(ids...)), out
+}
+
+func TestOneBadCellTakesNoOther(t *testing.T) {
+	known := run.Result{Verdicts: []verdict.Verdict{{Gate: "g", Status: verdict.Pass}}}
+	f := &fake{known: map[string]run.Result{"known": known, "last": known}}
+	for _, jobs := range []int{1, 4} {
+		f.done = nil
+		got, _ := start(t, t.Context(), f, jobs, false, "broken", "panics", "unfetchable", "known", "refused", "last")
+		var codes []diag.Code
+		for _, o := range got {
+			codes = append(codes, diag.CodeOf(o.Err))
+		}
+		want := []diag.Code{diag.Build, diag.Unexpected, diag.Fetch, diag.OK, diag.Gate, diag.OK}
+		if !slices.Equal(codes, want) {
+			t.Errorf("%d jobs: got %v, want %v", jobs, codes, want)
+		}
+		if len(f.done) != len(got) {
+			t.Errorf("%d jobs: %d outcomes were told of %d", jobs, len(f.done), len(got))
+		}
+		if got[3].From != run.FromStore || got[0].Entry.ID != "broken" {
+			t.Errorf("%d jobs: got %+v", jobs, got[3])
+		}
+	}
+	if slices.Contains(f.built, "known") || len(f.kept) > 0 {
+		t.Errorf("built %v, kept %v", f.built, f.kept)
+	}
+}
+
+func TestFaultsNameTheCell(t *testing.T) {
+	got, _ := start(t, t.Context(), &fake{}, 1, false, "broken")
+	if text := got[0].Err.Error(); !strings.HasPrefix(text, "building broken: ") {
+		t.Errorf("got %q", text)
+	}
+	for _, fault := range diag.All(got[0].Err) {
+		if !strings.Contains(fault.Error(), "building broken") {
+			t.Errorf("got %q", fault)
+		}
+	}
+}
+
+func TestARefusedWheelIsSetAside(t *testing.T) {
+	f := &fake{}
+	got, out := start(t, t.Context(), f, 1, false, "refused")
+	path := got[0].Artifacts[0].Path
+	if filepath.Base(filepath.Dir(path)) != run.RejectedDir {
+		t.Errorf("the wheel lies at %s", path)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(out, "refused", "*.whl")); len(left) > 0 {
+		t.Errorf("it still looks like a good one: %v", left)
+	}
+	if len(got[0].Verdicts) == 0 || len(f.kept) > 0 || diag.CodeOf(got[0].Err) != diag.Gate {
+		t.Errorf("got %+v, kept %v", got[0], f.kept)
+	}
+}
+
+func TestAnEarlierWheelDoesNotSurviveAFailure(t *testing.T) {
+	out := t.TempDir()
+	old := filepath.Join(out, "broken", "old-1-py3-none-any.whl")
+	if err := os.MkdirAll(filepath.Dir(old), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("broken"))
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the wheel of another run is still there: %v", err)
+	}
+}
+
+func TestFailFast(t *testing.T) {
+	f := &fake{}
+	got, _ := start(t, t.Context(), f, 1, true, "broken", "later")
+	if !got[1].Skipped || slices.Contains(f.built, "later") {
+		t.Errorf("got %+v, built %v", got[1], f.built)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	f := &fake{}
+	got, _ := start(t, ctx, f, 1, false, "slow", "later")
+	if !errors.Is(got[0].Err, context.Canceled) || !got[1].Skipped || len(f.kept) > 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// The entry is there whatever becomes of the cell, before anything else happens
+// to it; a cell that was not begun has none.
+func TestEveryCellThatIsBegunLeavesItsEntry(t *testing.T) {
+	f := &fake{known: map[string]run.Result{"known": {}}}
+	ids := []string{"known", "unfetchable", "broken", "panics", "refused"}
+	_, out := start(t, t.Context(), f, 1, false, ids...)
+	for _, id := range ids {
+		data, err := os.ReadFile(filepath.Join(out, id, lock.EntryFile))
+		if err != nil || !bytes.Equal(data, entry(id).Canonical()) {
+			t.Errorf("%s left %q, %v", id, data, err)
+		}
+	}
+	_, out = start(t, t.Context(), f, 1, true, "broken", "later")
+	if _, err := os.Stat(filepath.Join(out, "later")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a cell that was not begun: %v", err)
+	}
+}
+
+func TestAnEntryThatCannotBeWritten(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(out, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	got := run.Runner{Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Jobs: 1, Watch: watch, Done: func(int, run.Outcome) {}}.Run(t.Context(), entries("refused"))
+	if got[0].Err == nil || !strings.HasPrefix(got[0].Err.Error(), "building refused: writing the entry: ") || len(f.built) > 0 {
+		t.Errorf("got %v, built %v", got[0].Err, f.built)
+	}
+}

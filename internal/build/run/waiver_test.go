@@ -1,0 +1,75 @@
+package run_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/recipe"
+)
+
+func waived(id, gate string) lock.Entry {
+	e := entry(id)
+	e.Expect.Waivers = []recipe.Waiver{{Gate: gate, Because: "known", Issue: "https://example.org/7", Until: "2026-12-31"}}
+	return e
+}
+
+func runAt(t *testing.T, f *fake, date, out string, e lock.Entry) run.Outcome {
+	t.Helper()
+	now, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Runner{
+		Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: out, Watch: watch, Now: now,
+		Done: func(int, run.Outcome) {},
+	}.Run(t.Context(), []lock.Entry{e})[0]
+}
+
+// The fake's wheel is none, so that wheel-format refuses it.
+func TestAWaivedFailureIsKept(t *testing.T) {
+	f := &fake{}
+	o := runAt(t, f, "2026-12-31", t.TempDir(), waived("refused", "wheel-format"))
+	if o.Err != nil || len(f.kept) != 1 || o.Verdicts[0].Status != verdict.Waived || o.Verdicts[0].Waiver.Issue != "https://example.org/7" {
+		t.Errorf("%v, kept %v, %+v", o.Err, f.kept, o.Verdicts)
+	}
+	o = runAt(t, &fake{}, "2027-01-01", t.TempDir(), waived("refused", "wheel-format"))
+	if diag.CodeOf(o.Err) != diag.Gate || !strings.Contains(o.Err.Error(), "gate wheel-format: fail") {
+		t.Errorf("%v", o.Err)
+	}
+}
+
+// A result that was kept while its waiver held is refused when it ends, without
+// another build, and its files are set aside.
+func TestAWaiverEndsInTheStoreToo(t *testing.T) {
+	out := t.TempDir()
+	path := filepath.Join(out, "x", "x.whl")
+	known := run.Result{
+		Artifacts: []artifact.Artifact{{Name: "x.whl", Path: path}},
+		Verdicts:  []verdict.Verdict{{Gate: "size", Status: verdict.Waived, Evidence: "it is small", Remedy: "look"}},
+	}
+	f := &fake{known: map[string]run.Result{"x": known}}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if o := runAt(t, f, "2026-12-01", out, waived("x", "size")); o.Err != nil || o.From != run.FromStore {
+		t.Errorf("while it holds: %v, from %v", o.Err, o.From)
+	}
+	o := runAt(t, f, "2027-02-01", out, waived("x", "size"))
+	if diag.CodeOf(o.Err) != diag.Gate || o.From != run.FromStore || len(f.built) > 0 {
+		t.Errorf("after its end: %v, from %v, built %v", o.Err, o.From, f.built)
+	}
+	if len(o.Artifacts) != 1 || filepath.Base(filepath.Dir(o.Artifacts[0].Path)) != run.RejectedDir {
+		t.Errorf("the file is still taken for a good one: %+v", o.Artifacts)
+	}
+}

@@ -1,0 +1,205 @@
+package steplog_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"builder/internal/build/steplog"
+)
+
+func create(t *testing.T, dir, step string) *os.File {
+	t.Helper()
+	f, err := steplog.Create(dir, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func open(t *testing.T, dir, name string) *os.File {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	f, err := steplog.Open(root, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func TestRunning(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), steplog.Dir)
+	writer := create(t, dir, "gate import")
+	reader := open(t, dir, "gate-import.log")
+	for range 2 { // to ask changes nothing
+		if !steplog.Running(reader) {
+			t.Error("the step runs")
+		}
+	}
+	writer.Close()
+	if steplog.Running(reader) {
+		t.Error("the step has ended")
+	}
+}
+
+// safe is a buffer for two.
+type safe struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safe) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safe) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestFollow(t *testing.T) {
+	dir := t.TempDir()
+	writer, reader := create(t, dir, "build"), open(t, dir, "build.log")
+	fmt.Fprintln(writer, "first")
+	var seen safe
+	ended := make(chan error)
+	go func() { ended <- steplog.Follow(t.Context(), &seen, reader) }()
+	for !strings.Contains(seen.String(), "first") {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Fprintln(writer, "last")
+	writer.Close()
+	if err := <-ended; err != nil || seen.String() != "first\nlast\n" {
+		t.Errorf("%v, %q", err, seen.String())
+	}
+}
+
+// A follower is not led over to the step of a later run, and can be stopped.
+func TestFollowEnds(t *testing.T) {
+	dir := t.TempDir()
+	create(t, dir, "build").Close()
+	old := open(t, dir, "build.log")
+	create(t, dir, "build")
+	if err := steplog.Follow(t.Context(), io.Discard, old); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := steplog.Follow(ctx, io.Discard, open(t, dir, "build.log")); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// A run that was killed holds nothing.
+func TestKilledWriter(t *testing.T) {
+	if dir := os.Getenv("STEPLOG_WRITER"); dir != "" {
+		if _, err := steplog.Create(dir, "build"); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("ready")
+		time.Sleep(time.Hour)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWriter$")
+	cmd.Env = append(os.Environ(), "STEPLOG_WRITER="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	reader := open(t, dir, "build.log")
+	if !steplog.Running(reader) {
+		t.Error("the step runs")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	if err := steplog.Follow(t.Context(), io.Discard, reader); err != nil || steplog.Running(reader) {
+		t.Errorf("%v: a killed run is followed for ever", err)
+	}
+}
+
+func TestSeekTail(t *testing.T) {
+	long := strings.Repeat(strings.Repeat("x", 100)+"\n", 2000)
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"a\nb\nc\n", 2, "b\nc\n"},
+		{"a\nb\nc", 2, "b\nc"},
+		{"a\nb\nc\n", 3, "a\nb\nc\n"},
+		{"a\nb\nc\n", 9, "a\nb\nc\n"},
+		{"a\nb\n", 0, "a\nb\n"},
+		{"a\n\n\n", 2, "\n\n"},
+		{"", 2, ""},
+		{"\n", 1, "\n"},
+		{"a", 1, "a"},
+		{long, 1500, long[500*101:]},
+	} {
+		r := strings.NewReader(c.text)
+		if err := steplog.SeekTail(r, c.n); err != nil {
+			t.Error(err)
+		}
+		if got, _ := io.ReadAll(r); string(got) != c.want {
+			t.Errorf("the last %d lines of %.20q: got %.40q, want %.40q", c.n, c.text, got, c.want)
+		}
+	}
+}
+
+// A directory of results may come from anywhere.
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(
+		os.Symlink("/etc/passwd", filepath.Join(dir, "link.log")),
+		os.Mkdir(filepath.Join(dir, "directory.log"), 0o755),
+		syscall.Mkfifo(filepath.Join(dir, "pipe.log"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, name := range []string{"link.log", "directory.log", "pipe.log", "../x.log", "none.log"} {
+		if f, err := steplog.Open(root, name); err == nil {
+			f.Close()
+			t.Errorf("%s was opened", name)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("secret", filepath.Join(dir, "build.log")); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(create(t, dir, "build"), "written")
+	if data, err := os.ReadFile(filepath.Join(dir, "secret")); err != nil || string(data) != "kept" {
+		t.Errorf("a link was written through: %q, %v", data, err)
+	}
+}

@@ -1,0 +1,508 @@
+package attest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/evidence/sbom"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/gates/verdict"
+	"builder/internal/input/deb"
+	"builder/internal/input/pypi"
+	"builder/internal/machine/curve"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+)
+
+var built = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func testKey(t *testing.T) signing.Key {
+	t.Helper()
+	k, err := signing.NewKey(time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func testEntry() lock.Entry {
+	file := func(project string) pypi.File {
+		return pypi.File{Project: project, Version: "1.0", Filename: project + "-1.0.tar.gz", Size: 3, SHA256: strings.Repeat("a", 64)}
+	}
+	return lock.Entry{
+		Schema: lock.Schema, Recipe: "tool", ID: "tool-1.0", Axes: map[string]string{"version": "1.0"},
+		Source:  lock.SourcePin{File: file("tool")},
+		Patches: []patch.Patch{{Name: "seal", Reason: "because", Upstream: "https://example.com/1"}},
+		Image: lock.Image{
+			Pin:    lock.ImagePin{Name: "base", Packages: []deb.Package{{Name: "libc6", Version: "2.41-12", Architecture: "amd64", Path: "pool/main/g/glibc/libc6_2.41-12_amd64.deb", SHA256: strings.Repeat("b", 64)}}},
+			Wheels: []pypi.File{file("numpy")},
+		},
+		Runtime: lock.Image{Wheels: []pypi.File{file("numpy")}},
+		Epoch:   1700000000,
+		Expect:  recipe.Expect{Packages: []string{"tool"}, Size: "1KB..1MB"},
+		Advisories: []recipe.Advisory{
+			{ID: "CVE-2024-10190", About: "a", Source: "https://example.com/a", MendedBy: "seal", Remains: "a little", Action: "run"},
+			{ID: "CVE-2026-31234", About: "b", Source: "https://example.com/b", MendedBy: "another", Action: "run"},
+		},
+	}
+}
+
+// bundle is a cell as a run leaves it: a wheel with its SBOM inside, a file beside
+// it, the entry, and what was signed about them.
+type bundle struct {
+	t     *testing.T
+	key   signing.Key
+	entry lock.Entry
+	wheel artifact.Artifact
+}
+
+func newBundle(t *testing.T) bundle {
+	t.Helper()
+	b := bundle{t, testKey(t), testEntry(), artifact.Artifact{}}
+	dir := filepath.Join(t.TempDir(), b.entry.ID)
+	if err := lock.WriteEntry(dir, b.entry); err != nil {
+		t.Fatal(err)
+	}
+	b.wheel = b.makeWheel(filepath.Join(dir, "tool-1.0-py3-none-any.whl"), "x = 1\n")
+	beside := filepath.Join(dir, "tool.txz")
+	if err := os.WriteFile(beside, []byte("archive"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	txz, err := artifact.Of(beside, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Sealer{b.key}
+	p := NewProvenance(b.entry, Build{Builder: Builder{ID: "urn:builder:local", Version: map[string]string{"builder": "v1"}}, Started: built, Finished: built.Add(time.Minute), Canary: `{"reached":[]}`})
+	if err := s.Seal([]artifact.Artifact{b.wheel, txz}, p); err != nil {
+		t.Fatal(err)
+	}
+	b.round([]verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass, Evidence: "right"}, {Gate: "size", Status: verdict.Pass, Evidence: "right"}, {Gate: "build-paths", Status: verdict.Pass, Evidence: "right"}}, 2*time.Minute)
+	return b
+}
+
+// makeWheel writes a wheel that holds its SBOM, as the export of a build does.
+func (b bundle) makeWheel(path, text string) artifact.Artifact {
+	b.t.Helper()
+	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: "tool/__init__.py", Text: text}}}.Write(b.t)
+	w, err := wheel.Open(raw)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer w.Close()
+	spdx, err := sbom.Of(b.entry, w)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}}); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	a, err := artifact.Of(path, b.entry.Key())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return a
+}
+
+func (b bundle) round(verdicts []verdict.Verdict, after time.Duration) {
+	b.t.Helper()
+	if err := (Sealer{b.key}).AddRound(b.wheel, NewTestResult(verdicts, b.entry.Key(), "v1", nil, built.Add(after))); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b bundle) trust() signing.Trust {
+	return signing.Trust{Keys: []signing.PublicKey{b.key.Public()}, Now: built.Add(time.Hour)}
+}
+
+func (b bundle) file(name string) string { return filepath.Join(Dir(b.wheel.Path), name) }
+
+// verify asks about the wheel as it lies there now.
+func (b bundle) verify(policy Policy) []Check {
+	b.t.Helper()
+	a, err := artifact.Of(b.wheel.Path, "")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_, checks := Verify(a, b.trust(), policy)
+	return checks
+}
+
+// edit changes the file of a statement, inside its payload too.
+func (b bundle) edit(name, was, is string) {
+	b.t.Helper()
+	data, err := os.ReadFile(b.file(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		b.t.Fatal(err)
+	}
+	envelope := doc["dsseEnvelope"].(map[string]any)
+	payload, err := base64.StdEncoding.DecodeString(envelope["payload"].(string))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	changed := bytes.Replace(payload, []byte(was), []byte(is), 1)
+	if bytes.Equal(changed, payload) {
+		b.t.Fatalf("%q is not in %s", was, payload)
+	}
+	envelope["payload"] = base64.StdEncoding.EncodeToString(changed)
+	if data, err = json.Marshal(doc); err != nil {
+		b.t.Fatal(err)
+	}
+	b.write(name, data)
+}
+
+func (b bundle) write(name string, data []byte) {
+	b.t.Helper()
+	if err := os.WriteFile(b.file(name), data, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// link puts a link to a file outside in the place of one of the folder.
+func (b bundle) link(name string) {
+	b.t.Helper()
+	target := filepath.Join(b.t.TempDir(), "secret")
+	if err := os.WriteFile(target, []byte("-----BEGIN PRIVATE KEY-----"), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	_ = os.Remove(b.file(name))
+	if err := os.Symlink(target, b.file(name)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b bundle) rounds() []string {
+	b.t.Helper()
+	found, err := filepath.Glob(b.file("verdicts-*"))
+	if err != nil || len(found) == 0 {
+		b.t.Fatalf("%v, %v", found, err)
+	}
+	for i := range found {
+		found[i] = filepath.Base(found[i])
+	}
+	return found
+}
+
+func TestWhatARunLeavesVerifies(t *testing.T) {
+	b := newBundle(t)
+	checks := b.verify(Candidate)
+	if !Passed(checks) {
+		t.Fatalf("%+v", checks)
+	}
+	var names []string
+	for _, c := range checks {
+		names = append(names, c.Name)
+		if c.Seen == "" {
+			t.Errorf("check %s says nothing", c.Name)
+		}
+	}
+	if !slices.Equal(names, []string{"signatures", "provenance", "artifacts", "sbom", "verdicts"}) {
+		t.Errorf("%v", names)
+	}
+	got, err := Read(b.wheel, b.trust())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key := got.Provenance.Definition.Internal.Entry.Key(); key != b.entry.Key() {
+		t.Errorf("the entry of the provenance has the key %s", key)
+	}
+	if Passed(b.verify(Stable)) {
+		t.Error("stable without a second build")
+	}
+	b.round([]verdict.Verdict{{Gate: "reproducible", Status: verdict.Pass, Evidence: "same"}}, 3*time.Minute)
+	if checks := b.verify(Stable); !Passed(checks) {
+		t.Errorf("%+v", checks)
+	}
+}
+
+// TestTampering is the table of docs/trust.md: whoever changes a part without the
+// key is found out, each time with the reason.
+func TestTampering(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(b bundle)
+		check string
+		says  string
+	}{
+		"the wheel is replaced": {func(b bundle) { b.makeWheel(b.wheel.Path, "x = 2\n") }, "signatures", "speaks of other bytes"},
+		"the archive beside it is replaced": {func(b bundle) {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(b.wheel.Path), "tool.txz"), []byte("Archive"), 0o600); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "artifacts", "tool.txz has sha256"},
+		"the entry beside it is changed": {func(b bundle) {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(b.wheel.Path), lock.EntryFile), []byte("{}"), 0o600); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "artifacts", "entry.json has sha256"},
+		"a material is changed":         {func(b bundle) { b.edit("provenance.sigstore.json", strings.Repeat("b", 64), strings.Repeat("c", 64)) }, "signatures", "the signature does not hold"},
+		"the subject is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", b.wheel.SHA256, strings.Repeat("0", 64)) }, "signatures", "the signature does not hold"},
+		"the builder is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", "urn:builder:local", "urn:builder:other") }, "signatures", "the signature does not hold"},
+		"a verdict is changed":          {func(b bundle) { b.edit(b.rounds()[0], `"status":"pass"`, `"status":"waived"`) }, "signatures", "the signature does not hold"},
+		"the SBOM is changed":           {func(b bundle) { b.edit("sbom.sigstore.json", "SPDX-2.3", "SPDX-2.2") }, "signatures", "the signature does not hold"},
+		"the VEX document is changed":   {func(b bundle) { b.edit("vex.sigstore.json", `"affected"`, `"fixed"`) }, "signatures", "the signature does not hold"},
+		"the plain SBOM is changed":     {func(b bundle) { b.write("sbom.spdx.json", []byte("{}")) }, "signatures", "sbom.spdx.json: it is not what was signed"},
+		"the plain VEX is changed":      {func(b bundle) { b.write("vex.openvex.json", []byte("{}")) }, "signatures", "vex.openvex.json: it is not what was signed"},
+		"the provenance is taken away":  {func(b bundle) { os.Remove(b.file("provenance.sigstore.json")) }, "provenance", "nobody who is trusted says how"},
+		"the SBOM is taken away":        {func(b bundle) { os.Remove(b.file("sbom.sigstore.json")) }, "sbom", "nobody who is trusted says what is in it"},
+		"the verdicts are taken away":   {func(b bundle) { os.Remove(b.file(b.rounds()[0])) }, "verdicts", "gate wheel-format, which the policy candidate asks for, was not asked"},
+		"everything is taken away":      {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)) }, "signatures", "is missing"},
+		"nothing is left in the folder": {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)); os.Mkdir(Dir(b.wheel.Path), 0o755) }, "signatures", "holds no statement"},
+		"a statement is cut":            {func(b bundle) { b.write("sbom.sigstore.json", []byte(`{"mediaType"`)) }, "signatures", "sbom.sigstore.json: it is no Sigstore bundle"},
+		"a statement is a folder":       {func(b bundle) { os.Mkdir(b.file("x.sigstore.json"), 0o755) }, "signatures", "x.sigstore.json: "},
+		"the verdicts are of another artifact": {func(b bundle) {
+			other := newBundle(b.t)
+			other.key = b.key // the same signer, other bytes
+			other.wheel = other.makeWheel(other.wheel.Path, "x = 3\n")
+			other.round([]verdict.Verdict{{Gate: "size", Status: verdict.Pass}}, 9*time.Minute)
+			data, err := os.ReadFile(other.file(other.rounds()[1]))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			b.write("verdicts-other.sigstore.json", data)
+		}, "signatures", "verdicts-other.sigstore.json: it speaks of other bytes"},
+		"the provenance is somebody else's": {func(b bundle) {
+			stranger := b
+			stranger.key = testKey(b.t)
+			if err := (Sealer{stranger.key}).Seal([]artifact.Artifact{b.wheel}, NewProvenance(b.entry, Build{})); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "signatures", "signed by a key that is not trusted"},
+		"a second provenance is added": {func(b bundle) {
+			data, err := os.ReadFile(b.file("provenance.sigstore.json"))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			b.write("again.sigstore.json", data)
+		}, "signatures", "more than one " + ProvenanceType},
+		"a gate refused later": {func(b bundle) {
+			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Fail, Evidence: "too small"}}, 5*time.Minute)
+		}, "verdicts", "gate size: fail: too small"},
+		"an older pass is added": {func(b bundle) {
+			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Fail, Evidence: "too small"}}, 5*time.Minute)
+			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Pass}}, time.Minute)
+		}, "verdicts", "gate size: fail: too small"},
+		"a page lies among the statements":       {func(b bundle) { b.write("evil.html", []byte("<script>")) }, "signatures", "evil.html: nobody signed it, and nothing else may lie here: remove it"},
+		"a link lies among the statements":       {func(b bundle) { b.link("id_rsa") }, "signatures", "id_rsa: nobody signed it"},
+		"a link takes the place of a plain copy": {func(b bundle) { b.link("sbom.spdx.json") }, "signatures", "it is a symbolic link"},
+		"a link takes the place of a statement":  {func(b bundle) { b.link("x.sigstore.json") }, "signatures", "it is a symbolic link"},
+		"a pipe takes the place of a statement": {func(b bundle) {
+			if err := syscall.Mkfifo(b.file("x.sigstore.json"), 0o600); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "signatures", "it is a named pipe"},
+		"a link takes the place of the folder": {func(b bundle) {
+			elsewhere := filepath.Join(b.t.TempDir(), "elsewhere")
+			if err := errors.Join(os.Rename(Dir(b.wheel.Path), elsewhere), os.Symlink(elsewhere, Dir(b.wheel.Path))); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "signatures", "is not a directory"},
+		"a link takes the place of the archive beside it": {func(b bundle) {
+			path := filepath.Join(filepath.Dir(b.wheel.Path), "tool.txz")
+			elsewhere := filepath.Join(b.t.TempDir(), "elsewhere")
+			if err := errors.Join(os.Rename(path, elsewhere), os.Symlink(elsewhere, path)); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "artifacts", "it is a symbolic link"},
+		"a link takes the place of the entry": {func(b bundle) {
+			path := filepath.Join(filepath.Dir(b.wheel.Path), lock.EntryFile)
+			if err := errors.Join(os.Remove(path), os.Symlink("/dev/null", path)); err != nil {
+				b.t.Fatal(err)
+			}
+		}, "artifacts", "it is a symbolic link"},
+		"a gate waives itself": {func(b bundle) {
+			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Waived, Evidence: "never mind"}}, 5*time.Minute)
+		}, "verdicts", "gate size: fail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBundle(t)
+			c.do(b)
+			checks := b.verify(Candidate)
+			if Passed(checks) {
+				t.Fatalf("it passes: %+v", checks)
+			}
+			i := slices.IndexFunc(checks, func(x Check) bool { return x.Name == c.check })
+			if i < 0 || !strings.Contains(strings.Join(checks[i].Wrong, "\n"), c.says) {
+				t.Errorf("%+v; want %s: %q", checks, c.check, c.says)
+			}
+		})
+	}
+}
+
+// What a wheel is for stands in its name: the same bytes under another name are
+// another wheel to who installs them.
+func TestAWheelOfAnotherNameDoesNotVerify(t *testing.T) {
+	for _, name := range []string{"tool-1.0-cp312-cp312-manylinux_2_17_x86_64.whl", "tool-1.0-py3-none-linux_aarch64.whl", "requests-1.0-py3-none-any.whl", "TOOL-1.0-py3-none-any.whl"} {
+		b := newBundle(t)
+		to := filepath.Join(filepath.Dir(b.wheel.Path), name)
+		if err := errors.Join(os.Rename(b.wheel.Path, to), os.Rename(Dir(b.wheel.Path), Dir(to))); err != nil {
+			t.Fatal(err)
+		}
+		b.wheel.Path = to
+		checks := b.verify(Candidate)
+		want := "it speaks of tool-1.0-py3-none-any.whl, and the file beside it is called " + name + ": give the file its name back"
+		if Passed(checks) || !strings.Contains(strings.Join(checks[0].Wrong, "\n"), want) {
+			t.Errorf("%s: %+v", name, checks)
+		}
+	}
+}
+
+// What is handed on is what was read: the digests are those of the bytes that were
+// checked, and a file that a writer has not ended is none of them.
+func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
+	b := newBundle(t)
+	b.write(".verdicts.sigstore.json.123.tmp", []byte("half"))
+	got, err := Read(b.wheel, b.trust())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"provenance.sigstore.json", "sbom.sigstore.json", b.rounds()[0], "vex.sigstore.json", "sbom.spdx.json", "vex.openvex.json"}
+	var names []string
+	for _, a := range got.Said {
+		names = append(names, a.Name)
+		if have, err := artifact.Of(a.Path, ""); err != nil || have != a {
+			t.Errorf("%+v is %+v, %v", a, have, err)
+		}
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, s := range got.Artifacts {
+		if s.Size() <= 0 {
+			t.Errorf("%s has no signed size", s.Name)
+		}
+	}
+}
+
+// A key can sign what contradicts itself; that is found too.
+func TestProvenanceThatContradictsItself(t *testing.T) {
+	good := NewProvenance(testEntry(), Build{})
+	if fault := good.fault(); fault != "" {
+		t.Fatal(fault)
+	}
+	for says, change := range map[string]func(*Provenance){
+		"it is of the type":     func(p *Provenance) { p.Definition.BuildType = "x" },
+		"its entry has the key": func(p *Provenance) { p.Definition.Internal.Entry.Script = "make evil" },
+		"it speaks of the cell": func(p *Provenance) { p.Definition.External.Cell = "x" },
+		"are not those":         func(p *Provenance) { p.Definition.Materials = p.Definition.Materials[1:] },
+		"has the schema 0":      func(p *Provenance) { p.Definition.Internal.Entry.Schema = 0 },
+	} {
+		p := NewProvenance(testEntry(), Build{})
+		change(&p)
+		if fault := p.fault(); !strings.Contains(fault, says) {
+			t.Errorf("%q, want %q", fault, says)
+		}
+	}
+}
+
+func TestMaterialsAreEverything(t *testing.T) {
+	var uris []string
+	for _, m := range materials(testEntry()) {
+		uris = append(uris, m.URI)
+		if len(m.Digest["sha256"]) != 64 {
+			t.Errorf("%+v has no digest", m)
+		}
+	}
+	want := []string{"pkg:deb/debian/libc6@2.41-12?arch=amd64", "pkg:pypi/numpy@1.0", "urn:builder:patch:tool:seal", "pkg:pypi/tool@1.0"}
+	if diff := cmp.Diff(want, uris); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestVEXFollowsThePatches(t *testing.T) {
+	d := newVEX(artifact.Artifact{SHA256: "aa"}, testEntry(), built)
+	if len(d.Statements) != 2 {
+		t.Fatalf("%+v", d)
+	}
+	mended, open := d.Statements[0], d.Statements[1]
+	if mended.Status != "fixed" || mended.StatusNotes != "patch seal; what remains: a little" || mended.Action != "" {
+		t.Errorf("%+v", mended)
+	}
+	if open.Status != "affected" || open.Action != "run" || open.Products[0].Hashes["sha-256"] != "aa" {
+		t.Errorf("%+v", open)
+	}
+}
+
+func TestTestResultFollowsTheVerdicts(t *testing.T) {
+	v := func(name string, s verdict.Status) verdict.Verdict { return verdict.Verdict{Gate: name, Status: s} }
+	for want, verdicts := range map[string][]verdict.Verdict{
+		"PASSED a||":  {v("a", verdict.Pass)},
+		"WARNED a|b|": {v("a", verdict.Pass), v("b", verdict.Waived)},
+		"FAILED |b|a": {v("a", verdict.Fail), v("b", verdict.Waived)},
+		"FAILED ||a":  {v("a", verdict.NotMeasured)},
+		"FAILED ||":   nil,
+	} {
+		r := NewTestResult(verdicts, "", "v1", nil, built)
+		got := r.Result + " " + strings.Join(r.Passed, ",") + "|" + strings.Join(r.Warned, ",") + "|" + strings.Join(r.Failed, ",")
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// What was measured travels with its verdict, and what nobody can have measured is
+// not believed, whoever signed it.
+func TestMeasured(t *testing.T) {
+	b := newBundle(t)
+	curves := curve.Curves{{Collective: "all_reduce", Library: "NCCL 2.29.7", Place: curve.InPlace, Rounds: 1, Points: []curve.Point{{Bytes: 8, BusBW: 0.01}}}}
+	b.round([]verdict.Verdict{{Gate: "busbw", Status: verdict.Pass, Measured: curves}}, time.Minute)
+	said, err := Read(b.wheel, b.trust())
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts := said.Verdicts()
+	i := slices.IndexFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == "busbw" })
+	if diff := cmp.Diff(curves, verdicts[i].Measured); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	curves[0].Points[0].BusBW = -1
+	b.round([]verdict.Verdict{{Gate: "busbw", Status: verdict.Pass, Measured: curves}}, 2*time.Minute)
+	if _, err := Read(b.wheel, b.trust()); err == nil || !strings.Contains(err.Error(), `reading its verdicts: reading what was measured: "all_reduce" of "NCCL 2.29.7": -1 GB/s`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What is published is what was verified: a refusal that the entry waives is a waived
+// one, also where the host that asked knew of no entry.
+func TestJudged(t *testing.T) {
+	e := testEntry()
+	e.Expect.Waivers = []recipe.Waiver{{Gate: "size", Because: "known", Issue: "https://example.com/2", Until: "2999-01-01"}}
+	p := NewProvenance(e, Build{})
+	b := Bundle{Provenance: &p, Rounds: []TestResult{{Verdicts: []verdict.Verdict{{Gate: "size", Status: verdict.Fail}}}}}
+	if all := b.Judged(built); len(all) != 1 || all[0].Status != verdict.Waived {
+		t.Errorf("%+v", all)
+	}
+	b.Provenance = nil
+	if all := b.Judged(built); len(all) != 1 || all[0].Status != verdict.Fail {
+		t.Errorf("without an entry: %+v", all)
+	}
+}
+
+func TestNobodySaysAnything(t *testing.T) {
+	if _, err := Read(artifact.Artifact{Path: filepath.Join(t.TempDir(), "a.whl")}, signing.Trust{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}

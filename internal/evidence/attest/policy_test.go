@@ -1,0 +1,27 @@
+package attest
+
+import (
+	"strings"
+	"testing"
+
+	"builder/internal/plan/recipe"
+)
+
+// The channel stable says that device code works: where no gate runs it on GPUs the
+// channel cannot be reached, and says so.
+func TestStableAsksForAGateOnGPUs(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy Policy
+		expect recipe.Expect
+		why    string
+	}{
+		"device code that no gate runs": {Stable, recipe.Expect{DeviceCode: []string{"gfx90a", "gfx942"}}, "it ships device code (gfx90a, gfx942) and no gate runs that on GPUs yet"},
+		"a gate runs it":                {Stable, recipe.Expect{DeviceCode: []string{"sm_90"}, Collectives: []string{"all_reduce"}}, ""},
+		"no device code":                {Stable, recipe.Expect{Packages: []string{"tiny"}}, ""},
+		"candidate asks for none":       {Candidate, recipe.Expect{DeviceCode: []string{"gfx90a"}}, ""},
+	} {
+		if why := c.policy.Unreachable(c.expect); !strings.HasPrefix(why, c.why) || c.why == "" && why != "" {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package attest
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/evidence/sbom"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/recipe"
+)
+
+// ProvenanceType is the predicate that says how an artifact was made
+// (https://slsa.dev/spec/v1.0/provenance).
+const ProvenanceType = "https://slsa.dev/provenance/v1"
+
+// buildType says how to read the parameters of a provenance: an entry of a lock,
+// which is everything that the build reads.
+const buildType = "urn:builder:cell:v1"
+
+// Provenance is SLSA's predicate, with the entry as its internal parameter: the
+// artifact can be built again from it alone.
+type Provenance struct {
+	Definition Definition `json:"buildDefinition"`
+	Run        RunDetails `json:"runDetails"`
+}
+
+// Definition is what was built of what.
+type Definition struct {
+	BuildType string     `json:"buildType"`
+	External  External   `json:"externalParameters"`
+	Internal  Internal   `json:"internalParameters"`
+	Materials []Material `json:"resolvedDependencies"`
+}
+
+// External is what was asked for.
+type External struct {
+	Recipe string            `json:"recipe"`
+	Cell   string            `json:"cell"`
+	Axes   map[string]string `json:"axes"`
+}
+
+// Internal is what that came to.
+type Internal struct {
+	Key   string     `json:"key"` // sha256 of the entry
+	Entry lock.Entry `json:"entry"`
+}
+
+// A Material is something that the build read: a resource descriptor of in-toto.
+type Material struct {
+	Name      string            `json:"name,omitempty"`
+	URI       string            `json:"uri,omitempty"`
+	Digest    map[string]string `json:"digest,omitempty"`
+	MediaType string            `json:"mediaType,omitempty"`
+	Content   string            `json:"content,omitempty"` // base64
+}
+
+// RunDetails is who built, when, and what was seen.
+type RunDetails struct {
+	Builder    Builder    `json:"builder"`
+	Metadata   Metadata   `json:"metadata"`
+	Byproducts []Material `json:"byproducts,omitempty"`
+}
+
+// Builder is what made the artifact: ID says where it ran, Version which releases
+// of this tool and of the engine.
+type Builder struct {
+	ID      string            `json:"id"`
+	Version map[string]string `json:"version"`
+}
+
+// Metadata is about one build.
+type Metadata struct {
+	Invocation string    `json:"invocationId,omitempty"`
+	Started    time.Time `json:"startedOn"`
+	Finished   time.Time `json:"finishedOn"`
+}
+
+// A Build is what is known of a build beside its entry.
+type Build struct {
+	Builder           Builder
+	Invocation        string
+	Started, Finished time.Time
+	Canary            string // what the canary of the build step saw, as JSON
+}
+
+// NewProvenance says how the artifacts of an entry were made.
+func NewProvenance(e lock.Entry, b Build) Provenance {
+	p := Provenance{
+		Definition{
+			buildType, External{e.Recipe, e.ID, e.Axes}, Internal{e.Key(), e}, materials(e),
+		},
+		RunDetails{Builder: b.Builder, Metadata: Metadata{b.Invocation, b.Started.UTC(), b.Finished.UTC()}},
+	}
+	if b.Canary != "" {
+		p.Run.Byproducts = []Material{{
+			Name: "canary", MediaType: "application/json", Content: base64.StdEncoding.EncodeToString([]byte(b.Canary)),
+		}}
+	}
+	return p
+}
+
+// isStack reports whether the artifacts are a wheelhouse.
+func (p Provenance) isStack() bool { return p.Definition.Internal.Entry.Expect.Wheelhouse != nil }
+
+// fault says what in a provenance contradicts itself: its materials and its key
+// follow from its entry.
+func (p Provenance) fault() string {
+	d := p.Definition
+	e := d.Internal.Entry
+	switch {
+	case d.BuildType != buildType:
+		return fmt.Sprintf("it is of the type %q, this version reads %s", d.BuildType, buildType)
+	case e.Schema != lock.Schema:
+		return fmt.Sprintf("its entry has the schema %d, this version reads %d", e.Schema, lock.Schema)
+	case e.Key() != d.Internal.Key:
+		return fmt.Sprintf("its entry has the key %s, it says %s", e.Key(), d.Internal.Key)
+	case d.External.Cell != e.ID || d.External.Recipe != e.Recipe:
+		return fmt.Sprintf("it speaks of the cell %s, its entry is of %s", d.External.Cell, e.ID)
+	case !slices.EqualFunc(d.Materials, materials(e), func(a, b Material) bool { return a.line() == b.line() }):
+		return "its materials are not those of its entry"
+	}
+	return ""
+}
+
+func (m Material) line() string { return m.Name + "\x00" + m.URI + "\x00" + m.Digest["sha256"] }
+
+// materials lists everything that the build of an entry reads, by digest, each
+// once and sorted: source, patches, inputs, the packages of both images, and the
+// Python packages in them.
+func materials(e lock.Entry) []Material {
+	var all []Material
+	if e.Source.Kind() != recipe.Cells {
+		all = append(all, sourceMaterial(e.Source))
+	}
+	for _, p := range e.Patches {
+		all = append(all, material("patch "+p.Name, "urn:builder:patch:"+e.Recipe+":"+p.Name, p.Digest()))
+	}
+	for _, in := range e.Inputs {
+		all = append(all, material("input "+in.ID, "urn:builder:cell:"+in.ID, in.Key))
+	}
+	for _, img := range []lock.Image{e.Image, e.Runtime} {
+		all = append(all, imageMaterials(img)...)
+	}
+	slices.SortFunc(all, func(a, b Material) int { return cmp.Compare(a.line(), b.line()) })
+	return slices.CompactFunc(all, func(a, b Material) bool { return a.line() == b.line() })
+}
+
+func sourceMaterial(s lock.SourcePin) Material {
+	uri := sbom.PURL("pypi", s.Project, s.Version)
+	switch s.Kind() {
+	case recipe.Git:
+		uri = "git+" + s.Repository + "@" + s.Commit
+	case recipe.Archive:
+		uri = "urn:builder:pool:" + path.Clean(s.Path)
+	}
+	return material(s.Filename, uri, s.SHA256)
+}
+
+func imageMaterials(img lock.Image) []Material {
+	var all []Material
+	if img.Pin.Registry != "" {
+		digest := strings.TrimPrefix(img.Pin.Digest, "sha256:")
+		all = append(all, material(img.Pin.Name, "pkg:oci/"+path.Base(img.Pin.Registry)+"@"+img.Pin.Digest, digest))
+	}
+	for _, p := range img.Pin.Packages {
+		all = append(all, material(path.Base(p.Path), sbom.PURL("deb", "debian/"+p.Name, p.Version, "arch", p.Architecture), p.SHA256))
+	}
+	for _, w := range img.Wheels {
+		all = append(all, wheelMaterial(w))
+	}
+	return all
+}
+
+func wheelMaterial(f pypi.File) Material {
+	return material(f.Filename, sbom.PURL("pypi", f.Project, f.Version), f.SHA256)
+}
+
+func material(name, uri, sha256 string) Material {
+	return Material{Name: name, URI: uri, Digest: map[string]string{"sha256": sha256}}
+}

@@ -1,0 +1,86 @@
+package attest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// newTree is a cell whose artifact is an archive.
+func newTree(t *testing.T) bundle {
+	t.Helper()
+	b := bundle{t, testKey(t), testEntry(), artifact.Artifact{}}
+	b.entry.Expect = recipe.Expect{Tree: "tool-1.0.tar.gz", Version: "1.0"}
+	path := filepath.Join(t.TempDir(), b.entry.Expect.Tree)
+	if err := os.WriteFile(path, []byte("archive"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if b.wheel, err = artifact.Of(path, b.entry.Key()); err != nil {
+		t.Fatal(err)
+	}
+	p := NewProvenance(b.entry, Build{Builder: Builder{ID: "urn:builder:local"}, Started: built, Finished: built})
+	if err := (Sealer{b.key}).Seal([]artifact.Artifact{b.wheel}, p); err != nil {
+		t.Fatal(err)
+	}
+	b.round([]verdict.Verdict{{Gate: "changes", Status: verdict.Pass, Evidence: "right"}}, 0)
+	return b
+}
+
+func TestVerifyATree(t *testing.T) {
+	b := newTree(t)
+	checks := b.verify(Candidate)
+	if !Passed(checks) {
+		t.Fatalf("%+v", checks)
+	}
+	i := indexOf(checks, "sbom")
+	if i < 0 || !strings.HasSuffix(checks[i].Seen, "signed about this archive") {
+		t.Errorf("%+v", checks)
+	}
+	data, err := os.ReadFile(b.file(plainSBOM))
+	if err != nil || !strings.Contains(string(data), b.wheel.SHA256) {
+		t.Errorf("the SBOM does not name the archive: %v\n%s", err, data)
+	}
+}
+
+// Without what is inside to compare with, what was signed counts: other bytes, and
+// a document that nobody signed about these, are refused.
+func TestVerifyATreeThatIsNotWhatWasSigned(t *testing.T) {
+	b := newTree(t)
+	other := newTree(t)
+	if err := os.Rename(other.file(sbomFile), b.file(sbomFile)); err != nil {
+		t.Fatal(err)
+	}
+	if checks := b.verify(Candidate); Passed(checks) {
+		t.Errorf("with the SBOM of another key: %+v", checks)
+	}
+	b = newTree(t)
+	if err := os.WriteFile(b.wheel.Path, []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if checks := b.verify(Candidate); Passed(checks) {
+		t.Errorf("with other bytes: %+v", checks)
+	}
+	b = newTree(t)
+	if err := os.Remove(b.file(sbomFile)); err != nil {
+		t.Fatal(err)
+	}
+	checks := b.verify(Candidate)
+	if i := indexOf(checks, "sbom"); i < 0 || len(checks[i].Wrong) == 0 {
+		t.Errorf("without an SBOM: %+v", checks)
+	}
+}
+
+func indexOf(checks []Check, name string) int {
+	for i, c := range checks {
+		if c.Name == name {
+			return i
+		}
+	}
+	return -1
+}

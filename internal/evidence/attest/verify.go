@@ -1,0 +1,354 @@
+package attest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/evidence/sbom"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
+	"builder/internal/gates/gate"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/stack"
+)
+
+// A Policy says which gates an artifact must have passed.
+type Policy string
+
+// The policies.
+const (
+	Candidate Policy = "candidate" // every gate that needs no GPU
+	Stable    Policy = "stable"    // the gates on GPUs and a second build too
+)
+
+// Policies lists the names of the policies.
+func Policies() []string { return []string{string(Candidate), string(Stable)} }
+
+// Gates returns the names of the gates that a policy asks for.
+func (p Policy) Gates(e recipe.Expect) []string {
+	most := gate.Container
+	if p == Stable {
+		most = gate.TwoBuilds
+	}
+	var names []string
+	for _, g := range gate.Wanted(e, most) {
+		names = append(names, g.Name)
+	}
+	return names
+}
+
+// Unreachable says why no artifact with these promises can meet the policy, or
+// nothing. Device code that no gate runs on GPUs is not known to work, and stable
+// says that it is.
+func (p Policy) Unreachable(e recipe.Expect) string {
+	onGPUs := func(g gate.Gate) bool { return g.Needs == gate.GPUs }
+	if p != Stable || len(e.DeviceCode) == 0 || slices.ContainsFunc(gate.Wanted(e, gate.GPUs), onGPUs) {
+		return ""
+	}
+	return "it ships device code (" + strings.Join(e.DeviceCode, ", ") + ") and no gate runs that on GPUs yet, so that it cannot reach stable"
+}
+
+// A Check is one question about an artifact and the answer: what was seen, or
+// what is wrong and what to do about it.
+type Check struct {
+	Name   string   `json:"check"`
+	Seen   string   `json:"seen,omitempty"`
+	Wrong  []string `json:"wrong,omitempty"`
+	Remedy string   `json:"remedy,omitempty"`
+}
+
+// What to do about statements that do not hold.
+const (
+	foreign  = "`builder gate FILE` says what a wheel of somebody else is; of a cell copy the folder too, or take both from where they are published"
+	stranger = "--trust FILE counts the signatures of another host: `builder key show` prints its public key there"
+	changed  = "copy the directory of the cell anew from the host that built it, or build it again: builder run"
+)
+
+// Faults returns what is wrong as errors about the artifact of that name.
+func Faults(name string, checks []Check) error {
+	var faults []error
+	for _, c := range checks {
+		for _, wrong := range c.Wrong {
+			faults = append(faults, diag.Errorf(diag.Gate, "%s: %s: %s", name, c.Name, wrong).WithHint("%s", c.Remedy))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Passed reports whether nothing is wrong.
+func Passed(checks []Check) bool {
+	return len(checks) > 0 && !slices.ContainsFunc(checks, func(c Check) bool { return len(c.Wrong) > 0 })
+}
+
+// Verify asks whether the statements beside an artifact are signed by trusted
+// keys, speak of these bytes under this name, agree with each other, and name every
+// gate that the policy asks for as passed, and whether nothing lies among them that
+// nobody signed. It needs no network. The bundle is what the statements say, where
+// they could be read.
+func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
+	b, err := Read(a, trust)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing: nobody says anything about these bytes"}, Remedy: foreign}}
+	}
+	checks := []Check{b.checkSignatures(a, err), b.checkProvenance()}
+	artifacts, beside := b.checkArtifacts(a)
+	b.Beside, checks = beside, append(checks, artifacts)
+	if b.Provenance == nil || !b.Provenance.isStack() {
+		checks = append(checks, b.checkSBOM(a))
+	}
+	if b.Provenance != nil {
+		checks = append(checks, b.checkVerdicts(policy, trust))
+	}
+	return b, settled(checks)
+}
+
+// settled leaves a remedy where something is wrong alone.
+func settled(checks []Check) []Check {
+	for i, c := range checks {
+		if len(c.Wrong) == 0 {
+			checks[i].Remedy = ""
+		}
+	}
+	return checks
+}
+
+// VerifyStatements asks of [Verify]'s questions those that need no artifact: about
+// one that is to be fetched, or that is known by its digest. Said are the files of
+// its folder, by their names and paths.
+func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
+	b, err := readAll(a, said, trust)
+	checks := []Check{b.checkSignatures(a, err), b.checkProvenance()}
+	if b.Provenance != nil {
+		checks = append(checks, b.checkVerdicts(policy, trust))
+	}
+	return b, settled(checks)
+}
+
+// Announces returns the files that the statements say belong to an artifact, it
+// first, with the sizes that were signed; 0 is that nobody signed one.
+func (b Bundle) Announces(a artifact.Artifact) []artifact.Artifact {
+	var all []artifact.Artifact
+	for _, s := range b.Artifacts {
+		f := artifact.Artifact{Name: s.Name, SHA256: s.Digest["sha256"], Size: s.Size()}
+		if f.Name == a.Name && f.SHA256 == a.SHA256 {
+			all = append([]artifact.Artifact{f}, all...)
+		} else {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
+	c := Check{Name: "signatures", Seen: fmt.Sprintf("%d statements, signed by %s", b.Signed, strings.Join(b.Keys, ", "))}
+	if err != nil {
+		for _, fault := range diag.Split(err) {
+			c.Wrong = append(c.Wrong, fault.Error())
+		}
+	}
+	c.Remedy = changed
+	if errors.Is(err, signing.ErrStranger) {
+		c.Remedy = stranger
+	}
+	if b.Signed == 0 && err == nil {
+		c.Wrong, c.Remedy = []string{Dir(a.Path) + " holds no statement"}, foreign
+	}
+	return c
+}
+
+func (b Bundle) checkProvenance() Check {
+	c := Check{Name: "provenance", Remedy: stranger}
+	if b.Provenance == nil {
+		c.Wrong = []string{"nobody who is trusted says how these bytes were made"}
+		return c
+	}
+	if fault := b.Provenance.fault(); fault != "" {
+		c.Wrong, c.Remedy = []string{fault}, changed
+	}
+	d := b.Provenance.Definition
+	c.Seen = fmt.Sprintf("cell %s, key %s, %d materials, built by %s", d.External.Cell, d.Internal.Key, len(d.Materials), b.Provenance.Run.Builder.ID)
+	return c
+}
+
+// checkArtifacts compares the files that were made with the wheel, and the entry,
+// where they lie beside it, and returns those that are right.
+func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.Artifact) {
+	c.Name, c.Remedy = "artifacts", changed
+	dir := filepath.Dir(a.Path)
+	var seen []string
+	for _, s := range b.Artifacts {
+		if s.Digest["sha256"] == a.SHA256 && s.Name == a.Name {
+			seen = append(seen, a.Name)
+			continue
+		}
+		if !PlainName(s.Name) {
+			c.Wrong = append(c.Wrong, fmt.Sprintf("%q is no name of a file", s.Name))
+			continue
+		}
+		other, err := artifact.Unlinked(filepath.Join(dir, s.Name), "")
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			seen = append(seen, s.Name+" does not lie here")
+		case err != nil:
+			c.Wrong = append(c.Wrong, err.Error())
+		case other.SHA256 != s.Digest["sha256"]:
+			c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s, the provenance says %s", s.Name, other.SHA256, s.Digest["sha256"]))
+		default:
+			seen, beside = append(seen, s.Name), append(beside, other)
+		}
+	}
+	c.Seen = strings.Join(seen, ", ")
+	if b.Provenance != nil {
+		c.Wrong = append(c.Wrong, b.checkEntry(dir)...)
+	}
+	return c, beside
+}
+
+// PlainName reports whether a name is that of a file in a directory, or in the
+// folder of a stack's wheels.
+func PlainName(name string) bool {
+	name = strings.TrimPrefix(name, stack.Folder+"/")
+	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
+}
+
+// checkEntry compares the entry in the directory of an artifact, where there is
+// one, and looks for wheels that nobody signed among those of a stack: its folder is
+// used as a whole.
+func (b Bundle) checkEntry(dir string) (wrong []string) {
+	key := b.Provenance.Definition.Internal.Key
+	switch e, err := artifact.Unlinked(filepath.Join(dir, lock.EntryFile), ""); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		wrong = append(wrong, err.Error())
+	case e.SHA256 != key:
+		wrong = append(wrong, fmt.Sprintf("%s has sha256 %s, the provenance was made of %s", lock.EntryFile, e.SHA256, key))
+	}
+	if !b.Provenance.isStack() {
+		return wrong
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, stack.Folder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		wrong = append(wrong, err.Error())
+	}
+	for _, e := range entries {
+		name := stack.Folder + "/" + e.Name()
+		if !slices.ContainsFunc(b.Artifacts, func(s Subject) bool { return s.Name == name }) {
+			wrong = append(wrong, fmt.Sprintf("%q is not of this wheelhouse: nobody signed it; remove it", name))
+		}
+	}
+	return wrong
+}
+
+// checkSBOM compares the document in the wheel with the one that was signed. An
+// archive has none inside; that its document speaks of these bytes is signed.
+func (b Bundle) checkSBOM(a artifact.Artifact) Check {
+	c := Check{Name: "sbom", Remedy: changed}
+	if b.SBOM == nil {
+		c.Wrong, c.Remedy = []string{"nobody who is trusted says what is in it"}, stranger
+		return c
+	}
+	if p := b.Provenance; p != nil && p.Definition.Internal.Entry.Expect.Tree != "" {
+		c.Seen = fmt.Sprintf("SPDX of %d bytes, signed about this archive", len(b.SBOM))
+		return c
+	}
+	inside, err := sbomIn(a.Path)
+	switch {
+	case err != nil:
+		c.Wrong = []string{err.Error()}
+	case !equalJSON(inside, b.SBOM):
+		c.Wrong = []string{"the SBOM in the wheel is not the one that was signed"}
+	}
+	c.Seen = fmt.Sprintf("SPDX of %d bytes, the same inside the wheel", len(inside))
+	return c
+}
+
+func sbomIn(path string) ([]byte, error) {
+	w, err := wheel.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	return w.ReadFile(w.DistInfo+"/"+sbom.Member, maxStatement)
+}
+
+// checkVerdicts demands a verdict that lets pass of every gate of the policy, and
+// none of any other that refuses.
+func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
+	c := Check{Name: "verdicts"}
+	e := b.Provenance.Definition.Internal.Entry
+	verdicts := b.Judged(trust.Now)
+	passed := map[string]bool{}
+	var remedies []string
+	wrong := func(remedy, format string, args ...any) {
+		c.Wrong = append(c.Wrong, fmt.Sprintf(format, args...))
+		if remedy != "" && !slices.Contains(remedies, remedy) {
+			remedies = append(remedies, remedy)
+		}
+	}
+	for _, v := range verdicts {
+		if v.Refuses() {
+			wrong(v.Remedy, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence)
+		}
+		passed[v.Gate] = true
+	}
+	wanted := policy.Gates(e.Expect)
+	for _, name := range wanted {
+		if !passed[name] {
+			wrong(howToAsk(name), "gate %s, which the policy %s asks for, was not asked", name, policy)
+		}
+	}
+	if why := policy.Unreachable(e.Expect); why != "" {
+		wrong("candidate is as far as this recipe goes", "%s", why)
+	}
+	if len(wanted) == 0 {
+		wrong("state in the recipe's expect what the artifact is to be", "the entry promises nothing that a gate could judge")
+	}
+	c.Seen = fmt.Sprintf("%d gates in %d rounds, policy %s", len(verdicts), len(b.Rounds), policy)
+	c.Remedy = strings.Join(remedies, "; ")
+	return c
+}
+
+// howToAsk is the command that adds the verdict of a gate.
+func howToAsk(name string) string {
+	for _, g := range gate.All() {
+		switch {
+		case g.Name != name:
+		case g.Needs == gate.TwoBuilds:
+			return "`builder verify CELL --rebuild --attach` builds a second time and adds that verdict"
+		case g.Needs == gate.GPUs:
+			return "`builder gate CELL --gpus all --tests DIR --attach` on a host with GPUs adds those verdicts"
+		}
+	}
+	return "`builder run` builds the cell again and asks it"
+}
+
+// Verdicts returns what all rounds found, of each gate the newest answer.
+func (b Bundle) Verdicts() []verdict.Verdict { return sum(b.Rounds) }
+
+// Judged returns the verdicts as [Verify] judges them: by the waivers of the entry, as
+// of a time. A host that asked without the entry knew of no waiver.
+func (b Bundle) Judged(now time.Time) []verdict.Verdict {
+	var waivers []recipe.Waiver
+	if b.Provenance != nil {
+		waivers = b.Provenance.Definition.Internal.Entry.Expect.Waivers
+	}
+	return verdict.WaiveAll(b.Verdicts(), waivers, now)
+}
+
+// equalJSON compares two documents without their white space.
+func equalJSON(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}

@@ -1,0 +1,126 @@
+// Package proven reads and writes the file that says which cells were built and what
+// their gates found. builder verify --record writes it, from signed statements alone.
+package proven
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
+	"builder/internal/base/regular"
+	"builder/internal/evidence/attest"
+	"builder/internal/gates/verdict"
+)
+
+// Name is the name of the file, beside the recipes.
+const Name = "proven.json"
+
+// schema is the number of the file's format.
+const schema = 1
+
+// maxSize bounds the file in bytes. An entry takes about 300.
+const maxSize = 16 << 20
+
+// A Proof says what was proven about one cell.
+type Proof struct {
+	Recipe  string `json:"recipe"`
+	Key     string `json:"key"`     // of the lock entry that it was built from
+	Wheel   string `json:"wheel"`   // sha256 of the artifact
+	Gates   int    `json:"gates"`   // that passed or were waived
+	Rebuilt bool   `json:"rebuilt"` // a second build gave the same bytes
+	GPUs    bool   `json:"gpus"`    // a gate ran on GPUs
+	Day     string `json:"day"`     // of the newest verdict, in UTC: 2026-11-22
+}
+
+// Cells are the proven cells by id.
+type Cells map[string]Proof
+
+type file struct {
+	Schema int   `json:"schema"`
+	Cells  Cells `json:"cells"`
+}
+
+// Read returns the cells that the file of a folder holds. A folder without the file
+// has proven nothing.
+func Read(folder fs.FS) (Cells, error) {
+	data, err := fs.ReadFile(folder, Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Cells{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decode(data)
+}
+
+func decode(data []byte) (Cells, error) {
+	var f file
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	if f.Schema != schema {
+		return nil, fmt.Errorf("%s: schema %d is not known, only %d", Name, f.Schema, schema)
+	}
+	if f.Cells == nil {
+		f.Cells = Cells{}
+	}
+	return f.Cells, nil
+}
+
+// Add notes what the verified statements about an artifact prove.
+func (cells Cells) Add(b attest.Bundle, sha256 string) error {
+	if b.Provenance == nil {
+		return errors.New("recording what was proven: the artifact has no provenance")
+	}
+	definition := b.Provenance.Definition
+	c := Proof{Recipe: definition.External.Recipe, Key: definition.Internal.Key, Wheel: sha256}
+	for _, v := range b.Verdicts() {
+		if v.Status != verdict.Pass && v.Status != verdict.Waived {
+			continue
+		}
+		c.Gates++
+		c.Rebuilt = c.Rebuilt || v.Gate == "reproducible"
+	}
+	for _, r := range b.Rounds {
+		c.GPUs = c.GPUs || r.Host != nil && len(r.Host.GPUs) > 0 && r.Result != "FAILED"
+		c.Day = max(c.Day, r.Finished.UTC().Format("2006-01-02"))
+	}
+	if c.Gates == 0 {
+		return fmt.Errorf("recording what was proven: no gate passed for %s", definition.External.Cell)
+	}
+	cells[definition.External.Cell] = c
+	return nil
+}
+
+// Record lays cells over those of the file at path, which need not exist. A second
+// proof of the same bytes adds to the first.
+func Record(path string, cells Cells) error {
+	known := Cells{}
+	data, err := regular.Read(path, maxSize)
+	switch {
+	case err == nil:
+		if known, err = decode(data); err != nil {
+			return diag.Errorf(diag.Usage, "recording what was proven: %w", err)
+		}
+	case !errors.Is(err, os.ErrNotExist):
+		return diag.Errorf(diag.Usage, "recording what was proven: %w", err)
+	}
+	for id, c := range cells {
+		if before, ok := known[id]; ok && before.Key == c.Key && before.Wheel == c.Wheel {
+			c.Rebuilt, c.GPUs = c.Rebuilt || before.Rebuilt, c.GPUs || before.GPUs
+		}
+		known[id] = c
+	}
+	text, err := json.MarshalIndent(file{schema, known}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, append(text, '\n'))
+}

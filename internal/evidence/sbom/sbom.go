@@ -1,0 +1,270 @@
+// Package sbom says what is in an artifact: the source it was made from, what that
+// source carries of others, the patches, and the libraries that it links, as
+// SPDX 2.3 in JSON.
+//
+// The document of a wheel lies inside it (PEP 770), so that it is a function of
+// what is inside: no time but the release's, no version of this tool, no key of a
+// cell. What was needed to build stands in the provenance and not here. That of an
+// archive of a source tree lies beside it: the tree is upstream's, and nothing is
+// put into it.
+package sbom
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"time"
+
+	"builder/internal/files/elf"
+	"builder/internal/files/wheel"
+	"builder/internal/plan/lock"
+)
+
+// Member is the document's place below the .dist-info directory of a wheel.
+const Member = "sboms/builder.spdx.json"
+
+// Revision is the number of what [Of] writes. It is part of every cell's key: a
+// document of another form is another wheel.
+const Revision = "sbom1"
+
+// PredicateType is what an in-toto statement calls the document.
+const PredicateType = "https://spdx.dev/Document/v2.3"
+
+// Of returns the document about a wheel that was made of an entry. A document
+// that lies in the wheel already does not change it.
+func Of(e lock.Entry, w *wheel.Wheel) ([]byte, error) {
+	linked, err := linkedBy(w)
+	if err != nil {
+		return nil, fmt.Errorf("listing what %s links: %w", w.Name, err)
+	}
+	project, version := w.Metadata.Get("Name"), w.Metadata.Get("Version")
+	d := newDocument(e, wheelID, pkg{
+		Name: project, Version: version, Purpose: "LIBRARY",
+		Refs: []reference{{"PACKAGE-MANAGER", "purl", PURL("pypi", project, version)}},
+	})
+	for _, soname := range linked {
+		d.add(pkg{Name: soname, Purpose: "LIBRARY", Comment: "taken from the host at run time; DT_NEEDED"}, "lib-"+soname)
+		d.relate(wheelID, "DYNAMIC_LINK", "lib-"+soname)
+	}
+	return d.encode()
+}
+
+// OfTree returns the document about an archive of the patched source tree of an
+// entry; sha256 is the archive's.
+func OfTree(e lock.Entry, sha256 string) ([]byte, error) {
+	d := newDocument(e, treeID, pkg{
+		Name: e.Source.Project, Version: e.Expect.Version, Purpose: "ARCHIVE",
+		Checksums: []checksum{{"SHA256", sha256}},
+		Refs:      []reference{{"PACKAGE-MANAGER", "purl", ProductURL(e)}},
+	})
+	return d.encode()
+}
+
+// ProductURL returns the package URL of what an entry makes: a Python package, or
+// an archive that no registry of packages knows.
+func ProductURL(e lock.Entry) string {
+	kind := "pypi"
+	if e.Expect.Tree != "" {
+		kind = "generic"
+	}
+	return PURL(kind, e.Source.Project, e.Expect.Version)
+}
+
+// linkedBy lists the sonames that the libraries of a wheel need and that the
+// wheel does not bring along.
+func linkedBy(w *wheel.Wheel) ([]string, error) {
+	var needed, brought []string
+	for _, f := range w.Files {
+		if !wheel.IsLibrary(f.Name) {
+			continue
+		}
+		lib, err := readLibrary(w, f.Name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if lib != nil {
+			needed, brought = append(needed, lib.Needed...), append(brought, lib.Soname, path.Base(f.Name))
+		}
+	}
+	slices.Sort(needed)
+	return slices.DeleteFunc(slices.Compact(needed), func(s string) bool { return slices.Contains(brought, s) }), nil
+}
+
+// readLibrary returns nil for a file that only has the name of a library, such as
+// a linker script.
+func readLibrary(w *wheel.Wheel, name string) (*elf.File, error) {
+	r, err := w.Open(context.Background(), name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if !elf.Is(r) {
+		return nil, nil
+	}
+	return elf.Read(r)
+}
+
+// document is an SPDX 2.3 document; the names are those of its JSON schema.
+type document struct {
+	Version       string         `json:"spdxVersion"`
+	License       string         `json:"dataLicense"`
+	ID            string         `json:"SPDXID"`
+	Name          string         `json:"name"`
+	Namespace     string         `json:"documentNamespace"`
+	Creation      creation       `json:"creationInfo"`
+	Describes     []string       `json:"documentDescribes"`
+	Packages      []pkg          `json:"packages"`
+	Relationships []relationship `json:"relationships"`
+}
+
+type creation struct {
+	Created  string   `json:"created"`
+	Creators []string `json:"creators"`
+}
+
+type pkg struct {
+	ID        string      `json:"SPDXID"`
+	Name      string      `json:"name"`
+	Version   string      `json:"versionInfo,omitempty"`
+	Location  string      `json:"downloadLocation"`
+	Analyzed  bool        `json:"filesAnalyzed"`
+	Purpose   string      `json:"primaryPackagePurpose,omitempty"`
+	Homepage  string      `json:"homepage,omitempty"`
+	Concluded string      `json:"licenseConcluded"`
+	Declared  string      `json:"licenseDeclared"`
+	Copyright string      `json:"copyrightText"`
+	Checksums []checksum  `json:"checksums,omitempty"`
+	Refs      []reference `json:"externalRefs,omitempty"`
+	Comment   string      `json:"comment,omitempty"`
+}
+
+type checksum struct {
+	Algorithm string `json:"algorithm"`
+	Value     string `json:"checksumValue"`
+}
+
+type reference struct {
+	Category string `json:"referenceCategory"`
+	Type     string `json:"referenceType"`
+	Locator  string `json:"referenceLocator"`
+}
+
+type relationship struct {
+	From string `json:"spdxElementId"`
+	Type string `json:"relationshipType"`
+	To   string `json:"relatedSpdxElement"`
+}
+
+const (
+	noAssertion = "NOASSERTION"
+	wheelID     = "wheel"
+	treeID      = "archive"
+	sourceID    = "source"
+)
+
+// newDocument describes an artifact, which it calls id, and what it was made of.
+func newDocument(e lock.Entry, id string, about pkg) *document {
+	d := &document{
+		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: about.Name + "-" + about.Version,
+		Creation: creation{time.Unix(e.Epoch, 0).UTC().Format(time.RFC3339), []string{"Tool: builder"}},
+	}
+	d.add(about, id)
+	d.Describes = []string{spdxID(id)}
+	d.relate("DOCUMENT", "DESCRIBES", id)
+	d.addSource(e, id)
+	d.addPatches(e)
+	return d
+}
+
+// addSource adds what was built into id and what it carries of others.
+func (d *document) addSource(e lock.Entry, id string) {
+	s := e.Source
+	source := pkg{
+		Name: s.Filename, Version: s.Version, Purpose: "SOURCE",
+		Checksums: []checksum{{"SHA256", s.SHA256}},
+		Location:  location(s.Repository, s.Commit),
+	}
+	if s.Repository == "" && s.Path == "" {
+		source.Refs = []reference{{"PACKAGE-MANAGER", "purl", PURL("pypi", s.Project, s.Version)}}
+	}
+	d.add(source, sourceID)
+	d.relate(id, "GENERATED_FROM", sourceID)
+	for _, v := range e.Vendored {
+		id := "vendored-" + v.Path
+		d.add(pkg{
+			Name: v.Name, Version: v.Commit, Purpose: "SOURCE", Declared: v.License,
+			Location: location(v.Repository, v.Commit), Comment: "in " + v.Path + " of the source",
+		}, id)
+		d.relate(sourceID, "CONTAINS", id)
+	}
+}
+
+// location is where a commit may be had; the place of an archive is
+// configuration and stands in no document.
+func location(repository, commit string) string {
+	if repository == "" {
+		return noAssertion
+	}
+	return "git+" + repository + "@" + commit
+}
+
+func (d *document) addPatches(e lock.Entry) {
+	for _, p := range e.Patches {
+		id := "patch-" + p.Name
+		d.add(pkg{
+			Name: "patch " + p.Name, Purpose: "SOURCE", Homepage: p.Upstream, Comment: p.Reason,
+			Checksums: []checksum{{"SHA256", p.Digest()}},
+		}, id)
+		d.relate(id, "PATCH_FOR", sourceID)
+	}
+}
+
+func (d *document) add(p pkg, id string) {
+	p.ID = spdxID(id)
+	for _, text := range []*string{&p.Location, &p.Concluded, &p.Declared, &p.Copyright} {
+		if *text == "" {
+			*text = noAssertion
+		}
+	}
+	d.Packages = append(d.Packages, p)
+}
+
+func (d *document) relate(from, kind, to string) {
+	d.Relationships = append(d.Relationships, relationship{spdxID(from), kind, spdxID(to)})
+}
+
+var outsideID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
+
+func spdxID(name string) string { return "SPDXRef-" + outsideID.ReplaceAllString(name, "-") }
+
+// encode names the document after its own content: documents that differ have
+// different names, and the same content has the same.
+func (d *document) encode() ([]byte, error) {
+	seen := map[string]bool{}
+	for _, p := range d.Packages {
+		if seen[p.ID] {
+			return nil, errors.New("two packages of the SBOM are called " + p.ID)
+		}
+		seen[p.ID] = true
+	}
+	bare, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(bare)
+	named := *d
+	named.Namespace = "urn:builder:sbom:" + hex.EncodeToString(sum[:])
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	err = enc.Encode(named)
+	return b.Bytes(), err
+}

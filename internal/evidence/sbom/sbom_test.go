@@ -1,0 +1,175 @@
+package sbom_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx"
+
+	"builder/internal/evidence/sbom"
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+)
+
+func entry() lock.Entry {
+	return lock.Entry{
+		Recipe: "tool", ID: "tool-1.0", Epoch: 1700000000,
+		Source:  lock.SourcePin{File: pypi.File{Project: "tool", Version: "1.0", Filename: "tool-1.0.tar.gz", SHA256: strings.Repeat("a", 64)}},
+		Patches: []patch.Patch{{Name: "seal", Reason: "because of it", Upstream: "https://example.com/1"}},
+		Vendored: []recipe.Vendored{
+			{Name: "gloo", Path: "third_party/gloo", Repository: "https://example.com/gloo", Commit: strings.Repeat("b", 40), License: "BSD-3-Clause"},
+		},
+	}
+}
+
+func of(t *testing.T, e lock.Entry, files ...wheeltest.File) []byte {
+	t.Helper()
+	w, err := wheel.Open(wheeltest.Wheel{Name: "tool-1.0+cuda13.0-py3-none-any.whl", Files: files}.Write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	data, err := sbom.Of(e, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func library(soname string, needed ...string) string {
+	return string(elftest.Library{Soname: soname, Needed: needed}.Bytes())
+}
+
+// The document is read by SPDX's own library.
+func TestOf(t *testing.T) {
+	data := of(t, entry(),
+		wheeltest.File{Name: "tool/a.so", Text: library("liba.so.1", "libnccl.so.2", "libb.so.1", "libc.so.6")},
+		wheeltest.File{Name: "tool/libb.so.1", Text: library("libb.so.1", "libc.so.6")},
+		wheeltest.File{Name: "tool/script.so", Text: "INPUT(liba.so.1)"},
+	)
+	doc, err := spdxjson.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, data)
+	}
+	var names []string
+	for _, p := range doc.Packages {
+		names = append(names, p.PackageName+" "+p.PackageVersion)
+	}
+	want := []string{"tool 1.0+cuda13.0", "tool-1.0.tar.gz 1.0", "gloo " + strings.Repeat("b", 40), "patch seal ", "libc.so.6 ", "libnccl.so.2 "}
+	if !slices.Equal(names, want) {
+		t.Errorf("packages %q, want %q", names, want)
+	}
+	for _, want := range []string{
+		"DOCUMENT DESCRIBES wheel", "wheel GENERATED_FROM source", "source CONTAINS vendored-third-party-gloo",
+		"patch-seal PATCH_FOR source", "wheel DYNAMIC_LINK lib-libnccl.so.2",
+	} {
+		if !slices.ContainsFunc(doc.Relationships, func(r *spdx.Relationship) bool {
+			return string(r.RefA.ElementRefID)+" "+r.Relationship+" "+string(r.RefB.ElementRefID) == want
+		}) {
+			t.Errorf("no relationship %q in\n%s", want, data)
+		}
+	}
+	if doc.CreationInfo.Created != "2023-11-14T22:13:20Z" || doc.Packages[3].PackageHomePage != "https://example.com/1" ||
+		doc.Packages[2].PackageLicenseDeclared != "BSD-3-Clause" {
+		t.Errorf("%s", data)
+	}
+}
+
+// The document lies in the wheel, so it has to follow from what is in the wheel.
+func TestOfIsAFunction(t *testing.T) {
+	member := wheeltest.File{Name: "tool/a.so", Text: library("a.so", "libc.so.6")}
+	first := of(t, entry(), member)
+	if again := of(t, entry(), member); !bytes.Equal(first, again) {
+		t.Errorf("%s\n%s", first, again)
+	}
+	other := entry()
+	other.ID, other.Expect.Version, other.Memory, other.Pipeline = "another", "2", 5, "x"
+	if !bytes.Equal(first, of(t, other, member)) {
+		t.Error("it depends on what is not in the wheel")
+	}
+	other.Patches = nil
+	if changed := of(t, other, member); bytes.Equal(first, changed) || namespace(t, changed) == namespace(t, first) {
+		t.Error("without its patch it has the same name")
+	}
+	if with := of(t, entry(), member, wheeltest.File{Name: "tool-1.0+cuda13.0.dist-info/" + sbom.Member, Text: "{}"}); !bytes.Equal(first, with) {
+		t.Error("a document that lies there changes it")
+	}
+}
+
+func namespace(t *testing.T, data []byte) string {
+	t.Helper()
+	doc, err := spdxjson.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc.DocumentNamespace
+}
+
+func TestSourcesOtherThanSdists(t *testing.T) {
+	e := entry()
+	e.Source.Repository, e.Source.Commit = "https://example.com/tool", strings.Repeat("c", 40)
+	if data := string(of(t, e)); !strings.Contains(data, `"git+https://example.com/tool@`+strings.Repeat("c", 40)) || strings.Contains(data, "pkg:pypi/tool@1.0\"") {
+		t.Errorf("%s", data)
+	}
+	e = entry()
+	e.Source.Path = "pool/main/t/tool_1.0.orig.tar.gz"
+	if data := string(of(t, e)); strings.Contains(data, "pkg:pypi/tool@1.0\"") {
+		t.Errorf("%s", data)
+	}
+	e.Vendored = append(e.Vendored, e.Vendored[0])
+	w, err := wheel.Open(wheeltest.Wheel{Name: "tool-1.0-py3-none-any.whl"}.Write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := sbom.Of(e, w); err == nil || !strings.Contains(err.Error(), "are called") {
+		t.Errorf("two of one name: %v", err)
+	}
+}
+
+func TestPURL(t *testing.T) {
+	for want, got := range map[string]string{
+		"pkg:pypi/nvidia-nccl-cu13@2.29.7%2Bcuda13.0":         sbom.PURL("pypi", "nvidia_nccl_cu13", "2.29.7+cuda13.0"),
+		"pkg:deb/debian/libc6@2.41-12?arch=amd64":             sbom.PURL("deb", "debian/libc6", "2.41-12", "arch", "amd64"),
+		"pkg:deb/debian/x@1:2~rc1?arch=all&distro=trixie%20a": sbom.PURL("deb", "debian/x", "1:2~rc1", "arch", "all", "distro", "trixie a"),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// The document of an archive tells its digest, and what no index of packages knows
+// is no Python package.
+func TestOfTree(t *testing.T) {
+	e := entry()
+	e.Expect = recipe.Expect{Tree: "tool-1.0+rocm6.1.tar.gz", Version: "1.0+rocm6.1"}
+	data, err := sbom.OfTree(e, strings.Repeat("c", 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := spdxjson.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, data)
+	}
+	about := doc.Packages[0]
+	if about.PackageName != "tool" || about.PackageVersion != "1.0+rocm6.1" || about.PrimaryPackagePurpose != "ARCHIVE" ||
+		about.PackageChecksums[0].Value != strings.Repeat("c", 64) || about.PackageExternalReferences[0].Locator != "pkg:generic/tool@1.0%2Brocm6.1" {
+		t.Errorf("it describes %+v", about)
+	}
+	if len(doc.Packages) != 4 || !strings.Contains(string(data), `"relationshipType": "GENERATED_FROM"`) {
+		t.Errorf("%s", data)
+	}
+	again, err := sbom.OfTree(e, strings.Repeat("d", 64))
+	if err != nil || bytes.Equal(again, data) {
+		t.Errorf("another archive has the same document: %v", err)
+	}
+}

@@ -1,0 +1,261 @@
+package signing
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	"github.com/sigstore/sigstore-go/pkg/sign"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/regular"
+)
+
+// A Key signs: ECDSA on P-256, the kind that every Sigstore client takes.
+type Key struct {
+	private *ecdsa.PrivateKey
+	public  PublicKey
+}
+
+// A PublicKey is one that signatures are checked against. NotAfter is the end of
+// its time, zero where it has none; ID is the base64 of the sha256 of its DER
+// form, as Sigstore bundles name keys.
+type PublicKey struct {
+	ID       string
+	NotAfter time.Time
+	key      *ecdsa.PublicKey
+}
+
+const (
+	privateBlock = "PRIVATE KEY"
+	publicBlock  = "PUBLIC KEY"
+	// notAfter is the PEM header that holds the last day of a key. Programs that do
+	// not know it pass over it.
+	notAfter = "Not-After"
+	maxKey   = 64 << 10 // bytes of a key's file
+)
+
+// NewKey makes a key that is good until the end of a day; the zero time is for
+// ever.
+func NewKey(until time.Time) (Key, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Key{}, fmt.Errorf("making a key: %w", err)
+	}
+	return newKey(private, until)
+}
+
+func newKey(private *ecdsa.PrivateKey, until time.Time) (Key, error) {
+	public, err := newPublicKey(&private.PublicKey, until)
+	return Key{private, public}, err
+}
+
+func newPublicKey(key *ecdsa.PublicKey, until time.Time) (PublicKey, error) {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return PublicKey{}, fmt.Errorf("encoding a public key: %w", err)
+	}
+	sum := sha256.Sum256(der)
+	return PublicKey{base64.StdEncoding.EncodeToString(sum[:]), until, key}, nil
+}
+
+// Public returns what others need to check the key's signatures.
+func (k Key) Public() PublicKey { return k.public }
+
+// Write puts the key into a new file that only its owner reads. It never
+// replaces one.
+func (k Key) Write(path string) error {
+	der, err := x509.MarshalPKCS8PrivateKey(k.private)
+	if err != nil {
+		return fmt.Errorf("encoding a key: %w", err)
+	}
+	return writeNew(path, 0o600, pemOf(privateBlock, der, k.public.NotAfter))
+}
+
+// Write puts the public key into a new file.
+func (p PublicKey) Write(path string) error { return writeNew(path, 0o644, p.PEM()) }
+
+// PEM returns the public key as text.
+func (p PublicKey) PEM() []byte {
+	der, err := x509.MarshalPKIXPublicKey(p.key)
+	if err != nil {
+		panic(fmt.Sprintf("signing: encoding a P-256 key: %v", err)) // its point was checked when it was read
+	}
+	return pemOf(publicBlock, der, p.NotAfter)
+}
+
+func pemOf(kind string, der []byte, until time.Time) []byte {
+	block := &pem.Block{Type: kind, Bytes: der}
+	if !until.IsZero() {
+		block.Headers = map[string]string{notAfter: until.Format(time.DateOnly)}
+	}
+	return pem.EncodeToMemory(block)
+}
+
+// writeNew makes a file as a whole or not at all, and only where there is none.
+func writeNew(path string, mode fs.FileMode, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".key-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err := errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Link(tmp.Name(), path) // a rename would replace
+}
+
+// ReadKey reads a private key in PKCS #8 to sign with. One that others can read or
+// write, that belongs to somebody else, or whose time is over is refused: what it
+// signs would be nobody's word.
+func ReadKey(path string) (Key, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return Key{}, unread(err)
+	}
+	defer f.Close()
+	if err := private(f); err != nil {
+		return Key{}, err
+	}
+	block, until, err := readPEM(f, privateBlock)
+	if err != nil {
+		return Key{}, err
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block)
+	if err != nil {
+		return Key{}, keyFault(path, "it is no key in PKCS #8")
+	}
+	own, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || own.Curve != elliptic.P256() {
+		return Key{}, keyFault(path, "it is not an ECDSA key on P-256")
+	}
+	k, err := newKey(own, until)
+	if err == nil && k.public.over(time.Now()) {
+		return Key{}, diag.Errorf(diag.Usage, "reading the key %s: its time is over since %s: nobody counts what it signs", path, until.Format(time.DateOnly)).
+			WithHint("builder key new FILE --days N makes another")
+	}
+	return k, err
+}
+
+// private refuses a file that is not its owner's alone.
+func private(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return unread(err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return diag.Errorf(diag.Usage, "reading the key %s: its mode is %04o: others can read or change it", f.Name(), mode).
+			WithHint("chmod 600 %s; if somebody may have read it, make another: builder key new FILE", f.Name())
+	}
+	if of, ok := info.Sys().(*syscall.Stat_t); ok && int(of.Uid) != os.Geteuid() {
+		return diag.Errorf(diag.Usage, "reading the key %s: it belongs to the user %d, and this is the user %d", f.Name(), of.Uid, os.Geteuid()).
+			WithHint("sign as its owner, or name a key of your own: builder key new FILE makes one")
+	}
+	return nil
+}
+
+func unread(err error) error {
+	fault := diag.Errorf(diag.Usage, "reading a key: %w", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.WithHint("`builder key new FILE` makes a key and FILE.pub; `builder key show` prints the public key of a host")
+	}
+	return fault
+}
+
+// ReadPublicKey reads a public key; the file of a private one is refused, so that
+// nobody hands it round.
+func ReadPublicKey(path string) (PublicKey, error) {
+	f, err := regular.Follow(path)
+	if err != nil {
+		return PublicKey{}, unread(err)
+	}
+	defer f.Close()
+	block, until, err := readPEM(f, publicBlock)
+	if err != nil {
+		return PublicKey{}, err
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block)
+	if err != nil {
+		return PublicKey{}, keyFault(path, "it is no public key in PKIX")
+	}
+	key, ok := parsed.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() {
+		return PublicKey{}, keyFault(path, "it is not an ECDSA key on P-256")
+	}
+	return newPublicKey(key, until)
+}
+
+// readPEM returns the one block of a file. What is in the file never stands in
+// an error.
+func readPEM(f *os.File, kind string) (der []byte, until time.Time, err error) {
+	path := f.Name()
+	data, err := io.ReadAll(io.LimitReader(f, maxKey))
+	if err != nil {
+		return nil, until, unread(err)
+	}
+	block, rest := pem.Decode(data)
+	switch {
+	case block == nil || len(strings.TrimSpace(string(rest))) > 0:
+		return nil, until, keyFault(path, "it is not one PEM block")
+	case block.Type != kind:
+		return nil, until, keyFault(path, fmt.Sprintf("it holds a %s, wanted is a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
+	}
+	if day := block.Headers[notAfter]; day != "" {
+		if until, err = time.Parse(time.DateOnly, day); err != nil {
+			return nil, until, keyFault(path, fmt.Sprintf("%s %q is no day such as 2027-11-21", notAfter, day))
+		}
+	}
+	return block.Bytes, until, nil
+}
+
+func keyFault(path, what string) error {
+	return diag.Errorf(diag.Usage, "reading the key %s: %s", path, what).
+		WithHint("builder key new FILE makes FILE and FILE.pub")
+}
+
+// over reports whether the last day of the key has passed.
+func (p PublicKey) over(now time.Time) bool {
+	return !p.NotAfter.IsZero() && !now.Before(p.NotAfter.AddDate(0, 0, 1))
+}
+
+// keypair is a key as Sigstore's signer takes it.
+type keypair struct{ Key }
+
+var _ sign.Keypair = keypair{}
+
+func (k keypair) GetHashAlgorithm() protocommon.HashAlgorithm {
+	return protocommon.HashAlgorithm_SHA2_256
+}
+
+func (k keypair) GetSigningAlgorithm() protocommon.PublicKeyDetails {
+	return protocommon.PublicKeyDetails_PKIX_ECDSA_P256_SHA_256
+}
+
+func (k keypair) GetHint() []byte                  { return []byte(k.public.ID) }
+func (k keypair) GetKeyAlgorithm() string          { return "ECDSA" }
+func (k keypair) GetPublicKey() crypto.PublicKey   { return k.public.key }
+func (k keypair) GetPublicKeyPem() (string, error) { return string(k.public.PEM()), nil }
+
+// SignData returns the signature and the digest that it is of.
+func (k keypair) SignData(_ context.Context, data []byte) (signature, digest []byte, err error) {
+	sum := sha256.Sum256(data)
+	signature, err = ecdsa.SignASN1(rand.Reader, k.private, sum[:])
+	return signature, sum[:], err
+}

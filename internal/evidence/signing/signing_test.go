@@ -1,0 +1,278 @@
+package signing
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+)
+
+const statement = `{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"a","digest":{"sha256":"` +
+	`e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}}],"predicateType":"x","predicate":{}}`
+
+func newTestKey(t *testing.T, until time.Time) Key {
+	t.Helper()
+	k, err := NewKey(until)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func signed(t *testing.T, k Key, text string) []byte {
+	t.Helper()
+	data, err := Sign(k, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestSignAndOpen(t *testing.T) {
+	k := newTestKey(t, time.Time{})
+	data := signed(t, k, statement)
+	var b struct {
+		MediaType            string
+		VerificationMaterial struct{ PublicKey struct{ Hint string } }
+		DsseEnvelope         struct {
+			Payload, PayloadType string
+			Signatures           []struct{ Sig string }
+		}
+	}
+	if err := json.Unmarshal(data, &b); err != nil {
+		t.Fatal(err)
+	}
+	payload, err := base64.StdEncoding.DecodeString(b.DsseEnvelope.Payload)
+	if err != nil || string(payload) != statement || b.DsseEnvelope.PayloadType != "application/vnd.in-toto+json" ||
+		b.MediaType != "application/vnd.dev.sigstore.bundle.v0.3+json" || len(b.DsseEnvelope.Signatures) != 1 ||
+		b.VerificationMaterial.PublicKey.Hint != k.Public().ID {
+		t.Errorf("%s, %v", data, err)
+	}
+	got, err := Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}.Open(data)
+	if err != nil || string(got.Statement) != statement || got.KeyID != k.Public().ID {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Every one of these is refused, and with the reason.
+func TestOpenRefuses(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	k, other := newTestKey(t, time.Time{}), newTestKey(t, time.Time{})
+	good := signed(t, k, statement)
+	changed := func(was, is string) []byte {
+		data := bytes.Replace(good, []byte(was), []byte(is), 1)
+		if bytes.Equal(data, good) {
+			t.Fatalf("%q is not in %s", was, good)
+		}
+		return data
+	}
+	payload := base64.StdEncoding.EncodeToString([]byte(statement))
+	forged := base64.StdEncoding.EncodeToString([]byte(strings.Replace(statement, `"x"`, `"y"`, 1)))
+	impostor := other // names itself after the trusted key
+	impostor.public.ID = k.public.ID
+	expired := func(days int) Trust {
+		p := k.Public()
+		p.NotAfter = now.Truncate(24*time.Hour).AddDate(0, 0, days)
+		return Trust{[]PublicKey{p}, now}
+	}
+	trust := Trust{[]PublicKey{k.Public()}, now}
+	for name, c := range map[string]struct {
+		trust Trust
+		data  []byte
+		says  string
+	}{
+		"another payload":        {trust, changed(payload, forged), "the signature does not hold"},
+		"another payload type":   {trust, changed("vnd.in-toto+json", "vnd.other+json"), "no in-toto statement"},
+		"another signature":      {trust, changed(`"sig":"`, `"sig":"AAAA`), "the signature does not hold"},
+		"no signature":           {trust, []byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"` + k.Public().ID + `"}},"dsseEnvelope":{"payload":"` + payload + `","payloadType":"application/vnd.in-toto+json"}}`), "the signature does not hold"},
+		"a foreign key":          {Trust{[]PublicKey{other.Public()}, now}, good, "not trusted: " + k.Public().ID},
+		"nobody trusted":         {Trust{Now: now}, good, "not trusted"},
+		"an impostor":            {trust, signed(t, impostor, statement), "the signature does not hold"},
+		"an expired key":         {expired(-1), good, "over since 2026-11-20"},
+		"a key without a name":   {trust, changed(`"hint":"`+k.Public().ID+`"`, `"hint":""`), "names no key"},
+		"cut":                    {trust, good[:len(good)/2], "no Sigstore bundle"},
+		"empty":                  {trust, nil, "no Sigstore bundle"},
+		"a list":                 {trust, []byte("[]"), "no Sigstore bundle"},
+		"a bundle of the future": {trust, changed("bundle.v0.3+json", "bundle.v9.9+json"), "no Sigstore bundle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := c.trust.Open(c.data)
+			if err == nil || !strings.Contains(err.Error(), c.says) || got.Statement != nil {
+				t.Errorf("%q, %v; want %q", got.Statement, err, c.says)
+			}
+		})
+	}
+	if _, err := expired(0).Open(good); err != nil {
+		t.Errorf("on its last day: %v", err)
+	}
+}
+
+func TestKeysAreFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "key.pem")
+	until := time.Date(2027, 11, 21, 0, 0, 0, 0, time.UTC)
+	k := newTestKey(t, until)
+	if err := errors.Join(k.Write(path), k.Public().Write(path+".pub")); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	again, err := ReadKey(path)
+	if err != nil || again.Public().ID != k.Public().ID || !again.Public().NotAfter.Equal(until) {
+		t.Errorf("%+v, %v", again.Public(), err)
+	}
+	public, err := ReadPublicKey(path + ".pub")
+	if err != nil || public.ID != k.Public().ID || !public.NotAfter.Equal(until) {
+		t.Errorf("%+v, %v", public, err)
+	}
+	// A key is never replaced.
+	if err := newTestKey(t, until).Write(path); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("replaced: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+func TestReadKeyRefuses(t *testing.T) {
+	k := newTestKey(t, time.Time{})
+	path := filepath.Join(t.TempDir(), "key")
+	if err := k.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	private, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	big, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(big)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ text, says string }{
+		"empty":         {"", "not one PEM block"},
+		"a password":    {"hunter2", "not one PEM block"},
+		"two":           {string(private) + string(private), "not one PEM block"},
+		"public":        {string(k.Public().PEM()), "holds a public key, wanted is a private key"},
+		"another curve": {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der})), "P-256"},
+		"damaged":       {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: []byte("x")})), "PKCS #8"},
+		"a bad day":     {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der, Headers: map[string]string{notAfter: "soon"}})), `"soon" is no day`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := ReadKey(path)
+			if err == nil || !strings.Contains(err.Error(), c.says) || diag.CodeOf(err) != diag.Usage {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Error("the error shows what is in the file")
+			}
+		})
+	}
+	if _, err := ReadPublicKey(path + "nowhere"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if err := os.WriteFile(path, private, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadPublicKey(path); err == nil || !strings.Contains(err.Error(), "holds a private key") {
+		t.Errorf("a private key was read as a public one: %v", err)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	k, err := NewKey(time.Time{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := Sign(k, []byte(statement))
+	if err != nil {
+		f.Fatal(err)
+	}
+	trust := Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}
+	// An input is what was done to a whole bundle: a bundle as input would be so large
+	// that the time goes into making it smaller.
+	f.Add(uint16(bytes.Index(data, []byte(`"payload":`))+12), []byte("f"), uint16(0))
+	f.Add(uint16(14), []byte("x"), uint16(1))
+	f.Fuzz(func(t *testing.T, at uint16, change []byte, cut uint16) {
+		whole := data
+		data := bytes.Clone(whole)
+		copy(data[int(at)%len(data):], change)
+		data = data[:len(data)-int(cut)%len(data)]
+		if bytes.Equal(data, whole) {
+			return // it costs the most, and other tests open it
+		}
+		if got, err := trust.Open(data); err == nil && string(got.Statement) != statement {
+			t.Errorf("a statement that nobody signed: %q", got.Statement)
+		}
+	})
+}
+
+// A key that is not its owner's alone signs nothing.
+func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
+	for what, c := range map[string]struct {
+		do         func(path string) error
+		says, hint string
+	}{
+		"others read it":           {func(path string) error { return os.Chmod(path, 0o644) }, "its mode is 0644: others can read or change it", "chmod 600"},
+		"the group reads it":       {func(path string) error { return os.Chmod(path, 0o640) }, "its mode is 0640", "chmod 600"},
+		"others write it":          {func(path string) error { return os.Chmod(path, 0o666) }, "its mode is 0666", "chmod 600"},
+		"it is somebody's":         {func(path string) error { return os.Chown(path, 65533, -1) }, "it belongs to the user 65533, and this is the user", "sign as its owner"},
+		"a link is its place":      {func(path string) error { return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path)) }, "it is a symbolic link", ""},
+		"a pipe is its place":      {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "it is a named pipe", ""},
+		"its place is a directory": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "it is a directory", ""},
+		"its time is over": {func(path string) error {
+			return errors.Join(os.Remove(path), newTestKey(t, time.Now().AddDate(0, 0, -2)).Write(path))
+		}, "its time is over since", "builder key new FILE --days N"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "key.pem")
+			if err := newTestKey(t, time.Time{}).Write(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(path); errors.Is(err, fs.ErrPermission) {
+				t.Skip("only root gives files away")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			_, err := ReadKey(path)
+			if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v", err)
+			}
+			if fault := diag.All(err); c.hint != "" && (len(fault) == 0 || !strings.Contains(fault[0].Hint, c.hint)) {
+				t.Errorf("the hint is not %q: %v", c.hint, fault)
+			}
+		})
+	}
+}
+
+// A pipe among the keys that are trusted keeps nobody waiting.
+func TestAPipeIsNoTrustedKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key.pem.pub")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadPublicKey(path); err == nil || !strings.Contains(err.Error(), "it is a named pipe") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,67 @@
+package difference_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/files/difference"
+)
+
+// packed writes an archive of files of an owner and a time; name is what gzip keeps.
+func packed(t *testing.T, name string, owner int, files ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tool.tar.gz")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z := gzip.NewWriter(f)
+	z.Name = name
+	w := tar.NewWriter(z)
+	for i := 0; i < len(files); i += 2 {
+		if err := w.WriteHeader(&tar.Header{Name: files[i], Mode: 0o644, Uid: owner, ModTime: time.Unix(7, 0), Size: int64(len(files[i+1]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(files[i+1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestArchives(t *testing.T) {
+	first := packed(t, "", 0, "tool/a", "1", "tool/b", "2")
+	for name, c := range map[string]struct {
+		second string
+		want   []string
+	}{
+		"content":     {packed(t, "", 0, "tool/a", "1", "tool/b", "3"), []string{"tool/b differs"}},
+		"names":       {packed(t, "", 0, "tool/a", "1", "tool/c", "2"), []string{"only the first build made tool/b", "only the second build made tool/c"}},
+		"order":       {packed(t, "", 0, "tool/b", "2", "tool/a", "1"), []string{"the members are the same: their order or the compression differs; gzip keeps a name and a time without -n"}},
+		"compression": {packed(t, "x", 0, "tool/a", "1", "tool/b", "2"), []string{"the members are the same: their order or the compression differs; gzip keeps a name and a time without -n"}},
+		"owner": {packed(t, "", 1000, "tool/a", "1"), []string{
+			"only the first build made tool/b",
+			"tool/a is the same file with mode 644, owner 0:0 and time 7 and mode 644, owner 1000:0 and time 7: pack with a fixed time, owner and mode",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := difference.Of(first, c.second)
+			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}

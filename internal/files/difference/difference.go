@@ -1,0 +1,248 @@
+// Package difference says where two builds of one artifact differ, for a person
+// who has to find out why: which members of a wheel or of an archive, which
+// sections of a library, which names in them, and what the usual cause of such a
+// thing is.
+//
+// It never decides whether two artifacts are the same. Their digests do.
+package difference
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/files/wheel"
+)
+
+// Bounds of what is told: nobody reads more, and hostile files have much to say.
+const (
+	maxLines   = 40
+	maxNames   = 4
+	maxSection = 512 << 20 // bytes of a section that is searched for names
+	maxText    = 200       // bytes of a name
+)
+
+// Of compares two files of one name, wheels or anything else, and returns lines.
+// Files that are the same give none.
+func Of(first, second string) ([]string, error) {
+	lines, err := files(first, second)
+	if err != nil {
+		return nil, fmt.Errorf("comparing %s: %w", filepath.Base(first), err)
+	}
+	if len(lines) > maxLines {
+		lines = append(lines[:maxLines], fmt.Sprintf("and %d more", len(lines)-maxLines))
+	}
+	return lines, nil
+}
+
+func files(first, second string) ([]string, error) {
+	if filepath.Ext(first) == ".whl" {
+		return wheels(first, second)
+	}
+	if isArchive(first) {
+		if lines, err := archives(first, second); err == nil {
+			return lines, nil
+		} // what cannot be unpacked is compared as bytes
+	}
+	a, err := os.Open(first)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	b, err := os.Open(second)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	return contents(filepath.Base(first), a, b)
+}
+
+// wheels compares members by name. RECORD follows from the others.
+func wheels(first, second string) ([]string, error) {
+	a, err := wheel.Open(first)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	b, err := wheel.Open(second)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	here, there := members(a), members(b)
+	lines := append(lacking(here, there, "only the first build made "), lacking(there, here, "only the second build made ")...)
+	for _, name := range here {
+		if !slices.Contains(there, name) || name == a.DistInfo+"/RECORD" {
+			continue
+		}
+		more, err := member(a, b, name)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, more...)
+	}
+	if len(lines) == 0 {
+		lines = []string{"the members are the same: their order, times or modes differ"}
+	}
+	return lines, nil
+}
+
+func members(w *wheel.Wheel) []string {
+	var names []string
+	for _, f := range w.Files {
+		names = append(names, f.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// lacking says of every name of a that b lacks it.
+func lacking(a, b []string, says string) []string {
+	there := map[string]bool{}
+	for _, name := range b {
+		there[name] = true
+	}
+	var lines []string
+	for _, name := range a {
+		if !there[name] {
+			lines = append(lines, says+name)
+		}
+	}
+	return lines
+}
+
+func member(a, b *wheel.Wheel, name string) ([]string, error) {
+	x, err := a.Open(context.Background(), name)
+	if err != nil {
+		return nil, err
+	}
+	defer x.Close()
+	y, err := b.Open(context.Background(), name)
+	if err != nil {
+		return nil, err
+	}
+	defer y.Close()
+	return contents(name, x, y)
+}
+
+// contents compares two libraries by sections, and other files as a whole.
+func contents(name string, a, b io.ReaderAt) ([]string, error) {
+	here, err1 := elf.Sections(a)
+	there, err2 := elf.Sections(b)
+	if err1 != nil || err2 != nil {
+		whole := func(r io.ReaderAt) elf.Section { return elf.Whole(r, name) }
+		return section(name, whole(a), whole(b))
+	}
+	lines := append(
+		lacking(sectionNames(here), sectionNames(there), name+": only the first build has the section "),
+		lacking(sectionNames(there), sectionNames(here), name+": only the second build has the section ")...)
+	for _, s := range here {
+		i := slices.IndexFunc(there, func(t elf.Section) bool { return t.Name == s.Name })
+		if i < 0 {
+			continue
+		}
+		more, err := section(name+" "+s.Name, s, there[i])
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, more...)
+	}
+	return lines, nil
+}
+
+func sectionNames(all []elf.Section) []string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// section says how two stretches of bytes differ: their sizes, the names that only
+// one has, and what usually makes such names.
+func section(what string, a, b elf.Section) ([]string, error) {
+	if a.SHA256 == b.SHA256 && a.Size == b.Size {
+		return nil, nil
+	}
+	line := what + " differs"
+	if a.Size != b.Size {
+		line += fmt.Sprintf(" (%d and %d bytes)", a.Size, b.Size)
+	}
+	here, err1 := names(a)
+	there, err2 := names(b)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	only := slices.Concat(missing(here, there), missing(there, here))
+	if len(only) > 0 {
+		line += ": " + strings.Join(only, ", ")
+	}
+	if cause := cause(only); cause != "" {
+		line += ": " + cause
+	}
+	return []string{line}, nil
+}
+
+// missing returns a few names of a that b lacks.
+func missing(a, b map[string]bool) []string {
+	var only []string
+	for name := range a {
+		if !b[name] {
+			only = append(only, name)
+		}
+	}
+	slices.Sort(only)
+	for i, name := range only {
+		only[i] = fmt.Sprintf("%q", name)
+	}
+	return only[:min(len(only), maxNames)]
+}
+
+var readable = regexp.MustCompile(`[\x20-\x7e]{5,}`)
+
+// names returns the readable texts of a section: symbols, paths, messages.
+func names(s elf.Section) (map[string]bool, error) {
+	found := map[string]bool{}
+	in := bufio.NewReader(io.LimitReader(s.Open(), maxSection))
+	for {
+		piece, err := in.ReadSlice(0)
+		for _, text := range readable.FindAll(piece, -1) {
+			found[string(text[:min(len(text), maxText)])] = true
+		}
+		if err == io.EOF {
+			return found, nil
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+	}
+}
+
+// causes are what usually stands behind names that differ, most telling first.
+var causes = []struct {
+	pattern *regexp.Regexp
+	cause   string
+}{
+	{regexp.MustCompile(`tmpxft_`), "nvcc names its temporary files after process ids: strip the symbols, or give it --keep and a fixed --keep-dir"},
+	{regexp.MustCompile(`(^|[^0-9])(19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]|\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +[0-9]{1,2}\b|\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\b`), "a date or a time: the build does not take SOURCE_DATE_EPOCH for it"},
+	{regexp.MustCompile(`/(tmp|build|home|root|var)/`), "a path of the build: it is not the same in every build, or is not mapped away (-ffile-prefix-map)"},
+	{regexp.MustCompile(`-march=|-mtune=|avx|AVX`), "flags or code for the processor that it was built on"},
+	{regexp.MustCompile(`[0-9a-f]{32,}`), "an id that is made anew, such as a build id or a random name"},
+}
+
+func cause(texts []string) string {
+	for _, c := range causes {
+		if slices.ContainsFunc(texts, c.pattern.MatchString) {
+			return c.cause
+		}
+	}
+	return ""
+}

@@ -1,0 +1,97 @@
+package difference_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/files/difference"
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel/wheeltest"
+)
+
+func TestWheels(t *testing.T) {
+	library := func(text string) string {
+		return string(elftest.File(elftest.Section{Name: ".rodata", Data: []byte(text)}, elftest.Section{Name: ".same", Data: []byte("x")}))
+	}
+	make := func(files ...wheeltest.File) string {
+		return wheeltest.Wheel{Name: "tool-1.0-py3-none-any.whl", Files: files}.Write(t)
+	}
+	a := func(text string) wheeltest.File { return wheeltest.File{Name: "tool/a.so", Text: library(text)} }
+	for name, c := range map[string]struct {
+		first, second []wheeltest.File
+		says          []string
+	}{
+		"a temporary name": {
+			[]wheeltest.File{a("tmpxft_00000123_0000")},
+			[]wheeltest.File{a("tmpxft_00000456_0000")},
+			[]string{`tool/a.so .rodata differs: "tmpxft_00000123_0000", "tmpxft_00000456_0000": nvcc names its temporary files`},
+		},
+		"a time": {
+			[]wheeltest.File{a("built 2026-11-21")}, []wheeltest.File{a("built 2026-11-22")}, []string{"SOURCE_DATE_EPOCH"},
+		},
+		"a path": {
+			[]wheeltest.File{a("/tmp/aaaa/src")}, []wheeltest.File{a("/tmp/bbbb/src/longer")}, []string{"-ffile-prefix-map", "differs (13 and 20 bytes)"},
+		},
+		"a member": {
+			[]wheeltest.File{a("x"), {Name: "tool/b.py", Text: "1"}},
+			[]wheeltest.File{a("x"), {Name: "tool/c.py", Text: "1"}},
+			[]string{"only the first build made tool/b.py", "only the second build made tool/c.py"},
+		},
+		"a text": {
+			[]wheeltest.File{{Name: "tool/b.py", Text: "value = 'first'"}},
+			[]wheeltest.File{{Name: "tool/b.py", Text: "value = 'other'"}},
+			[]string{`tool/b.py differs: "value = 'first'", "value = 'other'"`},
+		},
+		"a section": {
+			[]wheeltest.File{a("x")},
+			[]wheeltest.File{{Name: "tool/a.so", Text: string(elftest.File(elftest.Section{Name: ".same", Data: []byte("x")}))}},
+			[]string{"tool/a.so: only the first build has the section .rodata"},
+		},
+		"nothing but the order": {
+			[]wheeltest.File{{Name: "a", Text: "1"}, {Name: "b", Text: "2"}},
+			[]wheeltest.File{{Name: "b", Text: "2"}, {Name: "a", Text: "1"}},
+			[]string{"the members are the same"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines, err := difference.Of(make(c.first...), make(c.second...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, says := range c.says {
+				if text := strings.Join(lines, "\n"); !strings.Contains(text, says) {
+					t.Errorf("%q is not in\n%s", says, text)
+				}
+			}
+			if text := strings.Join(lines, "\n"); strings.Contains(text, ".same") && name != "a section" {
+				t.Errorf("what is the same is told: %s", text)
+			}
+		})
+	}
+}
+
+func TestOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a := write("a.txz", "hello world")
+	if lines, err := difference.Of(a, write("same", "hello world")); err != nil || len(lines) > 0 {
+		t.Errorf("%q, %v", lines, err)
+	}
+	if lines, err := difference.Of(a, write("b", "hello earth")); err != nil || len(lines) != 1 || !strings.Contains(lines[0], `"hello earth"`) {
+		t.Errorf("%q, %v", lines, err)
+	}
+	if _, err := difference.Of(a, filepath.Join(dir, "nowhere")); err == nil {
+		t.Error("a file that is not there was compared")
+	}
+	if _, err := difference.Of(write("x-1-py3-none-any.whl", "no wheel"), a); err == nil || !strings.Contains(err.Error(), "comparing x-1-py3-none-any.whl") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,138 @@
+package elf_test
+
+import (
+	"bytes"
+	delf "debug/elf"
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"builder/internal/files/elf"
+	"builder/internal/files/elf/elftest"
+)
+
+// changed returns a library with a section changed in place.
+func changed(t *testing.T, l elftest.Library, section string, change func([]byte)) *bytes.Reader {
+	t.Helper()
+	file := l.Bytes()
+	parsed, err := delf.NewFile(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := parsed.Section(section)
+	change(file[s.Offset : s.Offset+s.Size])
+	return bytes.NewReader(file)
+}
+
+func wantFault(t *testing.T, r *bytes.Reader, says string) {
+	t.Helper()
+	if _, err := elf.Read(r); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("it is read with %v; want an error with %q", err, says)
+	}
+}
+
+// The loader finds symbols by the hash table alone: one that it does not lead to
+// is exported to nobody.
+func TestSymbolsThatTheLoaderDoesNotFindAreRefused(t *testing.T) {
+	l := elftest.Library{Exported: elftest.Named("ncclGetVersion", "ncclAllReduce")}
+	wantFault(t, changed(t, l, ".hash", func(b []byte) {
+		copy(b[8:], []byte{0, 0, 0, 0}) // the bucket begins nowhere
+	}), `has "ncclGetVersion", and the hash table`)
+	wantFault(t, changed(t, l, ".hash", func(b []byte) {
+		copy(b[16:], []byte{1, 0, 0, 0}) // the first symbol leads to itself
+	}), "contradicts itself")
+	wantFault(t, changed(t, l, ".hash", func(b []byte) {
+		copy(b, []byte{0, 0, 0, 0})
+	}), "and the hash table")
+}
+
+// The loader demands every version of the table, whichever symbol has it.
+func TestARequiredVersionIsNotHiddenByAnother(t *testing.T) {
+	l := elftest.Library{Needed: []string{"libc.so.6"}, Undefined: append(elftest.From("libc.so.6", "GLIBC_2.99", "new"), elftest.From("libc.so.6", "GLIBC_2.2.5", "puts")...)}
+	wantFault(t, changed(t, l, ".gnu.version_r", func(b []byte) {
+		copy(b[16+16+6:], b[16+6:16+8]) // the second has the index of the first
+	}), "two versions have the index 2")
+	low, err := elf.Read(changed(t, l, ".gnu.version_r", func(b []byte) {
+		copy(b[16+6:], []byte{1, 0}) // the index of no version
+	}))
+	if err != nil || low.Floors["GLIBC"] != "2.99" {
+		t.Errorf("the floor is %+v, %v", low, err)
+	}
+}
+
+// What a filter names is loaded as what is needed is.
+func TestFiltersAreNeeded(t *testing.T) {
+	for _, tag := range []uint64{0x7ffffffd, 0x7fffffff} {
+		f, err := elf.Read(changed(t, elftest.Library{Needed: []string{"libforbidden.so"}}, ".dynamic", func(b []byte) {
+			binary.LittleEndian.PutUint64(b, tag)
+		}))
+		if err != nil || len(f.Needed) != 1 || f.Needed[0] != "libforbidden.so" {
+			t.Errorf("%#x: %+v, %v", tag, f, err)
+		}
+	}
+}
+
+// Of two values of one tag loaders take the last, and who reads may see the first.
+func TestTagsThatAreThereTwiceAreRefused(t *testing.T) {
+	l := elftest.Library{Soname: "libx.so", Runpath: "/home/x"}
+	wantFault(t, changed(t, l, ".dynamic", func(b []byte) {
+		copy(b[16:], b[:8]) // the run path becomes a second soname
+	}), "DT_SONAME twice")
+}
+
+// Machine code that is not where the section table says is code that nobody read.
+func TestFunctionsOutsideOfTheCodeThatIsReadAreRefused(t *testing.T) {
+	l := elftest.Library{Exported: elftest.Named("f"), Texts: []string{"\xc5\xf8\x57\xc0\xc3"}}
+	r := changed(t, l, ".dynsym", func(b []byte) {
+		at := binary.LittleEndian.Uint64(b[24+8:])
+		binary.LittleEndian.PutUint64(b[24+8:], at+17) // into .rodata, which can be executed too
+	})
+	if uses, err := elf.CPUUses(r); err == nil || !strings.Contains(err.Error(), "in no section of code") {
+		t.Errorf("it takes %v, %v", uses, err)
+	}
+}
+
+// Names that share their bytes cost no less to look at than others.
+func TestManyLongNamesAreRefused(t *testing.T) {
+	short := make([]string, 100_000)
+	for i := range short {
+		short[i] = "a"
+	}
+	l := elftest.Library{Undefined: append(elftest.Named(strings.Repeat("long", 15_000)), elftest.Named(short...)...)}
+	wantFault(t, changed(t, l, ".dynsym", func(b []byte) {
+		for at := 2 * 24; at < len(b); at += 24 {
+			copy(b[at:], b[24:28])
+		}
+	}), "more work than")
+}
+
+// The budget is of the file, however many libraries it has and whatever is asked.
+func TestTheBudgetIsOfAllLibraries(t *testing.T) {
+	bomb := elftest.Compress(3, 1, elftest.Bundle(elftest.Code{ID: "hipv4-amdgcn-amd-amdhsa--gfx90a", Data: make([]byte, 64<<20)}))
+	file := elftest.Library{Sections: []elftest.Section{{Name: ".hip_fatbin", Data: bytes.Repeat(bomb, 10)}}}.Bytes()
+	budget := elf.NewBudget(0)
+	for i := range 10 {
+		targets, err := elf.DeviceTargets(budget.Reader(t.Context(), bytes.NewReader(file)))
+		if err != nil {
+			if !strings.Contains(err.Error(), "more work than a file of 0 bytes may take") || i < 4 {
+				t.Errorf("library %d: %v, %v", i, targets, err)
+			}
+			return
+		}
+	}
+	t.Error("6.4 GB are unpacked of a file of nothing")
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	names := make([]string, 1_200_000)
+	for i := range names {
+		names[i] = "a"
+	}
+	file := elftest.Library{Undefined: elftest.Named(names...)}.Bytes()
+	if _, err := elf.Read(elf.NewBudget(0).Reader(t.Context(), bytes.NewReader(file))); err == nil || !strings.Contains(err.Error(), "more memory than") {
+		t.Errorf("a file of nothing: %v", err)
+	}
+	if _, err := elf.Read(bytes.NewReader(file)); err != nil {
+		t.Errorf("a file of its size: %v", err)
+	}
+}

@@ -1,0 +1,243 @@
+package elf
+
+import (
+	"bufio"
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+
+	"builder/internal/files/x86"
+)
+
+// A CPUUse says that a function has instructions of an extension of the
+// processor. Function is "" for code that no symbol names.
+type CPUUse struct {
+	Feature  x86.Feature
+	Function string
+	Count    int
+	First    uint64 // address of the first
+}
+
+// maxUses is far more than a library has functions that use extensions.
+const maxUses = 1 << 20
+
+// CPUUses reads all machine code of a library for x86_64 and returns the
+// extensions of the processor that it takes, by function, sorted by feature and
+// address. Code with bytes that are no instruction is an error: what stands
+// behind them was not read.
+func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
+	img, err := openSectioned(r)
+	if err != nil {
+		return nil, err
+	}
+	if img.machine != elf.EM_X86_64 {
+		return nil, fmt.Errorf("its code is for %s and not for x86_64", machineName(img.machine))
+	}
+	functions, err := img.functions()
+	if err != nil {
+		return nil, err
+	}
+	code := machineCode{image: img, functions: functions, uses: map[useKey]*CPUUse{}}
+	for i := range img.sections {
+		s := &img.sections[i]
+		if elf.SectionFlag(s.Flags)&elf.SHF_EXECINSTR == 0 || elf.SectionType(s.Type) != elf.SHT_PROGBITS || s.Size == 0 {
+			continue
+		}
+		if err := code.read(s); err != nil {
+			return nil, fmt.Errorf("section %q: %w", s.name, err)
+		}
+		code.seen = append(code.seen, place{s.name, s.Addr, s.Addr + s.Size})
+	}
+	if len(code.seen) == 0 {
+		return nil, errors.New("it has no code")
+	}
+	if err := code.entries(); err != nil {
+		return nil, err
+	}
+	return code.sorted(), nil
+}
+
+// machineCode is what was read of a library's code.
+type machineCode struct {
+	*image
+	functions []place
+	uses      map[useKey]*CPUUse
+	seen      []place // the sections that were read
+}
+
+// sorted joins the uses of functions of one name.
+func (c machineCode) sorted() []CPUUse {
+	byName := map[CPUUse]*CPUUse{}
+	for _, u := range c.uses {
+		key := CPUUse{Feature: u.Feature, Function: u.Function}
+		if all := byName[key]; all != nil {
+			all.Count, all.First = all.Count+u.Count, min(all.First, u.First)
+			continue
+		}
+		byName[key] = u
+	}
+	var all []CPUUse
+	for _, u := range byName {
+		all = append(all, *u)
+	}
+	slices.SortFunc(all, func(a, b CPUUse) int {
+		return cmp.Or(cmp.Compare(a.Feature, b.Feature), cmp.Compare(a.First, b.First))
+	})
+	return all
+}
+
+// entries demands that the functions which the loader calls, or gives to others,
+// lie in the code that was read.
+func (c machineCode) entries() error {
+	if c.dynamic == nil {
+		return nil
+	}
+	d, err := readDynamic(c.image)
+	if err != nil {
+		return err
+	}
+	for _, tag := range []elf.DynTag{elf.DT_INIT, elf.DT_FINI} {
+		if at := d.values[tag]; at != 0 && !c.has(at) {
+			return fmt.Errorf("%v calls %#x, which lies in no section of code", tag, at)
+		}
+	}
+	found, err := d.exports()
+	if err != nil {
+		return err
+	}
+	data, err := d.at("dynamic symbols (DT_SYMTAB)", d.values[elf.DT_SYMTAB], uint64(found.count)*elf.Sym64Size, maxSymbols)
+	if err != nil {
+		return err
+	}
+	for ; len(data) >= elf.Sym64Size; data = data[elf.Sym64Size:] {
+		if at := binary.LittleEndian.Uint64(data[8:]); isFunction(data) && !c.has(at) {
+			return fmt.Errorf("a function that it exports lies at %#x, in no section of code", at)
+		}
+	}
+	return nil
+}
+
+// has reports whether an address lies in code that was read.
+func (c machineCode) has(at uint64) bool {
+	return slices.ContainsFunc(c.seen, func(p place) bool { return at >= p.start && at < p.end })
+}
+
+func isFunction(symbol []byte) bool {
+	kind, index := elf.ST_TYPE(symbol[4]), elf.SectionIndex(binary.LittleEndian.Uint16(symbol[6:]))
+	return (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && index != elf.SHN_UNDEF
+}
+
+// useKey has the number of a function and not its name, which may be long and is
+// looked up for each instruction.
+type useKey struct {
+	feature  x86.Feature
+	function int
+}
+
+// read reads the instructions of a section one after the other.
+func (c machineCode) read(s *section) error {
+	raw, err := c.open(s)
+	if err != nil {
+		return err
+	}
+	code := bufio.NewReaderSize(weighed{raw, c.r, weighCode}, 64<<10)
+	for at := s.Addr; at-s.Addr < s.Size; {
+		window, err := code.Peek(x86.MaxLength)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if len(window) == 0 {
+			return errors.New("it runs past the end of the file")
+		}
+		in, err := x86.Decode(window)
+		if err != nil {
+			return fmt.Errorf("at %#x: %w (% x)", at, err, window)
+		}
+		if in.Feature != "" {
+			if err := c.note(in.Feature, at); err != nil {
+				return err
+			}
+		}
+		if _, err := code.Discard(in.Length); err != nil {
+			return err
+		}
+		at += uint64(in.Length)
+	}
+	return nil
+}
+
+func (c machineCode) note(f x86.Feature, at uint64) error {
+	key := useKey{f, functionAt(c.functions, at)}
+	u := c.uses[key]
+	if u == nil {
+		if len(c.uses) == maxUses {
+			return fmt.Errorf("more than %d functions use extensions", maxUses)
+		}
+		u = &CPUUse{Feature: f, First: at}
+		if key.function >= 0 {
+			u.Function = c.functions[key.function].name
+		}
+		c.uses[key] = u
+	}
+	u.Count++
+	return nil
+}
+
+// place is where in the code a function lies. Of size 0 it lasts until
+// the next.
+type place struct {
+	name       string
+	start, end uint64
+}
+
+// functions returns the functions of the full symbol table, and of the dynamic
+// one where that was stripped, sorted by address.
+func (img *image) functions() ([]place, error) {
+	s := img.byType(elf.SHT_SYMTAB)
+	if s == nil {
+		s = img.byType(elf.SHT_DYNSYM)
+	}
+	if s == nil {
+		return nil, nil
+	}
+	data, err := img.data(s, maxSymbols)
+	if err != nil {
+		return nil, err
+	}
+	names, err := img.linked(s)
+	if err != nil {
+		return nil, err
+	}
+	var all []place
+	for ; len(data) >= elf.Sym64Size; data = data[elf.Sym64Size:] {
+		if !isFunction(data) {
+			continue
+		}
+		name, err := img.r.name(names, uint64(binary.LittleEndian.Uint32(data)))
+		if err != nil {
+			return nil, err
+		}
+		start, size := binary.LittleEndian.Uint64(data[8:]), binary.LittleEndian.Uint64(data[16:])
+		if err := img.r.hold(heldSymbol); err != nil {
+			return nil, err
+		}
+		all = append(all, place{name, start, start + size})
+	}
+	slices.SortStableFunc(all, func(a, b place) int { return cmp.Compare(a.start, b.start) })
+	return all, nil
+}
+
+// functionAt returns the number of the function that lies at an address, -1 for
+// none.
+func functionAt(functions []place, at uint64) int {
+	i := sort.Search(len(functions), func(i int) bool { return functions[i].start > at }) - 1
+	if i < 0 || functions[i].end > functions[i].start && at >= functions[i].end {
+		return -1
+	}
+	return i
+}

@@ -1,0 +1,61 @@
+package elf_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"builder/internal/files/elf"
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/x86"
+)
+
+var (
+	vxorps = []byte{0xc5, 0xf8, 0x57, 0xc0}
+	vpxord = []byte{0x62, 0xf1, 0x7d, 0x48, 0xef, 0xc0}
+)
+
+func TestCPUUses(t *testing.T) {
+	l := elftest.Library{Exported: []elftest.Symbol{
+		{Name: "plain"},
+		{Name: "b", Code: bytes.Repeat(vxorps, 3)},
+		{Name: "a", Code: append(bytes.Clone(vpxord), vxorps...)},
+	}}
+	uses, err := elf.CPUUses(bytes.NewReader(l.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type use struct {
+		feature  x86.Feature
+		function string
+		count    int
+	}
+	var got []use
+	for _, u := range uses {
+		got = append(got, use{u.Feature, u.Function, u.Count})
+	}
+	want := []use{{x86.AVX, "b", 3}, {x86.AVX, "a", 1}, {x86.AVX512, "a", 1}}
+	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if uses[1].First != uses[2].First+uint64(len(vpxord)) {
+		t.Errorf("the first places are wrong: %+v", uses)
+	}
+}
+
+func TestNoCPUUses(t *testing.T) {
+	for _, c := range []struct {
+		of   []byte
+		says string
+	}{
+		{elftest.Library{Machine: "aarch64", Exported: elftest.Named("f")}.Bytes(), "for aarch64"},
+		{elftest.Library{}.Bytes(), "it has no code"},
+		{elftest.Library{Exported: []elftest.Symbol{{Name: "f", Code: []byte{0x06}}}}.Bytes(), `section ".text": at 0x`},
+		{elftest.Library{Exported: []elftest.Symbol{{Name: "f", Code: append(bytes.Repeat([]byte{0x90}, 63), 0xe8)}}}.Bytes(), "cut off"},
+		{[]byte("text"), "not an ELF file"},
+	} {
+		if uses, err := elf.CPUUses(bytes.NewReader(c.of)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, %v", c.says, uses, err)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package elf
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/files/elf/elftest"
+)
+
+const (
+	librarySource = `
+#include <math.h>
+#include <stdio.h>
+extern int absent(void) __attribute__((weak));
+double given(double x) { if (absent) absent(); puts("x"); return cos(x); }
+__attribute__((visibility("hidden"))) int kept(void) { return 1; }
+`
+	versionScript = "MINE_1.2 { global: given; local: *; };\n"
+)
+
+// compile builds a small library with gcc, as a wheel's extension is built.
+func compile(t *testing.T) string {
+	t.Helper()
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("needs gcc")
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.c"), librarySource)
+	write(t, filepath.Join(dir, "a.map"), versionScript)
+	out := filepath.Join(dir, "liba.so")
+	cmd := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-fno-builtin", "-o", out, "a.c",
+		"-Wl,-soname,liba.so.1,-rpath,$ORIGIN/lib:/opt/x,--enable-new-dtags,--version-script,a.map,--no-as-needed", "-lm")
+	cmd.Dir = dir
+	if log, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("compiling: %v\n%s", err, log)
+	}
+	return out
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRead(t *testing.T) {
+	file, err := os.Open(compile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	got, err := Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"libm.so.6", "libc.so.6"}, got.Needed); diff != "" {
+		t.Errorf("Needed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"$ORIGIN/lib", "/opt/x"}, got.Runpath); diff != "" {
+		t.Errorf("Runpath (-want +got):\n%s", diff)
+	}
+	if got.Soname != "liba.so.1" || got.Rpath != nil {
+		t.Errorf("Soname %q, Rpath %q", got.Soname, got.Rpath)
+	}
+	if got.Floors["GLIBC"] == "" || strings.Contains(got.Machine, "EM_") {
+		t.Errorf("Floors %v, Machine %q", got.Floors, got.Machine)
+	}
+	if diff := cmp.Diff([]Symbol{{Name: "given", Version: "MINE_1.2"}}, exportedCode(got)); diff != "" {
+		t.Errorf("Exported (-want +got):\n%s", diff)
+	}
+	wantUndefined(t, got, "absent", "", true)
+	wantUndefined(t, got, "cos", "libm.so.6", false)
+	wantUndefined(t, got, "puts", "libc.so.6", false)
+}
+
+// exportedCode leaves out the symbols that stand for the versions themselves.
+func exportedCode(f *File) []Symbol {
+	return slices.DeleteFunc(slices.Clone(f.Exported), func(s Symbol) bool { return strings.HasPrefix(s.Name, "MINE_") })
+}
+
+func wantUndefined(t *testing.T, f *File, name, library string, weak bool) {
+	t.Helper()
+	i := slices.IndexFunc(f.Undefined, func(s Symbol) bool { return s.Name == name })
+	if i < 0 {
+		t.Errorf("%s is not among the undefined symbols %v", name, f.Undefined)
+		return
+	}
+	s := f.Undefined[i]
+	if s.Library != library || s.Weak != weak || strings.HasPrefix(s.Version, "GLIBC_") != (library != "") {
+		t.Errorf("%s is %+v, want library %q, weak %v", name, s, library, weak)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	whole := library(part{".text", []byte("x")})
+	tests := []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "too short"},
+		{"text", bytes.Repeat([]byte("text "), 20), "wrong magic"},
+		{"truncated", whole[:len(whole)-1], "section table"},
+		{"no dynamic segment", whole, "no dynamic segment"},
+		{"32 bits", append([]byte("\x7fELF\x01\x01"), whole[6:]...), "64-bit"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := Read(bytes.NewReader(test.data))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Read = %v, %v; want an error with %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestReadRefusesEveryTruncation(t *testing.T) {
+	whole, err := os.ReadFile(compile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(whole) {
+		if _, err := Read(bytes.NewReader(whole[:n])); err == nil {
+			t.Fatalf("the first %d of %d bytes are read without an error", n, len(whole))
+		}
+	}
+}
+
+// Records that overlap would let a small table stand for any number of versions.
+func TestVersionTableIsBounded(t *testing.T) {
+	walk := func(data []byte, walk func(*versionTable) error) error {
+		return walk(&versionTable{metered(bytes.NewReader(data)), data, "\x00", &versions{of: map[uint16]version{}}, maxVersions})
+	}
+	overlap := pack(uint16(1), uint16(65535), uint32(0), uint32(16), uint32(0), make([]byte, 16))
+	if err := walk(overlap, (*versionTable).needs); !errors.Is(err, errVersions) {
+		t.Errorf("a record repeated 65535 times: %v", err)
+	}
+	outside := pack(uint16(1), uint16(0), uint16(2), uint16(1), uint32(0), ^uint32(0), uint32(0))
+	if err := walk(outside, (*versionTable).definitions); !errors.Is(err, errVersions) {
+		t.Errorf("a record outside the table: %v", err)
+	}
+}
+
+// small is a library of a few hundred bytes that has something of everything.
+func small() elftest.Library {
+	return elftest.Library{
+		Soname: "liba.so", Needed: []string{"libc.so.6"}, Runpath: "$ORIGIN", Texts: []string{"a text"},
+		Undefined: append(elftest.From("libc.so.6", "GLIBC_2.2.5", "puts"), elftest.Symbol{Name: "absent", Weak: true}),
+		Exported:  []elftest.Symbol{{Name: "given"}, {Name: "other", Version: "MINE_1"}},
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	files := [][]byte{small().Bytes(), library(part{".text", []byte("x")})}
+	fuzz(f, files, func(t *testing.T, file []byte) {
+		got, err := Read(bytes.NewReader(file))
+		if err == nil && got == nil {
+			t.Error("neither an error nor a file")
+		}
+	})
+}
+
+// What is read by the section table of a file that is taken is what the loader
+// has at the addresses of the sections, and the dynamic segment is the section.
+func FuzzTheLoaderSeesTheSame(f *testing.F) {
+	files := [][]byte{small().Bytes(), elftest.Two(small(), elftest.Library{}, false), elftest.Two(small(), elftest.Library{}, true)}
+	fuzz(f, files, func(t *testing.T, file []byte) {
+		img, err := openLibrary(bytes.NewReader(file))
+		if err != nil {
+			return
+		}
+		for i := range img.sections {
+			s := &img.sections[i]
+			kind, flags := elf.SectionType(s.Type), elf.SectionFlag(s.Flags)
+			if i == img.names || kind == elf.SHT_NULL || kind == elf.SHT_NOBITS || flags&elf.SHF_ALLOC == 0 || flags&elf.SHF_COMPRESSED != 0 || s.Size == 0 {
+				continue
+			}
+			seen, err1 := img.data(s, 1<<20)
+			runs, err2 := img.at("section", s.Addr, s.Size, 1<<20)
+			if s.Size < 1<<20 && (err1 != nil || err2 != nil || !bytes.Equal(seen, runs)) {
+				t.Errorf("section %d shows %x (%v), the loader has %x (%v)", i, seen, err1, runs, err2)
+			}
+			if kind == elf.SHT_DYNAMIC && (img.dynamic == nil || s.Addr != img.dynamic.Vaddr) {
+				t.Errorf("section %d is not the dynamic segment", i)
+			}
+		}
+	})
+}

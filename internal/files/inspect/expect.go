@@ -1,0 +1,178 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/elf"
+	"builder/internal/files/wheel"
+)
+
+// An Expectation is what somebody says that a file is, in one respect.
+type Expectation struct {
+	Name   string
+	Values []string
+}
+
+// aliases are words for the same, as people write them.
+var aliases = map[string]map[string]string{
+	"framework": {"pytorch": "torch", "tf": "tensorflow"},
+	"rdma":      {"absent": None, "off": None, "verbs": "linked", "dlopen": "dlopened"},
+	"gloo":      {"on": "built-in", "off": None},
+	"mpi":       {"off": None},
+	"nccl":      {"off": None},
+}
+
+// ParseExpectations reads words such as rocm=5.7 and arch=gfx90a. A word without
+// a name is a further value of the one before; a name may be there once.
+func ParseExpectations(words []string) ([]Expectation, error) {
+	var all []Expectation
+	var faults []error
+	for _, word := range words {
+		name, value, named := strings.Cut(word, "=")
+		if !named && len(all) > 0 && word != "" {
+			last := &all[len(all)-1]
+			last.Values = append(last.Values, canonical(last.Name, word))
+			continue
+		}
+		switch {
+		case !named || value == "":
+			faults = append(faults, diag.Errorf(diag.Usage, "%q is no expectation such as arch=gfx90a", word))
+		case !slices.Contains(Names(), name):
+			faults = append(faults, diag.Errorf(diag.Usage, "no fact is called %q", name).WithHint("%s", diag.DidYouMean(name, Names())))
+		case slices.Contains([]string{"rocm", "cuda", "sycl", "glibc"}, name) && !release.MatchString(value):
+			faults = append(faults, diag.Errorf(diag.Usage, "%s=%s: %q is no version such as 5.7", name, value, value))
+		case slices.ContainsFunc(all, func(e Expectation) bool { return e.Name == name }):
+			faults = append(faults, diag.Errorf(diag.Usage, "%s is expected twice", name).WithHint("%s=A,B means both", name))
+		}
+		all = append(all, Expectation{name, []string{canonical(name, value)}})
+	}
+	return all, errors.Join(faults...)
+}
+
+var release = regexp.MustCompile(`^(none|\d+(\.\d+)*)$`)
+
+func canonical(name, value string) string {
+	if name == "python" && strings.HasPrefix(value, "3.") {
+		return "cp" + strings.ReplaceAll(value, ".", "")
+	}
+	if arch := elf.Architecture(value); name == "arch" && arch != "" {
+		return arch
+	}
+	if same, ok := aliases[name][value]; ok {
+		return same
+	}
+	return value
+}
+
+// String returns the expectation as it is written.
+func (e Expectation) String() string { return e.Name + "=" + strings.Join(e.Values, ",") }
+
+// An Answer says whether a file is what was expected of it.
+type Answer int
+
+// The answers. What the bytes do not say is neither yes nor no.
+const (
+	Unsaid Answer = iota
+	Yes
+	No
+)
+
+// Judge compares a fact with what is expected of it, and says what was seen.
+func (e Expectation) Judge(r Report) (Answer, string) {
+	f, ok := r.Fact(e.Name)
+	if !ok {
+		return Unsaid, fmt.Sprintf("a %s does not say its %s", r.Kind, e.Name)
+	}
+	evidence := fmt.Sprintf("%s is %s: %s", e.Name, strings.Join(f.Values, ", "), strings.Join(f.Because, "; "))
+	if slices.Contains(f.Values, Unknown) || e.Name == "glibc" && f.Values[0] == None {
+		return Unsaid, evidence
+	}
+	switch e.Name {
+	case "rocm", "cuda", "sycl":
+		return e.stack(f, evidence)
+	case "version":
+		return yes(slices.ContainsFunc(f.Values, func(v string) bool { return v == e.Values[0] || publicPart(v) == e.Values[0] })), evidence
+	case "glibc":
+		return yes(elf.CompareVersions(f.Values[0], e.Values[0]) <= 0), evidence
+	case "python", "platform": // of several tags, one is enough to be installed
+		return yes(!slices.ContainsFunc(e.Values, func(v string) bool { return !slices.Contains(f.Values, v) })), evidence
+	}
+	return yes(slices.Equal(unique(e.Values), unique(f.Values))), evidence
+}
+
+// stack compares versions of a GPU stack. The soname shows the major version
+// only; what is more exact is believed of the wheel's own version where the
+// bytes do not contradict it.
+func (e Expectation) stack(f Fact, evidence string) (Answer, string) {
+	want := e.Values[0]
+	if len(f.Values) != 1 || len(e.Values) != 1 {
+		return yes(slices.Equal(unique(e.Values), unique(f.Values))), evidence
+	}
+	have := f.Values[0]
+	switch {
+	case within(have, want):
+		return Yes, evidence
+	case !within(want, have):
+		return No, evidence
+	case f.Claim == "":
+		return Unsaid, evidence + "; nothing says which release of it"
+	}
+	return yes(within(f.Claim, want)), fmt.Sprintf("%s; the version says %s", evidence, f.Claim)
+}
+
+// within reports whether version is release or one of its patches: 5.7.1 is
+// within 5.7 and within 5.
+func within(version, release string) bool {
+	return version == release || strings.HasPrefix(version, release+".")
+}
+
+func publicPart(version string) string {
+	public, _, _ := strings.Cut(version, "+")
+	return public
+}
+
+func yes(b bool) Answer {
+	if b {
+		return Yes
+	}
+	return No
+}
+
+// Promised returns the expectations of where files are installed, as a recipe
+// promises them: horovod, scripts/python3, data/etc.
+func Promised(all []Expectation) (packages []string) {
+	for _, e := range all {
+		prefix, ok := map[string]string{"packages": "", "programs": "scripts/", "data": "data/"}[e.Name]
+		for _, v := range e.Values {
+			if ok {
+				packages = append(packages, prefix+v)
+			}
+		}
+	}
+	return packages
+}
+
+// Expectations returns what the file would have to be expected to be: its facts
+// as they would be written, without those that nobody asks for.
+func (r Report) Expectations() []Expectation {
+	var all []Expectation
+	for _, f := range r.Facts {
+		said := f.Values[0] != None && !slices.Contains(f.Values, Unknown)
+		if f.Name == "packages" && !slices.ContainsFunc(f.Values, func(v string) bool { return !wheel.Owns(r.Facts[0].Values[0], v) }) {
+			continue // which a wheel may hold without a promise
+		}
+		if said && !slices.Contains([]string{"name", "version", "python", "platform", "programs", "data", "glibc"}, f.Name) {
+			values := f.Values
+			if f.Claim != "" {
+				values = []string{f.Claim}
+			}
+			all = append(all, Expectation{f.Name, values})
+		}
+	}
+	return all
+}

@@ -1,0 +1,320 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+)
+
+// seenLibrary is a library as its bytes show it.
+type seenLibrary struct {
+	*elf.File
+	name    string // in the wheel
+	targets []elf.Target
+	texts   []string // constants that some feature asks for
+}
+
+// telling are the constants that features ask for: names for dlopen, the version
+// strings of NCCL and RCCL, and the types of Gloo.
+var telling = regexp.MustCompile(`^libibverbs\.so|^(NCCL|RCCL) version \d|^N?4gloo`)
+
+func look(name string, r io.ReaderAt) (seenLibrary, error) {
+	file, err := elf.Read(r)
+	if err != nil {
+		return seenLibrary{}, err
+	}
+	targets, err := elf.DeviceTargets(r)
+	if err != nil {
+		return seenLibrary{}, err
+	}
+	texts, err := elf.Texts(r, telling)
+	return seenLibrary{file, name, targets, texts}, err
+}
+
+// needs returns the first soname that the library needs and that matches.
+func (l seenLibrary) needs(pattern *regexp.Regexp) (soname string, groups []string) {
+	for _, n := range l.Needed {
+		if m := pattern.FindStringSubmatch(n); m != nil {
+			return n, m[1:]
+		}
+	}
+	return "", nil
+}
+
+// wants returns the first undefined symbol that matches.
+func (l seenLibrary) wants(pattern *regexp.Regexp) string { return named(l.Undefined, pattern) }
+
+// gives returns the first exported symbol that matches.
+func (l seenLibrary) gives(pattern *regexp.Regexp) string { return named(l.Exported, pattern) }
+
+func named(symbols []elf.Symbol, pattern *regexp.Regexp) string {
+	for _, s := range symbols {
+		if pattern.MatchString(s.Name) {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+func (l seenLibrary) text(prefix string) string {
+	for _, t := range l.texts {
+		if strings.HasPrefix(t, prefix) {
+			return t
+		}
+	}
+	return ""
+}
+
+// versions returns what the library says of its own version, where it is NCCL or
+// RCCL.
+func (l seenLibrary) versions() []string { return versionsIn(l.texts) }
+
+// Versions returns what a library says of its own version, where it is NCCL or
+// RCCL. It may say more than one thing; mostly it says one.
+func Versions(r io.ReaderAt) ([]string, error) {
+	texts, err := elf.Texts(r, telling)
+	return versionsIn(texts), err
+}
+
+func versionsIn(texts []string) (all []string) {
+	for _, t := range texts {
+		for _, prefix := range []string{"NCCL version ", "RCCL version "} {
+			if v, ok := strings.CutPrefix(t, prefix); ok && !strings.Contains(v, "%") {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}
+
+// seen maps a value to why it is thought of a library.
+type seen map[string]string
+
+// A feature is one kind of fact about libraries.
+type feature struct {
+	name   string
+	absent string // what was looked for, where there is nothing
+	floor  bool   // the highest value is that of the whole
+	in     func(seenLibrary) seen
+}
+
+var features = []feature{
+	{name: "framework", absent: "no extension, library or symbol of TensorFlow, PyTorch or MXNet", in: frameworks},
+	{name: "cxxabi", absent: "no function of a framework that takes a string", in: cxxABI},
+	{name: "rocm", absent: "no libamdhip64 and no code for AMD's GPUs", in: rocm},
+	{name: "cuda", absent: "no libcudart and no code for NVIDIA's GPUs", in: cuda},
+	{name: "sycl", absent: "no libsycl", in: sycl},
+	{name: "arch", absent: "no GPU code", in: archs},
+	{name: "nccl", absent: "no NCCL, RCCL or oneCCL", in: nccl},
+	{name: "mpi", absent: "no libmpi", in: mpi},
+	{name: "gloo", absent: "no Gloo", in: gloo},
+	{name: "rdma", absent: "no libibverbs", in: rdma},
+	{name: "glibc", absent: "no symbol of glibc", floor: true, in: glibc},
+}
+
+var (
+	torchLib    = regexp.MustCompile(`^lib(torch|torch_cpu|torch_cuda|torch_hip|torch_python|c10)\.so`)
+	torchSymbol = regexp.MustCompile(`^_ZNK?(2at|3c10|5torch)\d`)
+	tfLib       = regexp.MustCompile(`^(libtensorflow\w*|_pywrap_tensorflow_internal)\.so`)
+	tfSymbol    = regexp.MustCompile(`^_ZNK?10tensorflow\d`)
+	mxLib       = regexp.MustCompile(`^libmxnet\.so`)
+	mxSymbol    = regexp.MustCompile(`^MX[A-Z][a-zA-Z]+$`)
+)
+
+// frameworks goes by what a library wants of others: an extension need not link
+// its framework, because the interpreter has loaded it already. One that lies in
+// the directory of another framework is of neither.
+func frameworks(l seenLibrary) seen {
+	found := wantedFrameworks(l)
+	if fault := misplaced(l.name, found); fault != "" {
+		return seen{Unknown: fault}
+	}
+	return found
+}
+
+// Misplaced says that a library lies in the directory of one framework and wants
+// another, "" where it does not: Python imports it for the directory's, which it
+// does not serve.
+func Misplaced(name string, f *elf.File) string {
+	return misplaced(name, wantedFrameworks(seenLibrary{File: f}))
+}
+
+func misplaced(name string, wanted seen) string {
+	for dir := range strings.SplitSeq(path.Dir(name), "/") {
+		if len(wanted) > 0 && wanted[dir] == "" && slices.Contains([]string{"tensorflow", "torch", "mxnet"}, dir) {
+			other := slices.Sorted(maps.Keys(wanted))[0]
+			return fmt.Sprintf("lies in the directory of %s, and is for %s: it %s", dir, other, wanted[other])
+		}
+	}
+	return ""
+}
+
+func wantedFrameworks(l seenLibrary) seen {
+	found := seen{}
+	for _, f := range []struct {
+		name        string
+		lib, symbol *regexp.Regexp
+	}{{"tensorflow", tfLib, tfSymbol}, {"torch", torchLib, torchSymbol}, {"mxnet", mxLib, mxSymbol}} {
+		if n, _ := l.needs(f.lib); n != "" {
+			found[f.name] = "needs " + n
+		} else if s := l.wants(f.symbol); s != "" {
+			found[f.name] = "wants " + s
+		}
+	}
+	return found
+}
+
+var oldString = regexp.MustCompile(`[RP]KSs`) // std::string as GCC mangled it before 5
+
+// cxxABI is the form of std::string in which a library speaks to its framework:
+// cxx11 (_GLIBCXX_USE_CXX11_ABI=1) or old. It matters between the two alone; what a
+// library uses inside is its own affair.
+func cxxABI(l seenLibrary) seen {
+	found := seen{}
+	for _, s := range l.Undefined {
+		switch {
+		case !torchSymbol.MatchString(s.Name) && !tfSymbol.MatchString(s.Name):
+		case strings.Contains(s.Name, "7__cxx11"):
+			found["cxx11"] = "wants " + s.Name
+		case oldString.MatchString(s.Name):
+			found["old"] = "wants " + s.Name
+		}
+	}
+	return found
+}
+
+var (
+	hipLib     = regexp.MustCompile(`^libamdhip64\.so\.(\d+)`)
+	hipSymbol  = regexp.MustCompile(`^hip(Malloc|Memcpy|StreamSynchronize|LaunchKernel|GetDevice)`)
+	cudaLib    = regexp.MustCompile(`^libcudart\.so\.(\d+(?:\.\d+)?)`)
+	cudaSymbol = regexp.MustCompile(`^cuda(Malloc|Memcpy|StreamSynchronize|LaunchKernel|GetDevice)`)
+)
+
+// rocm is the major version: the soname of libamdhip64 has had that of ROCm since
+// 4.
+func rocm(l seenLibrary) seen { return runtime(l, hipLib, hipSymbol, "amd") }
+
+// cuda is the version in the soname of libcudart: 11.0 for all of 11, then the
+// major version. A library that holds the runtime itself shows its code only.
+func cuda(l seenLibrary) seen { return runtime(l, cudaLib, cudaSymbol, "nvidia") }
+
+func runtime(l seenLibrary, lib, symbol *regexp.Regexp, vendor string) seen {
+	if n, groups := l.needs(lib); n != "" {
+		return seen{strings.TrimSuffix(groups[0], ".0"): "needs " + n}
+	}
+	if s := l.wants(symbol); s != "" {
+		return seen{Unknown: "wants " + s + " and needs no library that has it"}
+	}
+	for _, t := range l.targets {
+		if t.Vendor == vendor {
+			return seen{Unknown: "holds code for " + t.String() + " and the runtime itself"}
+		}
+	}
+	return nil
+}
+
+func archs(l seenLibrary) seen {
+	found := seen{}
+	for _, t := range l.targets {
+		found[t.String()] = "holds its code"
+	}
+	return found
+}
+
+var syclLib = regexp.MustCompile(`^libsycl\.so\.(\d+)`)
+
+// sycl is the runtime of Intel's GPUs, by the number in its soname.
+func sycl(l seenLibrary) seen {
+	if n, groups := l.needs(syclLib); n != "" {
+		return seen{groups[0]: "needs " + n}
+	}
+	return nil
+}
+
+var (
+	ncclLib    = regexp.MustCompile(`^lib(nccl|rccl|ccl)\.so`)
+	ncclSymbol = regexp.MustCompile(`^p?ncclAllReduce$`)
+)
+
+func nccl(l seenLibrary) seen {
+	if n, groups := l.needs(ncclLib); n != "" {
+		kind := map[string]string{"nccl": "nccl", "rccl": "rccl", "ccl": "oneccl"}[groups[0]]
+		return seen{kind: "needs " + n}
+	}
+	if s := l.gives(ncclSymbol); s != "" {
+		kind := "nccl"
+		if strings.HasPrefix(l.Soname, "librccl") || l.text("RCCL version ") != "" {
+			kind = "rccl"
+		}
+		return seen{kind: "is it: exports " + s}
+	}
+	if s := l.wants(ncclSymbol); s != "" {
+		return seen{Unknown: "wants " + s + " and needs no library that has it"}
+	}
+	return nil
+}
+
+var (
+	mpiLib    = regexp.MustCompile(`^lib(?:mpi|mpicxx|mpi_cxx|mpifort|mpich)\.so\.?(\d*)`)
+	mpiSymbol = regexp.MustCompile(`^MPI_(Init|Init_thread|Allreduce|Comm_rank)$`)
+)
+
+// mpi tells the families apart by the major version of their soname: 40 is Open
+// MPI 3 and later, 12 is MPICH and what keeps its ABI.
+func mpi(l seenLibrary) seen {
+	n, groups := l.needs(mpiLib)
+	switch {
+	case n == "" && l.wants(mpiSymbol) != "":
+		return seen{Unknown: "wants " + l.wants(mpiSymbol) + " and needs no library that has it"}
+	case n == "":
+		return nil
+	case groups[0] == "40" || groups[0] == "20":
+		return seen{"openmpi": "needs " + n}
+	case groups[0] == "12":
+		return seen{"mpich": "needs " + n}
+	}
+	return seen{Unknown: "needs " + n}
+}
+
+var glooSymbol = regexp.MustCompile(`^_Z\w*4gloo\d`)
+
+func gloo(l seenLibrary) seen {
+	for _, s := range []string{l.gives(glooSymbol), l.wants(glooSymbol), l.text("N4gloo"), l.text("4gloo")} {
+		if s != "" {
+			return seen{"built-in": "holds " + s}
+		}
+	}
+	return nil
+}
+
+var (
+	verbsLib    = regexp.MustCompile(`^libibverbs\.so`)
+	verbsSymbol = regexp.MustCompile(`^ibv_`)
+)
+
+func rdma(l seenLibrary) seen {
+	n, _ := l.needs(verbsLib)
+	symbol := l.wants(verbsSymbol)
+	switch {
+	case n != "" && symbol != "":
+		return seen{"linked": "needs " + n}
+	case symbol != "":
+		return seen{Unknown: "wants " + symbol + " and needs no library that has it"}
+	case l.text("libibverbs.so") != "":
+		return seen{"dlopened": "holds the name " + l.text("libibverbs.so")}
+	}
+	return nil
+}
+
+func glibc(l seenLibrary) seen {
+	if floor := l.Floors["GLIBC"]; floor != "" {
+		return seen{floor: "wants GLIBC_" + floor}
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package inspect
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel/wheeltest"
+)
+
+const extension = "horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so"
+
+func inspectLibrary(t *testing.T, l elftest.Library) Report {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lib.so")
+	if err := os.WriteFile(path, l.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := File(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestFeatures(t *testing.T) {
+	for _, c := range []struct {
+		fact, want string
+		of         elftest.Library
+	}{
+		{"framework", "tensorflow", elftest.Library{Needed: []string{"libtensorflow_framework.so.2"}}},
+		{"framework", "tensorflow", elftest.Library{Undefined: elftest.Named("_ZN10tensorflow7functor11DenseUpdateIN5Eigen9GpuDevice")}},
+		{"framework", "torch", elftest.Library{Needed: []string{"libc10.so"}}},
+		{"framework", "torch", elftest.Library{Undefined: elftest.Named("_ZN2at6Tensor5cloneEv")}},
+		{"framework", "mxnet", elftest.Library{Undefined: elftest.Named("MXGetLastError")}},
+		{"framework", "tensorflow torch", elftest.Library{Needed: []string{"libtorch_cpu.so", "libtensorflow_framework.so.2"}}},
+		{"framework", "none", elftest.Library{Needed: []string{"libtorchlight.so.1"}}},
+		{"rocm", "5", elftest.Library{Needed: []string{"libamdhip64.so.5"}}},
+		{"rocm", "unknown", elftest.Library{Undefined: elftest.Named("hipMalloc")}},
+		{"rocm", "unknown", elftest.Library{Sections: []elftest.Section{elftest.HIP("gfx90a")}}},
+		{"rocm", "none", elftest.Library{Sections: []elftest.Section{elftest.CUDA("sm_90")}}},
+		{"cuda", "11", elftest.Library{Needed: []string{"libcudart.so.11.0"}}},
+		{"cuda", "10.2", elftest.Library{Needed: []string{"libcudart.so.10.2"}}},
+		{"cuda", "13", elftest.Library{Needed: []string{"libcudart.so.13"}}},
+		{"cuda", "unknown", elftest.Library{Sections: []elftest.Section{elftest.CUDA("sm_90")}}},
+		{"sycl", "7", elftest.Library{Needed: []string{"libsycl.so.7"}}},
+		{"arch", "gfx90a gfx942", elftest.Library{Sections: []elftest.Section{elftest.HIP("gfx942", "gfx90a")}}},
+		{"nccl", "nccl", elftest.Library{Needed: []string{"libnccl.so.2"}}},
+		{"nccl", "rccl", elftest.Library{Needed: []string{"librccl.so.1"}}},
+		{"nccl", "oneccl", elftest.Library{Needed: []string{"libccl.so.1"}}},
+		{"nccl", "nccl", elftest.Library{Soname: "libnccl.so.2", Exported: elftest.Named("ncclAllReduce")}},
+		{"nccl", "rccl", elftest.Library{Soname: "librccl.so.1", Exported: elftest.Named("ncclAllReduce")}},
+		{"nccl", "rccl", elftest.Library{Soname: "libours.so", Exported: elftest.Named("ncclAllReduce"), Texts: []string{"RCCL version 2.20.5+hip6.1"}}},
+		{"nccl", "unknown", elftest.Library{Undefined: elftest.Named("ncclAllReduce")}},
+		{"mpi", "openmpi", elftest.Library{Needed: []string{"libmpi.so.40"}}},
+		{"mpi", "mpich", elftest.Library{Needed: []string{"libmpicxx.so.12", "libmpi.so.12"}}},
+		{"mpi", "unknown", elftest.Library{Needed: []string{"libmpi.so.99"}}},
+		{"mpi", "unknown", elftest.Library{Undefined: elftest.Named("MPI_Init_thread")}},
+		{"cxxabi", "old", elftest.Library{Undefined: elftest.Named("_ZN3c106detail14torchCheckFailEPKcS2_jRKSs")}},
+		{"cxxabi", "cxx11", elftest.Library{Undefined: elftest.Named("_ZN10tensorflow6Status3SetERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")}},
+		{"cxxabi", "none", elftest.Library{Undefined: elftest.Named("_ZNSs4_Rep20_S_empty_rep_storageE", "_ZNSt13runtime_errorC1ERKSs", "_ZN3c104cuda14current_deviceEv")}},
+		{"gloo", "built-in", elftest.Library{Exported: elftest.Named("_ZN4gloo9allreduceERKNS_16AllreduceOptionsE")}},
+		{"gloo", "built-in", elftest.Library{Texts: []string{"N4gloo9transport3tcp6DeviceE"}}},
+		{"gloo", "none", elftest.Library{Exported: elftest.Named("horovod_gloo_built")}},
+		{"rdma", "linked", elftest.Library{Needed: []string{"libibverbs.so.1"}, Undefined: elftest.Named("ibv_reg_mr")}},
+		{"rdma", "unknown", elftest.Library{Undefined: elftest.Named("ibv_reg_mr")}},
+		{"rdma", "dlopened", elftest.Library{Texts: []string{"libibverbs.so.1"}}},
+		{"rdma", "none", elftest.Library{Needed: []string{"libibverbs.so.1"}}},
+		{"glibc", "2.38", elftest.Library{Needed: []string{"libc.so.6"}, Undefined: slices.Concat(elftest.From("libc.so.6", "GLIBC_2.9", "a"), elftest.From("libc.so.6", "GLIBC_2.38", "b"))}},
+		{"version", "2.29.7+cuda13.0", elftest.Library{Soname: "libnccl.so.2", Texts: []string{"NCCL version 2.29.7+cuda13.0"}}},
+		{"name", "unknown", elftest.Library{}},
+	} {
+		f, _ := inspectLibrary(t, c.of).Fact(c.fact)
+		if got := strings.Join(f.Values, " "); got != c.want {
+			t.Errorf("%s of %+v: got %q, want %q", c.fact, c.of, got, c.want)
+		}
+		if len(f.Because) == 0 {
+			t.Errorf("%s: %s for no reason", c.fact, c.want)
+		}
+	}
+}
+
+func wheelReport(t *testing.T, version string, libraries map[string]elftest.Library) Report {
+	t.Helper()
+	w := wheeltest.Wheel{Name: "horovod-" + version + "-cp311-cp311-linux_x86_64.whl"}
+	for name, l := range libraries {
+		w.Files = append(w.Files, wheeltest.File{Name: name, Text: string(l.Bytes())})
+	}
+	w.Files = append(w.Files, wheeltest.File{Name: "horovod/libscript.so", Text: "INPUT(libmpi.so.12)"}, wheeltest.File{Name: "horovod/__init__.py"})
+	r, err := File(t.Context(), w.Write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A wheel is what its libraries are together.
+func TestWheel(t *testing.T) {
+	r := wheelReport(t, "0.28.1+rocm5.7.tf2.13.0.gfx90a", map[string]elftest.Library{
+		extension: {
+			Needed:    []string{"libtensorflow_framework.so.2", "librccl.so.1", "libamdhip64.so.5", "libc.so.6"},
+			Undefined: elftest.From("libc.so.6", "GLIBC_2.9", "a"), Sections: []elftest.Section{elftest.HIP("gfx90a")},
+		},
+		"horovod/lib/libhelper.so.1": {Needed: []string{"libmpi.so.40", "libc.so.6"}, Undefined: elftest.From("libc.so.6", "GLIBC_2.34", "b")},
+	})
+	var got []string
+	for _, f := range r.Facts {
+		got = append(got, f.Name+"="+strings.Join(f.Values, ","))
+	}
+	want := "name=horovod version=0.28.1+rocm5.7.tf2.13.0.gfx90a python=cp311 platform=linux_x86_64 packages=horovod programs=none data=none framework=tensorflow cxxabi=none " +
+		"rocm=5 cuda=none sycl=none arch=gfx90a nccl=rccl mpi=openmpi gloo=none rdma=none glibc=2.34"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
+	}
+	if f, _ := r.Fact("mpi"); f.Because[0] != "horovod/lib/libhelper.so.1 needs libmpi.so.40" {
+		t.Errorf("%+v", f)
+	}
+	if got := expectedOf(r); got != "framework=tensorflow rocm=5.7 arch=gfx90a nccl=rccl mpi=openmpi" {
+		t.Errorf("it would be expected to be %s", got)
+	}
+	if f, _ := wheelReport(t, "1", nil).Fact("nccl"); f.Because[0] != "there is no library" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func expectedOf(r Report) string {
+	var words []string
+	for _, e := range r.Expectations() {
+		words = append(words, e.String())
+	}
+	return strings.Join(words, " ")
+}
+
+func TestClaim(t *testing.T) {
+	for _, c := range []struct{ local, name, want string }{
+		{"rocm5.7.tf2.13.0.gfx90a", "rocm", "5.7"},
+		{"tf2.13.rocm6.1.3", "rocm", "6.1.3"},
+		{"cuda13.0.verbs.sm90", "cuda", "13.0"},
+		{"rocm", "rocm", ""},
+		{"", "rocm", ""},
+		{"5.7", "rocm", ""},
+		{"rocm5.7", "cuda", ""},
+	} {
+		if got := claim(c.local, c.name); got != c.want {
+			t.Errorf("claim(%q, %s) = %q, want %q", c.local, c.name, got, c.want)
+		}
+	}
+}
+
+func TestExpectations(t *testing.T) {
+	rocm := map[string]elftest.Library{extension: {
+		Needed: []string{"libtensorflow_framework.so.2", "librccl.so.1", "libamdhip64.so.5", "libc.so.6"}, Undefined: elftest.From("libc.so.6", "GLIBC_2.34", "a"),
+		Sections: []elftest.Section{elftest.HIP("gfx90a", "gfx942")},
+	}}
+	claims, silent := wheelReport(t, "0.28.1+rocm5.7.tf2.13.0", rocm), wheelReport(t, "0.28.1", rocm)
+	lost := wheelReport(t, "0.28.1", map[string]elftest.Library{extension: {Undefined: elftest.Named("ncclAllReduce")}})
+	for _, c := range []struct {
+		of   Report
+		word string
+		want Answer
+	}{
+		{claims, "framework=tensorflow", Yes},
+		{claims, "framework=tf", Yes},
+		{claims, "framework=pytorch", No},
+		{claims, "framework=tensorflow,torch", No},
+		{claims, "rocm=5", Yes},
+		{claims, "rocm=5.7", Yes},
+		{claims, "rocm=5.7.1", No},
+		{claims, "rocm=5.6", No},
+		{claims, "rocm=6.1", No},
+		{claims, "rocm=none", No},
+		{claims, "cuda=none", Yes},
+		{claims, "cuda=12", No},
+		{silent, "rocm=5", Yes},
+		{silent, "rocm=5.7", Unsaid},
+		{silent, "rocm=57", No},
+		{claims, "arch=gfx942,gfx90a", Yes},
+		{claims, "arch=gfx90a", No},
+		{claims, "arch=mi300x,mi250", Yes},
+		{claims, "arch=h100", No},
+		{claims, "nccl=rccl", Yes},
+		{claims, "nccl=nccl", No},
+		{lost, "nccl=nccl", Unsaid},
+		{lost, "nccl=none", Unsaid},
+		{claims, "rdma=absent", Yes},
+		{claims, "rdma=verbs", No},
+		{claims, "glibc=2.34", Yes},
+		{claims, "glibc=2.100", Yes},
+		{claims, "glibc=2.31", No},
+		{lost, "glibc=2.31", Unsaid},
+		{claims, "python=3.11", Yes},
+		{claims, "python=3.12", No},
+		{claims, "platform=linux_x86_64", Yes},
+		{claims, "version=0.28.1", Yes},
+		{claims, "version=0.28.1+rocm5.7.tf2.13.0", Yes},
+		{claims, "version=0.28", No},
+		{claims, "name=horovod", Yes},
+		{inspectLibrary(t, elftest.Library{}), "python=3.11", Unsaid},
+	} {
+		all, err := ParseExpectations(strings.Split(c.word, ","))
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%s: %v, %v", c.word, all, err)
+		}
+		if got, evidence := all[0].Judge(c.of); got != c.want || evidence == "" {
+			t.Errorf("%s: got %v, want %v: %s", c.word, got, c.want, evidence)
+		}
+	}
+}
+
+func TestBadExpectations(t *testing.T) {
+	_, err := ParseExpectations([]string{"gfx90a", "archs=gfx90a", "rocm=five", "arch=", "nccl=rccl", "nccl=nccl"})
+	for _, want := range []string{`"gfx90a" is no expectation`, `no fact is called "archs"`, `"five" is no version`, `"arch=" is no expectation`, "nccl is expected twice"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %s", err, want)
+		}
+	}
+}
+
+func TestOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"text": "no wheel", "empty": "", "cut.so": "\x7fELF", "cut-1-py3-none-any.whl": "PK\x03\x04"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := File(t.Context(), path); err == nil {
+			t.Errorf("%s is said to be %+v", name, r)
+		}
+	}
+	if _, err := File(t.Context(), filepath.Join(dir, "none")); !os.IsNotExist(err) {
+		t.Errorf("%v", err)
+	}
+	broken := wheeltest.Wheel{Name: "x-1-py3-none-any.whl", Files: []wheeltest.File{{Name: "x/x.so", Text: "\x7fELF and no more"}}}
+	if r, err := File(t.Context(), broken.Write(t)); err == nil || !strings.Contains(err.Error(), "x/x.so") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for want, texts := range map[string][]string{
+		"2.29.7+cuda13.0":           {"NCCL version 2.29.7+cuda13.0", "NCCL version %d.%d.%d"},
+		"2.22.3+hip6.4 HEAD:abcdef": {"RCCL version 2.22.3+hip6.4 HEAD:abcdef"},
+		"":                          {"no version at all"},
+	} {
+		l := elftest.Library{Soname: "lib.so", Texts: texts}
+		got, err := Versions(bytes.NewReader(l.Bytes()))
+		if strings.Join(got, " ") != want || err != nil {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	if _, err := Versions(strings.NewReader("\x7fELF and no more")); err == nil {
+		t.Error("half a library has no version, and no fault")
+	}
+}

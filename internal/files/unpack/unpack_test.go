@@ -1,0 +1,110 @@
+package unpack_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"builder/internal/files/unpack"
+)
+
+func packed(t *testing.T, suffix, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := unpack.Writer(&b, "file"+suffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestReader(t *testing.T) {
+	for _, suffix := range []string{".tar", ".gz", ".tgz", ".xz", ".txz", ".zst"} {
+		r, err := unpack.Reader(bytes.NewReader(packed(t, suffix, "what was packed")), "file"+suffix)
+		if err != nil {
+			t.Errorf("%s: %v", suffix, err)
+			continue
+		}
+		have, err := io.ReadAll(r)
+		if err != nil || string(have) != "what was packed" {
+			t.Errorf("%s: %q, %v", suffix, have, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Errorf("closing %s: %v", suffix, err)
+		}
+	}
+}
+
+func TestReaderRefuses(t *testing.T) {
+	if _, err := unpack.Reader(strings.NewReader(""), "data.tar.lzma"); err == nil || !strings.Contains(err.Error(), "data.tar.lzma is compressed in a way") {
+		t.Errorf("an unknown suffix: %v", err)
+	}
+	if _, err := unpack.Writer(io.Discard, "data.tar.lzma"); err == nil || !strings.Contains(err.Error(), "data.tar.lzma would be compressed") {
+		t.Errorf("an unknown suffix to write: %v", err)
+	}
+}
+
+func TestReaderRefusesEveryTruncation(t *testing.T) {
+	for _, suffix := range []string{".gz", ".xz", ".zst"} {
+		whole := packed(t, suffix, strings.Repeat("text ", 1000))
+		for n := 1; n < len(whole); n++ { // to zstd nothing is a whole file
+			if err := readAll(whole[:n], suffix); err == nil {
+				t.Errorf("%d of %d bytes of a file%s were read to their end", n, len(whole), suffix)
+			}
+		}
+	}
+}
+
+func readAll(data []byte, suffix string) error {
+	r, err := unpack.Reader(iotest.HalfReader(bytes.NewReader(data)), "file"+suffix)
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+	}
+	return err
+}
+
+// Streams of xz may be followed by zeros, and by other streams.
+func TestPaddedXZ(t *testing.T) {
+	one := packed(t, ".xz", "text")
+	for _, zeros := range []int{0, 4, 12, 16, 4096, 9000} {
+		padded := append(bytes.Clone(one), make([]byte, zeros)...)
+		for _, whole := range [][]byte{padded, append(bytes.Clone(padded), one...)} {
+			if err := readAll(whole, ".xz"); err != nil {
+				t.Errorf("%d zeros: %v", zeros, err)
+			}
+		}
+		if err := readAll(append(padded, one[:12]...), ".xz"); err == nil {
+			t.Errorf("%d zeros and a stream that is cut were read to their end", zeros)
+		}
+	}
+}
+
+// What is read is bounded by who reads; here a megabyte.
+func FuzzReader(f *testing.F) {
+	suffixes := []string{".gz", ".xz", ".zst", ".tar"}
+	for i, suffix := range suffixes {
+		var b bytes.Buffer
+		w, err := unpack.Writer(&b, "file"+suffix)
+		if err != nil {
+			f.Fatal(err)
+		}
+		io.WriteString(w, "text")
+		w.Close()
+		f.Add(b.Bytes(), i)
+	}
+	f.Fuzz(func(_ *testing.T, data []byte, i int) {
+		r, err := unpack.Reader(bytes.NewReader(data), "file"+suffixes[uint(i)%uint(len(suffixes))])
+		if err == nil {
+			io.Copy(io.Discard, io.LimitReader(r, 1<<20))
+			r.Close()
+		}
+	})
+}

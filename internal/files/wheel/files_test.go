@@ -1,0 +1,40 @@
+package wheel_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/files/wheel"
+	"builder/internal/files/wheel/wheeltest"
+)
+
+func TestReadFiles(t *testing.T) {
+	w := wheeltest.Wheel{Name: "x-1.0-py3-none-any.whl", Files: []wheeltest.File{{Name: "x/a.py", Text: "a"}, {Name: "x/b.py", Text: "bb"}}}
+	unnamed := filepath.Join(t.TempDir(), "digest")
+	if err := os.WriteFile(unnamed, w.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	below := func(name string) bool { return strings.HasPrefix(name, "x/") }
+	for limit, want := range map[int64]map[string][]byte{
+		1000: {"x/a.py": []byte("a"), "x/b.py": []byte("bb")},
+		1:    {"x/a.py": []byte("a")},
+	} {
+		got, err := wheel.ReadFiles(unnamed, below, limit)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("at most %d bytes: %v\n%s", limit, err, diff)
+		}
+	}
+	w.Unlisted = w.Files[:1]
+	for name, data := range map[string][]byte{"in the ZIP 2 times": w.Bytes(), "truncated, or no wheel": w.Bytes()[:50]} {
+		if err := os.WriteFile(unnamed, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := wheel.ReadFiles(unnamed, below, 9); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}

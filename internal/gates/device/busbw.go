@@ -1,0 +1,205 @@
+package device
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/machine/curve"
+	"builder/internal/machine/nccltests"
+	"builder/internal/plan/recipe"
+)
+
+// again is how many times the rounds are run once more where a size falls short.
+// At 1 MiB the rounds of one library differ by a third (reduce_scatter of NCCL
+// 2.28.9 and of 2.29.7 on two H200, by the protocol LL), and the median of three
+// is then chance.
+const again = 3
+
+// busbwBytes is the first size that is compared: below it the start of a kernel
+// is measured, whose noise is larger than any difference.
+const busbwBytes = 1 << 20
+
+// CheckBusbw asks whether the library is as fast as the one that it replaces, on
+// this host, in the same minutes.
+func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
+	if a, lacks := d.lacks(2); lacks {
+		return a
+	}
+	switch {
+	case d.Against == "":
+		return verdict.Unmeasured("there is no library to compare with: a bandwidth by itself says nothing of a library").
+			Because("give the one that it replaces: --against DIR|WHEEL|LIB")
+	case d.MaxBytes < busbwBytes:
+		return verdict.Unmeasured("sizes up to %s are too small to compare", sizeText(d.MaxBytes)).
+			Because("give --max-bytes of at least %s", sizeText(busbwBytes))
+	}
+	var faults, seen []string
+	var measured curve.Curves
+	other := ""
+	for _, collective := range e.Collectives {
+		c, stopped := d.compareTwice(ctx, collective)
+		if stopped != nil {
+			return stopped.With(measured)
+		}
+		measured = append(measured, sideBySide(collective, d.Rival, c.ours, c.ratios)...)
+		for _, r := range short(c.ratios, d.Tolerance) {
+			faults = append(faults, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f by the medians of %d rounds, at least %.2f is wanted",
+				collective, sizeText(r.bytes), r.ours, d.Rival, r.theirs, r.ratio, len(c.ours), d.Tolerance))
+		}
+		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Rival, len(c.ours), ratioText(c.ratios)))
+		other = cmp.Or(other, c.otherRelease(d.Rival))
+	}
+	if other != "" && len(faults) > 0 {
+		faults = append(faults, other)
+	} else if other != "" {
+		seen = append(seen, other)
+	}
+	return verdict.Judge(faults, seen).With(measured)
+}
+
+// A comparison is what the rounds of both libraries measured, and the ratios of
+// their medians.
+type comparison struct {
+	ours, theirs []nccltests.Measured
+	ratios       []ratio
+}
+
+// otherRelease says that the two are of different releases, "" where they are of
+// one or do not say it.
+func (c comparison) otherRelease(rival string) string {
+	ours, theirs := nccltests.ReleaseOf(c.ours[0].Version()), nccltests.ReleaseOf(c.theirs[0].Version())
+	if ours == theirs || ours == "" || theirs == "" {
+		return ""
+	}
+	return fmt.Sprintf("ours is release %s, %s is %s: that compares releases as much as builds", ours, rival, theirs)
+}
+
+// compareTwice compares both libraries, and where a size falls short by all
+// rounds of a longer comparison.
+func (d *Setup) compareTwice(ctx context.Context, collective string) (c comparison, stopped *verdict.Verdict) {
+	for _, more := range []int{d.Rounds, again * d.Rounds} {
+		ours, theirs, stopped := d.duel(ctx, collective, more)
+		if stopped != nil {
+			return c, stopped
+		}
+		c.ours, c.theirs = append(c.ours, ours...), append(c.theirs, theirs...)
+		var err error
+		if c.ratios, err = compare(c.ours, c.theirs); err != nil {
+			a := verdict.Unmeasured("%s: %v", collective, err)
+			return c, &a
+		}
+		if len(short(c.ratios, d.Tolerance)) == 0 {
+			break
+		}
+	}
+	return c, nil
+}
+
+// short returns the sizes at which ours is slower than may be.
+func short(ratios []ratio, tolerance float64) []ratio {
+	return slices.DeleteFunc(slices.Clone(ratios), func(r ratio) bool { return r.ratio >= tolerance })
+}
+
+// duel runs both libraries in turn, the first of each round the second of the
+// next, so that heat, clocks and neighbours meet both alike.
+func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *verdict.Verdict) {
+	run := func(library string, into *[]nccltests.Measured) error {
+		m, err := d.run(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))
+		if err == nil {
+			*into = append(*into, m)
+		}
+		return err
+	}
+	mine := func() *verdict.Verdict {
+		if err := run(d.Library, &ours); err != nil {
+			a := failedRun(collective, err)
+			return &a
+		}
+		return nil
+	}
+	other := func() *verdict.Verdict {
+		if err := run(d.Against, &theirs); err != nil {
+			a := verdict.Unmeasured("%s with %s: %v", collective, d.Rival, err).Because("the library to compare with has to run on this host")
+			return &a
+		}
+		return nil
+	}
+	for round := range rounds {
+		turns := []func() *verdict.Verdict{mine, other}
+		if round%2 == 1 {
+			slices.Reverse(turns)
+		}
+		for _, turn := range turns {
+			if a := turn(); a != nil {
+				return nil, nil, a
+			}
+		}
+	}
+	return ours, theirs, nil
+}
+
+// ratio is what both do at one size: medians of the rounds.
+type ratio struct {
+	bytes        int64
+	ours, theirs float64 // GB/s
+	ratio        float64
+}
+
+// compare puts the medians of every size side by side.
+func compare(ours, theirs []nccltests.Measured) ([]ratio, error) {
+	mine, other := medians(ours), medians(theirs)
+	var ratios []ratio
+	for _, bytes := range slices.Sorted(maps.Keys(mine)) {
+		if other[bytes] <= 0 {
+			return nil, fmt.Errorf("at %s there is nothing to compare with", sizeText(bytes))
+		}
+		ratios = append(ratios, ratio{bytes, mine[bytes], other[bytes], mine[bytes] / other[bytes]})
+	}
+	if len(ratios) == 0 || len(mine) != len(other) {
+		return nil, fmt.Errorf("%d sizes of ours and %d of theirs cannot be compared", len(mine), len(other))
+	}
+	return ratios, nil
+}
+
+// medians returns the median bus bandwidth of every size, out of place where
+// that was measured.
+func medians(runs []nccltests.Measured) map[int64]float64 {
+	all := map[int64][]float64{}
+	for _, m := range runs {
+		for _, row := range m.Report.Rows {
+			half, _ := halfOf(row)
+			all[row.Bytes] = append(all[row.Bytes], half.BusBW)
+		}
+	}
+	result := map[int64]float64{}
+	for bytes, values := range all {
+		slices.Sort(values)
+		n := len(values)
+		result[bytes] = (values[(n-1)/2] + values[n/2]) / 2
+	}
+	return result
+}
+
+// ratioText names the first, the last and the worst size.
+func ratioText(ratios []ratio) string {
+	worst := slices.MinFunc(ratios, func(a, b ratio) int {
+		switch {
+		case a.ratio < b.ratio:
+			return -1
+		case a.ratio > b.ratio:
+			return 1
+		}
+		return 0
+	})
+	first, last := ratios[0], ratios[len(ratios)-1]
+	return strings.Join([]string{
+		fmt.Sprintf("%.2f at %s", first.ratio, sizeText(first.bytes)),
+		fmt.Sprintf("%.2f at %s (%.1f of %.1f GB/s)", last.ratio, sizeText(last.bytes), last.ours, last.theirs),
+		fmt.Sprintf("lowest %.2f at %s", worst.ratio, sizeText(worst.bytes)),
+	}, ", ")
+}

@@ -1,0 +1,169 @@
+package device
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/machine/curve"
+	"builder/internal/machine/gpu"
+	"builder/internal/machine/nccllog"
+	"builder/internal/machine/nccltests"
+	"builder/internal/plan/recipe"
+)
+
+// CheckCollectives asks whether the promised collectives give right results at
+// every size, by the promised library, no faster than the links allow.
+func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
+	if a, lacks := d.lacks(1); lacks {
+		return a
+	}
+	var faults, seen []string
+	var measured curve.Curves
+	tooFast := false
+	for _, collective := range e.Collectives {
+		m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, d.MaxBytes, nil))
+		if err != nil {
+			return failedRun(collective, err).With(measured)
+		}
+		library, err := speaks(m, e.LibrarySays)
+		if err != nil {
+			return verdict.Unmeasured("%s: %v", collective, err).With(measured)
+		}
+		measured = append(measured, halves(collective, library.says, m.Report)...)
+		fast := impossible(m.Report)
+		tooFast = tooFast || fast != ""
+		found := slices.Concat(wrongValues(m.Report), atLeast(m.Report, d.GPUs), nonEmpty(library.fault), nonEmpty(fast))
+		for _, fault := range found {
+			faults = append(faults, collective+": "+fault)
+		}
+		seen = append(seen, collective+": "+summary(m.Report, library.says))
+	}
+	a := verdict.Judge(faults, seen).With(measured)
+	if tooFast {
+		a = a.Because("a bandwidth above what the links carry is none: the library lacks the kernel and returns its input unchanged, without an error; ask device-functions, and build again with ONLY_FUNCS whose pattern matches (two stars at its end)")
+	}
+	return a
+}
+
+func nonEmpty(fault string) []string {
+	if fault == "" {
+		return nil
+	}
+	return []string{fault}
+}
+
+// wrongValues says which sizes are wrong or were not looked at.
+func wrongValues(r nccltests.Report) []string {
+	var faults []string
+	for _, row := range r.Rows {
+		if n := row.OutOfPlace.Wrong + row.InPlace.Wrong; n > 0 {
+			faults = append(faults, fmt.Sprintf("%d wrong elements at %s of %s", n, sizeText(row.Bytes), row.Type))
+		}
+		if r.Unchecked(row) {
+			faults = append(faults, fmt.Sprintf("nobody checked the results at %s", sizeText(row.Bytes)))
+		}
+	}
+	if len(faults) == 0 && r.OutOfBounds > 0 {
+		faults = append(faults, fmt.Sprintf("%d passes have values out of bounds", r.OutOfBounds))
+	}
+	if n := len(faults); n > 3 {
+		faults = append(faults[:3], fmt.Sprintf("and %d more sizes", n-3))
+	}
+	return faults
+}
+
+// atLeast demands as many ranks as were asked for, each on a GPU of its own.
+func atLeast(r nccltests.Report, gpus int) []string {
+	var faults []string
+	if len(r.Devices) != gpus {
+		faults = append(faults, fmt.Sprintf("%d GPUs took part, %d were asked for", len(r.Devices), gpus))
+	}
+	seen := map[string]bool{}
+	for _, d := range r.Devices {
+		if d.BusID != "" && seen[d.BusID] {
+			faults = append(faults, "two ranks share the GPU "+d.BusID)
+		}
+		seen[d.BusID] = true
+	}
+	return faults
+}
+
+// impossible names the first bandwidth that is above what the links carry. With
+// one rank there is no link.
+func impossible(r nccltests.Report) string {
+	if len(r.Devices) < 2 {
+		return ""
+	}
+	limit, known := gpu.Limit(devices(r))
+	for _, row := range r.Rows {
+		busbw := max(row.OutOfPlace.BusBW, row.InPlace.BusBW)
+		if busbw <= limit {
+			continue
+		}
+		if known {
+			return fmt.Sprintf("%.0f GB/s at %s, and the links between %d of %s carry %.0f in both directions together", busbw, sizeText(row.Bytes), len(r.Devices), r.Devices[0].Name, limit)
+		}
+		return fmt.Sprintf("%.0f GB/s at %s, and no GPU that is known carries more than %.0f (%s is not known)", busbw, sizeText(row.Bytes), limit, r.Devices[0].Name)
+	}
+	return ""
+}
+
+// devices are the GPUs of all ranks.
+func devices(r nccltests.Report) []gpu.GPU {
+	var gpus []gpu.GPU
+	for _, d := range r.Devices {
+		gpus = append(gpus, gpu.GPU{Name: d.Name, BusID: d.BusID})
+	}
+	return gpus
+}
+
+// spoken is which library ran: in words, and how that differs from the promise.
+type spoken struct{ says, fault string }
+
+// speaks holds what the library says of itself against what is promised, such as
+// 2.29.7+cuda13.0. Where only the number of the release is known, it alone is
+// compared; that the artifact's file was loaded the runner has made sure.
+func speaks(m nccltests.Measured, promised string) (spoken, error) {
+	log, err := nccllog.Parse(strings.NewReader(m.Log))
+	if err != nil {
+		return spoken{}, err
+	}
+	promised = strings.TrimPrefix(promised, "NCCL version ")
+	number := nccltests.VersionOf(m.Report.Library)
+	switch {
+	case log.Version == "" && number == "":
+		return spoken{}, fmt.Errorf("neither the log nor the program says which library ran")
+	case log.Version == "":
+		release, _, _ := strings.Cut(promised, "+")
+		return spoken{number, differs(number, release)}, nil
+	case number != "" && log.Library == "NCCL" && !strings.HasPrefix(log.Version, number):
+		return spoken{}, fmt.Errorf("the log says %s, the program %s", log.Version, number)
+	}
+	return spoken{log.Library + " " + log.Version, differs(log.Version, promised)}, nil
+}
+
+func differs(have, promised string) string {
+	if promised == "" || have == promised {
+		return ""
+	}
+	return fmt.Sprintf("the library says %s, promised is %s", have, promised)
+}
+
+// summary says what was measured.
+func summary(r nccltests.Report, library string) string {
+	best := 0.0
+	for _, row := range r.Rows {
+		best = max(best, row.OutOfPlace.BusBW, row.InPlace.BusBW)
+	}
+	name := "GPU"
+	if len(r.Devices) > 0 {
+		name = r.Devices[0].Name
+	}
+	last := r.Rows[len(r.Rows)-1].Bytes
+	return fmt.Sprintf("%d sizes of %s to %s right on %d x %s, up to %s GB/s, by %s",
+		len(r.Rows), sizeText(r.Rows[0].Bytes), sizeText(last), len(r.Devices), name, strconv.FormatFloat(best, 'f', 1, 64), library)
+}

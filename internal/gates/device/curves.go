@@ -1,0 +1,61 @@
+package device
+
+import (
+	"cmp"
+
+	"builder/internal/machine/curve"
+	"builder/internal/machine/nccltests"
+)
+
+// halves are the curves of one sweep: out of place and in place, where the program
+// measures both.
+func halves(collective, library string, r nccltests.Report) curve.Curves {
+	var found curve.Curves
+	for _, place := range []curve.Place{curve.OutOfPlace, curve.InPlace} {
+		c := curve.Curve{Collective: collective, Library: library, Place: place, Rounds: 1, Points: points(r.Rows, place)}
+		if len(c.Points) > 0 {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// points are the sizes of one half. The smallest are rounded down to what the ranks
+// can share, which may be nothing, or what the size before was.
+func points(rows []nccltests.Row, place curve.Place) []curve.Point {
+	var found []curve.Point
+	before := int64(0)
+	for _, row := range rows {
+		half := row.OutOfPlace
+		if place == curve.InPlace {
+			half = row.InPlace
+		}
+		if half.Measured && row.Bytes > before {
+			found = append(found, curve.Point{Bytes: row.Bytes, BusBW: half.BusBW})
+			before = row.Bytes
+		}
+	}
+	return found
+}
+
+// sideBySide are the curves of a comparison: what it is compared with, and the
+// artifact, by the number that the program gives of it.
+func sideBySide(collective, rival string, ours []nccltests.Measured, ratios []ratio) curve.Curves {
+	_, place := halfOf(ours[0].Report.Rows[0])
+	theirs := curve.Curve{Collective: collective, Library: rival, Rival: true, Place: place, Rounds: len(ours)}
+	mine := curve.Curve{Collective: collective, Library: cmp.Or(ours[0].Version(), "the artifact"), Place: place, Rounds: len(ours)}
+	for _, r := range ratios {
+		theirs.Points = append(theirs.Points, curve.Point{Bytes: r.bytes, BusBW: r.theirs})
+		mine.Points = append(mine.Points, curve.Point{Bytes: r.bytes, BusBW: r.ours})
+	}
+	return curve.Curves{theirs, mine}
+}
+
+// halfOf is the half of a row that libraries are compared by: out of place where
+// that was measured.
+func halfOf(row nccltests.Row) (nccltests.Timing, curve.Place) {
+	if row.OutOfPlace.Measured {
+		return row.OutOfPlace, curve.OutOfPlace
+	}
+	return row.InPlace, curve.InPlace
+}

@@ -1,0 +1,140 @@
+// Package device runs a library that is NCCL or RCCL on the GPUs of this host, by
+// the programs of nccl-tests, and judges what they print: are the results right,
+// which way do the GPUs talk, is it as fast as the library that it replaces. It
+// needs no wheel, no container and no network; which artifacts are asked is the
+// package gate's, the programs and their output are nccltests'.
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/machine/gpu"
+	"builder/internal/machine/nccltests"
+)
+
+// A Setup is what is needed to ask: the host, the programs of nccl-tests, and the
+// artifact's library as a file.
+type Setup struct {
+	// Sweep runs one program of nccl-tests over a range of sizes, as
+	// [nccltests.Run] does.
+	Sweep    func(context.Context, nccltests.Sweep) (nccltests.Measured, error)
+	Host     gpu.Host
+	Fault    error  // why nothing is known of the host's GPUs
+	GPUs     int    // of the host, asked for
+	Programs string // directory that holds all_reduce_perf; "" where none was given
+	Library  string // directory that holds the artifact's library
+	// Against is the directory of the library that speeds are compared with, ""
+	// for none, and Rival what it is called.
+	Against, Rival string
+	Transport      Transport
+	MaxBytes       int64
+	Rounds         int     // of a comparison
+	Tolerance      float64 // the least that ours/theirs may be
+	Env            map[string]string
+	Timeout        time.Duration // of one sweep
+	Log            io.Writer     // takes what the programs print; may be nil
+}
+
+// Sizes and counts of every sweep.
+const (
+	minBytes   = 8
+	factor     = 2
+	iterations = 20
+	warmup     = 5
+)
+
+// sweep is what is asked of the program of a collective, with the library in a
+// directory.
+func (d *Setup) sweep(collective, library string, from, to int64, env map[string]string) nccltests.Sweep {
+	merged := maps.Clone(d.Env)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, env)
+	return nccltests.Sweep{
+		Program: filepath.Join(d.Programs, collective+"_perf"), Library: library, GPUs: d.GPUs,
+		MinBytes: min(from, to), MaxBytes: to, Factor: factor, Iterations: iterations, Warmup: warmup,
+		Env: merged, Timeout: d.Timeout,
+	}
+}
+
+// run runs a sweep and keeps what it printed in the log.
+func (d *Setup) run(ctx context.Context, sweep nccltests.Sweep) (nccltests.Measured, error) {
+	m, err := d.Sweep(ctx, sweep)
+	if d.Log != nil {
+		fmt.Fprintf(d.Log, "$ %s, %d GPUs, %s\n%s%s", filepath.Base(sweep.Program), sweep.GPUs, sweep.Library, m.Output, m.Log)
+	}
+	return m, err
+}
+
+// Short is the verdict where the host does not have the GPUs that are asked for.
+func (d *Setup) Short() (verdict.Verdict, bool) {
+	switch {
+	case d.Fault != nil:
+		return verdict.Unmeasured("the GPUs of this host are not known: %v", d.Fault).
+			Because("run it on a host whose driver answers: nvidia-smi, amd-smi or rocm-smi"), true
+	case len(d.Host.GPUs) < d.GPUs || d.GPUs < 1:
+		return verdict.Unmeasured("%d GPUs are asked for, this host has %d", d.GPUs, len(d.Host.GPUs)).
+			Because("ask for fewer with --gpus, or run it on a larger host"), true
+	}
+	return verdict.Verdict{}, false
+}
+
+// lacks is the verdict where nothing can be asked, and says what to give.
+func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
+	if d == nil {
+		return verdict.Unmeasured("no GPU was asked for").Because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
+	}
+	if v, short := d.Short(); short {
+		return v, true
+	}
+	switch {
+	case d.GPUs < needed:
+		return verdict.Unmeasured("with %d GPU nothing goes from one to another", d.GPUs).
+			Because("run it with --gpus %d or more", needed), true
+	case d.Library == "":
+		return verdict.Unmeasured("the artifact holds no libnccl.so.2 or librccl.so.1").
+			Because("name the file as library in the recipe's expect"), true
+	case d.Programs == "":
+		return verdict.Unmeasured("there are no programs to measure with").
+			Because("give them with --tests: a directory with all_reduce_perf, or a wheel of nccl-tests"), true
+	}
+	return verdict.Verdict{}, false
+}
+
+// failedRun turns the error of a sweep into a verdict: what the library did is a
+// failure, what kept it from doing anything is not.
+func failedRun(collective string, err error) verdict.Verdict {
+	switch {
+	case errors.Is(err, nccltests.ErrTimeout):
+		return verdict.Failed("%s hangs: %v", collective, err).
+			Because("the library does not make progress on these GPUs: read its last lines; NCCL_P2P_DISABLE=1 (--env) tells whether the links between the GPUs are to blame; --time-limit gives it longer")
+	case errors.Is(err, nccltests.ErrFailed):
+		return verdict.Failed("%s: %v", collective, err)
+	case errors.Is(err, nccltests.ErrNotStarted):
+		return verdict.Unmeasured("%s: %v", collective, err).
+			Because("the programs need the libraries that the message names: install them, or add their directory to LD_LIBRARY_PATH; --tests has to be built for this host's libc")
+	}
+	return verdict.Unmeasured("%s: %v", collective, err)
+}
+
+// sizeText writes a number of bytes exactly, in the largest unit that divides it:
+// sizes that a verdict compares must not be rounded.
+func sizeText(n int64) string {
+	for _, unit := range []struct {
+		shift int
+		name  string
+	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
+		if n >= 1<<unit.shift && n%(1<<unit.shift) == 0 {
+			return fmt.Sprintf("%d %s", n>>unit.shift, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}

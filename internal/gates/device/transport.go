@@ -1,0 +1,146 @@
+package device
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/machine/nccllog"
+	"builder/internal/machine/nccltests"
+	"builder/internal/plan/recipe"
+)
+
+// Transport is the way that the GPUs shall talk.
+type Transport string
+
+// The transports that can be asked for. The first is also what is asked where
+// nothing is named and the links of the host are NVLink or xGMI.
+const (
+	NVLink Transport = "nvlink" // from GPU to GPU, over NVLink or xGMI
+	P2P    Transport = "p2p"    // from GPU to GPU, over any bus
+	SHM    Transport = "shm"    // through the memory of the host
+	IB     Transport = "ib"     // InfiniBand or RoCE
+	GDRDMA Transport = "gdrdma" // the same, straight from GPU memory
+	Socket Transport = "socket" // TCP
+)
+
+// Transports lists every transport.
+func Transports() []Transport { return []Transport{NVLink, P2P, SHM, IB, GDRDMA, Socket} }
+
+// way is how a transport shows in the log, and what makes NCCL take it between
+// the GPUs of one host, where it prefers those above.
+type way struct {
+	shows []nccllog.Transport
+	env   map[string]string
+}
+
+var ways = map[Transport]way{
+	NVLink: {[]nccllog.Transport{nccllog.P2P}, nil},
+	P2P:    {[]nccllog.Transport{nccllog.P2P}, nil},
+	SHM:    {[]nccllog.Transport{nccllog.SHM}, map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}},
+	IB:     {[]nccllog.Transport{nccllog.IB, nccllog.GDRDMA}, network},
+	GDRDMA: {[]nccllog.Transport{nccllog.GDRDMA}, network},
+	Socket: {[]nccllog.Transport{nccllog.Socket}, map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0", "NCCL_NET": "Socket"}},
+}
+
+var network = map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
+
+// transportBytes is enough for every channel to be connected.
+const transportBytes = 64 << 20
+
+// CheckTransport asks whether the GPUs talk over the wanted transport, and not
+// silently over a worse one.
+func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
+	if a, lacks := d.lacks(2); lacks {
+		return a
+	}
+	wanted := d.Transport
+	if wanted == "" {
+		wanted = NVLink
+		if all, worst, _ := d.Host.Linked(d.addresses()); !all {
+			return verdict.Unmeasured("no transport is named, and NVLink is not what joins all GPUs of this host (two of them: %s)", cmp.Or(worst, "not known")).
+				Because("name the one that they shall use: --transport %s", joined(Transports()))
+		}
+	}
+	w, ok := ways[wanted]
+	if !ok {
+		return verdict.Unmeasured("no transport is called %q", wanted).Because("known: %s", joined(Transports()))
+	}
+	collective := e.Collectives[0]
+	m, err := d.run(ctx, d.sweep(collective, d.Library, minBytes, min(transportBytes, d.MaxBytes), w.env))
+	if err != nil {
+		return failedRun(collective, err)
+	}
+	log, err := nccllog.Parse(strings.NewReader(m.Log))
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	return d.judgeTransport(wanted, w, log, m.Report)
+}
+
+// judgeTransport demands that every connection takes the wanted way.
+func (d *Setup) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r nccltests.Report) verdict.Verdict {
+	count := log.Transports()
+	right, wrong := 0, 0
+	for kind, n := range count {
+		if slices.Contains(w.shows, kind) {
+			right += n
+		} else {
+			wrong += n
+		}
+	}
+	said := strings.Join(slices.Concat(log.Reasons, log.Warnings), "; ")
+	switch {
+	case wrong > 0:
+		return verdict.Failed("%d of %d connections do not run over %s: %s; the library said: %s", wrong, right+wrong, wanted, log.Summary(), cmp.Or(said, "nothing"))
+	case right == 0 && (wanted != NVLink || !log.NVLS):
+		return verdict.Unmeasured("the log names no connection between GPUs: %s", cmp.Or(said, "nothing")).
+			Because("the library logs nothing, or one that is not known: see its own output")
+	case wanted == NVLink:
+		if all, worst, known := d.Host.Linked(busIDs(r)); !known {
+			return verdict.Unmeasured("%s, but the host does not say over which links", log.Summary()).
+				Because("`nvidia-smi topo -m` has to answer; or ask for --transport p2p")
+		} else if !all {
+			return verdict.Failed("%s, but two of the GPUs are joined by %s", log.Summary(), worst).
+				Because("choose GPUs that are joined by NVLink (CUDA_VISIBLE_DEVICES), or ask for --transport p2p")
+		}
+	}
+	return verdict.Passed("%s: %s", wanted, log.Summary())
+}
+
+// addresses are those of the first GPUs of the host, which a run takes where
+// nothing hides them.
+func (d *Setup) addresses() []string {
+	var all []string
+	for _, g := range d.Host.GPUs[:min(d.GPUs, len(d.Host.GPUs))] {
+		all = append(all, g.BusID)
+	}
+	return all
+}
+
+func busIDs(r nccltests.Report) []string {
+	var all []string
+	for _, d := range r.Devices {
+		all = append(all, d.BusID)
+	}
+	return all
+}
+
+func joined(transports []Transport) string {
+	var names []string
+	for _, t := range transports {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, "|")
+}
+
+// TransportNamed returns the transport of a name.
+func TransportNamed(name string) (Transport, error) {
+	if _, ok := ways[Transport(name)]; !ok {
+		return "", fmt.Errorf("no transport is called %q", name)
+	}
+	return Transport(name), nil
+}

@@ -1,0 +1,129 @@
+package gate
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
+)
+
+var ncclABI = Gate{
+	Name:   "nccl-abi",
+	Asks:   "the library exports every function that the vendor's library of that release does",
+	Remedy: "a function is missing: the library cannot take the place of the vendor's, and what calls it fails at load",
+	Wants:  func(e recipe.Expect) bool { return e.Library != "" && e.LibrarySays != "" },
+	check:  checkABI,
+}
+
+// ncclExports lists the functions of the vendor's libraries and the release in
+// which each came; see the head of the file.
+//
+//go:embed abi/nccl.txt
+var ncclExports string
+
+// export is a function and the releases, both included, in which the vendor's
+// library has it; last is the zero value where it still does.
+type export struct {
+	name        string
+	since, last version.Version
+}
+
+func (e export) in(v version.Version) bool {
+	return version.Compare(e.since, v) <= 0 && (e.last == version.Version{} || version.Compare(v, e.last) <= 0)
+}
+
+// exports reads the table of functions, and the releases that it was made from.
+func exports(table string) (all []export, releases []version.Version, err error) {
+	for line := range strings.Lines(table) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) < 2 || len(fields) > 3 {
+			return nil, nil, fmt.Errorf("reading the table of functions: %q is not a name and one or two releases", line)
+		}
+		name, versions := fields[0], make([]version.Version, 2)
+		for i, text := range fields[1:] {
+			if versions[i], err = version.Parse(text); err != nil {
+				return nil, nil, fmt.Errorf("reading the table of functions: %q: %w", line, err)
+			}
+		}
+		if name == "release" {
+			releases = append(releases, versions[0])
+			continue
+		}
+		all = append(all, export{name, versions[0], versions[1]})
+	}
+	return all, releases, nil
+}
+
+// nearest is the newest measured release that is not newer than v.
+func nearest(releases []version.Version, v version.Version) (version.Version, bool) {
+	later := slices.IndexFunc(releases, func(r version.Version) bool { return version.Compare(r, v) > 0 })
+	if later < 0 {
+		later = len(releases)
+	}
+	if later == 0 {
+		return version.Version{}, false
+	}
+	return releases[later-1], true
+}
+
+func checkABI(ctx context.Context, s Subject) verdict.Verdict {
+	all, releases, err := exports(ncclExports)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	release, _, _ := strings.Cut(s.Expect.LibrarySays, "+")
+	v, err := version.Parse(release)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	measured, ok := nearest(releases, v)
+	if !ok {
+		return verdict.Unmeasured("no library of the vendor as old as %s was measured", v)
+	}
+	have := map[string]bool{}
+	err = s.withLibrary(ctx, func(r io.ReaderAt) error {
+		f, err := elf.Read(r)
+		if err != nil {
+			return err
+		}
+		for _, e := range f.Exported {
+			have[e.Name] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	return judgeExports(all, measured, have)
+}
+
+func judgeExports(all []export, measured version.Version, have map[string]bool) verdict.Verdict {
+	var missing []string
+	count := 0
+	for _, e := range all {
+		if !e.in(measured) {
+			continue
+		}
+		if count++; !have[e.name] {
+			missing = append(missing, e.name)
+		}
+	}
+	if len(missing) > 0 {
+		return verdict.Failed("%d of the %d functions of the vendor's %s are missing: %s", len(missing), count, measured, listed(missing, 40))
+	}
+	if count == 0 {
+		return verdict.Unmeasured("the table has no function of %s", measured)
+	}
+	return verdict.Passed("all %d functions of the vendor's %s", count, measured)
+}

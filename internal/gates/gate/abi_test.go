@@ -1,0 +1,119 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/version"
+)
+
+func parse(t *testing.T, text string) version.Version {
+	t.Helper()
+	v, err := version.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+const exportTable = `# a comment
+
+release 2.17.1
+release 2.30.3
+release 2.30.7
+ncclSend 2.17.1
+ncclParamFlag 2.30.3 2.30.3
+pncclSignal 2.30.7
+`
+
+func TestExports(t *testing.T) {
+	all, releases, err := exports(exportTable)
+	if err != nil || len(all) != 3 || len(releases) != 3 {
+		t.Fatalf("%v, %v, %v", all, releases, err)
+	}
+	for _, c := range []struct {
+		release string
+		want    string
+	}{
+		{"2.17.1", "ncclSend"}, {"2.30.3", "ncclSend ncclParamFlag"}, {"2.30.4", "ncclSend"}, {"2.30.7", "ncclSend pncclSignal"}, {"2.16.2", ""},
+	} {
+		var names []string
+		for _, e := range all {
+			if e.in(parse(t, c.release)) {
+				names = append(names, e.name)
+			}
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.release, got, c.want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	_, releases, err := exports(exportTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"2.17.1": "2.17.1", "2.29.7": "2.17.1", "2.30.3": "2.30.3", "2.30.4": "2.30.3", "2.30.7": "2.30.7", "2.31.1": "2.30.7", "2.16.5": "",
+	} {
+		got, ok := nearest(releases, parse(t, text))
+		if ok != (want != "") || ok && got.String() != want {
+			t.Errorf("%s: %v, %v; want %s", text, got, ok, want)
+		}
+	}
+}
+
+func TestExportsRefuses(t *testing.T) {
+	for table, says := range map[string]string{
+		"ncclSend": "is not a name and one or two", "ncclSend 1 2 3": "is not a name and one or two", "ncclSend x": `"ncclSend x"`,
+		"release 2.30.3\nncclSend 2.30.3 y": `"ncclSend 2.30.3 y"`,
+	} {
+		if _, _, err := exports(table); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", table, err)
+		}
+	}
+}
+
+// The table that is built in is whole: sorted releases, each with its functions.
+func TestTheTableOfTheVendor(t *testing.T) {
+	all, releases, err := exports(ncclExports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range releases {
+		if i > 0 && version.Compare(releases[i-1], r) >= 0 {
+			t.Errorf("%v stands before %v", releases[i-1], r)
+		}
+		count := 0
+		for _, e := range all {
+			if e.in(r) {
+				count++
+			}
+		}
+		if count < 50 {
+			t.Errorf("%v has %d functions", r, count)
+		}
+	}
+}
+
+func TestJudgeExports(t *testing.T) {
+	all, _, err := exports(exportTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{"ncclSend": true, "other": true}
+	for release, c := range map[string]struct {
+		want verdict.Status
+		says string
+	}{
+		"2.17.1": {verdict.Pass, "all 1 functions of the vendor's 2.17.1"},
+		"2.30.3": {verdict.Fail, "1 of the 2 functions of the vendor's 2.30.3 are missing: ncclParamFlag"},
+		"2.16.2": {verdict.NotMeasured, "the table has no function of 2.16.2"},
+	} {
+		if a := judgeExports(all, parse(t, release), have); a.Status != c.want || a.Evidence != c.says {
+			t.Errorf("%s: %v %s", release, a.Status, a.Evidence)
+		}
+	}
+}

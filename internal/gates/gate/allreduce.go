@@ -1,0 +1,111 @@
+package gate
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var allreduce2 = Gate{
+	Name:   "allreduce-2",
+	Asks:   "two ranks on this host's CPU agree on an allreduce, an allgather and a broadcast of known tensors",
+	Remedy: "the controller does not start or the results are wrong: the wheel would hang or mislead on a cluster",
+	Wants:  func(e recipe.Expect) bool { return e.Launcher != "" && len(e.Import) > 0 },
+	Needs:  Container,
+	check:  checkAllreduce,
+}
+
+//go:embed scripts/allreduce.py
+var allreduceScript string
+
+// launchers are horovodrun's arguments for each controller. --oversubscribe: two
+// ranks have to fit where Open MPI counts one slot; MPICH counts none.
+var launchers = map[string][]string{
+	"mpi":   {"--mpi", "--mpi-args=--oversubscribe"},
+	"mpich": {"--mpi"},
+	"gloo":  {"--gloo"},
+}
+
+// rankReport is the JSON line that each rank prints.
+type rankReport struct {
+	Rank      int       `json:"rank"`
+	Size      int       `json:"size"`
+	Allreduce []float64 `json:"allreduce"`
+	Allgather []float64 `json:"allgather"`
+	Broadcast []float64 `json:"broadcast"`
+}
+
+func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
+	args, ok := launchers[s.Expect.Launcher]
+	if !ok {
+		return verdict.Unmeasured("no launcher is called %q", s.Expect.Launcher)
+	}
+	args = slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, args,
+		[]string{"PYTHON", "allreduce.py", s.Expect.Import[0]})
+	out, err := s.run(ctx, Command{
+		Name: "allreduce-2", Args: args,
+		Env:   map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+		Files: map[string]string{"allreduce.py": allreduceScript},
+	})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	if out.Exit != 0 {
+		return verdict.Failed("horovodrun: exit %d: %s", out.Exit, lastLine(out.Output))
+	}
+	return judgeRanks(parseRanks(out.Output))
+}
+
+// parseRanks finds the report in lines such as `[1,0]<stdout>: {"rank": 0, …}`.
+func parseRanks(output string) []rankReport {
+	var reports []rankReport
+	for line := range strings.Lines(output) {
+		start := strings.Index(line, `{"rank"`)
+		if start < 0 {
+			continue
+		}
+		var r rankReport
+		if json.Unmarshal([]byte(strings.TrimSpace(line[start:])), &r) == nil {
+			reports = append(reports, r)
+		}
+	}
+	return reports
+}
+
+// judgeRanks compares with the known results: rank r holds [r+1, 10(r+1)], so
+// the sum is [3, 30], the gathering [1, 10, 2, 20], and rank 1 broadcasts [2, 20].
+func judgeRanks(reports []rankReport) verdict.Verdict {
+	if len(reports) != 2 {
+		return verdict.Unmeasured("%d ranks reported, 2 were started", len(reports))
+	}
+	var faults []string
+	seen := map[int]bool{}
+	for _, r := range reports {
+		seen[r.Rank] = true
+		if r.Size != 2 {
+			faults = append(faults, fmt.Sprintf("rank %d sees %d ranks", r.Rank, r.Size))
+		}
+		for _, c := range []struct {
+			name       string
+			have, want []float64
+		}{
+			{"allreduce", r.Allreduce, []float64{3, 30}},
+			{"allgather", r.Allgather, []float64{1, 10, 2, 20}},
+			{"broadcast", r.Broadcast, []float64{2, 20}},
+		} {
+			if !slices.Equal(c.have, c.want) {
+				faults = append(faults, fmt.Sprintf("rank %d: %s gave %v, right is %v", r.Rank, c.name, c.have, c.want))
+			}
+		}
+	}
+	if !seen[0] || !seen[1] {
+		faults = append(faults, "the two reports are not of ranks 0 and 1")
+	}
+	return verdict.Judge(faults, []string{"2 ranks: allreduce [3 30], allgather [1 10 2 20], broadcast [2 20]"})
+}

@@ -1,0 +1,33 @@
+package gate
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// launch notes what horovodrun is asked, and answers as two good ranks do.
+type launch struct{ args *string }
+
+// Run implements [Box].
+func (l launch) Run(_ context.Context, c Command) (Result, error) {
+	*l.args = strings.Join(c.Args, " ")
+	return Result{Output: strings.NewReplacer("[1,0]<stdout>:", "[0]", "[1,1]<stdout>:", "[1]").Replace(ranks)}, nil
+}
+
+// MPICH's launcher refuses the option by which Open MPI's starts two ranks on one
+// processor, and labels lines in its own way.
+func TestLaunchers(t *testing.T) {
+	for launcher, want := range map[string]string{
+		"mpi": "--mpi --mpi-args=--oversubscribe PYTHON", "mpich": "localhost:2 --mpi PYTHON", "gloo": "localhost:2 --gloo PYTHON",
+	} {
+		var args string
+		v := checkAllreduce(t.Context(), Subject{Box: launch{&args}, Expect: recipe.Expect{Launcher: launcher, Import: []string{"horovod.torch"}}})
+		if v.Status != verdict.Pass || !strings.Contains(args, want) {
+			t.Errorf("%s: %q: %+v", launcher, args, v)
+		}
+	}
+}

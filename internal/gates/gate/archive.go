@@ -1,0 +1,51 @@
+package gate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var archive = Gate{
+	Name:   "archive",
+	Asks:   "the archive beside the wheel holds the same library, byte for byte, in upstream's layout",
+	Remedy: "the recipe's script packs two different builds, or leaves a file out: the archive must hold what the gates looked at",
+	Wants:  func(e recipe.Expect) bool { return e.Archive != "" && e.Library != "" },
+	check:  checkArchive,
+}
+
+func checkArchive(ctx context.Context, s Subject) verdict.Verdict {
+	at := slices.IndexFunc(s.Beside, func(p string) bool { return filepath.Base(p) == s.Expect.Archive })
+	if at < 0 {
+		return verdict.Failed("there is no %s beside the wheel", s.Expect.Archive)
+	}
+	want, err := s.librarySum(ctx)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	found, err := readArchive(s.Beside[at], maxArchive)
+	if err != nil {
+		return verdict.Failed("%s: %v", s.Expect.Archive, err)
+	}
+	library := path.Base(s.Expect.Library)
+	return verdict.Judge(append(found.faults, found.differs(library, want)...),
+		[]string{fmt.Sprintf("%s: %d files, lib/%s is the wheel's", s.Expect.Archive, len(found.files), library)})
+}
+
+// librarySum is the sha256 of the wheel's library.
+func (s Subject) librarySum(ctx context.Context) (string, error) {
+	h := sha256.New()
+	err := s.withLibrary(ctx, func(r io.ReaderAt) error {
+		_, err := io.Copy(h, io.NewSectionReader(r, 0, 1<<62))
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}

@@ -1,0 +1,129 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var behaviour = Gate{
+	Name:   "behaviour",
+	Asks:   "the artifact does what was promised when a script of the recipe asks it, and the source as upstream released it does not",
+	Remedy: "the patch does not reach the code that decides: what the script saw counts, not which lines were edited",
+	Wants:  func(e recipe.Expect) bool { return len(e.Behaviour) > 0 },
+	Needs:  Container,
+	check:  checkBehaviour,
+}
+
+// checkBehaviour asks every behaviour, whatever came of the others. What could
+// not be asked outweighs what was right, and a fault outweighs both.
+func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
+	var faults, blind, seen []string
+	for _, b := range s.Expect.Behaviour {
+		fault, says, err := s.behaves(ctx, b)
+		switch {
+		case err != nil:
+			blind = append(blind, fmt.Sprintf("%s: %v", b.Name, err))
+		case fault != "":
+			faults = append(faults, fmt.Sprintf("%s: %s; %s", b.Name, fault, says))
+		default:
+			seen = append(seen, fmt.Sprintf("%s: %s", b.Name, says))
+		}
+	}
+	if len(faults) == 0 && len(blind) > 0 {
+		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
+	}
+	return verdict.Judge(slices.Concat(faults, blind), seen)
+}
+
+// behaves asks one behaviour of the artifact, and of the source as upstream
+// released it, where something is known of that.
+func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (fault, says string, err error) {
+	have, err := ask(ctx, s, b)
+	if err != nil {
+		return "", "", err
+	}
+	fault, says = differing(have, b.Says, "promised"), "it says "+said(have)
+	if len(b.Stock) > 0 {
+		var released string
+		released, err = s.released(ctx, b)
+		says += "; upstream's release says " + released
+	}
+	switch {
+	case fault != "": // whatever the release says
+		return fault, says, nil
+	case err != nil:
+		return "", "", fmt.Errorf("%w; %s", err, says)
+	}
+	return "", says, nil
+}
+
+// released asks a behaviour of the source as upstream released it. Where that does
+// not say what it is known to say the script does not see what it was written to
+// see, which is an error.
+func (s Subject) released(ctx context.Context, b recipe.Behaviour) (says string, err error) {
+	s.Box = s.Stock
+	have, err := ask(ctx, s, b)
+	if err != nil {
+		return "nothing", fmt.Errorf("asking upstream's release: %w", err)
+	}
+	if other := differing(have, b.Stock, "known"); other != "" {
+		err = errors.New("the script does not see upstream's release as it is known: " + other)
+	}
+	return said(have), err
+}
+
+// ask runs the script of a behaviour in the box of s and returns what was said.
+func ask(ctx context.Context, s Subject, b recipe.Behaviour) (map[string]string, error) {
+	out, err := s.run(ctx, Command{
+		Name: "behaviour-" + b.Name, Args: []string{"sh", "-eu", "behaviour.sh"},
+		Files: map[string]string{"behaviour.sh": b.Run},
+	})
+	if err != nil {
+		return nil, err
+	}
+	line := jsonLine(out.Output)
+	if out.Exit != 0 || line == "" {
+		return nil, fmt.Errorf("the script ends with exit %d and no answer: %s", out.Exit, lastLine(out.Output))
+	}
+	if len(line) > maxAnswer {
+		return nil, fmt.Errorf("the answer has %d bytes, at most %d are read", len(line), maxAnswer)
+	}
+	var says map[string]string
+	if err := json.Unmarshal([]byte(line), &says); err != nil {
+		return nil, fmt.Errorf("the answer is no flat JSON object of strings: %.200s", line)
+	}
+	return says, nil
+}
+
+// maxAnswer bounds what becomes evidence, in bytes.
+const maxAnswer = 4096
+
+// differing says how an answer differs from what is promised or known, or
+// nothing.
+func differing(have, want map[string]string, word string) string {
+	var faults []string
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if have[key] != want[key] {
+			faults = append(faults, fmt.Sprintf("%s is %s, %s is %s", key, cmp.Or(have[key], "missing"), word, want[key]))
+		}
+	}
+	return strings.Join(faults, ", ")
+}
+
+// said writes an answer as a person reads it: gpus=2 set=CUDA_VISIBLE_DEVICES.
+func said(answer map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(answer)) {
+		parts = append(parts, key+"="+answer[key])
+	}
+	return strings.Join(parts, " ")
+}

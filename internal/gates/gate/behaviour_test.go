@@ -1,0 +1,72 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// Every behaviour is asked, and what could not be asked hides no fault.
+func TestEveryBehaviourIsAsked(t *testing.T) {
+	b := func(name string) recipe.Behaviour {
+		return recipe.Behaviour{Name: name, Run: "echo " + name, Says: map[string]string{"a": "1"}}
+	}
+	s := Subject{Expect: recipe.Expect{Behaviour: []recipe.Behaviour{b("right"), b("wrong"), b("silent")}}}
+	s.Box = container{answers: map[string]Result{
+		"behaviour-right": {Output: `{"a": "1", "b": "2"}`}, "behaviour-wrong": {Output: `{"a": "2"}`}, "behaviour-silent": {},
+	}}
+	v := behaviour.Check(t.Context(), s)
+	for _, want := range []string{"wrong: a is 2, promised is 1; it says a=2", "silent: the script ends with exit 0 and no answer"} {
+		if v.Status != verdict.Fail || !strings.Contains(v.Evidence, want) {
+			t.Errorf("%q is missing in %+v", want, v)
+		}
+	}
+	s.Expect.Behaviour = []recipe.Behaviour{b("right"), b("silent")}
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured {
+		t.Errorf("got %+v", v)
+	}
+	s.Expect.Behaviour = s.Expect.Behaviour[:1]
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.Pass || v.Evidence != "right: it says a=1 b=2" {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// The script of the recipe is what is run, in both containers.
+func TestTheScriptIsRunInBothContainers(t *testing.T) {
+	artifact, release := &answers{result: Result{Output: `{"a": "1"}`}}, &answers{result: Result{Output: `{"a": "0"}`}}
+	s := Subject{Box: artifact, Stock: release, Expect: recipe.Expect{Behaviour: []recipe.Behaviour{
+		{Name: "x", Run: "the script", Says: map[string]string{"a": "1"}, Stock: map[string]string{"a": "0"}},
+	}}}
+	v := behaviour.Check(t.Context(), s)
+	if v.Status != verdict.Pass || v.Evidence != "x: it says a=1; upstream's release says a=0" {
+		t.Errorf("got %+v", v)
+	}
+	for name, box := range map[string]*answers{"the artifact's": artifact, "the release's": release} {
+		if len(box.asked) != 1 || box.asked[0].Files["behaviour.sh"] != "the script" || fmt.Sprint(box.asked[0].Args) != "[sh -eu behaviour.sh]" {
+			t.Errorf("%s container was asked %+v", name, box.asked)
+		}
+	}
+	s.Stock = nil
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "upstream's release: no container") {
+		t.Errorf("without a container for the release: %+v", v)
+	}
+}
+
+func TestAnswersAreBounded(t *testing.T) {
+	long := `{"a": "` + strings.Repeat("x", maxAnswer) + `"}`
+	s := Subject{Box: &answers{result: Result{Output: long}}, Expect: recipe.Expect{Behaviour: []recipe.Behaviour{{Name: "x", Says: map[string]string{"a": "1"}}}}}
+	if v := behaviour.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "at most 4096 are read") || len(v.Evidence) > 200 {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// Of Horovod the extension is imported, of others the module.
+func TestImportOfAModule(t *testing.T) {
+	v := importModule.Check(t.Context(), Subject{Expect: recipe.Expect{Import: []string{"ray"}}, Box: &answers{}})
+	if v.Status != verdict.Pass || v.Evidence != "import ray" {
+		t.Errorf("got %+v", v)
+	}
+}

@@ -1,0 +1,82 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
+)
+
+var builtFlags = Gate{
+	Name:   "built-flags",
+	Asks:   "nccl_built(), rocm_built(), cuda_built(), mpi_built() and gloo_built() say what was promised",
+	Remedy: "the library was compiled against another stack than the cell names, or without it",
+	Wants:  func(e recipe.Expect) bool { return len(e.Built) > 0 && len(e.Import) > 0 },
+	Needs:  Container,
+	check:  checkBuiltFlags,
+}
+
+//go:embed scripts/built.py
+var builtScript string
+
+func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
+	out, err := s.run(ctx, Command{
+		Name: "built-flags", Args: []string{"PYTHON", "built.py", s.Expect.Import[0]},
+		Files: map[string]string{"built.py": builtScript},
+	})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	var have map[string]string
+	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
+		return verdict.Unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
+	}
+	var faults, seen []string
+	for _, name := range slices.Sorted(maps.Keys(s.Expect.Built)) {
+		fault, err := builtFault(have[name], s.Expect.Built[name])
+		if err != nil {
+			return verdict.Unmeasured("%s_built(): %v", name, err)
+		}
+		if fault != "" {
+			faults = append(faults, name+"_built() is "+fault)
+		}
+		seen = append(seen, fmt.Sprintf("%s_built()=%s", name, have[name]))
+	}
+	return verdict.Judge(faults, seen)
+}
+
+// builtFault says how the result of NAME_built() differs from its promise: true,
+// false, or a constraint on a version, which the function returns as NCCL's
+// number.
+func builtFault(have, promise string) (string, error) {
+	if promise == "true" || promise == "false" {
+		if have != promise {
+			return fmt.Sprintf("%s, promised is %s", cmp.Or(have, "missing"), promise), nil
+		}
+		return "", nil
+	}
+	want, err := version.ParseConstraint(promise)
+	if err != nil {
+		return "", err
+	}
+	number, err := strconv.Atoi(have)
+	if err != nil || number <= 0 {
+		return fmt.Sprintf("%s, promised is version %s", cmp.Or(have, "missing"), promise), nil
+	}
+	is, err := version.Parse(ncclRelease(number))
+	if err != nil {
+		return "", err
+	}
+	if !want.Allows(is) {
+		return fmt.Sprintf("%s, which is version %s; promised is %s", have, is, promise), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,113 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var checkBuild = Gate{
+	Name:   "check-build",
+	Asks:   "horovodrun --check-build lists the framework, the controllers and the operations asked for",
+	Remedy: "what lacks its [X] was not compiled in or cannot be loaded: see import, then the configure log",
+	Wants:  func(e recipe.Expect) bool { return len(e.Frameworks) > 0 },
+	Needs:  Container,
+	check:  runCheckBuild,
+}
+
+func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
+	out, err := s.run(ctx, Command{Name: "check-build", Args: []string{"horovodrun", "--check-build"}})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	listing, err := parseCheckBuild(out.Output)
+	if err != nil {
+		// The exit status is 0 whatever was found, so it is evidence of nothing
+		// but a crash.
+		return verdict.Unmeasured("horovodrun --check-build (exit %d): %v: %s", out.Exit, err, lastLine(out.Output))
+	}
+	faults := slices.Concat(
+		listing.lacks("framework", listing.frameworks, s.Expect.Frameworks),
+		listing.lacks("controller", listing.controllers, s.Expect.Controllers),
+		listing.lacks("tensor operation", listing.operations, s.Expect.Operations),
+	)
+	for _, name := range ticked(listing.controllers) {
+		if !slices.Contains(s.Expect.Controllers, name) {
+			faults = append(faults, fmt.Sprintf("controller [X] %s was not asked for", name))
+		}
+	}
+	// Frameworks that were not asked for are judged by extension-present:
+	// horovodrun prints [X] PyTorch where no extension was built, because
+	// horovod/torch/__init__.py swallows the ImportError (horovod#2713).
+	return verdict.Judge(faults, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, s.Expect.Controllers, s.Expect.Operations), ", [X] ")})
+}
+
+// checkBuildListing is the output of horovodrun --check-build: name to whether
+// it is ticked.
+type checkBuildListing struct {
+	frameworks, controllers, operations map[string]bool
+}
+
+// lacks names every wanted item that is not ticked.
+func (checkBuildListing) lacks(kind string, have map[string]bool, want []string) []string {
+	var faults []string
+	for _, name := range want {
+		if on, listed := have[name]; !listed {
+			faults = append(faults, fmt.Sprintf("%s %s is not listed", kind, name))
+		} else if !on {
+			faults = append(faults, fmt.Sprintf("%s [ ] %s", kind, name))
+		}
+	}
+	return faults
+}
+
+func ticked(have map[string]bool) []string {
+	var on []string
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if have[name] {
+			on = append(on, name)
+		}
+	}
+	return on
+}
+
+// parseCheckBuild reads the listing (horovod/runner/launch.py, check_build, at
+// v0.28.1). It demands all three sections with at least one item each: output
+// that stops half-way is not a listing.
+func parseCheckBuild(output string) (checkBuildListing, error) {
+	l := checkBuildListing{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	sections := map[string]map[string]bool{
+		"Available Frameworks:":        l.frameworks,
+		"Available Controllers:":       l.controllers,
+		"Available Tensor Operations:": l.operations,
+	}
+	var current map[string]bool
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if section, ok := sections[line]; ok {
+			current = section
+			continue
+		}
+		name, on := strings.CutPrefix(line, "[X] ")
+		if !on {
+			var off bool
+			if name, off = strings.CutPrefix(line, "[ ] "); !off {
+				continue
+			}
+		}
+		if current != nil {
+			current[name] = on
+		}
+	}
+	for _, title := range slices.Sorted(maps.Keys(sections)) {
+		if len(sections[title]) == 0 {
+			return l, fmt.Errorf("no items under %q", title)
+		}
+	}
+	return l, nil
+}

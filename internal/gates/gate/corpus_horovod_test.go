@@ -1,0 +1,293 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel/wheeltest"
+)
+
+// running are the gates that import the extension.
+const running = "import check-build built-flags allreduce-2"
+
+// cannotImport answers as a container does where the extension does not load.
+// The listing is that of Horovod 0.28.1: PyTorch is ticked whatever was built.
+func (s *specimen) cannotImport(why string) {
+	traceback := "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n" + why + "\n"
+	s.box.answers["import"] = Result{Exit: 1, Output: traceback}
+	s.box.answers["check-build"] = Result{Output: strings.NewReplacer("[X] TensorFlow", "[ ] TensorFlow", "[X] MPI", "[ ] MPI", "[X] NCCL", "[ ] NCCL").Replace(listing)}
+	s.box.answers["built-flags"] = Result{Exit: 1, Output: traceback}
+	s.box.answers["allreduce-2"] = Result{Exit: 1, Output: "[1,0]<stderr>: " + traceback}
+}
+
+// replace changes what the commands of some gates print.
+func (s *specimen) replace(gate string, pairs ...string) {
+	answer := s.box.answers[gate]
+	answer.Output = strings.NewReplacer(pairs...).Replace(answer.Output)
+	s.box.answers[gate] = answer
+}
+
+// drop takes a library off the link line, and its symbols with it.
+func (s *specimen) drop(soname, prefix string) {
+	l := s.library()
+	l.Needed = slices.DeleteFunc(slices.Clone(l.Needed), func(n string) bool { return n == soname })
+	l.Undefined = slices.DeleteFunc(slices.Clone(l.Undefined), func(u elftest.Symbol) bool { return strings.HasPrefix(u.Name, prefix) })
+}
+
+// relink needs one library instead of another.
+func (s *specimen) relink(from, to string) {
+	l := s.library()
+	l.Needed = slices.Clone(l.Needed)
+	l.Needed[slices.Index(l.Needed, from)] = to
+}
+
+// badBuilds are what Horovod's build makes without an error.
+func badBuilds() []bad {
+	const gpuDevice = "_ZN10tensorflow7functor11DenseUpdateIN5Eigen9GpuDeviceEhLNS_15DenseUpdateTypeE2E"
+	return []bad{
+		{
+			what: "Horovod built against the CPU package of its framework", of: horovodROCm,
+			change: func(s *specimen) {
+				s.library().Undefined = append(s.library().Undefined, elftest.Named(gpuDevice)...)
+				s.cannotImport("ImportError: mpi_lib.so: undefined symbol: " + gpuDevice)
+			},
+			gate: "import", says: "undefined symbol: _ZN10tensorflow7functor11DenseUpdate", do: "does not fit the framework",
+			also: "elf-symbols check-build built-flags allreduce-2",
+		},
+		{
+			what: "Horovod for the CPU: no GPU operations were asked of its build", of: horovodROCm,
+			change: func(s *specimen) {
+				s.drop("librccl.so.1", "nccl")
+				s.drop("libamdhip64.so.5", "hip")
+				s.library().Sections = nil
+				s.replace("check-build", "[X] NCCL", "[ ] NCCL")
+				s.replace("built-flags", "21304", "0", `"rocm": "true"`, `"rocm": "false"`)
+			},
+			gate: "elf-needed", says: "does not need librccl.so.1", do: "read the link lines", also: "device-code check-build built-flags",
+		},
+		{
+			what: "the framework was not found at build time, and the wheel has no extension", of: horovodROCm,
+			change: func(s *specimen) {
+				s.libraries = nil
+				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
+			},
+			gate: "extension-present", says: "0 files match horovod/tensorflow/mpi_lib*.so, 1 is promised", do: "HOROVOD_WITH_<FRAMEWORK>=1",
+			also: "elf-needed cpu-isa build-paths device-code elf-symbols " + running,
+		},
+		{
+			what: "the extension of another framework", of: horovodROCm,
+			change: func(s *specimen) {
+				s.libraries = map[string]*elftest.Library{"horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so": s.library()}
+				s.cannotImport("ModuleNotFoundError: No module named 'horovod.tensorflow.mpi_lib'")
+			},
+			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not asked for", do: "HOROVOD_WITH_<FRAMEWORK>=1",
+			also: "wheel-format elf-needed cpu-isa build-paths device-code elf-symbols " + running,
+		},
+		{
+			what: "the extensions of two frameworks where one was asked for", of: horovodROCm,
+			change: func(s *specimen) {
+				s.libraries["horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"] = s.library()
+			},
+			gate: "extension-present", says: "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so was not asked for", do: "HOROVOD_WITHOUT_<FRAMEWORK>=1", also: "wheel-format",
+		},
+		{
+			what: "the extension twice, for two Pythons", of: horovodROCm,
+			change: func(s *specimen) {
+				s.libraries["horovod/tensorflow/mpi_lib.cpython-310-x86_64-linux-gnu.so"] = s.library()
+			},
+			gate: "extension-present", says: "2 files match", do: "read the configure log", also: "wheel-format",
+		},
+		{
+			what: "Horovod without NCCL or RCCL", of: horovodROCm,
+			change: func(s *specimen) {
+				s.drop("librccl.so.1", "nccl")
+				s.replace("check-build", "[X] NCCL", "[ ] NCCL")
+				s.replace("built-flags", "21304", "0")
+			},
+			gate: "check-build", says: "tensor operation [ ] NCCL", do: "what lacks its [X]", also: "elf-needed built-flags",
+		},
+		{
+			what: "Horovod without a controller: neither MPI nor Gloo", of: horovodROCm,
+			change: func(s *specimen) {
+				s.drop("libmpi.so.40", "MPI_")
+				s.replace("check-build", "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n")
+				s.replace("built-flags", `"mpi": "true"`, `"mpi": "false"`)
+				s.box.answers["allreduce-2"] = Result{Exit: 1, Output: "ValueError: No controller was built\n"}
+			},
+			gate: "check-build", says: "controller [ ] MPI", do: "what lacks its [X]", also: "elf-needed built-flags allreduce-2",
+		},
+		{
+			what: "a controller that was not asked for", of: horovodROCm,
+			change: func(s *specimen) {
+				s.replace("check-build", "[ ] Gloo\n\n", "[X] Gloo\n\n")
+				s.replace("built-flags", `"gloo": "false"`, `"gloo": "true"`)
+			},
+			gate: "check-build", says: "controller [X] Gloo was not asked for", do: "what lacks its [X]", also: "built-flags",
+		},
+		{
+			what: "Horovod built against another MPI", of: horovodROCm,
+			change: func(s *specimen) {
+				s.relink("libmpi.so.40", "libmpi.so.12")
+				s.cannotImport("ImportError: libmpi.so.12: cannot open shared object file: No such file or directory")
+			},
+			gate: "elf-needed", says: "does not need libmpi.so.40; it needs libmpi.so.12", do: "other libraries or paths", also: "elf-symbols " + running,
+		},
+		{
+			what: "RCCL of another major version", of: horovodROCm,
+			change: func(s *specimen) {
+				s.relink("librccl.so.1", "librccl.so.2")
+				s.cannotImport("ImportError: librccl.so.2: cannot open shared object file: No such file or directory")
+			},
+			gate: "elf-needed", says: "does not need librccl.so.1", do: "other libraries or paths", also: "elf-symbols " + running,
+		},
+		{
+			what: "RCCL of another release than the cell names", of: horovodROCm,
+			change: func(s *specimen) { s.replace("built-flags", "21304", "21806") },
+			gate:   "built-flags", says: "nccl_built() is 21806, which is version 2.18.6; promised is 2.13.4", do: "another stack than the cell names",
+		},
+		{
+			what: "Horovod for CUDA where ROCm was asked for", of: horovodROCm,
+			change: func(s *specimen) {
+				other := horovodCUDA()
+				s.libraries[s.extension] = other.library()
+				s.box.libraries = other.box.libraries
+				s.replace("built-flags", `"rocm": "true"`, `"rocm": "false"`, `"cuda": "false"`, `"cuda": "true"`, "21304", "22203")
+			},
+			gate: "elf-needed", says: "needs libcudart.so*, which is forbidden", do: "read the link lines", also: "wheel-format device-code built-flags",
+		},
+	}
+}
+
+// badTargets are builds for other GPUs.
+func badTargets() []bad {
+	amd := func(targets ...string) func(*specimen) {
+		return func(s *specimen) { s.library().Sections = []elftest.Section{elftest.HIP(targets...)} }
+	}
+	nvidia := func(targets ...string) func(*specimen) {
+		return func(s *specimen) { s.library().Sections = []elftest.Section{elftest.CUDA(targets...)} }
+	}
+	row := func(what string, of func() *specimen, change func(*specimen), have, promised string) bad {
+		return bad{
+			what: what, of: of, change: change, gate: "device-code", do: "the compiler chose its own targets",
+			says: fmt.Sprintf("holds code for [%s], promised is [%s]", have, promised),
+		}
+	}
+	const cuda, nccl = "compute_90 sm_90", "sm_100f sm_90"
+	return []bad{
+		row("no code for any GPU: the fat binary was stripped", horovodROCm, func(s *specimen) { s.library().Sections = nil }, "", "gfx90a"),
+		row("a bundle without code", horovodROCm, amd(), "", "gfx90a"),
+		row("code for another gfx target", horovodROCm, amd("gfx1030"), "gfx1030", "gfx90a"),
+		row("code for one gfx target more", horovodROCm, amd("gfx90a", "gfx906"), "gfx906 gfx90a", "gfx90a"),
+		row("code for the generic gfx target alone", horovodROCm, amd("gfx9-generic"), "gfx9-generic", "gfx90a"),
+		row("code for one mode of the gfx target", horovodROCm, amd("gfx90a:xnack+"), "gfx90a:xnack+", "gfx90a"),
+		row("code for another sm target", horovodCUDA, nvidia("sm_80", "compute_80"), "compute_80 sm_80", cuda),
+		row("code for one sm target more", horovodCUDA, nvidia("sm_90", "sm_80", "compute_90"), "compute_90 sm_80 sm_90", cuda),
+		row("PTX alone, to be compiled at the first start", horovodCUDA, nvidia("compute_90"), "compute_90", cuda),
+		row("no PTX for later GPUs", horovodCUDA, nvidia("sm_90"), "sm_90", cuda),
+		row("code that runs on one chip of the sm target alone", horovodCUDA, nvidia("sm_90a", "compute_90"), "compute_90 sm_90a", cuda),
+		row("NCCL without the kernels of one family", ncclVerbs, nvidia("sm_90"), "sm_90", nccl),
+		{
+			what: "a fat binary that is none", of: horovodROCm,
+			change: func(s *specimen) {
+				s.library().Sections = []elftest.Section{{Name: ".hip_fatbin", Data: []byte("junk")}}
+			},
+			gate: "device-code", blind: true, says: "it holds no container that is known", do: "what was not measured is not a pass",
+		},
+	}
+}
+
+// badLinks are libraries that need, or look in, what is not there on another host.
+func badLinks() []bad {
+	path := func(what, runpath, why string) bad {
+		return bad{
+			what: what, of: horovodCUDA, change: func(s *specimen) { s.library().Runpath = "/usr/lib/x86_64-linux-gnu/openmpi/lib:" + runpath },
+			gate: "elf-needed", says: fmt.Sprintf("looks for libraries in %q, %s", runpath, why), do: "libraries or paths",
+		}
+	}
+	return []bad{
+		path("RUNPATH into the build tree", "/build/src/build/lib", "a directory of the build machine"),
+		path("RUNPATH into site-packages of the build environment", "/opt/venv/lib/python3.11/site-packages/torch/lib", "a directory of the build machine"),
+		path("RUNPATH out of site-packages", "$ORIGIN/../../../../build/lib", "which leads out of site-packages"),
+		path("RUNPATH to the stubs of the toolkit", "/usr/local/cuda/lib64/stubs", "where the toolkit keeps libraries without code"),
+		path("RUNPATH to wherever the program is started", "", "relative to where the program is started"),
+		{
+			what: "RPATH into the build tree", of: horovodROCm, change: func(s *specimen) { s.library().Rpath = "/tmp/build-env/lib" },
+			gate: "elf-needed", says: `looks for libraries in "/tmp/build-env/lib", a directory of the build machine`, do: "read the link lines",
+		},
+		{
+			what: "the driver library is linked", of: horovodCUDA,
+			change: func(s *specimen) {
+				s.library().Needed = append(s.library().Needed, "libcuda.so.1")
+				s.cannotImport("ImportError: libcuda.so.1: cannot open shared object file: No such file or directory")
+				s.replace("check-build", "[X] PyTorch", "[ ] PyTorch")
+			},
+			gate: "elf-needed", says: "needs libcuda.so*, which is forbidden", do: "read the link lines", also: "elf-symbols " + running,
+		},
+		{
+			what: "a second library of the wheel needs the driver library", of: horovodCUDA,
+			change: func(s *specimen) {
+				s.libraries["horovod/lib/libhelper.so.1"] = &elftest.Library{Needed: []string{"libcuda.so.1"}}
+			},
+			gate: "elf-needed", says: "horovod/lib/libhelper.so.1 needs libcuda.so*, which is forbidden", do: "read the link lines",
+		},
+		{
+			what: "the CUDA runtime is linked where it must be inside", of: ncclVerbs,
+			change: func(s *specimen) {
+				s.library().Needed = append(s.library().Needed, "libcudart.so.13")
+				s.box.libraries["libcudart.so.13"] = []string{}
+			},
+			gate: "elf-needed", says: "needs libcudart.so*, which is forbidden", do: "read the link lines",
+		},
+		{
+			what: "an extension for another machine", of: horovodROCm,
+			change: func(s *specimen) {
+				s.library().Machine = "aarch64"
+				s.cannotImport("ImportError: mpi_lib.so: cannot open shared object file: No such file or directory")
+			},
+			gate: "wheel-format", says: "is for aarch64, the tag is cp311-cp311-linux_x86_64", do: "build it again", also: "cpu-isa " + running,
+		},
+		{
+			what: "an extension that is no library", of: horovodROCm,
+			change: func(s *specimen) {
+				s.libraries = nil
+				s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: s.extension, Text: strings.Repeat("version https://git-lfs\n", 9)})
+				s.cannotImport("ImportError: mpi_lib.so: invalid ELF header")
+			},
+			gate: "elf-needed", blind: true, says: "not an ELF file: wrong magic", do: "what was not measured is not a pass",
+			also: "cpu-isa build-paths device-code elf-symbols " + running,
+		},
+		{
+			what: "a symbol that nothing has and that is bound at its first call", of: horovodROCm,
+			change: func(s *specimen) {
+				s.library().Undefined = append(s.library().Undefined, elftest.Named("ncclCommRegister")...)
+			},
+			gate: "elf-symbols", says: "wants 1 symbols that none of its libraries has: ncclCommRegister", do: "missing from the link line",
+		},
+		{
+			what: "a symbol of a newer release than the run-time image has", of: horovodROCm,
+			change: func(s *specimen) {
+				s.library().Undefined = append(s.library().Undefined, elftest.From("libamdhip64.so.5", "hip_6.0", "hipMalloc")...)
+				s.cannotImport("ImportError: libamdhip64.so.5: version `hip_6.0' not found (required by mpi_lib.so)")
+			},
+			gate: "elf-symbols", says: "hipMalloc@hip_6.0", do: "the run-time image has an older one", also: running,
+		},
+		{
+			what: "a library that the run-time image lacks", of: horovodROCm,
+			change: func(s *specimen) {
+				delete(s.box.libraries, "librccl.so.1")
+				s.cannotImport("ImportError: librccl.so.1: cannot open shared object file: No such file or directory")
+			},
+			gate: "elf-symbols", says: "needs librccl.so.1, which cannot be loaded", do: "missing from the link line", also: running,
+		},
+		{
+			what: "an extension whose dynamic symbols were taken out", of: horovodROCm,
+			change: func(s *specimen) {
+				s.library().Undefined, s.library().Exported = nil, nil
+				s.cannotImport("ImportError: dynamic module does not define module export function")
+			},
+			gate: "elf-symbols", blind: true, says: "it wants no symbol of any library and offers none", do: "what was not measured is not a pass", also: "cpu-isa " + running,
+		},
+	}
+}

@@ -1,0 +1,78 @@
+package gate
+
+import (
+	"errors"
+
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/plan/recipe"
+)
+
+// What two actors of a node with two fake cards said of Ray 2.12.0, as it was
+// recorded in a network namespace of its own.
+const (
+	rayStock    = `{"gpus": "2", "set": "ROCR_VISIBLE_DEVICES", "ids": "0 1"}`
+	raySwapped  = `{"gpus": "2", "set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"}`
+	rayFolklore = rayStock // AMDGPUAcceleratorManager left out of the set, and nothing else
+)
+
+// rayROCm is Ray with the one constant changed.
+func rayROCm() *specimen {
+	const version = "2.12.0+rocm6.1.cudavis"
+	s := &specimen{
+		wheel: wheeltest.Wheel{
+			Name:  "ray-" + version + "-cp311-cp311-manylinux2014_x86_64.whl",
+			Files: []wheeltest.File{{Name: "ray/__init__.py", Text: "__version__ = '2.12.0'\n"}, {Name: "ray/ballast", Text: noise(60e3)}},
+		},
+		box:   container{answers: map[string]Result{"import": {}, "behaviour-visible-devices": {Output: "Ray runtime started.\n" + raySwapped + "\n"}}},
+		stock: container{answers: map[string]Result{"behaviour-visible-devices": {Output: rayStock + "\n"}}},
+	}
+	s.expect = recipe.Expect{
+		Version: version, Packages: []string{"ray"}, Import: []string{"ray"}, Size: "40KB..150KB",
+		Behaviour: []recipe.Behaviour{{
+			Name: "visible-devices", About: "which variable an actor with one GPU sees", Run: "python3 ask.py\n",
+			Says:  map[string]string{"gpus": "2", "set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"},
+			Stock: map[string]string{"set": "ROCR_VISIBLE_DEVICES"},
+		}},
+	}
+	return s
+}
+
+// badBehaviour are artifacts that do something else than was promised, and
+// questions that were not answered.
+func badBehaviour() []bad {
+	const (
+		asked     = "behaviour-visible-devices"
+		reach     = "does not reach the code that decides"
+		lookAgain = "what was not measured is not a pass"
+	)
+	row := func(what, output string, exit int, blind bool, says string) bad {
+		do := reach
+		if blind {
+			do = lookAgain
+		}
+		return bad{what: what, of: rayROCm, gate: "behaviour", blind: blind, says: says, do: do, change: func(s *specimen) {
+			s.box.answers[asked] = Result{Exit: exit, Output: output}
+		}}
+	}
+	release := func(what, output string, exit int, says string) bad {
+		return bad{what: what, of: rayROCm, gate: "behaviour", blind: true, says: says, do: lookAgain, change: func(s *specimen) {
+			s.stock.answers[asked] = Result{Exit: exit, Output: output}
+		}}
+	}
+	const wrong = "set is ROCR_VISIBLE_DEVICES, promised is CUDA_VISIBLE_DEVICES"
+	return []bad{
+		row("Ray with AMD's class left out of the set, which changes nothing", rayFolklore, 0, false, wrong+"; it says gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES; upstream's release says gpus=2 ids=0 1 set=ROCR_VISIBLE_DEVICES"),
+		row("Ray that takes AMD's host for one of NVIDIA, and counts no GPU", `{"gpus": "0", "set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"}`, 0, false, "gpus is 0, promised is 2"),
+		row("Ray that sets two variables", `{"gpus": "2", "set": "CUDA_VISIBLE_DEVICES,HIP_VISIBLE_DEVICES", "ids": "0 0 1 1"}`, 0, false, "ids is 0 0 1 1, promised is 0 1, set is CUDA_VISIBLE_DEVICES,HIP_VISIBLE_DEVICES"),
+		row("an answer that lacks what was promised", `{"set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"}`, 0, false, "gpus is missing, promised is 2"),
+		row("the script of a behaviour ends with an error after its answer", raySwapped+"\nConnectionError: the head is gone\n", 1, true, "exit 1 and no answer: ConnectionError: the head is gone"),
+		row("the script of a behaviour says nothing", "", 0, true, "exit 0 and no answer: no output"),
+		row("an answer that is not of strings", `{"gpus": 2}`, 0, true, `no flat JSON object of strings: {"gpus": 2}`),
+		release("a script that does not see what it is to see: upstream's release passes", raySwapped, 0, "does not see upstream's release as it is known: set is CUDA_VISIBLE_DEVICES, known is ROCR_VISIBLE_DEVICES"),
+		release("a script that ends with an error in upstream's release", "RuntimeError: x\n", 1, "asking upstream's release: the script ends with exit 1"),
+		{
+			what: "upstream's release cannot be installed", of: rayROCm, gate: "behaviour", blind: true, says: "asking upstream's release: no space", do: lookAgain,
+			change: func(s *specimen) { s.stock.failure = errors.New("no space") },
+		},
+	}
+}

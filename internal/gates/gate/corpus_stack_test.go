@@ -1,0 +1,213 @@
+package gate
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/files/artifact"
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/stack"
+)
+
+// house is a wheelhouse as a value.
+type house struct {
+	parts, extra []*housed
+	after        func(dir string) error // what happens to it when it is written; may be nil
+}
+
+// housed is a wheel in it.
+type housed struct {
+	wheel wheeltest.Wheel
+	lib   *elftest.Library // nil for none
+	axes  map[string]string
+}
+
+// write lays the wheelhouse out and returns the path of its manifest.
+func (h *house) write(t *testing.T) string {
+	t.Helper()
+	from, dir := t.TempDir(), t.TempDir()
+	m := stack.Manifest{Format: stack.Format, Stack: "stack/test", Key: "key", Provided: []recipe.Provided{}}
+	places := map[string]string{}
+	put := func(w *housed) stack.Wheel {
+		files := w.wheel
+		if w.lib != nil {
+			files.Files = append(slices.Clone(files.Files), wheeltest.File{Name: "horovod/lib.so", Text: string(w.lib.Bytes()), Mode: 0o755})
+		}
+		path := filepath.Join(from, files.Name)
+		write(t, path, files.Bytes())
+		a, err := artifact.Of(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		places[a.Name] = path
+		return stack.Wheel{Name: a.Name, SHA256: a.SHA256, Size: a.Size}
+	}
+	for _, w := range h.parts {
+		m.Parts = append(m.Parts, stack.Built{Wheel: put(w), Recipe: "r", Cell: "c", Key: "k", Axes: w.axes})
+	}
+	for _, w := range h.extra {
+		m.Extra = append(m.Extra, put(w))
+	}
+	m.Provided = []recipe.Provided{{Project: "torch", Because: "the site brings it"}}
+	made, err := m.Write(dir, places, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.after != nil {
+		if err := h.after(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return made[0].Path
+}
+
+// houseInstalled is what uv 0.13.8 prints of the good wheelhouse: standard error
+// and output as they come.
+const houseInstalled = `Using Python 3.11.7 environment at: /opt/venv
+Resolved 3 packages in 5ms
+Prepared 3 packages in 57ms
+Installed 3 packages in 13ms
+ + click==8.1.7
+ + horovod==0.28.1+rocm6.1
+ + ray==2.12.0+cudavis.1
+== installed
+Using Python 3.11.7 environment at: /opt/venv
+click==8.1.7
+horovod==0.28.1+rocm6.1
+ray==2.12.0+cudavis.1
+== needs
+Using Python 3.11.7 environment at: /opt/venv
+Checked 3 packages in 89ms
+Found 1 incompatibility
+`
+
+const torchLacks = "The package `horovod` requires `torch>=2.1`, but it's not installed\n"
+
+// openrlhf is a wheelhouse of Ray and Horovod for ROCm 6.1, with one package of the
+// index, where the site brings PyTorch.
+func openrlhf() *specimen {
+	axes := func() map[string]string { return map[string]string{"rocm": "6.1", "python": "3.11"} }
+	return &specimen{
+		expect: recipe.Expect{Wheelhouse: &recipe.Wheelhouse{
+			Format: stack.Format, Agree: []string{"rocm", "python", "cxxabi", "mpi"},
+			Provided: []recipe.Provided{{Project: "torch", Because: "the site brings it"}},
+		}},
+		house: &house{
+			parts: []*housed{
+				{
+					wheel: wheeltest.Wheel{Name: "ray-2.12.0+cudavis.1-cp311-cp311-manylinux2014_x86_64.whl", Requires: []string{"click>=7.0"}},
+					axes:  axes(),
+				},
+				{
+					wheel: wheeltest.Wheel{Name: "horovod-0.28.1+rocm6.1-cp311-cp311-linux_x86_64.whl", Requires: []string{"torch>=2.1"}},
+					lib: &elftest.Library{
+						Needed:    []string{"libamdhip64.so.6", "libmpi.so.40"},
+						Undefined: elftest.Named("hipMalloc", "MPI_Init", "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"),
+					},
+					axes: axes(),
+				},
+			},
+			extra: []*housed{{wheel: wheeltest.Wheel{Name: "click-8.1.7-py3-none-any.whl"}}},
+		},
+		box: container{answers: map[string]Result{"wheelhouse": {Exit: 1, Output: houseInstalled + torchLacks}}},
+	}
+}
+
+// second adds a library to the first part, which has none.
+func second(l *elftest.Library) func(*specimen) {
+	return func(s *specimen) { s.house.parts[0].lib = l }
+}
+
+func badStacks() []bad {
+	const agree, add = "give the parts axes that agree", "add what lacks to extra"
+	prints := func(output string) func(*specimen) { // uv ends with 1
+		return func(s *specimen) { s.box.answers["wheelhouse"] = Result{Exit: 1, Output: output} }
+	}
+	found := func(n, lines string) string {
+		return strings.Replace(houseInstalled, "Found 1 incompatibility", "Found "+n+" incompatibilities", 1) + torchLacks + lines
+	}
+	return []bad{
+		{
+			what: "a part of a stack that was asked for another ROCm", of: openrlhf,
+			change: func(s *specimen) { s.house.parts[0].axes["rocm"] = "5.7" },
+			gate:   "parts-agree", says: "rocm is 5.7 in ray-2.12.0+cudavis.1 and 6.1 in horovod-", do: agree,
+		},
+		{
+			what: "a part of a stack that is linked with another ROCm than it was asked for", of: openrlhf,
+			change: func(s *specimen) { s.house.parts[1].lib.Needed[0] = "libamdhip64.so.5" },
+			gate:   "parts-agree", says: "was to be of rocm 6.1, and its rocm is 5: horovod/lib.so needs libamdhip64.so.5", do: "build anew the one whose bytes are not",
+		},
+		{
+			what: "parts of a stack for two Pythons", of: openrlhf,
+			change: func(s *specimen) {
+				s.house.parts[0].wheel.Name = strings.ReplaceAll(s.house.parts[0].wheel.Name, "cp311", "cp310")
+			},
+			gate: "parts-agree", says: "was to be of python 3.11, and its python is cp310", do: agree,
+		},
+		{
+			what: "parts of a stack with two MPIs", of: openrlhf,
+			change: second(&elftest.Library{Needed: []string{"libmpi.so.12"}}),
+			gate:   "parts-agree", says: "mpi is mpich in ray-", do: agree,
+		},
+		{
+			what: "parts of a stack that speak to PyTorch in two C++ ABIs", of: openrlhf,
+			change: second(&elftest.Library{Undefined: elftest.Named("_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE")}),
+			gate:   "parts-agree", says: "cxxabi is cxx11 in ray-", do: agree,
+		},
+		{
+			what: "a wheel in a wheelhouse that is not the one of the manifest", of: openrlhf,
+			change: func(s *specimen) {
+				s.house.after = func(dir string) error {
+					return os.WriteFile(filepath.Join(dir, stack.Folder, "click-8.1.7-py3-none-any.whl"), []byte("other"), 0o600)
+				}
+			},
+			gate: "wheelhouse", says: "click-8.1.7-py3-none-any.whl has sha256", do: add, also: "parts-agree",
+		},
+		{
+			what: "a requirement that neither the wheelhouse nor the platform has", of: openrlhf,
+			change: prints(found("2", "The package `ray` requires `jsonschema`, but it's not installed\n")),
+			gate:   "wheelhouse", says: "jsonschema (ray needs it)", do: add,
+		},
+		{
+			what: "a requirement that a recipe left to the platform, which is not said to have it", of: openrlhf,
+			change: func(s *specimen) { s.house.parts[0].wheel.External = []string{"flash-attn==2.8.3"} },
+			gate:   "wheelhouse", says: "flash-attn==2.8.3 (ray needs it)", do: add,
+		},
+		{
+			what: "a requirement of another version than the wheelhouse has", of: openrlhf,
+			change: prints(found("2", "The package `ray` requires `click<8`, but `8.1.7` is installed\n")),
+			gate:   "wheelhouse", says: "ray needs click<8 and 8.1.7 is installed", do: add,
+		},
+		{
+			what: "a provided project that no wheel asks for", of: openrlhf,
+			change: func(s *specimen) { s.house.parts[1].wheel.Requires = nil },
+			gate:   "wheelhouse", says: "torch is said to be provided, and no wheel asks for it", do: add,
+		},
+		{
+			what: "a wheel with another digest than its pin", of: openrlhf,
+			change: prints("error: Failed to download `ray==2.12.0+cudavis.1`\n  cause: Hash mismatch for `ray==2.12.0+cudavis.1`\n\n         Expected:\n"),
+			gate:   "wheelhouse", says: "installing requirements.txt: exit 1: Failed to download `ray==2.12.0+cudavis.1`: Hash mismatch", do: add,
+		},
+		{
+			what: "a wheel that is not among what was installed", of: openrlhf,
+			change: prints(strings.Replace(houseInstalled, "== installed\nUsing Python 3.11.7 environment at: /opt/venv\nclick==8.1.7\n", "== installed\n", 1) + torchLacks),
+			gate:   "wheelhouse", says: "click-8.1.7-py3-none-any.whl is not what was installed: missing", do: add,
+		},
+		{
+			what: "needs that are counted and not told", of: openrlhf,
+			change: prints(found("3", "The package `ray` wants something\n")),
+			gate:   "wheelhouse", blind: true, says: "it counts 3 lacks and names 1", do: "what was not measured is not a pass",
+		},
+		{
+			what: "a wheelhouse without a container to install it in", of: openrlhf,
+			change: func(s *specimen) { s.box.answers = maps.Clone(s.box.answers); s.box.failure = os.ErrDeadlineExceeded },
+			gate:   "wheelhouse", blind: true, says: "i/o timeout", do: "what was not measured is not a pass",
+		},
+	}
+}

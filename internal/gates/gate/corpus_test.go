@@ -1,0 +1,128 @@
+package gate
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/testutil/golden"
+)
+
+// A bad artifact is a good one with a small change, and the gate that must
+// refuse it. The corpus is the measure of the gates: what once got through, or
+// was seen in the wild, is a row.
+type bad struct {
+	what   string // as docs/gates.md has it
+	of     func() *specimen
+	change func(*specimen)
+	gate   string // the one that must refuse it
+	blind  bool   // because it cannot look, not because of what it saw
+	says   string // in the evidence
+	do     string // in the remedy
+	also   string // the other gates that refuse it
+}
+
+func corpus() []bad {
+	return slices.Concat(badBuilds(), badTargets(), badCode(), badLinks(), badRuns(), badRequests(), badWheels(), badNCCL(), badArchives(), badTrees(), badBehaviour(), badStacks())
+}
+
+func TestBadArtifacts(t *testing.T) {
+	seen := map[string]bool{}
+	for _, b := range corpus() {
+		if seen[b.what] || b.says == "" || b.do == "" {
+			t.Errorf("%q stands there twice, or says too little", b.what)
+		}
+		seen[b.what] = true
+		t.Run(b.what, func(t *testing.T) {
+			s := b.of()
+			b.change(s)
+			b.judge(t, s.verdicts(t))
+		})
+	}
+}
+
+func (b bad) judge(t *testing.T, verdicts []verdict.Verdict) {
+	also := strings.Fields(b.also)
+	for _, v := range verdicts {
+		if v.Gate == b.gate {
+			b.judgeRefusal(t, v)
+			continue
+		}
+		i := slices.Index(also, v.Gate)
+		if (v.Status == verdict.Pass) != (i < 0) {
+			t.Errorf("%+v, and it is listed: %v", v, i >= 0)
+		}
+		if i >= 0 {
+			also = slices.Delete(also, i, i+1)
+		}
+	}
+	if len(also) > 0 || !slices.ContainsFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == b.gate }) {
+		t.Errorf("not asked: %v, or %s", also, b.gate)
+	}
+	if verdict.AllPass(verdicts) {
+		t.Error("it may be published")
+	}
+}
+
+func (b bad) judgeRefusal(t *testing.T, v verdict.Verdict) {
+	want := verdict.Fail
+	if b.blind {
+		want = verdict.NotMeasured
+	}
+	if v.Status != want || !strings.Contains(v.Evidence, b.says) || !strings.Contains(v.Remedy, b.do) {
+		t.Errorf("want %v, %q, %q; got %v\nevidence: %s\nremedy: %s", want, b.says, b.do, v.Status, v.Evidence, v.Remedy)
+	}
+}
+
+// Those of the gates on GPUs and of two builds stand beside their code, and the many
+// of device-functions in functions_test.go.
+func TestEveryGateRefusesSomething(t *testing.T) {
+	all := corpus()
+	for _, g := range All() {
+		elsewhere := g.Needs > Container || g.Name == deviceFunctions.Name
+		if !elsewhere && !slices.ContainsFunc(all, func(b bad) bool { return b.gate == g.Name }) {
+			t.Errorf("no bad artifact is refused by %s alone: add one to the corpus", g.Name)
+		}
+	}
+}
+
+const (
+	page  = "../../../docs/gates.md"
+	begin = "<!-- corpus: written by go test ./internal/gates/gate -update -->\n"
+	end   = "<!-- end of corpus -->\n"
+)
+
+// The page asks the questions in the words of the gates.
+func TestGatesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.ReplaceAll(string(text), "`", "")
+	for _, g := range All() {
+		if row := fmt.Sprintf("| %s | %s | ", g.Name, g.Asks); !strings.Contains(rows, "\n"+row) {
+			t.Errorf("%s has no row %s", page, row)
+		}
+	}
+}
+
+// TestCorpusIsDocumented compares the table with the page, or writes it.
+func TestCorpusIsDocumented(t *testing.T) {
+	golden.CheckSection(t, page, begin, end, corpusTable())
+}
+
+func corpusTable() string {
+	var b strings.Builder
+	b.WriteString("\n| bad artifact | gate | says |\n| --- | --- | --- |\n")
+	for _, c := range corpus() {
+		answer := "fail"
+		if c.blind {
+			answer = "not-measured"
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s: `%s` |\n", c.what, c.gate, answer, strings.ReplaceAll(c.says, "|", `\|`))
+	}
+	return b.String() + "\n"
+}

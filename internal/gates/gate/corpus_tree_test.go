@@ -1,0 +1,139 @@
+package gate
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+)
+
+// original is a source tree and the patches that were applied to it.
+type original struct {
+	entries []member
+	patches []patch.Patch
+}
+
+// write makes the archive as the store keeps it, under a name that says nothing.
+func (o *original) write(t *testing.T) *Upstream {
+	if o == nil {
+		return nil
+	}
+	path := filepath.Join(t.TempDir(), "0f1e2d")
+	write(t, path, tarOf(t, o.entries...))
+	return &Upstream{Archive: path, Name: "gpt-sovits-20250606v2pro.tar", Patches: o.patches, Facts: map[string]string{"rocm": "6.1"}}
+}
+
+// The lines of GPT-SoVITS 20250606v2pro that choose a backend.
+const (
+	s1Stock   = `        strategy=DDPStrategy(process_group_backend="nccl" if platform.system() != "Windows" else "gloo")`
+	s1Patched = `        strategy=DDPStrategy(process_group_backend="gloo")`
+	s2Stock   = `        backend="gloo" if os.name == "nt" or not torch.cuda.is_available() else "nccl",`
+	s2Patched = `        backend="gloo",`
+)
+
+func toGloo(name, file, search string) patch.Patch {
+	return patch.Patch{Name: name, Edits: []patch.Edit{{Kind: patch.Replace, File: file, Search: search, Replace: `"gloo"`, Count: 1}}}
+}
+
+// soVITS is GPT-SoVITS with its two patches, cut down to what they touch.
+func soVITS() *specimen {
+	files := func(top, s1, s2 string) []member {
+		program := file(top+"/install.sh", "#!/bin/sh\n")
+		program.Mode = 0o755
+		return []member{
+			file(top+"/GPT_SoVITS/s1_train.py", "import platform\n\n"+s1+"\n"),
+			file(top+"/GPT_SoVITS/s2_train.py", "import os\n"+s2+"\n\n"), file(top+"/LICENSE", "MIT\n"), program,
+		}
+	}
+	const tree = "gpt-sovits-20250606v2pro+rocm6.1"
+	return &specimen{
+		expect:  recipe.Expect{Version: "20250606v2pro+rocm6.1", Tree: tree + ".tar.gz"},
+		archive: archived{name: tree + ".tar.gz", entries: append([]member{dir(tree + "/"), dir(tree + "/GPT_SoVITS/")}, files(tree, s1Patched, s2Patched)...)},
+		source: &original{files("gpt-sovits-20250606v2pro", s1Stock, s2Stock), []patch.Patch{
+			toGloo("s1-gloo", "GPT_SoVITS/s1_train.py", `"nccl" if platform.system() != "Windows" else "gloo"`),
+			toGloo("s2-gloo", "GPT_SoVITS/s2_train.py", `"gloo" if os.name == "nt" or not torch.cuda.is_available() else "nccl"`),
+		}},
+	}
+}
+
+func TestTreeThatDiffersByItsPatches(t *testing.T) {
+	verdicts := soVITS().verdicts(t)
+	if !verdict.AllPass(verdicts) || len(verdicts) != 1 {
+		t.Fatalf("got %+v", verdicts)
+	}
+	const want = "4 files, of which 2 are not as in gpt-sovits-20250606v2pro.tar: GPT_SoVITS/s1_train.py line 3, GPT_SoVITS/s2_train.py line 2"
+	if verdicts[0].Gate != "changes" || verdicts[0].Evidence != want {
+		t.Errorf("got %+v\nwant %s", verdicts[0], want)
+	}
+}
+
+// badTrees are archives that are not the source tree with its patches.
+func badTrees() []bad {
+	edit := func(name string, change func(*member)) func(*specimen) {
+		return func(s *specimen) {
+			i := slices.IndexFunc(s.archive.entries, func(m member) bool { return strings.HasSuffix(m.Name, name) })
+			change(&s.archive.entries[i])
+		}
+	}
+	text := func(name, to string) func(*specimen) {
+		return edit(name, func(m *member) { *m = file(m.Name, to) })
+	}
+	row := func(what, says string, change func(*specimen)) bad {
+		return bad{what: what, of: soVITS, change: change, gate: "changes", says: says, do: "belongs in a patch"}
+	}
+	blind := func(what, says, do string, change func(*specimen)) bad {
+		return bad{what: what, of: soVITS, change: change, gate: "changes", blind: true, says: says, do: do}
+	}
+	const top = "gpt-sovits-20250606v2pro+rocm6.1/"
+	return []bad{
+		row("a tree that was not patched", "GPT_SoVITS/s1_train.py is a file, sha256", text("s1_train.py", "import platform\n\n"+s1Stock+"\n")),
+		row("a tree with one more edit in a patched file", "; the patches make of it a file, sha256", text("s2_train.py", "import sys\n"+s2Patched+"\n\n")),
+		row("a tree with an edit in another file", "LICENSE is a file, sha256", text("LICENSE", "GPL\n")),
+		row("a tree that lost a file", "LICENSE of the source is missing", func(s *specimen) {
+			s.archive.entries = slices.DeleteFunc(s.archive.entries, func(m member) bool { return strings.HasSuffix(m.Name, "LICENSE") })
+		}),
+		row("a tree with the leavings of a build", "__pycache__/x.pyc is not in the source, and no patch makes it", func(s *specimen) {
+			s.archive.entries = append(s.archive.entries, file(top+"__pycache__/x.pyc", "x"))
+		}),
+		row("a tree whose program cannot be started", "install.sh is a file, sha256", edit("install.sh", func(m *member) { m.Mode = 0o644 })),
+		row("a tree with a link in the place of a file", "LICENSE is a link to install.sh", edit("LICENSE", func(m *member) { *m = link(m.Name, "install.sh") })),
+		row("a tree that belongs to who packed it", "belongs to 1000:1000", edit("LICENSE", func(m *member) { m.Uid, m.Gid = 1000, 1000 })),
+		row("a tree that was cut", "unexpected EOF", func(s *specimen) { s.archive.damage = func(b []byte) []byte { return b[:len(b)-20] } }),
+		blind("a tree whose source is not at hand", "the source tree is not at hand", "builder store import", func(s *specimen) { s.source = nil }),
+		blind("a tree of another source than its patches", "patch s2-gloo", "what kept the gate from looking", func(s *specimen) {
+			s.source.entries[1] = file("gpt-sovits-20250606v2pro/GPT_SoVITS/s2_train.py", "import os\n")
+		}),
+	}
+}
+
+// A lock of an old source would make every file a fault.
+func TestFaultsOfATreeAreNotEndless(t *testing.T) {
+	s := soVITS()
+	for range 60 {
+		s.source.entries = append(s.source.entries, file("gpt-sovits-20250606v2pro/docs/"+strings.Repeat("x", len(s.source.entries)), ""))
+	}
+	v := changes.Check(t.Context(), s.subject(t))
+	if v.Status != verdict.Fail || strings.Count(v.Evidence, "; ") != 20 || !strings.HasSuffix(v.Evidence, "and 40 more") {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestChangedLines(t *testing.T) {
+	for _, c := range []struct{ was, is, want string }{
+		{"a\nb\nc\n", "a\nx\nc\n", "line 2"},
+		{"a\nb\nc\n", "x\nb\ny\n", "lines 1 3"},
+		{"a\nc\n", "a\nb\nb\nc\n", "lines 2 to 3"},
+		{"a\n", "a\nb\n", "lines 2 to 2"},
+		{"", "a\n", "lines 1 to 1"},
+		{"a\na\n", "a\na\na\n", "lines 3 to 3"},
+		{"a\nb\nc\n", "a\nc\n", "after line 1"},
+	} {
+		if got := changedLines([]byte(c.was), []byte(c.is)); got != c.want {
+			t.Errorf("%q to %q: %s, want %s", c.was, c.is, got, c.want)
+		}
+	}
+}

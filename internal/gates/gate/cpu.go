@@ -1,0 +1,96 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/files/x86"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var cpuISA = Gate{
+	Name:   "cpu-isa",
+	Asks:   "no instruction takes more of the processor than was promised, outside functions that ask it first",
+	Remedy: "the compiler was told -march=native or another level than the recipe promises, and the library dies of SIGILL on an older processor: set the flags (HOROVOD_BUILD_ARCH_FLAGS; without it Horovod asks the build machine)",
+	Wants:  func(e recipe.Expect) bool { return len(e.CPU) > 0 },
+	check:  checkCPU,
+}
+
+func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
+	allowed, err := allowedFeatures(s.Expect.CPU)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+		uses, err := elf.CPUUses(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		var taken []string
+		for _, of := range byFeature(uses) {
+			feature := of[0].Feature
+			undispatched := slices.DeleteFunc(slices.Clone(of), func(u elf.CPUUse) bool { return dispatched(s.Expect.CPUDispatch, u.Function) })
+			switch {
+			case slices.Contains(allowed, feature):
+				taken = append(taken, string(feature))
+			case len(undispatched) > 0:
+				faults = append(faults, fmt.Sprintf("%s takes %s in %s; promised is %s", name, feature, places(undispatched), strings.Join(s.Expect.CPU, ", ")))
+			default:
+				taken = append(taken, fmt.Sprintf("%s in functions that ask first (%d)", feature, len(of)))
+			}
+		}
+		return faults, []string{fmt.Sprintf("%s takes %s", name, cmp.Or(strings.Join(taken, ", "), "none"))}, nil
+	})
+}
+
+// allowedFeatures joins levels and extensions.
+func allowedFeatures(names []string) ([]x86.Feature, error) {
+	var all []x86.Feature
+	for _, name := range names {
+		level, ok := x86.Level(name)
+		if !ok && !slices.Contains(x86.Features(), x86.Feature(name)) {
+			return nil, fmt.Errorf("no level and no extension of x86-64 is called %q", name)
+		}
+		all = append(append(all, level...), x86.Feature(name))
+	}
+	return all, nil
+}
+
+// byFeature splits uses that are sorted by feature.
+func byFeature(uses []elf.CPUUse) (groups [][]elf.CPUUse) {
+	for len(uses) > 0 {
+		n := slices.IndexFunc(uses, func(u elf.CPUUse) bool { return u.Feature != uses[0].Feature })
+		if n < 0 {
+			n = len(uses)
+		}
+		groups, uses = append(groups, uses[:n]), uses[n:]
+	}
+	return groups
+}
+
+func dispatched(patterns []string, function string) bool {
+	return function != "" && slices.ContainsFunc(patterns, func(p string) bool { return anyMatch(p, []string{function}) })
+}
+
+// places names the first functions, and how many there are.
+func places(uses []elf.CPUUse) string {
+	const shown = 3
+	var names []string
+	for _, u := range uses[:min(shown, len(uses))] {
+		name := u.Function
+		if name == "" {
+			name = "code without a name"
+		}
+		names = append(names, fmt.Sprintf("%s (%#x)", name, u.First))
+	}
+	if len(uses) > shown {
+		names = append(names, fmt.Sprintf("and %d more functions", len(uses)-shown))
+	}
+	return strings.Join(names, ", ")
+}

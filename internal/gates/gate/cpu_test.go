@@ -1,0 +1,36 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+
+	"builder/internal/files/elf"
+	"builder/internal/files/x86"
+)
+
+func TestPlaces(t *testing.T) {
+	uses := []elf.CPUUse{{Function: "a", First: 0x10}, {First: 0x20}, {Function: "c", First: 0x30}, {Function: "d", First: 0x40}}
+	const three = "a (0x10), code without a name (0x20), c (0x30)"
+	for n, want := range map[int]string{1: "a (0x10)", 3: three, 4: three + ", and 1 more functions"} {
+		if got := places(uses[:n]); got != want {
+			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestAllowedFeatures(t *testing.T) {
+	all, err := allowedFeatures([]string{"x86-64-v2", "avx"})
+	var names []string
+	for _, f := range all {
+		names = append(names, string(f))
+	}
+	if got := strings.Join(names, " "); err != nil || !strings.Contains(got, "popcnt") || !strings.Contains(got, string(x86.AVX)) || strings.Contains(got, "avx2") {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := allowedFeatures([]string{"avx3"}); err == nil || !strings.Contains(err.Error(), `"avx3"`) {
+		t.Errorf("got %v", err)
+	}
+	if dispatched([]string{"*_avx2", "["}, "sum_avx2_end") || !dispatched([]string{"*_avx2"}, "sum_avx2") || dispatched([]string{"*"}, "") {
+		t.Error("patterns are matched otherwise than whole names")
+	}
+}

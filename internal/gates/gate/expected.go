@@ -1,0 +1,67 @@
+package gate
+
+import (
+	"fmt"
+
+	"builder/internal/files/inspect"
+	"builder/internal/gates/verdict"
+)
+
+// Expected judges what a file is by what somebody expects it to be, one verdict
+// for each expectation. The fault is why the file could not be inspected.
+func Expected(is inspect.Report, fault error, all []inspect.Expectation) []verdict.Verdict {
+	var verdicts []verdict.Verdict
+	for _, e := range all {
+		v := verdict.Verdict{Gate: "expect-" + e.Name, Remedy: "what was expected is on the command line, what the file is was read from its bytes: it is another file, or another build"}
+		answer, evidence := inspect.Unsaid, ""
+		if fault != nil {
+			evidence = fault.Error()
+		} else {
+			answer, evidence = e.Judge(is)
+		}
+		v.Evidence = fmt.Sprintf("expected %v; %s", e, evidence)
+		switch answer {
+		case inspect.Yes:
+			v.Status, v.Remedy = verdict.Pass, ""
+		case inspect.No:
+			v.Status = verdict.Fail
+		case inspect.Unsaid:
+			v.Remedy = "the bytes do not say it: expect less, or judge the file by the entry.json of its cell"
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts
+}
+
+// Unpromised is the verdict about a file of which nobody says what it is to be:
+// its form alone could be judged.
+func Unpromised(is inspect.Report, fault error) verdict.Verdict {
+	v := verdict.Verdict{Gate: "promise", Evidence: "nobody says what the file is to be, so that its form alone was judged"}
+	v.Remedy = "give the directory of its cell, name its entry.json with --entry, or say what it is to be, such as --expect arch=gfx90a"
+	if fault != nil {
+		v.Evidence = fmt.Sprintf("%s; it cannot be inspected: %v", v.Evidence, fault)
+	} else if words := expectations(is); words != "" {
+		v.Remedy = "give the directory of its cell, name its entry.json with --entry, or, if this is what it is to be: --expect " + words
+	}
+	return v
+}
+
+// Doubted is the verdict about a file whose promise nobody vouches for: what refuses it
+// counts, and what passes is not enough.
+func Doubted(promise string) verdict.Verdict {
+	return verdict.Verdict{
+		Gate: "promise", Evidence: promise + " says what the file is to be, and nobody who is trusted signed it",
+		Remedy: "if you know that it is right: --entry " + promise + "; --trust FILE counts the signatures of another host",
+	}
+}
+
+func expectations(is inspect.Report) string {
+	var words string
+	for _, e := range is.Expectations() {
+		if words != "" {
+			words += ","
+		}
+		words += e.String()
+	}
+	return words
+}

@@ -1,0 +1,62 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// bombs is a wheel of libraries that unpack to 10 GB each.
+func bombs(t *testing.T, libraries int) Subject {
+	bomb := elftest.Compress(3, 1, elftest.Bundle(elftest.Code{ID: "hipv4-amdgcn-amd-amdhsa--gfx90a", Data: make([]byte, 64<<20)}))
+	library := string(elftest.Library{Sections: []elftest.Section{{Name: ".hip_fatbin", Data: bytes.Repeat(bomb, 160)}}}.Bytes())
+	w := wheeltest.Wheel{Name: "x-1.0-cp311-cp311-linux_x86_64.whl"}
+	for i := range libraries {
+		w.Files = append(w.Files, wheeltest.File{Name: "x/" + string(rune('a'+i)) + ".so", Text: library})
+	}
+	return Subject{Artifact: w.Write(t), Expect: recipe.Expect{Extensions: []string{"x/*.so"}, DeviceCode: []string{"gfx90a"}}}
+}
+
+func TestAGateEndsWithItsContext(t *testing.T) {
+	s := bombs(t, 8)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	v := deviceCode.Check(ctx, s)
+	if took := time.Since(start); took > 10*time.Second || v.Status != verdict.NotMeasured {
+		t.Errorf("after %v: %+v", took, v)
+	}
+}
+
+// All libraries of a wheel have one budget, and all gates.
+func TestAnExpensiveWheelIsNotMeasured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	s := bombs(t, 2)
+	s.Unpacked = NewUnpacked()
+	defer s.Unpacked.Close()
+	v := deviceCode.Check(t.Context(), s)
+	if v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "more work than a file of") {
+		t.Errorf("%+v", v)
+	}
+	start := time.Now()
+	s.Expect.Glibc = "2.17"
+	if v := glibcFloor.Check(t.Context(), s); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "more work than a file of") || time.Since(start) > 5*time.Second {
+		t.Errorf("the next gate: %+v", v)
+	}
+}
+
+func TestEvidenceIsCut(t *testing.T) {
+	v := Gate{Name: "x"}.complete(verdict.Failed("%s", strings.Repeat("é", maxEvidence)), time.Now())
+	if len(v.Evidence) > maxEvidence+100 || !strings.HasSuffix(v.Evidence, "… and 65536 bytes more") {
+		t.Errorf("%d bytes: %s", len(v.Evidence), v.Evidence[len(v.Evidence)-100:])
+	}
+}

@@ -1,0 +1,50 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var extensionPresent = Gate{
+	Name:   "extension-present",
+	Asks:   "one extension for each framework asked for, none for the others",
+	Remedy: "the framework was not found at build time, and the build goes on without it: set HOROVOD_WITH_<FRAMEWORK>=1 and read the configure log",
+	Wants:  func(e recipe.Expect) bool { return len(e.Extensions)+len(e.NoExtensions) > 0 },
+	check:  checkExtensions,
+}
+
+func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
+	w, err := wheel.Open(s.Artifact)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	defer w.Close()
+	var faults, seen []string
+	unasked := 0
+	for _, pattern := range s.Expect.Extensions {
+		found := match(w, pattern)
+		if len(found) != 1 {
+			faults = append(faults, fmt.Sprintf("%d files match %s, 1 is promised %v", len(found), pattern, found))
+			continue
+		}
+		seen = append(seen, found[0])
+	}
+	for _, pattern := range s.Expect.NoExtensions {
+		if found := match(w, pattern); len(found) > 0 {
+			faults = append(faults, fmt.Sprintf("%s was not asked for", strings.Join(found, ", ")))
+			unasked++
+			continue
+		}
+		seen = append(seen, "no "+pattern)
+	}
+	a := verdict.Judge(faults, seen)
+	if unasked > 0 && unasked == len(faults) {
+		return a.Because("another framework was found at build time too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for what is not asked for")
+	}
+	return a
+}

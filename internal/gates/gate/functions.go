@@ -1,0 +1,201 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var deviceFunctions = Gate{
+	Name: "device-functions",
+	Asks: "the kernels promised, and the functions that they call by table, are inside for every GPU target, and none that is forbidden",
+	Remedy: "without its functions the library loads, starts and returns wrong sums without an error. ONLY_FUNCS chose others than promised, " +
+		"or did not reach the build: its patterns are anchored at their end, so \"AllReduce Sum f32\" chooses nothing and \"AllReduce Sum f32 * *\" is meant",
+	Wants: func(e recipe.Expect) bool { return len(e.Kernels)+len(e.NoKernels) > 0 },
+	check: checkDeviceFunctions,
+}
+
+func checkDeviceFunctions(ctx context.Context, s Subject) verdict.Verdict {
+	for _, pattern := range slices.Concat(s.Expect.Kernels, s.Expect.NoKernels) {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return verdict.Unmeasured("the pattern %q: %v", pattern, err).Because("mend the pattern in the recipe's expect")
+		}
+	}
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+		all, err := elf.DeviceFunctions(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		faults, seen = inventoryOf(all).judge(ctx, s.Expect)
+		return sentence(name, faults), sentence(name, seen), nil
+	})
+}
+
+// sentence joins what is said of one file, if anything is.
+func sentence(name string, parts []string) []string {
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{name + " " + strings.Join(parts, "; ")}
+}
+
+// inventory is what a library has for each target.
+type inventory map[string]functions
+
+// functions are the names for one target, and how many of them are kernels.
+type functions struct {
+	kernels int
+	names   []string
+}
+
+func (f functions) String() string {
+	return fmt.Sprintf("%d kernels and %d other functions", f.kernels, len(f.names)-f.kernels)
+}
+
+func inventoryOf(all []elf.Function) inventory {
+	inside := inventory{}
+	for _, f := range all {
+		of := inside[f.Target.String()]
+		of.names = append(of.names, f.Name)
+		if f.Kernel {
+			of.kernels++
+		}
+		inside[f.Target.String()] = of
+	}
+	return inside
+}
+
+func (inside inventory) judge(ctx context.Context, e recipe.Expect) (faults, seen []string) {
+	targets := inside.judged(e.DeviceCode)
+	if !slices.ContainsFunc(targets, func(t string) bool { return len(inside[t].names) > 0 }) {
+		return []string{"holds no function for any GPU, PTX aside"}, nil
+	}
+	all := slices.Sorted(maps.Keys(inside))
+	for _, target := range all {
+		aside := ""
+		if !slices.Contains(targets, target) {
+			aside = ", not held to the promise"
+		}
+		seen = append(seen, fmt.Sprintf("holds for %s %v%s", target, inside[target], aside))
+	}
+	gaps, matched := inside.gaps(ctx, targets, e.Kernels)
+	for _, g := range gaps {
+		faults = append(faults, g.in(ctx, inside))
+	}
+	forbidden, absent := inside.forbidden(ctx, all, e.NoKernels)
+	return append(faults, forbidden...), slices.Concat(seen, matched, absent)
+}
+
+// forbidden looks for what no target may have, PTX included.
+func (inside inventory) forbidden(ctx context.Context, targets, patterns []string) (faults, absent []string) {
+	for _, pattern := range patterns {
+		before := len(faults)
+		for _, target := range targets {
+			if found := matching(ctx, pattern, inside[target].names); len(found) > 0 {
+				faults = append(faults, fmt.Sprintf("has for %s %d that match %s, which is forbidden: %s", target, len(found), pattern, some(found)))
+			}
+		}
+		if len(faults) == before {
+			absent = append(absent, "has none for "+pattern)
+		}
+	}
+	return faults, absent
+}
+
+// judged returns the targets that must have what is promised: those that have
+// functions, and those that the library is made for. PTX is no code that a GPU is
+// given. Code for one architecture or family only (sm_90a, sm_100f) adds to the
+// plain code: NCCL compiles some kernels for sm_100f whatever it is asked for
+// (src/device/Makefile at v2.29.7-1, NVCC_GENCODE_LDMC_FP8), so it is judged only
+// where there is no other.
+func (inside inventory) judged(promised []string) []string {
+	targets := slices.Concat(slices.Collect(maps.Keys(inside)), promised)
+	targets = slices.DeleteFunc(targets, func(t string) bool { return strings.HasPrefix(t, "compute_") })
+	plain := slices.DeleteFunc(slices.Clone(targets), func(t string) bool {
+		return strings.HasPrefix(t, "sm_") && strings.ContainsAny(t[len(t)-1:], "af")
+	})
+	if len(plain) > 0 {
+		targets = plain
+	}
+	slices.Sort(targets)
+	return slices.Compact(targets)
+}
+
+// A gap is the patterns that match nothing for the same targets.
+type gap struct{ targets, patterns []string }
+
+// gaps returns what the patterns do not find, and says how much they do.
+func (inside inventory) gaps(ctx context.Context, targets, patterns []string) (gaps []gap, matched []string) {
+	for _, pattern := range patterns {
+		var lacking []string
+		least, most := math.MaxInt, 0
+		for _, target := range targets {
+			n := len(matching(ctx, pattern, inside[target].names))
+			if n == 0 {
+				lacking = append(lacking, target)
+			}
+			least, most = min(least, n), max(most, n)
+		}
+		switch i := slices.IndexFunc(gaps, func(g gap) bool { return slices.Equal(g.targets, lacking) }); {
+		case least == most && least > 0:
+			matched = append(matched, fmt.Sprintf("has %d for %s", least, pattern))
+		case least > 0:
+			matched = append(matched, fmt.Sprintf("has %d to %d for %s", least, most, pattern))
+		case i >= 0:
+			gaps[i].patterns = append(gaps[i].patterns, pattern)
+		default:
+			gaps = append(gaps, gap{lacking, []string{pattern}})
+		}
+	}
+	return gaps, matched
+}
+
+// in says the gap in words, with what is there instead.
+func (g gap) in(ctx context.Context, inside inventory) string {
+	var have []string
+	for _, target := range g.targets {
+		have = append(have, fmt.Sprintf("%s (%v)", target, inside[target]))
+	}
+	return fmt.Sprintf("has nothing for %s that matches %s%s", strings.Join(have, ", "),
+		strings.Join(g.patterns, ", "), nearestNames(ctx, g.patterns[0], inside[g.targets[0]].names))
+}
+
+func matching(ctx context.Context, pattern string, names []string) []string {
+	var found []string
+	for i, name := range names {
+		if i%1024 == 0 && ctx.Err() != nil { // the gate then says that it was stopped
+			return nil
+		}
+		if ok, err := path.Match(pattern, name); err == nil && ok {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// nearestNames says which names have most of the beginning of a pattern.
+func nearestNames(ctx context.Context, pattern string, names []string) string {
+	text := strings.TrimLeft(pattern, "*")
+	if i := strings.IndexAny(text, `*?[\`); i >= 0 {
+		text = text[:i]
+	}
+	common := 0
+	for _, name := range names {
+		for common < len(text) && strings.Contains(name, text[:common+1]) {
+			common++
+		}
+	}
+	if common == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (nearest to %s: %s)", pattern, some(matching(ctx, "*"+text[:common]+"*", names)))
+}

@@ -1,0 +1,258 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// wheelOf returns the path of a wheel that holds one library.
+func wheelOf(t testing.TB, library []byte) string {
+	t.Helper()
+	empty, err := wheel.Open("testdata/x-1.0-py3-none-any.whl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer empty.Close()
+	path := filepath.Join(t.TempDir(), "x-1.0-py3-none-any.whl")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	err = wheel.Normalise(file, empty, wheel.Options{Epoch: time.Unix(1700000000, 0), Replace: map[string][]byte{"x/libx.so": library}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func little(values ...any) []byte {
+	var b bytes.Buffer
+	for _, v := range values {
+		if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
+			panic(err)
+		}
+	}
+	return b.Bytes()
+}
+
+type elfSection struct {
+	name string
+	kind uint32
+	link uint32
+	data []byte
+}
+
+// elfFile returns a 64-bit ELF file with these sections, numbered from 1, and
+// their names behind them.
+func elfFile(machine uint16, sections ...elfSection) []byte {
+	sections = append(sections, elfSection{name: ".shstrtab", kind: 3})
+	names, starts := []byte{0}, []int{}
+	for _, s := range sections {
+		starts = append(starts, len(names))
+		names = append(append(names, s.name...), 0)
+	}
+	sections[len(sections)-1].data = names
+	body, table := make([]byte, 64), make([]byte, 64)
+	for i, s := range sections {
+		table = append(table, little(uint32(starts[i]), s.kind, make([]byte, 16), uint64(len(body)), uint64(len(s.data)), s.link, make([]byte, 20))...)
+		body = append(body, s.data...)
+	}
+	copy(body, little([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9), uint16(3), machine, uint32(1), make([]byte, 16),
+		uint64(len(body)), make([]byte, 10), uint16(64), uint16(len(sections)+1), uint16(len(sections))))
+	return append(body, table...)
+}
+
+// cubin returns an entry of a fat binary for an architecture: names that end in
+// () are kernels.
+func cubin(arch uint32, flags uint64, functions ...string) []byte {
+	names, symbols := []byte{0}, make([]byte, 24)
+	for _, f := range functions {
+		name, kernel := strings.CutSuffix(f, "()")
+		other := byte(0)
+		if kernel {
+			other = 0x10
+		}
+		symbols = append(symbols, little(uint32(len(names)), byte(0x12), other, uint16(1), uint64(0), uint64(128))...)
+		names = append(append(names, name...), 0)
+	}
+	return packed(2, arch, flags, elfFile(190, elfSection{kind: 2, link: 2, data: symbols}, elfSection{kind: 3, data: names}))
+}
+
+// unknownPacking is a flag between those of LZ4 and zstd.
+const unknownPacking = 1 << 14
+
+func packed(kind uint16, arch uint32, flags uint64, code []byte) []byte {
+	size := uint64(len(code))
+	unpacked := uint64(0)
+	if flags == unknownPacking {
+		unpacked = size
+	}
+	return append(little(kind, uint16(0x101), uint32(64), size, uint32(unpacked), uint64(0), arch, uint64(0), flags, uint64(0), unpacked), code...)
+}
+
+// fatbin returns a library with device code.
+func fatbin(entries ...[]byte) []byte {
+	code := bytes.Join(entries, nil)
+	region := append(little(uint32(0xBA55ED50), uint16(1), uint16(16), uint64(len(code))), code...)
+	return elftest.Library{Sections: []elftest.Section{{Name: ".nv_fatbin", Data: region}}}.Bytes()
+}
+
+// The functions of small libraries of NCCL, as ONLY_FUNCS chose them.
+var (
+	chosen = []string{
+		"_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE()",
+		"_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE()",
+		"_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv", "_Z41ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv", "_Z15ncclDevFunc_Nopv",
+		"_Z43ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f3221ncclSymkDevWorkArgs4K()",
+	}
+	nothing  = []string{chosen[0], chosen[4], chosen[5]}
+	kernels  = []string{"*ncclDevKernel_AllReduce_Sum_f32_RING_LL*", "*ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv"}
+	filtered = []string{"*ncclDevFunc_Nopv"}
+)
+
+func TestDeviceFunctions(t *testing.T) {
+	for name, c := range map[string]struct {
+		library []byte
+		expect  recipe.Expect
+		want    verdict.Status
+		says    []string
+	}{
+		"as promised": {
+			fatbin(cubin(80, 0, chosen...), cubin(90, 0, chosen...)),
+			recipe.Expect{Kernels: kernels, NoKernels: []string{"*AllGather*"}},
+			verdict.Pass,
+			[]string{"x/libx.so holds for sm_80 3 kernels and 3 other functions", "holds for sm_90 3 kernels", "has 1 for *ncclDevKernel_AllReduce_Sum_f32_RING_LL*", "has none for *AllGather*"},
+		},
+		"nothing was chosen": {
+			fatbin(cubin(90, 0, nothing...)),
+			recipe.Expect{Kernels: kernels},
+			verdict.Fail,
+			[]string{
+				"x/libx.so has nothing for sm_90 (2 kernels and 1 other functions) that matches *ncclDevKernel_AllReduce_Sum_f32_RING_LL*, *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv",
+				` (nearest to *ncclDevKernel_AllReduce_Sum_f32_RING_LL*: "_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE"`,
+			},
+		},
+		"no device code": {elfFile(62), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"no function for any GPU"}},
+		"no kernels":     {fatbin(cubin(90, 0)), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"no function for any GPU"}},
+		"no kernels, none forbidden": {
+			fatbin(cubin(90, 0)), recipe.Expect{NoKernels: filtered, DeviceCode: []string{"sm_90"}}, verdict.Fail, []string{"no function for any GPU"},
+		},
+		"PTX alone": {
+			fatbin(packed(1, 90, 0, []byte(".version 9.0\n.entry x()"))), recipe.Expect{Kernels: []string{"x"}}, verdict.Fail, []string{"PTX aside"},
+		},
+		"missing for one of two targets": {
+			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...)),
+			recipe.Expect{Kernels: kernels},
+			verdict.Fail,
+			[]string{"has nothing for sm_80 (2 kernels and 1 other functions) that matches *"},
+		},
+		"one missing for all, one for some": {
+			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...), cubin(100, 0, nothing...)),
+			recipe.Expect{Kernels: []string{"x*", kernels[0], "*DevFunc*", kernels[1]}},
+			verdict.Fail,
+			[]string{
+				"for sm_100 (2 kernels and 1 other functions), sm_80 (2 kernels and 1 other functions), sm_90 (3 kernels and 3 other functions) that matches x* (nearest to x*: ",
+				"for sm_100 (2 kernels and 1 other functions), sm_80 (2 kernels and 1 other functions) that matches " + kernels[0] + ", " + kernels[1] + " (",
+			},
+		},
+		"more for one target than for another": {
+			fatbin(cubin(80, 0, nothing...), cubin(90, 0, chosen...)),
+			recipe.Expect{Kernels: []string{"*DevFunc*"}},
+			verdict.Pass,
+			[]string{"has 1 to 3 for *DevFunc*"},
+		},
+		"kernel without the function behind the table": {
+			fatbin(cubin(90, 0, chosen[0], chosen[1], chosen[2])),
+			recipe.Expect{Kernels: kernels},
+			verdict.Fail,
+			[]string{"that matches *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv (nearest to *ncclDevFunc_AllReduce_Sum_f32_RING_SIMPLEv: \"_Z37ncclDevFunc_AllReduce_Sum_f32_RING_LLv\""},
+		},
+		"nothing for a promised target": {
+			fatbin(cubin(80, 0), cubin(90, 0, chosen...)),
+			recipe.Expect{Kernels: kernels, DeviceCode: []string{"sm_80", "sm_90"}},
+			verdict.Fail,
+			[]string{"nothing for sm_80 (0 kernels and 0 other functions)"},
+		},
+		"code for a family adds to the plain": {
+			fatbin(cubin(90, 0, chosen...), cubin(100, 1<<21, chosen[5])),
+			recipe.Expect{Kernels: kernels, DeviceCode: []string{"sm_90", "sm_100f"}},
+			verdict.Pass,
+			[]string{"for sm_100f 1 kernels and 0 other functions, not held"},
+		},
+		"code for a family alone": {
+			fatbin(cubin(100, 1<<21, nothing...)), recipe.Expect{Kernels: kernels}, verdict.Fail, []string{"for sm_100f (2 kernels"},
+		},
+		"empty code of a default target": {
+			fatbin(cubin(52, 0), cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels}, verdict.Pass, []string{"for sm_90"},
+		},
+		"forbidden": {
+			fatbin(cubin(90, 0, chosen...)),
+			recipe.Expect{Kernels: kernels, NoKernels: filtered},
+			verdict.Fail,
+			[]string{`has for sm_90 1 that match *ncclDevFunc_Nopv, which is forbidden: "_Z15ncclDevFunc_Nopv"`},
+		},
+		"forbidden in PTX": {
+			fatbin(cubin(90, 0, chosen...), packed(1, 90, 0, []byte(".version 9.0\n.entry ncclDevFunc_Nopv()"))),
+			recipe.Expect{NoKernels: []string{"ncclDevFunc_Nopv"}},
+			verdict.Fail,
+			[]string{"has for compute_90 1 that match"},
+		},
+		"a name that is no text": {
+			fatbin(cubin(90, 0, "f\x1b[2J\n"+strings.Repeat("x", 500))), recipe.Expect{NoKernels: []string{"f*"}}, verdict.Fail, []string{`"f\x1b[2J\n`},
+		},
+		"truncated entry":     {fatbin(cubin(90, 0, chosen...)[:400]), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"code for sm_90"}},
+		"unknown compression": {fatbin(cubin(90, unknownPacking, chosen...)), recipe.Expect{Kernels: kernels}, verdict.NotMeasured, []string{"does not know"}},
+		"wrong pattern":       {fatbin(cubin(90, 0, chosen...)), recipe.Expect{NoKernels: []string{"[a"}}, verdict.NotMeasured, []string{"syntax error"}},
+		"no such file": {
+			fatbin(cubin(90, 0, chosen...)), recipe.Expect{Kernels: kernels, Extensions: []string{"y.so"}}, verdict.NotMeasured, []string{"no file matches"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.expect.Extensions == nil {
+				c.expect.Extensions = []string{"x/*.so"}
+			}
+			v := deviceFunctions.Check(context.Background(), Subject{Artifact: wheelOf(t, c.library), Expect: c.expect})
+			if v.Status != c.want {
+				t.Errorf("got %v: %s", v.Status, v.Evidence)
+			}
+			for _, says := range c.says {
+				if !strings.Contains(v.Evidence, says) {
+					t.Errorf("the evidence lacks %q:\n%s", says, v.Evidence)
+				}
+			}
+			if len(v.Evidence) > 2000 {
+				t.Errorf("evidence of %d bytes", len(v.Evidence))
+			}
+			if c.want == verdict.Fail && !strings.Contains(v.Remedy, `"AllReduce Sum f32 * *" is meant`) {
+				t.Errorf("remedy: %s", v.Remedy)
+			}
+		})
+	}
+}
+
+func TestDeviceFunctionsIsWanted(t *testing.T) {
+	for _, c := range []struct {
+		expect recipe.Expect
+		want   bool
+	}{
+		{recipe.Expect{DeviceCode: []string{"sm_90"}}, false},
+		{recipe.Expect{Kernels: kernels}, true},
+		{recipe.Expect{NoKernels: filtered}, true},
+	} {
+		if got := deviceFunctions.Wants(c.expect); got != c.want {
+			t.Errorf("%+v: %v", c.expect, got)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package gate
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+)
+
+// What a container prints is not trusted: the artifact's own code runs in it.
+
+func FuzzCheckBuild(f *testing.F) {
+	f.Add(listing)
+	f.Add(checkBuildOf("0.19.0"))
+	f.Add("Available Frameworks:\n[X] \n[ ] a\nAvailable Frameworks:\n")
+	f.Fuzz(func(t *testing.T, output string) {
+		l, err := parseCheckBuild(output)
+		if err == nil && (len(l.frameworks) == 0 || len(l.controllers) == 0 || len(l.operations) == 0) {
+			t.Error("a listing without a section was read")
+		}
+		ticks := strings.Count(output, "[X] ")
+		if have := len(ticked(l.frameworks)) + len(ticked(l.controllers)) + len(ticked(l.operations)); have > ticks {
+			t.Errorf("%d items are ticked, the output has %d ticks", have, ticks)
+		}
+	})
+}
+
+func FuzzRanks(f *testing.F) {
+	f.Add(ranks)
+	f.Add(`{"rank": 0, "size": 2, "allreduce": [3, 30], "allgather": null}`)
+	f.Fuzz(func(t *testing.T, output string) {
+		if a := judgeRanks(parseRanks(output)); a.Status == verdict.Pass && strings.Count(output, `{"rank"`) < 2 {
+			t.Errorf("two ranks passed, fewer reported: %q", output)
+		}
+	})
+}
+
+func FuzzRequests(f *testing.F) {
+	f.Add(regexp.MustCompile(`,"detail":"[^"]*"`).ReplaceAllString(allRequests(nil), ""))
+	f.Add(`{"requests": [{"name": "registration", "kind": "honest", "outcome": "served"}, null]}`)
+	f.Fuzz(func(t *testing.T, output string) {
+		v := check(rendezvous, output, 0)
+		if v.Status == verdict.Pass && strings.Count(output, "refused") < len(requests["hostile"]) {
+			t.Errorf("every attack was refused, fewer are reported: %q", output)
+		}
+	})
+}
+
+// No output of a container makes a gate crash, or pass with exit status 1.
+func FuzzOutput(f *testing.F) {
+	for _, s := range []*specimen{horovodROCm(), ncclVerbs()} {
+		for _, answer := range s.box.answers {
+			f.Add(answer.Output, answer.Exit)
+		}
+	}
+	f.Fuzz(func(t *testing.T, output string, exit int) {
+		box := &answers{result: Result{Exit: exit, Output: output}}
+		for _, g := range []Gate{importModule, checkBuild, builtFlags, rendezvous, allreduce2} {
+			v := g.Check(context.Background(), Subject{Expect: expect(), Box: box})
+			if strings.Contains(v.Evidence, "the gate crashed") || v.Status == verdict.Pass && exit != 0 && g.Name != checkBuild.Name {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package gate
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// What needs little is asked before what needs much.
+func TestGates(t *testing.T) {
+	before := File
+	seen := map[string]bool{}
+	for _, g := range All() {
+		if seen[g.Name] || g.Asks == "" || g.Remedy == "" || g.Wants == nil {
+			t.Errorf("gate %q: named twice, or something is missing", g.Name)
+		}
+		if seen[g.Name] = true; g.Needs < before {
+			t.Errorf("gate %s stands behind one that needs more", g.Name)
+		}
+		before = g.Needs
+	}
+}
+
+// A gate is asked where, and only where, something is promised that it can judge.
+func TestWanted(t *testing.T) {
+	for _, c := range []struct {
+		expect recipe.Expect
+		want   string
+	}{
+		{recipe.Expect{}, ""},
+		{recipe.Expect{Extensions: []string{"a"}}, "extension-present build-paths elf-symbols"},
+		{recipe.Expect{NoExtensions: []string{"a"}}, "extension-present"},
+		{recipe.Expect{Needed: []string{"a"}}, "elf-needed"},
+		{recipe.Expect{Forbidden: []string{"a"}}, "elf-needed"},
+		{recipe.Expect{RDMA: "absent"}, "rdma"},
+		{recipe.Expect{Glibc: "2.38"}, "glibc-floor"},
+		{recipe.Expect{CPU: []string{"avx"}}, "cpu-isa"},
+		{recipe.Expect{Size: "1MB..2MB"}, "size"},
+		{recipe.Expect{DeviceCode: []string{"gfx90a"}}, "device-code"},
+		{recipe.Expect{Library: "a"}, ""},
+		{recipe.Expect{LibrarySays: "a"}, ""},
+		{recipe.Expect{Archive: "a"}, ""},
+		{recipe.Expect{Library: "a", LibrarySays: "b"}, "nccl-abi nccl-load"},
+		{recipe.Expect{Library: "a", Archive: "b"}, "archive"},
+		{recipe.Expect{Import: []string{"a"}}, "import"},
+		{recipe.Expect{Frameworks: []string{"a"}}, "check-build"},
+		{recipe.Expect{Built: map[string]string{"a": "true"}}, ""},
+		{recipe.Expect{Launcher: "mpi"}, ""},
+		{recipe.Expect{Rendezvous: "sealed"}, "rendezvous"},
+		{recipe.Expect{Behaviour: []recipe.Behaviour{{Name: "a"}}}, "behaviour"},
+		{recipe.Expect{Import: []string{"a"}, Built: map[string]string{"a": "true"}}, "import built-flags"},
+		{recipe.Expect{Import: []string{"a"}, Launcher: "mpi"}, "import allreduce-2"},
+		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}, "wheelhouse"},
+		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Agree: []string{"mpi"}}}, "parts-agree wheelhouse"},
+	} {
+		var names []string
+		for _, g := range Wanted(c.expect, Container) {
+			names = append(names, g.Name)
+		}
+		want := c.want
+		if c.expect.Wheelhouse == nil {
+			want = strings.TrimSpace("wheel-format " + c.want)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%+v: %q, want %q", c.expect, got, want)
+		}
+	}
+}
+
+func TestRemedyOfAVerdict(t *testing.T) {
+	g := Gate{Name: "x", Remedy: "the gate's"}
+	for name, c := range map[string]struct {
+		a    verdict.Verdict
+		want string
+	}{
+		"pass":                    {verdict.Passed("seen"), ""},
+		"fail":                    {verdict.Failed("seen"), "the gate's"},
+		"fail, own remedy":        {verdict.Failed("seen").Because("its own %d", 1), "its own 1"},
+		"not measured":            {verdict.Unmeasured("seen"), "what was not measured is not a pass"},
+		"not measured, own":       {verdict.Unmeasured("seen").Because("its own"), "its own"},
+		"pass, though it has one": {verdict.Passed("seen").Because("its own"), ""},
+	} {
+		g.check = func(context.Context, Subject) verdict.Verdict { return c.a }
+		v := g.Check(context.Background(), Subject{})
+		if !strings.Contains(v.Remedy, c.want) || (v.Remedy == "") != (c.want == "") || v.Evidence != "seen" || v.Seconds < 0 {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+func TestLastLine(t *testing.T) {
+	long := strings.Repeat("é", 400)
+	for output, want := range map[string]string{
+		"":                     "no output",
+		"\n 42 \n---\n":        "no output",
+		"first\nlast\n42\n":    "last",
+		"ValueError: x\nlater": "ValueError: x",
+		"ImportError: a\nlater\n  undefined symbol: b\nmore": "undefined symbol: b",
+		long:       long,
+		long + "é": long + "…",
+	} {
+		if got := lastLine(output); got != want {
+			t.Errorf("%q: %q, want %q", output, got, want)
+		}
+	}
+}
+
+func TestJSONLine(t *testing.T) {
+	for output, want := range map[string]string{
+		"":                          "",
+		"{}":                        "{}",
+		"noise\n  {\"a\": 1} \r\nx": `{"a": 1}`,
+		"{\"a\": 1}\n{\"b\": 2}\n":  `{"b": 2}`,
+		"{\"a\": 1\n":               "",
+		"\"a\": 1}\n":               "",
+	} {
+		if got := jsonLine(output); got != want {
+			t.Errorf("%q: %q, want %q", output, got, want)
+		}
+	}
+}
+
+// What ran in the box is in the log, whatever came of it.
+func TestCommandsAreLogged(t *testing.T) {
+	var log strings.Builder
+	s := Subject{Expect: expect(), Box: &answers{result: Result{Exit: 3, Output: "why\n"}}}
+	for _, w := range []io.Writer{nil, &log} {
+		if s.Log = w; importModule.Check(context.Background(), s).Status != verdict.Fail {
+			t.Error("an import that failed passed")
+		}
+	}
+	if want := "$ PYTHON -c import horovod.tensorflow.mpi_ops\nwhy\n[exit 3]\n"; log.String() != want {
+		t.Errorf("the log is %q, want %q", log.String(), want)
+	}
+}
+
+func TestLauncher(t *testing.T) {
+	for launcher, want := range map[string]string{
+		"mpi":  "horovodrun -np 2 -H localhost:2 --mpi --mpi-args=--oversubscribe PYTHON allreduce.py horovod.tensorflow",
+		"gloo": "horovodrun -np 2 -H localhost:2 --gloo PYTHON allreduce.py horovod.tensorflow",
+	} {
+		e, box := expect(), &answers{result: Result{Output: ranks}}
+		e.Launcher = launcher
+		v := allreduce2.Check(context.Background(), Subject{Expect: e, Box: box})
+		if v.Status != verdict.Pass || strings.Join(box.asked[0].Args, " ") != want {
+			t.Errorf("%s: %+v, %q", launcher, v, box.asked[0].Args)
+		}
+	}
+	e := expect()
+	e.Launcher = "jsrun"
+	if v := allreduce2.Check(context.Background(), Subject{Expect: e, Box: &answers{}}); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, `no launcher is called "jsrun"`) {
+		t.Errorf("%+v", v)
+	}
+}

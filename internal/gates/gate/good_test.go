@@ -1,0 +1,230 @@
+package gate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
+)
+
+// The good artifacts, as the recipes horovod and nccl promise them and as such
+// builds were seen: Horovod 0.28.1 for ROCm 5.7 and for CUDA 12.4, NCCL 2.29.7
+// with libibverbs linked and opened at run time.
+
+const ranks = `[1,0]<stdout>: {"rank": 0, "size": 2, "allreduce": [3.0, 30.0], "allgather": [1.0, 10.0, 2.0, 20.0], "broadcast": [2.0, 20.0]}
+[1,1]<stdout>: {"rank": 1, "size": 2, "allreduce": [3.0, 30.0], "allgather": [1.0, 10.0, 2.0, 20.0], "broadcast": [2.0, 20.0]}
+`
+
+const builtROCm = `{"nccl": "21304", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}`
+
+// What takes more than every processor of 64 bits has.
+var (
+	avx    = []byte{0xc5, 0xf8, 0x57, 0xc0, 0xc3}             // vxorps xmm0,xmm0,xmm0; ret
+	avx2   = []byte{0xc5, 0xfd, 0xef, 0xc0, 0xc3}             // vpxor ymm0,ymm0,ymm0; ret
+	avx512 = []byte{0x62, 0xf1, 0x7d, 0x48, 0xef, 0xc0, 0xc3} // vpxord zmm0,zmm0,zmm0; ret
+)
+
+// horovodROCm is Horovod for TensorFlow on ROCm.
+func horovodROCm() *specimen {
+	const extension = "horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so"
+	l := &elftest.Library{
+		Needed: []string{
+			"libmpi.so.40", "libamdhip64.so.5", "librccl.so.1", "libtensorflow_framework.so.2", "libtensorflow_cc.so.2",
+			"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6",
+		},
+		Runpath: "/usr/lib/x86_64-linux-gnu/openmpi/lib",
+		Undefined: slices.Concat(
+			elftest.From("libc.so.6", "GLIBC_2.38", "__isoc23_strtol"), elftest.From("libc.so.6", "GLIBC_2.2.5", "memcmp", "free"),
+			elftest.From("libstdc++.so.6", "GLIBCXX_3.4.32", "_ZSt21ios_base_library_initv"), elftest.From("libamdhip64.so.5", "hip_4.2", "hipMalloc", "hipLaunchKernel"),
+			elftest.Named("MPI_Init_thread", "MPI_Allreduce", "ncclAllReduce", "ncclCommInitRank", "_ZN10tensorflow8OpKernelC2EPNS_20OpKernelConstructionE"),
+			[]elftest.Symbol{{Name: "__gmon_start__", Weak: true}},
+		),
+		Exported: []elftest.Symbol{{Name: "horovod_init", Code: avx}, {Name: "sum_avx2", Code: avx2}},
+		Sections: []elftest.Section{elftest.HIP("gfx90a")},
+	}
+	const version = "0.28.1+rocm5.7.tf2.13.0.gfx90a"
+	s := horovod(version, extension, l)
+	s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: "horovod/tensorflow/__init__.py"}, wheeltest.File{Name: ballast, Text: noise(60e3)})
+	s.expect = recipe.Expect{
+		Version:      version,
+		Packages:     []string{"horovod"},
+		Extensions:   []string{"horovod/tensorflow/mpi_lib*.so"},
+		NoExtensions: []string{"horovod/torch/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"},
+		Needed:       []string{"librccl.so.1", "libamdhip64.so.*", "libtensorflow_framework.so.2", "libmpi.so.40"},
+		Forbidden:    []string{"libcuda.so*", "libcudart.so*", "libnccl.so*", "libhsakmt.so*"},
+		DeviceCode:   []string{"gfx90a"}, CPU: []string{"avx", "f16c", "fma"}, CPUDispatch: []string{"*_avx2"}, Size: "40KB..150KB",
+		Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"},
+		Controllers: []string{"MPI"}, Operations: []string{"NCCL"}, Launcher: "mpi", Rendezvous: "sealed",
+		Built: map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
+	}
+	s.box.answers["built-flags"] = Result{Output: builtROCm + "\n"}
+	s.box.installs(l, map[string]string{"MPI_": "libmpi.so.40", "nccl": "librccl.so.1", "_ZN10tensorflow": "libtensorflow_framework.so.2"})
+	return s
+}
+
+func horovod(version, extension string, l *elftest.Library) *specimen {
+	return &specimen{
+		wheel: wheeltest.Wheel{
+			Name:  "horovod-" + version + "-cp311-cp311-linux_x86_64.whl",
+			Files: []wheeltest.File{{Name: "horovod/__init__.py", Text: "__version__ = '0.28.1'\n"}, {Name: "horovod/metadata.json", Text: "{}\n"}},
+		},
+		extension: extension,
+		libraries: map[string]*elftest.Library{extension: l},
+		box: container{answers: map[string]Result{
+			"import":      {},
+			"check-build": {Output: listing},
+			"allreduce-2": {Output: ranks},
+			"rendezvous":  {Output: allRequests(nil)},
+		}},
+	}
+}
+
+// horovodCUDA is Horovod for PyTorch on CUDA.
+func horovodCUDA() *specimen {
+	const extension = "horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"
+	l := &elftest.Library{
+		Needed: []string{
+			"libmpi.so.40", "libnccl.so.2", "libc10.so", "libtorch_cpu.so", "libtorch_python.so", "libcudart.so.12", "libc10_cuda.so",
+			"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6",
+		},
+		Runpath: "/usr/lib/x86_64-linux-gnu/openmpi/lib",
+		Undefined: slices.Concat(
+			elftest.From("libc.so.6", "GLIBC_2.38", "__isoc23_strtol"), elftest.From("libcudart.so.12", "libcudart.so.12", "cudaMalloc"),
+			elftest.Named("MPI_Init_thread", "ncclAllReduce", "_ZN3c106detail14torchCheckFailEPKcS2_jS2_", "PyErr_SetString"),
+		),
+		Exported: elftest.Named("horovod_init"),
+		Sections: []elftest.Section{elftest.CUDA("sm_90", "compute_90")},
+	}
+	const version = "0.28.1+cuda12.4.torch2.6.0.sm90"
+	s := horovod(version, extension, l)
+	s.expect = recipe.Expect{
+		Version:      version,
+		Packages:     []string{"horovod"},
+		Extensions:   []string{"horovod/torch/mpi_lib_v2*.so"},
+		NoExtensions: []string{"horovod/tensorflow/mpi_lib*.so", "horovod/mxnet/mpi_lib*.so"},
+		Needed:       []string{"libnccl.so.2", "libtorch_cpu.so", "libc10.so", "libmpi.so.40", "libcudart.so.12"},
+		Forbidden:    []string{"libcuda.so*", "libamdhip64.so*", "librccl.so*"},
+		DeviceCode:   []string{"sm_90", "compute_90"},
+		Import:       []string{"horovod.torch"}, Frameworks: []string{"PyTorch"},
+		Controllers: []string{"MPI"}, Operations: []string{"NCCL"}, Launcher: "mpi",
+		Built: map[string]string{"nccl": "2.22.3", "rocm": "false", "cuda": "true", "mpi": "true", "gloo": "false"},
+	}
+	s.box.answers["built-flags"] = Result{Output: `{"nccl": "22203", "rocm": "false", "cuda": "true", "mpi": "true", "gloo": "false"}` + "\n"}
+	s.box.installs(l, map[string]string{"MPI_": "libmpi.so.40", "nccl": "libnccl.so.2", "_ZN3c10": "libc10.so", "Py": "libtorch_python.so"})
+	return s
+}
+
+// ibverbs are functions of libibverbs that NCCL calls, by version.
+func ibverbs() []elftest.Symbol {
+	return slices.Concat(
+		elftest.From("libibverbs.so.1", "IBVERBS_1.0", "ibv_event_type_str", "ibv_alloc_pd", "ibv_create_qp", "ibv_modify_qp"),
+		elftest.From("libibverbs.so.1", "IBVERBS_1.1", "ibv_get_device_list", "ibv_open_device", "ibv_reg_mr", "ibv_dereg_mr", "ibv_create_cq", "ibv_query_port"),
+		elftest.From("libibverbs.so.1", "IBVERBS_1.8", "ibv_reg_mr_iova2"), elftest.From("libibverbs.so.1", "IBVERBS_1.12", "ibv_reg_dmabuf_mr"),
+	)
+}
+
+// ncclVerbs is NCCL with libibverbs linked.
+func ncclVerbs() *specimen {
+	const extension = "nvidia/nccl/lib/libnccl.so.2"
+	l := &elftest.Library{
+		Soname: "libnccl.so.2",
+		Needed: []string{"libibverbs.so.1", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6"},
+		Undefined: slices.Concat(ibverbs(),
+			elftest.From("libc.so.6", "GLIBC_2.38", "__isoc23_strtol"), elftest.From("libc.so.6", "GLIBC_2.2.5", "dlopen")),
+		Exported: elftest.Named(functionsOf("2.29.7")...),
+		Texts:    []string{"/tmp/nccl-socket-%d-%lx", "/build/src/src/device", "NCCL version 2.29.7+cuda13.0", "NCCL version %s", "Unknown"},
+		Sections: []elftest.Section{elftest.CUDA("sm_90", "sm_100f")},
+	}
+	s := &specimen{
+		wheel: wheeltest.Wheel{
+			Name:  "nvidia_nccl_cu13-2.29.7+cuda13.0.verbs.sm90-py3-none-manylinux_2_38_x86_64.whl",
+			Files: []wheeltest.File{{Name: "nvidia/nccl/include/nccl.h", Text: "#pragma once\n"}},
+		},
+		extension: extension,
+		libraries: map[string]*elftest.Library{extension: l},
+		archive:   archived{name: "nccl_2.29.7+cuda13.0.verbs.sm90_x86_64.txz"},
+		box: container{answers: map[string]Result{
+			"nccl-load": {Output: `{"code": 0, "version": 22907, "error": "invalid argument"}` + "\n"},
+		}},
+	}
+	s.expect = recipe.Expect{
+		Version: "2.29.7+cuda13.0.verbs.sm90", Packages: []string{"nvidia"}, Extensions: []string{extension}, Archive: s.archive.name,
+		Library: extension, LibrarySays: "2.29.7+cuda13.0",
+		Needed: []string{"libibverbs.so.1"}, Forbidden: []string{"libcuda.so*", "libcudart.so*"},
+		DeviceCode: []string{"sm_90", "sm_100f"}, CPU: []string{"x86-64"}, RDMA: "linked", Glibc: "2.38",
+	}
+	s.box.installs(l, nil)
+	return s
+}
+
+// ncclDlopen is NCCL that opens libibverbs at run time.
+func ncclDlopen() *specimen {
+	s := ncclVerbs()
+	l := s.library()
+	l.Needed, l.Undefined = l.Needed[1:], l.Undefined[len(ibverbs()):]
+	l.Texts = append(l.Texts, "libibverbs.so", "libibverbs.so.1", "Failed to open libibverbs.so[.1]")
+	s.wheel.Name, s.expect.Version = strings.Replace(s.wheel.Name, "verbs", "dlopen", 1), "2.29.7+cuda13.0.dlopen.sm90"
+	s.expect.RDMA, s.expect.Needed = "dlopened", nil
+	s.expect.Forbidden = append(s.expect.Forbidden, "libibverbs.so*")
+	return s
+}
+
+// functionsOf lists what the vendor's library of a release exports.
+func functionsOf(release string) []string {
+	all, _, err := exports(ncclExports)
+	if err != nil {
+		panic(err) // the table is built in
+	}
+	v, err := version.Parse(release)
+	if err != nil {
+		panic(err)
+	}
+	var names []string
+	for _, e := range all {
+		if e.in(v) {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
+
+// ballast makes a wheel as large as it should be.
+const ballast = "horovod/ballast"
+
+// noise is text that does not shrink, the same each time.
+func noise(size int) string {
+	text := make([]byte, size)
+	rand.NewChaCha8([32]byte{}).Read(text)
+	return string(text)
+}
+
+// What the bad artifacts differ from passes every gate that applies to it.
+func TestGoodArtifacts(t *testing.T) {
+	for name, c := range map[string]struct {
+		good  *specimen
+		gates int
+	}{
+		"Horovod for ROCm":          {horovodROCm(), 12},
+		"Horovod for CUDA":          {horovodCUDA(), 9},
+		"NCCL, libibverbs linked":   {ncclVerbs(), 11},
+		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},
+		"a stack":                   {openrlhf(), 2},
+		"Ray for ROCm":              {rayROCm(), 4},
+	} {
+		verdicts := c.good.verdicts(t)
+		if len(verdicts) < c.gates {
+			t.Errorf("%s: only %d gates apply", name, len(verdicts))
+		}
+		for _, v := range verdicts {
+			if v.Status != verdict.Pass {
+				t.Errorf("%s: %+v", name, v)
+			}
+		}
+	}
+}

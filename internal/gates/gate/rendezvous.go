@@ -1,0 +1,101 @@
+package gate
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var rendezvous = Gate{
+	Name:   "rendezvous",
+	Asks:   "the launcher's servers refuse values that were not sealed for the job, and serve its workers",
+	Remedy: "the wheel lacks the patch rendezvous-seal or holds half of it: whoever reaches a port of the launcher runs code in driver and workers (CVE-2024-10190, CVE-2026-31234), see docs/advisories.md",
+	Wants:  func(e recipe.Expect) bool { return e.Rendezvous != "" },
+	Needs:  Container,
+	check:  checkRendezvous,
+}
+
+//go:embed scripts/rendezvous.py
+var rendezvousScript string
+
+// request is what the script says of one request. An attack is refused or has
+// fired, an honest request is served or broken; an attack that could not be made
+// is broken too.
+type request struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Outcome string `json:"outcome"`
+	Detail  string `json:"detail"`
+}
+
+// requests are all that the script makes, by kind.
+var requests = map[string][]string{
+	"hostile": {
+		"pickled-registration", "connect-back", "stolen-key", "file-of-the-launcher", "replaced-function", "replaced-result",
+		"replayed-value", "malformed-key", "malformed-body", "oversized-value",
+	},
+	"honest": {"registration", "native-scopes", "function-and-result"},
+}
+
+func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
+	if s.Expect.Rendezvous != "sealed" {
+		return verdict.Unmeasured("no rendezvous is called %q", s.Expect.Rendezvous)
+	}
+	out, err := s.run(ctx, Command{
+		Name: "rendezvous", Args: []string{"PYTHON", "rendezvous.py"},
+		Files: map[string]string{"rendezvous.py": rendezvousScript},
+	})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	var said struct{ Requests []request }
+	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &said); err != nil || out.Exit != 0 {
+		return verdict.Unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
+	}
+	return judgeRequests(said.Requests)
+}
+
+// judgeRequests wants every request reported once. What fired or broke is a
+// fault even where others are missing.
+func judgeRequests(all []request) verdict.Verdict {
+	var faults, blind []string
+	for _, kind := range []string{"hostile", "honest"} {
+		for _, name := range requests[kind] {
+			fault, unseen := judgeRequest(kind, name, all)
+			faults, blind = append(faults, fault...), append(blind, unseen...)
+		}
+	}
+	switch {
+	case len(faults) > 0:
+		return verdict.Failed("%s", strings.Join(faults, "; "))
+	case len(blind) > 0:
+		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
+	}
+	return verdict.Passed("%d attacks refused, %d honest requests served", len(requests["hostile"]), len(requests["honest"]))
+}
+
+// judgeRequest returns what is wrong with one request, or why that is not known.
+func judgeRequest(kind, name string, all []request) (fault, unseen []string) {
+	i := slices.IndexFunc(all, func(r request) bool { return r.Kind == kind && r.Name == name })
+	if i < 0 {
+		return nil, []string{"nothing is said of " + name}
+	}
+	r := all[i]
+	switch kind + " " + r.Outcome {
+	case "hostile refused", "honest served":
+		return nil, nil
+	case "hostile fired":
+		return []string{fmt.Sprintf("attack %s had an effect: %s", name, r.Detail)}, nil
+	case "honest broken":
+		return []string{fmt.Sprintf("honest request %s failed: %s", name, r.Detail)}, nil
+	case "hostile broken":
+		return nil, []string{fmt.Sprintf("attack %s could not be made: %s", name, r.Detail)}
+	}
+	return nil, []string{fmt.Sprintf("%s is said to be %q", name, r.Outcome)}
+}

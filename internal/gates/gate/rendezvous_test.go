@@ -1,0 +1,151 @@
+package gate
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+)
+
+// allRequests is what the script prints about a sealed rendezvous, with other
+// outcomes for some requests; an empty one leaves the request out.
+func allRequests(other map[string]string) string {
+	var said struct {
+		Requests []request `json:"requests"`
+	}
+	for _, kind := range []string{"hostile", "honest"} {
+		for _, name := range requests[kind] {
+			r := request{Name: name, Kind: kind, Outcome: map[string]string{"hostile": "refused", "honest": "served"}[kind], Detail: "seen: " + name}
+			if outcome, ok := other[name]; ok {
+				r.Outcome = outcome
+			}
+			if r.Outcome != "" {
+				said.Requests = append(said.Requests, r)
+			}
+		}
+	}
+	text, err := json.Marshal(said)
+	if err != nil {
+		panic(err) // strings only
+	}
+	return string(text) + "\n"
+}
+
+// asReleased is what the script printed about Horovod 0.25.0 to 0.28.1 as upstream
+// released them.
+func asReleased() map[string]string {
+	fired := map[string]string{}
+	for _, name := range requests["hostile"] {
+		fired[name] = "fired"
+	}
+	return fired
+}
+
+// badRequests are launchers that take the values of strangers, or none of anybody.
+func badRequests() []bad {
+	const (
+		seal      = "lacks the patch rendezvous-seal"
+		lookAgain = "what was not measured is not a pass"
+	)
+	said := func(what string, blind bool, says, do string, other map[string]string) bad {
+		return bad{
+			what: what, of: horovodROCm, change: func(s *specimen) { s.box.answers["rendezvous"] = Result{Output: allRequests(other)} },
+			gate: "rendezvous", blind: blind, says: says, do: do,
+		}
+	}
+	printed := func(what, output string, exit int, says string) bad {
+		b := said(what, true, says, lookAgain, nil)
+		b.change = func(s *specimen) { s.box.answers["rendezvous"] = Result{Exit: exit, Output: output} }
+		return b
+	}
+	return []bad{
+		said("Horovod as upstream released it, which unpickles what anybody sends", false, "attack pickled-registration had an effect: seen: pickled-registration; attack connect-back", seal, asReleased()),
+		said("registrations as JSON that anybody may send: the driver connects to whoever is named", false, "attack connect-back had an effect", seal, map[string]string{"connect-back": "fired"}),
+		said("the key of a worker's port is handed to whoever asks", false, "attack stolen-key had an effect", seal, map[string]string{"stolen-key": "fired"}),
+		said("sealed values that are good under any name", false, "attack replayed-value had an effect", seal, map[string]string{"replayed-value": "fired"}),
+		said("an elastic rendezvous that is sealed, beside a store that is not", false, "attack replaced-function had an effect: seen: replaced-function; attack replaced-result", seal, map[string]string{"replaced-function": "fired", "replaced-result": "fired"}),
+		said("a launcher that takes what is malformed for what is sealed", false, "attack malformed-body had an effect", seal, map[string]string{"malformed-body": "fired"}),
+		said("a rendezvous that refuses its own workers", false, "honest request registration failed: seen: registration", "holds half of it", map[string]string{"registration": "broken"}),
+		said("a rendezvous that wants seals where the C++ code has none", false, "honest request native-scopes failed", "holds half of it", map[string]string{"native-scopes": "broken"}),
+		said("an attack that fired, and another that is not reported", false, "attack oversized-value had an effect: seen: oversized-value", seal, map[string]string{"oversized-value": "fired", "stolen-key": ""}),
+		said("an attack that is not reported", true, "nothing is said of connect-back", lookAgain, map[string]string{"connect-back": ""}),
+		said("an honest request that is not reported", true, "nothing is said of function-and-result", lookAgain, map[string]string{"function-and-result": ""}),
+		said("an attack that could not be made", true, "attack replaced-function could not be made: seen: replaced-function", lookAgain, map[string]string{"replaced-function": "broken"}),
+		said("an attack that is said to be served", true, `malformed-key is said to be "served"`, lookAgain, map[string]string{"malformed-key": "served"}),
+		printed("the attacks are made and Python dies", allRequests(nil)+"Segmentation fault\n", 139, "exit 139"),
+		printed("the script that attacks says nothing", "", 0, "exit 0: no output"),
+		printed("the launcher's modules do not import", "ModuleNotFoundError: No module named 'horovod.runner'\n", 1, "exit 1: ModuleNotFoundError"),
+	}
+}
+
+func TestRendezvousThatIsPromised(t *testing.T) {
+	v := check(rendezvous, "a warning\n"+allRequests(nil), 0)
+	if v.Status != verdict.Pass || v.Evidence != "10 attacks refused, 3 honest requests served" {
+		t.Errorf("%+v", v)
+	}
+	e := expect()
+	e.Rendezvous = "open"
+	if v := rendezvous.Check(t.Context(), Subject{Expect: e, Box: &answers{result: Result{Output: allRequests(nil)}}}); v.Status != verdict.NotMeasured {
+		t.Errorf("%+v", v)
+	}
+	// A request of the other kind is another request.
+	swapped := strings.Replace(allRequests(nil), `"name":"stolen-key","kind":"hostile"`, `"name":"stolen-key","kind":"honest"`, 1)
+	if v := check(rendezvous, swapped, 0); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "nothing is said of stolen-key") {
+		t.Errorf("%+v", v)
+	}
+}
+
+var scriptRow = regexp.MustCompile(`(?m)^@(hostile|honest)\ndef (\w+)\(`)
+
+// The gate knows every request of the script, and none beside.
+func TestRequestsAreThoseOfTheScript(t *testing.T) {
+	made := map[string][]string{}
+	for _, m := range scriptRow.FindAllStringSubmatch(rendezvousScript, -1) {
+		made[m[1]] = append(made[m[1]], strings.ReplaceAll(m[2], "_", "-"))
+	}
+	for kind, names := range requests {
+		if !slices.Equal(names, made[kind]) {
+			t.Errorf("%s: the gate knows %q, the script makes %q", kind, names, made[kind])
+		}
+	}
+}
+
+// On a host without Horovod the script says so, and nothing passes.
+func TestRendezvousWithoutHorovod(t *testing.T) {
+	h := newHost(t)
+	if v := h.ask(t, rendezvous, horovodROCm()); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "ModuleNotFoundError") {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestRendezvousOfATree judges the Horovod below BUILDER_TEST_HOROVOD with the
+// python3 of the path, which has cloudpickle, psutil, PyYAML and packaging.
+func TestRendezvousOfATree(t *testing.T) {
+	tree := os.Getenv("BUILDER_TEST_HOROVOD")
+	if tree == "" {
+		t.Skip("BUILDER_TEST_HOROVOD names no source tree of Horovod")
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", tree)
+	v := rendezvous.Check(t.Context(), Subject{Expect: expect(), Box: host{python: python, work: t.TempDir()}})
+	source, err := os.ReadFile(filepath.Join(tree, "horovod", "runner", "common", "util", "secret.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := verdict.Fail
+	if strings.Contains(string(source), "open_sealed") {
+		want = verdict.Pass
+	}
+	if v.Status != want || want == verdict.Fail && strings.Count(v.Evidence, "had an effect") != len(requests["hostile"]) {
+		t.Errorf("%+v", v)
+	}
+}

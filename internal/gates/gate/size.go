@@ -1,0 +1,42 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var size = Gate{
+	Name:   "size",
+	Asks:   "the artifact is about as large as such artifacts are",
+	Remedy: "a wheel that is suddenly small lost its GPU code or was built for the CPU, a large one took in libraries of others: look at device-code and elf-needed, and move the band in the recipe if the new size is right",
+	Wants:  func(e recipe.Expect) bool { return e.Size != "" },
+	check:  checkSize,
+}
+
+func checkSize(_ context.Context, s Subject) verdict.Verdict {
+	low, high, err := s.Expect.SizeBand()
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	info, err := os.Stat(s.Artifact)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	says := fmt.Sprintf("%s, promised is %s", fileSize(info.Size()), s.Expect.Size)
+	if info.Size() < low || info.Size() > high {
+		return verdict.Failed("%s", says)
+	}
+	return verdict.Passed("%s", says)
+}
+
+// fileSize writes a size as recipes do.
+func fileSize(bytes int64) string {
+	if bytes < 1e6 {
+		return fmt.Sprintf("%.1fKB", float64(bytes)/1e3)
+	}
+	return fmt.Sprintf("%.1fMB", float64(bytes)/1e6)
+}

@@ -1,0 +1,61 @@
+package gate
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// Both ends of the band are within it.
+func TestSize(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x-1-py3-none-any.whl")
+	for bytes, want := range map[int]verdict.Status{19_999: verdict.Fail, 20_000: verdict.Pass, 30_000: verdict.Pass, 30_001: verdict.Fail} {
+		write(t, path, make([]byte, bytes))
+		v := size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: "20KB..30KB"}})
+		if v.Status != want || !strings.Contains(v.Evidence, "KB, promised is 20KB..30KB") {
+			t.Errorf("%d bytes: %+v", bytes, v)
+		}
+	}
+	for _, band := range []string{"30KB..20KB", "20KB"} {
+		if v := size.Check(t.Context(), Subject{Artifact: path, Expect: recipe.Expect{Size: band}}); v.Status != verdict.NotMeasured {
+			t.Errorf("%s: %+v", band, v)
+		}
+	}
+	if v := size.Check(t.Context(), Subject{Artifact: path + "x", Expect: recipe.Expect{Size: "1KB..2KB"}}); v.Status != verdict.NotMeasured {
+		t.Errorf("a file that is not there: %+v", v)
+	}
+	for bytes, want := range map[int64]string{0: "0.0KB", 999_999: "1000.0KB", 1_000_000: "1.0MB", 15_834_289: "15.8MB"} {
+		if got := fileSize(bytes); got != want {
+			t.Errorf("%d: got %s, want %s", bytes, got, want)
+		}
+	}
+}
+
+// Every pattern is looked at, also behind one that fails, and the remedy for
+// another framework is given where nothing else is wrong.
+func TestExtensionsAreAllNamed(t *testing.T) {
+	s := horovodROCm()
+	s.expect.Extensions = []string{"a/*.so", "b/*.so"}
+	s.expect.NoExtensions = []string{"horovod/tensorflow/mpi_lib*.so", "horovod/*/mpi_lib*.so"}
+	v := extensionPresent.Check(t.Context(), s.subject(t))
+	if strings.Count(v.Evidence, "was not asked for") != 2 || !strings.Contains(v.Evidence, "match a/*.so") || !strings.Contains(v.Evidence, "match b/*.so") {
+		t.Errorf("%+v", v)
+	}
+	if strings.Contains(v.Remedy, "HOROVOD_WITHOUT") {
+		t.Errorf("the remedy is for another fault: %s", v.Remedy)
+	}
+}
+
+func TestSome(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: `"a"`, 3: `"a" "b" "c"`, 4: `"a" "b" "c" and 1 more`} {
+		if got := some([]string{"a", "b", "c", "d"}[:n]); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+	if got := nearestNames(t.Context(), "*ncclDevFunc_X*", []string{"ncclDevFunc_A"}); !strings.Contains(got, "ncclDevFunc_A") {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,178 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/files/elf/elftest"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// specimen is an artifact as a value: what is promised, the wheel with its
+// libraries or the archive in its place, what lies beside it, and the container
+// that it is installed in.
+type specimen struct {
+	expect    recipe.Expect
+	wheel     wheeltest.Wheel
+	extension string // where the library is that the recipe builds
+	libraries map[string]*elftest.Library
+	damage    func(file []byte) []byte // of the wheel's file
+	archive   archived                 // beside the wheel, or in its place
+	source    *original
+	box       container
+	house     *house    // of a stack, in the place of the wheel
+	stock     container // the same with upstream's release in the place of the wheel
+}
+
+// archived is the archive beside the wheel; without a name there is none.
+type archived struct {
+	name    string
+	entries []member // nil for upstream's layout
+	plain   []byte   // in the place of the entries
+	damage  func(file []byte) []byte
+}
+
+// library is the one that the recipe builds.
+func (s *specimen) library() *elftest.Library { return s.libraries[s.extension] }
+
+// subject writes the files.
+func (s *specimen) subject(t *testing.T) Subject {
+	t.Helper()
+	if s.expect.Tree != "" {
+		subject := Subject{Artifact: filepath.Join(t.TempDir(), s.archive.name), Expect: s.expect, Source: s.source.write(t), Box: s.box}
+		write(t, subject.Artifact, s.archiveBytes(t))
+		return subject
+	}
+	if s.house != nil {
+		return Subject{Artifact: s.house.write(t), Expect: s.expect, Box: s.box}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.libraries)) {
+		s.wheel.Files = append(s.wheel.Files, wheeltest.File{Name: name, Text: string(s.libraries[name].Bytes()), Mode: 0o755})
+	}
+	data := s.wheel.Bytes()
+	if s.damage != nil {
+		data = s.damage(data)
+	}
+	at := t.TempDir()
+	subject := Subject{Artifact: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box, Stock: s.stock}
+	t.Cleanup(func() {
+		if err := subject.Unpacked.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	write(t, subject.Artifact, data)
+	if s.archive.name != "" {
+		beside := filepath.Join(at, s.archive.name)
+		write(t, beside, s.archiveBytes(t))
+		subject.Beside = []string{beside, filepath.Join(at, "nccl.log")}
+	}
+	return subject
+}
+
+func (s *specimen) archiveBytes(t *testing.T) []byte {
+	entries := s.archive.entries
+	if entries == nil {
+		entries = layout(string(s.library().Bytes()))
+	}
+	plain := s.archive.plain
+	if plain == nil {
+		plain = tarOf(t, entries...)
+	}
+	data := compressed(t, s.archive.name, plain)
+	if s.archive.damage != nil {
+		data = s.archive.damage(data)
+	}
+	return data
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// verdicts asks every gate that applies.
+func (s *specimen) verdicts(t *testing.T) []verdict.Verdict {
+	t.Helper()
+	subject := s.subject(t)
+	var all []verdict.Verdict
+	for _, g := range Wanted(subject.Expect, Container) {
+		all = append(all, g.Check(context.Background(), subject))
+	}
+	return all
+}
+
+// container is a box that has libraries, and answers to commands by their names.
+type container struct {
+	libraries map[string][]string // soname to what it exports, NAME or NAME@VERSION
+	answers   map[string]Result
+	failure   error
+}
+
+func (c container) Run(_ context.Context, asked Command) (Result, error) {
+	if c.failure != nil {
+		return Result{}, c.failure
+	}
+	if answer, ok := c.answers[asked.Name]; ok {
+		return answer, nil
+	}
+	if asked.Name == "elf-symbols" {
+		return c.resolve(asked.Files["question.json"]), nil
+	}
+	return Result{Exit: 127, Output: asked.Name + ": not found"}, nil
+}
+
+// resolve answers as resolve.py does.
+func (c container) resolve(question string) Result {
+	var ask wanted
+	if err := json.Unmarshal([]byte(question), &ask); err != nil {
+		return Result{Exit: 1, Output: err.Error()}
+	}
+	answer := resolved{Unloaded: map[string]string{}, Missing: []string{}, Found: map[string]int{}}
+	for _, soname := range ask.Needed {
+		if c.libraries[soname] == nil {
+			answer.Unloaded[soname] = soname + ": cannot open shared object file: No such file or directory"
+		}
+	}
+	for _, symbol := range ask.Symbols {
+		name := strings.TrimSuffix(symbol[0]+"@"+symbol[1], "@")
+		i := slices.IndexFunc(ask.Needed, func(soname string) bool { return slices.Contains(c.libraries[soname], name) })
+		if i < 0 {
+			answer.Missing = append(answer.Missing, name)
+		} else {
+			answer.Found[ask.Needed[i]]++
+		}
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return Result{Exit: 1, Output: err.Error()}
+	}
+	return Result{Output: string(text) + "\n"}
+}
+
+// installs gives the container what a library wants, each symbol in the library
+// that its version names, or else in the one that is named for it.
+func (c *container) installs(l *elftest.Library, home map[string]string) {
+	c.libraries = map[string][]string{}
+	for _, soname := range l.Needed {
+		c.libraries[soname] = []string{}
+	}
+	for _, s := range l.Undefined {
+		soname := s.Library
+		for prefix, library := range home {
+			if s.Version == "" && strings.HasPrefix(s.Name, prefix) {
+				soname = library
+			}
+		}
+		c.libraries[soname] = append(c.libraries[soname], strings.TrimSuffix(s.Name+"@"+s.Version, "@"))
+	}
+}

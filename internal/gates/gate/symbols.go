@@ -1,0 +1,125 @@
+package gate
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var elfSymbols = Gate{
+	Name:   "elf-symbols",
+	Asks:   "every symbol that the libraries want is found in what they need, in the run-time image",
+	Remedy: "a library is missing from the link line, or the run-time image has an older one: read elf-needed and the link lines in the build log",
+	Wants:  func(e recipe.Expect) bool { return len(e.Extensions) > 0 },
+	Needs:  Container,
+	check:  checkSymbols,
+}
+
+// wanted is what the script in the box is asked: the libraries that a file
+// needs, and the symbols, with their versions, that it wants of them.
+type wanted struct {
+	Needed  []string    `json:"needed"`
+	Symbols [][2]string `json:"symbols"` // name, version
+}
+
+// resolved is what the script in the box found.
+type resolved struct {
+	Unloaded map[string]string `json:"unloaded"` // library to the loader's message
+	Missing  []string          `json:"missing"`
+	Found    map[string]int    `json:"found"` // base name of a file to how many symbols it gives
+}
+
+//go:embed scripts/resolve.py
+var resolveScript string
+
+func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
+	if s.Box == nil {
+		return verdict.Unmeasured("no container to look into")
+	}
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+		f, err := elf.Read(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		ask := wantedOf(f)
+		if len(ask.Symbols) == 0 && len(f.Exported) == 0 { // one that stands alone offers something
+			return nil, nil, errors.New("it wants no symbol of any library and offers none: its dynamic symbols were taken out")
+		}
+		have, err := s.resolve(ctx, ask)
+		if err != nil {
+			return nil, nil, err
+		}
+		return have.faults(name), []string{have.evidence(name, len(ask.Symbols))}, nil
+	})
+}
+
+// wantedOf lists what must be found: a weak symbol may stay undefined.
+func wantedOf(f *elf.File) wanted {
+	ask := wanted{Needed: append([]string{}, f.Needed...), Symbols: [][2]string{}} // lists in JSON, if empty
+	for _, u := range f.Undefined {
+		if !u.Weak {
+			ask.Symbols = append(ask.Symbols, [2]string{u.Name, u.Version})
+		}
+	}
+	return ask
+}
+
+// resolve asks the dynamic linker of the box.
+func (s Subject) resolve(ctx context.Context, ask wanted) (resolved, error) {
+	question, err := json.Marshal(ask)
+	if err != nil {
+		return resolved{}, err
+	}
+	out, err := s.run(ctx, Command{
+		Name: "elf-symbols", Args: []string{"PYTHON", "resolve.py", "question.json"},
+		Files: map[string]string{"resolve.py": resolveScript, "question.json": string(question)},
+	})
+	if err != nil {
+		return resolved{}, err
+	}
+	var have resolved
+	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
+		return resolved{}, fmt.Errorf("asking the dynamic linker: exit %d: %s", out.Exit, lastLine(out.Output))
+	}
+	count := len(have.Missing)
+	for _, n := range have.Found {
+		count += max(n, 0)
+	}
+	if count != len(ask.Symbols) {
+		return resolved{}, fmt.Errorf("asking the dynamic linker: %d answers to %d questions", count, len(ask.Symbols))
+	}
+	return have, nil
+}
+
+func (r resolved) faults(name string) []string {
+	var faults []string
+	for _, library := range slices.Sorted(maps.Keys(r.Unloaded)) {
+		faults = append(faults, fmt.Sprintf("%s needs %s, which cannot be loaded: %s", name, library, r.Unloaded[library]))
+	}
+	if len(r.Missing) > 0 {
+		faults = append(faults, fmt.Sprintf("%s wants %d symbols that none of its libraries has: %s",
+			name, len(r.Missing), listed(slices.Sorted(slices.Values(r.Missing)), 40)))
+	}
+	return faults
+}
+
+func (r resolved) evidence(name string, asked int) string {
+	if asked == 0 {
+		return name + ": it wants no symbol of any library"
+	}
+	var parts []string
+	for _, file := range slices.Sorted(maps.Keys(r.Found)) {
+		parts = append(parts, fmt.Sprintf("%d in %s", r.Found[file], file))
+	}
+	return fmt.Sprintf("%s: all %d symbols found, %s", name, asked, strings.Join(parts, ", "))
+}

@@ -1,0 +1,111 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/files/elf"
+	"builder/internal/gates/verdict"
+)
+
+func TestWantedOf(t *testing.T) {
+	got := wantedOf(&elf.File{Needed: []string{"libc.so.6"}, Undefined: []elf.Symbol{
+		{Name: "memcpy", Version: "GLIBC_2.14", Library: "libc.so.6"}, {Name: "absent", Weak: true}, {Name: "ncclSend"},
+	}})
+	want := wanted{[]string{"libc.so.6"}, [][2]string{{"memcpy", "GLIBC_2.14"}, {"ncclSend", ""}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The script is given lists, not null.
+func TestNothingWantedIsAList(t *testing.T) {
+	if got, err := json.Marshal(wantedOf(&elf.File{})); err != nil || string(got) != `{"needed":[],"symbols":[]}` {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+func TestResolved(t *testing.T) {
+	r := resolved{
+		Unloaded: map[string]string{"libb.so": "not found", "liba.so": "too old"},
+		Missing:  []string{"y", "x@V_1"}, Found: map[string]int{"libm.so.6": 2, "libc.so.6": 7},
+	}
+	want := []string{
+		"x.so needs liba.so, which cannot be loaded: too old", "x.so needs libb.so, which cannot be loaded: not found",
+		"x.so wants 2 symbols that none of its libraries has: x@V_1 y",
+	}
+	if diff := cmp.Diff(want, r.faults("x.so")); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+	if got, want := r.evidence("x.so", 9), "x.so: all 9 symbols found, 7 in libc.so.6, 2 in libm.so.6"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if faults := (resolved{}).faults("x.so"); faults != nil {
+		t.Errorf("%q", faults)
+	}
+}
+
+// A library that computes and calls nobody wants nothing: that was seen, in the
+// symbols that it offers.
+func TestALibraryThatStandsAlone(t *testing.T) {
+	s := horovodROCm()
+	s.library().Undefined = nil
+	for _, v := range s.verdicts(t) {
+		if v.Gate == "elf-symbols" && (v.Status != verdict.Pass || !strings.Contains(v.Evidence, "wants no symbol")) {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+func TestListed(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	for n, want := range map[int]string{1: "a and 2 more", 2: "a b and 1 more", 3: "a b c", 4: "a b c"} {
+		if got := listed(names, n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// A wheel of an MPI brings its library into the environment's lib, where the run path
+// of an extension leads and no package lies.
+func TestLibraryOfTheEnvironmentIsFound(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	libm, err := filepath.Glob("/lib/*/libm.so.6")
+	if err != nil || len(libm) == 0 {
+		t.Skip("there is no libm.so.6 to copy")
+	}
+	dir := t.TempDir()
+	data, err := os.ReadFile(libm[0])
+	if err := errors.Join(
+		err, os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Mkdir(filepath.Join(dir, "lib"), 0o755),
+		os.Symlink(python, filepath.Join(dir, "bin", "python")),
+		os.WriteFile(filepath.Join(dir, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n"), 0o644),
+		os.WriteFile(filepath.Join(dir, "lib", "libown.so.1"), data, 0o644),
+		os.WriteFile(filepath.Join(dir, "resolve.py"), []byte(resolveScript), 0o644),
+		os.WriteFile(filepath.Join(dir, "question.json"), []byte(`{"needed": ["libown.so.1", "libnone.so.1"], "symbols": [["cos", ""], ["none", ""]]}`), 0o644),
+	); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(filepath.Join(dir, "bin", "python"), filepath.Join(dir, "resolve.py"), filepath.Join(dir, "question.json")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got resolved
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got.Found["libown.so.1"] != 1 || got.Unloaded["libown.so.1"] != "" || got.Unloaded["libnone.so.1"] == "" || !slices.Equal(got.Missing, []string{"none"}) {
+		t.Errorf("got %+v", got)
+	}
+}

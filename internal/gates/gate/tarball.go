@@ -1,0 +1,195 @@
+package gate
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"builder/internal/files/unpack"
+)
+
+// maxArchive bounds what an archive may unpack to, in bytes, and maxArchived how
+// many entries it may hold.
+const (
+	maxArchive  = 8 << 30
+	maxArchived = 10_000
+)
+
+func readArchive(file string, limit int64) (*contents, error) {
+	return readNamed(file, filepath.Base(file), limit)
+}
+
+// readNamed reads an archive whose name, which says how it is compressed, is not
+// that of its file.
+func readNamed(file, name string, limit int64) (*contents, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	plain, err := unpack.Reader(f, name)
+	if err != nil {
+		return nil, err
+	}
+	defer plain.Close()
+	found := newContents(limit)
+	bounded := &io.LimitedReader{R: plain, N: limit + 1}
+	if err := found.read(bounded); err != nil {
+		return nil, fmt.Errorf("reading it after %d entries: %w", found.count, err)
+	}
+	return found, nil
+}
+
+// contents is what an archive holds, and what is wrong with it.
+type contents struct {
+	files    map[string]string // regular files to their sha256
+	programs map[string]bool   // regular files that their owner may execute
+	links    map[string]string // symbolic links to the names that they lead to
+	names    map[string]bool   // of every entry
+	count    int               // of entries
+	top      string            // the directory that all lie below
+	left     int64             // bytes that may still be unpacked
+	faults   []string
+}
+
+func newContents(limit int64) *contents {
+	return &contents{files: map[string]string{}, programs: map[string]bool{}, links: map[string]string{}, names: map[string]bool{}, left: limit}
+}
+
+func (c *contents) read(r *io.LimitedReader) error {
+	for entries := tar.NewReader(r); ; {
+		h, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = c.add(h, entries)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if c.count == 0 {
+		return errors.New("there is nothing in it")
+	}
+	return padding(r)
+}
+
+// padding reads what follows the end of an archive to its own end: only there
+// does a decompressor compare its sums, and find that the file was cut.
+func padding(r *io.LimitedReader) error {
+	for buf := make([]byte, 32<<10); ; {
+		n, err := r.Read(buf)
+		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
+			return errors.New("something follows the end of the archive")
+		}
+		if errors.Is(err, io.EOF) && r.N == 0 {
+			return errors.New("it unpacks to more than is read")
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// add notes one entry. What is unpacked by root must not surprise.
+func (c *contents) add(h *tar.Header, r io.Reader) error {
+	name := strings.TrimSuffix(h.Name, "/")
+	if c.count++; c.count > maxArchived {
+		return fmt.Errorf("it holds more than %d entries", maxArchived)
+	}
+	if c.left -= h.Size; h.Size < 0 || c.left < 0 {
+		return fmt.Errorf("%s of %d bytes is more than is read", name, h.Size)
+	}
+	c.faults = append(c.faults, c.placeFaults(name)...)
+	c.names[name] = true
+	if (h.Uid != 0 || h.Gid != 0) || !ofRoot(h.Uname) || !ofRoot(h.Gname) {
+		c.fault("%s belongs to %d:%d %s:%s, not to root", name, h.Uid, h.Gid, h.Uname, h.Gname)
+	}
+	if h.Typeflag != tar.TypeSymlink && h.Mode&0o6002 != 0 {
+		c.fault("%s has mode %o", name, h.Mode)
+	}
+	return c.addKind(name, h, r)
+}
+
+func (c *contents) addKind(name string, h *tar.Header, r io.Reader) error {
+	switch h.Typeflag {
+	case tar.TypeDir:
+	case tar.TypeReg:
+		sum := sha256.New()
+		if _, err := io.Copy(sum, r); err != nil {
+			return err
+		}
+		c.files[name], c.programs[name] = hex.EncodeToString(sum.Sum(nil)), h.Mode&0o100 != 0
+	case tar.TypeSymlink:
+		// Through links from one directory to another even a name without ..
+		// can lead out.
+		if strings.Contains(h.Linkname, "/") || h.Linkname == "." || h.Linkname == ".." {
+			c.fault("%s leads to %s, out of its directory", name, h.Linkname)
+		}
+		c.links[name] = h.Linkname
+	default:
+		c.fault("%s is neither a file, a directory nor a symbolic link", name)
+	}
+	return nil
+}
+
+func (c *contents) fault(format string, args ...any) {
+	c.faults = append(c.faults, fmt.Sprintf(format, args...))
+}
+
+// ofRoot reports whether tar gives what has this owner's name to root.
+func ofRoot(name string) bool { return name == "" || name == "root" }
+
+// placeFaults says what is wrong with the place of an entry: all of them lie
+// below one directory, each once.
+func (c *contents) placeFaults(name string) (faults []string) {
+	top, _, _ := strings.Cut(name, "/")
+	switch {
+	case !filepath.IsLocal(name) || path.Clean(name) != name:
+		return []string{fmt.Sprintf("%q leads out of the archive, or is no plain path", name)}
+	case c.names[name]:
+		return []string{name + " is in the archive twice"}
+	case c.top == "":
+		c.top = top
+	}
+	if top != c.top {
+		return []string{fmt.Sprintf("%s lies beside %s, not below it", name, c.top)}
+	}
+	return nil
+}
+
+// differs says how the library that a linker or a loader finds in the archive
+// differs from the wheel's: by its soname and by the name without a version.
+func (c *contents) differs(soname, want string) (faults []string) {
+	development, _, _ := strings.Cut(soname, ".so")
+	for _, name := range []string{soname, development + ".so"} {
+		if have := c.resolve(c.top + "/lib/" + name); have != want {
+			faults = append(faults, fmt.Sprintf("lib/%s is %s, the wheel's is sha256 %s", name, cmp.Or(have, "missing"), want))
+		}
+	}
+	return faults
+}
+
+// resolve follows links to a regular file and returns its sum, "" for nothing.
+func (c *contents) resolve(name string) string {
+	for range len(c.links) + 1 {
+		if sum := c.files[name]; sum != "" {
+			return sum
+		}
+		name = path.Join(path.Dir(name), c.links[name])
+	}
+	return ""
+}

@@ -1,0 +1,48 @@
+package gate
+
+import (
+	"io"
+	"testing"
+
+	"builder/internal/files/wheel"
+)
+
+func TestALibraryIsUnpackedOnce(t *testing.T) {
+	s := horovodROCm()
+	subject := s.subject(t)
+	w, err := wheel.Open(subject.Artifact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	open := func(u *Unpacked, name string) (member io.ReaderAt, err error) {
+		err = u.read(t.Context(), w, name, func(r io.ReaderAt) error {
+			member = r
+			_, err := r.ReadAt(make([]byte, 4), 0)
+			return err
+		})
+		return member, err
+	}
+	first, err1 := open(subject.Unpacked, s.extension)
+	kept := subject.Unpacked.members[s.extension]
+	_, err2 := open(subject.Unpacked, s.extension)
+	if err1 != nil || err2 != nil || kept == nil || kept != subject.Unpacked.members[s.extension] {
+		t.Errorf("it was unpacked twice: %v, %v", err1, err2)
+	}
+	if _, err := open(subject.Unpacked, "horovod/none.so"); err == nil {
+		t.Error("a file that is not there can be read")
+	}
+	if err := subject.Unpacked.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := first.ReadAt(make([]byte, 4), 0); err == nil {
+		t.Error("it is open after Close")
+	}
+	third, err := open(nil, s.extension)
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := third.ReadAt(make([]byte, 4), 0); err == nil {
+		t.Error("nothing keeps it, and it is open after its use")
+	}
+}

@@ -1,0 +1,101 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var wheelFormat = Gate{
+	Name:   "wheel-format",
+	Asks:   "tags, RECORD, metadata and paths are in order, the version is the promised one, nothing lies outside the promised packages, and every library is for the tag and for its place",
+	Remedy: "the wheel was truncated, edited after the build, or made by a broken backend: build it again",
+	Wants:  func(e recipe.Expect) bool { return e.Tree == "" && e.Wheelhouse == nil },
+	check:  checkWheelFormat,
+}
+
+func checkWheelFormat(ctx context.Context, s Subject) verdict.Verdict {
+	w, err := wheel.Open(s.Artifact)
+	if err != nil {
+		return verdict.Failed("%v", err)
+	}
+	defer w.Close()
+	misplaced, wrong := placeFaults(w, s.Expect.Packages), slices.Concat(w.Check(), s.libraryFaults(ctx, w))
+	faults := slices.Concat(wrong, misplaced)
+	if want := s.Expect.Version; want != "" && !w.Name.HasVersion(want) {
+		a := verdict.Judge(append(faults, fmt.Sprintf("the version is %s, promised is %s", w.Name.Version, want)), nil)
+		return a.Because("the local part did not reach the backend: HOROVOD_LOCAL_VERSION or WHEEL_VERSION in the recipe's env")
+	}
+	v := verdict.Judge(faults, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
+	if len(s.Expect.Packages) == 0 && len(wrong) == 0 && len(misplaced) > 0 {
+		return v.Because("it goes where others' files are, or runs unasked: do not install it, or say that you want it so: --expect packages=A,B,programs=C,data=D/E, and in a recipe expect.packages")
+	}
+	return v
+}
+
+// placeFaults names what is installed elsewhere than in the promised packages.
+// Where nobody promises any, the wheel has its own name: what else it brings it
+// puts before what others installed, or it runs at every start of Python.
+func placeFaults(w *wheel.Wheel, packages []string) (faults []string) {
+	promised := func(name string) bool { return slices.Contains(packages, name) }
+	says := "lies outside the promised packages " + strings.Join(packages, ", ")
+	if !slices.ContainsFunc(packages, func(name string) bool { return !strings.Contains(name, "/") }) {
+		promised = func(name string) bool { return wheel.Owns(w.Name.Distribution, name) }
+		says = "lies outside the package of the wheel's name, and nobody promises it"
+	}
+	places := w.Installs()
+	for _, name := range places.Packages {
+		if !promised(name) {
+			faults = append(faults, fmt.Sprintf("%s %s", firstBelow(w, name), says))
+		}
+	}
+	for _, name := range places.Programs {
+		if ofSystem(name, w.Name.Distribution) && !slices.Contains(packages, "scripts/"+name) {
+			faults = append(faults, fmt.Sprintf("the program %s would stand before the system's, and nobody promises it", name))
+		}
+	}
+	for _, dir := range places.Data {
+		top, _, _ := strings.Cut(dir, "/")
+		if !slices.Contains(documents, dir) && !slices.Contains(packages, "data/"+dir) && !slices.Contains(packages, "data/"+top) {
+			faults = append(faults, fmt.Sprintf("the wheel installs %s below the prefix, and nobody promises it", dir))
+		}
+	}
+	return faults
+}
+
+// documents are directories below the prefix out of which nothing is run.
+var documents = []string{"share/man", "share/doc", "share/licenses", "share/locale"}
+
+// systemPrograms are names that a shell, a script or a person means something else
+// by: interpreters, shells, installers, compilers, launchers, and what scripts are
+// made of. A number may follow.
+var systemPrograms = regexp.MustCompile(`^(python|pypy|pip|pipx|easy_install|uv|uvx|conda|mamba|(ba|da|z|k|c|tc|fi|pw|a)?sh|activate.*|Activate\..*|` +
+	`perl|ruby|node|npm|npx|lua|php|java|go|cargo|rustc|gcc|g\+\+|cc|c\+\+|cpp|clang|clang\+\+|ld|as|ar|nm|strip|objdump|make|cmake|ninja|nvcc|hipcc|ldconfig|` +
+	`mpirun|mpiexec|orterun|srun|sbatch|docker|podman|kubectl|git|svn|ssh|scp|sftp|rsync|curl|wget|gpg|openssl|sudo|su|doas|env|which|time|nice|nohup|timeout|` +
+	`ls|cat|cp|mv|rm|ln|mkdir|rmdir|touch|chmod|chown|chroot|mount|umount|dd|df|du|echo|printf|test|true|false|expr|date|sleep|kill|ps|top|id|whoami|login|passwd|hostname|uname|` +
+	`grep|egrep|fgrep|sed|awk|find|xargs|sort|uniq|head|tail|tee|cut|tr|wc|diff|patch|tar|gzip|gunzip|zcat|bzip2|xz|zip|unzip|vi|vim|nano|less|more|man|apt|apt-get|dpkg|yum|dnf|rpm|apk|systemctl|crontab|` +
+	`nvidia-smi|rocm-smi|amd-smi|rocminfo)(-?\d[\d.]*)?(-config)?$`)
+
+// ofSystem reports whether a program has the name of one of the system's, unless
+// it is what the wheel is called for.
+func ofSystem(name, distribution string) bool {
+	m := systemPrograms.FindStringSubmatch(name)
+	return m != nil && wheel.NormalName(m[1]) != wheel.NormalName(distribution)
+}
+
+// firstBelow is the first file that is installed as a top-level name or below it.
+func firstBelow(w *wheel.Wheel, top string) string {
+	for _, f := range w.Files {
+		_, moved, ok := strings.Cut(f.Name, "lib/") // of .data/purelib and .data/platlib
+		if strings.HasPrefix(f.Name+"/", top+"/") || ok && strings.HasPrefix(moved+"/", top+"/") {
+			return f.Name
+		}
+	}
+	return top
+}

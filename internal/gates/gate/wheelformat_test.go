@@ -1,0 +1,104 @@
+package gate
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+// What a wheel installs beside the package of its name is refused, unless somebody
+// promises it.
+func TestWhatNobodyPromisedIsRefused(t *testing.T) {
+	const info, data = "horovod-1.dist-info/", "horovod-1.data/"
+	for _, c := range []struct {
+		file, text string
+		packages   []string
+		says       string // "" for a pass
+	}{
+		{"horovod/x.py", "", nil, ""},
+		{"horovod.py", "", nil, ""},
+		{"horovod.cpython-311-x86_64-linux-gnu.so", "", nil, ""},
+		{"horovod.libs/x.txt", "", nil, ""},
+		{data + "scripts/horovodrun", "", nil, ""},
+		{data + "headers/x.h", "", nil, ""},
+		{data + "purelib/horovod/x.py", "", nil, ""},
+		{data + "data/share/man/man1/horovodrun.1", "", nil, ""},
+		{info + "entry_points.txt", "[console_scripts]\nhorovodrun = horovod:main\n\n[x]\npython3 = a:b\n", nil, ""},
+		{"evil.pth", "", nil, "evil.pth lies outside"},
+		{"horovod.pth", "", nil, "horovod.pth lies outside"},
+		{"sitecustomize.py", "", nil, "sitecustomize.py lies outside"},
+		{"usercustomize/__init__.py", "", nil, "usercustomize/__init__.py lies outside"},
+		{"pip/__init__.py", "", nil, "pip/__init__.py lies outside"},
+		{"torch/__init__.py", "", nil, "torch/__init__.py lies outside the package of the wheel's name"},
+		{data + "purelib/torch/__init__.py", "", nil, "purelib/torch/__init__.py lies outside"},
+		{data + "platlib/evil.pth", "", nil, "platlib/evil.pth lies outside"},
+		{data + "data/etc/profile.d/x.sh", "", nil, "installs etc/profile.d below the prefix"},
+		{data + "data/lib/python3.11/site-packages/evil.pth", "", nil, "installs lib/python3.11 below the prefix"},
+		{data + "data/x", "", nil, "installs x below the prefix"},
+		{data + "scripts/python3", "", nil, "the program python3 would stand before"},
+		{data + "scripts/pip3.11", "", nil, "the program pip3.11"},
+		{data + "scripts/sh", "", nil, "the program sh"},
+		{data + "scripts/activate", "", nil, "the program activate"},
+		{info + "entry_points.txt", "[console_scripts]\n  python = horovod:main\n", nil, "the program python "},
+		{info + "entry_points.txt", "[ gui_scripts ]\nls=horovod:main\n", nil, "the program ls "},
+		{info + "entry_points.txt", "[console_scripts] ; x\nls=horovod:main\n", nil, "which is no group"},
+		{info + "entry_points.txt", "[console_scripts]\n../ls=horovod:main\n", nil, "which makes no program"},
+		{"torch-1.data/scripts/torchrun", "", nil, "in another directory .data"},
+		{data + "other/x", "", nil, "no directory of .data that installers know"},
+		{data + "x", "", nil, "no directory of .data that installers know"},
+		{data + "purelib/horovod/__init__.py", "", nil, "installed at the same place"},
+		{"torch/__init__.py", "", []string{"horovod", "torch"}, ""},
+		{"horovod.pth", "", []string{"horovod", "horovod.pth"}, ""},
+		{"torch/__init__.py", "", []string{"horovod"}, "torch/__init__.py lies outside the promised packages horovod"},
+		{data + "scripts/python3", "", []string{"scripts/python3"}, ""},
+		{data + "scripts/python3", "", []string{"horovod", "scripts/python3"}, ""},
+		{data + "data/etc/profile.d/x.sh", "", []string{"data/etc"}, ""},
+		{data + "data/etc/profile.d/x.sh", "", []string{"data/etc/profile.d"}, ""},
+		{data + "data/etc/profile.d/x.sh", "", []string{"horovod"}, "installs etc/profile.d"},
+	} {
+		w := wheeltest.Wheel{
+			Name:  "horovod-1-cp311-cp311-linux_x86_64.whl",
+			Files: []wheeltest.File{{Name: "horovod/__init__.py"}, {Name: c.file, Text: c.text}},
+		}
+		v := wheelFormat.Check(context.Background(), Subject{Artifact: w.Write(t), Expect: recipe.Expect{Packages: c.packages}})
+		if (v.Status == verdict.Pass) != (c.says == "") || !strings.Contains(v.Evidence, c.says) {
+			t.Errorf("%s, promised %q: %v %s, want %q", c.file, c.packages, v.Status, v.Evidence, c.says)
+		}
+	}
+}
+
+// A wheel is called for what it installs, and may be called as a program is.
+func TestProgramsOfTheSystem(t *testing.T) {
+	for program, distribution := range map[string]string{"pip": "pip", "pip3.11": "pip", "uv": "uv", "cmake": "cmake", "mpiexec2": "mpiexec", "pythonista": "x", "horovodrun": "horovod", "shell": "x"} {
+		if ofSystem(program, distribution) {
+			t.Errorf("%s of %s is refused", program, distribution)
+		}
+	}
+	for _, program := range []string{"python", "python3.13", "python3-config", "pip-3.11", "bash", "env", "ls", "gcc-13", "activate_this.py", "mpirun"} {
+		if !ofSystem(program, "horovod") {
+			t.Errorf("%s is not refused", program)
+		}
+	}
+}
+
+// A RECORD of thousands of faults is told in a few lines.
+func TestFaultsOfAWheelAreNotEndless(t *testing.T) {
+	w := wheeltest.Wheel{
+		Name:  "horovod-1-py3-none-any.whl",
+		Files: []wheeltest.File{{Name: "horovod/__init__.py"}},
+		Record: func(lines []string) []string {
+			for range 20_000 {
+				lines = append(lines, strings.Repeat("x", 40)+",,\n")
+			}
+			return append(lines, strings.Repeat("\x01", 100_000)+",,\n")
+		},
+	}
+	v := wheelFormat.Check(context.Background(), Subject{Artifact: w.Write(t)})
+	if v.Status != verdict.Fail || len(v.Evidence) > 10_000 || !strings.Contains(v.Evidence, " more") {
+		t.Errorf("%v: %d bytes: %.300s", v.Status, len(v.Evidence), v.Evidence)
+	}
+}

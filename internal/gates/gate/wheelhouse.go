@@ -1,0 +1,226 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/stack"
+)
+
+var wheelhouse = Gate{
+	Name:   "wheelhouse",
+	Asks:   "the wheelhouse installs by digest in an empty container without a network, and lacks nothing but what the platform provides",
+	Remedy: "add what lacks to extra, where the Python index has it, or to provided, where the platform brings it; then `builder lock` the stack",
+	Wants:  func(e recipe.Expect) bool { return e.Wheelhouse != nil },
+	Needs:  Container,
+	check:  checkWheelhouse,
+}
+
+//go:embed scripts/wheelhouse.sh
+var wheelhouseScript string
+
+func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
+	dir := filepath.Dir(s.Artifact)
+	house, err := stack.Open(dir)
+	if err != nil {
+		return verdict.Failed("%v", err)
+	}
+	pins, err := os.ReadFile(filepath.Join(dir, stack.Requirements))
+	if err != nil {
+		return verdict.Failed("%v", err)
+	}
+	asked, err := requirements(dir, house)
+	if err != nil {
+		return verdict.Failed("%v", err)
+	}
+	out, err := s.run(ctx, Command{
+		Name: "wheelhouse", Args: []string{"sh", "wheelhouse.sh", "UV", "PYTHON", stack.Requirements, stack.Folder},
+		Files: map[string]string{"wheelhouse.sh": wheelhouseScript, stack.Requirements: string(pins)},
+	})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	installed, needs, ok := cutInstall(out.Output)
+	if !ok {
+		return verdict.Failed("installing %s: exit %d: %s", stack.Requirements, out.Exit, complaint(out.Output))
+	}
+	faults := slices.Concat(idle(s.Expect.Wheelhouse.Provided, asked), notInstalled(house, installed))
+	lacks, err := parseNeeds(needs, out.Exit)
+	if err != nil {
+		return verdict.Unmeasured("uv pip check: %v", err)
+	}
+	var platform []string
+	for _, l := range slices.Concat(lacks, external(asked)) {
+		if l.absent && slices.ContainsFunc(s.Expect.Wheelhouse.Provided, l.isOf) {
+			platform = append(platform, l.String())
+			continue
+		}
+		faults = append(faults, l.String())
+	}
+	seen := []string{fmt.Sprintf("%d wheels installed by digest without a network", len(house.Wheels()))}
+	if len(platform) > 0 {
+		seen = append(seen, "the platform provides "+strings.Join(platform, ", "))
+	}
+	return verdict.Judge(faults, seen)
+}
+
+// requirements are what the METADATA of the wheels asks for, for whatever extra:
+// of the index, and of the platform. A recipe that takes a requirement out of a
+// wheel leaves it there as an external one.
+func requirements(dir string, house stack.Manifest) ([]requirement, error) {
+	var all []requirement
+	for _, w := range house.Wheels() {
+		opened, err := wheel.Open(filepath.Join(dir, stack.Folder, w.Name))
+		if err != nil {
+			return nil, err
+		}
+		by := wheel.NormalName(opened.Name.Distribution)
+		for _, text := range opened.Metadata.Values("Requires-Dist") {
+			all = append(all, requirement{by, strings.TrimSpace(text), false})
+		}
+		for _, text := range opened.Metadata.Values("Requires-External") {
+			all = append(all, requirement{by, strings.TrimSpace(text), true})
+		}
+		opened.Close()
+	}
+	return all, nil
+}
+
+// A requirement is a line of the METADATA of a wheel.
+type requirement struct {
+	by, text string
+	external bool // of the platform
+}
+
+// idle names what is said to be provided and no wheel asks for.
+func idle(provided []recipe.Provided, asked []requirement) []string {
+	var faults []string
+	for _, p := range provided {
+		if !slices.ContainsFunc(asked, func(r requirement) bool { return lack{requirement: r.text}.isOf(p) }) {
+			faults = append(faults, p.Project+" is said to be provided, and no wheel asks for it")
+		}
+	}
+	return faults
+}
+
+// external are the requirements that only the platform can fulfil: nobody installs
+// them.
+func external(asked []requirement) []lack {
+	var lacks []lack
+	for _, r := range asked {
+		if r.external {
+			lacks = append(lacks, lack{by: r.by, requirement: r.text, absent: true})
+		}
+	}
+	return lacks
+}
+
+var projectPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+`)
+
+// projectOf is the name that a requirement begins with.
+func projectOf(requirement string) string { return projectPattern.FindString(requirement) }
+
+// cutInstall takes the output of the script apart: what is installed, and what uv
+// says of needs. It reports whether the installation came to its end.
+func cutInstall(output string) (installed, needs string, ok bool) {
+	_, rest, ok := strings.Cut(output, "== installed\n")
+	installed, needs, checked := strings.Cut(rest, "== needs\n")
+	return installed, needs, ok && checked
+}
+
+// complaint is what uv says is wrong, without where it looked.
+func complaint(output string) string {
+	var parts []string
+	for line := range strings.Lines(output) {
+		for _, mark := range []string{"error: ", "cause: "} {
+			if part, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok {
+				parts = append(parts, part)
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return lastLine(output)
+	}
+	return strings.Join(parts, ": ")
+}
+
+// notInstalled names the wheels that uv does not list, and what it lists beside
+// them.
+func notInstalled(house stack.Manifest, listing string) []string {
+	listed := map[string]string{}
+	for line := range strings.Lines(listing) {
+		if project, version, ok := strings.Cut(strings.TrimSpace(line), "=="); ok {
+			listed[wheel.NormalName(project)] = version
+		}
+	}
+	var faults []string
+	for _, w := range house.Wheels() {
+		name, err := wheel.ParseName(w.Name)
+		if err != nil {
+			return append(faults, err.Error())
+		}
+		project := wheel.NormalName(name.Distribution)
+		if !name.HasVersion(listed[project]) {
+			faults = append(faults, fmt.Sprintf("%s is not what was installed: %s", w.Name, cmp.Or(listed[project], "missing")))
+		}
+		delete(listed, project)
+	}
+	for project := range listed {
+		faults = append(faults, project+" was there before the wheelhouse")
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// A lack is a requirement of an installed wheel that nothing fulfils.
+type lack struct {
+	by, requirement, instead string
+	absent                   bool // there is no version of it at all
+}
+
+func (l lack) isOf(p recipe.Provided) bool {
+	return wheel.NormalName(projectOf(l.requirement)) == wheel.NormalName(p.Project)
+}
+
+func (l lack) String() string {
+	if l.absent {
+		return fmt.Sprintf("%s (%s needs it)", l.requirement, l.by)
+	}
+	return fmt.Sprintf("%s needs %s and %s is installed", l.by, l.requirement, l.instead)
+}
+
+var (
+	lackLine  = regexp.MustCompile("^The package `([^`]+)` requires `([^`]+)`, but (?:it's not installed|`([^`]+)` is installed)$")
+	lackCount = regexp.MustCompile(`^Found (\d+) incompatibilit(?:y|ies)$`)
+)
+
+// parseNeeds reads what uv pip check says (0.13). It demands a line for each lack
+// that uv has counted: of what it says otherwise nothing is known.
+func parseNeeds(output string, exit int) ([]lack, error) {
+	var lacks []lack
+	counted := ""
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if m := lackLine.FindStringSubmatch(line); m != nil {
+			lacks = append(lacks, lack{by: m[1], requirement: m[2], instead: m[3], absent: m[3] == ""})
+		} else if m := lackCount.FindStringSubmatch(line); m != nil {
+			counted = m[1]
+		} else if line == "All installed packages are compatible" {
+			counted = "0"
+		}
+	}
+	if counted != fmt.Sprint(len(lacks)) || (exit == 0) != (len(lacks) == 0) {
+		return nil, fmt.Errorf("exit %d, it counts %s lacks and names %d: %s", exit, cmp.Or(counted, "missing"), len(lacks), lastLine(output))
+	}
+	return lacks, nil
+}

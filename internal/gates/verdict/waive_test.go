@@ -1,0 +1,52 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/plan/recipe"
+)
+
+func TestWaive(t *testing.T) {
+	waivers := []recipe.Waiver{{Gate: "rdma", Because: "no fabric here", Issue: "https://example.org/7", Until: "2026-12-31"}}
+	day := func(text string) time.Time {
+		d, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	during, last, after := day("2026-11-01T00:00:00Z"), day("2026-12-31T23:59:59Z"), day("2027-01-01T00:00:00Z")
+	for name, c := range map[string]struct {
+		gate   string
+		status Status
+		now    time.Time
+		want   Status
+		says   string // in evidence or remedy
+	}{
+		"a failure on a day of the waiver":    {"rdma", Fail, during, Waived, "seen"},
+		"a failure on its last day":           {"rdma", Fail, last, Waived, "seen"},
+		"a failure on the day after":          {"rdma", Fail, after, Fail, "ended on 2026-12-31: see https://example.org/7; do this"},
+		"a failure and nobody knows the day":  {"rdma", Fail, time.Time{}, Fail, "ended on"},
+		"a pass":                              {"rdma", Pass, during, Fail, "a failure was expected, and the gate passes: seen"},
+		"a pass after the last day":           {"rdma", Pass, after, Fail, "a failure was expected"},
+		"what was not measured":               {"rdma", NotMeasured, during, NotMeasured, "seen"},
+		"a failure of another gate":           {"import", Fail, during, Fail, "seen"},
+		"a pass of another gate":              {"import", Pass, during, Pass, "seen"},
+		"waived earlier and still":            {"rdma", Waived, during, Waived, "seen"},
+		"waived earlier and not any more":     {"rdma", Waived, after, Fail, "ended on 2026-12-31"},
+		"waived by a waiver that was removed": {"import", Waived, during, Fail, "no waiver for it any more; do this"},
+	} {
+		got := Verdict{Gate: c.gate, Status: c.status, Evidence: "seen", Remedy: "do this"}.Waive(waivers, c.now)
+		if got.Status != c.want || !strings.Contains(got.Evidence+"; "+got.Remedy, c.says) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		if (got.Waiver != nil) != (c.gate == "rdma") {
+			t.Errorf("%s: the waiver is not told: %+v", name, got)
+		}
+		if again := got.Waive(waivers, c.now); again.Status != got.Status || again.Evidence != got.Evidence {
+			t.Errorf("%s: judged again it is %v", name, again.Status)
+		}
+	}
+}

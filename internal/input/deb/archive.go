@@ -1,0 +1,148 @@
+package deb
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/unpack"
+	"builder/internal/input/store"
+)
+
+// maxUnpacked bounds what one package may unpack to, in bytes. The largest of
+// the field (librccl1 of ROCm 7) has 2 GiB.
+const maxUnpacked = 8 << 30
+
+// verify compares a file with what the lock says of it.
+func verify(path string, p Package) error {
+	is, err := store.Of(path)
+	if err == nil && (is.Size != p.Size || is.SHA256 != p.SHA256) {
+		err = diag.Errorf(diag.Fetch, "package %s: %d bytes, sha256 %s; the lock says %d, %s", p.Name, is.Size, is.SHA256, p.Size, p.SHA256)
+	}
+	return err
+}
+
+// unpackData checks a package and writes its data archive, decompressed, to file.
+func unpackData(d Deb, file string) error {
+	if err := verify(d.Path, d.Package); err != nil {
+		return err
+	}
+	f, err := os.Open(d.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(extract(out, f, maxUnpacked), out.Close())
+}
+
+// extract writes the data archive of a package, decompressed, to w. More than
+// limit bytes are refused.
+func extract(w io.Writer, r io.Reader, limit int64) error {
+	data, name, err := dataMember(bufio.NewReader(r))
+	if err != nil {
+		return err
+	}
+	plain, err := unpack.Reader(data, name)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	defer plain.Close()
+	n, err := io.Copy(w, io.LimitReader(plain, limit+1))
+	if err != nil {
+		return fmt.Errorf("unpacking %s: %w", name, err)
+	}
+	if n > limit {
+		return fmt.Errorf("%s holds more than %d bytes", name, limit)
+	}
+	return nil
+}
+
+// eachEntry visits the entries of a tar archive.
+func eachEntry(r io.Reader, visit func(*tar.Header, io.Reader) error) error {
+	archive := tar.NewReader(r)
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading its data archive: %w", err)
+		}
+		if err := visit(h, archive); err != nil {
+			return err
+		}
+	}
+}
+
+// dataMember finds data.tar.* in the ar archive of a package (deb(5)): the magic,
+// then members with a header of 60 bytes each, at even offsets.
+func dataMember(r io.Reader) (io.Reader, string, error) {
+	magic := make([]byte, 8)
+	if _, err := io.ReadFull(r, magic); err != nil || string(magic) != "!<arch>\n" {
+		return nil, "", errors.New("this is not a Debian package")
+	}
+	header := make([]byte, 60)
+	for first := true; ; first = false {
+		if _, err := io.ReadFull(r, header); err != nil {
+			return nil, "", errors.New("the package holds no data.tar: it is truncated")
+		}
+		name := strings.TrimRight(strings.TrimRight(string(header[:16]), " "), "/")
+		size, err := strconv.ParseInt(strings.TrimSpace(string(header[48:58])), 10, 64)
+		if err != nil || size < 0 || string(header[58:]) != "`\n" {
+			return nil, "", errors.New("the package's ar header is damaged")
+		}
+		if first {
+			if err := checkFormat(r, name, size); err != nil {
+				return nil, "", err
+			}
+			continue
+		}
+		if strings.HasPrefix(name, "data.tar") {
+			return &member{r, size}, name, nil
+		}
+		if _, err := io.CopyN(io.Discard, r, size+size%2); err != nil {
+			return nil, "", errors.New("the package is truncated")
+		}
+	}
+}
+
+// member reads one member of an ar archive; a file that ends before it does is
+// an error.
+type member struct {
+	r    io.Reader
+	left int64
+}
+
+func (m *member) Read(p []byte) (int, error) {
+	if m.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := m.r.Read(p[:min(int64(len(p)), m.left)])
+	m.left -= int64(n)
+	if errors.Is(err, io.EOF) && m.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func checkFormat(r io.Reader, name string, size int64) error {
+	if name != "debian-binary" || size > 16 {
+		return errors.New("the package does not begin with debian-binary")
+	}
+	text := make([]byte, size+size%2)
+	if _, err := io.ReadFull(r, text); err != nil || !bytes.HasPrefix(text, []byte("2.")) {
+		return errors.New("the package's format is not 2")
+	}
+	return nil
+}

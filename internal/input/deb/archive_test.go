@@ -1,0 +1,243 @@
+package deb
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+)
+
+var suffixes = []string{"", ".gz", ".xz", ".zst"}
+
+// extracted returns the data archive of a package, which may hold limit bytes.
+func extracted(content []byte, limit int64) ([]byte, error) {
+	var b bytes.Buffer
+	err := extract(&b, bytes.NewReader(content), limit)
+	return b.Bytes(), err
+}
+
+func TestExtract(t *testing.T) {
+	plain := data(t, dir("./"), file("./usr/bin/x", "odd"))
+	for _, suffix := range suffixes {
+		got, err := extracted(debOf(t, suffix, plain), int64(len(plain)))
+		if err != nil || !bytes.Equal(got, plain) {
+			t.Errorf("data.tar%s: got %d bytes of %d, %v", suffix, len(got), len(plain), err)
+		}
+	}
+	gnu := arOf(part{"debian-binary/", "2.0\n"}, part{"data.tar/", string(plain)})
+	if got, err := extracted(gnu, 1<<20); err != nil || !bytes.Equal(got, plain) {
+		t.Errorf("names that end with a slash: got %d bytes of %d, %v", len(got), len(plain), err)
+	}
+	future := arOf(part{"debian-binary", "2.1\nmore\n"}, part{"_gpgorigin", "x"}, part{"data.tar", string(plain)}, part{"data.tar.gz", "not read"})
+	if got, err := extracted(future, 1<<20); err != nil || !bytes.Equal(got, plain) {
+		t.Errorf("a later format of the same major number: got %d bytes of %d, %v", len(got), len(plain), err)
+	}
+}
+
+func TestExtractRefuses(t *testing.T) {
+	plain := string(data(t, file("./x", "x")))
+	good := string(arOf(format, part{"data.tar", plain}))
+	sized := func(size string) string {
+		p := part{"data.tar", plain}
+		return string(arOf(format)) + p.header()[:48] + size + "`\n" + plain
+	}
+	garbled := compress(t, ".gz", []byte(plain))
+	garbled[len(garbled)-5] ^= 1 // of the checksum
+	for name, c := range map[string]struct{ content, want string }{
+		"empty":                  {"", "not a Debian package"},
+		"short magic":            {"!<arc", "not a Debian package"},
+		"wrong magic":            {strings.Replace(good, "<arch>", "<thin>", 1), "not a Debian package"},
+		"no member":              {"!<arch>\n", "truncated"},
+		"half a header":          {good[:30], "truncated"},
+		"no data":                {string(arOf(format, part{"control.tar", "odd"})), "holds no data.tar"},
+		"data first":             {string(arOf(part{"data.tar", plain}, format)), "does not begin with debian-binary"},
+		"other first":            {string(arOf(part{"control.tar", "x"}, part{"data.tar", plain})), "does not begin with debian-binary"},
+		"format 3":               {string(arOf(part{"debian-binary", "3.0\n"}, part{"data.tar", plain})), "format is not 2"},
+		"format is empty":        {string(arOf(part{"debian-binary", ""}, part{"data.tar", plain})), "format is not 2"},
+		"format is cut":          {string(arOf(format))[:70], "format is not 2"},
+		"format is long":         {string(arOf(part{"debian-binary", "2.0\n" + strings.Repeat("x", 1000)}, part{"data.tar", plain})), "does not begin with debian-binary"},
+		"member is cut":          {string(arOf(format, part{"control.tar", strings.Repeat("x", 100)}))[:180], "truncated"},
+		"member of 10 GB":        {string(arOf(format)) + "control.tar     0           0     0     100644  9999999999`\n", "truncated"},
+		"header end":             {strings.Replace(good, "`\n", "x\n", 1), "ar header is damaged"},
+		"negative size":          {sized("-5        "), "ar header is damaged"},
+		"size is no number":      {sized("0x10      "), "ar header is damaged"},
+		"no size":                {sized("          "), "ar header is damaged"},
+		"data of 10 GB":          {sized("9999999999"), "unexpected EOF"},
+		"data is cut":            {good[:len(good)-700], "unexpected EOF"},
+		"compressed data is cut": {cut(debOf(t, ".gz", []byte(plain)), 20), "unexpected EOF"},
+		"xz is cut":              {cut(debOf(t, ".xz", []byte(plain)), 20), "unexpected EOF"},
+		"zstd is cut":            {cut(debOf(t, ".zst", []byte(plain)), 4), "unexpected EOF"},
+		"checksum":               {string(arOf(format, part{"data.tar.gz", string(garbled)})), "checksum"},
+		"not gzip":               {string(arOf(format, part{"data.tar.gz", "no gzip at all"})), "reading data.tar.gz: gzip: invalid header"},
+		"not xz":                 {string(arOf(format, part{"data.tar.xz", "no xz at all"})), "reading data.tar.xz: xz: invalid"},
+		"not zstd":               {string(arOf(format, part{"data.tar.zst", "no zstd at all"})), "unpacking data.tar.zst: "},
+		"nothing to unpack":      {string(arOf(format, part{"data.tar.xz", ""})), "reading data.tar.xz: "},
+		"another compression":    {string(arOf(format, part{"data.tar.lzma", "x"})), "data.tar.lzma is compressed in a way that is not known"},
+		"another name":           {string(arOf(format, part{"data.tarball", "x"})), "data.tarball is compressed in a way that is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := extracted([]byte(c.content), 1<<20)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %d bytes, %v; want an error with %q", len(got), err, c.want)
+			}
+		})
+	}
+}
+
+func cut(content []byte, n int) string { return string(content[:len(content)-n]) }
+
+// What is written is bounded, however little it was packed into.
+func TestExtractIsBounded(t *testing.T) {
+	const limit = 100_000
+	for _, suffix := range suffixes {
+		for extra, fits := range map[int]bool{0: true, 1: false, 20 << 20: false} {
+			got, err := extracted(debOf(t, suffix, make([]byte, limit+extra)), limit)
+			if (err == nil) != fits || len(got) > limit+1 {
+				t.Errorf("data.tar%s with %d bytes too many: wrote %d, %v", suffix, extra, len(got), err)
+			}
+			if err != nil && !strings.Contains(err.Error(), "more than 100000 bytes") {
+				t.Errorf("data.tar%s: %v", suffix, err)
+			}
+		}
+	}
+}
+
+// A frame that asks for a window of 2 GiB is refused before it is allocated.
+func TestExtractRefusesAHugeZstdWindow(t *testing.T) {
+	frame := "\x28\xb5\x2f\xfd\x00\xa8" + "\x01\x00\x00"
+	got, err := extracted(arOf(format, part{"data.tar.zst", frame}), 1<<20)
+	if err == nil || !strings.Contains(err.Error(), "window size exceeded") {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+}
+
+func TestExtractReportsTheWriter(t *testing.T) {
+	full := errors.New("no space left")
+	r, w := io.Pipe()
+	r.CloseWithError(full)
+	err := extract(w, bytes.NewReader(debOf(t, ".xz", data(t, file("x", "x")))), 1<<20)
+	if !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	d := pack(t, "good", file("./x", "x"))
+	if err := verify(d.Path, d.Package); err != nil {
+		t.Fatal(err)
+	}
+	longer, other := d.Package, d.Package
+	longer.Size++
+	other.SHA256 = strings.Repeat("0", 64)
+	for name, p := range map[string]Package{"size": longer, "digest": other} {
+		err := verify(d.Path, p)
+		if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "package good: ") || !strings.Contains(err.Error(), p.SHA256) {
+			t.Errorf("%s: class %v: %v", name, diag.CodeOf(err), err)
+		}
+	}
+	if err := verify(filepath.Join(t.TempDir(), "absent"), d.Package); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("absent: %v", err)
+	}
+}
+
+// Nothing is unpacked before its digest is known to be right.
+func TestUnpackVerifiesFirst(t *testing.T) {
+	d := pack(t, "good", file("./x", "x"))
+	content, err := os.ReadFile(d.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)-1] ^= 1
+	if err := os.WriteFile(d.Path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "data.tar")
+	if err := unpackData(d, out); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was written: %v", err)
+	}
+}
+
+// counter counts what is written to it.
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// sparing makes a stream of xz ask for a dictionary of 4 KiB and not of 8 MiB.
+func sparing(stream []byte) []byte {
+	const at = 12 // of the header of the first block, behind that of the stream
+	sum := at + int(stream[at])*4
+	stream[at+bytes.Index(stream[at:sum], []byte("\x21\x01"))+2] = 0
+	binary.LittleEndian.PutUint32(stream[sum:], crc32.ChecksumIEEE(stream[at:sum]))
+	return stream
+}
+
+// FuzzPackage: an input is what was done to a whole package. A package as input would
+// be so large that the time goes into making it smaller. Each package shows one thing.
+func FuzzPackage(f *testing.F) {
+	var whole [][]byte
+	for _, i := range []item{
+		dir("./usr/"), file("./usr/x", "text"), symlink("./usr/y", "../etc/y"), hardLink("./usr/z", "./usr/x"),
+		file("./"+strings.Repeat("long/", 60)+"ü", "x"), special("./dev/null", tar.TypeChar), file("./../out", "x"),
+	} {
+		whole = append(whole, debOf(f, "", data(f, i)))
+	}
+	plain := data(f, dir("./usr/"), file("./usr/x", "text"))
+	for _, suffix := range suffixes[1:] {
+		packed := compress(f, suffix, plain)
+		if suffix == ".xz" {
+			packed = sparing(packed)
+		}
+		whole = append(whole, arOf(format, part{"data.tar" + suffix, string(packed)}))
+	}
+	for i, p := range whole {
+		if _, err := extracted(p, 1<<20); err != nil {
+			f.Fatalf("package %d: %v", i, err)
+		}
+	}
+	for _, sparse := range sparseArchives(f) {
+		whole = append(whole, debOf(f, "", sparse))
+	}
+	whole = append(whole, arOf(format, part{"data.tar.zst", "\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00"}))
+	for i := range whole {
+		f.Add(uint8(i), uint16(0), []byte(nil), uint16(0))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, at uint16, change []byte, cut uint16) {
+		content := bytes.Clone(whole[int(which)%len(whole)])
+		copy(content[int(at)%len(content):], change)
+		content = content[:len(content)-int(cut)%len(content)]
+		const limit = 1 << 20
+		plain, err := extracted(content, limit)
+		if len(plain) > limit+1 {
+			t.Fatalf("unpacked to %d bytes", len(plain))
+		}
+		if err != nil {
+			return
+		}
+		var written counter
+		l := &layer{out: tar.NewWriter(&written), seen: map[string]entryOf{}}
+		_ = eachEntry(bytes.NewReader(plain), func(h *tar.Header, r io.Reader) error { return l.entry("p", h, r) })
+		// A header may grow by records for what its fields do not hold.
+		if most := 8*len(plain) + 4096; int(written) > most {
+			t.Errorf("%d bytes of a data archive became %d of a layer", len(plain), written)
+		}
+		for name := range l.seen {
+			if strings.HasPrefix(name, "/") || strings.Contains("/"+name+"/", "/../") {
+				t.Errorf("%q leaves the root", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,345 @@
+package deb
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"builder/internal/input/store"
+)
+
+// A Deb is a locked package and the file that holds it.
+type Deb struct {
+	Package Package
+	Path    string
+}
+
+// Bootstrap writes an OCI image archive whose one layer is what the packages
+// hold: the file system in which dpkg can run. Its bytes are a function of the
+// packages and of firstID, the user that root of the packages is. Every file is
+// compared with its digest before it is read.
+func Bootstrap(archive string, debs []Deb, firstID int) error {
+	dir, err := os.MkdirTemp(filepath.Dir(archive), ".bootstrap-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	layer := filepath.Join(dir, "layer.tar")
+	if err := writeLayer(layer, debs, firstID); err != nil {
+		return fmt.Errorf("making the bootstrap layer: %w", err)
+	}
+	image := filepath.Join(dir, "image.tar")
+	if err := writeImage(image, layer); err != nil {
+		return fmt.Errorf("making the bootstrap image: %w", err)
+	}
+	return os.Rename(image, archive)
+}
+
+// layer collects the entries of several packages.
+type layer struct {
+	out   *tar.Writer
+	first int // added to every user and group
+	seen  map[string]entryOf
+}
+
+// entryOf says which package brought a path, and as what.
+type entryOf struct {
+	pkg  string
+	kind byte
+}
+
+func writeLayer(file string, debs []Deb, firstID int) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	l := &layer{out: tar.NewWriter(f), first: firstID, seen: map[string]entryOf{}}
+	if err := l.mergeUsr(); err != nil {
+		return err
+	}
+	plain, err := unpackAll(filepath.Dir(file), debs)
+	if err != nil {
+		return err
+	}
+	for i, d := range debs {
+		if err := l.add(d.Package.Name, plain[i]); err != nil {
+			return fmt.Errorf("package %s: %w", d.Package.Name, err)
+		}
+	}
+	return errors.Join(l.out.Close(), f.Close())
+}
+
+// unpackAll checks and decompresses the data archives of all packages into dir,
+// several at a time: xz is what takes the time here.
+func unpackAll(dir string, debs []Deb) ([]string, error) {
+	plain := make([]string, len(debs))
+	faults := make([]error, len(debs))
+	slots := make(chan struct{}, runtime.NumCPU())
+	var wg sync.WaitGroup
+	for i, d := range debs {
+		plain[i] = filepath.Join(dir, fmt.Sprintf("data-%d.tar", i))
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := unpackData(d, plain[i]); err != nil {
+				faults[i] = fmt.Errorf("package %s: %w", d.Package.Name, err)
+			}
+		})
+	}
+	wg.Wait()
+	return plain, errors.Join(faults...)
+}
+
+var usrDirs = []string{"bin", "lib", "lib64", "sbin"}
+
+// mergeUsr makes /bin, /lib, /lib64 and /sbin links into /usr before the first
+// package could make them directories.
+func (l *layer) mergeUsr() error {
+	epoch := time.Unix(0, 0)
+	for _, dir := range append([]string{"usr"}, prefixed("usr/", usrDirs)...) {
+		l.seen[dir] = entryOf{"", tar.TypeDir}
+		if err := l.out.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755, Uid: l.first, Gid: l.first, ModTime: epoch}); err != nil {
+			return err
+		}
+	}
+	for _, dir := range usrDirs {
+		l.seen[dir] = entryOf{"", tar.TypeSymlink}
+		if err := l.out.WriteHeader(&tar.Header{Name: dir, Linkname: "usr/" + dir, Typeflag: tar.TypeSymlink, Mode: 0o777, Uid: l.first, Gid: l.first, ModTime: epoch}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func prefixed(prefix string, names []string) []string {
+	var out []string
+	for _, n := range names {
+		out = append(out, prefix+n)
+	}
+	return out
+}
+
+// add appends the entries of a decompressed data archive, and removes it.
+func (l *layer) add(pkg, plain string) error {
+	f, err := os.Open(plain)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(plain)
+	defer f.Close()
+	return eachEntry(f, func(h *tar.Header, r io.Reader) error { return l.entry(pkg, h, r) })
+}
+
+// entry writes one entry under its place in a merged /usr.
+func (l *layer) entry(pkg string, h *tar.Header, r io.Reader) error {
+	name, err := place(h.Name)
+	if err != nil {
+		return err
+	}
+	if !ordinary(h) || name == "." && h.Typeflag != tar.TypeDir {
+		return fmt.Errorf("%q is neither a file, a directory nor a link", h.Name)
+	}
+	if name == "." {
+		return nil
+	}
+	if err := l.reachable(name); err != nil {
+		return err
+	}
+	if before, ok := l.seen[name]; ok {
+		if before.shares(h.Typeflag) {
+			return nil
+		}
+		return fmt.Errorf("%s is in %s too", name, before)
+	}
+	clean := &tar.Header{
+		Typeflag: h.Typeflag, Name: name, Linkname: h.Linkname, Mode: h.Mode,
+		Uid: l.first + h.Uid, Gid: l.first + h.Gid, ModTime: h.ModTime,
+	}
+	switch h.Typeflag {
+	case tar.TypeReg:
+		clean.Size = h.Size
+	case tar.TypeDir:
+		clean.Name += "/"
+	case tar.TypeLink:
+		if clean.Linkname, err = l.target(h.Linkname); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	l.seen[name] = entryOf{pkg, h.Typeflag}
+	if err := l.out.WriteHeader(clean); err != nil {
+		return err
+	}
+	_, err = io.Copy(l.out, r)
+	return err
+}
+
+// ordinary reports whether an entry is of a kind that packages hold. Of a sparse
+// file a few bytes could claim any size.
+func ordinary(h *tar.Header) bool {
+	for record := range h.PAXRecords {
+		if strings.HasPrefix(record, "GNU.sparse.") {
+			return false
+		}
+	}
+	return slices.Contains([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeLink}, h.Typeflag)
+}
+
+// reachable refuses a path below something that is no directory: where it would
+// end up is for a link to say.
+func (l *layer) reachable(name string) error {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if above, ok := l.seen[dir]; ok && above.kind != tar.TypeDir {
+			return fmt.Errorf("%s lies below %s, which is no directory in %s", name, dir, above)
+		}
+	}
+	return nil
+}
+
+// target returns the place of the file that a hard link leads to.
+func (l *layer) target(link string) (string, error) {
+	to, err := place(link)
+	if err != nil {
+		return "", err
+	}
+	if file, ok := l.seen[to]; !ok || file.kind == tar.TypeDir {
+		return "", fmt.Errorf("a hard link to %q, which no package has brought as a file", link)
+	}
+	return to, nil
+}
+
+// shares reports whether what comes later at the same path is no other thing:
+// directories are shared, also with a link to one, and /bin and its like are
+// there.
+func (e entryOf) shares(kind byte) bool {
+	if kind == tar.TypeDir {
+		return e.kind == tar.TypeDir || e.kind == tar.TypeSymlink
+	}
+	return e.kind == kind && e.pkg == ""
+}
+
+// String says where an entry comes from.
+func (e entryOf) String() string {
+	if e.pkg == "" {
+		return "the merged /usr"
+	}
+	return "package " + e.pkg
+}
+
+// place returns the path of an entry below the root, in a merged /usr. A path
+// that leaves the root is refused.
+func place(name string) (string, error) {
+	clean := strings.TrimPrefix(path.Clean("/"+name), "/")
+	if slices.Contains(strings.Split(name, "/"), "..") || !fs.ValidPath(path.Clean(strings.TrimPrefix(name, "./"))) && clean != "" {
+		return "", fmt.Errorf("path %q leaves the root", name)
+	}
+	if clean == "" {
+		return ".", nil
+	}
+	top, _, below := strings.Cut(clean, "/")
+	if below && slices.Contains(usrDirs, top) {
+		clean = "usr/" + clean
+	}
+	return clean, nil
+}
+
+// The media types of an OCI image (image-spec 1.1).
+const (
+	indexType    = "application/vnd.oci.image.index.v1+json"
+	manifestType = "application/vnd.oci.image.manifest.v1+json"
+	configType   = "application/vnd.oci.image.config.v1+json"
+	layerType    = "application/vnd.oci.image.layer.v1.tar"
+)
+
+// descriptor points to a blob.
+type descriptor struct {
+	MediaType string            `json:"mediaType"`
+	Digest    string            `json:"digest"`
+	Size      int64             `json:"size"`
+	Platform  map[string]string `json:"platform,omitempty"`
+}
+
+// writeImage wraps a layer into an OCI image layout in a tar.
+func writeImage(file, layerFile string) error {
+	layerDesc, err := describe(layerFile)
+	if err != nil {
+		return err
+	}
+	config, configDesc := blob(configType, map[string]any{
+		"architecture": "amd64", "os": "linux", "config": map[string]any{},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{layerDesc.Digest}},
+	})
+	manifest, manifestDesc := blob(manifestType, map[string]any{
+		"schemaVersion": 2, "mediaType": manifestType, "config": configDesc, "layers": []descriptor{layerDesc},
+	})
+	manifestDesc.Platform = map[string]string{"architecture": "amd64", "os": "linux"}
+	index, _ := blob(indexType, map[string]any{
+		"schemaVersion": 2, "mediaType": indexType, "manifests": []descriptor{manifestDesc},
+	})
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	out := tar.NewWriter(f)
+	small := []struct {
+		name string
+		data []byte
+	}{
+		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)},
+		{"index.json", index},
+		{blobPath(configDesc), config},
+		{blobPath(manifestDesc), manifest},
+	}
+	for _, s := range small {
+		if err := add(out, s.name, int64(len(s.data)), strings.NewReader(string(s.data))); err != nil {
+			return err
+		}
+	}
+	l, err := os.Open(layerFile)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := add(out, blobPath(layerDesc), layerDesc.Size, l); err != nil {
+		return err
+	}
+	return errors.Join(out.Close(), f.Close())
+}
+
+func add(out *tar.Writer, name string, size int64, r io.Reader) error {
+	if err := out.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o644, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0)}); err != nil {
+		return err
+	}
+	_, err := io.Copy(out, r)
+	return err
+}
+
+func blobPath(d descriptor) string { return "blobs/" + strings.Replace(d.Digest, ":", "/", 1) }
+
+func blob(mediaType string, v any) ([]byte, descriptor) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("deb: an image document is not JSON: %v", err)) // maps of strings and numbers only
+	}
+	sum := sha256.Sum256(data)
+	return data, descriptor{MediaType: mediaType, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(len(data))}
+}
+
+func describe(layerFile string) (descriptor, error) {
+	is, err := store.Of(layerFile)
+	return descriptor{MediaType: layerType, Digest: "sha256:" + is.SHA256, Size: is.Size}, err
+}

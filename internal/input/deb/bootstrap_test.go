@@ -1,0 +1,395 @@
+package deb
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+)
+
+func TestPlace(t *testing.T) {
+	for name, want := range map[string]string{
+		"./":                        ".",
+		".":                         ".",
+		"":                          ".",
+		"./usr/bin/x":               "usr/bin/x",
+		"usr//share/./x/":           "usr/share/x",
+		"./bin/sh":                  "usr/bin/sh",
+		"lib64/ld-linux-x86-64.so":  "usr/lib64/ld-linux-x86-64.so",
+		"./sbin/":                   "sbin",
+		"./lib":                     "lib",
+		"./library/x":               "library/x",
+		"./usr/lib/x":               "usr/lib/x",
+		"./etc/..data/x":            "etc/..data/x",
+		"./etc/a b\\c":              "etc/a b\\c",
+		"././etc/x":                 "etc/x",
+		"./lib/x86_64-linux-gnu/..": "",
+		"..":                        "",
+		"../etc/passwd":             "",
+		"./../etc/passwd":           "",
+		"./usr/../../etc/passwd":    "",
+		"./usr/../etc/passwd":       "",
+		"/etc/passwd":               "",
+		"//etc/passwd":              "",
+		".//etc/passwd":             "",
+		"./etc/\xff":                "",
+	} {
+		got, err := place(name)
+		if (err != nil) != (want == "") || got != want {
+			t.Errorf("%q: got %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+// entries reads a tar archive: headers as text, and the contents of files.
+func entries(t *testing.T, archive io.Reader) (headers []string, files map[string][]byte) {
+	t.Helper()
+	files = map[string][]byte{}
+	err := eachEntry(archive, func(h *tar.Header, r io.Reader) error {
+		text := fmt.Sprintf("%c %o %s", h.Typeflag, h.Mode, h.Name)
+		if h.Linkname != "" {
+			text += " -> " + h.Linkname
+		}
+		headers = append(headers, text)
+		content, err := io.ReadAll(r)
+		files[h.Name] = content
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return headers, files
+}
+
+// bootstrapped returns the archive that the packages become.
+func bootstrapped(t *testing.T, debs ...Deb) []byte {
+	t.Helper()
+	archive := filepath.Join(t.TempDir(), "image.tar")
+	if err := Bootstrap(archive, debs, 0); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(archive)); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+	return content
+}
+
+// layerOf returns the one layer of an image archive.
+func layerOf(t *testing.T, image []byte) []byte {
+	t.Helper()
+	_, blobs := entries(t, bytes.NewReader(image))
+	var index, manifest struct{ Manifests, Layers []descriptor }
+	decode(t, blobs["index.json"], &index)
+	decode(t, blobs[blobPath(index.Manifests[0])], &manifest)
+	return blobs[blobPath(manifest.Layers[0])]
+}
+
+func decode(t *testing.T, data []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatalf("%v: %q", err, data)
+	}
+}
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+var (
+	base = []item{
+		dir("./"), dir("./usr/"), dir("./usr/bin/"), symlink("./bin", "usr/bin"), dir("./etc/"),
+		{tar.Header{Name: "./etc/shadow", Typeflag: tar.TypeReg, Mode: 0o640, Gid: 42, Uname: "root", Gname: "shadow"}, "secret"},
+	}
+	tools = []item{
+		dir("./"), dir("./bin/"), file("./bin/tool", "#!/bin/sh\n"), hardLink("./bin/alias", "./bin/tool"),
+		symlink("./etc/tool", "/etc/alternatives/tool"), dir("./lib/"), file("./lib/x.so", "elf"),
+		{tar.Header{Name: "./usr/bin/su", Typeflag: tar.TypeReg, Mode: 0o4755}, "su"},
+	}
+)
+
+func TestBootstrapMergesUsr(t *testing.T) {
+	headers, files := entries(t, bytes.NewReader(layerOf(t, bootstrapped(t, pack(t, "base", base...), pack(t, "tools", tools...)))))
+	want := []string{
+		"5 755 usr/", "5 755 usr/bin/", "5 755 usr/lib/", "5 755 usr/lib64/", "5 755 usr/sbin/",
+		"2 777 bin -> usr/bin", "2 777 lib -> usr/lib", "2 777 lib64 -> usr/lib64", "2 777 sbin -> usr/sbin",
+		"5 755 etc/", "0 640 etc/shadow",
+		"0 644 usr/bin/tool", "1 644 usr/bin/alias -> usr/bin/tool", "2 777 etc/tool -> /etc/alternatives/tool",
+		"0 644 usr/lib/x.so", "0 4755 usr/bin/su",
+	}
+	if diff := cmp.Diff(want, headers); diff != "" {
+		t.Errorf("layer (-want +got):\n%s", diff)
+	}
+	if string(files["etc/shadow"]) != "secret" || string(files["usr/lib/x.so"]) != "elf" {
+		t.Errorf("got %q", files)
+	}
+}
+
+// Owners are numbers and times those of the package: nothing is the host's.
+func TestBootstrapKeepsOwnersAndTimes(t *testing.T) {
+	layer := layerOf(t, bootstrapped(t, pack(t, "base", base...)))
+	err := eachEntry(bytes.NewReader(layer), func(h *tar.Header, _ io.Reader) error {
+		made := h.ModTime.Equal(then) || h.ModTime.Unix() == 0
+		if h.Uid != 0 || h.Uname != "" || h.Gname != "" || !made || (h.Gid == 42) != (h.Name == "etc/shadow") {
+			t.Errorf("%s: %d:%d %q:%q %v", h.Name, h.Uid, h.Gid, h.Uname, h.Gname, h.ModTime)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBootstrapIsAFunctionOfItsPackages(t *testing.T) {
+	fresh := func() []Deb { return []Deb{pack(t, "base", base...), pack(t, "tools", tools...)} }
+	first := bootstrapped(t, fresh()...)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 3 {
+		if again := bootstrapped(t, fresh()...); !bytes.Equal(first, again) {
+			t.Fatalf("%s, then %s", sumOf(first), sumOf(again))
+		}
+	}
+	other := bootstrapped(t, pack(t, "base", base...), pack(t, "tools", slices.Concat(tools, []item{file("./etc/more", "x")})...))
+	if bytes.Equal(first, other) {
+		t.Error("another file makes no difference")
+	}
+}
+
+// The golden value is what every host has to get: a change of it changes the
+// root file system of every image.
+func TestBootstrapDigest(t *testing.T) {
+	var items []item
+	for _, suffix := range suffixes {
+		items = append(items, file("./etc/x"+suffix, suffix))
+	}
+	var debs []Deb
+	for i, suffix := range suffixes {
+		debs = append(debs, locked(t, "p"+suffix, debOf(t, suffix, data(t, dir("./etc/"), items[i]))))
+	}
+	const want = "sha256:a0bfc572b565208875c61114e58fc35ce15782777b69306db121acc224568c19"
+	if got := sumOf(layerOf(t, bootstrapped(t, debs...))); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestBootstrapIsAnImage(t *testing.T) {
+	image := bootstrapped(t, pack(t, "base", base...))
+	names, blobs := entries(t, bytes.NewReader(image))
+	if len(names) != 5 || string(blobs["oci-layout"]) != `{"imageLayoutVersion":"1.0.0"}` {
+		t.Errorf("got %v, oci-layout %q", names, blobs["oci-layout"])
+	}
+	for name, content := range blobs {
+		if digest, ok := strings.CutPrefix(name, "blobs/sha256/"); ok && sumOf(content) != "sha256:"+digest {
+			t.Errorf("%s holds %s", name, sumOf(content))
+		}
+	}
+	var index struct{ Manifests []descriptor }
+	var manifest struct {
+		Config descriptor
+		Layers []descriptor
+	}
+	var config struct {
+		Architecture, OS string
+		RootFS           struct {
+			DiffIDs []string `json:"diff_ids"`
+		}
+	}
+	decode(t, blobs["index.json"], &index)
+	decode(t, blobs[blobPath(index.Manifests[0])], &manifest)
+	decode(t, blobs[blobPath(manifest.Config)], &config)
+	layer := manifest.Layers[0]
+	if diff := cmp.Diff([]string{layer.Digest}, config.RootFS.DiffIDs); diff != "" {
+		t.Errorf("diff_ids (-want +got):\n%s", diff)
+	}
+	if config.Architecture != "amd64" || config.OS != "linux" || index.Manifests[0].Platform["architecture"] != "amd64" {
+		t.Errorf("got %+v, %+v", config, index)
+	}
+	for _, d := range []descriptor{index.Manifests[0], manifest.Config, layer} {
+		if int64(len(blobs[blobPath(d)])) != d.Size {
+			t.Errorf("%s has %d bytes, its descriptor says %d", d.MediaType, len(blobs[blobPath(d)]), d.Size)
+		}
+	}
+}
+
+func TestBootstrapRefuses(t *testing.T) {
+	link := symlink("./srv", "/etc")
+	for name, c := range map[string]struct {
+		items []item
+		want  string
+	}{
+		"traversal":                {[]item{file("./../etc/passwd", "x")}, `path "./../etc/passwd" leaves the root`},
+		"traversal inside":         {[]item{file("./usr/../etc/passwd", "x")}, "leaves the root"},
+		"absolute":                 {[]item{file("/etc/passwd", "x")}, `path "/etc/passwd" leaves the root`},
+		"directory above":          {[]item{dir("../")}, "leaves the root"},
+		"no name":                  {[]item{file(".", "x")}, `"." is neither a file`},
+		"root is a link":           {[]item{symlink("./", "/etc")}, `"./" is neither a file`},
+		"hard link out":            {[]item{hardLink("./x", "../../etc/shadow")}, `x: path "../../etc/shadow" leaves the root`},
+		"absolute hard link":       {[]item{hardLink("./x", "/etc/shadow")}, "leaves the root"},
+		"hard link to nothing":     {[]item{hardLink("./x", "./etc/shadow")}, `x: a hard link to "./etc/shadow", which no package has brought`},
+		"hard link to itself":      {[]item{hardLink("./x", "./x")}, "no package has brought"},
+		"hard link to the root":    {[]item{hardLink("./x", "./")}, "no package has brought"},
+		"hard link to a directory": {[]item{dir("./d/"), hardLink("./x", "./d")}, "no package has brought as a file"},
+		"below a link":             {[]item{link, file("./srv/passwd", "x")}, "srv/passwd lies below srv, which is no directory in package hostile"},
+		"far below a link":         {[]item{link, file("./srv/a/b/c", "x")}, "srv/a/b/c lies below srv"},
+		"link below a link":        {[]item{link, symlink("./srv/x", "y")}, "srv/x lies below srv"},
+		"directory below a link":   {[]item{link, dir("./srv/"), dir("./srv/x/")}, "srv/x lies below srv"},
+		"below a file":             {[]item{file("./srv", "x"), file("./srv/x", "x")}, "srv/x lies below srv"},
+		"file, then directory":     {[]item{file("./srv", "x"), dir("./srv/")}, "srv is in package hostile too"},
+		"link, then file":          {[]item{link, file("./srv", "x")}, "srv is in package hostile too"},
+		"twice":                    {[]item{file("./x", "1"), file("./x", "2")}, "x is in package hostile too"},
+		"twice by another name":    {[]item{file("./bin/x", "1"), file("./usr/bin/x", "2")}, "usr/bin/x is in package hostile too"},
+		"file for bin":             {[]item{file("./bin", "x")}, "bin is in the merged /usr too"},
+		"character device":         {[]item{special("./dev/mem", tar.TypeChar)}, `"./dev/mem" is neither a file, a directory nor a link`},
+		"block device":             {[]item{special("./dev/sda", tar.TypeBlock)}, "neither a file"},
+		"pipe":                     {[]item{special("./run/x", tar.TypeFifo)}, "neither a file"},
+		"another kind":             {[]item{special("./x", tar.TypeCont)}, "neither a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			archive := filepath.Join(t.TempDir(), "image.tar")
+			err := Bootstrap(archive, []Deb{pack(t, "hostile", c.items...)}, 0)
+			if err == nil || !strings.Contains(err.Error(), "package hostile: ") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+			if left, _ := os.ReadDir(filepath.Dir(archive)); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// sparseArchives are data archives of a few hundred bytes with a file that
+// claims a terabyte, in the ways that tar has for it.
+func sparseArchives(t testing.TB) map[string][]byte {
+	t.Helper()
+	const size = "1099511627776"
+	// archive/tar writes no records of sparse files: they get their names after.
+	pax := func(body string, records map[string]string) []byte {
+		i := file("./x", body)
+		i.PAXRecords = records
+		return bytes.ReplaceAll(data(t, i), []byte("GNUxsparse"), []byte("GNU.sparse"))
+	}
+	body := "1\n" + size + "\n0\n"
+	body += strings.Repeat("\x00", 512-len(body))
+	gnu := data(t, file("./x", ""))
+	patchHeader(gnu, map[int]string{
+		156: string(tar.TypeGNUSparse),
+		257: "ustar  \x00",
+		483: "\x80\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", // the size with its holes
+	})
+	return map[string][]byte{
+		"0.1": pax("", map[string]string{"GNUxsparse.size": size, "GNUxsparse.numblocks": "1", "GNUxsparse.map": size + ",0"}),
+		"1.0": pax(body, map[string]string{"GNUxsparse.major": "1", "GNUxsparse.minor": "0", "GNUxsparse.realsize": size}),
+		"GNU": gnu,
+	}
+}
+
+// patchHeader changes fields of an archive's first header, by offset.
+func patchHeader(archive []byte, fields map[int]string) {
+	header := archive[:512]
+	for at, text := range fields {
+		copy(header[at:], text)
+	}
+	copy(header[148:], "        ")
+	sum := 0
+	for _, b := range header {
+		sum += int(b)
+	}
+	copy(header[148:], fmt.Sprintf("%06o\x00 ", sum))
+}
+
+func TestBootstrapRefusesSparseFiles(t *testing.T) {
+	for name, archive := range sparseArchives(t) {
+		t.Run(name, func(t *testing.T) {
+			h, err := tar.NewReader(bytes.NewReader(archive)).Next()
+			if err != nil || h.Size != 1<<40 {
+				t.Fatalf("the archive is not what it should be: %+v, %v", h, err)
+			}
+			err = Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "hostile", debOf(t, ".gz", archive))}, 0)
+			if err == nil || !strings.Contains(err.Error(), `"./x" is neither a file`) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A size that a directory or a link claims is not one that follows it.
+func TestBootstrapDropsSizesOfWhatHasNone(t *testing.T) {
+	archive := data(t, symlink("./a", "b"), file("./c", "text"))
+	patchHeader(archive, map[int]string{124: "00000001000\x00"})
+	layer := layerOf(t, bootstrapped(t, locked(t, "p", debOf(t, "", archive))))
+	sizes := map[string]int64{}
+	_ = eachEntry(bytes.NewReader(layer), func(h *tar.Header, _ io.Reader) error {
+		sizes[h.Name] = h.Size
+		return nil
+	})
+	if sizes["a"] != 0 || sizes["c"] != 4 {
+		t.Errorf("got %v", sizes)
+	}
+}
+
+func TestPackagesThatDoNotGoTogether(t *testing.T) {
+	one, two := pack(t, "one", dir("./etc/"), file("./etc/x", "1")), pack(t, "two", dir("./etc/"), file("./etc/x", "2"))
+	err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{one, two}, 0)
+	if err == nil || !strings.Contains(err.Error(), "package two: etc/x is in package one too") {
+		t.Errorf("got %v", err)
+	}
+	// A directory may also be a link to one, as dpkg has it.
+	bootstrapped(t, pack(t, "three", dir("./run/"), symlink("./var", "run")), pack(t, "four", dir("./var/")))
+}
+
+func TestBootstrapNamesEveryBadPackage(t *testing.T) {
+	var debs []Deb
+	for _, name := range []string{"first", "good", "second"} {
+		d := pack(t, name, dir("./"))
+		if name != "good" {
+			d.Package.SHA256 = strings.Repeat("0", 64)
+		}
+		debs = append(debs, d)
+	}
+	debs = append(debs, locked(t, "third", []byte("no package")), Deb{Package{Name: "fourth"}, filepath.Join(t.TempDir(), "absent")})
+	err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), debs, 0)
+	for _, name := range []string{"first", "second", "third", "fourth"} {
+		if err == nil || strings.Count(err.Error(), "package "+name+": ") == 0 {
+			t.Errorf("%s is not named: %v", name, err)
+		}
+	}
+	if strings.Contains(err.Error(), "good") || diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("class %v: %v", diag.CodeOf(err), err)
+	}
+}
+
+func TestBootstrapRefusesADamagedDataArchive(t *testing.T) {
+	plain := data(t, file("./x", strings.Repeat("x", 2000)))
+	damaged := bytes.Clone(plain)
+	damaged[100] ^= 0xff // in the mode, which the checksum covers
+	for name, archive := range map[string][]byte{"checksum": damaged, "cut": plain[:1024], "cut in the header": plain[:300]} {
+		err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "p", debOf(t, ".xz", archive))}, 0)
+		if err == nil || !strings.Contains(err.Error(), "package p: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestBootstrapWhereNothingCanBeWritten(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "absent", "image.tar")
+	if err := Bootstrap(archive, nil, 0); err == nil {
+		t.Error("there is no such directory")
+	}
+}

@@ -1,0 +1,129 @@
+package deb
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"builder/internal/files/unpack"
+)
+
+// The helpers of this file write the formats that the package reads.
+
+// then is when every file of the tests was made.
+var then = time.Unix(1700000000, 0)
+
+// item is one entry of a data archive; body is the content of a file.
+type item struct {
+	tar.Header
+	body string
+}
+
+func file(name, body string) item {
+	return item{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644}, body}
+}
+
+func dir(name string) item {
+	return item{tar.Header{Name: name, Typeflag: tar.TypeDir, Mode: 0o755}, ""}
+}
+
+func symlink(name, to string) item {
+	return item{tar.Header{Name: name, Linkname: to, Typeflag: tar.TypeSymlink, Mode: 0o777}, ""}
+}
+
+func hardLink(name, to string) item {
+	return item{tar.Header{Name: name, Linkname: to, Typeflag: tar.TypeLink, Mode: 0o644}, ""}
+}
+
+func special(name string, kind byte) item {
+	return item{tar.Header{Name: name, Typeflag: kind, Mode: 0o600, Devmajor: 1, Devminor: 3}, ""}
+}
+
+// data returns a data archive.
+func data(t testing.TB, items ...item) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, i := range items {
+		i.Size, i.ModTime = int64(len(i.body)), then
+		if err := w.WriteHeader(&i.Header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, i.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// part is one member of an ar archive.
+type part struct{ name, body string }
+
+func (p part) header() string {
+	return fmt.Sprintf("%-16s%-12d%-6d%-6d%-8s%-10d`\n", p.name, then.Unix(), 0, 0, "100644", len(p.body))
+}
+
+// arOf returns an ar archive.
+func arOf(parts ...part) []byte {
+	archive := []byte("!<arch>\n")
+	for _, p := range parts {
+		archive = append(archive, p.header()+p.body...)
+		if len(p.body)%2 == 1 {
+			archive = append(archive, '\n')
+		}
+	}
+	return archive
+}
+
+var format = part{"debian-binary", "2.0\n"}
+
+// debOf returns a package; suffix says how its data archive is compressed.
+func debOf(t testing.TB, suffix string, plain []byte) []byte {
+	t.Helper()
+	return arOf(format, part{"control.tar.xz", "odd"}, part{"data.tar" + suffix, string(compress(t, suffix, plain))})
+}
+
+func compress(t testing.TB, suffix string, plain []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := unpack.Writer(&b, "data.tar"+suffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Write(plain)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// locked writes a package and returns it as a lock names it.
+func locked(t testing.TB, name string, content []byte) Deb {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name+"_1.0-1_amd64.deb")
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(content)
+	return Deb{Package{
+		Name: name, Version: "1.0-1", Architecture: "amd64", Path: "pool/main/x/" + name + "/" + filepath.Base(path),
+		Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Bootstrap: true,
+	}, path}
+}
+
+// pack makes a package of entries.
+func pack(t testing.TB, name string, items ...item) Deb {
+	t.Helper()
+	return locked(t, name, debOf(t, ".gz", data(t, items...)))
+}

@@ -1,0 +1,219 @@
+package deb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+// A Request asks for the packages of a root file system: those that the first
+// suite calls essential or required, and those that are named, with all that
+// they depend on and nothing that they recommend.
+type Request struct {
+	Mirror       string // base address of the archive
+	Suites       []Suite
+	Packages     []string
+	Architecture string // amd64
+}
+
+// A Suite is a release with apt's pin priority; 0 means apt's own 500. The index
+// of a Stale one is read past the day until which its archive vouches for it, as
+// those of snapshots and of mirrors that have stopped are; its signature is
+// checked all the same.
+type Suite struct {
+	Name       string
+	Components []string
+	Priority   int
+	Stale      bool
+}
+
+// Resolve asks apt, in a tree of its own below scratch, for the packages of a
+// request, sorted by name. The indexes' signatures are checked against the
+// host's Debian archive keyring.
+func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error) {
+	a, err := newApt(scratch, req)
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(a.dir)
+	if err := a.run(ctx, nil, "apt-get", "update", "-o", "Acquire::Retries=3", "--error-on=any"); err != nil {
+		return nil, diag.Errorf(diag.Fetch, "reading the package indexes of %s: %w", suiteNames(req), err).
+			WithHint("%s", indexHint(err))
+	}
+	minimal, err := a.install(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	all, err := a.install(ctx, req.Packages)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].Bootstrap = slices.ContainsFunc(minimal, func(p Package) bool { return p.Name == all[i].Name })
+	}
+	slices.SortFunc(all, func(x, y Package) int { return strings.Compare(x.Name, y.Name) })
+	return all, nil
+}
+
+func indexHint(err error) string {
+	if strings.Contains(err.Error(), "is expired") {
+		return "the mirror has stopped, or is a snapshot: BUILDER_MIRROR_DEBIAN names other mirrors, and `stale: true` at the suite of the image reads an old index"
+	}
+	return "BUILDER_MIRROR_DEBIAN names other mirrors"
+}
+
+func suiteNames(req Request) string {
+	var names []string
+	for _, s := range req.Suites {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, " and ")
+}
+
+// apt is apt with configuration, indexes and status of its own: of the host it
+// uses the programs and the keyring.
+type apt struct {
+	dir  string
+	main string // the first suite
+	base string // the mirror
+}
+
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+func newApt(scratch string, req Request) (*apt, error) {
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return nil, diag.Errorf(diag.Fetch, "resolving Debian packages needs apt, and this host has none").
+			WithHint("lock on a Debian or Ubuntu host, or in a container of one, and copy the lock")
+	}
+	if _, err := os.Stat(keyring); err != nil {
+		return nil, diag.Errorf(diag.Fetch, "the host has no Debian archive keyring: %w", err).
+			WithHint("apt-get install debian-archive-keyring")
+	}
+	dir, err := os.MkdirTemp(scratch, "apt-*")
+	if err != nil {
+		return nil, err
+	}
+	a := &apt{dir: dir, main: req.Suites[0].Name, base: strings.TrimSuffix(req.Mirror, "/") + "/"}
+	for _, sub := range []string{"etc", "none", "lists/partial", "cache/archives/partial"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	for name, text := range a.files(req) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// files are the configuration of the isolated apt.
+func (a *apt) files(req Request) map[string]string {
+	var sources, pins strings.Builder
+	for _, s := range req.Suites {
+		options := fmt.Sprintf("arch=%s signed-by=%s", req.Architecture, keyring)
+		if s.Stale {
+			options += " check-valid-until=no"
+		}
+		fmt.Fprintf(&sources, "deb [%s] %s %s %s\n", options, a.base, s.Name, strings.Join(s.Components, " "))
+		if s.Priority != 0 {
+			fmt.Fprintf(&pins, "Package: *\nPin: release n=%s\nPin-Priority: %d\n\n", s.Name, s.Priority)
+		}
+	}
+	conf := strings.NewReplacer("DIR", a.dir, "ARCH", req.Architecture).Replace(`Dir "DIR";
+Dir::Etc "DIR/etc"; Dir::Etc::SourceList "sources.list"; Dir::Etc::Preferences "preferences";
+Dir::Etc::Parts "DIR/none"; Dir::Etc::SourceParts "DIR/none"; Dir::Etc::PreferencesParts "DIR/none"; Dir::Etc::TrustedParts "DIR/none";
+Dir::State "DIR"; Dir::State::Lists "lists"; Dir::State::Status "DIR/status"; Dir::Cache "DIR/cache";
+APT::Architecture "ARCH"; APT::Architectures { "ARCH"; }; APT::Install-Recommends "false";
+Acquire::Languages "none"; Acquire::ForceHash "SHA256"; APT::Sandbox::User "root"; Debug::NoLocking "true";
+`)
+	return map[string]string{"etc/sources.list": sources.String(), "etc/preferences": pins.String(), "status": "", "apt.conf": conf}
+}
+
+// install asks what would be installed.
+func (a *apt) install(ctx context.Context, names []string) ([]Package, error) {
+	args := []string{
+		"-qq", "--print-uris", "--yes", "install", "apt",
+		"?narrow(?codename(" + a.main + "),?essential)",
+		"?narrow(?codename(" + a.main + "),?priority(required))",
+	}
+	var out bytes.Buffer
+	if err := a.run(ctx, &out, "apt-get", append(args, names...)...); err != nil {
+		return nil, diag.Errorf(diag.Usage, "resolving packages: %w", err).
+			WithHint("the names are those of images/*.yaml")
+	}
+	return parseURIs(out.String(), a.base)
+}
+
+func (a *apt) run(ctx context.Context, stdout *bytes.Buffer, name string, args ...string) error {
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "APT_CONFIG="+filepath.Join(a.dir, "apt.conf"), "LC_ALL=C")
+	cmd.Stderr = &stderr
+	if stdout != nil {
+		cmd.Stdout = stdout
+	}
+	if err := cmd.Run(); err != nil {
+		return errors.Join(faultLines(stderr.String()), ctx.Err())
+	}
+	return nil
+}
+
+// faultLines keeps what apt calls an error; all of it where nothing is.
+func faultLines(text string) error {
+	var errs []string
+	for line := range strings.Lines(text) {
+		if after, ok := strings.CutPrefix(strings.TrimSpace(line), "E: "); ok {
+			errs = append(errs, after)
+		}
+	}
+	if len(errs) == 0 {
+		errs = []string{strings.TrimSpace(text)}
+	}
+	return errors.New(strings.Join(errs, "; "))
+}
+
+var uriLine = regexp.MustCompile(`^'([^']+)' (\S+)_(\S+)_(\w+)\.deb (\d+) SHA256:([0-9a-f]{64})$`)
+
+// parseURIs reads what apt-get --print-uris writes:
+//
+//	'http://…/pool/main/m/make-dfsg/make_4.4.1-2_amd64.deb' make_4.4.1-2_amd64.deb 463104 SHA256:70a9…
+func parseURIs(text, base string) ([]Package, error) {
+	var packages []Package
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		m := uriLine.FindStringSubmatch(line)
+		if m == nil {
+			return nil, fmt.Errorf("apt printed a line that is no package: %q", line)
+		}
+		escaped, ok := strings.CutPrefix(m[1], base)
+		if !ok {
+			return nil, fmt.Errorf("package %s does not lie below the mirror", m[2])
+		}
+		pool, err1 := url.PathUnescape(escaped)
+		version, err2 := url.PathUnescape(m[3])
+		size, err3 := strconv.ParseInt(m[5], 10, 64)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return nil, fmt.Errorf("package %s: %w", m[2], err)
+		}
+		packages = append(packages, Package{Name: m[2], Version: version, Architecture: m[4], Path: pool, Size: size, SHA256: m[6]})
+	}
+	if len(packages) == 0 {
+		return nil, errors.New("apt named no package")
+	}
+	return packages, nil
+}

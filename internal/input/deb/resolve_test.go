@@ -1,0 +1,227 @@
+package deb
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+)
+
+const (
+	mirror = "http://mirror.example/debian/"
+	sum    = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"
+)
+
+// uri is a line as apt-get --print-uris writes it.
+func uri(pool, name string) string {
+	return "'" + mirror + pool + "' " + name + " 463104 SHA256:" + sum + "\n"
+}
+
+func TestParseURIs(t *testing.T) {
+	text := uri("pool/main/m/make-dfsg/make_4.4.1-2_amd64.deb", "make_4.4.1-2_amd64.deb") + "\n" +
+		uri("pool/main/g/gcc/g%2b%2b_14%7e1_amd64.deb", "g++_4%3a14~1_amd64.deb") +
+		" " + uri("pool/main/a/adduser/adduser_3.152_all.deb", "adduser_3.152_all.deb")
+	got, err := parseURIs(text, mirror)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Package{
+		{Name: "make", Version: "4.4.1-2", Architecture: "amd64", Path: "pool/main/m/make-dfsg/make_4.4.1-2_amd64.deb", Size: 463104, SHA256: sum},
+		{Name: "g++", Version: "4:14~1", Architecture: "amd64", Path: "pool/main/g/gcc/g++_14~1_amd64.deb", Size: 463104, SHA256: sum},
+		{Name: "adduser", Version: "3.152", Architecture: "all", Path: "pool/main/a/adduser/adduser_3.152_all.deb", Size: 463104, SHA256: sum},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("packages (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseURIsRefuses(t *testing.T) {
+	good := uri("pool/x_1_all.deb", "x_1_all.deb")
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":        {"\n \n", "apt named no package"},
+		"chatter":        {"Reading package lists...\n" + good, `no package: "Reading package lists..."`},
+		"another digest": {strings.Replace(good, "SHA256:", "MD5Sum:", 1), "no package"},
+		"short digest":   {strings.Replace(good, sum, sum[1:], 1), "no package"},
+		"capitals":       {strings.Replace(good, sum, strings.ToUpper(sum), 1), "no package"},
+		"no digest":      {"'" + mirror + "pool/x_1_all.deb' x_1_all.deb 463104 \n", "no package"},
+		"no version":     {uri("pool/x_all.deb", "x_all.deb"), "no package"},
+		"no .deb":        {uri("pool/x_1_all.udeb", "x_1_all.udeb"), "no package"},
+		"two in a line":  {strings.TrimSpace(good) + " " + good, "no package"},
+		"another host":   {strings.Replace(good, "mirror.example", "evil.example", 1), "package x does not lie below the mirror"},
+		"host's cousin":  {strings.Replace(good, "debian/", "debian-evil/", 1), "package x does not lie below the mirror"},
+		"bad escape":     {uri("pool/%zz_1_all.deb", "x_1_all.deb"), `package x: invalid URL escape "%zz"`},
+		"bad version":    {uri("pool/x_1_all.deb", "x_%_all.deb"), "package x: invalid URL escape"},
+		"size":           {strings.Replace(good, "463104", "99999999999999999999", 1), "package x: "},
+		"after a good":   {good + "'", "no package"},
+	} {
+		got, err := parseURIs(c.text, mirror)
+		if err == nil || got != nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, %v; want an error with %q", name, got, err, c.want)
+		}
+	}
+}
+
+func TestFaultLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"W: old\nE: Unable to locate package x\n  E: And another\n": "Unable to locate package x; And another",
+		"\nexec format error\n": "exec format error",
+		"":                      "",
+	} {
+		if got := faultLines(text).Error(); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+var request = Request{
+	Mirror: "http://mirror.example/debian", Architecture: "amd64", Packages: []string{"extra"},
+	Suites: []Suite{
+		{Name: "trixie", Components: []string{"main", "contrib"}},
+		{Name: "bookworm", Components: []string{"main"}, Priority: 100},
+		{Name: "sid", Components: []string{"main"}, Stale: true},
+	},
+}
+
+func TestAptIsIsolated(t *testing.T) {
+	a := &apt{dir: "/scratch/apt-1", main: "trixie", base: mirror}
+	files := a.files(request)
+	const options = "deb [arch=amd64 signed-by=" + keyring
+	const from, old = options + "] " + mirror, options + " check-valid-until=no] " + mirror
+	if got, want := files["etc/sources.list"], from+" trixie main contrib\n"+from+" bookworm main\n"+old+" sid main\n"; got != want {
+		t.Errorf("sources: got %q, want %q", got, want)
+	}
+	if got, want := files["etc/preferences"], "Package: *\nPin: release n=bookworm\nPin-Priority: 100\n\n"; got != want {
+		t.Errorf("pins: got %q, want %q", got, want)
+	}
+	conf := files["apt.conf"]
+	for _, want := range []string{
+		`Dir "/scratch/apt-1";`, `APT::Architecture "amd64"; APT::Architectures { "amd64"; };`, `APT::Install-Recommends "false";`,
+		`Dir::State::Status "/scratch/apt-1/status";`, `Dir::Etc::SourceParts "/scratch/apt-1/none";`, `Acquire::ForceHash "SHA256";`,
+	} {
+		if !strings.Contains(conf, want) {
+			t.Errorf("apt.conf lacks %s:\n%s", want, conf)
+		}
+	}
+	if status, ok := files["status"]; !ok || status != "" {
+		t.Errorf("something counts as installed: %q", status)
+	}
+}
+
+// fakeApt puts a program in the place of apt-get that says what the files
+// update, minimal and all of dir hold: the first for update, the last where
+// the package extra is asked for.
+func fakeApt(t *testing.T, answers map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	const program = `#!/bin/sh
+echo "$@" >> "$ANSWERS/calls"
+test -f "$APT_CONFIG" || { echo "E: no configuration" >&2; exit 100; }
+case "$*" in
+update*) cat "$ANSWERS/update" >&2; test ! -s "$ANSWERS/update"; exit;;
+*extra*) file=$ANSWERS/all;;
+*) file=$ANSWERS/minimal;;
+esac
+test -f "$file" || { echo "W: a warning" >&2; echo "E: Unable to locate package" >&2; exit 100; }
+cat "$file"
+`
+	if err := os.WriteFile(filepath.Join(dir, "apt-get"), []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	answers["update"] += ""
+	for name, text := range answers {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("ANSWERS", dir)
+	return dir
+}
+
+func resolved(t *testing.T, answers map[string]string) ([]Package, string, error) {
+	t.Helper()
+	if _, err := os.Stat(keyring); err != nil {
+		t.Skip("needs the Debian archive keyring")
+	}
+	dir, scratch := fakeApt(t, answers), t.TempDir()
+	packages, err := Resolve(t.Context(), scratch, request)
+	if left, _ := os.ReadDir(scratch); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	calls, _ := os.ReadFile(filepath.Join(dir, "calls"))
+	return packages, string(calls), err
+}
+
+func TestResolve(t *testing.T) {
+	zlib, apt, extra := uri("pool/z/zlib_1_amd64.deb", "zlib_1_amd64.deb"), uri("pool/a/apt_3_amd64.deb", "apt_3_amd64.deb"), uri("pool/e/extra_2_all.deb", "extra_2_all.deb")
+	packages, calls, err := resolved(t, map[string]string{"minimal": zlib + apt, "all": zlib + extra + apt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range packages {
+		line := p.Name
+		if p.Bootstrap {
+			line += " bootstrap"
+		}
+		got = append(got, line)
+	}
+	if diff := cmp.Diff([]string{"apt bootstrap", "extra", "zlib bootstrap"}, got); diff != "" {
+		t.Errorf("packages (-want +got):\n%s", diff)
+	}
+	const question = "-qq --print-uris --yes install apt ?narrow(?codename(trixie),?essential) ?narrow(?codename(trixie),?priority(required))"
+	want := "update -o Acquire::Retries=3 --error-on=any\n" + question + "\n" + question + " extra\n"
+	if diff := cmp.Diff(want, calls); diff != "" {
+		t.Errorf("apt-get was asked (-want +got):\n%s", diff)
+	}
+}
+
+func TestResolveReports(t *testing.T) {
+	one := uri("pool/x_1_all.deb", "x_1_all.deb")
+	for name, c := range map[string]struct {
+		answers map[string]string
+		code    diag.Code
+		want    string
+	}{
+		"no index":         {map[string]string{"update": "E: Failed to fetch InRelease\n"}, diag.Fetch, "reading the package indexes of trixie and bookworm and sid: Failed to fetch InRelease"},
+		"an old index":     {map[string]string{"update": "E: Release file for x is expired (invalid since 15d)\n"}, diag.Fetch, "is expired"},
+		"no minimal set":   {map[string]string{"all": one}, diag.Usage, "resolving packages: Unable to locate package"},
+		"no such package":  {map[string]string{"minimal": one}, diag.Usage, "resolving packages: Unable to locate package"},
+		"a strange answer": {map[string]string{"minimal": one, "all": "Reading…\n"}, diag.Unexpected, `no package: "Reading…"`},
+		"no answer":        {map[string]string{"minimal": ""}, diag.Unexpected, "apt named no package"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _, err := resolved(t, c.answers)
+			if got != nil || diag.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, class %v: %v", got, diag.CodeOf(err), err)
+			}
+			if all := diag.All(err); name == "an old index" && !strings.Contains(all[0].Hint, "stale: true") {
+				t.Errorf("hint %q", all[0].Hint)
+			}
+		})
+	}
+}
+
+func TestResolveIsCancelled(t *testing.T) {
+	fakeApt(t, map[string]string{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := &apt{dir: t.TempDir()}
+	if err := a.run(ctx, nil, "apt-get", "update"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestResolveNeedsApt(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Resolve(t.Context(), t.TempDir(), request)
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "needs apt") {
+		t.Errorf("got %v", err)
+	}
+}

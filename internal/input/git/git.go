@@ -1,0 +1,217 @@
+// Package git reads the tree of one commit out of a repository and writes it as
+// an archive whose bytes follow from the commit alone: sorted, without times,
+// owners and the git version of the host, submodules in their places. So a
+// source that is had from git is pinned by sha256 like any other file.
+//
+// It is the only package that calls git, and never runs what a repository
+// brings: no hook, no filter, no working tree.
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+// Repository is a place to take commits from: an address (https, ssh) or the
+// absolute path of a local repository.
+type Repository string
+
+var (
+	refName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+-]{0,200}$`)
+	commit  = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+)
+
+// check refuses what git could take for an option or a program to run.
+func (r Repository) check() error {
+	if filepath.IsAbs(string(r)) {
+		return nil
+	}
+	u, err := url.Parse(string(r))
+	if err != nil || (u.Scheme != "https" && u.Scheme != "ssh") || u.Host == "" || strings.HasPrefix(u.Host, "-") {
+		return diag.Errorf(diag.Usage, "%q is no repository: wanted https://…, ssh://… or an absolute path", string(r))
+	}
+	return nil
+}
+
+// Resolve returns the commit that a tag names today.
+func Resolve(ctx context.Context, r Repository, tag string) (string, error) {
+	if err := r.check(); err != nil {
+		return "", err
+	}
+	if !refName.MatchString(tag) {
+		return "", diag.Errorf(diag.Usage, "%q is no name of a tag", tag)
+	}
+	ref := "refs/tags/" + tag
+	out, err := run(ctx, "", "ls-remote", "--", string(r), ref, ref+"^{}")
+	if err != nil {
+		return "", unreachable(r, err)
+	}
+	// The peeled line, ^{}, is the commit of an annotated tag and comes last.
+	found := ""
+	for line := range strings.Lines(string(out)) {
+		found, _, _ = strings.Cut(line, "\t")
+	}
+	if !commit.MatchString(found) {
+		return "", diag.Errorf(diag.Fetch, "%s has no tag %s", r, tag)
+	}
+	return found, nil
+}
+
+func unreachable(r Repository, err error) error {
+	return diag.Errorf(diag.Fetch, "asking %s: %w", r, err).
+		WithHint("--set source.NAME=PATH names a local repository that has the commit")
+}
+
+// A clone is a bare repository on this host that holds what has been fetched.
+type clone struct {
+	dir  string
+	from Repository
+}
+
+// open makes the clone in dir where it is missing.
+func open(ctx context.Context, dir string, from Repository) (*clone, error) {
+	if err := from.check(); err != nil {
+		return nil, err
+	}
+	if _, err := run(ctx, "", "init", "--quiet", "--bare", "--", dir); err != nil {
+		return nil, fmt.Errorf("making a clone of %s: %w", from, err)
+	}
+	return &clone{dir, from}, nil
+}
+
+// bring fetches one commit, or everything where the server hands out no single
+// commits.
+func (c *clone) bring(ctx context.Context, from Repository, sha string) error {
+	if !commit.MatchString(sha) {
+		return diag.Errorf(diag.Usage, "%q is no commit", sha)
+	}
+	if c.has(ctx, sha) {
+		return nil
+	}
+	if err := from.check(); err != nil {
+		return err
+	}
+	_, single := run(ctx, c.dir, "fetch", "--quiet", "--no-tags", "--depth", "1", "--", string(from), sha)
+	if single == nil && c.has(ctx, sha) {
+		return nil
+	}
+	_, all := run(ctx, c.dir, "fetch", "--quiet", "--no-tags", "--", string(from), "+refs/*:refs/from/*")
+	if c.has(ctx, sha) {
+		return nil
+	}
+	if err := errors.Join(ctx.Err(), all); err != nil {
+		return unreachable(from, err)
+	}
+	return diag.Errorf(diag.Fetch, "%s has no commit %s", from, sha)
+}
+
+func (c *clone) has(ctx context.Context, sha string) bool {
+	_, err := run(ctx, c.dir, "cat-file", "-e", sha+"^{commit}")
+	return err == nil
+}
+
+// submodules returns where the submodules of a commit come from, by their path.
+func (c *clone) submodules(ctx context.Context, from Repository, sha string) (map[string]Repository, error) {
+	out, err := run(ctx, c.dir, "config", "--blob", sha+":.gitmodules", "--null", "--list")
+	if err != nil {
+		return nil, fmt.Errorf("reading .gitmodules of %s: %w", sha, err)
+	}
+	paths, urls := map[string]string{}, map[string]string{}
+	for pair := range bytes.SplitSeq(out, []byte{0}) {
+		key, value, _ := strings.Cut(string(pair), "\n")
+		name := strings.TrimPrefix(key, "submodule.")
+		if at, ok := strings.CutSuffix(name, ".path"); ok {
+			paths[at] = value
+		}
+		if at, ok := strings.CutSuffix(name, ".url"); ok {
+			urls[at] = value
+		}
+	}
+	places := map[string]Repository{}
+	for name, at := range paths {
+		places[at] = submodule(from, name, at, urls[name])
+	}
+	return places, nil
+}
+
+// submodule is where the repository of a submodule lies: inside a local
+// repository if it is there, else at its address, which may be relative.
+func submodule(from Repository, name, at, address string) Repository {
+	if filepath.IsAbs(string(from)) {
+		for _, dir := range []string{filepath.Join(string(from), ".git", "modules", name), filepath.Join(string(from), "modules", name), filepath.Join(string(from), at)} {
+			if rel, err := filepath.Rel(string(from), dir); err == nil && filepath.IsLocal(rel) && isRepository(dir) {
+				return Repository(dir)
+			}
+		}
+	}
+	if !strings.HasPrefix(address, "./") && !strings.HasPrefix(address, "../") {
+		return Repository(address)
+	}
+	if filepath.IsAbs(string(from)) {
+		return Repository(filepath.Join(string(from), address))
+	}
+	u, err := url.Parse(string(from))
+	if err != nil {
+		return Repository(address)
+	}
+	u.Path = path.Join(u.Path, address)
+	return Repository(u.String())
+}
+
+// isRepository reports whether dir is a bare repository or a working tree.
+func isRepository(dir string) bool {
+	for _, name := range []string{"HEAD", ".git"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// run calls git with nothing of the user's that could run a program or ask a
+// question; proxies and credentials stay.
+func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := command(ctx, dir, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, explain(ctx, err, stderr.String())
+	}
+	return stdout.Bytes(), nil
+}
+
+func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	fixed := []string{
+		"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never",
+		"-c", "protocol.https.allow=always", "-c", "protocol.ssh.allow=always", "-c", "protocol.file.allow=always",
+		"-c", "safe.directory=*", "-c", "gc.auto=0", "-c", "transfer.fsckObjects=true",
+	}
+	if dir != "" {
+		fixed = append(fixed, "--git-dir", dir)
+	}
+	cmd := exec.CommandContext(ctx, "git", append(fixed, args...)...)
+	cmd.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0")
+	return cmd
+}
+
+func explain(ctx context.Context, err error, said string) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		return diag.Errorf(diag.Fetch, "git is not installed").WithHint("apt-get install git")
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	return fmt.Errorf("git: %s (%w)", lines[len(lines)-1], err)
+}

@@ -1,0 +1,168 @@
+package git
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+)
+
+// repository makes a repository whose tag v1 has these files; a name that ends
+// in @ is a link, one that ends in * a program.
+func repository(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	git(t, dir, "init", "-q")
+	for name, text := range files {
+		path := filepath.Join(dir, strings.TrimRight(name, "@*"))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		switch {
+		case strings.HasSuffix(name, "@"):
+			err = os.Symlink(text, path)
+		case strings.HasSuffix(name, "*"):
+			err = os.WriteFile(path, []byte(text), 0o755)
+		default:
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-q", "-m", "first")
+	git(t, dir, "tag", "-a", "-m", "release", "v1")
+	return dir
+}
+
+func git(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=n", "-c", "user.email=e@example", "-c", "protocol.file.allow=always", "-C", dir}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// archive makes the archive of v1 in a new clone and returns its tar.
+func archive(t *testing.T, repo string) []byte {
+	t.Helper()
+	sha, err := Resolve(t.Context(), Repository(repo), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "a.tar")
+	if _, err := Make(t.Context(), t.TempDir(), Repository(repo), sha, "src", file); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func entries(t *testing.T, data []byte) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for r := tar.NewReader(bytes.NewReader(data)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return got
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[h.Name] = h.FileInfo().Mode().String() + " " + h.Linkname + string(text)
+	}
+}
+
+func TestArchive(t *testing.T) {
+	repo := repository(t, map[string]string{"Makefile": "all:\n", "tools/run*": "#!/bin/sh\n", "latest@": "Makefile", "empty": ""})
+	want := map[string]string{
+		"src/Makefile": "-rw-r--r-- all:\n", "src/empty": "-rw-r--r-- ",
+		"src/latest": "Lrwxrwxrwx Makefile", "src/tools/run": "-rwxr-xr-x #!/bin/sh\n",
+	}
+	if diff := cmp.Diff(want, entries(t, archive(t, repo))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestArchiveFollowsFromTheCommitAlone(t *testing.T) {
+	repo := repository(t, map[string]string{"a": "1", "b/c": "2"})
+	first := sha256.Sum256(archive(t, repo))
+	os.WriteFile(filepath.Join(repo, "untracked"), []byte("x"), 0o644)
+	git(t, repo, "config", "core.autocrlf", "true")
+	bare := filepath.Join(t.TempDir(), "bare")
+	git(t, repo, "clone", "-q", "--bare", repo, bare)
+	if second := sha256.Sum256(archive(t, bare)); first != second {
+		t.Error("two clones of one commit give different archives")
+	}
+}
+
+func TestArchiveHoldsSubmodules(t *testing.T) {
+	inner := repository(t, map[string]string{"gloo.h": "int x;\n"})
+	outer := repository(t, map[string]string{"Makefile": "all:\n"})
+	git(t, outer, "submodule", "add", "-q", inner, "third_party/gloo")
+	git(t, outer, "commit", "-q", "-m", "with a submodule")
+	git(t, outer, "tag", "-f", "-a", "-m", "release", "v1")
+	got := entries(t, archive(t, outer))
+	if got["src/third_party/gloo/gloo.h"] != "-rw-r--r-- int x;\n" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestResolveFaults(t *testing.T) {
+	repo := repository(t, map[string]string{"a": "1"})
+	for _, c := range []struct {
+		repo, tag, want string
+		code            diag.Code
+	}{
+		{repo, "v2", "has no tag v2", diag.Fetch},
+		{repo, "--upload-pack=touch /tmp/x", "no name of a tag", diag.Usage},
+		{"ext::sh -c id", "v1", "no repository", diag.Usage},
+		{"--help", "v1", "no repository", diag.Usage},
+		{filepath.Join(repo, "absent"), "v1", "asking", diag.Fetch},
+	} {
+		_, err := Resolve(t.Context(), Repository(c.repo), c.tag)
+		if err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != c.code {
+			t.Errorf("%s %s: got %v", c.repo, c.tag, err)
+		}
+	}
+}
+
+func TestMakeRefuses(t *testing.T) {
+	repo := repository(t, map[string]string{"a": "1"})
+	for sha, code := range map[string]diag.Code{strings.Repeat("0", 40): diag.Fetch, "v1": diag.Usage, "": diag.Usage} {
+		if _, err := Make(t.Context(), t.TempDir(), Repository(repo), sha, "src", filepath.Join(t.TempDir(), "a.tar")); err == nil || diag.CodeOf(err) != code {
+			t.Errorf("%q: got %v", sha, err)
+		}
+	}
+}
+
+func TestSubmodulePlaces(t *testing.T) {
+	for _, c := range []struct{ from, address, want string }{
+		{"https://host.example/org/repo.git", "../gloo.git", "https://host.example/org/gloo.git"},
+		{"https://host.example/org/repo.git", "https://other.example/gloo.git", "https://other.example/gloo.git"},
+		{"/srv/repo", "../gloo", "/srv/gloo"},
+	} {
+		if got := submodule(Repository(c.from), "gloo", "third_party/gloo", c.address); string(got) != c.want {
+			t.Errorf("%s %s: got %s", c.from, c.address, got)
+		}
+	}
+}

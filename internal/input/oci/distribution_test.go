@@ -1,0 +1,102 @@
+package oci
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+)
+
+// The registry of the distribution project, as Debian packages it: it keeps no list
+// of referrers, and lets nothing be deleted unless it is told to.
+func TestAgainstDistribution(t *testing.T) {
+	binary, err := exec.LookPath("docker-registry")
+	if err != nil {
+		t.Skip("docker-registry is not installed (Debian's package of that name)")
+	}
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	host := distribution(t, binary)
+	open := func() *Repository {
+		r, err := OpenRepository("oci://"+host+"/wheels/horovod", Options{retry: quick})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	p := sample(t, "a")
+	digest, existed := push(t, open(), p)
+	if existed {
+		t.Error("it was there before")
+	}
+	reads(t, open(), digest, p)
+	if again, existed := push(t, open(), p); again != digest || !existed {
+		t.Errorf("once more: %s, existed %v", again, existed)
+	}
+	p.Referrers = append(p.Referrers, Referrer{ArtifactType: proofType, File: file(t, "gpu.json", []byte("{}\n"))})
+	push(t, open(), p)
+	if found, err := open().Referrers(t.Context(), digest); err != nil || len(found) != 3 {
+		t.Errorf("%d referrers, %v", len(found), err)
+	}
+	other, _ := push(t, open(), sample(t, "b"))
+	if err := open().Tag(t.Context(), other, "v1", TagOptions{}); diag.CodeOf(err) != diag.Publish {
+		t.Errorf("the tag moved: %v", err)
+	}
+	if err := open().Tag(t.Context(), other, "v1", TagOptions{Move: true}); err != nil {
+		t.Error(err)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		r, p := open(), sample(t, "at once")
+		all.Go(func() {
+			if _, _, err := r.Push(t.Context(), p, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	err = open().Delete(t.Context(), digest)
+	t.Logf("deleting: %v", err)
+	if diag.CodeOf(err) != diag.Publish {
+		t.Errorf("it deleted: %v", err)
+	}
+}
+
+// distribution starts the registry on a free port and returns its address.
+func distribution(t testing.TB, binary string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := listener.Addr().String()
+	listener.Close() // the registry takes it a moment later
+	dir := t.TempDir()
+	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage:\n  filesystem: {rootdirectory: %s}\nhttp: {addr: %s}\n", filepath.Join(dir, "data"), host)
+	path := filepath.Join(dir, "config.yml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	server := exec.CommandContext(ctx, binary, "serve", path)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = server.Wait() })
+	for range 100 {
+		if resp, err := http.Get("http://" + host + "/v2/"); err == nil {
+			resp.Body.Close()
+			return host
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("the registry does not start")
+	return ""
+}

@@ -1,0 +1,259 @@
+package oci
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"builder/internal/base/diag"
+)
+
+// NotFound is the fault of a tag or a digest that a repository does not have.
+type NotFound struct{}
+
+func (*NotFound) Error() string { return "the registry does not have it" }
+
+// Conflict is the fault of a tag that stands for other content.
+type Conflict struct {
+	Tag        string
+	Have, Want string // digests
+}
+
+func (c *Conflict) Error() string {
+	return fmt.Sprintf("the tag %s stands for %s and not for %s", c.Tag, c.Have, c.Want)
+}
+
+// A Refusal is the answer of a registry that says no.
+type Refusal struct {
+	Status int    // of HTTP
+	Reason string // in the registry's words; may be empty
+}
+
+func (r *Refusal) Error() string {
+	text := fmt.Sprintf("the registry says %d %s", r.Status, http.StatusText(r.Status))
+	if r.Reason != "" {
+		text += ": " + r.Reason
+	}
+	return text
+}
+
+// silent is the fault of a registry that neither says nor takes anything.
+type silent struct{ after time.Duration }
+
+func (s *silent) Error() string {
+	return fmt.Sprintf("the registry was silent for %s", s.after)
+}
+
+// errRealm is a service for tokens that is not trusted with a password.
+var errRealm = errors.New("the registry wants the password sent where it does not go")
+
+// stripped is a fault whose text has lost its addresses: what a registry sends us
+// to may carry a right to be there.
+type stripped struct {
+	error
+	text string
+}
+
+func (s *stripped) Error() string { return s.text }
+func (s *stripped) Unwrap() error { return s.error }
+
+var address = regexp.MustCompile(`"?https?://[^\s"]*"?`)
+
+// plainFault turns an error of oras-go or net/http into a fault that can be shown.
+func plainFault(err error) error {
+	if response, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		if response.StatusCode == http.StatusNotFound && (response.Method == http.MethodGet || response.Method == http.MethodHead) {
+			return &NotFound{}
+		}
+		return &Refusal{response.StatusCode, reason(response)}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errdef.ErrNotFound):
+		return &NotFound{}
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return &Refusal{Status: http.StatusUnauthorized}
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	text := address.ReplaceAllString(err.Error(), "(address)")
+	switch { // oras-go has no types for them
+	case strings.Contains(text, "mismatch"):
+		return fmt.Errorf("%w: %s", errContent, text)
+	case strings.Contains(text, "bearer realm"):
+		return fmt.Errorf("%w: %s", errRealm, text)
+	}
+	if text != err.Error() {
+		return &stripped{err, text}
+	}
+	return err
+}
+
+// reason returns what a registry says of its refusal, short and printable. Of who
+// may come in nothing is repeated.
+func reason(response *errcode.ErrorResponse) string {
+	if response.StatusCode == http.StatusUnauthorized {
+		return ""
+	}
+	var all []string
+	for _, e := range response.Errors {
+		all = append(all, strings.Trim(e.Code+": "+e.Message, ": "))
+	}
+	text := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, address.ReplaceAllString(strings.Join(all, "; "), "(address)"))
+	if runes := []rune(text); len(runes) > 200 {
+		text = string(runes[:200]) + "…"
+	}
+	return text
+}
+
+// passes reports whether another try may help.
+func (r *Repository) passes(err, fault error) bool {
+	if refusal, ok := errors.AsType[*Refusal](fault); ok {
+		return isPassing(refusal.Status) || isBehind(err)
+	}
+	if _, ok := errors.AsType[*silent](fault); ok || errors.Is(err, errLost) {
+		return true
+	}
+	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound || isOurs(err) || isTLS(err) {
+		return false
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return r.answered.Load() // it was there, and may be starting again
+	}
+	_, asked := errors.AsType[*url.Error](err)
+	_, network := errors.AsType[net.Error](err)
+	return asked || network || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+func isPassing(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusInsufficientStorage:
+		return false
+	}
+	return status >= 500
+}
+
+// isBehind reports whether a registry does not know of what it was given before:
+// the upload that it began, or what a manifest refers to, which is always sent
+// first. One of several registries behind one name may be late, and one that keeps
+// plain files may be read while another publisher writes the same.
+func isBehind(err error) bool {
+	response, ok := errors.AsType[*errcode.ErrorResponse](err)
+	return ok && slices.ContainsFunc(response.Errors, func(e errcode.Error) bool {
+		return e.Code == errcode.ErrorCodeBlobUploadUnknown || e.Code == errcode.ErrorCodeManifestBlobUnknown
+	})
+}
+
+// isOurs reports whether this side found the fault.
+func isOurs(err error) bool {
+	_, file := errors.AsType[*fs.PathError](err)
+	return file || errors.Is(err, errRedirect) || errors.Is(err, errRealm) || errors.Is(err, errChanged) || errors.Is(err, errContent)
+}
+
+func isTLS(err error) bool {
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	_, header := errors.AsType[tls.RecordHeaderError](err)
+	return certificate || alert || header || errors.Is(err, http.ErrSchemeMismatch)
+}
+
+// fail says what was being done when a fault came up, of which class it is, and
+// what can be done about it. An interruption is nobody's fault.
+func (r *Repository) fail(ctx context.Context, code diag.Code, err error, format string, args ...any) error {
+	doing := fmt.Sprintf(format, args...)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+	fault := diag.Errorf(code, "%s: %w", doing, err)
+	if hint := r.hint(err); hint != "" {
+		return fault.WithHint("%s", hint)
+	}
+	return fault
+}
+
+func (r *Repository) hint(err error) string {
+	host := r.repo.Reference.Registry
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		return hintOf(refusal.Status, host)
+	}
+	if _, ok := errors.AsType[*Conflict](err); ok {
+		return "what a tag stands for stays: publish to another repository, or under another name"
+	}
+	_, network := errors.AsType[net.Error](err)
+	network = network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return host + " speaks plain HTTP: put TLS before it; publish allows it with --insecure"
+	case isTLS(err):
+		return "the certificate of " + host + " is not trusted here: name the file with its authority in SSL_CERT_FILE"
+	case errors.Is(err, errChanged):
+		return "let nothing write to the file, and push again"
+	case errors.Is(err, errRedirect):
+		return notSentOn
+	case errors.Is(err, errRealm):
+		return "ask the owner of the registry to name a service for tokens that is behind TLS, and no host of a private network"
+	case errors.Is(err, errLost):
+		return "the registry, or a proxy before it, loses what it is given: ask its owner"
+	case errors.Is(err, errContent):
+		return "the registry, or a proxy before it, gives other bytes than it was given: ask its owner"
+	case network:
+		return "see whether " + host + " can be reached from this host; what was sent stays there, and is not sent again"
+	}
+	return ""
+}
+
+// notSentOn is what to do about a redirect of what is written.
+const notSentOn = "what is to be stored is not sent on to another host: if that is the right one, name it"
+
+func hintOf(status int, host string) string {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return notSentOn
+	case http.StatusUnauthorized:
+		return "docker's configuration has no credentials that " + host + " takes: log in there"
+	case http.StatusForbidden:
+		return "who is logged in at " + host + " may not do this: ask the owner of the repository"
+	case http.StatusNotFound:
+		return host + " does not make repositories by itself: make this one first, or mend its name"
+	case http.StatusMethodNotAllowed:
+		return host + " does not allow it: ask its owner to"
+	case http.StatusConflict:
+		return "somebody else writes the same, or what is there may not be replaced: push again, or publish to another repository"
+	case http.StatusRequestEntityTooLarge:
+		return "a file is larger than " + host + ", or a proxy before it, takes: ask its owner to raise the limit"
+	case http.StatusTooManyRequests:
+		return "wait and try again; what was sent stays there, and is not sent again"
+	}
+	if status >= 500 {
+		return "the registry is ill: try again later; what was sent stays there, and is not sent again"
+	}
+	return ""
+}

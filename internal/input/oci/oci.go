@@ -1,0 +1,147 @@
+// Package oci speaks with registries: it asks what the reference of an image means
+// today, and keeps packages of files in them.
+//
+// Building never asks: a lock holds the answer, and the engine pulls by digest.
+//
+// A [Package] is written in the layout of ORAS, one layer per file with the name in
+// its title, so that oras and its kind can pull it. What speaks of a package (its
+// [Referrer] documents) is found through its digest, by the registry where it can
+// and by a list under a tag where it cannot. The same package always has the same
+// digest. Nothing that a registry says is believed: bytes are taken when they have
+// the digest that was asked for, names when they are plain base names, and
+// credentials go to the registry itself and nowhere else.
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/distribution/reference"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/retry"
+)
+
+// patience bounds a resolution as a whole: a registry that does not answer is to
+// be told, not waited for.
+const patience = 30 * time.Second
+
+var platform = ocispec.Platform{OS: "linux", Architecture: "amd64"}
+
+// Resolve returns the digest of the linux/amd64 manifest that a reference such
+// as rocm/dev-ubuntu-22.04:6.1-complete names. Credentials are docker's, where
+// the host has them.
+func Resolve(ctx context.Context, name string) (string, error) {
+	return resolve(ctx, name, patience, retry.Policy{Tries: 4, First: time.Second, Most: 5 * time.Second})
+}
+
+func resolve(ctx context.Context, name string, patience time.Duration, policy retry.Policy) (string, error) {
+	repo, err := open(name)
+	if err != nil {
+		return "", diag.Errorf(diag.Usage, "resolving image %q: %w", name, err)
+	}
+	late := fmt.Errorf("the registry did not answer within %s", patience)
+	limited, cancel := context.WithTimeoutCause(ctx, patience, late)
+	defer cancel()
+	digest, err := retry.Do(limited, policy, func(ctx context.Context) (string, error) {
+		target := platform
+		found, err := oras.Resolve(ctx, repo, repo.Reference.Reference, oras.ResolveOptions{TargetPlatform: &target})
+		return found.Digest.String(), mark(err)
+	})
+	switch {
+	case err == nil:
+		return digest, nil
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("resolving image %q: %w", name, context.Cause(ctx))
+	}
+	return "", diag.Errorf(diag.Fetch, "resolving image %q: %w", name, plain(err)).
+		WithHint("the digest is only needed to lock: write the lock where the registry can be reached and check it in, or say with HTTPS_PROXY how it is reached; an image whose digest stands in images/*.yaml needs no registry here")
+}
+
+// open returns the repository of a reference, with its tag or digest.
+func open(text string) (*remote.Repository, error) {
+	name, err := reference.ParseNormalizedNamed(text) // completes a short name as docker does
+	if err != nil {
+		return nil, err
+	}
+	repo, err := remote.NewRepository(name.String())
+	if err != nil {
+		return nil, err
+	}
+	if repo.Reference.Reference == "" {
+		return nil, errors.New("it has neither tag nor digest")
+	}
+	repo.PlainHTTP = isLocal(repo.Reference.Host())
+	// The transport of oras-go repeats requests by itself; that is retry's to do.
+	client := &auth.Client{Client: http.DefaultClient, Cache: auth.NewCache()}
+	if store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{}); err == nil {
+		client.Credential = credentials.Credential(store)
+	}
+	repo.Client = client
+	return repo, nil
+}
+
+// Endpoint returns the address at which the registry of a reference answers.
+func Endpoint(name string) (string, error) {
+	repo, err := open(name)
+	if err != nil {
+		return "", diag.Errorf(diag.Usage, "image %q: %w", name, err)
+	}
+	scheme := "https"
+	if repo.PlainHTTP {
+		scheme = "http"
+	}
+	return scheme + "://" + repo.Reference.Host() + "/v2/", nil
+}
+
+// isLocal reports whether a registry is on this host, where nobody has a
+// certificate.
+func isLocal(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	ip := net.ParseIP(strings.Trim(name, "[]"))
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// mark says which refusals are worth another try.
+func mark(err error) error {
+	if response, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		if response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500 {
+			return retry.Temporary(err, 0)
+		}
+		return err
+	}
+	if network, ok := errors.AsType[net.Error](err); ok && network.Timeout() {
+		return retry.Temporary(err, 0)
+	}
+	return err
+}
+
+// plain drops the addresses that oras-go and net/http put before a message.
+func plain(err error) error {
+	if errors.Is(err, errdef.ErrNotFound) {
+		return errors.New("the registry does not have it for linux/amd64")
+	}
+	if response, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		return fmt.Errorf("the registry says %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,280 @@
+package oci
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry"
+
+	"builder/internal/base/diag"
+)
+
+// errContent is the fault of content that is not what its digest, its size or its
+// manifest says.
+var errContent = errors.New("the registry gave something else")
+
+func isMissing(err error) bool {
+	if _, ok := errors.AsType[*NotFound](err); ok {
+		return true
+	}
+	return errors.Is(err, errdef.ErrNotFound)
+}
+
+// Resolve returns the digest that a tag stands for, or the digest itself where the
+// repository has it; where not, the error is [NotFound]. The digest is taken of the
+// bytes, not from what the registry says of them.
+func (r *Repository) Resolve(ctx context.Context, tagOrDigest string) (string, error) {
+	d, err := r.get(ctx, tagOrDigest)
+	if err != nil {
+		return "", r.fail(ctx, diag.Fetch, err, "resolving %q in %s", tagOrDigest, r)
+	}
+	return d.Digest.String(), nil
+}
+
+// Manifest returns what a repository keeps under a digest. A manifest that is not
+// of a package, or in which anything is wrong, is an error.
+func (r *Repository) Manifest(ctx context.Context, digest string) (Manifest, error) {
+	m, err := r.manifest(ctx, digest)
+	return m, r.fail(ctx, diag.Fetch, err, "reading %s in %s", digest, r)
+}
+
+func (r *Repository) manifest(ctx context.Context, digest string) (Manifest, error) {
+	if err := checkDigest(digest); err != nil {
+		return Manifest{}, err
+	}
+	d, err := r.get(ctx, digest)
+	if err != nil {
+		return Manifest{}, err
+	}
+	m, err := read(d.data)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("%w: %w", errContent, err)
+	}
+	return m, nil
+}
+
+// get reads what a tag or a digest stands for.
+func (r *Repository) get(ctx context.Context, reference string) (document, error) {
+	if err := checkReference(reference); err != nil {
+		return document{}, err
+	}
+	return do(ctx, r, func(ctx context.Context) (document, error) {
+		d, body, err := r.repo.Manifests().FetchReference(ctx, reference)
+		if err != nil {
+			return document{}, err
+		}
+		defer body.Close()
+		if d.Size > maxManifest {
+			return document{}, fmt.Errorf("%w: a manifest of %d bytes; it may have %d", errContent, d.Size, maxManifest)
+		}
+		data, err := io.ReadAll(io.LimitReader(body, maxManifest+1))
+		if err != nil {
+			return document{}, err
+		}
+		if found := digest.FromBytes(data); found != d.Digest {
+			return document{}, fmt.Errorf("%w: bytes with the digest %s as %s", errContent, found, d.Digest)
+		}
+		return document{d, data}, nil
+	})
+}
+
+func checkReference(reference string) error {
+	if strings.Contains(reference, ":") {
+		return checkDigest(reference)
+	}
+	return checkTag(reference)
+}
+
+func checkTag(tag string) error {
+	if err := (registry.Reference{Reference: tag}).ValidateReferenceAsTag(); err != nil {
+		return fmt.Errorf("%q is no tag: letters, digits, dots, dashes and underscores, 128 at most", tag)
+	}
+	return nil
+}
+
+// A Reference is a referrer as it is found: Fault says why it could not be read,
+// which happens where others put something of their own beside a package. Its
+// manifest then has a digest and nothing else.
+type Reference struct {
+	Manifest
+	Fault error
+}
+
+// Referrers returns what speaks of a package, in the order of the digests. Each was
+// read and names that package itself; nothing is believed of the list.
+func (r *Repository) Referrers(ctx context.Context, of string) ([]Reference, error) {
+	all, err := r.referrers(ctx, of)
+	return all, r.fail(ctx, diag.Fetch, err, "looking for what speaks of %s in %s", of, r)
+}
+
+func (r *Repository) referrers(ctx context.Context, of string) ([]Reference, error) {
+	if err := checkDigest(of); err != nil {
+		return nil, err
+	}
+	listed, err := r.list(ctx, ocispec.Descriptor{Digest: digest.Digest(of)})
+	if err != nil {
+		return nil, err
+	}
+	var all []Reference
+	for _, d := range listed {
+		m, err := r.manifest(ctx, d.Digest.String())
+		if err == nil && m.Subject != of {
+			err = fmt.Errorf("%w: it speaks of %q", errContent, m.Subject)
+		}
+		switch {
+		case errors.Is(err, errContent), isMissing(err), checkDigest(d.Digest.String()) != nil:
+			m = Manifest{Digest: d.Digest.String()}
+		case err != nil:
+			return nil, err
+		}
+		all = append(all, Reference{m, err})
+	}
+	slices.SortFunc(all, func(a, b Reference) int { return strings.Compare(a.Digest, b.Digest) })
+	return all, nil
+}
+
+// ownTag is the form of the tags under which lists of referrers lie in registries
+// that keep none by themselves.
+var ownTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}$`)
+
+// Tags returns the tags of a repository in alphabetical order, without those that
+// only hold lists of referrers. Of a repository that is not there the error is
+// [NotFound].
+func (r *Repository) Tags(ctx context.Context) ([]string, error) {
+	tags, err := do(ctx, r, func(ctx context.Context) ([]string, error) {
+		var tags []string
+		err := r.repo.Tags(ctx, "", func(page []string) error {
+			moved(ctx)
+			for _, tag := range page {
+				if checkTag(tag) == nil && !ownTag.MatchString(tag) {
+					tags = append(tags, tag)
+				}
+			}
+			if len(tags) > maxTags {
+				return fmt.Errorf("%w: more than %d tags", errContent, maxTags)
+			}
+			return nil
+		})
+		return tags, err
+	})
+	slices.Sort(tags)
+	return slices.Compact(tags), r.fail(ctx, diag.Fetch, err, "listing the tags of %s", r)
+}
+
+// Fetch puts a file of a package into a folder that exists, under its own name. It
+// appears there when all of its bytes were right, and takes the place of what had
+// the name; where the same file is there already nothing is fetched. Nothing is
+// written outside the folder, and no more than the file's size. progress may be nil.
+func (r *Repository) Fetch(ctx context.Context, f File, dir string, progress func(done, total int64)) error {
+	return r.fail(ctx, diag.Fetch, r.fetch(ctx, f, dir, progress), "fetching %q from %s", f.Name, r)
+}
+
+func (r *Repository) fetch(ctx context.Context, f File, dir string, progress func(done, total int64)) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	say := func(done int64) {
+		if progress != nil {
+			progress(done, f.Size)
+		}
+	}
+	if holds(root, f) {
+		say(f.Size)
+		return nil
+	}
+	_, err = do(ctx, r, func(ctx context.Context) (bool, error) {
+		body, err := r.repo.Blobs().Fetch(ctx, f.descriptor())
+		if err != nil {
+			return false, err
+		}
+		defer body.Close()
+		return true, place(root, f, func(to io.Writer) error {
+			return f.copy(to, body, func(done int64) { moved(ctx); say(done) })
+		})
+	})
+	return err
+}
+
+// holds reports whether a folder has the file.
+func holds(root *os.Root, f File) bool {
+	info, err := root.Lstat(f.Name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != f.Size {
+		return false
+	}
+	there, err := root.Open(f.Name)
+	if err != nil {
+		return false
+	}
+	defer there.Close()
+	return f.copy(io.Discard, there, func(int64) {}) == nil
+}
+
+// place writes a file under another name first.
+func place(root *os.Root, f File, write func(io.Writer) error) (err error) {
+	name := fmt.Sprintf(".fetch-%016x", rand.Uint64())
+	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = root.Remove(name)
+		}
+	}()
+	err = write(file)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	return root.Rename(name, f.Name)
+}
+
+// copy copies the bytes of a file, no more than it has, and checks them.
+func (f File) copy(to io.Writer, from io.Reader, moved func(done int64)) error {
+	sum := sha256.New()
+	done := int64(0)
+	buffer := make([]byte, 256<<10)
+	for {
+		n, err := from.Read(buffer)
+		if done += int64(n); done > f.Size {
+			return fmt.Errorf("%w: more than %d bytes", errContent, f.Size)
+		}
+		sum.Write(buffer[:n])
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return err
+		}
+		moved(done)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("it ended after %d of %d bytes: %w", done, f.Size, err)
+		}
+	}
+	if done < f.Size {
+		return fmt.Errorf("it ended after %d of %d bytes: %w", done, f.Size, io.ErrUnexpectedEOF)
+	}
+	if found := hex.EncodeToString(sum.Sum(nil)); found != f.SHA256 {
+		return fmt.Errorf("%w: bytes with sha256 %s instead of %s", errContent, found, f.SHA256)
+	}
+	return nil
+}

@@ -1,0 +1,428 @@
+package oci
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/content/memory"
+
+	"builder/internal/base/diag"
+)
+
+// What oras itself makes of a package: it follows the graph, and finds the files
+// under their names.
+func TestOrasReadsAPackage(t *testing.T) {
+	for name, referrers := range modes {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t, referrers)
+			p := sample(t, "a")
+			r := at.open(t)
+			want, _ := push(t, r, p)
+			if err := r.Tag(t.Context(), want, "v1", TagOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			store := memory.New()
+			got, err := oras.ExtendedCopy(t.Context(), at.open(t).repo, "v1", store, "", oras.DefaultExtendedCopyOptions)
+			if err != nil || got.Digest.String() != want {
+				t.Fatalf("%s, %v", got.Digest, err)
+			}
+			layers, err := content.Successors(t.Context(), store, got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range p.Files {
+				data, err := content.FetchAll(t.Context(), store, f.descriptor())
+				onDisk, _ := os.ReadFile(f.Path)
+				if err != nil || !bytes.Equal(data, onDisk) {
+					t.Errorf("%s: %v", f.Name, err)
+				}
+				if !bytes.Contains(fmt.Append(nil, layers), []byte(f.Name)) {
+					t.Errorf("oras does not see the name %s: %v", f.Name, layers)
+				}
+			}
+			about, err := store.Predecessors(t.Context(), got)
+			if err != nil || len(about) != 2 {
+				t.Errorf("oras sees %d referrers, %v", len(about), err)
+			}
+		})
+	}
+}
+
+// What oras packs is read here.
+func TestAPackageOfOras(t *testing.T) {
+	at := newPlace(t, true)
+	r := at.open(t)
+	f := file(t, "a.whl", []byte("wheel"))
+	if err := r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("wheel")); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []oras.PackManifestVersion{oras.PackManifestVersion1_0, oras.PackManifestVersion1_1} {
+		d, err := oras.PackManifest(t.Context(), r.repo, version, wheelType, oras.PackManifestOptions{Layers: []ocispec.Descriptor{f.descriptor()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := r.Manifest(t.Context(), d.Digest.String())
+		if err != nil || m.ArtifactType != wheelType || len(m.Files) != 1 || m.Files[0].Name != "a.whl" {
+			t.Errorf("%+v, %v", m, err)
+		}
+	}
+}
+
+// store puts a manifest there as it is.
+func store(t *testing.T, r *Repository, m any) string {
+	t.Helper()
+	data, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := document{ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromBytes(data), Size: int64(len(data))}, data}
+	if err := r.put(t.Context(), d, d.Digest.String()); err != nil {
+		t.Fatal(err)
+	}
+	return d.Digest.String()
+}
+
+func layer(name string) object {
+	return object{
+		"mediaType": "application/zip", "digest": digest.FromString("x"), "size": 1,
+		"annotations": object{"org.opencontainers.image.title": name},
+	}
+}
+
+func bad(layers ...object) object {
+	return object{
+		"schemaVersion": 2, "mediaType": manifestType, "artifactType": wheelType, "layers": layers,
+		"config": object{"mediaType": "application/vnd.oci.empty.v1+json", "digest": ocispec.DescriptorEmptyJSON.Digest, "size": 2},
+	}
+}
+
+func TestManifestsThatAreNotTaken(t *testing.T) {
+	at := newPlace(t, true)
+	r := at.open(t)
+	with := func(key string, value any) object {
+		l := layer("a")
+		l[key] = value
+		return l
+	}
+	for want, m := range map[string]any{
+		`"../../x": its name is no plain`: bad(layer("../../x")),
+		`"/etc/passwd": its name`:         bad(layer("/etc/passwd")),
+		`"..": its name`:                  bad(layer("..")),
+		`"": its name`:                    bad(layer("")),
+		`"a\\b": its name`:                bad(layer(`a\b`)),
+		`"a\x1b": its name`:               bad(layer("a\x1b")),
+		`two files of the name "a"`:       bad(layer("a"), layer("a")),
+		`has -1 bytes`:                    bad(with("size", -1)),
+		`is no sha256`:                    bad(with("digest", "sha512:"+strings.Repeat("a", 128))),
+		`"x" is no media type`:            bad(with("mediaType", "x")),
+		`it has 257 files`:                bad(make([]object, 257)...),
+		`of the type`:                     object{"schemaVersion": 2, "mediaType": indexType},
+	} {
+		_, err := r.Manifest(t.Context(), store(t, r, m))
+		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Fetch {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	for _, data := range []string{"", "[1]", "{", `{"schemaVersion":2}x`, `{"layers":1}`} {
+		if _, err := read([]byte(data)); err == nil || !strings.Contains(err.Error(), "no manifest") {
+			t.Errorf("%q: %v", data, err)
+		}
+	}
+	// Who asks for such a file in spite of it gets nothing either.
+	dir := filepath.Join(t.TempDir(), "in", "here")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f := file(t, "x", []byte("x"))
+	if err := r.repo.Push(t.Context(), f.descriptor(), strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"../../x", "..", ".", "", "/tmp/x", "a/b", "a\x00"} {
+		f.Name = name
+		if err := r.Fetch(t.Context(), f, dir, nil); err == nil {
+			t.Errorf("%q was fetched", name)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "../../*")); len(left) != 1 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestLargeManifests(t *testing.T) {
+	at := newPlace(t, true)
+	r := at.open(t)
+	push(t, r, sample(t, "a"))
+	huge := bad(layer(strings.Repeat("x", 100)))
+	huge["annotations"] = object{"x": strings.Repeat("y", maxManifest)}
+	data, _ := json.Marshal(huge)
+	for _, length := range []bool{true, false} {
+		at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+			if !strings.HasSuffix(req.URL.Path, "/manifests/huge") {
+				return false
+			}
+			w.Header().Set("Content-Type", manifestType)
+			w.Header().Set("Docker-Content-Digest", digest.FromBytes(data).String())
+			if length || req.Method == http.MethodHead {
+				w.Header().Set("Content-Length", fmt.Sprint(len(data)))
+			}
+			if req.Method == http.MethodGet {
+				_, _ = w.Write(data)
+			}
+			return true
+		})
+		if _, err := r.Resolve(t.Context(), "huge"); !errors.Is(err, errContent) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestResolveInARepository(t *testing.T) {
+	at := newPlace(t, true)
+	r := at.open(t)
+	want, _ := push(t, r, sample(t, "a"))
+	if got, err := r.Resolve(t.Context(), want); got != want || err != nil {
+		t.Errorf("%s, %v", got, err)
+	}
+	for _, reference := range []string{"v1", digest.FromString("other").String()} {
+		_, err := r.Resolve(t.Context(), reference)
+		if _, ok := errors.AsType[*NotFound](err); !ok || diag.CodeOf(err) != diag.Fetch {
+			t.Errorf("%s: %v", reference, err)
+		}
+	}
+	for _, reference := range []string{"", "a/b", "sha256:abc", "x y", "md5:" + strings.Repeat("a", 32), "other@" + want} {
+		if got, err := r.Resolve(t.Context(), reference); err == nil {
+			t.Errorf("%q: %s", reference, got)
+		}
+	}
+	empty, err := OpenRepository("oci://"+at.addr+"/nothing/here", Options{retry: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := empty.Tags(t.Context()); !isMissing(err) {
+		t.Errorf("no repository: %v", err)
+	}
+	if _, err := empty.Resolve(t.Context(), "v1"); !isMissing(err) {
+		t.Errorf("no repository: %v", err)
+	}
+}
+
+// A registry that answers with other bytes, or names them wrongly.
+func TestWrongDigests(t *testing.T) {
+	at := newPlace(t, true)
+	r := at.open(t)
+	p := sample(t, "a")
+	good, _ := push(t, r, p)
+	other, _ := push(t, r, sample(t, "b"))
+	if err := r.Tag(t.Context(), good, "v1", TagOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // the other manifest under the name of the first
+		if !strings.Contains(req.URL.Path, "/manifests/") {
+			return false
+		}
+		answer := httptest.NewRecorder()
+		moved := req.Clone(req.Context())
+		moved.URL.Path = "/v2/wheels/horovod/manifests/" + other
+		at.keeps.ServeHTTP(answer, moved)
+		w.Header().Set("Content-Type", manifestType)
+		w.Header().Set("Docker-Content-Digest", good)
+		w.Header().Set("Content-Length", fmt.Sprint(answer.Body.Len()))
+		_, _ = w.Write(answer.Body.Bytes())
+		return true
+	})
+	for _, reference := range []string{good, "v1"} {
+		if _, err := r.Resolve(t.Context(), reference); !errors.Is(err, errContent) {
+			t.Errorf("%s: %v", reference, err)
+		}
+	}
+	if _, err := r.Manifest(t.Context(), good); !errors.Is(err, errContent) {
+		t.Errorf("got %v", err)
+	}
+	at.breaks(on("PUT", "/manifests/", 10, func(w http.ResponseWriter) {
+		w.Header().Set("Docker-Content-Digest", good)
+		w.WriteHeader(http.StatusCreated)
+	}))
+	if _, _, err := r.Push(t.Context(), sample(t, "c"), nil); !errors.Is(err, errContent) {
+		t.Errorf("another digest for what was pushed: %v", err)
+	}
+}
+
+func TestFetchOfBadContent(t *testing.T) {
+	at := newPlace(t, true)
+	r := at.open(t)
+	p := sample(t, "a")
+	push(t, r, p)
+	f := p.Files[0]
+	data, _ := os.ReadFile(f.Path)
+	cut := func(w http.ResponseWriter, req *http.Request) bool {
+		if !strings.Contains(req.URL.Path, f.SHA256) {
+			return false
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(f.Size))
+		_, _ = w.Write(data[:1<<20])
+		panic(http.ErrAbortHandler)
+	}
+	chunked := func(body []byte) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, req *http.Request) bool {
+			if strings.Contains(req.URL.Path, f.SHA256) {
+				w.WriteHeader(http.StatusOK)
+				w.(http.Flusher).Flush()
+				_, _ = w.Write(body)
+				return true
+			}
+			return false
+		}
+	}
+	wrong := bytes.Clone(data)
+	wrong[len(wrong)/2] ^= 1
+	for want, fault := range map[string]func(http.ResponseWriter, *http.Request) bool{
+		"ended after 1048576 of 3145728": cut,
+		"ended after 2097152 of 3145728": chunked(data[:2<<20]),
+		"bytes with sha256":              chunked(wrong),
+		"more than 3145728 bytes":        chunked(append(bytes.Clone(data), 0)),
+		"Content-Length":                 on("GET", f.SHA256, 9, says(200, "short")),
+		"does not have it":               on("GET", f.SHA256, 9, says(404, "")),
+		"403":                            on("GET", f.SHA256, 9, says(403, "")),
+		"500":                            on("GET", f.SHA256, 9, says(500, "")),
+	} {
+		dir := t.TempDir()
+		at.breaks(fault)
+		err := r.Fetch(t.Context(), f, dir, nil)
+		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Fetch {
+			t.Errorf("want %q, got %v", want, err)
+		}
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%s: left %v", want, left)
+		}
+		at.mend()
+		if err := r.Fetch(t.Context(), f, dir, nil); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+		same(t, f.Path, filepath.Join(dir, f.Name))
+	}
+	first := true
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // once cut, then whole
+		if first && strings.Contains(req.URL.Path, f.SHA256) {
+			first = false
+			return cut(w, req)
+		}
+		return false
+	})
+	if err := r.Fetch(t.Context(), f, t.TempDir(), nil); err != nil || first {
+		t.Errorf("after a cut: %v", err)
+	}
+}
+
+func TestFetchWhatIsThere(t *testing.T) {
+	at := newPlace(t, true)
+	r := at.open(t)
+	p := sample(t, "a")
+	push(t, r, p)
+	f, dir := p.Files[0], t.TempDir()
+	path := filepath.Join(dir, f.Name)
+	outside := filepath.Join(t.TempDir(), "outside")
+	for _, prepare := range []func() error{
+		func() error { return nil },
+		func() error { return os.WriteFile(path, noise("z", 3<<20), 0o600) },
+		func() error { return errors.Join(os.Remove(path), os.Symlink(outside, path)) },
+		func() error { return errors.Join(os.Remove(path), os.Symlink(f.Path, path)) },
+	} {
+		if err := prepare(); err != nil {
+			t.Fatal(err)
+		}
+		at.forget()
+		if err := r.Fetch(t.Context(), f, dir, nil); err != nil || at.count("GET") != 1 {
+			t.Errorf("%v after %d requests", err, at.count("GET"))
+		}
+		same(t, f.Path, path)
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("it is no file: %v", err)
+		}
+	}
+	at.forget()
+	if err := r.Fetch(t.Context(), f, dir, nil); err != nil || at.count("GET") != 0 {
+		t.Errorf("%v after %d requests", err, at.count("GET"))
+	}
+	if _, err := os.Stat(outside); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it wrote through a link: %v", err)
+	}
+	if err := r.Fetch(t.Context(), f, filepath.Join(dir, "none"), nil); err == nil {
+		t.Error("no folder and no error")
+	}
+}
+
+// What others put beside a package, or a list that lies, does not stand in the way.
+func TestForeignReferrers(t *testing.T) {
+	at := newPlace(t, true)
+	r := at.open(t)
+	p := sample(t, "a")
+	want, _ := push(t, r, p)
+	foreign := bad(object{"mediaType": "application/json", "digest": digest.FromString("x"), "size": 1})
+	foreign["subject"] = object{"mediaType": manifestType, "digest": want, "size": 7}
+	id := store(t, r, foreign)
+	found, err := r.Referrers(t.Context(), want)
+	faults := 0
+	for _, f := range found {
+		if f.Fault != nil {
+			faults++
+			if f.Digest != id || f.Files != nil {
+				t.Errorf("got %+v", f)
+			}
+		}
+	}
+	if err != nil || len(found) != 3 || faults != 1 {
+		t.Errorf("%d referrers, %d faults, %v", len(found), faults, err)
+	}
+	list := ocispec.Index{MediaType: indexType, Manifests: []ocispec.Descriptor{{Digest: digest.Digest(want)}, {Digest: digest.FromString("none")}, {Digest: "../x"}}}
+	answer, _ := json.Marshal(list)
+	lie := func(w http.ResponseWriter) { w.Header().Set("Content-Type", indexType); _, _ = w.Write(answer) }
+	at.breaks(on("GET", "/referrers/", 1, lie))
+	found, err = r.Referrers(t.Context(), want)
+	if err != nil || len(found) != 3 || found[0].Fault == nil || found[1].Fault == nil || found[2].Fault == nil {
+		t.Errorf("a list that lies: %+v, %v", found, err)
+	}
+	list.Manifests = nil
+	for i := range maxReferrers + 1 {
+		list.Manifests = append(list.Manifests, ocispec.Descriptor{Digest: digest.FromString(fmt.Sprint(i))})
+	}
+	answer, _ = json.Marshal(list)
+	at.breaks(on("GET", "/referrers/", 1, lie))
+	if _, err := r.Referrers(t.Context(), want); !errors.Is(err, errContent) {
+		t.Errorf("a long list: %v", err)
+	}
+}
+
+func FuzzReadManifest(f *testing.F) {
+	for _, m := range []any{bad(layer("a.whl"), layer("b")), bad(layer("../../x")), object{"mediaType": indexType}, bad()} {
+		data, _ := json.Marshal(m)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := read(data)
+		if err != nil {
+			return
+		}
+		if m.Digest != digest.FromBytes(data).String() || len(m.Files) > maxFiles {
+			t.Errorf("got %+v", m)
+		}
+		names := map[string]bool{}
+		for _, file := range m.Files {
+			if filepath.Base(file.Name) != file.Name || filepath.Join("/d", file.Name) != "/d/"+file.Name || names[file.Name] || file.Size < 0 || len(file.SHA256) != 64 {
+				t.Errorf("a bad file: %+v", file)
+			}
+			names[file.Name] = true
+		}
+	})
+}

@@ -1,0 +1,322 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/regular"
+)
+
+// errChanged is the fault of a file that is not what it was said to be.
+var errChanged = errors.New("the file is not what it was when it was measured")
+
+// errLost is the fault of a registry that took something and does not have it.
+var errLost = errors.New("the registry took it and does not have it")
+
+// rounds is how often the referrers of a package are put into its list. Where the
+// registry keeps no list the publishers do, and overwrite each other's.
+const rounds = 6
+
+// Push stores a package and returns the digest of its manifest. What the registry
+// has is not sent again, so that a push goes on where another was interrupted;
+// existed reports that it had everything. All files come first, those of the
+// referrers too, and are looked for again; then the manifest, then the referrers:
+// what can be found is whole.
+// A file that does not have the digest it was said to have is not stored.
+//
+// progress, which may be nil, is told bytes; done falls back when a file has to be
+// sent once more. Errors are of the class [diag.Publish].
+func (r *Repository) Push(ctx context.Context, p Package, progress func(done, total int64)) (digest string, existed bool, err error) {
+	parts, err := pack(p)
+	if err != nil {
+		return "", false, r.fail(ctx, diag.Publish, err, "pushing to %s", r)
+	}
+	s := &sending{r: r, progress: progress}
+	for _, b := range parts.blobs {
+		s.total += b.Size
+	}
+	for _, b := range parts.blobs {
+		if err := s.blob(ctx, b); err != nil {
+			return "", false, r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, r)
+		}
+	}
+	for _, b := range s.taken {
+		if err := s.kept(ctx, b); err != nil {
+			return "", false, r.fail(ctx, diag.Publish, err, "pushing %s to %s", b.name, r)
+		}
+	}
+	if err := s.manifest(ctx, parts.manifest); err != nil {
+		return "", false, r.fail(ctx, diag.Publish, err, "pushing the manifest to %s", r)
+	}
+	if err := s.refer(ctx, parts); err != nil {
+		return "", false, r.fail(ctx, diag.Publish, err, "pushing what speaks of %s to %s", parts.manifest.Digest, r)
+	}
+	return parts.manifest.Digest.String(), !s.sent, nil
+}
+
+// sending is one push.
+type sending struct {
+	r           *Repository
+	progress    func(done, total int64)
+	done, total int64
+	sent        bool   // anything
+	taken       []blob // by the registry, just now
+}
+
+func (s *sending) say(more int64) {
+	if s.progress != nil {
+		s.progress(s.done+more, s.total)
+	}
+}
+
+// blob sends what a manifest refers to, unless it is there.
+func (s *sending) blob(ctx context.Context, b blob) error {
+	there, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
+		found, err := s.r.repo.Blobs().Resolve(ctx, b.Digest.String())
+		if err == nil && found.Size == b.Size {
+			return true, nil
+		}
+		if err != nil && !isMissing(err) {
+			return false, err
+		}
+		s.sent = true
+		return false, s.upload(ctx, b)
+	})
+	if err != nil {
+		return err
+	}
+	if !there {
+		s.taken = append(s.taken, b)
+	}
+	s.done += b.Size
+	s.say(0)
+	return nil
+}
+
+// kept looks whether the registry has what it took. One of several registries
+// behind one name may be late.
+func (s *sending) kept(ctx context.Context, b blob) error {
+	_, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
+		found, err := s.r.repo.Blobs().Resolve(ctx, b.Digest.String())
+		if isMissing(err) || err == nil && found.Size != b.Size {
+			return false, errLost
+		}
+		return true, err
+	})
+	return err
+}
+
+// upload sends a blob and checks it on the way.
+func (s *sending) upload(ctx context.Context, b blob) error {
+	from := io.NopCloser(bytes.NewReader(b.data))
+	if b.path != "" {
+		f, err := openFile(b.path, b.Size)
+		if err != nil {
+			return err
+		}
+		from = f
+	}
+	body := &checked{
+		from: from, left: b.Size, sum: sha256.New(), want: b.Digest.Encoded(),
+		moved: func(read int64) { moved(ctx); s.say(read) },
+	}
+	defer body.Close()
+	err := s.r.repo.Blobs().Push(ctx, b.Descriptor, body)
+	// A registry that was cut off may say anything: what is wrong here comes first.
+	if fault := body.fault(); fault != nil {
+		return fault
+	}
+	return err
+}
+
+func openFile(path string, size int64) (io.ReadCloser, error) {
+	f, err := regular.Follow(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errChanged, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() != size {
+		err = fmt.Errorf("%w: it has %d bytes and had %d", errChanged, info.Size(), size)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// checked reads content that has a known size and digest. The last bytes are only
+// handed out when all of it was right. The client of HTTP may still be reading when
+// its request is over, hence the lock.
+type checked struct {
+	mu     sync.Mutex
+	from   io.ReadCloser
+	read   int64
+	left   int64
+	sum    hash.Hash
+	want   string
+	failed error
+	closed bool
+	moved  func(read int64)
+}
+
+func (c *checked) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return 0, os.ErrClosed
+	case c.failed != nil:
+		return 0, c.failed
+	case c.left == 0:
+		return 0, io.EOF
+	}
+	n, err := c.from.Read(p[:min(int64(len(p)), c.left)])
+	c.sum.Write(p[:n])
+	c.left, c.read = c.left-int64(n), c.read+int64(n)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		c.failed = err
+	case err != nil && c.left > 0:
+		c.failed = fmt.Errorf("%w: it ends after %d bytes", errChanged, c.read)
+	case c.left == 0 && hex.EncodeToString(c.sum.Sum(nil)) != c.want:
+		c.failed = fmt.Errorf("%w: its sha256 is another", errChanged)
+	}
+	if c.failed != nil {
+		return 0, c.failed
+	}
+	c.moved(c.read)
+	return n, nil
+}
+
+// Close ends the reading; nothing is read, and nobody told, afterwards.
+func (c *checked) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	return c.from.Close()
+}
+
+func (c *checked) fault() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed
+}
+
+// manifest sends a manifest, unless it is there.
+func (s *sending) manifest(ctx context.Context, d document) error {
+	_, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
+		there, err := s.r.repo.Manifests().Exists(ctx, d.Descriptor)
+		if there || err != nil {
+			return there, err
+		}
+		s.sent = true
+		return false, s.r.put(ctx, d, d.Digest.String())
+	})
+	return err
+}
+
+// put stores a manifest under a tag or under its digest.
+func (r *Repository) put(ctx context.Context, d document, reference string) error {
+	return r.repo.Manifests().PushReference(ctx, d.Descriptor, bytes.NewReader(d.data), reference)
+}
+
+// refer sends the referrers that the list of the package lacks, and looks whether
+// they are in it afterwards.
+func (s *sending) refer(ctx context.Context, parts parcel) error {
+	for round := range rounds {
+		missing, err := s.unlisted(ctx, parts)
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+		if round > 0 { // lists that are written by several at once are written apart
+			if err := pause(ctx, rand.N(time.Duration(round)*200*time.Millisecond)); err != nil {
+				return err
+			}
+		}
+		s.sent = true
+		for _, d := range missing {
+			if _, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
+				return true, s.r.put(ctx, d, d.Digest.String())
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	missing, err := s.unlisted(ctx, parts)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("the registry took %d of them and does not list them", len(missing))
+}
+
+// unlisted returns the referrers that are not in the list of the package.
+func (s *sending) unlisted(ctx context.Context, parts parcel) ([]document, error) {
+	if len(parts.referrers) == 0 {
+		return nil, nil
+	}
+	listed, err := s.r.list(ctx, parts.manifest.Descriptor)
+	if err != nil {
+		return nil, err
+	}
+	var missing []document
+	for _, d := range parts.referrers {
+		is := func(l ocispec.Descriptor) bool { return l.Digest == d.Digest }
+		if !slices.ContainsFunc(listed, is) {
+			missing = append(missing, d)
+		}
+	}
+	return missing, nil
+}
+
+// list returns what a registry lists as referrers of a manifest, each once.
+func (r *Repository) list(ctx context.Context, subject ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	return do(ctx, r, func(ctx context.Context) ([]ocispec.Descriptor, error) {
+		var all []ocispec.Descriptor
+		seen := map[digest.Digest]bool{}
+		err := r.repo.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
+			moved(ctx)
+			for _, d := range page {
+				if !seen[d.Digest] {
+					seen[d.Digest], all = true, append(all, d)
+				}
+			}
+			if len(all) > maxReferrers {
+				return fmt.Errorf("%w: it lists more than %d referrers", errContent, maxReferrers)
+			}
+			return nil
+		})
+		return all, err
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,406 @@
+package oci
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"builder/internal/base/diag"
+)
+
+func TestOpenRepository(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	for text, plain := range map[string]bool{
+		"oci://localhost:5000/wheels": true, "oci://127.0.0.1/a/b": true, "oci://registry.example/a/b": false, "oci://10.0.0.1:5000/a": false,
+	} {
+		r, err := OpenRepository(text, Options{})
+		if err != nil || r.String() != text || r.repo.PlainHTTP != plain {
+			t.Errorf("%s: %v, %v", text, r, err)
+			continue
+		}
+		if r, err = OpenRepository(text, Options{Insecure: true}); err != nil || !r.repo.PlainHTTP {
+			t.Errorf("%s, insecure: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		"", "oci://", "oci://registry.example", "registry.example/a", "https://registry.example/a", "oci://registry.example/a:1",
+		"oci://registry.example/A", "oci://registry.example/a?x", "oci:///a", "oci://registry.example/../a",
+		"oci://me:" + secret + "@registry.example/a", "oci://registry.example/a@sha256:" + strings.Repeat("a", 64),
+	} {
+		_, err := OpenRepository(text, Options{})
+		if diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), secret) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(`{"auths":"`+secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenRepository("oci://registry.example/a", Options{}); diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), secret) {
+		t.Errorf("a broken configuration: %v", err)
+	}
+}
+
+// logIn writes docker's configuration.
+func logIn(t *testing.T, host string) (header string) {
+	t.Helper()
+	header = base64.StdEncoding.EncodeToString([]byte("me:" + secret))
+	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, header)
+	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "Basic " + header
+}
+
+// guard lets nobody in without the header.
+func guard(header string, then func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, req *http.Request) bool {
+		if req.Header.Get("Authorization") != header {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		return then(w, req)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	at := newPlace(t, true)
+	pass := func(http.ResponseWriter, *http.Request) bool { return false }
+	at.breaks(guard("Basic "+base64.StdEncoding.EncodeToString([]byte("me:"+secret)), pass))
+	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"), nil)
+	if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusUnauthorized {
+		t.Errorf("without credentials: %v", err)
+	}
+	header := logIn(t, at.addr)
+	want, _ := push(t, at.open(t), sample(t, "a"))
+	reads(t, at.open(t), want, sample(t, "a"))
+	at.breaks(guard("Basic other", pass))
+	_, _, err = at.open(t).Push(t.Context(), sample(t, "b"), nil)
+	if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusUnauthorized {
+		t.Errorf("with wrong ones: %v", err)
+	}
+	if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, secret) || strings.Contains(text, header) {
+		t.Errorf("it shows the password: %s", text)
+	}
+}
+
+// A redirect to another host is followed for what is read, without credentials, and
+// not for what is written.
+func TestRedirects(t *testing.T) {
+	at := newPlace(t, true)
+	header := logIn(t, at.addr)
+	at.breaks(guard(header, func(http.ResponseWriter, *http.Request) bool { return false }))
+	p := sample(t, "a")
+	push(t, at.open(t), p)
+	var mu sync.Mutex
+	var seen []string
+	var status atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		mu.Lock()
+		seen = append(seen, req.Method+" "+req.Header.Get("Authorization")+req.Header.Get("Cookie"))
+		mu.Unlock()
+		if s := int(status.Load()); s != 0 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(s)
+			return
+		}
+		at.keeps.ServeHTTP(w, req)
+	}))
+	defer other.Close()
+	at.breaks(guard(header, func(w http.ResponseWriter, req *http.Request) bool {
+		if !strings.Contains(req.URL.Path, "/blobs/") {
+			return false
+		}
+		http.Redirect(w, req, other.URL+req.URL.Path+"?signature="+secret, http.StatusTemporaryRedirect)
+		return true
+	}))
+	r := at.open(t)
+	if err := r.Fetch(t.Context(), p.Files[0], t.TempDir(), nil); err != nil {
+		t.Error(err)
+	}
+	status.Store(http.StatusUnauthorized) // asks for them, and gets none
+	err := r.Fetch(t.Context(), p.Files[0], t.TempDir(), nil)
+	if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusUnauthorized || strings.Contains(err.Error(), secret) {
+		t.Errorf("got %v", err)
+	}
+	status.Store(0)
+	_, _, err = r.Push(t.Context(), sample(t, "b"), nil)
+	if !errors.Is(err, errRedirect) || strings.Contains(err.Error(), secret) {
+		t.Errorf("a push: %v", err)
+	}
+	for _, s := range seen {
+		if s != "GET " && s != "HEAD " {
+			t.Errorf("the other host saw %q", s)
+		}
+	}
+	if len(seen) == 0 {
+		t.Error("nothing was asked of the other host")
+	}
+	other.Close()
+	err = r.Fetch(t.Context(), p.Files[0], t.TempDir(), nil)
+	if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("a host that is not there: %v", err)
+	}
+}
+
+// Where an upload goes on is for the registry to say, within itself.
+func TestUploadsStayWhereTheyAre(t *testing.T) {
+	at := newPlace(t, true)
+	logIn(t, at.addr)
+	var asked atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer other.Close()
+	at.breaks(on("POST", "/blobs/uploads/", 9, func(w http.ResponseWriter) {
+		w.Header().Set("Location", other.URL+"/x?state="+secret)
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	_, _, err := at.open(t).Push(t.Context(), sample(t, "a"), nil)
+	if err == nil || asked.Load() != 0 || strings.Contains(err.Error(), secret) {
+		t.Errorf("%v, the other host was asked %d times", err, asked.Load())
+	}
+}
+
+func TestWhereRedirectsMayLead(t *testing.T) {
+	request := func(method, address string) *http.Request { return httptest.NewRequest(method, address, nil) }
+	for _, c := range []struct {
+		method, from, to string
+		insecure, want   bool
+	}{
+		{"GET", "https://a.example/x", "https://b.example/y", false, true},
+		{"HEAD", "https://a.example/x", "https://b.example/y", false, true},
+		{"GET", "https://a.example/x", "http://b.example/y", false, false},
+		{"GET", "https://a.example/x", "http://a.example/y", false, false},
+		{"GET", "http://127.0.0.1:5000/x", "http://127.0.0.1:5001/y", false, true},
+		{"GET", "http://127.0.0.1:5000/x", "http://b.example/y", false, false},
+		{"GET", "http://a.example/x", "http://b.example/y", true, true},
+		{"GET", "https://a.example/x", "ftp://b.example/y", true, false},
+		{"PUT", "https://a.example/x", "https://a.example/y", false, true},
+		{"PUT", "https://a.example/x", "https://b.example/y", false, false},
+		{"DELETE", "https://a.example/x", "https://a.example:8443/y", false, false},
+	} {
+		err := (&Repository{insecure: c.insecure}).redirect(request(c.method, c.to), []*http.Request{request(c.method, c.from)})
+		if (err == nil) != c.want || err != nil && !errors.Is(err, errRedirect) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	at := newPlace(t, true)
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+		http.Redirect(w, req, req.URL.Path, http.StatusFound)
+		return true
+	})
+	if _, err := at.open(t).Resolve(t.Context(), "v1"); !errors.Is(err, errRedirect) || at.count("GET") > 6 {
+		t.Errorf("in circles: %v after %d", err, at.count("GET"))
+	}
+}
+
+// Tokens are those of docker's protocol, and are renewed when they end.
+func TestTokens(t *testing.T) {
+	at := newPlace(t, true)
+	basic := logIn(t, at.addr)
+	var issued, left atomic.Int32
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+		if req.URL.Path == "/token" {
+			if req.Header.Get("Authorization") != basic {
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			}
+			left.Store(4) // requests that it is good for
+			_, _ = fmt.Fprintf(w, `{"token":"%s-%d"}`, secret, issued.Add(1))
+			return true
+		}
+		upload := req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/blobs/")
+		if req.Header.Get("Authorization") == fmt.Sprintf("Bearer %s-%d", secret, issued.Load()) && (upload || left.Add(-1) >= 0) {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+at.addr+`/token",service="x",scope="repository:wheels/horovod:pull,push"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	p := sample(t, "a")
+	digest, _ := push(t, at.open(t), p)
+	reads(t, at.open(t), digest, p)
+	if issued.Load() < 4 {
+		t.Errorf("%d tokens were issued", issued.Load())
+	}
+	logIn(t, "other.example")
+	_, _, err := at.open(t).Push(t.Context(), sample(t, "b"), nil)
+	if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusUnauthorized || strings.Contains(err.Error(), secret) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTLSIsVerified(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	for _, c := range []struct{ host, hint string }{
+		{strings.TrimPrefix(server.URL, "https://"), "certificate"},
+		{strings.TrimPrefix(plain.URL, "http://"), "plain HTTP"},
+		{"127.0.0.1:1", "can be reached"},
+	} {
+		r, err := OpenRepository("oci://"+c.host+"/a", Options{retry: quick})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.repo.PlainHTTP = false // as for any other host
+		before := time.Now()
+		_, err = r.Resolve(t.Context(), "v1")
+		fault, ok := errors.AsType[*diag.Error](err)
+		if !ok || !strings.Contains(fault.Hint, c.hint) || fault.Code != diag.Fetch {
+			t.Errorf("%s: %v (%+v)", c.hint, err, fault)
+		}
+		if time.Since(before) > 5*time.Second {
+			t.Errorf("%s: it took %s", c.hint, time.Since(before))
+		}
+	}
+}
+
+func TestTags(t *testing.T) {
+	for name, referrers := range modes {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t, referrers)
+			r := at.open(t)
+			a, _ := push(t, r, sample(t, "a"))
+			b, _ := push(t, r, sample(t, "b"))
+			if err := r.Tag(t.Context(), a, "v1", TagOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			at.forget()
+			if err := r.Tag(t.Context(), a, "v1", TagOptions{}); err != nil || at.count("PUT") > 0 {
+				t.Errorf("once more: %v", err)
+			}
+			err := r.Tag(t.Context(), b, "v1", TagOptions{})
+			conflict, ok := errors.AsType[*Conflict](err)
+			if !ok || *conflict != (Conflict{"v1", a, b}) || diag.CodeOf(err) != diag.Publish {
+				t.Errorf("got %v", err)
+			}
+			if got, err := r.Resolve(t.Context(), "v1"); got != a || err != nil {
+				t.Errorf("it moved to %s, %v", got, err)
+			}
+			if err := r.Tag(t.Context(), b, "v1", TagOptions{Move: true}); err != nil {
+				t.Error(err)
+			}
+			if got, err := r.Resolve(t.Context(), "v1"); got != b || err != nil {
+				t.Errorf("it did not move: %s, %v", got, err)
+			}
+			for _, c := range [][2]string{{a, "x y"}, {a, ""}, {a, "a:b"}, {"latest", "v2"}, {digest.FromString("none").String(), "v2"}} {
+				if err := r.Tag(t.Context(), c[0], c[1], TagOptions{}); diag.CodeOf(err) != diag.Publish {
+					t.Errorf("%q: %v", c, err)
+				}
+			}
+			if err := r.Tag(t.Context(), a, "v0", TagOptions{}); err != nil {
+				t.Error(err)
+			}
+			if tags, err := r.Tags(t.Context()); fmt.Sprint(tags) != "[v0 v1]" || err != nil {
+				t.Errorf("%v, %v", tags, err)
+			}
+		})
+	}
+}
+
+// Another publisher tags in the same instant, and wins.
+func TestATagThatIsTakenOnTheWay(t *testing.T) {
+	at := newPlace(t, true)
+	r := at.open(t)
+	a, _ := push(t, r, sample(t, "a"))
+	b, _ := push(t, r, sample(t, "b"))
+	if err := r.Tag(t.Context(), b, "other", TagOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
+		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, "/manifests/v1") {
+			w.WriteHeader(http.StatusCreated)
+			at.breaks(func(_ http.ResponseWriter, req *http.Request) bool {
+				req.URL.Path = strings.Replace(req.URL.Path, "/manifests/v1", "/manifests/other", 1)
+				return false
+			})
+			return true
+		}
+		return false
+	})
+	err := r.Tag(t.Context(), a, "v1", TagOptions{})
+	if conflict, ok := errors.AsType[*Conflict](err); !ok || conflict.Have != b {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	for name, referrers := range modes {
+		t.Run(name, func(t *testing.T) {
+			at := newPlace(t, referrers)
+			r := at.open(t)
+			a, _ := push(t, r, sample(t, "a"))
+			about, err := r.Referrers(t.Context(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at.breaks(on("DELETE", "/manifests/", 1, says(405, `{"errors":[{"code":"UNSUPPORTED"}]}`)))
+			err = r.Delete(t.Context(), a)
+			if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != 405 || diag.CodeOf(err) != diag.Publish {
+				t.Errorf("got %v", err)
+			}
+			if err := r.Delete(t.Context(), about[0].Digest); err != nil {
+				t.Error(err)
+			}
+			if left, err := at.open(t).Referrers(t.Context(), a); err != nil || len(left) != 1 {
+				t.Errorf("%d referrers are left, %v", len(left), err)
+			}
+			if err := r.Delete(t.Context(), a); err != nil {
+				t.Error(err)
+			}
+			if err := r.Delete(t.Context(), a); !isMissing(err) {
+				t.Errorf("once more: %v", err)
+			}
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, c := range []struct {
+		status int
+		header string
+		want   time.Duration
+	}{
+		{429, "3", 3 * time.Second},
+		{503, "Fri, 02 Jan 2026 03:04:15 GMT", 10 * time.Second},
+		{503, "Fri, 02 Jan 2026 03:00:00 GMT", 0},
+		{500, "3", 0},
+		{429, "soon", 0},
+		{429, "-1", 0},
+		{429, "", 0},
+	} {
+		resp := &http.Response{StatusCode: c.status, Header: http.Header{"Retry-After": {c.header}}, Body: io.NopCloser(nil)}
+		if got := retryAfter(resp, now); got != c.want {
+			t.Errorf("%d %q: %s", c.status, c.header, got)
+		}
+	}
+}
+
+func TestPlainName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"horovod-0.28.1+cu128-cp312-cp312-linux_x86_64.whl": true, ".hidden": true, "ä": true,
+		"": false, ".": false, "..": false, "a/b": false, `a\b`: false, "a\n": false, "\xff": false, "a\x00b": false, strings.Repeat("x", 256): false,
+	} {
+		if plainName(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}

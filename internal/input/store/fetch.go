@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/retry"
+)
+
+// Fetch returns the path of b, which is brought from the first of the sources
+// that has it if it is not there yet. Progress, if not nil, is called with the
+// bytes that have come and the bytes that are expected (0 or less if unknown);
+// done falls back when a transfer has to start over.
+//
+// A failure lists what each source said. A cancelled fetch keeps what it has,
+// and the next one continues.
+func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(done, total int64)) (string, error) {
+	if err := b.fault(); err != nil {
+		return "", err
+	}
+	if path, err := s.Use(b); err == nil {
+		return path, nil
+	}
+	unlock, err := lock(ctx, filepath.Join(s.dir, locks, b.SHA256))
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("fetching %s: %w", b.Name, err)
+		}
+		return "", s.unavailable(b, []error{&diskError{s.explain(err)}})
+	}
+	defer unlock()
+	if path, err := s.Use(b); err == nil { // another process was faster
+		return path, nil
+	}
+	if progress == nil {
+		progress = func(int64, int64) {}
+	}
+	var faults []error
+	for _, source := range from {
+		err := s.get(ctx, b, source, progress)
+		switch {
+		case err == nil:
+			return s.place(b.SHA256), nil
+		case ctx.Err() != nil:
+			return "", fmt.Errorf("fetching %s: %w", b.Name, context.Cause(ctx))
+		}
+		faults = append(faults, &refusal{source, s.explain(err)})
+		if _, ours := errors.AsType[*diskError](err); ours {
+			break
+		}
+	}
+	return "", s.unavailable(b, faults)
+}
+
+// get brings b from one source.
+func (s *Store) get(ctx context.Context, b Blob, source Place, progress func(done, total int64)) error {
+	path, local, err := source.local()
+	switch {
+	case err != nil:
+		return err
+	case local:
+		return s.copyLocal(ctx, b, path, progress)
+	}
+	_, err = retry.Do(ctx, s.policy, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.attempt(ctx, b, source, progress)
+	})
+	return err
+}
+
+// attempt continues the partial of b with what one request yields.
+func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func(done, total int64)) error {
+	p, err := openPartial(filepath.Join(s.dir, partials, b.SHA256))
+	if err != nil {
+		return &diskError{err}
+	}
+	defer p.close()
+	if b.Size > 0 && p.size > b.Size {
+		if err := p.restart(); err != nil {
+			return err
+		}
+	}
+	resumed := p.size > 0
+	if b.Size <= 0 || p.size < b.Size {
+		if resumed, err = s.download(ctx, p, b, source, progress); err != nil {
+			// A full disk is not helped by keeping it, and nobody by an empty one.
+			if _, ours := errors.AsType[*diskError](err); ours || p.size == 0 {
+				p.remove()
+			}
+			return err
+		}
+	}
+	return s.accept(p, b, resumed)
+}
+
+// refusal is what one source said.
+type refusal struct {
+	source Place
+	err    error
+}
+
+func (r *refusal) Error() string { return r.source.String() + ": " + Redact(r.err.Error()) }
+func (r *refusal) Unwrap() error { return r.err }
+
+// explain says what a fault of the disk means.
+func (s *Store) explain(err error) error {
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("the store in %s cannot be written: %w", s.dir, err)
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("the disk of %s is full: %w", s.dir, err)
+	}
+	return err
+}
+
+// unavailable lists every source's fault in one error.
+func (s *Store) unavailable(b Blob, faults []error) error {
+	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror of Debian with BUILDER_MIRROR_DEBIAN"
+	if _, ours := errors.AsType[*diskError](errors.Join(faults...)); ours {
+		hint = "make room with `builder store gc --keep SIZE`, or set BUILDER_HOME to a place that has room and can be written"
+	}
+	what := fmt.Sprintf("fetching %s (sha256 %s)", b.Name, b.SHA256)
+	switch len(faults) {
+	case 0:
+		return diag.Errorf(diag.Fetch, "%s: no place is known for it", what).WithHint("%s", hint)
+	case 1:
+		return diag.Errorf(diag.Fetch, "%s: %w", what, faults[0]).WithHint("%s", hint)
+	}
+	e := &list{what: fmt.Sprintf("%s: none of %d places has it", what, len(faults)), faults: faults}
+	return (&diag.Error{Code: diag.Fetch, Err: e}).WithHint("%s", hint)
+}
+
+// list is one error over several lines.
+type list struct {
+	what   string
+	faults []error
+}
+
+func (l *list) Error() string {
+	lines := []string{l.what}
+	for _, f := range l.faults {
+		lines = append(lines, f.Error())
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+func (l *list) Unwrap() []error { return l.faults }

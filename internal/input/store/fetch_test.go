@@ -1,0 +1,438 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+)
+
+// sample is a file larger than any buffer on its way.
+var sample = func() []byte {
+	data := make([]byte, 3<<20)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}()
+
+func blobOf(data []byte) Blob {
+	sum := sha256.Sum256(data)
+	return Blob{"sample.whl", int64(len(data)), hex.EncodeToString(sum[:])}
+}
+
+// server answers the n-th request, from 1, and notes the ranges asked for.
+type server struct {
+	*httptest.Server
+	mu     sync.Mutex
+	ranges []string
+}
+
+func serve(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.ranges = append(s.ranges, r.Header.Get("Range"))
+		n := len(s.ranges)
+		s.mu.Unlock()
+		answer(n, w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ranges
+}
+
+// whole answers as a server does that knows ranges.
+func whole(w http.ResponseWriter, r *http.Request, data []byte) {
+	http.ServeContent(w, r, "sample.whl", time.Time{}, bytes.NewReader(data))
+}
+
+// cut promises more than it sends, then hangs up.
+func cut(w http.ResponseWriter, data []byte, promised int) {
+	w.Header().Set("Content-Length", fmt.Sprint(promised))
+	_, _ = w.Write(data)
+	panic(http.ErrAbortHandler)
+}
+
+// fetched fails the test unless the sample arrives whole.
+func fetched(t *testing.T, s *Store, b Blob, from ...Place) {
+	t.Helper()
+	path, err := s.Fetch(t.Context(), b, from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Of(path)
+	info, _ := os.Stat(path)
+	if err != nil || got.SHA256 != b.SHA256 || info.Mode().Perm() != 0o444 {
+		t.Fatalf("got %+v, %v, %v", got, info.Mode(), err)
+	}
+	if left := append(names(t, filepath.Join(s.dir, partials)), names(t, filepath.Join(s.dir, locks))...); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func (s *Store) partial(b Blob) string { return filepath.Join(s.dir, partials, b.SHA256) }
+
+func TestFetch(t *testing.T) {
+	const half = 1 << 20
+	status := func(code int, headers ...string) func(int, http.ResponseWriter, *http.Request) {
+		return func(n int, w http.ResponseWriter, r *http.Request) {
+			if n > 1 {
+				whole(w, r, sample)
+				return
+			}
+			for i := 0; i < len(headers); i += 2 {
+				w.Header().Set(headers[i], headers[i+1])
+			}
+			w.WriteHeader(code)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		partial []byte // left by an earlier run
+		answer  func(n int, w http.ResponseWriter, r *http.Request)
+		ranges  []string
+	}{
+		{"at once", nil, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) }, []string{""}},
+		{
+			"resumed after an earlier run", sample[:half],
+			func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) },
+			[]string{"bytes=1048576-"},
+		},
+		{"complete, and only to be accepted", sample, nil, nil},
+		{
+			"the earlier run left too much", append(bytes.Clone(sample), 0),
+			func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) },
+			[]string{""},
+		},
+		{
+			"the earlier run left something else", make([]byte, half),
+			func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) },
+			[]string{"bytes=1048576-", ""},
+		},
+		{
+			"a server that ignores ranges", sample[:half],
+			func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(sample) },
+			[]string{"bytes=1048576-"},
+		},
+		{
+			"a server that sends another range", sample[:half],
+			func(n int, w http.ResponseWriter, r *http.Request) {
+				if n == 1 {
+					w.Header().Set("Content-Range", "bytes 5-9/10")
+					w.WriteHeader(http.StatusPartialContent)
+					return
+				}
+				whole(w, r, sample)
+			},
+			[]string{"bytes=1048576-", ""},
+		},
+		{
+			"a server that refuses the range", sample[:half],
+			func(n int, w http.ResponseWriter, r *http.Request) {
+				status(http.StatusRequestedRangeNotSatisfiable)(n, w, r)
+			},
+			[]string{"bytes=1048576-", ""},
+		},
+		{
+			"cut twice", nil,
+			func(n int, w http.ResponseWriter, r *http.Request) {
+				switch n {
+				case 1:
+					cut(w, sample[:half], len(sample))
+				case 2:
+					w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", half, len(sample)-1, len(sample)))
+					w.WriteHeader(http.StatusPartialContent)
+					_, _ = w.Write(sample[half : 2*half])
+				default:
+					whole(w, r, sample)
+				}
+			},
+			[]string{"", "bytes=1048576-", "bytes=2097152-"},
+		},
+		{"500, then well", nil, status(500), []string{"", ""}},
+		{"503, then well", nil, status(503), []string{"", ""}},
+		{"408, then well", nil, status(408), []string{"", ""}},
+		{"429 with Retry-After", nil, status(429, "Retry-After", "1"), []string{"", ""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, b := fresh(t), blobOf(sample)
+			if c.partial != nil {
+				write(t, s.partial(b), c.partial)
+			}
+			server := serve(t, c.answer)
+			start := time.Now()
+			fetched(t, s, b, Place(server.URL+"/sample.whl"))
+			if got := server.asked(); strings.Join(got, " ") != strings.Join(c.ranges, " ") || len(got) != len(c.ranges) {
+				t.Errorf("asked for %q, want %q", got, c.ranges)
+			}
+			if strings.Contains(c.name, "Retry-After") && time.Since(start) < time.Second {
+				t.Error("did not wait as asked")
+			}
+		})
+	}
+}
+
+func TestFetchOfUnknownSize(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	b.Size = 0
+	server := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if n == 1 {
+			cut(w, sample[:1<<20], len(sample))
+		}
+		whole(w, r, sample)
+	})
+	fetched(t, s, b, Place(server.URL))
+}
+
+func TestFetchStalled(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	s.stall = 500 * time.Millisecond // enough for a busy host to answer
+	server := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		switch n {
+		case 1: // no answer
+			<-r.Context().Done()
+		case 2: // half an answer
+			w.Header().Set("Content-Length", fmt.Sprint(len(sample)))
+			_, _ = w.Write(sample[:1<<20])
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		default:
+			whole(w, r, sample)
+		}
+	})
+	fetched(t, s, b, Place(server.URL))
+	if n := len(server.asked()); n != 3 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestFetchFromTheNextPlace(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	gone := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	evil := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, len(sample))) })
+	good := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
+	fetched(t, s, b, Place(gone.URL), Place(evil.URL), Place(good.URL))
+	for _, server := range []*server{gone, evil, good} {
+		if got := server.asked(); len(got) != 1 || got[0] != "" {
+			t.Errorf("asked for %q", got)
+		}
+	}
+}
+
+func TestFetchTellsWhatEachPlaceSaid(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	answer := func(code int) string {
+		return serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }).URL
+	}
+	evil := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, len(sample))) })
+	long := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(append(bytes.Clone(sample), 0)) })
+	secret := strings.Replace(answer(401), "http://", "http://me:hush@", 1) + "/x?token=hush"
+	from := []Place{
+		Place(answer(404)), Place(answer(403)), Place(secret), Place(answer(503)), Place(evil.URL), Place(long.URL),
+		"http://me:hush@127.0.0.1:1/x", "ftp://me:hush@host/x", "http://me:hush@[bad/x?hush", "file://host/x?hush",
+		Place(filepath.Join(t.TempDir(), "absent.whl")), "/dev/zero",
+	}
+	_, err := s.Fetch(t.Context(), b, from, nil)
+	e, ok := errors.AsType[*diag.Error](err)
+	if !ok || e.Code != diag.Fetch || !strings.Contains(e.Hint, "--set source.NAME=PATH") || !strings.Contains(e.Hint, "BUILDER_MIRROR_") {
+		t.Fatalf("got %#v", err)
+	}
+	text := err.Error()
+	for _, want := range []string{
+		"sample.whl", "404 Not Found", "403 Forbidden", "401 Unauthorized", "503 Service", "refused", `"ftp"`, "no such file", "not a regular file",
+		evil.URL + ": wrong content: expected sha256 " + b.SHA256 + ", got " + blobOf(make([]byte, len(sample))).SHA256,
+		"longer than the expected 3145728 bytes",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "hush") {
+		t.Errorf("tells a secret:\n%s", text)
+	}
+	if n := strings.Count(text, "\n"); n != len(from) {
+		t.Errorf("%d lines for %d places:\n%s", n, len(from), text)
+	}
+	if left := names(t, filepath.Join(s.dir, partials)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if _, err := s.Fetch(t.Context(), b, nil, nil); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "no place") {
+		t.Errorf("without a place: %v", err)
+	}
+	if _, err := s.Fetch(t.Context(), Blob{Name: "x", SHA256: "../../x"}, from, nil); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("a digest that is a path: %v", err)
+	}
+}
+
+func TestFetchFromThisHost(t *testing.T) {
+	b := blobOf(sample)
+	path := write(t, filepath.Join(t.TempDir(), "a file.whl"), sample)
+	for _, from := range []Place{Place(path), Place("file://" + strings.ReplaceAll(path, " ", "%20"))} {
+		s := fresh(t)
+		var done int64
+		if _, err := s.Fetch(t.Context(), b, []Place{from}, func(n, total int64) { done = max(done, n) }); err != nil || done != b.Size {
+			t.Errorf("%s: %v after %d bytes", from, err, done)
+		}
+		fetched(t, s, b, from)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("the user's file was changed: %v, %v", info, err)
+	}
+	for name, content := range map[string][]byte{"short": sample[:9], "other": make([]byte, len(sample))} {
+		s := fresh(t)
+		if _, err := s.Fetch(t.Context(), b, []Place{Place(write(t, filepath.Join(t.TempDir(), name), content))}, nil); diag.CodeOf(err) != diag.Fetch {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left := names(t, filepath.Join(s.dir, temps)); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", name, left)
+		}
+	}
+}
+
+func TestFetchOnceForMany(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		time.Sleep(20 * time.Millisecond)
+		whole(w, r, sample)
+	})
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if _, err := s.Fetch(t.Context(), b, []Place{Place(server.URL)}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(server.asked()); n != 1 {
+		t.Errorf("fetched %d times", n)
+	}
+	fetched(t, s, b)
+}
+
+// TestFetchOnceForManyProcesses starts itself several times.
+func TestFetchOnceForManyProcesses(t *testing.T) {
+	b := blobOf(sample)
+	if dir := os.Getenv("STORE_TEST_DIR"); dir != "" {
+		s, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetchedBy, err := s.Fetch(t.Context(), b, []Place{Place(os.Getenv("STORE_TEST_URL"))}, nil)
+		if err != nil {
+			t.Fatal(fetchedBy, err)
+		}
+		return
+	}
+	s := fresh(t)
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		time.Sleep(300 * time.Millisecond)
+		whole(w, r, sample)
+	})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestFetchOnceForManyProcesses$")
+			cmd.Env = append(os.Environ(), "STORE_TEST_DIR="+s.dir, "STORE_TEST_URL="+server.URL)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(server.asked()); n != 1 {
+		t.Errorf("fetched %d times", n)
+	}
+	fetched(t, s, b)
+}
+
+func TestFetchCancelledContinuesLater(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	server := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if n == 1 {
+			w.Header().Set("Content-Length", fmt.Sprint(len(sample)))
+			_, _ = w.Write(sample[:1<<20])
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		whole(w, r, sample)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := s.Fetch(ctx, b, []Place{Place(server.URL), "/absent"}, func(done, total int64) {
+		if done == 1<<20 && total == b.Size {
+			time.AfterFunc(10*time.Millisecond, cancel) // after the bytes were written
+		}
+	})
+	if !errors.Is(err, context.Canceled) || diag.CodeOf(err) != diag.Interrupted {
+		t.Fatalf("got %v", err)
+	}
+	if info, err := os.Stat(s.partial(b)); err != nil || info.Size() != 1<<20 {
+		t.Fatalf("the partial: %v, %v", info, err)
+	}
+	fetched(t, s, b, Place(server.URL))
+	if got := server.asked(); got[len(got)-1] != "bytes=1048576-" {
+		t.Errorf("asked for %q", got)
+	}
+}
+
+func TestDamagedBlobIsFetchedAgain(t *testing.T) {
+	s, b := fresh(t), blobOf(sample)
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
+	fetched(t, s, b, Place(server.URL))
+	path := s.place(b.SHA256)
+	if err := errors.Join(os.Chmod(path, 0o644), os.Truncate(path, 5)); err != nil { // who is not root writes no blob
+		t.Fatal(err)
+	}
+	if _, ok := s.Path(b); ok {
+		t.Error("a truncated blob counts")
+	}
+	if err := s.Verify(b); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	fetched(t, s, b, Place(server.URL))
+}
+
+func TestSize(t *testing.T) {
+	server := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/absent" {
+			http.NotFound(w, r)
+			return
+		}
+		whole(w, r, sample)
+	})
+	path := write(t, filepath.Join(t.TempDir(), "f"), sample)
+	for _, from := range []Place{Place(server.URL), Place(path), Place("file://" + path)} {
+		if n, err := Size(t.Context(), from); err != nil || n != int64(len(sample)) {
+			t.Errorf("%s: %d, %v", from, n, err)
+		}
+	}
+	for _, from := range []Place{Place(server.URL + "/absent?token=hush"), "ftp://x", "/absent"} {
+		if _, err := Size(t.Context(), from); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+}

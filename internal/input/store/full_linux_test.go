@@ -1,0 +1,51 @@
+package store
+
+import (
+	"errors"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"builder/internal/base/diag"
+)
+
+func TestFetchOntoAFullDisk(t *testing.T) {
+	small := t.TempDir()
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip("a small disk needs the right to mount:", err)
+	}
+	defer func() {
+		if err := syscall.Unmount(small, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	s, err := Open(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := blobOf(sample)
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
+	local := write(t, filepath.Join(t.TempDir(), "sample"), sample)
+	for _, from := range []Place{Place(server.URL), Place(local)} {
+		_, err := s.Fetch(t.Context(), b, []Place{from, from}, nil)
+		if diag.CodeOf(err) != diag.Fetch || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "is full") || !strings.Contains(hintOf(err), "builder store gc") {
+			t.Errorf("%s: %v", from, err)
+		}
+		if left := append(names(t, filepath.Join(small, partials)), names(t, filepath.Join(small, temps))...); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", from, left)
+		}
+	}
+	if n := len(server.asked()); n != 1 {
+		t.Errorf("asked %d times for what has no room", n)
+	}
+}
+
+func hintOf(err error) string {
+	fault, ok := errors.AsType[*diag.Error](err)
+	if !ok {
+		return ""
+	}
+	return fault.Hint
+}

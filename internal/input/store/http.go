@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"builder/internal/base/retry"
+)
+
+// client decompresses nothing: the digest is of the file, not of its meaning.
+var client = &http.Client{Transport: transport(), CheckRedirect: redirected}
+
+// redirected follows a server to another place and tells that place nothing: net/http
+// leaves the password out where the host is another, but says in the Referer where
+// it was sent from, and a token may stand there.
+func redirected(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("the server redirects for ever")
+	}
+	req.Header.Del("Referer")
+	if from := via[len(via)-1]; from.URL.Scheme == "https" && req.URL.Scheme == "http" {
+		req.Header.Del("Authorization")
+		req.URL.User = nil
+	}
+	return nil
+}
+
+func transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DisableCompression = true
+	t.MaxIdleConnsPerHost = 8
+	return t
+}
+
+var (
+	errStalled = errors.New("no byte came for too long")
+	errRange   = errors.New("the server has no such range")
+)
+
+// download appends to p what source has beyond it, and reports whether p's
+// beginning is of an earlier attempt.
+func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, progress func(done, total int64)) (resumed bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := time.AfterFunc(s.stall, func() { cancel(errStalled) })
+	defer stalled.Stop()
+
+	resp, at, err := s.request(ctx, source, p.size)
+	if err == nil {
+		defer resp.Body.Close()
+	}
+	if at != p.size {
+		if err := p.restart(); err != nil {
+			return false, err
+		}
+	}
+	if err != nil {
+		return false, temporary(ctx, err)
+	}
+	if err := announced(resp, at, b); err != nil {
+		if at == 0 {
+			return false, errors.Join(err, p.restart())
+		}
+		return false, err
+	}
+	total := b.Size
+	if total <= 0 && resp.ContentLength > 0 {
+		total = at + resp.ContentLength
+	}
+	body := &watched{Reader: resp.Body, ctx: ctx, seen: func(n int) {
+		stalled.Reset(s.stall)
+		progress(p.size+int64(n), total)
+	}}
+	if err := p.fill(body, b); err != nil {
+		return false, broken(ctx, err)
+	}
+	if p.size < b.Size && isPage(resp) {
+		return false, errors.Join(otherSize(resp, p.size, b), p.restart())
+	}
+	return at > 0, nil
+}
+
+// announced refuses an answer that says itself that it is another file: trying
+// again would bring it again.
+func announced(resp *http.Response, at int64, b Blob) error {
+	size := at + resp.ContentLength
+	switch {
+	case resp.ContentLength < 0 || b.Size <= 0 || size == b.Size:
+		return nil
+	case size > b.Size:
+		return fmt.Errorf("%w the expected %d bytes", errTooLong, b.Size)
+	}
+	return otherSize(resp, size, b)
+}
+
+// isPage recognises the login or the error of a proxy that claims to be the file.
+func isPage(resp *http.Response) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html")
+}
+
+func otherSize(resp *http.Response, size int64, b Blob) error {
+	what := "a file"
+	if isPage(resp) {
+		what = "a web page"
+	}
+	return fmt.Errorf("the server answers with %s of %d bytes instead of the expected %d", what, size, b.Size)
+}
+
+// request asks for the bytes from offset on and says where the answer begins. It
+// is not taken at its word: a server may ignore the wish.
+func (s *Store) request(ctx context.Context, source Place, offset int64) (*http.Response, int64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(source), http.NoBody)
+	if err != nil {
+		return nil, offset, unwrapURL(err)
+	}
+	if offset > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, offset, unwrapURL(err)
+	}
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return resp, 0, nil
+	case resp.StatusCode == http.StatusPartialContent && begins(resp, offset):
+		return resp, offset, nil
+	}
+	_ = resp.Body.Close()
+	if offset > 0 && (resp.StatusCode == http.StatusRequestedRangeNotSatisfiable || resp.StatusCode == http.StatusPartialContent) {
+		return nil, 0, retry.Temporary(errRange, 0)
+	}
+	return nil, offset, status(resp)
+}
+
+func begins(resp *http.Response, offset int64) bool {
+	var first int64
+	_, err := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-", &first)
+	return err == nil && first == offset
+}
+
+// status turns a refusal into an error, temporary where servers mean it so.
+func status(resp *http.Response) error {
+	err := fmt.Errorf("the server says %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	switch code := resp.StatusCode; {
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500 && code != http.StatusNotImplemented:
+		return retry.Temporary(err, retry.After(resp.Header.Get("Retry-After"), time.Now()))
+	}
+	return err
+}
+
+// broken marks the end of a body that had begun: whatever ended it, the rest can
+// be asked for, unless the fault is of our disk or there was too much.
+func broken(ctx context.Context, err error) error {
+	if _, ours := errors.AsType[*diskError](err); ours || errors.Is(err, errTooLong) {
+		return err
+	}
+	return retry.Temporary(temporary(ctx, err), 0)
+}
+
+// temporary marks what another request may mend: a stall or a connection that
+// broke; not one that was refused, nor a name that does not exist.
+func temporary(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+		return retry.Temporary(cause, 0)
+	}
+	return retry.Dropped(err)
+}
+
+// unwrapURL drops the address, which may hold a token and is named by the caller.
+func unwrapURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// watched is a reader that ends with its context and tells of what it read.
+type watched struct {
+	io.Reader
+	ctx  context.Context
+	seen func(n int)
+}
+
+// Read implements [io.Reader].
+func (w *watched) Read(data []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		return 0, context.Cause(w.ctx)
+	}
+	n, err := w.Reader.Read(data)
+	if n > 0 {
+		w.seen(n)
+	}
+	return n, err
+}

@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"builder/internal/base/regular"
+	"builder/internal/base/retry"
+)
+
+// maxUnknown bounds a blob whose size nobody stated.
+const maxUnknown = 64 << 30
+
+var errTooLong = errors.New("it is longer than")
+
+// partial is a file that is not a blob yet: its bytes are hashed as they come.
+type partial struct {
+	file *os.File
+	sum  hash.Hash
+	size int64
+}
+
+// openPartial opens the file at path and takes what it holds as the beginning.
+func openPartial(path string) (*partial, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path), f.Close())
+	}
+	p := &partial{file: f, sum: sha256.New()}
+	if p.size, err = io.Copy(p.sum, f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return p, nil
+}
+
+// temp opens a partial that nobody will continue.
+func (s *Store) temp() (*partial, error) {
+	f, err := os.CreateTemp(filepath.Join(s.dir, temps), "blob-*")
+	if err != nil {
+		return nil, err
+	}
+	return &partial{file: f, sum: sha256.New()}, nil
+}
+
+// A diskError is a fault of our side: another source would not mend it.
+type diskError struct{ err error }
+
+func (e *diskError) Error() string { return e.err.Error() }
+func (e *diskError) Unwrap() error { return e.err }
+
+// Write implements [io.Writer].
+func (p *partial) Write(data []byte) (int, error) {
+	n, err := p.file.Write(data)
+	p.sum.Write(data[:n])
+	p.size += int64(n)
+	if err != nil {
+		return n, &diskError{err}
+	}
+	return n, nil
+}
+
+// restart forgets all bytes.
+func (p *partial) restart() error {
+	p.sum.Reset()
+	p.size = 0
+	_, err := p.file.Seek(0, io.SeekStart)
+	if err := errors.Join(err, p.file.Truncate(0)); err != nil {
+		return &diskError{err}
+	}
+	return nil
+}
+
+func (p *partial) close() { _ = p.file.Close() }
+
+// remove is for a partial that is of no use; once it was accepted it has gone.
+func (p *partial) remove() { _ = os.Remove(p.file.Name()) }
+
+func (p *partial) digest() string { return hex.EncodeToString(p.sum.Sum(nil)) }
+
+// fill appends what r holds. It stops at the first byte too many: a server may
+// send for ever.
+func (p *partial) fill(r io.Reader, b Blob) error {
+	most := int64(maxUnknown)
+	if b.Size > 0 {
+		most = b.Size
+	}
+	_, err := io.CopyBuffer(p, io.LimitReader(r, most-p.size+1), make([]byte, 256<<10))
+	if p.size > most {
+		p.remove()
+		return fmt.Errorf("%w the expected %d bytes", errTooLong, most)
+	}
+	return err
+}
+
+// accept makes p the blob b, if that is what it is. resumed says that the
+// beginning came from an earlier attempt, and so perhaps from another place:
+// then a wrong digest is worth a fresh start.
+func (s *Store) accept(p *partial, b Blob, resumed bool) error {
+	if p.size < b.Size {
+		return retry.Temporary(fmt.Errorf("%w: got %d of %d bytes", io.ErrUnexpectedEOF, p.size, b.Size), 0)
+	}
+	if got := p.digest(); got != b.SHA256 {
+		p.remove()
+		err := fmt.Errorf("wrong content: expected sha256 %s, got %s", b.SHA256, got)
+		if resumed {
+			return retry.Temporary(err, 0)
+		}
+		return err
+	}
+	return s.keep(p)
+}
+
+// keep makes p visible under its digest.
+func (s *Store) keep(p *partial) error {
+	path := s.place(p.digest())
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), p.file.Chmod(0o444), p.file.Sync())
+	if err == nil {
+		err = os.Rename(p.file.Name(), path)
+	}
+	if err != nil {
+		return &diskError{err}
+	}
+	_ = os.Remove(s.record(p.digest())) // it is wanted now, whatever was before
+	s.note(p.digest())
+	return nil
+}
+
+// Put keeps what r holds.
+func (s *Store) Put(r io.Reader) (Blob, error) {
+	p, err := s.temp()
+	if err != nil {
+		return Blob{}, fmt.Errorf("storing: %w", err)
+	}
+	defer p.close()
+	if err = p.fill(r, Blob{}); err == nil {
+		err = s.keep(p)
+	}
+	if err != nil {
+		p.remove()
+		return Blob{}, fmt.Errorf("storing: %w", s.explain(err))
+	}
+	return Blob{Size: p.size, SHA256: p.digest()}, nil
+}
+
+// Receive keeps what r holds if that is b, and reports whether it is new here. What
+// is here already is read all the same: who brings it wants to know whether it
+// came whole.
+func (s *Store) Receive(b Blob, r io.Reader) (added bool, err error) {
+	if err := b.fault(); err != nil {
+		return false, err
+	}
+	if _, err := s.Use(b); err == nil {
+		return false, same256(b, r)
+	}
+	p, err := s.temp()
+	if err != nil {
+		return false, fmt.Errorf("storing: %w", s.explain(err))
+	}
+	defer p.close()
+	if err = p.fill(r, b); err == nil {
+		err = s.accept(p, b, false)
+	}
+	if err != nil {
+		p.remove()
+		return false, s.explain(err)
+	}
+	return true, nil
+}
+
+// same256 reads what should be b and keeps nothing of it.
+func same256(b Blob, r io.Reader) error {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != b.SHA256 {
+		return fmt.Errorf("wrong content: expected sha256 %s, got %s", b.SHA256, got)
+	}
+	return nil
+}
+
+// Import keeps a copy of the file at path, under its base name.
+func (s *Store) Import(path string) (Blob, error) {
+	f, err := regular.Follow(path)
+	if err != nil {
+		return Blob{}, fmt.Errorf("storing: %w", err)
+	}
+	defer f.Close()
+	b, err := s.Put(f)
+	b.Name = filepath.Base(path)
+	return b, err
+}
+
+// Of returns what the file at path is.
+func Of(path string) (Blob, error) {
+	f, err := regular.Follow(path)
+	if err != nil {
+		return Blob{}, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, f)
+	return Blob{filepath.Base(path), n, hex.EncodeToString(sum.Sum(nil))}, err
+}
+
+// copyLocal is a fetch from this host. The file is copied, not linked: it is its
+// owner's, who may write to it tomorrow.
+func (s *Store) copyLocal(ctx context.Context, b Blob, path string, progress func(done, total int64)) error {
+	f, err := regular.Follow(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	p, err := s.temp()
+	if err != nil {
+		return &diskError{err}
+	}
+	defer p.close()
+	r := &watched{Reader: f, ctx: ctx, seen: func(n int) { progress(p.size+int64(n), b.Size) }}
+	if err = p.fill(r, b); err == nil {
+		err = s.accept(p, b, false)
+	}
+	if err != nil {
+		p.remove()
+	}
+	return err
+}

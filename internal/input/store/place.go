@@ -1,0 +1,46 @@
+package store
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+// A Place is where a blob may be had: an http, https or file URL, or a path. It
+// may hold credentials and prints without them.
+type Place string
+
+// String returns the source without user information and query.
+func (s Place) String() string { return Redact(string(s)) }
+
+// GoString hides the same from %#v.
+func (s Place) GoString() string { return fmt.Sprintf("store.Place(%q)", s.String()) }
+
+var queryPattern = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?]*)\?[^\s"'#)]*`)
+
+// Redact takes user information and queries out of the URLs in a text: that is
+// where tokens stand.
+func Redact(text string) string {
+	return queryPattern.ReplaceAllString(diag.Redact(text), "$1?…")
+}
+
+// local returns the path of a source on this host; false is for the network.
+func (s Place) local() (string, bool, error) {
+	scheme, _, ok := strings.Cut(string(s), "://")
+	switch {
+	case !ok:
+		return string(s), true, nil
+	case scheme == "http" || scheme == "https":
+		return "", false, nil
+	case scheme != "file":
+		return "", false, fmt.Errorf("%q is not http, https or file", scheme)
+	}
+	u, err := url.Parse(string(s))
+	if err != nil || u.Path == "" || u.Host != "" && u.Host != "localhost" {
+		return "", false, fmt.Errorf("a file URL is written file:///path")
+	}
+	return u.Path, true, nil
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"builder/internal/base/diag"
+)
+
+// readOnly makes a directory one that nobody can write to, root included.
+func readOnly(t *testing.T, dir string) {
+	t.Helper()
+	if err := syscall.Mount(dir, dir, "", syscall.MS_BIND, ""); err != nil {
+		t.Skip("a read-only disk needs the right to mount:", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A store that cannot be written serves what it has, and says what is wrong when
+// it should have more.
+func TestStoreThatCannotBeWritten(t *testing.T) {
+	s := fresh(t)
+	b, absent := put(t, s, "a.whl", "good"), blobOf(sample)
+	readOnly(t, s.dir)
+	s, err := Open(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := s.Hold(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if _, err := s.Use(b); err != nil {
+		t.Errorf("what is there: %v", err)
+	}
+	if err := os.Remove(s.record(b.SHA256)); err == nil {
+		t.Fatal("it can be written")
+	}
+	from := write(t, filepath.Join(t.TempDir(), "sample"), sample)
+	_, err = s.Fetch(t.Context(), absent, []Place{Place(from)}, nil)
+	fault, ok := errors.AsType[*diag.Error](err)
+	if !ok || fault.Code != diag.Fetch {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"sample.whl", absent.SHA256, s.dir, "cannot be written"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+	if !strings.Contains(fault.Hint, "BUILDER_HOME") {
+		t.Errorf("the hint is %q", fault.Hint)
+	}
+}

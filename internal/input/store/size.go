@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"builder/internal/base/retry"
+)
+
+// Size asks a source how long its file is, without fetching it.
+func Size(ctx context.Context, source Place) (int64, error) {
+	n, err := size(ctx, source)
+	if err != nil {
+		return 0, fmt.Errorf("asking for the size of %s: %w", source, err)
+	}
+	return n, nil
+}
+
+func size(ctx context.Context, source Place) (int64, error) {
+	path, local, err := source.local()
+	switch {
+	case err != nil:
+		return 0, err
+	case local:
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, err
+		}
+		return info.Size(), nil
+	}
+	return ask(ctx, http.MethodHead, source, func(resp *http.Response) (int64, error) {
+		if resp.StatusCode != http.StatusOK {
+			return 0, status(resp)
+		}
+		if resp.ContentLength <= 0 {
+			return 0, errors.New("the server does not say")
+		}
+		return resp.ContentLength, nil
+	})
+}
+
+// ask sends one request, as often as it takes, and has its answer read.
+func ask[T any](ctx context.Context, method string, source Place, read func(*http.Response) (T, error)) (T, error) {
+	return retry.Do(ctx, retry.Default, func(ctx context.Context) (none T, err error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errStalled)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, method, string(source), http.NoBody)
+		if err != nil {
+			return none, unwrapURL(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return none, temporary(ctx, unwrapURL(err))
+		}
+		defer resp.Body.Close()
+		answer, err := read(resp)
+		return answer, temporary(ctx, err)
+	})
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+
+	"builder/internal/base/regular"
+)
+
+// Small reads a file whose digest nobody knows, such as an answer that says which
+// digests there are. What is longer than limit (bytes) is refused; where there is
+// no such file the error is [fs.ErrNotExist].
+func Small(ctx context.Context, source Place, limit int64) ([]byte, error) {
+	data, err := small(ctx, source, limit)
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is longer than %d bytes", limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", source, err)
+	}
+	return data, nil
+}
+
+func small(ctx context.Context, source Place, limit int64) ([]byte, error) {
+	path, local, err := source.local()
+	if err != nil {
+		return nil, err
+	}
+	if local {
+		f, err := regular.Follow(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return io.ReadAll(io.LimitReader(f, limit+1))
+	}
+	return ask(ctx, http.MethodGet, source, func(resp *http.Response) ([]byte, error) {
+		switch resp.StatusCode {
+		case http.StatusOK:
+			return io.ReadAll(io.LimitReader(resp.Body, limit+1))
+		case http.StatusNotFound, http.StatusGone:
+			return nil, errors.Join(fs.ErrNotExist, status(resp))
+		}
+		return nil, status(resp)
+	})
+}

@@ -1,0 +1,316 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/retry"
+)
+
+// fresh returns an empty store that does not wait long.
+func fresh(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(filepath.Join(t.TempDir(), "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.policy = retry.Policy{Tries: 4, First: time.Millisecond, Most: 5 * time.Millisecond}
+	s.stall = 5 * time.Second
+	return s
+}
+
+// put stores content under a name.
+func put(t *testing.T, s *Store, name, content string) Blob {
+	t.Helper()
+	b, err := s.Put(strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Name = name
+	return b
+}
+
+// names lists a directory.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func write(t *testing.T, path string, content []byte) string {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPut(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "abc", "abc")
+	if want := "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; b.SHA256 != want || b.Size != 3 {
+		t.Fatalf("got %+v", b)
+	}
+	path, ok := s.Path(b)
+	info, err := os.Stat(path)
+	if !ok || err != nil || info.Mode().Perm() != 0o444 {
+		t.Fatalf("%v, %v, %v", ok, info, err)
+	}
+	for _, c := range []struct {
+		name string
+		b    Blob
+		want bool
+	}{
+		{"of unknown size", Blob{SHA256: b.SHA256}, true},
+		{"of another size", Blob{SHA256: b.SHA256, Size: 4}, false},
+		{"of a digest that is a path", Blob{SHA256: "../" + b.SHA256[3:]}, false},
+		{"of no digest", Blob{}, false},
+		{"in capitals", Blob{SHA256: strings.ToUpper(b.SHA256)}, false},
+	} {
+		if _, ok := s.Path(c.b); ok != c.want {
+			t.Errorf("%s: %v", c.name, ok)
+		}
+	}
+	if _, err := s.Put(iotest.ErrReader(io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a broken reader: %v", err)
+	}
+	if left := names(t, filepath.Join(s.dir, temps)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestImport(t *testing.T) {
+	s := fresh(t)
+	path := write(t, filepath.Join(t.TempDir(), "a.whl"), []byte("wheel"))
+	b, err := s.Import(path)
+	if err != nil || b.Name != "a.whl" {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	write(t, path, []byte("other"))
+	if err := s.Verify(b); err != nil {
+		t.Errorf("writing to the imported file changed the store: %v", err)
+	}
+	if _, err := s.Import(t.TempDir()); err == nil {
+		t.Error("a directory was imported")
+	}
+}
+
+func TestVerifyRemovesWhatIsDamaged(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "a.whl", "good")
+	path, _ := s.Path(b)
+	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Path(b); !ok {
+		t.Fatal("Path reads the content: it is to be cheap")
+	}
+	err := s.Verify(b)
+	if diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), b.SHA256) {
+		t.Errorf("got %v", err)
+	}
+	if _, ok := s.Path(b); ok {
+		t.Error("the damaged file is still there")
+	}
+	if err := s.Verify(b); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an absent blob: %v", err)
+	}
+}
+
+func TestStage(t *testing.T) {
+	s := fresh(t)
+	a, b := put(t, s, "a.whl", "first"), put(t, s, "b.whl", "second")
+	dir := filepath.Join(t.TempDir(), "mounts", "wheels")
+	stage := func(all ...Blob) os.FileInfo {
+		t.Helper()
+		if err := s.Stage(dir, all); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	made := stage(a, b, a)
+	if got := names(t, dir); len(got) != 2 || got[0] != "a.whl" || got[1] != "b.whl" {
+		t.Fatalf("got %v", got)
+	}
+	path, _ := s.Path(a)
+	blob, _ := os.Stat(path)
+	if linked, err := os.Stat(filepath.Join(dir, "a.whl")); err != nil || !os.SameFile(blob, linked) {
+		t.Errorf("a.whl is no link: %v", err)
+	}
+	if !os.SameFile(made, stage(b, a)) {
+		t.Error("what was right was made again")
+	}
+	if write(t, filepath.Join(dir, "c"), nil); os.SameFile(made, stage(a, b)) {
+		t.Error("a stray file was left")
+	}
+	if err := os.Remove(filepath.Join(dir, "a.whl")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "a.whl"), []byte("first"))
+	copied := stage(a, b)
+	write(t, filepath.Join(dir, "a.whl"), []byte("worst"))
+	if os.SameFile(copied, stage(a, b)) {
+		t.Error("a copy with other bytes was taken")
+	}
+	if stage(); len(names(t, dir)) != 0 {
+		t.Error("nothing was wanted, and something is there")
+	}
+	if left := names(t, filepath.Dir(dir)); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestStageRefuses(t *testing.T) {
+	s := fresh(t)
+	good := put(t, s, "a", "first")
+	dir := filepath.Join(t.TempDir(), "d")
+	for _, name := range []string{"", ".", "..", "../a", "x/y", "/etc/passwd", "a\x00b"} {
+		if err := s.Stage(dir, []Blob{{name, good.Size, good.SHA256}}); err == nil {
+			t.Errorf("%q was staged", name)
+		}
+	}
+	if err := s.Stage(dir, []Blob{good, put(t, s, "a", "second")}); err == nil {
+		t.Error("two files of one name were staged")
+	}
+	if err := s.Stage(dir, []Blob{{"a", 1, strings.Repeat("0", 64)}}); err == nil {
+		t.Error("an absent blob was staged")
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a refused stage left a directory")
+	}
+}
+
+func TestResults(t *testing.T) {
+	s := fresh(t)
+	if _, ok := s.Result("k1"); ok {
+		t.Error("found before it was put")
+	}
+	for _, want := range []string{`{"a":1}`, `{"a":2}`} {
+		if err := s.PutResult("k1", []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := s.Result("k1"); !ok || string(got) != want {
+			t.Errorf("got %q, %v", got, ok)
+		}
+	}
+	for _, key := range []string{"", "..", "../x", "a/b", ".hidden", strings.Repeat("k", 201)} {
+		if s.PutResult(key, nil) == nil {
+			t.Errorf("%q was taken as a key", key)
+		}
+	}
+}
+
+func TestSweep(t *testing.T) {
+	s := fresh(t)
+	dir := filepath.Join(s.dir, temps)
+	old := write(t, filepath.Join(dir, "old"), nil)
+	write(t, filepath.Join(dir, "new"), nil)
+	day := time.Now().Add(-25 * time.Hour)
+	if err := os.Chtimes(old, day, day); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, dir); len(got) != 1 || got[0] != "new" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestLockIsHeldByOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "l")
+	var holders, most atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				unlock, err := Lock(t.Context(), path, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				most.Store(max(most.Load(), holders.Add(1)))
+				time.Sleep(50 * time.Microsecond)
+				holders.Add(-1)
+				unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d held it at once", most.Load())
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the file stays behind")
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://user:pa@ss@host/f.whl?token=x#sha": "https://host/f.whl?…#sha",
+		"https://host/@scope/f.whl":                 "https://host/@scope/f.whl",
+		`Get "http://u:p@h/f?X-Sig=1": EOF`:         `Get "http://h/f?…": EOF`,
+		"/a/file?name":                              "/a/file?name",
+		"two http://a@b/?c http://d:e@f/g":          "two http://b/?… http://f/g",
+	} {
+		if got := Place(in).String(); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("secret", "host/path")
+	f.Fuzz(func(t *testing.T, secret, rest string) {
+		if secret == "" || strings.ContainsAny(secret+rest, " \x01\t\r\n\f\v\"'/?#@:%") {
+			t.Skip()
+		}
+		// The mark tells the secret from the same letters elsewhere.
+		secret = "\x01" + secret
+		if got := Redact("https://u:" + secret + "@" + rest + "/p?t=" + secret); strings.Contains(got, secret) {
+			t.Errorf("%q tells it", got)
+		}
+	})
+}
+
+// Whoever has to wait is told so once, and can give up.
+func TestLockSaysThatItWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := Lock(t.Context(), path, func() { t.Error("nobody else holds it") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	told := 0
+	if _, err := Lock(ctx, path, func() { told++; cancel() }); !errors.Is(err, context.Canceled) || told != 1 {
+		t.Errorf("told %d times, %v", told, err)
+	}
+	unlock()
+	again, err := Lock(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+}

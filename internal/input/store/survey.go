@@ -1,0 +1,109 @@
+package store
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/base/regular"
+)
+
+// A Kept is a file of the store.
+type Kept struct {
+	SHA256 string    `json:"sha256"`
+	Size   int64     `json:"size"`
+	Kind   Kind      `json:"kind"`
+	Used   time.Time `json:"used"` // when somebody last wanted it
+}
+
+// Kind is what a file is, as far as its first bytes tell.
+type Kind string
+
+// The kinds of files.
+const (
+	Deb     Kind = "deb"     // a Debian package
+	Wheel   Kind = "wheel"   // or another ZIP file
+	Archive Kind = "source"  // a tar archive, compressed or not
+	Made    Kind = "result"  // what a cell made, whatever it is
+	Partial Kind = "partial" // half fetched, for the next fetch to continue
+	Other   Kind = "other"
+)
+
+// Kinds lists every kind in the order in which they are printed.
+func Kinds() []Kind { return []Kind{Deb, Wheel, Archive, Made, Partial, Other} }
+
+// Survey lists all files in the order of their digests, with half fetched ones at
+// the end. made says of which blobs a result is made.
+func (s *Store) Survey(made map[string][]string) ([]Kept, error) {
+	digests, err := s.digests()
+	if err != nil {
+		return nil, err
+	}
+	var all []Kept
+	for _, digest := range digests {
+		info, err := os.Lstat(s.place(digest))
+		if err != nil {
+			continue // it went just now
+		}
+		k := Kept{digest, info.Size(), Made, s.lastUse(digest, info)}
+		if len(made[digest]) == 0 {
+			k.Kind = kindOf(s.place(digest))
+		}
+		all = append(all, k)
+	}
+	begun, err := os.ReadDir(filepath.Join(s.dir, partials))
+	for _, e := range begun {
+		if info, err := e.Info(); err == nil {
+			all = append(all, Kept{e.Name(), info.Size(), Partial, info.ModTime()})
+		}
+	}
+	return all, err
+}
+
+// digests lists the blobs. What else lies in their folders is not of the store.
+func (s *Store) digests() ([]string, error) {
+	paths, err := filepath.Glob(filepath.Join(s.dir, contents, "??", "*"))
+	var all []string
+	for _, path := range paths {
+		if name := filepath.Base(path); digestPattern.MatchString(name) && s.place(name) == path {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// lastUse is when a blob came, where nobody has wanted it since.
+func (s *Store) lastUse(digest string, info fs.FileInfo) time.Time {
+	if noted, err := os.Stat(s.record(digest)); err == nil {
+		return noted.ModTime()
+	}
+	return info.ModTime()
+}
+
+// kindOf looks at the beginning of a file.
+func kindOf(path string) Kind {
+	f, err := regular.Open(path)
+	if err != nil {
+		return Other
+	}
+	defer f.Close()
+	head := make([]byte, 265)
+	n, _ := io.ReadFull(f, head)
+	head = head[:n]
+	begins := func(magic string) bool { return strings.HasPrefix(string(head), magic) }
+	switch {
+	case begins("!<arch>\n"):
+		return Deb
+	case begins("PK\x03\x04"):
+		return Wheel
+	case begins("\x1f\x8b"), begins("\xfd7zXZ\x00"), begins("BZh"), begins("\x28\xb5\x2f\xfd"), n > 262 && bytes.Equal(head[257:262], []byte("ustar")):
+		return Archive
+	}
+	return Other
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+)
+
+// spoil puts other content of the same size into a file of the store that holds
+// "good".
+func spoil(t *testing.T, s *Store, b Blob) {
+	t.Helper()
+	path := s.place(b.SHA256)
+	if err := errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, []byte("evil"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUseNoticesWhatWasWrittenTo(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "a.whl", "good")
+	if _, err := s.Use(b); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, s, b) // of the same size
+	_, err := s.Use(b)
+	if diag.CodeOf(err) != diag.Fetch || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), b.SHA256) || !strings.Contains(err.Error(), "a.whl") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.Use(b); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the damaged file is still there: %v", err)
+	}
+}
+
+// A check does not count for ever: what rots leaves no other trace.
+func TestUseReadsAgainAfterAWhile(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "a.whl", "good")
+	path := s.place(b.SHA256)
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, s, b)
+	if err := os.Chtimes(path, before.ModTime(), before.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Use(b); err != nil {
+		t.Fatalf("what was checked just now was read: %v", err)
+	}
+	old := fmt.Sprintf("%s %d\n", markOf(before), time.Now().Add(-trusted-time.Minute).Unix())
+	write(t, s.record(b.SHA256), []byte(old))
+	if _, err := s.Use(b); err == nil {
+		t.Error("it was not read after a week")
+	}
+}
+
+func TestUseWithoutARecord(t *testing.T) {
+	for name, record := range map[string]string{"none": "", "damaged": "1 2", "of the future": "%s 99999999999\n"} {
+		s := fresh(t)
+		b := put(t, s, "a.whl", "good")
+		spoil(t, s, b)
+		info, err := os.Stat(s.place(b.SHA256))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(record, "%s") {
+			record = fmt.Sprintf(record, markOf(info))
+		}
+		write(t, s.record(b.SHA256), []byte(record))
+		if _, err := s.Use(b); err == nil {
+			t.Errorf("%s: nobody read the file", name)
+		}
+	}
+}
+
+func TestFetchReplacesWhatIsDamaged(t *testing.T) {
+	s := fresh(t)
+	b := put(t, s, "a.whl", "good")
+	spoil(t, s, b)
+	from := write(t, filepath.Join(t.TempDir(), "a.whl"), []byte("good"))
+	path, err := s.Fetch(t.Context(), b, []Place{Place(from)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "good" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestReceive(t *testing.T) {
+	s := fresh(t)
+	b := Blob{"abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}
+	for content, want := range map[string]string{"ab": "got 2 of 3", "abd": "wrong content", "abcd": "longer"} {
+		if added, err := s.Receive(b, strings.NewReader(content)); added || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v", content, added, err)
+		}
+	}
+	if _, ok := s.Path(b); ok {
+		t.Fatal("something was kept")
+	}
+	if added, err := s.Receive(b, strings.NewReader("abc")); !added || err != nil {
+		t.Fatalf("%v, %v", added, err)
+	}
+	if added, err := s.Receive(b, strings.NewReader("abc")); added || err != nil {
+		t.Errorf("again: %v, %v", added, err)
+	}
+	if _, err := s.Receive(b, strings.NewReader("abd")); err == nil {
+		t.Error("what is here already hides that other bytes came")
+	}
+	if left := names(t, filepath.Join(s.dir, temps)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// What a check costs, once a week and after each write: go test -bench Use.
+func BenchmarkUse(b *testing.B) {
+	s, err := Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	const size = 1 << 30
+	blob, err := s.Put(&zeros{size})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("checked", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.Use(blob); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("unchecked", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			_ = os.Remove(s.record(blob.SHA256))
+			if _, err := s.Use(blob); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// zeros is a reader of so many zeros.
+type zeros struct{ left int }
+
+func (z *zeros) Read(p []byte) (int, error) {
+	n := min(len(p), z.left)
+	clear(p[:n])
+	z.left -= n
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}

@@ -1,0 +1,96 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+
+	"builder/internal/machine/curve"
+	"builder/internal/machine/nccltests"
+)
+
+// wrong is a sweep whose numbers mean nothing: its values were wrong, nobody
+// looked at them, or nothing can be so fast.
+type wrong struct{ error }
+
+// accept returns the rows of a sweep that can be compared, or why there are none.
+func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
+	if len(r.Devices) > 0 && len(r.Devices) != p.GPUs {
+		return nil, fmt.Errorf("it ran on %d GPUs, %d were asked for", len(r.Devices), p.GPUs)
+	}
+	if n := p.sizes(); len(r.Rows) != n {
+		return nil, fmt.Errorf("it measured %d sizes, %d were asked for: the largest may not fit into the memory of the GPUs", len(r.Rows), n)
+	}
+	var rows []nccltests.Row
+	for _, row := range r.Rows {
+		if row.Bytes == 0 {
+			continue // all_gather and its like round down: 8 bytes for 2 GPUs are nothing
+		}
+		if len(rows) > 0 && row.Bytes <= rows[len(rows)-1].Bytes {
+			return nil, fmt.Errorf("size %d stands behind size %d", row.Bytes, rows[len(rows)-1].Bytes)
+		}
+		if err := p.acceptRow(r, row); err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	if r.OutOfBounds != 0 {
+		return nil, wrong{fmt.Errorf("%d passes had wrong values", r.OutOfBounds)}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("no size is large enough to be shared by %d GPUs", p.GPUs)
+	}
+	return rows, nil
+}
+
+func (p Plan) acceptRow(r nccltests.Report, row nccltests.Row) error {
+	if !row.OutOfPlace.Measured {
+		return fmt.Errorf("%s: not measured out of place", curve.HumanSize(row.Bytes))
+	}
+	if r.Unchecked(row) {
+		return wrong{fmt.Errorf("%s: the values were not checked", curve.HumanSize(row.Bytes))}
+	}
+	for _, half := range []nccltests.Timing{row.OutOfPlace, row.InPlace} {
+		switch {
+		case !half.Measured:
+		case half.Wrong != 0:
+			return wrong{fmt.Errorf("%s: %d wrong values", curve.HumanSize(row.Bytes), half.Wrong)}
+		case !plausibleTime(half.Microseconds) || !plausibleBW(half.BusBW):
+			return fmt.Errorf("%s: %g us and %g GB/s", curve.HumanSize(row.Bytes), half.Microseconds, half.BusBW)
+		case p.Limit > 0 && p.GPUs > 1 && half.BusBW > p.Limit:
+			return wrong{fmt.Errorf("%s: %g GB/s are more than the %g GB/s that the links of these GPUs carry", curve.HumanSize(row.Bytes), half.BusBW, p.Limit)}
+		}
+	}
+	return nil
+}
+
+// The bounds keep every quotient finite; a NaN is outside of them too.
+func plausibleTime(us float64) bool { return us > 1e-9 && us < 1e15 }
+
+func plausibleBW(gbs float64) bool { return gbs >= 0 && gbs < 1e15 }
+
+func sampleOf(round int, row nccltests.Row) Sample {
+	s := Sample{Round: round, Time: row.OutOfPlace.Microseconds, BusBW: row.OutOfPlace.BusBW}
+	if row.InPlace.Measured {
+		s.InPlaceTime, s.InPlaceBW = row.InPlace.Microseconds, row.InPlace.BusBW
+	}
+	return s
+}
+
+// gpusOf names the GPUs of a sweep, one for each rank.
+func gpusOf(r nccltests.Report) []string {
+	var names []string
+	for _, d := range r.Devices {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// recognise notes what a library says it is. One that says something else than
+// before is not the library that is compared.
+func (c *Contender) recognise(version string) error {
+	if c.Version != "" && version != "" && version != c.Version {
+		return fmt.Errorf("it says version %s, and %s before: another library was loaded", version, c.Version)
+	}
+	c.Version = cmp.Or(c.Version, version)
+	return nil
+}

@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"time"
+
+	"builder/internal/input/store"
+)
+
+// Bounds of what may hang.
+const (
+	programTime = 20 * time.Second // a program: nvidia-smi of eight GPUs takes some seconds
+	askTime     = 8 * time.Second  // a server
+	dialTime    = 3 * time.Second
+)
+
+// This is the host that the process runs on.
+func This() Host {
+	return Host{
+		FS: os.DirFS("/"), Path: os.Getenv("PATH"),
+		Run: run, Ask: ask, Dial: dial, Free: free, Writable: writable, Now: time.Now,
+	}
+}
+
+// run looks for the program in PATH, and then where the engine looks too: the
+// PATH of a user often lacks ldconfig.
+func run(ctx context.Context, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, programTime, fmt.Errorf("%s did not answer within %v", name, programTime))
+	defer cancel()
+	text, err := Run(ctx, name, args...)
+	if errors.Is(err, exec.ErrNotFound) {
+		if file, found := This().Program(name, ProgramDirs("")); found {
+			return Run(ctx, file, args...)
+		}
+	}
+	return text, err
+}
+
+// client follows no redirection: that the host which was named answers is
+// enough, and no other is asked. The proxy is that of the environment.
+var client = &http.Client{
+	Timeout:       askTime,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+func ask(ctx context.Context, address string) (Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
+	if err != nil {
+		return Answer{}, errors.New("it is no address")
+	}
+	req.Header.Set("User-Agent", "builder")
+	resp, err := client.Do(req)
+	if err != nil {
+		return Answer{}, withoutAddress(err)
+	}
+	resp.Body.Close()
+	date, _ := http.ParseTime(resp.Header.Get("Date"))
+	return Answer{Status: resp.StatusCode, Date: date}, nil
+}
+
+// withoutAddress drops the address that net/http puts before a message, and what
+// stands in the message of that of a proxy: either may hold a password.
+func withoutAddress(err error) error {
+	if e, is := errors.AsType[*url.Error](err); is {
+		err = e.Err
+	}
+	return errors.New(store.Redact(err.Error()))
+}
+
+func dial(ctx context.Context, network, address string) error {
+	conn, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

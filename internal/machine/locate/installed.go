@@ -1,0 +1,149 @@
+package locate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+// An installation is where a library and the programs that measure it lie on a
+// host where its vendor, a distribution or this tool has put them.
+type installation struct {
+	name      string // what --library may name alone
+	soname    string
+	libraries []string // patterns of directories below the root, the first that has it counts
+	tests     string   // the recipe that makes the programs
+	programs  []string // patterns of directories below the root
+}
+
+// installations are those that bench finds by itself.
+var installations = []installation{
+	{
+		"nccl", "libnccl.so.2",
+		[]string{"usr/lib/*-linux-gnu", "usr/lib64", "usr/local/lib", "usr/local/cuda/lib64"},
+		"nccl-tests",
+		[]string{"opt/nccl-tests/build", "opt/nccl_tests/build", "usr/local/bin", "usr/bin"},
+	},
+	{
+		"rccl", "librccl.so.1",
+		[]string{"opt/rocm/lib", "opt/rocm/core/lib", "opt/rocm-*/lib", "usr/lib/*-linux-gnu", "usr/lib64"},
+		"rccl-tests",
+		[]string{"opt/rocm/bin", "opt/rocm/core/bin", "opt/rocm-*/bin", "opt/rccl-tests/build", "usr/local/bin", "usr/bin"},
+	},
+}
+
+// installed returns the installation of a name, or of a library.
+func installed(name string) (installation, bool) {
+	i := slices.IndexFunc(installations, func(in installation) bool { return in.name == name || in.soname == name })
+	if i < 0 {
+		return installation{}, false
+	}
+	return installations[i], true
+}
+
+// installedNames are those that --library takes alone.
+func installedNames() string {
+	var names []string
+	for _, in := range installations {
+		names = append(names, in.name)
+	}
+	return strings.Join(names, " or ")
+}
+
+// library returns the file of the library on the host whose root directory this
+// is.
+func (in installation) library(root string) (string, error) {
+	found, err := firstIn(root, in.libraries, in.soname)
+	if err != nil {
+		return "", err
+	}
+	if found == "" {
+		return "", fmt.Errorf("there is no %s in %s", in.soname, places(root, in.libraries))
+	}
+	return found, nil
+}
+
+// findTests returns the directory or the wheel of the programs: what a run of the
+// recipe left below one of the directories, and then what the host has.
+func (in installation) findTests(root string, outs ...string) (string, error) {
+	made, err := firstIn("", outs, filepath.Join(in.tests+"-*", "*.whl"))
+	if err != nil || made != "" {
+		return made, err
+	}
+	found, err := firstIn(root, in.programs, "all_reduce_perf")
+	if err != nil || found == "" {
+		return "", err
+	}
+	return filepath.Dir(found), nil
+}
+
+// firstIn returns the file of this name in the first of the places that has it,
+// "" where none has. Of several in one place none is chosen.
+func firstIn(root string, patterns []string, name string) (string, error) {
+	for _, pattern := range patterns {
+		found, err := distinctFiles(filepath.Join(root, pattern, name))
+		if err != nil {
+			return "", err
+		}
+		if len(found) > 1 {
+			return "", fmt.Errorf("%s are several: say which", strings.Join(found, ", "))
+		}
+		if len(found) == 1 {
+			return found[0], nil
+		}
+	}
+	return "", nil
+}
+
+// distinctFiles lists the files that a pattern finds, one that has several names
+// once.
+func distinctFiles(pattern string) ([]string, error) {
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	var known []os.FileInfo
+	for _, name := range names {
+		info, err := os.Stat(name)
+		again := slices.ContainsFunc(known, func(k os.FileInfo) bool { return os.SameFile(k, info) })
+		if err != nil || !info.Mode().IsRegular() || again {
+			continue
+		}
+		found, known = append(found, name), append(known, info)
+	}
+	return found, nil
+}
+
+func places(root string, patterns []string) string {
+	var all []string
+	for _, pattern := range patterns {
+		all = append(all, filepath.Join(root, pattern))
+	}
+	return strings.Join(all, ", ")
+}
+
+// Tests returns where the programs for a library are: what --tests says, or
+// what is found below --out and on this host.
+func Tests(said, soname, out, root string) (string, error) {
+	if said != "" || soname == "" {
+		return said, nil
+	}
+	in, known := installed(soname)
+	if !known {
+		return "", diag.Errorf(diag.Usage, "--tests is missing: where are the programs for %s?", soname)
+	}
+	found, err := in.findTests(root, distinct([]string{out, "out"})...)
+	if err != nil {
+		return "", diag.Errorf(diag.Usage, "--tests: %w", err)
+	}
+	if found == "" {
+		return "", diag.Errorf(diag.Usage, "--tests is missing: %s/%s-* holds no wheel, and no all_reduce_perf lies in %s", out, in.tests, places(root, in.programs)).
+			WithHint("`builder run %s` makes a wheel of them", in.tests)
+	}
+	return found, nil
+}

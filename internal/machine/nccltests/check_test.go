@@ -1,0 +1,34 @@
+package nccltests_test
+
+import (
+	"testing"
+
+	"builder/internal/machine/nccltests"
+)
+
+func TestUnchecked(t *testing.T) {
+	half := func(measured, checked bool) nccltests.Timing {
+		return nccltests.Timing{Measured: measured, Checked: checked}
+	}
+	checked, unchecked, none := half(true, true), half(true, false), half(false, false)
+	for name, c := range map[string]struct {
+		program string
+		out, in nccltests.Timing
+		want    bool
+	}{
+		"both":                     {"all_reduce_perf", checked, checked, false},
+		"out of place alone":       {"all_reduce_perf", checked, none, false},
+		"not in place":             {"all_reduce_perf", checked, unchecked, true},
+		"not out of place":         {"all_reduce_perf", unchecked, checked, true},
+		"neither":                  {"all_reduce_perf", none, none, true},
+		"alltoall in place":        {"alltoall_perf", checked, unchecked, false},
+		"sendrecv in place":        {"sendrecv_perf", checked, unchecked, false},
+		"alltoall, nowhere":        {"alltoall_perf", unchecked, unchecked, true},
+		"alltoall, nothing at all": {"alltoall_perf", none, none, true},
+	} {
+		r := nccltests.Report{Program: c.program}
+		if have := r.Unchecked(nccltests.Row{OutOfPlace: c.out, InPlace: c.in}); have != c.want {
+			t.Errorf("%s: %v", name, have)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package nccltests
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+)
+
+// loader is what the dynamic loader will do with a program: the same question
+// that ldd asks, put to the loader of the program in the environment of the run.
+type loader struct {
+	collective string   // path of libnccl or librccl
+	missing    []string // libraries that it does not find
+	faults     []string // its other complaints, such as a glibc that is too old
+}
+
+var (
+	resolved   = regexp.MustCompile(`^(\S+) => (/\S.*) \(0x[0-9a-f]+\)$`)
+	unresolved = regexp.MustCompile(`^(\S+) => not found$`)
+	complaint  = regexp.MustCompile(`: version .* not found|error while loading|cannot |symbol lookup error`)
+)
+
+// dynamic reports whether the file is a program that a loader has to complete. A
+// script, or a program without one, would be run by the question.
+func dynamic(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	file, err := elf.Read(f)
+	return err == nil && len(file.Needed) > 0
+}
+
+// trace asks the loader; env is that of the run.
+func (c command) trace(ctx context.Context) (loader, error) {
+	if !dynamic(c.path) {
+		return loader{}, nil
+	}
+	c.env = append(slices.Clip(c.env), "LD_TRACE_LOADED_OBJECTS=1")
+	c.args = nil
+	end, err := c.run(ctx)
+	if err != nil {
+		return loader{}, err
+	}
+	return parseLoader(end.stdout + "\n" + end.stderr), nil
+}
+
+func parseLoader(text string) loader {
+	var l loader
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if m := unresolved.FindStringSubmatch(line); m != nil {
+			l.missing = append(l.missing, m[1])
+		} else if m := resolved.FindStringSubmatch(line); m != nil {
+			if strings.HasPrefix(m[1], "libnccl.so") || strings.HasPrefix(m[1], "librccl.so") {
+				l.collective = m[2]
+			}
+		} else if complaint.MatchString(line) {
+			l.faults = append(l.faults, line)
+		}
+	}
+	return l
+}
+
+// fault says why the program cannot start with the library that it shall use.
+func (l loader) fault(library string) error {
+	switch {
+	case len(l.faults) > 0:
+		return fmt.Errorf("the loader refuses it: %s", strings.Join(l.faults, "; "))
+	case len(l.missing) > 0:
+		return fmt.Errorf("the loader does not find %s", strings.Join(l.missing, ", "))
+	case library != "" && l.collective != "" && !within(l.collective, library):
+		return fmt.Errorf("the loader takes %s, not the library in %s: a DT_RPATH of the program comes before LD_LIBRARY_PATH", l.collective, library)
+	}
+	return nil
+}
+
+// within reports whether a file lies in a directory, whatever links lead there.
+func within(file, dir string) bool {
+	have, err := os.Stat(filepath.Dir(file))
+	if err != nil {
+		return false
+	}
+	want, err := os.Stat(dir)
+	return err == nil && os.SameFile(have, want)
+}
+
+// runtimes are the places where CUDA's and ROCm's run-time libraries lie beside
+// the directories that the loader knows.
+var runtimes = []string{
+	"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/usr/local/cuda-*/targets/*/lib", "/opt/rocm/lib", "/opt/rocm/core*/lib", "/opt/rocm-*/lib",
+	"/usr/local/lib/python3*/*-packages/nvidia/cuda_runtime/lib", "/usr/local/lib/python3*/*-packages/nvidia/cu*/lib",
+	"/usr/lib/python3*/*-packages/nvidia/cuda_runtime/lib", "/opt/*/lib/python3*/site-packages/nvidia/cuda_runtime/lib",
+}
+
+// supply returns the directories of run-time libraries that are missing, as far
+// as this host has them.
+func supply(missing, places []string) []string {
+	var dirs []string
+	for _, name := range missing {
+		if !strings.HasPrefix(name, "libcudart.so") && !strings.HasPrefix(name, "libamdhip64.so") {
+			continue
+		}
+		for _, place := range places {
+			found, _ := filepath.Glob(filepath.Join(place, name)) // a bad pattern is a bug that the test finds
+			if len(found) > 0 {
+				dirs = append(dirs, filepath.Dir(found[len(found)-1]))
+				break
+			}
+		}
+	}
+	return dirs
+}

@@ -1,0 +1,213 @@
+package nccltests
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/testutil/golden"
+)
+
+func fixture(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestParseEveryLayout reads the output of releases from 2.0 to 2.19, of
+// rccl-tests, and the JSON; the goldens say what is read.
+func TestParseEveryLayout(t *testing.T) {
+	files, err := filepath.Glob("testdata/*-*.*")
+	if err != nil || len(files) < 16 {
+		t.Fatalf("%d fixtures, %v", len(files), err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		if strings.Contains(name, "failed") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			report, err := Parse(strings.NewReader(fixture(t, name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.MarshalIndent(report, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, filepath.Join("golden", name+".json"), append(text, '\n'))
+		})
+	}
+}
+
+// TestTableAndJSONAgree holds the two forms of one run against each other.
+func TestTableAndJSONAgree(t *testing.T) {
+	table, err := Parse(strings.NewReader(fixture(t, "v2.17.6-all_reduce.txt")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, err := Parse(strings.NewReader(fixture(t, "v2.17.6-all_reduce.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range table.Rows {
+		if e := exact.Rows[i]; row.Bytes != e.Bytes || fmt.Sprintf("%.2f", e.InPlace.BusBW) != fmt.Sprintf("%.2f", row.InPlace.BusBW) {
+			t.Errorf("row %d: %+v in the table, %+v in the JSON", i, row, e)
+		}
+	}
+	if err := table.refine(exact); err != nil || len(table.Devices) != 2 {
+		t.Errorf("got %d devices, %v", len(table.Devices), err)
+	}
+	exact.Rows = exact.Rows[:2]
+	if err := table.refine(exact); err == nil {
+		t.Error("a JSON with fewer rows was taken")
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	whole := fixture(t, "v2.17.6-all_reduce.txt")
+	lines := strings.SplitAfter(whole, "\n")
+	swap := func(old, new string) string {
+		if !strings.Contains(whole, old) {
+			t.Fatalf("%q is not in the fixture", old)
+		}
+		return strings.Replace(whole, old, new, 1)
+	}
+	row := func(i int) string { return lines[11+i] }
+	for name, c := range map[string]struct{ text, says string }{
+		"nothing":           {"", "no table"},
+		"only noise":        {"hello\nworld\n", "no table"},
+		"header only":       {strings.Join(lines[:11], ""), "no row"},
+		"no row":            {swap(row(0)+row(1)+row(2), ""), "no row"},
+		"cut after a row":   {strings.Join(lines[:13], ""), "cut off: the last row is of 16777216 bytes, and 268435456"},
+		"cut in a row":      {strings.Join(lines[:13], "") + row(2)[:60], "columns"},
+		"cut in a number":   {strings.Join(lines[:13], "") + strings.TrimRight(row(2)[:len(row(2))-4], " "), "12 of 13 columns"},
+		"no footer":         {strings.Join(lines[:14], ""), "footer is missing"},
+		"half a footer":     {strings.Join(lines[:15], ""), "footer is missing"},
+		"not concluded":     {swap("# Collective test concluded: all_reduce_perf\n", ""), "footer is missing"},
+		"row missing":       {swap(row(1), ""), "a row of 268435456 bytes stands where that of 16777216 belongs"},
+		"rows swapped":      {swap(row(0)+row(1), row(1)+row(0)), "a row of 16777216 bytes stands where that of 1048576 belongs"},
+		"row twice":         {swap(row(0), row(0)+row(0)), "a row of 1048576 bytes stands where"},
+		"row at the end":    {whole + row(0), "below the footer"},
+		"NaN":               {swap("287.50", "   nan"), "no measurement"},
+		"minus NaN":         {swap("287.50", "  -nan"), "invalid syntax"},
+		"infinite":          {swap("287.50", "   inf"), "no measurement"},
+		"negative":          {swap("287.50", " -1.00"), "no measurement"},
+		"no time":           {swap("933.69", "  0.00"), "takes no time"},
+		"half an element":   {swap("      0\n", "    0.5\n"), "no number of elements"},
+		"average is NaN":    {swap("250.339", "nan"), "no measurement"},
+		"NCCL failed":       {swap(row(1), "node1: Test NCCL failure common.cu:1 'unhandled system error / '\n"), "unhandled system error"},
+		"timeout":           {swap(row(1), "node1: Test timeout (10s) common.cu:1\n .. node1 pid 1: Test failure common.cu:1\n"), "Test timeout (10s)"},
+		"a line in a row":   {swap(row(1), row(1)[:40]+"node1:1:2 [0] NCCL INFO x\n"+row(1)[40:]), "columns"},
+		"contradiction":     {swap("0 OK", "3 OK"), "contradicts itself"},
+		"unknown column":    {swap("  #wrong", "  #right"), `column "#right"`},
+		"header cut":        {swap("root     time   algbw   busbw  #wrong     time", "root     time   algbw   busbw  #wrong     "), "not whole"},
+		"no question":       {strings.Replace(whole, lines[2], "", 1), "which sizes were asked for"},
+		"sizes of nothing":  {swap("step: 16(factor)", "step: 1(factor)"), "are none"},
+		"huge size":         {swap("maxBytes 268435456", "maxBytes 99999999999999999999"), "out of range"},
+		"endless line":      {strings.Repeat("x", maxLine+1), "longer than"},
+		"JSON cut":          {fixture(t, "v2.17.6-all_reduce.json")[:900], "unexpected EOF"},
+		"JSON of a failure": {fixture(t, "v2.19.6-failed.json"), "cut off"},
+		"JSON twice":        {fixture(t, "v2.19.6-all_reduce.json") + "{}", "more than one"},
+		"JSON with nan":     {strings.Replace(fixture(t, "v2.19.6-all_reduce.json"), `"time":11.045779`, `"time":"nan"`, 1), "time"},
+		"JSON of nothing":   {"{}", "no results"},
+		"JSON without time": {strings.Replace(fixture(t, "v2.19.6-all_reduce.json"), `"time"`, `"cpu_time"`, 1), "time"},
+	} {
+		report, err := Parse(strings.NewReader(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		}
+		if len(report.Rows) > 0 {
+			t.Errorf("%s: an error and a report", name)
+		}
+	}
+}
+
+// TestParseTolerates lists what may stand between the lines of a table.
+func TestParseTolerates(t *testing.T) {
+	whole := fixture(t, "v2.17.6-all_reduce.txt")
+	want, err := Parse(strings.NewReader(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(whole, "\n")
+	for name, text := range map[string]string{
+		"CRLF":          strings.ReplaceAll(whole, "\n", "\r\n"),
+		"lines between": strings.Join(lines[:12], "") + "node1:1:2 [0] NCCL INFO x\n10-0-0-1:1:2 [0] misc/socket.cc:1 NCCL WARN y\n# a comment\n\n" + strings.Join(lines[12:], ""),
+		"lines before":  "7 warnings\n16777216 of something\n" + whole,
+		"no last break": strings.TrimRight(whole, "\n"),
+	} {
+		got, err := Parse(strings.NewReader(text))
+		if err != nil || len(got.Rows) != len(want.Rows) || got.Rows[2] != want.Rows[2] {
+			t.Errorf("%s: got %d rows, %v", name, len(got.Rows), err)
+		}
+	}
+	reduced := strings.Replace(whole, "# nThread 1 nGpus 2 minBytes 1048576 maxBytes 268435456", "# nThread 1 nGpus 2 minBytes 1048576 maxBytes 99999999999", 1)
+	reduced = strings.Replace(reduced, "#\n#  ", "#\n# Reducing maxBytes to 300000000 due to memory limitation\n#  ", 1)
+	if _, err := Parse(strings.NewReader(reduced)); err != nil {
+		t.Errorf("less memory than asked for: %v", err)
+	}
+	twice := strings.Replace(whole, lines[11]+lines[12]+lines[13], strings.Repeat(lines[11]+lines[12]+lines[13], 2), 1)
+	if r, err := Parse(strings.NewReader(twice)); err != nil || len(r.Rows) != 6 {
+		t.Errorf("two cycles: got %d rows, %v", len(r.Rows), err)
+	}
+}
+
+// endless gives the same line for ever and counts what was taken.
+type endless struct {
+	line  string
+	taken int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := 0
+	for n+len(e.line) <= len(p) {
+		n += copy(p[n:], e.line)
+	}
+	e.taken += n
+	return n, nil
+}
+
+func TestParseIsBounded(t *testing.T) {
+	for _, line := range []string{"noise\n", "# comment\n", `{"args":["a"],`} {
+		e := &endless{line: line}
+		if _, err := Parse(e); err == nil {
+			t.Errorf("%q: an endless output was read", line)
+		}
+		if e.taken > 2*maxOutput {
+			t.Errorf("%q: %d bytes were read", line, e.taken)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*-*.*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		f.Add(fixture(f, filepath.Base(file)))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		report, err := Parse(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		if len(report.Rows) == 0 {
+			t.Fatal("a report without a row")
+		}
+		for _, row := range report.Rows {
+			for _, timing := range []Timing{row.OutOfPlace, row.InPlace} {
+				if timing.Measured && !(timing.Microseconds > 0 && timing.BusBW >= 0 && timing.Wrong >= 0) {
+					t.Fatalf("%+v is no measurement", timing)
+				}
+			}
+		}
+	})
+}

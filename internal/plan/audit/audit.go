@@ -1,0 +1,275 @@
+// Package audit asks of every patch, over the whole matrix of its recipe,
+// whether it is still needed, reachable and alone on its lines. Where the source
+// of a cell is at hand the patches are applied to it for real; where it is not,
+// that is said, and never taken for a pass.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"builder/internal/plan/patch"
+	"builder/internal/plan/sourcetree"
+	"builder/internal/plan/version"
+)
+
+// A Cell is what an audit needs to know of a cell.
+type Cell struct {
+	ID      string
+	Version string            // of the distribution
+	Facts   map[string]string // axes and facts of the image
+	Source  string            // digest of its source, "" where the lock does not pin it
+}
+
+// A Row is what one patch does.
+type Row struct {
+	Patch  string                 `json:"patch"`
+	Cells  int                    `json:"cells"`  // that get it
+	Of     int                    `json:"of"`     // all cells
+	States map[string]patch.State `json:"states"` // by version of the distribution
+}
+
+// Unseen reports whether cells get the patch and none of its versions was at hand, so
+// that nobody knows what it does.
+func (r Row) Unseen() bool {
+	states := slices.Collect(maps.Values(r.States))
+	seen := func(s patch.State) bool { return s == patch.Applied || s == patch.AppliedAtOffset || s == patch.Failed }
+	return slices.Contains(states, patch.NotMeasured) && !slices.ContainsFunc(states, seen)
+}
+
+// A Finding is a fault of the catalogue of patches.
+type Finding struct {
+	Patch   string `json:"patch"`
+	Problem string `json:"problem"`
+	Remedy  string `json:"remedy"`
+}
+
+func (f Finding) String() string { return f.Patch + ": " + f.Problem }
+
+// A Report is the result of an audit: rows in the order of the patches, findings
+// sorted.
+type Report struct {
+	Rows     []Row     `json:"patches"`
+	Findings []Finding `json:"findings"`
+}
+
+// Open returns the tree of the source with a digest, and nil where it is not at
+// hand. It is asked once for each use, because patching changes a tree.
+type Open func(source string) (*sourcetree.Tree, error)
+
+// Run audits the patches of one distribution over all of its cells.
+func Run(ctx context.Context, patches []patch.Patch, cells []Cell, open Open) (Report, error) {
+	a := &auditor{ctx: ctx, patches: patches, cells: cells, open: open, seen: map[string]bool{}}
+	for i := range patches {
+		a.rows = append(a.rows, Row{Patch: patches[i].Name, Of: len(cells), States: map[string]patch.State{}})
+	}
+	a.facts()
+	series := a.choose()
+	a.unused()
+	for _, key := range slices.Sorted(maps.Keys(series)) {
+		if err := a.series(series[key]); err != nil {
+			return Report{}, err
+		}
+	}
+	a.narrow()
+	slices.SortFunc(a.findings, func(x, y Finding) int { return strings.Compare(x.String(), y.String()) })
+	return Report{a.rows, a.findings}, nil
+}
+
+type auditor struct {
+	ctx      context.Context
+	patches  []patch.Patch
+	cells    []Cell
+	open     Open
+	rows     []Row
+	findings []Finding
+	seen     map[string]bool
+}
+
+func (a *auditor) found(name, remedy, format string, args ...any) {
+	f := Finding{name, fmt.Sprintf(format, args...), remedy}
+	if !a.seen[f.String()] {
+		a.seen[f.String()] = true
+		a.findings = append(a.findings, f)
+	}
+}
+
+// facts finds conditions on what neither axes nor any image state.
+func (a *auditor) facts() {
+	for _, p := range a.patches {
+		for _, name := range slices.Sorted(maps.Keys(p.When)) {
+			silent := slices.IndexFunc(a.cells, func(c Cell) bool { _, ok := c.Facts[name]; return !ok })
+			stated := slices.ContainsFunc(a.cells, func(c Cell) bool { _, ok := c.Facts[name]; return ok })
+			switch {
+			case !stated && len(a.cells) > 0:
+				a.found(p.Name, "state it in provides of the images, or drop the condition",
+					"depends on the fact %q, which no image and no axis states", name)
+			case silent >= 0:
+				a.found(p.Name, "state it in provides of that cell's image",
+					"depends on the fact %q, which the image of %s does not state", name, a.cells[silent].ID)
+			}
+		}
+	}
+}
+
+// set is the patches that some cells of one source get.
+type set struct {
+	version string
+	source  string
+	facts   map[string]string // of the first cell; links lead to different places in others
+	chosen  []int             // indexes of patches
+}
+
+// choose decides for every cell and counts; equal choices for one source are
+// applied once.
+func (a *auditor) choose() map[string]*set {
+	sets := map[string]*set{}
+	for _, c := range a.cells {
+		s := &set{version: c.Version, source: c.Source, facts: c.Facts}
+		for i, p := range a.patches {
+			choices, err := patch.Select([]patch.Patch{p}, c.Facts)
+			if err != nil {
+				continue // facts has reported it
+			}
+			if choices[0].Applies {
+				s.chosen = append(s.chosen, i)
+				a.rows[i].Cells++
+				continue
+			}
+			a.state(i, c.Version, choices[0].State)
+		}
+		sets[fmt.Sprint(s.version, " ", s.source, " ", s.chosen)] = s
+	}
+	return sets
+}
+
+// state notes what a patch does to a version: what was seen on a tree counts
+// more than what follows from conditions, and a failure more than a success.
+func (a *auditor) state(i int, v string, s patch.State) {
+	if rank(s) > rank(a.rows[i].States[v]) {
+		a.rows[i].States[v] = s
+	}
+}
+
+func rank(s patch.State) int {
+	return slices.Index([]patch.State{"", patch.NotNeeded, patch.AlreadyUpstream, patch.NotMeasured, patch.Applied, patch.AppliedAtOffset, patch.Failed}, s)
+}
+
+// unused finds patches that no cell gets.
+func (a *auditor) unused() {
+	for i, p := range a.patches {
+		if a.rows[i].Cells > 0 || len(a.cells) == 0 {
+			continue
+		}
+		merged := 0
+		for _, s := range a.rows[i].States {
+			if s == patch.AlreadyUpstream {
+				merged++
+			}
+		}
+		if p.Merged != "" && merged == len(a.rows[i].States) && merged > 0 {
+			a.found(p.Name, "delete the patch", "is merged upstream (%s) in every version of the catalogue", p.Merged)
+			continue
+		}
+		a.found(p.Name, "delete the patch, or mend its condition", "no cell gets it: %s never holds", condition(p))
+	}
+}
+
+func condition(p patch.Patch) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(p.When)) {
+		parts = append(parts, name+" "+p.When[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// series applies one choice of patches to its source, in order, and looks for
+// patches that meddle with each other.
+func (a *auditor) series(s *set) error {
+	tree, err := a.tree(s.source)
+	if err != nil {
+		return err
+	}
+	for n, i := range s.chosen {
+		for _, j := range s.chosen[:n] {
+			if why := overlap(a.patches[j], a.patches[i]); why != "" {
+				a.found(a.patches[i].Name, "make one patch of both", "overlaps the patch %s: %s", a.patches[j].Name, why)
+			}
+		}
+		if tree == nil {
+			a.state(i, s.version, patch.NotMeasured)
+			continue
+		}
+		a.apply(i, s, tree)
+	}
+	return nil
+}
+
+func (a *auditor) tree(source string) (*sourcetree.Tree, error) {
+	if source == "" {
+		return nil, nil
+	}
+	return a.open(source)
+}
+
+// apply applies one patch for real.
+func (a *auditor) apply(i int, s *set, tree *sourcetree.Tree) {
+	p := a.patches[i]
+	result, err := patch.Apply(a.ctx, tree, p, s.facts)
+	switch {
+	case err == nil:
+		a.state(i, s.version, result.State)
+	case patch.IsUpstream(err):
+		a.state(i, s.version, patch.Failed)
+		a.found(p.Name, "narrow the range", "version %s contains it already: %v", s.version, err)
+	default:
+		a.state(i, s.version, patch.Failed)
+		a.found(p.Name, "mend the edit, or narrow the range", "does not apply to version %s: %v", s.version, err)
+	}
+}
+
+// narrow prints the range that a patch with failures should have: from what was
+// seen on real trees.
+func (a *auditor) narrow() {
+	for i, p := range a.patches {
+		var good, bad []version.Version
+		for v, s := range a.rows[i].States {
+			parsed, err := version.Parse(v)
+			switch {
+			case err != nil:
+			case s == patch.Failed:
+				bad = append(bad, parsed)
+			case s == patch.Applied || s == patch.AppliedAtOffset:
+				good = append(good, parsed)
+			}
+		}
+		if text := between(good, bad); text != "" {
+			a.found(p.Name, "set it", "its range can be narrowed to version: %q", text)
+		}
+	}
+}
+
+// between writes the range from the oldest to the newest version that was good,
+// bounded only on the sides where a bad one lies.
+func between(good, bad []version.Version) string {
+	if len(good) == 0 || len(bad) == 0 {
+		return ""
+	}
+	oldest, newest := slices.MinFunc(good, version.Compare), slices.MaxFunc(good, version.Compare)
+	var terms []string
+	for _, b := range bad {
+		switch {
+		case version.Compare(b, oldest) < 0:
+			terms = append(terms, ">="+oldest.String())
+		case version.Compare(b, newest) > 0:
+			terms = append(terms, "<="+newest.String())
+		default:
+			terms = append(terms, "!="+b.String())
+		}
+	}
+	slices.SortFunc(terms, func(x, y string) int { return strings.Compare(y, x) })
+	return strings.Join(slices.Compact(terms), ",")
+}

@@ -1,0 +1,164 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/plan/patch"
+	"builder/internal/plan/sourcetree"
+)
+
+// replace is a patch of one edit: what stands in a.h becomes something else.
+func replace(name, search, with string, when map[string]string) patch.Patch {
+	return patch.Patch{
+		Name: name, Reason: "r", Upstream: "https://host.example/1", When: when,
+		Edits: []patch.Edit{{Kind: patch.Replace, File: "a.h", Search: search, Replace: with, Count: 1}},
+	}
+}
+
+// cells are two versions on two compilers.
+func cells() []Cell {
+	var all []Cell
+	for _, v := range []string{"0.27.0", "0.28.1"} {
+		for _, gcc := range []string{"11.4", "14.2"} {
+			all = append(all, Cell{ID: v + "-" + gcc, Version: v, Source: v, Facts: map[string]string{"version": v, "gcc": gcc, "rocm": "6.1"}})
+		}
+	}
+	return all
+}
+
+// sources are the trees of the two versions.
+func sources(old, recent string) Open {
+	return func(source string) (*sourcetree.Tree, error) {
+		text := map[string]string{"0.27.0": old, "0.28.1": recent}[source]
+		return sourcetree.Of(map[string][]byte{"a.h": []byte(text)}), nil
+	}
+}
+
+func absent(string) (*sourcetree.Tree, error) { return nil, nil }
+
+func always() map[string]string { return map[string]string{"rocm": ">=6.0"} }
+
+func TestGoodCatalogue(t *testing.T) {
+	p := replace("one", "#include <rccl.h>", "#include <rccl/rccl.h>", always())
+	q := replace("two", "int a;", "long a;", map[string]string{"gcc": ">=13"})
+	got, err := Run(t.Context(), []patch.Patch{p, q}, cells(), sources("#include <rccl.h>\nint a;\n", "#include <rccl.h>\nint a;\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Report{Rows: []Row{
+		{"one", 4, 4, map[string]patch.State{"0.27.0": patch.Applied, "0.28.1": patch.Applied}},
+		{"two", 2, 4, map[string]patch.State{"0.27.0": patch.Applied, "0.28.1": patch.Applied}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWithoutSourcesNothingIsClaimed(t *testing.T) {
+	got, err := Run(t.Context(), []patch.Patch{replace("one", "x", "y", always())}, cells(), absent)
+	if err != nil || len(got.Findings) > 0 || got.Rows[0].States["0.28.1"] != patch.NotMeasured {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// The faults that a catalogue of patches collects over the years, each planted
+// once, and found with the words that say what to do.
+func TestPlantedFaults(t *testing.T) {
+	const text = "#include <rccl.h>\nint a;\nint b;\n"
+	good := replace("good", "#include <rccl.h>", "#include <rccl/rccl.h>", always())
+	diff := patch.Patch{Name: "diff", When: always(), Edits: []patch.Edit{{
+		Kind: patch.Diff, Diff: "x.patch",
+		Content: "diff --git a/a.h b/a.h\n--- a/a.h\n+++ b/a.h\n@@ -1,2 +1,2 @@\n #include <rccl.h>\n-int a;\n+long a;\n",
+	}}}
+	merged := replace("merged", "int a;", "long a;", always())
+	merged.Merged = ">=0.25"
+	for name, c := range map[string]struct {
+		patches []patch.Patch
+		open    Open
+		want    []string
+	}{
+		"dead range": {
+			[]patch.Patch{replace("dead", "int a;", "long a;", map[string]string{"rocm": ">=99"})},
+			absent,
+			[]string{"dead: no cell gets it: rocm >=99 never holds"},
+		},
+		"merged": {
+			[]patch.Patch{merged},
+			absent,
+			[]string{"merged: is merged upstream (>=0.25) in every version of the catalogue"},
+		},
+		"merged in one version, unsaid": {
+			[]patch.Patch{replace("late", "int a;", "long a;", always())},
+			sources(text, "#include <rccl.h>\nlong a;\n"),
+			[]string{"late: its range can be narrowed to version: \"<=0.27.0\"", "late: version 0.28.1 contains it already: "},
+		},
+		"double match": {
+			[]patch.Patch{replace("double", "int ", "long ", always())},
+			sources(text, text),
+			[]string{"double: does not apply to version 0.27.0: a.h: search text matches 2 times"},
+		},
+		"unreachable fact": {
+			[]patch.Patch{replace("lost", "int a;", "long a;", map[string]string{"ninja": ">=1.10"})},
+			absent,
+			[]string{`lost: depends on the fact "ninja", which no image and no axis states`},
+		},
+		"overlap of replacements": {
+			[]patch.Patch{good, replace("again", "rccl.h", "nccl.h", always())},
+			absent,
+			[]string{`again: overlaps the patch good: both edit a.h at "#include <rccl.h>"`},
+		},
+		"overlap with a diff": {
+			[]patch.Patch{good, diff},
+			absent,
+			[]string{"diff: overlaps the patch good: both edit a.h at"},
+		},
+	} {
+		report, err := Run(t.Context(), c.patches, cells(), c.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := fmt.Sprint(report.Findings)
+		for _, want := range c.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: %q is not in %s", name, want, said)
+			}
+		}
+		for _, f := range report.Findings {
+			if f.Remedy == "" {
+				t.Errorf("%s: %s has no remedy", name, f)
+			}
+		}
+	}
+}
+
+func TestNarrowedRanges(t *testing.T) {
+	for _, c := range []struct{ good, bad, want string }{
+		{"0.26.0 0.27.0", "0.28.1", "<=0.27.0"},
+		{"0.26.0 0.27.0", "0.25.0", ">=0.26.0"},
+		{"0.25.0 0.27.0", "0.26.0", "!=0.26.0"},
+		{"0.26.0 0.27.0", "0.25.0 0.28.1", ">=0.26.0,<=0.27.0"},
+		{"", "0.25.0", ""},
+		{"0.25.0", "", ""},
+	} {
+		states := map[string]patch.State{}
+		for v := range strings.FieldsSeq(c.good) {
+			states[v] = patch.Applied
+		}
+		for v := range strings.FieldsSeq(c.bad) {
+			states[v] = patch.Failed
+		}
+		a := &auditor{patches: []patch.Patch{{Name: "p"}}, rows: []Row{{States: states}}, seen: map[string]bool{}}
+		a.narrow()
+		got := ""
+		if len(a.findings) > 0 {
+			_, got, _ = strings.Cut(a.findings[0].Problem, "version: ")
+		}
+		if strings.Trim(got, `"`) != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+}

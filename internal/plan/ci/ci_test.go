@@ -1,0 +1,167 @@
+package ci_test
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/ci"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+)
+
+func axis(name string, values ...string) recipe.Axis {
+	return recipe.Axis{Name: name, About: name, Values: values}
+}
+
+// whole returns every cell of a recipe, and the filter that asks for them.
+func whole(r *recipe.Recipe) ([]matrix.Cell, matrix.Filter) {
+	filter := matrix.Filter{}
+	for _, name := range r.AxisNames() {
+		filter[name] = "all"
+	}
+	cells, _, _ := matrix.Expand(r, filter) // an error is a matrix without a cell
+	return cells, filter
+}
+
+// anyRecipe has two to four axes with up to six values each, rules and variants
+// over them; its id names every axis. One of its values is called like a word of
+// the command line.
+func anyRecipe() *rapid.Generator[*recipe.Recipe] {
+	return rapid.Custom(func(t *rapid.T) *recipe.Recipe {
+		r := &recipe.Recipe{Name: "any"}
+		values := []string{"1.9", "1.10", "2.0", "2.0.1", "2.1", "2.2rc1", "3", "on", "gfx90a", "all"}
+		for i := range rapid.IntRange(2, 4).Draw(t, "axes") {
+			name := string(rune('a' + i))
+			r.Axes = append(r.Axes, axis(name, rapid.SliceOfNDistinct(rapid.SampledFrom(values), 1, 6, rapid.ID[string]).Draw(t, name)...))
+			r.ID += "{{" + name + "}}_"
+		}
+		r.ID = strings.TrimSuffix(r.ID, "_")
+		for range rapid.IntRange(0, 3).Draw(t, "rules") {
+			written := recipe.Rule{When: anyCondition(t, r, "when"), Because: "so", Source: "https://mirror.example"}
+			if rapid.Bool().Draw(t, "table") {
+				written.OneOf = []recipe.Condition{anyCondition(t, r, "row"), anyCondition(t, r, "row")}
+			} else {
+				written.Needs = anyCondition(t, r, "needs")
+			}
+			r.Compatible = append(r.Compatible, written)
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "variants") {
+			r.Variants = append(r.Variants, recipe.Variant{When: anyCondition(t, r, "variant")})
+		}
+		return r
+	})
+}
+
+func anyCondition(t *rapid.T, r *recipe.Recipe, label string) recipe.Condition {
+	c := recipe.Condition{}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(r.AxisNames()), 1, 2, rapid.ID[string]).Draw(t, label) {
+		c[name] = rapid.SampledFrom([]string{"1.9", ">=1.10", "<2", "!=2.0", "2.0", ">=2.1,<3", "on", "!=on", ">=9", "2.2rc1"}).Draw(t, label+" "+name)
+	}
+	return c
+}
+
+// The flags of a job choose its cell and no other.
+func TestFlagsChooseTheCellAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRecipe().Draw(t, "recipe")
+		cells, _ := whole(r)
+		for _, cell := range cells {
+			job, err := ci.NewJob(cell)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if job.Flags[0] != r.Name || len(job.Flags) != 1+2*len(r.Axes) {
+				t.Fatalf("flags %q", job.Flags)
+			}
+			filter := matrix.Filter{}
+			for i := 1; i < len(job.Flags); i += 2 {
+				filter[strings.TrimPrefix(job.Flags[i], "--")] = job.Flags[i+1]
+			}
+			got, _, err := matrix.Expand(r, filter)
+			if err != nil || len(got) != 1 || got[0].ID != cell.ID {
+				t.Fatalf("%q chooses %d cells, %v; want %s", job.Flags, len(got), err, cell.ID)
+			}
+		}
+	})
+}
+
+func TestNewJob(t *testing.T) {
+	r := &recipe.Recipe{Name: "lib", ID: "lib-{{version}}-{{kernels}}", Axes: []recipe.Axis{axis("version", "2.10", "2.9"), axis("kernels", "all", "sum")}}
+	cells, _ := whole(r)
+	job, err := ci.NewJob(cells[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(job)
+	want := `{"id":"lib-2.10-all","recipe":"lib","axes":{"kernels":"all","version":"2.10"},"flags":["lib","--version","2.10","--kernels","=all"]}`
+	if string(data) != want || err != nil {
+		t.Errorf("got  %s, %v\nwant %s", data, err, want)
+	}
+}
+
+// A value that no flag can say is a fault of the recipe, not a job that builds
+// something else.
+func TestAValueThatNoFlagSelects(t *testing.T) {
+	cell := matrix.Cell{
+		Recipe: &recipe.Recipe{Name: "lib", Axes: []recipe.Axis{axis("kernels", "sum,max", "sum", "max")}},
+		ID:     "lib", Axes: map[string]string{"kernels": "sum,max"},
+	}
+	_, err := ci.NewJob(cell)
+	fault, ok := errors.AsType[*diag.Error](err)
+	if !ok || fault.Code != diag.Usage || fault.Hint == "" || err.Error() != `recipe lib: no flag selects the value "sum,max" of kernels alone` {
+		t.Errorf("got %v", err)
+	}
+}
+
+var safe = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+func TestArtifact(t *testing.T) {
+	a := ci.Job{ID: "horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Recipe: "horovod"}
+	if got := a.Artifact(); got != "horovod-0.28.1-rocm5.7-tf2.13.0-cp311-gfx90a-1d0c537d" {
+		t.Errorf("got %s", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[a-z0-9][a-z0-9+._-]{0,9}`)
+		b, c := ci.Job{ID: text.Draw(t, "id"), Recipe: text.Draw(t, "recipe")}, ci.Job{ID: text.Draw(t, "id"), Recipe: text.Draw(t, "recipe")}
+		if !safe.MatchString(b.Artifact()) {
+			t.Errorf("%s is no key", b.Artifact())
+		}
+		if same := b.ID == c.ID && b.Recipe == c.Recipe; same != (b.Artifact() == c.Artifact()) {
+			t.Errorf("%v and %v are called %s and %s", b, c, b.Artifact(), c.Artifact())
+		}
+	})
+}
+
+// Values that were asked for and that no cell has are named: a list of jobs does
+// not show what is not in it.
+func TestAbsent(t *testing.T) {
+	r := &recipe.Recipe{
+		Name: "lib", ID: "lib-{{rocm}}-{{arch}}", Axes: []recipe.Axis{axis("rocm", "5.7", "6.1", "6.2"), axis("arch", "gfx90a", "gfx942")},
+		Compatible: []recipe.Rule{{When: recipe.Condition{"rocm": "5.7"}, Needs: recipe.Condition{"arch": "gfx90a"}}},
+	}
+	for text, want := range map[string][]ci.Pair{"5.7": {{"rocm", "5.7"}}, "6.2": nil, "all": {{"rocm", "5.7"}}, "": nil} {
+		filter := matrix.Filter{"rocm": "all", "arch": "gfx942"}
+		cells, _, err := matrix.Expand(r, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filter["rocm"] = text; text == "" {
+			delete(filter, "rocm")
+		}
+		if diff := cmp.Diff(want, ci.Absent(r, filter, cells)); diff != "" {
+			t.Errorf("--rocm %s (-want +got):\n%s", text, diff)
+		}
+	}
+	cells, filter := whole(r)
+	if absent := ci.Absent(r, filter, cells); len(absent) > 0 {
+		t.Errorf("%v", slices.Collect(slices.Values(absent)))
+	}
+}

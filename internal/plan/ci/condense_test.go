@@ -1,0 +1,318 @@
+package ci_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"builder/internal/plan/ci"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
+)
+
+// stack has boundaries of every kind: a rule, a table, a variant, a patch's
+// condition on an axis and on a fact, and a version that upstream has merged.
+func stack() (*recipe.Recipe, []patch.Patch) {
+	return &recipe.Recipe{
+			Name: "stack", ID: "stack-{{version}}-rocm{{rocm}}-{{arch}}-{{mpi}}",
+			Axes: []recipe.Axis{
+				axis("version", "0.9", "0.8", "0.7", "0.6", "0.5"),
+				axis("rocm", "6.2", "5.7", "6.0", "6.1", "6.3", "6.4", "7.0", "7.1"),
+				axis("arch", "gfx90a", "gfx942"), axis("mpi", "on", "off"),
+			},
+			Compatible: []recipe.Rule{
+				{When: recipe.Condition{"arch": "gfx942"}, Needs: recipe.Condition{"rocm": ">=6.1"}},
+				{When: recipe.Condition{"rocm": ">=7.1"}, Needs: recipe.Condition{"mpi": "none"}},
+			},
+			Variants: []recipe.Variant{{When: recipe.Condition{"rocm": ">=6.4"}}},
+		}, []patch.Patch{
+			{Name: "a", When: map[string]string{"gcc": ">=13"}, Merged: ">0.7"},
+		}
+}
+
+// points adds a compiler to cells, as images do.
+func points(cells []matrix.Cell) []ci.Point {
+	var all []ci.Point
+	for _, c := range cells {
+		facts := map[string]string{"gcc": "12.2"}
+		if allows(">=6.1", c.Axes["rocm"]) {
+			facts["gcc"] = "13.3"
+		}
+		if allows(">=6.4", c.Axes["rocm"]) {
+			facts["gcc"] = "14.2"
+		}
+		maps.Copy(facts, c.Axes)
+		all = append(all, ci.Point{Cell: c, Facts: facts})
+	}
+	return all
+}
+
+func allows(constraint, value string) bool {
+	c, err := version.ParseConstraint(constraint)
+	return err == nil && c.AllowsText(value)
+}
+
+func TestCondense(t *testing.T) {
+	r, patches := stack()
+	cells, _ := whole(r)
+	pairs, err := ci.Pairs(points(cells), patches)
+	want := []ci.Pair{
+		{"arch", "gfx90a"},
+		{"arch", "gfx942"}, // words
+		{"gcc", "12.2"},
+		{"gcc", "13.3"},
+		{"gcc", "14.2"}, // the patch, and the newest
+		{"mpi", "off"},
+		{"mpi", "on"},
+		// The rule at 6.1, the variant at 6.4, the ends; 7.1 is in no cell and
+		// nothing speaks of 6.2.
+		{"rocm", "5.7"},
+		{"rocm", "6.0"},
+		{"rocm", "6.1"},
+		{"rocm", "6.3"},
+		{"rocm", "6.4"},
+		{"rocm", "7.0"},
+		{"version", "0.5"},
+		{"version", "0.7"},
+		{"version", "0.8"},
+		{"version", "0.9"}, // merged after 0.7
+	}
+	if diff := cmp.Diff(want, pairs); diff != "" || err != nil {
+		t.Fatalf("%v (-want +got):\n%s", err, diff)
+	}
+	few, err := ci.Condense(points(cells), patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := []string{
+		"stack-0.5-rocm6.0-gfx90a-on", "stack-0.7-rocm6.4-gfx90a-on", "stack-0.8-rocm6.1-gfx942-off",
+		"stack-0.9-rocm5.7-gfx90a-on", "stack-0.9-rocm6.3-gfx90a-on", "stack-0.9-rocm7.0-gfx90a-on",
+	}
+	if diff := cmp.Diff(ids, idsOf(few)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCondenseNothing(t *testing.T) {
+	few, err := ci.Condense(nil, nil)
+	if len(few) > 0 || err != nil {
+		t.Errorf("%v, %v", few, err)
+	}
+	r, _ := stack()
+	cells, _ := whole(r)
+	if _, err := ci.Condense(points(cells), []patch.Patch{{When: map[string]string{"rocm": ">=six"}}}); err == nil {
+		t.Error("a constraint that is none is no fault")
+	}
+}
+
+func idsOf(points []ci.Point) []string {
+	ids := make([]string, len(points))
+	for i, p := range points {
+		ids[i] = p.ID
+	}
+	return ids
+}
+
+// anyMatrix is the whole matrix of a recipe, with a fact that nothing but patches
+// knows, and patches.
+func anyMatrix(t *rapid.T) ([]ci.Point, []patch.Patch) {
+	r := anyRecipe().Draw(t, "recipe")
+	cells, _ := whole(r)
+	var all []ci.Point
+	for _, c := range cells {
+		facts := map[string]string{"gcc": rapid.SampledFrom([]string{"11.4", "12.2", "13.3", "14.2"}).Draw(t, "gcc of "+c.ID)}
+		maps.Copy(facts, c.Axes)
+		all = append(all, ci.Point{Cell: c, Facts: facts})
+	}
+	var patches []patch.Patch
+	for range rapid.IntRange(0, 3).Draw(t, "patches") {
+		p := patch.Patch{When: anyCondition(t, r, "patch")}
+		if rapid.Bool().Draw(t, "on the compiler") {
+			p.When["gcc"] = rapid.SampledFrom([]string{">=13", ">=12,<14", "!=12.2"}).Draw(t, "gcc")
+		}
+		patches = append(patches, p)
+	}
+	return all, patches
+}
+
+// wanted is the meaning of a condensed matrix, written down once more: a value
+// is wanted if it is a word, if no version lies beyond it, or if a constraint
+// decides otherwise about it than about the next version above or below.
+func wanted(all []ci.Point, patches []patch.Patch) map[ci.Pair]bool {
+	values := map[string]map[string]bool{}
+	for _, p := range all {
+		for name, value := range p.Facts {
+			if values[name] == nil {
+				values[name] = map[string]bool{}
+			}
+			values[name][value] = true
+		}
+	}
+	var spoken []map[string]string
+	named := map[string]bool{}
+	for _, rule := range all[0].Recipe.Compatible {
+		spoken = append(spoken, rule.When)
+		for _, row := range rule.Rows() {
+			spoken = append(spoken, row)
+		}
+	}
+	for _, v := range all[0].Recipe.Variants {
+		spoken = append(spoken, v.When)
+	}
+	for _, p := range patches {
+		spoken = append(spoken, p.When)
+		for name := range p.When {
+			named[name] = true
+		}
+	}
+	pairs := map[ci.Pair]bool{}
+	for name, known := range values {
+		if _, isAxis := all[0].Recipe.Axis(name); !isAxis && !named[name] {
+			continue
+		}
+		for value := range known {
+			above, below := neighbour(known, value, 1), neighbour(known, value, -1)
+			if _, err := version.Parse(value); err != nil || above == "" || below == "" {
+				pairs[ci.Pair{Axis: name, Value: value}] = true
+				continue
+			}
+			for _, c := range spoken {
+				text, says := c[name]
+				if says && (allows(text, value) != allows(text, above) || allows(text, value) != allows(text, below)) {
+					pairs[ci.Pair{Axis: name, Value: value}] = true
+				}
+			}
+		}
+	}
+	return pairs
+}
+
+// neighbour returns the next version in a direction, or "".
+func neighbour(known map[string]bool, value string, direction int) string {
+	at, err := version.Parse(value)
+	if err != nil {
+		return ""
+	}
+	next := ""
+	for other := range known {
+		v, err := version.Parse(other)
+		if err != nil || version.Compare(v, at)*direction <= 0 {
+			continue
+		}
+		if n, err := version.Parse(next); err != nil || version.Compare(v, n)*direction < 0 {
+			next = other
+		}
+	}
+	return next
+}
+
+func held(few []ci.Point) map[ci.Pair]bool {
+	all := map[ci.Pair]bool{}
+	for _, p := range few {
+		for name, value := range p.Facts {
+			all[ci.Pair{Axis: name, Value: value}] = true
+		}
+	}
+	return all
+}
+
+// A condensed matrix holds everything that is wanted, in cells of the matrix, each
+// once, and none of them is needless.
+func TestCondenseHoldsWhatIsWanted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, patches := anyMatrix(t)
+		if len(all) == 0 {
+			t.Skip("no cells")
+		}
+		few, err := ci.Condense(all, patches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := wanted(all, patches)
+		pairs, err := ci.Pairs(all, patches)
+		if err != nil || len(pairs) != len(want) {
+			t.Fatalf("%v: %v, want %v", err, pairs, want)
+		}
+		for _, p := range pairs {
+			if !want[p] {
+				t.Errorf("nobody wants %v", p)
+			}
+		}
+		if lost := lacks(few, want); len(lost) > 0 {
+			t.Errorf("%v lack %v", idsOf(few), lost)
+		}
+		for i := range few {
+			others := slices.Delete(slices.Clone(few), i, i+1)
+			if len(lacks(others, want)) == 0 {
+				t.Errorf("%s is needless in %v", few[i].ID, idsOf(few))
+			}
+		}
+		known, got := idsOf(all), idsOf(few)
+		if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+			t.Errorf("%v are not sorted, or one is there twice", got)
+		}
+		for _, id := range got {
+			if !slices.Contains(known, id) {
+				t.Errorf("%s is no cell", id)
+			}
+		}
+	})
+}
+
+func lacks(few []ci.Point, want map[ci.Pair]bool) []ci.Pair {
+	have := held(few)
+	var lost []ci.Pair
+	for p := range want {
+		if !have[p] {
+			lost = append(lost, p)
+		}
+	}
+	return lost
+}
+
+// Twice the same is the same, and the order of cells, patches and rules makes no
+// difference.
+func TestCondenseDependsOnNoOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, patches := anyMatrix(t)
+		few, err := ci.Condense(all, patches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) > 0 {
+			turned := *all[0].Recipe
+			turned.Compatible = rapid.Permutation(turned.Compatible).Draw(t, "rules in another order")
+			all = slices.Clone(all)
+			for i := range all {
+				all[i].Recipe = &turned
+			}
+		}
+		again, err := ci.Condense(rapid.Permutation(all).Draw(t, "cells in another order"), rapid.Permutation(patches).Draw(t, "patches in another order"))
+		if diff := cmp.Diff(idsOf(few), idsOf(again)); diff != "" || err != nil {
+			t.Errorf("%v (-first +again):\n%s", err, diff)
+		}
+	})
+}
+
+// BenchmarkCondense condenses the 100,000 cells that plan is measured with.
+func BenchmarkCondense(b *testing.B) {
+	r := &recipe.Recipe{Name: "wide", ID: "wide-{{a}}-{{b}}-{{c}}-{{d}}-{{e}}"}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		r.Axes = append(r.Axes, axis(name, "1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9"))
+	}
+	for _, name := range []string{"1.1", "1.3", "1.5", "1.7"} {
+		r.Variants = append(r.Variants, recipe.Variant{When: recipe.Condition{"a": ">=" + name, "c": name}})
+	}
+	cells, _ := whole(r)
+	all := points(cells)
+	for b.Loop() {
+		if few, err := ci.Condense(all, nil); err != nil || len(few) < 8 {
+			b.Fatalf("%v, %v", idsOf(few), err)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package ci_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"builder/internal/plan/ci"
+)
+
+func TestParseShard(t *testing.T) {
+	for text, want := range map[string]ci.Shard{"1/1": {1, 1}, "2/3": {2, 3}, "3/3": {3, 3}, "10/256": {10, 256}} {
+		if got, err := ci.ParseShard(text); err != nil || got != want || got.String() != text {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"": "not a part", "x": "not a part", "1": "not a part", "/3": "not a part", "1/": "not a part", "1/2/3": "not a part",
+		"-1/3": "not a part", "+1/3": "not a part", "1 /3": "not a part", "1.0/3": "not a part", "1/99999999999": "not a part",
+		"0/3": "no part 0 of 3", "4/3": "no part 4 of 3", "0/0": "no part 0 of 0", "1/0": "no part 1 of 0",
+	} {
+		if got, err := ci.ParseShard(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzParseShard(f *testing.F) {
+	f.Add("2/3")
+	f.Add("0/0")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ci.ParseShard(text)
+		if err == nil && (s.Index < 1 || s.Index > s.Count) {
+			t.Errorf("%q is %v", text, s)
+		}
+	})
+}
+
+// Where a cell is does not change with this tool: a run of yesterday and one of
+// today share their parts.
+func TestShardsStay(t *testing.T) {
+	for id, want := range map[string]string{
+		"horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a": "1/3",
+		"rccl-5.4.3+rocm5.7-gfx90a":                    "2/3",
+		"rccl-6.2.0+rocm6.2-gfx942":                    "3/3",
+	} {
+		for i := range 3 {
+			if s := (ci.Shard{Index: i + 1, Count: 3}); s.Holds(id) != (s.String() == want) {
+				t.Errorf("%s: %s holds it: %v", id, s, s.Holds(id))
+			}
+		}
+	}
+}
+
+// Each cell is in exactly one shard, whatever else there is.
+func TestEachInOneShard(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id, n := rapid.String().Draw(t, "id"), rapid.IntRange(1, 40).Draw(t, "n")
+		held := 0
+		for i := range n {
+			if (ci.Shard{Index: i + 1, Count: n}).Holds(id) {
+				held++
+			}
+		}
+		if held != 1 {
+			t.Errorf("%q is in %d of %d shards", id, held, n)
+		}
+	})
+}
+
+func TestShardsFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids := make([]string, rapid.IntRange(0, 2000).Draw(t, "ids"))
+		for i := range ids {
+			ids[i] = fmt.Sprint("cell ", i)
+		}
+		limit := rapid.IntRange(20, 300).Draw(t, "limit")
+		n := ci.ShardsFor(ids, limit)
+		if n < 1 || largest(ids, n) > limit {
+			t.Fatalf("%d ids, limit %d: %d shards", len(ids), limit, n)
+		}
+		if n > 1 && n > (len(ids)+limit-1)/limit && largest(ids, n-1) <= limit {
+			t.Errorf("%d ids, limit %d: %d shards, and %d are enough", len(ids), limit, n, n-1)
+		}
+	})
+	if n := ci.ShardsFor([]string{"a", "a", "a"}, 2); n != 0 {
+		t.Errorf("three of one id in %d shards of two", n)
+	}
+}
+
+func largest(ids []string, n int) int {
+	most := 0
+	for i := range n {
+		held := 0
+		for _, id := range ids {
+			if (ci.Shard{Index: i + 1, Count: n}).Holds(id) {
+				held++
+			}
+		}
+		most = max(most, held)
+	}
+	return most
+}

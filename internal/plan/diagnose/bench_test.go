@@ -1,0 +1,43 @@
+package diagnose_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"testing"
+
+	"builder/internal/plan/diagnose"
+)
+
+// BenchmarkLog reads a log of lines that show nothing, with the catalogue that
+// comes with the tool: what a build of hours leaves.
+func BenchmarkLog(b *testing.B) {
+	all, err := diagnose.Load(os.DirFS("../../../diagnoses"), "diagnoses")
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := diagnose.NewExaminer(all)
+	good, err := os.ReadFile("../../../diagnoses/testdata/good-horovod-build.log")
+	if err != nil {
+		b.Fatal(err)
+	}
+	log := bytes.Repeat(good, 16<<20/len(good))
+	b.SetBytes(int64(len(log)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if r, err := e.Log(context.Background(), "log", bytes.NewReader(log)); err != nil || len(r.Findings) > 0 {
+			b.Fatalf("%d findings, %v", len(r.Findings), err)
+		}
+	}
+}
+
+// BenchmarkLoad is what a verb pays before it can look for anything.
+func BenchmarkLoad(b *testing.B) {
+	for b.Loop() {
+		all, err := diagnose.Load(os.DirFS("../../../diagnoses"), "diagnoses")
+		if err != nil {
+			b.Fatal(err)
+		}
+		diagnose.NewExaminer(all)
+	}
+}

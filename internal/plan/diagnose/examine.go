@@ -1,0 +1,216 @@
+package diagnose
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/elf"
+	"builder/internal/files/wheel"
+)
+
+// A Report is what one file shows.
+type Report struct {
+	File     string
+	Kind     string // log, library or wheel
+	Lines    int    // of a log; facts of a library or wheel
+	Findings []Finding
+}
+
+// An Examiner looks for known failures. It holds no state of a file, so that one
+// serves many at once.
+type Examiner struct {
+	logs, libraries, wheels *index
+}
+
+// NewExaminer prepares the search for what [Load] returned.
+func NewExaminer(all []Diagnosis) *Examiner {
+	return &Examiner{newIndex(all, BuildLog, RuntimeLog), newIndex(all, Library), newIndex(all, Wheel)}
+}
+
+// File examines the file at a path. Whether it is a log, a library or a wheel is
+// told by its first bytes and not by its name. What could be read of a file that
+// is damaged is in the report beside the error.
+func (e *Examiner) File(ctx context.Context, name string) (Report, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return Report{File: name}, diag.Errorf(diag.Usage, "%w", err)
+	}
+	defer f.Close()
+	head := bufio.NewReaderSize(f, maxLine)
+	kind, err := kindOf(head)
+	if err != nil {
+		return Report{File: name}, diag.At(diag.Pos{File: name}, "%w", err)
+	}
+	if kind == "log" {
+		return e.stream(ctx, name, head)
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return Report{File: name}, diag.At(diag.Pos{File: name}, "a %s is read back and forth, which no pipe can", kind).
+			WithHint("name the file itself")
+	}
+	if kind == "wheel" {
+		return e.wheel(ctx, name)
+	}
+	return e.library(ctx, name, f)
+}
+
+// Log examines a log that comes from somewhere else than a file; name stands for
+// it in the report.
+func (e *Examiner) Log(ctx context.Context, name string, r io.Reader) (Report, error) {
+	head := bufio.NewReaderSize(r, maxLine)
+	kind, err := kindOf(head)
+	if err == nil && kind != "log" {
+		err = fmt.Errorf("this is a %s and not a log: name its file", kind)
+	}
+	if err != nil {
+		return Report{File: name}, diag.At(diag.Pos{File: name}, "%w", err)
+	}
+	return e.stream(ctx, name, head)
+}
+
+// kinds are the files that begin in a way of their own; all others are logs. What
+// has no kind cannot be read.
+var kinds = []struct{ magic, kind, fault string }{
+	{"\x7fELF", "library", ""},
+	{"PK\x03\x04", "wheel", ""},
+	{"PK\x05\x06", "wheel", ""}, // without a member
+	{"\x1f\x8b", "", "a file that gzip packed: unpack it (gzip -dc FILE | builder diagnose -)"},
+	{"\xfd7zXZ", "", "a file that xz packed: unpack it (xz -dc FILE | builder diagnose -)"},
+	{"\x28\xb5\x2f\xfd", "", "a file that zstd packed: unpack it (zstd -dc FILE | builder diagnose -)"},
+	{"!<arch>\n", "", "a static library, which says nothing of what it needs: name the library that it was linked into"},
+}
+
+func kindOf(r *bufio.Reader) (string, error) {
+	head, err := r.Peek(8)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("reading: %w", err)
+	}
+	for _, k := range kinds {
+		if bytes.HasPrefix(head, []byte(k.magic)) {
+			if k.fault != "" {
+				return "", errors.New(k.fault)
+			}
+			return k.kind, nil
+		}
+	}
+	return "log", nil
+}
+
+// stream examines a log in memory that does not grow with it.
+func (e *Examiner) stream(ctx context.Context, name string, r io.Reader) (Report, error) {
+	s := e.logs.scan()
+	lines, err := s.lines(stoppable{ctx, r})
+	if err != nil {
+		err = diag.At(diag.Pos{File: name, Line: lines + 1}, "reading: %w", err)
+	}
+	return Report{name, "log", lines, s.findings()}, err
+}
+
+// stoppable is a reader that ends with its context.
+type stoppable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
+
+func (e *Examiner) library(ctx context.Context, name string, f *os.File) (Report, error) {
+	s := e.libraries.scan()
+	err := Facts(ctx, elf.Bounded(ctx, f), func(fact string) { s.line("", 0, []byte(fact)) })
+	if err != nil { // from half of the facts follows nothing
+		return Report{File: name, Kind: "library"}, diag.At(diag.Pos{File: name}, "%w", err)
+	}
+	return Report{name, "library", s.serial, s.findings()}, nil
+}
+
+// wheel examines each library of a wheel, and then the wheel by what all of them
+// and itself say.
+func (e *Examiner) wheel(ctx context.Context, name string) (Report, error) {
+	w, err := wheel.Open(name)
+	if err != nil {
+		return Report{File: name, Kind: "wheel"}, diag.Errorf(diag.Usage, "%w", err)
+	}
+	defer w.Close()
+	whole, budget := e.wheels.scan(), elf.NewBudget(w.Size())
+	wheelFacts(w, func(fact string) { whole.line("", 0, []byte(fact)) })
+	promised, tag := promisedGlibc(w.Name.Platform)
+	var parts [][]Finding
+	var faults []error
+	for _, f := range w.Files {
+		if !wheel.IsLibrary(f.Name) {
+			continue
+		}
+		part := e.libraries.scan()
+		err := memberFacts(ctx, w, budget, f.Name, func(fact string) {
+			part.line(f.Name, 0, []byte(fact))
+			whole.line(f.Name, 0, []byte(fact))
+			if floor, ok := strings.CutPrefix(fact, "floor: GLIBC_"); ok && tag != "" && elf.CompareVersions(floor, promised) > 0 {
+				whole.line(f.Name, 0, []byte("above-tag: GLIBC_"+floor+" "+tag))
+			}
+		})
+		if err != nil {
+			faults = append(faults, diag.At(diag.Pos{File: name}, "%w", err))
+			continue
+		}
+		parts = append(parts, part.findings())
+	}
+	if len(faults) == 0 {
+		parts = append(parts, whole.findings())
+	}
+	return Report{name, "wheel", whole.serial, merge(parts)}, errors.Join(faults...)
+}
+
+// memberFacts visits the facts of one file of a wheel; a linker script, which
+// only looks like a library, has none.
+func memberFacts(ctx context.Context, w *wheel.Wheel, budget *elf.Budget, name string, visit func(string)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r, err := w.Open(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if !elf.Is(r) {
+		return nil
+	}
+	if err := Facts(ctx, budget.Reader(ctx, r), visit); err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	return nil
+}
+
+// Text examines a text as if it were a log, or the facts of a library or wheel.
+func (e *Examiner) Text(of Subject, text string) (Report, error) {
+	s, kind := e.logs.scan(), "log"
+	switch of {
+	case Library:
+		s, kind = e.libraries.scan(), "library"
+	case Wheel:
+		s, kind = e.wheels.scan(), "wheel"
+	}
+	lines, err := s.lines(strings.NewReader(text))
+	return Report{Kind: kind, Lines: lines, Findings: s.findings()}, err
+}
+
+// Cause returns the error that a log shows before all others. Of a log that
+// cannot be read nothing is known.
+func (e *Examiner) Cause(ctx context.Context, name string) (Diagnosis, bool) {
+	report, err := e.File(ctx, name)
+	if err != nil || len(report.Findings) == 0 || report.Findings[0].Severity != Error {
+		return Diagnosis{}, false
+	}
+	return report.Findings[0].Diagnosis, true
+}

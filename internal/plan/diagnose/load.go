@@ -1,0 +1,186 @@
+package diagnose
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+	"builder/internal/plan/version"
+)
+
+// File is the content of one file: the failures of one topic.
+type File struct {
+	Topic     string      `yaml:"topic" json:"topic" jsonschema:"description=heading of these failures in docs/troubleshooting.md"`
+	Diagnoses []Diagnosis `yaml:"diagnoses" json:"diagnoses" jsonschema:"minItems=1"`
+}
+
+// Load reads every *.yaml of fsys, in the order of the names; dir is what
+// positions in messages begin with.
+func Load(fsys fs.FS, dir string) ([]Diagnosis, error) {
+	files, err := fs.Glob(fsys, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var all []Diagnosis
+	var faults []error
+	seen := map[string]string{}
+	for _, file := range files {
+		f, index, err := loadFile(fsys, dir, file)
+		faults = append(faults, err)
+		for i, d := range f.Diagnoses {
+			if other, ok := seen[d.Name]; ok {
+				faults = append(faults, diag.At(index.At("diagnoses[%d].name", i), "diagnosis %q is in %s already", d.Name, other))
+			}
+			seen[d.Name] = path.Join(dir, file)
+		}
+		all = append(all, f.Diagnoses...)
+	}
+	return all, errors.Join(faults...)
+}
+
+func loadFile(fsys fs.FS, dir, file string) (File, decode.Index, error) {
+	name := path.Join(dir, file)
+	data, err := decode.File(fsys, dir, file)
+	if err != nil {
+		return File{}, decode.Index{}, err
+	}
+	var f File
+	index, err := decode.Placed(name, data, &f)
+	if err != nil {
+		return File{}, decode.Index{}, err
+	}
+	var faults []error
+	if f.Topic == "" {
+		faults = append(faults, diag.At(index.At("topic"), "topic is missing"))
+	}
+	for i := range f.Diagnoses {
+		d := &f.Diagnoses[i]
+		d.Topic = f.Topic
+		c := checker{index, fmt.Sprintf("diagnoses[%d]", i), nil}
+		c.fields(*d)
+		c.expressions(d)
+		if len(c.faults) == 0 {
+			c.examples(*d)
+		}
+		faults = append(faults, c.faults...)
+	}
+	return f, index, errors.Join(faults...)
+}
+
+// checker gathers what is wrong with one diagnosis as written.
+type checker struct {
+	index  decode.Index
+	at     string
+	faults []error
+}
+
+func (c *checker) fault(key, format string, args ...any) {
+	c.faults = append(c.faults, diag.At(c.index.At("%s.%s", c.at, key), format, args...))
+}
+
+var diagnosisName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+func (c *checker) fields(d Diagnosis) {
+	if !diagnosisName.MatchString(d.Name) {
+		c.fault("name", "a diagnosis is called by a word such as shm-small, not %q", d.Name)
+	}
+	c.prose("cause", d.Name, d.Cause)
+	c.prose("remedy", d.Name, d.Remedy)
+	if !strings.HasPrefix(d.Source, "https://") && !strings.HasPrefix(d.Source, "docs/") {
+		c.fault("source", "%s: source is neither an https link nor a file of docs/: %q", d.Name, d.Source)
+	}
+	oneOf(c, "applies-to", d.AppliesTo, Subjects())
+	oneOf(c, "severity", []Severity{d.Severity}, Severities())
+	for _, name := range slices.Sorted(maps.Keys(d.Versions)) {
+		if _, err := version.ParseConstraint(d.Versions[name]); err != nil {
+			c.fault("versions."+name, "%s: %w", d.Name, err)
+		}
+	}
+	if m := d.MendedBy; m != nil && len(slices.DeleteFunc([]string{m.Patch, m.Axis, m.Option}, func(s string) bool { return s == "" })) != 1 {
+		c.fault("mended-by", "%s: mended-by names one of patch, axis and option", d.Name)
+	}
+	if len(d.Examples.Match) == 0 || len(d.Examples.Miss) == 0 {
+		c.fault("examples", "%s: examples need at least one match and one miss", d.Name)
+	}
+}
+
+// prose refuses what would not read well in the middle of a hint.
+func (c *checker) prose(key, name, text string) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		c.fault(key, "%s: %s is missing", name, key)
+	case strings.HasSuffix(text, "."), strings.Contains(text, "\n"):
+		c.fault(key, "%s: %s is one line without a full stop: it stands in the middle of a hint", name, key)
+	}
+}
+
+// oneOf refuses what is not one of the known words.
+func oneOf[T ~string](c *checker, key string, have, known []T) {
+	if len(have) == 0 {
+		c.fault(key, "%s is missing: one of %q", key, known)
+	}
+	for _, word := range have {
+		if !slices.Contains(known, word) {
+			c.fault(key, "%s: %q is not one of %q", key, word, known)
+		}
+	}
+}
+
+// expressions compiles what recognises a failure.
+func (c *checker) expressions(d *Diagnosis) {
+	if len(d.Signs)+len(d.AllOf) == 0 {
+		c.fault("name", "%s: neither signs nor all-of: nothing would recognise it", d.Name)
+	}
+	compiled := func(key string, expressions []string) []pattern {
+		var patterns []pattern
+		for i, text := range expressions {
+			p, err := compile(text)
+			switch {
+			case err != nil:
+			case d.of(BuildLog, RuntimeLog) && strings.HasPrefix(text, "^"):
+				err = fmt.Errorf("%q is tied to the beginning of a line, where logs have times and ranks", text)
+			case key != "except" && shortest(p.literals) < minLiteral:
+				err = fmt.Errorf("%q can match without a fixed text of at least %d characters, by which it could be found quickly", text, minLiteral)
+			}
+			if err != nil {
+				c.fault(fmt.Sprintf("%s[%d]", key, i), "%s: %w", d.Name, err)
+				continue
+			}
+			patterns = append(patterns, p)
+		}
+		return patterns
+	}
+	d.signs = compiled("signs", d.Signs)
+	d.allOf = compiled("all-of", d.AllOf)
+	d.not = compiled("not", d.Not)
+	d.except = compiled("except", d.Except)
+}
+
+// examples tries the examples: a diagnosis that does not find what it says, or
+// finds too much, is a fault like any other.
+func (c *checker) examples(d Diagnosis) {
+	index := newIndex([]Diagnosis{d}, d.AppliesTo...)
+	try := func(key string, texts []string, want bool) {
+		for i, text := range texts {
+			s := index.scan()
+			_, err := s.lines(strings.NewReader(text))
+			if got := len(s.findings()) > 0; err != nil || got != want {
+				c.fault(fmt.Sprintf("examples.%s[%d]", key, i), "%s: found: %t, and it is an example of a %s", d.Name, got, key)
+			}
+		}
+	}
+	try("match", d.Examples.Match, true)
+	try("miss", d.Examples.Miss, false)
+}
+
+// of reports whether the diagnosis can be made of one of the subjects.
+func (d Diagnosis) of(subjects ...Subject) bool {
+	return slices.ContainsFunc(d.AppliesTo, func(s Subject) bool { return slices.Contains(subjects, s) })
+}

@@ -1,0 +1,87 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/diagnose"
+)
+
+const good = `
+topic: Tools
+diagnoses:
+  - name: disk-full
+    applies-to: [build-log]
+    severity: error
+    signs: ['No space left']
+    cause: the disk is full
+    remedy: free some space
+    source: https://example.com/1
+    examples: {match: ['No space left on device'], miss: ['space left']}
+`
+
+func read(files ...string) ([]diagnose.Diagnosis, error) {
+	fsys := fstest.MapFS{}
+	for i, text := range files {
+		fsys[string(rune('a'+i))+".yaml"] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return diagnose.Load(fsys, "diagnoses")
+}
+
+func TestLoad(t *testing.T) {
+	all, err := read(good, strings.ReplaceAll(good, "disk-full", "other"))
+	if err != nil || len(all) != 2 || all[0].Name != "disk-full" || all[1].Name != "other" || all[0].Topic != "Tools" {
+		t.Fatalf("got %v, %v", all, err)
+	}
+	if hint := all[0].Hint(); hint != "the disk is full; free some space (https://example.com/1)" {
+		t.Errorf("the hint is %q", hint)
+	}
+}
+
+// Each fault has its place, and one does not hide another.
+func TestLoadReportsEveryFault(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"unknown key":    {"    severity", "    sverity: x\n    severity", `a.yaml:6:5: unknown key "sverity"`},
+		"no topic":       {"topic: Tools\n", "", "topic is missing"},
+		"name":           {"name: disk-full", "name: Disk Full", `a.yaml:4:11: a diagnosis is called by a word such as shm-small, not "Disk Full"`},
+		"subject":        {"[build-log]", "[build-log, banana]", `a.yaml:5:17: applies-to: "banana" is not one of ["build-log" "runtime-log" "library" "wheel"]`},
+		"no subject":     {"[build-log]", "[]", "applies-to is missing"},
+		"severity":       {"severity: error", "severity: fatal", `a.yaml:6:15: severity: "fatal" is not one of`},
+		"expression":     {"'No space left'", "'No space (left'", "a.yaml:7:13: disk-full: \"No space (left\" is not a regular expression"},
+		"nothing fixed":  {"'No space left'", "'No|space'", `can match without a fixed text of at least 4 characters`},
+		"anchored":       {"'No space left'", "'^No space left'", "is tied to the beginning of a line"},
+		"nothing at all": {"signs: ['No space left']", "not: ['No space left']", "neither signs nor all-of"},
+		"no cause":       {"cause: the disk is full", "cause: ' '", "a.yaml:8:12: disk-full: cause is missing"},
+		"full stop":      {"remedy: free some space", "remedy: Free some space.", "remedy is one line without a full stop"},
+		"source":         {"https://example.com/1", "my head", `a.yaml:10:13: disk-full: source is neither`},
+		"versions":       {"    source:", "    versions: {rocm: '>=>=6'}\n    source:", "a.yaml:10:22: disk-full: "},
+		"two menders":    {"    source:", "    mended-by: {patch: a/b, axis: a/c}\n    source:", "mended-by names one of patch, axis and option"},
+		"no mender":      {"    source:", "    mended-by: {option: ''}\n    source:", "mended-by names one of patch, axis and option"},
+		"no miss":        {"miss: ['space left']", "miss: []", "examples need at least one match and one miss"},
+		"no examples":    {"    examples: {match: ['No space left on device'], miss: ['space left']}\n", "", "examples need at least one match and one miss"},
+		"no match":       {"match: ['No space left on device']", "match: ['No space']", `a.yaml:11:24: disk-full: found: false, and it is an example of a match`},
+		"no miss at all": {"miss: ['space left']", "miss: [x, 'No space left']", `a.yaml:11:62: disk-full: found: true, and it is an example of a miss`},
+		"except":         {"    cause:", "    except: ['(']\n    cause:", `a.yaml:8:14: disk-full: "(" is not a regular expression`},
+	} {
+		broken := strings.Replace(good, c.old, c.new, 1)
+		if broken == good {
+			t.Errorf("%s: nothing was changed", name)
+		}
+		_, err := read(broken, "topic: 1")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+			continue
+		}
+		if !strings.Contains(err.Error(), "b.yaml:1:8: quote the version 1") || diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%s: hides the fault of the other file: %v", name, err)
+		}
+	}
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	if _, err := read(good, good); err == nil || !strings.Contains(err.Error(), `b.yaml:4:11: diagnosis "disk-full" is in diagnoses/a.yaml already`) {
+		t.Errorf("got %v", err)
+	}
+}

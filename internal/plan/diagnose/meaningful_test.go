@@ -1,0 +1,54 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/plan/diagnose"
+)
+
+// write makes a file and returns its path.
+func write(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestMeaningfulFindsTheCauseFarAboveTheEnd(t *testing.T) {
+	var log strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&log, "compiling %d\n", i)
+	}
+	log.WriteString("CMake Error at CMakeLists.txt:21 (hip_add_library):\n\n")
+	for i := range 60 {
+		fmt.Fprintf(&log, "noise %d\n", i)
+	}
+	got := diagnose.Meaningful(write(t, "build.log", []byte(log.String())), nil)
+	if !strings.HasPrefix(got[0], "CMake Error") || got[1] != "noise 0" || got[len(got)-1] != "noise 59" || len(got) > 15 {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMeaningfulFallsBack(t *testing.T) {
+	if got := diagnose.Meaningful(write(t, "build.log", []byte("quiet\n")), []string{"a", "b"}); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("got %q", got)
+	}
+	many := strings.Split(strings.Repeat("a ", 20), " ")
+	if got := diagnose.Meaningful("/does/not/exist", many); len(got) != 10 {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMeaningfulCutsLongLines(t *testing.T) {
+	got := diagnose.Meaningful(write(t, "build.log", []byte("error: "+strings.Repeat("x", 1<<20)+"\nend\n")), nil)
+	if len(got) != 2 || len(got[0]) > 64<<10 || got[1] != "end" {
+		t.Errorf("got %d lines, the first of %d bytes", len(got), len(got[0]))
+	}
+}

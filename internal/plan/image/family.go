@@ -1,0 +1,76 @@
+package image
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/subst"
+)
+
+// members returns the images that one entry of a file stands for: itself, or one
+// for each row of For. A fact or a digest that a row leaves empty is not stated.
+func (i Image) members() ([]Image, error) {
+	if len(i.For) == 0 {
+		return []Image{i}, nil
+	}
+	var all []Image
+	var faults []error
+	for _, row := range i.For {
+		member, err := i.member(row)
+		faults = append(faults, err, unused(i, row))
+		all = append(all, member)
+	}
+	return all, errors.Join(faults...)
+}
+
+// member replaces names by the values of a row.
+func (i Image) member(row map[string]string) (Image, error) {
+	m := i
+	m.For = nil
+	m.Env, m.Provides = maps.Clone(i.Env), map[string]Fact{}
+	var faults []error
+	set := func(text *string) {
+		value, err := subst.Expand(*text, row)
+		*text, faults = value, append(faults, err)
+	}
+	for _, text := range []*string{&m.Name, &m.Summary, &m.Registry, &m.Digest, &m.Python, &m.Setup} {
+		set(text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
+		text := m.Env[name]
+		set(&text)
+		m.Env[name] = text
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.Provides)) {
+		fact := i.Provides[name]
+		set(&fact.Is)
+		set(&fact.Probe)
+		if fact.Is != "" {
+			m.Provides[name] = fact
+		}
+	}
+	if i.Debian != nil {
+		debian := *i.Debian
+		debian.Packages = slices.Clone(i.Debian.Packages)
+		for n := range debian.Packages {
+			set(&debian.Packages[n])
+		}
+		m.Debian = &debian
+	}
+	return m, errors.Join(faults...)
+}
+
+// unused refuses a value that no text of the entry names: a slip of the pen.
+func unused(i Image, row map[string]string) error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(row)) {
+		fewer := maps.Clone(row)
+		delete(fewer, name)
+		if _, err := i.member(fewer); err == nil {
+			faults = append(faults, diag.Errorf(diag.Usage, "nothing names {{%s}} of the row", name))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,64 @@
+package image_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/image"
+)
+
+const family = `images:
+  - name: rocm-{{rocm}}
+    summary: ROCm {{rocm}}
+    registry: registry.example/rocm:{{tag}}
+    digest: "{{digest}}"
+    python: /usr/bin/python3
+    env: {PATH: "/opt/{{rocm}}/bin:/usr/bin"}
+    provides:
+      rocm: {is: "{{rocm}}", probe: "cat /opt/rocm/version"}
+      rccl: {is: "{{rccl}}", probe: "cat /opt/rocm/rccl"}
+    for:
+      - {rocm: "6.1", tag: "6.1.2", rccl: "2.18.6", digest: ""}
+      - {rocm: "7.0", tag: "7.0", rccl: "", digest: "sha256:` + "DIGEST" + `"}
+`
+
+func loadFamily(old, replaced string) ([]image.Image, error) {
+	text := strings.Replace(family, "DIGEST", strings.Repeat("ab", 32), 1)
+	return image.Load(fstest.MapFS{"rocm.yaml": {Data: []byte(strings.Replace(text, old, replaced, 1))}}, "images")
+}
+
+func TestOneImageForEachRow(t *testing.T) {
+	all, err := loadFamily("", "")
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d images, %v", len(all), err)
+	}
+	a, b := all[0], all[1]
+	if a.Name != "rocm-6.1" || a.Registry != "registry.example/rocm:6.1.2" || a.Digest != "" || a.Env["PATH"] != "/opt/6.1/bin:/usr/bin" {
+		t.Errorf("got %+v", a)
+	}
+	if a.Facts()["rccl"] != "2.18.6" || b.Digest != "sha256:"+strings.Repeat("ab", 32) {
+		t.Errorf("got %+v and %+v", a, b)
+	}
+	// What nobody knows is not stated, and nothing is shared between the rows.
+	if _, stated := b.Provides["rccl"]; stated || b.Facts()["rocm"] != "7.0" || b.Env["PATH"] == a.Env["PATH"] {
+		t.Errorf("got %+v", b)
+	}
+}
+
+func TestFaultsOfRows(t *testing.T) {
+	for name, c := range map[string]struct{ old, replaced, want string }{
+		"a name that no row has":       {"{{tag}}", "{{gat}}", `nothing is called "gat"`},
+		"a name that one row lacks":    {`tag: "7.0", `, "", `nothing is called "tag"`},
+		"a value that nothing names":   {`tag: "7.0"`, `tag: "7.0", ubuntu: "22.04"`, `nothing names {{ubuntu}} of the row`},
+		"two rows of one name":         {`rocm: "7.0"`, `rocm: "6.1"`, `image "rocm-6.1" is in`},
+		"a digest that is none":        {`digest: ""`, `digest: "sha256:1"`, "digest is not sha256: and 64"},
+		"a version that is not quoted": {`rocm: "7.0"`, `rocm: 7.0`, "quote the version 7.0"},
+	} {
+		_, err := loadFamily(c.old, c.replaced)
+		if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "images/rocm.yaml") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+// Package image holds build bases: a container image in a registry, or a Debian
+// root file system made from a locked list of packages, and the facts that each
+// states about itself. Every run probes the facts and compares: a base that is
+// not what it says is an error before the first compile.
+//
+// An image is as written: which digest or which packages its names stand for is
+// resolved in internal/plan/lock, and the probes are run by pipelines.
+package image
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+	"builder/internal/base/shell"
+)
+
+// An Image is a build or run-time base as written. Exactly one of Debian and
+// Registry is set.
+type Image struct {
+	Name     string  `yaml:"name" json:"name"`
+	Summary  string  `yaml:"summary" json:"summary"`
+	Debian   *Debian `yaml:"debian,omitempty" json:"debian,omitempty"`
+	Registry string  `yaml:"registry,omitempty" json:"registry,omitempty" jsonschema:"description=reference with a tag; the lock holds the digest"`
+	Digest   string  `yaml:"digest,omitempty" json:"digest,omitempty" jsonschema:"pattern=^(sha256:[0-9a-f]{64}|{{digest}})$,description=manifest digest for linux/amd64 where it is known"`
+	Python   string  `yaml:"python" json:"python" jsonschema:"description=absolute path of the interpreter"`
+	// Site says that the packages of the interpreter belong to the image: a build
+	// sees the framework that the image brings.
+	Site     bool              `yaml:"site,omitempty" json:"site,omitempty" jsonschema:"description=the packages of the interpreter are part of the image: a framework say"`
+	Setup    string            `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"description=shell script run once as root without a network"`
+	Env      map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of every step in this image"`
+	Provides map[string]Fact   `yaml:"provides" json:"provides" jsonschema:"description=facts that patches and recipes may name"`
+	// For makes one image of each row: {{name}} is replaced by the row's value.
+	For []map[string]string `yaml:"for,omitempty" json:"for,omitempty" jsonschema:"description=one image for each row; {{name}} in the texts is the value of the row; an empty value states nothing"`
+}
+
+// Debian asks for a root file system: the packages that debootstrap calls
+// minbase of the first suite, and these.
+type Debian struct {
+	Suites   []Suite  `yaml:"suites" json:"suites" jsonschema:"minItems=1"`
+	Packages []string `yaml:"packages" json:"packages" jsonschema:"description=name; name/suite"`
+}
+
+// A Suite is a Debian release, with apt's pin priority (0 means apt's 500).
+type Suite struct {
+	Name       string   `yaml:"name" json:"name"`
+	Components []string `yaml:"components" json:"components"`
+	Priority   int      `yaml:"priority,omitempty" json:"priority,omitempty"`
+	Stale      bool     `yaml:"stale,omitempty" json:"stale,omitempty" jsonschema:"description=read the index past its Valid-Until: of a snapshot or a mirror that has stopped"`
+}
+
+// A Fact is what an image says about itself and the shell command that shows
+// whether it is so: its output, without surrounding white space, must equal Is.
+type Fact struct {
+	Is    string `yaml:"is" json:"is"`
+	Probe string `yaml:"probe" json:"probe"`
+}
+
+// Unstated reports whether the image is named by a tag alone. Its registry knows the
+// digest that the tag has today.
+func (i Image) Unstated() bool { return i.Registry != "" && i.Digest == "" }
+
+// Facts returns the stated facts as name to value.
+func (i Image) Facts() map[string]string {
+	facts := make(map[string]string, len(i.Provides))
+	for name, fact := range i.Provides {
+		facts[name] = fact.Is
+	}
+	return facts
+}
+
+// Catalogue is the content of one file.
+type Catalogue struct {
+	Images []Image `yaml:"images" json:"images"`
+}
+
+// Load reads every *.yaml of fsys; dir is what positions in messages begin with.
+func Load(fsys fs.FS, dir string) ([]Image, error) {
+	files, err := fs.Glob(fsys, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var all []Image
+	var faults []error
+	seen := map[string]string{}
+	for _, file := range files {
+		images, err := loadFile(fsys, dir, file)
+		faults = append(faults, err)
+		for _, img := range images {
+			if other, ok := seen[img.Name]; ok {
+				faults = append(faults, diag.At(diag.Pos{File: path.Join(dir, file)}, "image %q is in %s too", img.Name, other))
+			}
+			seen[img.Name] = path.Join(dir, file)
+		}
+		all = append(all, images...)
+	}
+	return all, errors.Join(faults...)
+}
+
+func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
+	data, err := decode.File(fsys, dir, file)
+	if err != nil {
+		return nil, err
+	}
+	name := path.Join(dir, file)
+	var c Catalogue
+	index, err := decode.Placed(name, data, &c)
+	if err != nil {
+		return nil, err
+	}
+	var all []Image
+	var faults []error
+	for i, written := range c.Images {
+		at := index.At("images[%d]", i)
+		for _, name := range slices.Sorted(maps.Keys(written.Env)) {
+			if !shell.Name(name) {
+				faults = append(faults, diag.At(index.At("images[%d].env.%s", i, name), "image %q: env: %q is no name of a variable", written.Name, name).
+					WithHint("a name has letters, digits and _, and no digit first"))
+			}
+		}
+		members, err := written.members()
+		for _, fault := range diag.All(err) {
+			faults = append(faults, diag.At(at, "image %q: %w", written.Name, fault.Err).WithHint("%s", fault.Hint))
+		}
+		for _, img := range members {
+			for _, problem := range img.problems() {
+				faults = append(faults, diag.At(at, "image %q: %s", img.Name, problem))
+			}
+		}
+		all = append(all, members...)
+	}
+	return all, errors.Join(faults...)
+}
+
+// problems lists what is wrong with an image as written: whatever the schema
+// refuses, and what no schema can say.
+func (i Image) problems() []string {
+	var p []string
+	for name, missing := range map[string]bool{"name": i.Name == "", "summary": i.Summary == "", "provides": i.Provides == nil} {
+		if missing {
+			p = append(p, name+" is missing")
+		}
+	}
+	if !path.IsAbs(i.Python) {
+		p = append(p, "python is not an absolute path")
+	}
+	if i.Env["PATH"] == "" {
+		p = append(p, "env has no PATH: steps see nothing but what is stated")
+	}
+	p = append(p, i.baseProblems()...)
+	for name, fact := range i.Provides {
+		p = append(p, fact.problems(name)...)
+	}
+	slices.Sort(p)
+	return p
+}
+
+// baseProblems lists what is wrong with where an image comes from.
+func (i Image) baseProblems() []string {
+	var p []string
+	if (i.Debian == nil) == (i.Registry == "") {
+		p = append(p, "exactly one of debian and registry is wanted")
+	}
+	if i.Debian != nil && len(i.Debian.Suites) == 0 {
+		p = append(p, "debian names no suite")
+	}
+	if i.Debian != nil && slices.ContainsFunc(i.Debian.Suites, func(s Suite) bool { return s.Name == "" || len(s.Components) == 0 }) {
+		p = append(p, "a suite needs name and components")
+	}
+	if i.Registry != "" && !strings.Contains(path.Base(i.Registry), ":") {
+		p = append(p, "registry has no tag")
+	}
+	if i.Digest != "" && !digest.MatchString(i.Digest) {
+		p = append(p, "digest is not sha256: and 64 hexadecimal digits")
+	}
+	if i.Digest != "" && i.Registry == "" {
+		p = append(p, "digest has no registry")
+	}
+	return p
+}
+
+// problems lists what is wrong with a fact: its name stands in a script.
+func (f Fact) problems(name string) []string {
+	var p []string
+	if !factName.MatchString(name) {
+		p = append(p, fmt.Sprintf("fact %q is not called by a word such as rocm-path", name))
+	}
+	if f.Is == "" || f.Probe == "" {
+		p = append(p, fmt.Sprintf("fact %s needs both is and probe", name))
+	}
+	if strings.ContainsAny(f.Is, "\n\t") || strings.TrimSpace(f.Is) != f.Is {
+		p = append(p, fmt.Sprintf("fact %s is surrounded by white space or has several lines: no probe shows that", name))
+	}
+	return p
+}
+
+var (
+	digest   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	factName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+)
+
+// Find returns the image of that name.
+func Find(all []Image, name string) (Image, error) {
+	i := slices.IndexFunc(all, func(img Image) bool { return img.Name == name })
+	if i < 0 {
+		names := make([]string, len(all))
+		for j, img := range all {
+			names[j] = img.Name
+		}
+		return Image{}, diag.Errorf(diag.Usage, "no image is called %q", name).WithHint("%s", diag.DidYouMean(name, names))
+	}
+	return all[i], nil
+}

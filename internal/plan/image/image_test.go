@@ -1,0 +1,274 @@
+package image_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/images"
+	"builder/internal/base/diag"
+	"builder/internal/plan/image"
+)
+
+const (
+	digest = "sha256:92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"
+
+	good = `images:
+  - name: deb
+    summary: a Debian
+    debian:
+      suites:
+        - {name: trixie, components: [main]}
+        - {name: bookworm, components: [main, contrib], priority: 100}
+      packages: [g++, cmake]
+    python: /usr/bin/python3
+    setup: |
+      ln -s a b
+    env: {PATH: /usr/bin}
+    provides:
+      rocm: {is: "5.7", probe: "echo 5.7"}
+      rocm-path: {is: /usr, probe: "echo /usr"}
+  - name: reg
+    summary: a registry's
+    registry: registry.example:5000/dev/base:1.2
+    digest: ` + digest + `
+    python: /usr/bin/python3
+    env: {PATH: /usr/bin}
+    provides: {}
+`
+)
+
+func files(texts map[string]string) fs.FS {
+	fsys := fstest.MapFS{}
+	for name, text := range texts {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+func TestLoad(t *testing.T) {
+	got, err := image.Load(files(map[string]string{"a.yaml": good, "schema.json": "{", "sub/b.yaml": "not read"}), "images")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []image.Image{
+		{
+			Name: "deb", Summary: "a Debian", Python: "/usr/bin/python3", Setup: "ln -s a b\n", Env: map[string]string{"PATH": "/usr/bin"},
+			Debian: &image.Debian{
+				Suites: []image.Suite{
+					{Name: "trixie", Components: []string{"main"}},
+					{Name: "bookworm", Components: []string{"main", "contrib"}, Priority: 100},
+				},
+				Packages: []string{"g++", "cmake"},
+			},
+			Provides: map[string]image.Fact{
+				"rocm": {Is: "5.7", Probe: "echo 5.7"}, "rocm-path": {Is: "/usr", Probe: "echo /usr"},
+			},
+		},
+		{
+			Name: "reg", Summary: "a registry's", Registry: "registry.example:5000/dev/base:1.2", Digest: digest,
+			Python: "/usr/bin/python3", Env: map[string]string{"PATH": "/usr/bin"}, Provides: map[string]image.Fact{},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("images (-want +got):\n%s", diff)
+	}
+	if none, err := image.Load(fstest.MapFS{}, "images"); err != nil || none != nil {
+		t.Errorf("an empty folder: %v, %v", none, err)
+	}
+}
+
+// Every fault has a place in its file.
+func TestLoadRefuses(t *testing.T) {
+	change := func(old, fresh string) string {
+		if strings.Count(good, old) == 0 {
+			t.Fatalf("%q is not in the example", old)
+		}
+		return strings.Replace(good, old, fresh, 1)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":            {"", "images/a.yaml: there is nothing in it"},
+		"unknown key":        {change("setup:", "setpu:"), `images/a.yaml:10:5: unknown key "setpu"`},
+		"unknown key below":  {change("priority:", "prio:"), `images/a.yaml:7:57: unknown key "prio"`},
+		"unknown key of all": {change("images:", "image:"), `images/a.yaml:1:1: unknown key "image"`},
+		"twice":              {change("summary: a Debian", "name: x"), `images/a.yaml:3:5: key "name" is there twice`},
+		"unquoted":           {change(`is: "5.7"`, "is: 5.7"), "images/a.yaml:14:18: quote the version 5.7"},
+		"priority in words":  {change("100", "low"), `images/a.yaml:7:67: priority wants a whole number`},
+		"a fact in a word":   {change(`{is: "5.7", probe: "echo 5.7"}`, `"5.7"`), "images/a.yaml:14:13: rocm wants keys with values"},
+		"no name":            {change("name: deb", `name: ""`), `images/a.yaml:2:5: image "": name is missing`},
+		"no summary":         {change("    summary: a Debian\n", ""), `images/a.yaml:2:5: image "deb": summary is missing`},
+		"no facts":           {change("    provides: {}\n", ""), `image "reg": provides is missing`},
+		"suite of no name":   {change("{name: bookworm, ", "{"), `image "deb": a suite needs name and components`},
+		"suite of nothing":   {change("[main]", "[]"), `image "deb": a suite needs name and components`},
+		"neither":            {change("    registry: registry.example:5000/dev/base:1.2\n    digest: "+digest+"\n", ""), `images/a.yaml:16:5: image "reg": exactly one of debian and registry is wanted`},
+		"both":               {change("    python:", "    registry: a/b:1\n    python:"), `images/a.yaml:2:5: image "deb": exactly one of debian and registry`},
+		"no suite":           {change("suites:\n        - {name: trixie, components: [main]}\n        - {name: bookworm, components: [main, contrib], priority: 100}", "suites: []"), `image "deb": debian names no suite`},
+		"no tag":             {change("base:1.2", "base"), `images/a.yaml:16:5: image "reg": registry has no tag`},
+		"short digest":       {change(digest, digest[:70]), `image "reg": digest is not sha256: and 64 hexadecimal digits`},
+		"digest of another":  {change("    python:", "    digest: "+digest+"\n    python:"), `image "deb": digest has no registry`},
+		"relative python":    {change("/usr/bin/python3", "python3"), `image "deb": python is not an absolute path`},
+		"no python":          {change("    python: /usr/bin/python3\n", ""), `image "deb": python is not an absolute path`},
+		"no PATH":            {change("{PATH: /usr/bin}", "{LANG: C}"), `image "deb": env has no PATH`},
+		"empty PATH":         {change("{PATH: /usr/bin}", `{PATH: ""}`), `image "deb": env has no PATH`},
+		"no value":           {change(`is: "5.7"`, `is: ""`), `image "deb": fact rocm needs both is and probe`},
+		"no probe":           {change(`, probe: "echo 5.7"`, ""), `image "deb": fact rocm needs both is and probe`},
+		"fact for a shell":   {change("rocm:", `"$(reboot)":`), `image "deb": fact "$(reboot)" is not called by a word`},
+		"fact in braces":     {change("rocm:", `"a}}b":`), `image "deb": fact "a}}b" is not called by a word`},
+		"surrounding space":  {change(`"5.7"`, `"5.7 "`), `image "deb": fact rocm is surrounded by white space`},
+		"two lines":          {change(`"5.7"`, `"5.7\nrocm-path"`), `image "deb": fact rocm is surrounded by white space or has several lines`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := image.Load(files(map[string]string{"a.yaml": c.text}), "images")
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %s", err, c.want)
+			}
+			for _, fault := range diag.All(err) {
+				if fault.Code != diag.Usage {
+					t.Errorf("class %v: %v", fault.Code, fault)
+				}
+			}
+		})
+	}
+}
+
+func TestUnknownKeySuggests(t *testing.T) {
+	_, err := image.Load(files(map[string]string{"a.yaml": strings.Replace(good, "provides:", "provide:", 1)}), "images")
+	var fault *diag.Error
+	if !errors.As(err, &fault) || !strings.Contains(fault.Hint, `did you mean "provides"?`) || !strings.Contains(fault.Hint, "registry") {
+		t.Errorf("got %+v", fault)
+	}
+}
+
+func TestLoadReportsAllFaultsOfAllFiles(t *testing.T) {
+	bad := "images:\n  - {name: x, summary: y, python: python, provides: {}}\n"
+	_, err := image.Load(files(map[string]string{"a.yaml": bad, "b.yaml": "images: [{titel: y}]\n", "c.yaml": good}), "images")
+	var got []string
+	for _, fault := range diag.All(err) {
+		got = append(got, fault.Error())
+	}
+	want := []string{
+		`images/a.yaml:2:5: image "x": env has no PATH: steps see nothing but what is stated`,
+		`images/a.yaml:2:5: image "x": exactly one of debian and registry is wanted`,
+		`images/a.yaml:2:5: image "x": python is not an absolute path`,
+		`images/b.yaml:1:11: unknown key "titel"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadRefusesASecondImageOfAName(t *testing.T) {
+	_, err := image.Load(files(map[string]string{"a.yaml": good, "b.yaml": good}), "images")
+	if err == nil || !strings.Contains(err.Error(), `images/b.yaml: image "deb" is in images/a.yaml too`) ||
+		!strings.Contains(err.Error(), `images/b.yaml: image "reg" is in images/a.yaml too`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoadReportsWhatCannotBeRead(t *testing.T) {
+	fsys := fstest.MapFS{"a.yaml": &fstest.MapFile{Mode: fs.ModeDir | 0o755}}
+	if _, err := image.Load(fsys, "images"); err == nil {
+		t.Error("a folder is no catalogue")
+	}
+}
+
+func TestFacts(t *testing.T) {
+	all, err := image.Load(files(map[string]string{"a.yaml": good}), "images")
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := all[0].Facts()
+	if diff := cmp.Diff(map[string]string{"rocm": "5.7", "rocm-path": "/usr"}, facts); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	facts["rocm"] = "6.1"
+	if all[0].Provides["rocm"].Is != "5.7" {
+		t.Error("the image changed with its facts")
+	}
+	if none := (image.Image{}).Facts(); none == nil || len(none) > 0 {
+		t.Errorf("facts of an image that states none: %v", none)
+	}
+}
+
+func TestFind(t *testing.T) {
+	all := []image.Image{{Name: "debian-trixie"}, {Name: "debian-trixie-runtime"}, {Name: "rocm"}}
+	for _, want := range all {
+		if got, err := image.Find(all, want.Name); err != nil || got.Name != want.Name {
+			t.Errorf("%s: got %q, %v", want.Name, got.Name, err)
+		}
+	}
+	for name, hint := range map[string]string{
+		"debian-trixy": `did you mean "debian-trixie"? known: debian-trixie, debian-trixie-runtime, rocm`,
+		"":             "known: debian-trixie, debian-trixie-runtime, rocm",
+		"zzzzzzzzzzzz": "known: debian-trixie, debian-trixie-runtime, rocm",
+	} {
+		got, err := image.Find(all, name)
+		var fault *diag.Error
+		if got.Name != "" || !errors.As(err, &fault) || fault.Code != diag.Usage || !strings.HasSuffix(fault.Hint, hint) {
+			t.Errorf("%q: got %q, %+v", name, got.Name, fault)
+		}
+	}
+}
+
+// The images that come with the tool load, and each says what it must to take
+// part in a build.
+func TestEmbeddedImages(t *testing.T) {
+	all, err := image.Load(images.FS, "images")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Fatal("there is none")
+	}
+	for _, img := range all {
+		if img.Summary == "" || img.Provides["python"].Is == "" || img.Provides["glibc"].Is == "" {
+			t.Errorf("%s: summary %q, Python %q, glibc %q", img.Name, img.Summary, img.Provides["python"].Is, img.Provides["glibc"].Is)
+		}
+		if !strings.Contains(img.Provides["python"].Probe, img.Python) {
+			t.Errorf("%s: the probe of Python asks another than %s", img.Name, img.Python)
+		}
+		if img.Debian != nil {
+			for _, s := range img.Debian.Suites {
+				if s.Name == "" || len(s.Components) == 0 {
+					t.Errorf("%s: suite %+v", img.Name, s)
+				}
+			}
+			if names := img.Debian.Packages; len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+				t.Errorf("%s names a package twice: %v", img.Name, names)
+			}
+		}
+	}
+}
+
+// A probe stands inside $( ( ... ) ): what breaks out of it breaks the script
+// of all.
+func TestEmbeddedScriptsAreShell(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("needs sh")
+	}
+	all, err := image.Load(images.FS, "images")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, img := range all {
+		scripts := map[string]string{"setup": img.Setup}
+		for name, fact := range img.Provides {
+			scripts["probe of "+name] = fmt.Sprintf("x=\"$( (%s) )\"\n", fact.Probe)
+		}
+		for name, script := range scripts {
+			cmd := exec.Command(sh, "-n")
+			cmd.Stdin = strings.NewReader(script)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %s: %v: %s", img.Name, name, err, out)
+			}
+		}
+	}
+}

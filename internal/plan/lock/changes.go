@@ -1,0 +1,64 @@
+package lock
+
+import (
+	"cmp"
+	"slices"
+
+	"builder/internal/input/pypi"
+)
+
+// A PinChange is one pin that differs between two locks of a recipe.
+type PinChange struct {
+	Kind string `json:"kind"` // source, image, package or wheel
+	Name string `json:"name"` // with the image or the Python that it is for
+	Was  string `json:"was"`  // empty: it is new
+	Is   string `json:"is"`   // empty: it is gone
+}
+
+// Compare lists what g pins otherwise than f, each difference once: several sets
+// of Python packages may share one.
+func Compare(f, g File) []PinChange {
+	was, is := f.named(), g.named()
+	changes := []PinChange{}
+	for at, now := range is {
+		if then := was[at]; then != now {
+			changes = append(changes, PinChange{at.kind, at.name, then, now})
+		}
+	}
+	for at, then := range was {
+		if _, still := is[at]; !still {
+			changes = append(changes, PinChange{at.kind, at.name, then, ""})
+		}
+	}
+	slices.SortFunc(changes, func(a, b PinChange) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Was, b.Was), cmp.Compare(a.Is, b.Is))
+	})
+	return slices.Compact(changes)
+}
+
+// pinName is what a pin is called; set tells apart the sets of Python packages
+// that hold a wheel.
+type pinName struct{ kind, name, set string }
+
+// named returns everything that is pinned, as a person reads it.
+func (f File) named() map[pinName]string {
+	all := map[pinName]string{}
+	for _, s := range f.Sources {
+		all[pinName{"source", s.Project + " " + s.Version, ""}] = pinned(s.File)
+	}
+	for _, i := range f.Images {
+		all[pinName{"image", i.Name, ""}] = cmp.Or(short(i.Digest), i.Date)
+		for _, p := range i.Packages {
+			all[pinName{"package", p.Name + " (" + i.Name + ")", ""}] = p.Version + " " + short(p.SHA256)
+		}
+	}
+	for _, p := range f.Python {
+		set := p.need().String()
+		for _, file := range p.Files {
+			all[pinName{"wheel", file.Project + " (Python " + p.Python + ")", set}] = pinned(file)
+		}
+	}
+	return all
+}
+
+func pinned(f pypi.File) string { return f.Version + " " + short(f.SHA256) }

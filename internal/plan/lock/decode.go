@@ -1,0 +1,193 @@
+package lock
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/deb"
+	"builder/internal/input/pypi"
+)
+
+// Decode reads a lock; name is what messages call it. It refuses unknown and
+// repeated fields, another schema, pins that are not what they should be, and a
+// lock whose sum is not that of its pins: such a fault is [ErrEdited].
+func Decode(name string, data []byte) (File, error) {
+	var s signed
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(&s); err != nil {
+		return File{}, unreadable(diag.Pos{File: name, Line: lineOf(data, err)}, plain(err))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return File{}, unreadable(diag.Pos{File: name}, errors.New("there is more than one JSON value"))
+	}
+	again := json.NewDecoder(bytes.NewReader(data))
+	if err := strict(again, reflect.TypeFor[signed]()); err != nil {
+		line := 1 + bytes.Count(data[:again.InputOffset()], []byte("\n"))
+		return File{}, unreadable(diag.Pos{File: name, Line: line}, err)
+	}
+	if s.Schema != Schema {
+		return File{}, diag.Errorf(diag.Drift, "%s: schema %d, this builder reads %d", name, s.Schema, Schema)
+	}
+	if err := errors.Join(s.check(name), s.edited(name)); err != nil {
+		return File{}, err
+	}
+	return s.File, nil
+}
+
+func unreadable(pos diag.Pos, err error) error {
+	return &diag.Error{
+		Pos: pos, Code: diag.Drift, Err: fmt.Errorf("reading the lock: %w", err),
+		Hint: "restore the file, or remove it and write it anew with `builder lock`",
+	}
+}
+
+// plain says without the names of Go types what has another type.
+func plain(err error) error {
+	kind, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err
+	}
+	names := strings.Split(kind.Field, ".")
+	names = slices.DeleteFunc(names, func(name string) bool { return name != strings.ToLower(name) }) // what is embedded
+	return fmt.Errorf("%s: %s is not what belongs there", cmp.Or(strings.Join(names, "."), "the file"), kind.Value)
+}
+
+// lineOf returns the line where the decoder stopped, 0 where it does not say.
+func lineOf(data []byte, err error) int {
+	var at int64
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		at = syntax.Offset
+	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at = kind.Offset
+	} else if errors.Is(err, io.ErrUnexpectedEOF) {
+		at = int64(len(data))
+	} else {
+		return 0
+	}
+	return 1 + bytes.Count(data[:min(at, int64(len(data)))], []byte("\n"))
+}
+
+var (
+	word        = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+!~:-]*$`)
+	hexDigest   = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	plainFile   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+!~-]*$`)
+	poolPath    = regexp.MustCompile(`^pool(/[A-Za-z0-9][A-Za-z0-9._+~%-]*)+\.deb$`)
+	imageDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	gitCommit   = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+	indexDate   = regexp.MustCompile(`^\d{8}T\d{6}Z$`)
+)
+
+// checker collects what is wrong with the pins of a lock.
+type checker struct {
+	name   string
+	faults []error
+	seen   map[string]bool
+}
+
+func (c *checker) fault(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	c.faults = append(c.faults, diag.Errorf(diag.Drift, "%s: %s", c.name, text).WithHint("%s", restore))
+}
+
+// once refuses a second answer to a question.
+func (c *checker) once(format string, args ...any) {
+	question := fmt.Sprintf(format, args...)
+	if c.seen[question] {
+		c.fault("%s is pinned twice", question)
+	}
+	c.seen[question] = true
+}
+
+// check refuses pins that lack something, that answer a question twice, or that
+// could lead a fetch astray: a digest that is none, a path that leaves its pool.
+func (f File) check(name string) error {
+	c := &checker{name: name, seen: map[string]bool{}}
+	if !word.MatchString(strings.TrimPrefix(f.Recipe, "stack/")) {
+		c.fault("%q is not the name of a recipe", f.Recipe)
+	}
+	for _, file := range f.Sources {
+		c.once("source %s", file.asks())
+		c.source(file)
+	}
+	for _, img := range f.Images {
+		c.once("image %s", img.Name)
+		c.image(img)
+	}
+	for _, p := range f.Python {
+		need := p.need()
+		c.once("%s", need)
+		if !word.MatchString(p.Python) {
+			c.fault("%q is not a version of Python", p.Python)
+		}
+		if len(p.Requirements) > 0 && len(p.Files) == 0 {
+			c.fault("%s: there are no files", need)
+		}
+		for _, file := range p.Files {
+			c.file(file)
+		}
+	}
+	return errors.Join(c.faults...)
+}
+
+func (c *checker) source(s SourcePin) {
+	c.file(s.File)
+	if s.Repository != "" || s.Commit == "" && s.Tag != "" {
+		c.fault("%s %s: a source from git has a commit, and its repository stands in the recipe", s.Project, s.Version)
+	}
+	if s.Commit != "" && (!gitCommit.MatchString(s.Commit) || s.Epoch <= 0) {
+		c.fault("%s %s: %q is not a commit, or has no date", s.Project, s.Version, s.Commit)
+	}
+	if s.IsWheel() != strings.HasSuffix(s.Filename, ".whl") || s.IsWheel() && !word.MatchString(s.Python) {
+		c.fault("%s %s: a wheel, and nothing else, is pinned for a Python", s.Project, s.Version)
+	}
+	if s.Path != "" {
+		c.fault("%s %s: an archive of a pool is pinned by the recipe", s.Project, s.Version)
+	}
+}
+
+func (c *checker) file(f pypi.File) {
+	if !word.MatchString(f.Project) || !word.MatchString(f.Version) {
+		c.fault("%q %q: name or version is not one", f.Project, f.Version)
+	}
+	if !hexDigest.MatchString(f.SHA256) || !plainFile.MatchString(f.Filename) || f.Size <= 0 {
+		c.fault("%s %s: file name, size or sha256 is not one", f.Project, f.Version)
+	}
+}
+
+func (c *checker) image(img ImagePin) {
+	if !word.MatchString(img.Name) {
+		c.fault("%q is not the name of an image", img.Name)
+	}
+	switch {
+	case (img.Registry == "") == (img.Debian == nil):
+		c.fault("image %s: it has either a registry or Debian packages", img.Name)
+	case img.Registry != "" && !imageDigest.MatchString(img.Digest):
+		c.fault("image %s: %q is not a digest", img.Name, img.Digest)
+	case img.Debian != nil && len(img.Packages) == 0:
+		c.fault("image %s: there are no packages", img.Name)
+	case img.Debian != nil && !indexDate.MatchString(img.Date):
+		c.fault("image %s: %q is not a date such as 20261121T000000Z", img.Name, img.Date)
+	}
+	for _, p := range img.Packages {
+		c.once("package %s of image %s", p.Name, img.Name)
+		c.deb(p)
+	}
+}
+
+func (c *checker) deb(p deb.Package) {
+	if !word.MatchString(p.Name) || !word.MatchString(p.Version) || !word.MatchString(p.Architecture) {
+		c.fault("package %q %q: name, version or architecture is not one", p.Name, p.Version)
+	}
+	if !hexDigest.MatchString(p.SHA256) || !poolPath.MatchString(p.Path) || p.Size <= 0 {
+		c.fault("package %s: path, size or sha256 is not one", p.Name)
+	}
+}

@@ -1,0 +1,292 @@
+package lock_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/image"
+	"builder/internal/plan/lock"
+	"builder/internal/testutil/golden"
+	"builder/recipes"
+)
+
+func TestEncode(t *testing.T) {
+	f := tinyLock()
+	text := f.Encode()
+	golden.Check(t, "tiny.lock.json", text)
+	if bytes.Contains(text, []byte("://")) {
+		t.Error("a lock names no address")
+	}
+	slices.Reverse(f.Sources)
+	slices.Reverse(f.Images)
+	slices.Reverse(f.Python)
+	if diff := cmp.Diff(string(text), string(f.Encode())); diff != "" {
+		t.Errorf("the order of pins makes a difference (-first +second):\n%s", diff)
+	}
+	if f.Sources[0].Version != "1.1" {
+		t.Error("encoding sorted its input")
+	}
+}
+
+func TestDecode(t *testing.T) {
+	got, err := lock.Decode("tiny.lock.json", tinyLock().Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tinyLock(), got); diff != "" {
+		t.Errorf("round trip (-want +got):\n%s", diff)
+	}
+	empty := lock.File{Schema: lock.Schema, Recipe: "tiny"}
+	if got, err := lock.Decode("x", empty.Encode()); err != nil || got.Recipe != "tiny" {
+		t.Errorf("an empty lock: %+v, %v", got, err)
+	}
+}
+
+// What a value holds is not taken for the layout around it.
+func TestEncodeKeepsValues(t *testing.T) {
+	f := tinyLock()
+	f.Images[0].Debian = &image.Debian{Suites: []image.Suite{{Name: "two  spaces, {braces  in  it}\t[and]\nmore"}}, Packages: []string{"a  {b\n  c}"}}
+	f.Python[0].Requirements = []string{`x[a,b]>=1  ; python_version < "3" and {`}
+	got, err := lock.Decode("x", f.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(f.With(lock.File{}), got); diff != "" {
+		t.Errorf("round trip (-want +got):\n%s", diff)
+	}
+}
+
+// The locks that come with the tool are as the tool would write them.
+func TestEmbeddedLocks(t *testing.T) {
+	files, err := recipes.FS.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		name, ok := strings.CutSuffix(file.Name(), ".lock.json")
+		if !ok {
+			continue
+		}
+		found++
+		data, err := recipes.FS.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := lock.Decode(file.Name(), data)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if diff := cmp.Diff(string(data), string(f.Encode())); diff != "" {
+			t.Errorf("%s (-file +encoded):\n%s", file.Name(), diff)
+		}
+		if f.Recipe != name || bytes.Contains(data, []byte("://")) {
+			t.Errorf("%s is of %q, and names no address: %v", file.Name(), f.Recipe, !bytes.Contains(data, []byte("://")))
+		}
+	}
+	if found == 0 {
+		t.Error("there is none")
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	good := string(tinyLock().Encode())
+	for name, c := range map[string]struct {
+		replace []string
+		want    string
+	}{
+		"unknown field":        {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "host": "x"`}, `tiny.lock.json:3: reading the lock: unknown field "host"`},
+		"unknown field of pin": {[]string{`"size": 3`, `"sise": 3`}, `unknown field "sise"`},
+		"another type":         {[]string{`"size": 3`, `"size": "3"`}, "tiny.lock.json:26: reading the lock: images.packages.size: string is not what belongs there"},
+		"no integer":           {[]string{`"size": 3`, `"size": 3.5`}, "tiny.lock.json:26: reading the lock: images.packages.size: number 3.5 is not what belongs there"},
+		"no JSON":              {[]string{`"size": 3`, `"size": three`}, "tiny.lock.json:26: reading the lock: invalid character"},
+		"cut":                  {[]string{good, good[:len(good)-3]}, "tiny.lock.json:76: reading the lock: unexpected EOF"},
+		"empty":                {[]string{good, ""}, "tiny.lock.json: reading the lock: EOF"},
+		"null":                 {[]string{good, "null"}, "schema 0, this builder reads 1"},
+		"list":                 {[]string{good, "[]"}, "tiny.lock.json:1: reading the lock: the file: array is not what belongs there"},
+		"two values":           {[]string{good, good + good}, "reading the lock: there is more than one JSON value"},
+		"junk after it":        {[]string{good, good + "}"}, "there is more than one JSON value"},
+		"another schema":       {[]string{`"schema": 1`, `"schema": 2`}, "tiny.lock.json: schema 2, this builder reads 1"},
+		"no schema":            {[]string{"\"schema\": 1,", ""}, "schema 0, this builder reads 1"},
+		"field twice":          {[]string{`"size": 3, `, `"size": 3, "sha256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" is there twice`},
+		"field in capitals":    {[]string{`"size": 3, `, `"size": 3, "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: unknown field "SHA256"`},
+		"field twice in capitals": {
+			[]string{`"` + sha("b0") + `", `, `"` + sha("b0") + `", "SHA256": "x", `}, `tiny.lock.json:26: reading the lock: "sha256" is there twice`,
+		},
+		"list twice":          {[]string{`"recipe": "tiny"`, `"recipe": "tiny", "images": []`}, `"images" is there twice`},
+		"recipe":              {[]string{`"recipe": "tiny"`, `"recipe": ""`}, `"" is not the name of a recipe`},
+		"source twice":        {[]string{`"version": "1.1", "filename": "tiny-1.1`, `"version": "1.0", "filename": "tiny-1.1`}, "source tiny 1.0 is pinned twice"},
+		"image twice":         {[]string{`"name": "registry"`, `"name": "debian"`}, "image debian is pinned twice"},
+		"package twice":       {[]string{`"name": "g++"`, `"name": "apt"`}, "package apt of image debian is pinned twice"},
+		"requirements twice":  {[]string{"    \"cmake\",\n    \"numpy==1.1\",\n    \"wheel\"\n", "    \"numpy\"\n"}, "Python 3.12 with numpy is pinned twice"},
+		"project":             {[]string{`"project": "cmake"`, `"project": "--index-url"`}, `"--index-url" "3.0": name or version is not one`},
+		"version":             {[]string{`"version": "3.0", "filename"`, `"filename"`}, `"cmake" "": name or version is not one`},
+		"short sha256":        {[]string{sha("a0"), sha("a0")[1:]}, "tiny 1.0: file name, size or sha256 is not one"},
+		"long sha256":         {[]string{sha("a0"), sha("a0") + "0"}, "tiny 1.0: file name, size or sha256"},
+		"sha256 in capitals":  {[]string{sha("a0"), sha("A0")}, "tiny 1.0: file name, size or sha256"},
+		"sha256 and a line":   {[]string{sha("a0"), sha("a0") + `\n`}, "tiny 1.0: file name, size or sha256"},
+		"no sha256":           {[]string{`, "sha256": "` + sha("d3") + `"`, ""}, "cmake 3.0: file name, size or sha256"},
+		"no size":             {[]string{`"size": 7, "sha256": "` + sha("d3"), `"sha256": "` + sha("d3")}, "cmake 3.0: file name, size or sha256"},
+		"negative size":       {[]string{`"size": 7, "sha256": "` + sha("d3"), `"size": -7, "sha256": "` + sha("d3")}, "cmake 3.0: file name, size or sha256"},
+		"file name":           {[]string{"cmake-3.0.tar.gz", "../cmake-3.0.tar.gz"}, "cmake 3.0: file name, size or sha256"},
+		"hidden file":         {[]string{"cmake-3.0.tar.gz", ".cmake"}, "cmake 3.0: file name, size or sha256"},
+		"quoted file":         {[]string{"cmake-3.0.tar.gz", "a'b"}, "cmake 3.0: file name, size or sha256"},
+		"address":             {[]string{"cmake-3.0.tar.gz", "https://files.example/x"}, "cmake 3.0: file name, size or sha256"},
+		"Python":              {[]string{`"python": "3.11"`, `"python": "$(x)"`}, `"$(x)" is not a version of Python`},
+		"image name":          {[]string{`"name": "registry"`, `"name": ""`}, `"" is not the name of an image`},
+		"image digest":        {[]string{`"sha256:c0`, `"sha512:c0`}, `image registry: "sha512:c0`},
+		"no digest":           {[]string{`"digest": "sha256:` + sha("c0") + `"`, `"digest": ""`}, `image registry: "" is not a digest`},
+		"neither":             {[]string{`"registry": "registry.example/base:1", `, ""}, "image registry: it has either a registry or Debian packages"},
+		"both":                {[]string{`"date"`, `"registry": "registry.example/x:1", "date"`}, "image debian: it has either a registry or Debian packages"},
+		"date":                {[]string{date, "2023/../../x"}, `image debian: "2023/../../x" is not a date`},
+		"no date":             {[]string{`"date": "` + date + `",`, ""}, `image debian: "" is not a date`},
+		"package name":        {[]string{`"name": "g++"`, `"name": "g++\nWANT\nreboot"`}, `package "g++\nWANT\nreboot" "4:14~1+b2": name, version or architecture is not one`},
+		"no package size":     {[]string{`"size": 3`, `"size": 0`}, "package apt: path, size or sha256 is not one"},
+		"package version":     {[]string{"4:14~1+b2", "4 $(reboot)"}, "name, version or architecture is not one"},
+		"no architecture":     {[]string{`"architecture": "amd64", "path": "pool/main/g`, `"path": "pool/main/g`}, "name, version or architecture is not one"},
+		"path above the pool": {[]string{"pool/main/a/apt", "pool/../a/apt"}, "package apt: path, size or sha256 is not one"},
+		"absolute path":       {[]string{"pool/main/a/apt", "/pool/main/a/apt"}, "package apt: path, size or sha256"},
+		"another host's path": {[]string{"pool/main/a/apt/apt", "pool//evil.example/apt"}, "package apt: path, size or sha256"},
+		"no package":          {[]string{"apt_3.0_amd64.deb", "apt_3.0_amd64.rpm"}, "package apt: path, size or sha256"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := good
+			for i := 0; i < len(c.replace); i += 2 {
+				if !strings.Contains(text, c.replace[i]) {
+					t.Fatalf("%q is not in the lock", c.replace[i])
+				}
+				text = strings.Replace(text, c.replace[i], c.replace[i+1], 1)
+			}
+			got, err := lock.Decode("tiny.lock.json", []byte(text))
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "tiny.lock.json:") {
+				t.Fatalf("got %v, want %s", err, c.want)
+			}
+			if diff := cmp.Diff(lock.File{}, got); diff != "" {
+				t.Errorf("a fault and a lock:\n%s", diff)
+			}
+			for _, fault := range diag.All(err) {
+				if fault.Code != diag.Drift {
+					t.Errorf("class %v: %v", fault.Code, fault)
+				}
+			}
+		})
+	}
+}
+
+func TestDecodeReportsAllFaults(t *testing.T) {
+	f := tinyLock()
+	f.Sources[0].SHA256 = "x"
+	f.Images[0].Packages[0].Path = "/etc/passwd"
+	f.Images[1].Digest = ""
+	f.Python[2].Files[0].Size = 0
+	_, err := lock.Decode("l", f.Encode())
+	var got []string
+	for _, fault := range diag.All(err) {
+		got = append(got, fault.Error())
+		if !strings.Contains(fault.Hint, "builder lock") {
+			t.Errorf("%v has the hint %q", fault, fault.Hint)
+		}
+	}
+	want := []string{
+		"l: tiny 1.0: file name, size or sha256 is not one",
+		"l: package apt: path, size or sha256 is not one",
+		`l: image registry: "" is not a digest`,
+		"l: cmake 3.0: file name, size or sha256 is not one",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+}
+
+// A pin that answers with nothing is none.
+func TestDecodeRefusesEmptyPins(t *testing.T) {
+	for want, change := range map[string]func(*lock.File){
+		"l: Python 3.11 with numpy: there are no files": func(f *lock.File) { f.Python[0].Files = nil },
+		"l: image debian: there are no packages":        func(f *lock.File) { f.Images[0].Packages = nil },
+		"":                                              func(f *lock.File) { f.Python[0].Requirements, f.Python[0].Files = nil, nil }, // nothing was asked
+	} {
+		f := tinyLock()
+		change(&f)
+		if _, err := lock.Decode("l", f.Encode()); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// What a source may say follows from its kind: that of a commit has its date and
+// no address, a wheel has a Python, and the pool of Debian is the recipe's.
+func TestDecodeChecksSources(t *testing.T) {
+	const (
+		git     = "l: tiny 1.0: a source from git has a commit, and its repository stands in the recipe"
+		undated = `is not a commit, or has no date`
+		wheel   = "l: tiny 1.0: a wheel, and nothing else, is pinned for a Python"
+		file    = "tiny-1.0-py3-none-any.whl"
+	)
+	commit := sha("c0")[:40]
+	for name, c := range map[string]struct {
+		change func(*lock.SourcePin)
+		want   string
+	}{
+		"commit":            {func(s *lock.SourcePin) { s.Tag, s.Commit, s.Epoch = "v1.0", commit, 1 }, ""},
+		"commit of SHA-256": {func(s *lock.SourcePin) { s.Commit, s.Epoch = sha("c0"), 1 }, ""},
+		"repository":        {func(s *lock.SourcePin) { s.Repository = "https://git.example/tiny" }, git},
+		"commit, address":   {func(s *lock.SourcePin) { s.Repository, s.Commit, s.Epoch = "https://git.example/tiny", commit, 1 }, git},
+		"tag":               {func(s *lock.SourcePin) { s.Tag = "v1.0" }, git},
+		"half a commit":     {func(s *lock.SourcePin) { s.Commit, s.Epoch = commit[1:], 1 }, undated},
+		"no date":           {func(s *lock.SourcePin) { s.Commit = commit }, undated},
+		"wheel":             {func(s *lock.SourcePin) { s.Filename, s.Python = file, "3.11" }, ""},
+		"wheel, no Python":  {func(s *lock.SourcePin) { s.Filename = file }, wheel},
+		"wheel, no version": {func(s *lock.SourcePin) { s.Filename, s.Python = file, "$(x)" }, wheel},
+		"sdist, Python":     {func(s *lock.SourcePin) { s.Python = "3.11" }, wheel},
+		"pool":              {func(s *lock.SourcePin) { s.Path = "pool/t/tiny.tar.gz" }, "l: tiny 1.0: an archive of a pool is pinned by the recipe"},
+	} {
+		f := tinyLock()
+		c.change(&f.Sources[0])
+		_, err := lock.Decode("l", f.Encode())
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || len(diag.All(err)) > 1 {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// Lists in lists have an end, and so has their reader.
+func TestDecodeOfLists(t *testing.T) {
+	if _, err := lock.Decode("l", bytes.Repeat([]byte("["), 20000)); diag.CodeOf(err) != diag.Drift {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever is accepted can be written, and is then what it was.
+func FuzzDecode(f *testing.F) {
+	// An input is what takes the place of a part of a whole lock: a lock as input would
+	// be so large that the time goes into making it smaller.
+	good := tinyLock().Encode()
+	f.Add(uint16(0), uint16(0), []byte(nil))
+	f.Add(uint16(0), ^uint16(0), []byte(`{"schema": 1, "recipe": "x", "Recipe": "y"}`))
+	f.Add(uint16(0), ^uint16(0), []byte(`{"schema": 1, "recipe": "x", "images": [{"name": "y", "debian": {"suites": [{"name": "{  }"}]}}]}`))
+	f.Fuzz(func(t *testing.T, at, drop uint16, put []byte) {
+		from := min(int(at), len(good))
+		data := slices.Concat(good[:from], put, good[min(from+int(drop), len(good)):])
+		read, err := lock.Decode("l", data)
+		if err != nil {
+			if diag.CodeOf(err) != diag.Drift {
+				t.Errorf("class %v: %v", diag.CodeOf(err), err)
+			}
+			return
+		}
+		text := read.Encode()
+		again, err := lock.Decode("l", text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if !bytes.Equal(text, again.Encode()) {
+			t.Errorf("%s, then %s", text, again.Encode())
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/subst"
+	"builder/internal/plan/image"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+)
+
+// A Catalogue is everything that recipes may name.
+type Catalogue struct {
+	Images  []image.Image
+	Patches map[string][]patch.Patch // by distribution
+}
+
+// A Draft is a cell with everything that follows from recipe, images and
+// patches alone: what `builder plan` shows before a single name is resolved.
+type Draft struct {
+	Cell     matrix.Cell
+	Vars     map[string]string // axes, facts of the image, and names derived from them
+	Settings recipe.Settings   // with every {{name}} replaced
+	Image    image.Image
+	Runtime  image.Image
+	Source   SourceNeed
+	Epoch    int64 // SOURCE_DATE_EPOCH, seconds; 0 where only the pin of the source knows
+	Memory   int64 // bytes that the build takes at its peak; 0 where the recipe does not say
+	Patches  []patch.Choice
+}
+
+// A SourceNeed asks for a source tree: by name, or by the place where upstream or
+// Debian keeps it.
+type SourceNeed struct {
+	recipe.Origin
+	Project string
+	Version string
+	Python  string // of a wheel: the CPython that it has to fit, "3.11"
+}
+
+// NewDraft works out what a cell is made of. All faults are reported together.
+func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) {
+	d, settings, err := newDraft(c, cat)
+	if err != nil {
+		return Draft{}, err
+	}
+	return d.expand(settings, cat.Patches[c.Recipe.Name])
+}
+
+// Facts returns the names that patches of a cell may depend on: its axes and
+// what its image states.
+func Facts(c matrix.Cell, cat Catalogue) (map[string]string, error) {
+	d, _, err := newDraft(c, cat)
+	return d.Vars, err
+}
+
+// newDraft finds the images of a cell and joins what they state with its names.
+func newDraft(c matrix.Cell, cat Catalogue) (Draft, recipe.Settings, error) {
+	settings, err := c.Recipe.For(c.Axes)
+	if err != nil {
+		return Draft{}, settings, err
+	}
+	build, err1 := findImage(cat.Images, settings.Image, c.Names)
+	runtime, err2 := findImage(cat.Images, settings.Runtime, c.Names)
+	if err := errors.Join(err1, err2); err != nil {
+		return Draft{}, settings, fmt.Errorf("recipe %s: %w", c.Recipe.Name, err)
+	}
+	d := Draft{Cell: c, Image: build, Runtime: runtime, Vars: vars(c.Names, build)}
+	return d, settings, d.agree()
+}
+
+// findImage finds an image whose name may hold axes.
+func findImage(all []image.Image, template string, names map[string]string) (image.Image, error) {
+	name, err := subst.Expand(template, names)
+	if err != nil {
+		return image.Image{}, err
+	}
+	return image.Find(all, name)
+}
+
+// vars joins image facts and the names of a cell; a cell's wins over the fact of
+// its name, because for axes agree has shown that they are the same.
+func vars(names map[string]string, img image.Image) map[string]string {
+	all := img.Facts()
+	maps.Copy(all, names)
+	if _, known := all["cp"]; !known {
+		all["cp"] = "cp" + strings.ReplaceAll(all["python"], ".", "")
+	}
+	return all
+}
+
+// agree refuses a cell whose image states another value for one of its axes.
+func (d Draft) agree() error {
+	var faults []error
+	for _, axis := range slices.Sorted(maps.Keys(d.Cell.Axes)) {
+		fact, stated := d.Image.Provides[axis]
+		if stated && fact.Is != d.Cell.Axes[axis] {
+			faults = append(faults, diag.Errorf(diag.Usage, "cell %s wants %s %s, image %s provides %s",
+				d.Cell.ID, axis, d.Cell.Axes[axis], d.Image.Name, fact.Is))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
+	var faults []error
+	list := func(texts []string) []string {
+		out, err := subst.All(texts, d.Vars)
+		faults = append(faults, err)
+		return out
+	}
+	table := func(texts map[string]string) map[string]string {
+		out, err := subst.Map(texts, d.Vars)
+		faults = append(faults, err)
+		return out
+	}
+	s.Env, s.Expect.Built = table(s.Env), table(s.Expect.Built)
+	for i, in := range s.Inputs {
+		s.Inputs[i].Axes = table(in.Axes)
+	}
+	for i, b := range s.Expect.Behaviour {
+		faults = append(faults, b.Fault())
+		s.Expect.Behaviour[i].Says, s.Expect.Behaviour[i].Stock = table(b.Says), table(b.Stock)
+	}
+	memory, err := s.MemoryBytes()
+	faults = append(faults, err)
+	d.Memory = memory
+	e := &s.Expect
+	for _, texts := range []*[]string{
+		&s.Requires.Build, &s.Requires.Run, &e.Packages, &e.Extensions, &e.NoExtensions, &e.Needed, &e.Forbidden,
+		&e.CPU, &e.CPUDispatch, &e.DeviceCode, &e.Kernels, &e.NoKernels, &e.Collectives, &e.Import, &e.Frameworks, &e.Controllers, &e.Operations,
+	} {
+		*texts = list(*texts)
+	}
+	for _, text := range []*string{&e.Version, &e.Glibc, &e.Archive, &e.Tree, &e.Library, &e.LibrarySays} {
+		expanded, err := subst.Expand(*text, d.Vars)
+		faults = append(faults, err)
+		*text = expanded
+	}
+	d.Settings = s
+
+	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
+	faults = append(faults, err)
+	choices, err := patch.Select(patches, d.Vars)
+	faults = append(faults, err)
+	if err := errors.Join(faults...); err != nil {
+		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
+	}
+	d.Source, d.Patches = source, choices
+	if source.Kind == recipe.Git || source.Kind == recipe.Cells {
+		return d, nil // the pin has the date of the commit, and a stack is not compiled
+	}
+	if d.Epoch, err = released(d.Cell.Recipe, source.Version); err != nil {
+		return Draft{}, err
+	}
+	return d, nil
+}
+
+// released returns the date that stands for the clock in a build.
+func released(r *recipe.Recipe, version string) (int64, error) {
+	date, ok := r.Source.Released[version]
+	if !ok {
+		return 0, diag.Errorf(diag.Usage, "recipe %s: source.released has no date for %s", r.Name, version)
+	}
+	t, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		return 0, diag.Errorf(diag.Usage, "recipe %s: source.released: %q is not a date such as 2023-06-12", r.Name, date)
+	}
+	return t.Unix(), nil
+}
+
+// Chosen returns the patches that apply, in order.
+func (d Draft) Chosen() []patch.Patch {
+	var chosen []patch.Patch
+	for _, c := range d.Patches {
+		if c.Applies {
+			chosen = append(chosen, c.Patch)
+		}
+	}
+	return chosen
+}
+
+// SourceOf returns the pin of a cell's source, if the file has one. It asks
+// nothing of the cell's patches.
+func (f File) SourceOf(c matrix.Cell, names map[string]string) (SourcePin, bool) {
+	settings, err := c.Recipe.For(c.Axes)
+	if err != nil {
+		return SourcePin{}, false
+	}
+	s, err := sourceOf(c.Recipe.Source, settings.From, names)
+	if err != nil {
+		return SourcePin{}, false
+	}
+	return f.source(s)
+}
+
+// sourceOf replaces names in what a recipe says about its source.
+func sourceOf(identity recipe.Source, from recipe.Origin, names map[string]string) (SourceNeed, error) {
+	texts, err := subst.All([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path}, names)
+	from.Repository, from.Tag, from.Path = texts[2], texts[3], texts[4]
+	s := SourceNeed{Origin: from, Project: texts[0], Version: texts[1]}
+	if from.Kind == recipe.Wheel {
+		if s.Python = names["python"]; s.Python == "" {
+			err = errors.Join(err, diag.Errorf(diag.Usage, "a source of kind wheel is chosen for a Python, and neither an axis nor the image states one"))
+		}
+	}
+	return s, errors.Join(err, from.Fault())
+}

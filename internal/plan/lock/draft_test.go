@@ -1,0 +1,175 @@
+package lock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/image"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+)
+
+func TestNewDraft(t *testing.T) {
+	all := drafts(t)
+	if len(all) != 2 {
+		t.Fatalf("got %d drafts", len(all))
+	}
+	d := all[1]
+	if d.Cell.ID != "tiny-1.1-cp312" || d.Image.Name != "debian" || d.Runtime.Name != "registry" {
+		t.Errorf("got %s on %s and %s", d.Cell.ID, d.Image.Name, d.Runtime.Name)
+	}
+	wantVars := map[string]string{"version": "1.1", "python": "3.12", "cp": "cp312", "rocm": "5.7", "rocm-path": "/usr"}
+	if diff := cmp.Diff(wantVars, d.Vars); diff != "" {
+		t.Errorf("variables (-want +got):\n%s", diff)
+	}
+	type expanded struct {
+		Env      map[string]string
+		Requires recipe.Requirements
+		Expect   recipe.Expect
+	}
+	wantSettings := expanded{
+		Env:      map[string]string{"VERSION": "1.1", "ROOT": "/usr"},
+		Requires: recipe.Requirements{Build: []string{"wheel", "numpy==1.1", "wheel", "cmake"}, Run: []string{"numpy"}},
+		Expect: recipe.Expect{
+			Packages: []string{"tiny"}, Extensions: []string{"tiny/cp312*.so"}, NoExtensions: []string{"tiny/no-cp312.so"},
+			Needed: []string{"libx.so.1.1"}, Forbidden: []string{"liby.so.1.1"}, Built: map[string]string{"rocm": "5.7"},
+		},
+	}
+	if diff := cmp.Diff(wantSettings, expanded{d.Settings.Env, d.Settings.Requires, d.Settings.Expect}); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if d.Source != (lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "tiny", Version: "1.1"}) || d.Epoch != 1709164800 || all[0].Epoch != 1686528000 {
+		t.Errorf("source %+v of %d, and %d", d.Source, d.Epoch, all[0].Epoch)
+	}
+}
+
+func TestDraftChoosesPatches(t *testing.T) {
+	for i, want := range [][]string{{"old", "both"}, {"new", "both"}} {
+		d := drafts(t)[i]
+		var names []string
+		for _, p := range d.Chosen() {
+			names = append(names, p.Name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("%s: patches (-want +got):\n%s", d.Cell.ID, diff)
+		}
+		for _, c := range d.Patches {
+			if c.Because == "" {
+				t.Errorf("%s: no reason for %s", d.Cell.ID, c.Patch.Name)
+			}
+		}
+		if len(d.Patches) != 3 {
+			t.Errorf("%s: %d choices, 3 patches", d.Cell.ID, len(d.Patches))
+		}
+	}
+}
+
+func TestNewDraftRefuses(t *testing.T) {
+	python := func(is string) func(*lock.Catalogue) {
+		return func(c *lock.Catalogue) { c.Images[0].Provides["python"] = image.Fact{Is: is, Probe: "x"} }
+	}
+	conditional := func(name string) func(*lock.Catalogue) {
+		return func(c *lock.Catalogue) {
+			c.Patches["tiny"] = []patch.Patch{{Name: "p", When: map[string]string{name: "1"}}}
+		}
+	}
+	for name, c := range map[string]struct {
+		replace []string
+		change  func(*lock.Catalogue)
+		want    []string
+	}{
+		"no such images":  {[]string{"image: debian", "image: debain", "runtime: registry", "runtime: register"}, nil, []string{`recipe tiny: no image is called "debain"`, `no image is called "register"`}},
+		"image disagrees": {nil, python("3.9"), []string{"cell tiny-1.0-cp311 wants python 3.11, image debian provides 3.9"}},
+		"two disagree": {
+			nil,
+			func(c *lock.Catalogue) { python("3.9")(c); c.Images[0].Provides["version"] = image.Fact{Is: "2"} },
+			[]string{"wants python 3.11, image debian provides 3.9", "wants version 1.0, image debian provides 2"},
+		},
+		"unknown names": {
+			[]string{"{{rocm-path}}", "{{rocm-root}}", "[numpy]", `["numpy=={{num}}"]`, "[tiny]", `["{{pack}}"]`, "{{rocm}}", "{{rcom}}"},
+			nil,
+			[]string{"recipe tiny: ", `nothing is called "rocm-root"`, `nothing is called "num"`, `nothing is called "pack"`, `nothing is called "rcom"`},
+		},
+		"patch on a fact that nobody states": {nil, conditional("gcc"), []string{`recipe tiny: patch p depends on "gcc"`}},
+		"no date":                            {[]string{`"1.0": "2023-06-12", `, ""}, nil, []string{"recipe tiny: source.released has no date for 1.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cat := tinyCatalogue()
+			if c.change != nil {
+				c.change(&cat)
+			}
+			d, err := lock.NewDraft(cells(t, c.replace...)[0], cat)
+			if diag.CodeOf(err) != diag.Usage {
+				t.Fatalf("class %v: %v", diag.CodeOf(err), err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %s", err, want)
+				}
+			}
+			if d.Cell.ID != "" {
+				t.Errorf("a fault and a draft: %+v", d)
+			}
+		})
+	}
+}
+
+func TestNoDate(t *testing.T) {
+	c := cells(t)[0]
+	c.Recipe.Source.Released["1.0"] = "12.6.2023"
+	if _, err := lock.NewDraft(c, tinyCatalogue()); err == nil || !strings.Contains(err.Error(), `source.released: "12.6.2023" is not a date`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The Python of a cell may be that of its image alone.
+func TestDraftWithThePythonOfTheImage(t *testing.T) {
+	cat, c := tinyCatalogue(), cells(t)[0]
+	cat.Images[0].Provides["python"] = image.Fact{Is: "3.11", Probe: "x"}
+	delete(c.Axes, "python")
+	delete(c.Names, "python")
+	delete(c.Names, "cp")
+	if d, err := lock.NewDraft(c, cat); err != nil || d.Vars["cp"] != "cp311" {
+		t.Errorf("got %v, %v", d.Vars, err)
+	}
+}
+
+// What is made of a commit has the date of the commit, and a stack has none.
+func TestDraftsWithoutADate(t *testing.T) {
+	for _, from := range []recipe.Origin{{Kind: recipe.Git, Repository: "https://git.example/tiny", Tag: "v{{version}}"}, {Kind: recipe.Cells}} {
+		c := cells(t)[0]
+		c.Recipe.From = from
+		if d, err := lock.NewDraft(c, tinyCatalogue()); err != nil || d.Epoch != 0 || d.Source.Kind != from.Kind {
+			t.Errorf("%s: %+v of %d, %v", from.Kind, d.Source, d.Epoch, err)
+		}
+	}
+}
+
+// A fact that is also an axis agrees with it, in the words of the axis.
+func TestNewDraftAgrees(t *testing.T) {
+	cat := tinyCatalogue()
+	cat.Images[0].Provides["python"] = image.Fact{Is: "3.11", Probe: "x"}
+	d, err := lock.NewDraft(cells(t)[0], cat)
+	if err != nil || d.Vars["python"] != "3.11" {
+		t.Errorf("got %v, %v", d.Vars, err)
+	}
+}
+
+// Nothing that a draft was made from is changed by it.
+func TestNewDraftChangesNoInput(t *testing.T) {
+	cat, c := tinyCatalogue(), cells(t)[0]
+	env := c.Recipe.Env["VERSION"]
+	if _, err := lock.NewDraft(c, cat); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tinyCatalogue(), cat); diff != "" {
+		t.Errorf("catalogue (-before +after):\n%s", diff)
+	}
+	if c.Recipe.Env["VERSION"] != env || c.Recipe.Requires.Build[1] != "numpy=={{version}}" || c.Recipe.Expect.Extensions[0] != "tiny/{{cp}}*.so" {
+		t.Errorf("the recipe changed: %+v", c.Recipe.Settings)
+	}
+}

@@ -1,0 +1,90 @@
+package lock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
+	"builder/internal/base/regular"
+)
+
+// EntryFile is the name of an entry's file in the directory of its cell. Its
+// sha256 is the key of the cell.
+const EntryFile = "entry.json"
+
+// Canonical returns the entry as JSON: sorted keys, no floats, no times, no host
+// paths.
+func (e Entry) Canonical() []byte {
+	data, err := json.Marshal(e)
+	if err != nil {
+		panic(fmt.Sprintf("lock: an entry is not JSON: %v", err)) // strings, integers and maps of strings only
+	}
+	return data
+}
+
+// Key returns the sha256 of what a build begins with: it is dear to make, and
+// cells share it.
+func (i Image) Key() string {
+	data, err := json.Marshal(i)
+	if err != nil {
+		panic(fmt.Sprintf("lock: an image is not JSON: %v", err)) // as for an entry
+	}
+	return sumOf(data)
+}
+
+// WriteEntry writes an entry to the directory of its cell, and makes the
+// directory; a reader never sees half of it.
+func WriteEntry(dir string, e Entry) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, EntryFile)
+	data := e.Canonical()
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
+		return nil
+	}
+	return atomicfile.Write(path, data)
+}
+
+// ReadEntry reads the entry in the directory of a cell; where there is none the
+// error is [fs.ErrNotExist].
+func ReadEntry(dir string) (Entry, error) { return ReadEntryFile(filepath.Join(dir, EntryFile)) }
+
+// maxEntry bounds the file of an entry, in bytes: a thousand packages are a tenth.
+const maxEntry = 8 << 20
+
+// ReadEntryFile is [ReadEntry] for a file of any name.
+func ReadEntryFile(path string) (Entry, error) {
+	data, err := regular.Read(path, maxEntry)
+	if err != nil {
+		return Entry{}, err
+	}
+	e, err := ParseEntry(data)
+	if err != nil {
+		return Entry{}, diag.Errorf(diag.Drift, "%s: reading the entry of a run: %w", path, err).
+			WithHint("remove the file: the next run writes it anew")
+	}
+	return e, nil
+}
+
+// ParseEntry reads what [Entry.Canonical] wrote.
+func ParseEntry(data []byte) (Entry, error) {
+	var e Entry
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := plain(dec.Decode(&e)); err != nil {
+		return Entry{}, err
+	}
+	if _, more := dec.Token(); !errors.Is(more, io.EOF) {
+		return Entry{}, errors.New("there is more than one JSON value")
+	}
+	if e.Schema != Schema {
+		return Entry{}, fmt.Errorf("schema %d, this builder reads %d", e.Schema, Schema)
+	}
+	return e, nil
+}

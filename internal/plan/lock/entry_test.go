@@ -1,0 +1,68 @@
+package lock_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/lock"
+)
+
+func TestWriteEntry(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out", "cell")
+	if _, err := lock.ReadEntry(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("where there is none: %v", err)
+	}
+	whole := *full()
+	whole.Schema = lock.Schema
+	for i, e := range []lock.Entry{entry(t), entry(t), whole} {
+		was, _ := os.Stat(filepath.Join(dir, lock.EntryFile))
+		if err := lock.WriteEntry(dir, e); err != nil {
+			t.Fatal(err)
+		}
+		if is, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil || os.SameFile(was, is) != (i == 1) {
+			t.Errorf("entry %d: what is there already was written again, or another was not: %v", i, err)
+		}
+		got, err := lock.ReadEntry(dir)
+		if diff := cmp.Diff(e, got); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		data, err := os.ReadFile(filepath.Join(dir, lock.EntryFile))
+		if sum := sha256.Sum256(data); err != nil || hex.EncodeToString(sum[:]) != e.Key() {
+			t.Errorf("the file is not what the key is of: %v", err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestReadEntryRefuses(t *testing.T) {
+	good := string(entry(t).Canonical())
+	for want, text := range map[string]string{
+		"unexpected EOF":                    good[:len(good)-1],
+		"EOF":                               "",
+		"there is more than one JSON value": good + good,
+		"the file: array is not what belongs there":     "[]",
+		"source.size: string is not what belongs there": strings.Replace(good, `"size":7`, `"size":"7"`, 1),
+		"schema 2, this builder reads 1":                strings.Replace(good, `"schema":1`, `"schema":2`, 1),
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, lock.EntryFile)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := lock.ReadEntry(dir)
+		if err == nil || err.Error() != path+": reading the entry of a run: "+want || diag.CodeOf(err) != diag.Drift {
+			t.Errorf("class %v: %v, want %s", diag.CodeOf(err), err, want)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package lock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/wheel"
+	"builder/internal/plan/image"
+	"builder/internal/plan/recipe"
+)
+
+// Moved returns the pins of g that f does not have. The date of a Debian image
+// stays, and does not count, while its packages are the same: else every look at
+// the index would change every key.
+func (f File) Moved(g File) File {
+	moved := g
+	moved.Images = slices.Clone(g.Images)
+	for i, pin := range moved.Images {
+		moved.Images[i] = f.dated(pin)
+	}
+	return moved.Without(f)
+}
+
+// dated gives a pin the date of the one that it replaces, if that has the same
+// packages: all of them are found under the older date too.
+func (f File) dated(pin ImagePin) ImagePin {
+	for _, old := range f.Images {
+		if old.Name == pin.Name && slices.Equal(old.Packages, pin.Packages) {
+			pin.Date = old.Date
+		}
+	}
+	return pin
+}
+
+// Without returns the pins of f that g does not have.
+func (f File) Without(g File) File {
+	return File{
+		Schema: Schema, Recipe: f.Recipe,
+		Sources: without(f.Sources, g.Sources), Images: without(f.Images, g.Images), Python: without(f.Python, g.Python),
+	}
+}
+
+func without[T any](list, gone []T) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool {
+		return slices.ContainsFunc(gone, func(y T) bool { return same(x, y) })
+	})
+}
+
+// same reports whether two pins, or parts of them, are written alike.
+func same(a, b any) bool {
+	x, _ := json.Marshal(a) // strings, integers and lists of them only
+	y, _ := json.Marshal(b)
+	return bytes.Equal(x, y)
+}
+
+// Unneeded returns the pins of f that answer nothing that the drafts ask.
+func (f File) Unneeded(drafts []Draft) File { return f.Without(f.answers(File{}.Missing(drafts))) }
+
+// answers returns the pins of f that answer a question.
+func (f File) answers(m Missing) File {
+	found := File{Schema: Schema, Recipe: f.Recipe}
+	for _, s := range m.Sources {
+		found.Sources = append(found.Sources, f.sourcePins(s)...)
+	}
+	for _, img := range m.Images {
+		if pin, ok := f.image(img); ok {
+			found.Images = append(found.Images, pin)
+		}
+	}
+	for _, need := range m.Python {
+		if pin, ok := f.python(need); ok {
+			found.Python = append(found.Python, pin)
+		}
+	}
+	return found
+}
+
+// sourcePins returns the pins that answer a question as they stand in the lock.
+func (f File) sourcePins(s SourceNeed) []SourcePin {
+	return slices.DeleteFunc(slices.Clone(f.Sources), func(pin SourcePin) bool { return !pin.answers(s) })
+}
+
+// None reports whether the file pins nothing.
+func (f File) None() bool { return len(f.Sources)+len(f.Images)+len(f.Python) == 0 }
+
+// String names what the file pins, for a person.
+func (f File) String() string {
+	var m Missing
+	for _, s := range f.Sources {
+		m.Sources = append(m.Sources, SourceNeed{Project: s.Project, Version: s.Version, Python: s.Python})
+	}
+	for _, i := range f.Images {
+		m.Images = append(m.Images, image.Image{Name: i.Name})
+	}
+	for _, p := range f.Python {
+		m.Python = append(m.Python, p.need())
+	}
+	return m.String()
+}
+
+// Holding returns what the drafts need and f pins under one of the names: that
+// of a source, of an image or a package in it, or of a Python package. A name
+// that is nowhere among them is a fault.
+func (f File) Holding(names []string, drafts []Draft) (Missing, error) {
+	questions := f.questions(drafts)
+	var held Missing
+	for _, q := range questions {
+		if slices.ContainsFunc(names, q.has) {
+			q.ask(&held)
+		}
+	}
+	var faults []error
+	for _, name := range names {
+		if !slices.ContainsFunc(questions, func(q question) bool { return q.has(name) }) {
+			faults = append(faults, f.unknown(name, drafts, questions))
+		}
+	}
+	return held, errors.Join(faults...)
+}
+
+// question is something that drafts ask, with every name under which its answer
+// may be known.
+type question struct {
+	names []string
+	ask   func(*Missing)
+}
+
+// has compares names as the Python index does; no Debian package or image differs
+// from another in this only.
+func (q question) has(name string) bool {
+	return slices.ContainsFunc(q.names, func(n string) bool { return wheel.NormalName(n) == wheel.NormalName(name) })
+}
+
+// questions lists what the drafts ask, with the names in what f answers.
+func (f File) questions(drafts []Draft) []question {
+	var all []question
+	needs := File{}.Missing(drafts)
+	for _, s := range needs.Sources {
+		all = append(all, question{[]string{s.Project}, func(m *Missing) { m.Sources = append(m.Sources, s) }})
+	}
+	for _, img := range needs.Images {
+		pin, _ := f.image(img)
+		pin.Name = img.Name
+		all = append(all, question{pin.names(), func(m *Missing) { m.Images = append(m.Images, img) }})
+	}
+	for _, need := range needs.Python {
+		pin, _ := f.python(need)
+		all = append(all, question{pin.names(), func(m *Missing) { m.Python = append(m.Python, need) }})
+	}
+	return all
+}
+
+func (p ImagePin) names() []string {
+	names := []string{p.Name}
+	for _, d := range p.Packages {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func (p PythonPin) names() []string {
+	var names []string
+	for _, file := range p.Files {
+		names = append(names, file.Project)
+	}
+	return names
+}
+
+// unknown says why a name cannot be moved.
+func (f File) unknown(name string, drafts []Draft, questions []question) error {
+	if slices.ContainsFunc(drafts, func(d Draft) bool { return d.states(name) }) {
+		return diag.Errorf(diag.Usage, "the recipe itself pins %q: no lock moves it", name)
+	}
+	fault := diag.Errorf(diag.Usage, "nothing that the chosen cells need is called %q", name)
+	if f.pins(name) {
+		return fault.WithHint("other cells need it: choose them by their axes, or all of them")
+	}
+	var known []string
+	for _, q := range questions {
+		known = append(known, q.names...)
+	}
+	if near := diag.Nearest(name, known); near != "" {
+		return fault.WithHint("did you mean %q?", near)
+	}
+	return fault.WithHint("name a source, an image, one of its packages or a Python package")
+}
+
+// states reports whether what is called name is pinned by digest in the recipe
+// or the image, where nothing is left to resolve.
+func (d Draft) states(name string) bool {
+	source := question{names: []string{d.Source.Project}}
+	images := question{}
+	for _, img := range []image.Image{d.Image, d.Runtime} {
+		if img.Digest != "" {
+			images.names = append(images.names, img.Name)
+		}
+	}
+	return d.Source.Kind == recipe.Archive && source.has(name) || images.has(name)
+}
+
+// pins reports whether f pins something called name, for whatever cell.
+func (f File) pins(name string) bool {
+	var q question
+	for _, pin := range f.Sources {
+		q.names = append(q.names, pin.Project)
+	}
+	for _, pin := range f.Images {
+		q.names = append(q.names, pin.names()...)
+	}
+	for _, pin := range f.Python {
+		q.names = append(q.names, pin.names()...)
+	}
+	return q.has(name)
+}

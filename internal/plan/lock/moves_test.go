@@ -1,0 +1,231 @@
+package lock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/deb"
+	"builder/internal/plan/image"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/recipe"
+)
+
+// A look at the index on another day moves nothing while it lists the same.
+func TestMovedKeepsTheDate(t *testing.T) {
+	later := tinyLock()
+	later.Images[0].Date = "20300101T000000Z"
+	if moved := tinyLock().Moved(later); !moved.None() {
+		t.Errorf("%s moved", moved)
+	}
+	if after := tinyLock().With(tinyLock().Moved(later)); after.Images[0].Date != date {
+		t.Errorf("the date is %s", after.Images[0].Date)
+	}
+	if later.Images[0].Date == date {
+		t.Error("the input changed")
+	}
+
+	// Another question that has the same answer does not change the date either.
+	later.Images[0].Debian = &image.Debian{Suites: later.Images[0].Debian.Suites, Packages: []string{"g++", "apt"}}
+	moved := tinyLock().Moved(later)
+	if moved.String() != "image debian" || moved.Images[0].Date != date {
+		t.Errorf("%s moved, dated %s", moved, moved.Images[0].Date)
+	}
+
+	// Another image of the same packages has its own.
+	twin := later.Images[0]
+	twin.Name = "twin"
+	if moved := tinyLock().Moved(lock.File{Images: []lock.ImagePin{twin}}); moved.Images[0].Date != twin.Date {
+		t.Errorf("%s is dated %s", moved, moved.Images[0].Date)
+	}
+
+	// Another package does.
+	later.Images[0].Packages = append([]deb.Package{}, later.Images[0].Packages...)
+	later.Images[0].Packages[1].Version = "4:15"
+	moved = tinyLock().Moved(later)
+	if moved.String() != "image debian" || moved.Images[0].Date != "20300101T000000Z" {
+		t.Errorf("%s moved, dated %s", moved, moved.Images[0].Date)
+	}
+}
+
+func TestMoved(t *testing.T) {
+	if moved := tinyLock().Moved(tinyLock()); !moved.None() || moved.String() != "" {
+		t.Errorf("%s moved", moved)
+	}
+	other := tinyLock()
+	other.Sources[1].SHA256 = sha("a2")
+	other.Images[1].Digest = "sha256:" + sha("c1")
+	other.Python[2].Files[0].Version = "3.1"
+	const want = "source tiny 1.1; image registry; Python 3.12 with cmake numpy==1.1 wheel"
+	if moved := tinyLock().Moved(other); moved.String() != want || moved.Recipe != "tiny" {
+		t.Errorf("%s moved, want %s", moved, want)
+	}
+	if moved := (lock.File{}).Moved(tinyLock()); len(moved.Sources) != 2 || len(moved.Images) != 2 || len(moved.Python) != 4 {
+		t.Errorf("nothing to compare with: %s moved", moved)
+	}
+}
+
+func TestUnneeded(t *testing.T) {
+	if left := tinyLock().Unneeded(drafts(t)); !left.None() {
+		t.Errorf("no cell needs %s", left)
+	}
+	const want = "source tiny 1.1; Python 3.12 with cmake numpy==1.1 wheel; Python 3.12 with numpy"
+	if left := tinyLock().Unneeded(drafts(t)[:1]); left.String() != want {
+		t.Errorf("the first cell does not need %s, want %s", left, want)
+	}
+	if left := tinyLock().Unneeded(nil); len(left.Sources)+len(left.Images)+len(left.Python) != 8 {
+		t.Errorf("without cells nothing is needed, and %s is", left)
+	}
+	// What the recipe pins itself needs no pin.
+	d := drafts(t)[0]
+	d.Runtime.Digest = "sha256:" + sha("ee")
+	d.Source.Kind = recipe.Archive
+	f := tinyLock()
+	f.Sources, f.Python = f.Sources[:1], f.Python[:2]
+	if left := f.Unneeded([]lock.Draft{d}); left.String() != "source tiny 1.0; image registry" {
+		t.Errorf("no cell needs %s", left)
+	}
+	// A set of no packages is written as null and asked for as an empty list.
+	bare := drafts(t)[0]
+	bare.Settings.Requires.Run = nil
+	f = lock.File{Python: []lock.PythonPin{{Python: bare.Vars["python"]}}}
+	if left := f.Unneeded([]lock.Draft{bare}); !left.None() {
+		t.Errorf("a cell without packages does not need %s", left)
+	}
+	// A pin of a question that is asked otherwise today.
+	f = tinyLock()
+	f.Images[0].Debian = &image.Debian{Packages: []string{"other"}}
+	if left := f.Unneeded(drafts(t)); left.String() != "image debian" {
+		t.Errorf("no cell needs %s", left)
+	}
+	if rest := f.Without(f.Unneeded(drafts(t))); len(rest.Images) != 1 || len(rest.Sources) != 2 || len(rest.Python) != 4 {
+		t.Errorf("what is left is %s", rest)
+	}
+}
+
+func TestHolding(t *testing.T) {
+	for names, want := range map[string]string{
+		"":              "",
+		"tiny":          "source tiny 1.0; source tiny 1.1",
+		"registry":      "image registry",
+		"g++":           "image debian",
+		"debian":        "image debian",
+		"cmake":         "Python 3.12 with cmake numpy==1.1 wheel",
+		"Wheel":         "Python 3.11 with numpy==1.0 wheel; Python 3.12 with cmake numpy==1.1 wheel",
+		"apt,cmake,g++": "image debian; Python 3.12 with cmake numpy==1.1 wheel",
+	} {
+		asked := strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
+		got, err := tinyLock().Holding(asked, drafts(t))
+		if err != nil || got.String() != want {
+			t.Errorf("%s is held by %q, want %q: %v", names, got, want, err)
+		}
+	}
+}
+
+// What the lock does not pin yet has its own name and no others.
+func TestHoldingWithoutPins(t *testing.T) {
+	got, err := (lock.File{}).Holding([]string{"debian", "tiny"}, drafts(t))
+	if err != nil || got.String() != "source tiny 1.0; source tiny 1.1; image debian" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := (lock.File{}).Holding([]string{"g++"}, drafts(t)); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("class %v: %v", diag.CodeOf(err), err)
+	}
+}
+
+func TestHoldingRefuses(t *testing.T) {
+	pinned := drafts(t)[:1]
+	pinned[0].Runtime.Digest = "sha256:" + sha("ee")
+	archive := drafts(t)
+	for i := range archive {
+		archive[i].Source.Kind = recipe.Archive
+	}
+	for name, c := range map[string]struct {
+		drafts    []lock.Draft
+		err, hint string
+	}{
+		"tiny":     {drafts: archive, err: `the recipe itself pins "tiny": no lock moves it`},
+		"nunpi":    {drafts: archive, err: `nothing that the chosen cells need is called "nunpi"`, hint: `did you mean "numpy"?`},
+		"nunpy":    {drafts: drafts(t), err: `nothing that the chosen cells need is called "nunpy"`, hint: `did you mean "numpy"?`},
+		"zzzzzzzz": {drafts: drafts(t), err: `nothing that the chosen cells need is called "zzzzzzzz"`, hint: "name a source, an image, one of its packages or a Python package"},
+		"cmake":    {drafts: drafts(t)[:1], err: `nothing that the chosen cells need is called "cmake"`, hint: "other cells need it: choose them by their axes, or all of them"},
+		"registry": {drafts: pinned, err: `the recipe itself pins "registry": no lock moves it`},
+	} {
+		got, err := tinyLock().Holding([]string{name}, c.drafts)
+		faults := diag.All(err)
+		if !got.None() || len(faults) != 1 || faults[0].Error() != c.err || faults[0].Hint != c.hint || faults[0].Code != diag.Usage {
+			t.Errorf("%s: %q, %+v", name, got, faults)
+		}
+	}
+	// All faults together, and nothing hides them.
+	_, err := tinyLock().Holding([]string{"one", "numpy", "two"}, drafts(t))
+	if faults := diag.All(err); len(faults) != 2 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnd(t *testing.T) {
+	all := lock.File{}.Missing(drafts(t))
+	some := lock.File{}.Missing(drafts(t)[:1])
+	for _, got := range []lock.Missing{all.And(some), all.And(lock.Missing{}), lock.Missing{}.And(all), all.And(all)} {
+		if got.String() != all.String() {
+			t.Errorf("got %s, want %s", got, all)
+		}
+	}
+	if both := some.And(all); len(both.Sources) != 2 || len(both.Images) != 2 || len(both.Python) != 4 {
+		t.Errorf("got %s", both)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	f, g := tinyLock(), tinyLock()
+	if changes := lock.Compare(f, g); changes == nil || len(changes) != 0 {
+		t.Errorf("the same differs: %#v", changes)
+	}
+	g.Sources = g.Sources[:1]
+	g.Images[0].Date = "20300101T000000Z"
+	g.Images[0].Packages[1].Version = "4:15"
+	g.Images[1].Digest = "sha256:" + sha("c1")
+	g.Python[1].Files[1] = pin("wheel", "0.46", "d9")
+	g.Python[2].Files[2] = pin("wheel", "0.46", "d9")
+	g.Python[3].Files = append(g.Python[3].Files, pin("new", "1", "ab"))
+	want := []lock.PinChange{
+		{Kind: "image", Name: "debian", Was: date, Is: "20300101T000000Z"},
+		{Kind: "image", Name: "registry", Was: "c00000000000", Is: "c10000000000"},
+		{Kind: "package", Name: "g++ (debian)", Was: "4:14~1+b2 b10000000000", Is: "4:15 b10000000000"},
+		{Kind: "source", Name: "tiny 1.1", Was: "1.1 a10000000000"},
+		{Kind: "wheel", Name: "new (Python 3.12)", Is: "1 ab0000000000"},
+		{Kind: "wheel", Name: "wheel (Python 3.11)", Was: "0.45 d20000000000", Is: "0.46 d90000000000"},
+		{Kind: "wheel", Name: "wheel (Python 3.12)", Was: "0.45 d20000000000", Is: "0.46 d90000000000"},
+	}
+	if diff := cmp.Diff(want, lock.Compare(f, g)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Two releases of a source, and sets that pin a wheel differently, are not one;
+// what several sets pin alike is said once.
+func TestCompareTellsApart(t *testing.T) {
+	f, g := tinyLock(), tinyLock()
+	g.Sources[0].SHA256, g.Sources[1].SHA256 = sha("e0"), sha("e1")
+	g.Python[0].Files[0] = pin("numpy", "2.1", "e2") // Python 3.11 with numpy
+	g.Python[1].Files[0] = pin("numpy", "1.2", "e3") // Python 3.11 with numpy==1.0
+	want := []lock.PinChange{
+		{Kind: "source", Name: "tiny 1.0", Was: "1.0 a00000000000", Is: "1.0 e00000000000"},
+		{Kind: "source", Name: "tiny 1.1", Was: "1.1 a10000000000", Is: "1.1 e10000000000"},
+		{Kind: "wheel", Name: "numpy (Python 3.11)", Was: "1.0 d10000000000", Is: "1.2 e30000000000"},
+		{Kind: "wheel", Name: "numpy (Python 3.11)", Was: "2.0 d00000000000", Is: "2.1 e20000000000"},
+	}
+	if diff := cmp.Diff(want, lock.Compare(f, g)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	added := lock.PythonPin{Python: "3.11", Requirements: []string{"wheel"}, Files: g.Python[1].Files[1:]}
+	g, again := tinyLock(), added
+	again.Requirements = []string{"wheel<1"}
+	g.Python = append(g.Python, added, again)
+	if got := lock.Compare(tinyLock(), g); len(got) != 1 || got[0].Was != "" {
+		t.Errorf("got %+v", got)
+	}
+}

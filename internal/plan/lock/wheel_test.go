@@ -1,0 +1,134 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/recipe"
+)
+
+// wheelPin is a release of the tiny recipe for one Python.
+func wheelPin(python, digits string) lock.SourcePin {
+	tag := "cp" + strings.ReplaceAll(python, ".", "")
+	return lock.SourcePin{Python: python, File: pypi.File{
+		Project: "tiny", Version: "1.0", Filename: "tiny-1.0-" + tag + "-" + tag + "-manylinux2014_x86_64.whl", Size: 7, SHA256: sha(digits),
+	}}
+}
+
+// A release has a wheel for each Python, and a lock pins them side by side.
+func TestWheelsArePinnedForAPython(t *testing.T) {
+	f := lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: []lock.SourcePin{wheelPin("3.11", "a0")}}
+	f = f.With(lock.File{Sources: []lock.SourcePin{wheelPin("3.12", "a1")}})
+	read, err := lock.Decode("tiny.lock.json", f.Encode())
+	if err != nil || len(read.Sources) != 2 {
+		t.Fatalf("%+v, %v", read, err)
+	}
+	all := drafts(t, "kind: sdist", "kind: wheel", `["3.11", "3.12"]`, `["3.12", "3.11"]`, `id: "tiny-`, `id: "wheel-`)
+	for _, d := range all {
+		if d.Source.Kind != recipe.Wheel || d.Source.Python != d.Vars["python"] {
+			t.Errorf("%s asks for %+v", d.Cell.ID, d.Source)
+		}
+	}
+	pin, ok := read.SourceOf(all[0].Cell, all[0].Vars)
+	if !ok || !pin.IsWheel() || pin.SHA256 != sha("a1") {
+		t.Errorf("%s is made from %+v, %v", all[0].Cell.ID, pin, ok)
+	}
+	m := lock.File{}.Missing(all[:1])
+	if !strings.HasPrefix(m.String(), "source tiny 1.0 for Python 3.12;") {
+		t.Errorf("missing is %s", m)
+	}
+}
+
+func TestDecodeRefusesWheels(t *testing.T) {
+	sdist := source(pin("tiny", "1.0", "a0"))
+	sdist.Python = "3.11"
+	nowhere, hostile := wheelPin("3.11", "a0"), wheelPin("3.11", "a0")
+	nowhere.Python, hostile.Python = "", "$(x)"
+	for want, pins := range map[string][]lock.SourcePin{
+		"tiny 1.0: a wheel, and nothing else, is pinned for a Python": {sdist},
+		"a wheel, and nothing else, is pinned":                        {nowhere},
+		"wheel, and nothing else, is pinned":                          {hostile},
+	} {
+		f := lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: pins}
+		if _, err := lock.Decode("tiny.lock.json", f.Encode()); diag.CodeOf(err) != diag.Drift || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", pins, err)
+		}
+	}
+	// Encode keeps one of two answers; an editor may not.
+	f := lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: []lock.SourcePin{wheelPin("3.11", "a0"), wheelPin("3.12", "a1")}}
+	text := strings.NewReplacer(`"python": "3.12"`, `"python": "3.11"`).Replace(string(f.Encode()))
+	if _, err := lock.Decode("tiny.lock.json", []byte(text)); err == nil || !strings.Contains(err.Error(), "source tiny 1.0 for Python 3.11 is pinned twice") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A wheel is chosen for a Python, so that a cell without one is a fault.
+func TestAWheelNeedsAPython(t *testing.T) {
+	c := cells(t, "kind: sdist", "kind: wheel", "tiny-{{version}}-{{cp}}", "tiny-{{version}}")[0]
+	delete(c.Axes, "python")
+	delete(c.Names, "python")
+	_, err := lock.NewDraft(c, tinyCatalogue())
+	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "is chosen for a Python") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A behaviour that lacks something in one cell is a fault of that cell.
+func TestBehaviourOfACell(t *testing.T) {
+	const asks = `  behaviour: [{name: x, about: a, run: "echo {{rocm}}", says: {rocm: "{{rocm}}"}, stock: {rocm: "{{version}}"}}]`
+	d := drafts(t, "  packages: [tiny]", "  packages: [tiny]\n"+asks)[0]
+	b := d.Settings.Expect.Behaviour[0]
+	if b.Says["rocm"] != "5.7" || b.Stock["rocm"] != "1.0" || b.Run != "echo {{rocm}}" {
+		t.Errorf("got %+v", b)
+	}
+	_, err := lock.NewDraft(cells(t, "  packages: [tiny]", "  packages: [tiny]\n"+strings.Replace(asks, "about: a, ", "", 1))[0], tinyCatalogue())
+	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "expect.behaviour x needs about") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The index is asked for the wheel of the release that fits the Python of the
+// cell, and for nothing that it needs.
+func TestResolveAWheel(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "content") }))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	var files []string
+	for i, tag := range []string{"cp310", "cp311", "cp312"} {
+		files = append(files, fmt.Sprintf(`{ url = "%s/tiny-1.0-%[2]s-%[2]s-manylinux2014_x86_64.whl", hashes = { sha256 = "%s" } }`, server.URL, tag, sha(fmt.Sprint(i))))
+	}
+	answer := "lock-version = \"1.0\"\n[[packages]]\nname = \"tiny\"\nversion = \"1.0\"\nwheels = [" + strings.Join(files, ", ") + "]\n"
+	script := "#!/bin/sh\necho \"$@\" >'" + dir + "/asked'\ncat requirements.in >>'" + dir + "/asked'\ncp '" + dir + "/answer' pylock.toml\n"
+	for name, text := range map[string]string{"uv": script, "answer": answer} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := resolver(nil)
+	r.Scratch, r.UV = t.TempDir(), func(context.Context) (pypi.Tool, error) { return pypi.Tool{Path: filepath.Join(dir, "uv")}, nil }
+	question := lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Wheel}, Project: "tiny", Version: "1.0", Python: "3.11"}
+	f, err := r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.SourceNeed{question}})
+	want := wheelPin("3.11", "1")
+	if err != nil || len(f.Sources) != 1 || f.Sources[0] != want {
+		t.Errorf("got %+v, %v", f.Sources, err)
+	}
+	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+	for _, want := range []string{"--no-deps", "--python-version 3.11", "--only-binary :all:", "\ntiny==1.0\n"} {
+		if err != nil || !strings.Contains(string(asked), want) {
+			t.Errorf("%q is not in %s, %v", want, asked, err)
+		}
+	}
+	question.Python = "3.9"
+	if _, err := r.Resolve(t.Context(), "tiny", lock.Missing{Sources: []lock.SourceNeed{question}}); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "tiny 1.0 has no wheel for CPython 3.9") {
+		t.Errorf("got %v", err)
+	}
+}

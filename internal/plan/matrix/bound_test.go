@@ -1,0 +1,68 @@
+package matrix_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+)
+
+// square is a recipe of axes that all go together.
+func square(axes, values int) *recipe.Recipe {
+	r := &recipe.Recipe{Name: "square"}
+	for i := range axes {
+		a := recipe.Axis{Name: fmt.Sprintf("axis%d", i)}
+		for j := range values {
+			a.Values = append(a.Values, fmt.Sprintf("%d.0", j))
+		}
+		r.Axes, r.ID = append(r.Axes, a), r.ID+"x{{"+a.Name+"}}"
+	}
+	return r
+}
+
+// More combinations than a host has memory for are refused before they are made,
+// and the refusal says how many they are and what to name.
+func TestTooManyCombinationsAreRefusedBeforeTheyAreMade(t *testing.T) {
+	r := square(12, 40)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err := matrix.Expand(r, matrix.Everything(r))
+	runtime.ReadMemStats(&after)
+	if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "16777216000000000000 combinations") {
+		t.Fatal(err)
+	}
+	if hint := diag.All(err)[0].Hint; !strings.Contains(hint, "--axis11 has 40 values") {
+		t.Errorf("hint %q", hint)
+	}
+	if spent := after.TotalAlloc - before.TotalAlloc; spent > 64<<20 {
+		t.Errorf("%d bytes were spent", spent)
+	}
+	filter := matrix.Everything(r)
+	for _, name := range r.AxisNames()[3:] {
+		filter[name] = "1.0"
+	}
+	if cells, _, err := matrix.Expand(r, filter); err != nil || len(cells) != 64_000 {
+		t.Errorf("%d cells, %v", len(cells), err)
+	}
+}
+
+// Values that could make too many combinations are no fault where the rules leave
+// few of them, and a search without an end has one.
+func TestRulesAreAskedBeforeCombinationsAreCounted(t *testing.T) {
+	r := square(6, 10)
+	for i := range 6 {
+		r.Compatible = append(r.Compatible, rule(recipe.Condition{fmt.Sprintf("axis%d", i): ">=3.0"}, recipe.Condition{"axis0": "1.0"}, "few"))
+	}
+	if cells, _, err := matrix.Expand(r, matrix.Everything(r)); err != nil || len(cells) == 0 {
+		t.Errorf("%d cells, %v", len(cells), err)
+	}
+	r = square(12, 40)
+	r.Compatible = append(r.Compatible, rule(recipe.Condition{"axis0": ">=0", "axis11": ">=0"}, recipe.Condition{"axis5": ">=99"}, "never"))
+	if _, _, err := matrix.Expand(r, nil); diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), "steps") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,506 @@
+// Package matrix expands a recipe into cells: points at which every axis has
+// exactly one value. What a command line names is enumerated; what it leaves
+// open falls to the first compatible values in the order of the recipe. Every
+// combination that is left out carries the rule that excludes it.
+package matrix
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"path"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/subst"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
+)
+
+// A Cell is one point of the matrix of a recipe.
+type Cell struct {
+	Recipe *recipe.Recipe
+	ID     string            // readable, unique within a matrix; also the name of a folder
+	Axes   map[string]string // one value for each axis
+	Names  map[string]string // the axes and the names that follow from them
+	// Chosen names the axes whose value was chosen by preference.
+	Chosen []string
+}
+
+// An Exclusion is a combination that was asked for and cannot be had. Axes holds
+// the values that were asked for, up to the one that broke a rule.
+type Exclusion struct {
+	Axes    map[string]string
+	Because string
+	Source  string
+	Instead []string // rows of the rule that speak of these values
+}
+
+// A Forced is a value that nobody asked for and that is not the preferred one: with the
+// other values of the cell a rule refuses that.
+type Forced struct {
+	Axis    string `json:"axis"`
+	Value   string `json:"value"`
+	Because string `json:"because"`
+	Source  string `json:"source"`
+}
+
+// Reasons tells the axes of a cell whose open value is the preferred one from those
+// that a rule decided.
+func Reasons(c Cell) (preferred []string, forced []Forced, err error) {
+	preferred, forced = []string{}, []Forced{}
+	s, err := newSearch(c.Recipe, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range c.Chosen {
+		axis, _ := c.Recipe.Axis(name)
+		s.point = maps.Clone(c.Axes)
+		s.point[name] = axis.Values[0]
+		if broken := s.violated(); c.Axes[name] != axis.Values[0] && broken != nil {
+			forced = append(forced, Forced{name, c.Axes[name], broken.Because, broken.Source})
+		} else {
+			preferred = append(preferred, name)
+		}
+	}
+	return preferred, forced, nil
+}
+
+// Filter maps axes to what the command line says about them.
+type Filter map[string]string
+
+// Everything is the filter that asks for the whole matrix of a recipe.
+func Everything(r *recipe.Recipe) Filter {
+	all := Filter{}
+	for _, name := range r.AxisNames() {
+		all[name] = "all"
+	}
+	return all
+}
+
+// Expand returns the cells that the filter asks for, sorted by id, and the
+// combinations that it asks for and the recipe excludes. A filter that leaves
+// no cell is an error that names every exclusion.
+func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
+	s, err := newSearch(r, filter)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.bounded(); err != nil {
+		return nil, nil, err
+	}
+	s.enumerate(0)
+	if s.steps > maxSteps {
+		return nil, nil, s.tooLong()
+	}
+	if len(s.cells) == 0 {
+		return nil, s.excluded, s.nothing()
+	}
+	slices.SortFunc(s.cells, func(a, b Cell) int { return strings.Compare(a.ID, b.ID) })
+	return s.cells, s.excluded, errors.Join(s.err, s.twins())
+}
+
+// Pairs writes the values of axes as people read them: rocm=5.7 torch=none.
+func Pairs(axes map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(axes)) {
+		parts = append(parts, name+"="+axes[name])
+	}
+	return strings.Join(parts, " ")
+}
+
+// search is a walk over the axes: first those that the filter names, all of
+// their values, then the others, the first compatible value of each.
+type search struct {
+	recipe   *recipe.Recipe
+	order    []recipe.Axis // named axes first, each with the values that are left
+	named    int
+	rules    []rule
+	names    []names
+	id       subst.Template
+	point    map[string]string
+	cells    []Cell
+	excluded []Exclusion
+	counted  int   // combinations, while they are only counted
+	counts   bool  // nothing is kept
+	steps    int   // how often the rules were asked
+	broken   *rule // the rule that the walk met first below a named combination
+	err      error
+}
+
+// rule is a compatibility rule, worked out once for every value of its axes: a
+// matrix has many more combinations than values.
+type rule struct {
+	recipe.Rule
+	when condition
+	rows []condition // one of them must hold
+}
+
+// names are what a recipe or a variant of it calls by a name of its own.
+type names struct {
+	when condition
+	vars map[string]subst.Template
+}
+
+// condition maps an axis to its values and whether each is allowed.
+type condition map[string]map[string]bool
+
+func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
+	s := &search{recipe: r, point: map[string]string{}}
+	var open []recipe.Axis
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(filter)) {
+		if _, ok := r.Axis(name); !ok {
+			faults = append(faults, diag.Errorf(diag.Usage, "recipe %s has no axis %q", r.Name, name).
+				WithHint("%s", diag.DidYouMean(name, r.AxisNames())))
+		}
+	}
+	for _, axis := range r.Axes {
+		text, named := filter[axis.Name]
+		if !named {
+			open = append(open, axis)
+			continue
+		}
+		values, err := version.Select(text, axis.Values)
+		if err != nil {
+			faults = append(faults, flagFault(axis.Name, err))
+			continue
+		}
+		s.order = append(s.order, recipe.Axis{Name: axis.Name, Values: values})
+	}
+	s.named, s.order = len(s.order), append(s.order, open...)
+	for _, written := range r.Compatible {
+		parsed, err := parseRule(r, written)
+		faults = append(faults, err)
+		s.rules = append(s.rules, parsed)
+	}
+	s.id = subst.Parse(r.ID)
+	s.names = append(s.names, names{nil, templates(r.Vars)})
+	for _, v := range r.Variants {
+		when, err := parseCondition(r, v.When)
+		faults = append(faults, err)
+		s.names = append(s.names, names{when, templates(v.Vars)})
+	}
+	return s, errors.Join(faults...)
+}
+
+func templates(texts map[string]string) map[string]subst.Template {
+	parsed := make(map[string]subst.Template, len(texts))
+	for name, text := range texts {
+		parsed[name] = subst.Parse(text)
+	}
+	return parsed
+}
+
+// flagFault says which flag a fault is about and keeps its hint.
+func flagFault(axis string, err error) error {
+	fault := diag.Errorf(diag.Usage, "--%s: %w", axis, err)
+	var inner *diag.Error
+	if errors.As(err, &inner) {
+		fault.Hint = inner.Hint
+	}
+	return fault
+}
+
+func parseRule(r *recipe.Recipe, written recipe.Rule) (rule, error) {
+	when, err := parseCondition(r, written.When)
+	parsed, faults := rule{Rule: written, when: when}, []error{err}
+	for _, row := range written.Rows() {
+		needs, err := parseCondition(r, row)
+		faults = append(faults, err)
+		parsed.rows = append(parsed.rows, needs)
+	}
+	return parsed, errors.Join(faults...)
+}
+
+func parseCondition(r *recipe.Recipe, c recipe.Condition) (condition, error) {
+	parsed := make(condition, len(c))
+	for name, text := range c {
+		constraint, err := version.ParseConstraint(text)
+		if err != nil {
+			return nil, err
+		}
+		axis, _ := r.Axis(name) // without values if there is none
+		parsed[name] = map[string]bool{}
+		for _, value := range axis.Values {
+			parsed[name][value] = constraint.AllowsText(value)
+		}
+	}
+	return parsed, nil
+}
+
+// MaxCells bounds the combinations that one call can ask for: each takes a few
+// kilobytes, and what is made of it more.
+const MaxCells = 200_000
+
+// maxSteps bounds how often the rules are asked. A hundredth is much already.
+const maxSteps = 2_000_000
+
+// bounded refuses to begin what would take more memory than a host has. Where the
+// values could make too many combinations they are counted first, without keeping
+// any, because the rules may leave few.
+func (s *search) bounded() error {
+	all, axes := big.NewInt(1), []string{}
+	for _, axis := range s.order[:s.named] {
+		all.Mul(all, big.NewInt(int64(len(axis.Values))))
+		if len(axis.Values) > 1 {
+			axes = append(axes, fmt.Sprintf("--%s has %d values", axis.Name, len(axis.Values)))
+		}
+	}
+	if all.Cmp(big.NewInt(MaxCells)) <= 0 {
+		return nil
+	}
+	s.counts = true
+	s.enumerate(0)
+	s.counts, s.broken = false, nil
+	clear(s.point)
+	if !s.over() {
+		s.counted, s.steps = 0, 0
+		return nil
+	}
+	return diag.Errorf(diag.Usage, "recipe %s: %s combinations of values are asked for, %d are the most", s.recipe.Name, all, MaxCells).
+		WithHint("name fewer values: %s", strings.Join(axes, ", "))
+}
+
+// over reports whether a walk has come to a bound.
+func (s *search) over() bool { return s.counted > MaxCells || s.steps > maxSteps }
+
+func (s *search) tooLong() error {
+	return diag.Errorf(diag.Usage, "recipe %s: no values that go together were found in %d steps", s.recipe.Name, maxSteps).
+		WithHint("name a value of more axes, or write fewer rules")
+}
+
+// enumerate walks the named axes from the i-th on. A combination is given up,
+// with the reason, as soon as what is known of it breaks a rule: the reason then
+// names no axis that plays no part in it.
+func (s *search) enumerate(i int) {
+	if s.over() {
+		return
+	}
+	if s.broken = s.violated(); s.broken != nil {
+		s.exclude()
+		return
+	}
+	if i == s.named {
+		if !s.complete(i) {
+			s.exclude()
+		}
+		return
+	}
+	for _, value := range s.order[i].Values {
+		s.point[s.order[i].Name] = value
+		s.enumerate(i + 1)
+	}
+	delete(s.point, s.order[i].Name)
+}
+
+// complete gives the axes from the i-th on their first compatible values.
+func (s *search) complete(i int) bool {
+	if s.over() {
+		return true
+	}
+	if broken := s.violated(); broken != nil {
+		if s.broken == nil {
+			s.broken = broken
+		}
+		return false
+	}
+	if i == len(s.order) {
+		s.add()
+		return true
+	}
+	axis := s.order[i]
+	defer delete(s.point, axis.Name)
+	for _, value := range axis.Values {
+		s.point[axis.Name] = value
+		if s.complete(i + 1) {
+			return true
+		}
+	}
+	return false
+}
+
+// violated returns the first rule that the point breaks with what is known of it.
+func (s *search) violated() *rule {
+	s.steps++
+	for i := range s.rules {
+		r := &s.rules[i]
+		if s.known(r.when) && s.allowed(r.when) && !slices.ContainsFunc(r.rows, s.possible) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *search) known(c condition) bool {
+	for name := range c {
+		if _, ok := s.point[name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *search) allowed(c condition) bool {
+	for name, values := range c {
+		if !values[s.point[name]] {
+			return false
+		}
+	}
+	return true
+}
+
+// possible reports whether no axis that is known so far refuses.
+func (s *search) possible(c condition) bool {
+	for name, values := range c {
+		if value, ok := s.point[name]; ok && !values[value] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *search) add() {
+	if s.counts {
+		s.counted++
+		return
+	}
+	axes := maps.Clone(s.point)
+	named, err := s.derive(axes)
+	if err != nil {
+		s.err = err // the same for every cell: they differ in values, not in names
+		return
+	}
+	id, err := s.id.Expand(named)
+	if err == nil && !plain(strings.TrimPrefix(id, folder(s.recipe))) {
+		err = diag.Errorf(diag.Usage, "recipe %s: the id %q is no name of a folder", s.recipe.Name, id).
+			WithHint("letters, digits and . _ + - only, a letter or digit first")
+	}
+	if err != nil {
+		s.err = err
+		return
+	}
+	cell := Cell{Recipe: s.recipe, ID: id, Axes: axes, Names: named}
+	for _, axis := range s.order[s.named:] {
+		cell.Chosen = append(cell.Chosen, axis.Name)
+	}
+	s.cells = append(s.cells, cell)
+}
+
+// folder begins the ids of a recipe whose name lies in one, as that of a stack
+// does.
+func folder(r *recipe.Recipe) string {
+	dir, _ := path.Split(r.Name)
+	return dir
+}
+
+// plain reports whether an id is fit to be the name of a folder.
+func plain(id string) bool {
+	for i, c := range []byte(id) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("._+-", rune(c))) {
+			return false
+		}
+	}
+	return id != ""
+}
+
+// derive returns the axes, the names that are spelled differently in file names,
+// and those that the recipe gives.
+func (s *search) derive(axes map[string]string) (map[string]string, error) {
+	all := maps.Clone(axes)
+	if python, ok := axes["python"]; ok {
+		all["cp"] = "cp" + strings.ReplaceAll(python, ".", "")
+	}
+	for _, n := range s.names {
+		if !s.allowed(n.when) {
+			continue
+		}
+		for name, text := range n.vars {
+			value, err := text.Expand(all) // the recipe was checked: it names axes only
+			if err != nil {
+				return nil, err
+			}
+			all[name] = value
+		}
+	}
+	return all, nil
+}
+
+// twins is the fault of sorted cells that share an id: they would share a
+// directory, and one's wheel would pass for the other's.
+func (s *search) twins() error {
+	shared, differ := "", map[string]bool{}
+	for i := 1; i < len(s.cells); i++ {
+		a, b := s.cells[i-1], s.cells[i]
+		if a.ID != b.ID {
+			continue
+		}
+		shared = a.ID
+		for name, value := range a.Axes {
+			differ[name] = differ[name] || b.Axes[name] != value
+		}
+	}
+	if shared == "" {
+		return nil
+	}
+	names := slices.DeleteFunc(s.recipe.AxisNames(), func(name string) bool { return !differ[name] })
+	return diag.Errorf(diag.Usage, "recipe %s: different cells are called %s: they differ in %s", s.recipe.Name, shared, strings.Join(names, ", ")).
+		WithHint("name these axes in the id of the recipe")
+}
+
+func (s *search) exclude() {
+	if s.counts {
+		s.counted++
+		return
+	}
+	e := Exclusion{Axes: maps.Clone(s.point), Because: "no values of the other axes go with it"}
+	if s.broken != nil {
+		e.Because, e.Source, e.Instead = s.broken.Because, s.broken.Source, s.instead(s.broken)
+	}
+	s.excluded = append(s.excluded, e)
+}
+
+// maxInstead bounds how many rows of a rule are shown.
+const maxInstead = 8
+
+// instead lists the rows of a broken rule that agree with what was asked for in
+// the axes of its condition: what can be had.
+func (s *search) instead(r *rule) []string {
+	var rows []string
+	for i, row := range r.OneOf {
+		about := maps.Clone(r.rows[i])
+		maps.DeleteFunc(about, func(name string, _ map[string]bool) bool { return r.when[name] == nil })
+		if s.possible(about) {
+			rows = append(rows, row.String())
+		}
+	}
+	return rows[:min(len(rows), maxInstead)]
+}
+
+// nothing is the error for a filter that leaves no cell.
+func (s *search) nothing() error {
+	if s.err != nil {
+		return s.err
+	}
+	var faults []error
+	for _, e := range s.excluded {
+		hint := e.Source
+		if len(e.Instead) > 0 {
+			hint = "what goes together: " + strings.Join(e.Instead, "; ") + " (" + e.Source + ")"
+		}
+		faults = append(faults, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, e, e.Because).WithHint("%s", hint))
+	}
+	return errors.Join(faults...)
+}
+
+// String lists the values that were asked for as they are written as flags.
+func (e Exclusion) String() string {
+	var flags []string
+	for _, name := range slices.Sorted(maps.Keys(e.Axes)) {
+		flags = append(flags, "--"+name+" "+e.Axes[name])
+	}
+	return strings.Join(flags, " ")
+}

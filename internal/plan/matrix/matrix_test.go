@@ -1,0 +1,335 @@
+package matrix_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+)
+
+func axis(name string, values ...string) recipe.Axis {
+	return recipe.Axis{Name: name, About: name, Values: values}
+}
+
+func rule(when, needs recipe.Condition, because string) recipe.Rule {
+	return recipe.Rule{When: when, Needs: needs, Because: because, Source: "https://mirror.example/" + because}
+}
+
+// stack is a recipe whose preferred values do not all go together: torch 2.10
+// needs a newer ROCm than the preferred one.
+func stack() *recipe.Recipe {
+	return &recipe.Recipe{
+		Name: "stack", ID: "stack-rocm{{rocm}}-torch{{torch}}-{{cp}}-{{arch}}",
+		Axes: []recipe.Axis{
+			axis("torch", "2.10", "2.9"), axis("rocm", "5.7", "6.1.1", "6.1.3", "6.2"),
+			axis("python", "3.12", "3.14t"), axis("arch", "gfx90a", "gfx942", "gfx1100"),
+		},
+		Compatible: []recipe.Rule{
+			rule(recipe.Condition{"arch": "gfx942"}, recipe.Condition{"rocm": ">=6.0"}, "mi300"),
+			rule(recipe.Condition{"torch": ">=2.10"}, recipe.Condition{"rocm": ">=6.1.3"}, "wheels"),
+			rule(recipe.Condition{"rocm": "6.2", "python": "3.14t"}, recipe.Condition{"arch": "!=gfx1100", "torch": "2.10"}, "threads"),
+		},
+	}
+}
+
+func ids(cells []matrix.Cell) []string {
+	var all []string
+	for _, c := range cells {
+		all = append(all, c.ID)
+	}
+	return all
+}
+
+func TestExpand(t *testing.T) {
+	for name, c := range map[string]struct {
+		filter   matrix.Filter
+		cells    []string
+		excluded []string // flags: because
+	}{
+		"nothing named: the first that goes together": {
+			nil,
+			[]string{"stack-rocm6.1.3-torch2.10-cp312-gfx90a"},
+			nil,
+		},
+		"what is open follows what is named": {
+			matrix.Filter{"rocm": "5.7"},
+			[]string{"stack-rocm5.7-torch2.9-cp312-gfx90a"},
+			nil,
+		},
+		"exact means the newest below": {
+			matrix.Filter{"rocm": "6.1", "torch": "2.9"},
+			[]string{"stack-rocm6.1.3-torch2.9-cp312-gfx90a"},
+			nil,
+		},
+		"a list, in the order of ids": {
+			matrix.Filter{"arch": "gfx942,gfx1100", "rocm": "6.2"},
+			[]string{"stack-rocm6.2-torch2.10-cp312-gfx1100", "stack-rocm6.2-torch2.10-cp312-gfx942"},
+			nil,
+		},
+		"a constraint": {
+			matrix.Filter{"rocm": ">=6.1,<6.2", "torch": "2.9"},
+			[]string{"stack-rocm6.1.1-torch2.9-cp312-gfx90a", "stack-rocm6.1.3-torch2.9-cp312-gfx90a"},
+			nil,
+		},
+		"all, and why not": {
+			matrix.Filter{"rocm": "all", "torch": "all"},
+			[]string{
+				"stack-rocm5.7-torch2.9-cp312-gfx90a", "stack-rocm6.1.1-torch2.9-cp312-gfx90a", "stack-rocm6.1.3-torch2.10-cp312-gfx90a",
+				"stack-rocm6.1.3-torch2.9-cp312-gfx90a", "stack-rocm6.2-torch2.10-cp312-gfx90a", "stack-rocm6.2-torch2.9-cp312-gfx90a",
+			},
+			[]string{"--rocm 5.7 --torch 2.10: wheels", "--rocm 6.1.1 --torch 2.10: wheels"},
+		},
+		"a rule with two conditions, of which one is open": {
+			matrix.Filter{"rocm": "6.2", "python": "3.14t", "arch": "all"},
+			[]string{"stack-rocm6.2-torch2.10-cp314t-gfx90a", "stack-rocm6.2-torch2.10-cp314t-gfx942"},
+			[]string{"--arch gfx1100 --python 3.14t --rocm 6.2: threads"},
+		},
+		"a reason names no axis that plays no part in it": {
+			matrix.Filter{"rocm": "5.7,6.2", "torch": "2.10", "arch": "gfx942"},
+			[]string{"stack-rocm6.2-torch2.10-cp312-gfx942"},
+			[]string{"--rocm 5.7 --torch 2.10: wheels"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cells, excluded, err := matrix.Expand(stack(), c.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.cells, ids(cells)); diff != "" {
+				t.Errorf("cells (-want +got):\n%s", diff)
+			}
+			var why []string
+			for _, e := range excluded {
+				why = append(why, e.String()+": "+e.Because)
+				if e.Source != "https://mirror.example/"+e.Because {
+					t.Errorf("the source of %s is %q", e.Because, e.Source)
+				}
+			}
+			slices.Sort(why)
+			if diff := cmp.Diff(c.excluded, why); diff != "" {
+				t.Errorf("excluded (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCell(t *testing.T) {
+	r := stack()
+	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t"})
+	if err != nil || len(cells) != 1 {
+		t.Fatalf("%v, %v", ids(cells), err)
+	}
+	want := matrix.Cell{
+		Recipe: r, ID: "stack-rocm6.2-torch2.10-cp314t-gfx90a",
+		Axes:   map[string]string{"torch": "2.10", "rocm": "6.2", "python": "3.14t", "arch": "gfx90a"},
+		Names:  map[string]string{"torch": "2.10", "rocm": "6.2", "python": "3.14t", "arch": "gfx90a", "cp": "cp314t"},
+		Chosen: []string{"torch", "arch"}, // what nobody named, in the order of the recipe
+	}
+	if diff := cmp.Diff(want, cells[0], cmp.Comparer(func(a, b *recipe.Recipe) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+	// A cell is the caller's: nothing of it is shared with the next.
+	cells[0].Axes["rocm"] = "5.7"
+	if again, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t"}); err != nil || again[0].Axes["rocm"] != "6.2" {
+		t.Errorf("%v, %v", again, err)
+	}
+}
+
+func TestExpandRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		filter      matrix.Filter
+		says, hints []string
+	}{
+		"an axis that is none": {
+			matrix.Filter{"rcom": "6.1"},
+			[]string{`recipe stack has no axis "rcom"`},
+			[]string{`did you mean "rocm"? known: torch, rocm, python, arch`},
+		},
+		"a value that nobody knows": {
+			matrix.Filter{"arch": "gfx90b"},
+			[]string{`--arch: "gfx90b" is not a known value`},
+			[]string{`did you mean "gfx90a"? known: gfx90a, gfx942, gfx1100`},
+		},
+		"a value that is not precise": {
+			matrix.Filter{"rocm": "6"},
+			[]string{`--rocm: "6" is not precise`},
+			[]string{"say 6.1.1 or 6.1.3 or 6.2, or the range '>=6,<7'"},
+		},
+		"a constraint that nothing meets": {
+			matrix.Filter{"rocm": ">=7"},
+			[]string{"--rocm: no known value is >=7"},
+			[]string{"known: 5.7, 6.1.1, 6.1.3, 6.2"},
+		},
+		"a constraint that is none": {
+			matrix.Filter{"rocm": ">=six"},
+			[]string{`--rocm: ">=six" is not a constraint`},
+			[]string{"known: 5.7"},
+		},
+		"several faults at once, in the order of the recipe": {
+			matrix.Filter{"rcom": "6.1", "arhc": "x", "python": "3.99", "torch": ""},
+			[]string{`no axis "arhc"`, `no axis "rcom"`, "--torch: an empty value", `--python: "3.99" is not`},
+			[]string{"arch", "rocm", "2.10", "3.12"},
+		},
+		"combinations that do not go together": {
+			matrix.Filter{"rocm": "5.7", "arch": "gfx942", "torch": "all"},
+			[]string{"stack --rocm 5.7 --torch 2.10 cannot be built: wheels", "--arch gfx942 --rocm 5.7 --torch 2.9 cannot be built: mi300"},
+			[]string{"https://mirror.example/wheels", "https://mirror.example/mi300"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cells, _, err := matrix.Expand(stack(), c.filter)
+			faults := diag.All(err)
+			if len(cells) > 0 || diag.CodeOf(err) != diag.Usage || len(faults) != len(c.says) {
+				t.Fatalf("%v, %v", ids(cells), err)
+			}
+			for i, f := range faults {
+				if !strings.Contains(f.Error(), c.says[i]) || !strings.Contains(f.Hint, c.hints[i]) {
+					t.Errorf("fault %d is %q, hint %q", i, f.Error(), f.Hint)
+				}
+			}
+		})
+	}
+}
+
+// The values that a rule refuses may all be of axes that nobody named.
+func TestNothingGoesTogether(t *testing.T) {
+	r := stack()
+	r.Compatible = append(r.Compatible, rule(recipe.Condition{"rocm": ">=5"}, recipe.Condition{"arch": "gfx9000"}, "never"))
+	_, excluded, err := matrix.Expand(r, matrix.Filter{"torch": "2.9"})
+	if hint := diag.All(err)[0].Hint; hint != "https://mirror.example/never" {
+		t.Errorf("hint %q", hint)
+	}
+	if diag.CodeOf(err) != diag.Usage || len(excluded) != 1 || excluded[0].String() != "--torch 2.9" || excluded[0].Because != "never" {
+		t.Errorf("%v, %v", excluded, err)
+	}
+	if _, _, err := matrix.Expand(r, nil); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCellsThatShareAnID(t *testing.T) {
+	r := stack()
+	r.ID = "stack-rocm{{rocm}}-{{cp}}"
+	_, _, err := matrix.Expand(r, matrix.Filter{"rocm": "5.7,6.2", "torch": "all", "arch": "gfx90a,gfx942"})
+	fault, ok := errors.AsType[*diag.Error](err)
+	if !ok || fault.Code != diag.Usage || !strings.Contains(fault.Hint, "id") ||
+		err.Error() != "recipe stack: different cells are called stack-rocm6.2-cp312: they differ in torch, arch" {
+		t.Errorf("got %v", err)
+	}
+	// One of them alone is no fault.
+	if cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "all"}); err != nil || len(cells) != 4 {
+		t.Errorf("%v, %v", ids(cells), err)
+	}
+}
+
+func TestUnknownNameInTheID(t *testing.T) {
+	r := stack()
+	r.ID = "stack-{{rcom}}"
+	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "all", "arch": "all"})
+	if len(cells) > 0 || len(diag.All(err)) != 1 || !strings.Contains(err.Error(), `nothing is called "rcom"`) {
+		t.Errorf("%v, %v", ids(cells), err)
+	}
+}
+
+func TestAConstraintThatIsNone(t *testing.T) {
+	for _, bad := range []recipe.Rule{
+		rule(recipe.Condition{"rocm": ">=six"}, recipe.Condition{"arch": "gfx942"}, "when"),
+		rule(recipe.Condition{"rocm": "6.2"}, recipe.Condition{"arch": ">=gfx"}, "needs"),
+	} {
+		r := stack()
+		r.Compatible = append(r.Compatible, bad)
+		if cells, _, err := matrix.Expand(r, nil); err == nil || !strings.Contains(err.Error(), "is not a constraint") {
+			t.Errorf("%s: %v, %v", bad.Because, ids(cells), err)
+		}
+	}
+}
+
+func ExampleExclusion_String() {
+	fmt.Println(matrix.Exclusion{Axes: map[string]string{"rocm": "5.7", "arch": "gfx942"}})
+	// Output: --arch gfx942 --rocm 5.7
+}
+
+// A table says what goes together; who asks for something else is told the rows
+// that speak of it.
+func TestTable(t *testing.T) {
+	r := stack()
+	r.Compatible = []recipe.Rule{{
+		When: recipe.Condition{"rocm": ">=5.7"},
+		OneOf: []recipe.Condition{
+			{"rocm": "5.7", "torch": "2.6"}, {"rocm": "6.2", "torch": "2.10", "python": "3.14t"}, {"rocm": "6.2", "torch": "2.6", "python": "3.12"},
+		},
+		Because: "no other wheels exist", Source: "https://mirror.example/table",
+	}}
+	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "torch": "all"})
+	if err != nil || len(cells) == 0 {
+		t.Fatalf("%v %v", cells, err)
+	}
+	for _, c := range cells {
+		if c.Axes["torch"] == "2.10" && c.Axes["python"] != "3.14t" {
+			t.Errorf("%s is in no row", c.ID)
+		}
+	}
+	_, excluded, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "torch": "2.10", "python": "3.12"})
+	want := []string{"python is 3.14t, rocm is 6.2, torch is 2.10", "python is 3.12, rocm is 6.2, torch is 2.6"}
+	if err == nil || len(excluded) != 1 || !slices.Equal(excluded[0].Instead, want) {
+		t.Errorf("got %+v, %v", excluded, err)
+	}
+	if hint := diag.All(err)[0].Hint; !strings.Contains(hint, want[0]) || !strings.Contains(hint, "https://mirror.example/table") {
+		t.Errorf("hint %q", hint)
+	}
+
+	// A row that does not name an axis of the condition speaks of all its values,
+	// and of a long table not all is shown.
+	for i := range 9 {
+		r.Compatible[0].OneOf = append(r.Compatible[0].OneOf, recipe.Condition{"torch": fmt.Sprintf("1.%d", i)})
+	}
+	_, excluded, _ = matrix.Expand(r, matrix.Filter{"rocm": "5.7", "torch": "2.10"})
+	want = []string{"rocm is 5.7, torch is 2.6"}
+	for i := range 7 {
+		want = append(want, fmt.Sprintf("torch is 1.%d", i))
+	}
+	if len(excluded) != 1 || !slices.Equal(excluded[0].Instead, want) {
+		t.Errorf("got %+v", excluded)
+	}
+}
+
+// Names of a recipe's own may hold axes, and variants add theirs.
+func TestNames(t *testing.T) {
+	r := stack()
+	r.ID = "stack-{{platform}}-torch{{torch}}-{{cp}}-{{arch}}"
+	r.Vars = map[string]string{"platform": "rocm{{rocm}}"}
+	for _, v := range [][2]string{{"gfx942", "MI300"}, {"gfx90a", "MI250-{{cp}}"}, {"gfx1100", "W7900"}} {
+		r.Variants = append(r.Variants, recipe.Variant{
+			When: recipe.Condition{"arch": v[0]}, Settings: recipe.Settings{Vars: map[string]string{"card": v[1]}},
+		})
+	}
+	cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t", "arch": "gfx90a"})
+	if err != nil || cells[0].ID != "stack-rocm6.2-torch2.10-cp314t-gfx90a" || cells[0].Names["card"] != "MI250-cp314t" {
+		t.Errorf("got %+v, %v", cells, err)
+	}
+}
+
+// An id is the name of a folder below --out.
+func TestIDsAreNamesOfFolders(t *testing.T) {
+	ids := []string{"../a", "a/b", ""}
+	for b := range 256 {
+		ids = append(ids, string([]byte{byte(b), 'a'}), string([]byte{'a', byte(b)}))
+	}
+	fit := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
+	for _, id := range ids {
+		r := stack()
+		r.ID = id
+		_, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2"})
+		if good := err == nil; good != fit.MatchString(id) || !good && diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%q: got %v", id, err)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package matrix_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+)
+
+// anyRecipe has two to four axes and up to five rules over them; its id names
+// every axis.
+func anyRecipe() *rapid.Generator[*recipe.Recipe] {
+	return rapid.Custom(func(t *rapid.T) *recipe.Recipe {
+		r, sep := &recipe.Recipe{Name: "any"}, ""
+		for i := range rapid.IntRange(2, 4).Draw(t, "axes") {
+			name := string(rune('a' + i))
+			values := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1.9", "1.10", "2.0", "2.1.3", "on", "gfx90a"}), 1, 4, rapid.ID[string]).Draw(t, name)
+			r.Axes = append(r.Axes, axis(name, values...))
+			r.ID += sep + "{{" + name + "}}"
+			sep = "_"
+		}
+		condition := func(label string) recipe.Condition {
+			c := recipe.Condition{}
+			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(r.AxisNames()), 1, 2, rapid.ID[string]).Draw(t, label) {
+				c[name] = rapid.SampledFrom([]string{"1.9", ">=1.10", "<2", "!=2.0", "2.1", "on", "!=on", "gfx90a", ">=9"}).Draw(t, label+" "+name)
+			}
+			return c
+		}
+		for i := range rapid.IntRange(0, 5).Draw(t, "rules") {
+			written := rule(condition("when"), condition("needs"), fmt.Sprint("rule", i))
+			if rapid.Bool().Draw(t, "table") {
+				written.OneOf, written.Needs = []recipe.Condition{written.Needs, condition("row")}, nil
+			}
+			r.Compatible = append(r.Compatible, written)
+		}
+		return r
+	})
+}
+
+// anyFilter names some axes of r, each by a list of its values.
+func anyFilter(t *rapid.T, r *recipe.Recipe) (matrix.Filter, map[string][]string) {
+	filter, chosen := matrix.Filter{}, map[string][]string{}
+	for _, a := range r.Axes {
+		if rapid.Bool().Draw(t, "names "+a.Name) {
+			values := rapid.SliceOfNDistinct(rapid.SampledFrom(a.Values), 1, -1, rapid.ID[string]).Draw(t, "values of "+a.Name)
+			filter[a.Name], chosen[a.Name] = strings.Join(values, ","), values
+		}
+	}
+	return filter, chosen
+}
+
+// holds is the meaning of rules, written down once more.
+func holds(t *rapid.T, r *recipe.Recipe, axes map[string]string) bool {
+	return !slices.ContainsFunc(r.Compatible, func(rule recipe.Rule) bool {
+		_, when, err := rule.When.Holds(axes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return when && !slices.ContainsFunc(rule.Rows(), func(row recipe.Condition) bool {
+			_, holds, err := row.Holds(axes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return holds
+		})
+	})
+}
+
+// points lists every point of the axes, the values of the first changing
+// slowest: in the order of preference.
+func points(axes []recipe.Axis) []map[string]string {
+	all := []map[string]string{{}}
+	for _, a := range axes {
+		var next []map[string]string
+		for _, p := range all {
+			for _, v := range a.Values {
+				p = maps.Clone(p)
+				p[a.Name] = v
+				next = append(next, p)
+			}
+		}
+		all = next
+	}
+	return all
+}
+
+// expected tries all points: for each combination of what was named the first
+// that satisfies the rules, and the combinations that have none.
+func expected(t *rapid.T, r *recipe.Recipe, chosen map[string][]string) (cells, excluded []map[string]string) {
+	var named, open []recipe.Axis
+	for _, a := range r.Axes {
+		if values, ok := chosen[a.Name]; ok {
+			named = append(named, axis(a.Name, values...))
+		} else {
+			open = append(open, a)
+		}
+	}
+	for _, asked := range points(named) {
+		var first map[string]string
+		for _, p := range points(open) {
+			maps.Copy(p, asked)
+			if first == nil && holds(t, r, p) {
+				first = p
+			}
+		}
+		if first == nil {
+			excluded = append(excluded, asked)
+			continue
+		}
+		cells = append(cells, first)
+	}
+	return cells, excluded
+}
+
+func sorted(points []map[string]string) []map[string]string {
+	return slices.SortedFunc(slices.Values(points), func(a, b map[string]string) int {
+		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) // fmt sorts keys
+	})
+}
+
+func expand(t *rapid.T, r *recipe.Recipe, filter matrix.Filter) (cells, excluded []map[string]string) {
+	got, left, err := matrix.Expand(r, filter)
+	if (err != nil) != (len(got) == 0) {
+		t.Fatalf("%d cells and %v", len(got), err)
+	}
+	if !slices.IsSortedFunc(got, func(a, b matrix.Cell) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Fatalf("not sorted: %v", ids(got))
+	}
+	for _, c := range got {
+		cells = append(cells, c.Axes)
+	}
+	for _, e := range left {
+		excluded = append(excluded, e.Axes)
+		if e.Because == "" {
+			t.Fatalf("%v has no reason", e)
+		}
+	}
+	return sorted(cells), sorted(excluded)
+}
+
+// What is asked for is either a cell, the most preferred of those that satisfy
+// all rules, or excluded because there is none.
+func TestExpandAgreesWithTryingAllPoints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRecipe().Draw(t, "recipe")
+		filter, chosen := anyFilter(t, r)
+		cells, excluded := expand(t, r, filter)
+		wantCells, wantExcluded := expected(t, r, chosen)
+		if diff := cmp.Diff(sorted(wantCells), cells); diff != "" {
+			t.Errorf("cells of %v (-want +got):\n%s", filter, diff)
+		}
+		// Each combination without a cell is in exactly one exclusion, which may
+		// leave out axes that play no part, and no other combination is.
+		uses := make([]int, len(excluded))
+		for _, asked := range wantExcluded {
+			if n := covered(excluded, asked, uses); n != 1 {
+				t.Errorf("%v of %v is in %d exclusions: %v", asked, filter, n, excluded)
+			}
+		}
+		if i := slices.Index(uses, 0); i >= 0 {
+			t.Errorf("%v excludes nothing that was asked for", excluded[i])
+		}
+		for _, cell := range wantCells {
+			if n := covered(excluded, cell, uses); n > 0 {
+				t.Errorf("the cell %v is excluded by %v", cell, excluded)
+			}
+		}
+	})
+}
+
+// covered returns how many exclusions hold for a point.
+func covered(excluded []map[string]string, point map[string]string, uses []int) int {
+	n := 0
+	for i, e := range excluded {
+		holds := true
+		for name, value := range e {
+			holds = holds && point[name] == value
+		}
+		if holds {
+			n++
+			uses[i]++
+		}
+	}
+	return n
+}
+
+// An exclusion's reason is a rule that a completion of the combination breaks.
+func TestTheReasonIsARuleThatIsBroken(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRecipe().Draw(t, "recipe")
+		filter, chosen := anyFilter(t, r)
+		_, excluded, _ := matrix.Expand(r, filter)
+		var open []recipe.Axis
+		for _, a := range r.Axes {
+			if _, named := chosen[a.Name]; !named {
+				open = append(open, a)
+			}
+		}
+		for _, e := range excluded {
+			open := slices.Clone(open)
+			for name, values := range chosen {
+				if _, said := e.Axes[name]; !said {
+					open = append(open, axis(name, values...))
+				}
+			}
+			i := slices.IndexFunc(r.Compatible, func(rule recipe.Rule) bool { return rule.Because == e.Because && rule.Source == e.Source })
+			if i < 0 {
+				t.Fatalf("%v: no rule says %q", e, e.Because)
+			}
+			alone := &recipe.Recipe{Compatible: r.Compatible[i : i+1]}
+			breaks := slices.ContainsFunc(points(open), func(p map[string]string) bool {
+				maps.Copy(p, e.Axes)
+				return !holds(t, alone, p)
+			})
+			if !breaks {
+				t.Errorf("%v breaks no %q", e, e.Because)
+			}
+		}
+	})
+}
+
+// Neither the order of a list nor, where all axes are named, that of the axes
+// changes what comes out; twice the same is the same.
+func TestOrderChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRecipe().Draw(t, "recipe")
+		filter, chosen := anyFilter(t, r)
+		shuffled := matrix.Filter{}
+		for name, values := range chosen {
+			shuffled[name] = strings.Join(rapid.Permutation(values).Draw(t, "list of "+name), ",")
+		}
+		ignoreRecipe := cmp.Comparer(func(a, b *recipe.Recipe) bool { return a == b })
+		for _, other := range []matrix.Filter{filter, shuffled} {
+			cells, excluded, err := matrix.Expand(r, filter)
+			again, left, err2 := matrix.Expand(r, other)
+			if diff := cmp.Diff(cells, again, ignoreRecipe) + cmp.Diff(excluded, left); diff != "" || fmt.Sprint(err) != fmt.Sprint(err2) {
+				t.Errorf("%v and %v: %v, %v\n%s", filter, other, err, err2, diff)
+			}
+		}
+
+		for _, a := range r.Axes {
+			filter[a.Name] = "all"
+		}
+		turned := *r
+		turned.Axes = rapid.Permutation(r.Axes).Draw(t, "axes in another order")
+		cells, _ := expand(t, r, filter)
+		again, _ := expand(t, &turned, filter)
+		if diff := cmp.Diff(cells, again); diff != "" {
+			t.Errorf("the order of the axes matters:\n%s", diff)
+		}
+	})
+}

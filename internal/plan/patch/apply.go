@@ -1,0 +1,366 @@
+package patch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/subst"
+)
+
+// A Tree is the source being patched. Paths are slash-separated and relative to
+// its root.
+type Tree interface {
+	// ReadFile returns an error that is fs.ErrNotExist where there is no file.
+	ReadFile(ctx context.Context, path string) ([]byte, error)
+	WriteFile(ctx context.Context, path string, data []byte) error
+	// Symlink makes a link in the source. It is an error if target, an absolute
+	// path in the image, does not exist.
+	Symlink(ctx context.Context, target, link string) error
+}
+
+// State says what a patch did.
+type State string
+
+// The states of a patch: what follows from conditions, and what a tree showed.
+const (
+	NotNeeded       State = "not needed"       // a condition does not hold
+	AlreadyUpstream State = "already upstream" // the version contains it
+	NotMeasured     State = "not measured"     // chosen, and no tree was at hand
+	Applied         State = "applied"
+	AppliedAtOffset State = "applied at offset"
+	Failed          State = "failed"
+)
+
+// States lists every state, from what was proved to what was left out.
+func States() []State {
+	return []State{Failed, Applied, AppliedAtOffset, NotMeasured, AlreadyUpstream, NotNeeded}
+}
+
+// Result is what a patch did to a tree.
+type Result struct {
+	Patch string
+	State State
+	Edits []EditResult
+}
+
+// EditResult is what one edit did: "1 match at line 30", "offset 4 lines".
+type EditResult struct {
+	Kind   Kind
+	File   string
+	Detail string
+}
+
+// Apply makes all edits of a patch, or none: every edit is worked out before
+// the first is written. All faults are reported together, of class [diag.Patch].
+func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Result, error) {
+	w := &work{tree: t, facts: facts, texts: map[string][]byte{}, result: Result{Patch: p.Name, State: Applied}}
+	var faults []error
+	for _, e := range p.Edits {
+		for _, fault := range diag.Split(w.edit(ctx, e)) {
+			faults = append(faults, classed(fault))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return Result{}, err
+	}
+	return w.result, w.write(ctx)
+}
+
+// classed makes an error one of class Patch, and keeps a hint.
+func classed(err error) error {
+	var e *diag.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return &diag.Error{Code: diag.Patch, Err: err}
+}
+
+// work collects what is to be written.
+type work struct {
+	tree   Tree
+	facts  map[string]string
+	texts  map[string][]byte // files as they will be
+	order  []string
+	links  [][2]string // target, link
+	result Result
+}
+
+func (w *work) edit(ctx context.Context, e Edit) error {
+	switch e.Kind {
+	case Symlink:
+		return w.symlink(ctx, e)
+	case Replace:
+		return w.replace(ctx, e)
+	case Append:
+		return w.append(ctx, e)
+	case Diff:
+		return w.diff(ctx, e)
+	}
+	return fmt.Errorf("kind %q is not known", e.Kind)
+}
+
+func (w *work) done(kind Kind, file, format string, args ...any) {
+	w.result.Edits = append(w.result.Edits, EditResult{kind, file, fmt.Sprintf(format, args...)})
+}
+
+// read returns a file with the edits so far.
+func (w *work) read(ctx context.Context, file string) ([]byte, error) {
+	if text, ok := w.texts[file]; ok {
+		return text, nil
+	}
+	text, err := w.tree.ReadFile(ctx, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: the source has no such file", file)
+	}
+	return text, err
+}
+
+func (w *work) set(file string, text []byte) {
+	if _, ok := w.texts[file]; !ok {
+		w.order = append(w.order, file)
+	}
+	w.texts[file] = text
+}
+
+func (w *work) symlink(ctx context.Context, e Edit) error {
+	target, err := subst.Expand(e.Target, w.facts)
+	if err != nil {
+		return err
+	}
+	if _, err := w.tree.ReadFile(ctx, e.Link); !errors.Is(err, fs.ErrNotExist) {
+		return upstream("%s: the source has it already", e.Link)
+	}
+	w.links = append(w.links, [2]string{target, e.Link})
+	w.done(Symlink, e.Link, "-> %s", target)
+	return nil
+}
+
+// upstreamError is the fault of an edit that the tree contains already.
+type upstreamError struct{ error }
+
+func upstream(format string, args ...any) *diag.Error {
+	return &diag.Error{
+		Code: diag.Patch, Err: upstreamError{fmt.Errorf(format, args...)},
+		Hint: "upstream may contain the patch already: narrow when, or state merged",
+	}
+}
+
+// IsUpstream reports whether a patch failed because the tree contains it.
+func IsUpstream(err error) bool {
+	_, ok := errors.AsType[upstreamError](err)
+	return ok
+}
+
+func (w *work) replace(ctx context.Context, e Edit) error {
+	text, err := w.read(ctx, e.File)
+	if err != nil {
+		return err
+	}
+	lines := matches(text, e.Search)
+	if len(lines) != e.Count {
+		const format = "%s: search text matches %s, %d wanted: %q"
+		args := []any{e.File, times(lines), e.Count, short(e.Search)}
+		if len(lines) == 0 && len(matches(text, e.Replace)) >= e.Count {
+			fault := upstream(format, args...)
+			fault.Hint = "the replacement stands there already; " + fault.Hint
+			return fault
+		}
+		return diag.Errorf(diag.Patch, format, args...)
+	}
+	w.set(e.File, bytes.ReplaceAll(text, []byte(e.Search), []byte(e.Replace)))
+	w.done(Replace, e.File, "matches %s", times(lines))
+	return nil
+}
+
+// matches returns the line of every place where search stands. What is empty
+// stands nowhere.
+func matches(text []byte, search string) []int {
+	var lines []int
+	for at := 0; search != ""; {
+		i := bytes.Index(text[at:], []byte(search))
+		if i < 0 {
+			break
+		}
+		at += i
+		lines = append(lines, 1+bytes.Count(text[:at], []byte("\n")))
+		at += len(search)
+	}
+	return lines
+}
+
+func times(lines []int) string {
+	switch len(lines) {
+	case 0:
+		return "0 times"
+	case 1:
+		return fmt.Sprintf("once at line %d", lines[0])
+	}
+	return fmt.Sprintf("%d times at lines %s", len(lines), strings.Trim(fmt.Sprint(lines), "[]"))
+}
+
+func short(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "…"
+	}
+	return s
+}
+
+func (w *work) append(ctx context.Context, e Edit) error {
+	text, err := w.read(ctx, e.File)
+	if err != nil {
+		return err
+	}
+	if bytes.HasSuffix(text, []byte(e.Text)) {
+		return upstream("%s: it ends so already", e.File)
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		return fmt.Errorf("%s: the last line has no end: what is appended would become part of it", e.File)
+	}
+	w.set(e.File, slices.Concat(text, []byte(e.Text)))
+	w.done(Append, e.File, "%d bytes", len(e.Text))
+	return nil
+}
+
+func (w *work) diff(ctx context.Context, e Edit) error {
+	files, err := parseDiff(e.Content)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, f := range files {
+		faults = append(faults, w.diffFile(ctx, f))
+	}
+	return errors.Join(faults...)
+}
+
+func (w *work) diffFile(ctx context.Context, f *gitdiff.File) error {
+	name := diffPath(f)
+	text, err := w.read(ctx, name)
+	if err != nil {
+		return err
+	}
+	out, offsets, err := applyHunks(text, f.TextFragments)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	w.set(name, out)
+	detail := fmt.Sprintf("%d hunks", len(f.TextFragments))
+	if slices.ContainsFunc(offsets, func(n int) bool { return n != 0 }) {
+		w.result.State = AppliedAtOffset
+		detail += fmt.Sprintf(", offsets %s lines", strings.Trim(fmt.Sprint(offsets), "[]"))
+	}
+	w.done(Diff, name, "%s", detail)
+	return nil
+}
+
+// applyHunks applies hunks whose old side must be found exactly: where it says,
+// or else in exactly one other place behind the hunk before. It returns how many
+// lines each was away from where it says.
+func applyHunks(text []byte, hunks []*gitdiff.TextFragment) ([]byte, []int, error) {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	if len(lines[len(lines)-1]) == 0 {
+		lines = lines[:len(lines)-1]
+	}
+	var out [][]byte
+	var offsets []int
+	from := 0 // first line that no hunk has touched
+	for i, h := range hunks {
+		before, after := sides(h)
+		said := max(int(h.OldPosition)-1, 0)
+		at, err := locate(lines, before, after, from, said)
+		if err != nil {
+			return nil, nil, fmt.Errorf("hunk %d (line %d): %w", i+1, h.OldPosition, err)
+		}
+		out = append(append(out, lines[from:at]...), after...)
+		offsets = append(offsets, at-said)
+		from = at + len(before)
+	}
+	return bytes.Join(append(out, lines[from:]...), nil), offsets, nil
+}
+
+// Removed returns, for each file of a diff, the old side of every hunk: the text
+// that it finds its place by.
+func Removed(e Edit) map[string][]string {
+	files, err := parseDiff(e.Content)
+	if err != nil {
+		return nil // validation has refused it
+	}
+	old := map[string][]string{}
+	for _, f := range files {
+		for _, h := range f.TextFragments {
+			before, _ := sides(h)
+			old[diffPath(f)] = append(old[diffPath(f)], string(bytes.Join(before, nil)))
+		}
+	}
+	return old
+}
+
+// sides returns the lines of a hunk before and after.
+func sides(h *gitdiff.TextFragment) (before, after [][]byte) {
+	for _, l := range h.Lines {
+		if l.Old() {
+			before = append(before, []byte(l.Line))
+		}
+		if l.New() {
+			after = append(after, []byte(l.Line))
+		}
+	}
+	return before, after
+}
+
+// locate finds where the old side of a hunk stands at or behind from.
+func locate(lines, before, after [][]byte, from, said int) (int, error) {
+	if len(before) == 0 {
+		return 0, errors.New("it has no context to be found by")
+	}
+	found := places(lines, before, from)
+	if slices.Contains(found, said) {
+		return said, nil
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		fault := diag.Errorf(diag.Patch, "its context is nowhere in the file")
+		for _, at := range places(lines, after, from) {
+			fault = upstream("already applied, at line %d", at+1)
+		}
+		return 0, fault
+	}
+	return 0, fmt.Errorf("its context stands in %d places: give it more lines", len(found))
+}
+
+// places returns where want stands in lines at or behind from. What is empty
+// stands nowhere.
+func places(lines, want [][]byte, from int) []int {
+	var found []int
+	for i := from; len(want) > 0 && i+len(want) <= len(lines); i++ {
+		if slices.EqualFunc(lines[i:i+len(want)], want, bytes.Equal) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// write hands what was worked out to the tree.
+func (w *work) write(ctx context.Context) error {
+	for _, l := range w.links {
+		if err := w.tree.Symlink(ctx, l[0], l[1]); err != nil {
+			return diag.Errorf(diag.Patch, "%s: %w", l[1], err).WithHint("the image's facts may be wrong: they are in images/")
+		}
+	}
+	for _, file := range w.order {
+		if err := w.tree.WriteFile(ctx, file, w.texts[file]); err != nil {
+			return fmt.Errorf("writing %s: %w", file, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+// Package patch holds edits of a source tree that prove that they acted: a
+// search must match exactly as often as it says, a diff's context must be found
+// in exactly one place, a link must lead to something. A patch that does less
+// than it promises is an error, and so is one that upstream has made needless.
+//
+// Which patches a cell gets follows from conditions over axes and image facts
+// alone ([Select]); what a patch does to a tree is a function of the tree
+// ([Apply]).
+package patch
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+	"builder/internal/plan/version"
+)
+
+// A Patch is one change with the condition under which it is needed.
+type Patch struct {
+	Name     string            `yaml:"name" json:"name"`
+	Reason   string            `yaml:"reason" json:"reason" jsonschema:"description=why it is needed; plan shows it"`
+	Upstream string            `yaml:"upstream" json:"upstream" jsonschema:"format=uri,description=pull request or issue upstream"`
+	When     map[string]string `yaml:"when" json:"when" jsonschema:"description=axis or image fact to constraint; all must hold"`
+	Merged   string            `yaml:"merged,omitempty" json:"merged,omitempty" jsonschema:"description=upstream versions that contain it already"`
+	Edits    []Edit            `yaml:"edits" json:"edits" jsonschema:"minItems=1"`
+}
+
+// Kind says what an edit does.
+type Kind string
+
+// The kinds of edits.
+const (
+	Symlink Kind = "symlink" // a link in the source to something in the image
+	Replace Kind = "replace" // text for text, a stated number of times
+	Append  Kind = "append"  // text at the end of a file
+	Diff    Kind = "diff"    // a unified diff, without fuzz
+)
+
+// An Edit is one change of one kind. Paths are relative to the source.
+type Edit struct {
+	Kind    Kind   `yaml:"kind" json:"kind" jsonschema:"enum=symlink,enum=replace,enum=append,enum=diff"`
+	Link    string `yaml:"link,omitempty" json:"link,omitempty" jsonschema:"description=symlink: path in the source"`
+	Target  string `yaml:"target,omitempty" json:"target,omitempty" jsonschema:"description=symlink: absolute path in the image; may name facts in double braces"`
+	File    string `yaml:"file,omitempty" json:"file,omitempty" jsonschema:"description=replace and append: path in the source"`
+	Search  string `yaml:"search,omitempty" json:"search,omitempty"`
+	Replace string `yaml:"replace,omitempty" json:"replace,omitempty"`
+	Count   int    `yaml:"count,omitempty" json:"count,omitempty" jsonschema:"minimum=1,description=replace: how often the search must match"`
+	Text    string `yaml:"text,omitempty" json:"text,omitempty" jsonschema:"description=append: what is added"`
+	Diff    string `yaml:"diff,omitempty" json:"diff,omitempty" jsonschema:"description=diff: file beside this one"`
+
+	Content string `yaml:"-" json:"content,omitempty" jsonschema:"-"` // of the file that Diff names
+}
+
+// Digest returns the sha256 of what the patch does and when, diffs included. A
+// comment or a new line break in the file does not change it.
+func (p Patch) Digest() string {
+	data, err := json.Marshal(p)
+	if err != nil {
+		panic(fmt.Sprintf("patch: %q is not JSON: %v", p.Name, err)) // strings and integers only
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Load reads the patches of a distribution, in the order of their file names;
+// dir is what positions in messages begin with.
+func Load(fsys fs.FS, dir, distribution string) ([]Patch, error) {
+	files, err := fs.Glob(fsys, path.Join(distribution, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Patch
+	var faults []error
+	seen := map[string]bool{}
+	for _, file := range files {
+		p, err := loadFile(fsys, dir, file)
+		if err == nil && seen[p.Name] {
+			err = diag.At(diag.Pos{File: path.Join(dir, file)}, "a patch of %s is called %q already", distribution, p.Name)
+		}
+		seen[p.Name] = true
+		faults = append(faults, err)
+		all = append(all, p)
+	}
+	return all, errors.Join(faults...)
+}
+
+func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
+	name := path.Join(dir, file)
+	data, err := decode.File(fsys, dir, file)
+	if err != nil {
+		return Patch{}, err
+	}
+	var p Patch
+	if err := decode.YAML(name, data, &p); err != nil {
+		return Patch{}, err
+	}
+	index, err := decode.Positions(name, data)
+	if err != nil {
+		return Patch{}, err
+	}
+	for i, e := range p.Edits {
+		if e.Kind == Diff && local(e.Diff) {
+			content, err := fs.ReadFile(fsys, path.Join(path.Dir(file), e.Diff))
+			if err != nil {
+				return Patch{}, diag.At(index.At("edits[%d].diff", i), "reading the diff: %w", err)
+			}
+			p.Edits[i].Content = string(content)
+		}
+	}
+	return p, p.validate(index)
+}
+
+// validate returns all that is wrong with a patch as written.
+func (p Patch) validate(index decode.Index) error {
+	var faults []error
+	fault := func(at, format string, args ...any) {
+		faults = append(faults, diag.At(index.At("%s", at), format, args...))
+	}
+	for at, text := range map[string]string{"name": p.Name, "reason": p.Reason, "upstream": p.Upstream} {
+		if strings.TrimSpace(text) == "" {
+			fault(at, "%s is missing", at)
+		}
+	}
+	if p.Upstream != "" && !strings.HasPrefix(p.Upstream, "https://") {
+		fault("upstream", "upstream is not a link: %q", p.Upstream)
+	}
+	if len(p.When) == 0 {
+		fault("when", "when is missing: a patch says under which condition it is needed")
+	}
+	for name, text := range p.When {
+		if _, err := version.ParseConstraint(text); err != nil {
+			fault("when."+name, "%v", err)
+		}
+	}
+	if p.Merged != "" {
+		if _, err := version.ParseConstraint(p.Merged); err != nil {
+			fault("merged", "%v", err)
+		}
+	}
+	if len(p.Edits) == 0 {
+		fault("edits", "a patch without edits does nothing")
+	}
+	for i, e := range p.Edits {
+		for _, problem := range e.problems() {
+			fault(fmt.Sprintf("edits[%d]", i), "%s", problem)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// fieldsOf lists the fields of each kind; others must be empty.
+var fieldsOf = map[Kind][]string{
+	Symlink: {"link", "target"},
+	Replace: {"file", "search", "replace", "count"},
+	Append:  {"file", "text"},
+	Diff:    {"diff"},
+}
+
+func (e Edit) problems() []string {
+	fields, ok := fieldsOf[e.Kind]
+	if !ok {
+		return []string{fmt.Sprintf("kind %q is not symlink, replace, append or diff", e.Kind)}
+	}
+	var p []string
+	set := map[string]bool{
+		"link": e.Link != "", "target": e.Target != "", "file": e.File != "", "search": e.Search != "",
+		"replace": e.Replace != "", "count": e.Count != 0, "text": e.Text != "", "diff": e.Diff != "",
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		wanted := slices.Contains(fields, name)
+		if set[name] && !wanted {
+			p = append(p, fmt.Sprintf("%s has no place in a %s", name, e.Kind))
+		}
+		if !set[name] && wanted && name != "replace" { // nothing is a fine replacement
+			p = append(p, fmt.Sprintf("a %s needs %s", e.Kind, name))
+		}
+	}
+	for _, at := range []string{e.Link, e.File, e.Diff} {
+		if at != "" && !local(at) {
+			p = append(p, fmt.Sprintf("%q leads out of the source", at))
+		}
+	}
+	return append(p, e.contradictions()...)
+}
+
+func (e Edit) contradictions() []string {
+	switch e.Kind {
+	case Replace:
+		if e.Count < 0 {
+			return []string{"count must be at least 1"}
+		}
+		if e.Search == e.Replace && e.Search != "" {
+			return []string{"search and replace are the same: it changes nothing"}
+		}
+	case Symlink:
+		if e.Target != "" && !strings.HasPrefix(e.Target, "/") && !strings.HasPrefix(e.Target, "{{") {
+			return []string{"target is not an absolute path in the image"}
+		}
+	case Diff:
+		if local(e.Diff) {
+			return diffProblems(e.Content)
+		}
+	}
+	return nil
+}
+
+func diffProblems(content string) []string {
+	files, err := parseDiff(content)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var p []string
+	for _, f := range files {
+		if name := diffPath(f); !local(name) {
+			p = append(p, fmt.Sprintf("the diff leads out of the source: %q", name))
+		}
+		if f.IsBinary || f.IsNew || f.IsDelete || f.IsRename || f.IsCopy {
+			p = append(p, fmt.Sprintf("the diff of %s does not edit text in place", diffPath(f)))
+		}
+	}
+	return p
+}
+
+// parseDiff reads a unified diff as git writes it. Text that holds no hunk, or
+// one that changes nothing, is an error.
+func parseDiff(content string) ([]*gitdiff.File, error) {
+	files, _, err := gitdiff.Parse(strings.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("the diff cannot be read: %w", err)
+	}
+	for _, f := range files {
+		if len(f.TextFragments) == 0 && !f.IsBinary {
+			return nil, fmt.Errorf("the diff of %s has no hunk", diffPath(f))
+		}
+	}
+	if len(files) == 0 {
+		return nil, errors.New("there is no diff in the file")
+	}
+	// Without it the prefixes a/ and b/ may be anything.
+	if strings.Count("\n"+content, "\ndiff --git ") != len(files) {
+		return nil, errors.New("each file's diff begins with a line \"diff --git\": make it with git diff")
+	}
+	return files, nil
+}
+
+func diffPath(f *gitdiff.File) string { return cmp.Or(f.NewName, f.OldName) }
+
+// local reports whether a path stays inside the source.
+func local(name string) bool {
+	return fs.ValidPath(name) && name != "." && !strings.ContainsAny(name, "\\\x00\n")
+}
+
+// A Choice is whether a cell gets a patch, and why.
+type Choice struct {
+	Patch   Patch
+	Applies bool
+	State   State // [NotMeasured] where it applies: no tree has been seen
+	Because string
+}
+
+// Select decides for every patch. facts are the axes and image facts of the
+// cell; a condition on a fact that nobody states is an error, because silence
+// would leave the patch out.
+func Select(all []Patch, facts map[string]string) ([]Choice, error) {
+	var choices []Choice
+	var faults []error
+	for _, p := range all {
+		c, err := choose(p, facts)
+		faults = append(faults, err)
+		choices = append(choices, c)
+	}
+	return choices, errors.Join(faults...)
+}
+
+func choose(p Patch, facts map[string]string) (Choice, error) {
+	if ok, err := allows(p.Merged, facts["version"]); err != nil || ok {
+		return Choice{p, false, AlreadyUpstream, fmt.Sprintf("merged upstream: version %s is %s", facts["version"], p.Merged)}, err
+	}
+	var reasons []string
+	for _, name := range slices.Sorted(maps.Keys(p.When)) {
+		value, stated := facts[name]
+		if !stated {
+			return Choice{}, diag.Errorf(diag.Usage, "patch %s depends on %q, which neither axes nor image state", p.Name, name).
+				WithHint("%s", diag.DidYouMean(name, slices.Sorted(maps.Keys(facts))))
+		}
+		ok, err := allows(p.When[name], value)
+		if err != nil {
+			return Choice{}, fmt.Errorf("patch %s: %w", p.Name, err)
+		}
+		if !ok {
+			return Choice{p, false, NotNeeded, fmt.Sprintf("%s %s is not %s", name, value, p.When[name])}, nil
+		}
+		reasons = append(reasons, fmt.Sprintf("%s %s is %s", name, value, p.When[name]))
+	}
+	return Choice{p, true, NotMeasured, strings.Join(reasons, ", ")}, nil
+}
+
+func allows(constraint, value string) (bool, error) {
+	if constraint == "" {
+		return false, nil
+	}
+	c, err := version.ParseConstraint(constraint)
+	if err != nil {
+		return false, err
+	}
+	return c.AllowsText(value), nil
+}

@@ -1,0 +1,406 @@
+package patch_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/patch"
+)
+
+// tree is a source in memory; files below image are what the image has.
+type tree struct {
+	files  map[string]string
+	links  map[string]string
+	image  []string
+	writes int
+}
+
+func (t *tree) ReadFile(_ context.Context, name string) ([]byte, error) {
+	if text, ok := t.files[name]; ok {
+		return []byte(text), nil
+	}
+	return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+}
+
+func (t *tree) WriteFile(_ context.Context, name string, data []byte) error {
+	t.writes++
+	t.files[name] = string(data)
+	return nil
+}
+
+func (t *tree) Symlink(_ context.Context, target, link string) error {
+	if !slices.Contains(t.image, target) {
+		return fmt.Errorf("the image has no %s", target)
+	}
+	t.links[link] = target
+	return nil
+}
+
+func source() *tree {
+	return &tree{
+		files: map[string]string{
+			"a.h":  "#include <rccl.h>\nint a;\n",
+			"b.mk": "CXXFLAGS += -O3\n",
+			"c.cc": "1\n2\n3\n4\n5\n6\n7\n8\n9\n",
+			"d.mk": "no end",
+			"e.mk": "",
+		},
+		links: map[string]string{}, image: []string{"/usr/lib/hip/FindHIP.cmake"},
+	}
+}
+
+func with(edits ...patch.Edit) patch.Patch { return patch.Patch{Name: "p", Edits: edits} }
+
+func replace(search, with string, count int) patch.Edit {
+	return patch.Edit{Kind: patch.Replace, File: "a.h", Search: search, Replace: with, Count: count}
+}
+
+const (
+	headOfC = "diff --git a/c.cc b/c.cc\n--- a/c.cc\n+++ b/c.cc\n"
+	hunkOf5 = "@@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n"
+	diffOf5 = headOfC + hunkOf5
+)
+
+func TestApply(t *testing.T) {
+	src := source()
+	got, err := patch.Apply(t.Context(), src, with(
+		replace("<rccl.h>", "<rccl/rccl.h>", 1),
+		patch.Edit{Kind: patch.Append, File: "b.mk", Text: "LDFLAGS += -libverbs\n"},
+		patch.Edit{Kind: patch.Symlink, Link: "cmake/FindHIP.cmake", Target: "{{findhip}}/FindHIP.cmake"},
+		patch.Edit{Kind: patch.Diff, Diff: "x.patch", Content: diffOf5},
+		patch.Edit{Kind: patch.Append, File: "e.mk", Text: "X = 1\n"},
+	), map[string]string{"findhip": "/usr/lib/hip"})
+	if err != nil || got.State != patch.Applied || len(got.Edits) != 5 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if src.files["a.h"] != "#include <rccl/rccl.h>\nint a;\n" || !strings.HasSuffix(src.files["b.mk"], "-libverbs\n") ||
+		src.links["cmake/FindHIP.cmake"] != "/usr/lib/hip/FindHIP.cmake" || !strings.Contains(src.files["c.cc"], "4\nfive\n6") || src.files["e.mk"] != "X = 1\n" {
+		t.Errorf("got %+v", src)
+	}
+	if got.Edits[0].Detail != "matches once at line 1" {
+		t.Errorf("got %+v", got.Edits[0])
+	}
+}
+
+func TestTwoEditsOfOneFile(t *testing.T) {
+	src := source()
+	_, err := patch.Apply(t.Context(), src, with(replace("rccl.h", "x.h", 1), replace("x.h", "y.h", 1)), nil)
+	if err != nil || !strings.Contains(src.files["a.h"], "y.h") {
+		t.Errorf("got %q, %v", src.files["a.h"], err)
+	}
+}
+
+func TestWhatDoesNotActIsAnError(t *testing.T) {
+	hunk := func(text string) patch.Edit {
+		return patch.Edit{Kind: patch.Diff, Diff: "x", Content: headOfC + text}
+	}
+	long := strings.Repeat("x", 80)
+	for name, c := range map[string]struct {
+		edit       patch.Edit
+		says, hint string
+	}{
+		"absent":          {replace("banana", "x", 1), "matches 0 times, 1 wanted", ""},
+		"absent, removed": {replace("banana", "", 1), "matches 0 times, 1 wanted", ""},
+		"nothing":         {replace("", "x", 1), "matches 0 times, 1 wanted", ""},
+		"absent, long":    {replace(long, "y", 1), "1 wanted: \"" + long + "\"", ""},
+		"absent, longer":  {replace(long+"x", "y", 1), "1 wanted: \"" + long + "…\"", ""},
+		"already there":   {replace("<nccl.h>", "<rccl.h>", 1), "matches 0 times", "the replacement stands there already"},
+		"twice":           {replace("c", "x", 1), "matches 3 times at lines 1 1 1, 1 wanted", ""},
+		"twice, by one":   {replace("c", "int", 1), "matches 3 times", ""},
+		"too few":         {replace("int", "x", 2), "matches once at line 2, 2 wanted", ""},
+		"no file":         {patch.Edit{Kind: patch.Replace, File: "gone.h", Search: "a", Replace: "b", Count: 1}, "gone.h: the source has no such file", ""},
+		"append twice":    {patch.Edit{Kind: patch.Append, File: "b.mk", Text: "CXXFLAGS += -O3\n"}, "it ends so already", "upstream"},
+		"append to words": {patch.Edit{Kind: patch.Append, File: "d.mk", Text: "x\n"}, "the last line has no end", ""},
+		"link there":      {patch.Edit{Kind: patch.Symlink, Link: "a.h", Target: "/usr/lib/hip/FindHIP.cmake"}, "the source has it already", "upstream"},
+		"link to nothing": {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "/opt/rocm/x"}, "the image has no /opt/rocm/x", "facts"},
+		"unknown fact":    {patch.Edit{Kind: patch.Symlink, Link: "x", Target: "{{banana}}/x"}, `nothing is called "banana"`, "known"},
+		"hunk nowhere":    {hunk("@@ -4,3 +4,3 @@\n 4\n-x\n+five\n 6\n"), "c.cc: hunk 1 (line 4): its context is nowhere", ""},
+		"line nowhere":    {hunk("@@ -4,1 +3,0 @@\n-x\n"), "its context is nowhere", ""},
+		"hunk of nothing": {hunk("@@ -4,0 +5,1 @@\n+x\n"), "it has no context", ""},
+		"hunk applied":    {hunk("@@ -4,3 +4,3 @@\n 4\n-five\n+5\n 6\n"), "already applied, at line 4", "upstream"},
+		"hunk too early":  {hunk("@@ -4,1 +4,1 @@\n-4\n+four\n@@ -5,1 +5,1 @@\n-3\n+three\n"), "hunk 2 (line 5): its context is nowhere", ""},
+	} {
+		src := source()
+		before := fmt.Sprint(src.files)
+		_, err := patch.Apply(t.Context(), src, with(c.edit), nil)
+		var fault *diag.Error
+		if all := diag.All(err); len(all) == 1 {
+			fault = all[0]
+		}
+		if fault == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(fault.Hint, c.hint) || (fault.Hint == "") != (c.hint == "") {
+			t.Errorf("%s: got %v, hint %+v", name, err, fault)
+			continue
+		}
+		if fmt.Sprint(src.files) != before || len(src.links) > 0 {
+			t.Errorf("%s: the source was touched", name)
+		}
+	}
+}
+
+// What is wrong with the hunks of several files is as many faults.
+func TestEveryFileOfADiff(t *testing.T) {
+	bad := hunkOf5 + "@@ -7,1 +7,1 @@\n-x\n+y\n"
+	diff := headOfC + bad + strings.ReplaceAll(headOfC, "c.cc", "a.h") + bad + strings.ReplaceAll(headOfC, "c.cc", "gone") + bad
+	_, err := patch.Apply(t.Context(), source(), with(patch.Edit{Kind: patch.Diff, Content: diff}), nil)
+	want := []string{"c.cc: hunk 2 (line 7): its context", "a.h: hunk 1 (line 4): its context", "gone: the source has no such file"}
+	all := diag.All(err)
+	if len(all) != len(want) {
+		t.Fatalf("got %v", err)
+	}
+	for i, fault := range all {
+		if fault.Code != diag.Patch || !strings.HasPrefix(fault.Error(), want[i]) {
+			t.Errorf("got %v, want %q", fault, want[i])
+		}
+	}
+}
+
+func TestAllOrNothing(t *testing.T) {
+	src := source()
+	_, err := patch.Apply(t.Context(), src, with(replace("<rccl.h>", "<x>", 1), replace("banana", "x", 1), replace("kiwi", "x", 1)), nil)
+	if err == nil || src.writes != 0 || len(diag.Split(err)) != 2 {
+		t.Errorf("%d writes, %v", src.writes, err)
+	}
+}
+
+func TestOffset(t *testing.T) {
+	src := source()
+	src.files["c.cc"] = "new\nnew\n" + src.files["c.cc"]
+	got, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diffOf5}), nil)
+	if err != nil || got.State != patch.AppliedAtOffset || !strings.Contains(got.Edits[0].Detail, "offsets 2 lines") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	src = source()
+	src.files["c.cc"] = "x\n4\n5\n6\n" + src.files["c.cc"]
+	if _, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diffOf5}), nil); err == nil || !strings.Contains(err.Error(), "2 places") {
+		t.Errorf("an ambiguous place: got %v", err)
+	}
+}
+
+const good = `name: p
+reason: r
+upstream: https://example.invalid/1
+when: {rocm: ">=5.2"}
+edits:
+  - {kind: replace, file: a.h, search: a, replace: b, count: 1}
+`
+
+func TestLoadNamesEveryFault(t *testing.T) {
+	if _, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(good)}}, "patches", "d"); err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(good, "  - {")
+	edit := func(text string) string { return head + "  - {" + text + "}\n" }
+	for name, c := range map[string]struct{ yaml, says string }{
+		"no reason":     {strings.Replace(good, "reason: r", `reason: ""`, 1), "patches/d/1.yaml:2:9: reason is missing"},
+		"no upstream":   {strings.Replace(good, "upstream: https://example.invalid/1\n", "", 1), "upstream is missing"},
+		"no link":       {strings.Replace(good, "https://", "see ", 1), "upstream is not a link"},
+		"no when":       {strings.Replace(good, `when: {rocm: ">=5.2"}`+"\n", "", 1), "when is missing"},
+		"bad merged":    {strings.Replace(good, "edits:", "merged: \">=x\"\nedits:", 1), "patches/d/1.yaml:5:9"},
+		"no edit":       {strings.TrimSuffix(head, "edits:\n") + "edits: []\n", "a patch without edits"},
+		"bad when":      {strings.Replace(good, ">=5.2", ">=x", 1), "patches/d/1.yaml:4:14"},
+		"kind":          {edit("kind: sed, file: a"), `kind "sed" is not`},
+		"few":           {edit("kind: replace, file: a, search: x, replace: y, count: -1"), "count must be at least 1"},
+		"no change":     {edit("kind: replace, file: a, search: x, replace: x, count: 1"), "it changes nothing"},
+		"escape":        {edit("kind: replace, file: ../a, search: x, replace: y, count: 1"), "leads out of the source"},
+		"absolute":      {edit("kind: append, file: /etc/passwd, text: x"), "leads out of the source"},
+		"relative link": {edit("kind: symlink, link: a, target: b"), "not an absolute path"},
+		"outer diff":    {edit("kind: diff, diff: ../x.patch"), `"../x.patch" leads out of the source`},
+		"no diff file":  {edit("kind: diff, diff: x.patch"), "reading the diff"},
+		"empty diff":    {edit("kind: diff, diff: empty.patch"), "there is no diff"},
+		"prose":         {edit("kind: diff, diff: prose.patch"), "there is no diff"},
+		"idle hunk":     {edit("kind: diff, diff: idle.patch"), "no changes"},
+		"diff escapes":  {edit("kind: diff, diff: escape.patch"), "leads out of the source"},
+		"not by git":    {edit("kind: diff, diff: plain.patch"), "begins with a line"},
+		"new file":      {edit("kind: diff, diff: new.patch"), "the diff of x does not edit text in place"},
+		"file removed":  {edit("kind: diff, diff: removed.patch"), "the diff of x does not edit text in place"},
+		"file renamed":  {edit("kind: diff, diff: renamed.patch"), "the diff of y does not edit text in place"},
+		"only renamed":  {edit("kind: diff, diff: only.patch"), "the diff of y has no hunk"},
+		"file copied":   {edit("kind: diff, diff: copied.patch"), "the diff of y does not edit text in place"},
+		"binary":        {edit("kind: diff, diff: binary.patch"), "the diff of x does not edit text in place"},
+	} {
+		fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(c.yaml)}}
+		for name, text := range map[string]string{
+			"empty":   "",
+			"prose":   "please change it\n",
+			"plain":   "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n",
+			"idle":    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n x\n",
+			"escape":  "diff --git a/../../etc/passwd b/../../etc/passwd\n--- a/../../etc/passwd\n+++ b/../../etc/passwd\n@@ -1,1 +1,1 @@\n-x\n+y\n",
+			"new":     "diff --git a/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n",
+			"removed": "diff --git a/x b/x\ndeleted file mode 100644\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+			"renamed": "diff --git a/x b/y\nsimilarity index 50%\nrename from x\nrename to y\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-x\n+y\n",
+			"only":    "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n",
+			"copied":  "diff --git a/x b/y\nsimilarity index 50%\ncopy from x\ncopy to y\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-x\n+y\n",
+			"binary":  "diff --git a/x b/x\nindex 1234567..89abcde 100644\nBinary files a/x and b/x differ\n",
+		} {
+			fsys["d/"+name+".patch"] = &fstest.MapFile{Data: []byte(text)}
+		}
+		_, err := patch.Load(fsys, "patches", "d")
+		if err == nil || !strings.Contains(err.Error(), c.says) || diag.CodeOf(err) != diag.Usage || len(diag.All(err)) != 1 {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// Every kind takes its own fields, needs all of them except what replaces, and
+// takes no other.
+func TestFieldsOfKinds(t *testing.T) {
+	values := map[string]string{
+		"link": "a", "target": "\"{{rocm}}/b\"", "file": "a", "search": "x", "replace": "y", "count": "1", "text": "x", "diff": "x.patch",
+	}
+	load := func(kind string, fields []string) (patch.Patch, error) {
+		head, _, _ := strings.Cut(good, "  - {")
+		var text strings.Builder
+		text.WriteString(head + "  - {kind: append, file: first, text: x}\n  - {kind: " + kind)
+		for _, name := range fields {
+			text.WriteString(", " + name + ": " + values[name])
+		}
+		fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(text.String() + "}\n")}, "d/x.patch": {Data: []byte(diffOf5 + strings.ReplaceAll(diffOf5, "c.cc", "d.cc"))}}
+		all, err := patch.Load(fsys, "patches", "d")
+		if err != nil {
+			return patch.Patch{}, err
+		}
+		return all[0], nil
+	}
+	for kind, own := range map[string][]string{
+		"symlink": {"link", "target"}, "replace": {"file", "search", "replace", "count"}, "append": {"file", "text"}, "diff": {"diff"},
+	} {
+		p, err := load(kind, own)
+		if err != nil || (p.Edits[1].Content != "") != (kind == "diff") {
+			t.Errorf("%s: %+v, %v", kind, p, err)
+		}
+		for name := range values {
+			fields, says := slices.Concat(own, []string{name}), name+" has no place in a "+kind
+			if i := slices.Index(own, name); i >= 0 {
+				fields, says = slices.Delete(slices.Clone(own), i, i+1), "a "+kind+" needs "+name
+			}
+			_, err := load(kind, fields)
+			if name == "replace" && kind == "replace" {
+				if err != nil {
+					t.Errorf("what is found cannot be removed: %v", err)
+				}
+				continue
+			}
+			if len(diag.All(err)) != 1 || !strings.Contains(err.Error(), says) {
+				t.Errorf("want %q, got %v", says, err)
+			}
+		}
+	}
+}
+
+func TestTwoPatchesOfOneName(t *testing.T) {
+	fsys := fstest.MapFS{"d/1.yaml": {Data: []byte(good)}, "d/2.yaml": {Data: []byte(strings.Replace(good, "name: p", "name: q", 1))}}
+	if all, err := patch.Load(fsys, "patches", "d"); err != nil || len(all) != 2 {
+		t.Errorf("%v, %v", all, err)
+	}
+	fsys["d/3.yaml"] = fsys["d/1.yaml"]
+	if _, err := patch.Load(fsys, "patches", "d"); err == nil || err.Error() != `patches/d/3.yaml: a patch of d is called "p" already` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	p := patch.Patch{Name: "p", When: map[string]string{"gcc": ">=13", "rocm": ">=5.2"}, Merged: ">0.28.1"}
+	for name, c := range map[string]struct {
+		facts   map[string]string
+		applies bool
+		because string
+	}{
+		"needed":  {map[string]string{"gcc": "14.2", "rocm": "5.7", "version": "0.28.1"}, true, "gcc 14.2 is >=13, rocm 5.7 is >=5.2"},
+		"old gcc": {map[string]string{"gcc": "11.4", "rocm": "6.1", "version": "0.28.1"}, false, "gcc 11.4 is not >=13"},
+		"merged":  {map[string]string{"gcc": "14.2", "rocm": "6.1", "version": "0.29"}, false, "merged upstream"},
+	} {
+		got, err := patch.Select([]patch.Patch{p}, c.facts)
+		if err != nil || got[0].Applies != c.applies || !strings.Contains(got[0].Because, c.because) {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+	}
+	bare := patch.Patch{Name: "p", Merged: "0.29"}
+	if got, err := patch.Select([]patch.Patch{bare}, nil); err != nil || !got[0].Applies {
+		t.Errorf("merged in a version, and none is stated: got %+v, %v", got, err)
+	}
+	_, err := patch.Select([]patch.Patch{p}, map[string]string{"rocm": "5.7", "version": "0.28.1"})
+	if err == nil || !strings.Contains(err.Error(), `depends on "gcc"`) {
+		t.Errorf("a fact that nobody states: got %v", err)
+	}
+}
+
+func TestDigestIsOfTheMeaning(t *testing.T) {
+	load := func(text string) patch.Patch {
+		all, err := patch.Load(fstest.MapFS{"d/1.yaml": {Data: []byte(text)}}, "patches", "d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0]
+	}
+	if load(good).Digest() != load("# a comment\n"+good).Digest() {
+		t.Error("a comment changes the digest")
+	}
+	if load(good).Digest() == load(strings.Replace(good, "replace: b", "replace: c", 1)).Digest() {
+		t.Error("another replacement does not change the digest")
+	}
+}
+
+// Where git apply accepts a diff, the result is the same.
+func TestAgreesWithGitApply(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := source().files["c.cc"]
+	for name, c := range map[string]struct{ before, hunks string }{
+		"as written": {text, hunkOf5},
+		"offset":     {"a\nb\n" + text, hunkOf5},
+		"no newline": {strings.TrimSuffix(text, "\n"), hunkOf5},
+		"at the end": {"a\n" + text, "@@ -7,3 +7,3 @@\n 7\n 8\n-9\n+nine\n"},
+		"two places": {text + text, "@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n@@ -13,3 +13,3 @@\n 4\n-5\n+five\n 6\n"},
+	} {
+		diff := headOfC + c.hunks
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "c.cc"), []byte(c.before), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(git, "apply", "-")
+		cmd.Dir, cmd.Stdin = dir, strings.NewReader(diff)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, out)
+		}
+		want, err := os.ReadFile(filepath.Join(dir, "c.cc"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		src := &tree{files: map[string]string{"c.cc": c.before}}
+		if _, err := patch.Apply(t.Context(), src, with(patch.Edit{Kind: patch.Diff, Content: diff}), nil); err != nil || src.files["c.cc"] != string(want) {
+			t.Errorf("%s: got %q, %v; git apply gives %q", name, src.files["c.cc"], err, want)
+		}
+	}
+}
+
+func TestRemoved(t *testing.T) {
+	got := patch.Removed(patch.Edit{Content: diffOf5})
+	if len(got) != 1 || !slices.Equal(got["c.cc"], []string{"4\n5\n6\n"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := patch.Removed(patch.Edit{Content: "no diff"}); got != nil {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzDiff(f *testing.F) {
+	f.Add(diffOf5, "1\n2\n3\n4\n5\n6\n")
+	f.Add("diff --git a/c.cc b/c.cc\n--- a/c.cc\n+++ b/c.cc\n@@ -0,0 +1 @@\n+x\n", "")
+	f.Fuzz(func(t *testing.T, diff, text string) {
+		src := &tree{files: map[string]string{"c.cc": text}, links: map[string]string{}}
+		if _, err := patch.Apply(context.Background(), src, with(patch.Edit{Kind: patch.Diff, Content: diff}), nil); err != nil && src.writes > 0 {
+			t.Error("it failed and wrote")
+		}
+	})
+}

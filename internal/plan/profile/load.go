@@ -1,0 +1,236 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
+)
+
+// Load reads every *.yaml of fsys, in the order of the names; dir is what
+// positions in messages begin with. All faults of all files come together.
+func Load(fsys fs.FS, dir string) ([]*Profile, error) {
+	files, err := fs.Glob(fsys, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var all []*Profile
+	var faults []error
+	for _, file := range files {
+		data, err := decode.File(fsys, dir, file)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		p, err := Parse(path.Join(dir, file), data)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		all = append(all, p)
+	}
+	return all, errors.Join(faults...)
+}
+
+// Parse reads one profile; name is the path that messages show, and its base must
+// be the profile's name. Faults have a place and the class of [diag.Usage].
+func Parse(name string, data []byte) (*Profile, error) {
+	var p Profile
+	index, err := decode.Placed(name, data, &p)
+	if err != nil {
+		return nil, err
+	}
+	p.index = index
+	c := checker{profile: &p}
+	if want := strings.TrimSuffix(path.Base(name), ".yaml"); p.Name != want || !word.MatchString(p.Name) {
+		c.fault("name", "the profile is called %q, its file %q", p.Name, want)
+	}
+	c.prose("summary", p.Summary)
+	c.axes()
+	c.rules()
+	c.settings()
+	c.notes()
+	c.contradictions()
+	if err := errors.Join(c.faults...); err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
+
+var word = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+// checker gathers what is wrong with a profile as written.
+type checker struct {
+	profile *Profile
+	faults  []error
+}
+
+func (c *checker) fault(at, format string, args ...any) {
+	c.faults = append(c.faults, diag.At(c.profile.index.At("%s", at), format, args...))
+}
+
+// prose refuses what would not read well in the middle of a line.
+func (c *checker) prose(at, text string) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		c.fault(at, "%s is missing", at)
+	case strings.HasSuffix(text, "."), strings.ContainsFunc(text, unicode.IsControl):
+		c.fault(at, "%s is one line without a full stop: it stands beside a value", at)
+	}
+}
+
+func (c *checker) link(at, text string) {
+	if !strings.HasPrefix(text, "https://") || strings.ContainsFunc(text, unsafeInLink) {
+		c.fault(at, "%s is no https link: %q", at, text)
+	}
+}
+
+func unsafeInLink(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
+
+// axisValue is a version or a word.
+var axisValue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
+
+func (c *checker) axes() {
+	if len(c.profile.Axes) == 0 {
+		c.fault("axes", "axes is missing: a profile has at least one")
+	}
+	seen := map[string]bool{}
+	for i, a := range c.profile.Axes {
+		at := fmt.Sprintf("axes[%d]", i)
+		switch {
+		case !word.MatchString(a.Name):
+			c.fault(at+".name", "no axis can be called %q: an axis is a flag", a.Name)
+		case seen[a.Name]:
+			c.fault(at+".name", "axis %q is there twice", a.Name)
+		case len(a.Values) == 0:
+			c.fault(at, "an axis needs at least one value")
+		}
+		c.prose(at+".about", a.About)
+		seen[a.Name] = true
+		for j, v := range a.Values {
+			place := fmt.Sprintf("%s.values[%d]", at, j)
+			switch {
+			case !axisValue.MatchString(v) || v == "all":
+				c.fault(place, "no value can be %q: a value is a version or a word, and all means every value", v)
+			case slices.Contains(a.Values[:j], v):
+				c.fault(place, "value %q is there twice", v)
+			}
+		}
+	}
+}
+
+// condition refuses axes that are not there, and constraints that no value meets:
+// they would never hold, without a word.
+func (c *checker) condition(at string, cond recipe.Condition) {
+	for _, name := range slices.Sorted(maps.Keys(cond)) {
+		place := at + "." + name
+		i := slices.IndexFunc(c.profile.Axes, func(a recipe.Axis) bool { return a.Name == name })
+		constraint, err := version.ParseConstraint(cond[name])
+		switch {
+		case i < 0:
+			c.faults = append(c.faults, diag.At(c.profile.index.At("%s", place), "no axis is called %q", name).
+				WithHint("%s", diag.DidYouMean(name, c.profile.AxisNames())))
+		case err != nil:
+			c.fault(place, "%w", err)
+		case strings.ContainsFunc(cond[name], unicode.IsControl):
+			c.fault(place, "a constraint is one line")
+		case !slices.ContainsFunc(c.profile.Axes[i].Values, constraint.AllowsText):
+			c.fault(place, "no value of %s is %s", name, cond[name])
+		}
+	}
+}
+
+// rules checks which combinations go together.
+func (c *checker) rules() {
+	for i, r := range c.profile.Compatible {
+		at := fmt.Sprintf("compatible[%d]", i)
+		if (len(r.Needs) == 0) == (len(r.OneOf) == 0) {
+			c.fault(at, "a rule has either needs or one-of")
+		}
+		c.condition(at+".when", r.When)
+		c.condition(at+".needs", r.Needs)
+		for j, row := range r.OneOf {
+			c.condition(fmt.Sprintf("%s.one-of[%d]", at, j), row)
+		}
+		c.prose(at+".because", r.Because)
+		c.link(at+".source", r.Source)
+	}
+	if with := c.profile.ReleasedWith; with != nil {
+		for i, row := range with.Rows {
+			c.condition(fmt.Sprintf("released-with.rows[%d]", i), row)
+		}
+		if len(with.Rows) == 0 {
+			c.fault("released-with", "released-with has no rows")
+		}
+		c.prose("released-with.because", with.Because)
+		c.link("released-with.source", with.Source)
+	}
+}
+
+func (c *checker) settings() {
+	if len(c.profile.Settings) == 0 {
+		c.fault("settings", "settings is missing: a profile has at least one")
+	}
+	for i, s := range c.profile.Settings {
+		at := fmt.Sprintf("settings[%d]", i)
+		switch {
+		case (s.Env == "") == (s.Option == ""):
+			c.fault(at, "a setting names either env or option")
+		case s.Env != "" && !variable.MatchString(s.Env):
+			c.fault(at+".env", "%q is no name of a variable", s.Env)
+		case s.Option != "" && !option.MatchString(s.Option):
+			c.fault(at+".option", "%q is no option such as --name", s.Option)
+		case !plain.MatchString(s.Value):
+			c.fault(at+".value", "the value %q would have to be quoted", s.Value)
+		}
+		if !slices.Contains(knowns(), s.Known) {
+			c.fault(at+".known", "known %q is not one of %q", s.Known, knowns())
+		}
+		if s.Where != "" {
+			c.prose(at+".where", s.Where)
+		}
+		c.condition(at+".when", s.When)
+		c.prose(at+".because", s.Because)
+		c.link(at+".source", s.Source)
+	}
+}
+
+func (c *checker) notes() {
+	for i, n := range c.profile.Notes {
+		at := fmt.Sprintf("notes[%d]", i)
+		c.condition(at+".when", n.When)
+		c.prose(at+".text", n.Text)
+		c.link(at+".source", n.Source)
+	}
+}
+
+func (c *checker) contradictions() {
+	for i, x := range c.profile.Contradictions {
+		at := fmt.Sprintf("contradictions[%d]", i)
+		if len(x.Has) == 0 {
+			c.fault(at, "a contradiction has at least one setting")
+		}
+		for _, name := range slices.Concat(slices.Sorted(maps.Keys(x.Has)), x.Lacks) {
+			if !variable.MatchString(name) && !option.MatchString(name) {
+				c.fault(at, "%q is no variable and no option", name)
+			}
+			if _, err := path.Match(x.Has[name], ""); err != nil {
+				c.fault(at+".has."+name, "%q is no pattern: %w", x.Has[name], err)
+			}
+		}
+		c.condition(at+".when", x.When)
+		c.prose(at+".because", x.Because)
+		c.link(at+".source", x.Source)
+		c.prose(at+".instead", x.Instead)
+	}
+}

@@ -1,0 +1,345 @@
+package profile_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/profile"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/recipe/recipetest"
+	"builder/internal/testutil/golden"
+)
+
+// good is a profile with one of everything.
+const good = `name: stack
+summary: A stack
+axes:
+  - {name: version, about: release, values: ["2.0", "1.10", "1.9"]}
+  - {name: lib, about: library, values: ["5", "4"]}
+  - {name: fabric, about: fabric, values: [roce, socket]}
+released-with:
+  rows:
+    - {version: ">=2.0", lib: "5"}
+    - {version: "<2.0", lib: "4"}
+  because: this release pins another lib
+  source: https://example.com/pins
+compatible:
+  - when: {version: "1.9"}
+    needs: {fabric: socket}
+    because: 1.9 has no RDMA
+    source: https://example.com/rdma
+settings:
+  - {env: NET, value: IB, when: {fabric: roce}, because: no fallback, source: "https://example.com/net", known: source}
+  - {env: NET, value: Socket, when: {fabric: socket}, because: nothing else, source: "https://example.com/net", known: documented}
+  - {env: DEBUG, value: INFO, replaceable: true, where: every process, because: a witness, source: "https://example.com/debug", known: reported}
+  - {option: --sync_backend, value: gloo, when: {version: "<2.0"}, because: it hangs, source: "https://example.com/sync", known: unconfirmed}
+  - {option: --sync.backend, value: gloo, when: {version: ">=2.0"}, because: it hangs, source: "https://example.com/sync", known: unconfirmed}
+notes:
+  - {when: {lib: "4"}, text: lib 4 counts no GPUs, source: "https://example.com/count"}
+contradictions:
+  - {when: {fabric: roce}, has: {NO_RDMA: "1"}, because: it takes RDMA away, source: "https://example.com/off", instead: leave it out}
+  - {has: {MASK: "?*", OTHER: "*"}, because: one hides the other, source: "https://example.com/mask", instead: unset MASK}
+  - {has: {LOW: "*"}, lacks: [HIGH], because: LOW alone is an error, source: "https://example.com/low", instead: set HIGH}
+  - {has: {--sync.backend: gloo, --share: "*"}, because: sharing needs nccl, source: "https://example.com/share", instead: leave --share out}
+`
+
+func parse(t testing.TB, text string) *profile.Profile {
+	t.Helper()
+	p, err := profile.Parse("stack.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// said lists settings as they are written, those of the user with a mark.
+func said(e profile.Environment) string {
+	var parts []string
+	for _, v := range append(append([]profile.Value{}, e.Variables...), e.Options...) {
+		text := v.Name + "=" + v.Value
+		if v.Asked {
+			text += "!"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestResolve(t *testing.T) {
+	p := parse(t, good)
+	for name, c := range map[string]struct {
+		filter matrix.Filter
+		asked  []profile.Asked
+		want   string
+		lib    string
+		notes  int
+	}{
+		"nothing named":         {nil, nil, "NET=IB DEBUG=INFO --sync.backend=gloo", "5", 0},
+		"follows what is named": {matrix.Filter{"lib": "4"}, nil, "NET=IB DEBUG=INFO --sync_backend=gloo", "4", 1},
+		"newest of a short one": {matrix.Filter{"version": "1.10"}, nil, "NET=IB DEBUG=INFO --sync_backend=gloo", "4", 1},
+		"rule decides":          {matrix.Filter{"version": "1.9"}, nil, "NET=Socket DEBUG=INFO --sync_backend=gloo", "4", 1},
+		"released otherwise":    {matrix.Filter{"version": "2.0", "lib": "4"}, nil, "NET=IB DEBUG=INFO --sync.backend=gloo", "4", 2},
+		"added":                 {nil, []profile.Asked{{"A", "1"}, {"--b", ""}}, "NET=IB DEBUG=INFO A=1! --sync.backend=gloo --b=!", "5", 0},
+		"the same":              {nil, []profile.Asked{{"NET", "IB"}}, "NET=IB! DEBUG=INFO --sync.backend=gloo", "5", 0},
+		"replaced":              {nil, []profile.Asked{{"DEBUG", "WARN"}}, "NET=IB DEBUG=WARN! --sync.backend=gloo", "5", 0},
+		"one of a pair":         {nil, []profile.Asked{{"MASK", "0"}}, "NET=IB DEBUG=INFO MASK=0! --sync.backend=gloo", "5", 0},
+		"empty is unset":        {nil, []profile.Asked{{"MASK", ""}, {"OTHER", ""}}, "NET=IB DEBUG=INFO MASK=! OTHER=! --sync.backend=gloo", "5", 0},
+		"not lacking":           {nil, []profile.Asked{{"LOW", "1"}, {"HIGH", "1"}}, "NET=IB DEBUG=INFO LOW=1! HIGH=1! --sync.backend=gloo", "5", 0},
+		"elsewhere":             {matrix.Filter{"fabric": "socket"}, []profile.Asked{{"NO_RDMA", "1"}}, "NET=Socket DEBUG=INFO NO_RDMA=1! --sync.backend=gloo", "5", 0},
+	} {
+		e, err := p.Resolve(c.filter, c.asked)
+		if err != nil || said(e) != c.want || e.Axes["lib"] != c.lib || len(e.Notes) != c.notes {
+			t.Errorf("%s: got %s with lib %s and notes %v, %v", name, said(e), e.Axes["lib"], e.Notes, err)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	p := parse(t, good)
+	for name, c := range map[string]struct {
+		filter matrix.Filter
+		asked  []profile.Asked
+		want   []string // each is in one fault
+	}{
+		"against the profile":     {nil, []profile.Asked{{"NET", "Socket"}}, []string{"NET=Socket (asked for) against NET=IB (of the profile): no fallback (https://example.com/net)"}},
+		"against the combination": {nil, []profile.Asked{{"NO_RDMA", "1"}}, []string{"NO_RDMA=1 (asked for) against fabric roce: it takes RDMA away (https://example.com/off)"}},
+		"against each other":      {nil, []profile.Asked{{"MASK", "0"}, {"OTHER", ""}}, []string{"MASK=0 (asked for) and OTHER= (asked for) against each other: one hides the other"}},
+		"with what lacks":         {nil, []profile.Asked{{"LOW", "1"}}, []string{"LOW=1 (asked for): LOW alone is an error"}},
+		"an option":               {nil, []profile.Asked{{"--share", ""}}, []string{"--share (asked for) and --sync.backend gloo (of the profile) against each other: sharing needs nccl"}},
+		"asked twice":             {nil, []profile.Asked{{"A", "1"}, {"A", "2"}}, []string{"A=2 and A=1 are both asked for"}},
+		"all at once": {
+			nil,
+			[]profile.Asked{{"NET", "Socket"}, {"NO_RDMA", "1"}, {"LOW", "1"}},
+			[]string{"NET=Socket", "NO_RDMA=1", "LOW=1"},
+		},
+		"unknown value":   {matrix.Filter{"version": "3.0"}, nil, []string{`--version: "3.0" is not a known value`}},
+		"several":         {matrix.Filter{"fabric": "all"}, nil, []string{"a profile is of one combination, and 2 are asked for"}},
+		"not together":    {matrix.Filter{"version": "1.9", "fabric": "roce"}, nil, []string{"--fabric roce --version 1.9: not together: 1.9 has no RDMA (https://example.com/rdma)"}},
+		"what is no axis": {matrix.Filter{"gpu": "x"}, nil, []string{`no axis "gpu"`}},
+	} {
+		_, err := p.Resolve(c.filter, c.asked)
+		faults := diag.All(err)
+		if len(faults) != len(c.want) || diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%s: %d faults of class %v: %v", name, len(faults), diag.CodeOf(err), err)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(faults[i].Error(), want) {
+				t.Errorf("%s: got %v, want %s", name, faults[i], want)
+			}
+		}
+	}
+}
+
+func TestRender(t *testing.T) {
+	e, err := parse(t, good).Resolve(matrix.Filter{"version": "2.0", "lib": "4"}, []profile.Asked{{"A", "1,2"}, {"--b", "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range profile.Formats() {
+		text, err := e.Render(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, "environment."+string(f), text)
+	}
+	if _, err := e.Render("toml"); err == nil {
+		t.Error("a format that does not exist is written")
+	}
+}
+
+// What is printed as JSON is read back the same, and follows its schema.
+func TestJSON(t *testing.T) {
+	valid := recipetest.Validator(t, recipe.Schema(&profile.Environment{}))
+	p := parse(t, good)
+	for _, asked := range [][]profile.Asked{nil, {{"A", "1"}, {"--b", ""}}} {
+		e, err := p.Resolve(nil, asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := e.Render(profile.JSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := valid(text); err != nil {
+			t.Errorf("%s\n%v", text, err)
+		}
+		var back profile.Environment
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&back); err != nil || said(back) != said(e) || !cmp.Equal(back.Axes, e.Axes) {
+			t.Errorf("read back as %+v, %v", back, err)
+		}
+	}
+	for _, wrong := range []string{`{}`, `{"schema": 1, "profile": "x", "axes": {}, "chosen": [], "variables": [{"name": 1}], "options": [], "notes": []}`} {
+		if valid([]byte(wrong)) == nil {
+			t.Errorf("%s follows the schema", wrong)
+		}
+	}
+}
+
+func TestFaultsOfAFile(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"unknown key":          {"notes:", "notse:", `stack.yaml:24:1: unknown key "notse"`},
+		"file name":            {"name: stack", "name: other", `stack.yaml:1:7: the profile is called "other", its file "stack"`},
+		"unquoted version":     {`values: ["5", "4"]`, `values: [5, "4"]`, "stack.yaml:5:42: quote the version 5"},
+		"axis twice":           {"{name: lib,", "{name: version,", `stack.yaml:5:12: axis "version" is there twice`},
+		"axis is no flag":      {"{name: lib,", "{name: Lib,", `no axis can be called "Lib"`},
+		"value of lines":       {"[roce, socket]", `[roce, "so\ncket"]`, `no value can be "so\ncket"`},
+		"about of lines":       {"about: library", `about: "a\x1bb"`, "about is one line"},
+		"value twice":          {"[roce, socket]", "[roce, socket, roce]", `value "roce" is there twice`},
+		"unknown axis":         {"when: {fabric: roce}, because: no fallback", "when: {fabirc: roce}, because: no fallback", `stack.yaml:19:42: no axis is called "fabirc"`},
+		"no such value":        {"when: {fabric: roce}, because: no fallback", "when: {fabric: ib}, because: no fallback", "no value of fabric is ib"},
+		"constraint of lines":  {`{version: ">=2.0", lib: "5"}`, `{version: ">=2.0,\nfoo", lib: "5"}`, "is one line"},
+		"no constraint":        {`{version: ">=2.0", lib: "5"}`, `{version: ">=", lib: "5"}`, `">=" is not a constraint`},
+		"neither":              {"{env: NET, value: IB", "{value: IB", "a setting names either env or option"},
+		"both":                 {"{env: NET, value: IB", "{env: NET, option: --n, value: IB", "a setting names either env or option"},
+		"no variable":          {"{env: NET, value: IB", "{env: N-ET, value: IB", `"N-ET" is no name of a variable`},
+		"no option":            {"option: --sync_backend", "option: -s", `"-s" is no option`},
+		"value with a blank":   {"value: Socket", "value: a b", `the value "a b" would have to be quoted`},
+		"value with a command": {"value: Socket", "value: $(id)", "would have to be quoted"},
+		"reason missing":       {"because: a witness, ", "", "settings[2].because is missing"},
+		"reason of two lines":  {"because: a witness", `because: "a\nB=1"`, "one line without a full stop"},
+		"full stop":            {"because: a witness", "because: a witness.", "one line without a full stop"},
+		"no link":              {"https://example.com/debug", "http://example.com", "no https link"},
+		"link with a line":     {`"https://example.com/debug"`, `"https://example.com/\nB=1"`, "no https link"},
+		"known":                {"known: source", "known: surely", `known "surely" is not one of`},
+		"pattern":              {`{NO_RDMA: "1"}`, `{NO_RDMA: "["}`, `"[" is no pattern`},
+		"nothing contradicts":  {`has: {NO_RDMA: "1"}, `, "", "a contradiction has at least one setting"},
+		"what is no setting":   {"lacks: [HIGH]", "lacks: [hi gh]", `"hi gh" is no variable and no option`},
+		"instead missing":      {", instead: leave it out", "", "contradictions[0].instead is missing"},
+		"rule without needs":   {"    needs: {fabric: socket}\n", "", "a rule has either needs or one-of"},
+	} {
+		text := strings.Replace(good, c.old, c.new, 1)
+		if text == good {
+			t.Fatalf("%s: nothing was replaced", name)
+		}
+		if _, err := profile.Parse("stack.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// Two settings for one name at one combination are a fault of the profile.
+func TestTwoSettings(t *testing.T) {
+	p := parse(t, strings.Replace(good, "{fabric: socket}, because: nothing else", `{version: "2.0"}, because: nothing else`, 1))
+	_, err := p.Resolve(nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "stack.yaml:20:5: two settings for NET where fabric roce") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	files := fstest.MapFS{
+		"stack.yaml":  {Data: []byte(good)},
+		"a.yaml":      {Data: []byte("name: b\n")},
+		"c.yaml":      {Data: []byte("caption: c\n")},
+		"schema.json": {Data: []byte("{}")},
+	}
+	all, err := profile.Load(files, "site/profiles")
+	if len(all) != 1 || all[0].Name != "stack" {
+		t.Errorf("%d profiles", len(all))
+	}
+	for _, want := range []string{`site/profiles/a.yaml:1:7: the profile is called "b"`, `site/profiles/c.yaml:1:1: unknown key "caption"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// Schema and strict decoding agree about what a profile is.
+func TestSchemaTakesTheSame(t *testing.T) {
+	valid := recipetest.Validator(t, recipe.Schema(&profile.Profile{}))
+	text, err := json.Marshal(parse(t, good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := valid(text); err != nil {
+		t.Error(err)
+	}
+	if _, err := profile.Parse("stack.yaml", text); err != nil { // JSON is YAML
+		t.Error(err)
+	}
+	for _, wrong := range []string{`"known":"surely"`, `"knwon":"source"`} {
+		damaged := bytes.Replace(text, []byte(`"known":"source"`), []byte(wrong), 1)
+		if valid(damaged) == nil {
+			t.Errorf("the schema takes %s", wrong)
+		}
+		if _, err := profile.Parse("stack.yaml", damaged); err == nil {
+			t.Errorf("decoding takes %s", wrong)
+		}
+	}
+}
+
+func TestWhatAUserAdds(t *testing.T) {
+	for text, want := range map[string]profile.Asked{
+		"A=1": {"A", "1"}, "A=": {"A", ""}, "NCCL_SOCKET_IFNAME=^docker0,lo": {"NCCL_SOCKET_IFNAME", "^docker0,lo"}, "A=b=c": {"A", "b=c"},
+	} {
+		if got, err := profile.ReadVariable(text); err != nil || got != want {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]profile.Asked{
+		"--a.b": {"--a.b", ""}, "a_b=2": {"--a_b", "2"}, "--x=y=z": {"--x", "y=z"},
+	} {
+		if got, err := profile.ReadOption(text); err != nil || got != want {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "A", "=1", "1A=1", "A B=1", "A=b c", "A=$(id)", "A=`id`", "A=hush'", "A=hush\nB=1", "A=hush\"", "A=ä"} {
+		if got, err := profile.ReadVariable(text); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+		if got, err := profile.ReadOption("--x " + text); err == nil {
+			t.Errorf("--x %q: got %v", text, got)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	// Small seeds: with a whole profile the time goes into making it smaller.
+	const head = "name: stack\nsummary: A stack\naxes:\n  - {name: v, about: release, values: [\"2.0\", \"1.9\"]}\n"
+	const why = "because: it hangs, source: \"https://example.com/x\""
+	const one = "settings:\n  - {env: C, value: d, " + why + ", known: source}\n"
+	for _, text := range []string{
+		"settings:\n  - {env: A, value: b, replaceable: true, where: here, " + why + ", known: source}\n",
+		"settings:\n  - {option: --a.b, value: c, when: {v: \">=2.0\"}, " + why + ", known: reported}\n",
+		one + "compatible:\n  - when: {v: \"1.9\"}\n    needs: {v: \"2.0\"}\n    " + strings.ReplaceAll(why, ", ", "\n    ") + "\n",
+		one + "contradictions:\n  - {has: {A: \"?*\"}, lacks: [B], " + why + ", instead: unset A}\n",
+		one + "notes:\n  - {when: {v: \"1.9\"}, text: it is old, source: \"https://example.com/x\"}\n",
+	} {
+		parse(f, head+text)
+		f.Add([]byte(head + text))
+	}
+	f.Add([]byte("name: fuzz\naxes: [{name: a, about: b, values: [c]}]\nsettings: [{env: A, value: b}]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := profile.Parse("stack.yaml", data)
+		if err != nil {
+			if diag.CodeOf(err) != diag.Usage {
+				t.Errorf("class %v: %v", diag.CodeOf(err), err)
+			}
+			return
+		}
+		e, err := p.Resolve(nil, nil)
+		if err != nil {
+			return // a profile without a combination
+		}
+		text, err := e.Render(profile.Env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			name, _, assigns := strings.Cut(line, "=")
+			if line != "\n" && !strings.HasPrefix(line, "#") && (!assigns || strings.ContainsAny(name, " \t$`")) {
+				t.Errorf("a line that is neither variable nor comment: %q", line)
+			}
+		}
+	})
+}

@@ -1,0 +1,342 @@
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/version"
+)
+
+// An Environment is what a profile says about one combination, with what a user
+// has added. Lists are in the order of the profile, then in that of the user.
+type Environment struct {
+	Schema    int               `json:"schema" jsonschema:"description=number of this format; a field may be added without a new number"`
+	Profile   string            `json:"profile"`
+	Axes      map[string]string `json:"axes" jsonschema:"description=the combination"`
+	Chosen    []string          `json:"chosen" jsonschema:"description=axes that the command line left open"`
+	Variables []Value           `json:"variables" jsonschema:"description=of the environment"`
+	Options   []Value           `json:"options" jsonschema:"description=of the program; their names begin with dashes"`
+	Notes     []Said            `json:"notes" jsonschema:"description=what no setting can do"`
+}
+
+// schemaNumber is that of [Environment].
+const schemaNumber = 1
+
+// A Value is one setting of an environment. What a user has added has no reason.
+type Value struct {
+	Name    string            `json:"name"`
+	Value   string            `json:"value"`
+	Asked   bool              `json:"asked" jsonschema:"description=the user has asked for it"`
+	When    map[string]string `json:"when,omitempty" jsonschema:"description=constraints by axis; where it holds"`
+	Where   string            `json:"where,omitempty" jsonschema:"description=where it has to stand to have an effect"`
+	Because string            `json:"because,omitempty"`
+	Source  string            `json:"source,omitempty" jsonschema:"format=uri"`
+	Known   Known             `json:"known,omitempty" jsonschema:"enum=source,enum=documented,enum=reported,enum=unconfirmed,description=how the reason is known"`
+
+	replaceable bool
+}
+
+// Said is a note with where it is known from.
+type Said struct {
+	Text   string `json:"text"`
+	Source string `json:"source" jsonschema:"format=uri"`
+}
+
+// Resolve returns the environment of the one combination that the filter asks
+// for, together with what the user has asked for. Faults have the class of
+// [diag.Usage]: values that are not known, more than one combination or none, and
+// every contradiction, with what contradicts what.
+func (p *Profile) Resolve(filter matrix.Filter, asked []Asked) (Environment, error) {
+	cell, notes, err := p.point(filter)
+	if err != nil {
+		return Environment{}, err
+	}
+	return p.at(cell, notes, asked)
+}
+
+// All returns the environments of every combination that the filter asks for and
+// that can be had, as the tests of a profile want them.
+func (p *Profile) All(filter matrix.Filter) ([]Environment, error) {
+	cells, _, err := matrix.Expand(p.matrix(), filter)
+	faults := []error{err}
+	var all []Environment
+	for _, cell := range cells {
+		e, err := p.at(cell, nil, nil)
+		all, faults = append(all, e), append(faults, err)
+	}
+	return all, errors.Join(faults...)
+}
+
+// at is the environment of a combination.
+func (p *Profile) at(cell matrix.Cell, notes []Said, asked []Asked) (Environment, error) {
+	set, err := p.settings(cell.Axes)
+	if err != nil {
+		return Environment{}, err
+	}
+	set, err = add(set, asked)
+	if err := errors.Join(err, p.contradicted(cell.Axes, set)); err != nil {
+		return Environment{}, err
+	}
+	own, err := p.notes(cell.Axes)
+	if err != nil {
+		return Environment{}, err
+	}
+	e := Environment{
+		Schema: schemaNumber, Profile: p.Name, Axes: cell.Axes, Chosen: append([]string{}, cell.Chosen...),
+		Variables: []Value{}, Options: []Value{}, Notes: append(append([]Said{}, notes...), own...),
+	}
+	for _, v := range set {
+		if strings.HasPrefix(v.Name, "-") {
+			e.Options = append(e.Options, v)
+		} else {
+			e.Variables = append(e.Variables, v)
+		}
+	}
+	return e, nil
+}
+
+// point chooses the combination as plan chooses a cell. What upstream released
+// together goes before what is merely possible.
+func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
+	var notes []Said
+	r := p.matrix()
+	cells, excluded, err := matrix.Expand(p.together(r), filter)
+	if err != nil && p.ReleasedWith != nil {
+		notes = append(notes, Said{p.ReleasedWith.Because, p.ReleasedWith.Source})
+		cells, excluded, err = p.nearest(r, filter)
+	}
+	if len(cells) == 0 && len(excluded) > 0 {
+		return matrix.Cell{}, nil, impossible(excluded)
+	}
+	if err != nil {
+		return matrix.Cell{}, nil, err
+	}
+	if len(cells) > 1 {
+		return matrix.Cell{}, nil, diag.Errorf(diag.Usage, "a profile is of one combination, and %d are asked for", len(cells)).
+			WithHint("give each axis one value: %s, or %s", inWords(cells[0].Axes), inWords(cells[1].Axes))
+	}
+	return cells[0], notes, nil
+}
+
+// nearest expands a filter that no row of what was released together meets. What it
+// leaves open follows the row whose version is nearest to the one that was named: with
+// Ray 2.9.3 the releases that pin Ray 2.12.0, and not the newest of all.
+func (p *Profile) nearest(r *recipe.Recipe, filter matrix.Filter) ([]matrix.Cell, []matrix.Exclusion, error) {
+	for _, name := range slices.Sorted(maps.Keys(filter)) {
+		axis, _ := r.Axis(name)
+		named, err := version.Select(filter[name], axis.Values)
+		if err != nil || len(named) != 1 {
+			continue
+		}
+		for _, row := range p.byDistance(name, named[0]) {
+			maps.DeleteFunc(row, func(axis, _ string) bool { _, named := filter[axis]; return named })
+			narrow := *r
+			narrow.Compatible = append(slices.Clone(r.Compatible), recipe.Rule{OneOf: []recipe.Condition{row}})
+			if cells, excluded, err := matrix.Expand(&narrow, filter); err == nil && len(row) > 0 {
+				return cells, excluded, nil
+			}
+		}
+	}
+	return matrix.Expand(r, filter)
+}
+
+// byDistance copies the rows that name one version of an axis: those of newer ones than
+// a value, the next first, then those of older ones.
+func (p *Profile) byDistance(axis, value string) []recipe.Condition {
+	want, err := version.Parse(value)
+	var rows []recipe.Condition
+	of := map[string]version.Version{}
+	for _, row := range p.ReleasedWith.Rows {
+		if v, fault := version.Parse(row[axis]); fault == nil && err == nil {
+			of[row[axis]], rows = v, append(rows, maps.Clone(row))
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b recipe.Condition) int {
+		x, y := of[a[axis]], of[b[axis]]
+		newer, other := version.Compare(x, want) >= 0, version.Compare(y, want) >= 0
+		switch {
+		case newer && other:
+			return version.Compare(x, y)
+		case newer != other && newer:
+			return -1
+		case newer != other:
+			return 1
+		}
+		return version.Compare(y, x)
+	})
+	return rows
+}
+
+// impossible says why none of the combinations that are asked for can be had.
+func impossible(excluded []matrix.Exclusion) error {
+	var faults []error
+	for _, e := range excluded {
+		fault := diag.Errorf(diag.Usage, "%s: not together: %s (%s)", e, e.Because, e.Source)
+		if len(e.Instead) > 0 {
+			fault = fault.WithHint("what goes together: %s", strings.Join(e.Instead, "; "))
+		}
+		faults = append(faults, fault)
+	}
+	return errors.Join(faults...)
+}
+
+// together is r with the rule that only what was released together goes.
+func (p *Profile) together(r *recipe.Recipe) *recipe.Recipe {
+	if p.ReleasedWith == nil {
+		return r
+	}
+	narrow := *r
+	rule := recipe.Rule{OneOf: p.ReleasedWith.Rows, Because: p.ReleasedWith.Because, Source: p.ReleasedWith.Source}
+	narrow.Compatible = append(slices.Clone(r.Compatible), rule)
+	return &narrow
+}
+
+// matrix is the profile as far as the choice of a combination goes. The id tells
+// combinations apart by the values of all axes.
+func (p *Profile) matrix() *recipe.Recipe {
+	id := p.Name + "-{{" + strings.Join(p.AxisNames(), "}}-{{") + "}}"
+	return &recipe.Recipe{Name: p.Name, ID: id, Axes: p.Axes, Compatible: p.Compatible}
+}
+
+// settings are those of the profile at a point. Two that disagree are a fault of
+// the profile.
+func (p *Profile) settings(axes map[string]string) ([]Value, error) {
+	var set []Value
+	var faults []error
+	for i, s := range p.Settings {
+		holds, err := p.holds(s.When, axes, "settings[%d].when", i)
+		if err != nil {
+			return nil, err
+		}
+		if !holds {
+			continue
+		}
+		if j := find(set, s.name()); j >= 0 {
+			faults = append(faults, diag.At(p.index.At("settings[%d]", i), "two settings for %s where %s", s.name(), inWords(axes)))
+			continue
+		}
+		set = append(set, Value{s.name(), s.Value, false, s.When, s.Where, s.Because, s.Source, s.Known, s.Replaceable})
+	}
+	return set, errors.Join(faults...)
+}
+
+// add returns the settings with those that a user asks for. One that says something
+// else than the profile is a fault, unless the profile leaves the value open.
+func add(set []Value, asked []Asked) ([]Value, error) {
+	set = slices.Clone(set)
+	var faults []error
+	for _, a := range asked {
+		i := find(set, a.Name)
+		if i < 0 {
+			set = append(set, Value{Name: a.Name, Value: a.Value, Asked: true})
+			continue
+		}
+		switch have := set[i]; {
+		case have.Value == a.Value:
+			set[i].Asked = true
+		case have.Asked:
+			faults = append(faults, diag.Errorf(diag.Usage, "%s and %s are both asked for", a, written(have.Name, have.Value)))
+		case have.replaceable:
+			set[i] = Value{Name: a.Name, Value: a.Value, Asked: true}
+		default:
+			set[i] = Value{Name: a.Name, Value: a.Value, Asked: true} // which may contradict more
+			faults = append(faults, diag.Errorf(diag.Usage, "%s (asked for) against %s (of the profile): %s (%s)",
+				a, written(have.Name, have.Value), have.Because, have.Source).WithHint("leave it out, or choose another combination"))
+		}
+	}
+	return set, errors.Join(faults...)
+}
+
+// notes are those of the profile at a point.
+func (p *Profile) notes(axes map[string]string) ([]Said, error) {
+	var said []Said
+	for i, n := range p.Notes {
+		holds, err := p.holds(n.When, axes, "notes[%d].when", i)
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			said = append(said, Said{n.Text, n.Source})
+		}
+	}
+	return said, nil
+}
+
+func find(set []Value, name string) int {
+	return slices.IndexFunc(set, func(v Value) bool { return v.Name == name })
+}
+
+// holds reports whether a condition holds, which stands at a place in the file.
+func (p *Profile) holds(c recipe.Condition, axes map[string]string, format string, i int) (bool, error) {
+	_, ok, err := c.Holds(axes)
+	if err != nil {
+		return false, diag.At(p.index.At(format, i), "%w", err)
+	}
+	return ok, nil
+}
+
+// contradicted returns every contradiction that the settings run into.
+func (p *Profile) contradicted(axes map[string]string, set []Value) error {
+	var faults []error
+	for i, c := range p.Contradictions {
+		holds, err := p.holds(c.When, axes, "contradictions[%d].when", i)
+		if err != nil {
+			return err
+		}
+		if involved := c.involved(set); holds && len(involved) > 0 {
+			faults = append(faults, c.fault(axes, involved))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// involved returns the settings that contradict, none where they do not.
+func (c Contradiction) involved(set []Value) []Value {
+	var involved []Value
+	for _, name := range slices.Sorted(maps.Keys(c.Has)) {
+		i := find(set, name)
+		if i < 0 {
+			return nil
+		}
+		if ok, err := path.Match(c.Has[name], set[i].Value); err != nil || !ok {
+			return nil // loading has refused a bad pattern
+		}
+		involved = append(involved, set[i])
+	}
+	if slices.ContainsFunc(c.Lacks, func(name string) bool { return find(set, name) >= 0 }) {
+		return nil
+	}
+	return involved
+}
+
+// fault says what contradicts what.
+func (c Contradiction) fault(axes map[string]string, involved []Value) error {
+	var parts []string
+	for _, v := range involved {
+		by := "of the profile"
+		if v.Asked {
+			by = "asked for"
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", written(v.Name, v.Value), by))
+	}
+	point := map[string]string{}
+	for name := range c.When {
+		point[name] = axes[name]
+	}
+	with := inWords(point)
+	text := strings.Join(parts, " and ")
+	switch {
+	case with != "":
+		text += " against " + with
+	case len(parts) > 1:
+		text += " against each other"
+	}
+	return diag.Errorf(diag.Usage, "%s: %s (%s)", text, c.Because, c.Source).WithHint("%s", c.Instead)
+}

@@ -1,0 +1,60 @@
+package recipe
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"builder/internal/base/diag"
+)
+
+// An Advisory is a published weakness of what is built. Whether a cell has it
+// follows from the patches that the cell gets.
+type Advisory struct {
+	ID       string `yaml:"id" json:"id" jsonschema:"description=name in the list of CVEs (CVE-2024-10190)"`
+	About    string `yaml:"about" json:"about" jsonschema:"description=who can do what; one sentence"`
+	Source   string `yaml:"source" json:"source" jsonschema:"format=uri,description=where it is published"`
+	MendedBy string `yaml:"mended-by" json:"mended-by" jsonschema:"description=name of the patch of this recipe that closes it"`
+	Remains  string `yaml:"remains,omitempty" json:"remains,omitempty" jsonschema:"description=what stays open where the patch is applied"`
+	Action   string `yaml:"action" json:"action" jsonschema:"description=what the user of a build without the patch has to do"`
+}
+
+var cveID = regexp.MustCompile(`^CVE-[0-9]{4}-[0-9]{4,}$`)
+
+// fault says what is wrong with an advisory as written, or nothing.
+func (a Advisory) fault() string {
+	switch {
+	case !cveID.MatchString(a.ID):
+		return fmt.Sprintf("id %q is not one such as CVE-2024-10190", a.ID)
+	case a.About == "" || a.Source == "" || a.MendedBy == "" || a.Action == "":
+		return a.ID + " needs about, source, mended-by and action: they are read by those who run the artifact"
+	}
+	return ""
+}
+
+// KnownAdvisories lists those of the recipe and of all variants.
+func (r *Recipe) KnownAdvisories() []Advisory {
+	var all []Advisory
+	for _, s := range r.settings() {
+		all = append(all, s.Advisories...)
+	}
+	return all
+}
+
+// validateAdvisories wants every advisory to be complete, and each once: of two
+// about one weakness nobody could say which holds.
+func (r *Recipe) validateAdvisories() []error {
+	var faults []error
+	for _, s := range r.settings() {
+		for j, a := range s.Advisories {
+			fault := a.fault()
+			if fault == "" && slices.ContainsFunc(s.Advisories[:j], func(b Advisory) bool { return b.ID == a.ID }) {
+				fault = a.ID + " is there twice"
+			}
+			if fault != "" {
+				faults = append(faults, diag.At(r.index.At("%sadvisories[%d]", s.at, j), "%s", fault))
+			}
+		}
+	}
+	return faults
+}

@@ -1,0 +1,125 @@
+package recipe
+
+import (
+	"cmp"
+	"errors"
+	"regexp"
+	"slices"
+
+	"builder/internal/base/diag"
+)
+
+// A Behaviour is a question that only the running artifact can answer. A script
+// is run in a clean container without a network that holds the artifact and its
+// locked run-time dependencies; the last JSON object that it prints, flat and of
+// strings, is what the artifact says. A wheel is installed, an archive lies
+// unpacked in $BUILDER_TREE.
+//
+// Settings that name the same behaviour add to each other, so that a script
+// stands once and what is promised of it may differ from cell to cell.
+type Behaviour struct {
+	Name  string            `yaml:"name" json:"name" jsonschema:"description=lower case letters; digits and hyphens"`
+	About string            `yaml:"about,omitempty" json:"about,omitempty" jsonschema:"description=what the script asks"`
+	Run   string            `yaml:"run,omitempty" json:"run,omitempty" jsonschema:"description=shell script; the last line that it prints is one flat JSON object of strings"`
+	Says  map[string]string `yaml:"says,omitempty" json:"says,omitempty" jsonschema:"description=what the artifact has to say; every key that is named here; equal"`
+	Stock map[string]string `yaml:"stock,omitempty" json:"stock,omitempty" jsonschema:"description=what the source as upstream released it has to say under the same script; proves that the script sees the difference"`
+}
+
+var behaviourName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+
+// Fault returns what a behaviour of a cell lacks, or nil.
+func (b Behaviour) Fault() error {
+	var faults []error
+	for _, needed := range []struct {
+		what    string
+		missing bool
+	}{
+		{"about", b.About == ""},
+		{"run", b.Run == ""},
+		{"says", len(b.Says) == 0},
+	} {
+		if needed.missing {
+			faults = append(faults, diag.Errorf(diag.Usage, "expect.behaviour %s needs %s", b.Name, needed.what))
+		}
+	}
+	if len(b.Stock) > 0 && differs(b.Says, b.Stock) == "" {
+		faults = append(faults, diag.Errorf(diag.Usage, "expect.behaviour %s: stock says nothing else than says: it proves nothing", b.Name).
+			WithHint("name a key of says with the value that upstream's release gives it, or leave stock out"))
+	}
+	return errors.Join(faults...)
+}
+
+// behaviours joins two lists, with tables of their own; what both name is one.
+func behaviours(a, b []Behaviour) []Behaviour {
+	var all []Behaviour
+	for _, x := range slices.Concat(a, b) {
+		i := slices.IndexFunc(all, func(y Behaviour) bool { return y.Name == x.Name })
+		if i < 0 {
+			all = append(all, Behaviour{})
+			i = len(all) - 1
+		}
+		all[i] = all[i].plus(x)
+	}
+	return all
+}
+
+func (b Behaviour) plus(c Behaviour) Behaviour {
+	return Behaviour{
+		Name: cmp.Or(c.Name, b.Name), About: cmp.Or(c.About, b.About), Run: cmp.Or(c.Run, b.Run),
+		Says: union(b.Says, c.Says), Stock: union(b.Stock, c.Stock),
+	}
+}
+
+// behaviourClash names the first value that both lists state differently.
+func behaviourClash(a, b []Behaviour) string {
+	for _, x := range a {
+		for _, y := range b {
+			if x.Name != y.Name {
+				continue
+			}
+			at := "expect.behaviour " + x.Name + " "
+			switch {
+			case x.About != "" && y.About != "" && x.About != y.About:
+				return at + "about"
+			case x.Run != "" && y.Run != "" && x.Run != y.Run:
+				return at + "run"
+			}
+			if key := differs(x.Says, y.Says); key != "" {
+				return at + "says." + key
+			}
+			if key := differs(x.Stock, y.Stock); key != "" {
+				return at + "stock." + key
+			}
+		}
+	}
+	return ""
+}
+
+// validateBehaviours wants names, each once in a list; what else is needed can
+// only be said of a cell.
+func (r *Recipe) validateBehaviours(s written) []error {
+	var faults []error
+	seen := map[string]bool{}
+	for i, b := range s.Expect.Behaviour {
+		where := r.index.At("%sexpect.behaviour[%d]", s.at, i)
+		if !behaviourName.MatchString(b.Name) {
+			faults = append(faults, diag.At(where, "%q is no name of a behaviour such as visible-devices", b.Name))
+		}
+		if seen[b.Name] {
+			faults = append(faults, diag.At(where, "behaviour %q is there twice", b.Name))
+		}
+		seen[b.Name] = true
+		for _, keys := range []map[string]string{b.Says, b.Stock} {
+			if _, empty := keys[""]; empty {
+				faults = append(faults, diag.At(where, "behaviour %q: a key is empty", b.Name))
+			}
+		}
+	}
+	return faults
+}
+
+// KnowsStock reports whether the artifact is compared with the source as
+// upstream released it.
+func (e Expect) KnowsStock() bool {
+	return slices.ContainsFunc(e.Behaviour, func(b Behaviour) bool { return len(b.Stock) > 0 })
+}

@@ -1,0 +1,100 @@
+package recipe_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+)
+
+// asking is the good recipe with behaviours of its own, and of two variants that
+// hold in one cell.
+func asking(own, first, second string) string {
+	return strings.Replace(good, "expect: {launcher: mpi}\n", "expect: {behaviour: ["+own+"]}\n", 1) +
+		"  - {when: {python: \"3.12\"}, expect: {behaviour: [" + first + "]}}\n" +
+		"  - {when: {version: \"2.10\"}, expect: {behaviour: [" + second + "]}}\n"
+}
+
+// The script stands once, and what is promised of it differs from cell to cell.
+func TestBehavioursOfOneNameAddUp(t *testing.T) {
+	r := parse(t, asking(`{name: x, about: a, run: echo, says: {set: A}}`, `{name: x, says: {gpus: "2"}}`, `{name: x, stock: {set: B}}, {name: y}`))
+	s, err := r.For(map[string]string{"version": "2.10", "python": "3.12"})
+	want := []recipe.Behaviour{
+		{Name: "x", About: "a", Run: "echo", Says: map[string]string{"set": "A", "gpus": "2"}, Stock: map[string]string{"set": "B"}},
+		{Name: "y"},
+	}
+	if diff := cmp.Diff(want, s.Expect.Behaviour); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if !s.Expect.KnowsStock() {
+		t.Error("nothing is known of upstream's release")
+	}
+	if s, err = r.For(map[string]string{"version": "2.9", "python": "3.11"}); err != nil || s.Expect.KnowsStock() || len(s.Expect.Behaviour) != 1 {
+		t.Errorf("%+v, %v", s.Expect.Behaviour, err)
+	}
+}
+
+func TestBehavioursThatDisagree(t *testing.T) {
+	for second, want := range map[string]string{
+		`{name: x, about: b}`:         "expect.behaviour x about",
+		`{name: x, run: false}`:       "expect.behaviour x run",
+		`{name: x, says: {set: B}}`:   "expect.behaviour x says.set",
+		`{name: x, stock: {set: B}}`:  "expect.behaviour x stock.set",
+		`{name: x, says: {set: A}}`:   "",
+		`{name: y, says: {set: B}}`:   "",
+		`{name: x, stock: {more: B}}`: "",
+	} {
+		r := parse(t, asking(`{name: x, about: a, run: echo, says: {set: A}}`, `{name: x, stock: {set: A}}`, strings.Replace(second, "run: false", "run: fails", 1)))
+		_, err := r.For(map[string]string{"version": "2.10", "python": "3.12"})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "two settings for "+want+" where")) {
+			t.Errorf("%s: %v", second, err)
+		}
+	}
+}
+
+func TestBehavioursAreChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		`{name: X y}`:                 `"X y" is no name of a behaviour`,
+		`{about: a}`:                  `"" is no name of a behaviour`,
+		`{name: x}, {name: x}`:        `behaviour "x" is there twice`,
+		`{name: x, says: {"": "1"}}`:  `behaviour "x": a key is empty`,
+		`{name: x, stock: {"": "1"}}`: `behaviour "x": a key is empty`,
+	} {
+		for where, whole := range map[string]string{"23": asking(text, `{name: z}`, `{name: z}`), "27": asking(`{name: z}`, text, `{name: z}`)} {
+			_, err := recipe.Parse("recipes/tool.yaml", []byte(whole))
+			if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "recipes/tool.yaml:"+where+":") {
+				t.Errorf("%s in line %s: %v", text, where, err)
+			}
+		}
+	}
+}
+
+// What a behaviour lacks can only be said of a cell.
+func TestFaultOfABehaviour(t *testing.T) {
+	whole := recipe.Behaviour{Name: "x", About: "a", Run: "r", Says: map[string]string{"set": "A", "n": "1"}, Stock: map[string]string{"set": "B"}}
+	for name, c := range map[string]struct {
+		change func(*recipe.Behaviour)
+		want   []string
+	}{
+		"nothing":          {func(*recipe.Behaviour) {}, nil},
+		"no stock":         {func(b *recipe.Behaviour) { b.Stock = nil }, nil},
+		"everything":       {func(b *recipe.Behaviour) { *b = recipe.Behaviour{Name: "x"} }, []string{"x needs about", "x needs run", "x needs says"}},
+		"the same answer":  {func(b *recipe.Behaviour) { b.Stock = map[string]string{"set": "A"} }, []string{"it proves nothing"}},
+		"another question": {func(b *recipe.Behaviour) { b.Stock = map[string]string{"other": "B"} }, []string{"it proves nothing"}},
+	} {
+		b := whole
+		c.change(&b)
+		err := b.Fault()
+		if (err == nil) != (len(c.want) == 0) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v lacks %q", name, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package recipe_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+)
+
+// A name that no variable has would be a command in the script of a build step.
+func TestNamesOfVariablesAreNames(t *testing.T) {
+	text, err := os.ReadFile("../../../recipes/horovod.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, line := range map[string]string{
+		"a;touch x": `"a;touch x": v`, "1a": "1a: v", "a.b": "a.b: v", "$(x)": `"$(x)": v`, "-S": `"-S": v`, "": `"": v`,
+	} {
+		bad := string(text)
+		at := strings.Index(bad, "\nenv:\n")
+		if at < 0 {
+			t.Fatal("the recipe has no env")
+		}
+		bad = bad[:at] + "\nenv:\n  " + line + "\n" + bad[at+len("\nenv:\n"):]
+		_, err := recipe.Parse("recipes/horovod.yaml", []byte(bad))
+		faults := diag.All(err)
+		if len(faults) != 1 || !strings.Contains(faults[0].Error(), "is no name of a variable") || faults[0].Pos.Line != strings.Count(bad[:at], "\n")+3 || faults[0].Pos.Column == 0 {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+	"builder/internal/base/shell"
+	"builder/internal/base/subst"
+	"builder/internal/plan/version"
+)
+
+// Load reads every *.yaml of fsys; dir is what positions in messages begin with.
+// All faults of all files come together.
+func Load(fsys fs.FS, dir string) ([]*Recipe, error) {
+	files, err := fs.Glob(fsys, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var all []*Recipe
+	var faults []error
+	for _, file := range files {
+		data, err := decode.File(fsys, dir, file)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		r, err := Parse(path.Join(dir, file), data)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		all = append(all, r)
+	}
+	return all, errors.Join(faults...)
+}
+
+// Parse reads one recipe; name is the path that messages show, and its base
+// must be the recipe's name.
+func Parse(name string, data []byte) (*Recipe, error) {
+	var r Recipe
+	index, err := decode.Placed(name, data, &r)
+	if err != nil {
+		return nil, err
+	}
+	r.index, r.constraints = index, map[string]version.Constraint{}
+	var misnamed error
+	if want := strings.TrimSuffix(path.Base(name), ".yaml"); r.Name != want {
+		misnamed = diag.At(r.index.At("name"), "the recipe is called %q, its file %q", r.Name, want)
+	}
+	if err := errors.Join(misnamed, r.validate()); err != nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+// validate returns all that is wrong with a recipe as written: whatever the
+// schema refuses, and what no schema can say.
+func (r *Recipe) validate() error {
+	var faults []error
+	fault := func(pos diag.Pos, format string, args ...any) { faults = append(faults, diag.At(pos, format, args...)) }
+	for _, required := range []struct{ at, text string }{
+		{"summary", r.Summary},
+		{"homepage", r.Homepage},
+		{"id", r.ID},
+		{"build", r.Build},
+		{"source.project", r.Source.Project},
+		{"source.version", r.Source.Version},
+	} {
+		if required.text == "" {
+			fault(r.index.At("%s", required.at), "%s is missing", required.at)
+		}
+	}
+	faults = append(faults, r.validateOrigin())
+	git := slices.ContainsFunc(r.settings(), func(s written) bool { return s.From.Kind == Git })
+	if len(r.Source.Released) == 0 && !git {
+		fault(r.index.At("source.released"), "source.released is missing: the date of a release stands for the clock in its build")
+	}
+	faults = append(faults, r.validateAxes()...)
+	faults = append(faults, r.validateTemplates()...)
+	for i, rule := range r.Compatible {
+		faults = append(faults, r.validateRule(rule, i)...)
+		if rule.Because == "" || rule.Source == "" {
+			fault(r.index.At("compatible[%d]", i), "a rule needs because and source: plan shows them to whoever misses the combination")
+		}
+	}
+	for _, s := range r.settings() {
+		faults = append(faults, r.validateChoices(s)...)
+		faults = append(faults, r.validateBehaviours(s)...)
+		faults = append(faults, r.validateEnv(s)...)
+	}
+	faults = append(faults, r.validateNeeds()...)
+	faults = append(faults, r.validateWaivers()...)
+	faults = append(faults, r.validateTree()...)
+	faults = append(faults, r.validateAdvisories()...)
+	for i, v := range r.Variants {
+		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)
+	}
+	return errors.Join(faults...)
+}
+
+// validateOrigin wants a kind, of the recipe or of a variant; what a kind needs
+// can only be said of a cell.
+func (r *Recipe) validateOrigin() error {
+	said := false
+	for _, s := range r.settings() {
+		switch s.From.Kind {
+		case "":
+		case Sdist, Git, Archive, Wheel:
+			said = true
+		default:
+			return diag.At(r.index.At("%sfrom.kind", s.at), "kind %q is not %s", s.From.Kind, kinds)
+		}
+	}
+	if !said {
+		return diag.At(r.index.At("from"), "from is missing: kind %s says where the source comes from", kinds)
+	}
+	return nil
+}
+
+// validateRule wants one of needs and one-of.
+func (r *Recipe) validateRule(rule Rule, i int) []error {
+	faults := r.validateCondition(rule.When, "compatible[%d].when", i)
+	if (len(rule.Needs) == 0) == (len(rule.OneOf) == 0) {
+		faults = append(faults, diag.At(r.index.At("compatible[%d]", i), "a rule has either needs or one-of"))
+	}
+	if len(rule.Needs) > 0 {
+		faults = append(faults, r.validateCondition(rule.Needs, "compatible[%d].needs", i)...)
+	}
+	for j, row := range rule.OneOf {
+		faults = append(faults, r.validateCondition(row, "compatible[%d].one-of[%d]", i, j)...)
+	}
+	return faults
+}
+
+// validateTemplates refuses, in the texts that only axes may fill, the names of
+// anything else. Those that may name facts of an image wait for the image.
+func (r *Recipe) validateTemplates() []error {
+	vars := map[string]string{}
+	for _, name := range r.AxisNames() {
+		vars[name] = ""
+	}
+	if _, ok := vars["python"]; ok {
+		vars["cp"] = ""
+	}
+	var faults []error
+	check := func(at, text string) {
+		_, err := subst.Expand(text, vars)
+		for _, e := range diag.All(err) {
+			faults = append(faults, diag.At(r.index.At("%s", at), "%w", e.Err).WithHint("%s", e.Hint))
+		}
+	}
+	own := map[string]string{} // the recipe's own names, and where they are said first
+	for _, s := range r.settings() {
+		for _, name := range slices.Sorted(maps.Keys(s.Vars)) {
+			own[name] = s.at + "vars." + name
+			check(own[name], s.Vars[name])
+		}
+	}
+	for name, at := range own {
+		if _, taken := vars[name]; taken {
+			faults = append(faults, diag.At(r.index.At("%s", at), "%q is the name of an axis", name))
+		}
+		vars[name] = ""
+	}
+	check("id", r.ID)
+	check("source.project", r.Source.Project)
+	check("source.version", r.Source.Version)
+	return faults
+}
+
+// written are settings and the place in the file that the names of their values
+// follow: nothing, or variants[1] with a dot.
+type written struct {
+	Settings
+	at string
+}
+
+// settings returns those of the recipe and of all variants.
+func (r *Recipe) settings() []written {
+	all := []written{{r.Settings, ""}}
+	for i, v := range r.Variants {
+		all = append(all, written{v.Settings, fmt.Sprintf("variants[%d].", i)})
+	}
+	return all
+}
+
+// validateEnv refuses names that no variable can have.
+func (r *Recipe) validateEnv(s written) []error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		if !shell.Name(name) {
+			faults = append(faults, diag.At(r.index.At("%senv.%s", s.at, name), "env: %q is no name of a variable", name).
+				WithHint("a name has letters, digits and _, and no digit first"))
+		}
+	}
+	return faults
+}
+
+// validateChoices refuses what is none of a few known words, or no size.
+func (r *Recipe) validateChoices(s written) []error {
+	var faults []error
+	e := s.Expect
+	if _, _, err := e.SizeBand(); err != nil {
+		faults = append(faults, diag.At(r.index.At("%sexpect.size", s.at), "%w", err))
+	}
+	for _, choice := range []struct {
+		name, value string
+		known       []string
+	}{
+		{"launcher", e.Launcher, []string{"mpi", "mpich", "gloo"}},
+		{"rdma", e.RDMA, []string{"linked", "dlopened", "absent"}},
+		{"rendezvous", e.Rendezvous, []string{"sealed"}},
+	} {
+		if choice.value != "" && !slices.Contains(choice.known, choice.value) {
+			faults = append(faults, diag.At(r.index.At("%sexpect.%s", s.at, choice.name), "%s %q is not %s",
+				choice.name, choice.value, strings.Join(choice.known, " or ")))
+		}
+	}
+	return faults
+}
+
+func (r *Recipe) validateAxes() []error {
+	var faults []error
+	if len(r.Axes) == 0 {
+		faults = append(faults, diag.At(r.index.At("axes"), "axes is missing: a recipe has at least one"))
+	}
+	seen := map[string]bool{}
+	for i, a := range r.Axes {
+		switch {
+		case a.Name == "" || a.About == "" || len(a.Values) == 0:
+			faults = append(faults, diag.At(r.index.At("axes[%d]", i), "an axis needs a name, about and at least one value"))
+		case seen[a.Name]:
+			faults = append(faults, diag.At(r.index.At("axes[%d].name", i), "axis %q is there twice", a.Name))
+		}
+		seen[a.Name] = true
+		values := map[string]bool{}
+		for j, v := range a.Values {
+			if v == "" || values[v] {
+				faults = append(faults, diag.At(r.index.At("axes[%d].values[%d]", i, j), "value %q is empty or there twice", v))
+			}
+			if v == "all" {
+				faults = append(faults, diag.At(r.index.At("axes[%d].values[%d]", i, j), "no value can be called all: --%s all means every value", a.Name))
+			}
+			values[v] = true
+		}
+	}
+	return faults
+}
+
+func (r *Recipe) validateCondition(c Condition, format string, args ...any) []error {
+	at := fmt.Sprintf(format, args...)
+	var faults []error
+	if len(c) == 0 {
+		faults = append(faults, diag.At(r.index.At("%s", at), "a condition names at least one axis"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if _, ok := r.Axis(name); !ok {
+			faults = append(faults, diag.At(r.index.At("%s.%s", at, name), "no axis is called %q", name).
+				WithHint("%s", diag.DidYouMean(name, r.AxisNames())))
+		}
+		constraint, err := version.ParseConstraint(c[name])
+		if err != nil {
+			faults = append(faults, diag.At(r.index.At("%s.%s", at, name), "%w", err))
+			continue
+		}
+		r.constraints[c[name]] = constraint
+	}
+	return faults
+}
+
+// Find returns the recipe of that name.
+func Find(all []*Recipe, name string) (*Recipe, error) {
+	names := make([]string, len(all))
+	for i, r := range all {
+		if r.Name == name {
+			return r, nil
+		}
+		names[i] = r.Name
+	}
+	return nil, diag.Errorf(diag.Usage, "no recipe is called %q", name).WithHint("%s", diag.DidYouMean(name, names))
+}

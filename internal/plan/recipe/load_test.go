@@ -1,0 +1,260 @@
+package recipe_test
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+)
+
+// good is a recipe without a fault. The tests count its lines.
+const good = `# yaml-language-server: $schema=schema.json
+name: tool
+summary: A tool
+homepage: https://mirror.example/tool
+id: "tool-{{version}}-{{ cp }}"
+axes:
+  - name: version
+    about: release
+    values: ["2.10", "2.9"]
+  - {name: python, about: CPython, values: ["3.12"]}
+compatible:
+  - when: {version: "2.10"}
+    needs: {python: ">=3.10"}
+    because: it says so
+    source: https://mirror.example/why
+from: {kind: sdist}
+source:
+  project: tool
+  version: "{{version}}"
+  released: {"2.10": "2025-01-02", "2.9": "2024-01-02"}
+build: make "{{this is for the shell}}"
+env: {A: "{{rocm-path}}"}
+expect: {launcher: mpi}
+variants:
+  - when: {version: "<2.10"}
+    env: {B: "2"}
+`
+
+func parse(t *testing.T, text string) *recipe.Recipe {
+	t.Helper()
+	r, err := recipe.Parse("recipes/tool.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// told lists the faults of err as users see them: place, text and hint.
+func told(err error) []string {
+	var all []string
+	for _, e := range diag.All(err) {
+		text := e.Error()
+		if e.Hint != "" {
+			text += " | " + e.Hint
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestParse(t *testing.T) {
+	r := parse(t, good)
+	if r.Name != "tool" || r.Build != `make "{{this is for the shell}}"` || r.Env["A"] != "{{rocm-path}}" || r.Source.Released["2.10"] != "2025-01-02" {
+		t.Errorf("got %+v", r)
+	}
+	if got := strings.Join(r.AxisNames(), " "); got != "version python" {
+		t.Errorf("axes %s", got)
+	}
+	if a, ok := r.Axis("version"); !ok || !slices.Equal(a.Values, []string{"2.10", "2.9"}) {
+		t.Errorf("the axis is %+v", a)
+	}
+	if a, ok := r.Axis("rocm"); ok {
+		t.Errorf("found the axis %+v", a)
+	}
+}
+
+func TestParseSaysWhereAndWhat(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		// What no key or type allows.
+		"unknown key":               {"summary:", "summry:", `3:1: unknown key "summry" | did you mean "summary"?`},
+		"unknown key in a list":     {"    about:", "    abuot:", `8:5: unknown key "abuot" | did you mean "about"? known: about, name, values`},
+		"unknown key of a variant":  {`    env: {B`, `    evn: {B`, `26:5: unknown key "evn" | did you mean "env"?`},
+		"unknown key in expect":     {"launcher", "lancher", `23:10: unknown key "lancher" | did you mean "launcher"?`},
+		"unquoted version":          {`["2.10", "2.9"]`, `[2.10, "2.9"]`, `9:14: quote the version 2.10 | write "2.10": YAML reads 2.10 as a number`},
+		"unquoted in a condition":   {`{version: "2.10"}`, `{version: 2.10}`, `12:21: quote the version 2.10`},
+		"unquoted key of a version": {`{"2.10": "2025-01-02"`, `{2.10: "2025-01-02"`, `20:14: quote the version 2.10`},
+		"unquoted date":             {`"2025-01-02"`, `2025-01-02`, `20:22: quote 2025-01-02: YAML reads it as timestamp`},
+		"unquoted word":             {`{A: "{{rocm-path}}"}`, `{A: true}`, `22:10: quote true: YAML reads it as bool`},
+		"key twice":                 {"build: make", "name: tool\nbuild: make", `21:1: key "name" is there twice, first in line 2`},
+		"list wanted":               {`["2.10", "2.9"]`, `"2.10"`, `9:13: values wants a list, this is "2.10"`},
+		"text wanted":               {"summary: A tool", "summary: [A tool]", `3:10: summary wants a single value, this is a list`},
+		"keys wanted":               {`{launcher: mpi}`, `[launcher]`, `23:9: expect wants keys with values, this is a list`},
+		"nothing":                   {"summary: A tool", "summary:", `3:9: summary has no value`},
+		"anchor":                    {"project: tool", "project: &a tool", `18:12: anchors and aliases are not used here`},
+		"a second document":         {"build:", "---\nbuild:", `21:1: a second document`},
+		"no YAML":                   {"axes:", "axes: [", `is not YAML`},
+		// What a recipe is for.
+		"another file's name":        {"name: tool", "name: fool", `2:7: the recipe is called "fool", its file "tool"`},
+		"nothing to say":             {"summary: A tool", `summary: ""`, `3:10: summary is missing`},
+		"nothing to build":           {`build: make "{{this is for the shell}}"`, "", `2:1: build is missing`},
+		"no homepage":                {"homepage: https://mirror.example/tool\n", "", `2:1: homepage is missing`},
+		"no version of the source":   {"  version: \"{{version}}\"\n", "", `18:3: source.version is missing`},
+		"no project":                 {"  project: tool\n", "", `18:3: source.project is missing`},
+		"another kind of source":     {"sdist", "svn", `kind "svn" is not sdist, git, archive or wheel`},
+		"no dates":                   {`{"2.10": "2025-01-02", "2.9": "2024-01-02"}`, "{}", `20:13: source.released is missing`},
+		"axis without about":         {"    about: release\n", "", `7:5: an axis needs a name, about and at least one value`},
+		"axis without values":        {`["3.12"]`, "[]", `10:5: an axis needs a name, about and at least one value`},
+		"axis twice":                 {"name: python", "name: version", `10:12: axis "version" is there twice`},
+		"value twice":                {`["2.10", "2.9"]`, `["2.10", "2.10"]`, `9:22: value "2.10" is empty or there twice`},
+		"value for every value":      {`"2.9"]`, `all]`, `9:22: no value can be called all: --version all means every value`},
+		"value of nothing":           {`"2.9"]`, `""]`, `9:22: value "" is empty or there twice`},
+		"rule without a reason":      {"    because: it says so\n", "", `12:5: a rule needs because and source`},
+		"rule without a source":      {"    source: https://mirror.example/why\n", "", `12:5: a rule needs because and source`},
+		"rule without a condition":   {`    needs: {python: ">=3.10"}` + "\n", "", `12:5: a rule has either needs or one-of`},
+		"rule with a fault in a row": {`needs: {python: ">=3.10"}`, `one-of: [{pyton: "3.12"}]`, `13:22: no axis is called "pyton"`},
+		"rule of both kinds":         {`needs: {python: ">=3.10"}`, `{needs: {python: ">=3.10"}, one-of: [{python: "3.12"}]}`[1:26] + "\n    one-of: [{python: \"3.12\"}]", `12:5: a rule has either needs or one-of`},
+		"name of an axis":            {"source:\n", "vars: {python: x}\nsource:\n", `"python" is the name of an axis`},
+		"unknown name in a var":      {"source:\n", "vars: {stack: \"{{rcom}}\"}\nsource:\n", `nothing is called "rcom"`},
+		"condition on no axis":       {`{python: ">=3.10"}`, `{pyton: ">=3.10"}`, `13:20: no axis is called "pyton" | did you mean "python"? known: version, python`},
+		"condition that is none":     {`">=3.10"`, `">=three"`, `13:21: ">=three" is not a constraint`},
+		"variant of no axis":         {`{version: "<2.10"}`, `{rocm: "<2.10"}`, `25:18: no axis is called "rocm" | known: version, python`},
+		"variant for everything":     {`{version: "<2.10"}`, `{}`, `25:11: a condition names at least one axis`},
+		"unknown launcher":           {"launcher: mpi", "launcher: slurm", `23:20: launcher "slurm" is not mpi or mpich or gloo`},
+		"launcher of a variant":      {`env: {B: "2"}`, `expect: {launcher: slurm}`, `26:24: launcher "slurm" is not mpi or mpich or gloo`},
+		"unknown name in the id":     {"tool-{{version}}", "tool-{{vresion}}", `5:5: nothing is called "vresion" in "tool-{{vresion}}-{{ cp }}" | did you mean "version"? known: cp, python, version`},
+		"unknown name in a source":   {`version: "{{version}}"`, `version: "{{gcc}}"`, `19:12: nothing is called "gcc" in "{{gcc}}"`},
+		"unknown name in a project":  {"project: tool", `project: "{{x}}"`, `18:12: nothing is called "x"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(good, c.old, c.new, 1)
+			if text == good {
+				t.Fatal("nothing was changed")
+			}
+			r, err := recipe.Parse("recipes/tool.yaml", []byte(text))
+			all := told(err)
+			if r != nil || !slices.ContainsFunc(all, func(s string) bool {
+				return strings.HasPrefix(s, "recipes/tool.yaml:") && strings.Contains(s, c.want)
+			}) {
+				t.Errorf("got %v, %q", r, all)
+			}
+			if diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), "recipe.") {
+				t.Errorf("class %v: %v", diag.CodeOf(err), err)
+			}
+		})
+	}
+}
+
+// A name that only stands for an axis of Python is known only where there is one.
+func TestTheTagOfAPythonNeedsAPython(t *testing.T) {
+	text := strings.Replace(good, "  - {name: python, about: CPython, values: [\"3.12\"]}\n", "  - {name: pie, about: CPython, values: [\"3.12\"]}\n", 1)
+	_, err := recipe.Parse("recipes/tool.yaml", []byte(text))
+	if !strings.Contains(err.Error(), `5:5: nothing is called "cp"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParseTellsAllFaultsAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"of keys and types": {
+			strings.NewReplacer("sdist", "[sdist]", "summary", "summry", `"2.9"]`, "2.9]", "mpi}", "mpi, x: y}").Replace(good),
+			[]string{
+				`recipes/tool.yaml:3:1: unknown key "summry"`, "recipes/tool.yaml:9:22: quote the version 2.9",
+				"recipes/tool.yaml:16:14: kind wants a single value, this is a list", `recipes/tool.yaml:23:25: unknown key "x"`,
+			},
+		},
+		"of meaning": {
+			"name: fool\naxes: []\nvariants:\n  - {when: {b: 'x', a: 'x y', c: 'z'}}\n",
+			[]string{
+				`recipes/tool.yaml:1:7: the recipe is called "fool", its file "tool"`,
+				"recipes/tool.yaml:1:1: summary is missing", "recipes/tool.yaml:1:1: homepage is missing",
+				"recipes/tool.yaml:1:1: id is missing", "recipes/tool.yaml:1:1: build is missing",
+				"recipes/tool.yaml:1:1: source.project is missing", "recipes/tool.yaml:1:1: source.version is missing",
+				`recipes/tool.yaml:1:1: from is missing: kind sdist, git, archive or wheel says where the source comes from`, "recipes/tool.yaml:1:1: source.released is missing: the date of a release stands for the clock in its build",
+				"recipes/tool.yaml:2:7: axes is missing: a recipe has at least one",
+				`recipes/tool.yaml:4:24: no axis is called "a"`, `recipes/tool.yaml:4:24: "x y" is not a constraint: "x y" is not a version`,
+				`recipes/tool.yaml:4:16: no axis is called "b"`, `recipes/tool.yaml:4:34: no axis is called "c"`,
+			},
+		},
+	} {
+		for range 10 { // in the same order each time
+			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text))
+			var got []string
+			for _, e := range diag.All(err) {
+				got = append(got, e.Error())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Fatalf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	other := strings.Replace(good, "name: tool", "name: other", 1)
+	all, err := recipe.Load(fstest.MapFS{
+		"tool.yaml": {Data: []byte(good)}, "other.yaml": {Data: []byte(other)},
+		"tool.lock.json": {Data: []byte("{}")}, "schema.json": {}, "below/third.yaml": {Data: []byte("no: recipe")},
+	}, "recipes")
+	if err != nil || len(all) != 2 || all[0].Name != "other" || all[1].Name != "tool" {
+		t.Fatalf("got %v, %v", all, err)
+	}
+	if r, err := recipe.Find(all, "tool"); err != nil || r != all[1] {
+		t.Errorf("found %v, %v", r, err)
+	}
+	_, err = recipe.Find(all, "tol")
+	if got := told(err); diag.CodeOf(err) != diag.Usage || len(got) != 1 || got[0] != `no recipe is called "tol" | did you mean "tool"? known: other, tool` {
+		t.Errorf("got %q", got)
+	}
+}
+
+// One bad file does not hide the faults of the next, nor the good ones.
+func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
+	all, err := recipe.Load(fstest.MapFS{
+		"a.yaml": {Data: []byte("nme: a\n")}, "b.yaml": {}, "tool.yaml": {Data: []byte(good)}, "z.yaml": {Data: []byte(good)},
+	}, "site/recipes")
+	want := []string{
+		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, env, expect, from, homepage, id, image, inputs, memory, name, profile, requires, runtime, source, summary, variants, vars, vendored`,
+		"site/recipes/b.yaml: there is nothing in it",
+		`site/recipes/z.yaml:2:7: the recipe is called "tool", its file "z"`,
+	}
+	if diff := cmp.Diff(want, told(err)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(all) != 1 || all[0].Name != "tool" {
+		t.Errorf("got %v", all)
+	}
+}
+
+func TestLoadOfWhatCannotBeRead(t *testing.T) {
+	if _, err := recipe.Load(fstest.MapFS{"a.yaml": {Mode: fs.ModeDir}}, "recipes"); err == nil {
+		t.Error("a directory was read")
+	}
+	if all, err := recipe.Load(fstest.MapFS{}, "recipes"); err != nil || len(all) != 0 {
+		t.Errorf("of nothing: %v, %v", all, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte("name: tool\naxes: []\nvariants:\n  - {when: {b: 'x', a: 'x y'}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := recipe.Parse("recipes/tool.yaml", data)
+		if (r == nil) != (err != nil) {
+			t.Errorf("got %v, %v", r, err)
+		}
+		if fault, ok := errors.AsType[*diag.Error](err); err != nil && (!ok || fault.Code != diag.Usage || fault.Pos.File == "") {
+			t.Errorf("got %#v", err)
+		}
+	})
+}

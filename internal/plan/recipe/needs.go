@@ -1,0 +1,162 @@
+package recipe
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+// An Input names one cell of another recipe. The values of its axes may hold
+// names in double braces; an axis that is not named has the value that the other
+// recipe prefers.
+type Input struct {
+	Recipe string            `yaml:"recipe" json:"recipe"`
+	Axes   map[string]string `yaml:"axes,omitempty" json:"axes,omitempty"`
+}
+
+// inputs returns those of two settings, with tables of their own.
+func inputs(a, b []Input) []Input {
+	all := slices.Concat(a, b)
+	for i := range all {
+		all[i].Axes = maps.Clone(all[i].Axes)
+	}
+	return all
+}
+
+// A Variable is one setting of the environment that an artifact runs in, with the
+// reason why somebody would want it.
+type Variable struct {
+	Name    string `yaml:"name" json:"name"`
+	Value   string `yaml:"value" json:"value"`
+	Because string `yaml:"because" json:"because"`
+	Source  string `yaml:"source" json:"source" jsonschema:"format=uri"`
+}
+
+var (
+	variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+	plainValue   = regexp.MustCompile(`^[A-Za-z0-9_.,:/+=-]+$`) // means the same in every shell, without quotes
+)
+
+// fault says what is wrong with a variable, or nothing.
+func (v Variable) fault() string {
+	switch {
+	case !variableName.MatchString(v.Name):
+		return fmt.Sprintf("%q is no name of a variable", v.Name)
+	case !plainValue.MatchString(v.Value):
+		return fmt.Sprintf("%s: the value %q would have to be quoted", v.Name, v.Value)
+	case v.Because == "" || v.Source == "":
+		return v.Name + " needs because and source: they stand beside it"
+	}
+	return ""
+}
+
+var size = regexp.MustCompile(`^([1-9][0-9]{0,5})(KB|MB|GB)$`)
+
+// MemoryBytes returns what the build takes at its peak in bytes, 0 where the
+// recipe does not say.
+func (s Settings) MemoryBytes() (int64, error) {
+	if s.Memory == "" {
+		return 0, nil
+	}
+	return ParseSize(s.Memory)
+}
+
+// ParseSize reads a size such as 800MB or 16GB; a kilobyte has 1000 bytes.
+func ParseSize(text string) (int64, error) {
+	m := size.FindStringSubmatch(text)
+	if m == nil {
+		return 0, diag.Errorf(diag.Usage, "%q is no size such as 800MB or 16GB", text)
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	return n * map[string]int64{"KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]], err
+}
+
+// ParseShare reads a size, or a share such as 60% of a whole.
+func ParseShare(text string, whole int64) (int64, error) {
+	if percent, ok := strings.CutSuffix(text, "%"); ok {
+		if n, err := strconv.ParseInt(percent, 10, 64); err == nil && n > 0 && n <= 100 {
+			return whole / 100 * n, nil
+		}
+		return 0, diag.Errorf(diag.Usage, "%q is no share such as 60%%", text)
+	}
+	n, err := ParseSize(text)
+	if err != nil {
+		return 0, diag.Errorf(diag.Usage, "%q is no size such as 40GB, and no share such as 60%%", text)
+	}
+	return n, nil
+}
+
+// InputRecipes returns the names of the recipes whose cells go into those of r,
+// sorted and each once.
+func (r *Recipe) InputRecipes() []string {
+	var names []string
+	for _, s := range r.settings() {
+		for _, in := range s.Inputs {
+			names = append(names, in.Recipe)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// validateNeeds checks what cells need beside their source and images.
+func (r *Recipe) validateNeeds() []error {
+	var faults []error
+	for _, s := range r.settings() {
+		if _, err := s.MemoryBytes(); err != nil {
+			faults = append(faults, diag.At(r.index.At("%smemory", s.at), "%w", err))
+		}
+		for j, v := range s.Profile {
+			if text := v.fault(); text != "" {
+				faults = append(faults, diag.At(r.index.At("%sprofile[%d]", s.at, j), "%s", text))
+			}
+		}
+		for j, v := range s.Vendored {
+			if text := v.fault(); text != "" {
+				faults = append(faults, diag.At(r.index.At("%svendored[%d]", s.at, j), "%s", text))
+			}
+		}
+		for j, in := range s.Inputs {
+			if in.Recipe == "" || in.Recipe == r.Name {
+				faults = append(faults, diag.At(r.index.At("%sinputs[%d]", s.at, j), "an input names another recipe, this one names %q", in.Recipe))
+			}
+		}
+	}
+	return faults
+}
+
+// fault says what is wrong with a vendored source, or nothing.
+func (v Vendored) fault() string {
+	switch {
+	case v.Name == "" || v.License == "":
+		return "a vendored source has a name and a license"
+	case !filepath.IsLocal(v.Path):
+		return fmt.Sprintf("path %q does not lead into the source", v.Path)
+	case !strings.HasPrefix(v.Repository, "https://"):
+		return fmt.Sprintf("repository %q is no https address", v.Repository)
+	case !commit.MatchString(v.Commit):
+		return fmt.Sprintf("commit %q is not 40 hexadecimal digits", v.Commit)
+	}
+	return ""
+}
+
+// SizeBand returns the smallest and the largest size of the wheel in bytes, both
+// 0 where nothing is promised.
+func (e Expect) SizeBand() (low, high int64, err error) {
+	if e.Size == "" {
+		return 0, 0, nil
+	}
+	from, to, ok := strings.Cut(e.Size, "..")
+	low, err1 := ParseSize(from)
+	high, err2 := ParseSize(to)
+	if !ok || err1 != nil || err2 != nil || low > high {
+		return 0, 0, diag.Errorf(diag.Usage, "size %q is no band such as 11MB..21MB", e.Size)
+	}
+	return low, high, nil
+}

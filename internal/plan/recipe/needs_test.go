@@ -1,0 +1,65 @@
+package recipe_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"builder/internal/plan/recipe"
+)
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{
+		"40KB": 40e3, "1MB": 1e6, "800MB": 800e6, "16GB": 16e9, "999999GB": 999999e9,
+		"": 0, "16": 0, "0GB": 0, "-1GB": 0, "16GiB": 0, "1.5GB": 0, "16gb": 0, "1000000GB": 0, "1 GB": 0,
+	} {
+		have, err := recipe.ParseSize(text)
+		if have != want || (err != nil) != (want == 0) {
+			t.Errorf("%q is %d, %v; want %d", text, have, err, want)
+		}
+	}
+}
+
+func TestNeedsAreChecked(t *testing.T) {
+	const one = "{id: CVE-2024-10190, about: a, source: b, mended-by: c, action: d}"
+	for text, says := range map[string]string{
+		"memory: 16 gigabytes":                                                           `"16 gigabytes" is no size such as 800MB or 16GB`,
+		"inputs: [{axes: {version: \"1\"}}]":                                             `an input names another recipe, this one names ""`,
+		"inputs: [{recipe: tool}]":                                                       `an input names another recipe, this one names "tool"`,
+		"profile: [{name: a b, value: x, because: y, source: z}]":                        `"a b" is no name of a variable`,
+		"profile: [{name: A, value: \"$(id)\", because: y, source: z}]":                  `A: the value "$(id)" would have to be quoted`,
+		"variants: [{when: {version: \"2.9\"}, expect: {size: 20MB}}]":                   `size "20MB" is no band such as 11MB..21MB`,
+		"variants: [{when: {version: \"2.9\"}, expect: {size: 20MB..11MB}}]":             `size "20MB..11MB" is no band such as 11MB..21MB`,
+		"variants: [{when: {version: \"2.9\"}, expect: {size: 1.5MB..2MB}}]":             `is no band such as 11MB..21MB`,
+		"variants: [{when: {version: \"2.9\"}, expect: {rendezvous: open}}]":             `rendezvous "open" is not sealed`,
+		"advisories: [{id: GHSA-1, about: a, source: b, mended-by: c, action: d}]":       `id "GHSA-1" is not one such as CVE-2024-10190`,
+		"advisories: [{id: CVE-2024-10190, about: a, source: b, mended-by: c}]":          "CVE-2024-10190 needs about, source, mended-by and action",
+		"advisories: [{id: CVE-2024-10190, about: a, source: b, action: d}]":             "CVE-2024-10190 needs about, source, mended-by and action",
+		"advisories: [{id: CVE-2024-10190, severity: 9}]":                                `unknown key "severity"`,
+		"variants: [{when: {version: \"2.9\"}, advisories: [" + one + ", " + one + "]}]": "CVE-2024-10190 is there twice",
+		"profile: [{name: A, value: x}]":                                                 "A needs because and source",
+		"variants: [{when: {version: \"2.9\"}, profile: [{name: A, value: \"\"}]}]":      `the value "" would have to be quoted`,
+	} {
+		before, _, ok := strings.Cut(good, "variants:")
+		if !ok {
+			t.Fatal("the example has no variants any more")
+		}
+		site := fstest.MapFS{"tool.yaml": {Data: []byte(before + text + "\n")}}
+		_, err := recipe.Load(site, "recipes")
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestParseShare(t *testing.T) {
+	for text, want := range map[string]int64{
+		"60%": 600, "100%": 1000, "1%": 10, "2KB": 2000,
+		"0%": 0, "101%": 0, "-5%": 0, "%": 0, "1.5%": 0, "much": 0, "0KB": 0,
+	} {
+		have, err := recipe.ParseShare(text, 1000)
+		if have != want || (err != nil) != (want == 0) {
+			t.Errorf("%q is %d, %v; want %d", text, have, err, want)
+		}
+	}
+}

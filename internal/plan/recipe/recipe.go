@@ -1,0 +1,422 @@
+// Package recipe holds what a human wrote about one distribution: where its
+// source comes from, the axes of its matrix, which combinations go together,
+// what the build step sees, and what the artifact promises.
+//
+// A [Recipe] is as written and never changed after loading. What it says about
+// one point of the matrix is a [Settings], made by [Recipe.For]. Which points
+// there are is found out in internal/plan/matrix, and what the names in a text stand
+// for in internal/plan/lock: nothing is resolved here, and nothing is looked up.
+package recipe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+	"builder/internal/plan/version"
+)
+
+// A Recipe describes one distribution.
+type Recipe struct {
+	Name       string `yaml:"name" json:"name" jsonschema:"description=name of the distribution; also the name of the file"`
+	Summary    string `yaml:"summary" json:"summary" jsonschema:"description=one line for builder list"`
+	Homepage   string `yaml:"homepage" json:"homepage" jsonschema:"description=where the distribution lives"`
+	ID         string `yaml:"id" json:"id" jsonschema:"description=template of a cell's readable id; every axis that tells cells apart must be in it"`
+	Axes       []Axis `yaml:"axes" json:"axes" jsonschema:"minItems=1"`
+	Compatible []Rule `yaml:"compatible,omitempty" json:"compatible,omitempty" jsonschema:"description=which combinations go together; the first rule that a combination breaks is the reason for its exclusion"`
+	Source     Source `yaml:"source" json:"source" jsonschema:"description=what is built"`
+	Build      string `yaml:"build" json:"build" jsonschema:"description=shell script run in the patched source tree; the wheel or the archive goes to $BUILDER_DIST"`
+
+	Settings `yaml:",inline" json:",inline"`
+	Variants []Variant `yaml:"variants,omitempty" json:"variants,omitempty" jsonschema:"description=settings that hold only where a condition over axes does"`
+
+	index       decode.Index                  // places in the file, for faults found after decoding
+	constraints map[string]version.Constraint // by their texts, read when the file was checked
+}
+
+// An Axis is a named dimension of the matrix. Values are listed most preferred
+// first.
+type Axis struct {
+	Name   string   `yaml:"name" json:"name"`
+	About  string   `yaml:"about" json:"about" jsonschema:"description=one line for the help of the flag"`
+	Values []string `yaml:"values" json:"values" jsonschema:"minItems=1,description=most preferred first; versions are quoted"`
+}
+
+// A Rule says which combinations go together: where When holds, Needs must, or
+// at least one row of OneOf.
+type Rule struct {
+	When    Condition   `yaml:"when" json:"when"`
+	Needs   Condition   `yaml:"needs,omitempty" json:"needs,omitempty" jsonschema:"description=what must hold"`
+	OneOf   []Condition `yaml:"one-of,omitempty" json:"one-of,omitempty" jsonschema:"description=rows of a table; one of them must hold"`
+	Because string      `yaml:"because" json:"because" jsonschema:"description=the reason that plan prints for an excluded combination"`
+	Source  string      `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
+}
+
+// Rows returns what the rule asks for as alternatives.
+func (r Rule) Rows() []Condition {
+	if len(r.OneOf) > 0 {
+		return r.OneOf
+	}
+	return []Condition{r.Needs}
+}
+
+// A Condition maps axes to constraints; it holds where all of them do.
+type Condition map[string]string
+
+// SourceKind says how a source is had.
+type SourceKind string
+
+// The kinds of sources.
+const (
+	Sdist   SourceKind = "sdist"   // a source distribution from the Python index
+	Git     SourceKind = "git"     // the tree of a commit, with its submodules
+	Archive SourceKind = "archive" // an upstream archive in the pool of a Debian archive
+	Wheel   SourceKind = "wheel"   // a released wheel from the Python index, for the Python of the cell
+	// Cells stands for the artifacts of the inputs: a stack has no source of its own,
+	// and no recipe says so.
+	Cells SourceKind = "cells"
+)
+
+// A Source says what is built. Project and Version may hold names in double
+// braces.
+type Source struct {
+	Project string `yaml:"project" json:"project"`
+	Version string `yaml:"version" json:"version"`
+	// Released maps a version to its date, which stands for the clock in a build. A
+	// commit has a date of its own.
+	Released map[string]string `yaml:"released,omitempty" json:"released,omitempty" jsonschema:"description=version to date (2023-06-12); SOURCE_DATE_EPOCH of its builds; not for git"`
+}
+
+// An Origin says where the source tree comes from. Its texts may hold names in
+// double braces.
+type Origin struct {
+	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive,enum=wheel"`
+	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
+	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
+	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits; beside a tag the one that it must lead to"`
+	Path       string     `yaml:"path,omitempty" json:"path,omitempty" jsonschema:"description=archive: path in the pool"`
+	Size       int64      `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=archive: bytes"`
+	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
+}
+
+// kinds names every kind of source, for messages.
+const kinds = "sdist, git, archive or wheel"
+
+var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+// Fault returns what is missing for an origin of its kind, or nil.
+func (s Origin) Fault() error {
+	needs := map[SourceKind]map[string]bool{
+		Sdist:   {},
+		Wheel:   {},
+		Cells:   {},
+		Git:     {"repository": s.Repository != "", "tag or from.commit": s.Tag != "" && s.Commit == "" || commit.MatchString(s.Commit)},
+		Archive: {"path": s.Path != "", "size": s.Size > 0, "sha256": s.SHA256 != ""},
+	}[s.Kind]
+	if needs == nil {
+		return diag.Errorf(diag.Usage, "from.kind %q is not %s", s.Kind, kinds)
+	}
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		if !needs[name] {
+			faults = append(faults, diag.Errorf(diag.Usage, "a source of kind %s needs from.%s", s.Kind, name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Settings is everything about a build that may depend on the cell.
+type Settings struct {
+	Vars       map[string]string `yaml:"vars,omitempty" json:"vars,omitempty" jsonschema:"description=names for the id and the texts below; their values may hold axes"`
+	From       Origin            `yaml:"from,omitempty" json:"from,omitzero" jsonschema:"description=where the source tree comes from"`
+	Image      string            `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=image of the build step"`
+	Runtime    string            `yaml:"runtime,omitempty" json:"runtime,omitempty" jsonschema:"description=image of the gates: what the artifact needs to run and nothing else"`
+	Env        map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
+	Requires   Requirements      `yaml:"requires,omitempty" json:"requires,omitzero"`
+	Inputs     []Input           `yaml:"inputs,omitempty" json:"inputs,omitempty" jsonschema:"description=cells of other recipes whose wheels are installed before the build and beside the artifact"`
+	Advisories []Advisory        `yaml:"advisories,omitempty" json:"advisories,omitempty" jsonschema:"description=published weaknesses of the source and what this recipe does about them"`
+	Profile    []Variable        `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=environment in which the artifact is to run; it is written beside it"`
+	Vendored   []Vendored        `yaml:"vendored,omitempty" json:"vendored,omitempty" jsonschema:"description=what the source carries of others and the build may compile in; it stands in the SBOM"`
+	Memory     string            `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the build takes at its peak; cells are not built at once where they would not fit"`
+	Expect     Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
+}
+
+// Requirements are Python requirements (PEP 508), resolved to files by the lock.
+type Requirements struct {
+	Build []string `yaml:"build,omitempty" json:"build,omitempty" jsonschema:"description=in the build step"`
+	Run   []string `yaml:"run,omitempty" json:"run,omitempty" jsonschema:"description=beside the wheel in the gates' container"`
+	// Without are projects that Run leaves out, whoever needs them: those that the
+	// parts of a stack are, and those that the platform brings.
+	Without []string `yaml:"-" json:"without,omitempty" jsonschema:"-"`
+}
+
+// Vendored is the source of another project inside the source tree.
+type Vendored struct {
+	Name       string `yaml:"name" json:"name"`
+	Path       string `yaml:"path" json:"path" jsonschema:"description=folder in the source"`
+	Repository string `yaml:"repository" json:"repository" jsonschema:"format=uri"`
+	Commit     string `yaml:"commit" json:"commit" jsonschema:"description=40 hexadecimal digits"`
+	License    string `yaml:"license" json:"license" jsonschema:"description=SPDX expression"`
+}
+
+// Expect is what the artifact promises; the gates judge it by this alone.
+// Patterns are those of [path.Match].
+type Expect struct {
+	Version      string            `yaml:"version,omitempty" json:"version,omitempty" jsonschema:"description=of the wheel with its local part"`
+	Packages     []string          `yaml:"packages,omitempty" json:"packages,omitempty" jsonschema:"description=top-level names that the wheel may hold; scripts/NAME of a program that the system has too and data/DIR below the prefix"`
+	Extensions   []string          `yaml:"extensions,omitempty" json:"extensions,omitempty" jsonschema:"description=each pattern must match exactly one file"`
+	NoExtensions []string          `yaml:"no-extensions,omitempty" json:"no-extensions,omitempty" jsonschema:"description=no file may match"`
+	Needed       []string          `yaml:"needed,omitempty" json:"needed,omitempty" jsonschema:"description=sonames that each extension must need"`
+	Forbidden    []string          `yaml:"forbidden,omitempty" json:"forbidden,omitempty" jsonschema:"description=sonames that nothing may need"`
+	DeviceCode   []string          `yaml:"device-code,omitempty" json:"device-code,omitempty" jsonschema:"description=GPU targets inside; exactly these"`
+	Kernels      []string          `yaml:"kernels,omitempty" json:"kernels,omitempty" jsonschema:"description=names of kernels inside; each pattern must match at least one for every GPU target"`
+	NoKernels    []string          `yaml:"no-kernels,omitempty" json:"no-kernels,omitempty" jsonschema:"description=no kernel may match"`
+	Collectives  []string          `yaml:"collectives,omitempty" json:"collectives,omitempty" jsonschema:"description=programs of nccl-tests without _perf that must be right and fast on GPUs"`
+	RDMA         string            `yaml:"rdma,omitempty" json:"rdma,omitempty" jsonschema:"enum=linked,enum=dlopened,enum=absent,description=how libibverbs is reached"`
+	Glibc        string            `yaml:"glibc,omitempty" json:"glibc,omitempty" jsonschema:"description=oldest glibc that the artifact runs with"`
+	CPU          []string          `yaml:"cpu,omitempty" json:"cpu,omitempty" jsonschema:"description=extensions of the processor that the code may use: a level (x86-64-v2) or names as of GCC's -m (avx; f16c)"`
+	CPUDispatch  []string          `yaml:"cpu-dispatch,omitempty" json:"cpu-dispatch,omitempty" jsonschema:"description=functions that may use any extension because something asks the processor first"`
+	Size         string            `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=smallest and largest size of the artifact (11MB..21MB)"`
+	Archive      string            `yaml:"archive,omitempty" json:"archive,omitempty" jsonschema:"description=name of the file beside the wheel that holds the same in upstream's layout"`
+	Tree         string            `yaml:"tree,omitempty" json:"tree,omitempty" jsonschema:"description=name of the archive that is the artifact where there is no wheel: the patched source tree below one directory"`
+	Library      string            `yaml:"library,omitempty" json:"library,omitempty" jsonschema:"description=the file that is NCCL or RCCL"`
+	LibrarySays  string            `yaml:"library-says,omitempty" json:"library-says,omitempty" jsonschema:"description=what the version string of the library must be; NCCL only"`
+	Import       []string          `yaml:"import,omitempty" json:"import,omitempty" jsonschema:"description=modules that must import"`
+	Frameworks   []string          `yaml:"frameworks,omitempty" json:"frameworks,omitempty" jsonschema:"description=names in the output of horovodrun --check-build"`
+	Controllers  []string          `yaml:"controllers,omitempty" json:"controllers,omitempty"`
+	Operations   []string          `yaml:"operations,omitempty" json:"operations,omitempty"`
+	Built        map[string]string `yaml:"built,omitempty" json:"built,omitempty" jsonschema:"description=NAME_built() of the module: true; false; or for nccl a version"`
+	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=mpich,enum=gloo,description=controller of the two-rank allreduce; mpi is Open MPI"`
+	Behaviour    []Behaviour       `yaml:"behaviour,omitempty" json:"behaviour,omitempty" jsonschema:"description=what the artifact says when a script asks it"`
+	Rendezvous   string            `yaml:"rendezvous,omitempty" json:"rendezvous,omitempty" jsonschema:"enum=sealed,description=the launcher takes values from members of the job alone"`
+	Wheelhouse   *Wheelhouse       `yaml:"-" json:"wheelhouse,omitempty" jsonschema:"-"` // of a stack
+	Waivers      []Waiver          `yaml:"waivers,omitempty" json:"waivers,omitempty" jsonschema:"description=known failures of gates"`
+}
+
+// A Variant adds settings where its condition holds.
+type Variant struct {
+	When     Condition `yaml:"when" json:"when"`
+	Settings `yaml:",inline" json:",inline"`
+}
+
+// Axis returns the axis of that name.
+func (r *Recipe) Axis(name string) (Axis, bool) {
+	i := slices.IndexFunc(r.Axes, func(a Axis) bool { return a.Name == name })
+	if i < 0 {
+		return Axis{}, false
+	}
+	return r.Axes[i], true
+}
+
+// AxisNames returns the names of all axes in the order of the recipe.
+func (r *Recipe) AxisNames() []string {
+	names := make([]string, len(r.Axes))
+	for i, a := range r.Axes {
+		names[i] = a.Name
+	}
+	return names
+}
+
+// String says the condition in words: python is 3.11, rocm is >=6.0.
+func (c Condition) String() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		parts = append(parts, name+" is "+c[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Holds reports whether every constraint of c allows the value of its axis, and
+// if not, which axis refuses.
+func (c Condition) Holds(axes map[string]string) (refusing string, ok bool, err error) {
+	return c.holds(axes, version.ParseConstraint)
+}
+
+func (c Condition) holds(axes map[string]string, parse func(string) (version.Constraint, error)) (refusing string, ok bool, err error) {
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		constraint, err := parse(c[name])
+		if err != nil {
+			return name, false, fmt.Errorf("condition on %s: %w", name, err)
+		}
+		if !constraint.AllowsText(axes[name]) {
+			return name, false, nil
+		}
+	}
+	return "", true, nil
+}
+
+// For returns what the recipe says about one point of the matrix: the settings
+// of the recipe itself and of every variant whose condition holds. Two variants
+// that disagree about one value are a fault.
+func (r *Recipe) For(axes map[string]string) (Settings, error) {
+	merged := Settings{}.plus(r.Settings)
+	for i, v := range r.Variants {
+		_, ok, err := v.When.holds(axes, r.constraint)
+		if err != nil {
+			return Settings{}, err
+		}
+		if !ok {
+			continue
+		}
+		if clash := merged.clash(v.Settings); clash != "" {
+			return Settings{}, diag.At(r.index.At("variants[%d]", i), "two settings for %s where %v", clash, v.When)
+		}
+		merged = merged.plus(v.Settings)
+	}
+	return merged, nil
+}
+
+// constraint returns what a text of a condition says. The file was checked with it,
+// and a matrix asks for every cell; of a recipe that comes from no file it is read here.
+func (r *Recipe) constraint(text string) (version.Constraint, error) {
+	if c, ok := r.constraints[text]; ok {
+		return c, nil
+	}
+	return version.ParseConstraint(text)
+}
+
+// clash names the first value that both settings state differently.
+func (s Settings) clash(t Settings) string {
+	for _, value := range []struct{ name, a, b string }{
+		{"from.kind", string(s.From.Kind), string(t.From.Kind)},
+		{"from.repository", s.From.Repository, t.From.Repository},
+		{"from.tag", s.From.Tag, t.From.Tag},
+		{"from.commit", s.From.Commit, t.From.Commit},
+		{"from.path", s.From.Path, t.From.Path},
+		{"from.sha256", s.From.SHA256, t.From.SHA256},
+		{"image", s.Image, t.Image},
+		{"runtime", s.Runtime, t.Runtime},
+		{"memory", s.Memory, t.Memory},
+		{"expect.version", s.Expect.Version, t.Expect.Version},
+		{"expect.launcher", s.Expect.Launcher, t.Expect.Launcher},
+		{"expect.rendezvous", s.Expect.Rendezvous, t.Expect.Rendezvous},
+		{"expect.rdma", s.Expect.RDMA, t.Expect.RDMA},
+		{"expect.glibc", s.Expect.Glibc, t.Expect.Glibc},
+		{"expect.size", s.Expect.Size, t.Expect.Size},
+		{"expect.archive", s.Expect.Archive, t.Expect.Archive},
+		{"expect.tree", s.Expect.Tree, t.Expect.Tree},
+		{"expect.library", s.Expect.Library, t.Expect.Library},
+		{"expect.library-says", s.Expect.LibrarySays, t.Expect.LibrarySays},
+	} {
+		if value.a != "" && value.b != "" && value.a != value.b {
+			return value.name
+		}
+	}
+	if key := differs(s.Vars, t.Vars); key != "" {
+		return "vars." + key
+	}
+	if key := differs(s.Env, t.Env); key != "" {
+		return "env." + key
+	}
+	if key := differs(s.Expect.Built, t.Expect.Built); key != "" {
+		return "expect.built." + key
+	}
+	if clash := behaviourClash(s.Expect.Behaviour, t.Expect.Behaviour); clash != "" {
+		return clash
+	}
+	for _, v := range t.Vendored {
+		if slices.ContainsFunc(s.Vendored, func(x Vendored) bool { return x.Path == v.Path }) {
+			return "vendored of " + v.Path
+		}
+	}
+	for _, w := range t.Expect.Waivers {
+		if slices.ContainsFunc(s.Expect.Waivers, func(x Waiver) bool { return x.Gate == w.Gate }) {
+			return "expect.waivers of gate " + w.Gate
+		}
+	}
+	for _, a := range t.Advisories {
+		if slices.ContainsFunc(s.Advisories, func(b Advisory) bool { return b.ID == a.ID }) {
+			return "advisory " + a.ID
+		}
+	}
+	return ""
+}
+
+func differs(a, b map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(b)) {
+		if have, ok := a[key]; ok && have != b[key] {
+			return key
+		}
+	}
+	return ""
+}
+
+// plus returns settings that hold what both do; neither is changed.
+func (s Settings) plus(t Settings) Settings {
+	return Settings{
+		Vars:    union(s.Vars, t.Vars),
+		From:    s.From.plus(t.From),
+		Image:   cmp.Or(t.Image, s.Image),
+		Runtime: cmp.Or(t.Runtime, s.Runtime),
+		Env:     union(s.Env, t.Env),
+		Requires: Requirements{
+			Build:   slices.Concat(s.Requires.Build, t.Requires.Build),
+			Run:     slices.Concat(s.Requires.Run, t.Requires.Run),
+			Without: slices.Concat(s.Requires.Without, t.Requires.Without),
+		},
+		Inputs:     inputs(s.Inputs, t.Inputs),
+		Advisories: slices.Concat(s.Advisories, t.Advisories),
+		Profile:    slices.Concat(s.Profile, t.Profile),
+		Vendored:   slices.Concat(s.Vendored, t.Vendored),
+		Memory:     cmp.Or(t.Memory, s.Memory),
+		Expect: Expect{
+			Version:      cmp.Or(t.Expect.Version, s.Expect.Version),
+			Packages:     slices.Concat(s.Expect.Packages, t.Expect.Packages),
+			Extensions:   slices.Concat(s.Expect.Extensions, t.Expect.Extensions),
+			NoExtensions: slices.Concat(s.Expect.NoExtensions, t.Expect.NoExtensions),
+			Needed:       slices.Concat(s.Expect.Needed, t.Expect.Needed),
+			Forbidden:    slices.Concat(s.Expect.Forbidden, t.Expect.Forbidden),
+			DeviceCode:   slices.Concat(s.Expect.DeviceCode, t.Expect.DeviceCode),
+			Kernels:      slices.Concat(s.Expect.Kernels, t.Expect.Kernels),
+			NoKernels:    slices.Concat(s.Expect.NoKernels, t.Expect.NoKernels),
+			Collectives:  slices.Concat(s.Expect.Collectives, t.Expect.Collectives),
+			RDMA:         cmp.Or(t.Expect.RDMA, s.Expect.RDMA),
+			Glibc:        cmp.Or(t.Expect.Glibc, s.Expect.Glibc),
+			CPU:          slices.Concat(s.Expect.CPU, t.Expect.CPU),
+			CPUDispatch:  slices.Concat(s.Expect.CPUDispatch, t.Expect.CPUDispatch),
+			Size:         cmp.Or(t.Expect.Size, s.Expect.Size),
+			Archive:      cmp.Or(t.Expect.Archive, s.Expect.Archive),
+			Tree:         cmp.Or(t.Expect.Tree, s.Expect.Tree),
+			Library:      cmp.Or(t.Expect.Library, s.Expect.Library),
+			LibrarySays:  cmp.Or(t.Expect.LibrarySays, s.Expect.LibrarySays),
+			Import:       slices.Concat(s.Expect.Import, t.Expect.Import),
+			Frameworks:   slices.Concat(s.Expect.Frameworks, t.Expect.Frameworks),
+			Controllers:  slices.Concat(s.Expect.Controllers, t.Expect.Controllers),
+			Operations:   slices.Concat(s.Expect.Operations, t.Expect.Operations),
+			Built:        union(s.Expect.Built, t.Expect.Built),
+			Launcher:     cmp.Or(t.Expect.Launcher, s.Expect.Launcher),
+			Behaviour:    behaviours(s.Expect.Behaviour, t.Expect.Behaviour),
+			Rendezvous:   cmp.Or(t.Expect.Rendezvous, s.Expect.Rendezvous),
+			Wheelhouse:   cmp.Or(t.Expect.Wheelhouse, s.Expect.Wheelhouse),
+			Waivers:      slices.Concat(s.Expect.Waivers, t.Expect.Waivers),
+		},
+	}
+}
+
+func (s Origin) plus(t Origin) Origin {
+	return Origin{
+		Kind:       cmp.Or(t.Kind, s.Kind),
+		Repository: cmp.Or(t.Repository, s.Repository),
+		Tag:        cmp.Or(t.Tag, s.Tag),
+		Commit:     cmp.Or(t.Commit, s.Commit),
+		Path:       cmp.Or(t.Path, s.Path),
+		Size:       cmp.Or(t.Size, s.Size),
+		SHA256:     cmp.Or(t.SHA256, s.SHA256),
+	}
+}
+
+func union(a, b map[string]string) map[string]string {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	all := make(map[string]string, len(a)+len(b))
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
+}

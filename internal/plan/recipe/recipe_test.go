@@ -1,0 +1,189 @@
+package recipe_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+)
+
+func TestHolds(t *testing.T) {
+	axes := map[string]string{"rocm": "6.1.3", "python": "3.14t", "arch": "gfx90a"}
+	for name, c := range map[string]struct {
+		condition recipe.Condition
+		refusing  string
+	}{
+		"nothing":               {nil, ""},
+		"one":                   {recipe.Condition{"rocm": "6.1"}, ""},
+		"all of them":           {recipe.Condition{"rocm": ">=6,<7", "arch": "gfx90a", "python": "3.14t"}, ""},
+		"one of them refuses":   {recipe.Condition{"rocm": "6.1", "arch": "!=gfx90a"}, "arch"},
+		"both, the first named": {recipe.Condition{"rocm": "6.2", "arch": "gfx942"}, "arch"},
+		"an axis that is none":  {recipe.Condition{"cuda": ">=12"}, "cuda"},
+	} {
+		refusing, ok, err := c.condition.Holds(axes)
+		if err != nil || ok != (c.refusing == "") || refusing != c.refusing {
+			t.Errorf("%s: got %q, %v, %v", name, refusing, ok, err)
+		}
+	}
+	if _, ok, err := (recipe.Condition{"rocm": ">=x"}).Holds(axes); ok || err == nil || !strings.Contains(err.Error(), `condition on rocm: ">=x"`) {
+		t.Errorf("got %v, %v", ok, err)
+	}
+}
+
+// filled returns settings in which every field says something that begins with
+// prefix, whatever fields there are.
+func filled(prefix string) recipe.Settings {
+	var s recipe.Settings
+	var fill func(v reflect.Value, name string)
+	fill = func(v reflect.Value, name string) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				fill(v.Field(i), name+"."+v.Type().Field(i).Name)
+			}
+		case reflect.String:
+			v.SetString(name)
+		case reflect.Int64:
+			v.SetInt(int64(len(name)))
+		case reflect.Int:
+			v.SetInt(int64(len(name)))
+		case reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), name)
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fill(v.Index(0), name)
+		case reflect.Map:
+			v.Set(reflect.ValueOf(map[string]string{name: name}))
+		default:
+			panic(fmt.Sprintf("%s is a %s", name, v.Kind()))
+		}
+	}
+	fill(reflect.ValueOf(&s).Elem(), prefix)
+	return s
+}
+
+func variant(s recipe.Settings, when recipe.Condition) recipe.Variant {
+	return recipe.Variant{When: when, Settings: s}
+}
+
+// No field is forgotten: settings come out as they went in, whether the recipe
+// or a variant states them.
+func TestForKeepsEveryField(t *testing.T) {
+	for name, r := range map[string]*recipe.Recipe{
+		"of the recipe":            {Settings: filled("a")},
+		"of a variant":             {Variants: []recipe.Variant{variant(filled("a"), recipe.Condition{"x": "on"})}},
+		"of the first of variants": {Variants: []recipe.Variant{variant(filled("a"), recipe.Condition{"x": "on"}), variant(recipe.Settings{}, recipe.Condition{"x": "on"})}},
+		"none that does not hold":  {Settings: filled("a"), Variants: []recipe.Variant{variant(filled("b"), recipe.Condition{"x": "off"})}},
+	} {
+		got, err := r.For(map[string]string{"x": "on"})
+		if diff := cmp.Diff(filled("a"), got, cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestForAddsUp(t *testing.T) {
+	r := parse(t, strings.Replace(good, `    env: {B: "2"}`, `    env: {A: "{{rocm-path}}", B: "2"}
+    image: old
+    requires: {build: [cmake]}
+    expect: {needed: [b], built: {x: "true"}}
+  - when: {version: "2.9", python: "3.12"}
+    image: old
+    requires: {build: [ninja], run: [numpy]}
+    expect: {needed: [a]}
+  - when: {version: "2.10"}
+    image: new`, 1))
+	for version, want := range map[string]recipe.Settings{
+		"2.9": {
+			From: recipe.Origin{Kind: recipe.Sdist}, Image: "old", Env: map[string]string{"A": "{{rocm-path}}", "B": "2"},
+			Requires: recipe.Requirements{Build: []string{"cmake", "ninja"}, Run: []string{"numpy"}}, // in the order of the file
+			Expect:   recipe.Expect{Needed: []string{"b", "a"}, Built: map[string]string{"x": "true"}, Launcher: "mpi"},
+		},
+		"2.10": {From: recipe.Origin{Kind: recipe.Sdist}, Image: "new", Env: map[string]string{"A": "{{rocm-path}}"}, Expect: recipe.Expect{Launcher: "mpi"}},
+	} {
+		got, err := r.For(map[string]string{"version": version, "python": "3.12"})
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", version, err, diff)
+		}
+	}
+}
+
+func TestForRefusesVariantsThatDisagree(t *testing.T) {
+	const advisory = "{id: CVE-2024-10190, about: a, source: b, mended-by: c, action: d}"
+	for first, second := range map[string]string{
+		"image: a, runtime: b":           "image: b, runtime: a",
+		"runtime: a":                     "runtime: b",
+		`env: {X: "1"}`:                  `env: {X: ""}`,
+		"expect: {launcher: mpi}":        "expect: {launcher: gloo}",
+		"advisories: [" + advisory + "]": "advisories: [" + advisory + "]", // also where both say the same
+		`expect: {built: {nccl: "2.1"}}`: `expect: {built: {nccl: "2.2"}}`,
+	} {
+		text := strings.Replace(good, "expect: {launcher: mpi}\n", "", 1) + // line 23
+			"  - {when: {python: \"3.12\"}, " + first + "}\n  - {when: {version: \"2.10\"}, " + second + "}\n"
+		r := parse(t, text)
+		if _, err := r.For(map[string]string{"version": "2.9", "python": "3.12"}); err != nil {
+			t.Errorf("%s: %v", first, err)
+		}
+		name := map[string]string{"advisories": "advisory CVE-2024-10190", "image": "image", "runtime": "runtime", "env": "env.X", "expect: {launcher": "expect.launcher", "expect: {built": "expect.built.nccl"}
+		want := ""
+		for prefix, field := range name {
+			if strings.HasPrefix(first, prefix) {
+				want = "recipes/tool.yaml:27:5: two settings for " + field + " where version is 2.10"
+			}
+		}
+		for range 10 {
+			_, err := r.For(map[string]string{"version": "2.10", "python": "3.12"})
+			if diag.CodeOf(err) != diag.Usage || err.Error() != want {
+				t.Fatalf("got %v, want %s", err, want)
+			}
+		}
+	}
+	bad := &recipe.Recipe{Variants: []recipe.Variant{variant(recipe.Settings{}, recipe.Condition{"x": ">=y"})}}
+	if _, err := bad.For(map[string]string{"x": "1"}); err == nil {
+		t.Error("a condition that is none holds")
+	}
+}
+
+// What For returns is the caller's: changing it does not change the recipe.
+func TestForSharesNothing(t *testing.T) {
+	r := &recipe.Recipe{Settings: filled("a"), Variants: []recipe.Variant{variant(recipe.Settings{
+		Env: map[string]string{"B": "b"}, Requires: recipe.Requirements{Build: []string{"b"}},
+	}, recipe.Condition{"x": "on"})}}
+	for _, axes := range []map[string]string{{"x": "on"}, {"x": "off"}} {
+		got, err := r.For(axes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scribble(reflect.ValueOf(&got).Elem())
+		if diff := cmp.Diff(filled("a"), r.Settings); diff != "" || r.Variants[0].Env["B"] != "b" || r.Variants[0].Requires.Build[0] != "b" {
+			t.Errorf("the recipe was changed (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// scribble overwrites whatever can be reached from v.
+func scribble(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			scribble(field)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			scribble(v.Index(i))
+		}
+	case reflect.String:
+		v.SetString("scribble")
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			v.SetMapIndex(key, reflect.ValueOf("scribble"))
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package recipe_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/recipe/recipetest"
+	"builder/internal/testutil/golden"
+)
+
+func TestSchema(t *testing.T) {
+	golden.CheckFile(t, filepath.Join("..", "..", "..", "recipes", "schema.json"), recipe.Schema(&recipe.Recipe{}))
+}
+
+// A comma ends a description: what follows would vanish without a word.
+func TestNoDescriptionIsCut(t *testing.T) {
+	var walk func(reflect.Type)
+	walk = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Slice, reflect.Map, reflect.Pointer:
+			walk(of.Elem())
+		case reflect.Struct:
+			for f := range of.Fields() {
+				if !f.IsExported() || f.Tag.Get("jsonschema") == "-" { // no recipe may say it
+					continue
+				}
+				for part := range strings.SplitSeq(f.Tag.Get("jsonschema"), ",") {
+					key, _, ok := strings.Cut(part, "=")
+					if part != "" && (!ok || !slices.Contains([]string{"description", "enum", "format", "minItems"}, key)) {
+						t.Errorf("%s.%s: %q is no rule of a schema", of.Name(), f.Name, part)
+					}
+				}
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[recipe.Recipe]())
+}
+
+// goodJSON is the good recipe as JSON, which is YAML too.
+const goodJSON = `{
+  "name": "tool", "summary": "A tool", "homepage": "https://mirror.example/tool", "id": "tool-{{version}}",
+  "axes": [{"name": "version", "about": "release", "values": ["2.10", "2.9"]}],
+  "compatible": [{"when": {"version": "2.10"}, "needs": {"version": "!=2.9"}, "because": "it says so", "source": "https://mirror.example/why"}],
+  "from": {"kind": "sdist"},
+  "source": {"project": "tool", "version": "{{version}}", "released": {"2.10": "2025-01-02"}},
+  "build": "make", "image": "base", "runtime": "base", "env": {"A": "1"},
+  "requires": {"build": ["cmake"], "run": []},
+  "expect": {"packages": ["tool"], "device-code": ["gfx90a"], "built": {"mpi": "true"}, "launcher": "mpi"},
+  "variants": [{"when": {"version": "2.9"}, "env": {"B": "2"}, "expect": {"needed": ["libx.so.1"]}}]
+}`
+
+// Both refuse what an editor can see; the loader refuses more, because it knows
+// what a recipe is for.
+func TestSchemaAndLoaderAgree(t *testing.T) {
+	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as an editor reads it that knows nothing else
+	for name, c := range map[string]struct {
+		old, new       string
+		schema, loader bool
+	}{
+		"good":                   {"", "", true, true},
+		"less":                   {`"image": "base", "runtime": "base",`, "", true, true},
+		"without rules":          {`{"when": {"version": "2.10"}, "needs": {"version": "!=2.9"}, "because": "it says so", "source": "https://mirror.example/why"}`, "", true, true},
+		"no requirements":        {`"build": ["cmake"], `, "", true, true},
+		"another launcher":       {`"launcher": "mpi"`, `"launcher": "gloo"`, true, true},
+		"unknown key":            {`"summary"`, `"summry"`, false, false},
+		"one key more":           {`"build":`, `"biuld": "x", "build":`, false, false},
+		"unknown key in axes":    {`"about"`, `"abuot"`, false, false},
+		"unknown key in source":  {`"project"`, `"url": "x", "project"`, false, false},
+		"unknown key in expect":  {`"packages"`, `"package"`, false, false},
+		"unknown key of variant": {`"env": {"B"`, `"evn": {"B"`, false, false},
+		"unknown key in needs":   {`"cmake"`, `{"name": "cmake"}`, false, false},
+		"a number":               {`"2.9"]}]`, `2.9]}]`, false, false},
+		"a whole number":         {`{"A": "1"}`, `{"A": 1}`, false, false},
+		"a bool":                 {`{"mpi": "true"}`, `{"mpi": true}`, false, false},
+		"a bool for a list":      {`"run": []`, `"run": false`, false, false},
+		"null":                   {`"summary": "A tool"`, `"summary": null`, false, false},
+		"null for a list":        {`"run": []`, `"run": null`, false, false},
+		"null for keys":          {`{"A": "1"}`, `null`, false, false},
+		"text for a list":        {`["gfx90a"]`, `"gfx90a"`, false, false},
+		"list for text":          {`"build": "make"`, `"build": ["make"]`, false, false},
+		"list for keys":          {`{"mpi": "true"}`, `["mpi"]`, false, false},
+		"no summary":             {`"summary": "A tool", `, "", false, false},
+		"no homepage":            {`"homepage": "https://mirror.example/tool", `, "", false, false},
+		"no id":                  {`, "id": "tool-{{version}}"`, "", false, false},
+		"no build":               {`"build": "make", `, "", false, false},
+		"no about":               {`"about": "release", `, "", false, false},
+		"no values":              {`["2.10", "2.9"]`, "[]", false, false},
+		"no axes":                {`{"name": "version", "about": "release", "values": ["2.10", "2.9"]}`, "", false, false},
+		"no when":                {`"when": {"version": "2.10"}, `, "", false, false},
+		"no needs":               {`"needs": {"version": "!=2.9"}, `, "", true, false},
+		"needs and rows":         {`"needs": {`, `"one-of": [{"version": "2.9"}], "needs": {`, true, false},
+		"rows":                   {`"needs": {"version": "!=2.9"}`, `"one-of": [{"version": "2.10"}]`, true, true},
+		"no reason":              {`"because": "it says so", `, "", false, false},
+		"no source of a rule":    {`, "source": "https://mirror.example/why"`, "", false, false},
+		"no when of a variant":   {`"when": {"version": "2.9"}, `, "", false, false},
+		"no version of source":   {`"version": "{{version}}", `, "", false, false},
+		"no project":             {`"project": "tool", `, "", false, false},
+		"no dates":               {`, "released": {"2.10": "2025-01-02"}`, "", true, false},
+		"unknown kind":           {`"sdist"`, `"svn"`, false, false},
+		"unknown launcher":       {`"launcher": "mpi"`, `"launcher": "slurm"`, false, false},
+		// What only the loader knows.
+		"another name":         {`"name": "tool"`, `"name": "fool"`, true, false},
+		"axis twice":           {`"values": ["2.10", "2.9"]}`, `"values": ["2.10", "2.9"]}, {"name": "version", "about": "x", "values": ["1"]}`, true, false},
+		"value twice":          {`["2.10", "2.9"]`, `["2.9", "2.9"]`, true, false},
+		"no constraint":        {`"!=2.9"`, `"!= "`, true, false},
+		"no such axis":         {`{"version": "!=2.9"}`, `{"vresion": "!=2.9"}`, true, false},
+		"no such name":         {`{{version}}`, `{{vresion}}`, true, false},
+		"nothing in a summary": {`"A tool"`, `""`, true, false},
+	} {
+		text := []byte(strings.Replace(goodJSON, c.old, c.new, 1))
+		if (c.old != "") == (string(text) == goodJSON) {
+			t.Errorf("%s: nothing was changed", name)
+		}
+		if err := read(text); (err == nil) != c.schema {
+			t.Errorf("%s: the schema says %v", name, err)
+		}
+		if _, err := recipe.Parse("recipes/tool.yaml", text); (err == nil) != c.loader {
+			t.Errorf("%s: the loader says %v", name, err)
+		}
+	}
+}
+
+// Whatever is done to a recipe: what the schema refuses, the loader refuses.
+func TestTheLoaderIsAsStrictAsTheSchema(t *testing.T) {
+	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as an editor reads it that knows nothing else
+	rapid.Check(t, func(t *rapid.T) {
+		var doc any
+		if err := json.Unmarshal([]byte(goodJSON), &doc); err != nil {
+			t.Fatal(err)
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
+			doc = change(t, doc)
+		}
+		text, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := read(text)
+		_, err = recipe.Parse("recipes/tool.yaml", text)
+		if refused != nil && err == nil {
+			t.Errorf("%s\nthe loader takes what the schema refuses: %v", text, refused)
+		}
+	})
+}
+
+// change replaces, removes or adds something anywhere in a document.
+func change(t *rapid.T, v any) any {
+	if rapid.IntRange(0, 3).Draw(t, "deeper") > 0 {
+		switch v := v.(type) {
+		case map[string]any:
+			if len(v) > 0 {
+				key := rapid.SampledFrom(slices.Sorted(maps.Keys(v))).Draw(t, "key")
+				v[key] = change(t, v[key])
+				return v
+			}
+		case []any:
+			if len(v) > 0 {
+				i := rapid.IntRange(0, len(v)-1).Draw(t, "item")
+				v[i] = change(t, v[i])
+				return v
+			}
+		}
+	}
+	if m, ok := v.(map[string]any); ok && rapid.Bool().Draw(t, "a key") {
+		key := rapid.SampledFrom(append(slices.Sorted(maps.Keys(m)), "new", "image", "env", "expect", "about")).Draw(t, "of")
+		if rapid.Bool().Draw(t, "goes") {
+			delete(m, key)
+		} else {
+			m[key] = foreign(t)
+		}
+		return m
+	}
+	return foreign(t)
+}
+
+// foreign is a value that seldom belongs where it is put.
+func foreign(t *rapid.T) any {
+	return rapid.SampledFrom([]any{
+		nil, true, 1, 2.9, "x", "2.9", "{{version}}",
+		[]any{},
+		[]any{"x"},
+		[]any{1},
+		[]any{map[string]any{}},
+		map[string]any{},
+		map[string]any{"version": "2.9"},
+		map[string]any{"when": map[string]any{}},
+	}).Draw(t, "value")
+}
+
+// What is checked in satisfies both.
+func TestCheckedInRecipesMeetTheSchema(t *testing.T) {
+	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as an editor reads it that knows nothing else
+	all, err := recipe.Load(os.DirFS(filepath.Join("..", "..", "..", "recipes")), "recipes")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d recipes, %v", len(all), err)
+	}
+	for _, r := range all {
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := read(text); err != nil {
+			t.Errorf("%s: %v", r.Name, err)
+		}
+	}
+}

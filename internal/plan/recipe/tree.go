@@ -1,0 +1,54 @@
+package recipe
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+// treeEnds lists how the name of an archive that is an artifact may end: what the
+// gates can open.
+var treeEnds = []string{".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst"}
+
+// validateTree refuses, where the artifact is an archive, what only a wheel can
+// promise, and a name that is none of an archive.
+func (r *Recipe) validateTree() []error {
+	all := r.settings()
+	if !slices.ContainsFunc(all, func(s written) bool { return s.Expect.Tree != "" }) {
+		return nil
+	}
+	var faults []error
+	for _, s := range all {
+		for _, name := range s.Expect.ofWheels() {
+			faults = append(faults, diag.At(r.index.At("%sexpect.%s", s.at, name), "expect.%s has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels", name))
+		}
+		if name := s.Expect.Tree; name != "" && !isArchive(name) {
+			faults = append(faults, diag.At(r.index.At("%sexpect.tree", s.at), "%q is no name of an archive: it ends in none of %s", name, strings.Join(treeEnds, ", ")))
+		}
+	}
+	return faults
+}
+
+func isArchive(name string) bool {
+	return name == path.Base(name) && slices.ContainsFunc(treeEnds, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// ofWheels names what is promised and can only be kept by a wheel: all but what
+// makes sense for any file.
+func (e Expect) ofWheels() []string {
+	e.Version, e.Size, e.Tree, e.Behaviour, e.Waivers = "", "", "", nil, nil
+	data, err := json.Marshal(e)
+	if err != nil {
+		panic(fmt.Sprintf("recipe: a promise is not JSON: %v", err)) // strings, lists and maps only
+	}
+	var left map[string]json.RawMessage
+	if err := json.Unmarshal(data, &left); err != nil {
+		panic(fmt.Sprintf("recipe: a promise is no JSON object: %v", err))
+	}
+	return slices.Sorted(maps.Keys(left))
+}

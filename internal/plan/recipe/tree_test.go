@@ -1,0 +1,42 @@
+package recipe_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/plan/recipe"
+)
+
+// Of an archive nothing is promised that only a wheel can keep, and its name says
+// how it is opened.
+func TestTreeAlone(t *testing.T) {
+	with := func(expect, more string) string {
+		return strings.Replace(good, "expect: {launcher: mpi}", "expect: "+expect, 1) + more
+	}
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"right": {with(`{tree: "tool-{{version}}.tar.gz", version: "1", size: 1KB..2KB}`, ""), nil},
+		"of a wheel": {with("{tree: tool.txz, launcher: mpi, packages: [tool]}", ""), []string{
+			"recipes/tool.yaml:23:36: expect.launcher has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels",
+			"recipes/tool.yaml:23:51: expect.packages has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels",
+		}},
+		"of a wheel in a variant": {with("{tree: tool.txz}", "    expect: {glibc: \"2.36\"}\n"), []string{
+			"expect.glibc has no place here",
+		}},
+		"no archive": {with("{tree: tool.zip}", ""), []string{`"tool.zip" is no name of an archive: it ends in none of .tar, .tar.gz, `}},
+		"a path":     {with("{tree: ../tool.tar}", ""), []string{`"../tool.tar" is no name of an archive`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text))
+			got := told(err)
+			if !slices.EqualFunc(got, c.want, strings.Contains) {
+				t.Error(cmp.Diff(c.want, got))
+			}
+		})
+	}
+}

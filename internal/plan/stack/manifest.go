@@ -1,0 +1,93 @@
+package stack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"builder/internal/base/regular"
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
+	"builder/internal/plan/recipe"
+)
+
+// Format is the number of the format of what is written beside the wheels.
+const Format = 1
+
+// The names of what a stack is made of, in the directory of its results.
+const (
+	Folder       = "wheelhouse"
+	manifestFile = "manifest.json"
+	Requirements = "requirements.txt"
+	profileFile  = "profile.env"
+)
+
+// maxManifest bounds what is read of a manifest, in bytes.
+const maxManifest = 16 << 20
+
+// A Manifest says what a wheelhouse holds and where each wheel is from. It holds
+// no time and no path: the same entry has the same manifest.
+type Manifest struct {
+	Format   int               `json:"format"`
+	Stack    string            `json:"stack"`
+	Key      string            `json:"key"`   // of the stack's entry
+	Parts    []Built           `json:"parts"` // in the order of the stack
+	Extra    []Wheel           `json:"extra"` // from the Python index, by name
+	Provided []recipe.Provided `json:"provided"`
+}
+
+// A Wheel is one file of the wheelhouse.
+type Wheel struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"` // bytes
+}
+
+// Built is the wheel of a part and the cell that it was built as.
+type Built struct {
+	Wheel
+	Recipe string            `json:"recipe"`
+	Cell   string            `json:"cell"`
+	Key    string            `json:"key"`
+	Axes   map[string]string `json:"axes"`
+}
+
+// Wheels lists all wheels, those of the parts first.
+func (m Manifest) Wheels() []Wheel {
+	var all []Wheel
+	for _, p := range m.Parts {
+		all = append(all, p.Wheel)
+	}
+	return append(all, m.Extra...)
+}
+
+// Open reads the manifest in the directory of a stack's results. A name in it that
+// is not that of a wheel in the wheelhouse, and a wheel with another digest than
+// the manifest says, are errors.
+func Open(dir string) (Manifest, error) {
+	var m Manifest
+	data, err := regular.Read(filepath.Join(dir, manifestFile), maxManifest)
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("reading %s: %w", manifestFile, err)
+	}
+	if m.Format != Format {
+		return m, fmt.Errorf("%s has the format %d, this version reads %d", manifestFile, m.Format, Format)
+	}
+	var faults []error
+	for _, w := range m.Wheels() {
+		if _, err := wheel.ParseName(w.Name); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		have, err := artifact.Of(filepath.Join(dir, Folder, w.Name), "")
+		if err == nil && have.SHA256 != w.SHA256 {
+			err = fmt.Errorf("%s has sha256 %s, the manifest says %s", w.Name, have.SHA256, w.SHA256)
+		}
+		faults = append(faults, err)
+	}
+	return m, errors.Join(faults...)
+}

@@ -1,0 +1,115 @@
+package stack
+
+import (
+	"errors"
+	"slices"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/subst"
+	"builder/internal/files/inspect"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+)
+
+// A Catalogue is what stacks may name.
+type Catalogue struct {
+	Recipes []*recipe.Recipe
+	// Profile returns the text of the one combination of a profile.
+	Profile func(name string, axes map[string]string) (string, error)
+}
+
+// Recipe returns the stack as a recipe: one cell, whose inputs are the cells of
+// the parts with a value for every axis, and whose axes are those that all parts
+// that have them agree in. Parts that are no single cell, or that already differ in
+// what they are asked for, are faults, all of them together.
+func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
+	var parts []Part
+	var faults []error
+	r := &recipe.Recipe{
+		Name: s.FullName(), Summary: s.Summary, ID: s.FullName(),
+		Settings: recipe.Settings{
+			From: recipe.Origin{Kind: recipe.Cells}, Image: s.Image, Runtime: s.Image,
+			Requires: recipe.Requirements{Run: s.Extra},
+			Expect:   recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Format: Format, Agree: s.Agree, Provided: s.Provided}},
+		},
+	}
+	for i, p := range s.Parts {
+		cell, err := onlyCell(cat.Recipes, p)
+		if err != nil {
+			faults = append(faults, s.placed(err, "parts[%d]", i))
+			continue
+		}
+		project, err := subst.Expand(cell.Recipe.Source.Project, cell.Names)
+		faults = append(faults, err)
+		parts = append(parts, Part{Name: cell.ID, Axes: cell.Axes})
+		r.Requires.Without = append(r.Requires.Without, project)
+		r.Inputs = append(r.Inputs, recipe.Input{Recipe: p.Recipe, Axes: cell.Axes})
+		r.Axes = s.axes(r.Axes, cell)
+	}
+	if s.Profile != nil {
+		text, err := cat.Profile(s.Profile.Name, s.Profile.Axes)
+		faults = append(faults, s.placed(err, "profile"))
+		parts = append(parts, Part{Name: "profile " + s.Profile.Name, Axes: s.Profile.Axes})
+		r.Expect.Wheelhouse.Profile = text
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	for _, p := range s.Provided {
+		r.Requires.Without = append(r.Requires.Without, p.Project)
+	}
+	return r, s.disagreements(parts)
+}
+
+// placed gives each fault the place in the file that it comes from.
+func (s *Stack) placed(err error, at string, args ...any) error {
+	var faults []error
+	for _, fault := range diag.All(err) {
+		faults = append(faults, diag.At(s.index.At(at, args...), "%w", fault.Err).WithHint("%s", fault.Hint))
+	}
+	return errors.Join(faults...)
+}
+
+// onlyCell is the cell that a part names.
+func onlyCell(recipes []*recipe.Recipe, p recipe.Input) (matrix.Cell, error) {
+	r, err := recipe.Find(recipes, p.Recipe)
+	if err != nil {
+		return matrix.Cell{}, err
+	}
+	cells, _, err := matrix.Expand(r, p.Axes)
+	if err != nil {
+		return matrix.Cell{}, err
+	}
+	if len(cells) != 1 {
+		return matrix.Cell{}, diag.Errorf(diag.Usage, "recipe %s: the axes name %d cells, a part is one", p.Recipe, len(cells))
+	}
+	return cells[0], nil
+}
+
+// axes adds the axes of a cell that are agreed in to those that are known.
+func (s *Stack) axes(known []recipe.Axis, cell matrix.Cell) []recipe.Axis {
+	for _, axis := range cell.Recipe.Axes {
+		named := func(a recipe.Axis) bool { return a.Name == axis.Name }
+		if slices.Contains(s.Agree, axis.Name) && !slices.ContainsFunc(known, named) {
+			known = append(known, recipe.Axis{Name: axis.Name, About: axis.About, Values: []string{cell.Axes[axis.Name]}})
+		}
+	}
+	return known
+}
+
+// disagreements are the faults that can be seen before anything is built.
+func (s *Stack) disagreements(parts []Part) error {
+	var faults []error
+	for i, name := range s.Agree {
+		at := s.index.At("agree[%d]", i)
+		isAxis := slices.ContainsFunc(parts, func(p Part) bool { return p.Axes[name] != "" })
+		if !isAxis && !slices.Contains(inspect.Names(), name) {
+			faults = append(faults, diag.At(at, "%q is neither an axis of a part nor a fact about wheels", name).
+				WithHint("%s", diag.DidYouMean(name, inspect.Names())))
+		}
+		if fault, _ := agree(name, parts); fault != "" {
+			faults = append(faults, diag.At(at, "%s", fault).WithHint("give the parts axes that agree"))
+		}
+	}
+	return errors.Join(faults...)
+}

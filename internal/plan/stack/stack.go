@@ -1,0 +1,145 @@
+// Package stack puts cells of several recipes together: a [Stack] names them,
+// says in what they have to agree and what the platform brings, and becomes a
+// recipe without a source of its own whose inputs are its parts. What comes of it
+// is a wheelhouse: a folder of wheels that are installed together, with exact
+// pins and digests, and a [Manifest] that says where each is from.
+//
+// Nothing is built here. The parts are built, gated and kept as the cells that
+// they are, alone or in a stack.
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/base/decode"
+	"builder/internal/base/diag"
+	"builder/internal/files/wheel"
+	"builder/internal/plan/recipe"
+)
+
+// A Stack is one file as it is written.
+type Stack struct {
+	Name     string            `yaml:"name" json:"name" jsonschema:"description=name of the stack; also the name of the file; on the command line it is stack/NAME"`
+	Summary  string            `yaml:"summary" json:"summary" jsonschema:"description=one line for builder list"`
+	Parts    []recipe.Input    `yaml:"parts" json:"parts" jsonschema:"minItems=1,description=cells whose wheels go into the wheelhouse; an axis that is not named has the value that its recipe prefers"`
+	Agree    []string          `yaml:"agree,omitempty" json:"agree,omitempty" jsonschema:"description=axes of parts and facts about wheels (builder gate WHEEL prints them) that are of one value in all parts"`
+	Image    string            `yaml:"image" json:"image" jsonschema:"description=image of the empty container that the wheelhouse is installed in"`
+	Profile  *Profile          `yaml:"profile,omitempty" json:"profile,omitempty" jsonschema:"description=the run-time environment; it is written beside the wheelhouse"`
+	Extra    []string          `yaml:"extra,omitempty" json:"extra,omitempty" jsonschema:"description=Python requirements of the parts at run time; the lock holds their files and those of what they need in turn"`
+	Provided []recipe.Provided `yaml:"provided,omitempty" json:"provided,omitempty" jsonschema:"description=Python projects that the platform brings: they are never taken from the index"`
+
+	index decode.Index
+}
+
+// A Profile is the combination of a profile that the stack runs in. Its axes have
+// to agree with those of the parts.
+type Profile struct {
+	Name string            `yaml:"name" json:"name" jsonschema:"description=of a profile as builder profile takes it"`
+	Axes map[string]string `yaml:"axes,omitempty" json:"axes,omitempty"`
+}
+
+// Prefix begins the name of every stack where a recipe's name may stand, and the
+// path of its results.
+const Prefix = "stack/"
+
+// FullName is the name of the stack among recipes.
+func (s *Stack) FullName() string { return Prefix + s.Name }
+
+// Load reads every *.yaml of fsys; dir is what positions in messages begin with.
+// All faults of all files come together.
+func Load(fsys fs.FS, dir string) ([]*Stack, error) {
+	files, err := fs.Glob(fsys, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var all []*Stack
+	var faults []error
+	for _, file := range files {
+		data, err := decode.File(fsys, dir, file)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		s, err := Parse(path.Join(dir, file), data)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		all = append(all, s)
+	}
+	return all, errors.Join(faults...)
+}
+
+// Parse reads one stack; name is the path that messages show, and its base must
+// be the stack's name.
+func Parse(name string, data []byte) (*Stack, error) {
+	var s Stack
+	index, err := decode.Placed(name, data, &s)
+	if err != nil {
+		return nil, err
+	}
+	s.index = index
+	if err := s.validate(strings.TrimSuffix(path.Base(name), ".yaml")); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+var project = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+
+// validate returns all that is wrong with a stack by itself; what it says of
+// other recipes [Stack.Recipe] looks at.
+func (s *Stack) validate(file string) error {
+	var faults []error
+	fault := func(at, format string, args ...any) {
+		faults = append(faults, diag.At(s.index.At("%s", at), format, args...))
+	}
+	if s.Name != file {
+		fault("name", "the stack is called %q, its file %q", s.Name, file)
+	}
+	if s.Summary == "" {
+		fault("summary", "summary is missing")
+	}
+	if s.Image == "" {
+		fault("image", "image is missing: the wheelhouse is installed in an empty container of it")
+	}
+	if len(s.Parts) == 0 {
+		fault("parts", "parts is missing: a stack has at least one")
+	}
+	for i, p := range s.Parts {
+		if p.Recipe == "" || strings.HasPrefix(p.Recipe, Prefix) {
+			fault(fmt.Sprintf("parts[%d]", i), "a part names a recipe that is no stack, this one names %q", p.Recipe)
+		}
+	}
+	for i, name := range s.Agree {
+		if slices.Contains(s.Agree[:i], name) {
+			fault(fmt.Sprintf("agree[%d]", i), "%q is there twice", name)
+		}
+	}
+	return errors.Join(append(faults, s.validateProvided()...)...)
+}
+
+func (s *Stack) validateProvided() []error {
+	var faults []error
+	seen := map[string]bool{}
+	for i, p := range s.Provided {
+		at := s.index.At("provided[%d]", i)
+		name := wheel.NormalName(p.Project)
+		switch {
+		case !project.MatchString(p.Project):
+			faults = append(faults, diag.At(at, "%q is no name of a Python project", p.Project))
+		case seen[name]:
+			faults = append(faults, diag.At(at, "%s is there twice", p.Project))
+		case p.Because == "":
+			faults = append(faults, diag.At(at, "%s needs because: it is read by those who have to provide it", p.Project))
+		}
+		seen[name] = true
+	}
+	return faults
+}

@@ -1,0 +1,121 @@
+package stack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/diag"
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
+)
+
+// Write lays a wheelhouse out in dir: the wheels in a folder that takes the place
+// of an older one as a whole, their exact pins with digests, the profile where it
+// is not empty, and the manifest. Places says where each wheel lies now. It returns
+// everything that it wrote, the manifest first; the name of a wheel begins with
+// the folder.
+func (m Manifest) Write(dir string, places map[string]string, profile []byte) ([]artifact.Artifact, error) {
+	pins, err := m.requirements()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := m.fill(dir, places); err != nil {
+		return nil, fmt.Errorf("writing the wheelhouse: %w", err)
+	}
+	data, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	texts := []struct {
+		name string
+		data []byte
+	}{{manifestFile, append(data, '\n')}, {Requirements, pins}, {profileFile, profile}}
+	var made []artifact.Artifact
+	for _, t := range texts {
+		if len(t.data) == 0 {
+			continue
+		}
+		if err := atomicfile.Write(filepath.Join(dir, t.name), t.data); err != nil {
+			return nil, err
+		}
+		a, err := artifact.Of(filepath.Join(dir, t.name), m.Key)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, a)
+	}
+	for _, w := range m.sorted() {
+		path := filepath.Join(dir, Folder, w.Name)
+		made = append(made, artifact.Artifact{Name: Folder + "/" + w.Name, Path: path, SHA256: w.SHA256, Size: w.Size, Key: m.Key})
+	}
+	return made, nil
+}
+
+// fill copies the wheels into a folder beside the old one and changes the two.
+func (m Manifest) fill(dir string, places map[string]string) error {
+	fresh, err := os.MkdirTemp(dir, "."+Folder+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	for _, w := range m.Wheels() {
+		if err := copyWheel(places[w.Name], filepath.Join(fresh, w.Name), w); err != nil {
+			return err
+		}
+	}
+	final := filepath.Join(dir, Folder)
+	return errors.Join(os.Chmod(fresh, 0o755), os.RemoveAll(final), os.Rename(fresh, final))
+}
+
+// copyWheel copies a wheel and refuses one that is not the one that was named.
+func copyWheel(from, to string, want Wheel) error {
+	if err := atomicfile.Copy(from, to); err != nil {
+		return err
+	}
+	have, err := artifact.Of(to, "")
+	if err == nil && have.SHA256 != want.SHA256 {
+		err = fmt.Errorf("%s was changed: expected sha256 %s, got %s", want.Name, want.SHA256, have.SHA256)
+	}
+	return err
+}
+
+func (m Manifest) sorted() []Wheel {
+	return slices.SortedFunc(slices.Values(m.Wheels()), func(a, b Wheel) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// requirements pins every wheel by version and digest, one a line, sorted. Two
+// wheels of one project could not be installed together, and one of a project that
+// the platform provides would take its place: both are errors.
+func (m Manifest) requirements() ([]byte, error) {
+	var lines []string
+	var faults []error
+	seen := map[string]string{}
+	for _, p := range m.Provided {
+		seen[wheel.NormalName(p.Project)] = "the platform, which provides it (" + p.Because + ")"
+	}
+	for _, w := range m.Wheels() {
+		name, err := wheel.ParseName(w.Name)
+		if err != nil {
+			faults = append(faults, diag.Errorf(diag.Build, "%w", err).WithHint("a part of a stack is a wheel"))
+			continue
+		}
+		project := wheel.NormalName(name.Distribution)
+		if other, twice := seen[project]; twice {
+			faults = append(faults, diag.Errorf(diag.Build, "%s comes from %s and from %s", project, other, w.Name).
+				WithHint("take it out of one of parts, extra and provided"))
+		}
+		seen[project] = w.Name
+		lines = append(lines, fmt.Sprintf("%s==%s --hash=sha256:%s\n", project, name.Version, w.SHA256))
+	}
+	slices.Sort(lines)
+	return []byte(strings.Join(lines, "")), errors.Join(faults...)
+}

@@ -1,0 +1,158 @@
+package stack
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/plan/recipe"
+)
+
+// house returns a manifest of wheels that lie where places says.
+func house(t *testing.T, names ...string) (m Manifest, places map[string]string) {
+	t.Helper()
+	m = Manifest{
+		Format: Format, Stack: "stack/pair", Key: "key", Extra: []Wheel{},
+		Provided: []recipe.Provided{{Project: "torch", Because: "the site brings it"}},
+	}
+	places = map[string]string{}
+	for i, name := range names {
+		path := wheeltest.Wheel{Name: name}.Write(t)
+		a, err := artifact.Of(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := Wheel{Name: name, SHA256: a.SHA256, Size: a.Size}
+		places[name] = path
+		if i == 0 {
+			m.Parts = append(m.Parts, Built{Wheel: w, Recipe: "ray", Cell: "ray-1", Key: "k", Axes: map[string]string{"rocm": "6.1"}})
+			continue
+		}
+		m.Extra = append(m.Extra, w)
+	}
+	return m, places
+}
+
+const (
+	ray   = "ray-2.12.0+cudavis.1-cp311-cp311-manylinux2014_x86_64.whl"
+	click = "Click_Plus-8.1.7-py3-none-any.whl"
+)
+
+func TestWrite(t *testing.T) {
+	m, places := house(t, ray, click)
+	dir := filepath.Join(t.TempDir(), "stack", "pair")
+	made, err := m.Write(dir, places, []byte("A=1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, a := range made {
+		names = append(names, a.Name)
+		have, err := artifact.Of(a.Path, "")
+		if err != nil || have.SHA256 != a.SHA256 || have.Size != a.Size || a.Key != "key" {
+			t.Errorf("%+v, %+v, %v", a, have, err)
+		}
+	}
+	if got, want := strings.Join(names, " "), "manifest.json requirements.txt profile.env wheelhouse/"+click+" wheelhouse/"+ray; got != want {
+		t.Errorf("wrote %s, want %s", got, want)
+	}
+	pins, err := os.ReadFile(filepath.Join(dir, Requirements))
+	want := "click-plus==8.1.7 --hash=sha256:" + m.Extra[0].SHA256 + "\nray==2.12.0+cudavis.1 --hash=sha256:" + m.Parts[0].SHA256 + "\n"
+	if err != nil || string(pins) != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, pins, want)
+	}
+	read, err := Open(dir)
+	if err != nil || read.Parts[0].Cell != "ray-1" || read.Parts[0].Axes["rocm"] != "6.1" || read.Provided[0].Because == "" {
+		t.Errorf("%+v, %v", read, err)
+	}
+}
+
+// Written twice it is the same, and what an older stack left in the folder is gone.
+func TestWriteAgain(t *testing.T) {
+	m, places := house(t, ray, click)
+	dir := t.TempDir()
+	first, err := m.Write(dir, places, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(dir, Folder, "old-1-py3-none-any.whl")
+	if err := os.WriteFile(old, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second, err := m.Write(dir, places, nil)
+	if err != nil || len(first) != len(second) {
+		t.Fatalf("%v, %v", second, err)
+	}
+	for i := range first {
+		if first[i] != second[i] {
+			t.Errorf("%+v became %+v", first[i], second[i])
+		}
+	}
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("an old wheel is left: %v", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+func TestWriteRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		wheels []string
+		change func(m *Manifest, places map[string]string)
+		want   string
+	}{
+		"two wheels of a project":   {[]string{ray, "Ray-2.10.0-py3-none-any.whl"}, nil, "ray comes from " + ray + " and from Ray-2.10.0-py3-none-any.whl"},
+		"a project of the platform": {[]string{ray, "torch-2.5.1-py3-none-any.whl"}, nil, "torch comes from the platform, which provides it (the site brings it)"},
+		"a part that is no wheel":   {[]string{ray}, func(m *Manifest, _ map[string]string) { m.Parts[0].Name = "tree.tar.gz" }, `"tree.tar.gz": it does not end in .whl`},
+		"other bytes":               {[]string{ray, click}, func(_ *Manifest, p map[string]string) { p[ray] = p[click] }, ray + " was changed: expected sha256"},
+		"no file":                   {[]string{ray}, func(_ *Manifest, p map[string]string) { p[ray] = "/nowhere" }, "no such file"},
+	} {
+		m, places := house(t, c.wheels...)
+		if c.change != nil {
+			c.change(&m, places)
+		}
+		dir := t.TempDir()
+		_, err := m.Write(dir, places, nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 0 {
+			t.Errorf("%s: it left %v", name, left)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(text string) string
+		want   string
+	}{
+		"a way out":      {func(s string) string { return strings.Replace(s, click, "../"+click, 1) }, "is no distribution"},
+		"another digest": {func(s string) string { return strings.Replace(s, `"sha256": "`, `"sha256": "0`, 1) }, "the manifest says 0"},
+		"no such wheel":  {func(s string) string { return strings.Replace(s, click, "x-1-py3-none-any.whl", 1) }, "x-1-py3-none-any.whl: no such file"},
+		"another format": {func(s string) string { return strings.Replace(s, `"format": 1`, `"format": 2`, 1) }, "has the format 2"},
+		"no JSON":        {func(string) string { return "{" }, "reading manifest.json"},
+	} {
+		m, places := house(t, ray, click)
+		dir := t.TempDir()
+		made, err := m.Write(dir, places, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(made[0].Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(made[0].Path, []byte(c.change(string(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package version
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/elf"
+)
+
+var (
+	spaced     = regexp.MustCompile(`([a-z])[ _-]+(\d)`)
+	pythonName = regexp.MustCompile(`^(?:cp|py|python|cpython)(\d)\.?(\d+t?)$`)
+)
+
+// bare is a word without what people write in more than one way: SM-90 is sm90.
+func bare(text string) string { return spaced.ReplaceAllString(strings.ToLower(text), "$1$2") }
+
+// named returns the known value that text is another name of: gfx942 for mi300x, 3.11
+// for cp311, sm_90 for SM90. A name that could mean something else is none.
+func named(text string, known []string) (string, bool) {
+	want, arch := bare(text), elf.Architecture(text)
+	i := slices.IndexFunc(known, func(k string) bool {
+		return bare(k) == want || arch != "" && (k == arch || elf.Architecture(k) == arch)
+	})
+	if m := pythonName.FindStringSubmatch(want); i < 0 && m != nil {
+		i = slices.Index(known, m[1]+"."+m[2])
+	}
+	if i < 0 {
+		return "", false
+	}
+	return known[i], true
+}
+
+var (
+	prefixed   = regexp.MustCompile(`^[A-Za-z]+[ _=-]*(\d.*)$`)                     // rocm6.1
+	andNewer   = regexp.MustCompile(`^([\w.]+)\+$`)                                 // 5.7+
+	anyBelow   = regexp.MustCompile(`^([\w.]+)\.[x*]$`)                             // 6.1.x
+	span       = regexp.MustCompile(`^(\d[\w.]*) ?(?:-|–|\.\.+|:|to) ?(\d[\w.]*)$`) // 5.7-6.1
+	separators = regexp.MustCompile(` *(?:[,;|/&\s]|\band\b|\bor\b)+ *`)
+)
+
+// operators are comparisons as other languages write them.
+var operators = strings.NewReplacer("=>", ">=", "=<", "<=", "≥", ">=", "≤", "<=", "<>", "!=", "~=", "~>", ">= ", ">=", "<= ", "<=", "> ", ">", "< ", "<")
+
+// meant returns what text was probably meant to be, as [Select] takes it, or "".
+func meant(text string, known []string) string {
+	tidy := operators.Replace(strings.Trim(text, " ,;[]{}()\"'`"))
+	tries := []string{separators.ReplaceAllString(tidy, ","), tidy, line(tidy, known), strings.ToLower(tidy)}
+	if m := andNewer.FindStringSubmatch(tidy); m != nil {
+		tries = append(tries, ">="+m[1])
+	}
+	if m := anyBelow.FindStringSubmatch(tidy); m != nil {
+		tries = append(tries, m[1])
+		if v, err := Parse(m[1]); err == nil && v.segments == 1 {
+			tries = append(tries, strings.Trim(rangeOf(v), "'"))
+		}
+	}
+	if m := span.FindStringSubmatch(tidy); m != nil {
+		tries = append(tries, ">="+m[1]+",<="+m[2])
+	}
+	if rest, ok := strings.CutPrefix(tidy, "!"); ok {
+		tries = append(tries, "!="+rest)
+	}
+	if m := prefixed.FindStringSubmatch(tidy); m != nil {
+		tries = append(tries, m[1], line(m[1], known))
+	}
+	for _, try := range tries {
+		if _, _, err := choose(try, known); try != text && err == nil {
+			return try
+		}
+	}
+	return ""
+}
+
+// line returns the known release line that a release belongs to: 6.1 for 6.1.3. It
+// is no other name of it: a cell for 6.1 is built with one certain release of 6.1.
+func line(text string, known []string) string {
+	if _, err := Parse(text); err != nil {
+		return ""
+	}
+	for parts := strings.Split(text, "."); len(parts) > 2; {
+		parts = parts[:len(parts)-1]
+		if short := strings.Join(parts, "."); slices.Contains(known, short) {
+			return short
+		}
+	}
+	return ""
+}
+
+// advise returns the error about a part of text with what to write instead.
+func advise(err *diag.Error, text, part string, known []string) error {
+	if err.Hint != "" {
+		return err
+	}
+	list := "known: " + strings.Join(known, ", ")
+	switch try := meant(text, known); {
+	case strings.ContainsAny(try, "<>=!~"): // a shell would take it for a redirection
+		return err.WithHint("did you mean '%s'? %s", try, list)
+	case try != "":
+		return err.WithHint("did you mean %q? %s", try, list)
+	}
+	if arch := elf.Architecture(part); arch != "" {
+		return err.WithHint("code for this GPU is made for %s, which is not a known value; %s", arch, list)
+	}
+	return err.WithHint("%s", diag.DidYouMean(part, known))
+}

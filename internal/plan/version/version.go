@@ -1,0 +1,377 @@
+// Package version compares the versions that the field writes: releases and
+// pre-releases, packaging revisions (NCCL's 2.29.7-1), local parts (torch's
+// 2.10.0+cu129), post and development releases, free-threaded Python (3.14t)
+// and dates (20240821v2).
+//
+// hashicorp/go-version compares the numbers; everything else is split off first
+// and decided here, because go-version v1.9.0 takes a packaging revision for a
+// pre-release and ignores local parts. What users see is always the text as it
+// was written: 6.1 stays 6.1.
+package version
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	goversion "github.com/hashicorp/go-version"
+
+	"builder/internal/base/diag"
+)
+
+// A Version is a parsed version. The zero value is no version.
+type Version struct {
+	text     string
+	core     *goversion.Version // the numbers
+	segments int                // how many numbers were written
+	phase    phase
+	serial   int    // of the phase: rc2 has 2
+	revision int    // of the packaging: 2.29.7-1 has 1
+	local    string // after the plus sign
+	suffix   string // an ABI flag (t) or the rest of a date's name (v2pro)
+}
+
+// phase orders what shares its numbers.
+type phase int
+
+const (
+	development phase = iota
+	alpha
+	beta
+	candidate
+	final
+	post
+)
+
+var phases = map[string]phase{
+	"dev": development, "a": alpha, "alpha": alpha, "b": beta, "beta": beta,
+	"c": candidate, "rc": candidate, "": final, "post": post,
+}
+
+var syntax = regexp.MustCompile(`^v?(\d+(?:\.\d+)*)` + // numbers
+	`(?:[._-]?(dev|alpha|beta|post|rc|a|b|c)\.?(\d*))?` + // phase
+	`((?:t|v\d+[a-z]*))?` + // ABI flag, or the rest of a date's name
+	`(?:-(\d+))?` + // packaging revision
+	`(?:\+([0-9A-Za-z]+(?:[._-][0-9A-Za-z]+)*))?$`) // local part
+
+// maxText bounds what is taken for a version, in bytes.
+const maxText = 128
+
+// Parse reads a version.
+func Parse(text string) (Version, error) {
+	text = strings.TrimSpace(text)
+	m := syntax.FindStringSubmatch(text)
+	if m == nil || len(text) > maxText {
+		return Version{}, fmt.Errorf("%q is not a version", clip(text))
+	}
+	core, err := goversion.NewVersion(m[1])
+	if err != nil {
+		return Version{}, fmt.Errorf("%q is not a version: a number is too large", clip(text))
+	}
+	v := Version{
+		text: text, core: core, segments: strings.Count(m[1], ".") + 1,
+		phase: phases[m[2]], suffix: m[4], local: strings.ToLower(m[6]),
+	}
+	v.serial, _ = strconv.Atoi(m[3]) // digits or nothing
+	v.revision, _ = strconv.Atoi(m[5])
+	return v, nil
+}
+
+func clip(s string) string {
+	if len(s) > maxText {
+		return s[:maxText] + "…"
+	}
+	return s
+}
+
+// String returns the version as it was written.
+func (v Version) String() string { return v.text }
+
+// numbers returns the numbers as they were written: 6.1 has two, and go-version
+// says that it has three.
+func (v Version) numbers() []int { return v.core.Segments()[:v.segments] }
+
+// IsPrerelease reports whether a release with these numbers is still to come.
+func (v Version) IsPrerelease() bool { return v.phase < final }
+
+// Compare returns -1, 0 or 1 as a comes before, with or after b. It is a total
+// order; versions that only differ in how they are written (6.1 and 6.1.0) are
+// equal, those that differ in revision or local part are not.
+func Compare(a, b Version) int {
+	return cmp.Or(
+		compareRelease(a, b),
+		cmp.Compare(a.revision, b.revision),
+		cmp.Compare(a.local, b.local),
+	)
+}
+
+// compareRelease compares without packaging revision and local part.
+func compareRelease(a, b Version) int {
+	if a.core == nil || b.core == nil {
+		return cmp.Compare(bit(a.core != nil), bit(b.core != nil))
+	}
+	return cmp.Or(
+		a.core.Compare(b.core),
+		cmp.Compare(a.phase, b.phase),
+		cmp.Compare(a.serial, b.serial),
+		cmp.Compare(a.suffix, b.suffix),
+	)
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// hasPrefix reports whether v is p or p with further numbers: 6.1.3 has the
+// prefix 6.1, 6.10 has not. What p says beyond its numbers must be equal.
+func (v Version) hasPrefix(p Version) bool {
+	have, want := v.numbers(), p.numbers()
+	if v.IsPrerelease() && !p.IsPrerelease() || v.suffix != p.suffix {
+		return false
+	}
+	if p.phase != final && (v.phase != p.phase || v.serial != p.serial) {
+		return false
+	}
+	if p.revision != 0 && v.revision != p.revision || p.local != "" && v.local != p.local {
+		return false
+	}
+	for i, n := range want {
+		if i >= len(have) {
+			if n != 0 {
+				return false // 6 is not 6.1
+			}
+		} else if have[i] != n {
+			return false
+		}
+	}
+	return true
+}
+
+// A Constraint is a condition on a version or a word.
+type Constraint struct {
+	text  string
+	terms []term
+}
+
+// term is one comparison. word is set where the operand is no version.
+type term struct {
+	op      string
+	version Version
+	word    string
+	native  goversion.Constraints // ~>, whose bounds go-version works out
+}
+
+var operator = regexp.MustCompile(`^(>=|<=|!=|==|~>|>|<|=)?\s*(\S.*)$`)
+
+// ParseConstraint reads a comma list of comparisons that must all hold: >=, >,
+// <=, <, =, !=, ~>, and a bare version or word, which means itself and for a
+// version every further number: 6.1 allows 6.1.3 and not 6.10.
+func ParseConstraint(text string) (Constraint, error) {
+	c := Constraint{text: text}
+	for part := range strings.SplitSeq(text, ",") {
+		t, err := parseTerm(strings.TrimSpace(part))
+		if err != nil {
+			return Constraint{}, err
+		}
+		c.terms = append(c.terms, t)
+	}
+	return c, nil
+}
+
+func parseTerm(text string) (term, error) {
+	m := operator.FindStringSubmatch(text)
+	if m == nil {
+		return term{}, fmt.Errorf("%q is not a constraint such as >=6.0,<6.3", clip(text))
+	}
+	t := term{op: m[1]}
+	v, err := Parse(m[2])
+	if err != nil {
+		if !word.MatchString(m[2]) || (t.op != "" && t.op != "=" && t.op != "!=" && t.op != "==") {
+			return term{}, fmt.Errorf("%q is not a constraint: %w", clip(text), err)
+		}
+		t.word = m[2]
+		return t, nil
+	}
+	t.version = v
+	if t.op == "~>" {
+		if t.native, err = goversion.NewConstraint("~> " + v.core.Original()); err != nil {
+			return term{}, fmt.Errorf("%q is not a constraint: %w", clip(text), err)
+		}
+	}
+	return t, nil
+}
+
+var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+:-]*$`)
+
+// String returns the constraint as it was written.
+func (c Constraint) String() string { return c.text }
+
+// Allows reports whether v meets every comparison. A pre-release meets only a
+// constraint that names one. No version meets none, and no constraint allows
+// nothing.
+func (c Constraint) Allows(v Version) bool {
+	return v.core != nil && c.every(func(t term) bool { return t.allows(v) })
+}
+
+// AllowsText is Allows for a value that may be a word, such as gfx90a: a word
+// meets a comparison only by being, or for != by not being, the same.
+func (c Constraint) AllowsText(value string) bool {
+	if v, err := Parse(value); err == nil {
+		return c.Allows(v)
+	}
+	return value != "" && c.every(func(t term) bool { return t.allowsWord(value) })
+}
+
+func (c Constraint) every(holds func(term) bool) bool {
+	return len(c.terms) > 0 && !slices.ContainsFunc(c.terms, func(t term) bool { return !holds(t) })
+}
+
+func (t term) allowsWord(value string) bool {
+	switch t.op {
+	case "", "=", "==":
+		return t.word == value
+	case "!=":
+		return t.word != value
+	}
+	return false
+}
+
+func (t term) allows(v Version) bool {
+	if t.word != "" {
+		return t.op == "!="
+	}
+	if t.op == "" {
+		return v.hasPrefix(t.version)
+	}
+	order := t.compare(v)
+	if t.op == "!=" {
+		return order != 0
+	}
+	if v.IsPrerelease() && !t.version.IsPrerelease() {
+		return false
+	}
+	switch t.op {
+	case ">=":
+		return order >= 0
+	case ">":
+		return order > 0
+	case "<=":
+		return order <= 0
+	case "<":
+		return order < 0
+	case "~>":
+		return order >= 0 && t.native.Check(v.core)
+	}
+	return order == 0 // = and ==
+}
+
+// compare orders v against the operand. A revision or local part that the
+// operand does not name makes no difference.
+func (t term) compare(v Version) int {
+	if t.version.revision == 0 {
+		v.revision = 0
+	}
+	if t.version.local == "" {
+		v.local = ""
+	}
+	return Compare(v, t.version)
+}
+
+// Select returns the values of known that text asks for, in the order of known:
+// an exact value (6.1, the newest 6.1.x) or another name of one (mi300x, cp311), a
+// list (6.1,6.2), a constraint (>=6.0,<6.3) or all.
+func Select(text string, known []string) ([]string, error) {
+	text = strings.TrimSpace(text)
+	values, part, err := choose(text, known)
+	if err != nil {
+		return nil, advise(err, text, part, known)
+	}
+	return values, nil
+}
+
+// choose does the work of Select. With an error it returns the part of text that the
+// error is about.
+func choose(text string, known []string) (values []string, part string, err *diag.Error) {
+	switch {
+	case text == "":
+		return nil, text, diag.Errorf(diag.Usage, "an empty value")
+	case text == "all":
+		return known, text, nil
+	case strings.ContainsAny(text, "<>=!~"):
+		values, err = constrained(text, known)
+		return values, text, err
+	}
+	chosen := map[string]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		value, err := exact(part, known)
+		if err != nil {
+			return nil, part, err
+		}
+		chosen[value] = true
+	}
+	return keep(known, func(k string) bool { return chosen[k] }), text, nil
+}
+
+func constrained(text string, known []string) ([]string, *diag.Error) {
+	c, err := ParseConstraint(text)
+	if err != nil {
+		return nil, diag.Errorf(diag.Usage, "%w", err)
+	}
+	values := keep(known, c.AllowsText)
+	if len(values) == 0 {
+		return nil, diag.Errorf(diag.Usage, "no known value is %s", text)
+	}
+	return values, nil
+}
+
+// exact finds the one value that text names.
+func exact(text string, known []string) (string, *diag.Error) {
+	if slices.Contains(known, text) {
+		return text, nil
+	}
+	if value, ok := named(text, known); ok {
+		return value, nil
+	}
+	unknown := diag.Errorf(diag.Usage, "%q is not a known value", clip(text))
+	want, err := Parse(text)
+	if err != nil {
+		return "", unknown
+	}
+	below := map[string]Version{}
+	values := keep(known, func(k string) bool {
+		v, err := Parse(k)
+		below[k] = v
+		return err == nil && v.hasPrefix(want)
+	})
+	if len(values) == 0 {
+		return "", unknown
+	}
+	if want.segments == 1 {
+		return "", diag.Errorf(diag.Usage, "%q is not precise", text).
+			WithHint("say %s, or the range %s", strings.Join(values, " or "), rangeOf(want))
+	}
+	return slices.MaxFunc(values, func(a, b string) int { return Compare(below[a], below[b]) }), nil
+}
+
+// rangeOf writes all versions with one number as a constraint.
+func rangeOf(v Version) string {
+	major := v.numbers()[0]
+	return fmt.Sprintf("'>=%d,<%d'", major, major+1)
+}
+
+func keep(values []string, ok func(string) bool) []string {
+	var kept []string
+	for _, v := range values {
+		if ok(v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,312 @@
+package version_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/version"
+)
+
+// ordered are real tags of the field, each before the next.
+var ordered = []string{
+	"0.28.1", "0.28.1.post1", "0.29.0.dev20260101", "0.29.0",
+	"2.1", "2.9.0a0+git1", "2.9.0", "2.10.0.dev1", "2.10.0rc1", "2.10.0rc2", "2.10", "2.10.0+cu128", "2.10.0+cu129", "2.10.1",
+	"2.13.0.570", "2.18.1-1", "2.29.7", "2.29.7-1", "2.30.3",
+	"3.11", "3.14", "3.14t", "5.4.3", "5.7", "5.7.1", "6.1", "6.1.3", "6.10", "20240821v2", "20250228v3", "20250606v2pro",
+}
+
+func parse(t interface{ Fatalf(string, ...any) }, text string) version.Version {
+	v, err := version.Parse(text)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return v
+}
+
+func TestOrderOfRealTags(t *testing.T) {
+	for i, a := range ordered {
+		for j, b := range ordered {
+			got := version.Compare(parse(t, a), parse(t, b))
+			if want := sign(i - j); got != want {
+				t.Errorf("Compare(%s, %s) = %d, want %d", a, b, got, want)
+			}
+		}
+		if parse(t, a).String() != a {
+			t.Errorf("%s is written %s", a, parse(t, a))
+		}
+	}
+}
+
+func sign(n int) int { return max(-1, min(1, n)) }
+
+func TestEqualButWrittenDifferently(t *testing.T) {
+	if version.Compare(parse(t, "6.1"), parse(t, "6.1.0")) != 0 || version.Compare(parse(t, "v2.17.3"), parse(t, "2.17.3")) != 0 {
+		t.Error("6.1 is 6.1.0, and v2.17.3 is 2.17.3")
+	}
+}
+
+func TestNoVersions(t *testing.T) {
+	for _, text := range []string{"", "banana", "gfx90a", "on", "*", "nv25.10", "6.", ".6", "6.1.", "1.2.3 4", "99999999999999999999999.1", "6.1\n7", strings.Repeat("1.", 200) + "1"} {
+		if v, err := version.Parse(text); err == nil {
+			t.Errorf("%q was read as %v", text, v)
+		}
+	}
+}
+
+// What is no version may be long; what is said of it is not.
+func TestLongTexts(t *testing.T) {
+	longest := "1." + strings.Repeat("0", 126)
+	if _, err := version.Parse(" " + longest + "\n"); err != nil {
+		t.Error(err)
+	}
+	for text, shown := range map[string]string{longest + "0": longest + "…", longest[1:] + "x": longest[1:] + "x"} {
+		if _, err := version.Parse(text); err == nil || !strings.Contains(err.Error(), strconv.Quote(shown)) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// The zero value comes before every version, and meets no constraint, as an
+// empty text does; the zero value of a constraint allows nothing.
+func TestNothing(t *testing.T) {
+	var none version.Version
+	if version.Compare(none, none) != 0 || none.String() != "" {
+		t.Error("no version is not itself")
+	}
+	for _, text := range []string{"0", "0.0.dev0", "6.1"} {
+		v := parse(t, text)
+		if version.Compare(none, v) != -1 || version.Compare(v, none) != 1 {
+			t.Errorf("no version does not come before %v", v)
+		}
+		if c := (version.Constraint{}); c.Allows(v) || c.AllowsText("on") {
+			t.Errorf("no constraint allows %v, or a word", v)
+		}
+	}
+	for _, text := range []string{"0", "=6.1", "!=6.1", ">=0", "~>6.1", "on", "!=on"} {
+		if c, err := version.ParseConstraint(text); err != nil || c.Allows(none) || c.AllowsText("") {
+			t.Errorf("%s allows nothing: %v", text, err)
+		}
+	}
+}
+
+func TestConstraints(t *testing.T) {
+	for _, c := range []struct {
+		constraint, value string
+		want              bool
+	}{
+		// A packaging revision is not a pre-release.
+		{">=2.27", "2.29.7-1", true},
+		{">=2.29.7", "2.29.7-1", true},
+		{"~>2.29.0", "2.29.7-1", true},
+		{"=2.29.7", "2.29.7-1", true},
+		{"=2.29.7-2", "2.29.7-1", false},
+		{"2.29.7-2", "2.29.7-1", false},
+		{"<2.29.7", "2.29.7-1", false},
+		// A pre-release meets only what names one.
+		{">=2.9", "2.10.0rc1", false},
+		{">=2.10.0rc1", "2.10.0rc2", true},
+		{">2.10.0rc1", "2.10.0", true},
+		{"!=2.10", "2.10.0rc1", true},
+		{">=2.8", "2.9.0a0+git1", false},
+		{"2.10", "2.10.0rc1", false},
+		{"2.10.0rc1", "2.10.0rc1", true},
+		{"2.10.0rc1", "2.10.0rc2", false},
+		{"2.10.0rc1", "2.10.0b1", false},
+		// Local parts count only where they are named.
+		{"=2.10.0", "2.10.0+cu128", true},
+		{"=2.10.0+cu129", "2.10.0+cu128", false},
+		{"=2.10.0+cu129", "2.10.0+cu129", true},
+		{"2.10.0+cu129", "2.10.0+cu128", false},
+		// A bare version means itself and every further number.
+		{"6.1", "6.1.3", true},
+		{"6.1", "6.1", true},
+		{"6.1", "6.10", false},
+		{"6.1", "6.2", false},
+		{"6.1.0", "6.1", true},
+		{"6.1.3", "6.1", false},
+		{"6", "6.4", true},
+		{"2.1", "2.10", false},
+		{">=2.1", "2.10", true},
+		{"3.14", "3.14t", false},
+		{"3.14t", "3.14t", true},
+		{">0.28.1", "0.28.1.post1", true},
+		{">0.28.1", "0.28.1", false},
+		{">=6.0,<6.3", "6.2.4", true},
+		{">=6.0,<6.3", "6.3", false},
+		{"~>6.1", "6.2", true},
+		{"~>6.1.0", "6.2", false},
+		{"!=6.1", "6.1.0", false},
+		// Words.
+		{"gfx90a", "gfx90a", true},
+		{"gfx90a", "gfx942", false},
+		{"=gfx90a", "gfx90a", true},
+		{"==gfx90a", "gfx942", false},
+		{"!=gfx90a", "gfx942", true},
+		{"!=gfx90a", "gfx90a", false},
+		{">=6.0", "gfx90a", false},
+		{"on", "on", true},
+		{"on", "off", false},
+		{"verbs", "2.1", false},
+		{"20240821v2", "20240821v2", true},
+	} {
+		got, err := version.ParseConstraint(c.constraint)
+		if err != nil {
+			t.Errorf("%s: %v", c.constraint, err)
+			continue
+		}
+		if got.AllowsText(c.value) != c.want {
+			t.Errorf("%s allows %s: got %v", c.constraint, c.value, !c.want)
+		}
+	}
+}
+
+func TestNoConstraints(t *testing.T) {
+	for _, text := range []string{"", " ", ">=", ">=banana", "6.1,", "~>x", ">= 6.1 6.2", "a b"} {
+		if c, err := version.ParseConstraint(text); err == nil {
+			t.Errorf("%q was read as %v", text, c)
+		}
+	}
+}
+
+func TestSelect(t *testing.T) {
+	known := []string{"5.7", "6.1.1", "6.1.3", "6.2", "6.10"}
+	for text, want := range map[string][]string{
+		"5.7": {"5.7"}, "6.1": {"6.1.3"}, "6.1.1": {"6.1.1"}, "6.2,5.7": {"5.7", "6.2"}, "all": known,
+		">=6.0,<6.3": {"6.1.1", "6.1.3", "6.2"}, "!=5.7": {"6.1.1", "6.1.3", "6.2", "6.10"}, "\t6.2": {"6.2"},
+	} {
+		if got, err := version.Select(text, known); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"6": "not precise", "6.1.99": "not a known value", "banana": "not a known value", "": "empty",
+		">=7": "no known value", ">=banana": "not a constraint", "5.7,": "not a known value", "7.1": "not a known value",
+	} {
+		if got, err := version.Select(text, known); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+	}
+	// What a hint offers in the place of one number is what that means.
+	_, err := version.Select("6", known)
+	all, _ := version.Select(">=6,<7", known)
+	if hint := diag.All(err)[0].Hint; hint != "say "+strings.Join(all, " or ")+", or the range '>=6,<7'" {
+		t.Errorf("hint %q", hint)
+	}
+	if got, err := version.Select("v6.1", []string{"6.1.0", "6.1"}); err != nil || !slices.Equal(got, []string{"6.1.0"}) {
+		t.Errorf("of equals the first is preferred: got %v, %v", got, err)
+	}
+	if got, err := version.Select("gfx90a,gfx942", []string{"gfx942", "gfx90a", "gfx1100"}); err != nil || !slices.Equal(got, []string{"gfx942", "gfx90a"}) {
+		t.Errorf("words: got %v, %v", got, err)
+	}
+}
+
+// Names that people know are values, what means something else is a hint with what
+// to write instead.
+func TestSelectByOtherNames(t *testing.T) {
+	archs := []string{"gfx90a", "gfx942", "gfx1100", "sm_90", "sm_80"}
+	rocms := []string{"5.7", "6.0", "6.1", "6.2"}
+	pythons := []string{"3.11", "3.12", "3.14t"}
+	for _, c := range []struct {
+		known      []string
+		text, want string // values, or what the hint begins with
+	}{
+		{archs, "mi300x", "gfx942"}, {archs, "MI300A", "gfx942"}, {archs, "mi250", "gfx90a"}, {archs, "mi250x,mi210", "gfx90a"},
+		{archs, "h100,h200,gh200", "sm_90"}, {archs, "NVIDIA A100-SXM4-80GB", "sm_80"}, {archs, "rx 7900 xtx", "gfx1100"},
+		{archs, "SM90", "sm_90"}, {archs, "sm-80", "sm_80"}, {archs, "GFX90A", "gfx90a"},
+		{archs, "mi100", "code for this GPU is made for gfx908, which is not a known value; known: gfx90a,"},
+		{archs, "b200", "code for this GPU is made for sm_100,"}, {archs, "rtx 4090", "code for this GPU is made for sm_89,"},
+		{archs, "mi300x mi250", `did you mean "mi300x,mi250"? known: gfx90a,`}, {archs, "gfx942;sm_90", `did you mean "gfx942,sm_90"?`},
+		{archs, "gfx940", `did you mean "gfx942"?`},
+		{[]string{"mi300", "mi200"}, "mi300x", "mi300"}, {[]string{"mi300", "mi200"}, "mi250x", "mi200"},
+
+		{pythons, "cp311", "3.11"}, {pythons, "py3.11", "3.11"}, {pythons, "python3.12", "3.12"}, {pythons, "cp314t", "3.14t"},
+		{pythons, "3.11.9", `did you mean "3.11"?`}, {pythons, "pypy3.11", `did you mean "3.11"?`},
+
+		{rocms, "6.1.3", `did you mean "6.1"? known: 5.7, 6.0, 6.1, 6.2`}, {rocms, "rocm6.1", `did you mean "6.1"?`}, {rocms, "rocm 6.1.3", `did you mean "6.1"?`},
+		{rocms, "5.7;6.0", `did you mean "5.7,6.0"?`}, {rocms, "5.7|6.0", `did you mean "5.7,6.0"?`}, {rocms, "5.7 6.0", `did you mean "5.7,6.0"?`},
+		{rocms, "5.7/6.0", `did you mean "5.7,6.0"?`}, {rocms, "5.7 and 6.0", `did you mean "5.7,6.0"?`}, {rocms, "[5.7, 6.0]", `did you mean "5.7,6.0"?`},
+		{rocms, "5.7,", `did you mean "5.7"?`}, {rocms, "==5.7", "5.7"}, {rocms, "5.7+", "did you mean '>=5.7'?"}, {rocms, "=>6.0", "did you mean '>=6.0'?"},
+		{rocms, ">=5.7;<6.1", "did you mean '>=5.7,<6.1'?"}, {rocms, ">= 5.7 < 6.1", "did you mean '>=5.7,<6.1'?"}, {rocms, "5.7-6.1", "did you mean '>=5.7,<=6.1'?"},
+		{rocms, "5.7..6.1", "did you mean '>=5.7,<=6.1'?"}, {rocms, "6.x", "did you mean '>=6,<7'?"}, {rocms, "6.1.x", `did you mean "6.1"?`}, {rocms, "!5.7", "did you mean '!=5.7'?"},
+		{rocms, "ALL", `did you mean "all"?`}, {rocms, "99.99", "known: 5.7, 6.0, 6.1, 6.2"},
+	} {
+		got, err := version.Select(c.text, c.known)
+		said := strings.Join(got, ",")
+		if err != nil {
+			said = diag.All(err)[0].Hint
+		}
+		if said != c.want && (err == nil || !strings.HasPrefix(said, c.want)) {
+			t.Errorf("%q: got %q, want %q", c.text, said, c.want)
+		}
+	}
+}
+
+// any generates versions of all the forms that the package reads.
+func anyVersion() *rapid.Generator[version.Version] {
+	return rapid.Custom(func(t *rapid.T) version.Version {
+		text := rapid.StringMatching(`[0-9]{1,3}(\.[0-9]{1,3}){0,3}((a|b|rc|\.post|\.dev)[0-9]{1,2})?(t|v[0-9][a-z]{0,3})?(-[1-9])?(\+[a-z0-9]{1,5})?`).Draw(t, "version")
+		return parse(t, text)
+	})
+}
+
+func TestTotalOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := anyVersion().Draw(t, "a"), anyVersion().Draw(t, "b"), anyVersion().Draw(t, "c")
+		if version.Compare(a, a) != 0 {
+			t.Fatalf("%v is not itself", a)
+		}
+		if version.Compare(a, b) != -version.Compare(b, a) {
+			t.Fatalf("%v and %v have two orders", a, b)
+		}
+		if version.Compare(a, b) <= 0 && version.Compare(b, c) <= 0 && version.Compare(a, c) > 0 {
+			t.Fatalf("%v <= %v <= %v is not transitive", a, b, c)
+		}
+	})
+}
+
+// What is allowed by >=v stays allowed when it grows, unless it is a
+// pre-release.
+func TestLowerBoundIsMonotone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bound, a, b := anyVersion().Draw(t, "bound"), anyVersion().Draw(t, "a"), anyVersion().Draw(t, "b")
+		c, err := version.ParseConstraint(">=" + bound.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Allows(a) && version.Compare(b, a) >= 0 && !b.IsPrerelease() && !c.Allows(b) {
+			t.Fatalf("%v allows %v and not %v", c, a, b)
+		}
+	})
+}
+
+func TestEveryVersionMeetsItself(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := anyVersion().Draw(t, "v")
+		for _, op := range []string{"", "=", "==", ">=", "<=", "~>"} {
+			if c, err := version.ParseConstraint(op + v.String()); err != nil || !c.Allows(v) {
+				t.Fatalf("%s%v refuses %v: %v", op, v, v, err)
+			}
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	few := []string{"2.9.0a0+git1", "2.10.0+cu128", "2.18.1-1", "3.14t", "20250606v2pro"} // each is parsed for each input
+	for _, text := range ordered {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if v, err := version.Parse(text); err == nil && version.Compare(v, v) != 0 {
+			t.Errorf("%q is not itself", text)
+		}
+		if c, err := version.ParseConstraint(text); err == nil {
+			c.AllowsText(text)
+		}
+		_, _ = version.Select(text, few)
+	})
+}

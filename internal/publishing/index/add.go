@@ -1,0 +1,176 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/artifact"
+)
+
+// A Publication is what [Index.Add] takes: a record without what the index finds
+// out itself, the wheel with its METADATA or an archive, and the files beside it by
+// their path below the project's folder.
+type Publication struct {
+	Record   Record
+	Wheel    artifact.Artifact
+	Metadata []byte
+	Beside   map[string]artifact.Artifact
+}
+
+// A Conflict is another file under the name of one that is published.
+type Conflict struct{ Filename, Have, Want string }
+
+func (c *Conflict) Error() string {
+	return fmt.Sprintf("%s is published with sha256 %s, this one has %s", c.Filename, c.Have, c.Want)
+}
+
+// Add publishes a wheel into channels, or adds channels to it where it is
+// published already; existed says which. The same name with other bytes is a
+// [Conflict].
+func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool, err error) {
+	if fault := p.fault(); fault != "" {
+		return r, false, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, fault)
+	}
+	free, err := x.lock(ctx)
+	if err != nil {
+		return r, false, err
+	}
+	defer free()
+	all, err := x.All(ctx)
+	if err != nil { // the pages are made of all records: nothing is begun that cannot be ended
+		return r, false, err
+	}
+	r, existed, err = p.merged(all)
+	if err != nil {
+		return r, existed, err
+	}
+	if r.Published.IsZero() {
+		r.Published = time.Now().UTC().Truncate(time.Second)
+	}
+	if err := errors.Join(x.sweep(r.Project, r.Filename), x.files(ctx, &r, p, all)); err != nil {
+		return r, existed, failed(err, "publishing %s", r.Filename)
+	}
+	return r, existed, x.write(r, all)
+}
+
+// merged returns the record that a publication comes to, beside all others. What is
+// published already stays as it is: who built it first and said how is not replaced by
+// somebody who built the same bytes again; channels and rounds of gates are added.
+func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
+	r = p.Record
+	r.Schema, r.Filename, r.SHA256, r.Size = schema, p.Wheel.Name, p.Wheel.SHA256, p.Wheel.Size
+	i := slices.IndexFunc(all, r.sameFile)
+	if i < 0 {
+		return r, false, nil
+	}
+	have := all[i]
+	if have.SHA256 != r.SHA256 {
+		return r, true, conflict(r.Filename, have.SHA256, r.SHA256)
+	}
+	have.Channels = union(have.Channels, r.Channels)
+	if have.Key == r.Key {
+		have.Gates, have.Evidence = r.Gates, r.Evidence
+	}
+	return have, true, nil
+}
+
+func conflict(name, have, want string) error {
+	return diag.Errorf(diag.Publish, "%w", &Conflict{name, have, want}).
+		WithHint("a published file never changes: give the build another version, or publish to another place")
+}
+
+// fault says which name cannot be one of a file in the index.
+func (p Publication) fault() string {
+	r := p.Record
+	switch {
+	case !project.MatchString(r.Project):
+		return fmt.Sprintf("%q is no normalised name of a project", r.Project)
+	case !base.MatchString(p.Wheel.Name) || !ends.MatchString(p.Wheel.Name):
+		return fmt.Sprintf("%q is no name of a wheel or of an archive", p.Wheel.Name)
+	case !hexKey.MatchString(r.Key) || !hexKey.MatchString(p.Wheel.SHA256):
+		return "its key or its digest is no sha256"
+	case len(r.Channels) == 0:
+		return "no channel is named"
+	}
+	for name := range p.Beside {
+		for part := range strings.SplitSeq(name, "/") {
+			if !base.MatchString(part) {
+				return fmt.Sprintf("%q is no name of a file", name)
+			}
+		}
+	}
+	return ""
+}
+
+// files copies the wheel and all that goes with it, each checked on the way. A file
+// that no record names was left by somebody who did not come to an end.
+func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Record) error {
+	folder := filepath.Join(x.dir, filesDir, r.Project)
+	if r.IsWheel() {
+		var err error
+		if r.Metadata, err = putBytes(filepath.Join(folder, r.Filename+metadata), p.Metadata); err != nil {
+			return err
+		}
+	}
+	for name, a := range p.Beside {
+		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == name })
+		if r.Key != p.Record.Key || i >= 0 && r.Beside[i].SHA256 != a.SHA256 {
+			continue
+		}
+		to := filepath.Join(folder, filepath.FromSlash(name))
+		if other, ok := claimed(all, r.Project, name); ok && other.SHA256 != a.SHA256 {
+			return conflict(name, other.SHA256, a.SHA256)
+		}
+		if err := put(ctx, to, a); err != nil {
+			return err
+		}
+		if i < 0 {
+			r.Beside = append(r.Beside, File{name, a.SHA256, a.Size})
+		}
+	}
+	slices.SortFunc(r.Beside, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return put(ctx, filepath.Join(folder, r.Filename), p.Wheel)
+}
+
+// claimed returns the file of a path that a record of a project names.
+func claimed(all []Record, project, path string) (File, bool) {
+	for _, r := range all {
+		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == path })
+		if r.Project == project && i >= 0 {
+			return r.Beside[i], true
+		}
+	}
+	return File{}, false
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// sweep removes what publishers have left who were killed, where the publication of
+// a wheel writes: hidden files that no page names. Nobody else writes while the
+// index is locked.
+func (x *Index) sweep(project, filename string) error {
+	var faults []error
+	for _, folder := range []string{
+		".", keysDir, simpleDir, path.Join(simpleDir, project), path.Join(filesDir, project), path.Join(filesDir, project, filename+".*"),
+	} {
+		left, err := fs.Glob(os.DirFS(x.dir), path.Join(folder, ".*.tmp"))
+		faults = append(faults, err)
+		for _, name := range left {
+			faults = append(faults, remove(filepath.Join(x.dir, name)))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,61 @@
+package index_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"builder/internal/testutil/browsertest"
+)
+
+// People choose by axis, and get the line for pip with the address that they see.
+func TestPageInABrowser(t *testing.T) {
+	x, dir := open(t)
+	for n := range 3 {
+		p := publication(t, n, strings.Repeat("wheel", n+1))
+		p.Record.Gates["import"] = "pass"
+		p.Record.Evidence = map[string]string{"import": `loaded <b>librccl.so.1</b>`}
+		add(t, x, p)
+	}
+	if _, err := x.Yank(t.Context(), key(0), `wrong <sums> & "more"`); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	defer server.Close()
+
+	browsertest.Picture(t, server.URL+"/", "1000,1200", "index")
+	all := browsertest.DOM(t, server.URL+"/")
+	for _, want := range []string{
+		`role="status">3 wheels<`, `--index-url <span class="base">` + server.URL + `/</span>simple/`,
+		"loaded &lt;b&gt;librccl.so.1&lt;/b&gt;", `</strong> wrong &lt;sums&gt; &amp; "more"</p>`,
+		`href="files/tool/tool-1.1%2Bcuda13.0-py3-none-any.whl.attestations/provenance.sigstore.json"`,
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if n := shownIn(all); n != 3 {
+		t.Errorf("%d wheels are shown", n)
+	}
+	one := browsertest.DOM(t, server.URL+"/#version=1&cuda=13.0")
+	if !strings.Contains(one, `role="status">1 wheel<`) || shownIn(one) != 1 {
+		t.Errorf("%d wheels are shown", shownIn(one))
+	}
+	if n := shownIn(browsertest.DOM(t, server.URL+"/#version=%3Cscript%3E&os=plan9")); n != 3 {
+		t.Errorf("a value that no wheel has hides: %d wheels are shown", n)
+	}
+}
+
+var article = regexp.MustCompile(`<article [^>]*>`)
+
+func shownIn(page string) int {
+	shown := 0
+	for _, tag := range article.FindAllString(page, -1) {
+		if !strings.Contains(tag, "hidden") {
+			shown++
+		}
+	}
+	return shown
+}

@@ -1,0 +1,398 @@
+package index_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/artifact"
+	"builder/internal/publishing/index"
+)
+
+func open(t testing.TB) (*index.Index, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "index")
+	return index.Open(dir), dir
+}
+
+// file writes a file of some content.
+func file(t testing.TB, name, text string) artifact.Artifact {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := artifact.Of(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func key(n int) string { return fmt.Sprintf("%064x", n) }
+
+func publication(t testing.TB, n int, text string) index.Publication {
+	t.Helper()
+	name := fmt.Sprintf("tool-1.%d+cuda13.0-py3-none-any.whl", n)
+	return index.Publication{
+		Wheel: file(t, name, text), Metadata: []byte("Name: tool\n"),
+		Beside: map[string]artifact.Artifact{name + ".attestations/provenance.sigstore.json": file(t, "p", "provenance of "+text)},
+		Record: index.Record{
+			Project: "tool", Version: fmt.Sprintf("1.%d+cuda13.0", n), RequiresPython: ">=3.9,<4",
+			Cell: fmt.Sprintf("tool-1.%d", n), Key: key(n), Recipe: "tool", Axes: map[string]string{"cuda": "13.0", "version": fmt.Sprint(n)},
+			Gates: map[string]string{"size": "pass"}, Channels: []string{"candidate"},
+		},
+	}
+}
+
+func add(t testing.TB, x *index.Index, p index.Publication) index.Record {
+	t.Helper()
+	r, _, err := x.Add(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func read(t testing.TB, path ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestAddAndTake(t *testing.T) {
+	x, dir := open(t)
+	r := add(t, x, publication(t, 1, "wheel"))
+	found, err := x.Find(t.Context(), key(1))
+	if err != nil || found.SHA256 != r.SHA256 || found.Cell != "tool-1.1" {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	out := t.TempDir()
+	a, err := x.Take(t.Context(), found, out, all)
+	if err != nil || a.SHA256 != r.SHA256 || read(t, a.Path) != "wheel" ||
+		read(t, out, r.Filename+".attestations", "provenance.sigstore.json") != "provenance of wheel" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	page := read(t, dir, "simple", "tool", "index.html")
+	for _, want := range []string{`href="../../files/tool/tool-1.1%2Bcuda13.0-py3-none-any.whl#sha256=` + r.SHA256, `data-requires-python="&gt;=3.9,&lt;4"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
+	var all []index.Record
+	if err := json.Unmarshal([]byte(read(t, dir, "index.json")), &all); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if _, err := x.Find(t.Context(), key(2)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if _, err := x.Find(t.Context(), "../../index"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a key that is a path: %v", err)
+	}
+}
+
+func TestAddAgain(t *testing.T) {
+	x, dir := open(t)
+	first := publication(t, 1, "wheel")
+	before := add(t, x, first)
+	first.Record.Channels = []string{"stable"}
+	first.Record.Gates = map[string]string{"size": "pass", "busbw": "pass"}
+	first.Beside[first.Wheel.Name+".attestations/verdicts-2.sigstore.json"] = file(t, "v", "more")
+	r, existed, err := x.Add(t.Context(), first)
+	if err != nil || !existed || !slices.Equal(r.Channels, []string{"candidate", "stable"}) || len(r.Gates) != 2 || len(r.Beside) != 2 || !r.Published.Equal(before.Published) {
+		t.Errorf("%+v, %v, %v", r, existed, err)
+	}
+	// Somebody else built the same bytes: who was first stays.
+	other := publication(t, 1, "wheel")
+	other.Record.Key = key(9)
+	other.Beside[other.Wheel.Name+".attestations/provenance.sigstore.json"] = file(t, "p", "another")
+	if r, existed, err = x.Add(t.Context(), other); err != nil || !existed || r.Key != key(1) {
+		t.Errorf("%+v, %v, %v", r, existed, err)
+	}
+	if text := read(t, dir, "files", "tool", r.Filename+".attestations", "provenance.sigstore.json"); text != "provenance of wheel" {
+		t.Errorf("the provenance was replaced: %s", text)
+	}
+	// Other bytes are refused, and nothing changes.
+	pages := read(t, dir, "index.json")
+	_, _, err = x.Add(t.Context(), publication(t, 1, "other"))
+	c, ok := errors.AsType[*index.Conflict](err)
+	if !ok || c.Have != r.SHA256 || diag.CodeOf(err) != diag.Publish {
+		t.Errorf("%v", err)
+	}
+	if read(t, dir, "index.json") != pages || read(t, dir, "files", "tool", r.Filename) != "wheel" {
+		t.Error("a refused publication changed the index")
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	for says, change := range map[string]func(*index.Publication){
+		"no normalised name": func(p *index.Publication) { p.Record.Project = "../x" },
+		"is no normalised":   func(p *index.Publication) { p.Record.Project = "Tool" },
+		"no name of a wheel": func(p *index.Publication) { p.Wheel.Name = "../a.whl" },
+		"is no name of a wh": func(p *index.Publication) { p.Wheel.Name = "a.zip" },
+		"is no sha256":       func(p *index.Publication) { p.Record.Key = "x" },
+		"no channel":         func(p *index.Publication) { p.Record.Channels = nil },
+		"no name of a file":  func(p *index.Publication) { p.Beside["../../x"] = p.Wheel },
+		"is no name of a fi": func(p *index.Publication) { p.Beside["a/.hidden"] = p.Wheel },
+		"has changed":        func(p *index.Publication) { p.Wheel.SHA256 = key(5) },
+	} {
+		t.Run(says, func(t *testing.T) {
+			x, dir := open(t)
+			p := publication(t, 1, "wheel")
+			change(&p)
+			_, _, err := x.Add(t.Context(), p)
+			if err == nil || !strings.Contains(err.Error(), says) || diag.CodeOf(err) != diag.Publish {
+				t.Fatalf("%v", err)
+			}
+			if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
+				t.Errorf("%v, %v", all, err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "index.json")); !errors.Is(err, fs.ErrNotExist) {
+				t.Error("a page was written")
+			}
+		})
+	}
+}
+
+// What stands in the directory may be anybody's.
+func TestHostileRecords(t *testing.T) {
+	x, dir := open(t)
+	r := add(t, x, publication(t, 1, "wheel"))
+	path := filepath.Join(dir, "files", "tool", r.Filename+".record.json")
+	good := read(t, path)
+	for name, text := range map[string]string{
+		"empty":         "",
+		"another":       "[]",
+		"the future":    strings.Replace(good, `"schema": 1`, `"schema": 9`, 1),
+		"a path":        strings.Replace(good, `"project": "tool"`, `"project": "../../tool"`, 1),
+		"a path's name": strings.Replace(good, `"filename": "`, `"filename": "../`, 1),
+		"another's":     strings.Replace(good, `"filename": "tool-1.1`, `"filename": "tool-1.2`, 1),
+		"no digest":     strings.Replace(good, r.SHA256, "x", 1),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := x.All(t.Context()); err == nil || len(all) > 0 {
+			t.Errorf("%s: %v, %v", name, all, err)
+		}
+	}
+	r.Beside = append(r.Beside, index.File{Path: "../../../etc/passwd", SHA256: key(1)})
+	if _, err := x.Take(t.Context(), r, t.TempDir(), all); err == nil || !strings.Contains(err.Error(), "leads out of its folder") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Nothing is begun that cannot be ended: the pages are made of all records.
+func TestTheRecordOfAnotherIsDamaged(t *testing.T) {
+	x, dir := open(t)
+	other := add(t, x, publication(t, 1, "wheel"))
+	if err := os.Truncate(filepath.Join(dir, "files", "tool", other.Filename+".record.json"), 10); err != nil {
+		t.Fatal(err)
+	}
+	p := publication(t, 2, "another")
+	_, _, err := x.Add(t.Context(), p)
+	if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "remove it and publish its wheel again") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "files", "tool", p.Wheel.Name)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it was begun: %v", err)
+	}
+}
+
+// The same bytes again put right what a disk has lost, and remove what a killed
+// publisher has left.
+func TestPublishingAgainRepairs(t *testing.T) {
+	x, dir := open(t)
+	p := publication(t, 1, "wheel")
+	r := add(t, x, p)
+	folder := filepath.Join(dir, "files", "tool")
+	for _, f := range append([]index.File{{Path: r.Filename}}, r.Beside...) {
+		if err := os.Truncate(filepath.Join(folder, f.Path), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	half := filepath.Join(folder, "."+r.Filename+".123.tmp")
+	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, existed, err := x.Add(t.Context(), p); !existed || err != nil {
+		t.Fatalf("existed %v, %v", existed, err)
+	}
+	if _, err := x.Take(t.Context(), r, t.TempDir(), all); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", half, err)
+	}
+}
+
+// A publisher that was killed has claimed nothing: there is no record of its files.
+func TestWhatNobodyEndedIsNotPublished(t *testing.T) {
+	x, dir := open(t)
+	p := publication(t, 1, "wheel")
+	for name := range p.Beside {
+		path := filepath.Join(dir, "files", "tool", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("of another build"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := x.Take(t.Context(), add(t, x, p), t.TempDir(), all); err != nil {
+		t.Error(err)
+	}
+}
+
+// What cannot be written is of the class of publishing, and says what to do.
+func TestFaultsOfTheDisk(t *testing.T) {
+	for _, path := range []string{"", ".lock/x", "simple"} { // a lock that is a directory, and files
+		x, dir := open(t)
+		blocked := filepath.Join(dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(blocked), 0o755), os.WriteFile(blocked, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := x.Add(t.Context(), publication(t, 1, "wheel"))
+		if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "in the place of a directory or a file") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+// A copy takes as long as a wheel is large; who interrupts it does not wait for that.
+func TestInterrupted(t *testing.T) {
+	x, _ := open(t)
+	r := add(t, x, publication(t, 1, "wheel"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out := t.TempDir()
+	_, err := x.Take(ctx, r, out, all)
+	if left, listing := os.ReadDir(filepath.Join(out, r.Filename+".attestations")); !errors.Is(err, context.Canceled) || len(left) > 0 {
+		t.Errorf("%v; left: %v, %v", err, left, listing)
+	}
+}
+
+// A publisher that was killed between the record and its key is taken away too, and
+// what it began can be yanked.
+func TestARecordWithoutItsKey(t *testing.T) {
+	x, dir := open(t)
+	r := add(t, x, publication(t, 1, "wheel"))
+	if err := os.Remove(filepath.Join(dir, "keys", r.Key+".json")); err != nil {
+		t.Fatal(err)
+	}
+	if yanked, err := x.Yank(t.Context(), r.Key, "wrong sums"); err != nil || yanked.Yanked == "" {
+		t.Errorf("%+v, %v", yanked, err)
+	}
+	if _, err := x.Yank(t.Context(), key(7), "nobody's"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "keys", r.Key+".json")), x.Withdraw(t.Context(), r.Key)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("left: %v, %v", all, err)
+	}
+}
+
+func TestWithdraw(t *testing.T) {
+	x, dir := open(t)
+	first, second := add(t, x, publication(t, 1, "wheel")), add(t, x, publication(t, 2, "another"))
+	for _, r := range []index.Record{first, second} {
+		if err := x.Withdraw(t.Context(), r.Key); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(read(t, dir, "index.json"), r.SHA256) {
+			t.Errorf("%s is still listed", r.Filename)
+		}
+	}
+	var left []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.Contains(path, "1.") {
+			left = append(left, path)
+		}
+		return err
+	})
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "simple", "tool")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty project is still there: %v", err)
+	}
+}
+
+// Nobody finds a wheel by looking, and looking makes nothing; a name that is a
+// pattern too is a name.
+func TestReadingMakesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "in[de]x")
+	x := index.Open(dir)
+	if _, err := x.Find(t.Context(), key(1)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if all, err := x.All(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("made by reading: %v", err)
+	}
+	add(t, x, publication(t, 1, "wheel"))
+	if all, err := x.All(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// Publishers at once: every wheel is in the pages in the end.
+func TestPublishersAtOnce(t *testing.T) {
+	_, dir := open(t)
+	var all []index.Publication
+	for n := range 8 {
+		all = append(all, publication(t, n, fmt.Sprint("wheel ", n)))
+	}
+	var wg sync.WaitGroup
+	for _, p := range all {
+		wg.Go(func() {
+			if _, _, err := index.Open(dir).Add(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	page := read(t, dir, "simple", "tool", "index.html")
+	for _, p := range all {
+		if !strings.Contains(page, p.Wheel.SHA256) {
+			t.Errorf("%s is not in the page", p.Wheel.Name)
+		}
+	}
+}
+
+// BenchmarkAdd publishes one more wheel into an index of 10,000.
+func BenchmarkAdd(b *testing.B) {
+	x, dir := open(b)
+	r := add(b, x, publication(b, 0, "wheel"))
+	for n := 1; n < 10_000; n++ {
+		r.Filename, r.Key, r.Cell = fmt.Sprintf("tool-1.%d-py3-none-any.whl", n), key(n), fmt.Sprintf("tool-1.%d", n)
+		data, err := json.Marshal(r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "files", "tool", r.Filename+".record.json"), data, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	n := 10_000
+	for b.Loop() {
+		n++
+		add(b, x, publication(b, n, fmt.Sprint(n)))
+	}
+}
+
+// all is a vet that admits what is offered.
+func all(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil }

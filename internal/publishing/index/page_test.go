@@ -1,0 +1,29 @@
+package index_test
+
+import (
+	"testing"
+
+	"builder/internal/testutil/pagetest"
+)
+
+// Who sees no page, has no mouse or needs contrast can choose a wheel too.
+func TestPageForEveryone(t *testing.T) {
+	x, dir := open(t)
+	for n := range 2 {
+		p := publication(t, n, "wheel")
+		p.Record.Gates["import"] = "pass"
+		add(t, x, p)
+	}
+	if _, err := x.Yank(t.Context(), key(0), "wrong sums"); err != nil {
+		t.Fatal(err)
+	}
+	page := read(t, dir, "index.html")
+	for _, fault := range pagetest.Faults(page) {
+		t.Error(fault)
+	}
+	for _, ground := range []string{"--ground", "--soft"} {
+		for _, fault := range pagetest.Contrasts(page, pagetest.Text, ground, "--text", "--quiet", "--link") {
+			t.Error(fault)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package index
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"builder/internal/base/atomicfile"
+	"builder/internal/base/regular"
+	"builder/internal/files/artifact"
+)
+
+// put copies an artifact to its place, unless the same bytes lie there. What has
+// changed since it was measured is an error. Nothing is left of it then, nor of a copy
+// that somebody interrupts.
+func put(ctx context.Context, to string, a artifact.Artifact) error {
+	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == a.SHA256 {
+		return nil
+	}
+	from, err := regular.Follow(a.Path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return atomicfile.Fill(to, func(w io.Writer) error {
+		h := sha256.New()
+		if _, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(watched{ctx, from}, a.Size+1)); err != nil {
+			return err
+		}
+		if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
+			return fmt.Errorf("%s %w: sha256 %s, it had %s", a.Name, errChanged, sum, a.SHA256)
+		}
+		return nil
+	})
+}
+
+// watched is a reader that ends with its context.
+type watched struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements [io.Reader].
+func (w watched) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.r.Read(p)
+}
+
+// putBytes writes data to its place and returns its sha256.
+func putBytes(to string, data []byte) (string, error) {
+	sum := sha256.Sum256(data)
+	want := hex.EncodeToString(sum[:])
+	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == want {
+		return want, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return "", err
+	}
+	return want, atomicfile.Write(to, data)
+}

@@ -1,0 +1,170 @@
+package index
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"builder/internal/files/artifact"
+	"builder/internal/input/store"
+)
+
+// A Record is what is known of a published wheel.
+type Record struct {
+	Schema         int               `json:"schema"`
+	Project        string            `json:"project"` // normalised (PEP 503)
+	Version        string            `json:"version"`
+	Filename       string            `json:"filename"`
+	SHA256         string            `json:"sha256"`
+	Size           int64             `json:"size"` // bytes
+	RequiresPython string            `json:"requires_python,omitempty"`
+	Metadata       string            `json:"metadata"` // sha256 of the .metadata file; "" of an archive
+	Cell           string            `json:"cell"`
+	Key            string            `json:"key"`
+	Recipe         string            `json:"recipe"`
+	Axes           map[string]string `json:"axes"`
+	Beside         []File            `json:"beside"`             // files of the same cell, the wheel's folder of statements included
+	Gates          map[string]string `json:"gates"`              // gate to status
+	Evidence       map[string]string `json:"evidence,omitempty"` // gate to what it saw
+	Channels       []string          `json:"channels"`
+	Published      time.Time         `json:"published"`
+	Yanked         string            `json:"yanked,omitempty"` // why nobody should take it any more (PEP 592)
+	Tags           []string          `json:"tags,omitempty"`   // in a registry: those that others gave it
+}
+
+// sameFile reports whether two records are of one file: a name stands for one.
+func (r Record) sameFile(other Record) bool {
+	return r.Project == other.Project && r.Filename == other.Filename
+}
+
+// A File is one that was made beside a wheel, by its path below the project's
+// folder.
+type File struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+// schema is the number of the format of records.
+const schema = 1
+
+// IsWheel reports whether pip can install it; anything else is an archive, of which
+// a Python index knows nothing.
+func (r Record) IsWheel() bool { return filepath.Ext(r.Filename) == ".whl" }
+
+var (
+	project = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	base    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]*$`)
+	hexKey  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	ends    = regexp.MustCompile(`\.(whl|tar|tar\.(gz|xz|zst)|tgz|txz)$`)
+)
+
+// parse reads a record, of a key where one is given, and refuses one whose names
+// are not those of files here.
+func parse(data []byte, key string) (Record, error) {
+	var r Record
+	err := json.Unmarshal(data, &r)
+	switch {
+	case err != nil:
+	case r.Schema != schema:
+		err = fmt.Errorf("schema %d, this builder reads %d", r.Schema, schema)
+	case !project.MatchString(r.Project) || !base.MatchString(r.Filename) || !hexKey.MatchString(r.SHA256) || !hexKey.MatchString(r.Key):
+		err = errors.New("its names are not those of a published wheel")
+	case key != "" && r.Key != key:
+		err = fmt.Errorf("it is of the key %s", r.Key)
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("reading a record of the index: %w", err)
+	}
+	return r, nil
+}
+
+// A Vet is shown what a place offers, an artifact first and then the files that were
+// made with it, and what is said about it, which lies here already. It returns the
+// same files with the sizes that they may have, or says why none may come.
+type Vet func(offered, said []artifact.Artifact) ([]artifact.Artifact, error)
+
+// Bounds of what is taken before anybody was asked.
+const (
+	maxStatements = 256
+	maxStatement  = 32 << 20  // bytes
+	maxSaid       = 128 << 20 // bytes of all
+)
+
+// take copies the files of a record: first what is said about the wheel, and what vet
+// admits after that. Where says where a file is to be had, and bring brings one.
+func (r Record) take(ctx context.Context, dir string, vet Vet, where func(File) store.Place, bring func(artifact.Artifact) (path string, err error)) (artifact.Artifact, error) {
+	wheel := artifact.Artifact{Name: r.Filename, Path: filepath.Join(dir, r.Filename), SHA256: r.SHA256, Size: r.Size, Key: r.Key}
+	offered, said := []artifact.Artifact{wheel}, []artifact.Artifact(nil)
+	for _, f := range r.Beside {
+		if !filepath.IsLocal(f.Path) {
+			return wheel, fmt.Errorf("taking %s: %q leads out of its folder", r.Filename, f.Path)
+		}
+		a := artifact.Artifact{Name: f.Path, Path: filepath.Join(dir, f.Path), SHA256: f.SHA256, Size: f.Size, Key: r.Key}
+		if strings.HasPrefix(f.Path, r.Filename+".") && path.Dir(f.Path) != "." {
+			a.Name = path.Base(f.Path)
+			said = append(said, a)
+		} else {
+			offered = append(offered, a)
+		}
+	}
+	if err := takeSaid(ctx, said, func(a artifact.Artifact) store.Place { return where(below(dir, a)) }); err != nil {
+		return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
+	}
+	admitted, err := vet(offered, said)
+	if err != nil {
+		return wheel, err
+	}
+	for _, a := range admitted {
+		from := a
+		if from.Path, err = bring(a); err != nil {
+			return wheel, err
+		}
+		if err := put(ctx, a.Path, from); err != nil {
+			return wheel, fmt.Errorf("taking %s: %w", r.Filename, err)
+		}
+	}
+	return wheel, nil
+}
+
+// below is an artifact of a directory as a file of the index.
+func below(dir string, a artifact.Artifact) File {
+	rel, _ := filepath.Rel(dir, a.Path) // it was joined to dir
+	return File{filepath.ToSlash(rel), a.SHA256, a.Size}
+}
+
+// takeSaid copies what is said about an artifact. Nobody has vouched for its size
+// yet, so it is small, and nothing of it goes into the store.
+func takeSaid(ctx context.Context, said []artifact.Artifact, where func(artifact.Artifact) store.Place) error {
+	left := int64(maxSaid)
+	if len(said) > maxStatements {
+		return fmt.Errorf("%d files are said to speak of it, more than %d", len(said), maxStatements)
+	}
+	for _, a := range said {
+		if left -= a.Size; a.Size < 0 || a.Size > maxStatement || left < 0 {
+			return fmt.Errorf("%s is said to have %d bytes: a statement has %d at most, and all together %d", a.Name, a.Size, maxStatement, maxSaid)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := store.Small(ctx, where(a), a.Size)
+		if err != nil {
+			return err
+		}
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != a.SHA256 {
+			return fmt.Errorf("%s has the sha256 %x, the index says %s", a.Name, sum, a.SHA256)
+		}
+		if _, err := putBytes(a.Path, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package index
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+
+	"builder/internal/files/artifact"
+	"builder/internal/input/store"
+)
+
+// Remote is an index that a web server serves. It can be read and nothing else.
+type Remote struct {
+	base  string
+	store *store.Store
+}
+
+// OpenRemote returns the index at an http or https address. What is taken from it
+// goes through s, which resumes, tries again and checks.
+func OpenRemote(base string, s *store.Store) Remote {
+	return Remote{strings.TrimSuffix(base, "/") + "/", s}
+}
+
+// Find returns the record of the cell with a key; where there is none the error
+// is [fs.ErrNotExist].
+func (r Remote) Find(ctx context.Context, key string) (Record, error) {
+	if !hexKey.MatchString(key) {
+		return Record{}, fs.ErrNotExist
+	}
+	data, err := store.Small(ctx, store.Place(r.base+keysDir+"/"+key+".json"), maxRecord)
+	if err != nil {
+		return Record{}, err
+	}
+	return parse(data, key)
+}
+
+// maxList bounds the list of an index, in bytes: some ten thousand wheels.
+const maxList = 64 << 20
+
+// All lists every record.
+func (r Remote) All(ctx context.Context) ([]Record, error) {
+	data, err := store.Small(ctx, store.Place(r.base+listFile), maxList)
+	if err != nil {
+		return nil, err
+	}
+	var each []json.RawMessage
+	if err := json.Unmarshal(data, &each); err != nil {
+		return nil, fmt.Errorf("reading the list of the index: %w", err)
+	}
+	all := make([]Record, 0, len(each))
+	var faults []error
+	for _, text := range each {
+		record, err := parse(text, "")
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		all = append(all, record)
+	}
+	return all, errors.Join(faults...)
+}
+
+// Take brings the wheel of a record and all that goes with it into dir, as far as vet
+// admits it.
+func (r Remote) Take(ctx context.Context, record Record, dir string, vet Vet) (artifact.Artifact, error) {
+	where := func(f File) store.Place {
+		escaped := (&url.URL{Path: filesDir + "/" + record.Project + "/" + f.Path}).EscapedPath()
+		return store.Place(r.base + strings.ReplaceAll(escaped, "+", "%2B"))
+	}
+	return record.take(ctx, dir, vet, where, func(a artifact.Artifact) (string, error) {
+		return r.store.Fetch(ctx, store.Blob{Name: a.Name, Size: a.Size, SHA256: a.SHA256}, []store.Place{where(below(dir, a))}, nil)
+	})
+}

@@ -1,0 +1,199 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/oci"
+	"builder/internal/publishing/index"
+	"builder/internal/publishing/upload"
+)
+
+// A Destination takes bundles.
+type Destination interface {
+	// Put says where the wheel is to be found, and whether it was there before;
+	// other bytes under its name are an error of class diag.Publish, and nothing is
+	// half published.
+	Put(ctx context.Context, b Bundle, channel string) (Receipt, error)
+	// Check takes what was put as others take it, compares the bytes, and says who
+	// has looked: nobody, where the destination can only be asked what Put has asked.
+	Check(ctx context.Context, c Client, b Bundle) (by []string, err error)
+	String() string
+}
+
+// A Catalogue is a destination whose wheels can be listed, taken and withdrawn.
+type Catalogue interface {
+	Destination
+	Shelf
+	// Withdraw takes the wheels of keys away, and is content where there is none.
+	Withdraw(ctx context.Context, keys ...string) error
+}
+
+var (
+	_ Catalogue   = Directory{}
+	_ Catalogue   = Registry{}
+	_ Destination = Server{}
+)
+
+// A Receipt is what a destination says of a bundle.
+type Receipt struct {
+	Wheel   string   `json:"wheel"`
+	SHA256  string   `json:"sha256"`
+	Cell    string   `json:"cell"`
+	Key     string   `json:"key"`
+	Channel string   `json:"channel"`
+	Where   string   `json:"where"`             // an address, or a digest in a repository
+	Existed bool     `json:"existed"`           // the same bytes were there
+	Checked []string `json:"checked,omitempty"` // the clients that have taken it
+}
+
+// Receipt is what a destination says of the bundle.
+func (b Bundle) Receipt(channel, where string, existed bool) Receipt {
+	return Receipt{Wheel: b.Wheel.Name, SHA256: b.Wheel.SHA256, Cell: b.Entry.ID, Key: b.Entry.Key(), Channel: channel, Where: where, Existed: existed}
+}
+
+// Publish puts a bundle into a destination and, with a client, looks at it there.
+// What cannot be taken is withdrawn again, if it came just now and the destination
+// lets it.
+func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *Client) (Receipt, error) {
+	receipt, err := to.Put(ctx, b, channel)
+	if err != nil || c == nil {
+		return receipt, err
+	}
+	receipt.Checked, err = to.Check(ctx, *c, b)
+	if err == nil {
+		return receipt, nil
+	}
+	if place, ok := to.(Catalogue); ok && !receipt.Existed {
+		// An interruption does not leave what nobody has looked at, and is not held up
+		// for long.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		err = errors.Join(err, place.Withdraw(last, b.Entry.Key()))
+	}
+	return Receipt{}, err
+}
+
+// Destinations explains how a destination is written.
+const Destinations = "file:DIR, oci://HOST/REPOSITORY or pypi:URL"
+
+// Options say how a destination is spoken with. The functions may be nil.
+type Options struct {
+	Insecure bool // allow plain HTTP to other hosts
+	Warn     func(format string, args ...any)
+	Progress func(done, total int64) // bytes of one bundle
+}
+
+// Open reads a destination.
+func Open(ctx context.Context, text string, o Options) (Destination, error) {
+	switch {
+	case strings.HasPrefix(text, "file:"):
+		return openDirectory(text)
+	case strings.HasPrefix(text, oci.Scheme):
+		registry, err := openRegistry(text, o.Insecure)
+		registry.progress = o.Progress
+		return registry, err
+	case strings.HasPrefix(text, upload.Prefix):
+		server, err := upload.Open(ctx, text, upload.Options{Insecure: o.Insecure, Warn: o.Warn})
+		return Server{server, o.Progress}, err
+	}
+	return nil, diag.Errorf(diag.Usage, "%q is no destination", text).WithHint("write %s", Destinations)
+}
+
+// OpenCatalogue reads a destination whose content is to be changed.
+func OpenCatalogue(text string, insecure bool) (Catalogue, error) {
+	switch {
+	case strings.HasPrefix(text, "file:"):
+		return openDirectory(text)
+	case strings.HasPrefix(text, oci.Scheme):
+		return openRegistry(text, insecure)
+	}
+	return nil, diag.Errorf(diag.Usage, "%q is no place that keeps more than wheels", text).WithHint("write file:DIR or oci://HOST/REPOSITORY")
+}
+
+// Directory is a static index.
+type Directory struct {
+	indexShelf
+	dir   string
+	index *index.Index
+}
+
+func openDirectory(text string) (Directory, error) {
+	dir, ok := strings.CutPrefix(text, "file:")
+	dir = strings.TrimPrefix(dir, "//")
+	if !ok || dir == "" {
+		return Directory{}, diag.Errorf(diag.Usage, "%q is no directory", text).WithHint("write file:DIR")
+	}
+	dir, err := filepath.Abs(dir)
+	x := index.Open(dir)
+	return Directory{indexShelf{x, "file:" + dir}, dir, x}, err
+}
+
+// List implements [Shelf]. A directory that is not there is a mistake, not an index
+// without wheels.
+func (d Directory) List(ctx context.Context) ([]index.Record, error) {
+	if _, err := os.Stat(d.dir); err != nil {
+		return nil, diag.Errorf(diag.Usage, "listing %s: %w", d, err)
+	}
+	return d.indexShelf.List(ctx)
+}
+
+// Put implements [Destination].
+func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
+	r, existed, err := d.index.Add(ctx, b.publication(channel))
+	if err != nil {
+		return Receipt{}, err
+	}
+	return b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), existed), nil
+}
+
+// Check implements [Destination]: pip installs the wheel, and the pinned uv where it
+// was fetched. An archive is taken and verified: to a Python index it is nothing.
+func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
+	if b.isTree() {
+		return c.pull(ctx, d, b)
+	}
+	return c.install(ctx, d.index.URL(), b)
+}
+
+// Withdraw implements [Catalogue].
+func (d Directory) Withdraw(ctx context.Context, keys ...string) error {
+	return d.index.Withdraw(ctx, keys...)
+}
+
+// Yank says of the wheel of a key that nobody should take it any more, and why;
+// without a reason that is taken back.
+func (d Directory) Yank(ctx context.Context, key, because string) (index.Record, error) {
+	return d.index.Yank(ctx, key, because)
+}
+
+// Server is an upload server: it takes the wheel, and nothing that was said about
+// it but what lies inside.
+type Server struct {
+	*upload.Server
+	progress func(done, total int64)
+}
+
+// String implements [Destination].
+func (s Server) String() string { return upload.Prefix + s.URL }
+
+// Put implements [Destination]. An upload server knows no channels, and no archive
+// that is not a Python package.
+func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
+	if b.isTree() {
+		return Receipt{}, diag.Errorf(diag.Publish, "publishing %s to %s: an upload server takes Python packages, and this is an archive of a source tree", b.Wheel.Name, s).
+			WithHint("publish it to file:DIR or oci://HOST/REPOSITORY")
+	}
+	result, err := s.Upload(ctx, b.Wheel, s.progress)
+	return b.Receipt("", s.URL, result == upload.Existed), err
+}
+
+// Check implements [Destination]. Nobody has looked: Put has compared the digest
+// that the server's index shows, and who may install from there is the server's to
+// say.
+func (s Server) Check(context.Context, Client, Bundle) ([]string, error) { return nil, nil }

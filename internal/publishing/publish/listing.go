@@ -1,0 +1,161 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+	"builder/internal/input/oci"
+	"builder/internal/publishing/index"
+)
+
+// List implements [Shelf]. The time of a record is that of its build.
+func (r Registry) List(ctx context.Context) ([]index.Record, error) {
+	named, err := r.named(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// What has no key is none of ours: an image that shares the repository, say.
+	digests := slices.DeleteFunc(slices.Sorted(maps.Keys(named)), func(d string) bool { return !slices.ContainsFunc(named[d], isKeyTag) })
+	records := make([]index.Record, len(digests))
+	err = each(len(digests), func(i int) (err error) {
+		records[i], err = r.record(ctx, digests[i], named[digests[i]])
+		return err
+	})
+	slices.SortFunc(records, func(a, b index.Record) int {
+		return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Filename, b.Filename), strings.Compare(a.Key, b.Key))
+	})
+	return records, err
+}
+
+// named returns the tags of each digest. A tag that went meanwhile is none, and a
+// repository that is not there has none.
+func (r Registry) named(ctx context.Context) (map[string][]string, error) {
+	tags, err := r.Tags(ctx)
+	if err != nil && !isMissing(err) {
+		return nil, err
+	}
+	digests := make([]string, len(tags))
+	err = each(len(tags), func(i int) (err error) {
+		digests[i], err = r.Resolve(ctx, tags[i])
+		if isMissing(err) {
+			return nil
+		}
+		return err
+	})
+	named := map[string][]string{}
+	for i, digest := range digests {
+		if digest != "" {
+			named[digest] = append(named[digest], tags[i])
+		}
+	}
+	return named, err
+}
+
+// record reads what a package and its referrers say of themselves.
+func (r Registry) record(ctx context.Context, digest string, tags []string) (index.Record, error) {
+	m, err := r.Manifest(ctx, digest)
+	if err != nil {
+		return index.Record{}, err
+	}
+	file, ok := artifactOf(m)
+	key := m.Annotations[keyNote]
+	if !ok || m.ArtifactType != cellType || !slices.Contains(tags, keyTag(key)) {
+		return index.Record{}, diag.Errorf(diag.Fetch, "%s@%s: its tag says that it is a published cell, and it is none", r, digest).
+			WithHint("remove the tag %s", strings.Join(slices.DeleteFunc(tags, func(t string) bool { return !isKeyTag(t) }), ", "))
+	}
+	record := index.Record{
+		Schema: 1, Filename: file.Name, SHA256: file.SHA256, Size: file.Size,
+		Cell: m.Annotations[cellNote], Key: key, Recipe: m.Annotations[recipeNote], Beside: []index.File{},
+	}
+	for _, f := range m.Files {
+		if f.Name != file.Name {
+			record.Beside = append(record.Beside, index.File{Path: f.Name, SHA256: f.SHA256, Size: f.Size})
+		}
+	}
+	if file.MediaType == treeType {
+		record.Project, record.Version = wheel.NormalName(record.Recipe), m.Annotations[versionNote]
+	} else if name, err := wheel.ParseName(file.Name); err == nil {
+		record.Project, record.Version = wheel.NormalName(name.Distribution), name.Version
+	}
+	_ = json.Unmarshal([]byte(m.Annotations[axesNote]), &record.Axes) // none, where nobody says any
+	record.Channels, record.Tags = sortTags(record.Cell, tags)
+	all, err := r.Referrers(ctx, digest)
+	record.Published, record.Gates = notes(all)
+	return record, err
+}
+
+// sortTags tells the channels of a cell from the tags that somebody else gave it.
+func sortTags(cell string, tags []string) (channels, others []string) {
+	ours := map[string]string{tagOf(cell): ""}
+	for _, channel := range attest.Policies() {
+		ours[tagOf(cell+"-"+channel)] = channel
+	}
+	for _, tag := range tags {
+		channel, known := ours[tag]
+		switch {
+		case channel != "":
+			channels = append(channels, channel)
+		case !known && !isKeyTag(tag):
+			others = append(others, tag)
+		}
+	}
+	return channels, others
+}
+
+// notes reads the annotations of referrers: when the wheel was built, and what all
+// rounds of gates say.
+func notes(all []oci.Reference) (built time.Time, gates map[string]string) {
+	created := func(ref oci.Reference) time.Time {
+		t, _ := time.Parse(time.RFC3339, ref.Annotations[createdNote])
+		return t
+	}
+	slices.SortStableFunc(all, func(a, b oci.Reference) int { return created(a).Compare(created(b)) })
+	var verdicts []verdict.Verdict
+	for _, ref := range all {
+		if ref.Annotations[saysNote] == attest.ProvenanceType {
+			built = created(ref)
+		}
+		var round map[string]verdict.Status
+		_ = json.Unmarshal([]byte(ref.Annotations[gatesNote]), &round)
+		verdicts = verdict.Merge(verdicts, verdictsOf(round))
+	}
+	return built, statuses(verdicts)
+}
+
+func verdictsOf(round map[string]verdict.Status) []verdict.Verdict {
+	var verdicts []verdict.Verdict
+	for name, status := range round {
+		verdicts = append(verdicts, verdict.Verdict{Gate: name, Status: status})
+	}
+	return verdicts
+}
+
+// atOnce is how many requests for a list are under way at once.
+const atOnce = 8
+
+// each does n things, some at once, and returns all that went wrong.
+func each(n int, do func(i int) error) error {
+	faults := make([]error, n)
+	slots := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			faults[i] = do(i)
+		})
+	}
+	all.Wait()
+	return errors.Join(faults...)
+}

@@ -1,0 +1,148 @@
+// Package publish decides what may be published: a wheel, or an archive of a source
+// tree where a recipe makes no wheel, with everything that was made beside it and said
+// about it, all of it verified, and with the verdicts that its channel asks for. A file
+// without them cannot even be passed to a destination, because a [Bundle] is made by
+// [Load] alone. How a place keeps what it is given is the matter of the packages index,
+// oci and upload.
+//
+// It never builds and never asks a gate.
+package publish
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/lock"
+	"builder/internal/publishing/index"
+)
+
+// A Bundle is what can be published.
+type Bundle struct {
+	Wheel    artifact.Artifact   // or the archive in its place
+	Beside   []artifact.Artifact // the other files of the cell
+	Said     []artifact.Artifact // the files of its folder of statements that count
+	Entry    lock.Entry
+	Verdicts []verdict.Verdict
+
+	documents                        []attest.Document
+	project, version, requiresPython string
+	metadata                         []byte
+	name                             wheel.Name // none of an archive
+}
+
+// Load verifies a wheel by the policy of a channel, and finds what goes with it.
+// Everything that is wrong comes together, as class diag.Gate.
+func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error) {
+	a, err := artifact.Of(path, "")
+	if err != nil {
+		return Bundle{}, diag.Errorf(diag.Usage, "%w", err)
+	}
+	said, checks := attest.Verify(a, trust, policy)
+	if err := attest.Faults(a.Name, checks); err != nil {
+		return Bundle{}, err
+	}
+	if err := whole(a, said); err != nil {
+		return Bundle{}, err
+	}
+	b := Bundle{
+		Wheel: a, Beside: said.Beside, Entry: said.Provenance.Definition.Internal.Entry,
+		Said: said.Said, Verdicts: said.Judged(trust.Now), documents: said.Documents,
+	}
+	b.Wheel.Key = b.Entry.Key()
+	return b, b.readMetadata()
+}
+
+// whole demands that the other files that the provenance names lie beside an artifact:
+// a cell is published whole.
+func whole(a artifact.Artifact, said attest.Bundle) error {
+	var faults []error
+	for _, s := range said.Artifacts {
+		sum := s.Digest["sha256"]
+		if sum != a.SHA256 && !slices.ContainsFunc(said.Beside, func(b artifact.Artifact) bool { return b.SHA256 == sum }) {
+			faults = append(faults, diag.Errorf(diag.Publish, "%s cannot be published: %s does not lie here", a.Name, s.Name).
+				WithHint("the files of a cell are published together: name the directory that the run left"))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// maxMetadata bounds METADATA, in bytes.
+const maxMetadata = 16 << 20
+
+// isTree reports whether the artifact is an archive: nothing can install it.
+func (b Bundle) isTree() bool { return b.Entry.Expect.Tree != "" }
+
+func (b *Bundle) readMetadata() error {
+	if tree := b.Entry.Expect.Tree; tree != "" {
+		if b.Wheel.Name != tree {
+			return diag.Errorf(diag.Publish, "%s is not called as its entry promises: %s", b.Wheel.Name, tree)
+		}
+		b.project, b.version = wheel.NormalName(b.Entry.Recipe), b.Entry.Expect.Version
+		return nil
+	}
+	w, err := wheel.Open(b.Wheel.Path)
+	if err != nil {
+		return diag.Errorf(diag.Publish, "reading %s: %w", b.Wheel.Name, err)
+	}
+	defer w.Close()
+	if b.metadata, err = w.ReadFile(w.DistInfo+"/METADATA", maxMetadata); err != nil {
+		return diag.Errorf(diag.Publish, "reading %s: %w", b.Wheel.Name, err)
+	}
+	b.project, b.name = wheel.NormalName(w.Metadata.Get("Name")), w.Name
+	b.version, b.requiresPython = w.Metadata.Get("Version"), w.Metadata.Get("Requires-Python")
+	return nil
+}
+
+// publication is the bundle as a directory index takes it.
+func (b Bundle) publication(channel string) index.Publication {
+	beside := map[string]artifact.Artifact{}
+	for _, a := range b.Beside {
+		beside[a.Name] = a
+	}
+	folder := filepath.Base(attest.Dir(b.Wheel.Name))
+	for _, a := range b.Said {
+		beside[folder+"/"+a.Name] = a
+	}
+	return index.Publication{
+		Wheel: b.Wheel, Metadata: b.metadata, Beside: beside,
+		Record: index.Record{
+			Project: b.project, Version: b.version, RequiresPython: b.requiresPython,
+			Cell: b.Entry.ID, Key: b.Entry.Key(), Recipe: b.Entry.Recipe, Axes: b.Entry.Axes,
+			Gates: statuses(b.Verdicts), Evidence: evidence(b.Verdicts), Channels: []string{channel},
+		},
+	}
+}
+
+// statuses says of each gate what it said.
+func statuses(verdicts []verdict.Verdict) map[string]string {
+	gates := map[string]string{}
+	for _, v := range verdicts {
+		gates[v.Gate] = v.Status.String()
+	}
+	return gates
+}
+
+// evidence says of each gate what it saw.
+func evidence(verdicts []verdict.Verdict) map[string]string {
+	seen := map[string]string{}
+	for _, v := range verdicts {
+		seen[v.Gate] = v.Evidence
+	}
+	return seen
+}
+
+// Channel returns the policy of a channel: wheels are handed out under the name of
+// what was asked of them.
+func Channel(name string) (attest.Policy, error) {
+	if !slices.Contains(attest.Policies(), name) {
+		return "", diag.Errorf(diag.Usage, "no channel is called %q", name).WithHint("%s", diag.DidYouMean(name, attest.Policies()))
+	}
+	return attest.Policy(name), nil
+}

@@ -1,0 +1,386 @@
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/gates/verdict"
+	"builder/internal/input/oci"
+	"builder/internal/input/oci/ocitest"
+	"builder/internal/plan/lock"
+	"builder/internal/publishing/index"
+)
+
+var built = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// bundle is what Load would have made of a wheel of some version: it has a
+// provenance and a round of gates, which nobody reads here.
+func bundle(t *testing.T, version string) Bundle {
+	t.Helper()
+	path := wheeltest.Wheel{
+		Name:  "tool-" + version + "-cp311-cp311-manylinux_2_36_x86_64.whl",
+		Files: []wheeltest.File{{Name: "tool/__init__.py", Text: "version = '" + version + "'\n"}},
+	}.Write(t)
+	a, err := artifact.Of(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := Bundle{
+		Wheel: a, Entry: lock.Entry{ID: "tool-" + version, Recipe: "tool", Axes: map[string]string{"version": version}},
+		Verdicts: []verdict.Verdict{{Gate: "size", Status: verdict.Pass}},
+		documents: []attest.Document{
+			{Name: "provenance.sigstore.json", PredicateType: attest.ProvenanceType, Made: built},
+			{Name: "verdicts.sigstore.json", PredicateType: attest.TestResultType, Made: built.Add(time.Hour), Verdicts: []verdict.Verdict{{Gate: "size", Status: verdict.Pass}}},
+		},
+	}
+	dir := attest.Dir(path)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"provenance.sigstore.json", "verdicts.sigstore.json", "sbom.spdx.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name+version), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Said = said(t, a)
+	if err := b.readMetadata(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// said lists the files of an artifact's folder, whoever signed them.
+func said(t *testing.T, a artifact.Artifact) (files []artifact.Artifact) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(attest.Dir(a.Path), "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		f, err := artifact.Of(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// anything is a vet that admits what is offered.
+func anything(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil }
+
+// taken is a client that believes what it is given.
+func taken(ctx context.Context, from Shelf, key, dir string) (Bundle, error) {
+	path, err := from.Bring(ctx, key, dir, anything)
+	if err != nil {
+		return Bundle{}, err
+	}
+	a, err := artifact.Of(path, "")
+	return Bundle{Wheel: a}, err
+}
+
+func put(t *testing.T, to Destination, b Bundle, channel string) Receipt {
+	t.Helper()
+	r, err := to.Put(t.Context(), b, channel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func list(t *testing.T, at Shelf) []index.Record {
+	t.Helper()
+	all, err := at.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// catalogues are the places that keep more than wheels, empty.
+func catalogues(t *testing.T) map[string]Catalogue {
+	t.Helper()
+	places := map[string]string{"directory": "file:" + t.TempDir()}
+	for name, referrers := range map[string]bool{"registry": true, "registry without referrers": false} {
+		address, stop := ocitest.Serve(referrers)
+		t.Cleanup(stop)
+		places[name] = address
+	}
+	all := map[string]Catalogue{}
+	for name, text := range places {
+		c, err := OpenCatalogue(text, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = c
+	}
+	return all
+}
+
+func TestCatalogues(t *testing.T) {
+	for name, place := range catalogues(t) {
+		t.Run(name, func(t *testing.T) {
+			if all := list(t, place); len(all) != 0 {
+				t.Fatalf("an empty place holds %v", all)
+			}
+			one, two := bundle(t, "1.0"), bundle(t, "2.0")
+			if r := put(t, place, one, "candidate"); r.Existed {
+				t.Error("it was there before")
+			}
+			put(t, place, two, "candidate")
+			if r := put(t, place, two, "stable"); !r.Existed {
+				t.Error("it was not there the second time")
+			}
+			all := list(t, place)
+			if len(all) != 2 {
+				t.Fatalf("listed: %+v", all)
+			}
+			first, second := all[0], all[1]
+			if first.Cell != "tool-1.0" || first.Key != one.Entry.Key() || first.Project != "tool" || first.Version != "1.0" || first.SHA256 != one.Wheel.SHA256 ||
+				first.Axes["version"] != "1.0" || first.Gates["size"] != "pass" || first.Published.IsZero() || len(first.Tags) > 0 {
+				t.Errorf("%+v", first)
+			}
+			if !slices.Equal(first.Channels, []string{"candidate"}) || !slices.Equal(second.Channels, []string{"candidate", "stable"}) {
+				t.Errorf("channels: %v and %v", first.Channels, second.Channels)
+			}
+			found, err := FindCell(t.Context(), place, one.Entry.Key())
+			if err != nil || found.Cell != "tool-1.0" {
+				t.Errorf("%+v, %v", found, err)
+			}
+			if _, err := FindCell(t.Context(), place, "tool-1.1"); diag.CodeOf(err) != diag.Usage {
+				t.Errorf("%v", err)
+			}
+
+			path, err := place.Bring(t.Context(), one.Entry.Key(), filepath.Join(t.TempDir(), "taken"), anything)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, err := os.ReadDir(attest.Dir(path))
+			if err != nil || len(said) != 3 {
+				t.Errorf("came with it: %v, %v", said, err)
+			}
+
+			for range 2 { // the second time nothing is there, and that is fine
+				if err := place.Withdraw(t.Context(), one.Entry.Key()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := place.Bring(t.Context(), one.Entry.Key(), t.TempDir(), anything); !errors.Is(err, ErrNotPublished) {
+				t.Errorf("%v", err)
+			}
+			if all := list(t, place); len(all) != 1 || all[0].Cell != "tool-2.0" {
+				t.Errorf("left: %+v", all)
+			}
+			if r := put(t, place, one, "candidate"); r.Existed {
+				t.Error("what was withdrawn was still there")
+			}
+		})
+	}
+}
+
+// registry is an empty repository of a registry that lists referrers.
+func registry(t *testing.T) Registry {
+	t.Helper()
+	address, stop := ocitest.Serve(true)
+	t.Cleanup(stop)
+	place, err := openRegistry(address, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place
+}
+
+// The tags and annotations of a registry are what oras, crane and cosign see.
+func TestRegistryNames(t *testing.T) {
+	place := registry(t)
+	b := bundle(t, "1.0+rocm5.7")
+	put(t, place, b, "candidate")
+	tags, err := place.Tags(t.Context())
+	want := []string{"key-" + b.Entry.Key(), "tool-1.0_rocm5.7", "tool-1.0_rocm5.7-candidate"}
+	if err != nil || !slices.Equal(tags, want) {
+		t.Errorf("tags %v, %v", tags, err)
+	}
+	if long := tagOf(strings.Repeat("x", 200) + "-candidate"); len(long) != 128 || long == tagOf(strings.Repeat("x", 200)+"-stable") {
+		t.Errorf("%s", long)
+	}
+	digest, err := place.Resolve(t.Context(), want[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := place.Referrers(t.Context(), digest)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	seen := map[string]string{}
+	for _, ref := range all {
+		seen[ref.Files[0].Name] = ref.Annotations[createdNote] + " " + ref.Annotations[saysNote] + " " + ref.Annotations[gatesNote]
+	}
+	if seen["provenance.sigstore.json"] != "2026-01-02T03:04:05Z "+attest.ProvenanceType+" " || seen["verdicts.sigstore.json"] != "2026-01-02T04:04:05Z "+attest.TestResultType+` {"size":"pass"}` {
+		t.Errorf("%q", seen)
+	}
+
+	// What somebody else named stays, and is seen.
+	if err := place.Tag(t.Context(), digest, "prod", oci.TagOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, place)[0].Tags; !slices.Equal(got, []string{"prod"}) {
+		t.Errorf("tags of others: %v", got)
+	}
+}
+
+// A registry that lies about what its tags name is told, not believed.
+func TestRegistryThatLies(t *testing.T) {
+	place := registry(t)
+	b := bundle(t, "1.0")
+	put(t, place, b, "candidate")
+	digest, err := place.Resolve(t.Context(), keyTag(b.Entry.Key()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := place.Tag(t.Context(), digest, keyTag(strings.Repeat("0", 64)), oci.TagOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := place.List(t.Context()); err != nil || len(all) != 1 || all[0].Key != b.Entry.Key() {
+		t.Errorf("%+v, %v", all, err)
+	}
+	other := bundle(t, "2.0")
+	p, err := other.parcel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ArtifactType = "application/x-other"
+	if digest, _, err = place.Push(t.Context(), p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := place.Tag(t.Context(), digest, keyTag(other.Entry.Key()), oci.TagOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := place.List(t.Context()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "it is none") {
+		t.Errorf("%v", err)
+	}
+}
+
+// An index behind a web server lists the same as its directory.
+func TestListOverTheNetwork(t *testing.T) {
+	dir := t.TempDir()
+	place, err := openDirectory("file:" + dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, place, bundle(t, "1.0"), "candidate")
+	put(t, place, bundle(t, "2.0"), "stable")
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	defer server.Close()
+	remote, err := OpenShelf(server.URL, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, _ := json.Marshal(list(t, place))
+	there, _ := json.Marshal(list(t, remote))
+	if len(list(t, place)) != 2 || string(here) != string(there) {
+		t.Errorf("here %s\nthere %s", here, there)
+	}
+	if _, err := OpenCatalogue(server.URL, false); diag.CodeOf(err) != diag.Usage {
+		t.Errorf("%v", err)
+	}
+}
+
+// program runs what it is told to, without the indexes of the host.
+func program(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// A real pip, and a uv in PATH, install what was published; what they cannot install
+// goes again.
+func TestClients(t *testing.T) {
+	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
+		t.Skipf("this host has no pip: %s", out)
+	}
+	uv, _ := exec.LookPath("uv")
+	place, err := openDirectory("file:" + t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bundle(t, "1.0+rocm5.7")
+	client := &Client{Run: program, UV: uv}
+	want := []string{"pip"}
+	if uv != "" {
+		want = append(want, "uv")
+	}
+	r, err := Publish(t.Context(), place, b, "candidate", client)
+	if err != nil || !slices.Equal(r.Checked, want) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+
+	// A wheel that says another name inside is one that pip refuses.
+	liar := bundle(t, "2.0")
+	liar.project = "toll"
+	if _, err := Publish(t.Context(), place, liar, "candidate", client); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "with pip") {
+		t.Errorf("%v", err)
+	}
+	if all := list(t, place); len(all) != 1 || all[0].Cell != b.Entry.ID {
+		t.Errorf("left: %+v", all)
+	}
+}
+
+// Both are asked for the platform of the wheel and not for that of the host.
+func TestArgumentsOfClients(t *testing.T) {
+	for file, want := range map[string]string{
+		"tool-1.0-cp311-cp311-manylinux_2_36_x86_64.whl": "cp 3.11 cp311 manylinux_2_36_x86_64 | 3.11 x86_64-manylinux_2_36",
+		"tool-1.0-py3-none-linux_aarch64.whl":            "py 3 none linux_aarch64 | aarch64-unknown-linux-gnu",
+		"tool-1.0-py2.py3-none-any.whl":                  "py 3 none any |",
+	} {
+		name, err := wheel.ParseName(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, args := range [][]string{pipArgs(name), {"|"}, uvArgs(name)} {
+			for i, arg := range args {
+				if arg == "|" || i > 0 && slices.Contains([]string{"--implementation", "--python-version", "--abi", "--platform", "--python-platform"}, args[i-1]) {
+					got = append(got, arg)
+				}
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %s, want %s", file, strings.Join(got, " "), want)
+		}
+	}
+}
+
+// What comes back from a registry is verified, and goes again where it does not.
+func TestPullIsVerified(t *testing.T) {
+	place := registry(t)
+	b := bundle(t, "1.0")
+	wrong := &Client{Take: func(context.Context, Shelf, string, string) (Bundle, error) {
+		return Bundle{}, diag.Errorf(diag.Gate, "it does not verify")
+	}}
+	if _, err := Publish(t.Context(), place, b, "candidate", wrong); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "does not verify") {
+		t.Errorf("%v", err)
+	}
+	if all := list(t, place); len(all) != 0 {
+		t.Errorf("left: %+v", all)
+	}
+	right := &Client{Take: taken}
+	if r, err := Publish(t.Context(), place, b, "candidate", right); err != nil || !slices.Equal(r.Checked, []string{"pull and verify"}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,226 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/files/artifact"
+	"builder/internal/input/oci"
+	"builder/internal/publishing/index"
+)
+
+// Registry is a repository of an OCI registry. The files of a cell are one package;
+// what was said about the wheel are its referrers; tags name the cell, its key, and
+// its place in a channel.
+type Registry struct {
+	*oci.Repository
+	progress func(done, total int64)
+}
+
+func openRegistry(text string, insecure bool) (Registry, error) {
+	repo, err := oci.OpenRepository(text, oci.Options{Insecure: insecure})
+	return Registry{Repository: repo}, err
+}
+
+// Put implements [Destination].
+func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
+	p, err := b.parcel()
+	if err != nil {
+		return Receipt{}, err
+	}
+	said, err := r.said(ctx, b.Entry.Key())
+	if err != nil {
+		return Receipt{}, refused(err)
+	}
+	p.Referrers = slices.DeleteFunc(p.Referrers, func(ref oci.Referrer) bool { return said[ref.File.Name] })
+	digest, existed, err := r.Push(ctx, p, r.progress)
+	if err != nil {
+		return Receipt{}, err
+	}
+	for _, tag := range []string{tagOf(b.Entry.ID), keyTag(b.Entry.Key())} {
+		if err := r.Tag(ctx, digest, tag, oci.TagOptions{}); err != nil {
+			return Receipt{}, err
+		}
+	}
+	err = r.Tag(ctx, digest, tagOf(b.Entry.ID+"-"+channel), oci.TagOptions{Move: true})
+	return b.Receipt(channel, r.String()+"@"+digest, existed), err
+}
+
+// Check implements [Destination]: what is pulled by its digest verifies.
+func (r Registry) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
+	return c.pull(ctx, r, b)
+}
+
+// refused gives a fault of reading the class of publishing, which it was for.
+func refused(err error) error {
+	if fault, ok := errors.AsType[*diag.Error](err); ok {
+		own := *fault
+		own.Code = diag.Publish
+		return &own
+	}
+	return err
+}
+
+// find returns the digest of the package of a key; where there is none the error
+// is [ErrNotPublished].
+func (r Registry) find(ctx context.Context, key string) (digest string, err error) {
+	digest, err = r.Resolve(ctx, keyTag(key))
+	if isMissing(err) {
+		return "", ErrNotPublished
+	}
+	return digest, err
+}
+
+// said names what is said already about the cell of a key: who built it first and
+// said how is not contradicted by somebody who built the same bytes again.
+func (r Registry) said(ctx context.Context, key string) (map[string]bool, error) {
+	digest, err := r.find(ctx, key)
+	if errors.Is(err, ErrNotPublished) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.Referrers(ctx, digest)
+	names := map[string]bool{}
+	for _, ref := range all {
+		for _, f := range ref.Files {
+			names[f.Name] = true
+		}
+	}
+	return names, err
+}
+
+// Bring implements [Shelf].
+func (r Registry) Bring(ctx context.Context, key, dir string, vet index.Vet) (string, error) {
+	digest, err := r.find(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	m, err := r.Manifest(ctx, digest)
+	if err != nil {
+		return "", err
+	}
+	found, ok := artifactOf(m)
+	if !ok {
+		return "", fmt.Errorf("%s@%s holds neither a wheel nor an archive of a tree", r, digest)
+	}
+	path := filepath.Join(dir, found.Name)
+	said, err := r.bringSaid(ctx, digest, attest.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	files := append([]oci.File{found}, slices.DeleteFunc(m.Files, func(f oci.File) bool { return f.Name == found.Name })...)
+	offered := make([]artifact.Artifact, len(files))
+	for i, f := range files {
+		offered[i] = artifact.Artifact{Name: f.Name, Path: filepath.Join(dir, f.Name), SHA256: f.SHA256, Size: f.Size, Key: key}
+	}
+	if offered, err = vet(offered, said); err != nil {
+		return "", err
+	}
+	for i, a := range offered {
+		files[i].Size = a.Size
+		if err := r.Fetch(ctx, files[i], dir, nil); err != nil {
+			return "", err
+		}
+	}
+	return path, nil
+}
+
+// artifactOf returns the file that the others of a package were made beside.
+func artifactOf(m oci.Manifest) (oci.File, bool) {
+	i := slices.IndexFunc(m.Files, func(f oci.File) bool { return filepath.Ext(f.Name) == ".whl" || f.MediaType == treeType })
+	if i < 0 {
+		return oci.File{}, false
+	}
+	return m.Files[i], true
+}
+
+// maxSaid bounds what is said about a package, in bytes: nobody has vouched for any
+// of it when it comes.
+const maxSaid = 128 << 20
+
+// bringSaid lays out what was said about a package, and names it. What others have put
+// beside it and cannot be read, or is no statement of ours, is passed over.
+func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []artifact.Artifact, err error) {
+	all, err := r.Referrers(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	left := int64(maxSaid)
+	for _, ref := range all {
+		if ref.Fault != nil || ref.ArtifactType != bundleType && ref.ArtifactType != plainType {
+			continue
+		}
+		for _, f := range ref.Files {
+			if slices.ContainsFunc(said, func(a artifact.Artifact) bool { return a.Name == f.Name }) {
+				continue // two publishers at once: one of them is enough
+			}
+			if left -= f.Size; left < 0 {
+				return nil, fmt.Errorf("what speaks of %s@%s has more than %d bytes", r, digest, maxSaid)
+			}
+			if err := r.Fetch(ctx, f, dir, nil); err != nil {
+				return nil, err
+			}
+			said = append(said, artifact.Artifact{Name: f.Name, Path: filepath.Join(dir, f.Name)})
+		}
+	}
+	return said, nil
+}
+
+// Withdraw implements [Catalogue].
+func (r Registry) Withdraw(ctx context.Context, keys ...string) error {
+	named, err := r.named(ctx)
+	if err != nil {
+		return refused(err)
+	}
+	var faults []error
+	for digest, tags := range named {
+		if slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(tags, keyTag(key)) }) {
+			faults = append(faults, refused(r.remove(ctx, digest, tags)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// remove deletes a package first, then the tags that still stand for it, where the
+// registry has not done that itself, and last what speaks of it: nobody finds a
+// package about which nothing is said.
+func (r Registry) remove(ctx context.Context, digest string, tags []string) error {
+	about, err := r.Referrers(ctx, digest)
+	if err != nil {
+		return err
+	}
+	if err := r.Delete(ctx, digest); err != nil {
+		return err
+	}
+	for _, tag := range tags {
+		_, err := r.Resolve(ctx, tag)
+		if err == nil {
+			err = r.Untag(ctx, tag)
+		}
+		if err != nil && !isMissing(err) {
+			return err
+		}
+	}
+	for _, ref := range about {
+		if err := r.Delete(ctx, ref.Digest); err != nil && !isMissing(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func isMissing(err error) bool {
+	_, missing := errors.AsType[*oci.NotFound](err)
+	return missing
+}

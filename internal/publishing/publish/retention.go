@@ -1,0 +1,81 @@
+package publish
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/publishing/index"
+)
+
+// Retention says which wheels of a channel may go: those that are both older than
+// an age and not among the newest of their kind. A limit of zero is none.
+type Retention struct {
+	Channel string
+	Age     time.Duration
+	Keep    int // of each kind in the channel: a recipe with all axes but the version
+}
+
+// A Decision is what becomes of a published wheel, and why.
+type Decision struct {
+	index.Record `json:"wheel"`
+	Remove       bool   `json:"remove"`
+	Because      string `json:"because"`
+}
+
+// Decide says what becomes of every wheel. What is in another channel too, what a
+// tag of somebody else names, and what a lock needs (by its key) always stays.
+func (r Retention) Decide(all []index.Record, needed map[string]bool, now time.Time) []Decision {
+	newest := slices.Clone(all)
+	slices.SortStableFunc(newest, func(a, b index.Record) int { return b.Published.Compare(a.Published) })
+	rank := map[string]int{}
+	var decisions []Decision
+	for _, record := range newest {
+		if slices.Contains(record.Channels, r.Channel) {
+			rank[kind(record)]++
+		}
+		because, remove := r.judge(record, rank[kind(record)], needed[record.Key], now)
+		decisions = append(decisions, Decision{record, remove, because})
+	}
+	slices.SortStableFunc(decisions, func(a, b Decision) int { return strings.Compare(a.Cell, b.Cell) })
+	return decisions
+}
+
+// judge says why a wheel, the nth newest of its kind, stays or goes.
+func (r Retention) judge(record index.Record, nth int, needed bool, now time.Time) (because string, remove bool) {
+	age := now.Sub(record.Published)
+	others := slices.DeleteFunc(slices.Clone(record.Channels), func(c string) bool { return c == r.Channel })
+	switch {
+	case !slices.Contains(record.Channels, r.Channel):
+		return "it is not in " + r.Channel, false
+	case len(others) > 0:
+		return "it is in " + strings.Join(others, ", ") + " too", false
+	case len(record.Tags) > 0:
+		return "the tag " + strings.Join(record.Tags, ", ") + " names it", false
+	case needed:
+		return "a lock needs it", false
+	case record.Published.IsZero():
+		return "nobody says how old it is", false
+	case r.Keep > 0 && nth <= r.Keep:
+		return fmt.Sprintf("it is number %d of its kind, %d are kept", nth, r.Keep), false
+	case r.Age > 0 && age < r.Age:
+		return fmt.Sprintf("it is %d days old, kept for %d", days(age), days(r.Age)), false
+	}
+	return fmt.Sprintf("it is %d days old, and number %d of its kind", days(age), nth), true
+}
+
+func days(d time.Duration) int { return int(d / (24 * time.Hour)) }
+
+// kind names what a wheel is one release of.
+func kind(r index.Record) string {
+	parts := []string{r.Recipe}
+	for _, axis := range slices.Sorted(maps.Keys(r.Axes)) {
+		if axis != "version" {
+			parts = append(parts, axis+"="+r.Axes[axis])
+		}
+	}
+	return cmp.Or(strings.Join(parts, " "), r.Project)
+}

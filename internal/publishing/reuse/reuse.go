@@ -1,0 +1,93 @@
+// Package reuse takes a cell from where others have published it instead of building
+// it, where its signature, verdicts and key hold. What this host has made itself is
+// package results'.
+package reuse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/results"
+	"builder/internal/build/run"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/files/artifact"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/publishing/publish"
+)
+
+// A Finder implements [run.Finder]: what this host does not know is looked for where
+// others have published it. A bundle whose signature, verdicts or key do not hold
+// is told and not taken.
+type Finder struct {
+	*results.Results
+
+	Places  []string // where cells are published: directories and addresses
+	Trust   signing.Trust
+	Only    bool // what no place has is an error
+	Store   *store.Store
+	Scratch string
+	Note    func(string, ...any)
+}
+
+var _ run.Finder = Finder{}
+
+// Find implements [run.Finder].
+func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result, bool, error) {
+	found, ok, err := f.Results.Find(ctx, e, dir)
+	if ok || err != nil || len(f.Places) == 0 {
+		return found, ok, err
+	}
+	var faults []error
+	for _, place := range f.Places {
+		err := f.take(ctx, place, e)
+		if errors.Is(err, publish.ErrNotPublished) {
+			continue
+		}
+		if err != nil {
+			err = fmt.Errorf("not taken from %s: %w", store.Place(place), diag.First(err))
+			faults = append(faults, err)
+			f.Note("%s: %v", e.ID, err)
+			continue
+		}
+		found, ok, err := f.Results.Find(ctx, e, dir)
+		found.From = run.FromRegistry
+		return found, ok, err
+	}
+	if f.Only {
+		faults = append(faults, fmt.Errorf("no place of --from has the key %s", e.Key()))
+		return run.Result{}, false, diag.Errorf(diag.Fetch, "taking %s: %w", e.ID, faults[0]).
+			WithHint("leave out --from-only to build it; --trust FILE counts the signatures of another host")
+	}
+	return run.Result{}, false, nil
+}
+
+// take copies a published cell, verifies it and keeps it as a result of this host.
+func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
+	shelf, err := publish.OpenShelf(place, false, f.Store)
+	if err != nil {
+		return err
+	}
+	// Another process may take the same cell at the same time.
+	dir, err := os.MkdirTemp(f.Scratch, "from-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b, err := publish.Take(ctx, shelf, e.Key(), dir, f.Trust, attest.Candidate)
+	if err != nil {
+		return err
+	}
+	return f.Keep(e, ResultOf(b))
+}
+
+// ResultOf is a verified bundle as a result of this host.
+func ResultOf(b publish.Bundle) run.Result {
+	return run.Result{
+		Artifacts: append([]artifact.Artifact{b.Wheel}, b.Beside...), Attestations: b.Said, Verdicts: b.Verdicts,
+	}
+}

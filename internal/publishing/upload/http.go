@@ -1,0 +1,296 @@
+package upload
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/retry"
+	"builder/internal/input/store"
+
+	"golang.org/x/net/html"
+)
+
+// Bounds of what a server may answer, in bytes, and of what a fault quotes.
+const (
+	maxAnswer = 1 << 20
+	maxPage   = 32 << 20
+	maxQuote  = 400
+)
+
+func transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.ExpectContinueTimeout = 2 * time.Second // servers that do not know the question say nothing
+	return t
+}
+
+var (
+	errElsewhere = errors.New("the server sends to another one")
+	errStalled   = errors.New("nothing moved for too long")
+)
+
+// redirected follows an index within its origin, for a slash or a normal name. An
+// upload is never sent on, nor are credentials: both were meant for the address
+// that the user wrote.
+func redirected(req *http.Request, via []*http.Request) error {
+	switch {
+	case via[0].Method != http.MethodGet:
+		return http.ErrUseLastResponse
+	case !sameOrigin(req.URL, via[0].URL):
+		return errElsewhere
+	case len(via) >= 10:
+		return errors.New("the server redirects for ever")
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+}
+
+// An answer is what the server said to an upload.
+type answer struct {
+	code     int
+	reason   string // of the status line
+	location string
+	after    time.Duration // it wishes to be left alone for
+	text     string        // without markup
+	page     bool
+}
+
+// post sends the form once.
+func (s *Server) post(ctx context.Context, f *form, progress func(done, total int64)) (answer, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := time.AfterFunc(s.stall, func() { cancel(errStalled) })
+	defer stalled.Stop()
+	b, err := f.open(func(done, total int64) {
+		stalled.Reset(s.stall)
+		progress(done, total)
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	defer b.Close()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, b)
+	if err != nil {
+		return answer{}, unwrapURL(err)
+	}
+	req.ContentLength = f.size() // some servers refuse chunks
+	req.Header.Set("Content-Type", f.kind)
+	if f.ask {
+		req.Header.Set("Expect", "100-continue")
+	}
+	s.credentials.authorise(req)
+	resp, err := s.client.Do(req)
+	switch ours := b.ours(); {
+	case ours != nil:
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return answer{}, ours
+	case err != nil:
+		return answer{}, s.temporary(ctx, unwrapURL(err))
+	}
+	defer resp.Body.Close()
+	s.answered.Store(true)
+	return s.read(resp), nil
+}
+
+// read takes as much of an answer as is reasonable. The status counts, also where
+// the text behind it is cut or has no end.
+func (s *Server) read(resp *http.Response) answer {
+	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	start := strings.ToLower(strings.TrimSpace(string(data[:min(len(data), 512)])))
+	a := answer{
+		code:   resp.StatusCode,
+		reason: strings.TrimSpace(strings.TrimPrefix(resp.Status, strconv.Itoa(resp.StatusCode))),
+		after:  retry.After(resp.Header.Get("Retry-After"), time.Now()),
+		page:   strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html"),
+	}
+	text := string(data)
+	if a.page {
+		text = plain(text)
+	}
+	a.text = s.credentials.scrub(printable(text))
+	a.reason = s.credentials.scrub(printable(a.reason))
+	if to, err := resp.Location(); err == nil {
+		a.location = s.credentials.scrub(store.Redact(to.String()))
+	}
+	return a
+}
+
+// plain returns what a reader of a web page sees of it.
+func plain(page string) string {
+	var b strings.Builder
+	hidden := false
+	for z := html.NewTokenizer(strings.NewReader(page)); ; {
+		switch z.Next() {
+		case html.ErrorToken:
+			return b.String()
+		case html.TextToken:
+			if !hidden {
+				b.Write(z.Text())
+				b.WriteByte(' ')
+			}
+		case html.StartTagToken:
+			name, _ := z.TagName()
+			hidden = string(name) == "style" || string(name) == "script"
+		case html.EndTagToken:
+			hidden = false
+		}
+	}
+}
+
+// printable makes one line of a text, without what a terminal would obey.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, " "))
+	return strings.Join(strings.Fields(text), " ")
+}
+
+func (a answer) taken() bool { return a.code >= 200 && a.code < 300 }
+
+// maybeThere reports whether servers give this answer for a file that they have.
+func (a answer) maybeThere() bool {
+	return a.code == http.StatusBadRequest || a.code == http.StatusForbidden || a.code == http.StatusConflict
+}
+
+// existing are the words in which servers say that a name is taken.
+var existing = []string{"already exist", "already been taken", "already uploaded", "does not allow updating", "overwrite", "redeploy"}
+
+func (a answer) saysExists() bool {
+	if a.code == http.StatusConflict {
+		return true
+	}
+	said := strings.ToLower(a.reason + " " + a.text)
+	for _, words := range existing {
+		if strings.Contains(said, words) {
+			return a.maybeThere()
+		}
+	}
+	return false
+}
+
+// err is the answer as an error.
+func (a answer) err() error {
+	reason := a.reason
+	if reason == "" {
+		reason = http.StatusText(a.code)
+	}
+	said := fmt.Sprintf("the server says %d %s", a.code, cut(reason))
+	if text := cut(a.text); text != "" && !strings.EqualFold(text, reason) {
+		said += ": " + text
+	}
+	return errors.New(said)
+}
+
+func cut(text string) string {
+	if runes := []rune(text); len(runes) > maxQuote {
+		return string(runes[:maxQuote]) + "…"
+	}
+	return text
+}
+
+// hinted is a fault with what to do about it.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (h *hinted) Error() string { return h.err.Error() }
+func (h *hinted) Unwrap() error { return h.err }
+
+// refused turns an answer into a fault, temporary where servers mean it so.
+func (s *Server) refused(a answer, f *form) error {
+	err := a.err()
+	switch code := a.code; {
+	case a.location != "" && code/100 == 3:
+		return &hinted{fmt.Errorf("%w, and sends on to %s", err, a.location), "uploads are not sent on; if that is the right address, name it"}
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		return &hinted{err, s.credentials.advice(code)}
+	case code == http.StatusRequestEntityTooLarge:
+		return &hinted{err, fmt.Sprintf("the server, or a proxy before it, has a limit below %d bytes: have it raised", f.size())}
+	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
+		return &hinted{err, "nothing takes uploads at this address; a slash at its end may be missing or too much"}
+	case code == http.StatusExpectationFailed && f.ask:
+		f.ask = false
+		return retry.Temporary(err, 0)
+	case busy(code):
+		return retry.Temporary(err, a.after)
+	case a.saysExists():
+		return &hinted{err, "whether it has the same file cannot be seen: name its index with ?simple=URL"}
+	}
+	return err
+}
+
+// busy reports whether a status asks to come again.
+func busy(code int) bool {
+	return code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500 && code != http.StatusNotImplemented && code != http.StatusInsufficientStorage
+}
+
+// temporary marks what another request may mend: a stall, a connection that broke,
+// and one that is refused by a server that was there and may be starting again; not
+// a name that does not exist.
+func (s *Server) temporary(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+		return retry.Temporary(cause, 0)
+	}
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNREFUSED) && s.answered.Load() {
+		return retry.Temporary(err, 0)
+	}
+	return retry.Dropped(err)
+}
+
+// unwrapURL drops the address, which the caller names.
+func unwrapURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// fault is what a user sees of an error.
+func (s *Server) fault(what string, err error) error {
+	fault := diag.Errorf(diag.Publish, "%s: %w", what, err)
+	if h, ok := errors.AsType[*hinted](err); ok {
+		return fault.WithHint("%s", h.hint)
+	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, unreachable := errors.AsType[*net.OpError](err)
+	switch {
+	case untrusted:
+		return fault.WithHint("SSL_CERT_FILE names the certificates that are trusted; an insecure server is one of http, and no certificate goes unchecked")
+	case isConflict(err):
+		return fault.WithHint("what is published stays as it is: give the new file another version or build tag, or find out who made the other")
+	case errors.Is(err, errChanged):
+		return fault.WithHint("something wrote to the file since it was built: build or verify it again")
+	case unreachable:
+		return fault.WithHint("see whether the server can be reached from this host, and give the same command again: what has arrived is not sent twice")
+	case retry.IsTemporary(err):
+		return fault.WithHint("the same command may be given again: what has arrived is not sent twice")
+	}
+	return fault
+}

@@ -1,0 +1,226 @@
+package upload
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/artifact"
+)
+
+// tools are real servers and installers, in a directory of the test.
+type tools struct{ bin string }
+
+// install makes a virtual environment with everything, from wherever pip takes it.
+func install(t *testing.T) tools {
+	dir := filepath.Join(t.TempDir(), "venv")
+	command(t, os.Environ(), "python3", "-m", "venv", dir)
+	v := tools{filepath.Join(dir, "bin")}
+	command(t, os.Environ(), v.path("pip"), "install", "-q", "pypiserver", "passlib", "devpi-server", "uv")
+	return v
+}
+
+func (v tools) path(name string) string { return filepath.Join(v.bin, name) }
+
+// clean is the environment without what the host says about indexes.
+func clean() []string {
+	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return strings.HasPrefix(pair, "PIP_") || strings.HasPrefix(pair, "UV_")
+	})
+	return append(env, "PIP_CONFIG_FILE="+os.DevNull, "UV_NO_CONFIG=1", "UV_NO_CACHE=1", "UV_PYTHON_DOWNLOADS=never")
+}
+
+func command(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), name, args...)
+	c.Env = env
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// serve starts a server and waits until it answers.
+func serve(t *testing.T, address, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var out bytes.Buffer
+	c := exec.CommandContext(ctx, name, args...)
+	c.Stdout, c.Stderr, c.Env = &out, &out, clean()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { c.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		if t.Failed() {
+			t.Logf("%s said:\n%s", name, out.String())
+		}
+	})
+	for range 600 {
+		if resp, err := http.Get(address); err == nil {
+			resp.Body.Close()
+			return
+		}
+		select {
+		case <-ended:
+			t.Fatalf("%s ended:\n%s", name, out.String())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	t.Fatalf("%s does not answer", name)
+}
+
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// pypiserver starts one that wants a password, and sends to another index for what
+// it does not have, as it does unless told otherwise.
+func (v tools) pypiserver(t *testing.T) string {
+	dir, port := t.TempDir(), freePort(t)
+	hash := sha1.Sum([]byte(secret))
+	users := write(t, filepath.Join(t.TempDir(), "htpasswd"), "ann:{SHA}"+base64.StdEncoding.EncodeToString(hash[:])+"\n", 0o600)
+	address := "http://127.0.0.1:" + port + "/"
+	serve(t, address, v.path("pypi-server"), "run", "-i", "127.0.0.1", "-p", port, "-a", "update", "-P", users, dir)
+	return address
+}
+
+// devpi starts one with an index of the user ann where files may be replaced, or
+// may not.
+func (v tools) devpi(t *testing.T, volatile bool) string {
+	dir, port := t.TempDir(), freePort(t)
+	command(t, clean(), v.path("devpi-init"), "--serverdir", dir, "--no-root-pypi")
+	address := "http://127.0.0.1:" + port + "/"
+	serve(t, address+"+api", v.path("devpi-server"), "--serverdir", dir, "--host", "127.0.0.1", "--port", port)
+	put := func(path, body, password string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		if password != "" {
+			req.SetBasicAuth("ann", password)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode/100 != 2 {
+			t.Fatalf("%s: %s", path, resp.Status)
+		}
+	}
+	put("ann", `{"password":"`+secret+`"}`, "")
+	put("ann/dev", fmt.Sprintf(`{"type":"stage","bases":[],"volatile":%v}`, volatile), secret)
+	return address + "ann/dev/"
+}
+
+// What the protocol means is what the servers do, and what installers make of it.
+// BUILDER_TEST_SERVERS=1 asks for it; it needs python3 and an index to install from.
+func TestRealServers(t *testing.T) {
+	if os.Getenv("BUILDER_TEST_SERVERS") != "1" {
+		t.Skip("BUILDER_TEST_SERVERS=1 installs and starts pypiserver and devpi")
+	}
+	v := install(t)
+	for name, c := range map[string]struct {
+		start  func(*testing.T) string
+		simple string
+		keeps  bool // refuses other bytes itself
+	}{
+		"pypiserver":     {v.pypiserver, "simple/", true},
+		"devpi":          {func(t *testing.T) string { return v.devpi(t, false) }, "+simple/", true},
+		"devpi volatile": {func(t *testing.T) string { return v.devpi(t, true) }, "+simple/", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := c.start(t)
+			s, w, other := open(t, address, Options{}), small(t, "a = 1\n"), small(t, "a = 2\n")
+			wrong := open(t, address, Options{env: env("BUILDER_PUBLISH_USERNAME=ann", "BUILDER_PUBLISH_PASSWORD=wrong")})
+			_, err := upload(t, wrong, w)
+			if err == nil || diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), " 401 ") && !strings.Contains(err.Error(), " 403 ") {
+				t.Errorf("wrong password: %v", err)
+			}
+			t.Logf("wrong password: %v", err)
+			for i, want := range []Result{Uploaded, Existed} {
+				if got, err := upload(t, s, w); got != want || err != nil {
+					t.Fatalf("upload %d: %q, %v", i+1, got, err)
+				}
+			}
+			if got, err := upload(t, open(t, address+"?simple="+c.simple, Options{}), w); got != Existed || err != nil {
+				t.Errorf("with the index named: %q, %v", got, err)
+			}
+			_, err = upload(t, s, other)
+			if !isConflict(err) {
+				t.Errorf("other bytes: %v", err)
+			}
+			t.Logf("other bytes: %v", err)
+			if c.keeps {
+				asServerSays(t, s, w, other)
+			}
+			big := large(t)
+			if got, err := upload(t, s, big); got != Uploaded || err != nil {
+				t.Errorf("a larger file: %q, %v", got, err)
+			}
+			v.use(t, address+c.simple, w)
+		})
+	}
+}
+
+// asServerSays sends without a look at the index before: what another upload that
+// runs at the same time would meet.
+func asServerSays(t *testing.T, s *Server, same, other artifact.Artifact) {
+	t.Helper()
+	for _, w := range []artifact.Artifact{same, other} {
+		f, err := newForm(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.attempt(t.Context(), f, func(int64, int64) {})
+		if isConflict(err) != (w == other) || w == same && err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		t.Logf("sent all the same: %q, %v", got, err)
+	}
+}
+
+// use installs what was uploaded, by digest, and imports it.
+func (v tools) use(t *testing.T, index string, w artifact.Artifact) {
+	t.Helper()
+	wish := write(t, filepath.Join(t.TempDir(), "requirements.txt"), "demo-pkg==1.0+cu130 --hash=sha256:"+w.SHA256+"\n", 0o600)
+	for name, args := range map[string][]string{
+		"pip": {v.path("pip"), "install", "--no-cache-dir", "--no-deps", "--index-url", index, "--require-hashes", "-r", wish, "--target"},
+		"uv":  {v.path("uv"), "pip", "install", "--python", v.path("python"), "--no-deps", "--default-index", index, "--require-hashes", "-r", wish, "--target"},
+	} {
+		dir := filepath.Join(t.TempDir(), name)
+		command(t, clean(), args[0], append(args[1:], dir)...)
+		out := command(t, append(clean(), "PYTHONPATH="+dir), v.path("python"), "-c", "import demo_pkg; print(demo_pkg.a, demo_pkg.__file__)")
+		if want := "1 " + filepath.Join(dir, "demo_pkg", "__init__.py"); strings.TrimSpace(out) != want {
+			t.Errorf("%s: %q, want %q", name, out, want)
+		}
+	}
+}

@@ -1,0 +1,310 @@
+// Package upload puts a wheel onto an upload server that speaks the protocol of
+// PyPI, as PyPI itself, devpi, pypiserver, Artifactory and Nexus do, and says
+// whether it is there.
+//
+// One name stands for one file. What the server's index shows is compared with
+// the digest of the wheel before anything is sent and again afterwards: the same
+// bytes are left alone, other bytes under the name are a [Conflict], whatever the
+// server itself would have done. So an upload may be repeated, by a person or by
+// the retry after a cut connection.
+//
+// Credentials come from the environment, a netrc file or a keyring, go to the one
+// address that was named, and stand in no error.
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/base/retry"
+	"builder/internal/files/artifact"
+	"builder/internal/input/store"
+)
+
+// Prefix begins a destination of this package.
+const Prefix = "pypi:"
+
+// A Server is where wheels go.
+type Server struct {
+	URL string // that takes uploads
+	// simple is the root of the index where the files are seen, PEP 503 or 691.
+	// Where it is empty, the usual places below URL are looked at.
+	simple      string
+	credentials credentials
+
+	foreign  credentials // for an index that is of another origin
+	client   *http.Client
+	policy   retry.Policy
+	shown    retry.Policy  // how long an index may take to show what it was given
+	stall    time.Duration // the longest silence of a connection
+	answered *atomic.Bool  // since it was opened
+}
+
+// Options say how [Open] reads a destination. The zero value is right for a user's
+// own host.
+type Options struct {
+	simple   string                                   // index, in place of the one that the destination names
+	Insecure bool                                     // allow http, and so a readable password, to other hosts
+	env      func(name string) string                 // nil is [os.Getenv]
+	Warn     func(format string, args ...any)         // may be nil
+	keyring  func(url, user string) (password string) // in place of the program, for tests
+}
+
+// Result is what became of an upload.
+type Result string
+
+// The results.
+const (
+	// Uploaded: the index shows the file with its digest, which it did not before.
+	Uploaded Result = "uploaded"
+	// Accepted: the server took the file, but no index that is known shows it yet.
+	Accepted Result = "accepted"
+	// Existed: the very file was there; nothing was changed.
+	Existed Result = "existed"
+)
+
+// A Conflict is another file under the name of the wheel.
+type Conflict struct {
+	Name string
+	Want string // sha256 of the wheel
+	Have string // sha256 of what is there, "" where the server does not say
+}
+
+// Error says which files differ.
+func (c *Conflict) Error() string {
+	if c.Have == "" {
+		return fmt.Sprintf("the server has another file named %q (ours has sha256 %s)", c.Name, c.Want)
+	}
+	return fmt.Sprintf("the server has another file named %q: sha256 %s, ours has %s", c.Name, c.Have, c.Want)
+}
+
+// Open reads a destination: pypi:URL, where ?simple=URL may name the index, also
+// relative to the first. It asks for credentials, and no server for anything. All
+// faults are of class [diag.Usage].
+func Open(ctx context.Context, text string, o Options) (*Server, error) {
+	if o.env == nil {
+		o.env = os.Getenv
+	}
+	if o.Warn == nil {
+		o.Warn = func(string, ...any) {}
+	}
+	target, index, err := o.addresses(text)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{URL: target.String(), policy: retry.Default, stall: 5 * time.Minute, answered: new(atomic.Bool)}
+	s.shown = retry.Policy{Tries: 4, First: time.Second, Most: 5 * time.Second}
+	s.client = &http.Client{Transport: transport(), CheckRedirect: redirected}
+	if s.credentials, err = o.find(ctx, target); err != nil {
+		return nil, err
+	}
+	if index != nil {
+		s.simple = index.String()
+		if sameOrigin(target, index) {
+			return s, nil
+		}
+		if s.foreign, err = o.netrc(index); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// addresses splits a destination into the address of uploads and that of the
+// index, which may be nil.
+func (o Options) addresses(text string) (target, index *url.URL, err error) {
+	target, err = o.address(strings.TrimPrefix(text, Prefix))
+	if err != nil {
+		return nil, nil, err
+	}
+	simple, meant := strings.CutPrefix(target.RawQuery, "simple=")
+	if meant = meant || target.RawQuery == ""; !meant || strings.Contains(simple, "&") || target.Fragment != "" {
+		return nil, nil, diag.Errorf(diag.Usage, "%q has a query or a fragment that has no meaning here", store.Redact(text)).
+			WithHint("only ?simple=URL may follow; a token belongs in BUILDER_PUBLISH_TOKEN")
+	}
+	if simple, err = url.PathUnescape(simple); err != nil { // where a + is no space: devpi has +simple/
+		return nil, nil, diag.Errorf(diag.Usage, "the address of the index cannot be read")
+	}
+	target.RawQuery, target.ForceQuery = "", false
+	if o.simple != "" {
+		simple = o.simple
+	}
+	if simple == "" {
+		return target, nil, nil
+	}
+	relative, err := url.Parse(simple)
+	if err != nil {
+		return nil, nil, diag.Errorf(diag.Usage, "the address of the index cannot be read")
+	}
+	index, err = o.address(target.ResolveReference(relative).String())
+	if err == nil && (index.RawQuery != "" || index.Fragment != "") {
+		err = diag.Errorf(diag.Usage, "the address of the index, %q, has a query or a fragment", store.Redact(index.String()))
+	}
+	return target, index, err
+}
+
+// address reads an address that a password may be sent to. A fault does not quote
+// what cannot be parsed: nobody knows where in it a password stands.
+func (o Options) address(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, diag.Errorf(diag.Usage, "the upload server has no address that can be read").
+			WithHint("write pypi:https://HOST/PATH")
+	}
+	if u.User != nil {
+		return nil, diag.Errorf(diag.Usage, "the address %q holds credentials, which every process of the host could read", store.Redact(text)).
+			WithHint("%s", whereCredentials)
+	}
+	if u.Scheme == "http" && !o.Insecure && !loopback(u.Hostname()) {
+		return nil, diag.Errorf(diag.Usage, "%q is not encrypted: password and wheel could be read and changed on the way", store.Redact(text)).
+			WithHint("write https://; where the network is trusted, --insecure allows http")
+	}
+	return u, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Upload puts the wheel onto the server unless it is there. The file is read while
+// it is sent, and its end is held back until size and sha256 were found right.
+// Progress, if not nil, is called with the bytes of the file that were sent; done
+// falls back where sending starts over.
+//
+// A fault is of class [diag.Publish]; a [Conflict] is found in it with errors.As.
+func (s *Server) Upload(ctx context.Context, w artifact.Artifact, progress func(done, total int64)) (Result, error) {
+	if progress == nil {
+		progress = func(int64, int64) {}
+	}
+	result, err := s.upload(ctx, w, progress)
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("uploading %s: %w", w.Name, context.Cause(ctx))
+	}
+	return "", s.fault(fmt.Sprintf("uploading %s to %s", w.Name, s.URL), err)
+}
+
+func (s *Server) upload(ctx context.Context, w artifact.Artifact, progress func(done, total int64)) (Result, error) {
+	f, err := newForm(w)
+	if err != nil {
+		return "", err
+	}
+	there, err := retry.Do(ctx, s.policy, func(ctx context.Context) (bool, error) { return s.compare(ctx, f) })
+	if there || err != nil {
+		return Existed, err
+	}
+	tried := false
+	result, err := retry.Do(ctx, s.policy, func(ctx context.Context) (Result, error) {
+		if tried { // the answer may have been lost, and not the file
+			if there, err := s.compare(ctx, f); there || err != nil {
+				return Uploaded, err
+			}
+		}
+		tried = true
+		return s.attempt(ctx, f, progress)
+	})
+	if retry.IsTemporary(err) && ctx.Err() == nil {
+		if there, again := s.compare(ctx, f); there || isConflict(again) {
+			return Uploaded, again
+		}
+	}
+	return result, err
+}
+
+// attempt sends the file once and finds out what the answer means.
+func (s *Server) attempt(ctx context.Context, f *form, progress func(done, total int64)) (Result, error) {
+	a, err := s.post(ctx, f, progress)
+	switch {
+	case err != nil:
+		return "", err
+	case a.taken():
+		return s.confirm(ctx, f, a)
+	case a.maybeThere():
+		return s.resolve(ctx, f, a)
+	}
+	return "", s.refused(a, f)
+}
+
+var errNotShown = errors.New("the index does not show the file")
+
+// confirm looks whether the index shows what the server took.
+func (s *Server) confirm(ctx context.Context, f *form, a answer) (Result, error) {
+	there, err := s.await(ctx, f)
+	switch {
+	case isConflict(err):
+		return "", fmt.Errorf("the server took the file and then shows another: %w", err)
+	case errors.Is(err, errNotShown) && a.page:
+		return "", fmt.Errorf("the server answers with a web page and does not show the file: %w", a.err())
+	case errors.Is(err, errNotShown):
+		return Accepted, nil
+	case err != nil:
+		return "", fmt.Errorf("looking at what the server took: %w", err)
+	case there:
+		return Uploaded, nil
+	}
+	return Accepted, nil
+}
+
+// resolve finds out whether a refusal means that the file is there.
+func (s *Server) resolve(ctx context.Context, f *form, a answer) (Result, error) {
+	if !a.saysExists() {
+		if there, err := s.compare(ctx, f); there || err != nil {
+			return Existed, err
+		}
+		return "", s.refused(a, f)
+	}
+	there, err := s.await(ctx, f)
+	switch {
+	case errors.Is(err, errNotShown):
+		return "", s.refused(a, f)
+	case there || err != nil:
+		return Existed, err
+	}
+	return "", s.refused(a, f)
+}
+
+// await compares until the index shows the file or has had time enough: an index
+// may be a cache. One that was only guessed is asked once.
+func (s *Server) await(ctx context.Context, f *form) (bool, error) {
+	if s.simple == "" {
+		there, err := s.compare(ctx, f)
+		if err == nil && !there {
+			err = errNotShown
+		}
+		return there, err
+	}
+	return retry.Do(ctx, s.shown, func(ctx context.Context) (bool, error) {
+		there, err := s.compare(ctx, f)
+		if err == nil && !there {
+			err = retry.Temporary(errNotShown, 0)
+		}
+		return there, err
+	})
+}
+
+// compare reports whether the index shows the file; another one under its name is
+// a [Conflict].
+func (s *Server) compare(ctx context.Context, f *form) (bool, error) {
+	sum, found, err := s.lookup(ctx, f.name.Distribution, f.wheel.Name)
+	if found && err == nil && sum != f.wheel.SHA256 {
+		err = &Conflict{Name: f.wheel.Name, Want: f.wheel.SHA256, Have: sum}
+	}
+	return found && err == nil, err
+}
+
+func isConflict(err error) bool {
+	_, ok := errors.AsType[*Conflict](err)
+	return ok
+}

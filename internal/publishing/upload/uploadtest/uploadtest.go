@@ -1,0 +1,107 @@
+// Package uploadtest serves an upload server with its index in the process of a
+// test.
+//
+// It shares no code with internal/publishing/upload, so that a mistake of the client cannot
+// hide in the server.
+package uploadtest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// maxForm bounds what of an upload is held in memory, in bytes.
+const maxForm = 64 << 20
+
+// A Server takes wheels at / and shows them in the index below /simple/, which is
+// that of one project. What it has never changes. The zero value is ready.
+type Server struct {
+	mu    sync.Mutex
+	files map[string][]byte
+}
+
+// File returns the bytes under a name, and whether there are any.
+func (s *Server) File(name string) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data, ok := s.files[name]
+	return bytes.Clone(data), ok
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	switch {
+	case req.Method == http.MethodPost:
+		s.take(w, req)
+	case strings.HasPrefix(req.URL.Path, "/simple/"):
+		s.show(w, req)
+	default:
+		http.NotFound(w, req)
+	}
+}
+
+// take keeps a file whose digest is the one that the form says.
+func (s *Server) take(w http.ResponseWriter, req *http.Request) {
+	name, data, err := received(req)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.files[name]; there {
+		http.Error(w, "File already exists", http.StatusConflict)
+		return
+	}
+	if s.files == nil {
+		s.files = map[string][]byte{}
+	}
+	s.files[name] = data
+}
+
+// received reads the form to its end before it believes any of it.
+func received(req *http.Request) (name string, data []byte, err error) {
+	if err := req.ParseMultipartForm(maxForm); err != nil {
+		return "", nil, err
+	}
+	file, header, err := req.FormFile("content")
+	if err != nil {
+		return "", nil, err
+	}
+	defer file.Close()
+	if data, err = io.ReadAll(file); err != nil {
+		return "", nil, err
+	}
+	if sum := digest(data); req.FormValue(":action") != "file_upload" || req.FormValue("sha256_digest") != sum {
+		return "", nil, fmt.Errorf("%s is not what the form says: it has %s", header.Filename, sum)
+	}
+	return header.Filename, data, nil
+}
+
+// show answers with the page of PEP 691.
+func (s *Server) show(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.files) == 0 {
+		http.NotFound(w, req)
+		return
+	}
+	files := []any{}
+	for name, data := range s.files {
+		files = append(files, map[string]any{"filename": name, "url": name, "hashes": map[string]string{"sha256": digest(data)}})
+	}
+	w.Header().Set("Content-Type", "application/vnd.pypi.simple.v1+json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"meta": map[string]string{"api-version": "1.1"}, "files": files})
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,118 @@
+package docscript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/testutil/golden"
+	"builder/internal/testutil/markdown"
+)
+
+// A Host is where commands of a page are run: a directory, which a page calls
+// /home/you, and the whole environment.
+type Host struct {
+	Dir string
+	Env []string
+}
+
+// you is how pages call the directory in which a reader works.
+const you = "/home/you"
+
+// Play runs the blocks of a page that are of a kind, in order, and demands of each
+// command what the page shows. Files that the page writes are written on the way.
+// With -update what a page shows is replaced where it differs.
+func (h Host) Play(t *testing.T, path string, kind Kind) {
+	t.Helper()
+	page, err := markdown.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := Of(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := h.seen(t, page, blocks, kind)
+	if golden.Updating() {
+		lines := slices.Clone(page.Lines)
+		for i, b := range slices.Backward(blocks) { // line numbers hold from the end
+			lines = slices.Replace(lines, b.Line, b.Line+len(b.Lines), seen[i]...)
+		}
+		golden.CheckFile(t, path, []byte(strings.Join(lines, "\n")+"\n"))
+	}
+}
+
+// seen returns the lines of all blocks, where one was run with what its commands
+// print.
+func (h Host) seen(t *testing.T, page markdown.Page, blocks []Block, kind Kind) [][]string {
+	t.Helper()
+	all := make([][]string, len(blocks))
+	for n, b := range blocks {
+		all[n] = b.Lines
+		switch b.Kind {
+		case Write:
+			if err := h.write(b); err != nil {
+				t.Fatal(err)
+			}
+		case kind, Always:
+			all[n] = nil
+			for i, c := range b.Commands {
+				want := 0
+				if i == len(b.Commands)-1 {
+					want = b.Exit
+				}
+				all[n] = append(all[n], h.show(t, page.Path, b, c, want)...)
+			}
+		}
+	}
+	return all
+}
+
+// show runs a command and returns how it and what it prints stand in the page.
+func (h Host) show(t *testing.T, path string, b Block, c Command, exit int) []string {
+	t.Helper()
+	printed, code, err := h.Do(t.Context(), c.Text)
+	if err != nil {
+		t.Fatalf("%s:%d: %v", path, c.Line, err)
+	}
+	shown := c.Shown
+	if diff := b.differs(c, printed); diff != "" && golden.Updating() {
+		shown = slices.Collect(strings.SplitSeq(strings.TrimSuffix(printed, "\n"), "\n"))
+	} else if diff != "" {
+		t.Errorf("%s:%d: %s\nthe page shows other lines (-) than the command prints (+); rewrite it with -update if this is right:\n%s", path, c.Line, c.Text, diff)
+	}
+	if code != exit {
+		t.Errorf("%s:%d: %s: exit code %d, want %d\n%s", path, c.Line, c.Text, code, exit, printed)
+	}
+	return append(strings.Split("$ "+c.Text, "\n"), shown...)
+}
+
+// Do runs a command by the shell and returns all that it prints, as a page shows
+// it, and its exit code.
+func (h Host) Do(ctx context.Context, command string) (printed string, code int, err error) {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Dir, cmd.Env = h.Dir, append([]string{}, h.Env...) // nil would be the environment of the test
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+		code, err = exit.ExitCode(), nil
+	}
+	return strings.ReplaceAll(string(out), h.Dir, you), code, err
+}
+
+// write puts a block into the file that its mark names, below the host's directory.
+func (h Host) write(b Block) error {
+	if !filepath.IsLocal(b.About) {
+		return fmt.Errorf("%s leads out of the directory", b.About)
+	}
+	path := filepath.Join(h.Dir, b.About)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(strings.Join(b.Lines, "\n")+"\n"), 0o644)
+}

@@ -1,0 +1,116 @@
+// Package markdown reads of a page what tests compare with the world: fenced
+// blocks with the marks above them, headings, links and code in the text.
+package markdown
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+// A Page is what was read of one file. Lines count from 1.
+type Page struct {
+	Path     string
+	Lines    []string
+	Blocks   []Block
+	Headings []Text
+	Links    []Text // where they lead, as written
+	Code     []Text // what stands between backticks outside blocks
+}
+
+// Text is something that stands in a line.
+type Text struct {
+	Line int
+	Text string
+}
+
+// A Block is what stands between two fences, the first of them in Line. Marks are
+// the comments directly above it, which nobody sees on the page.
+type Block struct {
+	Line  int
+	Lang  string
+	Marks []Text
+	Lines []string
+}
+
+// Read reads the page at a path. Faults have the class of [diag.Usage].
+func Read(path string) (Page, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Page{}, err
+	}
+	return Parse(path, string(text))
+}
+
+var (
+	comment = regexp.MustCompile(`^<!-- (.*) -->$`)
+	heading = regexp.MustCompile(`^#{1,6} +(.*?)(?: #+)?$`)
+	item    = regexp.MustCompile(`^ *(?:[-*+]|\d+\.) `)
+	code    = regexp.MustCompile("``.+?``|`[^`]+`")
+	link    = regexp.MustCompile(`\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)`)
+)
+
+// Parse reads a page; path is for its faults. Every block has fences, because what
+// is only indented has neither a language nor a test.
+func Parse(path, text string) (Page, error) {
+	p := Page{Path: path, Lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
+	var faults []error
+	var marks []Text
+	open, inList := -1, false // open is the block whose end is not seen yet
+	for i, line := range p.Lines {
+		n := i + 1
+		fence := strings.HasPrefix(line, "```")
+		m := comment.FindStringSubmatch(line)
+		switch {
+		case open >= 0 && line == "```":
+			open = -1
+		case open >= 0:
+			p.Blocks[open].Lines = append(p.Blocks[open].Lines, line)
+		case fence:
+			open = len(p.Blocks)
+			p.Blocks = append(p.Blocks, Block{Line: n, Lang: strings.TrimPrefix(line, "```"), Marks: marks})
+			marks = nil
+		case m != nil:
+			marks = append(marks, Text{n, m[1]})
+		case strings.HasPrefix(line, "    ") && !inList:
+			faults = append(faults, diag.At(diag.Pos{File: path, Line: n}, "a block stands without fences").
+				WithHint("write ```console, ```text or the language above it"))
+		default:
+			marks = nil
+			inList = item.MatchString(line) || inList && (line == "" || line[0] == ' ')
+			p.prose(n, line)
+		}
+	}
+	if open >= 0 {
+		faults = append(faults, diag.At(diag.Pos{File: path, Line: p.Blocks[open].Line}, "the block does not end"))
+	}
+	return p, errors.Join(faults...)
+}
+
+// prose notes what a line outside blocks holds.
+func (p *Page) prose(n int, line string) {
+	if m := heading.FindStringSubmatch(line); m != nil {
+		p.Headings = append(p.Headings, Text{n, m[1]})
+	}
+	for _, span := range code.FindAllString(line, -1) {
+		p.Code = append(p.Code, Text{n, strings.TrimSpace(strings.Trim(span, "`"))})
+	}
+	for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(line, "`"), -1) {
+		p.Links = append(p.Links, Text{n, m[1]})
+	}
+}
+
+var (
+	linked    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	unspoken  = regexp.MustCompile(`[^\p{L}\p{N}_\s-]`)
+	separator = regexp.MustCompile(`[-\s]+`)
+)
+
+// Anchor returns the name by which a heading can be linked, as the site makes it.
+func Anchor(heading string) string {
+	heading = linked.ReplaceAllString(heading, "$1")
+	return separator.ReplaceAllString(strings.ToLower(strings.TrimSpace(unspoken.ReplaceAllString(heading, ""))), "-")
+}

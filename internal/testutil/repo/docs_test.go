@@ -1,0 +1,167 @@
+package repo_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/testutil/markdown"
+)
+
+// below returns the files with an ending below a directory.
+func below(t *testing.T, dir string, ends ...string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && slices.Contains(ends, filepath.Ext(path)) {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files %v below %s, %v", len(files), ends, dir, err)
+	}
+	return files
+}
+
+func readPage(t *testing.T, path string) markdown.Page {
+	t.Helper()
+	page, err := markdown.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+// onGitHub is how GitHub names a heading, which differs from the site where signs
+// stand between spaces.
+func onGitHub(heading string) string {
+	return strings.ReplaceAll(strings.ToLower(regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(heading, "")), " ", "-")
+}
+
+// Every link within the repository leads to a file, and to a heading that the site
+// and GitHub name alike. A page of the site leads to nothing outside docs, which the
+// site does not have.
+func TestLinksLeadSomewhere(t *testing.T) {
+	links := 0
+	for _, file := range append(below(t, "docs", ".md"), "README.md", "CONTRIBUTING.md") {
+		for _, link := range readPage(t, file).Links {
+			if strings.Contains(link.Text, "://") {
+				continue
+			}
+			links++
+			to, anchor, _ := strings.Cut(link.Text, "#")
+			target := path.Join(path.Dir(file), to)
+			if to == "" {
+				target = file
+			}
+			if _, err := os.Stat(target); err != nil || strings.HasPrefix(file, "docs/") && !strings.HasPrefix(target, "docs/") {
+				t.Errorf("%s:%d: %s leads nowhere: %v", file, link.Line, link.Text, err)
+			} else if anchor != "" && !hasHeading(t, target, anchor) {
+				t.Errorf("%s:%d: %s: no heading has that name on the site and on GitHub", file, link.Line, link.Text)
+			}
+		}
+	}
+	if links < 80 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+func hasHeading(t *testing.T, file, anchor string) bool {
+	t.Helper()
+	return slices.ContainsFunc(readPage(t, file).Headings, func(h markdown.Text) bool {
+		return markdown.Anchor(h.Text) == anchor && onGitHub(h.Text) == anchor
+	})
+}
+
+// inNav is an entry of the navigation in mkdocs.yml.
+var inNav = regexp.MustCompile(`(?m)^ +- [^:#]+(?:: [^:#]+")?: ([\w/-]+\.md)$`)
+
+// Every page is in the navigation once, and the front page names it too.
+func TestEveryPageIsFound(t *testing.T) {
+	config, err := os.ReadFile("mkdocs.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, m := range inNav.FindAllStringSubmatch(string(config), -1) {
+		got = append(got, m[1])
+	}
+	for _, file := range below(t, "docs", ".md") {
+		want = append(want, strings.TrimPrefix(file, "docs/"))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("mkdocs.yml leads to %v, the pages are %v", got, want)
+	}
+	front := readPage(t, "docs/index.md").Links
+	for _, name := range want {
+		if strings.HasPrefix(name, "reference/") && name != "reference/README.md" {
+			continue // the first page of the reference leads to them
+		}
+		if name != "index.md" && !slices.ContainsFunc(front, func(l markdown.Text) bool { return l.Text == name }) {
+			t.Errorf("docs/index.md does not lead to %s", name)
+		}
+	}
+}
+
+// loaded is what a browser fetches by itself: the address of an element other than
+// a link to follow, or of a style sheet's url and import.
+var loaded = []*regexp.Regexp{
+	regexp.MustCompile(`(?is)<(?:script|img|iframe|source|video|audio|embed|object|link)\b[^>]*?\b(?:src|srcset|href|data)\s*=\s*["']?\s*((?:https?:)?//[^"'\s>]+)`),
+	regexp.MustCompile(`(?i)(?:url\(|@import)\s*["']?\s*((?:https?:)?//[^"')\s]+)`),
+}
+
+func TestLoaded(t *testing.T) {
+	for text, outside := range map[string]bool{
+		`<a href="https://example.org/">`:                          false,
+		`<script src="../assets/a.js"></script>`:                   false,
+		`<script defer src=https://example.org/a.js>`:              true,
+		`<link rel="stylesheet" href="//example.org/a.css">`:       true,
+		`body { background: url("https://example.org/a.png") }`:    true,
+		`@import 'https://example.org/a.css'`:                      true,
+		`.a { background: url(data:image/svg+xml,http://www.w3) }`: false,
+	} {
+		if got := len(loads(text)) > 0; got != outside {
+			t.Errorf("%s: %v", text, loads(text))
+		}
+	}
+}
+
+func loads(text string) []string {
+	var all []string
+	for _, pattern := range loaded {
+		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+			all = append(all, m[1])
+		}
+	}
+	return all
+}
+
+// The site that make docs has built, which BUILDER_TEST_SITE names, loads nothing
+// from another host.
+func TestBuiltSiteLoadsNothing(t *testing.T) {
+	dir := os.Getenv("BUILDER_TEST_SITE")
+	if dir == "" {
+		t.Skip("make docs builds the site and looks at it")
+	}
+	files := below(t, dir, ".html", ".css")
+	if len(files) < 20 {
+		t.Fatalf("the site has only %d files", len(files))
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, address := range loads(string(text)) {
+			t.Errorf("%s loads %s", file, address)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package repo_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// groups are the folders that hold Go code, the upper ones first. A package imports
+// from its own group and from the groups below it.
+var groups = []string{
+	"cmd", "internal/app", "internal/publishing", "pipelines", "internal/build", "internal/evidence", "internal/gates",
+	"internal/view", "internal/plan", "internal/machine", "internal/input", "internal/files", "internal/base",
+	"recipes", "stacks", "patches", "images", "profiles", "diagnoses",
+}
+
+// only lists libraries that one group alone imports, because they shape the code
+// around them.
+var only = map[string]string{"dagger.io/dagger": "pipelines", "github.com/urfave/cli/v2": "cmd"}
+
+type pkg struct {
+	ImportPath, Doc                    string
+	GoFiles                            []string
+	Imports, TestImports, XTestImports []string
+}
+
+// packages returns every package of the module that has code beside tests, by its
+// path in the repository.
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports,TestImports,XTestImports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		p.ImportPath = strings.TrimPrefix(p.ImportPath, "builder/")
+		if len(p.GoFiles) > 0 {
+			all = append(all, p)
+		}
+	}
+}
+
+// groupOf returns the index of the group of a package, -1 if it is for tests.
+func groupOf(path string) int {
+	return slices.IndexFunc(groups, func(g string) bool { return within(path, g) })
+}
+
+// within reports whether a path is the other one or lies below it.
+func within(path, above string) bool { return path == above || strings.HasPrefix(path, above+"/") }
+
+func TestGroupsImportThoseBelow(t *testing.T) {
+	for _, p := range packages(t) {
+		from := groupOf(p.ImportPath)
+		for _, imported := range p.Imports {
+			path, ours := strings.CutPrefix(imported, "builder/")
+			if to := groupOf(path); ours && from >= 0 && to >= 0 && to < from {
+				t.Errorf("%s imports %s, which is in a group above it", p.ImportPath, path)
+			}
+			if by := only[imported]; by != "" && !within(p.ImportPath, by) {
+				t.Errorf("%s imports %s: only %s may", p.ImportPath, imported, by)
+			}
+		}
+		if p.Doc == "" {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// row is a line of the table of groups in docs/architecture.md.
+var row = regexp.MustCompile("(?m)^\\| `internal/(\\w+)` \\|.*\\| (.+) \\|$")
+
+// The table of groups in docs/architecture.md names the folders below internal, in
+// the order of [groups], and each package once.
+func TestGroupsAreTheContentsOfThePage(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		order = append(order, "internal/"+m[1])
+		entries, err := os.ReadDir("internal/" + m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for _, e := range entries {
+			if e.IsDir() && e.Name() != "testdata" {
+				want = append(want, e.Name())
+			}
+		}
+		got := strings.Fields(strings.ReplaceAll(m[2], "`", ""))
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("docs/architecture.md: internal/%s holds %v, the page says %v", m[1], want, got)
+		}
+	}
+	want := slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return !strings.HasPrefix(g, "internal/") })
+	if !slices.Equal(order, append(want, "internal/testutil")) {
+		t.Errorf("docs/architecture.md lists %v, the groups are %v", order, want)
+	}
+	if entries, err := os.ReadDir("internal"); err != nil || len(entries) != len(order) {
+		t.Errorf("internal has %d folders, %d are in the table: %v", len(entries), len(order), err)
+	}
+}

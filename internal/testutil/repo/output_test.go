@@ -1,0 +1,39 @@
+package repo_test
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayPrint are the files that know what stands behind the guard of what is printed:
+// who makes it, who moves the cursor or gives commands to a server, and who hands
+// the terminal to a shell.
+var mayPrint = []string{"cmd/builder/main.go", "cmd/builder/shell.go", "internal/view/progress/options.go", "internal/view/term/guard.go"}
+
+var unguarded = regexp.MustCompile(`\bos\.Std(?:out|err)\b|\bterm\.Raw\(|\bfmt\.Print(?:f|ln)?\(`)
+
+// Nobody prints around the guard: see term.Guard.
+func TestWhatIsPrintedIsGuarded(t *testing.T) {
+	for _, dir := range []string{"cmd", "internal", "pipelines"} {
+		err := fs.WalkDir(os.DirFS("."), dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
+				strings.Contains(name, "test/") || strings.Contains(name, "testdata/") || slices.Contains(mayPrint, name) {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			for i, line := range strings.Split(string(text), "\n") {
+				if unguarded.MatchString(line) && !strings.HasPrefix(strings.TrimSpace(line), "//") {
+					t.Errorf("%s:%d prints around term.Guard: %s", name, i+1, strings.TrimSpace(line))
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package repo_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/plan/ci/actionstest"
+)
+
+// ownAction is the action that installs builder.
+const ownAction = ".github/actions/builder/action.yml"
+
+// workflows returns the lines of all workflows and of the action, by file.
+func workflows(t *testing.T) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob(".github/workflows/*.yml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%d workflows, %v", len(files), err)
+	}
+	all := map[string][]string{}
+	for _, file := range append(files, ownAction) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[file] = strings.Split(string(text), "\n")
+	}
+	return all
+}
+
+var (
+	usesKey = regexp.MustCompile(`^\s*(?:- )?uses:\s*(.*)$`)
+	pinned  = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	// This repository, at the commit of the workflow. A runner rejects $/ without a path.
+	own = regexp.MustCompile(`^(\$/\.github/actions/builder|\./\.github/workflows/build\.yml)( #.*)?$`)
+)
+
+// A tag of somebody else can be moved; a commit cannot.
+func TestEveryActionIsPinned(t *testing.T) {
+	seen := map[string]string{}
+	for file, lines := range workflows(t) {
+		for i, line := range lines {
+			m := usesKey.FindStringSubmatch(line)
+			if m == nil || own.MatchString(m[1]) {
+				continue
+			}
+			if !pinned.MatchString(m[1]) {
+				t.Errorf("%s:%d: %q is not a commit of 40 digits with the version behind it", file, i+1, m[1])
+				continue
+			}
+			name, commit, _ := strings.Cut(m[1], "@")
+			if other := seen[name]; other != "" && other != commit {
+				t.Errorf("%s:%d: %s is pinned to %s and elsewhere to %s", file, i+1, name, commit, other)
+			}
+			seen[name] = commit
+		}
+	}
+	if len(seen) < 5 {
+		t.Errorf("only %d actions were found", len(seen))
+	}
+}
+
+// Every proposal builds one real cell, by the workflow that others call.
+func TestARealCellIsBuilt(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(".github", "workflows", "ci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if call := "    uses: ./.github/workflows/build.yml\n    permissions:\n      contents: read\n    with:\n      cells: horovod --rocm 5.7\n"; !strings.Contains(string(text), call) {
+		t.Errorf("ci.yml does not call build.yml:\n%s", text)
+	}
+}
+
+var runKey = regexp.MustCompile(`^(\s*(?:- )?)run:`)
+
+// What an expression gives is a value for a program, never a part of one: it
+// reaches a block through its environment.
+func TestNoExpressionInABlock(t *testing.T) {
+	blocks := 0
+	for file, lines := range workflows(t) {
+		indent := -1 // of the key of the block that the line may belong to
+		for i, line := range lines {
+			if m := runKey.FindStringSubmatch(line); m != nil {
+				indent = len(m[1])
+				blocks++
+			} else if strings.TrimSpace(line) != "" && len(line)-len(strings.TrimLeft(line, " ")) <= indent {
+				indent = -1
+			}
+			if indent >= 0 && strings.Contains(line, "${{") {
+				t.Errorf("%s:%d: an expression stands in a block: %s", file, i+1, line)
+			}
+		}
+	}
+	if blocks < 10 {
+		t.Errorf("only %d blocks were found", blocks)
+	}
+}
+
+// A workflow has no right that one of its jobs does not ask for, and no job runs
+// for ever.
+func TestWorkflowsAreBounded(t *testing.T) {
+	for file, lines := range workflows(t) {
+		if file == ownAction {
+			continue
+		}
+		text := strings.Join(lines, "\n")
+		if !strings.Contains(text, "\npermissions: {}\n") {
+			t.Errorf("%s does not begin with no permission", file)
+		}
+		if !strings.Contains(text, "\nconcurrency:\n") {
+			t.Errorf("%s does not say what may run at once", file)
+		}
+		if jobs, limits := strings.Count(text, "    runs-on: "), strings.Count(text, "    timeout-minutes: "); jobs != limits || jobs == 0 {
+			t.Errorf("%s has %d jobs and %d limits of their time", file, jobs, limits)
+		}
+		if strings.Contains(text, "pull_request_target") {
+			t.Errorf("%s runs what a stranger proposes with the rights of this repository", file)
+		}
+	}
+}
+
+// Who calls build.yml reads docs/actions.md, which leaves out nothing of it.
+func TestEveryInputIsExplained(t *testing.T) {
+	w, err := actionstest.Load(filepath.Join(".github", "workflows", "build.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join("docs", "actions.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Concat(slices.Collect(maps.Keys(w.On.Call.Inputs)), slices.Collect(maps.Keys(w.On.Call.Secrets)), slices.Collect(maps.Keys(w.Jobs)))
+	if len(names) < 15 {
+		t.Fatalf("only %v were found", names)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/actions.md does not explain %s", name)
+		}
+	}
+	for name := range w.On.Dispatch.Inputs {
+		if _, known := w.On.Call.Inputs[name]; !known {
+			t.Errorf("a person can give %s, and a workflow that calls cannot", name)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package progress
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"builder/internal/view/term"
+)
+
+// Cell is one cell of a run.
+type Cell struct {
+	ID string
+	// Steps is how long each of its steps is likely to take; nil where nothing is
+	// known. Of steps that are not there it is believed that they take no time.
+	Steps map[string]time.Duration
+}
+
+// A job is a cell of the run, or something else that steps are reported of.
+type job struct {
+	id, label string
+	planned   bool      // a cell of the run: it stays until it is done
+	known     bool      // its time can be estimated
+	begun     time.Time // zero until its first step
+	ended     bool
+	failed    bool
+
+	step  string // the newest; it may be over
+	since time.Time
+	over  bool
+	waits bool
+	last  string    // last line of the step's log
+	shown time.Time // when a plain log last mentioned it
+	moved transfer
+
+	ahead map[string]time.Duration // of the steps that are not over
+}
+
+func newJob(c Cell) *job {
+	return &job{id: c.ID, label: term.OneLine(c.ID), planned: true, known: c.Steps != nil, ahead: maps.Clone(c.Steps)}
+}
+
+func (j *job) running() bool { return !j.begun.IsZero() && !j.ended }
+
+func (j *job) start(step string, waits bool, now time.Time) {
+	if j.begun.IsZero() {
+		j.begun = now
+	}
+	j.step, j.since, j.shown, j.waits = step, now, now, waits
+	j.over, j.last, j.moved = false, "", transfer{}
+}
+
+func (j *job) done(step string) {
+	delete(j.ahead, step)
+	if j.step == step {
+		j.over, j.waits, j.last, j.moved = true, false, "", transfer{}
+	}
+}
+
+// left is how long the job is likely to go on, if that is known.
+func (j *job) left(now time.Time) (left time.Duration, known bool) {
+	for step, likely := range j.ahead {
+		if step == j.step && !j.over {
+			likely -= now.Sub(j.since)
+		}
+		left += max(0, likely)
+	}
+	return left, j.known
+}
+
+// says is the newest that is known of the running step: the bytes that it moved,
+// or the last line of its log.
+func (j *job) says(now time.Time) string {
+	if text := j.moved.String(now); text != "" {
+		return text
+	}
+	return j.last
+}
+
+// transfer is how many bytes of all a step has moved.
+type transfer struct {
+	done, total int64
+	first       int64 // what was there when it began
+	since       time.Time
+	told        time.Time // when an event last told of it
+}
+
+// String returns the bytes with a bar and with the rate, where that is known.
+func (t transfer) String(now time.Time) string {
+	if t.since.IsZero() {
+		return ""
+	}
+	text := megabytes(t.done) + " MB"
+	if t.total > 0 {
+		text = fmt.Sprintf("%s %s of %s MB", bar(t.done, t.total), megabytes(t.done), megabytes(t.total))
+	}
+	if took := now.Sub(t.since); took >= time.Second && t.done > t.first {
+		text += fmt.Sprintf(", %.1f MB/s", float64(t.done-t.first)/1e6/took.Seconds())
+	}
+	return text
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f", float64(n)/1e6) }
+
+const barWidth = 10
+
+func bar(done, total int64) string {
+	full := int(min(max(done, 0), total) * barWidth / total)
+	out := []byte("[..........]")
+	for i := range full {
+		out[i+1] = '#'
+	}
+	return string(out)
+}
+
+// totals counts the cells of a run.
+type totals struct {
+	all, done, failed, running, waiting int
+	elapsed                             time.Duration
+	left                                time.Duration
+	known                               bool // left is
+}
+
+// total counts jobs at a time; slots is how many run at a time.
+func total(jobs []*job, begun, now time.Time, slots int) totals {
+	t := totals{elapsed: now.Sub(begun)}
+	for _, j := range jobs {
+		switch {
+		case !j.planned:
+			continue
+		case j.ended:
+			t.done++
+			if j.failed {
+				t.failed++
+			}
+		case j.running() && !j.waits:
+			t.running++
+		default:
+			t.waiting++
+		}
+		t.all++
+	}
+	t.left, t.known = remaining(jobs, now, slots)
+	return t
+}
+
+// remaining is how long the cells that are not done will take when each that waits
+// begins as soon as another has ended. It is not known while that of one cell is not.
+func remaining(jobs []*job, now time.Time, slots int) (time.Duration, bool) {
+	ends := make([]time.Duration, 0, len(jobs))
+	for _, j := range jobs {
+		if !j.planned || j.ended {
+			continue
+		}
+		left, known := j.left(now)
+		if !known {
+			return 0, false
+		}
+		if len(ends) < max(1, slots) {
+			ends = append(ends, left)
+			continue
+		}
+		first := slices.Index(ends, slices.Min(ends))
+		ends[first] += left
+	}
+	if len(ends) == 0 {
+		return 0, false
+	}
+	return slices.Max(ends), true
+}
+
+// about writes an estimate as exactly as one can be.
+func about(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < 10*time.Minute:
+		return short(d.Round(10 * time.Second))
+	}
+	return short(d.Round(time.Minute))
+}
+
+// short writes a duration without the units that are zero at its end: 12m, 1h3m.
+func short(d time.Duration) string {
+	switch {
+	case d >= time.Hour && d%time.Hour < time.Minute:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute && d%time.Minute < time.Second:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return d.Truncate(time.Second).String()
+}

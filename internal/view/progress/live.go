@@ -1,0 +1,239 @@
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/view/term"
+)
+
+// A frame is one write between these: the terminal shows it at once if it
+// knows synchronised output (mode 2026), and never shows a travelling cursor.
+// The cursor is visible again at the end of every frame.
+const (
+	beginFrame = "\x1b[?2026h\x1b[?25l"
+	endFrame   = "\x1b[?25h\x1b[?2026l"
+	eraseLine  = "\x1b[K"
+	eraseBelow = "\x1b[J"
+)
+
+// look is how a state is marked: a state that has no look of its own is bad. The
+// word of the state stands behind the sign.
+type look struct {
+	sign  string
+	paint func(string) string
+}
+
+var looks = map[string]look{
+	Done: {"✓", term.Good}, Cached: {"✓", term.Good}, "pass": {"✓", term.Good},
+	Stopped: {"-", term.Faint}, "skipped": {"-", term.Faint},
+}
+
+func lookOf(status string) look {
+	if l, ok := looks[status]; ok {
+		return l
+	}
+	return look{"✗", term.Bad}
+}
+
+// live keeps one line for each running cell at the bottom of what has been said,
+// and the sum of the run below them. The cursor rests below the last line.
+type live struct {
+	w      io.Writer
+	size   func() (width, height int)
+	colour bool
+	width  int
+	shown  []string // the lines on the screen that move
+}
+
+func (l *live) draw(events []Event, now moment) {
+	width, height := l.size()
+	width = max(1, width)
+	lines := block(now, width-1, height-1)
+	kept := l.keep(events, now)
+	if len(kept) == 0 && width == l.width && slices.Equal(lines, l.shown) {
+		return
+	}
+	var b strings.Builder
+	b.WriteString(beginFrame + up(rows(l.shown, width)))
+	for _, line := range kept {
+		b.WriteString(line + eraseLine + "\n")
+	}
+	for _, line := range lines {
+		b.WriteString(l.paint(term.Busy, line) + eraseLine + "\n")
+	}
+	b.WriteString(eraseBelow + endFrame)
+	_, _ = io.WriteString(l.w, b.String()) // nobody is left to be told
+	l.width, l.shown = width, lines
+}
+
+// keep returns the lines that stay: the table of the cells that are done, one row
+// more for each. The steps of a cell of the run are seen from its moving line.
+func (l *live) keep(events []Event, now moment) []string {
+	planned := map[string]bool{}
+	for _, j := range now.jobs {
+		planned[term.OneLine(j.id)] = j.planned
+	}
+	var lines []string
+	for _, e := range events {
+		look := lookOf(e.Status)
+		row := ""
+		switch e.Event {
+		case Note:
+			lines = append(lines, e.Text)
+		case LogLine:
+			lines = append(lines, logLine(e, now))
+		case CellDone:
+			row = words(fmt.Sprintf("%-12s %7s", e.Status, length(e.Seconds)), e.Cell, e.Text)
+		case StepDone:
+			if !planned[e.Cell] {
+				row = words(e.Cell, pad(e.Step), e.ended())
+			}
+		}
+		if row != "" {
+			lines = append(lines, l.paint(look.paint, look.sign+" "+strings.TrimRight(row, " ")))
+		}
+	}
+	return lines
+}
+
+// logLine is a line of a log with the cell that it is of, where there are several.
+func logLine(e Event, now moment) string {
+	if !now.several() {
+		return e.Text
+	}
+	cell := e.Cell
+	for _, j := range now.jobs {
+		if j.planned && term.OneLine(j.id) == e.Cell {
+			cell = j.label
+		}
+	}
+	return cell + " " + e.said()
+}
+
+// paint colours the first column of s, which holds the sign. Words keep the
+// terminal's own colour, which can be read on any ground.
+func (l *live) paint(colour func(string) string, s string) string {
+	sign, rest, found := strings.Cut(s, " ")
+	if !l.colour {
+		return s
+	}
+	if found {
+		rest = " " + rest
+	}
+	return colour(sign) + rest
+}
+
+// block returns the lines that move: those of the running cells, cut to the width
+// and, where more run than fit on the screen, to the height; below them the sum of
+// a run.
+func block(now moment, width, height int) []string {
+	var running []*job
+	for _, j := range now.jobs {
+		if j.running() {
+			running = append(running, j)
+		}
+	}
+	var sum []string
+	if !now.begun.IsZero() && height > 1 {
+		sum = []string{now.sum(width)}
+		height--
+	}
+	shown := running
+	if len(running) > height {
+		shown = running[:max(0, height-1)]
+	}
+	var lines []string
+	for _, j := range shown {
+		lines = append(lines, j.line(now.time, width))
+	}
+	if more := len(running) - len(shown); more > 0 {
+		lines = append(lines, term.Truncate(fmt.Sprintf("… and %d more", more), width))
+	}
+	return append(lines, sum...)
+}
+
+// line is the moving line of a job: what it does, since when, how long it is likely
+// to take, and the newest that it says. Of a name that is too long the middle goes,
+// and the estimate goes where it would take the name's place.
+func (j *job) line(now time.Time, width int) string {
+	name := shorten(j.label, max(12, width*2/5))
+	step, from := term.OneLine(j.step), j.since
+	if j.waits {
+		step = Waiting + " for " + step
+	}
+	if j.planned {
+		from = j.begun // the line stays from the first step to the last
+	}
+	took := now.Sub(from).Truncate(time.Second)
+	spent := fmt.Sprintf("%4s", took)
+	if left, known := j.left(now); known {
+		if likely := spent + " of ~" + about(took+left); term.Columns(words("▸ "+name, pad(step), likely)) <= width {
+			spent = likely
+		}
+	}
+	line := words("▸ "+name, pad(step), spent)
+	if over := term.Columns(line) - width; over > 0 {
+		line = words("▸ "+shorten(name, max(8, term.Columns(name)-over)), pad(step), spent)
+	}
+	return term.Truncate(words(line, j.says(now)), width)
+}
+
+// sum is the last line: how many cells of the run are where, for how long it runs,
+// and how long it is likely to take. A narrow screen gets the shortest form.
+func (m moment) sum(width int) string {
+	t := total(m.jobs, m.begun, m.time, m.slots)
+	took, whole, brief := t.elapsed.Truncate(time.Second).String(), "", ""
+	if t.known {
+		whole = ", about " + about(t.left) + " left"
+		brief = " of ~" + about(t.elapsed+t.left)
+	}
+	failed, fail := "", ""
+	if t.failed > 0 {
+		failed, fail = fmt.Sprintf(" (%d failed)", t.failed), fmt.Sprintf(" (%d bad)", t.failed)
+	}
+	forms := []string{
+		fmt.Sprintf("= %d of %s done%s, %d running, %d waiting, %s%s", t.done, counted(t.all, "cell"), failed, t.running, t.waiting, took, whole),
+		fmt.Sprintf("= %d done%s, %d run, %d wait, %s%s", t.done, fail, t.running, t.waiting, took, brief),
+		fmt.Sprintf("= %d done%s, %d run, %d wait, %s", t.done, fail, t.running, t.waiting, took),
+	}
+	for _, form := range forms {
+		if term.Columns(form) <= width {
+			return form
+		}
+	}
+	return term.Truncate(forms[len(forms)-1], width)
+}
+
+// rows counts the rows that lines take in a terminal of this width. It matters
+// after a terminal became narrower: it has wrapped the lines that were there.
+func rows(lines []string, width int) int {
+	n := 0
+	for _, line := range lines {
+		n += max(1, (term.Columns(line)+width-1)/width)
+	}
+	return n
+}
+
+func up(n int) string {
+	if n == 0 {
+		return "\r"
+	}
+	return fmt.Sprintf("\r\x1b[%dA", n)
+}
+
+// pad aligns the names of steps, which are short.
+func pad(step string) string { return fmt.Sprintf("%-6s", step) }
+
+// length is how long something took, nothing where that is not known.
+func length(seconds *float64) string {
+	d := duration(*cmp.Or(seconds, new(0.0)))
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return short(d)
+}

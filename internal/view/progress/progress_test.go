@@ -1,0 +1,264 @@
+package progress_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/view/progress"
+	"builder/internal/view/term"
+)
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC
+	os.Exit(m.Run())
+}
+
+const cell = "nccl-2.27.7+cuda12.9-sm90"
+
+// onScreen runs f in a bubble, where time passes only while all sleep.
+func onScreen(t *testing.T, width, height int, f func(p *progress.Display, s *screen)) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		s := newScreen(width, height)
+		p := progress.New(s, progress.Options{Format: progress.Live, Size: s.size})
+		defer p.Close()
+		f(p, s)
+	})
+}
+
+func see(t *testing.T, s *screen, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(strings.Join(want, "\n")+"\n", s.String()); diff != "" {
+		t.Errorf("the screen differs (-want +got):\n%s", diff)
+	}
+	if s.cursorHidden() {
+		t.Error("a frame left the cursor hidden")
+	}
+}
+
+func TestLive(t *testing.T) {
+	onScreen(t, 60, 10, func(p *progress.Display, s *screen) {
+		p.Note("2 cells\nof 12")
+		p.Start(cell, "image")
+		p.Done(cell, "image", 0, true, nil)
+		p.Start(cell, "build")
+		p.Start("other", "image")
+		p.Line(cell, "[ 3%]\r[ 4%] cc \x1b[31ma.c\x1b[0m\n")
+		time.Sleep(12*time.Second + 50*time.Millisecond)
+		see(t, s,
+			"2 cells",
+			"of 12",
+			"✓ "+cell+"  image   cached",
+			"▸ nccl-2.27.7…da12.9-sm90  build    12s  [ 4%] cc a.c",
+			"▸ other  image    12s")
+
+		p.Done(cell, "build", 31200*time.Millisecond, false, nil)
+		p.Done("other", "image", time.Second, false, errors.New("exit 1\nsecond line"))
+		p.Start("third", "source")
+		p.Close()
+		see(t, s,
+			"2 cells",
+			"of 12",
+			"✓ "+cell+"  image   cached",
+			"✓ "+cell+"  build   done 31.2s",
+			"✗ other  image   failed 1.0s: exit 1 second line",
+			"- third  source  stopped 0.0s")
+	})
+}
+
+func TestLiveFitsTheWidth(t *testing.T) {
+	onScreen(t, 52, 10, func(p *progress.Display, s *screen) {
+		p.Start(cell, "build")
+		p.Line(cell, strings.Repeat("長い", 30))
+		time.Sleep(1050 * time.Millisecond)
+		see(t, s, "▸ nccl-2.27…a12.9-sm90  build     1s  長い長い長い…") // 51 columns
+	})
+}
+
+func TestLiveFitsTheHeight(t *testing.T) {
+	onScreen(t, 40, 4, func(p *progress.Display, s *screen) {
+		for i := range 9 {
+			p.Start(fmt.Sprint("cell-", i), "build")
+		}
+		time.Sleep(3*time.Second + 50*time.Millisecond)
+		see(t, s, "▸ cell-0  build     3s", "▸ cell-1  build     3s", "… and 7 more")
+		for i := range 6 {
+			p.Done(fmt.Sprint("cell-", i), "build", time.Second, false, nil)
+		}
+		see(t, s,
+			"✓ cell-0  build   done 1.0s", "✓ cell-1  build   done 1.0s", "✓ cell-2  build   done 1.0s",
+			"✓ cell-3  build   done 1.0s", "✓ cell-4  build   done 1.0s", "✓ cell-5  build   done 1.0s",
+			"▸ cell-6  build     3s", "▸ cell-7  build     3s", "▸ cell-8  build     3s")
+	})
+}
+
+func TestLiveResize(t *testing.T) {
+	onScreen(t, 60, 10, func(p *progress.Display, s *screen) {
+		p.Note("before")
+		p.Start("a", "build")
+		p.Start("b", "build")
+		p.Line("a", strings.Repeat("x", 80))
+		time.Sleep(1050 * time.Millisecond)
+		for _, width := range []int{25, 50, 33} {
+			s.resize(width, 10)
+			time.Sleep(time.Second)
+		}
+		see(t, s,
+			"before",
+			"▸ a  build     4s  xxxxxxxxxxxx…",
+			"▸ b  build     4s")
+	})
+}
+
+func TestLiveIsQuietWhileNothingChanges(t *testing.T) {
+	onScreen(t, 60, 10, func(p *progress.Display, s *screen) {
+		p.Start(cell, "build")
+		for range 1000 {
+			p.Line(cell, "the same")
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		if s.frames > 15 {
+			t.Errorf("%d frames in 10 s, of which one each second differs", s.frames)
+		}
+	})
+}
+
+func TestNothingHostileReachesTheTerminal(t *testing.T) {
+	const evil = "\x1b]0;owned\x07\x1b[2J\x1b[1;1H\u009b31m\x1bc\x07\x00\u202eevil"
+	for _, format := range progress.Formats() {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScreen(60, 10)
+			p := progress.New(s, progress.Options{Format: format, Size: s.size})
+			p.Start(evil, evil)
+			p.Line(evil, evil)
+			time.Sleep(time.Minute)
+			p.Done(evil, evil, 0, false, errors.New(evil))
+			p.Note("%s", evil)
+			p.Close()
+			left := strings.NewReplacer("\x1b[?2026h", "", "\x1b[?2026l", "", "\x1b[?25l", "", "\x1b[?25h", "",
+				"\x1b[1A", "", "\x1b[K", "", "\x1b[J", "", "\n", "", "\r", "").Replace(s.raw.String())
+			if got := term.Clean(left); got != left {
+				t.Errorf("%s: got %q", format, left)
+			}
+		})
+	}
+}
+
+func TestColourIsNeverAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		p := progress.New(&b, progress.Options{Format: progress.Live, Colour: true})
+		p.Done("a", "build", time.Second, false, nil)
+		p.Done("b", "build", time.Second, false, errors.New("x"))
+		p.Close()
+		for _, want := range []string{"\x1b[32m✓\x1b[m a  build   done", "✗\x1b[m b  build   failed"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%q is not in %q", want, b.String())
+			}
+		}
+	})
+}
+
+func TestPlain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		p := progress.New(&b, progress.Options{})
+		p.Start(cell, "build")
+		p.Line(cell, "[ 4%] cc a.c")
+		time.Sleep(70 * time.Second)
+		p.Line(cell, "[99%] ld")
+		time.Sleep(15*time.Second + 100*time.Millisecond)
+		p.Done(cell, "build", 85100*time.Millisecond, false, nil)
+		p.Done(cell, "gate", time.Second, true, nil)
+		p.Note("see %s", "out")
+		p.Close()
+		p.Close()
+		want := strings.Join([]string{
+			"00:00:00 " + cell + " build started",
+			"00:00:30 " + cell + " build running 30.0s: [ 4%] cc a.c",
+			"00:01:00 " + cell + " build running 60.0s: [ 4%] cc a.c",
+			"00:01:25 " + cell + " build done 85.1s",
+			"00:01:25 " + cell + " gate cached",
+			"00:01:25 see out",
+		}, "\n") + "\n"
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("the log differs (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestProgressIsSafeForConcurrentUse(t *testing.T) {
+	s := newScreen(80, 24)
+	p := progress.New(s, progress.Options{Format: progress.Live, Size: s.size})
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			name := fmt.Sprint("cell-", i)
+			for range 50 {
+				p.Start(name, "build")
+				p.Line(name, "cc")
+				p.Note("n")
+				p.Done(name, "build", time.Second, false, nil)
+			}
+		})
+	}
+	all.Wait()
+	p.Close()
+	if got := strings.Count(s.String(), "✓"); got != 400 {
+		t.Errorf("got %d finished steps, want 400", got)
+	}
+}
+
+func TestDetect(t *testing.T) {
+	for _, c := range []struct {
+		file, env    string
+		live, colour bool
+	}{
+		{"/dev/ptmx", "TERM=xterm", true, true},
+		{"/dev/ptmx", "TERM=xterm GITHUB_ACTIONS=false", true, true},
+		{"/dev/ptmx", "TERM=xterm GITHUB_ACTIONS=true", false, false},
+		{"/dev/ptmx", "TERM=xterm NO_COLOR=1", true, false},
+		{"/dev/ptmx", "TERM=dumb", false, false},
+		{"/dev/ptmx", "", false, false},
+		{os.DevNull, "TERM=xterm", false, false},
+	} {
+		f, err := os.OpenFile(c.file, os.O_RDWR, 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer f.Close()
+		got := progress.Detect(f, lookup(c.env))
+		if (got.Format == progress.Live) != c.live || got.Colour != c.colour {
+			t.Errorf("%s with %q: got %+v", c.file, c.env, got)
+		}
+		// A fresh pseudo-terminal does not know its size.
+		if c.live && term.Width(f) != 80 {
+			t.Errorf("%s: got width %d, want 80", c.file, term.Width(f))
+		}
+	}
+	if got := progress.Detect(&bytes.Buffer{}, lookup("TERM=xterm")); got.Format != progress.Plain {
+		t.Errorf("a buffer is taken for a terminal")
+	}
+}
+
+func lookup(env string) func(string) string {
+	return func(name string) string {
+		for pair := range strings.FieldsSeq(env) {
+			if value, ok := strings.CutPrefix(pair, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+}

@@ -1,0 +1,342 @@
+package progress_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/view/progress"
+	"builder/internal/view/term"
+)
+
+// horovod is a cell whose id is longer than half a screen.
+func horovod(rocm string) string { return "horovod-0.28.1+rocm" + rocm + "-tf2.13.0-cp311-gfx90a" }
+
+// likely is a cell that was built before.
+func likely(id string) progress.Cell {
+	return progress.Cell{ID: id, Steps: map[string]time.Duration{"fetch": 30 * time.Second, "build": 200 * time.Second}}
+}
+
+// begin reports three cells, of which the first came from the store, the second is
+// built and the third has not begun.
+func begin(p *progress.Display) {
+	p.Run([]progress.Cell{likely(horovod("5.7")), likely(horovod("6.1")), likely(horovod("6.2"))}, 1)
+	p.CellDone(horovod("5.7"), "pass", true, 0, "from store")
+	p.Start(horovod("6.1"), "fetch")
+	time.Sleep(10 * time.Second)
+	p.Done(horovod("6.1"), "fetch", 10*time.Second, false, nil)
+	p.Start(horovod("6.1"), "build")
+	p.Line(horovod("6.1"), "[ 4%] Building CXX object horovod/common/operations.cc.o")
+	p.Line(horovod("6.1"), "          ^~~~~")
+	time.Sleep(20*time.Second + 50*time.Millisecond)
+}
+
+func TestRunOnAWideTerminal(t *testing.T) {
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
+		begin(p)
+		see(t, s,
+			"✓ pass            0.0s  "+horovod("5.7")+"  from store",
+			"▸ rocm6.1  build    30s of ~3m30s  [ 4%] Building CXX object horovod/common/op…",
+			"= 1 of 3 cells done, 1 running, 1 waiting, 30s, about 6m50s left")
+		p.Done(horovod("6.1"), "build", 20*time.Second, false, errors.New("exit 1"))
+		time.Sleep(time.Second) // the line stays until the cell is done: nothing jumps
+		see(t, s,
+			"✓ pass            0.0s  "+horovod("5.7")+"  from store",
+			"▸ rocm6.1  build    31s of ~31s",
+			"= 1 of 3 cells done, 1 running, 1 waiting, 31s, about 3m50s left")
+		p.CellDone(horovod("6.1"), "error", false, 30*time.Second, "build")
+		see(t, s,
+			"✓ pass            0.0s  "+horovod("5.7")+"  from store",
+			"✗ error          30.0s  "+horovod("6.1")+"  build",
+			"= 2 of 3 cells done (1 failed), 0 running, 1 waiting, 31s, about 3m50s left")
+	})
+}
+
+func TestRunOnANarrowTerminal(t *testing.T) {
+	onScreen(t, 40, 24, func(p *progress.Display, s *screen) {
+		begin(p)
+		for line := range strings.Lines(s.moving()) {
+			if term.Columns(line) > 40 {
+				t.Errorf("%q is wider than the screen", line)
+			}
+		}
+		if got, want := s.moving(), "▸ rocm6.1  build    30s of ~3m30s  [ 4…\n= 1 done, 1 run, 1 wait, 30s of ~7m20s\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// moving is the last two lines.
+func (s *screen) moving() string {
+	synctest.Wait()
+	lines := strings.SplitAfter(s.String(), "\n")
+	return strings.Join(lines[len(lines)-3:], "")
+}
+
+// What nobody knows is not said.
+func TestNoEstimate(t *testing.T) {
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
+		p.Run([]progress.Cell{likely("a"), {ID: "b"}}, 2)
+		p.Start("a", "build")
+		p.Start("b", "build")
+		time.Sleep(5*time.Second + 50*time.Millisecond)
+		see(t, s, "▸ a  build     5s of ~3m50s", "▸ b  build     5s", "= 0 of 2 cells done, 2 running, 0 waiting, 5s")
+	})
+}
+
+// An estimate follows what turns out: a cached step takes no time, a slow one more.
+func TestEstimateFollows(t *testing.T) {
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
+		p.Run([]progress.Cell{likely("a")}, 1)
+		p.Start("a", "fetch")
+		p.Done("a", "fetch", 0, true, nil)
+		p.Start("a", "build")
+		time.Sleep(5*time.Second + 50*time.Millisecond)
+		see(t, s, "▸ a  build     5s of ~3m20s", "= 0 of 1 cell done, 1 running, 0 waiting, 5s, about 3m20s left")
+		time.Sleep(5 * time.Minute)
+		see(t, s, "▸ a  build   5m5s of ~5m10s", "= 0 of 1 cell done, 1 running, 0 waiting, 5m5s, about 0s left")
+	})
+}
+
+func TestWaitingIsSaid(t *testing.T) {
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
+		p.Run([]progress.Cell{{ID: "a"}, {ID: "b"}}, 2)
+		p.Start("a", "build")
+		p.Wait("b", "memory")
+		p.Line("b", "16.0 GB are wanted")
+		time.Sleep(5*time.Second + 50*time.Millisecond)
+		see(t, s, "▸ a  build     5s", "▸ b  waiting for memory    5s  16.0 GB are wanted", "= 0 of 2 cells done, 1 running, 1 waiting, 5s")
+	})
+}
+
+func TestMoreCellsThanRows(t *testing.T) {
+	onScreen(t, 60, 5, func(p *progress.Display, s *screen) {
+		var cells []progress.Cell
+		for i := range 9 {
+			cells = append(cells, progress.Cell{ID: fmt.Sprint("cell-", i)})
+		}
+		p.Run(cells, 9)
+		for _, c := range cells {
+			p.Start(c.ID, "build")
+		}
+		time.Sleep(3*time.Second + 50*time.Millisecond)
+		want := []string{"▸ 0  build     3s", "▸ 1  build     3s", "… and 7 more", "= 0 of 9 cells done, 9 running, 0 waiting, 3s"}
+		see(t, s, want...)
+		for _, size := range [][2]int{{20, 3}, {60, 2}, {30, 1}, {60, 5}} {
+			s.resize(size[0], size[1])
+			time.Sleep(200 * time.Millisecond)
+		}
+		if got := strings.TrimSuffix(s.tail(4), "\n"); got != strings.Join(want, "\n") {
+			t.Errorf("after resizing:\n%s", got)
+		}
+	})
+}
+
+// tail is the last n lines.
+func (s *screen) tail(n int) string {
+	synctest.Wait()
+	lines := strings.SplitAfter(strings.TrimRight(s.String(), "\n"), "\n")
+	return strings.Join(lines[len(lines)-n:], "")
+}
+
+func TestBytes(t *testing.T) {
+	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
+		p.Run([]progress.Cell{{ID: "a"}}, 1)
+		p.Start("a", "fetch")
+		p.Bytes("a", 1e6, 40e6) // what an earlier run had brought
+		time.Sleep(5 * time.Second)
+		p.Bytes("a", 21e6, 40e6)
+		p.Line("a", "21 of 40 MB, 2 of 6 files")
+		time.Sleep(100 * time.Millisecond)
+		if got := s.tail(2); !strings.HasPrefix(got, "▸ a  fetch     5s  [#####.....] 21.0 of 40.0 MB, 3.9 MB/s\n") {
+			t.Errorf("got %q", got)
+		}
+		p.Bytes("a", 22e6, 0) // a server that does not say how much there is
+		time.Sleep(100 * time.Millisecond)
+		if got := s.tail(2); !strings.Contains(got, "  22.0 MB, ") {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// logged runs f with a display on a file.
+func logged(t *testing.T, options progress.Options, f func(p *progress.Display)) string {
+	t.Helper()
+	var b bytes.Buffer
+	synctest.Test(t, func(*testing.T) {
+		p := progress.New(&b, options)
+		f(p)
+		p.Close()
+	})
+	return b.String()
+}
+
+func same(t *testing.T, got string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(strings.Join(want, "\n")+"\n", got); diff != "" {
+		t.Errorf("the log differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestPlainRun(t *testing.T) {
+	same(t, logged(t, progress.Options{}, func(p *progress.Display) {
+		begin(p)
+		p.Wait(horovod("6.2"), "memory")
+		time.Sleep(29 * time.Second)
+		p.CellDone(horovod("6.1"), "pass", true, 40*time.Second, "")
+		p.Done(horovod("6.2"), "memory", 29*time.Second, false, nil)
+	}),
+		"00:00:00 3 cells, likely to take about 12m",
+		"00:00:00 "+horovod("5.7")+" pass 0.0s: from store",
+		"00:00:00 "+horovod("6.1")+" fetch started",
+		"00:00:10 "+horovod("6.1")+" fetch done 10.0s",
+		"00:00:10 "+horovod("6.1")+" build started",
+		"00:00:30 "+horovod("6.2")+" memory waiting",
+		"00:00:40 "+horovod("6.1")+" build running 30.0s: [ 4%] Building CXX object horovod/common/operations.cc.o",
+		"00:00:59 "+horovod("6.1")+" pass 40.0s",
+		"00:00:59 "+horovod("6.2")+" memory done 29.0s")
+}
+
+func TestVerbose(t *testing.T) {
+	two := func(p *progress.Display) {
+		p.Run([]progress.Cell{{ID: "tool-1"}, {ID: "tool-2"}}, 2)
+		p.Start("tool-1", "build")
+		p.Line("tool-1", "cc \x1b[31ma.c\x1b[0m")
+		p.Line("tool-1", "    ^~~")
+		p.Done("tool-1", "build", time.Second, false, nil)
+		p.Line("tool-1", "of nobody")
+	}
+	same(t, logged(t, progress.Options{Verbose: true}, two),
+		"00:00:00 tool-1 build started", "00:00:00 tool-1 | cc a.c", "00:00:00 tool-1 | ^~~", "00:00:00 tool-1 build done 1.0s")
+	synctest.Test(t, func(t *testing.T) {
+		s := newScreen(60, 10)
+		p := progress.New(s, progress.Options{Format: progress.Live, Size: s.size, Verbose: true})
+		two(p)
+		p.Close()
+		see(t, s, "1 | cc a.c", "1 | ^~~")
+	})
+}
+
+func TestGitHub(t *testing.T) {
+	got := logged(t, progress.Options{Format: progress.GitHub}, func(p *progress.Display) {
+		p.Run([]progress.Cell{{ID: "a"}, {ID: "b"}}, 2)
+		p.Start("a", "build")
+		p.Start("b", "build")
+		p.Line("a", "cc a.c")
+		p.Line("b", "cc b.c")
+		p.Line("a", "  ::set-env name=PATH::/evil")
+		p.Line("a", "x ##[add-matcher]evil.json")
+		p.Line("b", "##[add-matcher]evil.json")
+		p.Note("::warning::evil")
+		time.Sleep(31 * time.Second)
+		p.Done("a", "build", 31*time.Second, false, errors.New("exit 1"))
+		p.CellDone("a", "error", false, 31*time.Second, "build")
+		for i := range 600 {
+			p.Line("b", fmt.Sprint("line ", i))
+		}
+		p.Done("b", "build", 31*time.Second, false, nil)
+		p.Faults(diag.Errorf(diag.Build, "building a: step build:\nexit 1, 100%%").WithHint("mend it"))
+	})
+	lines := strings.Split(got, "\n")
+	group := slices.Index(lines, "::group::b build done 31.0s")
+	if diff := cmp.Diff([]string{"::group::b build done 31.0s", "(102 earlier lines are in the log of the step)", "line 100"}, lines[group:group+3]); group < 0 || diff != "" {
+		t.Errorf("a long log (-want +got):\n%s", diff)
+	}
+	same(t, strings.Join(lines[:group], "\n")+"\n",
+		"| ::warning::evil",
+		"a build running 30.0s: x # #[add-matcher]evil.json",
+		"b build running 30.0s: # #[add-matcher]evil.json",
+		"::group::a build failed 31.0s: exit 1", "cc a.c", "| ::set-env name=PATH::/evil", "x # #[add-matcher]evil.json", "::endgroup::",
+		"a error 31.0s: build")
+	if want := "::error title=build::building a: step build:%0Aexit 1, 100%25  hint: mend it\n"; !strings.HasSuffix(got, "::endgroup::\n"+want) {
+		t.Errorf("it ends with %q", got[len(got)-200:])
+	}
+}
+
+func TestJSON(t *testing.T) {
+	got := logged(t, progress.Options{Format: progress.JSON, Verbose: true}, func(p *progress.Display) {
+		p.Run([]progress.Cell{likely("a"), {ID: "b"}}, 1)
+		p.Start("a", "fetch")
+		for i := range 20 { // two seconds
+			p.Bytes("a", int64(i)*100, 2000)
+			time.Sleep(100 * time.Millisecond)
+		}
+		p.Bytes("a", 2000, 2000)
+		p.Line("a", "a <b> \x1b[31mc")
+		p.Done("a", "fetch", 0, true, nil)
+		p.Wait("a", "memory")
+		p.Done("a", "memory", time.Second, false, errors.New("no"))
+		p.CellDone("a", "error", false, time.Second, "build")
+		p.Note("well")
+		p.Start("b", "build")
+		p.Close()
+		p.Faults(diag.Errorf(diag.Build, "bad").WithHint("mend it"))
+	})
+	var kinds []string
+	for line := range strings.Lines(got) {
+		var e progress.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Schema != progress.EventSchema || e.Time.IsZero() {
+			t.Fatalf("%v: %s", err, line)
+		}
+		said := []string{string(e.Event)}
+		for name, n := range map[string]*float64{"seconds": e.Seconds, "estimate": e.Estimate} {
+			if n != nil {
+				said = append(said, fmt.Sprintf("%s=%g", name, *n))
+			}
+		}
+		if e.Done != nil {
+			said = append(said, fmt.Sprintf("%d/%d", *e.Done, *e.Total))
+		}
+		said = append(said, e.Cell, e.Step, e.Status, e.Code, e.Text, e.Hint)
+		kinds = append(kinds, strings.Join(strings.Fields(strings.Join(said, " ")), " "))
+	}
+	want := []string{
+		"run-started", "cell-started estimate=230 a", "step-started estimate=30 a fetch",
+		"bytes 0/2000 a fetch", "bytes 1000/2000 a fetch", "bytes 2000/2000 a fetch", "line a fetch a <b> c",
+		"step-done seconds=0 a fetch cached", "step-started a memory waiting", "step-done seconds=1 a memory failed no",
+		"cell-done seconds=1 a error build", "note well", "cell-started b", "step-started b build",
+		"step-done seconds=0 b build stopped", "run-done seconds=2", "fault build bad mend it",
+	}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Errorf("the events differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestLabels(t *testing.T) {
+	for _, c := range []struct{ ids, want []string }{
+		{[]string{horovod("5.7")}, []string{"horovod-0.28…-cp311-gfx90a"}},
+		{[]string{"a-1+x-z", "a-2+x-z"}, []string{"1", "2"}},
+		{[]string{"nccl-2", "nccl-2-debug"}, []string{"2", "2-debug"}},
+		{[]string{"nccl", "nccl-debug"}, []string{"nccl", "nccl-debug"}},
+		{[]string{"nccl", "rccl"}, []string{"nccl", "rccl"}},
+	} {
+		onScreen(t, 66, 10, func(p *progress.Display, s *screen) {
+			var cells []progress.Cell
+			for _, id := range c.ids {
+				cells = append(cells, progress.Cell{ID: id})
+			}
+			p.Run(cells, 1)
+			for _, id := range c.ids {
+				p.Start(id, "build")
+			}
+			var got []string
+			for line := range strings.Lines(s.tail(len(c.ids) + 1)) {
+				if strings.HasPrefix(line, "▸") {
+					got = append(got, strings.Fields(line)[1])
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%v (-want +got):\n%s", c.ids, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strings"
+
+	"builder/internal/view/term"
+)
+
+// The elements of JUnit's XML as CI servers read it: a suite for each cell, a case
+// for each gate, and one case for a cell that has no result.
+type (
+	junitSuites struct {
+		XMLName xml.Name     `xml:"testsuites"`
+		Name    string       `xml:"name,attr"`
+		Suites  []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Time     string      `xml:"time,attr"` // seconds
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		Time    string        `xml:"time,attr"` // seconds
+		Failure *junitMessage `xml:"failure"`
+		Error   *junitMessage `xml:"error"`
+		Skipped *junitMessage `xml:"skipped"`
+		Out     string        `xml:"system-out,omitempty"`
+	}
+	junitMessage struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// JUnit is the run as test results. A gate that did not look is an error, because
+// CI servers take what was skipped for good; a failure that is waived is skipped.
+func JUnit(run Run) ([]byte, error) {
+	all := junitSuites{Name: "builder"}
+	for _, c := range run.Cells {
+		all.Suites = append(all.Suites, suiteOf(c))
+	}
+	data, err := xml.MarshalIndent(all, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("writing JUnit: %w", err)
+	}
+	return append([]byte(xml.Header), append(data, '\n')...), nil
+}
+
+func suiteOf(c Cell) junitSuite {
+	s := junitSuite{Name: term.Clean(c.ID), Time: fmt.Sprintf("%.3f", float64(c.Seconds()))}
+	for _, v := range c.Verdicts {
+		s.Cases = append(s.Cases, caseOf(c, v))
+	}
+	switch status := StatusOf(c); {
+	case c.Error != nil:
+		text := term.Clean(strings.TrimSpace(c.Error.Message + "\n" + c.Error.Hint))
+		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: s.Time, Error: &junitMessage{firstLine(text), c.Error.Code, text}})
+	case status == Skipped:
+		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: "0.000", Skipped: &junitMessage{"the cell has no result", string(status), ""}})
+	case len(c.Verdicts) == 0:
+		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: s.Time, Error: &junitMessage{"no gate looked at it", string(status), ""}})
+	}
+	for _, one := range s.Cases {
+		s.Tests++
+		switch {
+		case one.Failure != nil:
+			s.Failures++
+		case one.Error != nil:
+			s.Errors++
+		case one.Skipped != nil:
+			s.Skipped++
+		}
+	}
+	return s
+}
+
+func caseOf(c Cell, v Verdict) junitCase {
+	one := junitCase{Class: term.Clean(c.ID), Name: term.Clean(v.Gate), Time: fmt.Sprintf("%.3f", float64(v.Seconds))}
+	evidence := term.Clean(v.Evidence)
+	message := &junitMessage{firstLine(evidence), term.Clean(v.Status), term.Clean(v.Evidence + "\n" + v.Remedy)}
+	switch v.Status {
+	case verdictPass:
+		one.Out = evidence
+	case verdictWaived:
+		one.Skipped = message
+	case verdictFail:
+		one.Failure = message
+	default:
+		one.Error = message
+	}
+	return one
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

@@ -1,0 +1,209 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/files/artifact"
+	"builder/internal/plan/stack"
+)
+
+// A Part is one of several runs that are joined.
+type Part struct {
+	Dir string // where it lies
+	Run Run
+}
+
+// Open reads the run that lies in a directory, which may come from anywhere:
+// names that lead out of it are refused. Artifacts and logs are named by where
+// they lie below dir; none of them is opened.
+func Open(dir string) (Part, error) {
+	run, err := Read(filepath.Join(dir, "run.json"))
+	return opened(dir, run, err)
+}
+
+// opened is what was read in a directory.
+func opened(dir string, run Run, err error) (Part, error) {
+	path := filepath.Join(dir, "run.json")
+	if err != nil {
+		return Part{}, diag.Errorf(diag.Usage, "%w", err).WithHint("name directories in which builder run wrote its results")
+	}
+	var faults []error
+	seen := map[string]bool{}
+	for _, cell := range run.Cells {
+		if seen[cell.ID] {
+			faults = append(faults, diag.Errorf(diag.Usage, "%s: cell %q is there twice", path, cell.ID))
+		}
+		seen[cell.ID] = true
+		for _, name := range place(cell, dir) {
+			faults = append(faults, diag.Errorf(diag.Usage, "%s: cell %q: %q does not lie below the directory", path, cell.ID, name))
+		}
+	}
+	return Part{dir, run}, errors.Join(faults...)
+}
+
+// place writes into a cell where its files lie below dir, and returns the names
+// that would lie elsewhere.
+func place(c Cell, dir string) (outside []string) {
+	if !plain(strings.TrimPrefix(c.ID, stack.Prefix)) {
+		return []string{c.ID}
+	}
+	for i, a := range c.Artifacts {
+		name := a.Name
+		if _, inside, ok := strings.Cut(a.Path, "/"+c.ID+"/"); ok { // a refused wheel lies deeper
+			name = inside
+		}
+		base := strings.TrimPrefix(a.Name, stack.Folder+"/")
+		if !plain(base) || !filepath.IsLocal(name) || filepath.Base(name) != base {
+			outside = append(outside, cmp.Or(name, a.Name))
+		}
+		c.Artifacts[i].Path = filepath.Join(dir, c.ID, name)
+	}
+	for i, s := range c.Steps {
+		if s.Log == "" {
+			continue
+		}
+		if !filepath.IsLocal(s.Log) {
+			outside = append(outside, s.Log)
+		}
+		c.Steps[i].Log = filepath.Join(dir, s.Log)
+	}
+	return outside
+}
+
+// plain reports whether a name is that of a file in a directory.
+func plain(name string) bool {
+	return filepath.IsLocal(name) && name == filepath.Base(name) && name != "."
+}
+
+// Merge joins runs into one, in whatever order they come: its cells are sorted
+// by id. Of a cell that several runs tell of the worst counts, and a run in which
+// its turn did not come counts least. expected are cells that some run is to tell
+// of: one that none does is skipped. Runs that contradict each other, the same
+// cell with another key or with other bytes, are an error that names them all.
+func Merge(parts []Part, expected []Cell) (Run, error) {
+	merged := Run{Schema: Schema, Cells: []Cell{}}
+	told := map[string][]testimony{}
+	for _, p := range parts {
+		for _, cell := range p.Run.Cells {
+			told[cell.ID] = append(told[cell.ID], testimony{p.Dir, settled(cell)})
+		}
+	}
+	for _, cell := range expected {
+		if len(told[cell.ID]) == 0 {
+			told[cell.ID] = []testimony{{cell: settled(cell)}}
+		}
+	}
+	var faults []error
+	for _, id := range slices.Sorted(maps.Keys(told)) {
+		faults = append(faults, contradictions(told[id])...)
+		merged.Cells = append(merged.Cells, slices.MaxFunc(told[id], testimony.compare).cell)
+	}
+	merged.Builder = each(parts, func(r Run) string { return r.Builder })
+	merged.Engine.Kind = each(parts, func(r Run) string { return r.Engine.Kind })
+	merged.Engine.Version = each(parts, func(r Run) string { return r.Engine.Version })
+	merged.Engine.Address = each(parts, func(r Run) string { return r.Engine.Address })
+	merged.Started, merged.Finished = span(parts)
+	return merged, errors.Join(faults...)
+}
+
+// each joins the different values that runs have.
+func each(parts []Part, value func(Run) string) string {
+	var all []string
+	for _, p := range parts {
+		for v := range strings.SplitSeq(value(p.Run), ", ") {
+			if v != "" {
+				all = append(all, v)
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
+// span is from the first start to the last end; there is no end if one run had
+// none.
+func span(parts []Part) (started, finished time.Time) {
+	killed := false
+	for i, p := range parts {
+		if i == 0 || p.Run.Started.Before(started) {
+			started = p.Run.Started
+		}
+		if p.Run.Finished.After(finished) {
+			finished = p.Run.Finished
+		}
+		killed = killed || p.Run.Finished.IsZero()
+	}
+	if killed {
+		return started, time.Time{}
+	}
+	return started, finished
+}
+
+// testimony is what one run tells of a cell.
+type testimony struct {
+	dir  string
+	cell Cell
+}
+
+// gravity orders states by what they say about a cell, the least first.
+var gravity = []Status{Skipped, Pass, NotMeasured, Fail, Errored}
+
+// origins orders where a cell comes from by how much that says.
+var origins = []From{"", Store, Registry, Build}
+
+// compare orders what runs tell of one cell so that the last counts. Equals that
+// differ in words only are ordered by these: the result shall not depend on which
+// run came first.
+func (t testimony) compare(u testimony) int {
+	return cmp.Or(
+		cmp.Compare(slices.Index(gravity, t.cell.Status), slices.Index(gravity, u.cell.Status)),
+		cmp.Compare(slices.Index(origins, t.cell.From), slices.Index(origins, u.cell.From)),
+		bytes.Compare(t.bytes(), u.bytes()),
+	)
+}
+
+func (t testimony) bytes() []byte {
+	text, _ := json.Marshal(t.cell) // holds nothing that cannot be written
+	return text
+}
+
+// contradictions compares what runs tell of one cell with what the first tells.
+func contradictions(told []testimony) (faults []error) {
+	first := told[0]
+	made := slices.IndexFunc(told, func(t testimony) bool { return len(t.cell.Artifacts) > 0 })
+	for i, t := range told[1:] {
+		if t.cell.Key != first.cell.Key {
+			faults = append(faults, diag.Errorf(diag.Drift, "%s has the key %s in %s and %s in %s", t.cell.ID, first.cell.Key, first.dir, t.cell.Key, t.dir).
+				WithHint("the runs had other recipes, locks or releases of builder: merge runs of one commit"))
+			continue // other inputs make other bytes
+		}
+		if i+1 > made && made >= 0 && len(t.cell.Artifacts) > 0 && !slices.Equal(digests(told[made].cell), digests(t.cell)) {
+			faults = append(faults, diag.Errorf(diag.Gate, "%s has other bytes in %s than in %s: %s, and %s", t.cell.ID, told[made].dir, t.dir,
+				strings.Join(digests(told[made].cell), " "), strings.Join(digests(t.cell), " ")).
+				WithHint("the same key made both: `builder verify --rebuild` says where they differ"))
+		}
+	}
+	return faults
+}
+
+// digests lists the artifacts of a cell by name and digest.
+func digests(c Cell) []string {
+	var all []string
+	for _, a := range c.Artifacts {
+		all = append(all, digest(a))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func digest(a artifact.Artifact) string { return fmt.Sprintf("%s sha256:%s", a.Name, a.SHA256) }

@@ -1,0 +1,115 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"builder/internal/view/term"
+)
+
+// Reason is why cells did not pass: the error that ended them, a gate that refused
+// them, or that they were not built.
+type Reason struct {
+	Status Status
+	What   string   // gate, or class of the error
+	Text   string   // evidence, or message
+	Remedy string   // what to do
+	Cells  []string // ids of the cells that it keeps back
+}
+
+// Reasons returns why the cells of a run did not pass, the worst first. Cells that
+// did not pass for the same reason share it.
+func Reasons(run Run) []Reason {
+	var all []Reason
+	known := map[[4]string]int{}
+	for _, c := range run.Cells {
+		for _, r := range reasonsOf(c) {
+			same := [4]string{string(r.Status), r.What, r.Text, r.Remedy}
+			at, shared := known[same]
+			if !shared {
+				at = len(all)
+				known[same], all = at, append(all, r)
+			}
+			all[at].Cells = append(all[at].Cells, c.ID)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Reason) int { return slices.Index(worst, a.Status) - slices.Index(worst, b.Status) })
+	return all
+}
+
+// worst orders the states of cells that did not pass.
+var worst = []Status{Errored, Fail, NotMeasured, Skipped}
+
+// reasonsOf returns why one cell did not pass.
+func reasonsOf(c Cell) (all []Reason) {
+	status := StatusOf(c)
+	switch {
+	case status == Skipped:
+		return []Reason{{Status: Skipped, What: "not built", Text: "The run has no result of it.",
+			Remedy: "Its run was stopped or killed, or left nothing behind: see the log of its job."}}
+	case c.Error != nil:
+		all = append(all, Reason{Status: Errored, What: c.Error.Code, Text: strings.TrimPrefix(c.Error.Message, "building "+c.ID+": "), Remedy: c.Error.Hint})
+	case len(c.Verdicts) == 0:
+		return []Reason{{Status: NotMeasured, What: "gates", Text: "No gate looked at it."}}
+	}
+	for _, v := range c.Verdicts {
+		if v.Refuses() {
+			r := Reason{Status: NotMeasured, What: v.Gate, Text: v.Evidence, Remedy: v.Remedy}
+			if v.Status == verdictFail {
+				r.Status = Fail
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// maxHeadline bounds the reason in a headline, in runes.
+const maxHeadline = 120
+
+// Headline says in one line what became of a run: that all cells passed, or how many
+// did not, and the first reason.
+func Headline(run Run) string {
+	if len(run.Cells) == 0 {
+		return "No run tells of a cell"
+	}
+	counts := map[Status]int{}
+	for _, c := range run.Cells {
+		counts[StatusOf(c)]++
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{
+		{counts[Errored] + counts[Fail], "failed"}, {counts[NotMeasured], "not measured"}, {counts[Skipped], "not built"},
+	} {
+		switch {
+		case p.n > 0 && len(parts) == 0:
+			parts = append(parts, fmt.Sprintf("%d of %d cells %s", p.n, len(run.Cells), p.what))
+		case p.n > 0:
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("%d of %d cells passed", counts[Pass], len(run.Cells))
+	}
+	line := strings.Join(parts, ", ")
+	switch first := Reasons(run)[0]; first.Status {
+	case Skipped:
+	case Errored:
+		line += ": " + clip(firstLine(term.Clean(first.Text)), maxHeadline)
+	default:
+		line += ": " + clip(firstLine(term.Clean(first.What+": "+first.Text)), maxHeadline)
+	}
+	return line
+}
+
+// clip shortens a text to so many runes.
+func clip(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return strings.TrimSpace(string(runes[:n-1])) + "…"
+	}
+	return text
+}

@@ -1,0 +1,62 @@
+package report_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"builder/internal/view/report"
+)
+
+// refused is a cell that a gate refused.
+func refused(id, gate, status, evidence string) report.Cell {
+	c := passed(id, "1")
+	c.Verdicts = append(c.Verdicts, report.Verdict{Gate: gate, Status: status, Evidence: evidence, Remedy: "mend it"})
+	return c
+}
+
+// The headline is the answer: how many cells passed or did not, and the first reason.
+func TestHeadline(t *testing.T) {
+	check := refused("c", "check-build", "fail", "TensorFlow was not found\nand more")
+	gpu := refused("d", "nccl-tests", "not-measured", "no GPU")
+	none := passed("e", "1")
+	none.Verdicts = nil
+	stopped := failed("f", "build")
+	stopped.Error.Message = "building f: step build: it stopped"
+	for want, cells := range map[string][]report.Cell{
+		"No run tells of a cell": nil,
+		"2 of 2 cells passed":    {passed("a", "1"), passed("b", "1")},
+		"1 of 3 cells failed: check-build: TensorFlow was not found":               {passed("a", "1"), check, passed("b", "1")},
+		"1 of 2 cells not measured: nccl-tests: no GPU":                            {passed("a", "1"), gpu},
+		"1 of 1 cells not measured: gates: No gate looked at it.":                  {none},
+		"2 of 4 cells failed, 1 not measured, 1 not built: step build: it stopped": {{ID: "x"}, gpu, check, stopped},
+		"1 of 2 cells not built":                                                   {passed("a", "1"), {ID: "x"}},
+		"1 of 1 cells failed: g: " + strings.Repeat("x", 116) + "…":                {refused("a", "g", "fail", strings.Repeat("x", 1000))},
+		"1 of 1 cells failed: g: red":                                              {refused("a", "g", "fail", "\x1b[31mred\x1b[0m")},
+	} {
+		if got := report.Headline(report.Run{Cells: cells}); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// Cells that share a reason are told of together, errors before gates that said no.
+func TestReasons(t *testing.T) {
+	run := report.Run{Cells: []report.Cell{
+		{ID: "skipped"}, refused("a", "size", "fail", "too large"), passed("fine", "1"), refused("b", "size", "fail", "too large"),
+		refused("c", "size", "fail", "larger"), failed("d", "fetch"), refused("e", "gpu", "not-measured", "no GPU"),
+	}}
+	var got []string
+	for _, r := range report.Reasons(run) {
+		got = append(got, fmt.Sprintf("%s %s %s", r.Status, r.What, r.Cells))
+	}
+	want := "error fetch [d], fail size [a b], fail size [c], not-measured gpu [e], skipped not built [skipped]"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got %s", strings.Join(got, ", "))
+	}
+	waived := passed("w", "1")
+	waived.Verdicts = append(waived.Verdicts, report.Verdict{Gate: "x", Status: "waived"})
+	if all := report.Reasons(report.Run{Cells: []report.Cell{waived}}); len(all) != 0 {
+		t.Errorf("a waived gate keeps nothing back: %v", all)
+	}
+}

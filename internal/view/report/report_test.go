@@ -1,0 +1,345 @@
+package report_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/files/artifact"
+	"builder/internal/view/report"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// killedRun makes the test binary a run that writes until it is killed.
+const killedRun = "REPORT_TEST_KILLED_RUN"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(killedRun); path != "" {
+		writeForever(path)
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+func example() report.Run {
+	east := time.FixedZone("east", 2*60*60)
+	return report.Run{
+		Builder: "v1.2.3",
+		Engine:  report.Engine{Kind: "native", Version: "v0.19.10", Address: "unix:///run/engine.sock"},
+		Started: time.Date(2026, 3, 1, 9, 31, 52, 123456789, east),
+		Cells: []report.Cell{
+			{
+				ID: "horovod-0.28.1+rocm5.7-cp311", Key: "ab12", Recipe: "horovod", From: report.Build,
+				Axes:      map[string]string{"rocm": "5.7", "python": "3.11"},
+				Steps:     []report.Step{{Name: "image", Cached: true}, {Name: "build", Seconds: 85.12345, Log: "horovod/build.log"}},
+				Artifacts: []artifact.Artifact{{Name: "horovod-0.28.1.whl", Path: "horovod/horovod-0.28.1.whl", SHA256: "cd34", Size: 1234, Key: "ab12"}},
+				Verdicts: []report.Verdict{
+					{Gate: "import", Status: "pass", Evidence: "imported", Seconds: 1.5},
+					{Gate: "check-build", Status: "fail", Evidence: "NCCL is missing", Remedy: "install rccl-dev", Seconds: 0.25},
+				},
+			},
+			{ID: "horovod-0.28.1+rocm6.1-cp311", Key: "ef56", Recipe: "horovod", Error: &report.CellError{Code: "build", Message: "exit 1", Hint: "look <here>"}},
+			{ID: "horovod-0.28.1+rocm6.2-cp311", Key: "7890", Recipe: "horovod"},
+		},
+	}
+}
+
+func TestWriteGolden(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	if err := report.Write(path, example()); err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/run.json"
+	got := contents(t, path)
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(contents(t, golden), got); diff != "" {
+		t.Errorf("run.json (-want +got), -update accepts it:\n%s", diff)
+	}
+}
+
+func TestReadReturnsWhatWasWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	if err := report.Write(path, example()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := report.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := first.Cells[0].Artifacts[0].Key; got != "ab12" {
+		t.Errorf("the artifact lost its key: %q", got)
+	}
+	before := contents(t, path)
+	if err := report.Write(path, first); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, contents(t, path)); diff != "" {
+		t.Errorf("written again (-before +after):\n%s", diff)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ content, want string }{
+		"newer":    {`{"schema": 2, "cells": []}`, "schema 2, want 1"},
+		"none":     {`{"cells": []}`, "schema 0, want 1"},
+		"cut off":  {`{"schema": 1, "cells": [{"id": "a"`, "unexpected end"},
+		"trailing": {`{"schema": 1, "cells": []} {}`, "after top-level value"},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := report.Read(path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+	if _, err := report.Read(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: got %v", err)
+	}
+}
+
+func TestStatusOf(t *testing.T) {
+	wheel := []artifact.Artifact{{Name: "a.whl"}}
+	verdicts := func(statuses ...string) (all []report.Verdict) {
+		for _, s := range statuses {
+			all = append(all, report.Verdict{Status: s})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		cell report.Cell
+		want report.Status
+	}{
+		"nothing":      {report.Cell{Status: report.Pass}, report.Skipped},
+		"no gate":      {report.Cell{Artifacts: wheel}, report.NotMeasured},
+		"pass":         {report.Cell{Artifacts: wheel, Verdicts: verdicts("pass", "waived")}, report.Pass},
+		"not measured": {report.Cell{Artifacts: wheel, Verdicts: verdicts("pass", "not-measured")}, report.NotMeasured},
+		"zero verdict": {report.Cell{Artifacts: wheel, Verdicts: verdicts("pass", "")}, report.NotMeasured},
+		"fail":         {report.Cell{Artifacts: wheel, Verdicts: verdicts("not-measured", "fail", "pass")}, report.Fail},
+		"error":        {report.Cell{Verdicts: verdicts("fail"), Error: &report.CellError{}}, report.Errored},
+	} {
+		if got := report.StatusOf(c.cell); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// To wait for others is no work of the cell.
+func TestSecondsLeaveOutWaiting(t *testing.T) {
+	c := report.Cell{Steps: []report.Step{{Name: "memory", Seconds: 100, Waiting: true}, {Name: "fetch", Seconds: 1}, {Name: "build", Seconds: 2}}}
+	if got := c.Seconds(); got != 3 {
+		t.Errorf("got %g seconds, want 3", float64(got))
+	}
+}
+
+func TestRecorderKeepsInputOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	run := planned(20)
+	recorder, err := report.NewRecorder(path, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for _, cell := range run.Cells {
+		all.Go(func() {
+			if err := recorder.Update(finished(cell)); err != nil {
+				t.Error(err)
+			}
+			// What every reader sees at any time is a whole file.
+			if _, err := report.Read(path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	returned, err := recorder.Finish(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := report.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, cell := range run.Cells {
+		for _, got := range []report.Cell{returned.Cells[i], read.Cells[i]} {
+			if got.ID != cell.ID || got.Status != report.Pass {
+				t.Errorf("cell %d: got %s %s, want %s pass", i, got.ID, got.Status, cell.ID)
+			}
+		}
+	}
+	if read.Finished.IsZero() {
+		t.Error("a finished run does not say when")
+	}
+	if left := names(t, filepath.Dir(path)); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestRecorderRefusesCellsItDoesNotKnow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	recorder, err := report.NewRecorder(path, planned(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := recorder.Update(report.Cell{ID: "other"}); err == nil {
+		t.Error("an unknown cell was recorded")
+	}
+	if _, err := report.NewRecorder(path, report.Run{Cells: []report.Cell{{ID: "a"}, {ID: "a"}}}); err == nil {
+		t.Error("a cell may stand there twice")
+	}
+}
+
+func TestWriteLeavesTheOldFileWhereItFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "run.json")
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Write(path, example()); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if left := names(t, dir); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestKilledRunLeavesAValidFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	for i := range 5 {
+		kill(t, path, time.Duration(i*7)*time.Millisecond)
+		run, err := report.Read(path)
+		if err != nil {
+			t.Fatalf("%v; beside it: %v", err, names(t, filepath.Dir(path)))
+		}
+		if len(run.Cells) != 50 || !run.Finished.IsZero() {
+			t.Errorf("got %d cells, finished %v", len(run.Cells), run.Finished)
+		}
+	}
+	// A kill between writing and renaming leaves half a file with another name.
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".run.json.1.tmp"), []byte(`{"schema`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.NewRecorder(path, planned(2)); err != nil {
+		t.Error(err)
+	}
+	if run, err := report.Read(path); err != nil || len(run.Cells) != 2 {
+		t.Errorf("got %d cells, %v", len(run.Cells), err)
+	}
+}
+
+// kill starts a run and kills it a while after its first update.
+func kill(t *testing.T, path string, after time.Duration) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), killedRun+"="+path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(after)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+}
+
+func writeForever(path string) {
+	run := planned(50)
+	recorder, err := report.NewRecorder(path, run)
+	for i := 0; err == nil; i++ {
+		err = recorder.Update(finished(run.Cells[i%len(run.Cells)]))
+		if i == 0 {
+			fmt.Print("!")
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func TestSummary(t *testing.T) {
+	run := example()
+	run.Cells[0].Verdicts = append(run.Cells[0].Verdicts,
+		report.Verdict{Gate: "size", Status: "waived", Waiver: &report.Waiver{Until: "2026-12-31"}}, report.Verdict{Gate: "transport"}, report.Verdict{Gate: "rdma", Status: "fail"})
+	header, rows := report.Summary(run)
+	got := append([][]string{header}, rows...)
+	want := [][]string{
+		{"cell", "status", "from", "wheel", "gates", "time"},
+		{"horovod-0.28.1+rocm5.7-cp311", "fail", "build", "horovod-0.28.1.whl", "1 pass, 1 not-measured, 1 waived: size until 2026-12-31, 2 fail: check-build, rdma", "85.1s"},
+		{"horovod-0.28.1+rocm6.1-cp311", "error: build", "-", "-", "-", "0.0s"},
+		{"horovod-0.28.1+rocm6.2-cp311", "skipped", "-", "-", "-", "0.0s"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A stored result says what it took now, and what it took when it was built.
+func TestSummaryOfAStoredResult(t *testing.T) {
+	cell := report.Cell{ID: "a", From: report.Store, Taken: 0.1, Steps: []report.Step{{Name: "build", Seconds: 465, Cached: true}}}
+	_, rows := report.Summary(report.Run{Cells: []report.Cell{cell}})
+	if got := rows[0][5]; got != "0.1s, built in 465.0s" {
+		t.Errorf("got %q", got)
+	}
+	if now, then := cell.Seconds(), cell.Built(); now != 0.1 || then != 465 {
+		t.Errorf("now %v, then %v", now, then)
+	}
+}
+
+func planned(n int) report.Run {
+	var run report.Run
+	for i := range n {
+		run.Cells = append(run.Cells, report.Cell{ID: fmt.Sprintf("cell-%d", n-i), Recipe: "test"})
+	}
+	return run
+}
+
+func finished(cell report.Cell) report.Cell {
+	cell.From = report.Build
+	cell.Artifacts = []artifact.Artifact{{Name: cell.ID + ".whl", SHA256: strings.Repeat("0", 64)}}
+	cell.Verdicts = []report.Verdict{{Gate: "import", Status: "pass"}}
+	return cell
+}
+
+func contents(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}

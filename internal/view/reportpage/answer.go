@@ -1,0 +1,149 @@
+package reportpage
+
+import (
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"builder/internal/base/shell"
+	"builder/internal/plan/stack"
+	"builder/internal/view/report"
+)
+
+// maxReasons bounds the reasons at the head of the page; each cell shows its own.
+const maxReasons = 20
+
+// maxCommands bounds the cells for which the head of the page shows commands; each
+// cell shows its own.
+const maxCommands = 3
+
+// reference is a text that leads somewhere. Without an address it is text alone.
+type reference struct{ Text, Address string }
+
+// reason is why cells did not pass, with the places to look at.
+type reason struct {
+	report.Reason
+	Cells []reference // in this page
+	Logs  []reference // of the first cells, as far as they are there
+}
+
+// newReasons adds to the reasons of a run where their cells stand and their logs lie.
+func newReasons(run report.Run, cells []cell) []reason {
+	shown := map[string]cell{}
+	for _, c := range cells {
+		shown[c.ID] = c
+	}
+	var all []reason
+	reasons := report.Reasons(run)
+	for _, r := range reasons[:min(maxReasons, len(reasons))] {
+		one := reason{Reason: r}
+		for _, id := range r.Cells {
+			c := shown[id]
+			one.Cells = append(one.Cells, reference{id, "#" + c.Anchor})
+			if log := c.logOf(r); log.Address != "" && len(one.Logs) < maxCommands {
+				log.Text = path.Base(log.Text)
+				one.Logs = append(one.Logs, log)
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// logOf returns the log that tells of a reason: that of the gate, or of the last step.
+func (c cell) logOf(r report.Reason) reference {
+	last := len(c.Steps) - 1
+	for i, s := range c.Steps {
+		if s.Name == "gate "+r.What && r.Status != report.Errored || i == last && r.Status == report.Errored {
+			return s.File
+		}
+	}
+	return reference{}
+}
+
+// command is what to type next, and why.
+type command struct {
+	Why   string
+	Lines []string
+}
+
+// commandsOf returns what to type next for a cell: how to install what passed, or how
+// to build again what did not.
+func commandsOf(c report.Cell) []command {
+	if report.StatusOf(c) != report.Pass {
+		if c.Recipe == "" {
+			return nil
+		}
+		words := []string{"builder", "run", c.Recipe}
+		for _, name := range slices.Sorted(maps.Keys(c.Axes)) {
+			words = append(words, "--"+name, c.Axes[name])
+		}
+		return []command{{"Build it again, once that is mended", []string{shell.Line(words...)}}}
+	}
+	dir, install := installed(c)
+	var all []command
+	if install != nil {
+		all = append(all,
+			command{"Install with pip", []string{shell.Line(append([]string{"pip", "install"}, install...)...)}},
+			command{"Or with uv", []string{shell.Line(append([]string{"uv", "pip", "install"}, install...)...)}})
+	}
+	if dir != "" {
+		all = append(all, command{"Check the signatures, and publish", []string{
+			shell.Line("builder", "verify", dir), shell.Line("builder", "publish", dir, "--to") + " DEST",
+		}})
+	}
+	return all
+}
+
+// next returns the commands for the head of a page: those of the first cells that did
+// not pass, or of the first of all. What has the same reason stands together.
+func next(cells []cell) []command {
+	chosen := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Status == report.Pass })
+	if len(chosen) == 0 {
+		chosen = cells
+	}
+	var all []command
+	for _, c := range chosen[:min(maxCommands, len(chosen))] {
+		for _, one := range c.Commands {
+			at := slices.IndexFunc(all, func(other command) bool { return other.Why == one.Why })
+			if at < 0 {
+				all = append(all, command{Why: one.Why})
+				at = len(all) - 1
+			}
+			all[at].Lines = append(all[at].Lines, one.Lines...)
+		}
+	}
+	return all
+}
+
+// installed returns the directory of a cell's artifact, and the words by which pip and
+// uv install it; none where it is nothing that they install.
+func installed(c report.Cell) (dir string, words []string) {
+	if len(c.Artifacts) == 0 || c.Artifacts[0].Path == "" {
+		return "", nil
+	}
+	first := c.Artifacts[0]
+	dir = path.Dir(first.Path)
+	switch {
+	case strings.HasPrefix(c.ID, stack.Prefix):
+		return dir, []string{"--no-index", "--no-deps", "--require-hashes",
+			"--find-links", path.Join(dir, stack.Folder), "-r", path.Join(dir, stack.Requirements)}
+	case strings.HasSuffix(first.Name, ".whl"):
+		return dir, []string{first.Path}
+	}
+	return dir, nil
+}
+
+// linked is a file that the run names. It is a link where the file is there.
+func (o Options) linked(text, file string) reference {
+	if text == "" || o.Link == nil {
+		return reference{Text: text}
+	}
+	at := o.Link(file)
+	if at == "" {
+		return reference{Text: text}
+	}
+	return reference{text, (&url.URL{Path: at}).String()}
+}

@@ -1,0 +1,176 @@
+package reportpage
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"builder/internal/files/artifact"
+	"builder/internal/testutil/browsertest"
+	"builder/internal/testutil/pagetest"
+	"builder/internal/view/report"
+)
+
+// wheels is a run of three cells of Horovod. Where it failed, the first lacks
+// TensorFlow.
+func wheels(failed bool) report.Run {
+	run := report.Run{Builder: "devel", Engine: report.Engine{Kind: "native", Version: "v0.19.10"}, Started: began, Finished: began.Add(8 * time.Minute)}
+	for i, python := range []string{"3.9", "3.10", "3.11"} {
+		id := fmt.Sprintf("horovod-0.28.1+rocm5.7-tf2.13.0-cp%s-gfx90a", strings.ReplaceAll(python, ".", ""))
+		c := report.Cell{
+			ID: id, Key: strings.Repeat("9466468c", 8), Recipe: "horovod", From: report.Build,
+			Axes: map[string]string{"version": "0.28.1", "rocm": "5.7", "tensorflow": "2.13.0", "arch": "gfx90a", "python": python},
+		}
+		at := began.Add(time.Duration(2*i) * time.Minute)
+		step := func(name string, seconds float64) {
+			c.Steps = append(c.Steps, report.Step{Name: name, Started: at, Seconds: report.Seconds(seconds), Log: id + "/logs/" + strings.ReplaceAll(name, " ", "-") + ".log"})
+			at = at.Add(time.Duration(seconds * float64(time.Second)))
+		}
+		step("fetch", 13)
+		step("packages", 30)
+		step("build", 120)
+		wheel := fmt.Sprintf("horovod-0.28.1+rocm5.7.tf2.13-cp%[1]s-cp%[1]s-linux_x86_64.whl", strings.ReplaceAll(python, ".", ""))
+		c.Artifacts = []artifact.Artifact{{Name: wheel, Path: "out/" + id + "/" + wheel, SHA256: strings.Repeat("1c6874a7", 8), Size: 8421736}}
+		for _, g := range [][2]string{{"wheel-format", "412 files, all in RECORD"}, {"native-deps", "9 libraries, all of the platform"}, {"glibc-floor", "GLIBC_2.29 of at most 2.31"}, {"import", "horovod.tensorflow imported"}, {"check-build", "tensorflow, mpi, rccl"}} {
+			c.Verdicts = append(c.Verdicts, report.Verdict{Gate: g[0], Status: "pass", Evidence: g[1], Seconds: 3})
+			step("gate "+g[0], 3)
+		}
+		if failed && i == 0 {
+			last := &c.Verdicts[len(c.Verdicts)-1]
+			last.Status, last.Evidence, last.Remedy = "fail", "TensorFlow was not found", "build with HOROVOD_WITH_TENSORFLOW=1: without it a missing TensorFlow is left out in silence"
+		}
+		run.Cells = append(run.Cells, c)
+	}
+	return run
+}
+
+// there links every file, as if the page lay in out.
+func there(path string) string { return strings.TrimPrefix(path, "out/") }
+
+// What failed stands first: the answer, the gate with its remedy and its log, and the
+// command that comes next.
+func TestAnswerOfAFailure(t *testing.T) {
+	page := write(t, wheels(true), Options{LogDir: "out", Link: there})
+	id := "horovod-0.28.1+rocm5.7-tf2.13.0-cp39-gfx90a"
+	order := []string{
+		`<h1 class="fail">1 of 3 cells failed: check-build: TensorFlow was not found</h1>`,
+		`<h2>Why</h2>`,
+		`<span class="status fail">fail</span> check-build</h3>`,
+		`<p class="text">TensorFlow was not found</p>`,
+		`What to do:</strong> build with HOROVOD_WITH_TENSORFLOW=1`,
+		`<a href="#cell-1">horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a</a> · log: <a href="horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a/logs/gate-check-build.log">gate-check-build.log</a>`,
+		`<h2>What now</h2>`,
+		`builder run horovod --arch gfx90a --python 3.9 --rocm 5.7 --tensorflow 2.13.0 --version 0.28.1`,
+		`<h2>Time</h2>`,
+		`<h2>Cells</h2>`,
+		`<th scope="row">check-build</th><td class="status fail">`, // before the gates that passed
+		`<th scope="row">wheel-format</th>`,
+	}
+	at := 0
+	for _, want := range order {
+		next := strings.Index(page[at:], want)
+		if next < 0 {
+			t.Fatalf("the page lacks %s behind %s", want, page[at:min(len(page), at+200)])
+		}
+		at += next
+	}
+	head, _, _ := strings.Cut(page, "<h2>Time</h2>")
+	if strings.Contains(head, "pip install") {
+		t.Error("the head of a page of a failed run installs something")
+	}
+	if strings.Contains(page, "#ZgotmplZ") || !strings.Contains(page, id[:12]) {
+		t.Error("an address was refused")
+	}
+}
+
+// A pass says how to install the wheel, which is a link.
+func TestAnswerOfAPass(t *testing.T) {
+	page := write(t, wheels(false), Options{LogDir: "out", Link: there})
+	at := "horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a/horovod-0.28.1&#43;rocm5.7.tf2.13-cp39-cp39-linux_x86_64.whl"
+	head, _, _ := strings.Cut(page, "<h2>Time</h2>")
+	for _, want := range []string{"<pre>pip install out/" + at + "\npip install out/", "<pre>uv pip install out/" + at + "\nuv"} {
+		if !strings.Contains(head, want) {
+			t.Errorf("the head of the page lacks %s", want)
+		}
+	}
+	demand(t, page, `<h1 class="pass">3 of 3 cells passed</h1>`,
+		"<pre>pip install out/"+at+"\n</pre>", "builder verify out/horovod-0.28.1",
+		`<a href="`+at+`">`)
+	if strings.Contains(page, "<h2>Why</h2>") {
+		t.Error("a pass has reasons")
+	}
+	unlinked := write(t, wheels(false), Options{})
+	if strings.Contains(unlinked, ".whl\">") || strings.Contains(unlinked, ".log\">") {
+		t.Error("files that nobody found are links")
+	}
+}
+
+// Other results than wheels are installed otherwise, or not at all.
+func TestCommands(t *testing.T) {
+	cell := func(id, name string) report.Cell {
+		return report.Cell{
+			ID: id, Recipe: "tool", Artifacts: []artifact.Artifact{{Name: name, Path: "my out/" + id + "/" + name}},
+			Verdicts: []report.Verdict{{Gate: "import", Status: "pass"}},
+		}
+	}
+	nowhere := cell("tool-1", "tool.whl")
+	nowhere.Artifacts[0].Path = ""
+	unknown := cell("tool-1", "tool.whl")
+	unknown.Recipe, unknown.Verdicts = "", nil
+	for name, want := range map[string]struct {
+		cell  report.Cell
+		lines string
+	}{
+		"wheel": {cell("tool-1", "tool.whl"), "pip install 'my out/tool-1/tool.whl'|uv pip install 'my out/tool-1/tool.whl'|builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
+		"wheelhouse": {cell("stack/tools", "manifest.json"),
+			"pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
+				"uv pip install --no-index --no-deps --require-hashes --find-links 'my out/stack/tools/wheelhouse' -r 'my out/stack/tools/requirements.txt'|" +
+				"builder verify 'my out/stack/tools'|builder publish 'my out/stack/tools' --to DEST"},
+		"archive": {cell("tool-1", "tool.tar.gz"), "builder verify 'my out/tool-1'|builder publish 'my out/tool-1' --to DEST"},
+		"nowhere": {nowhere, ""},
+		"failed":  {report.Cell{ID: "tool-1", Recipe: "tool", Axes: map[string]string{"rocm": "5.7", "arch": "a b"}}, "builder run tool --arch 'a b' --rocm 5.7"},
+		"unknown": {unknown, ""},
+	} {
+		var lines []string
+		for _, c := range commandsOf(want.cell) {
+			lines = append(lines, c.Lines...)
+		}
+		if got := strings.Join(lines, "|"); got != want.lines {
+			t.Errorf("%s: got  %s\nwant %s", name, got, want.lines)
+		}
+	}
+}
+
+// Both pages can be used by everyone, and a browser shows them on a phone and a wall.
+func TestAnswerInABrowser(t *testing.T) {
+	logs := fstest.MapFS{}
+	for _, c := range wheels(true).Cells {
+		logs[c.ID+"/logs/gate-check-build.log"] = &fstest.MapFile{Data: []byte("Available Frameworks:\n    [ ] TensorFlow\n    [ ] PyTorch\n    [ ] MXNet\n")}
+	}
+	pages := map[string]string{
+		"failed": write(t, wheels(true), Options{Logs: logs, LogDir: "out", Link: there}),
+		"passed": write(t, wheels(false), Options{Logs: logs, LogDir: "out", Link: there}),
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, pages[r.URL.Path[1:]])
+	}))
+	defer server.Close()
+	for name, page := range pages {
+		for _, fault := range pagetest.Faults(page) {
+			t.Errorf("%s: %s", name, fault)
+		}
+		dom := browsertest.DOM(t, server.URL+"/"+name)
+		if heading := regexp.MustCompile(`<h1 class="\w+">\d of 3 cells`); !heading.MatchString(dom) {
+			t.Errorf("%s: a browser shows no answer", name)
+		}
+		browsertest.Picture(t, server.URL+"/"+name, "400,1600", name+"-400")
+		browsertest.Picture(t, server.URL+"/"+name, "1280,1600", name+"-1280")
+	}
+	browsertest.Picture(t, server.URL+"/failed", "1100,700", "report") // of docs/images
+	browsertest.Picture(t, server.URL+"/failed", "400,900", "report-phone")
+}

@@ -1,0 +1,70 @@
+package reportpage
+
+import (
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+	"builder/internal/view/report"
+	"builder/internal/view/term"
+)
+
+// The bounds of what is shown of one log.
+const (
+	maxLogBytes = 64 << 10
+	maxLogLines = 40
+)
+
+// excerpt is the end of the log of a step that did not go well.
+type excerpt struct{ Path, Text string }
+
+// excerpts returns the logs that tell why a cell did not pass: that of its last
+// step where it has no result, else those of the gates that refused.
+func excerpts(c report.Cell, logs fs.FS) []excerpt {
+	if logs == nil {
+		return nil
+	}
+	wanted := map[string]bool{}
+	if c.Error != nil && len(c.Steps) > 0 {
+		wanted[c.Steps[len(c.Steps)-1].Name] = true
+	}
+	for _, v := range c.Verdicts {
+		if v.Refuses() {
+			wanted["gate "+v.Gate] = true
+		}
+	}
+	var all []excerpt
+	for _, s := range c.Steps {
+		if text := tail(logs, s.Log); wanted[s.Name] && text != "" {
+			all = append(all, excerpt{s.Log, text})
+		}
+	}
+	return all
+}
+
+// tail returns the last lines of a log, "" where it cannot be read: what is not
+// there is not shown.
+func tail(logs fs.FS, path string) string {
+	f, err := logs.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	if seeker, ok := f.(io.Seeker); ok && info.Size() > maxLogBytes {
+		if _, err := seeker.Seek(-maxLogBytes, io.SeekEnd); err != nil {
+			return ""
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxLogBytes))
+	if err != nil {
+		return ""
+	}
+	lines := slices.Collect(strings.SplitSeq(strings.TrimRight(string(data), "\n"), "\n"))
+	return diag.Redact(term.Clean(strings.Join(lines[max(0, len(lines)-maxLogLines):], "\n")))
+}

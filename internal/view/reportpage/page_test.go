@@ -1,0 +1,211 @@
+package reportpage
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"builder/internal/files/artifact"
+	"builder/internal/testutil/browsertest"
+	"builder/internal/testutil/pagetest"
+	"builder/internal/view/chart"
+	"builder/internal/view/report"
+)
+
+var began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// sample is a run of n cells over two axes: the first failed, the second has no
+// result, the others passed.
+func sample(n int) report.Run {
+	run := report.Run{Builder: "v1", Engine: report.Engine{Kind: "native", Version: "0.19"}, Started: began, Finished: began.Add(10 * time.Minute)}
+	for i := range n {
+		id := fmt.Sprintf("tool-%d", i)
+		c := report.Cell{
+			ID: id, Key: strings.Repeat("a", 64), Recipe: "tool", From: report.Build,
+			Axes:      map[string]string{"rocm": fmt.Sprintf("%d.7", i%4), "python": fmt.Sprintf("3.%d", i/4), "arch": "gfx90a"},
+			Artifacts: []artifact.Artifact{{Name: id + ".whl", SHA256: strings.Repeat("b", 64), Size: 12}},
+			Verdicts:  []report.Verdict{{Gate: "import", Status: "pass", Evidence: "imported", Remedy: "nothing to be done"}},
+			Steps: []report.Step{
+				{Name: "build", Started: began.Add(time.Minute), Seconds: 240, Log: id + "/logs/build.log"},
+				{Name: "gate import", Started: began.Add(5 * time.Minute), Seconds: 3, Log: id + "/logs/gate-import.log"},
+			},
+		}
+		switch i {
+		case 0:
+			c.Verdicts = append(c.Verdicts, report.Verdict{Gate: "size", Status: "fail", Evidence: "<script>alert(1)</script>", Remedy: "make it smaller"})
+		case 1:
+			c.Artifacts, c.Verdicts, c.Steps = nil, nil, c.Steps[:1]
+			c.Error = &report.CellError{Code: "build", Message: "make: *** [all] Error 2", Hint: "read the log"}
+		}
+		run.Cells = append(run.Cells, c)
+	}
+	return run
+}
+
+func write(t testing.TB, run report.Run, o Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, run, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func demand(t *testing.T, page string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
+func TestPage(t *testing.T) {
+	logs := fstest.MapFS{
+		"tool-1/logs/build.log":       {Data: []byte("cc -c a.c\n\x1b[31mundefined reference to ibv_reg_mr\x1b[0m\n")},
+		"tool-2/logs/gate-import.log": {Data: []byte("nobody wants to read this")},
+		"tool-3/logs/gate-import.log": {Data: []byte("nobody wants to read of what was waived")},
+	}
+	run := sample(8)
+	run.Cells[3].Verdicts[0] = report.Verdict{Gate: "import", Status: "waived", Waiver: &report.Waiver{Until: "2099-01-01"}}
+	page := write(t, run, Options{Logs: logs})
+	demand(t, page,
+		"<title>2 of 8 cells failed: make: *** [all] Error 2 · builder</title>", "in all cells: arch gfx90a", "took 10m 0s",
+		`<th scope="col">rocm 0.7</th>`, `<th scope="row">3.1</th>`, `<a class="status fail" href="#cell-1">fail</a>`,
+		"&lt;script&gt;alert(1)&lt;/script&gt;", "make it smaller", "<h3>Error: build</h3>", "What to do:</strong> read the log",
+		"End of tool-1/logs/build.log", "undefined reference to ibv_reg_mr", strings.Repeat("b", 64),
+		`style="left:10.000%;width:40.000%" title="build: 4m 0s, from 1m 0s"`,
+		`<details id="cell-1" data-values="3.0|0.7|fail" open>`,
+	)
+	for _, never := range []string{"\x1b", "[31mundefined\x1b", "nobody wants", "nothing to be done", "http://", "https://", "<script>alert"} {
+		if strings.Contains(page, never) {
+			t.Errorf("the page holds %q", never)
+		}
+	}
+}
+
+// A cell that waited shows it in the timeline, in words too, and it counts as no work.
+func TestWaiting(t *testing.T) {
+	run := sample(1)
+	run.Cells[0].Steps = append([]report.Step{{Name: "memory", Started: began, Seconds: 60, Waiting: true, Log: "tool-0/logs/memory.log"}}, run.Cells[0].Steps...)
+	demand(t, write(t, run, Options{}),
+		`<i class="waiting" style="left:0.000%;width:10.000%" title="waiting for memory: 1m 0s, from 0.0s">`,
+		`<span class="waiting"></span>waiting`, "<td>waited</td>", "gates 1 of 2 · 4m 3s")
+}
+
+// One cell has no matrix, and a run that was killed says so.
+func TestPageOfLittle(t *testing.T) {
+	one := sample(1)
+	one.Finished = time.Time{}
+	page := write(t, one, Options{})
+	demand(t, page, "not finished: the run was killed")
+	if strings.Contains(page, "<h2>Matrix</h2>") || strings.Contains(page, "<form>") {
+		t.Error("one cell has a matrix")
+	}
+	demand(t, write(t, report.Run{Started: began, Finished: began}, Options{}), "No run tells of a cell")
+}
+
+func TestCompared(t *testing.T) {
+	before, now := sample(4), sample(4)
+	before.Cells = before.Cells[1:]
+	now.Cells = now.Cells[:3]
+	now.Cells[2].Artifacts = []artifact.Artifact{{Name: "tool-2.whl", SHA256: strings.Repeat("c", 64)}}
+	now.Cells[2].Steps[0].Seconds = 1000
+	now.Cells[2].Verdicts = []report.Verdict{{Gate: "import", Status: "fail"}}
+	page := write(t, now, Options{Before: &before})
+	demand(t, page, "Changed since 2026-11-21 12:00:00 UTC",
+		`<th scope="row">tool-0</th><td>cell</td><td class="wrap">not there</td>`, `<th scope="row">tool-3</th><td>cell</td>`,
+		"sha256 of tool-2.whl", "gate import", `<td>time</td><td class="wrap">243s</td><td class="wrap">1003s</td>`)
+	demand(t, write(t, before, Options{Before: &before}), "<p>Nothing.</p>")
+}
+
+// Logs are anybody's: neither their names nor their sizes are believed.
+func TestHostileLogs(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "out"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "out", "large.log"), bytes.Repeat([]byte("line\n"), 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../secret", filepath.Join(dir, "out", "link.log")); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	run := sample(2)
+	for path, want := range map[string]int{"../secret": 0, "/etc/passwd": 0, "": 0, "missing": 0, "link.log": 0, ".": 0, "large.log": 1} {
+		run.Cells[1].Steps[0].Log = path
+		page := write(t, run, Options{Logs: root.FS()})
+		if got := strings.Count(page, "<h3>End of "); got != want || len(page) > 100<<10 {
+			t.Errorf("%q: %d excerpts, %d bytes", path, got, len(page))
+		}
+	}
+}
+
+// Who sees no page, has no mouse or needs contrast can use the page too.
+func TestPageForEveryone(t *testing.T) {
+	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
+	before := sample(3)
+	for name, page := range map[string]string{
+		"all there is": write(t, measured(t), Options{Logs: logs, Before: &before}),
+		"one cell":     write(t, sample(1), Options{}),
+		"no cell":      write(t, report.Run{Started: began, Finished: began}, Options{}),
+	} {
+		for _, fault := range pagetest.Faults(page) {
+			t.Errorf("%s: %s", name, fault)
+		}
+	}
+	css := style + chart.Style
+	for _, fault := range slices.Concat(
+		pagetest.Contrasts(css, pagetest.Text, "--ground", "--text", "--quiet", "--link", "--good", "--bad", "--open"),
+		pagetest.Contrasts(css, pagetest.Text, "--raised", "--text", "--quiet", "--link", "--good", "--bad", "--open"),
+		pagetest.Contrasts(css, pagetest.Drawn, "--raised", "--build", "--gate", "--other"),
+		pagetest.Contrasts(css, pagetest.Drawn, "--ground", "--build", "--gate", "--other", "--c0", "--c1", "--c2", "--c3", "--c4", "--c5"),
+	) {
+		t.Error(fault)
+	}
+}
+
+// A browser shows five hundred cells, filters them, and opens the one that the
+// address names.
+func TestInABrowser(t *testing.T) {
+	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		run := sample(500)
+		switch r.URL.Path {
+		case "/few":
+			run = sample(8)
+		case "/measured":
+			run = measured(t)
+			run.Cells = run.Cells[2:3]
+			run.Cells[0].Verdicts[0].Status = "fail" // what did not pass is open
+		}
+		fmt.Fprint(w, write(t, run, Options{Logs: logs}))
+	}))
+	defer server.Close()
+	dom := browsertest.DOM(t, server.URL+"/#cell-7")
+	demand(t, dom, `role="status">500 cells<`)
+	if open := regexp.MustCompile(`<details id="cell-7"[^>]* open`); !open.MatchString(dom) {
+		t.Error("the cell that the address names is closed")
+	}
+	browsertest.Picture(t, server.URL+"/few", "1100,1500", "report-many")
+	browsertest.Picture(t, server.URL+"/few", "400,1500", "report-many-phone")
+	browsertest.Picture(t, server.URL+"/measured", "1100,2500", "report-busbw")
+	browsertest.Picture(t, server.URL+"/measured", "500,2500", "report-busbw-phone")
+}

@@ -1,0 +1,88 @@
+package term
+
+import (
+	"io"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"builder/internal/base/diag"
+)
+
+// maxLogLine bounds a line of a log: linkers are known to print megabytes.
+const maxLogLine = 500
+
+// PrintError prints every fault in err: position and message, the end of the
+// log, what to do about it, and where the whole log is. Text is wrapped where w
+// is a terminal and never elsewhere, so that a log can be searched.
+func PrintError(w io.Writer, err error) {
+	width := Width(w)
+	long := false
+	for i, fault := range diag.All(err) {
+		wasLong := long
+		long = len(fault.Log) > 0
+		text := describe(fault, width)
+		if i > 0 && (long || wasLong) {
+			text = "\n" + text
+		}
+		// Colour is taken out again where w, NO_COLOR or TERM refuse it.
+		_, _ = lipgloss.Fprint(w, text)
+	}
+}
+
+func describe(fault *diag.Error, width int) string {
+	var b strings.Builder
+	b.WriteString(labelled(bad, "error: ", fault.Error(), width))
+	for _, line := range fault.Log {
+		for part := range strings.SplitSeq(strings.TrimRight(Clean(line), "\n"), "\n") {
+			b.WriteString("    " + Truncate(part, maxLogLine) + "\n")
+		}
+	}
+	if fault.Hint != "" {
+		b.WriteString(labelled(bold, "hint: ", fault.Hint, width))
+	}
+	if fault.LogPath != "" {
+		b.WriteString(labelled(bold, "log: ", fault.LogPath, 0))
+	}
+	return b.String()
+}
+
+// labelled returns text behind a label; further lines are indented.
+func labelled(style lipgloss.Style, label, text string, width int) string {
+	indent := strings.Repeat(" ", len(label))
+	lines := wrap(strings.TrimSpace(Clean(text)), width-len(indent))
+	// The space stays outside: some terminals would paint it.
+	head := style.Render(strings.TrimSpace(label)) + " "
+	return head + strings.Join(lines, "\n"+indent) + "\n"
+}
+
+// wrap breaks the lines of text at spaces. A longer word stays whole, so that
+// a path or a cell's id can be copied; so does everything if width leaves no
+// room for prose.
+func wrap(text string, width int) []string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if width < 20 || lipgloss.Width(line) <= width {
+			lines = append(lines, line)
+			continue
+		}
+		lines = append(lines, fill(strings.Fields(line), width)...)
+	}
+	return lines
+}
+
+func fill(words []string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range words {
+		switch {
+		case line == "":
+			line = word
+		case lipgloss.Width(line)+1+lipgloss.Width(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,27 @@
+package term_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/view/term"
+)
+
+func TestLines(t *testing.T) {
+	var got []string
+	lines := term.NewLines(func(line string) { got = append(got, line) })
+	for _, part := range []string{"a", "b\n", "\nc\nd", "e", strings.Repeat("x", 64<<10), "\nlast"} {
+		if n, err := fmt.Fprint(lines, part); n != len(part) || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	lines.Flush()
+	lines.Flush()
+	want := []string{"ab", "", "c", "de" + strings.Repeat("x", 64<<10), "", "last"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the lines differ (-want +got):\n%s", diff)
+	}
+}
