@@ -397,9 +397,24 @@ func elsewhere(b *tool) {
 	r := own.want(0, "verify", filepath.Join("out", cell.ID), "--rebuild", "--attach", "--offline", "--trust", filepath.Join(b.home, "key.pem.pub"))
 	contains(b.t, r.stdout, "rebuild     pass", "1 files are the same in a second build")
 
-	// With the word of the other host the wheel is good enough for stable.
+	// Device code needs a gate on a GPU before stable, whatever another host says.
 	place := "file:" + filepath.Join(b.t.TempDir(), "index")
 	b.want(0, "publish", filepath.Join("out", cell.ID), "--to", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	r = b.want(6, "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	contains(b.t, r.stderr, "no gate runs that on GPUs yet")
+
+	// A wheel without device code reaches stable once another host has rebuilt it.
+	site, err := filepath.Abs("../docs/examples/stack")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.want(0, "run", "jinja", "--recipes", site, "--out", "out-jinja", "--locked")
+	cell = b.runJSON("out-jinja").Cells[0]
+	b.want(0, "publish", filepath.Join("out-jinja", cell.ID), "--to", place)
+	r = b.want(6, "promote", cell.ID, "--at", place)
+	contains(b.t, r.stderr, "gate reproducible, which the policy stable asks for, was not asked")
+	own.want(0, "verify", filepath.Join("out-jinja", cell.ID), "--rebuild", "--attach", "--trust", filepath.Join(b.home, "key.pem.pub"))
+	b.want(0, "publish", filepath.Join("out-jinja", cell.ID), "--to", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
 	r = b.want(0, "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
 	contains(b.t, r.stdout, "candidate, stable")
 }

@@ -83,12 +83,17 @@ func (c Client) pull(ctx context.Context, from Shelf, b Bundle) ([]string, error
 	return []string{"pull and verify"}, nil
 }
 
-// pipArgs ask pip for the platform of a wheel instead of the host's.
+// pipArgs ask pip for the platform of a wheel instead of the host's. A wheel for py3
+// says no minor version, and pip takes "3" for 3.0, which Requires-Python refuses: the
+// host's interpreter counts then.
 func pipArgs(name wheel.Name) []string {
 	python := interpreter(name)
 	args := []string{
 		"install", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile",
-		"--implementation", strings.TrimRight(python, "0123456789"), "--python-version", digits(python), "--abi", name.ABI,
+		"--implementation", strings.TrimRight(python, "0123456789"), "--abi", name.ABI,
+	}
+	if version := digits(python); strings.Contains(version, ".") {
+		args = append(args, "--python-version", version)
 	}
 	for p := range strings.SplitSeq(name.Platform, ".") {
 		args = append(args, "--platform", p)

@@ -344,9 +344,9 @@ func TestClients(t *testing.T) {
 // Both are asked for the platform of the wheel and not for that of the host.
 func TestArgumentsOfClients(t *testing.T) {
 	for file, want := range map[string]string{
-		"tool-1.0-cp311-cp311-manylinux_2_36_x86_64.whl": "cp 3.11 cp311 manylinux_2_36_x86_64 | 3.11 x86_64-manylinux_2_36",
-		"tool-1.0-py3-none-linux_aarch64.whl":            "py 3 none linux_aarch64 | aarch64-unknown-linux-gnu",
-		"tool-1.0-py2.py3-none-any.whl":                  "py 3 none any |",
+		"tool-1.0-cp311-cp311-manylinux_2_36_x86_64.whl": "cp cp311 3.11 manylinux_2_36_x86_64 | 3.11 x86_64-manylinux_2_36",
+		"tool-1.0-py3-none-linux_aarch64.whl":            "py none linux_aarch64 | aarch64-unknown-linux-gnu",
+		"tool-1.0-py2.py3-none-any.whl":                  "py none any |",
 	} {
 		name, err := wheel.ParseName(file)
 		if err != nil {
