@@ -7,6 +7,7 @@ package catalogue
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"builder/diagnoses"
 	"builder/images"
 	"builder/internal/base/diag"
+	"builder/internal/evidence/proven"
 	"builder/internal/plan/diagnose"
 	"builder/internal/plan/image"
 	"builder/internal/plan/lock"
@@ -37,6 +39,9 @@ type Catalogue struct {
 	// Profiles reads the run-time environments when they are first asked for. What
 	// is there is read also where something has a fault.
 	Profiles func() ([]*profile.Profile, error)
+	// Proven reads which cells were built and gated when it is first asked for. A cell
+	// of the site's file replaces the built-in one.
+	Proven func() (proven.Cells, error)
 
 	owned map[string]bool // recipes that the site brings itself
 	// bring says of what the site brings whether it is new or replaces something:
@@ -55,6 +60,7 @@ func Load(site string, taken Taken) (Catalogue, error) {
 	c := Catalogue{
 		Patches: map[string][]patch.Patch{}, Site: site, owned: map[string]bool{}, bring: map[string]string{},
 		Profiles: sync.OnceValues(func() ([]*profile.Profile, error) { return readProfiles(site, taken.Profile) }),
+		Proven:   sync.OnceValues(func() (proven.Cells, error) { return readProven(site) }),
 	}
 	err := c.add(recipes.FS, images.FS, patches.FS, "")
 	built, err2 := stack.Load(stacks.FS, "stacks")
@@ -77,6 +83,21 @@ func Load(site string, taken Taken) (Catalogue, error) {
 		err = c.addStacks(built, own)
 	}
 	return c, err
+}
+
+// readProven reads the built-in file and that of a site over it.
+func readProven(site string) (proven.Cells, error) {
+	cells, err := proven.Read(recipes.FS)
+	if err != nil || site == "" {
+		return cells, err
+	}
+	data, err := openSite(site)
+	if err != nil {
+		return nil, err
+	}
+	own, err := proven.Read(data.folder("recipes"))
+	maps.Copy(cells, own)
+	return cells, err
 }
 
 // add lays the recipes, images and patches of a place over those that are there.

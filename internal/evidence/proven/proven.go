@@ -40,6 +40,46 @@ type Proof struct {
 // Cells are the proven cells by id.
 type Cells map[string]Proof
 
+// A Standing says how far a cell is proven.
+type Standing struct {
+	Built   bool   `json:"built"`             // somebody built and gated it
+	Current bool   `json:"current"`           // from the inputs that the lock names today
+	Day     string `json:"day,omitempty"`     // of the newest verdict, in UTC
+	Gates   int    `json:"gates,omitempty"`   // that passed or were waived
+	Rebuilt bool   `json:"rebuilt,omitempty"` // a second build gave the same bytes
+	GPUs    bool   `json:"gpus,omitempty"`    // a gate ran on GPUs
+}
+
+// Standing returns how far the cell with this id is proven. The key is that of its
+// lock entry of today, or "" where the lock lacks something.
+func (cells Cells) Standing(id, key string) Standing {
+	p, ok := cells[id]
+	if !ok {
+		return Standing{}
+	}
+	return Standing{Built: true, Current: p.Key == key, Day: p.Day, Gates: p.Gates, Rebuilt: p.Rebuilt, GPUs: p.GPUs}
+}
+
+// String says it in a line: "2026-11-22: 13 gates passed, rebuilt, no GPU".
+func (s Standing) String() string {
+	if !s.Built {
+		return "never built"
+	}
+	text := fmt.Sprintf("%s: %d gates passed, not rebuilt", s.Day, s.Gates)
+	if s.Rebuilt {
+		text = fmt.Sprintf("%s: %d gates passed, rebuilt to the same bytes", s.Day, s.Gates)
+	}
+	if s.GPUs {
+		text += ", on GPUs"
+	} else {
+		text += ", no GPU"
+	}
+	if !s.Current {
+		text += "; its inputs have changed since"
+	}
+	return text
+}
+
 type file struct {
 	Schema int   `json:"schema"`
 	Cells  Cells `json:"cells"`

@@ -1,0 +1,64 @@
+package proven
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestStanding(t *testing.T) {
+	cells := Cells{
+		"a": {Recipe: "r", Key: "k1", Gates: 13, Day: "2026-11-22"},
+		"b": {Recipe: "r", Key: "k2", Gates: 1, Rebuilt: true, GPUs: true, Day: "2026-11-23"},
+	}
+	for _, c := range []struct{ id, key, want string }{
+		{"a", "k1", "2026-11-22: 13 gates passed, not rebuilt, no GPU"},
+		{"a", "k2", "2026-11-22: 13 gates passed, not rebuilt, no GPU; its inputs have changed since"},
+		{"a", "", "2026-11-22: 13 gates passed, not rebuilt, no GPU; its inputs have changed since"},
+		{"b", "k2", "2026-11-23: 1 gates passed, rebuilt to the same bytes, on GPUs"},
+		{"c", "k1", "never built"},
+	} {
+		if got := cells.Standing(c.id, c.key).String(); got != c.want {
+			t.Errorf("%s with key %q: %s, want %s", c.id, c.key, got, c.want)
+		}
+	}
+}
+
+// A second proof of the same bytes adds to the first, one of other bytes replaces it.
+func TestRecordAddsToTheSameBytes(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, Name)
+	first := Proof{Recipe: "r", Key: "k", Wheel: "w", Gates: 2, Rebuilt: true, Day: "2026-11-22"}
+	second := Proof{Recipe: "r", Key: "k", Wheel: "w", Gates: 3, GPUs: true, Day: "2026-11-23"}
+	other := Proof{Recipe: "r", Key: "k2", Wheel: "w2", Gates: 1, Day: "2026-11-24"}
+	both := second
+	both.Rebuilt = true
+	for _, step := range []struct{ record, want Proof }{{first, first}, {second, both}, {other, other}} {
+		if err := Record(path, Cells{"a": step.record}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(os.DirFS(dir))
+		if err != nil || got["a"] != step.want {
+			t.Errorf("recorded %+v: read %+v, want %+v, %v", step.record, got["a"], step.want, err)
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"schema": 2, "cells": {}}`:                        "schema 2 is not known",
+		`{"schema": 1, "cells": {"a": {"proof": "trust"}}}`: "unknown field",
+		`{"schema": 1, "cells": {"a": 1}}`:                  "cannot unmarshal",
+		`{`:                                                 "unexpected EOF",
+	} {
+		_, err := Read(fstest.MapFS{Name: {Data: []byte(text)}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if cells, err := Read(fstest.MapFS{}); err != nil || len(cells) != 0 {
+		t.Errorf("without the file: %v, %v", cells, err)
+	}
+}
