@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/complete"
 	"builder/internal/app/syntax"
@@ -63,8 +64,8 @@ func assignments(names []string) []string {
 }
 
 func engineAddresses() []string {
-	words := make([]string, len(engineKinds))
-	for i, kind := range engineKinds {
+	words := make([]string, len(app.EngineKinds))
+	for i, kind := range app.EngineKinds {
 		words[i] = kind + "://"
 	}
 	return words

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/complete"
 	"builder/internal/app/config"
 	"builder/internal/base/diag"
@@ -48,7 +49,7 @@ func (c configuration) checkEngine() error {
 	}
 	var faults []error
 	for _, place := range list(s.Value) {
-		if _, err := readEngine(place, engineChoice{}); err != nil {
+		if _, err := app.ParseEngine(place, app.EngineChoice{}); err != nil {
 			faults = append(faults, diag.At(s.Pos, "%w", err))
 		}
 	}

@@ -1,26 +1,19 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/doctor"
-	"builder/internal/app/needs"
 	"builder/internal/base/diag"
-	"builder/internal/build/daemon"
-	"builder/internal/build/native"
-	"builder/internal/input/store"
-	"builder/internal/machine/host"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
-	"builder/pipelines"
 )
 
 const doctorDescription = `Looks at the engine and what it needs, memory and disk, GPUs and their
@@ -55,125 +48,47 @@ func doctorCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 			if name == "" {
 				name = c.String("recipe")
 			}
-			o, err := readPlaces(c)
-			if err != nil {
-				return err
-			}
-			if o.engines, err = readEngines(c, 1); err != nil {
-				return err
-			}
+			of := app.Selection{Filter: matrix.Filter{}}
 			if name != "" {
 				if fault != nil {
 					return fault
 				}
-				if o.recipe, err = recipe.Find(cat.Recipes, name); err != nil {
+				r, err := recipe.Find(cat.Recipes, name)
+				if err != nil {
 					return err
 				}
+				of.Recipe = r
 			}
-			o.filter = matrix.Filter{}
-			return examineHost(c, cat, o, out)
+			return examineHost(c, cat, of, out)
 		},
-		Subcommands: recipeCommands(cat, fault, doctorFlags(), func(c *cli.Context, o options) error {
+		Subcommands: recipeCommands(cat, fault, doctorFlags(), func(c *cli.Context, of app.Selection) error {
 			for _, name := range c.Lineage()[1].LocalFlagNames() {
 				if os.Getenv("BUILDER_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) == "" { // which sets a flag too
 					return diag.Errorf(diag.Usage, "--%s stands before the recipe, where nobody reads it", name).
 						WithHint("flags come after the recipe: %s --%s", c.Command.HelpName, name)
 				}
 			}
-			return examineHost(c, cat, o, out)
+			return examineHost(c, cat, of, out)
 		}),
 	}
 }
 
-// examineHost prints what this host has and lacks for the work that options describe.
-func examineHost(c *cli.Context, cat catalogue.Catalogue, o options, out printer) error {
-	work, err := workOf(c.Context, cat, o)
+// examineHost prints what this host has and lacks for the chosen work.
+func examineHost(c *cli.Context, cat catalogue.Catalogue, of app.Selection, out printer) error {
+	in, err := openSession(c, cat, out)
 	if err != nil {
 		return err
 	}
-	report := doctor.Examine(c.Context, host.This(), work)
-	report.Builder = version
-	if err := printReport(out, report, c.Bool("json")); err != nil {
+	report, err := app.Examine(c.Context, in.Session, of)
+	if report.Schema == 0 {
 		return err
 	}
-	return lacking(report)
-}
-
-// lacking is the error for a host that cannot do the work.
-func lacking(r doctor.Report) error {
-	names := r.Lacking()
-	if len(names) == 0 {
-		return nil
-	}
-	return diag.Errorf(diag.NoEngine, "this host cannot do the work: %s", strings.Join(names, ", ")).
-		WithHint("what the checks found stands above, with what to do")
-}
-
-// workOf says what the host is examined for.
-func workOf(ctx context.Context, cat catalogue.Catalogue, o options) (doctor.Work, error) {
-	w := doctor.Work{Home: o.home, Engine: engineState(ctx, o)}
-	if o.recipe == nil {
-		return w, nil
-	}
-	o.offline = true
-	var err error
-	w.Recipe, err = needs.Of(ctx, assembler(cat, o), o.recipe, o.filter, store.Peek(filepath.Join(o.home, "store")), heldBy(w.Engine, o))
-	if err != nil {
-		return w, err
-	}
-	w.Recipe.Mirrors = o.mirrors
-	if w.Engine.Kind == doctor.Native && !w.Engine.Built {
-		w.Recipe.Places = append(w.Recipe.Places, needs.Modules(ctx)...)
-	}
-	if w.Engine.Kind == doctor.Container && !w.Engine.Holds && w.Engine.Image != "" {
-		err = needs.AddImage(w.Recipe, w.Engine.Image)
-	}
-	return w, err
-}
-
-// engineTime bounds the question for the version of an engine.
-const engineTime = 20 * time.Second
-
-// engineState finds the engine that a run would take, and starts none.
-func engineState(ctx context.Context, o options) doctor.EngineState {
-	own := native.New(o.home, func(string, ...any) {}, o.native).Look()
-	state := doctor.EngineState{
-		Kind: doctor.Native, Wanted: native.Version, NoInstall: o.native.NoInstall,
-		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
-	}
-	if o.engines[0].address != "" {
-		state.Kind, state.Addresses = doctor.Named, addressesOf(o.engines)
-	} else if d, found := daemon.Find(ctx); found && !o.engines[0].native {
-		state.Kind, state.Program = doctor.Container, string(d)
-		state.Image, state.Holds = heldImage(ctx, d)
-	}
-	if own.Built && (state.Kind == doctor.Named || state.Kind == doctor.Native && state.Current) {
-		state.Version = func(ctx context.Context, address string) (string, error) {
-			ctx, cancel := context.WithTimeout(ctx, engineTime)
-			defer cancel()
-			return pipelines.Version(ctx, address, own.CLI)
-		}
-	}
-	return state
-}
-
-// heldImage returns the engine's image that a daemon holds, or the one that it would
-// have to pull.
-func heldImage(ctx context.Context, d daemon.Daemon) (image string, holds bool) {
-	for _, image := range []string{native.ImageName, native.UpstreamImage} {
-		if d.Has(ctx, image) {
-			return image, true
-		}
-	}
-	return native.UpstreamImage, false
+	return errors.Join(out.print(c.Bool("json"), report, func() { printReport(out, report) }), err)
 }
 
 // printReport prints a table by purpose, what more there is to say, and what to
 // do.
-func printReport(out printer, r doctor.Report, asJSON bool) error {
-	if asJSON {
-		return printJSON(out, r)
-	}
+func printReport(out printer, r doctor.Report) {
 	width := term.Width(out.stdout)
 	var rows [][]string
 	last := doctor.Purpose("")
@@ -195,7 +110,6 @@ func printReport(out printer, r doctor.Report, asJSON bool) error {
 		}
 	}
 	printRemedies(out, width, r)
-	return nil
 }
 
 func printRemedies(out printer, width int, r doctor.Report) {

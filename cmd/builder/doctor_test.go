@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"builder/internal/app/doctor"
-	"builder/internal/base/diag"
 	"builder/internal/view/term"
 )
 
@@ -21,14 +20,12 @@ func hostile() doctor.Report {
 
 func TestReportIsClean(t *testing.T) {
 	var b bytes.Buffer
-	if err := printReport(printer{stdout: &b}, hostile(), false); err != nil {
-		t.Fatal(err)
-	}
+	printReport(printer{stdout: &b}, hostile())
 	if got := b.String(); term.Clean(got) != got || !strings.Contains(got, "fine") {
 		t.Errorf("%q", got)
 	}
 	b.Reset()
-	if err := printReport(printer{stdout: &b}, hostile(), true); err != nil {
+	if err := printJSON(printer{stdout: &b}, hostile()); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(b.String(), "\x1b\x07\r") {
@@ -40,20 +37,5 @@ func TestReportIsClean(t *testing.T) {
 	}
 	if err := json.Unmarshal(b.Bytes(), &back); err != nil || back.Schema != doctor.Schema || back.Checks[0].Verdict != "warn" {
 		t.Errorf("%+v, %v", back, err)
-	}
-}
-
-func TestLackingIsNoEngine(t *testing.T) {
-	r := hostile()
-	if err := lacking(r); err != nil {
-		t.Errorf("a warning is an error: %v", err)
-	}
-	r.Checks[0].Verdict = doctor.Fail
-	if err := lacking(r); err != nil {
-		t.Errorf("what is not needed is an error: %v", err)
-	}
-	r.Checks[0].Needed = true
-	if err := lacking(r); diag.CodeOf(err) != diag.NoEngine {
-		t.Errorf("%v", err)
 	}
 }

@@ -1,21 +1,10 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-
 	"github.com/urfave/cli/v2"
 
-	"builder/diagnoses"
-	"builder/images"
+	"builder/internal/app"
 	"builder/internal/base/diag"
-	"builder/internal/plan/recipe"
-	"builder/patches"
-	"builder/profiles"
-	"builder/recipes"
 )
 
 func initCommand(out printer) *cli.Command {
@@ -30,99 +19,11 @@ func initCommand(out printer) *cli.Command {
 			if c.NArg() != 1 {
 				return diag.Errorf(diag.Usage, "init wants one directory, got %d", c.NArg()).WithHint("builder init DIR")
 			}
-			return initSite(c.Args().First(), c.StringSlice("recipe"), out)
+			written, err := app.NewSite(c.Args().First(), c.StringSlice("recipe"))
+			for _, path := range written {
+				out.say("%s", path)
+			}
+			return err
 		},
 	}
 }
-
-// newFile is one file that init writes, below the site's directory.
-type newFile struct {
-	path string
-	data []byte
-}
-
-// initSite writes all files or, where one is there already, none.
-func initSite(dir string, names []string, out printer) error {
-	files := []newFile{{"README.md", []byte(siteReadme)}}
-	var faults []error
-	add := func(fsys fs.FS, below, pattern string) {
-		found, err := siteFiles(fsys, below, pattern)
-		files, faults = append(files, found...), append(faults, err)
-	}
-	add(recipes.FS, "recipes", "schema.json")
-	add(patches.FS, "patches", "schema.json")
-	add(images.FS, "images", "schema.json")
-	add(diagnoses.FS, "diagnoses", "schema.json")
-	add(profiles.FS, "profiles", "schema.json")
-	for _, name := range names {
-		if err := known(name); err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		add(recipes.FS, "recipes", name+".yaml")
-		add(recipes.FS, "recipes", name+".lock.json")
-		add(patches.FS, "patches", name+"/*")
-	}
-	for _, f := range files {
-		if _, err := os.Lstat(filepath.Join(dir, f.path)); err == nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "%s is there already", filepath.Join(dir, f.path)).
-				WithHint("init overwrites nothing: move the file away, or name another directory"))
-		}
-	}
-	if err := errors.Join(faults...); err != nil {
-		return err
-	}
-	for _, f := range files {
-		path := filepath.Join(dir, f.path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return diag.Errorf(diag.Usage, "making the directory: %w", err)
-		}
-		if err := os.WriteFile(path, f.data, 0o644); err != nil {
-			return fmt.Errorf("writing %s: %w", path, err)
-		}
-		out.say("%s", path)
-	}
-	return nil
-}
-
-// siteFiles reads built-in files to be laid below a folder of the site.
-func siteFiles(fsys fs.FS, below, pattern string) ([]newFile, error) {
-	matches, err := fs.Glob(fsys, pattern)
-	if err != nil {
-		return nil, err
-	}
-	var files []newFile
-	for _, name := range matches {
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, newFile{filepath.Join(below, name), data})
-	}
-	return files, nil
-}
-
-// known refuses a name that no built-in recipe has.
-func known(name string) error {
-	all, err := recipe.Load(recipes.FS, "recipes")
-	if err == nil {
-		_, err = recipe.Find(all, name)
-	}
-	return err
-}
-
-const siteReadme = `# Recipes of our own
-
-builder reads this directory where it is named with --recipes or BUILDER_RECIPES:
-
-    builder plan horovod --recipes .
-
-recipes/NAME.yaml, patches/NAME/*.yaml, images/*.yaml, diagnoses/*.yaml and
-profiles/NAME.yaml are laid over what comes with builder; what has the same name
-replaces it. "builder plan" shows
-what is replaced. Locks lie beside the recipes: write them with
-
-    builder lock --recipes . NAME
-
-and check them in.
-`

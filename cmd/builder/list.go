@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/assemble"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/config"
@@ -44,7 +45,7 @@ func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 			if err != nil {
 				out.note("cannot say which cells are locked: %v", err)
 			}
-			asm := assembler(cat, options{home: home})
+			asm := (&app.Session{Home: home, Catalogue: cat}).Assembler()
 			for _, r := range recipes {
 				out.say("%s: %s\n", r.Name, term.OneLine(r.Summary))
 				var rows [][]string

@@ -8,15 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/build/runlog"
 	"builder/internal/build/steplog"
-	"builder/internal/view/report"
 	"builder/internal/view/term"
 )
 
@@ -53,21 +51,21 @@ func logsFlags() []cli.Flag {
 
 // logsOptions is what the flags of logs say.
 type logsOptions struct {
-	out, cell, step string
-	follow, json    bool
-	tail            int // lines; 0 is all
+	app.LogsRequest
+	follow, json bool
+	tail         int // lines; 0 is all
 }
 
 func readLogsOptions(c *cli.Context) (logsOptions, error) {
 	o := logsOptions{
-		out: c.String("out"), cell: c.Args().Get(0), step: c.Args().Get(1),
-		follow: c.Bool("follow"), json: c.Bool("json"), tail: c.Int("tail"),
+		LogsRequest: app.LogsRequest{Out: c.String("out"), Cell: c.Args().Get(0), Step: c.Args().Get(1)},
+		follow:      c.Bool("follow"), json: c.Bool("json"), tail: c.Int("tail"),
 	}
 	var faults []error
 	if c.IsSet("tail") && o.tail < 1 {
 		faults = append(faults, diag.Errorf(diag.Usage, "--tail: %d is not at least 1", o.tail))
 	}
-	if o.json && (o.follow || o.step != "") {
+	if o.json && (o.follow || o.Step != "") {
 		faults = append(faults, diag.Errorf(diag.Usage, "--json: it lists logs and prints none").WithHint("leave out --json, or --follow and STEP"))
 	}
 	return o, errors.Join(append(faults, unexpected(c, 2))...)
@@ -75,94 +73,23 @@ func readLogsOptions(c *cli.Context) (logsOptions, error) {
 
 // doLogs lists the logs of a run, or prints one.
 func doLogs(ctx context.Context, o logsOptions, out printer) error {
-	run, err := report.Read(filepath.Join(o.out, "run.json"))
+	root, cells, err := app.Logs(o.LogsRequest)
 	if err != nil {
-		return diag.Errorf(diag.Usage, "--out: %w", err).WithHint("name a directory in which builder run wrote its results")
-	}
-	root, err := os.OpenRoot(o.out)
-	if err != nil {
-		return diag.Errorf(diag.Usage, "--out: %w", err)
+		return err
 	}
 	defer root.Close()
-	cells := runlog.Survey(root, run)
-	if o.cell != "" {
-		id, err := pick("cell", o.cell, cells, func(c runlog.Cell) string { return c.Cell })
-		if err != nil {
-			return err
-		}
-		cells = slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Cell != id })
-	}
 	switch {
 	case o.json:
 		return printJSON(out, cells)
-	case o.cell == "" && !o.follow:
+	case o.Cell == "" && !o.follow:
 		listLogs(cells, out)
 		return nil
 	}
-	log, err := chooseLog(cells, o)
+	log, err := app.ChooseLog(cells, o.LogsRequest)
 	if err != nil {
 		return err
 	}
 	return printLog(ctx, root, log, o, out)
-}
-
-// pick finds the one that a word names: by all of its name, its beginning, or any
-// part.
-func pick[T any](what, word string, from []T, name func(T) string) (string, error) {
-	var names []string
-	for _, f := range from {
-		names = append(names, name(f))
-	}
-	for _, matches := range []func(name, word string) bool{
-		func(name, word string) bool { return name == word }, strings.HasPrefix, strings.Contains,
-	} {
-		found := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !matches(name, word) })
-		switch {
-		case len(found) == 1:
-			return found[0], nil
-		case len(found) > 1:
-			return "", diag.Errorf(diag.Usage, "%q may be %d of the %ss", word, len(found), what).WithHint("write more of one: %s", strings.Join(found, ", "))
-		}
-	}
-	if len(names) == 0 {
-		return "", diag.Errorf(diag.Usage, "no %s is called %q: there is none", what, word).
-			WithHint("`builder run RECIPE` makes cells, below the directory of --out (out)")
-	}
-	return "", diag.Errorf(diag.Usage, "no %s is called %q", what, word).WithHint("%s", diag.DidYouMean(word, names))
-}
-
-// chooseLog chooses among the logs of the one cell that was named, or that runs.
-func chooseLog(cells []runlog.Cell, o logsOptions) (runlog.Log, error) {
-	if o.cell == "" {
-		cells = slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Status != runlog.Running })
-		if len(cells) == 0 {
-			return runlog.Log{}, diag.Errorf(diag.Usage, "no cell runs in %s", o.out).WithHint("`builder logs --out %s` lists what there is", o.out)
-		}
-		if len(cells) > 1 {
-			return runlog.Log{}, diag.Errorf(diag.Usage, "%d cells run in %s, and one can be followed", len(cells), o.out).WithHint("`builder logs --out %s` lists them", o.out)
-		}
-	}
-	cell := cells[0]
-	if len(cell.Steps) == 0 {
-		return runlog.Log{}, diag.Errorf(diag.Usage, "%s has no logs: it has not begun", cell.Cell)
-	}
-	at := len(cell.Steps) - 1
-	if cell.Failed >= 0 {
-		at = cell.Failed
-	}
-	if o.step != "" {
-		step, err := pick("step", o.step, cell.Steps, func(l runlog.Log) string { return l.Step })
-		if err != nil {
-			return runlog.Log{}, err
-		}
-		at = slices.IndexFunc(cell.Steps, func(l runlog.Log) bool { return l.Step == step })
-	}
-	log := cell.Steps[at]
-	if log.Bytes == nil {
-		return log, diag.Errorf(diag.Usage, "%s is not there", filepath.Join(o.out, log.Log)).
-			WithHint("what was taken from a store or a registry was logged where it was built")
-	}
-	return log, nil
 }
 
 // listLogs prints the cells and their steps.
@@ -181,7 +108,7 @@ func listLogs(cells []runlog.Cell, out printer) {
 			rows = append(rows, []string{l.Step, l.Verdict, took, size})
 		}
 		if len(rows) > 0 {
-			term.Table(out.stdout, term.Width(out.stdout), []string{"step", "verdict", "time", "log"}, rows)
+			out.table([]string{"step", "verdict", "time", "log"}, rows)
 		}
 	}
 }
@@ -197,7 +124,7 @@ func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions,
 		return err
 	}
 	defer f.Close()
-	out.note("%s: %s", term.Clean(filepath.Join(o.out, log.Log)), log.Verdict)
+	out.note("%s: %s", term.Clean(filepath.Join(o.Out, log.Log)), log.Verdict)
 	if err := steplog.SeekTail(f, o.tail); err != nil {
 		return err
 	}

@@ -210,3 +210,17 @@ func (p printer) note(format string, args ...any) {
 func (p printer) say(format string, args ...any) {
 	fmt.Fprintf(p.stdout, format+"\n", args...)
 }
+
+// print prints a value as JSON, or what a person reads of it.
+func (p printer) print(asJSON bool, value any, text func()) error {
+	if asJSON {
+		return printJSON(p, value)
+	}
+	text()
+	return nil
+}
+
+// table prints rows as wide as the terminal.
+func (p printer) table(header []string, rows [][]string) {
+	term.Table(p.stdout, term.Width(p.stdout), header, rows)
+}

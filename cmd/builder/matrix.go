@@ -1,18 +1,15 @@
 package main
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
-	"builder/internal/base/shell"
 	"builder/internal/plan/ci"
-	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -72,8 +69,8 @@ func matrixCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 			}
 			return printMatrix(c, cat, cat.Recipes, nil, out)
 		},
-		Subcommands: recipeCommands(cat, fault, matrixFlags(), func(c *cli.Context, o options) error {
-			return printMatrix(c, cat, []*recipe.Recipe{o.recipe}, o.filter, out)
+		Subcommands: recipeCommands(cat, fault, matrixFlags(), func(c *cli.Context, of app.Selection) error {
+			return printMatrix(c, cat, []*recipe.Recipe{of.Recipe}, of.Filter, out)
 		}),
 	}
 }
@@ -91,7 +88,7 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 	if err != nil {
 		return err
 	}
-	jobs, err := makeMatrix(cat, rs, filter, o, out.note)
+	jobs, err := app.Jobs(cat, app.MatrixRequest{Recipes: rs, Filter: filter, All: o.all, Condense: o.condense}, out.note)
 	if err != nil {
 		return err
 	}
@@ -136,83 +133,6 @@ func readMatrixOptions(c *cli.Context) (matrixOptions, error) {
 		o.shard = shard
 	}
 	return o, nil
-}
-
-// makeMatrix returns the jobs of the chosen cells of all recipes, before they are
-// dealt out to shards. What was asked for and is in none of them is noted.
-func makeMatrix(cat catalogue.Catalogue, rs []*recipe.Recipe, filter matrix.Filter, o matrixOptions, note func(string, ...any)) ([]ci.Job, error) {
-	jobs := []ci.Job{}
-	for _, r := range rs {
-		cells, _, err := matrix.Expand(r, open(r, filter, o.all))
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range ci.Absent(r, filter, cells) {
-			note("no cell has %s %s: `builder plan %s --%s %s` says why", p.Axis, p.Value, r.Name, p.Axis, shell.Word(p.Value))
-		}
-		if o.condense {
-			if cells, err = condense(cat, cells); err != nil {
-				return nil, err
-			}
-		}
-		for _, cell := range cells {
-			job, err := ci.NewJob(cell)
-			if err != nil {
-				return nil, err
-			}
-			jobs = append(jobs, atSite(job, cat.Site))
-		}
-	}
-	return jobs, nil
-}
-
-// atSite returns a job that finds its recipe: that of a site is where the site is.
-func atSite(j ci.Job, site string) ci.Job {
-	if site != "" {
-		j.Flags = slices.Insert(slices.Clone(j.Flags), 1, "--recipes", site)
-	}
-	return j
-}
-
-// open returns a filter that names every axis that the given one leaves out, if
-// that is asked for or if it names none.
-func open(r *recipe.Recipe, filter matrix.Filter, all bool) matrix.Filter {
-	if len(filter) > 0 && !all {
-		return filter
-	}
-	opened := matrix.Everything(r)
-	maps.Copy(opened, filter)
-	return opened
-}
-
-// condense keeps a few cells of one recipe that stand for all.
-func condense(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell, error) {
-	points, err := pointsOf(cat, cells)
-	if err != nil {
-		return nil, err
-	}
-	few, err := ci.Condense(points, cat.Patches[cells[0].Recipe.Name])
-	if err != nil {
-		return nil, err
-	}
-	kept := make([]matrix.Cell, len(few))
-	for i, p := range few {
-		kept[i] = p.Cell
-	}
-	return kept, nil
-}
-
-// pointsOf adds to cells what their images state.
-func pointsOf(cat catalogue.Catalogue, cells []matrix.Cell) ([]ci.Point, error) {
-	points := make([]ci.Point, len(cells))
-	for i, cell := range cells {
-		facts, err := lock.Facts(cell, cat.LockInputs())
-		if err != nil {
-			return nil, fmt.Errorf("condensing the matrix of %s: %w", cell.Recipe.Name, err)
-		}
-		points[i] = ci.Point{Cell: cell, Facts: facts}
-	}
-	return points, nil
 }
 
 func printJobs(out printer, jobs []ci.Job) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/plan/ci"
 	"builder/internal/plan/matrix"
@@ -29,11 +30,11 @@ func TestMatrixGolden(t *testing.T) {
 	}
 	var all []condensed
 	for _, r := range cat.Recipes {
-		cells, _, err := matrix.Expand(r, open(r, nil, true))
+		cells, _, err := matrix.Expand(r, matrix.Everything(r))
 		if err != nil {
 			t.Fatal(err)
 		}
-		points, err := pointsOf(cat, cells)
+		points, err := app.Points(cat, cells)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestEveryCellHasAMatrix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := makeMatrix(cat, cat.Recipes, nil, matrixOptions{all: true}, t.Errorf)
+	jobs, err := app.Jobs(cat, app.MatrixRequest{Recipes: cat.Recipes, All: true}, t.Errorf)
 	if err != nil {
 		t.Fatal(err)
 	}

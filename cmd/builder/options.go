@@ -6,50 +6,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/config"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
-	"builder/internal/input/deb"
 	"builder/internal/machine/host"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
-	"builder/internal/publishing/publish"
 	"builder/pipelines"
 )
-
-// options is what the flags and the environment say, read in this file only.
-type options struct {
-	recipe    *recipe.Recipe
-	filter    matrix.Filter
-	home      string
-	out       string
-	failFast  bool
-	rebuild   bool
-	ccache    bool // take objects from the compiler cache
-	locked    bool
-	offline   bool
-	json      bool
-	engines   []engineChoice
-	stepLimit time.Duration // of one step of a build; 0 is without a bound
-	patience  time.Duration // until an engine that says nothing is lost
-	trust     []string
-	from      []string // directories and addresses
-	fromOnly  bool
-	key       string // file of the key that signs; "" is the host's own
-	native    native.Options
-	display   displayOptions
-	overrides map[string][]string
-	mirrors   []string
-	snapshot  string
-}
 
 func recipesFlag() cli.Flag {
 	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "lay the recipes, stacks, images, patches, diagnoses and profiles below `DIR` over the built-in ones"}
@@ -68,7 +40,7 @@ func idleFlag() cli.Flag {
 }
 
 // cacheName is the flag, and the key, of the bound of an engine's cache.
-const cacheName = "engine-cache"
+const cacheName = app.CacheFlag
 
 func cacheFlag() cli.Flag {
 	return &cli.StringFlag{
@@ -107,13 +79,7 @@ func nativeOptions(c *cli.Context, home string) native.Options {
 
 // selectionFlags choose cells and where their inputs come from.
 func selectionFlags() []cli.Flag {
-	return []cli.Flag{
-		recipesFlag(),
-		jsonFlag(),
-		&cli.BoolFlag{Name: "locked", EnvVars: []string{"BUILDER_LOCKED"}, Usage: "refuse to resolve a name: what the lock does not pin is exit 3"},
-		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use nothing but the store"},
-		setFlag(),
-	}
+	return append([]cli.Flag{recipesFlag(), jsonFlag()}, sourceFlags{}.flags()...)
 }
 
 // outFlag names the directory of the results of a run.
@@ -186,7 +152,7 @@ func (v *axisValue) Set(text string) error {
 func (v *axisValue) String() string { return strings.Join(v.texts, ",") }
 
 // recipeCommands makes a command for each recipe.
-func recipeCommands(cat catalogue.Catalogue, fault error, flags []cli.Flag, do func(*cli.Context, options) error) []*cli.Command {
+func recipeCommands(cat catalogue.Catalogue, fault error, flags []cli.Flag, do func(*cli.Context, app.Selection) error) []*cli.Command {
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
 		commands = append(commands, &cli.Command{
@@ -196,11 +162,11 @@ func recipeCommands(cat catalogue.Catalogue, fault error, flags []cli.Flag, do f
 				if fault != nil {
 					return fault
 				}
-				opts, err := readOptions(c, r)
-				if err != nil {
-					return err
+				if c.Args().Present() {
+					return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
+						WithHint("axes are flags: --NAME VALUE")
 				}
-				return do(c, opts)
+				return do(c, app.Selection{Recipe: r, Filter: readAxes(c, r.Axes)})
 			},
 		})
 	}
@@ -265,38 +231,6 @@ func flagNames(flags []cli.Flag) []string {
 	return names
 }
 
-func readOptions(c *cli.Context, r *recipe.Recipe) (options, error) {
-	if c.Args().Present() {
-		return options{}, diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
-			WithHint("axes are flags: --NAME VALUE")
-	}
-	o, err := readPlaces(c)
-	o.recipe, o.filter = r, readAxes(c, r.Axes)
-	o.out, o.failFast = c.String("out"), c.Bool("fail-fast")
-	o.rebuild, o.ccache, o.key = c.Bool("rebuild"), c.Bool("ccache"), c.String("key")
-	o.json, o.stepLimit, o.patience = c.Bool("json"), c.Duration("step-limit"), c.Duration("engine-patience")
-	o.trust, o.fromOnly = c.StringSlice("trust"), c.Bool("from-only")
-	for _, place := range c.StringSlice("from") {
-		_, fault := publish.OpenShelf(place, false, nil)
-		if fault != nil {
-			fault = diag.Errorf(diag.Usage, "--from: %w", fault)
-		}
-		o.from, err = append(o.from, place), errors.Join(err, fault)
-	}
-	if o.fromOnly && len(o.from) == 0 {
-		err = errors.Join(err, diag.Errorf(diag.Usage, "--from-only: no place is named that a cell could be taken from").
-			WithHint("name one with --from ("+publish.Shelves+"), or leave --from-only out to build"))
-	}
-	jobs := c.Int("jobs")
-	if c.IsSet("jobs") && jobs < 1 {
-		return options{}, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", jobs)
-	}
-	var fault, shown error
-	o.engines, fault = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
-	o.display, shown = readDisplay(c)
-	return o, errors.Join(err, fault, shown, checkOut(o.out))
-}
-
 // readAxes reads what the command line says about axes.
 func readAxes(c *cli.Context, axes []recipe.Axis) matrix.Filter {
 	filter := matrix.Filter{}
@@ -308,30 +242,16 @@ func readAxes(c *cli.Context, axes []recipe.Axis) matrix.Filter {
 	return filter
 }
 
-// readPlaces reads where things are kept and where they may be had.
-func readPlaces(c *cli.Context) (options, error) {
-	home, err := homeDir()
-	if err != nil {
-		return options{}, err
-	}
-	o := options{
-		home: home, locked: c.Bool("locked"), offline: c.Bool("offline"), native: nativeOptions(c, home),
-		mirrors:  list(os.Getenv("BUILDER_MIRROR_DEBIAN")),
-		snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
-	}
-	if len(o.mirrors) == 0 {
-		o.mirrors = deb.HostMirrors(os.DirFS("/"))
-	}
-	o.overrides, err = readOverrides(c.StringSlice("set"))
-	return o, err
-}
-
 // checkOut refuses a file in the place of the results, before anything is done.
 func checkOut(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return diag.Errorf(diag.Usage, "--out: %s is not a directory", dir)
 	}
 	return nil
+}
+
+func setFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"}
 }
 
 func list(text string) []string {

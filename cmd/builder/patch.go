@@ -2,25 +2,20 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/base/diag"
-	"builder/internal/input/store"
 	"builder/internal/plan/audit"
-	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/sourcetree"
 	"builder/internal/view/term"
 )
 
@@ -53,12 +48,11 @@ func patchCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comman
 					&cli.BoolFlag{Name: "fetch", Usage: "fetch the sources that the lock names and the store lacks"}, setFlag(), noInstallFlag(),
 				},
 			}, func(c *cli.Context, rs []*recipe.Recipe) error {
-				o, err := readPlaces(c)
+				in, err := openSession(c, cat, out)
 				if err != nil {
 					return err
 				}
-				o.json = c.Bool("json")
-				return auditPatches(c.Context, cat, rs, o, c.Bool("fetch"), out)
+				return auditPatches(c, in.Session, rs, out)
 			}),
 		},
 	}
@@ -116,91 +110,16 @@ func showPatches(cat catalogue.Catalogue, rs []*recipe.Recipe, out printer, asJS
 }
 
 // auditPatches prints the report of each recipe and returns its findings.
-func auditPatches(ctx context.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, o options, fetch bool, out printer) error {
-	w, err := openWorkspace(ctx, o, out.note)
-	if err != nil {
+func auditPatches(c *cli.Context, s *app.Session, rs []*recipe.Recipe, out printer) error {
+	reports, err := app.Audit(c.Context, s, rs, c.Bool("fetch"))
+	if reports == nil {
 		return err
 	}
-	defer w.close()
-	reports := map[string]audit.Report{}
-	var faults []error
-	for _, r := range rs {
-		report, err := w.audit(ctx, cat, r, fetch)
-		if err != nil {
-			return err
+	return errors.Join(err, out.print(c.Bool("json"), reports, func() {
+		for _, r := range rs {
+			printAudit(out, r, reports[r.Name])
 		}
-		reports[r.Name] = report
-		for _, f := range report.Findings {
-			faults = append(faults, diag.Errorf(diag.Patch, "%s/%s", r.Name, f).WithHint("%s", f.Remedy))
-		}
-		for _, row := range report.Rows {
-			if row.Unseen() {
-				faults = append(faults, diag.Errorf(diag.Patch, "%s/%s: not measured: the source of none of its versions is here", r.Name, row.Patch).
-					WithHint("--fetch brings the sources"))
-			}
-		}
-	}
-	if o.json {
-		return errors.Join(append(faults, printJSON(out, reports))...)
-	}
-	for _, r := range rs {
-		printAudit(out, r, reports[r.Name])
-	}
-	return errors.Join(faults...)
-}
-
-// audit audits the patches of one recipe over every cell of its matrix.
-func (w *workspace) audit(ctx context.Context, cat catalogue.Catalogue, r *recipe.Recipe, fetch bool) (audit.Report, error) {
-	cells, _, err := matrix.Expand(r, matrix.Everything(r))
-	if err != nil {
-		return audit.Report{}, err
-	}
-	pins, err := cat.Locks(w.home).Read(r.Name)
-	if err != nil {
-		return audit.Report{}, err
-	}
-	var audited []audit.Cell
-	fetched := map[string]bool{} // many cells share a source
-	for _, cell := range cells {
-		facts, err := lock.Facts(cell, cat.LockInputs())
-		if err != nil {
-			return audit.Report{}, err
-		}
-		c := audit.Cell{ID: cell.ID, Version: facts["version"], Facts: facts}
-		if pin, ok := pins.SourceOf(cell, facts); ok {
-			c.Source = pin.SHA256
-			if fetch && !fetched[pin.SHA256] {
-				fetched[pin.SHA256] = true
-				if err := w.fetcher().Fetch(ctx, lock.Entry{Source: pin}, io.Discard); err != nil {
-					return audit.Report{}, err
-				}
-			}
-		}
-		audited = append(audited, c)
-	}
-	return audit.Run(ctx, cat.Patches[r.Name], audited, openSources(w.store, cat.Patches[r.Name]))
-}
-
-// openSources reads the trees of sources that the store holds, each once.
-func openSources(s *store.Store, patches []patch.Patch) audit.Open {
-	wanted := sourcetree.Files(patches)
-	trees := map[string]*sourcetree.Tree{}
-	return func(source string) (*sourcetree.Tree, error) {
-		tree, known := trees[source]
-		if !known {
-			if path, ok := s.Path(store.Blob{Name: "source", SHA256: source}); ok {
-				var err error
-				if tree, err = sourcetree.Read(path, func(name string) bool { return wanted[name] }); err != nil {
-					return nil, err
-				}
-			}
-			trees[source] = tree
-		}
-		if tree == nil {
-			return nil, nil
-		}
-		return tree.Clone(), nil
-	}
+	}))
 }
 
 // printAudit prints, for each patch, how many cells get it and what it does to

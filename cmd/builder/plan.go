@@ -1,27 +1,18 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/app/assemble"
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
-	"builder/internal/build/results"
-	"builder/internal/evidence/attest"
-	"builder/internal/gates/gate"
-	"builder/internal/input/store"
+	"builder/internal/base/diag"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/matrix"
-	"builder/internal/plan/patch"
-	"builder/internal/plan/recipe"
-	"builder/pipelines"
 )
 
 func planCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
@@ -29,186 +20,59 @@ func planCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 		Name: "plan", Usage: "explain what run would do, and do nothing", ArgsUsage: "RECIPE [axes]",
 		Flags: []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, fault),
-		Subcommands: recipeCommands(cat, fault, planFlags(), func(c *cli.Context, o options) error {
+		Subcommands: recipeCommands(cat, fault, planFlags(), func(c *cli.Context, of app.Selection) error {
+			in, err := openSession(c, cat, out)
+			if err = errors.Join(err, checkOut(c.String("out"))); err != nil {
+				return err
+			}
 			if c.Bool("all") {
-				o.filter = open(o.recipe, o.filter, true)
+				of.Filter = app.OpenAxes(of.Recipe, of.Filter, true)
 			}
-			with, err := readComparison(c, o)
-			if err != nil {
+			r := app.PlanRequest{Selection: of}
+			if r.With, err = readComparison(c, of); err != nil {
 				return err
 			}
-			p, err := makePlan(cat, o, with)
-			if err != nil {
+			p, err := app.PlanRun(c.Context, in.Session, r)
+			if p.Recipe == "" {
 				return err
 			}
-			return errors.Join(p.print(out, o.json), p.refusal(c.Context, cat, o))
+			return errors.Join(out.print(c.Bool("json"), p, func() { printPlan(out, p) }), err)
 		}),
 	}
 }
 
-// plan is what run would do.
-type plan struct {
-	Recipe   string        `json:"recipe"`
-	Cells    []plannedCell `json:"cells"`
-	Excluded []excluded    `json:"excluded"`
+func planFlags() []cli.Flag {
+	return append(selectionFlags(),
+		allFlag("leave every axis open that is not named"),
+		&cli.BoolFlag{Name: "diff", Usage: "say what has changed since the last run that was begun, and which steps run again"},
+		&cli.StringFlag{Name: "against", Usage: "say it against the entries that another `LOCK` gives, a file *.lock.json"},
+		outFlag("the last run wrote its results below `DIR`"),
+	)
 }
 
-type plannedCell struct {
-	ID      string            `json:"id"`
-	Key     string            `json:"key,omitempty"` // empty while the lock lacks something
-	Axes    map[string]string `json:"axes"`
-	Chosen  []string          `json:"chosen"` // axes whose value was chosen by preference
-	Forced  []matrix.Forced   `json:"forced"` // values that nobody asked for and nobody prefers: a rule leaves no other
-	Site    []string          `json:"site"`   // what of it a site brings, and whether that replaces something
-	Image   string            `json:"image"`
-	Runtime string            `json:"runtime"`
-	Source  string            `json:"source"`
-	Python  []string          `json:"python"`
-	Inputs  []string          `json:"inputs,omitempty"` // ids of the cells that go into it
-	// Provided is what the platform brings to a stack, and why.
-	Provided []string          `json:"provided,omitempty"`
-	Patches  []plannedPatch    `json:"patches"`
-	Env      map[string]string `json:"env"`
-	Steps    []string          `json:"steps"`
-	Gates    []string          `json:"gates"`
-	Stable   string            `json:"stable,omitempty"`  // why the channel stable cannot be reached
-	Missing  string            `json:"missing,omitempty"` // what the lock lacks
-	// Unstated says why the lock lacks what one place alone can tell, and what to do.
-	Unstated []string     `json:"unstated,omitempty"`
-	Known    bool         `json:"known"`          // the result is in the store
-	Diff     *plannedDiff `json:"diff,omitempty"` // what changed since the last run, if that was asked
+// readComparison reads what a plan is to be compared with.
+func readComparison(c *cli.Context, of app.Selection) (app.Comparison, error) {
+	// What is said for every run contradicts nothing that is asked of this plan.
+	out := c.IsSet("out") && os.Getenv("BUILDER_OUT") == ""
+	switch file := c.String("against"); {
+	case c.IsSet("against") && out:
+		return nil, diag.Errorf(diag.Usage, "--against names a lock and --out a run: give one of them")
+	case c.IsSet("against"):
+		return app.WithLock(file, of.Recipe.Name)
+	case c.Bool("diff"):
+		return app.WithRun(c.String("out")), nil
+	case out:
+		return nil, diag.Errorf(diag.Usage, "--out says where the last run is: it needs --diff")
+	}
+	return nil, nil
 }
 
-type plannedPatch struct {
-	Name    string      `json:"name"`
-	Applies bool        `json:"applies"`
-	State   patch.State `json:"state"` // not measured where it applies: no tree has been seen
-	Because string      `json:"because"`
-}
-
-type excluded struct {
-	Axes    map[string]string `json:"axes"`
-	Because string            `json:"because"`
-	Source  string            `json:"source"`
-	Instead []string          `json:"instead"` // what goes together
-}
-
-// makePlan explains what run would do; with may be nil.
-func makePlan(cat catalogue.Catalogue, o options, with comparison) (plan, error) {
-	drafts, left, err := assemble.Choose(cat, o.recipe, o.filter)
-	if err != nil {
-		return plan{}, err
-	}
-	asm := assembler(cat, o)
-	f, err := asm.Locks.Read(o.recipe.Name)
-	if err != nil {
-		return plan{}, err
-	}
-	known, err := knownResults(o.home)
-	if err != nil {
-		return plan{}, err
-	}
-	p := plan{Recipe: o.recipe.Name, Cells: []plannedCell{}, Excluded: []excluded{}}
-	for _, d := range drafts {
-		cell, err := planCell(asm, d, f, known, with)
-		if err != nil {
-			return plan{}, err
-		}
-		for _, why := range f.Missing([]lock.Draft{d}).Unstated() {
-			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, cat.PinCommand(o.recipe.Name, o.filter)))
-		}
-		p.Cells = append(p.Cells, cell)
-	}
-	for _, e := range left {
-		p.Excluded = append(p.Excluded, excluded{e.Axes, e.Because, e.Source, notNil(e.Instead)})
-	}
-	return p, nil
-}
-
-// knownResults opens the results without making a store where there is none.
-func knownResults(home string) (func(key string) bool, error) {
-	dir := filepath.Join(home, "store")
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return func(string) bool { return false }, nil
-	}
-	s, err := store.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	return results.New(s).Sealed(sealing(home, nil)).Has, nil
-}
-
-func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key string) bool, with comparison) (plannedCell, error) {
-	chosen, forced, err := matrix.Reasons(d.Cell)
-	if err != nil {
-		return plannedCell{}, err
-	}
-	c := plannedCell{
-		Site: asm.Locks.OfSite(d), Stable: attest.Stable.Unreachable(d.Settings.Expect),
-
-		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: chosen, Forced: forced,
-		Image: d.Image.Name, Runtime: d.Runtime.Name,
-		Source: d.Source.Project + " " + d.Source.Version,
-		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),
-		Patches: []plannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},
-	}
-	for _, choice := range d.Patches {
-		c.Patches = append(c.Patches, plannedPatch{choice.Patch.Name, choice.Applies, choice.State, choice.Because})
-	}
-	c.Steps = append(c.Steps, pipelines.StepNames(d)...)
-	for _, g := range gate.Wanted(d.Settings.Expect, gate.Container) {
-		c.Gates = append(c.Gates, g.Name)
-	}
-	if d.Settings.Expect.Wheelhouse != nil { // nothing is built of a source
-		c.Source, c.Python = "its parts", notNil(d.Settings.Requires.Run)
-	}
-	entries, err := lock.Assemble([]lock.Draft{d}, f, asm.Revision)
-	if err != nil {
-		c.Missing = f.Missing([]lock.Draft{d}).String()
-		if with != nil {
-			c.Diff = undecided()
-		}
-		return c, nil
-	}
-	if _, err := asm.Inputs(context.Background(), d, &entries[0]); err != nil {
-		c.Missing = err.Error()
-		return c, nil
-	}
-	for _, in := range entries[0].Inputs {
-		c.Inputs = append(c.Inputs, in.ID)
-	}
-	c.Key = entries[0].Key()
-	c.Known = known(c.Key)
-	if with != nil {
-		c.Diff, err = with.diff(d, entries[0], c.Known)
-	}
-	return c, err
-}
-
-// providedBy says what the platform brings to a stack.
-func providedBy(house *recipe.Wheelhouse) []string {
-	if house == nil {
-		return nil
-	}
-	var all []string
-	for _, p := range house.Provided {
-		all = append(all, p.Project+": "+p.Because)
-	}
-	return all
-}
-
-// notNil makes an empty list of none: in JSON a list is never null.
-func notNil(list []string) []string { return append([]string{}, list...) }
-
-func (p plan) print(out printer, asJSON bool) error {
-	if asJSON {
-		return printJSON(out, p)
-	}
+func printPlan(out printer, p app.Plan) {
 	for i, c := range p.Cells {
 		if i > 0 {
 			out.say("")
 		}
-		c.print(out)
+		printPlannedCell(out, c)
 	}
 	for i, e := range p.Excluded {
 		if i == 0 {
@@ -219,10 +83,9 @@ func (p plan) print(out printer, asJSON bool) error {
 			out.say("    goes together: %s", row)
 		}
 	}
-	return nil
 }
 
-func (c plannedCell) print(out printer) {
+func printPlannedCell(out printer, c app.PlannedCell) {
 	out.say("%s", c.ID)
 	line := func(name, format string, args ...any) { out.say("  %-9s%s", name, fmt.Sprintf(format, args...)) }
 	line("axes", "%s", matrix.Pairs(c.Axes))
@@ -274,6 +137,29 @@ func (c plannedCell) print(out printer) {
 		line("lock", "complete, key %s; to be built", c.Key[:12])
 	}
 	if c.Diff != nil {
-		c.Diff.explain(line)
+		explainDiff(*c.Diff, line)
 	}
+}
+
+func explainDiff(p app.PlannedDiff, line func(name, format string, args ...any)) {
+	if p.Missing != "" {
+		line("diff", "%s", p.Missing)
+	} else {
+		line("diff", "with %s", p.With)
+	}
+	for _, c := range p.Changes {
+		line("", "%-9s%s", c.Step, changed(c))
+	}
+	line("", "%s", p.Result)
+}
+
+// changed says a change in words.
+func changed(c lock.Change) string {
+	switch {
+	case c.Was == "":
+		return c.What + ": new, " + c.Is
+	case c.Is == "":
+		return c.What + ": gone, was " + c.Was
+	}
+	return c.What + ": " + c.Is + ", was " + c.Was
 }

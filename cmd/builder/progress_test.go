@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,20 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"builder/internal/app"
 	"builder/internal/base/diag"
-	"builder/internal/build/fetch"
-	"builder/internal/build/fleet"
-	"builder/internal/build/results"
-	"builder/internal/build/run"
 	"builder/internal/build/runlog"
-	"builder/internal/files/artifact"
-	"builder/internal/gates/verdict"
-	"builder/internal/input/store"
-	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/recipe/recipetest"
 	"builder/internal/testutil/golden"
 	"builder/internal/view/progress"
 	"builder/internal/view/report"
@@ -51,204 +40,78 @@ func TestProgressSchema(t *testing.T) {
 	}
 }
 
-// workbench is the outside of a run, of which one cell fails. A build that takes
-// memory goes on until another waits for it.
-type workbench struct{ fails, out string }
-
-// crowded waits until the log says that a cell waits.
-func (w workbench) crowded(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		found, err := filepath.Glob(filepath.Join(w.out, "*", "logs", "wait.log"))
-		if err != nil || len(found) > 0 || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
+// A program that reads events reads what went wrong as one; a person is told at the end.
+func TestWhoIsTold(t *testing.T) {
+	for format, told := range map[string]bool{"json": true, "plain": false} {
+		shown, err := displayOptions{format: format}.begin(t.Context(), printer{stderr: io.Discard})
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond)
+		if err := shown.end(errors.New("it failed")); (untold(err) == nil) != told {
+			t.Errorf("%s: %v", format, err)
+		}
 	}
 }
 
-func (workbench) Fetch(_ context.Context, _ lock.Entry, progress io.Writer) error {
-	for done := range int64(3) {
-		progress.(fetch.Counter).Bytes(done, 2)
-	}
-	_, err := fmt.Fprintln(progress, "2 of 2 MB, 1 of 1 files")
-	return err
-}
-
-func (w workbench) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, _ string, events run.Events, look run.Look) error {
-	fmt.Fprint(events.StepStarted("image"), "")
-	events.StepDone("image", 0, true, nil)
-	if err := w.crowded(ctx); e.Memory > 0 && err != nil {
-		return err
-	}
-	fmt.Fprint(events.StepStarted("build"), "cc <a.c>\n", "\x1b[31mdone\x1b[0m\n")
-	if e.ID == w.fails {
-		err := diag.Errorf(diag.Build, "exit 1")
-		events.StepDone("build", time.Second, false, err)
-		return err
-	}
-	events.StepDone("build", time.Second, false, nil)
-	return look(ctx, run.Built{})
-}
-
-func (w workbench) Rebuild(context.Context, lock.Entry, []artifact.Artifact, string, run.Events) ([]artifact.Artifact, error) {
-	return nil, errors.New("nobody asked for it")
-}
-
-func (workbench) Find(context.Context, lock.Entry, string) (run.Result, bool, error) {
-	return run.Result{}, false, nil
-}
-func (workbench) Keep(lock.Entry, run.Result) error { return nil }
-func (workbench) Forget(lock.Entry) error           { return nil }
-func (workbench) Seal(lock.Entry, run.Result, []verdict.Verdict) ([]artifact.Artifact, error) {
-	return nil, nil
-}
-
-// ran takes three cells through a run and returns what it said and left; two of
-// them share the memory of one.
-func ran(t *testing.T, o displayOptions) (stderr string, w *workspace) {
+// recorded begins a run.json of cells that none has begun.
+func recorded(t *testing.T, ids ...string) (out string, rec *report.Recorder) {
 	t.Helper()
-	home := t.TempDir()
-	s, err := store.Open(filepath.Join(home, "store"))
+	out = filepath.Join(t.TempDir(), "out")
+	if err := os.Mkdir(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var begun report.Run
+	for _, id := range ids {
+		begun.Cells = append(begun.Cells, report.Cell{ID: id, Recipe: "tool"})
+	}
+	rec, err := report.NewRecorder(filepath.Join(out, "run.json"), begun)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w = &workspace{options: options{home: home, out: filepath.Join(home, "out")}, store: s, results: results.New(s)}
-	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool", Memory: 8e9}, {ID: "tool-2", Recipe: "tool", Memory: 8e9}, {ID: "tool-3", Recipe: "tool"}}
-	var b bytes.Buffer
-	shown, err := o.begin(t.Context(), printer{stderr: &b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.note = shown.Note
-	if err := os.MkdirAll(w.out, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	rec, err := w.record(entries)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown.Run(w.planned(w.past(t.Context()), entries), 3)
-	bench := workbench{fails: "tool-3", out: w.out}
-	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
-	var faults []error
-	for _, o := range (run.Runner{
-		Fetcher: bench, Engine: fleet.New([]fleet.Member{member}, w.note), Finder: bench, Sealer: bench, Out: w.out, Jobs: 3,
-		Watch: func(e lock.Entry) run.Events { return newWatch(w.out, e.ID, shown.Display) },
-		Done: func(_ int, o run.Outcome) {
-			cell := w.cell(o)
-			if err := errors.Join(rec.Update(cell), w.remember(t.Context(), o)); err != nil {
-				t.Error(err)
-			}
-			showDone(shown.Display, cell)
-		},
-	}).Run(t.Context(), entries) {
-		faults = append(faults, o.Err)
+	return out, rec
+}
+
+// ran leaves a run of three cells, of which one failed in its build.
+func ran(t *testing.T) (out string) {
+	t.Helper()
+	ids := []string{"tool-1", "tool-2", "tool-3"}
+	out, rec := recorded(t, ids...)
+	shown := progress.New(io.Discard, progress.Options{})
+	defer shown.Close()
+	for _, id := range ids {
+		cell := report.Cell{ID: id, Recipe: "tool", From: report.Build}
+		var fault error
+		if id == "tool-3" {
+			fault, cell.Error = errors.New("exit 1"), &report.CellError{Code: "build", Message: "exit 1"}
+		}
+		events := app.NewWatch(out, id, shown)
+		for _, step := range []struct {
+			name, text string
+			err        error
+		}{{"fetch", "2 of 2 MB, 1 of 1 files\n", nil}, {"engine", "", nil}, {"build", "cc <a.c>\n\x1b[31mdone\x1b[0m\n", fault}} {
+			fmt.Fprint(events.StepStarted(step.name), step.text)
+			events.StepDone(step.name, time.Second, false, step.err)
+			cell.Steps = append(cell.Steps, report.Step{Name: step.name, Seconds: 1, Failed: step.err != nil, Log: id + "/logs/" + step.name + ".log"})
+		}
+		if err := rec.Update(cell); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := rec.Finish(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	err = shown.end(errors.Join(faults...))
-	if (untold(err) == nil) != (shown.format == progress.JSON) || diag.CodeOf(err) != diag.Gate {
-		t.Errorf("the error is %v of class %v", err, diag.CodeOf(err))
-	}
-	return b.String(), w
-}
-
-// Every event of a run follows the schema, and there is one of each kind.
-func TestEventsFollowTheirSchema(t *testing.T) {
-	stderr, _ := ran(t, displayOptions{format: "json", verbose: true})
-	validate := recipetest.Validator(t, recipe.Schema(&progress.Event{}))
-	seen := map[progress.Kind]bool{}
-	for line := range strings.Lines(stderr) {
-		if err := validate([]byte(line)); err != nil {
-			t.Errorf("%s: %v", line, err)
-		}
-		var e progress.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
-		seen[e.Event] = true
-		if e.Event == progress.LogLine && strings.ContainsRune(e.Text, '\x1b') {
-			t.Errorf("%q would colour a terminal", e.Text)
-		}
-	}
-	for _, kind := range progress.Kinds() {
-		if !seen[kind] && kind != progress.Note {
-			t.Errorf("there is no event %s", kind)
-		}
-	}
-	for _, bad := range []string{`{}`, `{"schema":2,"time":"2026-11-22T00:00:00Z","event":"note"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"frob"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"note","more":1}`} {
-		if validate([]byte(bad)) == nil {
-			t.Errorf("the schema allows %s", bad)
-		}
-	}
-}
-
-// The cell that waited says so, in run.json and while it waited.
-func TestWaitingIsRecorded(t *testing.T) {
-	stderr, w := ran(t, displayOptions{format: "plain"})
-	if !strings.Contains(stderr, " wait waiting\n") || !strings.Contains(stderr, " wait done ") {
-		t.Errorf("stderr is\n%s", stderr)
-	}
-	r, err := report.Read(filepath.Join(w.out, "run.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	waited := 0
-	for _, c := range r.Cells {
-		for _, s := range c.Steps {
-			if s.Waiting != (s.Name == "wait") {
-				t.Errorf("%s: step %s waits: %v", c.ID, s.Name, s.Waiting)
-			}
-			if s.Waiting {
-				waited++
-			}
-		}
-	}
-	if waited != 1 {
-		t.Errorf("%d cells waited, want 1", waited)
-	}
-}
-
-// What was really done is remembered, and the next run says how long it will take.
-func TestTheNextRunKnowsHowLong(t *testing.T) {
-	_, w := ran(t, displayOptions{format: "plain"})
-	cells := w.planned(w.past(t.Context()), []lock.Entry{{ID: "tool-1", Recipe: "tool"}, {ID: "tool-4", Recipe: "tool"}, {ID: "other", Recipe: "other"}})
-	for i, want := range []bool{true, true, false} {
-		if _, known := cells[i].Steps["build"]; known != want {
-			t.Errorf("%s: %v", cells[i].ID, cells[i].Steps)
-		}
-		for _, step := range []string{"image", "wait"} {
-			if _, known := cells[i].Steps[step]; known {
-				t.Errorf("%s: a step that took no work is remembered: %v", cells[i].ID, cells[i].Steps)
-			}
-		}
-	}
-	w.rebuild = true
-	if c := w.planned(w.past(t.Context()), []lock.Entry{{ID: "tool-1", Recipe: "tool"}}); c[0].Steps != nil {
-		t.Errorf("of a second build nothing is known: %v", c[0].Steps)
-	}
-}
-
-func TestTimed(t *testing.T) {
-	steps := []run.Step{{Name: "wait", Seconds: 9}, {Name: "fetch", Seconds: 1, Cached: true}, {Name: "build", Seconds: 2}, {Name: "again build", Seconds: 3}, {Name: "gate import", Seconds: 4}, {Name: "gate size", Seconds: 5, Failed: true}}
-	want := map[string]float64{"build": 2, "gate import": 4}
-	if diff := cmp.Diff(want, timed(run.Outcome{Result: run.Result{Steps: steps}})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	return out
 }
 
 // logsOf runs builder logs on the results of a run.
-func logsOf(t *testing.T, w *workspace, args ...string) (code diag.Code, stdout, stderr string) {
+func logsOf(t *testing.T, out string, args ...string) (code diag.Code, stdout, stderr string) {
 	t.Helper()
-	return builder(append([]string{"logs", "--out", w.out}, args...)...)
+	return builder(append([]string{"logs", "--out", out}, args...)...)
 }
 
 func TestLogs(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
-	_, w := ran(t, displayOptions{format: "plain"})
+	w := ran(t)
 	code, stdout, stderr := logsOf(t, w)
 	for _, want := range []string{"tool-3: error\nstep    verdict  time  log\nfetch   done ", "build   error    1.0s  0.0 kB", "build   done "} {
 		if code != 0 || !strings.Contains(stdout, want) {
@@ -291,14 +154,10 @@ func TestLogs(t *testing.T) {
 // A cell that is under way is followed until its step ends.
 func TestLogsOfARunningCell(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
-	home := t.TempDir()
-	w := &workspace{options: options{out: home}}
-	if _, err := w.record([]lock.Entry{{ID: "tool-1", Recipe: "tool"}, {ID: "tool-2", Recipe: "tool"}}); err != nil {
-		t.Fatal(err)
-	}
+	w, _ := recorded(t, "tool-1", "tool-2")
 	progress := progress.New(io.Discard, progress.Options{})
 	defer progress.Close()
-	events := newWatch(home, "tool-1", progress)
+	events := app.NewWatch(w, "tool-1", progress)
 	events.StepStarted("fetch")
 	events.StepDone("fetch", time.Second, false, errors.New("nobody answers"))
 	log := events.StepStarted("gate import")
@@ -317,7 +176,7 @@ func TestLogsOfARunningCell(t *testing.T) {
 		fmt.Fprintln(log, "last")
 		events.StepDone("gate import", time.Second, false, nil)
 	}}
-	if code := Main([]string{"builder", "logs", "-f", "--out", w.out}, stdout, &stderr); code != 0 || stdout.String() != "first\nlast\n" {
+	if code := Main([]string{"builder", "logs", "-f", "--out", w}, stdout, &stderr); code != 0 || stdout.String() != "first\nlast\n" {
 		t.Errorf("exit code %d\n%s%s", code, stdout, &stderr)
 	}
 }

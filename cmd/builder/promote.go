@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
+	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/publish"
 )
@@ -36,38 +36,15 @@ func doPromote(c *cli.Context, out printer) error {
 	if err2 != nil {
 		err2 = placeFault("to", c.String("to"), "to", "at", err2)
 	}
-	home, err3 := homeDir()
+	in, err3 := openSession(c, catalogue.Catalogue{}, out)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	trust, err := trusted(c.StringSlice("trust"), home)
+	done, err := app.Promote(c.Context, in.Session, at, cell, channel)
 	if err != nil {
 		return err
 	}
-	r, err := publish.FindCell(c.Context, at, cell)
-	if err != nil {
-		return err
-	}
-	scratch, err := os.MkdirTemp("", "builder-promote-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(scratch)
-	b, err := publish.Take(c.Context, at, r.Key, scratch, trust, channel)
-	if err == nil && b.Entry.ID != cell && b.Entry.Key() != cell {
-		err = fmt.Errorf("the place says that it is %s, and signed is that it is %s", cell, b.Entry.ID)
-	}
-	if err != nil && diag.CodeOf(err) != diag.Gate {
-		err = diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
-	}
-	if err != nil {
-		return err
-	}
-	receipt, err := at.Put(c.Context, b, string(channel))
-	if err != nil {
-		return err
-	}
-	return printPublished(publishReport{Schema: 1, To: at.String(), Published: []publish.Receipt{receipt}}, c.Bool("json"), out)
+	return out.print(c.Bool("json"), done, func() { printPublished(out, done) })
 }
 
 // catalogueFlags name a place and how to speak with it.

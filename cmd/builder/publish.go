@@ -1,26 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"errors"
-	"os"
-	"os/exec"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
-	"builder/internal/evidence/attest"
-	"builder/internal/evidence/signing"
-	"builder/internal/input/pypi"
 	"builder/internal/publishing/publish"
-	"builder/internal/publishing/subject"
-	"builder/internal/view/term"
 )
 
 func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
@@ -46,11 +36,25 @@ func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comm
 			if c.Bool("prune") {
 				return doPrune(c, cat, fault, out)
 			}
-			o, err := readPublishOptions(c)
-			if err != nil {
+			in, err := openSession(c, cat, out)
+			r, err2 := readPublish(c)
+			if err := errors.Join(err2, err); err != nil {
 				return err
 			}
-			return doPublish(c.Context, o, out)
+			if _, err := in.Trusted(); err != nil {
+				return err
+			}
+			return in.show(c.Context, func(d *display) error {
+				done, err := app.Publish(c.Context, in.Session, r, func(wheel string) app.Sending { return newPush(d, wheel) })
+				if fault, ok := errors.AsType[*app.PlaceError](err); ok {
+					return placeFault("to", r.To, "channel", "to", fault.Err)
+				}
+				if done.Schema == 0 {
+					return err
+				}
+				d.Close()
+				return errors.Join(out.print(c.Bool("json"), done, func() { printPublished(out, done) }), err)
+			})
 		},
 	}
 }
@@ -80,31 +84,16 @@ func channelFlag(usage string) cli.Flag {
 	return &cli.StringFlag{Name: "channel", Value: "candidate", Usage: usage}
 }
 
-// publishOptions is what the flags of publish say.
-type publishOptions struct {
-	paths    []string
-	to       string
-	home     string
-	trust    []string
-	channel  attest.Policy
-	dry      bool
-	check    bool
-	insecure bool
-	json     bool
-	display  displayOptions
-}
-
-func readPublishOptions(c *cli.Context) (publishOptions, error) {
-	o := publishOptions{
-		paths: c.Args().Slice(), trust: c.StringSlice("trust"), dry: c.Bool("dry-run"), check: !c.Bool("no-check"), json: c.Bool("json"),
-		to: c.String("to"), insecure: c.Bool("insecure"),
+func readPublish(c *cli.Context) (app.PublishRequest, error) {
+	o := app.PublishRequest{
+		Paths: c.Args().Slice(), DryRun: c.Bool("dry-run"), Check: !c.Bool("no-check"), To: c.String("to"), Insecure: c.Bool("insecure"),
 	}
 	var faults []error
-	if len(o.paths) == 0 {
+	if len(o.Paths) == 0 {
 		faults = append(faults, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
 			WithHint("%s out/<cell> --to file:DIR", c.Command.HelpName))
 	}
-	if o.to == "" {
+	if o.To == "" {
 		faults = append(faults, diag.Errorf(diag.Usage, "--to: name a destination").WithHint("write %s", publish.Destinations))
 	}
 	for _, name := range []string{"older-than", "keep", "yes"} {
@@ -112,130 +101,14 @@ func readPublishOptions(c *cli.Context) (publishOptions, error) {
 			faults = append(faults, diag.Errorf(diag.Usage, "--%s: it belongs to --prune", name))
 		}
 	}
-	var err2, err3, err4 error
-	if o.channel, err2 = publish.Channel(c.String("channel")); err2 != nil {
-		err2 = placeFault("channel", c.String("channel"), "channel", "to", err2)
+	var err error
+	if o.Channel, err = publish.Channel(c.String("channel")); err != nil {
+		err = placeFault("channel", c.String("channel"), "channel", "to", err)
 	}
-	o.home, err3 = homeDir()
-	o.display, err4 = readDisplay(c)
-	return o, errors.Join(append(faults, err2, err3, err4)...)
+	return o, errors.Join(append(faults, err)...)
 }
 
-// publishReport is the result of publish --json.
-type publishReport struct {
-	Schema    int               `json:"schema"`
-	To        string            `json:"to"`
-	DryRun    bool              `json:"dry_run,omitempty"`
-	Published []publish.Receipt `json:"published"`
-}
-
-// doPublish verifies every wheel before the first is published: one that is
-// refused keeps all back.
-func doPublish(ctx context.Context, o publishOptions, out printer) error {
-	trust, err := trusted(o.trust, o.home)
-	if err != nil {
-		return err
-	}
-	progress, err := o.display.begin(ctx, out)
-	if err != nil {
-		return err
-	}
-	return progress.end(publishAll(ctx, o, trust, progress, out))
-}
-
-func publishAll(ctx context.Context, o publishOptions, trust signing.Trust, progress *display, out printer) error {
-	var current *push
-	to, err := publish.Open(ctx, o.to, publish.Options{
-		Insecure: o.insecure, Warn: progress.Note,
-		Progress: func(done, total int64) { current.bytes(done, total) },
-	})
-	if err != nil {
-		return placeFault("to", o.to, "channel", "to", err)
-	}
-	bundles, err := loadBundles(o, trust)
-	if err != nil {
-		return err
-	}
-	report := publishReport{Schema: 1, To: to.String(), DryRun: o.dry, Published: []publish.Receipt{}}
-	client := o.client(trust)
-	var faults []error
-	for _, b := range bundles {
-		if o.dry {
-			report.Published = append(report.Published, b.Receipt(string(o.channel), "", false))
-			continue
-		}
-		current = newPush(progress, b.Wheel.Name)
-		receipt, err := publish.Publish(ctx, to, b, string(o.channel), client)
-		current.end(err)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		report.Published = append(report.Published, receipt)
-	}
-	progress.Close()
-	return errors.Join(append([]error{printPublished(report, o.json, out)}, faults...)...)
-}
-
-// loadBundles verifies the wheels of every path, and tells all that is wrong with
-// any.
-func loadBundles(o publishOptions, trust signing.Trust) ([]publish.Bundle, error) {
-	wheels, err := subject.Passed(o.paths)
-	if err != nil {
-		return nil, err
-	}
-	var bundles []publish.Bundle
-	var faults []error
-	for _, wheel := range wheels {
-		b, err := publish.Load(wheel, trust, o.channel)
-		bundles, faults = append(bundles, b), append(faults, err)
-	}
-	return bundles, errors.Join(faults...)
-}
-
-// client is what looks at the published, nil where nobody shall.
-func (o publishOptions) client(trust signing.Trust) *publish.Client {
-	if !o.check {
-		return nil
-	}
-	return &publish.Client{
-		Run: runProgram, UV: pypi.KeptUV(o.home),
-		Take: func(ctx context.Context, from publish.Shelf, key, dir string) (publish.Bundle, error) {
-			return publish.Take(ctx, from, key, dir, trust, o.channel)
-		},
-	}
-}
-
-// ordinary is what a program needs of an environment: where programs, the user and
-// the network are. What is left out holds tokens, and settings of the installer.
-func ordinary(environ []string) []string {
-	return slices.DeleteFunc(environ, func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		return !slices.Contains([]string{
-			"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "TZ", "XDG_CACHE_HOME", "XDG_DATA_HOME", "PYTHONHOME", "LD_LIBRARY_PATH",
-			"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-			"http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
-		}, name) && !strings.HasPrefix(name, "LC_")
-	})
-}
-
-// runProgram implements [publish.Runner] on this host.
-func runProgram(ctx context.Context, env []string, name string, args ...string) (string, error) {
-	var b bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(ordinary(os.Environ()), env), &b, &b
-	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
-	return b.String(), err
-}
-
-func printPublished(r publishReport, asJSON bool, out printer) error {
-	if asJSON {
-		return printJSON(out, r)
-	}
+func printPublished(out printer, r app.PublishReport) {
 	var rows [][]string
 	for _, p := range r.Published {
 		state := "published"
@@ -248,7 +121,6 @@ func printPublished(r publishReport, asJSON bool, out printer) error {
 		rows = append(rows, []string{p.Wheel, state, cmp.Or(p.Channel, "-"), cmp.Or(strings.Join(p.Checked, ", "), "-"), cmp.Or(p.Where, r.To)})
 	}
 	if len(rows) > 0 {
-		term.Table(out.stdout, term.Width(out.stdout), []string{"wheel", "state", "channels", "checked by", "where"}, rows)
+		out.table([]string{"wheel", "state", "channels", "checked by", "where"}, rows)
 	}
-	return nil
 }

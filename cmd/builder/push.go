@@ -32,8 +32,8 @@ func (p *push) show() {
 	p.progress.Start(p.wheel, "push")
 }
 
-// bytes is told what was sent.
-func (p *push) bytes(done, total int64) {
+// Bytes implements [app.Sending].
+func (p *push) Bytes(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.shown && time.Since(p.since) >= quiet {
@@ -42,8 +42,8 @@ func (p *push) bytes(done, total int64) {
 	p.progress.Bytes(p.wheel, done, total)
 }
 
-// end is told how it went.
-func (p *push) end(err error) {
+// End implements [app.Sending].
+func (p *push) End(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown {

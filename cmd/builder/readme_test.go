@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/app"
 	"builder/internal/app/assemble"
 	"builder/internal/app/catalogue"
 	"builder/internal/evidence/proven"
@@ -33,13 +34,13 @@ func supported(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asm := assembler(cat, options{home: t.TempDir(), offline: true})
+	asm := (&app.Session{Home: t.TempDir(), Catalogue: cat, Sources: app.Sources{Offline: true}}).Assembler()
 	text := "| recipe | platform | cells | locked | last built and gated |\n| --- | --- | --- | --- | --- |\n"
 	for _, r := range cat.Recipes {
 		if strings.HasSuffix(r.Name, "-tests") {
 			continue // the README says that they are like their library's
 		}
-		drafts, _, err := assemble.Choose(cat, r, open(r, nil, true))
+		drafts, _, err := assemble.Choose(cat, r, app.OpenAxes(r, nil, true))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,28 +1,20 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/view/report"
-	"builder/internal/view/reportpage"
-	"builder/internal/view/term"
 )
 
 // reportFormats are the words that report's --format takes, the default first.
 var reportFormats = []string{"text", "json", "markdown"}
-
-// maxMatrix bounds the file of --matrix.
-const maxMatrix = 16 << 20
 
 const mergeDescription = `DIR is where a run wrote its results: it holds run.json. The cells of all runs
 become one, sorted by id. Of a cell that several runs tell of the worst counts. With
@@ -44,11 +36,15 @@ func reportCommand(out printer) *cli.Command {
 			Description: mergeDescription,
 			Flags:       mergeFlags(), OnUsageError: usageError, HideHelpCommand: true,
 			Action: func(c *cli.Context) error {
-				o, err := readMergeOptions(c)
+				o, err := readMerge(c)
 				if err != nil {
 					return err
 				}
-				return doMerge(o, out)
+				merged, err := app.Merge(o.MergeRequest)
+				if merged.Schema == 0 {
+					return err
+				}
+				return errors.Join(printMerged(merged, o.format, out), err)
 			},
 		}},
 	}
@@ -66,17 +62,17 @@ func mergeFlags() []cli.Flag {
 
 // mergeOptions is what the flags of report merge say.
 type mergeOptions struct {
-	dirs    []string
-	format  string
-	matrix  string
-	out     string
-	against string
+	app.MergeRequest
+	format string
 }
 
-func readMergeOptions(c *cli.Context) (mergeOptions, error) {
-	o := mergeOptions{dirs: c.Args().Slice(), format: c.String("format"), matrix: c.String("matrix"), out: c.String("out"), against: c.String("against")}
+func readMerge(c *cli.Context) (mergeOptions, error) {
+	o := mergeOptions{
+		MergeRequest: app.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out"), Against: c.String("against")},
+		format:       c.String("format"),
+	}
 	var faults []error
-	if len(o.dirs) == 0 {
+	if len(o.Dirs) == 0 {
 		faults = append(faults, diag.Errorf(diag.Usage, "%s: name the directories of runs", c.Command.HelpName).
 			WithHint("%s runs/* --out report", c.Command.HelpName))
 	}
@@ -94,80 +90,16 @@ func readMergeOptions(c *cli.Context) (mergeOptions, error) {
 
 // checkMergeOut keeps a run from being replaced by what it is a part of.
 func checkMergeOut(o mergeOptions) error {
-	into, err := os.Stat(o.out)
-	if o.out == "" || err != nil {
+	into, err := os.Stat(o.Out)
+	if o.Out == "" || err != nil {
 		return nil
 	}
-	for _, dir := range o.dirs {
+	for _, dir := range o.Dirs {
 		if info, err := os.Stat(dir); err == nil && os.SameFile(into, info) {
-			return diag.Errorf(diag.Usage, "--out: %s is one of the runs, which the result would replace", o.out).WithHint("name another directory")
+			return diag.Errorf(diag.Usage, "--out: %s is one of the runs, which the result would replace", o.Out).WithHint("name another directory")
 		}
 	}
-	return checkOut(o.out)
-}
-
-// doMerge joins the runs, writes and prints the result, and returns what a run of
-// all their cells would have returned.
-func doMerge(o mergeOptions, out printer) error {
-	expected, err := expectedCells(o.matrix)
-	faults := []error{err}
-	var parts []report.Part
-	for _, dir := range o.dirs {
-		part, err := report.Open(dir)
-		parts, faults = append(parts, part), append(faults, err)
-	}
-	if err := errors.Join(faults...); err != nil {
-		return err
-	}
-	merged, err := report.Merge(parts, expected)
-	if err != nil {
-		return err
-	}
-	if o.out != "" {
-		if err := writeMerged(o, merged); err != nil {
-			return err
-		}
-	}
-	return errors.Join(printMerged(merged, o.format, out), report.Err(merged))
-}
-
-func writeMerged(o mergeOptions, merged report.Run) error {
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return diag.Errorf(diag.Usage, "--out: %w", err)
-	}
-	if err := report.Write(filepath.Join(o.out, "run.json"), merged); err != nil {
-		return err
-	}
-	page := reportpage.Options{Logs: below(o.dirs)}
-	if o.against != "" {
-		before, err := report.Open(o.against)
-		if err != nil {
-			return diag.Errorf(diag.Usage, "--against: %w", err)
-		}
-		page.Before = &before.Run
-	}
-	return writeViews(o.out, merged, page)
-}
-
-// below is a file system of what lies in some directories, by the names that
-// [report.Open] gives it. Links do not lead out of them: runs come from anywhere.
-type below []string
-
-// Open implements [fs.FS].
-func (dirs below) Open(name string) (fs.File, error) {
-	for _, dir := range dirs {
-		inside, err := filepath.Rel(dir, name)
-		if err != nil || !filepath.IsLocal(inside) {
-			continue
-		}
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer root.Close()
-		return root.Open(inside)
-	}
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	return checkOut(o.Out)
 }
 
 func printMerged(merged report.Run, format string, out printer) error {
@@ -178,59 +110,6 @@ func printMerged(merged report.Run, format string, out printer) error {
 		out.say("%s", strings.TrimSuffix(report.Markdown(merged), "\n"))
 		return nil
 	}
-	header, rows := report.Summary(merged)
-	term.Table(out.stdout, term.Width(out.stdout), header, rows)
+	out.table(report.Summary(merged))
 	return nil
-}
-
-// expectedCells reads what builder matrix printed as json or github.
-func expectedCells(file string) ([]report.Cell, error) {
-	if file == "" {
-		return nil, nil
-	}
-	fault := func(err error) error {
-		return diag.Errorf(diag.Usage, "--matrix: %s: %w", file, err).WithHint("write it with builder matrix, --format json or github")
-	}
-	info, err := os.Stat(file)
-	switch {
-	case err != nil:
-		return nil, diag.Errorf(diag.Usage, "--matrix: %w", err)
-	case !info.Mode().IsRegular() || info.Size() > maxMatrix:
-		return nil, fault(fmt.Errorf("not a regular file of at most %d bytes", maxMatrix))
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fault(err)
-	}
-	cells, err := matrixCells(data)
-	if err != nil {
-		return nil, fault(err)
-	}
-	var expected []report.Cell
-	for _, c := range cells {
-		if c.ID == "" {
-			return nil, fault(errors.New("a cell has no id"))
-		}
-		expected = append(expected, report.Cell{ID: c.ID, Recipe: c.Recipe, Axes: c.Axes})
-	}
-	return expected, nil
-}
-
-// matrixCells decodes a list of cells, or one below include. Of a cell a matrix
-// states id, recipe and axes.
-func matrixCells(data []byte) ([]report.Cell, error) {
-	var cells []report.Cell
-	if err := json.Unmarshal(data, &cells); err == nil {
-		return cells, nil
-	}
-	var github struct {
-		Include *[]report.Cell `json:"include"`
-	}
-	if err := json.Unmarshal(data, &github); err != nil {
-		return nil, err
-	}
-	if github.Include == nil {
-		return nil, errors.New("it holds no cells")
-	}
-	return *github.Include, nil
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/assemble"
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/build/results"
 	"builder/internal/build/run"
 	"builder/internal/evidence/sbom"
-	"builder/internal/evidence/signing"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
 	"builder/internal/files/wheel/wheeltest"
@@ -228,7 +228,7 @@ func sealCells(site, home string, args []string, added ...wheeltest.File) error 
 	if err != nil {
 		return err
 	}
-	key, err := signingKey("", home, func(string, ...any) {})
+	sealer, err := sessionOf(home).Sealer()
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func sealCells(site, home string, args []string, added ...wheeltest.File) error 
 	}
 	defer os.RemoveAll(dir)
 	for _, e := range entries {
-		if err := sealCell(filepath.Join(dir, e.Recipe+"-1.0-py3-none-any.whl"), e, known, key, added); err != nil {
+		if err := sealCell(filepath.Join(dir, e.Recipe+"-1.0-py3-none-any.whl"), e, known, sealer, added); err != nil {
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func sealCells(site, home string, args []string, added ...wheeltest.File) error 
 }
 
 // sealCell makes the wheel of a cell at path, and keeps it as a result that passed.
-func sealCell(path string, e lock.Entry, known *results.Results, key signing.Key, added []wheeltest.File) error {
+func sealCell(path string, e lock.Entry, known *results.Results, sealer run.Sealer, added []wheeltest.File) error {
 	err := writeWheel(path, e, added...)
 	if tree := e.Expect.Tree; tree != "" {
 		path = filepath.Join(filepath.Dir(path), tree)
@@ -263,7 +263,7 @@ func sealCell(path string, e lock.Entry, known *results.Results, key signing.Key
 	for _, g := range gate.Wanted(e.Expect, gate.Container) {
 		r.Verdicts = append(r.Verdicts, verdict.Verdict{Gate: g.Name, Status: verdict.Pass, Evidence: "seen"})
 	}
-	if r.Attestations, err = (sealer{key: key}).Seal(e, r, r.Verdicts); err != nil {
+	if r.Attestations, err = sealer.Seal(e, r, r.Verdicts); err != nil {
 		return err
 	}
 	return known.Keep(e, r)
@@ -366,28 +366,33 @@ func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, 
 	if err != nil {
 		return nil, nil, err
 	}
-	o := options{filter: matrix.Filter{}, home: home}
-	if o.recipe, err = recipe.Find(cat.Recipes, args[0]); err != nil {
+	of := app.Selection{Filter: matrix.Filter{}}
+	if of.Recipe, err = recipe.Find(cat.Recipes, args[0]); err != nil {
 		return nil, nil, err
 	}
 	for _, arg := range args[1:] {
 		axis, value, _ := strings.Cut(arg, "=")
-		o.filter[axis] = value
+		of.Filter[axis] = value
 	}
-	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
+	drafts, _, err := assemble.Choose(cat, of.Recipe, of.Filter)
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := cat.Locks(o.home).Read(o.recipe.Name)
+	f, err := cat.Locks(home).Read(of.Recipe.Name)
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := lock.Assemble(drafts, f, revision())
+	entries, err := lock.Assemble(drafts, f, app.Revision())
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := store.Open(filepath.Join(o.home, "store"))
-	return entries, results.New(s).Sealed(sealing(o.home, func(string, ...any) {})), err
+	s, err := store.Open(filepath.Join(home, "store"))
+	return entries, sessionOf(home).Results(s), err
+}
+
+// sessionOf is a session of a state directory that tells nobody anything.
+func sessionOf(home string) *app.Session {
+	return &app.Session{Version: version, Home: home, Note: func(string, ...any) {}}
 }
 
 // damage writes other bytes over every file of the store: damage.

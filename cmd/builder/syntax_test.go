@@ -17,6 +17,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/config"
 	"builder/internal/app/manual"
@@ -95,13 +96,13 @@ func keysOf[V any](m map[string]V) []string {
 // readers are what the verbs read their flags with, where that is more than the
 // parser does.
 var readers = map[string]func(*cli.Context) error{
-	"builder gate":   func(c *cli.Context) error { _, err := readGateOptions(c); return err },
-	"builder verify": func(c *cli.Context) error { _, err := readVerifyOptions(c); return err },
+	"builder gate":   func(c *cli.Context) error { _, err := readGate(c); return err },
+	"builder verify": func(c *cli.Context) error { _, err := readVerify(c); return err },
 	"builder publish": func(c *cli.Context) error {
 		if c.Bool("prune") {
 			return nil
 		}
-		_, err := readPublishOptions(c)
+		_, err := readPublish(c)
 		return err
 	},
 	"builder bench": func(c *cli.Context) error {
@@ -111,7 +112,7 @@ var readers = map[string]func(*cli.Context) error{
 		_, err := readBenchOptions(c)
 		return err
 	},
-	"builder report merge": func(c *cli.Context) error { _, err := readMergeOptions(c); return err },
+	"builder report merge": func(c *cli.Context) error { _, err := readMerge(c); return err },
 }
 
 // TestExamples: every example is a command line that the tool takes. Nothing is
@@ -184,7 +185,7 @@ var builtIn = sync.OnceValue(func() catalogue.Catalogue {
 
 // hollow puts do in the place of what verbs do that nothing is below. Below a
 // recipe the axes are read as plan does.
-func hollow(app *cli.App, do cli.ActionFunc) {
+func hollow(tool *cli.App, do cli.ActionFunc) {
 	cat := builtIn()
 	var visit func(parent string, commands []*cli.Command)
 	visit = func(operands string, commands []*cli.Command) {
@@ -193,11 +194,13 @@ func hollow(app *cli.App, do cli.ActionFunc) {
 			switch {
 			case strings.Contains(operands, "RECIPE") && i >= 0:
 				command.Action = func(c *cli.Context) error {
-					o, err := readOptions(c, cat.Recipes[i])
-					if err != nil {
+					of := app.Selection{Recipe: cat.Recipes[i], Filter: readAxes(c, cat.Recipes[i].Axes)}
+					_, err := openSession(c, cat, printer{})
+					_, err2 := readRun(c, of)
+					if err := errors.Join(err, err2, unexpected(c, 0)); err != nil {
 						return err
 					}
-					_, _, err = matrix.Expand(o.recipe, o.filter)
+					_, _, err = matrix.Expand(of.Recipe, of.Filter)
 					return errors.Join(err, do(c))
 				}
 			case len(command.Subcommands) == 0 || slices.Contains([]string{"doctor", "lock", "matrix"}, command.Name):
@@ -206,7 +209,7 @@ func hollow(app *cli.App, do cli.ActionFunc) {
 			visit(command.ArgsUsage, command.Subcommands)
 		}
 	}
-	visit("", app.Commands)
+	visit("", tool.Commands)
 }
 
 // wordsOf are the words of the part of a shell's line that calls the tool.

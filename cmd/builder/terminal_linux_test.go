@@ -143,8 +143,8 @@ func TestTerminals(t *testing.T) {
 
 // What a build wrote cannot move the cursor of who looks at its log.
 func TestLogsOnATerminal(t *testing.T) {
-	_, w := ran(t, displayOptions{format: "plain"})
-	_, person := onTerminal(t, filepath.Dir(w.out), nil, "logs", "tool-3")
+	out := ran(t)
+	_, person := onTerminal(t, filepath.Dir(out), nil, "logs", "tool-3")
 	if seen := until(t, person, "done"); strings.Contains(seen, "\x1b") || !strings.Contains(seen, "cc <a.c>") {
 		t.Errorf("it shows %q", seen)
 	}

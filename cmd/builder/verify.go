@@ -1,20 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
+	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
-	"builder/internal/evidence/proven"
-	"builder/internal/evidence/signing"
-	"builder/internal/files/artifact"
-	"builder/internal/publishing/subject"
-	"builder/internal/view/term"
 )
 
 func verifyCommand(out printer) *cli.Command {
@@ -27,11 +23,23 @@ func verifyCommand(out printer) *cli.Command {
 			"compares the bytes. The exit code is 0 only if nothing is wrong.",
 		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
-			o, err := readVerifyOptions(c)
+			in, err := openSession(c, catalogue.Catalogue{}, out)
+			r, err2 := readVerify(c)
+			if err := errors.Join(err, err2); err != nil {
+				return err
+			}
+			artifacts, err := app.Verifiable(in.Session, r.Paths)
 			if err != nil {
 				return err
 			}
-			return doVerify(c.Context, o, out)
+			return in.show(c.Context, func(d *display) error {
+				done, err := app.Verify(c.Context, in.Session, r, artifacts)
+				if done.Schema == 0 {
+					return err
+				}
+				d.Close()
+				return errors.Join(out.print(c.Bool("json"), done, func() { printVerified(out, done) }), err)
+			})
 		},
 	}
 }
@@ -51,125 +59,25 @@ func verifyFlags() []cli.Flag {
 	}, engineFlags()...)
 }
 
-// verifyOptions is what the flags of verify say.
-type verifyOptions struct {
-	options
-	paths  []string
-	policy attest.Policy
-	attach bool
-	record string
-}
-
-func readVerifyOptions(c *cli.Context) (verifyOptions, error) {
-	if !c.Args().Present() {
-		return verifyOptions{}, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
+func readVerify(c *cli.Context) (app.VerifyRequest, error) {
+	r := app.VerifyRequest{
+		Paths: c.Args().Slice(), Policy: attest.Policy(c.String("policy")), Rebuild: c.Bool("rebuild"), Attach: c.Bool("attach"), Record: c.String("record"),
+	}
+	if len(r.Paths) == 0 {
+		return r, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
 			WithHint("%s out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", c.Command.HelpName)
 	}
-	places, err := readPlaces(c)
-	var engines error
-	places.engines, engines = readEngines(c, 1)
-	places.json, places.trust, places.rebuild, places.key = c.Bool("json"), c.StringSlice("trust"), c.Bool("rebuild"), c.String("key")
-	o := verifyOptions{
-		options: places, paths: c.Args().Slice(),
-		policy: attest.Policy(c.String("policy")), attach: c.Bool("attach"), record: c.String("record"),
-	}
-	var fault, shown error
-	o.display, shown = readDisplay(c)
-	if !slices.Contains(attest.Policies(), string(o.policy)) {
-		fault = diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(o.policy)).WithHint("%s", diag.DidYouMean(string(o.policy), attest.Policies()))
-	}
-	if o.attach && !o.rebuild {
-		fault = errors.Join(fault, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))
-	}
-	return o, errors.Join(err, fault, shown, engines)
-}
-
-// verified is what came of one artifact.
-type verified struct {
-	artifact.Artifact
-	Cell   string         `json:"cell,omitempty"`
-	Key    string         `json:"key,omitempty"`
-	Checks []attest.Check `json:"checks"`
-}
-
-// verifyReport is the result of verify --json.
-type verifyReport struct {
-	Schema    int           `json:"schema"`
-	Policy    attest.Policy `json:"policy"`
-	Artifacts []verified    `json:"artifacts"`
-}
-
-// doVerify asks about every artifact; one that is refused takes none of the others
-// with it.
-func doVerify(ctx context.Context, o verifyOptions, out printer) error {
-	artifacts, err := artifactsOf(o.paths)
-	if err != nil {
-		return err
-	}
-	trust, err := trusted(o.trust, o.home)
-	if err != nil {
-		return err
-	}
-	if len(trust.Keys) == 0 {
-		return diag.Errorf(diag.Usage, "no key is trusted: this host has made none").
-			WithHint("--trust FILE names the public key of who built it; `builder key show` prints it there; `builder gate FILE` says what a wheel of somebody else is")
-	}
-	progress, err := o.display.begin(ctx, out)
-	if err != nil {
-		return err
-	}
-	return progress.end(verifyAll(ctx, o, artifacts, trust, progress, out))
-}
-
-func verifyAll(ctx context.Context, o verifyOptions, artifacts []artifact.Artifact, trust signing.Trust, progress *display, out printer) error {
-	report := verifyReport{Schema: 1, Policy: o.policy}
-	cells := proven.Cells{}
 	var faults []error
-	for _, a := range artifacts {
-		bundle, checks := attest.Verify(a, trust, o.policy)
-		if o.rebuild && attest.Passed(checks) {
-			again, err := rebuildBundle(ctx, o.options, a, bundle, progress.Display)
-			if err == nil && o.attach {
-				err = attachRebuild(o, a, bundle, again, out)
-			}
-			if err != nil {
-				return err
-			}
-			checks = append(checks, again)
-		}
-		v := verified{Artifact: a, Checks: checks}
-		if p := bundle.Provenance; p != nil {
-			v.Cell, v.Key = p.Definition.External.Cell, p.Definition.Internal.Key
-		}
-		if o.record != "" && attest.Passed(checks) {
-			faults = append(faults, cells.Add(bundle, a.SHA256))
-		}
-		report.Artifacts, faults = append(report.Artifacts, v), append(faults, attest.Faults(v.Name, v.Checks))
+	if !slices.Contains(attest.Policies(), string(r.Policy)) {
+		faults = append(faults, diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(r.Policy)).WithHint("%s", diag.DidYouMean(string(r.Policy), attest.Policies())))
 	}
-	progress.Close()
-	if len(cells) > 0 {
-		faults = append(faults, proven.Record(o.record, cells))
+	if r.Attach && !r.Rebuild {
+		faults = append(faults, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))
 	}
-	return errors.Join(append([]error{printVerified(report, o.json, out)}, faults...)...)
+	return r, errors.Join(faults...)
 }
 
-// artifactsOf measures the wheels of every path, and tells all that is wrong with
-// any.
-func artifactsOf(paths []string) ([]artifact.Artifact, error) {
-	files, err := subject.Passed(paths)
-	var artifacts []artifact.Artifact
-	faults := []error{err}
-	for _, file := range files {
-		a, err := artifact.Of(file, "")
-		artifacts, faults = append(artifacts, a), append(faults, err)
-	}
-	return artifacts, errors.Join(faults...)
-}
-
-func printVerified(r verifyReport, asJSON bool, out printer) error {
-	if asJSON {
-		return printJSON(out, r)
-	}
+func printVerified(out printer, r app.VerifyReport) {
 	for _, a := range r.Artifacts {
 		out.say("%s sha256:%s", a.Name, a.SHA256)
 		var rows [][]string
@@ -180,7 +88,6 @@ func printVerified(r verifyReport, asJSON bool, out printer) error {
 			}
 			rows = append(rows, []string{c.Name, status, text})
 		}
-		term.Table(out.stdout, term.Width(out.stdout), []string{"check", "status", "seen"}, rows)
+		out.table([]string{"check", "status", "seen"}, rows)
 	}
-	return nil
 }

@@ -3,7 +3,7 @@
 // never takes the others with it.
 //
 // It knows no store, no Dagger and no terminal: what it needs from the outside it
-// names as small interfaces, which cmd/builder joins to results, fleet and the
+// names as small interfaces, which package app joins to results, fleet and the
 // display.
 package run
 

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -8,10 +8,8 @@ import (
 
 	"builder/internal/app/needs"
 	"builder/internal/base/diag"
-	"builder/internal/build/daemon"
 	"builder/internal/build/fetch"
 	"builder/internal/build/history"
-	"builder/internal/build/native"
 	"builder/internal/machine/host"
 	"builder/internal/plan/lock"
 )
@@ -37,7 +35,7 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 	defer e.rooms.mu.Unlock()
 	had, err := e.collect(ctx, need+e.rooms.taken)
 	if err != nil { // what is wrong with the engine the build will say
-		e.note("how much room there is for %s is not known: %v", entry.ID, err)
+		e.Note("how much room there is for %s is not known: %v", entry.ID, err)
 		return func() {}, nil
 	}
 	if err := e.enough(need, how, entry); err != nil {
@@ -51,7 +49,7 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 
 // need is what a cell takes of the engine's cache, and how that is known.
 func (e *engine) need(ctx context.Context, entry lock.Entry) (bytes int64, how string) {
-	past, _ := history.Read(ctx, e.opts.home)
+	past, _ := history.Read(ctx, e.Home)
 	if bytes, known := past.Disk(entry.Recipe, entry.ID); known {
 		return bytes, "as it did before"
 	}
@@ -66,10 +64,10 @@ func (e *engine) collect(ctx context.Context, wanted int64) (has int64, err erro
 			return 0, err
 		}
 		_, left, err := host.Disk(e.disk)
-		if bound := e.opts.native.Cache; err != nil || left >= wanted && (bound == 0 || has+wanted <= bound) || has == 0 {
+		if bound := e.Native.Cache; err != nil || left >= wanted && (bound == 0 || has+wanted <= bound) || has == 0 {
 			return has, err
 		}
-		e.note("the engine's cache has %s, the next cell takes about %s, and the disk has %s: collecting", gigabytes(has), gigabytes(wanted), gigabytes(left))
+		e.Note("the engine's cache has %s, the next cell takes about %s, and the disk has %s: collecting", gigabytes(has), gigabytes(wanted), gigabytes(left))
 		if err := e.chosen.Prune(ctx, all); err != nil {
 			return 0, err
 		}
@@ -79,14 +77,14 @@ func (e *engine) collect(ctx context.Context, wanted int64) (has int64, err erro
 
 // enough refuses a cell for which there is too little room, after collecting.
 func (e *engine) enough(need int64, how string, entry lock.Entry) error {
-	bound := e.opts.native.Cache
+	bound := e.Native.Cache
 	_, left, err := host.Disk(e.disk)
 	switch {
 	case err != nil:
 		return err
 	case bound > 0 && need > bound:
 		return diag.Errorf(diag.NoEngine, "%s takes about %s of the engine's cache (%s), which may take %s", entry.ID, gigabytes(need), how, gigabytes(bound)).
-			WithHint("allow more, where the disk has it: --%s 90%%, or a size such as %dGB", cacheName, need/1e9+1)
+			WithHint("allow more, where the disk has it: --%s 90%%, or a size such as %dGB", CacheFlag, need/1e9+1)
 	case left < need:
 		return tooLittle(e.disk, left, fmt.Sprintf("%s takes about %s of the engine's cache (%s)", entry.ID, gigabytes(need), how))
 	}
@@ -127,7 +125,7 @@ func (w *workspace) rememberDisk(ctx context.Context, entry lock.Entry, steps ma
 		bytes := e.rooms.took[entry.ID]
 		e.rooms.mu.Unlock()
 		if bytes > 0 {
-			return history.AddDisk(ctx, w.home, entry.Recipe, entry.ID, bytes)
+			return history.AddDisk(ctx, w.Home, entry.Recipe, entry.ID, bytes)
 		}
 	}
 	return nil
@@ -140,11 +138,10 @@ func tooLittle(disk string, left int64, wanted string) error {
 }
 
 // makeRoom asks, before the first file is fetched, whether the disk has room for the
-// files of a run and for the largest of its cells, and collects where it has not.
-func (w *workspace) makeRoom(ctx context.Context, entries []lock.Entry) error {
-	build := w.toBuild(entries)
-	i := slices.IndexFunc(w.engines, func(e *engine) bool { return e.address == "" })
-	if len(build) == 0 || len(w.from) > 0 {
+// files of what is to be built and for the largest of its cells, and collects where it has not.
+func (w *workspace) makeRoom(ctx context.Context, build []lock.Entry) error {
+	i := slices.IndexFunc(w.engines, func(e *engine) bool { return e.Address == "" })
+	if len(build) == 0 {
 		return nil
 	}
 	var files, cache int64
@@ -162,7 +159,7 @@ func (w *workspace) makeRoom(ctx context.Context, entries []lock.Entry) error {
 			}
 		}
 	}
-	_, left, err := host.Disk(w.home)
+	_, left, err := host.Disk(w.Home)
 	if err != nil || left >= files+cache {
 		return nil // where it is not known, what is short will be said
 	}
@@ -170,24 +167,24 @@ func (w *workspace) makeRoom(ctx context.Context, entries []lock.Entry) error {
 		left, err = w.engines[i].free(ctx, files+cache, left)
 	}
 	if err == nil && left < files+cache {
-		err = tooLittle(w.home, left, wanted)
+		err = tooLittle(w.Home, left, wanted)
 	}
 	return err
 }
 
 // here reports whether the engine keeps its cache in the home.
 func (e *engine) here(ctx context.Context) bool {
-	if e.native {
+	if e.NativeOnly {
 		return true
 	}
-	_, found := daemon.Find(ctx)
+	_, found := e.Daemon(ctx)
 	return !found
 }
 
 // free collects the engine's cache for a run, unless nothing comes of it, and returns
 // what the disk has then.
 func (e *engine) free(ctx context.Context, wanted, left int64) (int64, error) {
-	if has, err := native.New(e.opts.home, e.note, e.opts.native).CacheBytes(ctx); err != nil || left+has < wanted {
+	if has, err := e.NativeEngine().CacheBytes(ctx); err != nil || left+has < wanted {
 		return left, err
 	}
 	if _, err := e.up(ctx); err != nil {
@@ -196,7 +193,7 @@ func (e *engine) free(ctx context.Context, wanted, left int64) (int64, error) {
 	if _, err := e.collect(ctx, wanted); err != nil {
 		return left, err
 	}
-	_, left, err := host.Disk(e.opts.home)
+	_, left, err := host.Disk(e.Home)
 	return left, err
 }
 

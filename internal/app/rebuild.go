@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -16,19 +16,18 @@ import (
 	"builder/internal/files/difference"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
-	"builder/internal/view/progress"
 )
 
 // rebuildBundle builds the cell of a bundle once more from what its provenance
 // says and compares every file. What differs is left in rebuilt/ beside the
 // artifact.
-func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest.Bundle, shown *progress.Display) (attest.Check, error) {
+func (s *Session) rebuildBundle(ctx context.Context, a artifact.Artifact, b attest.Bundle) (attest.Check, error) {
 	e := b.Provenance.Definition.Internal.Entry
-	if e.Pipeline != revision() {
-		return attest.Check{}, diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has: its steps have the digest %s, these %s", a.Name, e.Pipeline, revision()).
+	if e.Pipeline != Revision() {
+		return attest.Check{}, diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has: its steps have the digest %s, these %s", a.Name, e.Pipeline, Revision()).
 			WithHint("rebuild with the release that built it: %s", b.Provenance.Run.Builder.Version["builder"])
 	}
-	w, err := openWorkspace(ctx, o, shown.Note)
+	w, err := s.open(ctx)
 	if err != nil {
 		return attest.Check{}, err
 	}
@@ -41,7 +40,7 @@ func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest
 	if err := os.RemoveAll(dir); err != nil {
 		return attest.Check{}, err
 	}
-	events := newWatch(dir, e.ID, shown)
+	events := NewWatch(dir, e.ID, s.Display)
 	if err := run.Fetch(ctx, events, w.fetcher(), e); err != nil {
 		return attest.Check{}, err
 	}
@@ -58,8 +57,8 @@ func rebuildBundle(ctx context.Context, o options, a artifact.Artifact, b attest
 
 // attachRebuild signs what a second build found, as a round of the gate that
 // compares two builds.
-func attachRebuild(o verifyOptions, a artifact.Artifact, b attest.Bundle, c attest.Check, out printer) error {
-	key, err := signingKey(o.key, o.home, out.note)
+func (s *Session) attachRebuild(a artifact.Artifact, b attest.Bundle, c attest.Check) error {
+	key, err := s.SigningKey()
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func attachRebuild(o verifyOptions, a artifact.Artifact, b attest.Bundle, c atte
 		v.Status, v.Evidence = verdict.Fail, strings.Join(c.Wrong, "; ")
 		v.Remedy = gate.Reproducible.Remedy
 	}
-	round := attest.NewTestResult([]verdict.Verdict{v}, b.Provenance.Definition.Internal.Key, version, nil, time.Now())
+	round := attest.NewTestResult([]verdict.Verdict{v}, b.Provenance.Definition.Internal.Key, s.Version, nil, time.Now())
 	return attest.Sealer{Key: key}.AddRound(a, round)
 }
 

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -24,10 +24,13 @@ const registryTime = 5 * time.Second
 // ready refuses what this host cannot do before anything is fetched: entries are those
 // of the run, none where the lock is still to be completed.
 func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
-	work := doctor.Work{Home: w.home, Engine: engineState(ctx, w.options)}
+	if w.Builder != nil {
+		return nil
+	}
+	work := doctor.Work{Home: w.Home, Engine: w.engineState(ctx)}
 	if len(entries) > 0 {
 		var err error
-		work.Recipe, err = needs.OfEntries(entries, store.Peek(filepath.Join(w.home, "store")), heldBy(work.Engine, w.options))
+		work.Recipe, err = needs.OfEntries(entries, store.Peek(filepath.Join(w.Home, "store")), w.heldBy(work.Engine))
 		if err != nil {
 			return err
 		}
@@ -58,27 +61,16 @@ func cannot(ctx context.Context, work doctor.Work) []doctor.Result {
 	return doctor.Cannot(ctx, host.This(), work)
 }
 
-// toBuild leaves out what is known.
-func (w *workspace) toBuild(entries []lock.Entry) []lock.Entry {
-	var left []lock.Entry
-	for _, e := range entries {
-		if w.rebuild || !w.results.Has(e.Key()) {
-			left = append(left, e)
-		}
-	}
-	return left
-}
-
 // heldBy tells the images that an engine keeps. Of that in Docker or Podman it is known
 // what it has pulled for this home. Of one that was named nobody knows, and what it
 // reaches is not what this host does.
-func heldBy(state doctor.EngineState, o options) func(digest string) bool {
+func (s *Session) heldBy(state doctor.EngineState) func(digest string) bool {
 	switch state.Kind {
 	case doctor.Native:
-		return native.New(o.home, func(string, ...any) {}, o.native).Holds
+		return native.New(s.Home, func(string, ...any) {}, s.Native).Holds
 	case doctor.Container:
 		return func(digest string) bool {
-			_, err := os.Stat(pipelines.Pulled(filepath.Join(o.home, "scratch"), digest))
+			_, err := os.Stat(pipelines.Pulled(filepath.Join(s.Home, "scratch"), digest))
 			return err == nil
 		}
 	}
@@ -95,7 +87,7 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 		if !isImage || p.Cached {
 			continue
 		}
-		if w.offline {
+		if w.Offline {
 			faults = append(faults, diag.Errorf(diag.Fetch, "image %s: --offline, and no engine here has pulled it", image).
 				WithHint("leave out --offline once, so that the engine pulls the image and keeps it"))
 			continue

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"strings"
@@ -29,8 +29,8 @@ func TestRunThatDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &workspace{options: options{home: home}, store: s, results: results.New(s), note: t.Logf}
-	w.engines = []*engine{{opts: w.options, note: t.Logf}}
+	w := &workspace{Session: &Session{Home: home, Note: t.Logf}, store: s, results: results.New(s)}
+	w.engines = []*engine{{Session: w.Session}}
 	t.Setenv("PATH", "")
 	err = w.makeRoom(t.Context(), []lock.Entry{vast()})
 	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "the run fetches 1125899.9 GB, and tiny-1 takes about ") || !strings.Contains(firstHint(err), "builder store gc") {
@@ -45,7 +45,7 @@ func TestRunThatDoesNotFit(t *testing.T) {
 // takes more than the cache may is refused with the flag that allows it.
 func TestCellThatDoesNotFit(t *testing.T) {
 	home := t.TempDir()
-	e := &engine{disk: home, opts: options{home: home, native: native.Options{Cache: 20e9}}, note: t.Logf}
+	e := &engine{disk: home, Session: &Session{Home: home, Engines: Engines{Native: native.Options{Cache: 20e9}}, Note: t.Logf}}
 	entry := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
 	if need, how := e.need(t.Context(), entry); need != needs.Cache(entry) || how != "by the files of its lock" {
 		t.Errorf("nothing is known: %d, %s", need, how)
@@ -61,7 +61,7 @@ func TestCellThatDoesNotFit(t *testing.T) {
 	if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "34.0 GB of the engine's cache (as it did before), which may take 20.0 GB") || !strings.Contains(firstHint(err), "--engine-cache 90%, or a size such as 35GB") {
 		t.Errorf("got %v, hint %q", err, firstHint(err))
 	}
-	e.opts.native.Cache = 0
+	e.Native.Cache = 0
 	if err := e.enough(1<<60, how, entry); !strings.Contains(err.Error(), " free: tiny-1 takes about ") {
 		t.Errorf("got %v", err)
 	}

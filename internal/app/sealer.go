@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"builder/internal/build/results"
 	"builder/internal/build/run"
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
@@ -24,10 +23,21 @@ type sealer struct {
 	key    signing.Key
 	trust  signing.Trust // whose earlier statements about a result are kept with it
 	engine report.Engine
-	ccache bool // the build step may have taken objects from the compiler cache
+	tool   string // version of the tool
+	ccache bool   // the build step may have taken objects from the compiler cache
 }
 
 var _ run.Sealer = sealer{}
+
+// Sealer signs what passed with the key of the session.
+func (s *Session) Sealer() (run.Sealer, error) {
+	key, err := s.SigningKey()
+	if err != nil {
+		return nil, err
+	}
+	trust, err := s.Trusted()
+	return sealer{key, trust, s.describe(), s.Version, s.Ccache}, err
+}
 
 // Seal implements [run.Sealer].
 func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]artifact.Artifact, error) {
@@ -41,7 +51,7 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 			return nil, err
 		}
 	}
-	result := attest.NewTestResult(round, e.Key(), version, nil, time.Now())
+	result := attest.NewTestResult(round, e.Key(), s.tool, nil, time.Now())
 	if err := signer.AddRound(r.Artifacts[0], result); err != nil {
 		return nil, err
 	}
@@ -54,16 +64,6 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 	return said.Said, nil
 }
 
-// sealing says that what a home remembers is signed with the home's own key, whatever
-// key signs what leaves it.
-func sealing(home string, note func(string, ...any)) results.Sealing {
-	return results.Sealing{
-		Key:   func() (signing.Key, error) { return signingKey("", home, note) },
-		Trust: func() (signing.Trust, error) { return trusted(nil, home) },
-		Note:  note,
-	}
-}
-
 // builder says what built, and where: a workflow of GitHub Actions by its
 // reference, any other host as local.
 func (s sealer) builder(env func(string) string) attest.Builder {
@@ -71,7 +71,7 @@ func (s sealer) builder(env func(string) string) attest.Builder {
 	if ref := env("GITHUB_WORKFLOW_REF"); ref != "" && env("GITHUB_ACTIONS") == "true" {
 		id = env("GITHUB_SERVER_URL") + "/" + ref
 	}
-	versions := map[string]string{"builder": version, s.engine.Kind: cmp.Or(s.engine.Version, "unknown")}
+	versions := map[string]string{"builder": s.tool, s.engine.Kind: cmp.Or(s.engine.Version, "unknown")}
 	if s.ccache {
 		versions["ccache"] = pypi.CcacheVersion
 	}

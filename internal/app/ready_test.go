@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"net/http/httptest"
@@ -26,31 +26,31 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 	defer here.Close()
 	gone.Close()
 	address := func(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") + "/ours:6.1" }
-	check := func(registry string, o options, kind doctor.EngineKind) error {
+	check := func(registry string, s *Session, kind doctor.EngineKind) error {
 		e := lock.Entry{Recipe: "tiny", ID: "tiny-6.1"}
 		e.Image.Pin = lock.ImagePin{Name: "ours", Registry: registry, Digest: digest}
 		e.Runtime = e.Image
-		o.home = home
-		n, err := needs.OfEntries([]lock.Entry{e}, store.Peek(home), heldBy(doctor.EngineState{Kind: kind}, o))
+		s.Home = home
+		n, err := needs.OfEntries([]lock.Entry{e}, store.Peek(home), s.heldBy(doctor.EngineState{Kind: kind}))
 		if err != nil || len(n.Places) != 1 {
 			t.Fatalf("%+v, %v", n, err)
 		}
-		return (&workspace{options: o}).pullable(t.Context(), n.Places)
+		return (&workspace{Session: s}).pullable(t.Context(), n.Places)
 	}
-	err := check(address(gone), options{}, doctor.Native)
+	err := check(address(gone), &Session{}, doctor.Native)
 	if diag.CodeOf(err) != diag.Fetch || !strings.HasPrefix(err.Error(), "image "+address(gone)+"@"+digest+": no engine here has pulled it, and its registry does not answer: ") {
 		t.Errorf("a registry that is gone: %v", err)
 	}
-	if err := check(address(here), options{}, doctor.Native); err != nil {
+	if err := check(address(here), &Session{}, doctor.Native); err != nil {
 		t.Errorf("a registry that answers 404: %v", err)
 	}
-	if err := check(address(here), options{offline: true}, doctor.Native); diag.CodeOf(err) != diag.Fetch {
+	if err := check(address(here), &Session{Sources: Sources{Offline: true}}, doctor.Native); diag.CodeOf(err) != diag.Fetch {
 		t.Errorf("offline: %v", err)
 	}
-	if err := check(address(gone), options{}, doctor.Named); err != nil {
+	if err := check(address(gone), &Session{}, doctor.Named); err != nil {
 		t.Errorf("nobody knows what another engine keeps and reaches: %v", err)
 	}
-	if err := check(address(gone), options{}, doctor.Container); diag.CodeOf(err) != diag.Fetch {
+	if err := check(address(gone), &Session{}, doctor.Container); diag.CodeOf(err) != diag.Fetch {
 		t.Errorf("Docker has not pulled it: %v", err)
 	}
 	pulled := pipelines.Pulled(filepath.Join(home, "scratch"), digest)
@@ -63,10 +63,10 @@ func TestImagesArePullableBeforeTheRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := check(address(gone), options{}, doctor.Container); err != nil {
+	if err := check(address(gone), &Session{}, doctor.Container); err != nil {
 		t.Errorf("an image that Docker has pulled: %v", err)
 	}
-	if err := check(address(gone), options{offline: true}, doctor.Native); err != nil {
+	if err := check(address(gone), &Session{Sources: Sources{Offline: true}}, doctor.Native); err != nil {
 		t.Errorf("an image that the engine keeps: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -41,13 +41,13 @@ func seenFrom(dir, path string) string {
 
 // views writes the views of a run in the directory of its results. They follow from
 // run.json: what cannot be written is told and no fault of a cell.
-func (w *workspace) views(r report.Run) {
-	root, err := os.OpenRoot(w.out)
+func (c *cellRun) views(r report.Run) {
+	root, err := os.OpenRoot(c.Out)
 	if err == nil {
-		err = writeViews(w.out, r, reportpage.Options{Logs: root.FS(), LogDir: w.out})
+		err = writeViews(c.Out, r, reportpage.Options{Logs: root.FS(), LogDir: c.Out})
 		root.Close()
 	}
 	if err != nil {
-		w.note("%v", err)
+		c.Note("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -10,10 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
-	"builder/internal/app/assemble"
-	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
 	"builder/internal/build/run"
@@ -22,68 +18,93 @@ import (
 	"builder/pipelines"
 )
 
-func rootfsCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
-	return &cli.Command{
-		Name: "rootfs", Usage: "write the file system as the build step finds it, to go through a build by hand", ArgsUsage: "RECIPE [axes]",
-		Description: "DIR/rootfs is the patched source with all that it is built with, DIR/build\nruns the build step in it, DIR/shell opens a shell: as root, in a chroot\nwithout a network. Neither needs builder. For a cell that was run there are\nalso repro and shell.",
-		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
-		Action: unknownRecipe(cat, fault),
-		Subcommands: recipeCommands(cat, fault, rootfsFlags(), func(c *cli.Context, o options) error {
-			return writeRootfs(c.Context, cat, o, c.String("to"), out)
-		}),
-	}
+// A Rootfs is the file system of a cell as its build step finds it.
+type Rootfs struct {
+	ID    string `json:"id"`
+	Key   string `json:"key"`
+	Build string `json:"build"` // path of the script that runs the build step
 }
 
-func writeRootfs(ctx context.Context, cat catalogue.Catalogue, o options, to string, out printer) error {
-	if err := absentPath(to); err != nil {
-		return err
-	}
-	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
+// WriteRootfs writes the file system of the one chosen cell to a directory that does not
+// exist.
+func WriteRootfs(ctx context.Context, s *Session, of Selection, to string) (Rootfs, error) {
+	w, err := s.open(ctx)
 	if err != nil {
-		return err
-	}
-	if len(drafts) != 1 {
-		return diag.Errorf(diag.Usage, "%d cells are chosen, one is wanted", len(drafts)).WithHint("name one value of each axis")
-	}
-	progress, err := o.display.begin(ctx, out)
-	if err != nil {
-		return err
-	}
-	return progress.end(makeRootfs(ctx, cat, o, to, progress, out))
-}
-
-func makeRootfs(ctx context.Context, cat catalogue.Catalogue, o options, to string, progress *display, out printer) error {
-	w, err := openWorkspace(ctx, o, progress.Note)
-	if err != nil {
-		return err
+		return Rootfs{}, err
 	}
 	defer w.close()
-	entries, err := w.entries(ctx, cat)
+	entries, err := w.entries(ctx, of, w.has)
 	if err != nil {
-		return err
+		return Rootfs{}, err
 	}
-	e := entries[len(entries)-1] // before it stands what goes into it
+	return w.rootfs(ctx, entries[len(entries)-1], pipelines.LastStep, to) // before it stands what goes into it
+}
+
+// OneCell refuses a selection of several cells.
+func OneCell(s *Session, of Selection) error {
+	drafts, _, err := s.choose(of)
+	if err == nil && len(drafts) != 1 {
+		err = diag.Errorf(diag.Usage, "%d cells are chosen, one is wanted", len(drafts)).WithHint("name one value of each axis")
+	}
+	return err
+}
+
+// rootfs writes to dir what a cell is when a step begins.
+func (w *workspace) rootfs(ctx context.Context, e lock.Entry, step, dir string) (Rootfs, error) {
 	inputs, err := w.builtInputs(e)
 	if err != nil {
-		return err
+		return Rootfs{}, err
 	}
-	path, err := w.standAt(ctx, e, inputs, pipelines.LastStep, to, progress)
+	build, err := w.standAt(ctx, e, inputs, step, dir)
+	return Rootfs{e.ID, e.Key(), build}, err
+}
+
+// EntryOf returns what a cell below out was built from; the cell is named by its id or
+// a part of it.
+func EntryOf(out, cell string) (lock.Entry, error) {
+	found, err := filepath.Glob(filepath.Join(out, "*", lock.EntryFile))
 	if err != nil {
-		return err
+		return lock.Entry{}, diag.Errorf(diag.Usage, "--out: %w", err)
 	}
-	progress.Close()
-	if o.json {
-		return printJSON(out, map[string]string{"id": e.ID, "key": e.Key(), "build": path})
+	var ids []string
+	for _, path := range found {
+		ids = append(ids, filepath.Base(filepath.Dir(path)))
 	}
-	out.say("%s", path)
-	return nil
+	id, err := pick("cell", cell, ids, func(id string) string { return id })
+	if err != nil {
+		return lock.Entry{}, err
+	}
+	e, err := lock.ReadEntry(filepath.Join(out, id))
+	if err == nil && e.Pipeline != Revision() {
+		err = diag.Errorf(diag.Drift, "%s was built with other scripts than this builder has", id).WithHint("run it again first: builder run %s", e.Recipe)
+	}
+	return e, err
+}
+
+// Stand writes to dir what the cell of an entry is when a step begins.
+func Stand(ctx context.Context, s *Session, e lock.Entry, step, dir string) (Rootfs, error) {
+	w, err := s.open(ctx)
+	if err != nil {
+		return Rootfs{}, err
+	}
+	defer w.close()
+	return w.rootfs(ctx, e, step, dir)
+}
+
+// StepsToStandAt are the steps before which there is a file system.
+func StepsToStandAt() []string {
+	var names []string
+	for _, s := range pipelines.Steps()[1:] {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // standAt writes to dir what a cell is when a step begins: its file system, and
 // the scripts build, which runs the build step in it, and shell. It returns the
 // path of the first.
-func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, step, dir string, progress *display) (string, error) {
-	watch := newWatch(filepath.Join(dir, "logs"), e.ID, progress.Display)
+func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, step, dir string) (string, error) {
+	watch := NewWatch(filepath.Join(dir, "logs"), e.ID, w.Display)
 	if err := run.Fetch(ctx, watch, w.fetcher(), e); err != nil {
 		return "", err
 	}
@@ -162,4 +183,24 @@ exec unshare --mount --net --pid --ipc --uts --fork --kill-child --propagation p
 	}
 	fmt.Fprintf(&b, "  %s\n", command)
 	return b.String()
+}
+
+// shellAt is the command that opens a shell where a cell failed, "" where there is
+// no file system yet.
+func shellAt(o run.Outcome, out string) string {
+	if len(o.Steps) == 0 {
+		return ""
+	}
+	step := o.Steps[len(o.Steps)-1].Name
+	if !slices.Contains(StepsToStandAt(), step) {
+		return ""
+	}
+	command := "builder shell " + o.Entry.ID
+	if step != pipelines.LastStep {
+		command += " --at " + step
+	}
+	if out != "out" {
+		command += " --out " + out
+	}
+	return fmt.Sprintf("`%s` opens a shell where it failed", command)
 }

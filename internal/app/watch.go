@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -29,7 +29,8 @@ type watch struct {
 
 var _ run.Events = (*watch)(nil)
 
-func newWatch(out, id string, p *progress.Display) *watch {
+// NewWatch returns what shows the steps of a cell and keeps their logs below out.
+func NewWatch(out, id string, p *progress.Display) run.Events {
 	return &watch{dir: filepath.Join(out, id, steplog.Dir), id: id, progress: p}
 }
 
@@ -134,30 +135,30 @@ func remark(c report.Cell, status report.Status) string {
 
 // planned are the cells of a run, with how long they are likely to take. Of a second
 // build nothing is known, and what is in the store takes no time.
-func (w *workspace) planned(past history.History, entries []lock.Entry) []progress.Cell {
+func (c *cellRun) planned(past history.History, entries []lock.Entry) []progress.Cell {
 	var cells []progress.Cell
 	for _, e := range entries {
-		c := progress.Cell{ID: e.ID}
+		cell := progress.Cell{ID: e.ID}
 		switch likely := past.Steps(e.Recipe, e.ID); {
-		case w.rebuild:
-		case w.results.Has(e.Key()):
-			c.Steps = map[string]time.Duration{}
+		case c.Rebuild:
+		case c.has(e):
+			cell.Steps = map[string]time.Duration{}
 		case len(likely) > 0:
-			c.Steps = map[string]time.Duration{}
+			cell.Steps = map[string]time.Duration{}
 			for step, seconds := range likely {
-				c.Steps[step] = time.Duration(seconds * float64(time.Second))
+				cell.Steps[step] = time.Duration(seconds * float64(time.Second))
 			}
 		}
-		cells = append(cells, c)
+		cells = append(cells, cell)
 	}
 	return cells
 }
 
-// past is how long cells took on this host before. Without it a run is no worse.
-func (w *workspace) past(ctx context.Context) history.History {
-	past, err := history.Read(ctx, w.home)
+// history is how long cells took on this host before. Without it a run is no worse.
+func (w *workspace) history(ctx context.Context) history.History {
+	past, err := history.Read(ctx, w.Home)
 	if err != nil {
-		w.note("%v", err)
+		w.Note("%v", err)
 	}
 	return past
 }
@@ -167,7 +168,7 @@ func (w *workspace) past(ctx context.Context) history.History {
 func (w *workspace) remember(ctx context.Context, o run.Outcome) error {
 	steps := timed(o)
 	err := errors.Join(
-		history.Add(ctx, w.home, o.Entry.Recipe, o.Entry.ID, steps),
+		history.Add(ctx, w.Home, o.Entry.Recipe, o.Entry.ID, steps),
 		w.rememberDisk(ctx, o.Entry, steps),
 	)
 	if ctx.Err() != nil {

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -7,18 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"builder/internal/base/diag"
 	"builder/internal/plan/lock"
 )
 
-func setFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"}
-}
-
-// readOverrides reads --set source.NAME=PLACE.
-func readOverrides(settings []string) (map[string][]string, error) {
+// ParseOverrides reads source.NAME=PLACE, as --set has it.
+func ParseOverrides(settings []string) (map[string][]string, error) {
 	overrides := map[string][]string{}
 	for _, s := range settings {
 		key, place, ok := strings.Cut(s, "=")

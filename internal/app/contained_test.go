@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -45,7 +45,7 @@ container*) exit 1 ;;
 run*) echo "$*" >`+bin+`/ran ;;
 esac`)
 			t.Setenv("PATH", bin+":/usr/bin:/bin")
-			e := &engine{opts: options{home: home, native: native.Options{Cache: 20e9}}, note: note}
+			e := &engine{Session: &Session{Home: home, Engines: Engines{Native: native.Options{Cache: 20e9}}, Note: note}}
 			address, _, there, err := e.contained(t.Context(), own)
 			ran, _ := os.ReadFile(filepath.Join(bin, "ran"))
 			switch {

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"builder/internal/app/assemble"
-	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/build/fetch"
 	"builder/internal/input/store"
@@ -18,24 +17,24 @@ import (
 // refusal is the error with which run would end before it builds anything: the lock
 // lacks something and --locked or --offline forbids to resolve it, or --offline
 // forbids to fetch what the store lacks.
-func (p plan) refusal(ctx context.Context, cat catalogue.Catalogue, o options) error {
-	if !o.locked && !o.offline {
+func (s *Session) refusal(ctx context.Context, of Selection) error {
+	if !s.Locked && !s.Offline {
 		return nil
 	}
-	drafts, _, err := assemble.Choose(cat, o.recipe, o.filter)
+	drafts, _, err := s.choose(of)
 	if err != nil {
 		return err
 	}
-	entries, err := assembler(cat, o).Entries(ctx, o.recipe, o.filter, drafts)
-	if err != nil || !o.offline {
+	entries, err := s.Assembler().Entries(ctx, of.Recipe, of.Filter, drafts)
+	if err != nil || !s.Offline {
 		return err
 	}
-	known, err := knownResults(o.home)
+	known, err := s.knownResults()
 	if err != nil {
 		return err
 	}
 	have := func(e lock.Entry) bool { return known(e.Key()) }
-	kept := store.Peek(filepath.Join(o.home, "store"))
+	kept := store.Peek(filepath.Join(s.Home, "store"))
 	var faults []error
 	for _, e := range assemble.Needed(entries, len(drafts), have) {
 		if !have(e) {

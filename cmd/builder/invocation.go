@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+
+	"github.com/urfave/cli/v2"
+
+	"builder/internal/app"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/input/deb"
+)
+
+// An invocation is a verb with what all verbs share: the session, and how progress is
+// shown. Each group of flags reads its own, and tells what is wrong with it; a verb that
+// lacks a flag has its default.
+type invocation struct {
+	*app.Session
+	display displayOptions
+	out     printer
+}
+
+// openSession reads the flags that all verbs share.
+func openSession(c *cli.Context, cat catalogue.Catalogue, out printer) (invocation, error) {
+	home, err := homeDir()
+	in := invocation{Session: &app.Session{Version: version, Home: home, Catalogue: cat, Note: out.note}, out: out}
+	if err != nil {
+		return in, err
+	}
+	var err1, err2, err3 error
+	in.Sources, err1 = sourceFlags{}.read(c)
+	in.Engines, err2 = engineGroup{}.read(c, home)
+	in.Keys = keyFlags{}.read(c)
+	in.display, err3 = readDisplay(c)
+	return in, errors.Join(err1, err2, err3)
+}
+
+// show does something while its progress is on stderr.
+func (in invocation) show(ctx context.Context, do func(*display) error) error {
+	d, err := in.display.begin(ctx, in.out)
+	if err != nil {
+		return err
+	}
+	in.Display, in.Note = d.Display, d.Note
+	return d.end(do(d))
+}
+
+// sourceFlags say how names become digests, and where files come from.
+type sourceFlags struct{}
+
+func (sourceFlags) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "locked", EnvVars: []string{"BUILDER_LOCKED"}, Usage: "refuse to resolve a name: what the lock does not pin is exit 3"},
+		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use nothing but the store"},
+		setFlag(),
+	}
+}
+
+func (sourceFlags) read(c *cli.Context) (s app.Sources, err error) {
+	s = app.Sources{
+		Locked: c.Bool("locked"), Offline: c.Bool("offline"),
+		Mirrors: list(os.Getenv("BUILDER_MIRROR_DEBIAN")), Snapshot: os.Getenv("BUILDER_MIRROR_DEBIAN_SNAPSHOT"),
+	}
+	if len(s.Mirrors) == 0 {
+		s.Mirrors = deb.HostMirrors(os.DirFS("/"))
+	}
+	s.Overrides, err = app.ParseOverrides(c.StringSlice("set"))
+	return s, err
+}
+
+// engineGroup says which engines build, and how long they may take.
+type engineGroup struct{}
+
+func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) {
+	e = app.Engines{
+		Native: nativeOptions(c, home), StepLimit: c.Duration("step-limit"), Patience: c.Duration("engine-patience"), Ccache: c.Bool("ccache"),
+	}
+	jobs := c.Int("jobs")
+	if c.IsSet("jobs") && jobs < 1 {
+		return e, diag.Errorf(diag.Usage, "--jobs: %d is not at least 1", jobs)
+	}
+	e.Choices, err = readEngines(c, min(max(jobs, 1), 4*runtime.NumCPU()))
+	return e, err
+}
+
+// keyFlags say who signs, and whose signatures count.
+type keyFlags struct{}
+
+func (keyFlags) read(c *cli.Context) app.Keys {
+	return app.Keys{Key: c.String("key"), Trust: c.StringSlice("trust")}
+}

@@ -1,0 +1,100 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"builder/internal/base/diag"
+	"builder/internal/input/store"
+	"builder/internal/plan/audit"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/sourcetree"
+)
+
+// Audit applies the patches of recipes over every cell. It returns the reports by
+// recipe, and as an error all that they find; fetch brings the sources that the store
+// lacks. There are no reports where a recipe cannot be audited.
+func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (map[string]audit.Report, error) {
+	w, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	reports := map[string]audit.Report{}
+	var faults []error
+	for _, r := range rs {
+		report, err := w.audit(ctx, r, fetch)
+		if err != nil {
+			return nil, err
+		}
+		reports[r.Name] = report
+		for _, f := range report.Findings {
+			faults = append(faults, diag.Errorf(diag.Patch, "%s/%s", r.Name, f).WithHint("%s", f.Remedy))
+		}
+		for _, row := range report.Rows {
+			if row.Unseen() {
+				faults = append(faults, diag.Errorf(diag.Patch, "%s/%s: not measured: the source of none of its versions is here", r.Name, row.Patch).
+					WithHint("--fetch brings the sources"))
+			}
+		}
+	}
+	return reports, errors.Join(faults...)
+}
+
+// audit audits the patches of one recipe over every cell of its matrix.
+func (w *workspace) audit(ctx context.Context, r *recipe.Recipe, fetch bool) (audit.Report, error) {
+	cells, _, err := matrix.Expand(r, matrix.Everything(r))
+	if err != nil {
+		return audit.Report{}, err
+	}
+	pins, err := w.Catalogue.Locks(w.Home).Read(r.Name)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	var audited []audit.Cell
+	fetched := map[string]bool{} // many cells share a source
+	for _, cell := range cells {
+		facts, err := lock.Facts(cell, w.Catalogue.LockInputs())
+		if err != nil {
+			return audit.Report{}, err
+		}
+		c := audit.Cell{ID: cell.ID, Version: facts["version"], Facts: facts}
+		if pin, ok := pins.SourceOf(cell, facts); ok {
+			c.Source = pin.SHA256
+			if fetch && !fetched[pin.SHA256] {
+				fetched[pin.SHA256] = true
+				if err := w.fetcher().Fetch(ctx, lock.Entry{Source: pin}, io.Discard); err != nil {
+					return audit.Report{}, err
+				}
+			}
+		}
+		audited = append(audited, c)
+	}
+	return audit.Run(ctx, w.Catalogue.Patches[r.Name], audited, openSources(w.store, w.Catalogue.Patches[r.Name]))
+}
+
+// openSources reads the trees of sources that the store holds, each once.
+func openSources(s *store.Store, patches []patch.Patch) audit.Open {
+	wanted := sourcetree.Files(patches)
+	trees := map[string]*sourcetree.Tree{}
+	return func(source string) (*sourcetree.Tree, error) {
+		tree, known := trees[source]
+		if !known {
+			if path, ok := s.Path(store.Blob{Name: "source", SHA256: source}); ok {
+				var err error
+				if tree, err = sourcetree.Read(path, func(name string) bool { return wanted[name] }); err != nil {
+					return nil, err
+				}
+			}
+			trees[source] = tree
+		}
+		if tree == nil {
+			return nil, nil
+		}
+		return tree.Clone(), nil
+	}
+}

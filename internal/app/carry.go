@@ -1,0 +1,310 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/app/assemble"
+	"builder/internal/base/diag"
+	"builder/internal/build/carry"
+	"builder/internal/build/fetch"
+	"builder/internal/build/results"
+	"builder/internal/build/run"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/internal/publishing/publish"
+	"builder/internal/publishing/reuse"
+)
+
+// An ExportRequest says what is to be carried, and where.
+type ExportRequest struct {
+	Selection
+	To        string   // a tar file or a directory, which must not exist
+	NoResults bool     // leave out what the cells made
+	Without   []string // of images and uv, what the other machine has
+}
+
+func (x ExportRequest) fault() error {
+	for _, what := range x.Without {
+		if what != "images" && what != "uv" {
+			return diag.Errorf(diag.Usage, "--without: %q is not images or uv", what).WithHint("%s", diag.DidYouMean(what, []string{"images", "uv"}))
+		}
+	}
+	switch filepath.Ext(x.To) {
+	case ".gz", ".tgz", ".xz", ".zst", ".bz2", ".zip":
+		return diag.Errorf(diag.Usage, "--to: %s: what is carried is compressed already", x.To).WithHint("name a file that ends in .tar, or a directory")
+	}
+	return AbsentPath(x.To)
+}
+
+// Export writes what the chosen cells need, and those that go into them.
+func Export(ctx context.Context, s *Session, x ExportRequest) (carry.Index, error) {
+	if err := x.fault(); err != nil {
+		return carry.Index{}, err
+	}
+	drafts, _, err := s.choose(x.Selection)
+	if err != nil {
+		return carry.Index{}, err
+	}
+	w, err := s.open(ctx)
+	if err != nil {
+		return carry.Index{}, err
+	}
+	defer w.close()
+	builds := func(context.Context) error { return nil } // not here: the host need not be able to
+	entries, err := w.resolving(builds).Entries(ctx, x.Recipe, x.Filter, drafts)
+	if err != nil {
+		return carry.Index{}, err
+	}
+	if err := errors.Join(unusedOverrides(s.Overrides, entries), x.images(entries, s.Note)); err != nil {
+		return carry.Index{}, err
+	}
+	load, err := x.gather(ctx, w, entries)
+	if err != nil {
+		return carry.Index{}, err
+	}
+	return carry.Write(x.To, load)
+}
+
+// images names the images that only an engine can keep: there is no file of them
+// in the store.
+func (x ExportRequest) images(entries []lock.Entry, note func(string, ...any)) error {
+	cells := map[string][]string{}
+	for _, e := range entries {
+		for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
+			name := pin.Registry + "@" + pin.Digest
+			if pin.Registry != "" && !slices.Contains(cells[name], e.ID) {
+				cells[name] = append(cells[name], e.ID)
+			}
+		}
+	}
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(cells)) {
+		if slices.Contains(x.Without, "images") {
+			note("not carried: image %s", name)
+			continue
+		}
+		faults = append(faults, diag.Errorf(diag.Fetch, "image %s of %s cannot be carried: the engine keeps it, not the store", name, strings.Join(cells[name], ", ")).
+			WithHint("where the engine of the other machine has the image or reaches a registry that does: --without images"))
+	}
+	return errors.Join(faults...)
+}
+
+// gather brings what the store lacks and says what is to be carried.
+func (x ExportRequest) gather(ctx context.Context, w *workspace, entries []lock.Entry) (carry.Load, error) {
+	load := carry.Load{Builder: w.Version, Entries: entries, Blobs: fetch.Blobs(entries...), Results: map[string][]byte{}, Open: w.read}
+	if err := w.bring(ctx, entries, &load, x.Without); err != nil {
+		return load, err
+	}
+	for _, e := range entries {
+		record, artifacts, ok := w.results.Carry(e)
+		if ok && !x.NoResults {
+			load.Results[e.Key()] = record
+			load.Blobs = append(load.Blobs, artifacts...)
+		}
+	}
+	return load, nil
+}
+
+// bring fetches what entries name, uv and bubblewrap. Offline it says all that is
+// not there.
+func (w *workspace) bring(ctx context.Context, entries []lock.Entry, load *carry.Load, without []string) error {
+	log := noteWriter(w.Note)
+	var faults []error
+	if w.Offline {
+		faults = append(faults, w.fetcher().Missing(entries, log))
+	} else {
+		for _, e := range entries {
+			if err := w.fetcher().Fetch(ctx, e, log); err != nil {
+				faults = append(faults, fmt.Errorf("cell %s: %w", e.ID, err))
+			}
+		}
+	}
+	if !slices.Contains(without, "uv") {
+		programs, err := w.programs(ctx)
+		faults = append(faults, err)
+		load.Blobs = append(load.Blobs, programs...)
+	}
+	return errors.Join(faults...)
+}
+
+// programs puts the wheels of uv and bubblewrap into the store. The other machine
+// installs them from there.
+func (w *workspace) programs(ctx context.Context) ([]store.Blob, error) {
+	uv, err := w.uv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bubblewrap, err := pypi.EnsureBubblewrap(ctx, w.Home, w.Note, w.pypiOptions(w.store))
+	if err != nil {
+		return nil, err
+	}
+	pin := pypi.BubblewrapPin()
+	var blobs []store.Blob
+	var faults []error
+	for _, p := range []struct{ wheel, sha256 string }{{uv.Wheel, uv.SHA256}, {filepath.Join(bubblewrap, pin.Name), pin.SHA256}} {
+		b, err := w.store.Import(p.wheel)
+		if err == nil && b.SHA256 != p.sha256 {
+			err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", p.wheel, p.sha256, b.SHA256).
+				WithHint("remove its directory: the next run brings it again")
+		}
+		blobs, faults = append(blobs, b), append(faults, err)
+	}
+	return blobs, errors.Join(faults...)
+}
+
+func (w *workspace) read(b store.Blob) (io.ReadCloser, error) {
+	path, err := w.store.Use(b)
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+// noteWriter passes lines on.
+type noteWriter func(string, ...any)
+
+func (n noteWriter) Write(line []byte) (int, error) {
+	n("%s", strings.TrimSuffix(string(line), "\n"))
+	return len(line), nil
+}
+
+// Import takes what another machine exported, and says what of it can be had here now.
+// It tells all that is wrong beside what was taken.
+func Import(ctx context.Context, s *Session, paths []string) (Imported, error) {
+	w, err := s.open(ctx)
+	if err != nil {
+		return Imported{}, err
+	}
+	defer w.close()
+	t := &taker{workspace: w, ctx: ctx}
+	if t.trusted, err = s.Trusted(); err != nil {
+		return Imported{}, err
+	}
+	var faults []error
+	for _, path := range paths {
+		if _, err := carry.Read(path, t); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	t.judge()
+	return t.Imported, errors.Join(faults...)
+}
+
+// Imported is what was taken.
+type Imported struct {
+	Files   int            `json:"files"`
+	Bytes   int64          `json:"bytes"`
+	Known   int            `json:"known"` // files that were here already
+	Results int            `json:"results"`
+	Cells   []ImportedCell `json:"cells"`
+}
+
+// An ImportedCell is a cell that came, and whether it can be had here.
+type ImportedCell struct {
+	ID    string `json:"id"`
+	Key   string `json:"key"`
+	State string `json:"state"`
+}
+
+// taker puts what is carried into the store.
+type taker struct {
+	*workspace
+	ctx context.Context
+	Imported
+	entries []lock.Entry
+	trusted signing.Trust // whose results are taken
+}
+
+var _ carry.Taker = (*taker)(nil)
+
+// Entry implements [carry.Taker]. An entry that this builder does not understand
+// is no fault of the file.
+func (t *taker) Entry(id, key string, data []byte) error {
+	e, err := lock.ParseEntry(data)
+	if err != nil || e.Key() != key || e.ID != id {
+		t.Cells = append(t.Cells, ImportedCell{id, key, "another builder wrote its entry, this one makes another of it"})
+		return nil
+	}
+	t.entries = append(t.entries, e)
+	return nil
+}
+
+// Blob implements [carry.Taker].
+func (t *taker) Blob(b store.Blob, r io.Reader) error {
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	added, err := t.store.Receive(b, r)
+	switch {
+	case err != nil:
+		return err
+	case added:
+		t.Files++
+		t.Bytes += b.Size
+	default:
+		t.Known++
+	}
+	return nil
+}
+
+// Result implements [carry.Taker].
+func (t *taker) Result(key string, record []byte) error {
+	added, err := t.results.Accept(key, record, func(wheel string) (lock.Entry, run.Result, error) {
+		b, err := publish.Load(wheel, t.trusted, attest.Candidate)
+		return b.Entry, reuse.ResultOf(b), err
+	})
+	if unproven, ok := errors.AsType[*results.Unproven](err); ok {
+		t.Note("a result is not taken: %v", diag.First(unproven.Err))
+		return nil // the files are good: the cell can be built of them
+	}
+	if added && err == nil {
+		t.Results++
+	}
+	return err
+}
+
+// judge says of each cell that came whether it can be had here now.
+func (t *taker) judge() {
+	asm := t.Assembler()
+	for _, e := range assemble.OneOfEach(t.entries) {
+		t.Cells = append(t.Cells, ImportedCell{e.ID, e.Key(), t.state(asm, e)})
+	}
+	t.Cells = append([]ImportedCell{}, t.Cells...) // in JSON a list is never null
+}
+
+// state compares an entry with the one that this builder makes for the same cell:
+// with another one run would look for other files.
+func (t *taker) state(asm *assemble.Assembler, e lock.Entry) string {
+	made, err := asm.Input(t.ctx, recipe.Input{Recipe: e.Recipe, Axes: matrix.Filter(e.Axes)})
+	switch {
+	case err != nil:
+		return fmt.Sprintf("this builder cannot make it: %v", err)
+	case made[len(made)-1].Key() != e.Key():
+		return "this builder makes another entry of it: bring the same version with the same recipes and locks"
+	case t.results.Has(e.Key()):
+		return "its result is here"
+	}
+	lacks := 0
+	for _, b := range fetch.Blobs(e) {
+		if _, ok := t.store.Path(b); !ok {
+			lacks++
+		}
+	}
+	if lacks > 0 {
+		return fmt.Sprintf("%d files are not here", lacks)
+	}
+	return "can be built without a network"
+}

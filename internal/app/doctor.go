@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"builder/internal/app/doctor"
+	"builder/internal/app/needs"
+	"builder/internal/base/diag"
+	"builder/internal/build/daemon"
+	"builder/internal/build/native"
+	"builder/internal/input/store"
+	"builder/internal/machine/host"
+	"builder/pipelines"
+)
+
+// Examine says what this host has and lacks for building, and with a recipe for its
+// chosen cell. The error names what the work needs and the host lacks.
+func Examine(ctx context.Context, s *Session, of Selection) (doctor.Report, error) {
+	work, err := s.workOf(ctx, of)
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	r := doctor.Examine(ctx, host.This(), work)
+	r.Builder = s.Version
+	return r, lacking(r)
+}
+
+// lacking is the error for a host that cannot do the work.
+func lacking(r doctor.Report) error {
+	names := r.Lacking()
+	if len(names) == 0 {
+		return nil
+	}
+	return diag.Errorf(diag.NoEngine, "this host cannot do the work: %s", strings.Join(names, ", ")).
+		WithHint("what the checks found stands above, with what to do")
+}
+
+// workOf says what the host is examined for.
+func (s *Session) workOf(ctx context.Context, of Selection) (doctor.Work, error) {
+	w := doctor.Work{Home: s.Home, Engine: s.engineState(ctx)}
+	if of.Recipe == nil {
+		return w, nil
+	}
+	pinned := s.Assembler()
+	pinned.Forbids = "--offline" // nobody is asked over the network
+	var err error
+	w.Recipe, err = needs.Of(ctx, pinned, of.Recipe, of.Filter, store.Peek(filepath.Join(s.Home, "store")), s.heldBy(w.Engine))
+	if err != nil {
+		return w, err
+	}
+	w.Recipe.Mirrors = s.Mirrors
+	if w.Engine.Kind == doctor.Native && !w.Engine.Built {
+		w.Recipe.Places = append(w.Recipe.Places, needs.Modules(ctx)...)
+	}
+	if w.Engine.Kind == doctor.Container && !w.Engine.Holds && w.Engine.Image != "" {
+		err = needs.AddImage(w.Recipe, w.Engine.Image)
+	}
+	return w, err
+}
+
+// engineTime bounds the question for the version of an engine.
+const engineTime = 20 * time.Second
+
+// engineState finds the engine that a run would take, and starts none.
+func (s *Session) engineState(ctx context.Context) doctor.EngineState {
+	own := native.New(s.Home, func(string, ...any) {}, s.Native).Look()
+	state := doctor.EngineState{
+		Kind: doctor.Native, Wanted: native.Version, NoInstall: s.Native.NoInstall,
+		Addresses: []string{own.Address}, Built: own.Built, Running: own.Running, Current: own.Current,
+	}
+	if s.Choices[0].Address != "" {
+		state.Kind, state.Addresses = doctor.Named, s.addresses()
+	} else if d, found := s.Daemon(ctx); found && !s.Choices[0].NativeOnly {
+		state.Kind, state.Program = doctor.Container, string(d)
+		state.Image, state.Holds = heldImage(ctx, d)
+	}
+	if own.Built && (state.Kind == doctor.Named || state.Kind == doctor.Native && state.Current) {
+		state.Version = func(ctx context.Context, address string) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, engineTime)
+			defer cancel()
+			return pipelines.Version(ctx, address, own.CLI)
+		}
+	}
+	return state
+}
+
+// heldImage returns the engine's image that a daemon holds, or the one that it would
+// have to pull.
+func heldImage(ctx context.Context, d daemon.Daemon) (image string, holds bool) {
+	for _, image := range []string{native.ImageName, native.UpstreamImage} {
+		if d.Has(ctx, image) {
+			return image, true
+		}
+	}
+	return native.UpstreamImage, false
+}

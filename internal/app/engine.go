@@ -1,0 +1,226 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/daemon"
+	"builder/internal/build/fleet"
+	"builder/internal/build/native"
+	"builder/internal/build/run"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/view/report"
+	"builder/pipelines"
+)
+
+// Revision names everything that takes part in a build and stands in no recipe:
+// the steps' own scripts, the programs that install packages and shut steps off, and
+// the engine.
+func Revision() string {
+	sum := sha256.Sum256([]byte(pipelines.Revision() + " uv " + pypi.Pin().SHA256 + " bubblewrap " + pypi.BubblewrapPin().SHA256 + " dagger " + native.Version))
+	return hex.EncodeToString(sum[:])
+}
+
+// engine is one Dagger engine of a run. It is chosen when the first cell needs it,
+// once for the run.
+type engine struct {
+	EngineChoice
+	*Session
+	store   *store.Store
+	scratch string
+	uv      func(context.Context) (pypi.Tool, error)
+
+	starting sync.Mutex
+	own      *native.Engine                                    // nil where the engine is somebody else's
+	chosen   *pipelines.Engine                                 // nil before the first cell
+	wakes    func(context.Context) (address string, err error) // starts an engine of ours, if it does not run
+	disk     string                                            // where its cache lies, where builder bounds it; "" elsewhere
+	rooms    rooms
+}
+
+// fleet is the engines that the cells of a run share.
+func (w *workspace) fleet() *fleet.Fleet {
+	var members []fleet.Member
+	if w.Builder != nil {
+		up := func(context.Context) (run.Engine, error) { return w.Builder, nil }
+		members = append(members, fleet.Member{Name: "here", Jobs: 1, Up: up})
+		return fleet.New(members, w.Note)
+	}
+	for _, e := range w.engines {
+		members = append(members, fleet.Member{
+			Name: cmp.Or(e.Address, "here"), Jobs: e.Jobs, Memory: e.Memory,
+			Up:    func(ctx context.Context) (run.Engine, error) { return e.up(ctx) },
+			Room:  e.room,
+			Renew: e.renew,
+		})
+	}
+	return fleet.New(members, w.Note)
+}
+
+// up returns the engine, started if it is ours and does not run.
+func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
+	e.starting.Lock()
+	defer e.starting.Unlock()
+	var err error
+	switch {
+	case e.chosen == nil:
+		e.chosen, err = e.choose(ctx)
+	case e.wakes != nil:
+		_, err = e.wakes(ctx)
+	}
+	return e.chosen, err
+}
+
+// choose takes the engine that was named, one in a running Docker or Podman, or the
+// native one, and finds the programs that go with it.
+func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
+	own := e.NativeEngine()
+	address, client, contained := e.Address, "", false
+	var err error
+	if address == "" && !e.NativeOnly {
+		address, client, contained, err = e.contained(ctx, own)
+	}
+	if err == nil && address == "" && !contained {
+		e.own, e.disk, e.wakes = own, e.Home, e.wake
+		address, err = e.wake(ctx)
+	}
+	if err == nil && client == "" {
+		client, err = own.Client(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	uv, err := e.uv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ccache, err := e.ccache(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bubblewrap, err := pypi.EnsureBubblewrap(ctx, e.Home, e.Note, e.pypiOptions(e.store))
+	if err != nil {
+		return nil, err
+	}
+	return &pipelines.Engine{
+		Address: address, CLI: client, Store: e.store, Scratch: e.scratch, UV: uv.Path, Bubblewrap: bubblewrap, Ccache: ccache,
+		StepLimit: e.StepLimit, Patience: e.Patience,
+	}, nil
+}
+
+// renew puts an engine in order for a [fleet.Member]: the native one is started
+// again, and begins anew where what it keeps is damaged; another has to answer.
+func (e *engine) renew(ctx context.Context, why *run.EngineError) error {
+	p, err := e.up(ctx)
+	if err != nil {
+		return err
+	}
+	asked, done := context.WithTimeout(ctx, cmp.Or(e.Patience, pipelines.Patience))
+	defer done()
+	_, silent := pipelines.Version(asked, p.Address, p.CLI)
+	if e.own == nil || ctx.Err() != nil {
+		return silent
+	}
+	return e.own.Mend(ctx, cmp.Or(silent, why.Err), silent != nil)
+}
+
+// ccache returns the path of the compiler cache's program, "" where nobody asked for
+// it.
+func (e *engine) ccache(ctx context.Context) (string, error) {
+	if !e.Ccache {
+		return "", nil
+	}
+	return pypi.EnsureCcache(ctx, e.Home, e.Note, e.pypiOptions(e.store))
+}
+
+// wake starts the native engine if it does not run.
+func (e *engine) wake(ctx context.Context) (address string, err error) {
+	running, err := e.own.Up(ctx)
+	if err == nil && running.Started {
+		e.Note("engine %s started at %s", running.Version, running.Address)
+	}
+	return running.Address, err
+}
+
+// contained starts the engine in a running Docker or Podman, with the client program
+// that its image holds. There is none where no daemon runs, and where the native engine
+// does its work: the daemon holds no image of the engine, and its registry is out of
+// reach.
+func (e *engine) contained(ctx context.Context, own *native.Engine) (address, client string, there bool, err error) {
+	d, found := e.Daemon(ctx)
+	if !found {
+		return "", "", false, nil
+	}
+	c := daemon.Of(e.Home)
+	c.Args = native.Bound(e.Native.Cache)
+	if c.Image, err = e.image(ctx, d); err == nil {
+		if client, err = own.ClientIn(ctx, string(d), c.Image); err != nil {
+			return "", "", false, err
+		}
+		address, err = d.Up(ctx, c)
+	}
+	switch {
+	case err == nil:
+		e.wakes = func(ctx context.Context) (string, error) { return d.Up(ctx, c) }
+		e.disk = cmp.Or(d.Volume(ctx, c), e.Home)
+		return address, client, true, nil
+	case native.Supported() == nil && ctx.Err() == nil:
+		e.Note("%v: the native engine is taken", err)
+		return "", client, false, nil
+	}
+	return "", client, false, err
+}
+
+// image returns the name of an image of the engine that the daemon holds, pulled if
+// need be.
+func (e *engine) image(ctx context.Context, d daemon.Daemon) (string, error) {
+	image, holds := heldImage(ctx, d)
+	if holds {
+		return image, nil
+	}
+	e.Note("%s pulls the engine's image %s, once", d, image)
+	if err := d.Pull(ctx, image); err != nil {
+		return "", diag.Errorf(diag.NoEngine, "%s holds no image of the engine and cannot pull it: %w", d, err).
+			WithHint("%s", loadHint(d))
+	}
+	return image, nil
+}
+
+// loadHint says how a daemon gets the engine's image without a registry.
+func loadHint(d daemon.Daemon) string {
+	return fmt.Sprintf("make the image where builder may be root, and load it here: builder engine image --to engine.tar && %s load -i engine.tar", d)
+}
+
+// describe says what is known of the engines before they are needed.
+func (s *Session) describe() report.Engine {
+	return report.Engine{Kind: "dagger", Version: native.Version, Address: strings.Join(s.addresses(), ",")}
+}
+
+func (s *Session) addresses() []string {
+	var addresses []string
+	for _, e := range s.Choices {
+		addresses = append(addresses, e.Address)
+	}
+	return addresses
+}
+
+// NativeEngine is the native engine of the session's home.
+func (s *Session) NativeEngine() *native.Engine { return native.New(s.Home, s.Note, s.Native) }
+
+// StopEngine stops the native engine, and removes the container of the home's engine in
+// Docker or Podman.
+func StopEngine(ctx context.Context, s *Session) error {
+	err := s.NativeEngine().Down(ctx)
+	if d, found := s.Daemon(ctx); found {
+		err = errors.Join(err, d.Down(ctx, daemon.Of(s.Home)))
+	}
+	return err
+}

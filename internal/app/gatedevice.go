@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/gates/device"
+	"builder/internal/machine/gpu"
+	"builder/internal/machine/host"
+	"builder/internal/machine/locate"
+	"builder/internal/machine/nccltests"
+	"builder/internal/publishing/subject"
+)
+
+// A DeviceRequest says how the gates on GPUs are asked.
+type DeviceRequest struct {
+	GPUs      int // 0: all
+	Tests     string
+	Against   string
+	Transport device.Transport
+	MaxBytes  int64
+	Tolerance float64
+	Limit     time.Duration
+	Env       map[string]string
+}
+
+// openGateRun asks the host for its GPUs and lays out what the gates need.
+func openGateRun(ctx context.Context, s *Session, r GateRequest) (*gateRun, error) {
+	b := &gateRun{Session: s, options: r, log: io.Discard}
+	scratch, err := os.MkdirTemp("", "builder-gate-*")
+	if err != nil {
+		return nil, err
+	}
+	b.scratch, b.close = scratch, func() { os.RemoveAll(scratch) }
+	if b.trust, err = s.Trusted(); err != nil {
+		b.close()
+		return nil, err
+	}
+	if err := b.fill(ctx); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *gateRun) fill(ctx context.Context) error {
+	if b.options.Log != "" {
+		f, err := os.Create(b.options.Log)
+		if err != nil {
+			return diag.Errorf(diag.Usage, "--log: %w", err)
+		}
+		remove := b.close
+		b.log, b.close = f, func() { f.Close(); remove() }
+	}
+	d := b.options.Device
+	if d == nil {
+		return nil
+	}
+	var err error
+	if d.Tests != "" {
+		if b.tests, err = locate.TestsDir(d.Tests, b.scratch); err != nil {
+			return err
+		}
+	}
+	if d.Against != "" {
+		if b.against, err = locate.FindRival(d.Against, b.scratch); err != nil {
+			return err
+		}
+	}
+	host, err := gpu.Find(ctx, host.Run)
+	if b.fault = err; err != nil {
+		return nil // a verdict says it
+	}
+	host = host.VisibleTo(d.Env)
+	host.GPUs = append([]gpu.GPU{}, host.GPUs...) // no GPU is a list too
+	b.host = &host
+	return nil
+}
+
+// setup lays the library of an artifact out and returns what the gates on GPUs
+// work with; nil where none is asked for.
+func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
+	o := b.options.Device
+	if o == nil {
+		return nil, func() {}, nil
+	}
+	host := gpu.Host{}
+	if b.host != nil {
+		host = *b.host
+	}
+	d := &device.Setup{
+		Sweep: nccltests.Run, Host: host, Fault: b.fault, GPUs: o.GPUs, Programs: b.tests,
+		Against: b.against.Dir, Rival: b.against.Name, Transport: o.Transport, MaxBytes: o.MaxBytes,
+		Rounds: 3, Tolerance: o.Tolerance, Env: o.Env, Timeout: o.Limit, Log: b.log,
+	}
+	if d.GPUs == 0 {
+		d.GPUs = len(host.GPUs)
+	}
+	if s.Library == "" {
+		return d, func() {}, nil
+	}
+	dir, err := os.MkdirTemp(b.scratch, "library-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	d.Library = dir
+	return d, func() { os.RemoveAll(dir) }, locate.Unpack(s.Artifact.Path, func(name string) bool { return name == s.Library }, dir)
+}

@@ -1,0 +1,177 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+)
+
+// A LockRequest says of which cells the lock is to be compared or moved, and which pins.
+type LockRequest struct {
+	Selection
+	Check   bool     // only compare
+	Every   bool     // all cells were asked for: what no file states is no fault
+	Update  bool     // move every pin of the chosen cells
+	Upgrade []string // move those that pin one of the names
+	Prune   bool     // drop those that no cell needs
+}
+
+// Lock compares or moves the lock of one recipe. The result is empty where nothing was
+// compared or moved.
+func Lock(ctx context.Context, s *Session, r LockRequest) (LockResult, error) {
+	if r.Check {
+		return s.checkLock(ctx, r)
+	}
+	return s.moveLock(ctx, r)
+}
+
+// checkLock compares the lock with what the chosen cells need. What no cell of
+// the recipe needs is said, and is no fault.
+func (s *Session) checkLock(ctx context.Context, r LockRequest) (LockResult, error) {
+	drafts, _, err := s.choose(r.Selection)
+	if err != nil {
+		return LockResult{}, err
+	}
+	asm := s.Assembler()
+	f, err := asm.Locks.Read(r.Recipe.Name)
+	if err != nil {
+		return LockResult{}, err
+	}
+	result := LockResult{Recipe: r.Recipe.Name, Cells: cellIDs(drafts), Changes: []lock.PinChange{}, Checked: true}
+	if r.Every {
+		err = result.cover(ctx, asm, drafts)
+	} else {
+		_, err = asm.Pinned(r.Recipe.Name, r.Filter, drafts, f)
+	}
+	if err != nil {
+		return LockResult{}, err
+	}
+	left, err := s.unneeded(r.Selection, drafts)
+	switch {
+	case err != nil:
+		s.Note("cannot say whether the lock pins what no cell needs: %v", err)
+	case !left.None():
+		result.Unneeded = left.String()
+		s.Note("no cell needs any more what the lock of %s pins: %s; `%s --prune` drops it", r.Recipe.Name, left, s.Catalogue.PinCommand(r.Recipe.Name, nil))
+	}
+	return result, nil
+}
+
+// cover notes the cells that only a registry can lock. What else is not locked is a
+// fault.
+func (r *LockResult) cover(ctx context.Context, asm *assemble.Assembler, drafts []lock.Draft) error {
+	c, err := asm.Cover(ctx, r.Recipe, drafts)
+	if err == nil && len(c.Lacks) > 0 {
+		err = diag.Errorf(diag.Drift, "the lock of %s lacks %s", r.Recipe, strings.Join(c.Lacks, "; ")).
+			WithHint("run `%s --all`", asm.Locks.PinCommand(r.Recipe, nil))
+	}
+	r.Unstated = c.Unstated
+	return err
+}
+
+// unneeded returns what the lock at the lock path pins and no cell of the recipe
+// needs; drafts are those that were chosen, which are often enough to tell.
+func (s *Session) unneeded(r Selection, drafts []lock.Draft) (lock.File, error) {
+	own, err := s.Catalogue.Locks(s.Home).Own(r.Recipe.Name)
+	if err != nil {
+		return own, err
+	}
+	left := own.Unneeded(drafts)
+	if left.None() {
+		return left, nil
+	}
+	all, err := s.everyCell(r)
+	return left.Unneeded(all), err
+}
+
+// everyCell drafts all cells of a recipe, whatever was chosen.
+func (s *Session) everyCell(of Selection) ([]lock.Draft, error) {
+	drafts, _, err := s.choose(Selection{of.Recipe, matrix.Everything(of.Recipe)})
+	return drafts, err
+}
+
+// A LockResult is what became of the lock of a recipe.
+type LockResult struct {
+	Recipe   string           `json:"recipe"`
+	Cells    []string         `json:"cells"`
+	Changes  []lock.PinChange `json:"changes"`
+	Unneeded string           `json:"unneeded,omitempty"` // what no cell of the recipe needs
+	// Unstated is what keeps cells from being locked, and is no fault of the lock.
+	Unstated []assemble.Unstated `json:"unstated,omitempty"`
+	Wrote    string              `json:"wrote,omitempty"` // path of the lock, if it was written
+	Checked  bool                `json:"-"`               // nothing was to be moved
+}
+
+func cellIDs(drafts []lock.Draft) []string {
+	ids := make([]string, len(drafts))
+	for i, d := range drafts {
+		ids[i] = d.Cell.ID
+	}
+	return ids
+}
+
+// moveLock resolves what is missing and what is to move, and writes the lock. Where
+// something cannot be resolved the rest is written all the same.
+func (s *Session) moveLock(ctx context.Context, r LockRequest) (LockResult, error) {
+	if s.Locked || s.Offline {
+		return LockResult{}, diag.Errorf(diag.Usage, "lock resolves names: --locked and --offline forbid just that")
+	}
+	drafts, _, err := s.choose(r.Selection)
+	if err != nil {
+		return LockResult{}, err
+	}
+	asked, err := s.questions(r, drafts)
+	if err != nil {
+		return LockResult{}, err
+	}
+	var u catalogue.Update
+	if r.Prune {
+		all, err := s.everyCell(r.Selection)
+		if err != nil {
+			return LockResult{}, err
+		}
+		u.Drop = func(own lock.File) lock.File { return own.Unneeded(all) }
+	}
+	w, err := s.open(ctx)
+	if err != nil {
+		return LockResult{}, err
+	}
+	defer w.close()
+	pins, unresolved := w.resolver().Resolve(ctx, r.Recipe.Name, asked)
+	if unresolved != nil && pins.None() {
+		return LockResult{}, unresolved
+	}
+	u.Pins, u.Replace = pins, r.Update && unresolved == nil
+	done, err := s.Catalogue.Locks(s.Home).Update(r.Recipe.Name, u)
+	if err != nil {
+		return LockResult{}, errors.Join(unresolved, err)
+	}
+	if done.Edited {
+		s.Note("%s was edited by hand: none of its pins is kept", done.Path)
+	}
+	result := LockResult{Recipe: r.Recipe.Name, Cells: cellIDs(drafts), Changes: lock.Compare(done.Before, done.After)}
+	if done.Wrote {
+		result.Wrote = done.Path
+	}
+	return result, unresolved
+}
+
+// questions returns what is to be resolved. Where that is every name no pin is
+// read: a lock that was edited by hand can be replaced.
+func (s *Session) questions(r LockRequest, drafts []lock.Draft) (lock.Missing, error) {
+	f, err := s.Catalogue.Locks(s.Home).Read(r.Recipe.Name)
+	if r.Update && (err == nil || errors.Is(err, lock.ErrEdited)) {
+		return lock.File{}.Missing(drafts), nil
+	}
+	if err != nil {
+		return lock.Missing{}, err
+	}
+	held, err := f.Holding(r.Upgrade, drafts)
+	return f.Missing(drafts).And(held), err
+}

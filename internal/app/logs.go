@@ -1,0 +1,73 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/runlog"
+	"builder/internal/view/report"
+)
+
+// A LogsRequest names a run, and in it a cell and a step by any part of their names.
+type LogsRequest struct {
+	Out, Cell, Step string
+}
+
+// Logs surveys the logs of a run, or of the one cell of it that is named. The root is
+// that of the results, to be closed by the caller.
+func Logs(r LogsRequest) (*os.Root, []runlog.Cell, error) {
+	run, err := report.Read(filepath.Join(r.Out, "run.json"))
+	if err != nil {
+		return nil, nil, diag.Errorf(diag.Usage, "--out: %w", err).WithHint("name a directory in which builder run wrote its results")
+	}
+	root, err := os.OpenRoot(r.Out)
+	if err != nil {
+		return nil, nil, diag.Errorf(diag.Usage, "--out: %w", err)
+	}
+	cells := runlog.Survey(root, run)
+	if r.Cell == "" {
+		return root, cells, nil
+	}
+	id, err := pick("cell", r.Cell, cells, func(c runlog.Cell) string { return c.Cell })
+	if err != nil {
+		root.Close()
+		return nil, nil, err
+	}
+	return root, slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Cell != id }), nil
+}
+
+// ChooseLog chooses among the logs of the one cell that was named, or that runs.
+func ChooseLog(cells []runlog.Cell, r LogsRequest) (runlog.Log, error) {
+	if r.Cell == "" {
+		cells = slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Status != runlog.Running })
+		if len(cells) == 0 {
+			return runlog.Log{}, diag.Errorf(diag.Usage, "no cell runs in %s", r.Out).WithHint("`builder logs --out %s` lists what there is", r.Out)
+		}
+		if len(cells) > 1 {
+			return runlog.Log{}, diag.Errorf(diag.Usage, "%d cells run in %s, and one can be followed", len(cells), r.Out).WithHint("`builder logs --out %s` lists them", r.Out)
+		}
+	}
+	cell := cells[0]
+	if len(cell.Steps) == 0 {
+		return runlog.Log{}, diag.Errorf(diag.Usage, "%s has no logs: it has not begun", cell.Cell)
+	}
+	at := len(cell.Steps) - 1
+	if cell.Failed >= 0 {
+		at = cell.Failed
+	}
+	if r.Step != "" {
+		step, err := pick("step", r.Step, cell.Steps, func(l runlog.Log) string { return l.Step })
+		if err != nil {
+			return runlog.Log{}, err
+		}
+		at = slices.IndexFunc(cell.Steps, func(l runlog.Log) bool { return l.Step == step })
+	}
+	log := cell.Steps[at]
+	if log.Bytes == nil {
+		return log, diag.Errorf(diag.Usage, "%s is not there", filepath.Join(r.Out, log.Log)).
+			WithHint("what was taken from a store or a registry was logged where it was built")
+	}
+	return log, nil
+}

@@ -1,0 +1,99 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"builder/internal/app/catalogue"
+	"builder/internal/base/shell"
+	"builder/internal/plan/ci"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+)
+
+// A MatrixRequest says which cells become jobs.
+type MatrixRequest struct {
+	Recipes  []*recipe.Recipe
+	Filter   matrix.Filter
+	All      bool // leave every axis open that is not named
+	Condense bool // keep a few cells that stand for all
+}
+
+// Jobs returns the jobs of the chosen cells of all recipes, before they are dealt out to
+// shards. What was asked for and is in none of them is noted.
+func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) ([]ci.Job, error) {
+	jobs := []ci.Job{}
+	for _, of := range r.Recipes {
+		cells, _, err := matrix.Expand(of, OpenAxes(of, r.Filter, r.All))
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range ci.Absent(of, r.Filter, cells) {
+			note("no cell has %s %s: `builder plan %s --%s %s` says why", p.Axis, p.Value, of.Name, p.Axis, shell.Word(p.Value))
+		}
+		if r.Condense {
+			if cells, err = condense(cat, cells); err != nil {
+				return nil, err
+			}
+		}
+		for _, cell := range cells {
+			job, err := ci.NewJob(cell)
+			if err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, atSite(job, cat.Site))
+		}
+	}
+	return jobs, nil
+}
+
+// atSite returns a job that finds its recipe: that of a site is where the site is.
+func atSite(j ci.Job, site string) ci.Job {
+	if site != "" {
+		j.Flags = slices.Insert(slices.Clone(j.Flags), 1, "--recipes", site)
+	}
+	return j
+}
+
+// OpenAxes returns a filter that names every axis that the given one leaves out, if
+// that is asked for or if it names none.
+func OpenAxes(r *recipe.Recipe, filter matrix.Filter, all bool) matrix.Filter {
+	if len(filter) > 0 && !all {
+		return filter
+	}
+	opened := matrix.Everything(r)
+	maps.Copy(opened, filter)
+	return opened
+}
+
+// condense keeps a few cells of one recipe that stand for all.
+func condense(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell, error) {
+	points, err := Points(cat, cells)
+	if err != nil {
+		return nil, err
+	}
+	few, err := ci.Condense(points, cat.Patches[cells[0].Recipe.Name])
+	if err != nil {
+		return nil, err
+	}
+	kept := make([]matrix.Cell, len(few))
+	for i, p := range few {
+		kept[i] = p.Cell
+	}
+	return kept, nil
+}
+
+// Points adds to cells what their images state.
+func Points(cat catalogue.Catalogue, cells []matrix.Cell) ([]ci.Point, error) {
+	points := make([]ci.Point, len(cells))
+	for i, cell := range cells {
+		facts, err := lock.Facts(cell, cat.LockInputs())
+		if err != nil {
+			return nil, fmt.Errorf("condensing the matrix of %s: %w", cell.Recipe.Name, err)
+		}
+		points[i] = ci.Point{Cell: cell, Facts: facts}
+	}
+	return points, nil
+}

@@ -1,0 +1,139 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"builder/internal/base/diag"
+	"builder/internal/view/report"
+	"builder/internal/view/reportpage"
+)
+
+// maxMatrix bounds the file of --matrix.
+const maxMatrix = 16 << 20
+
+// A MergeRequest names the runs that become one.
+type MergeRequest struct {
+	Dirs    []string
+	Matrix  string // file of the cells that are demanded; "" demands none
+	Out     string // directory of the result; "" writes nothing
+	Against string // directory of the run that the page is compared with
+}
+
+// Merge joins the runs and writes the result. The error is what a run of all their cells
+// would have returned; the report is empty where the runs cannot be joined.
+func Merge(r MergeRequest) (report.Run, error) {
+	expected, err := expectedCells(r.Matrix)
+	faults := []error{err}
+	var parts []report.Part
+	for _, dir := range r.Dirs {
+		part, err := report.Open(dir)
+		parts, faults = append(parts, part), append(faults, err)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return report.Run{}, err
+	}
+	merged, err := report.Merge(parts, expected)
+	if err == nil && r.Out != "" {
+		err = writeMerged(r, merged)
+	}
+	if err != nil {
+		return report.Run{}, err
+	}
+	return merged, report.Err(merged)
+}
+
+func writeMerged(r MergeRequest, merged report.Run) error {
+	if err := os.MkdirAll(r.Out, 0o755); err != nil {
+		return diag.Errorf(diag.Usage, "--out: %w", err)
+	}
+	if err := report.Write(filepath.Join(r.Out, "run.json"), merged); err != nil {
+		return err
+	}
+	page := reportpage.Options{Logs: below(r.Dirs)}
+	if r.Against != "" {
+		before, err := report.Open(r.Against)
+		if err != nil {
+			return diag.Errorf(diag.Usage, "--against: %w", err)
+		}
+		page.Before = &before.Run
+	}
+	return writeViews(r.Out, merged, page)
+}
+
+// below is a file system of what lies in some directories, by the names that
+// [report.Open] gives it. Links do not lead out of them: runs come from anywhere.
+type below []string
+
+// Open implements [fs.FS].
+func (dirs below) Open(name string) (fs.File, error) {
+	for _, dir := range dirs {
+		inside, err := filepath.Rel(dir, name)
+		if err != nil || !filepath.IsLocal(inside) {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close()
+		return root.Open(inside)
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// expectedCells reads what builder matrix printed as json or github.
+func expectedCells(file string) ([]report.Cell, error) {
+	if file == "" {
+		return nil, nil
+	}
+	fault := func(err error) error {
+		return diag.Errorf(diag.Usage, "--matrix: %s: %w", file, err).WithHint("write it with builder matrix, --format json or github")
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, diag.Errorf(diag.Usage, "--matrix: %w", err)
+	case !info.Mode().IsRegular() || info.Size() > maxMatrix:
+		return nil, fault(fmt.Errorf("not a regular file of at most %d bytes", maxMatrix))
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fault(err)
+	}
+	cells, err := matrixCells(data)
+	if err != nil {
+		return nil, fault(err)
+	}
+	var expected []report.Cell
+	for _, c := range cells {
+		if c.ID == "" {
+			return nil, fault(errors.New("a cell has no id"))
+		}
+		expected = append(expected, report.Cell{ID: c.ID, Recipe: c.Recipe, Axes: c.Axes})
+	}
+	return expected, nil
+}
+
+// matrixCells decodes a list of cells, or one below include. Of a cell a matrix
+// states id, recipe and axes.
+func matrixCells(data []byte) ([]report.Cell, error) {
+	var cells []report.Cell
+	if err := json.Unmarshal(data, &cells); err == nil {
+		return cells, nil
+	}
+	var github struct {
+		Include *[]report.Cell `json:"include"`
+	}
+	if err := json.Unmarshal(data, &github); err != nil {
+		return nil, err
+	}
+	if github.Include == nil {
+		return nil, errors.New("it holds no cells")
+	}
+	return *github.Include, nil
+}

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"slices"
+	"strings"
+
+	"builder/internal/base/diag"
+)
+
+// pick finds the one that a word names: by all of its name, its beginning, or any
+// part.
+func pick[T any](what, word string, from []T, name func(T) string) (string, error) {
+	var names []string
+	for _, f := range from {
+		names = append(names, name(f))
+	}
+	for _, matches := range []func(name, word string) bool{
+		func(name, word string) bool { return name == word }, strings.HasPrefix, strings.Contains,
+	} {
+		found := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !matches(name, word) })
+		switch {
+		case len(found) == 1:
+			return found[0], nil
+		case len(found) > 1:
+			return "", diag.Errorf(diag.Usage, "%q may be %d of the %ss", word, len(found), what).WithHint("write more of one: %s", strings.Join(found, ", "))
+		}
+	}
+	if len(names) == 0 {
+		return "", diag.Errorf(diag.Usage, "no %s is called %q: there is none", what, word).
+			WithHint("`builder run RECIPE` makes cells, below the directory of --out (out)")
+	}
+	return "", diag.Errorf(diag.Usage, "no %s is called %q", what, word).WithHint("%s", diag.DidYouMean(word, names))
+}

@@ -1,0 +1,192 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"builder/internal/app/assemble"
+	"builder/internal/evidence/attest"
+	"builder/internal/gates/gate"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/recipe"
+	"builder/pipelines"
+)
+
+// A PlanRequest says of which cells it is to be explained what run would do.
+type PlanRequest struct {
+	Selection
+	With Comparison // nil compares nothing
+}
+
+// A Plan is what run would do.
+type Plan struct {
+	Recipe   string        `json:"recipe"`
+	Cells    []PlannedCell `json:"cells"`
+	Excluded []Excluded    `json:"excluded"`
+}
+
+// A PlannedCell is what run would do for one cell.
+type PlannedCell struct {
+	ID      string            `json:"id"`
+	Key     string            `json:"key,omitempty"` // empty while the lock lacks something
+	Axes    map[string]string `json:"axes"`
+	Chosen  []string          `json:"chosen"` // axes whose value was chosen by preference
+	Forced  []matrix.Forced   `json:"forced"` // values that nobody asked for and nobody prefers: a rule leaves no other
+	Site    []string          `json:"site"`   // what of it a site brings, and whether that replaces something
+	Image   string            `json:"image"`
+	Runtime string            `json:"runtime"`
+	Source  string            `json:"source"`
+	Python  []string          `json:"python"`
+	Inputs  []string          `json:"inputs,omitempty"` // ids of the cells that go into it
+	// Provided is what the platform brings to a stack, and why.
+	Provided []string          `json:"provided,omitempty"`
+	Patches  []PlannedPatch    `json:"patches"`
+	Env      map[string]string `json:"env"`
+	Steps    []string          `json:"steps"`
+	Gates    []string          `json:"gates"`
+	Stable   string            `json:"stable,omitempty"`  // why the channel stable cannot be reached
+	Missing  string            `json:"missing,omitempty"` // what the lock lacks
+	// Unstated says why the lock lacks what one place alone can tell, and what to do.
+	Unstated []string     `json:"unstated,omitempty"`
+	Known    bool         `json:"known"`          // the result is in the store
+	Diff     *PlannedDiff `json:"diff,omitempty"` // what changed since the last run, if that was asked
+}
+
+// A PlannedPatch is a patch that a cell gets or not.
+type PlannedPatch struct {
+	Name    string      `json:"name"`
+	Applies bool        `json:"applies"`
+	State   patch.State `json:"state"` // not measured where it applies: no tree has been seen
+	Because string      `json:"because"`
+}
+
+// Excluded are values that no cell has together.
+type Excluded struct {
+	Axes    map[string]string `json:"axes"`
+	Because string            `json:"because"`
+	Source  string            `json:"source"`
+	Instead []string          `json:"instead"` // what goes together
+}
+
+// PlanRun explains what run would do. The error is that with which run would end before
+// it builds anything; the plan is empty where nothing can be explained.
+func PlanRun(ctx context.Context, s *Session, r PlanRequest) (Plan, error) {
+	p, err := s.plan(r)
+	if err != nil {
+		return Plan{}, err
+	}
+	return p, s.refusal(ctx, r.Selection)
+}
+
+func (s *Session) plan(r PlanRequest) (Plan, error) {
+	drafts, left, err := s.choose(r.Selection)
+	if err != nil {
+		return Plan{}, err
+	}
+	asm := s.Assembler()
+	f, err := asm.Locks.Read(r.Recipe.Name)
+	if err != nil {
+		return Plan{}, err
+	}
+	known, err := s.knownResults()
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{Recipe: r.Recipe.Name, Cells: []PlannedCell{}, Excluded: []Excluded{}}
+	for _, d := range drafts {
+		cell, err := planCell(asm, d, f, known, r.With)
+		if err != nil {
+			return Plan{}, err
+		}
+		for _, why := range f.Missing([]lock.Draft{d}).Unstated() {
+			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, s.Catalogue.PinCommand(r.Recipe.Name, r.Filter)))
+		}
+		p.Cells = append(p.Cells, cell)
+	}
+	for _, e := range left {
+		p.Excluded = append(p.Excluded, Excluded{e.Axes, e.Because, e.Source, notNil(e.Instead)})
+	}
+	return p, nil
+}
+
+// knownResults opens the results without making a store where there is none.
+func (s *Session) knownResults() (func(key string) bool, error) {
+	dir := filepath.Join(s.Home, "store")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return func(string) bool { return false }, nil
+	}
+	kept, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return s.Results(kept).Has, nil
+}
+
+func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key string) bool, with Comparison) (PlannedCell, error) {
+	chosen, forced, err := matrix.Reasons(d.Cell)
+	if err != nil {
+		return PlannedCell{}, err
+	}
+	c := PlannedCell{
+		Site: asm.Locks.OfSite(d), Stable: attest.Stable.Unreachable(d.Settings.Expect),
+
+		ID: d.Cell.ID, Axes: d.Cell.Axes, Chosen: chosen, Forced: forced,
+		Image: d.Image.Name, Runtime: d.Runtime.Name,
+		Source: d.Source.Project + " " + d.Source.Version,
+		Python: notNil(d.Settings.Requires.Build), Env: d.Settings.Env, Provided: providedBy(d.Settings.Expect.Wheelhouse),
+		Patches: []PlannedPatch{}, Steps: []string{"fetch", "engine"}, Gates: []string{},
+	}
+	for _, choice := range d.Patches {
+		c.Patches = append(c.Patches, PlannedPatch{choice.Patch.Name, choice.Applies, choice.State, choice.Because})
+	}
+	c.Steps = append(c.Steps, pipelines.StepNames(d)...)
+	for _, g := range gate.Wanted(d.Settings.Expect, gate.Container) {
+		c.Gates = append(c.Gates, g.Name)
+	}
+	if d.Settings.Expect.Wheelhouse != nil { // nothing is built of a source
+		c.Source, c.Python = "its parts", notNil(d.Settings.Requires.Run)
+	}
+	entries, err := lock.Assemble([]lock.Draft{d}, f, asm.Revision)
+	if err != nil {
+		c.Missing = f.Missing([]lock.Draft{d}).String()
+		if with != nil {
+			c.Diff = undecided()
+		}
+		return c, nil
+	}
+	if _, err := asm.Inputs(context.Background(), d, &entries[0]); err != nil {
+		c.Missing = err.Error()
+		return c, nil
+	}
+	for _, in := range entries[0].Inputs {
+		c.Inputs = append(c.Inputs, in.ID)
+	}
+	c.Key = entries[0].Key()
+	c.Known = known(c.Key)
+	if with != nil {
+		c.Diff, err = with.diff(d, entries[0], c.Known)
+	}
+	return c, err
+}
+
+// providedBy says what the platform brings to a stack.
+func providedBy(house *recipe.Wheelhouse) []string {
+	if house == nil {
+		return nil
+	}
+	var all []string
+	for _, p := range house.Provided {
+		all = append(all, p.Project+": "+p.Because)
+	}
+	return all
+}
+
+// notNil makes an empty list of none: in JSON a list is never null.
+func notNil(list []string) []string { return append([]string{}, list...) }

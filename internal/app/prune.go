@@ -1,0 +1,65 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/internal/publishing/index"
+	"builder/internal/publishing/publish"
+)
+
+// A PruneReport says which wheels go, and why.
+type PruneReport struct {
+	Schema int                `json:"schema"`
+	At     string             `json:"at"`
+	DryRun bool               `json:"dry_run"`
+	Wheels []publish.Decision `json:"wheels"`
+}
+
+// Prune says which wheels may go from a place, and lets them go unless dry is set.
+func Prune(ctx context.Context, s *Session, at publish.Catalogue, rule publish.Retention, dry bool) (PruneReport, error) {
+	all, err := at.List(ctx)
+	if err != nil {
+		return PruneReport{}, err
+	}
+	needed, err := s.lockedKeys(ctx, all)
+	if err != nil {
+		return PruneReport{}, err
+	}
+	report := PruneReport{Schema: 1, At: at.String(), DryRun: dry, Wheels: rule.Decide(all, needed, time.Now())}
+	if dry {
+		return report, nil
+	}
+	var keys []string
+	for _, d := range report.Wheels {
+		if d.Remove {
+			keys = append(keys, d.Key)
+		}
+	}
+	return report, at.Withdraw(ctx, keys...)
+}
+
+// lockedKeys returns the keys that the locks known here ask for, of the cells that
+// are published. Of what no recipe here makes nothing is known; a lock that cannot
+// be read is an error.
+func (s *Session) lockedKeys(ctx context.Context, all []index.Record) (map[string]bool, error) {
+	for _, r := range s.Catalogue.Recipes {
+		if _, err := s.Catalogue.Locks(s.Home).Read(r.Name); err != nil {
+			return nil, err
+		}
+	}
+	asm := s.Assembler()
+	needed := map[string]bool{}
+	for _, r := range all {
+		made, err := asm.Input(ctx, recipe.Input{Recipe: r.Recipe, Axes: matrix.Filter(r.Axes)})
+		if err != nil {
+			continue
+		}
+		for _, e := range made {
+			needed[e.Key()] = true
+		}
+	}
+	return needed, nil
+}

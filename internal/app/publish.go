@@ -1,0 +1,179 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/base/diag"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/signing"
+	"builder/internal/input/pypi"
+	"builder/internal/publishing/publish"
+	"builder/internal/publishing/subject"
+)
+
+// A PublishRequest says what is published, and where.
+type PublishRequest struct {
+	Paths    []string
+	To       string
+	Channel  attest.Policy
+	DryRun   bool
+	Check    bool // look at what was published as a client
+	Insecure bool
+}
+
+// A PublishReport is what was published.
+type PublishReport struct {
+	Schema    int               `json:"schema"`
+	To        string            `json:"to"`
+	DryRun    bool              `json:"dry_run,omitempty"`
+	Published []publish.Receipt `json:"published"`
+}
+
+// Publish verifies every wheel before the first is published: one that is refused keeps
+// all back. Sent hears how far a wheel is. The report is empty where none was begun.
+func Publish(ctx context.Context, s *Session, r PublishRequest, sent func(wheel string) Sending) (PublishReport, error) {
+	trust, err := s.Trusted()
+	if err != nil {
+		return PublishReport{}, err
+	}
+	var current Sending
+	to, err := publish.Open(ctx, r.To, publish.Options{
+		Insecure: r.Insecure, Warn: s.Note,
+		Progress: func(done, total int64) { current.Bytes(done, total) },
+	})
+	if err != nil {
+		return PublishReport{}, &PlaceError{err}
+	}
+	bundles, err := loadBundles(r, trust)
+	if err != nil {
+		return PublishReport{}, err
+	}
+	report := PublishReport{Schema: 1, To: to.String(), DryRun: r.DryRun, Published: []publish.Receipt{}}
+	client := s.client(r, trust)
+	var faults []error
+	for _, b := range bundles {
+		if r.DryRun {
+			report.Published = append(report.Published, b.Receipt(string(r.Channel), "", false))
+			continue
+		}
+		current = sent(b.Wheel.Name)
+		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), client)
+		current.End(err)
+		if ctx.Err() != nil {
+			return PublishReport{}, context.Cause(ctx)
+		}
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		report.Published = append(report.Published, receipt)
+	}
+	return report, errors.Join(faults...)
+}
+
+// A Sending hears how far one wheel has come on its way to a destination.
+type Sending interface {
+	Bytes(done, total int64)
+	End(err error)
+}
+
+// A PlaceError is an error about the word that names a place.
+type PlaceError struct{ Err error }
+
+func (e *PlaceError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong with the word.
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// loadBundles verifies the wheels of every path, and tells all that is wrong with
+// any.
+func loadBundles(r PublishRequest, trust signing.Trust) ([]publish.Bundle, error) {
+	wheels, err := subject.Passed(r.Paths)
+	if err != nil {
+		return nil, err
+	}
+	var bundles []publish.Bundle
+	var faults []error
+	for _, wheel := range wheels {
+		b, err := publish.Load(wheel, trust, r.Channel)
+		bundles, faults = append(bundles, b), append(faults, err)
+	}
+	return bundles, errors.Join(faults...)
+}
+
+// client is what looks at the published, nil where nobody shall.
+func (s *Session) client(r PublishRequest, trust signing.Trust) *publish.Client {
+	if !r.Check {
+		return nil
+	}
+	return &publish.Client{
+		Run: runProgram, UV: pypi.KeptUV(s.Home),
+		Take: func(ctx context.Context, from publish.Shelf, key, dir string) (publish.Bundle, error) {
+			return publish.Take(ctx, from, key, dir, trust, r.Channel)
+		},
+	}
+}
+
+// ordinary is what a program needs of an environment: where programs, the user and
+// the network are. What is left out holds tokens, and settings of the installer.
+func ordinary(environ []string) []string {
+	return slices.DeleteFunc(environ, func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return !slices.Contains([]string{
+			"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "TZ", "XDG_CACHE_HOME", "XDG_DATA_HOME", "PYTHONHOME", "LD_LIBRARY_PATH",
+			"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+			"http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+		}, name) && !strings.HasPrefix(name, "LC_")
+	})
+}
+
+// runProgram implements [publish.Runner] on this host.
+func runProgram(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	var b bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(ordinary(os.Environ()), env), &b, &b
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	return b.String(), err
+}
+
+// Promote puts a published cell into another channel, if what is signed about it allows
+// that. Nothing is built and no byte changes.
+func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string, channel attest.Policy) (PublishReport, error) {
+	trust, err := s.Trusted()
+	if err != nil {
+		return PublishReport{}, err
+	}
+	r, err := publish.FindCell(ctx, at, cell)
+	if err != nil {
+		return PublishReport{}, err
+	}
+	scratch, err := os.MkdirTemp("", "builder-promote-*")
+	if err != nil {
+		return PublishReport{}, err
+	}
+	defer os.RemoveAll(scratch)
+	b, err := publish.Take(ctx, at, r.Key, scratch, trust, channel)
+	if err == nil && b.Entry.ID != cell && b.Entry.Key() != cell {
+		err = fmt.Errorf("the place says that it is %s, and signed is that it is %s", cell, b.Entry.ID)
+	}
+	if err != nil && diag.CodeOf(err) != diag.Gate {
+		err = diag.Errorf(diag.Publish, "promoting %s: %w", r.Cell, err)
+	}
+	if err != nil {
+		return PublishReport{}, err
+	}
+	receipt, err := at.Put(ctx, b, string(channel))
+	if err != nil {
+		return PublishReport{}, err
+	}
+	return PublishReport{Schema: 1, To: at.String(), Published: []publish.Receipt{receipt}}, nil
+}

@@ -1,0 +1,216 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"builder/internal/app"
+	"builder/internal/app/catalogue"
+	"builder/internal/base/diag"
+	"builder/internal/build/run"
+	"builder/internal/evidence/attest"
+	"builder/internal/evidence/sbom"
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/matrix"
+	"builder/internal/plan/recipe"
+	"builder/internal/view/progress"
+	"builder/internal/view/report"
+)
+
+// builds is an engine that writes a wheel with one package, and counts.
+type builds struct {
+	holds string // the package
+	n     int
+}
+
+func (b *builds) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, dir string, events run.Events, look run.Look) error {
+	b.n++
+	fmt.Fprintln(events.StepStarted("build"), "make")
+	path := filepath.Join(dir, "tiny-1.0-py3-none-any.whl")
+	if err := b.wheel(path, e); err != nil {
+		return err
+	}
+	events.StepDone("build", time.Second, false, nil)
+	a, err := artifact.Of(path, e.Key())
+	if err != nil {
+		return err
+	}
+	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Canary: `{"network":false}`, Engine: "here"})
+}
+
+func (b *builds) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact, dir string, _ run.Events) ([]artifact.Artifact, error) {
+	path := filepath.Join(dir, "tiny-1.0-py3-none-any.whl")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), b.wheel(path, e)); err != nil {
+		return nil, err
+	}
+	a, err := artifact.Of(path, e.Key())
+	return []artifact.Artifact{a}, err
+}
+
+// wheel writes a wheel that holds its bill of materials.
+func (b *builds) wheel(path string, e lock.Entry) error {
+	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: b.holds + "/__init__.py", Text: "name = 'tiny'\n"}}}
+	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
+		return err
+	}
+	w, err := wheel.Open(path)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	spdx, err := sbom.Of(e, w)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	err = wheel.Normalise(&out, w, wheel.Options{Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}})
+	return errors.Join(err, os.WriteFile(path, out.Bytes(), 0o644))
+}
+
+// source is what the tarball and the one wheel of the site hold.
+const source = "content"
+
+// newSession returns a session of an empty home whose store holds what the cells of the
+// site are made of, and the one cell that is chosen.
+func newSession(t *testing.T, b run.Engine) (*app.Session, app.Selection) {
+	t.Helper()
+	sum := sha256.Sum256([]byte(source))
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "site.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range archive.Files {
+		data := bytes.ReplaceAll(f.Data, []byte("SHA256"), []byte(hex.EncodeToString(sum[:])))
+		if filepath.Base(f.Name) == "tiny.lock.json" {
+			var pins lock.File
+			if err := json.Unmarshal(data, &pins); err != nil {
+				t.Fatal(err)
+			}
+			data = pins.Encode()
+		}
+		path := filepath.Join(dir, f.Name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cat, err := catalogue.Load(filepath.Join(dir, "site"), catalogue.Taken{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiny, err := recipe.Find(cat.Recipes, "tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := progress.New(io.Discard, progress.Options{})
+	t.Cleanup(shown.Close)
+	s := &app.Session{
+		Version: "1.2.3", Home: filepath.Join(dir, "home"), Catalogue: cat, Sources: app.Sources{Locked: true, Offline: true},
+		Engines: app.Engines{Choices: []app.EngineChoice{{Jobs: 1}}}, Display: shown, Note: t.Logf, Builder: b,
+	}
+	kept, err := store.Open(filepath.Join(s.Home, "store"))
+	if err == nil {
+		_, err = kept.Receive(store.Blob{Name: "source", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(source))}, strings.NewReader(source))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, app.Selection{Recipe: tiny, Filter: matrix.Filter{}}
+}
+
+// A run builds, asks the gates, signs and writes run.json; the next one finds the result.
+func TestRun(t *testing.T) {
+	engine := &builds{holds: "tiny"}
+	s, of := newSession(t, engine)
+	out := filepath.Join(t.TempDir(), "out")
+	done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cell := done.Cells[0]
+	if len(done.Cells) != 1 || cell.ID != "tiny-1.0" || report.StatusOf(cell) != report.Pass || cell.From != report.Build || len(cell.Verdicts) == 0 || done.Builder != "1.2.3" {
+		t.Errorf("%+v", done)
+	}
+	read, err := report.Read(filepath.Join(out, "run.json"))
+	returned, err1 := json.MarshalIndent(done.Cells, "", "  ") // times are rounded when they are written
+	written, err2 := json.MarshalIndent(read.Cells, "", "  ")
+	if diff := cmp.Diff(string(returned), string(written)); errors.Join(err, err1, err2) != nil || diff != "" {
+		t.Errorf("run.json says something else, %v (-returned +written):\n%s", errors.Join(err, err1, err2), diff)
+	}
+	for _, name := range []string{"report.html", "report.md", "junit.xml", "tiny-1.0/logs/build.log", "tiny-1.0/" + lock.EntryFile} {
+		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	signed, err := app.Verifiable(s, []string{filepath.Join(out, "tiny-1.0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, err := app.Verify(t.Context(), s, app.VerifyRequest{Policy: attest.Candidate, Rebuild: true, Attach: true}, signed)
+	if err != nil || len(checked.Artifacts) != 1 || checked.Artifacts[0].Key != cell.Key || !attest.Passed(checked.Artifacts[0].Checks) {
+		t.Errorf("what was signed does not verify: %+v, %v", checked, err)
+	}
+
+	again, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+	if err != nil || again.Cells[0].From != report.Store || engine.n != 1 {
+		t.Errorf("built %d times, the second time from %q, %v", engine.n, again.Cells[0].From, err)
+	}
+	plan, err := app.PlanRun(t.Context(), s, app.PlanRequest{Selection: of, With: app.WithRun(out)})
+	if err != nil || !plan.Cells[0].Known || plan.Cells[0].Key != cell.Key || plan.Cells[0].Diff.Missing != "" {
+		t.Errorf("the plan does not know the result: %+v, %v", plan, err)
+	}
+}
+
+// A wheel that a gate refuses is set aside and neither signed nor remembered.
+func TestRunThatAGateRefuses(t *testing.T) {
+	engine := &builds{holds: "other"}
+	s, of := newSession(t, engine)
+	out := filepath.Join(t.TempDir(), "out")
+	for n := range 2 {
+		done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: out})
+		if diag.CodeOf(err) != diag.Gate || report.StatusOf(done.Cells[0]) != report.Fail || done.Cells[0].Error != nil {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		if engine.n != n+1 {
+			t.Errorf("built %d times in %d runs", engine.n, n+1)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(out, "tiny-1.0", "rejected", "tiny-1.0-py3-none-any.whl")); err != nil {
+		t.Error(err)
+	}
+	if found, err := filepath.Glob(filepath.Join(out, "tiny-1.0", "*"+".attestations")); err != nil || len(found) > 0 {
+		t.Errorf("%v is signed, %v", found, err)
+	}
+}
+
+// What the store lacks ends a run that may not fetch, and the other verbs with it.
+func TestRunWithoutItsFiles(t *testing.T) {
+	engine := &builds{holds: "tiny"}
+	s, of := newSession(t, engine)
+	s.Home = t.TempDir()
+	done, err := app.Run(t.Context(), s, app.RunRequest{Selection: of, Out: filepath.Join(s.Home, "out")})
+	if diag.CodeOf(err) != diag.Fetch || engine.n != 0 || report.StatusOf(done.Cells[0]) != report.Errored {
+		t.Errorf("built %d times, %v", engine.n, err)
+	}
+	if _, err := app.PlanRun(t.Context(), s, app.PlanRequest{Selection: of}); diag.CodeOf(err) != diag.Fetch {
+		t.Errorf("the plan is %v", err)
+	}
+}

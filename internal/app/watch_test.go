@@ -1,0 +1,218 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/base/diag"
+	"builder/internal/build/fetch"
+	"builder/internal/build/fleet"
+	"builder/internal/build/results"
+	"builder/internal/build/run"
+	"builder/internal/files/artifact"
+	"builder/internal/gates/verdict"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+	"builder/internal/plan/recipe"
+	"builder/internal/plan/recipe/recipetest"
+	"builder/internal/view/progress"
+	"builder/internal/view/report"
+)
+
+// workbench is the outside of a run, of which one cell fails. A build that takes
+// memory goes on until another waits for it.
+type workbench struct{ fails, out string }
+
+// crowded waits until the log says that a cell waits.
+func (w workbench) crowded(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		found, err := filepath.Glob(filepath.Join(w.out, "*", "logs", "wait.log"))
+		if err != nil || len(found) > 0 || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (workbench) Fetch(_ context.Context, _ lock.Entry, progress io.Writer) error {
+	for done := range int64(3) {
+		progress.(fetch.Counter).Bytes(done, 2)
+	}
+	_, err := fmt.Fprintln(progress, "2 of 2 MB, 1 of 1 files")
+	return err
+}
+
+func (w workbench) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, _ string, events run.Events, look run.Look) error {
+	fmt.Fprint(events.StepStarted("image"), "")
+	events.StepDone("image", 0, true, nil)
+	if err := w.crowded(ctx); e.Memory > 0 && err != nil {
+		return err
+	}
+	fmt.Fprint(events.StepStarted("build"), "cc <a.c>\n", "\x1b[31mdone\x1b[0m\n")
+	if e.ID == w.fails {
+		err := diag.Errorf(diag.Build, "exit 1")
+		events.StepDone("build", time.Second, false, err)
+		return err
+	}
+	events.StepDone("build", time.Second, false, nil)
+	return look(ctx, run.Built{})
+}
+
+func (w workbench) Rebuild(context.Context, lock.Entry, []artifact.Artifact, string, run.Events) ([]artifact.Artifact, error) {
+	return nil, errors.New("nobody asked for it")
+}
+
+func (workbench) Find(context.Context, lock.Entry, string) (run.Result, bool, error) {
+	return run.Result{}, false, nil
+}
+func (workbench) Keep(lock.Entry, run.Result) error { return nil }
+func (workbench) Forget(lock.Entry) error           { return nil }
+func (workbench) Seal(lock.Entry, run.Result, []verdict.Verdict) ([]artifact.Artifact, error) {
+	return nil, nil
+}
+
+// ran takes three cells through a run and returns what it said and left; two of
+// them share the memory of one.
+func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
+	t.Helper()
+	home := t.TempDir()
+	s, err := store.Open(filepath.Join(home, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	shown := progress.New(&b, o)
+	w := &workspace{Session: &Session{Home: home, Display: shown, Note: shown.Note}, store: s, results: results.New(s)}
+	c = &cellRun{workspace: w, RunRequest: RunRequest{Out: filepath.Join(home, "out")}}
+	entries := []lock.Entry{{ID: "tool-1", Recipe: "tool", Memory: 8e9}, {ID: "tool-2", Recipe: "tool", Memory: 8e9}, {ID: "tool-3", Recipe: "tool"}}
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.record(entries); err != nil {
+		t.Fatal(err)
+	}
+	shown.Run(c.planned(c.history(t.Context()), entries), 3)
+	bench := workbench{fails: "tool-3", out: c.Out}
+	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
+	var faults []error
+	for _, o := range (run.Runner{
+		Fetcher: bench, Engine: fleet.New([]fleet.Member{member}, w.Note), Finder: bench, Sealer: bench, Out: c.Out, Jobs: 3,
+		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, shown) },
+		Done: func(_ int, o run.Outcome) {
+			cell := cellOf(o)
+			if err := errors.Join(c.rec.Update(cell), w.remember(t.Context(), o)); err != nil {
+				t.Error(err)
+			}
+			showDone(shown, cell)
+		},
+	}).Run(t.Context(), entries) {
+		faults = append(faults, o.Err)
+	}
+	if _, err := c.rec.Finish(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	shown.Close()
+	err = errors.Join(faults...)
+	shown.Faults(err)
+	if diag.CodeOf(err) != diag.Gate {
+		t.Errorf("the error is %v of class %v", err, diag.CodeOf(err))
+	}
+	return b.String(), c
+}
+
+// Every event of a run follows the schema, and there is one of each kind.
+func TestEventsFollowTheirSchema(t *testing.T) {
+	stderr, _ := ran(t, progress.Options{Format: progress.JSON, Verbose: true})
+	validate := recipetest.Validator(t, recipe.Schema(&progress.Event{}))
+	seen := map[progress.Kind]bool{}
+	for line := range strings.Lines(stderr) {
+		if err := validate([]byte(line)); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+		var e progress.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		seen[e.Event] = true
+		if e.Event == progress.LogLine && strings.ContainsRune(e.Text, '\x1b') {
+			t.Errorf("%q would colour a terminal", e.Text)
+		}
+	}
+	for _, kind := range progress.Kinds() {
+		if !seen[kind] && kind != progress.Note {
+			t.Errorf("there is no event %s", kind)
+		}
+	}
+	for _, bad := range []string{`{}`, `{"schema":2,"time":"2026-11-22T00:00:00Z","event":"note"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"frob"}`, `{"schema":1,"time":"2026-11-22T00:00:00Z","event":"note","more":1}`} {
+		if validate([]byte(bad)) == nil {
+			t.Errorf("the schema allows %s", bad)
+		}
+	}
+}
+
+// The cell that waited says so, in run.json and while it waited.
+func TestWaitingIsRecorded(t *testing.T) {
+	stderr, w := ran(t, progress.Options{Format: progress.Plain})
+	if !strings.Contains(stderr, " wait waiting\n") || !strings.Contains(stderr, " wait done ") {
+		t.Errorf("stderr is\n%s", stderr)
+	}
+	r, err := report.Read(filepath.Join(w.Out, "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := 0
+	for _, c := range r.Cells {
+		for _, s := range c.Steps {
+			if s.Waiting != (s.Name == "wait") {
+				t.Errorf("%s: step %s waits: %v", c.ID, s.Name, s.Waiting)
+			}
+			if s.Waiting {
+				waited++
+			}
+		}
+	}
+	if waited != 1 {
+		t.Errorf("%d cells waited, want 1", waited)
+	}
+}
+
+// What was really done is remembered, and the next run says how long it will take.
+func TestTheNextRunKnowsHowLong(t *testing.T) {
+	_, w := ran(t, progress.Options{Format: progress.Plain})
+	cells := w.planned(w.history(t.Context()), []lock.Entry{{ID: "tool-1", Recipe: "tool"}, {ID: "tool-4", Recipe: "tool"}, {ID: "other", Recipe: "other"}})
+	for i, want := range []bool{true, true, false} {
+		if _, known := cells[i].Steps["build"]; known != want {
+			t.Errorf("%s: %v", cells[i].ID, cells[i].Steps)
+		}
+		for _, step := range []string{"image", "wait"} {
+			if _, known := cells[i].Steps[step]; known {
+				t.Errorf("%s: a step that took no work is remembered: %v", cells[i].ID, cells[i].Steps)
+			}
+		}
+	}
+	w.Rebuild = true
+	if c := w.planned(w.history(t.Context()), []lock.Entry{{ID: "tool-1", Recipe: "tool"}}); c[0].Steps != nil {
+		t.Errorf("of a second build nothing is known: %v", c[0].Steps)
+	}
+}
+
+func TestTimed(t *testing.T) {
+	steps := []run.Step{{Name: "wait", Seconds: 9}, {Name: "fetch", Seconds: 1, Cached: true}, {Name: "build", Seconds: 2}, {Name: "again build", Seconds: 3}, {Name: "gate import", Seconds: 4}, {Name: "gate size", Seconds: 5, Failed: true}}
+	want := map[string]float64{"build": 2, "gate import": 4}
+	if diff := cmp.Diff(want, timed(run.Outcome{Result: run.Result{Steps: steps}})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,134 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"builder/internal/app/assemble"
+	"builder/internal/app/catalogue"
+	"builder/internal/build/fetch"
+	"builder/internal/build/results"
+	"builder/internal/input/pypi"
+	"builder/internal/input/store"
+	"builder/internal/plan/lock"
+)
+
+// A workspace is a session with its store open.
+type workspace struct {
+	*Session
+	store   *store.Store
+	results *results.Results
+	engines []*engine
+	scratch string
+	uv      func(context.Context) (pypi.Tool, error)
+	close   func() // lets the store be collected again
+}
+
+func (s *Session) open(ctx context.Context) (*workspace, error) {
+	kept, err := store.Open(filepath.Join(s.Home, "store"))
+	if err != nil {
+		return nil, err
+	}
+	scratch := filepath.Join(s.Home, "scratch")
+	if err := os.MkdirAll(scratch, 0o755); err != nil {
+		return nil, fmt.Errorf("opening the state directory: %w", err)
+	}
+	release, err := kept.Hold(ctx, func() { s.Note("the store is being collected: waiting for it") })
+	if err != nil {
+		return nil, err
+	}
+	w := &workspace{Session: s, store: kept, results: s.Results(kept), scratch: scratch, close: release}
+	w.uv = once(func(ctx context.Context) (pypi.Tool, error) {
+		return pypi.EnsureUV(ctx, s.Home, s.Note, s.pypiOptions(kept))
+	})
+	for _, choice := range s.Choices {
+		w.engines = append(w.engines, &engine{EngineChoice: choice, Session: s, store: kept, scratch: scratch, uv: w.uv})
+	}
+	return w, nil
+}
+
+// Results are those that a store remembers, as this home has signed them.
+func (s *Session) Results(kept *store.Store) *results.Results {
+	return results.New(kept).Sealed(s.sealing())
+}
+
+// pypiOptions say how the programs that builds use may be brought.
+func (s *Session) pypiOptions(kept *store.Store) pypi.Options {
+	return pypi.Options{NoInstall: s.Native.NoInstall, Offline: s.Offline, Store: kept}
+}
+
+func (w *workspace) fetcher() *fetch.Fetcher {
+	return &fetch.Fetcher{
+		Store: w.store, Scratch: w.scratch, Mirrors: w.Mirrors, Snapshot: w.Snapshot,
+		Overrides: w.Overrides, Offline: w.Offline, UV: w.uv,
+	}
+}
+
+// entries returns the locked entries of the chosen cells, and before them those of the
+// cells that go into them; known says which results are there already.
+func (w *workspace) entries(ctx context.Context, of Selection, known func(lock.Entry) bool) ([]lock.Entry, error) {
+	drafts, _, err := w.choose(of)
+	if err != nil {
+		return nil, err
+	}
+	host := once(func(ctx context.Context) (bool, error) { return true, w.ready(ctx, nil) })
+	entries, err := w.resolving(func(ctx context.Context) error { _, err := host(ctx); return err }).Entries(ctx, of.Recipe, of.Filter, drafts)
+	if err != nil {
+		return nil, err
+	}
+	if err := unusedOverrides(w.Overrides, entries); err != nil {
+		return nil, err
+	}
+	return assemble.Needed(entries, len(drafts), known), nil
+}
+
+// has reports whether the result of an entry is known.
+func (w *workspace) has(e lock.Entry) bool { return w.results.Has(e.Key()) }
+
+// resolving makes entries; where a lock lacks something it is resolved. Before is asked
+// first.
+func (w *workspace) resolving(before func(context.Context) error) *assemble.Assembler {
+	a := w.Assembler()
+	a.Resolve = func(ctx context.Context, recipe string, missing lock.Missing) (lock.File, error) {
+		if err := before(ctx); err != nil {
+			return lock.File{}, err
+		}
+		w.Note("resolving what the lock of %s lacks: %s", recipe, missing)
+		pins, err := w.resolver().Resolve(ctx, recipe, missing)
+		if err != nil {
+			return lock.File{}, err
+		}
+		done, err := a.Locks.Update(recipe, catalogue.Update{Pins: pins})
+		if done.Wrote {
+			w.Note("wrote %s", done.Path)
+		}
+		return done.After, err
+	}
+	return a
+}
+
+func (w *workspace) resolver() lock.Resolver {
+	return lock.Resolver{Scratch: w.scratch, Mirrors: w.Mirrors, Overrides: w.Overrides, UV: w.uv, Now: time.Now}
+}
+
+// once calls f at most once and remembers what came of it, unless the context
+// ended: a later caller may have a better one.
+func once[T any](f func(context.Context) (T, error)) func(context.Context) (T, error) {
+	var mu sync.Mutex
+	var value T
+	var err error
+	done := false
+	return func(ctx context.Context) (T, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !done {
+			value, err = f(ctx)
+			done = ctx.Err() == nil
+		}
+		return value, err
+	}
+}
