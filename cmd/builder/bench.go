@@ -1,22 +1,19 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"builder/internal/base/atomicfile"
+	"builder/internal/app"
+	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/base/shell"
 	"builder/internal/machine/bench"
 	"builder/internal/machine/nccltests"
-	"builder/internal/view/benchpage"
 	"builder/internal/view/term"
 )
 
@@ -43,12 +40,13 @@ func benchCommand(args []string, out printer) *cli.Command {
 			if c.IsSet("render") {
 				return renderBench(c, out)
 			}
-			o, err := readBenchOptions(c)
-			if err != nil {
+			r, err := readBench(c)
+			in, err2 := openSession(c, catalogue.Catalogue{}, out)
+			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			o.command = commandLine(args)
-			return doBench(c.Context, o, out)
+			r.Command = commandLine(args)
+			return doBench(c, in, r, out)
 		},
 	}
 }
@@ -58,51 +56,32 @@ func commandLine(args []string) string {
 	return diag.Redact(shell.Line(append([]string{"builder"}, args[1:]...)...))
 }
 
-// doBench measures, and writes what it knows after every round.
-func doBench(ctx context.Context, o benchOptions, out printer) error {
+// doBench measures and prints what it found.
+func doBench(c *cli.Context, in invocation, r app.BenchRequest, out printer) error {
 	scratch, err := os.MkdirTemp("", "builder-bench-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	plan, host, err := o.plan(ctx, scratch)
+	ready, err := app.PlanBench(c.Context, in.Session, r, scratch)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return diag.Errorf(diag.Usage, "--out: %w", err)
-	}
-	progress, err := o.display.begin(ctx, out)
-	if err != nil {
-		return err
-	}
-	return progress.end(measure(ctx, o, plan, host, progress, out))
+	return in.show(c.Context, func(d *display) error {
+		measured, err := ready.Measure(c.Context, runTests)
+		d.Close()
+		if measured.Finished.IsZero() {
+			return err
+		}
+		return errors.Join(err, printBench(r.Out, measured, c.Bool("json"), out))
+	})
 }
 
-func measure(ctx context.Context, o benchOptions, plan bench.Plan, host bench.Host, progress *display, out printer) error {
-	w := &benchWatch{progress: progress.Display, rounds: plan.Rounds, begun: bench.Result{
-		Builder: version, Command: o.command, Host: host, Started: time.Now(),
-	}, dir: o.out}
-	if o.timeLimit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.timeLimit, fmt.Errorf("the time limit of %v is over", o.timeLimit))
-		defer cancel()
-	}
-	measured, failures := plan.Measure(ctx, runTests, w)
-	progress.Close()
-	measured = w.complete(measured)
-	measured.Finished = time.Now()
-	if err := writeBench(o.out, measured); err != nil {
-		return errors.Join(failures, err)
-	}
-	return errors.Join(failures, printBench(o, measured, out))
-}
-
-func printBench(o benchOptions, r bench.Result, out printer) error {
+func printBench(dir string, r bench.Result, asJSON bool, out printer) error {
 	if r.Stopped != "" {
 		out.note("stopped: %s", r.Stopped)
 	}
-	if o.json {
+	if asJSON {
 		content, err := bench.Encode(r)
 		if err != nil {
 			return err
@@ -112,45 +91,17 @@ func printBench(o benchOptions, r bench.Result, out printer) error {
 	}
 	for _, table := range []func(bench.Result) ([]string, [][]string){bench.Table, bench.SummaryTable} {
 		if header, rows := table(r); len(rows) > 0 {
-			term.Table(out.stdout, term.Width(out.stdout), header, rows)
+			out.table(header, rows)
 			out.say("")
 		}
 	}
 	for _, said := range r.OtherReleases() {
 		out.say("%s", said)
 	}
-	out.say("%s", filepath.Join(o.out, "bench.json"))
-	out.say("%s", filepath.Join(o.out, "bench.html"))
+	out.say("%s", filepath.Join(dir, "bench.json"))
+	out.say("%s", filepath.Join(dir, "bench.html"))
 	return nil
 }
-
-// writeBench replaces the result and the page. The page is made from what was
-// written, so that it is the one that --render makes.
-func writeBench(dir string, r bench.Result) error {
-	content, err := bench.Encode(r)
-	if err != nil {
-		return err
-	}
-	if err := atomicfile.Write(filepath.Join(dir, "bench.json"), content); err != nil {
-		return err
-	}
-	if r, err = bench.Decode(content); err != nil {
-		return err
-	}
-	return writePage(filepath.Join(dir, "bench.html"), r)
-}
-
-func writePage(path string, r bench.Result) error {
-	page, err := benchpage.Render(r)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(path, page)
-}
-
-// maxResult bounds a result that is read. Six libraries, six collectives and a
-// hundred rounds are about 20 MB.
-const maxResult = 256 << 20
 
 // renderBench makes the page of a result that was measured before.
 func renderBench(c *cli.Context, out printer) error {
@@ -161,7 +112,7 @@ func renderBench(c *cli.Context, out printer) error {
 		}
 	}
 	path := c.String("render")
-	r, err := readBench(path)
+	r, err := app.ReadBench(path)
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--render: %s: %w", path, err).WithHint("FILE is the bench.json of an earlier run")
 	}
@@ -173,25 +124,9 @@ func renderBench(c *cli.Context, out printer) error {
 		}
 	}
 	page := filepath.Join(dir, "bench.html")
-	if err := writePage(page, r); err != nil {
+	if err := app.WritePage(page, r); err != nil {
 		return err
 	}
 	out.say("%s", page)
 	return nil
-}
-
-func readBench(path string) (bench.Result, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return bench.Result{}, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxResult+1))
-	switch {
-	case err != nil:
-		return bench.Result{}, err
-	case len(content) > maxResult:
-		return bench.Result{}, fmt.Errorf("it is larger than %d bytes", maxResult)
-	}
-	return bench.Decode(content)
 }

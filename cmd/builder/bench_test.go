@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"builder/internal/app"
 	"builder/internal/base/diag"
-	"builder/internal/machine/bench"
 	"builder/internal/machine/nccltests"
 )
 
@@ -92,7 +92,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("stderr lacks %q:\n%s", want, stderr)
 		}
 	}
-	r, err := readBench("here/bench.json")
+	r, err := app.ReadBench("here/bench.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestBenchFails(t *testing.T) {
 			if code != test.code || !strings.Contains(stderr, test.stderr) {
 				t.Errorf("exit code %d, want %d: %s", code, test.code, stderr)
 			}
-			r, err := readBench("out/bench.json")
+			r, err := app.ReadBench("out/bench.json")
 			if err != nil || len(r.Collectives[0].Sizes) != test.sizes {
 				t.Errorf("bench.json: %v, %+v", err, r.Collectives)
 			}
@@ -181,8 +181,6 @@ func TestCommandLine(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
-
-var _ bench.Events = (*benchWatch)(nil)
 
 // A stand-in for rccl-tests prints what a release of it prints, and a stand-in for
 // RCCL says what RCCL 2.21.5 says: the real runner starts it, with the GPUs that
@@ -208,7 +206,7 @@ cat ` + table + "\n"
 	if code != 0 || !strings.Contains(stdout, "ours is release 2.20.5, rocm is 2.21.5: the ratio compares releases as much as builds\n") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	r, err := readBench("out/bench.json")
+	r, err := app.ReadBench("out/bench.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,21 +1,19 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/machine/bench"
 	"builder/internal/machine/curve"
 	"builder/internal/machine/gpu"
-	"builder/internal/machine/locate"
 )
 
 // warmup is how many iterations of a size are not timed.
@@ -55,32 +53,14 @@ func (t *texts) Set(text string) error {
 // String implements [cli.Generic].
 func (t *texts) String() string { return strings.Join(*t, " ") }
 
-// hostRoot is below which libraries and programs of this host lie.
-const hostRoot = "/"
-
-// benchOptions is what the flags of bench say.
-type benchOptions struct {
-	bench.Plan // without what has to be looked for first
-
-	libraries   []string // LABEL=PATH
-	tests       string
-	gpus        int // 0: all
-	collectives []string
-	timeLimit   time.Duration
-	out         string
-	json        bool
-	command     string
-	display     displayOptions
-}
-
-func readBenchOptions(c *cli.Context) (benchOptions, error) {
-	o := benchOptions{
+func readBench(c *cli.Context) (app.BenchRequest, error) {
+	o := app.BenchRequest{
 		Plan: bench.Plan{
 			Factor: c.Int("factor"), Rounds: c.Int("rounds"), Iterations: c.Int("iterations"),
 			Warmup: warmup, Timeout: c.Duration("sweep-limit"), Env: map[string]string{},
 		},
-		libraries: *c.Generic("library").(*texts), tests: c.String("tests"), collectives: list(c.String("collectives")),
-		timeLimit: c.Duration("time-limit"), out: c.String("out"), json: c.Bool("json"),
+		Libraries: *c.Generic("library").(*texts), Tests: c.String("tests"), Collectives: list(c.String("collectives")),
+		TimeLimit: c.Duration("time-limit"), Out: c.String("out"),
 	}
 	for _, name := range gpu.VisibleVariables {
 		if value, set := os.LookupEnv(name); set {
@@ -108,35 +88,14 @@ func readBenchOptions(c *cli.Context) (benchOptions, error) {
 		if err != nil || n < 1 {
 			faults = append(faults, diag.Errorf(diag.Usage, "--gpus: %q is neither a number nor all", text))
 		}
-		o.gpus = n
+		o.GPUCount = n
 	}
-	if c.IsSet("time-limit") && o.timeLimit <= 0 {
-		faults = append(faults, diag.Errorf(diag.Usage, "--time-limit: %v is no time to measure in", o.timeLimit))
+	if c.IsSet("time-limit") && o.TimeLimit <= 0 {
+		faults = append(faults, diag.Errorf(diag.Usage, "--time-limit: %v is no time to measure in", o.TimeLimit))
 	}
-	if len(o.libraries) == 0 {
+	if len(o.Libraries) == 0 {
 		faults = append(faults, diag.Errorf(diag.Usage, "--library is missing: what shall be measured?").
 			WithHint("--library vendor=WHEEL --library ours=DIR"))
 	}
-	var shown error
-	o.display, shown = readDisplay(c)
-	return o, errors.Join(append(faults, shown, checkOut(o.out))...)
-}
-
-// plan looks for what the options name, and takes wheels apart below scratch.
-func (o benchOptions) plan(ctx context.Context, scratch string) (bench.Plan, bench.Host, error) {
-	p := o.Plan
-	libraries, soname, libraryFault := locate.Libraries(o.libraries, scratch, hostRoot)
-	tests, testsFault := locate.Tests(o.tests, soname, o.out, hostRoot)
-	var programs []bench.Program
-	var programFault error
-	if tests != "" {
-		programs, programFault = locate.Programs(tests, o.collectives, soname, filepath.Join(scratch, "tests"))
-	}
-	found, gpuFault := locate.FindGPUs(ctx, o.gpus, o.Env)
-	p.Libraries, p.Programs = libraries, programs
-	p.GPUs, p.Limit = found.Count, found.Limit
-	if err := errors.Join(libraryFault, testsFault, programFault, gpuFault); err != nil {
-		return p, found.Host, err
-	}
-	return p, found.Host, p.Validate()
+	return o, errors.Join(append(faults, checkOut(o.Out))...)
 }

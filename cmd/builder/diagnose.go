@@ -1,17 +1,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/machine/nccllog"
@@ -46,136 +43,26 @@ func diagnoseCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 			if c.Bool("list") {
 				return errors.Join(unexpected(c, 0), listDiagnoses(known, c.Bool("json"), out))
 			}
-			files, err := diagnosable(c.Args().Slice())
+			files, err := app.Diagnosable(c.Args().Slice())
 			if err != nil {
 				return err
 			}
-			return doDiagnose(c.Context, diagnose.NewExaminer(known), files, diagnoseOptions{c.Bool("json"), c.Bool("exit-code")}, out)
+			return doDiagnose(c, &app.Session{Catalogue: cat}, files, out)
 		},
 	}
 }
 
-type diagnoseOptions struct{ json, exitCode bool }
-
-// diagnosable returns the files that the arguments stand for.
-func diagnosable(args []string) ([]string, error) {
-	if len(args) == 0 {
-		return nil, diag.Errorf(diag.Usage, "diagnose: name a file, a directory, or - for standard input").
-			WithHint("builder diagnose out/CELL")
-	}
-	var files []string
-	for _, arg := range args {
-		info, err := os.Stat(arg)
-		if arg == "-" || err != nil || !info.IsDir() {
-			files = append(files, arg) // that it cannot be read is said when it is
-			continue
-		}
-		inside, err := resultsIn(arg)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, inside...)
-	}
-	return files, nil
-}
-
-// resultsIn returns the logs and wheels below the directory of a cell, or of many.
-func resultsIn(dir string) ([]string, error) {
-	var files []string
-	for _, pattern := range []string{"*.log", "logs/*.log", "*/logs/*.log", "*.whl", "rejected/*.whl", "*/*.whl", "*/rejected/*.whl"} {
-		found, err := fs.Glob(os.DirFS(dir), pattern)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range found {
-			path := filepath.Join(dir, name)
-			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-				return nil, diag.At(diag.Pos{File: path}, "this is not a regular file")
-			}
-			files = append(files, path)
-		}
-	}
-	if len(files) == 0 {
-		return nil, diag.Errorf(diag.Usage, "%s holds no logs and no wheels", dir).
-			WithHint("name the directory of a cell below --out, or the files themselves")
-	}
-	return files, nil
-}
-
 // doDiagnose prints what each file shows, and returns what kept it from looking.
-func doDiagnose(ctx context.Context, e *diagnose.Examiner, files []string, o diagnoseOptions, out printer) error {
-	var reports []examined
-	var faults []error
-	for _, file := range files {
-		report, err := examine(ctx, e, file)
-		if err != nil {
-			faults = append(faults, err)
-		}
-		if err == nil || len(report.Findings) > 0 {
-			reports = append(reports, report)
-		}
-	}
-	if o.json {
-		faults = append(faults, printJSON(out, jsonReports(reports)))
-	} else {
-		printReports(out, reports)
-	}
-	if n := count(reports)[diagnose.Error]; o.exitCode && n > 0 {
+func doDiagnose(c *cli.Context, s *app.Session, files []string, out printer) error {
+	reports, err := app.Diagnose(c.Context, s, files, os.Stdin)
+	faults := []error{err, out.print(c.Bool("json"), jsonReports(reports), func() { printReports(out, reports) })}
+	if n := count(reports)[diagnose.Error]; c.Bool("exit-code") && n > 0 {
 		faults = append(faults, diag.Errorf(diag.Gate, "%s found", plural(n, "error")))
 	}
 	return errors.Join(faults...)
 }
 
-// examined is what a file shows: known failures, and how the ranks of a job were
-// joined, nil where it is no log of one.
-type examined struct {
-	diagnose.Report
-	Run *nccllog.Run
-}
-
-func examine(ctx context.Context, e *diagnose.Examiner, file string) (examined, error) {
-	if file == "-" {
-		return examineInput(ctx, e, "standard input", os.Stdin)
-	}
-	if info, err := os.Stat(file); err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) != 0 {
-		f, err := os.Open(file)
-		if err != nil {
-			return examined{Report: diagnose.Report{File: file}}, diag.Errorf(diag.Usage, "%w", err)
-		}
-		defer f.Close()
-		return examineInput(ctx, e, file, f)
-	}
-	report, err := e.File(ctx, file)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = diag.Errorf(diag.Usage, "%w", err).WithHint("name a log, a wheel, the directory of a cell below --out, or - for standard input")
-	}
-	if err != nil || report.Kind != "log" {
-		return examined{Report: report}, err
-	}
-	run, err := runOf(file)
-	return examined{report, run}, err
-}
-
-// examineInput reads once what can be read only once, for both.
-func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.Reader) (examined, error) {
-	read, write := io.Pipe()
-	type result struct {
-		run *nccllog.Run
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		run, err := runIn(read)
-		_, _ = io.Copy(io.Discard, read) // who writes must never wait
-		done <- result{run, err}
-	}()
-	report, err := e.Log(ctx, name, io.TeeReader(in, write))
-	write.Close()
-	other := <-done
-	return examined{report, other.run}, errors.Join(err, other.err)
-}
-
-func printReports(out printer, reports []examined) {
+func printReports(out printer, reports []app.Examined) {
 	for _, r := range reports {
 		for _, f := range r.Findings {
 			printFinding(out, r.Report, f)
@@ -240,7 +127,7 @@ func plural(n int, noun string) string {
 
 // count returns how many findings there are of each severity; none if there are
 // none at all.
-func count(reports []examined) map[diagnose.Severity]int {
+func count(reports []app.Examined) map[diagnose.Severity]int {
 	n := map[diagnose.Severity]int{}
 	for _, r := range reports {
 		for _, f := range r.Findings {
@@ -274,7 +161,7 @@ type jsonFinding struct {
 	Versions map[string]string `json:"versions,omitempty"`
 }
 
-func jsonReports(reports []examined) any {
+func jsonReports(reports []app.Examined) any {
 	list := []jsonReport{}
 	for _, r := range reports {
 		j := jsonReport{r.File, r.Kind, r.Lines, []jsonFinding{}, r.Run}
@@ -304,6 +191,6 @@ func listDiagnoses(known []diagnose.Diagnosis, asJSON bool, out printer) error {
 		}
 		rows = append(rows, []string{d.Name, string(d.Severity), strings.Join(of, ", "), d.Cause})
 	}
-	term.Table(out.stdout, term.Width(out.stdout), []string{plural(len(known), "known failure"), "severity", "seen in", "why"}, rows)
+	out.table([]string{plural(len(known), "known failure"), "severity", "seen in", "why"}, rows)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/plan/diagnose"
 )
@@ -32,7 +33,7 @@ func TestDiagnosesNameOptions(t *testing.T) {
 func TestPrintFinding(t *testing.T) {
 	var stdout bytes.Buffer
 	f := diagnose.Finding{Diagnosis: diagnose.Diagnosis{Name: "x", Severity: diagnose.Error}, Member: "a/b.so", Text: "needs: \x1b]0;owned\x07evil\u202e", Count: 1}
-	printReports(printer{stdout: &stdout}, []examined{
+	printReports(printer{stdout: &stdout}, []app.Examined{
 		{Report: diagnose.Report{File: "a.whl", Kind: "wheel", Lines: 3, Findings: []diagnose.Finding{f}}},
 		{Report: diagnose.Report{File: "b.so", Kind: "library", Lines: 1}},
 	})

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,25 +10,6 @@ import (
 	"builder/internal/machine/nccllog"
 	"builder/internal/view/term"
 )
-
-// runOf reads how the ranks of a job were joined, out of a log that NCCL or RCCL
-// wrote to. There is none in most logs.
-func runOf(file string) (*nccllog.Run, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return runIn(f)
-}
-
-func runIn(r io.Reader) (*nccllog.Run, error) {
-	run, err := nccllog.ParseRun(r)
-	if err != nil || !run.Shown() {
-		return nil, err
-	}
-	return &run, nil
-}
 
 // maxRows is how many rings and trees of a communicator are shown; all of them are
 // in the JSON.

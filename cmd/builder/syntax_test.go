@@ -109,7 +109,7 @@ var readers = map[string]func(*cli.Context) error{
 		if c.IsSet("render") {
 			return nil
 		}
-		_, err := readBenchOptions(c)
+		_, err := readBench(c)
 		return err
 	},
 	"builder report merge": func(c *cli.Context) error { _, err := readMerge(c); return err },

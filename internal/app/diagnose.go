@@ -1,0 +1,149 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"builder/internal/base/diag"
+	"builder/internal/machine/nccllog"
+	"builder/internal/plan/diagnose"
+)
+
+// Diagnose says what each file shows, and as an error what kept it from looking. A file
+// that is - is read from in.
+func Diagnose(ctx context.Context, s *Session, files []string, in io.Reader) ([]Examined, error) {
+	known, err := s.Catalogue.Diagnoses()
+	if err != nil {
+		return nil, err
+	}
+	e := diagnose.NewExaminer(known)
+	var reports []Examined
+	var faults []error
+	for _, file := range files {
+		report, err := examine(ctx, e, file, in)
+		if err != nil {
+			faults = append(faults, err)
+		}
+		if err == nil || len(report.Findings) > 0 {
+			reports = append(reports, report)
+		}
+	}
+	return reports, errors.Join(faults...)
+}
+
+// Diagnosable returns the files that the arguments stand for.
+func Diagnosable(args []string) ([]string, error) {
+	if len(args) == 0 {
+		return nil, diag.Errorf(diag.Usage, "diagnose: name a file, a directory, or - for standard input").
+			WithHint("builder diagnose out/CELL")
+	}
+	var files []string
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		if arg == "-" || err != nil || !info.IsDir() {
+			files = append(files, arg) // that it cannot be read is said when it is
+			continue
+		}
+		inside, err := resultsIn(arg)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, inside...)
+	}
+	return files, nil
+}
+
+// resultsIn returns the logs and wheels below the directory of a cell, or of many.
+func resultsIn(dir string) ([]string, error) {
+	var files []string
+	for _, pattern := range []string{"*.log", "logs/*.log", "*/logs/*.log", "*.whl", "rejected/*.whl", "*/*.whl", "*/rejected/*.whl"} {
+		found, err := fs.Glob(os.DirFS(dir), pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+				return nil, diag.At(diag.Pos{File: path}, "this is not a regular file")
+			}
+			files = append(files, path)
+		}
+	}
+	if len(files) == 0 {
+		return nil, diag.Errorf(diag.Usage, "%s holds no logs and no wheels", dir).
+			WithHint("name the directory of a cell below --out, or the files themselves")
+	}
+	return files, nil
+}
+
+// Examined is what a file shows: known failures, and how the ranks of a job were
+// joined, nil where it is no log of one.
+type Examined struct {
+	diagnose.Report
+	Run *nccllog.Run
+}
+
+func examine(ctx context.Context, e *diagnose.Examiner, file string, in io.Reader) (Examined, error) {
+	if file == "-" {
+		return examineInput(ctx, e, "standard input", in)
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) != 0 {
+		f, err := os.Open(file)
+		if err != nil {
+			return Examined{Report: diagnose.Report{File: file}}, diag.Errorf(diag.Usage, "%w", err)
+		}
+		defer f.Close()
+		return examineInput(ctx, e, file, f)
+	}
+	report, err := e.File(ctx, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = diag.Errorf(diag.Usage, "%w", err).WithHint("name a log, a wheel, the directory of a cell below --out, or - for standard input")
+	}
+	if err != nil || report.Kind != "log" {
+		return Examined{Report: report}, err
+	}
+	run, err := runOf(file)
+	return Examined{report, run}, err
+}
+
+// examineInput reads once what can be read only once, for both.
+func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.Reader) (Examined, error) {
+	read, write := io.Pipe()
+	type result struct {
+		run *nccllog.Run
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		run, err := runIn(read)
+		_, _ = io.Copy(io.Discard, read) // who writes must never wait
+		done <- result{run, err}
+	}()
+	report, err := e.Log(ctx, name, io.TeeReader(in, write))
+	write.Close()
+	other := <-done
+	return Examined{report, other.run}, errors.Join(err, other.err)
+}
+
+// runOf reads how the ranks of a job were joined, out of a log that NCCL or RCCL
+// wrote to. There is none in most logs.
+func runOf(file string) (*nccllog.Run, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return runIn(f)
+}
+
+func runIn(r io.Reader) (*nccllog.Run, error) {
+	run, err := nccllog.ParseRun(r)
+	if err != nil || !run.Shown() {
+		return nil, err
+	}
+	return &run, nil
+}
