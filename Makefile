@@ -10,7 +10,7 @@ endif
 export PATH := $(TOOLCHAIN):$(PATH)
 GO ?= go
 
-.PHONY: wheel build check test test-full unit fuzz mutation e2e bench compare lock lint docs
+.PHONY: wheel build check test test-full unit fuzz mutation workflows e2e bench compare lock lint docs
 
 build:
 	$(GO) build -trimpath -o builder ./cmd/builder
@@ -53,7 +53,11 @@ mutation:
 e2e:
 	BUILDER_E2E=1 $(GO) test -trimpath -count=1 -v -timeout 80m -run E2E ./e2e
 
-test: check e2e
+# The workflows of GitHub, played by act, which go install fetches and compiles.
+workflows:
+	BUILDER_TEST_ACT=1 $(GO) test -trimpath -count=1 -run '^TestWorkflows$$' ./cmd/builder
+
+test: check workflows e2e
 
 # What takes too long for every change: the CUDA wheel of 5 GB of inputs, NCCL, and
 # a minute of every fuzz target.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"builder/internal/plan/ci/actionstest"
+	"builder/internal/testutil/acttest"
 )
 
 // workflow executes every step of build.yml on real cells, as a repository would
@@ -35,7 +35,7 @@ func workflow(b *tool) {
 	contains(b.t, said, "### builder: 2 of 2 cells passed", "| steady-1-swift | pass | build |", "| steady-2-swift | pass | build |")
 }
 
-// executes runs the jobs of build.yml with the state of the story, demands that all
+// executes has act play build.yml with the state of the story, demands that all jobs
 // succeed, and returns the summary.
 func (b *tool) executes(checkout string, inputs map[string]string) string {
 	b.t.Helper()
@@ -43,19 +43,17 @@ func (b *tool) executes(checkout string, inputs map[string]string) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	inputs["home"] = b.home
-	w, err := actionstest.Load(filepath.Join(root, ".github", "workflows", "build.yml"))
+	program, err := acttest.Program()
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	service := actionstest.Service{
-		Checkout: checkout, Own: root, Dir: b.t.TempDir(), Env: hostEnv(),
-		Inputs: inputs, Secrets: map[string]string{}, Event: map[string]any{},
+	inputs["home"] = b.home
+	call := acttest.Call{
+		Program: program, Workflow: filepath.Join(root, ".github", "workflows", "build.yml"), Checkout: checkout, Own: root,
+		Dir: b.t.TempDir(), Env: hostEnv(), Inputs: inputs,
 	}
-	result, err := service.Execute(b.t.Context(), w)
-	for _, j := range result.Jobs {
-		b.t.Logf("==== %s: %s\n%s", j.ID, j.Name, j.Log)
-	}
+	result, err := call.Play(b.t.Context())
+	b.t.Log(result.Log)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"builder/internal/base/decode"
-	"builder/internal/plan/ci/actionstest"
 	"builder/internal/plan/recipe"
+	"builder/internal/testutil/acttest"
 )
 
 // shownWorkflow is all that a workflow of the pages may hold.
@@ -39,7 +39,7 @@ type shownJob struct {
 // names cells that exist.
 func TestWorkflowsOfPages(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
-	build, err := actionstest.Load(filepath.Join(repositoryRoot, ".github", "workflows", "build.yml"))
+	build, err := acttest.Load(filepath.Join(repositoryRoot, ".github", "workflows", "build.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "json": isJSON, "mask": mask, "passed": passed, "sealed": sealed, "files": files, "unseen": unseen, "serve": serve, "repository": repository, "tarball": tarball,
-			"seal": seal, "edit": edit, "registry": registry, "damage": damage, "workflow": workflow,
+			"seal": seal, "edit": edit, "registry": registry, "damage": damage,
 		},
 	})
 }

@@ -2,45 +2,64 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"builder/internal/base/decode"
-	"builder/internal/plan/ci/actionstest"
+	"builder/internal/testutil/acttest"
 )
 
 // repositoryRoot is seen from the directory of this package, in which tests run.
 var repositoryRoot = filepath.Join("..", "..")
 
-// workflow executes build.yml, or another file, as GitHub Actions would, called by
-// the repository that lies in a directory: workflow DIR [file=FILE] [example=NAME]
-// [fork] [secret:NAME=FILE | INPUT=VALUE]... With an example, the call is the one of
-// docs/examples/actions/NAME.yml: its inputs where none is given here, and of the
-// secrets given here those that it names. With fork a pull request from a fork is the
-// event. What became of the jobs is in the file jobs then, what they printed in
-// log, and the summary in summary.
+// TestWorkflows plays build.yml with act. BUILDER_TEST_ACT=1 asks for it: act is a
+// program of its own that go install fetches and compiles.
+func TestWorkflows(t *testing.T) {
+	if os.Getenv("BUILDER_TEST_ACT") != "1" {
+		t.Skip("BUILDER_TEST_ACT=1 installs act and plays the workflows")
+	}
+	program, err := acttest.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "workflow"),
+		Setup:               alone,
+		RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"sealed": sealed, "serve": serve, "repository": repository, "seal": seal,
+			"workflow": func(ts *testscript.TestScript, neg bool, args []string) { workflow(ts, program, neg, args) },
+		},
+	})
+}
+
+// workflow plays build.yml, or another file, as the repository in a directory calls it:
+// workflow DIR [file=FILE] [example=NAME] [fork] [secret:NAME=FILE | INPUT=VALUE]...
+// With an example, the call is the one of docs/examples/actions/NAME.yml: its inputs
+// where none is given here, and of the secrets given here those that it names. With
+// fork the event is a pull request from a fork. What became of the jobs that ran is in
+// the file jobs then, what they printed in log, and the summary in summary.
 //
-// The program is the one under test: go, which the action calls to build it, is
-// stood in for by a script that puts it where go would.
-func workflow(ts *testscript.TestScript, neg bool, args []string) {
+// The program is the one under test: a script stands in for go, which the action calls
+// to build it.
+func workflow(ts *testscript.TestScript, program string, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: workflow DIR [file=FILE] [example=NAME] [fork] [secret:NAME=FILE | INPUT=VALUE]...")
 	}
 	root, err := filepath.Abs(repositoryRoot)
 	ts.Check(err)
-	file := filepath.Join(root, ".github", "workflows", "build.yml")
 	dir, err := os.MkdirTemp(ts.MkAbs("."), "github-")
 	ts.Check(err)
-	service := actionstest.Service{
-		Checkout: ts.MkAbs(args[0]), Own: root, Dir: dir, Env: runnerEnv(ts, dir),
-		Inputs: map[string]string{}, Secrets: map[string]string{}, Event: map[string]any{},
+	call := acttest.Call{
+		Program: program, Workflow: filepath.Join(root, ".github", "workflows", "build.yml"), Checkout: ts.MkAbs(args[0]), Own: ownAction(ts, root, dir),
+		Dir: dir, Env: runnerEnv(ts, dir), Inputs: map[string]string{}, Secrets: map[string]string{},
 	}
 	var example string
 	for _, arg := range args[1:] {
@@ -48,42 +67,47 @@ func workflow(ts *testscript.TestScript, neg bool, args []string) {
 		secret, isSecret := strings.CutPrefix(name, "secret:")
 		switch {
 		case name == "file":
-			file = ts.MkAbs(value)
+			call.Workflow = ts.MkAbs(value)
 		case name == "example":
 			example = value
 		case arg == "fork":
-			fork := map[string]any{"full_name": "stranger/site"}
-			service.Event["pull_request"] = map[string]any{"head": map[string]any{"repo": fork}}
+			call.Fork = true
 		case isSecret:
-			service.Secrets[secret] = ts.ReadFile(value)
+			call.Secrets[secret] = ts.ReadFile(value)
 		default:
-			service.Inputs[name] = value
+			call.Inputs[name] = value
 		}
 	}
-	if _, given := service.Inputs["disk"]; !given && filepath.Base(file) == "build.yml" {
-		service.Inputs["disk"] = "0" // nothing large is built here
+	if _, given := call.Inputs["disk"]; !given && filepath.Base(call.Workflow) == "build.yml" {
+		call.Inputs["disk"] = "0" // nothing large is built here
 	}
 	if example != "" {
-		ts.Check(asExample(&service, example))
+		ts.Check(asExample(&call, example))
 	}
-	w, err := actionstest.Load(file)
+	result, err := call.Play(context.Background())
+	ts.Logf("%s", result.Log)
 	ts.Check(err)
-	result, err := service.Execute(context.Background(), w)
-	var log strings.Builder
-	for _, j := range result.Jobs {
-		fmt.Fprintf(&log, "==== %s: %s\n%s", j.ID, j.Name, j.Log)
+	for name, text := range map[string]string{"jobs": result.String(), "log": result.Log, "summary": result.Summary} {
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o644))
 	}
-	ts.Logf("%s", log.String())
-	ts.Check(err)
-	ts.Check(errors.Join(
-		os.WriteFile(ts.MkAbs("jobs"), []byte(result.String()), 0o644),
-		os.WriteFile(ts.MkAbs("log"), []byte(log.String()), 0o644),
-		os.WriteFile(ts.MkAbs("summary"), []byte(result.Summary), 0o644),
-	))
+	ts.Check(os.RemoveAll(dir))
+}
+
+// ownAction returns a copy of what the action needs of this repository: act copies all
+// of a repository for each job.
+func ownAction(ts *testscript.TestScript, root, dir string) string {
+	own := filepath.Join(dir, "own")
+	for _, file := range []string{"go.mod", "go.sum", "cmd/builder/main.go", ".github/actions/builder/action.yml"} {
+		data, err := os.ReadFile(filepath.Join(root, file))
+		ts.Check(err)
+		ts.Check(os.MkdirAll(filepath.Dir(filepath.Join(own, file)), 0o755))
+		ts.Check(os.WriteFile(filepath.Join(own, file), data, 0o644))
+	}
+	return own
 }
 
 // asExample calls build.yml as an example of docs/actions.md does.
-func asExample(service *actionstest.Service, name string) error {
+func asExample(call *acttest.Call, name string) error {
 	var shown shownWorkflow
 	file := filepath.Join(repositoryRoot, "docs", "examples", "actions", name+".yml")
 	data, err := os.ReadFile(file)
@@ -95,11 +119,11 @@ func asExample(service *actionstest.Service, name string) error {
 	}
 	for _, job := range shown.Jobs {
 		for input, value := range job.With {
-			if _, given := service.Inputs[input]; !given {
-				service.Inputs[input] = value
+			if _, given := call.Inputs[input]; !given {
+				call.Inputs[input] = value
 			}
 		}
-		maps.DeleteFunc(service.Secrets, func(secret, _ string) bool { return job.Secrets[secret] == "" })
+		maps.DeleteFunc(call.Secrets, func(secret, _ string) bool { return job.Secrets[secret] == "" })
 	}
 	return nil
 }

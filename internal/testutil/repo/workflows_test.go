@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"builder/internal/plan/ci/actionstest"
+	"builder/internal/testutil/acttest"
 )
 
 // ownAction is the action that installs builder.
@@ -126,7 +126,7 @@ func TestWorkflowsAreBounded(t *testing.T) {
 
 // Who calls build.yml reads docs/actions.md, which leaves out nothing of it.
 func TestEveryInputIsExplained(t *testing.T) {
-	w, err := actionstest.Load(filepath.Join(".github", "workflows", "build.yml"))
+	w, err := acttest.Load(filepath.Join(".github", "workflows", "build.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
