@@ -9,8 +9,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/sourcegraph/conc/pool"
 
 	"builder/internal/machine/host"
 )
@@ -34,14 +35,9 @@ func (e *exam) ask(ctx context.Context, addresses []string) map[string]answered 
 		}
 	}
 	got := make([]answered, len(wanted))
-	slots := make(chan struct{}, parallel)
-	var all sync.WaitGroup
+	all := pool.New().WithMaxGoroutines(parallel)
 	for i, address := range wanted {
-		all.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			got[i] = e.askOne(ctx, address)
-		})
+		all.Go(func() { got[i] = e.askOne(ctx, address) })
 	}
 	all.Wait()
 	for i, address := range wanted {

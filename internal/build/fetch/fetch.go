@@ -13,7 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+
+	"github.com/sourcegraph/conc/pool"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
@@ -234,23 +235,20 @@ func isArchive(place string) bool {
 // ends, it says so once and not for every file.
 func (f *Fetcher) all(ctx context.Context, wants []want, progress io.Writer) error {
 	meter := newMeter(wants, progress)
-	faults := make([]error, len(wants))
-	slots := make(chan struct{}, parallel)
-	var wg sync.WaitGroup
+	errs := make([]error, len(wants))
+	fetches := pool.New().WithMaxGoroutines(parallel)
 	for i, w := range wants {
-		slots <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			_, faults[i] = f.Store.Fetch(ctx, w.blob, w.from, meter.file())
-			meter.arrived(faults[i])
+		fetches.Go(func() {
+			if ctx.Err() != nil {
+				return
+			}
+			_, errs[i] = f.Store.Fetch(ctx, w.blob, w.from, meter.file())
+			meter.arrived(errs[i])
 		})
 	}
-	wg.Wait()
+	fetches.Wait()
 	if ctx.Err() != nil {
 		return fmt.Errorf("fetching %d files: %w", len(wants), context.Cause(ctx))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

@@ -15,7 +15,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/sourcegraph/conc/pool"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/store"
@@ -115,21 +116,18 @@ func (t Tool) Released(ctx context.Context, scratch, project, version, python, p
 // measure asks for the sizes that the index did not state, a few at a time, and
 // returns the files sorted by name.
 func measure(ctx context.Context, all []found) ([]File, error) {
-	files, faults := make([]File, len(all)), make([]error, len(all))
-	slots := make(chan struct{}, 8)
-	var wg sync.WaitGroup
+	files, errs := make([]File, len(all)), make([]error, len(all))
+	asked := pool.New().WithMaxGoroutines(8)
 	for i, f := range all {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
+		asked.Go(func() {
 			if f.Size <= 0 {
-				f.Size, faults[i] = store.Size(ctx, f.source)
+				f.Size, errs[i] = store.Size(ctx, f.source)
 			}
 			files[i] = f.File
 		})
 	}
-	wg.Wait()
-	for i, err := range faults {
+	asked.Wait()
+	for i, err := range errs {
 		if err != nil {
 			return nil, diag.Errorf(diag.Fetch, "%s: %w", all[i].Filename, err)
 		}

@@ -8,8 +8,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/sourcegraph/conc/pool"
 
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
@@ -146,16 +147,11 @@ const atOnce = 8
 
 // each does n things, some at once, and returns all that went wrong.
 func each(n int, do func(i int) error) error {
-	faults := make([]error, n)
-	slots := make(chan struct{}, atOnce)
-	var all sync.WaitGroup
+	errs := make([]error, n)
+	all := pool.New().WithMaxGoroutines(atOnce)
 	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			faults[i] = do(i)
-		})
+		all.Go(func() { errs[i] = do(i) })
 	}
 	all.Wait()
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
