@@ -2,8 +2,6 @@ package deb
 
 import (
 	"archive/tar"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +13,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sourcegraph/conc/pool"
 
 	"builder/internal/input/store"
 )
@@ -87,21 +88,18 @@ func writeLayer(file string, debs []Deb, firstID int) error {
 // several at a time: xz is what takes the time here.
 func unpackAll(dir string, debs []Deb) ([]string, error) {
 	plain := make([]string, len(debs))
-	faults := make([]error, len(debs))
-	slots := make(chan struct{}, runtime.NumCPU())
-	var wg sync.WaitGroup
+	errs := make([]error, len(debs))
+	all := pool.New().WithMaxGoroutines(runtime.NumCPU())
 	for i, d := range debs {
 		plain[i] = filepath.Join(dir, fmt.Sprintf("data-%d.tar", i))
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() {
 			if err := unpackData(d, plain[i]); err != nil {
-				faults[i] = fmt.Errorf("package %s: %w", d.Package.Name, err)
+				errs[i] = fmt.Errorf("package %s: %w", d.Package.Name, err)
 			}
 		})
 	}
-	wg.Wait()
-	return plain, errors.Join(faults...)
+	all.Wait()
+	return plain, errors.Join(errs...)
 }
 
 var usrDirs = []string{"bin", "lib", "lib64", "sbin"}
@@ -256,38 +254,22 @@ func place(name string) (string, error) {
 	return clean, nil
 }
 
-// The media types of an OCI image (image-spec 1.1).
-const (
-	indexType    = "application/vnd.oci.image.index.v1+json"
-	manifestType = "application/vnd.oci.image.manifest.v1+json"
-	configType   = "application/vnd.oci.image.config.v1+json"
-	layerType    = "application/vnd.oci.image.layer.v1.tar"
-)
-
-// descriptor points to a blob.
-type descriptor struct {
-	MediaType string            `json:"mediaType"`
-	Digest    string            `json:"digest"`
-	Size      int64             `json:"size"`
-	Platform  map[string]string `json:"platform,omitempty"`
-}
-
 // writeImage wraps a layer into an OCI image layout in a tar.
 func writeImage(file, layerFile string) error {
 	layerDesc, err := describe(layerFile)
 	if err != nil {
 		return err
 	}
-	config, configDesc := blob(configType, map[string]any{
+	config, configDesc := blob(ocispec.MediaTypeImageConfig, map[string]any{
 		"architecture": "amd64", "os": "linux", "config": map[string]any{},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{layerDesc.Digest}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []digest.Digest{layerDesc.Digest}},
 	})
-	manifest, manifestDesc := blob(manifestType, map[string]any{
-		"schemaVersion": 2, "mediaType": manifestType, "config": configDesc, "layers": []descriptor{layerDesc},
+	manifest, manifestDesc := blob(ocispec.MediaTypeImageManifest, map[string]any{
+		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "config": configDesc, "layers": []ocispec.Descriptor{layerDesc},
 	})
-	manifestDesc.Platform = map[string]string{"architecture": "amd64", "os": "linux"}
-	index, _ := blob(indexType, map[string]any{
-		"schemaVersion": 2, "mediaType": indexType, "manifests": []descriptor{manifestDesc},
+	manifestDesc.Platform = &ocispec.Platform{Architecture: "amd64", OS: "linux"}
+	index, _ := blob(ocispec.MediaTypeImageIndex, map[string]any{
+		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageIndex, "manifests": []ocispec.Descriptor{manifestDesc},
 	})
 	f, err := os.Create(file)
 	if err != nil {
@@ -299,8 +281,8 @@ func writeImage(file, layerFile string) error {
 		name string
 		data []byte
 	}{
-		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)},
-		{"index.json", index},
+		{ocispec.ImageLayoutFile, []byte(`{"imageLayoutVersion":"` + ocispec.ImageLayoutVersion + `"}`)},
+		{ocispec.ImageIndexFile, index},
 		{blobPath(configDesc), config},
 		{blobPath(manifestDesc), manifest},
 	}
@@ -328,18 +310,19 @@ func add(out *tar.Writer, name string, size int64, r io.Reader) error {
 	return err
 }
 
-func blobPath(d descriptor) string { return "blobs/" + strings.Replace(d.Digest, ":", "/", 1) }
+func blobPath(d ocispec.Descriptor) string {
+	return path.Join(ocispec.ImageBlobsDir, d.Digest.Algorithm().String(), d.Digest.Encoded())
+}
 
-func blob(mediaType string, v any) ([]byte, descriptor) {
+func blob(mediaType string, v any) ([]byte, ocispec.Descriptor) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("deb: an image document is not JSON: %v", err)) // maps of strings and numbers only
 	}
-	sum := sha256.Sum256(data)
-	return data, descriptor{MediaType: mediaType, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(len(data))}
+	return data, ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
 }
 
-func describe(layerFile string) (descriptor, error) {
+func describe(layerFile string) (ocispec.Descriptor, error) {
 	is, err := store.Of(layerFile)
-	return descriptor{MediaType: layerType, Digest: "sha256:" + is.SHA256, Size: is.Size}, err
+	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayer, Digest: digest.NewDigestFromEncoded(digest.SHA256, is.SHA256), Size: is.Size}, err
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"builder/internal/base/diag"
 )
@@ -95,7 +97,8 @@ func bootstrapped(t *testing.T, debs ...Deb) []byte {
 func layerOf(t *testing.T, image []byte) []byte {
 	t.Helper()
 	_, blobs := entries(t, bytes.NewReader(image))
-	var index, manifest struct{ Manifests, Layers []descriptor }
+	var index ocispec.Index
+	var manifest ocispec.Manifest
 	decode(t, blobs["index.json"], &index)
 	decode(t, blobs[blobPath(index.Manifests[0])], &manifest)
 	return blobs[blobPath(manifest.Layers[0])]
@@ -196,32 +199,24 @@ func TestBootstrapIsAnImage(t *testing.T) {
 		t.Errorf("got %v, oci-layout %q", names, blobs["oci-layout"])
 	}
 	for name, content := range blobs {
-		if digest, ok := strings.CutPrefix(name, "blobs/sha256/"); ok && sumOf(content) != "sha256:"+digest {
+		if sum, ok := strings.CutPrefix(name, "blobs/sha256/"); ok && sumOf(content) != "sha256:"+sum {
 			t.Errorf("%s holds %s", name, sumOf(content))
 		}
 	}
-	var index struct{ Manifests []descriptor }
-	var manifest struct {
-		Config descriptor
-		Layers []descriptor
-	}
-	var config struct {
-		Architecture, OS string
-		RootFS           struct {
-			DiffIDs []string `json:"diff_ids"`
-		}
-	}
+	var index ocispec.Index
+	var manifest ocispec.Manifest
+	var config ocispec.Image
 	decode(t, blobs["index.json"], &index)
 	decode(t, blobs[blobPath(index.Manifests[0])], &manifest)
 	decode(t, blobs[blobPath(manifest.Config)], &config)
 	layer := manifest.Layers[0]
-	if diff := cmp.Diff([]string{layer.Digest}, config.RootFS.DiffIDs); diff != "" {
+	if diff := cmp.Diff([]digest.Digest{layer.Digest}, config.RootFS.DiffIDs); diff != "" {
 		t.Errorf("diff_ids (-want +got):\n%s", diff)
 	}
-	if config.Architecture != "amd64" || config.OS != "linux" || index.Manifests[0].Platform["architecture"] != "amd64" {
+	if config.Architecture != "amd64" || config.OS != "linux" || index.Manifests[0].Platform.Architecture != "amd64" {
 		t.Errorf("got %+v, %+v", config, index)
 	}
-	for _, d := range []descriptor{index.Manifests[0], manifest.Config, layer} {
+	for _, d := range []ocispec.Descriptor{index.Manifests[0], manifest.Config, layer} {
 		if int64(len(blobs[blobPath(d)])) != d.Size {
 			t.Errorf("%s has %d bytes, its descriptor says %d", d.MediaType, len(blobs[blobPath(d)]), d.Size)
 		}
