@@ -98,14 +98,14 @@ func TestE2E(t *testing.T) {
 // chapter tells one, and reports whether it went well. It says so at once: Go does
 // when all lanes are over.
 func (b *tool) chapter(c chapter) bool {
-	told, start := false, time.Now()
+	ran, start := false, time.Now()
 	passed := b.t.Run(c.name, func(t *testing.T) {
-		told = true // -run may leave it out
+		ran = true // -run may leave it out
 		own := *b
 		own.t = t
 		c.tell(&own)
 	})
-	if told {
+	if ran {
 		b.t.Logf("chapter %q: passed %v, %.0f s", c.name, passed, time.Since(start).Seconds())
 	}
 	return passed

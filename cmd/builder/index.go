@@ -24,11 +24,11 @@ func indexCommand(out printer) *cli.Command {
 }
 
 func indexFlags() []cli.Flag {
-	return []cli.Flag{jsonFlag(), insecureFlag(), &cli.StringFlag{Name: "at", Usage: "list `PLACE`: " + publish.Shelves}}
+	return []cli.Flag{jsonFlag(), insecureFlag(), &cli.StringFlag{Name: "at", Usage: "list `PLACE`: " + publish.Sources}}
 }
 
 func doIndex(c *cli.Context, out printer) error {
-	at, err := publish.OpenShelf(c.String("at"), c.Bool("insecure"), nil)
+	at, err := publish.OpenSource(c.String("at"), c.Bool("insecure"), nil)
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--at: %w", err)
 	}

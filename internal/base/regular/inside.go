@@ -51,7 +51,7 @@ func (i inside) Open(name string) (fs.File, error) {
 	}
 	f, err := i.root.OpenFile(path.Join(i.sub, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, i.told(name, err)
+		return nil, i.explain(name, err)
 	}
 	if info, err = f.Stat(); err == nil {
 		err = i.check(name, info)
@@ -68,7 +68,7 @@ func (i inside) Stat(name string) (fs.FileInfo, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
 	info, err := i.root.Stat(path.Join(i.sub, name))
-	return info, i.told(name, err)
+	return info, i.explain(name, err)
 }
 
 // ReadFile implements [fs.ReadFileFS]. A file may grow while it is read.
@@ -106,9 +106,9 @@ func (i inside) large(name string) error {
 // path is the whole path of a name.
 func (i inside) path(name string) string { return filepath.Join(i.dir, i.sub, name) }
 
-// told says of a fault which file it is of, and of a link out of the directory that
+// explain says of a fault which file it is of, and of a link out of the directory that
 // it is one: the standard library has no value for that.
-func (i inside) told(name string, err error) error {
+func (i inside) explain(name string, err error) error {
 	fault, ok := errors.AsType[*fs.PathError](err)
 	switch {
 	case err == nil:

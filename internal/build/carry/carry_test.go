@@ -20,15 +20,15 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// shelf notes what it was given.
-type shelf struct{ took []string }
+// receiver notes what it was given.
+type receiver struct{ took []string }
 
-func (s *shelf) Entry(id, _ string, _ []byte) error {
+func (s *receiver) Entry(id, _ string, _ []byte) error {
 	s.took = append(s.took, "entry "+id)
 	return nil
 }
 
-func (s *shelf) Blob(b store.Blob, r io.Reader) error {
+func (s *receiver) Blob(b store.Blob, r io.Reader) error {
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *shelf) Blob(b store.Blob, r io.Reader) error {
 	return nil
 }
 
-func (s *shelf) Result(_ string, record []byte) error {
+func (s *receiver) Result(_ string, record []byte) error {
 	s.took = append(s.took, "result "+string(record))
 	return nil
 }
@@ -74,7 +74,7 @@ func written(t *testing.T, name string) string {
 
 func TestRoundTrip(t *testing.T) {
 	for _, name := range []string{"x.tar", "dir"} {
-		s := &shelf{}
+		s := &receiver{}
 		if _, err := carry.Read(written(t, name), s); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestReadRefuses(t *testing.T) {
 		"negative":           {index(`"size": 3`, `"size": -3`), "at most"},
 		"more than a number": {index(`"size": 3`, `"size": 9999999999999999999999`), "the index: "},
 	} {
-		s := &shelf{}
+		s := &receiver{}
 		_, err := carry.Read(repack(t, good, c.change), s)
 		if err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Fetch {
 			t.Errorf("%s: got %v", name, err)
@@ -181,7 +181,7 @@ func TestReadRefuses(t *testing.T) {
 		if err := os.WriteFile(path, good[:n], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := carry.Read(path, &shelf{}); err == nil {
+		if _, err := carry.Read(path, &receiver{}); err == nil {
 			t.Errorf("%d of %d bytes were taken for all", n, len(good))
 		}
 	}
@@ -216,11 +216,11 @@ func TestReadRefusesADirectoryThatLies(t *testing.T) {
 		if err := c.spoil(dir); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := carry.Read(dir, &shelf{}); err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Fetch {
+		if _, err := carry.Read(dir, &receiver{}); err == nil || !strings.Contains(err.Error(), c.want) || diag.CodeOf(err) != diag.Fetch {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := carry.Read(filepath.Join(t.TempDir(), "absent"), &shelf{}); !errors.Is(err, fs.ErrNotExist) || diag.CodeOf(err) != diag.Usage {
+	if _, err := carry.Read(filepath.Join(t.TempDir(), "absent"), &receiver{}); !errors.Is(err, fs.ErrNotExist) || diag.CodeOf(err) != diag.Usage {
 		t.Errorf("got %v", err)
 	}
 }
@@ -258,7 +258,7 @@ func FuzzRead(f *testing.F) {
 		data := bytes.Clone(whole[int(which)%len(whole)])
 		copy(data[int(at)%len(data):], change)
 		data = data[:len(data)-int(cut)%len(data)]
-		s := &shelf{}
+		s := &receiver{}
 		x, err := carry.ReadTar(bytes.NewReader(data), s)
 		if all := len(x.Cells) + len(x.Blobs) + len(x.Results); err == nil && len(s.took) != all {
 			t.Errorf("took %d of %d", len(s.took), all)

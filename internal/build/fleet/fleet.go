@@ -39,19 +39,19 @@ type Member struct {
 }
 
 // Fleet is the engines of one run.
-type Fleet struct{ yard *yard }
+type Fleet struct{ dispatcher *dispatcher }
 
 var _ run.Engine = (*Fleet)(nil)
 
 // New returns a fleet of at least one engine. Note hears what happens to them.
 func New(members []Member, note func(format string, args ...any)) *Fleet {
-	return &Fleet{newYard(members, note)}
+	return &Fleet{newDispatcher(members, note)}
 }
 
 // Jobs is the number of builds that the fleet can do at a time.
 func (f *Fleet) Jobs() int {
 	sum := 0
-	for _, b := range f.yard.berths {
+	for _, b := range f.dispatcher.workers {
 		sum += b.Jobs
 	}
 	return sum
@@ -60,7 +60,7 @@ func (f *Fleet) Jobs() int {
 // Warm starts every engine, so that the first builds need not wait. What goes
 // wrong the builds will say.
 func (f *Fleet) Warm(ctx context.Context) {
-	for _, b := range f.yard.berths {
+	for _, b := range f.dispatcher.workers {
 		go b.Up(ctx)
 	}
 }
@@ -89,8 +89,8 @@ const anew = 2
 // in the middle of it.
 func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work func(run.Engine) error) error {
 	var fault error
-	for range len(f.yard.berths) + anew { // each engine can be lost once
-		p, err := f.yard.enter(ctx, e, events)
+	for range len(f.dispatcher.workers) + anew { // each engine can be lost once
+		p, err := f.dispatcher.enter(ctx, e, events)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 		}
 		p.renew(ctx, failed)
 	}
-	return fmt.Errorf("begun %d times, and the engine failed each time: %w", len(f.yard.berths)+anew, fault)
+	return fmt.Errorf("begun %d times, and the engine failed each time: %w", len(f.dispatcher.workers)+anew, fault)
 }
 
 // do does work at a place and gives the place back.

@@ -37,11 +37,11 @@ func (e *Engine) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		if err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
 			break
 		}
-		if !told {
+		if !reported {
 			e.log("waiting for another run that builds, starts or stops the engine")
 		}
 		if err = sleep(ctx, 100*time.Millisecond); err != nil {

@@ -45,7 +45,7 @@ func made(t *testing.T, contents ...string) run.Result {
 		Verdicts: []verdict.Verdict{
 			{Gate: "import", Status: verdict.Pass, Evidence: "it imports", Seconds: 1.5},
 			{Gate: "busbw", Status: verdict.Pass, Measured: curve.Curves{
-				{Collective: "all_reduce", Library: "vendor", Rival: true, Place: curve.OutOfPlace, Rounds: 3, Points: []curve.Point{{Bytes: 1 << 20, BusBW: 71.2}}},
+				{Collective: "all_reduce", Library: "vendor", Baseline: true, Place: curve.OutOfPlace, Rounds: 3, Points: []curve.Point{{Bytes: 1 << 20, BusBW: 71.2}}},
 			}},
 		},
 		Steps:  []run.Step{{Name: "build", Seconds: 80}},

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// told are the sections that say where a table lies of which the loader knows by
+// tableTags are the sections that say where a table lies of which the loader knows by
 // a tag of the dynamic segment.
-var told = map[elf.SectionType]elf.DynTag{
+var tableTags = map[elf.SectionType]elf.DynTag{
 	elf.SHT_DYNSYM: elf.DT_SYMTAB, elf.SHT_HASH: elf.DT_HASH, elf.SHT_GNU_HASH: elf.DT_GNU_HASH,
 	elf.SHT_GNU_VERSYM: elf.DT_VERSYM, elf.SHT_GNU_VERNEED: elf.DT_VERNEED, elf.SHT_GNU_VERDEF: elf.DT_VERDEF,
 }
@@ -67,7 +67,7 @@ var loadedSections = []string{hipFatbin, loaded, relocatable}
 func (d *dynamic) agree() error {
 	for i := range d.sections {
 		s := &d.sections[i]
-		tag, ok := told[elf.SectionType(s.Type)]
+		tag, ok := tableTags[elf.SectionType(s.Type)]
 		if !ok {
 			continue
 		}

@@ -107,8 +107,8 @@ func (d *dynamic) count(found exports) (int, error) {
 		count = max(count, highest+1)
 	}
 	if s := d.byType(elf.SHT_DYNSYM); s != nil {
-		if told := int(min(s.Size, 1<<40) / elf.Sym64Size); told >= count {
-			return told, nil
+		if stated := int(min(s.Size, 1<<40) / elf.Sym64Size); stated >= count {
+			return stated, nil
 		}
 		return 0, fmt.Errorf("section %q has %d symbols, and the loader uses %d", s.name, s.Size/elf.Sym64Size, count)
 	}

@@ -46,13 +46,13 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 		if stopped != nil {
 			return stopped.With(measured)
 		}
-		measured = append(measured, sideBySide(collective, d.Rival, c.ours, c.ratios)...)
+		measured = append(measured, sideBySide(collective, d.Baseline, c.ours, c.ratios)...)
 		for _, r := range short(c.ratios, d.Tolerance) {
 			faults = append(faults, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f by the medians of %d rounds, at least %.2f is wanted",
-				collective, sizeText(r.bytes), r.ours, d.Rival, r.theirs, r.ratio, len(c.ours), d.Tolerance))
+				collective, sizeText(r.bytes), r.ours, d.Baseline, r.theirs, r.ratio, len(c.ours), d.Tolerance))
 		}
-		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Rival, len(c.ours), ratioText(c.ratios)))
-		other = cmp.Or(other, c.otherRelease(d.Rival))
+		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Baseline, len(c.ours), ratioText(c.ratios)))
+		other = cmp.Or(other, c.otherRelease(d.Baseline))
 	}
 	if other != "" && len(faults) > 0 {
 		faults = append(faults, other)
@@ -71,12 +71,12 @@ type comparison struct {
 
 // otherRelease says that the two are of different releases, "" where they are of
 // one or do not say it.
-func (c comparison) otherRelease(rival string) string {
+func (c comparison) otherRelease(baseline string) string {
 	ours, theirs := nccltests.ReleaseOf(c.ours[0].Version()), nccltests.ReleaseOf(c.theirs[0].Version())
 	if ours == theirs || ours == "" || theirs == "" {
 		return ""
 	}
-	return fmt.Sprintf("ours is release %s, %s is %s: that compares releases as much as builds", ours, rival, theirs)
+	return fmt.Sprintf("ours is release %s, %s is %s: that compares releases as much as builds", ours, baseline, theirs)
 }
 
 // compareTwice compares both libraries, and where a size falls short by all
@@ -124,7 +124,7 @@ func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, 
 	}
 	other := func() *verdict.Verdict {
 		if err := run(d.Against, &theirs); err != nil {
-			a := verdict.Unmeasured("%s with %s: %v", collective, d.Rival, err).Because("the library to compare with has to run on this host")
+			a := verdict.Unmeasured("%s with %s: %v", collective, d.Baseline, err).Because("the library to compare with has to run on this host")
 			return &a
 		}
 		return nil

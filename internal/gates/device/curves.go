@@ -40,9 +40,9 @@ func points(rows []nccltests.Row, place curve.Place) []curve.Point {
 
 // sideBySide are the curves of a comparison: what it is compared with, and the
 // artifact, by the number that the program gives of it.
-func sideBySide(collective, rival string, ours []nccltests.Measured, ratios []ratio) curve.Curves {
+func sideBySide(collective, baseline string, ours []nccltests.Measured, ratios []ratio) curve.Curves {
 	_, place := halfOf(ours[0].Report.Rows[0])
-	theirs := curve.Curve{Collective: collective, Library: rival, Rival: true, Place: place, Rounds: len(ours)}
+	theirs := curve.Curve{Collective: collective, Library: baseline, Baseline: true, Place: place, Rounds: len(ours)}
 	mine := curve.Curve{Collective: collective, Library: cmp.Or(ours[0].Version(), "the artifact"), Place: place, Rounds: len(ours)}
 	for _, r := range ratios {
 		theirs.Points = append(theirs.Points, curve.Point{Bytes: r.bytes, BusBW: r.theirs})

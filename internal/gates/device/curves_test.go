@@ -63,8 +63,8 @@ func brief(all curve.Curves) []string {
 	var lines []string
 	for _, c := range all {
 		first, last := c.Points[0], c.Points[len(c.Points)-1]
-		lines = append(lines, fmt.Sprintf("%s of %s, rival %v, %s, rounds %d: %d sizes, %.2f at %s to %.2f at %s",
-			c.Collective, c.Library, c.Rival, c.Place, c.Rounds, len(c.Points), first.BusBW, device.SizeText(first.Bytes), last.BusBW, device.SizeText(last.Bytes)))
+		lines = append(lines, fmt.Sprintf("%s of %s, baseline %v, %s, rounds %d: %d sizes, %.2f at %s to %.2f at %s",
+			c.Collective, c.Library, c.Baseline, c.Place, c.Rounds, len(c.Points), first.BusBW, device.SizeText(first.Bytes), last.BusBW, device.SizeText(last.Bytes)))
 	}
 	return lines
 }
@@ -80,22 +80,22 @@ func TestMeasured(t *testing.T) {
 		"both halves": {
 			gate: "nccl-tests", measured: recorded(t, "v2.17.6-all_reduce.txt"),
 			want: []string{
-				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, out-of-place, rounds 1: 3 sizes, 94.93 at 1 MiB to 287.50 at 256 MiB",
-				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, in-place, rounds 1: 3 sizes, 96.87 at 1 MiB to 293.37 at 256 MiB",
+				"all_reduce of NCCL 2.29.7+cuda13.0, baseline false, out-of-place, rounds 1: 3 sizes, 94.93 at 1 MiB to 287.50 at 256 MiB",
+				"all_reduce of NCCL 2.29.7+cuda13.0, baseline false, in-place, rounds 1: 3 sizes, 96.87 at 1 MiB to 293.37 at 256 MiB",
 			},
 		},
 		"sizes that are nothing": {
 			gate: "nccl-tests", measured: recorded(t, "v2.16.9-all_gather.txt"),
 			want: []string{
-				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, out-of-place, rounds 1: 2 sizes, 0.00 at 32 B to 0.00 at 64 B",
-				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, in-place, rounds 1: 2 sizes, 0.00 at 32 B to 0.00 at 64 B",
+				"all_reduce of NCCL 2.29.7+cuda13.0, baseline false, out-of-place, rounds 1: 2 sizes, 0.00 at 32 B to 0.00 at 64 B",
+				"all_reduce of NCCL 2.29.7+cuda13.0, baseline false, in-place, rounds 1: 2 sizes, 0.00 at 32 B to 0.00 at 64 B",
 			},
 		},
 		"medians side by side": {
 			gate: "busbw", measured: rounds(t, "ours2289", "vendor"), edit: func(s *gate.Subject) { s.Device.MaxBytes, s.Device.Rounds = 16<<20, 9 },
 			want: []string{
-				"all_reduce of vendor, rival true, out-of-place, rounds 9: 5 sizes, 71.20 at 1 MiB to 210.98 at 16 MiB",
-				"all_reduce of 2.28.9, rival false, out-of-place, rounds 9: 5 sizes, 70.79 at 1 MiB to 211.81 at 16 MiB",
+				"all_reduce of vendor, baseline true, out-of-place, rounds 9: 5 sizes, 71.20 at 1 MiB to 210.98 at 16 MiB",
+				"all_reduce of 2.28.9, baseline false, out-of-place, rounds 9: 5 sizes, 70.79 at 1 MiB to 211.81 at 16 MiB",
 			},
 		},
 		"what came before the fault": {
@@ -107,8 +107,8 @@ func TestMeasured(t *testing.T) {
 				return recorded(t, "v2.17.6-all_reduce.txt")(s)
 			},
 			want: []string{
-				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, out-of-place, rounds 1: 3 sizes, 94.93 at 1 MiB to 287.50 at 256 MiB",
-				"all_reduce of NCCL 2.29.7+cuda13.0, rival false, in-place, rounds 1: 3 sizes, 96.87 at 1 MiB to 293.37 at 256 MiB",
+				"all_reduce of NCCL 2.29.7+cuda13.0, baseline false, out-of-place, rounds 1: 3 sizes, 94.93 at 1 MiB to 287.50 at 256 MiB",
+				"all_reduce of NCCL 2.29.7+cuda13.0, baseline false, in-place, rounds 1: 3 sizes, 96.87 at 1 MiB to 293.37 at 256 MiB",
 			},
 		},
 		"no figures": {gate: "transport", measured: right},

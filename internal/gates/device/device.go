@@ -31,15 +31,15 @@ type Setup struct {
 	Programs string // directory that holds all_reduce_perf; "" where none was given
 	Library  string // directory that holds the artifact's library
 	// Against is the directory of the library that speeds are compared with, ""
-	// for none, and Rival what it is called.
-	Against, Rival string
-	Transport      Transport
-	MaxBytes       int64
-	Rounds         int     // of a comparison
-	Tolerance      float64 // the least that ours/theirs may be
-	Env            map[string]string
-	Timeout        time.Duration // of one sweep
-	Log            io.Writer     // takes what the programs print; may be nil
+	// for none, and Baseline what it is called.
+	Against, Baseline string
+	Transport         Transport
+	MaxBytes          int64
+	Rounds            int     // of a comparison
+	Tolerance         float64 // the least that ours/theirs may be
+	Env               map[string]string
+	Timeout           time.Duration // of one sweep
+	Log               io.Writer     // takes what the programs print; may be nil
 }
 
 // Sizes and counts of every sweep.

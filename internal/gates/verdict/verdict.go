@@ -96,17 +96,17 @@ const (
 
 // few shortens what is told.
 func few(faults []string) []string {
-	var told []string
+	var shown []string
 	for i, fault := range faults {
 		if i == maxFaults {
-			return append(told, fmt.Sprintf("and %d more", len(faults)-maxFaults))
+			return append(shown, fmt.Sprintf("and %d more", len(faults)-maxFaults))
 		}
 		if len(fault) > maxFault {
 			fault = strings.ToValidUTF8(fault[:maxFault], "") + "…"
 		}
-		told = append(told, fault)
+		shown = append(shown, fault)
 	}
-	return told
+	return shown
 }
 
 // Because returns the verdict with a remedy of its own, in the place of the gate's.

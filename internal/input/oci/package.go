@@ -77,8 +77,8 @@ type document struct {
 	data []byte
 }
 
-// A parcel is a package ready to be sent. Blobs are there once each.
-type parcel struct {
+// packed is a package, ready to be sent. Blobs are there once each.
+type packed struct {
 	blobs     []blob
 	manifest  document
 	referrers []document
@@ -93,22 +93,22 @@ type blob struct {
 
 // pack checks a package and writes its manifests. The same package gives the same
 // bytes: nothing of the host and no time is in there.
-func pack(p Package) (parcel, error) {
+func pack(p Package) (packed, error) {
 	if err := p.check(); err != nil {
-		return parcel{}, err
+		return packed{}, err
 	}
 	empty := ocispec.DescriptorEmptyJSON
 	blobs := []blob{{Descriptor: empty, name: "the empty configuration", data: empty.Data}}
 	main, err := write(p.ArtifactType, p.Files, p.Annotations, nil)
 	if err != nil {
-		return parcel{}, err
+		return packed{}, err
 	}
-	parts := parcel{manifest: main}
+	parts := packed{manifest: main}
 	files := p.Files
 	for _, r := range p.Referrers {
 		about, err := write(r.ArtifactType, []File{r.File}, r.Annotations, &main.Descriptor)
 		if err != nil {
-			return parcel{}, err
+			return packed{}, err
 		}
 		parts.referrers, files = append(parts.referrers, about), append(slices.Clip(files), r.File)
 	}

@@ -245,7 +245,7 @@ func (r *Repository) put(ctx context.Context, d document, reference string) erro
 
 // refer sends the referrers that the list of the package lacks, and looks whether
 // they are in it afterwards.
-func (s *sending) refer(ctx context.Context, parts parcel) error {
+func (s *sending) refer(ctx context.Context, parts packed) error {
 	for round := range rounds {
 		missing, err := s.unlisted(ctx, parts)
 		if err != nil || len(missing) == 0 {
@@ -273,7 +273,7 @@ func (s *sending) refer(ctx context.Context, parts parcel) error {
 }
 
 // unlisted returns the referrers that are not in the list of the package.
-func (s *sending) unlisted(ctx context.Context, parts parcel) ([]document, error) {
+func (s *sending) unlisted(ctx context.Context, parts packed) ([]document, error) {
 	if len(parts.referrers) == 0 {
 		return nil, nil
 	}

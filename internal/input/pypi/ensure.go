@@ -207,9 +207,9 @@ func (p program) download(ctx context.Context, pip []string, pin store.Blob, dir
 	}
 	args := append(slices.Clone(pip[1:]), "download", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-input", "--quiet",
 		"--disable-pip-version-check", "--dest", dir, "--requirement", wish.Name())
-	if told, err := command(ctx, exec.CommandContext(ctx, pip[0], args...)); err != nil {
+	if output, err := command(ctx, exec.CommandContext(ctx, pip[0], args...)); err != nil {
 		return &diag.Error{
-			Code: diag.Fetch, Err: fmt.Errorf("fetching %s %s with pip: %w", p.name, p.version, err), Log: told,
+			Code: diag.Fetch, Err: fmt.Errorf("fetching %s %s with pip: %w", p.name, p.version, err), Log: output,
 			Hint: "pip's own configuration says which index is asked (PIP_INDEX_URL, pip.conf)",
 		}
 	}

@@ -455,10 +455,10 @@ func TestEnsurePip(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)
-	var told []string
-	pip, err := uv.ensurePip(t.Context(), func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }, Options{})
-	if err != nil || len(pip) != 1 || pip[0] != "pip3" || len(told) != 1 || !strings.Contains(told[0], "python3-pip") {
-		t.Errorf("got %v, %v; told %q", pip, err, told)
+	var logged []string
+	pip, err := uv.ensurePip(t.Context(), func(format string, args ...any) { logged = append(logged, fmt.Sprintf(format, args...)) }, Options{})
+	if err != nil || len(pip) != 1 || pip[0] != "pip3" || len(logged) != 1 || !strings.Contains(logged[0], "python3-pip") {
+		t.Errorf("got %v, %v; told %q", pip, err, logged)
 	}
 	asked, _ := os.ReadFile(filepath.Join(bin, "asked"))
 	if want := "noninteractive update\nnoninteractive install -y --no-install-recommends python3-pip\n"; string(asked) != want {

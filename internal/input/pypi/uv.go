@@ -91,9 +91,9 @@ func (t Tool) run(ctx context.Context, dir string, env, args []string) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("asking the Python package index: %w", context.Cause(ctx))
 	}
-	told := tail(stderr.String(), 12)
+	output := tail(stderr.String(), 12)
 	return &diag.Error{
-		Code: diag.Fetch, Err: fmt.Errorf("asking the Python package index through uv: %s (%w)", message(told), err), Log: told,
+		Code: diag.Fetch, Err: fmt.Errorf("asking the Python package index through uv: %s (%w)", message(output), err), Log: output,
 		Hint: "uv's and pip's own configuration say which index is asked (UV_DEFAULT_INDEX, uv.toml, PIP_INDEX_URL, pip.conf)",
 	}
 }
@@ -109,9 +109,9 @@ func tail(text string, n int) []string {
 }
 
 // message returns what is wrong in one line: the error and its causes.
-func message(told []string) string {
+func message(output []string) string {
 	var parts []string
-	for _, line := range told {
+	for _, line := range output {
 		for _, mark := range []string{"error: ", "cause: "} {
 			if part, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok {
 				parts = append(parts, part)
@@ -121,8 +121,8 @@ func message(told []string) string {
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, ": ")
-	case len(told) > 0:
-		return told[len(told)-1]
+	case len(output) > 0:
+		return output[len(output)-1]
 	}
 	return "it said nothing"
 }

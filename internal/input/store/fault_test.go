@@ -55,9 +55,9 @@ func TestFetchOfAShorterFile(t *testing.T) {
 
 // Another host learns neither the password nor the token of the first.
 func TestRedirectTellsNothing(t *testing.T) {
-	var told []string
+	var requests []string
 	other := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
-		told = append(told, fmt.Sprint(r.Header, r.URL))
+		requests = append(requests, fmt.Sprint(r.Header, r.URL))
 		whole(w, r, sample)
 	})
 	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1) + "/there"
@@ -69,8 +69,8 @@ func TestRedirectTellsNothing(t *testing.T) {
 	})
 	s, b := fresh(t), blobOf(sample)
 	fetched(t, s, b, Place(strings.Replace(first.URL, "http://", "http://me:hush@", 1)+"/f?token=hush"))
-	if len(told) != 1 || strings.Contains(told[0], "hush") || strings.Contains(told[0], "Authorization") {
-		t.Errorf("the other host was told %q", told)
+	if len(requests) != 1 || strings.Contains(requests[0], "hush") || strings.Contains(requests[0], "Authorization") {
+		t.Errorf("the other host was told %q", requests)
 	}
 }
 

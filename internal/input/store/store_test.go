@@ -303,9 +303,9 @@ func TestLockSaysThatItWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	told := 0
-	if _, err := Lock(ctx, path, func() { told++; cancel() }); !errors.Is(err, context.Canceled) || told != 1 {
-		t.Errorf("told %d times, %v", told, err)
+	calls := 0
+	if _, err := Lock(ctx, path, func() { calls++; cancel() }); !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("told %d times, %v", calls, err)
 	}
 	unlock()
 	again, err := Lock(t.Context(), path, nil)

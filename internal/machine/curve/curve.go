@@ -33,7 +33,7 @@ const (
 type Curve struct {
 	Collective string  `json:"collective"`      // all_reduce
 	Library    string  `json:"library"`         // what it says of itself, or is called: NCCL 2.29.7+cuda13.0
-	Rival      bool    `json:"rival,omitempty"` // it is what the artifact is compared with, not the artifact
+	Baseline   bool    `json:"rival,omitempty"` // it is what the artifact is compared with, not the artifact
 	Place      Place   `json:"place"`
 	Rounds     int     `json:"rounds"` // the sweeps that each figure is the median of
 	Points     []Point `json:"points"` // by size, ascending; at least one

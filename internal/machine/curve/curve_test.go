@@ -14,9 +14,9 @@ func one() Curve {
 }
 
 func TestCurvesAreReadAsTheyWereWritten(t *testing.T) {
-	rival := one()
-	rival.Library, rival.Rival, rival.Place = "vendor", true, OutOfPlace
-	want := Curves{one(), rival}
+	baseline := one()
+	baseline.Library, baseline.Baseline, baseline.Place = "vendor", true, OutOfPlace
+	want := Curves{one(), baseline}
 	text, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)

@@ -136,8 +136,8 @@ func telling(values []string, constraints []version.Constraint) []string {
 			keep[versions[i-1]], keep[now] = true, true
 		}
 	}
-	told := slices.DeleteFunc(versions, func(v string) bool { return !keep[v] })
-	return append(told, words...)
+	kept := slices.DeleteFunc(versions, func(v string) bool { return !keep[v] })
+	return append(kept, words...)
 }
 
 // divides reports whether a constraint allows just one of two versions.

@@ -52,8 +52,8 @@ func parse(t *testing.T, text string) *recipe.Recipe {
 	return r
 }
 
-// told lists the faults of err as users see them: place, text and hint.
-func told(err error) []string {
+// messages lists the faults of err as users see them: place, text and hint.
+func messages(err error) []string {
 	var all []string
 	for _, e := range diag.All(err) {
 		text := e.Error()
@@ -139,7 +139,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 				t.Fatal("nothing was changed")
 			}
 			r, err := recipe.Parse("recipes/tool.yaml", []byte(text))
-			all := told(err)
+			all := messages(err)
 			if r != nil || !slices.ContainsFunc(all, func(s string) bool {
 				return strings.HasPrefix(s, "recipes/tool.yaml:") && strings.Contains(s, c.want)
 			}) {
@@ -213,7 +213,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("found %v, %v", r, err)
 	}
 	_, err = recipe.Find(all, "tol")
-	if got := told(err); diag.CodeOf(err) != diag.Usage || len(got) != 1 || got[0] != `no recipe is called "tol" | did you mean "tool"? known: other, tool` {
+	if got := messages(err); diag.CodeOf(err) != diag.Usage || len(got) != 1 || got[0] != `no recipe is called "tol" | did you mean "tool"? known: other, tool` {
 		t.Errorf("got %q", got)
 	}
 }
@@ -228,7 +228,7 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 		"site/recipes/b.yaml: there is nothing in it",
 		`site/recipes/z.yaml:2:7: the recipe is called "tool", its file "z"`,
 	}
-	if diff := cmp.Diff(want, told(err)); diff != "" {
+	if diff := cmp.Diff(want, messages(err)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if len(all) != 1 || all[0].Name != "tool" {

@@ -33,7 +33,7 @@ func TestTreeAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text))
-			got := told(err)
+			got := messages(err)
 			if !slices.EqualFunc(got, c.want, strings.Contains) {
 				t.Error(cmp.Diff(c.want, got))
 			}

@@ -18,8 +18,8 @@ import (
 // A Client looks at what was published as those who install do.
 type Client struct {
 	Run  Runner
-	UV   string                                                                 // the pinned program, "" where it was not fetched
-	Take func(ctx context.Context, from Shelf, key, dir string) (Bundle, error) // brings and verifies
+	UV   string                                                                  // the pinned program, "" where it was not fetched
+	Take func(ctx context.Context, from Source, key, dir string) (Bundle, error) // brings and verifies
 }
 
 // A Runner runs a program to its end and returns what it printed. What it is told
@@ -67,7 +67,7 @@ func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []st
 }
 
 // pull takes what was published by its key, as run --from does, and verifies it.
-func (c Client) pull(ctx context.Context, from Shelf, b Bundle) ([]string, error) {
+func (c Client) pull(ctx context.Context, from Source, b Bundle) ([]string, error) {
 	scratch, err := os.MkdirTemp("", "builder-client-*")
 	if err != nil {
 		return nil, err

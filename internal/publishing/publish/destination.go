@@ -29,7 +29,7 @@ type Destination interface {
 // A Catalogue is a destination whose wheels can be listed, taken and withdrawn.
 type Catalogue interface {
 	Destination
-	Shelf
+	Source
 	// Withdraw takes the wheels of keys away, and is content where there is none.
 	Withdraw(ctx context.Context, keys ...string) error
 }
@@ -118,7 +118,7 @@ func OpenCatalogue(text string, insecure bool) (Catalogue, error) {
 
 // Directory is a static index.
 type Directory struct {
-	indexShelf
+	indexSource
 	dir   string
 	index *index.Index
 }
@@ -131,16 +131,16 @@ func openDirectory(text string) (Directory, error) {
 	}
 	dir, err := filepath.Abs(dir)
 	x := index.Open(dir)
-	return Directory{indexShelf{x, "file:" + dir}, dir, x}, err
+	return Directory{indexSource{x, "file:" + dir}, dir, x}, err
 }
 
-// List implements [Shelf]. A directory that is not there is a mistake, not an index
+// List implements [Source]. A directory that is not there is a mistake, not an index
 // without wheels.
 func (d Directory) List(ctx context.Context) ([]index.Record, error) {
 	if _, err := os.Stat(d.dir); err != nil {
 		return nil, diag.Errorf(diag.Usage, "listing %s: %w", d, err)
 	}
-	return d.indexShelf.List(ctx)
+	return d.indexSource.List(ctx)
 }
 
 // Put implements [Destination].

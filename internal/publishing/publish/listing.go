@@ -20,7 +20,7 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// List implements [Shelf]. The time of a record is that of its build.
+// List implements [Source]. The time of a record is that of its build.
 func (r Registry) List(ctx context.Context) ([]index.Record, error) {
 	named, err := r.named(ctx)
 	if err != nil {

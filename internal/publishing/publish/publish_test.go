@@ -85,7 +85,7 @@ func said(t *testing.T, a artifact.Artifact) (files []artifact.Artifact) {
 func anything(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil }
 
 // taken is a client that believes what it is given.
-func taken(ctx context.Context, from Shelf, key, dir string) (Bundle, error) {
+func taken(ctx context.Context, from Source, key, dir string) (Bundle, error) {
 	path, err := from.Bring(ctx, key, dir, anything)
 	if err != nil {
 		return Bundle{}, err
@@ -103,7 +103,7 @@ func put(t *testing.T, to Destination, b Bundle, channel string) Receipt {
 	return r
 }
 
-func list(t *testing.T, at Shelf) []index.Record {
+func list(t *testing.T, at Source) []index.Record {
 	t.Helper()
 	all, err := at.List(t.Context())
 	if err != nil {
@@ -259,7 +259,7 @@ func TestRegistryThatLies(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	other := bundle(t, "2.0")
-	p, err := other.parcel()
+	p, err := other.ociPackage()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestListOverTheNetwork(t *testing.T) {
 	put(t, place, bundle(t, "2.0"), "stable")
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
-	remote, err := OpenShelf(server.URL, false, nil)
+	remote, err := OpenSource(server.URL, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +370,7 @@ func TestArgumentsOfClients(t *testing.T) {
 func TestPullIsVerified(t *testing.T) {
 	place := registry(t)
 	b := bundle(t, "1.0")
-	wrong := &Client{Take: func(context.Context, Shelf, string, string) (Bundle, error) {
+	wrong := &Client{Take: func(context.Context, Source, string, string) (Bundle, error) {
 		return Bundle{}, diag.Errorf(diag.Gate, "it does not verify")
 	}}
 	if _, err := Publish(t.Context(), place, b, "candidate", wrong); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "does not verify") {

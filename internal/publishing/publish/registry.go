@@ -30,7 +30,7 @@ func openRegistry(text string, insecure bool) (Registry, error) {
 
 // Put implements [Destination].
 func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, error) {
-	p, err := b.parcel()
+	p, err := b.ociPackage()
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -97,7 +97,7 @@ func (r Registry) said(ctx context.Context, key string) (map[string]bool, error)
 	return names, err
 }
 
-// Bring implements [Shelf].
+// Bring implements [Source].
 func (r Registry) Bring(ctx context.Context, key, dir string, vet index.Vet) (string, error) {
 	digest, err := r.find(ctx, key)
 	if err != nil {

@@ -68,7 +68,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 
 // take copies a published cell, verifies it and keeps it as a result of this host.
 func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
-	shelf, err := publish.OpenShelf(place, false, f.Store)
+	source, err := publish.OpenSource(place, false, f.Store)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b, err := publish.Take(ctx, shelf, e.Key(), dir, f.Trust, attest.Candidate)
+	b, err := publish.Take(ctx, source, e.Key(), dir, f.Trust, attest.Candidate)
 	if err != nil {
 		return err
 	}

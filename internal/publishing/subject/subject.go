@@ -189,7 +189,7 @@ func read(path, entry string) (Subject, error) {
 		if errors.Is(err, fs.ErrNotExist) && !s.given {
 			continue
 		}
-		if _, told := errors.AsType[*diag.Error](err); err != nil && !told {
+		if _, explained := errors.AsType[*diag.Error](err); err != nil && !explained {
 			err = diag.Errorf(diag.Usage, "reading what %s promises: %w", a.Name, err).WithHint("name the entry.json of its cell: --entry FILE")
 		}
 		if err != nil {

@@ -83,7 +83,7 @@ type transfer struct {
 	done, total int64
 	first       int64 // what was there when it began
 	since       time.Time
-	told        time.Time // when an event last told of it
+	shown       time.Time // when an event last mentioned it
 }
 
 // String returns the bytes with a bar and with the rate, where that is known.

@@ -159,8 +159,8 @@ func (p *Display) Bytes(cell string, done, total int64) {
 		j.moved = transfer{first: done, since: now}
 	}
 	j.moved.done, j.moved.total = done, max(0, total)
-	if now.Sub(j.moved.told) >= time.Second || done == total {
-		j.moved.told = now
+	if now.Sub(j.moved.shown) >= time.Second || done == total {
+		j.moved.shown = now
 		p.pending = append(p.pending, p.stamp(Event{Event: Bytes, Cell: cell, Step: j.step, Done: new(done), Total: new(j.moved.total)}))
 	}
 }

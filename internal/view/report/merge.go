@@ -92,21 +92,21 @@ func plain(name string) bool {
 // cell with another key or with other bytes, are an error that names them all.
 func Merge(parts []Part, expected []Cell) (Run, error) {
 	merged := Run{Schema: Schema, Cells: []Cell{}}
-	told := map[string][]testimony{}
+	testimonies := map[string][]testimony{}
 	for _, p := range parts {
 		for _, cell := range p.Run.Cells {
-			told[cell.ID] = append(told[cell.ID], testimony{p.Dir, settled(cell)})
+			testimonies[cell.ID] = append(testimonies[cell.ID], testimony{p.Dir, settled(cell)})
 		}
 	}
 	for _, cell := range expected {
-		if len(told[cell.ID]) == 0 {
-			told[cell.ID] = []testimony{{cell: settled(cell)}}
+		if len(testimonies[cell.ID]) == 0 {
+			testimonies[cell.ID] = []testimony{{cell: settled(cell)}}
 		}
 	}
 	var faults []error
-	for _, id := range slices.Sorted(maps.Keys(told)) {
-		faults = append(faults, contradictions(told[id])...)
-		merged.Cells = append(merged.Cells, slices.MaxFunc(told[id], testimony.compare).cell)
+	for _, id := range slices.Sorted(maps.Keys(testimonies)) {
+		faults = append(faults, contradictions(testimonies[id])...)
+		merged.Cells = append(merged.Cells, slices.MaxFunc(testimonies[id], testimony.compare).cell)
 	}
 	merged.Builder = each(parts, func(r Run) string { return r.Builder })
 	merged.Engine.Kind = each(parts, func(r Run) string { return r.Engine.Kind })
@@ -178,18 +178,18 @@ func (t testimony) bytes() []byte {
 }
 
 // contradictions compares what runs tell of one cell with what the first tells.
-func contradictions(told []testimony) (faults []error) {
-	first := told[0]
-	made := slices.IndexFunc(told, func(t testimony) bool { return len(t.cell.Artifacts) > 0 })
-	for i, t := range told[1:] {
+func contradictions(testimonies []testimony) (faults []error) {
+	first := testimonies[0]
+	made := slices.IndexFunc(testimonies, func(t testimony) bool { return len(t.cell.Artifacts) > 0 })
+	for i, t := range testimonies[1:] {
 		if t.cell.Key != first.cell.Key {
 			faults = append(faults, diag.Errorf(diag.Drift, "%s has the key %s in %s and %s in %s", t.cell.ID, first.cell.Key, first.dir, t.cell.Key, t.dir).
 				WithHint("the runs had other recipes, locks or releases of builder: merge runs of one commit"))
 			continue // other inputs make other bytes
 		}
-		if i+1 > made && made >= 0 && len(t.cell.Artifacts) > 0 && !slices.Equal(digests(told[made].cell), digests(t.cell)) {
-			faults = append(faults, diag.Errorf(diag.Gate, "%s has other bytes in %s than in %s: %s, and %s", t.cell.ID, told[made].dir, t.dir,
-				strings.Join(digests(told[made].cell), " "), strings.Join(digests(t.cell), " ")).
+		if i+1 > made && made >= 0 && len(t.cell.Artifacts) > 0 && !slices.Equal(digests(testimonies[made].cell), digests(t.cell)) {
+			faults = append(faults, diag.Errorf(diag.Gate, "%s has other bytes in %s than in %s: %s, and %s", t.cell.ID, testimonies[made].dir, t.dir,
+				strings.Join(digests(testimonies[made].cell), " "), strings.Join(digests(t.cell), " ")).
 				WithHint("the same key made both: `builder verify --rebuild` says where they differ"))
 		}
 	}

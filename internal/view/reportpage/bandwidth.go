@@ -62,7 +62,7 @@ func newBandwidth(gate string, curves []curve.Curve) bandwidth {
 	own := 0
 	for _, c := range curves {
 		l := line{Label: label(c, samePlace)}
-		if !c.Rival {
+		if !c.Baseline {
 			l.Style = 1 + own%(chart.Styles-1)
 			own++
 		}
@@ -88,10 +88,10 @@ func note(gate string, c curve.Curve, samePlace bool) string {
 	return strings.Join(words, ", ")
 }
 
-// label names a curve: the artifact's own library, or the rival.
+// label names a curve: the artifact's own library, or the baseline.
 func label(c curve.Curve, samePlace bool) string {
 	text := c.Library
-	if c.Rival {
+	if c.Baseline {
 		text += " (compared with)"
 	}
 	if !samePlace {

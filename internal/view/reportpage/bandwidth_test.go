@@ -28,7 +28,7 @@ func recorded(t testing.TB) []report.Verdict {
 	for _, c := range result.Collectives {
 		outOfPlace := curve.Curve{Collective: c.Name, Library: "NCCL 2.28.9+cuda13.0", Place: curve.OutOfPlace, Rounds: 1}
 		inPlace := curve.Curve{Collective: c.Name, Library: "NCCL 2.28.9+cuda13.0", Place: curve.InPlace, Rounds: 1}
-		vendor := curve.Curve{Collective: c.Name, Library: "vendor.whl", Rival: true, Place: curve.OutOfPlace, Rounds: result.Conditions.Rounds}
+		vendor := curve.Curve{Collective: c.Name, Library: "vendor.whl", Baseline: true, Place: curve.OutOfPlace, Rounds: result.Conditions.Rounds}
 		ours := curve.Curve{Collective: c.Name, Library: "2.28.9", Place: curve.OutOfPlace, Rounds: result.Conditions.Rounds}
 		for _, size := range c.Sizes {
 			mine, _ := size.Figure("ours2289")

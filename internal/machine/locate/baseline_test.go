@@ -13,7 +13,7 @@ func TestLibraryIn(t *testing.T) {
 		{ncclWheel, "", "nvidia/nccl/lib/libnccl.so.2"},
 		{ncclWheel, "nvidia/nccl/lib/libnccl.so.2", "nvidia/nccl/lib/libnccl.so.2"},
 		{ncclWheel, "nvidia/nccl/lib/libnccl.so.3", ""},
-		{"rival_test.go", "", ""},
+		{"baseline_test.go", "", ""},
 		{"nowhere.whl", "", ""},
 	} {
 		if got := LibraryIn(c.file, c.promised); got != c.want {
@@ -22,9 +22,9 @@ func TestLibraryIn(t *testing.T) {
 	}
 }
 
-func TestFindRival(t *testing.T) {
+func TestFindBaseline(t *testing.T) {
 	scratch := t.TempDir()
-	r, err := FindRival(ncclWheel, scratch)
+	r, err := FindBaseline(ncclWheel, scratch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestFindRival(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(lib, "librccl.so.1"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := FindRival(site, scratch); err != nil || r.Dir != lib {
+	if r, err := FindBaseline(site, scratch); err != nil || r.Dir != lib {
 		t.Errorf("below a directory: got %+v, %v", r, err)
 	}
 }

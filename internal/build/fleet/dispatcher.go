@@ -13,17 +13,17 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// yard is the engines with who is at them now.
-type yard struct {
-	note   func(string, ...any)
-	mu     sync.Mutex
-	berths []*berth
-	moved  chan struct{} // closed when a place becomes free or an engine is lost
+// dispatcher is the engines with who is at them now.
+type dispatcher struct {
+	note    func(string, ...any)
+	mu      sync.Mutex
+	workers []*worker
+	moved   chan struct{} // closed when a place becomes free or an engine is lost
 }
 
-// berth is an engine with its builds. The fields below it belong to the yard's
+// worker is an engine with its builds. The fields below it belong to the dispatcher's
 // lock.
-type berth struct {
+type worker struct {
 	Member
 	builds int
 	used   int64           // bytes that they take
@@ -31,28 +31,28 @@ type berth struct {
 	lost   error           // why no build goes here any more
 }
 
-func newYard(members []Member, note func(string, ...any)) *yard {
-	y := &yard{note: note, moved: make(chan struct{})}
+func newDispatcher(members []Member, note func(string, ...any)) *dispatcher {
+	d := &dispatcher{note: note, moved: make(chan struct{})}
 	for _, m := range members {
 		m.Jobs = max(m.Jobs, 1)
-		y.berths = append(y.berths, &berth{Member: m, holds: map[string]bool{}})
+		d.workers = append(d.workers, &worker{Member: m, holds: map[string]bool{}})
 	}
-	return y
+	return d
 }
 
 // place is what one build has at an engine.
 type place struct {
-	*berth
-	yard  *yard
-	takes int64 // bytes
+	*worker
+	dispatcher *dispatcher
+	takes      int64 // bytes
 }
 
 // enter waits for a place. That the build had to wait is a step of its cell. A
 // build that would fit at no engine is never begun, because the system would kill
 // its linker in the middle.
-func (y *yard) enter(ctx context.Context, e lock.Entry, events run.Events) (*place, error) {
+func (d *dispatcher) enter(ctx context.Context, e lock.Entry, events run.Events) (*place, error) {
 	image := e.Image.Key()
-	p, moved, err := y.take(e, image)
+	p, moved, err := d.take(e, image)
 	if p != nil || err != nil {
 		return p, err
 	}
@@ -61,7 +61,7 @@ func (y *yard) enter(ctx context.Context, e lock.Entry, events run.Events) (*pla
 	for p == nil && err == nil {
 		select {
 		case <-moved:
-			p, moved, err = y.take(e, image)
+			p, moved, err = d.take(e, image)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -72,32 +72,32 @@ func (y *yard) enter(ctx context.Context, e lock.Entry, events run.Events) (*pla
 
 // take returns the best place that is free now, or what is closed when it is
 // worth to look again.
-func (y *yard) take(e lock.Entry, image string) (*place, <-chan struct{}, error) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	if err := y.possible(e); err != nil {
+func (d *dispatcher) take(e lock.Entry, image string) (*place, <-chan struct{}, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.possible(e); err != nil {
 		return nil, nil, err
 	}
-	var best *berth
-	for _, b := range y.berths {
+	var best *worker
+	for _, b := range d.workers {
 		if b.free(e) && (best == nil || b.better(best, image)) {
 			best = b
 		}
 	}
 	if best == nil {
-		return nil, y.moved, nil
+		return nil, d.moved, nil
 	}
 	best.builds++
 	best.used += e.Memory
 	best.holds[image] = true
-	return &place{best, y, e.Memory}, nil, nil
+	return &place{best, d, e.Memory}, nil, nil
 }
 
 // possible says why no engine will ever take a build.
-func (y *yard) possible(e lock.Entry) error {
+func (d *dispatcher) possible(e lock.Entry) error {
 	var most int64
 	var lost []error
-	for _, b := range y.berths {
+	for _, b := range d.workers {
 		switch {
 		case b.lost != nil:
 			lost = append(lost, b.lost)
@@ -107,20 +107,20 @@ func (y *yard) possible(e lock.Entry) error {
 			most = max(most, b.Memory)
 		}
 	}
-	if len(lost) == len(y.berths) {
+	if len(lost) == len(d.workers) {
 		return errors.Join(lost...)
 	}
 	return diag.Errorf(diag.NoEngine, "the build takes %s of memory, there are %s", gigabytes(e.Memory), gigabytes(most)).
 		WithHint("build on a larger host (--engine), or say how much there is (--memory)")
 }
 
-func (b *berth) free(e lock.Entry) bool {
+func (b *worker) free(e lock.Entry) bool {
 	return b.lost == nil && b.builds < b.Jobs && (b.Memory == 0 || b.used+e.Memory <= b.Memory)
 }
 
 // better prefers the engine that has the image already, then the one with the
 // larger part of its places free.
-func (b *berth) better(than *berth, image string) bool {
+func (b *worker) better(than *worker, image string) bool {
 	if b.holds[image] != than.holds[image] {
 		return b.holds[image]
 	}
@@ -129,7 +129,7 @@ func (b *berth) better(than *berth, image string) bool {
 
 // leave gives the place back.
 func (p *place) leave() {
-	p.yard.change(func() {
+	p.dispatcher.change(func() {
 		p.builds--
 		p.used -= p.takes
 	})
@@ -139,16 +139,16 @@ func (p *place) leave() {
 // come back.
 func (p *place) lose(why *run.EngineError) {
 	first, others := false, 0
-	p.yard.change(func() {
+	p.dispatcher.change(func() {
 		first, p.lost = p.lost == nil, why
-		for _, b := range p.yard.berths {
+		for _, b := range p.dispatcher.workers {
 			if b.lost == nil {
 				others++
 			}
 		}
 	})
 	if first && others > 0 {
-		p.yard.note("engine %s cannot be had, its cells go to the others: %v", p.Name, why)
+		p.dispatcher.note("engine %s cannot be had, its cells go to the others: %v", p.Name, why)
 	}
 }
 
@@ -158,16 +158,16 @@ func (p *place) renew(ctx context.Context, why *run.EngineError) {
 		p.lose(&run.EngineError{Err: err})
 		return
 	}
-	p.yard.note("engine %s failed, not the build, which begins again: %v", p.Name, why)
+	p.dispatcher.note("engine %s failed, not the build, which begins again: %v", p.Name, why)
 }
 
 // change changes who is where, and wakes those who wait for it.
-func (y *yard) change(do func()) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
+func (d *dispatcher) change(do func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	do()
-	close(y.moved)
-	y.moved = make(chan struct{})
+	close(d.moved)
+	d.moved = make(chan struct{})
 }
 
 func gigabytes(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/1e9) }

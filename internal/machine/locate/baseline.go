@@ -11,14 +11,14 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// A Rival is a library that speeds are compared with: the directory that holds it,
+// A Baseline is a library that speeds are compared with: the directory that holds it,
 // and what it is called.
-type Rival struct{ Dir, Name string }
+type Baseline struct{ Dir, Name string }
 
-// FindRival finds the library to compare with: in a wheel, in a directory or below
+// FindBaseline finds the library to compare with: in a wheel, in a directory or below
 // its nvidia/nccl/lib, or the file itself.
-func FindRival(place, scratch string) (Rival, error) {
-	r := Rival{Name: filepath.Base(place)}
+func FindBaseline(place, scratch string) (Baseline, error) {
+	r := Baseline{Name: filepath.Base(place)}
 	info, err := os.Stat(place)
 	if err != nil {
 		return r, diag.Errorf(diag.Usage, "--against: %w", err)

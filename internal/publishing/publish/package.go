@@ -37,8 +37,8 @@ const (
 	saysNote    = "dev.sigstore.bundle.predicateType"
 )
 
-// parcel is the bundle as a registry takes it.
-func (b Bundle) parcel() (oci.Package, error) {
+// ociPackage is the bundle as a registry takes it.
+func (b Bundle) ociPackage() (oci.Package, error) {
 	axes, err := json.Marshal(b.Entry.Axes)
 	if err != nil {
 		return oci.Package{}, err

@@ -17,8 +17,8 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// A Shelf is a place where others have published.
-type Shelf interface {
+// A Source is a place where others have published.
+type Source interface {
 	// Bring lays what is published under the key of a cell out in dir, as a run
 	// leaves it, and returns the path of the wheel; where there is nothing the error
 	// is [ErrNotPublished]. What is said about the wheel comes first, and the files
@@ -32,16 +32,16 @@ type Shelf interface {
 // ErrNotPublished says that a place has nothing under a key.
 var ErrNotPublished = errors.New("it is not published there")
 
-var _ Shelf = indexShelf{}
+var _ Source = indexSource{}
 
-// Shelves explains how a shelf is written.
-const Shelves = "file:DIR, oci://HOST/REPOSITORY or the URL of an index"
+// Sources explains how a source is written.
+const Sources = "file:DIR, oci://HOST/REPOSITORY or the URL of an index"
 
-// OpenShelf reads the place of a shelf. What comes over the network from an index
+// OpenSource reads the place of a source. What comes over the network from an index
 // goes through s.
-func OpenShelf(text string, insecure bool, s *store.Store) (Shelf, error) {
+func OpenSource(text string, insecure bool, s *store.Store) (Source, error) {
 	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
-		return indexShelf{index.OpenRemote(text, s), store.Redact(text)}, nil
+		return indexSource{index.OpenRemote(text, s), store.Redact(text)}, nil
 	}
 	if strings.HasPrefix(text, oci.Scheme) {
 		return openRegistry(text, insecure)
@@ -56,19 +56,19 @@ type records interface {
 	Take(ctx context.Context, r index.Record, dir string, vet index.Vet) (wheel artifact.Artifact, err error)
 }
 
-type indexShelf struct {
+type indexSource struct {
 	records
 	name string
 }
 
-// String implements [Shelf].
-func (x indexShelf) String() string { return x.name }
+// String implements [Source].
+func (x indexSource) String() string { return x.name }
 
-// List implements [Shelf].
-func (x indexShelf) List(ctx context.Context) ([]index.Record, error) { return x.All(ctx) }
+// List implements [Source].
+func (x indexSource) List(ctx context.Context) ([]index.Record, error) { return x.All(ctx) }
 
-// Bring implements [Shelf].
-func (x indexShelf) Bring(ctx context.Context, key, dir string, vet index.Vet) (string, error) {
+// Bring implements [Source].
+func (x indexSource) Bring(ctx context.Context, key, dir string, vet index.Vet) (string, error) {
 	r, err := x.Find(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", ErrNotPublished
@@ -85,7 +85,7 @@ func (x indexShelf) Bring(ctx context.Context, key, dir string, vet index.Vet) (
 
 // Take brings what is published under the key of a cell into dir and verifies it by
 // the policy of a channel: what is said about it before the rest is fetched.
-func Take(ctx context.Context, from Shelf, key, dir string, trust signing.Trust, policy attest.Policy) (Bundle, error) {
+func Take(ctx context.Context, from Source, key, dir string, trust signing.Trust, policy attest.Policy) (Bundle, error) {
 	path, err := from.Bring(ctx, key, dir, Vet(key, trust, policy))
 	if err != nil {
 		return Bundle{}, err
@@ -144,7 +144,7 @@ func signedSize(f artifact.Artifact, signed []artifact.Artifact) (int64, error) 
 }
 
 // FindCell returns what a place says of a cell, by its id or key.
-func FindCell(ctx context.Context, at Shelf, name string) (index.Record, error) {
+func FindCell(ctx context.Context, at Source, name string) (index.Record, error) {
 	all, err := at.List(ctx)
 	if err != nil {
 		return index.Record{}, err
