@@ -33,6 +33,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/internal/base/web"
 )
 
 // patience bounds a resolution as a whole: a registry that does not answer is to
@@ -86,7 +87,7 @@ func open(text string) (*remote.Repository, error) {
 	}
 	repo.PlainHTTP = isLocal(repo.Reference.Host())
 	// The transport of oras-go repeats requests by itself; that is retry's to do.
-	client := &auth.Client{Client: http.DefaultClient, Cache: auth.NewCache()}
+	client := &auth.Client{Client: web.Client(nil), Cache: auth.NewCache()}
 	if store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{}); err == nil {
 		client.Credential = credentials.Credential(store)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/internal/base/web"
 )
 
 // Scheme stands before a repository as users write it.
@@ -104,9 +105,10 @@ func (r *Repository) client(host string) (*auth.Client, error) {
 		return nil, diag.Errorf(diag.Usage, "reading docker's configuration: %w", err)
 	}
 	known := credentials.Credential(store)
+	client := web.Client(r.redirect)
+	client.Transport = &transport{r, client.Transport}
 	return &auth.Client{
-		Client: &http.Client{Transport: &transport{r, http.DefaultTransport}, CheckRedirect: r.redirect},
-		Header: http.Header{"User-Agent": {"builder"}},
+		Client: client,
 		Cache:  auth.NewCache(),
 		Credential: func(ctx context.Context, asked string) (auth.Credential, error) {
 			if asked != host {

@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"builder/internal/base/retry"
+	"builder/internal/base/web"
 )
 
-// client decompresses nothing: the digest is of the file, not of its meaning.
-var client = &http.Client{Transport: transport(), CheckRedirect: redirected}
+var client = web.Client(redirected)
 
 // redirected follows a server to another place and tells that place nothing: net/http
 // leaves the password out where the host is another, but says in the Referer where
@@ -29,13 +28,6 @@ func redirected(req *http.Request, via []*http.Request) error {
 		req.URL.User = nil
 	}
 	return nil
-}
-
-func transport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true
-	t.MaxIdleConnsPerHost = 8
-	return t
 }
 
 var (
@@ -117,14 +109,14 @@ func otherSize(resp *http.Response, size int64, b Blob) error {
 func (s *Store) request(ctx context.Context, source Place, offset int64) (*http.Response, int64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(source), http.NoBody)
 	if err != nil {
-		return nil, offset, unwrapURL(err)
+		return nil, offset, web.WithoutAddress(err)
 	}
 	if offset > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, offset, unwrapURL(err)
+		return nil, offset, web.WithoutAddress(err)
 	}
 	switch {
 	case resp.StatusCode == http.StatusOK:
@@ -171,14 +163,6 @@ func temporary(ctx context.Context, err error) error {
 		return retry.Temporary(cause, 0)
 	}
 	return retry.Dropped(err)
-}
-
-// unwrapURL drops the address, which may hold a token and is named by the caller.
-func unwrapURL(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // watched is a reader that ends with its context and tells of what it read.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"builder/internal/base/retry"
+	"builder/internal/base/web"
 )
 
 // Size asks a source how long its file is, without fetching it.
@@ -50,11 +51,11 @@ func ask[T any](ctx context.Context, method string, source Place, read func(*htt
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, method, string(source), http.NoBody)
 		if err != nil {
-			return none, unwrapURL(err)
+			return none, web.WithoutAddress(err)
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			return none, temporary(ctx, unwrapURL(err))
+			return none, temporary(ctx, web.WithoutAddress(err))
 		}
 		defer resp.Body.Close()
 		answer, err := read(resp)

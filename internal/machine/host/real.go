@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"time"
 
+	"builder/internal/base/web"
 	"builder/internal/input/store"
 )
 
@@ -45,17 +45,17 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 
 // client follows no redirection: that the host which was named answers is
 // enough, and no other is asked. The proxy is that of the environment.
-var client = &http.Client{
-	Timeout:       askTime,
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
+var client = func() *http.Client {
+	c := web.Client(web.Stay)
+	c.Timeout = askTime
+	return c
+}()
 
 func ask(ctx context.Context, address string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
 	if err != nil {
 		return Answer{}, errors.New("it is no address")
 	}
-	req.Header.Set("User-Agent", "builder")
 	resp, err := client.Do(req)
 	if err != nil {
 		return Answer{}, withoutAddress(err)
@@ -68,10 +68,7 @@ func ask(ctx context.Context, address string) (Answer, error) {
 // withoutAddress drops the address that net/http puts before a message, and what
 // stands in the message of that of a proxy: either may hold a password.
 func withoutAddress(err error) error {
-	if e, is := errors.AsType[*url.Error](err); is {
-		err = e.Err
-	}
-	return errors.New(store.Redact(err.Error()))
+	return errors.New(store.Redact(web.WithoutAddress(err).Error()))
 }
 
 func dial(ctx context.Context, network, address string) error {

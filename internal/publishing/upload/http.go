@@ -17,6 +17,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/internal/base/web"
 	"builder/internal/input/store"
 
 	"golang.org/x/net/html"
@@ -28,12 +29,6 @@ const (
 	maxPage   = 32 << 20
 	maxQuote  = 400
 )
-
-func transport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.ExpectContinueTimeout = 2 * time.Second // servers that do not know the question say nothing
-	return t
-}
 
 var (
 	errElsewhere = errors.New("the server sends to another one")
@@ -92,7 +87,7 @@ func (s *Server) post(ctx context.Context, f *form, progress func(done, total in
 	defer b.Close()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, b)
 	if err != nil {
-		return answer{}, unwrapURL(err)
+		return answer{}, web.WithoutAddress(err)
 	}
 	req.ContentLength = f.size() // some servers refuse chunks
 	req.Header.Set("Content-Type", f.kind)
@@ -108,7 +103,7 @@ func (s *Server) post(ctx context.Context, f *form, progress func(done, total in
 		}
 		return answer{}, ours
 	case err != nil:
-		return answer{}, s.temporary(ctx, unwrapURL(err))
+		return answer{}, s.temporary(ctx, web.WithoutAddress(err))
 	}
 	defer resp.Body.Close()
 	s.answered.Store(true)
@@ -262,14 +257,6 @@ func (s *Server) temporary(ctx context.Context, err error) error {
 		return retry.Temporary(err, 0)
 	}
 	return retry.Dropped(err)
-}
-
-// unwrapURL drops the address, which the caller names.
-func unwrapURL(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // fault is what a user sees of an error.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"builder/internal/base/retry"
+	"builder/internal/base/web"
 	"builder/internal/files/wheel"
 
 	"golang.org/x/net/html"
@@ -71,7 +72,7 @@ func (s *Server) project(ctx context.Context, root, project string) ([]listed, e
 	defer stalled.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(root, "/")+"/"+url.PathEscape(wheel.NormalName(project))+"/", http.NoBody)
 	if err != nil {
-		return nil, unwrapURL(err)
+		return nil, web.WithoutAddress(err)
 	}
 	req.Header.Set("Accept", accepted)
 	req.Header.Set("Cache-Control", "no-cache") // what was put there a moment ago counts
@@ -81,7 +82,7 @@ func (s *Server) project(ctx context.Context, root, project string) ([]listed, e
 	case errors.Is(err, errElsewhere):
 		return nil, errNoProject
 	case err != nil:
-		return nil, s.temporary(ctx, unwrapURL(err))
+		return nil, s.temporary(ctx, web.WithoutAddress(err))
 	}
 	defer resp.Body.Close()
 	s.answered.Store(true)

@@ -26,6 +26,7 @@ import (
 
 	"builder/internal/base/diag"
 	"builder/internal/base/retry"
+	"builder/internal/base/web"
 	"builder/internal/files/artifact"
 	"builder/internal/input/store"
 )
@@ -103,7 +104,7 @@ func Open(ctx context.Context, text string, o Options) (*Server, error) {
 	}
 	s := &Server{URL: target.String(), policy: retry.Default, stall: 5 * time.Minute, answered: new(atomic.Bool)}
 	s.shown = retry.Policy{Tries: 4, First: time.Second, Most: 5 * time.Second}
-	s.client = &http.Client{Transport: transport(), CheckRedirect: redirected}
+	s.client = web.Client(redirected)
 	if s.credentials, err = o.find(ctx, target); err != nil {
 		return nil, err
 	}
