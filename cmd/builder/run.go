@@ -44,14 +44,14 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 	}
 	var faults []error
 	for _, place := range c.StringSlice("from") {
-		if _, err := publish.OpenShelf(place, false, nil); err != nil {
+		if _, err := publish.OpenSource(place, false, nil); err != nil {
 			faults = append(faults, diag.Errorf(diag.Usage, "--from: %w", err))
 		}
 		r.From = append(r.From, place)
 	}
 	if r.FromOnly && len(r.From) == 0 {
 		faults = append(faults, diag.Errorf(diag.Usage, "--from-only: no place is named that a cell could be taken from").
-			WithHint("name one with --from ("+publish.Shelves+"), or leave --from-only out to build"))
+			WithHint("name one with --from ("+publish.Sources+"), or leave --from-only out to build"))
 	}
 	return r, errors.Join(append(faults, checkOut(r.Out))...)
 }

@@ -83,7 +83,7 @@ type gateRun struct {
 	options GateRequest
 	host    *gpu.Host // nil without --gpus, and where nothing is known of them
 	tests   string    // directory of the programs
-	against locate.Rival
+	against locate.Baseline
 	fault   error // why the host's GPUs are not known
 	trust   signing.Trust
 	scratch string

@@ -66,7 +66,7 @@ func (b *gateRun) fill(ctx context.Context) error {
 		}
 	}
 	if d.Against != "" {
-		if b.against, err = locate.FindRival(d.Against, b.scratch); err != nil {
+		if b.against, err = locate.FindBaseline(d.Against, b.scratch); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 	}
 	d := &device.Setup{
 		Sweep: nccltests.Run, Host: host, Fault: b.fault, GPUs: o.GPUs, Programs: b.tests,
-		Against: b.against.Dir, Rival: b.against.Name, Transport: o.Transport, MaxBytes: o.MaxBytes,
+		Against: b.against.Dir, Baseline: b.against.Name, Transport: o.Transport, MaxBytes: o.MaxBytes,
 		Rounds: 3, Tolerance: o.Tolerance, Env: o.Env, Timeout: o.Limit, Log: b.log,
 	}
 	if d.GPUs == 0 {

@@ -116,7 +116,7 @@ func (s *Session) client(r PublishRequest, trust signing.Trust) *publish.Client 
 	}
 	return &publish.Client{
 		Run: runProgram, UV: pypi.KeptUV(s.Home),
-		Take: func(ctx context.Context, from publish.Shelf, key, dir string) (publish.Bundle, error) {
+		Take: func(ctx context.Context, from publish.Source, key, dir string) (publish.Bundle, error) {
 			return publish.Take(ctx, from, key, dir, trust, r.Channel)
 		},
 	}
