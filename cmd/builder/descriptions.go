@@ -75,6 +75,7 @@ var descriptions = map[string]description{
 			{Line: "builder gate out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", Does: "judge by what the cell promised"},
 			{Line: "builder gate vendor.whl", Does: "say what a wheel is that promises nothing"},
 			{Line: "builder gate vendor.whl --expect framework=tensorflow,nccl=rccl,arch=gfx90a", Does: "and judge it"},
+			{Line: "builder gate --env .venv", Does: "say which NCCL a process of an environment gets, and whether it is the right one"},
 			{Line: "builder gate out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests nccl_tests.whl --attach", Does: "on GPUs, with the verdicts signed and kept"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate},

@@ -23,11 +23,14 @@ func gateCommand(out printer) *cli.Command {
 			"is in the entry.json beside it if a trusted key signed that, in --entry, or in\n" +
 			"--expect; of a file that promises nothing the table says what it is. The gates that read the file are always asked, those on GPUs\n" +
 			"with --gpus. Nothing is fetched and no engine is needed. The exit code is 0 only if\n" +
-			"every gate passed.\n\n" +
+			"every gate passed. With --env the environment of an interpreter is judged instead.\n\n" +
 			"Facts for --expect: " + strings.Join(inspect.Names(), ", ") + ".",
 		Flags:        gateFlags(),
 		OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
+			if c.IsSet("env") {
+				return gateEnvironments(c.Context, c, out)
+			}
 			in, err := openSession(c, catalogue.Catalogue{}, out)
 			r, err2 := readGate(c)
 			if err := errors.Join(err, err2); err != nil {
@@ -60,7 +63,7 @@ func gateFlags() []cli.Flag {
 		trustFlag(),
 		&cli.StringFlag{Name: "log", Usage: "write what the programs print to `FILE`"},
 		progressFlag(),
-	}, deviceFlags()...)
+	}, append(envFlags(), deviceFlags()...)...)
 }
 
 func readGate(c *cli.Context) (app.GateRequest, error) {

@@ -25,7 +25,7 @@ func deviceFlags() []cli.Flag {
 		&cli.StringFlag{Name: "max-bytes", Value: "1G", Usage: "measure sizes up to `BYTES` (K, M and G are powers of 1024)"},
 		&cli.Float64Flag{Name: "tolerance", Value: 0.95, Usage: "the least that ours/theirs may be: `RATIO`"},
 		&cli.DurationFlag{Name: "time-limit", Value: 10 * time.Minute, Usage: "kill a program that runs longer than `TIME`"},
-		&cli.StringSliceFlag{Name: "env", Usage: "set `NAME=VALUE` for the programs, which get nothing else of the environment but LD_LIBRARY_PATH and *_VISIBLE_DEVICES"},
+		&cli.StringSliceFlag{Name: "set-env", Usage: "set `NAME=VALUE` for the programs, which get nothing else of the environment but LD_LIBRARY_PATH and *_VISIBLE_DEVICES"},
 	}
 }
 
@@ -75,7 +75,7 @@ func readDevice(c *cli.Context) (*app.DeviceRequest, error) {
 	if o.Limit <= 0 {
 		fault("--time-limit: %v is no time", o.Limit)
 	}
-	faults = append(faults, readEnv(o.Env, c.StringSlice("env")))
+	faults = append(faults, readEnv(o.Env, c.StringSlice("set-env")))
 	return o, errors.Join(faults...)
 }
 
@@ -91,7 +91,7 @@ func readEnv(env map[string]string, settings []string) error {
 	for _, s := range settings {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok || !variable.MatchString(name) || strings.HasPrefix(name, "NCCL_DEBUG") {
-			faults = append(faults, diag.Errorf(diag.Usage, "--env: %q is not NAME=VALUE, or belongs to the gates", s))
+			faults = append(faults, diag.Errorf(diag.Usage, "--set-env: %q is not NAME=VALUE, or belongs to the gates", s))
 		}
 		env[name] = value
 	}

@@ -3,6 +3,7 @@ package wheel_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,19 @@ func TestReadFiles(t *testing.T) {
 		}
 		if got, err := wheel.ReadFiles(unnamed, below, 9); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestParseRecord(t *testing.T) {
+	got, err := wheel.ParseRecord([]byte("b.py,,\na/lib.so,sha256=LPJNul-wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ,5\n../../bin/x,md5=1,2\n"))
+	want := []wheel.Listed{{Path: "../../bin/x", Size: "2"}, {"a/lib.so", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", "5"}, {Path: "b.py"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, text := range []string{"a,b\n", "a,sha256=!,1\n", "a,,\na,,\n"} {
+		if _, err := wheel.ParseRecord([]byte(text)); err == nil {
+			t.Errorf("%q is no RECORD", text)
 		}
 	}
 }

@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/csv"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -81,4 +84,33 @@ func formatRecord(lines []recordLine, self string) []byte {
 	}
 	w.Flush()
 	return b.Bytes()
+}
+
+// Listed is a line of RECORD: a path, and the digest and size of the file there, both
+// "" where RECORD does not say them.
+type Listed struct {
+	Path, SHA256 string // the digest in hexadecimal
+	Size         string
+}
+
+// ParseRecord reads the RECORD of an installed distribution, whose paths are below the
+// directory of its packages and may lead out of it.
+func ParseRecord(data []byte) ([]Listed, error) {
+	lines, faults := parseRecord("RECORD", data)
+	if len(faults) > 0 {
+		return nil, errors.New(faults[0])
+	}
+	listed := make([]Listed, 0, len(lines))
+	for _, path := range slices.Sorted(maps.Keys(lines)) {
+		line := Listed{Path: path, Size: lines[path].size}
+		if text, ok := strings.CutPrefix(lines[path].hash, "sha256="); ok {
+			sum, err := base64.RawURLEncoding.DecodeString(text)
+			if err != nil {
+				return nil, fmt.Errorf("RECORD: the digest of %.300q: %w", path, err)
+			}
+			line.SHA256 = hex.EncodeToString(sum)
+		}
+		listed = append(listed, line)
+	}
+	return listed, nil
 }

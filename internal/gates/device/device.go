@@ -115,7 +115,7 @@ func failedRun(collective string, err error) verdict.Verdict {
 	switch {
 	case errors.Is(err, nccltests.ErrTimeout):
 		return verdict.Failed("%s hangs: %v", collective, err).
-			Because("the library does not make progress on these GPUs: read its last lines; NCCL_P2P_DISABLE=1 (--env) tells whether the links between the GPUs are to blame; --time-limit gives it longer")
+			Because("the library does not make progress on these GPUs: read its last lines; NCCL_P2P_DISABLE=1 (--set-env) tells whether the links between the GPUs are to blame; --time-limit gives it longer")
 	case errors.Is(err, nccltests.ErrFailed):
 		return verdict.Failed("%s: %v", collective, err)
 	case errors.Is(err, nccltests.ErrNotStarted):

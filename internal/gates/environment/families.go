@@ -1,0 +1,242 @@
+package environment
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/files/elf"
+	"builder/internal/files/inspect"
+	"builder/internal/files/wheel"
+)
+
+// A family is a library of which a process is to have one file.
+type family struct {
+	name     string
+	file     *regexp.Regexp // its file names: bundled copies have a digest in theirs
+	symbols  *regexp.Regexp // what it alone gives
+	project  string         // what the wheels that bring it begin with
+	alone    bool           // two files of it in one process are a fault, whatever they are called
+	versions func(*os.File) ([]string, error)
+}
+
+var families = []*family{
+	{name: "NCCL", file: called("nccl"), symbols: regexp.MustCompile(`^p?nccl[A-Z]`), project: "nvidia-nccl-", alone: true, versions: ncclVersions},
+	{name: "RCCL", file: called("rccl"), symbols: regexp.MustCompile(`^p?nccl[A-Z]`), project: "rccl", alone: true, versions: ncclVersions},
+	{name: "NVSHMEM", file: called("nvshmem_host"), symbols: regexp.MustCompile(`^nvshmemx?_`), project: "nvidia-nvshmem-", alone: true, versions: nvshmemVersions},
+	{name: "libibverbs", file: called("ibverbs"), symbols: regexp.MustCompile(`^ibv_`), project: "rdma-core", alone: true},
+	{name: "the CUDA run time", file: called("cudart"), symbols: regexp.MustCompile(`^(__)?cuda[A-Z]`), project: "nvidia-cuda-runtime"},
+	{name: "the HIP run time", file: called("amdhip64"), symbols: regexp.MustCompile(`^(__)?hip[A-Z]`), project: "rocm-sdk-core", alone: true},
+}
+
+func called(stem string) *regexp.Regexp {
+	return regexp.MustCompile(`^lib` + stem + `(-[0-9a-f]{6,})?\.so(\.\d+)*$`)
+}
+
+// familyOf returns the family of a file name, nil for others.
+func familyOf(name string) *family {
+	i := slices.IndexFunc(families, func(f *family) bool { return f.file.MatchString(filepath.Base(name)) })
+	if i < 0 {
+		return nil
+	}
+	return families[i]
+}
+
+// ncclVersions returns the versions that NCCL and RCCL say in their banner: 2.30.7 of
+// "2.30.7+cuda13.3".
+func ncclVersions(f *os.File) ([]string, error) {
+	all, err := inspect.Versions(f)
+	return numbers(all), err
+}
+
+var nvshmemBanner = regexp.MustCompile(`^NVSHMEM v\d+\.\d+\.\d+`)
+
+func nvshmemVersions(f *os.File) ([]string, error) {
+	all, err := elf.Texts(f, nvshmemBanner)
+	for i := range all {
+		all[i] = strings.TrimPrefix(all[i], "NVSHMEM v")
+	}
+	return numbers(all), err
+}
+
+var leading = regexp.MustCompile(`^\d+(\.\d+)*`)
+
+// numbers returns the first numbers of texts, each once.
+func numbers(texts []string) (versions []string) {
+	for _, text := range texts {
+		if v := leading.FindString(text); v != "" && !slices.Contains(versions, v) {
+			versions = append(versions, v)
+		}
+	}
+	return versions
+}
+
+// sameVersion compares the first three numbers, which is all that libraries say.
+func sameVersion(a, b string) bool {
+	cut := func(v string) []string {
+		parts := strings.Split(leading.FindString(v), ".")
+		for len(parts) > 1 && parts[len(parts)-1] == "0" {
+			parts = parts[:len(parts)-1]
+		}
+		return parts[:min(len(parts), 3)]
+	}
+	return slices.Equal(cut(a), cut(b))
+}
+
+// candidate is a file of a family among the packages.
+type candidate struct {
+	*family
+	path string
+}
+
+// candidates lists the files of all families among the packages, each once.
+func (e *Environment) candidates() (all []candidate) {
+	seen := map[string]bool{}
+	for _, f := range families {
+		var paths []string
+		for name, found := range e.byName {
+			if f.file.MatchString(name) {
+				paths = append(paths, found...)
+			}
+		}
+		slices.Sort(paths)
+		for _, path := range paths {
+			if lib := e.loader.open(path); !seen[lib.real] {
+				seen[lib.real] = true
+				all = append(all, candidate{f, path})
+			}
+		}
+	}
+	return all
+}
+
+// version is what a file of a family says of its version, "" where it says nothing, or
+// more than one thing.
+func (e *Environment) version(f *family, path string) (string, error) {
+	if f.versions == nil {
+		return "", nil
+	}
+	var all []string
+	err := e.loader.open(path).with(func(r *os.File) (err error) {
+		all, err = f.versions(r)
+		return err
+	})
+	if err != nil || len(all) != 1 {
+		return "", err
+	}
+	return all[0], nil
+}
+
+// told is a file of a family as evidence has it: where it lies, whose it is and what
+// it says of its version.
+func (e *Environment) told(f *family, path string) string {
+	text := e.short(path)
+	var says []string
+	if v, err := e.version(f, path); err == nil && v != "" {
+		says = append(says, v)
+	}
+	for _, o := range e.owners(path) {
+		says = append(says, "of "+o.String())
+	}
+	if len(says) > 0 {
+		text += " (" + strings.Join(says, " ") + ")"
+	}
+	return text
+}
+
+// simulate loads on paper what is imported, each alone, and the families that nobody
+// needs. Kept is what meets a family.
+func (e *Environment) simulate() {
+	var roots []string
+	for name, paths := range e.byName {
+		if isModule(name) {
+			roots = append(roots, paths...)
+		}
+	}
+	slices.Sort(roots)
+	loaded := map[string]bool{}
+	for _, path := range roots {
+		root := e.loader.open(path)
+		if root.fault != nil {
+			if !errors.Is(root.fault, os.ErrNotExist) && e.loadable(path) {
+				e.blind = append(e.blind, e.short(path)+": "+root.fault.Error())
+			}
+			continue
+		}
+		p := e.loader.process(root)
+		if !p.meetsFamily() {
+			continue
+		}
+		e.processes = append(e.processes, p)
+		for _, lib := range p.all {
+			loaded[lib.real] = true
+		}
+	}
+	for _, c := range e.candidates() {
+		lib := e.loader.open(c.path)
+		switch {
+		case lib.fault != nil:
+			e.blind = append(e.blind, e.short(c.path)+": "+lib.fault.Error())
+		case !loaded[lib.real]:
+			e.processes = append(e.processes, e.loader.process(lib))
+		}
+	}
+}
+
+// loadable reports whether a file is for a processor of hosts: wheels hold libraries of
+// GPUs and linker scripts too.
+func (e *Environment) loadable(path string) bool {
+	var h elf.Header
+	var ok bool
+	err := e.loader.open(path).with(func(f *os.File) error {
+		h, ok = elf.ReadHeader(f)
+		return nil
+	})
+	return err == nil && ok && (h.Machine == "x86_64" || h.Machine == "aarch64")
+}
+
+// isModule reports whether Python imports a file of that name.
+func isModule(name string) bool {
+	return strings.HasSuffix(name, ".so") && (!strings.HasPrefix(name, "lib") || strings.Contains(name, ".cpython-") || strings.HasSuffix(name, ".abi3.so"))
+}
+
+// meetsFamily reports whether a process loads a file of a family, or wants to.
+func (p *process) meetsFamily() bool {
+	return slices.ContainsFunc(p.all, func(lib *library) bool { return familyOf(lib.path) != nil }) ||
+		slices.ContainsFunc(p.missing, func(m missing) bool { return familyOf(m.name) != nil })
+}
+
+// imported reports whether a process begins with something that is imported.
+func (p *process) imported() bool { return isModule(filepath.Base(p.root.path)) }
+
+// bringers are the libraries of wheels with CUDA or ROCm, and what the projects that
+// bring them begin with. A name of them that no file has is in no wheel that is there.
+var bringers = map[string]string{
+	"nccl": "nvidia-nccl-", "nvshmem_host": "nvidia-nvshmem-", "cudart": "nvidia-cuda-runtime", "nvrtc": "nvidia-cuda-nvrtc",
+	"cupti": "nvidia-cuda-cupti", "cufile": "nvidia-cufile", "cublas": "nvidia-cublas", "cublasLt": "nvidia-cublas", "cudnn": "nvidia-cudnn-",
+	"cufft": "nvidia-cufft", "curand": "nvidia-curand", "cusolver": "nvidia-cusolver", "cusparse": "nvidia-cusparse",
+	"cusparseLt": "nvidia-cusparselt-", "nvJitLink": "nvidia-nvjitlink", "rccl": "rccl", "amdhip64": "rocm-sdk-core", "hiprtc": "rocm-sdk-core",
+}
+
+var libraryName = regexp.MustCompile(`^lib([A-Za-z][\w]*?)(?:-[0-9a-f]{6,})?\.so((?:\.\d+)*)$`)
+
+// bringer returns the stem of a library's name and the beginning of the projects that
+// bring it, "" where no wheel does.
+func bringer(name string) (stem, project string) {
+	m := libraryName.FindStringSubmatch(name)
+	if m == nil {
+		return "", ""
+	}
+	return m[1], bringers[m[1]]
+}
+
+// ofDriver are libraries that the GPU's driver brings, which no package can.
+var ofDriver = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix)\.so(\.|$)`)
+
+// matters reports whether a file is code that two distributions cannot share.
+func matters(path string) bool {
+	return wheel.IsLibrary(path) || slices.Contains([]string{".a", ".bc", ".kpack", ".hsaco", ".co", ".fatbin", ".cubin"}, filepath.Ext(path))
+}

@@ -1,0 +1,835 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"builder/internal/files/elf"
+	"builder/internal/gates/verdict"
+)
+
+// A Gate is one question about an environment.
+type Gate struct {
+	Name   string
+	Asks   string
+	Remedy string // what to do where the answer is no and the evidence says no more
+	wants  func(*Environment) bool
+	check  func(context.Context, *Environment) verdict.Verdict
+}
+
+// All lists the gates in the order in which they are asked.
+func All() []Gate {
+	has := func(names ...string) func(*Environment) bool {
+		return func(e *Environment) bool {
+			return slices.ContainsFunc(e.candidates(), func(c candidate) bool { return slices.Contains(names, c.name) })
+		}
+	}
+	loads := func(e *Environment) bool { return len(e.processes) > 0 }
+	return []Gate{
+		{
+			Name: "env-owners", Asks: "every library belongs to one distribution, and is the file that it installed",
+			Remedy: "install the environment anew", wants: func(e *Environment) bool { return len(e.candidates()) > 0 }, check: checkOwners,
+		},
+		{
+			Name: "env-version", Asks: "a library says the version that the metadata of its distribution says",
+			Remedy: "install the distribution again", wants: has("NCCL", "RCCL", "NVSHMEM"), check: checkVersion,
+		},
+		{
+			Name: "env-needed", Asks: "every library that a process needs is there",
+			Remedy: "install what brings the library", wants: loads, check: checkNeeded,
+		},
+		{
+			Name: "env-dlopen", Asks: "a library that is opened by name at run time is brought by somebody",
+			Remedy: "install what brings the library", wants: loads, check: checkDlopen,
+		},
+		{
+			Name: "env-library", Asks: "whatever is imported first, a process gets one file of each library, and the environment's own",
+			Remedy: "keep one file of the library", wants: loads, check: checkLibrary,
+		},
+		{
+			Name: "env-symbols", Asks: "the library that a process gets has what is wanted of it",
+			Remedy: "install the release that the importing package was built with", wants: loads, check: checkSymbols,
+		},
+		{
+			Name: "env-nvshmem", Asks: "the device half of NVSHMEM, which is linked into extensions, is of the release of the host half",
+			Remedy: "build the extension with the NVSHMEM that is installed", wants: has("NVSHMEM"), check: checkNVSHMEM,
+		},
+		{
+			Name: "env-ibverbs", Asks: "libibverbs is the host's: a bundled one does not find the host's drivers",
+			Remedy: "remove the bundled libibverbs", wants: loads, check: checkVerbs,
+		},
+		{
+			Name: "env-device-code", Asks: "NCCL and RCCL have their code for GPUs",
+			Remedy: "install the distribution again", wants: has("NCCL", "RCCL"), check: checkDeviceCode,
+		},
+		{
+			Name: "env-process", Asks: "a process that imports the framework has the files and the versions that the files let expect",
+			Remedy: "read what the interpreter says", wants: func(e *Environment) bool { return e.Run }, check: checkProcess,
+		},
+	}
+}
+
+// Names lists the names of all gates.
+func Names() (names []string) {
+	for _, g := range All() {
+		names = append(names, g.Name)
+	}
+	return names
+}
+
+// Judge asks the gates that have something to look at, of those that are named, all
+// where none is.
+func (e *Environment) Judge(ctx context.Context, only []string) []verdict.Verdict {
+	verdicts := []verdict.Verdict{}
+	for _, g := range All() {
+		switch named := slices.Contains(only, g.Name); {
+		case len(only) == 0 && !g.wants(e), len(only) > 0 && !named:
+		case !g.wants(e):
+			verdicts = append(verdicts, g.complete(verdict.Unmeasured("the environment has nothing that this gate looks at"), time.Now()))
+		default:
+			verdicts = append(verdicts, g.ask(ctx, e))
+		}
+	}
+	return verdicts
+}
+
+// ask asks one gate, which never passes without having come to its end.
+func (g Gate) ask(ctx context.Context, e *Environment) (v verdict.Verdict) {
+	start := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			v = g.complete(verdict.Unmeasured("the gate crashed: %v\n%s", p, debug.Stack()), start)
+		}
+	}()
+	v = g.check(ctx, e)
+	if err := ctx.Err(); err != nil {
+		v = verdict.Unmeasured("stopped before it could answer: %v", err)
+	}
+	return g.complete(v, start)
+}
+
+func (g Gate) complete(v verdict.Verdict, start time.Time) verdict.Verdict {
+	v.Gate, v.Seconds = g.Name, time.Since(start).Seconds()
+	if v.Status != verdict.Pass && v.Remedy == "" {
+		v.Remedy = g.Remedy
+	}
+	return v
+}
+
+// fault is what is wrong, and what to do.
+type fault struct{ what, remedy string }
+
+// judged makes a verdict of faults, of what could not be read and of what was seen.
+func judged(faults []fault, blind, seen []string) verdict.Verdict {
+	var told, remedies []string
+	for _, f := range faults {
+		told = append(told, f.what)
+		if !slices.Contains(remedies, f.remedy) && len(remedies) < 5 {
+			remedies = append(remedies, f.remedy)
+		}
+	}
+	if len(told) == 0 && len(blind) > 0 {
+		return verdict.Unmeasured("%s", strings.Join(blind[:min(len(blind), 20)], "; "))
+	}
+	return verdict.Judge(append(told, blind...), seen).Because("%s", strings.Join(remedies, "; "))
+}
+
+func checkOwners(ctx context.Context, e *Environment) verdict.Verdict {
+	var faults []fault
+	var seen []string
+	by := map[string][]owner{}
+	for _, d := range e.distributions {
+		for _, l := range d.files {
+			if matters(l.Path) {
+				path := filepath.Join(d.site, filepath.FromSlash(l.Path))
+				by[path] = append(by[path], owner{d, l})
+			}
+		}
+	}
+	told := map[string]bool{}
+	for _, path := range sorted(by) {
+		owners := by[path]
+		differ := slices.ContainsFunc(owners, func(o owner) bool {
+			return o.listed.SHA256 == "" || o.listed.SHA256 != owners[0].listed.SHA256
+		})
+		if names := named(owners); len(owners) > 1 && differ && !told[names] {
+			told[names] = true // one line for two distributions, not one for each of their files
+			faults = append(faults, e.shared(path, owners))
+		} else if len(owners) == 1 && familyOf(path) != nil {
+			f, err := e.replaced(ctx, path, owners[0])
+			if err != nil {
+				return verdict.Unmeasured("%s: %v", path, err)
+			}
+			faults = append(faults, f...)
+		}
+	}
+	for _, c := range e.candidates() {
+		seen = append(seen, e.told(c.family, c.path))
+	}
+	return judged(faults, nil, seen)
+}
+
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func named(owners []owner) string {
+	var names []string
+	for _, o := range owners {
+		names = append(names, o.String())
+	}
+	return strings.Join(names, " and ")
+}
+
+// shared is the fault of a file that two distributions installed, of which the last one
+// won.
+func (e *Environment) shared(path string, owners []owner) fault {
+	is := "none of them"
+	size, sum, err := digest(path)
+	if err != nil {
+		is = "not there"
+	}
+	for _, o := range owners {
+		if err == nil && o.listed.SHA256 == sum && o.listed.Size == strconv.FormatInt(size, 10) {
+			is = "that of " + o.String()
+		}
+	}
+	var remove []string
+	for _, o := range owners {
+		remove = append(remove, o.name)
+	}
+	wanted := remove[0]
+	for _, name := range remove {
+		if pin := e.pinned(name); pin != name {
+			wanted = pin
+		}
+	}
+	slices.Sort(remove)
+	return fault{
+		fmt.Sprintf("%s is listed by %s; the file there is %s", e.short(path), named(owners), is),
+		fmt.Sprintf("pip uninstall -y %s && pip install %s", strings.Join(slices.Compact(remove), " "), wanted),
+	}
+}
+
+// replaced compares a file with the line of the one distribution that lists it.
+func (e *Environment) replaced(ctx context.Context, path string, o owner) ([]fault, error) {
+	again := fmt.Sprintf("pip install --force-reinstall --no-deps %s==%s", o.name, o.version)
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return []fault{{fmt.Sprintf("%s lists %s, and nothing is there", o, e.short(path)), again}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	is := ""
+	if want := o.listed.Size; want != "" && want != strconv.FormatInt(info.Size(), 10) {
+		is = fmt.Sprintf("has %d bytes, %s installed %s", info.Size(), o, want)
+	} else if o.listed.SHA256 != "" && ctx.Err() == nil {
+		_, sum, err := digest(path)
+		if err != nil {
+			return nil, err
+		}
+		if sum != o.listed.SHA256 {
+			is = fmt.Sprintf("has sha256 %.12s, %s installed %.12s", sum, o, o.listed.SHA256)
+		}
+	}
+	if is == "" {
+		return nil, nil
+	}
+	return []fault{{fmt.Sprintf("%s was replaced after it was installed: it %s", e.short(path), is), again + ", or install the other library as a wheel, so that pip knows of it"}}, nil
+}
+
+func digest(path string) (size int64, sum string, err error) {
+	h := sha256.New()
+	err = (&library{path: path}).with(func(f *os.File) (err error) {
+		size, err = io.Copy(h, f)
+		return err
+	})
+	return size, hex.EncodeToString(h.Sum(nil)), err
+}
+
+func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
+	var faults []fault
+	var blind, seen []string
+	for _, c := range e.candidates() {
+		if c.versions == nil {
+			continue
+		}
+		says, err := e.version(c.family, c.path)
+		if err != nil {
+			blind = append(blind, fmt.Sprintf("%s: %v", e.short(c.path), err))
+			continue
+		}
+		seen = append(seen, e.told(c.family, c.path))
+		for _, o := range e.owners(c.path) {
+			// A framework that bundles the library has a version of its own.
+			if says != "" && strings.Contains(o.name, strings.ToLower(c.name)) && !sameVersion(says, o.version) {
+				faults = append(faults, fault{
+					fmt.Sprintf("%s says %s, its distribution %s", e.short(c.path), says, o),
+					"pip install --force-reinstall --no-deps " + cmp.Or(e.pinnedExactly(o.name), o.name+"=="+o.version),
+				})
+			}
+		}
+	}
+	return judged(faults, blind, seen)
+}
+
+// pinnedExactly is what an installed distribution asks for of a project with a version,
+// "" where none does.
+func (e *Environment) pinnedExactly(project string) string {
+	if pin := e.pinned(project); strings.Contains(pin, "==") {
+		return pin
+	}
+	return ""
+}
+
+func checkNeeded(_ context.Context, e *Environment) verdict.Verdict {
+	var faults []fault
+	var seen []string
+	told := map[string]bool{}
+	for _, p := range e.processes {
+		for _, m := range p.missing {
+			if told[m.name] || ofDriver.MatchString(m.name) {
+				continue
+			}
+			told[m.name] = true
+			faults = append(faults, fault{
+				fmt.Sprintf("%s needs %s, and nothing has it%s", e.short(m.by.path), m.name, e.elsewhere(m.name)), e.bring(m.name),
+			})
+		}
+		seen = append(seen, fmt.Sprintf("%s: %d libraries", e.short(p.root.path), len(p.all)))
+	}
+	return judged(faults, e.blind, few(seen))
+}
+
+// elsewhere says that a file of the name is there, where the loader does not look.
+func (e *Environment) elsewhere(name string) string {
+	if paths := e.byName[name]; len(paths) > 0 {
+		return fmt.Sprintf(" where the loader looks; %s is not on the way", e.short(paths[0]))
+	}
+	return ""
+}
+
+// bring says how a library comes to the environment.
+func (e *Environment) bring(name string) string {
+	_, project := bringer(name)
+	switch {
+	case len(e.byName[name]) > 0:
+		return fmt.Sprintf("install the package and what brings %s for the same interpreter and from wheels of one release: the search path of the one does not lead to the other", name)
+	case project != "":
+		return "pip install '" + e.pinned(project) + "'"
+	}
+	return fmt.Sprintf("install the package of this system, or the wheel, that brings %s", name)
+}
+
+func few(seen []string) []string {
+	if len(seen) > 5 {
+		return append(seen[:5:5], fmt.Sprintf("and %d more", len(seen)-5))
+	}
+	return seen
+}
+
+func checkDlopen(_ context.Context, e *Environment) verdict.Verdict {
+	var faults []fault
+	var blind, seen []string
+	looked := map[*library]bool{}
+	for _, p := range e.processes {
+		for _, lib := range p.all {
+			if looked[lib] || !e.within(lib.path) {
+				continue
+			}
+			looked[lib] = true
+			names, err := e.opens(lib)
+			if err != nil {
+				blind = append(blind, fmt.Sprintf("%s: %v", e.short(lib.path), err))
+				continue
+			}
+			f, found := e.unbrought(p, lib, names)
+			faults, seen = append(faults, f...), append(seen, found...)
+		}
+	}
+	if len(seen) == 0 {
+		seen = []string{fmt.Sprintf("no name among the texts of %d libraries", len(looked))}
+	}
+	slices.Sort(seen)
+	return judged(faults, blind, few(slices.Compact(seen)))
+}
+
+// opens lists the names among the texts of a library that are names of libraries that
+// wheels bring, and are not linked.
+func (e *Environment) opens(lib *library) (names []string, err error) {
+	err = lib.with(func(f *os.File) (err error) {
+		names, err = elf.LibraryNames(elf.Bounded(e.loader.ctx, f))
+		return err
+	})
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, project := bringer(name)
+		return project == "" || strings.HasSuffix(name, ".so") || slices.Contains(lib.links.Needed, name) || name == lib.links.Soname
+	}), err
+}
+
+// unbrought judges the names that a library may open. Of several versions of one
+// library it takes what it finds: one has to be there.
+func (e *Environment) unbrought(p *process, lib *library, names []string) (faults []fault, seen []string) {
+	by := map[string][]string{}
+	for _, name := range names {
+		stem, _ := bringer(name)
+		by[stem] = append(by[stem], name)
+	}
+	for _, stem := range sorted(by) {
+		found := ""
+		for _, name := range by[stem] {
+			if at := e.byName[name]; len(at) > 0 {
+				found = at[0]
+			} else if at := e.loader.find(p, lib, name); at != nil {
+				found = at.path
+			}
+		}
+		if found != "" {
+			seen = append(seen, fmt.Sprintf("%s opens %s", filepath.Base(lib.path), e.short(found)))
+			continue
+		}
+		faults = append(faults, fault{
+			fmt.Sprintf("%s opens %s at run time, and nothing brings it", e.short(lib.path), strings.Join(by[stem], " or ")), e.bring(by[stem][0]),
+		})
+	}
+	return faults, seen
+}
+
+// got is a file of a family that a process gets, and what is imported for that.
+type got struct {
+	*family
+	lib  *library
+	root *process
+}
+
+// chosen lists which files of families the imports get, each file once.
+func (e *Environment) chosen() (all []got) {
+	for _, p := range e.processes {
+		for _, lib := range p.all {
+			f := familyOf(lib.path)
+			if f == nil || !p.imported() || slices.ContainsFunc(all, func(g got) bool { return g.lib.real == lib.real }) {
+				continue
+			}
+			all = append(all, got{f, lib, p})
+		}
+	}
+	return all
+}
+
+func checkLibrary(_ context.Context, e *Environment) verdict.Verdict {
+	var faults []fault
+	var seen []string
+	chosen := e.chosen()
+	for _, f := range families {
+		var mine []got
+		for _, g := range chosen {
+			if g.family == f && (f.alone || !slices.ContainsFunc(mine, func(o got) bool { return filepath.Base(o.lib.path) != filepath.Base(g.lib.path) })) {
+				mine = append(mine, g)
+			}
+		}
+		others := e.others(f, mine)
+		faults = append(faults, e.severalFaults(f, mine, others)...)
+		for _, g := range mine {
+			text := fmt.Sprintf("%s is %s for %s", f.name, e.told(f, g.lib.path), e.short(g.root.root.path))
+			if len(others) > 0 {
+				text += "; it could have been " + strings.Join(others, ", ")
+			}
+			seen = append(seen, text)
+			if fault, is := e.outside(f, g); is {
+				faults = append(faults, fault)
+			}
+		}
+		if len(mine) == 0 && len(others) > 0 {
+			seen = append(seen, fmt.Sprintf("nothing that is imported needs %s: %s", f.name, strings.Join(others, ", ")))
+		}
+	}
+	return judged(faults, nil, seen)
+}
+
+// others lists the files of a family that no import gets: among the packages, in
+// LD_LIBRARY_PATH and in the system.
+func (e *Environment) others(f *family, mine []got) (told []string) {
+	seen := map[string]bool{}
+	for _, g := range mine {
+		seen[g.lib.real] = true
+	}
+	add := func(path string) {
+		if lib := e.loader.open(path); lib.fault == nil && !seen[lib.real] {
+			seen[lib.real] = true
+			told = append(told, e.told(f, path))
+		}
+	}
+	for _, c := range e.candidates() {
+		if c.family == f {
+			add(c.path)
+		}
+	}
+	for _, dir := range slices.Concat(e.loader.host.LibraryPath, e.loader.host.Directories) {
+		names, _ := os.ReadDir(dir) // one that is not there holds none
+		for _, n := range names {
+			if f.file.MatchString(n.Name()) {
+				add(filepath.Join(dir, n.Name()))
+			}
+		}
+	}
+	return told
+}
+
+// severalFaults judges how many files of a family there are to be had.
+func (e *Environment) severalFaults(f *family, mine []got, others []string) (faults []fault) {
+	if len(mine) > 1 {
+		var files []string
+		for _, g := range mine {
+			files = append(files, fmt.Sprintf("%s for %s", e.told(f, g.lib.path), e.short(g.root.root.path)))
+		}
+		return []fault{{
+			fmt.Sprintf("imports get %d files of %s: %s; a process that imports both has two, or the one that is imported first", len(mine), f.name, strings.Join(files, ", ")),
+			fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, mine)),
+		}}
+	}
+	if !f.alone || f.name == "libibverbs" {
+		return nil
+	}
+	inside := map[string]candidate{} // by version, or where none is said by file
+	for _, c := range e.candidates() {
+		if c.family != f {
+			continue
+		}
+		version, _ := e.version(f, c.path) // checkVersion tells why there is none
+		inside[cmp.Or(version, c.path)] = c
+	}
+	if len(inside) > 1 {
+		var files []string
+		for _, key := range sorted(inside) {
+			files = append(files, e.told(f, inside[key].path))
+		}
+		return []fault{{
+			fmt.Sprintf("the packages bring %d releases of %s: %s; which one a process gets depends on who opens it first", len(inside), f.name, strings.Join(files, ", ")),
+			fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, mine)),
+		}}
+	}
+	return nil
+}
+
+// keep says which file of a family is to stay.
+func (e *Environment) keep(f *family, mine []got) string {
+	if pin := e.pinned(f.project); pin != f.project {
+		return fmt.Sprintf("that of %s, and uninstall or rebuild what brings another", pin)
+	}
+	if len(mine) > 0 {
+		return fmt.Sprintf("%s, and uninstall or rebuild what brings another", e.short(mine[0].lib.path))
+	}
+	return "uninstall what brings the others"
+}
+
+// outside is the fault of a library that the system, or who set LD_LIBRARY_PATH, puts
+// before the one that the packages bring.
+func (e *Environment) outside(f *family, g got) (fault, bool) {
+	if e.within(g.lib.path) || f.name == "libibverbs" {
+		return fault{}, false
+	}
+	own := ""
+	for _, c := range e.candidates() {
+		if c.family == f {
+			own = c.path
+		}
+	}
+	if own == "" {
+		return fault{}, false
+	}
+	where, remedy := "the system's libraries", fmt.Sprintf("let the search path of %s lead to %s: install it from a wheel that does", e.short(g.root.root.path), e.short(filepath.Dir(own)))
+	if slices.Contains(e.loader.host.LibraryPath, filepath.Dir(g.lib.path)) {
+		where, remedy = "LD_LIBRARY_PATH", fmt.Sprintf("take %s out of LD_LIBRARY_PATH", filepath.Dir(g.lib.path))
+	}
+	return fault{fmt.Sprintf("%s gets %s from %s, before %s of the environment", e.short(g.root.root.path), e.told(f, g.lib.path), where, e.told(f, own)), remedy}, true
+}
+
+func checkSymbols(ctx context.Context, e *Environment) verdict.Verdict {
+	var faults []fault
+	var blind, seen []string
+	looked := map[[2]string]bool{}
+	for _, p := range e.processes {
+		for _, lib := range p.all {
+			for _, name := range lib.links.Needed {
+				to := p.by[name]
+				if to == nil || familyOf(to.path) == nil || !e.within(lib.path) || looked[[2]string{lib.real, to.real}] || ctx.Err() != nil {
+					continue
+				}
+				looked[[2]string{lib.real, to.real}] = true
+				lacks, wants, err := e.lacks(p, lib, to)
+				if err != nil {
+					blind = append(blind, err.Error())
+					continue
+				}
+				f := familyOf(to.path)
+				seen = append(seen, fmt.Sprintf("%s wants %d symbols of %s", e.short(lib.path), wants, e.short(to.path)))
+				if len(lacks) > 0 {
+					faults = append(faults, fault{
+						fmt.Sprintf("%s wants %s, which %s lacks", e.short(lib.path), quotedSome(lacks), e.told(f, to.path)), e.newer(f, lib, to),
+					})
+				}
+			}
+		}
+	}
+	if len(faults)+len(blind)+len(seen) == 0 {
+		seen = []string{"nothing that is installed is linked with one of these libraries"}
+	}
+	return judged(faults, blind, few(seen))
+}
+
+// lacks lists the symbols of a family that a library wants, and that neither the file
+// of the family nor another library of the process has.
+func (e *Environment) lacks(p *process, lib, to *library) (names []string, wants int, err error) {
+	from, err := e.loader.symbols(lib)
+	if err != nil {
+		return nil, 0, err
+	}
+	have, err := e.loader.symbols(to)
+	if err != nil {
+		return nil, 0, err
+	}
+	given := map[string]bool{}
+	for _, s := range have.Exported {
+		given[s.Name] = true
+	}
+	f := familyOf(to.path)
+	for _, s := range from.Undefined {
+		ours := s.Library == "" || s.Library == to.links.Soname
+		if !ours || s.Weak || !f.symbols.MatchString(s.Name) {
+			continue
+		}
+		if wants++; !given[s.Name] {
+			names = append(names, s.Name)
+		}
+	}
+	for _, other := range p.all {
+		if len(names) == 0 {
+			break
+		}
+		if other == to || other == lib || !slices.Contains(lib.links.Needed, other.links.Soname) {
+			continue
+		}
+		more, err := e.loader.symbols(other)
+		if err != nil {
+			return nil, wants, err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool {
+			return slices.ContainsFunc(more.Exported, func(s elf.Symbol) bool { return s.Name == name })
+		})
+	}
+	return names, wants, nil
+}
+
+func quotedSome(names []string) string {
+	if len(names) > 5 {
+		return fmt.Sprintf("%.100q and %d more", names[:5], len(names)-5)
+	}
+	return fmt.Sprintf("%.100q", names)
+}
+
+// newer says what to install where a library lacks symbols.
+func (e *Environment) newer(f *family, lib, to *library) string {
+	var who string
+	if owners := e.owners(lib.path); len(owners) > 0 {
+		who = owners[0].name
+	}
+	if pin := e.pinned(f.project); strings.Contains(pin, "==") {
+		return fmt.Sprintf("pip install --force-reinstall '%s', the release that %s was built with", pin, cmp.Or(who, "the importing package"))
+	}
+	return fmt.Sprintf("put a %s of the release that %s was built with in the place of %s", f.name, cmp.Or(who, e.short(lib.path)), e.short(to.path))
+}
+
+// deviceVersion is the constant of NVSHMEM's device library that says its version:
+// three numbers of 32 bits.
+const deviceVersion = "_ZL27nvshmemi_device_lib_version"
+
+var headerVersion = regexp.MustCompile(`(?m)^#define NVSHMEM_VENDOR_(MAJOR|MINOR|PATCH)_VERSION (\d+)\s*$`)
+
+func checkNVSHMEM(_ context.Context, e *Environment) verdict.Verdict {
+	var faults []fault
+	var blind, seen []string
+	looked := map[string]bool{}
+	for _, p := range e.processes {
+		for _, lib := range p.all {
+			for _, name := range lib.links.Needed {
+				to := p.by[name]
+				if to == nil || !is(to, "NVSHMEM") || looked[lib.real] {
+					continue
+				}
+				looked[lib.real] = true
+				host, err := e.version(familyOf(to.path), to.path)
+				device, err2 := e.deviceHalf(lib)
+				switch err := errors.Join(err, err2); {
+				case errors.Is(err, elf.ErrNoSymbol):
+					seen = append(seen, fmt.Sprintf("%s has no device half, or was stripped of its name", e.short(lib.path)))
+				case err != nil:
+					blind = append(blind, fmt.Sprintf("%s: %v", e.short(lib.path), err))
+				case !sameVersion(host, device):
+					faults = append(faults, fault{
+						fmt.Sprintf("%s has the device half of NVSHMEM %s, and gets the host half %s", e.short(lib.path), device, e.told(familyOf(to.path), to.path)),
+						fmt.Sprintf("build %s with the NVSHMEM that it gets, or install %s", filepath.Base(lib.path), nvshmemOf(e, to, device)),
+					})
+				default:
+					seen = append(seen, fmt.Sprintf("%s: both halves are %s", e.short(lib.path), host))
+				}
+			}
+		}
+	}
+	for _, c := range e.candidates() {
+		if c.name != "NVSHMEM" {
+			continue
+		}
+		header, ok := headerOf(c.path)
+		host, err := e.version(c.family, c.path)
+		if err == nil && ok && host != "" && !sameVersion(host, header) {
+			faults = append(faults, fault{
+				fmt.Sprintf("the headers and the device library beside %s are of %s", e.told(c.family, c.path), header),
+				"pip install --force-reinstall --no-deps " + e.pinned(c.project),
+			})
+		}
+		seen = append(seen, e.told(c.family, c.path))
+	}
+	return judged(faults, blind, seen)
+}
+
+func is(lib *library, family string) bool {
+	f := familyOf(lib.path)
+	return f != nil && f.name == family
+}
+
+// nvshmemOf names the distribution of the host half in another version.
+func nvshmemOf(e *Environment, host *library, version string) string {
+	if owners := e.owners(host.path); len(owners) > 0 {
+		return owners[0].name + "==" + version
+	}
+	return "NVSHMEM " + version
+}
+
+// deviceHalf is the version of NVSHMEM's device library that was linked into a library.
+func (e *Environment) deviceHalf(lib *library) (version string, err error) {
+	err = lib.with(func(f *os.File) error {
+		data, err := elf.Constant(elf.Bounded(e.loader.ctx, f), deviceVersion, 12)
+		if err == nil {
+			version = fmt.Sprintf("%d.%d.%d", data[0], data[4], data[8])
+		}
+		return err
+	})
+	return version, err
+}
+
+// headerOf reads the version of the headers that lie beside the host half.
+func headerOf(path string) (string, bool) {
+	var text []byte
+	header := &library{path: filepath.Join(filepath.Dir(filepath.Dir(path)), "include/non_abi/nvshmem_version.h")}
+	err := header.with(func(f *os.File) (err error) {
+		text, err = io.ReadAll(io.LimitReader(f, 1<<16))
+		return err
+	})
+	said := map[string]string{}
+	for _, m := range headerVersion.FindAllSubmatch(text, -1) {
+		said[string(m[1])] = string(m[2])
+	}
+	return said["MAJOR"] + "." + said["MINOR"] + "." + said["PATCH"], err == nil && len(said) == 3
+}
+
+func checkVerbs(_ context.Context, e *Environment) verdict.Verdict {
+	var faults []fault
+	for _, c := range e.candidates() {
+		if c.name != "libibverbs" {
+			continue
+		}
+		who := "whoever put it there"
+		if owners := e.owners(c.path); len(owners) > 0 {
+			who = owners[0].String()
+		}
+		faults = append(faults, fault{
+			fmt.Sprintf("%s is brought by %s; it looks for its drivers where its own build put them, and the host's are of another release", e.short(c.path), who),
+			fmt.Sprintf("install a build of %s that leaves libibverbs to the host (auditwheel --exclude libibverbs.so.1), and the host's rdma-core", strings.Fields(who)[0]),
+		})
+	}
+	return judged(faults, nil, []string{"no package brings libibverbs"})
+}
+
+// kpackPath is how a library of ROCm says where its device code lies, beside it since
+// 2026: ../.kpack/rccl_lib_@GFXARCH@.kpack.
+var kpackPath = regexp.MustCompile(`[\w./@-]*\.kpack/[\w.@-]+\.kpack`)
+
+func checkDeviceCode(_ context.Context, e *Environment) verdict.Verdict {
+	var faults []fault
+	var blind, seen []string
+	for _, c := range e.candidates() {
+		if c.name != "NCCL" && c.name != "RCCL" {
+			continue
+		}
+		where, lacks, err := e.deviceCode(c.path)
+		switch {
+		case err != nil:
+			blind = append(blind, fmt.Sprintf("%s: %v", e.short(c.path), err))
+		case lacks != "":
+			faults = append(faults, fault{fmt.Sprintf("%s %s", e.told(c.family, c.path), lacks), e.kernels(c)})
+		default:
+			seen = append(seen, fmt.Sprintf("%s has it in %s", e.short(c.path), where))
+		}
+	}
+	return judged(faults, blind, seen)
+}
+
+func (e *Environment) kernels(c candidate) string {
+	if c.name == "RCCL" {
+		return "install the distribution with the device code of this GPU (rocm[device-all] of the same release), or an RCCL that has it inside"
+	}
+	return "pip install --force-reinstall --no-deps " + e.pinned(c.project)
+}
+
+// deviceCode says where the code for GPUs of a library is, or what it lacks.
+func (e *Environment) deviceCode(path string) (where, lacks string, err error) {
+	err = e.loader.open(path).with(func(f *os.File) error {
+		r := elf.Bounded(e.loader.ctx, f)
+		for _, name := range []string{".nv_fatbin", "__nv_relfatbin", ".hip_fatbin"} {
+			s, ok, err := elf.FindSection(r, name)
+			if err != nil {
+				return err
+			}
+			if ok && s.Size > 64 {
+				where = name
+				return nil
+			}
+		}
+		s, ok, err := elf.FindSection(r, ".rocm_kpack_ref")
+		if err != nil || !ok {
+			lacks = "has no code for GPUs"
+			return err
+		}
+		text, err := io.ReadAll(io.LimitReader(s.Open(), 1<<20))
+		for _, pattern := range kpackPath.FindAllString(string(text), -1) {
+			glob := strings.ReplaceAll(quoted(filepath.Join(filepath.Dir(path), pattern)), "@GFXARCH@", "*")
+			if found, _ := filepath.Glob(glob); len(found) > 0 {
+				where = e.short(found[0])
+				return err
+			}
+			lacks = fmt.Sprintf("has its code for GPUs in %s, and no such file is there", pattern)
+		}
+		lacks = cmp.Or(lacks, "names no file with its code for GPUs")
+		return err
+	})
+	return where, lacks, err
+}

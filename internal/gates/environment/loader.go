@@ -1,0 +1,233 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"builder/internal/base/regular"
+	"builder/internal/files/elf"
+)
+
+// loader is the dynamic linker of Linux on paper: what it would open for a name, who
+// asks for it being given.
+type loader struct {
+	ctx   context.Context
+	host  Host
+	main  *library // the interpreter, whose DT_RPATH counts for all; may be nil
+	known map[string]*library
+}
+
+// library is a file that was opened once.
+type library struct {
+	path, real string
+	links      *elf.File
+	full       *elf.File // with symbols; nil until somebody asked
+	fault      error
+}
+
+func newLoader(ctx context.Context, host Host, python string) *loader {
+	l := &loader{ctx: ctx, host: host, known: map[string]*library{}}
+	if python != "" {
+		if real, err := filepath.EvalSymlinks(python); err == nil {
+			if main := l.open(real); main.fault == nil {
+				l.main = main
+			}
+		}
+	}
+	return l
+}
+
+// open reads what a library asks of the loader, once.
+func (l *loader) open(path string) *library {
+	if lib, ok := l.known[path]; ok {
+		return lib
+	}
+	lib := &library{path: path, real: path}
+	l.known[path] = lib
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		lib.real = real
+	}
+	lib.fault = lib.with(func(r *os.File) (err error) {
+		lib.links, err = elf.ReadLinks(elf.Bounded(l.ctx, r))
+		return err
+	})
+	return lib
+}
+
+// with opens the file for one question.
+func (lib *library) with(ask func(*os.File) error) error {
+	f, err := regular.Follow(lib.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return ask(f)
+}
+
+// symbols reads the library with its symbols, once.
+func (l *loader) symbols(lib *library) (*elf.File, error) {
+	if lib.full != nil {
+		return lib.full, nil
+	}
+	err := lib.with(func(f *os.File) (err error) {
+		lib.full, err = elf.Read(elf.Bounded(l.ctx, f))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", lib.path, err)
+	}
+	return lib.full, nil
+}
+
+// process is what the loader maps for one library that is imported alone.
+type process struct {
+	root    *library
+	all     []*library          // in the order of loading, the root first
+	by      map[string]*library // by every name under which it is known
+	parent  map[*library]*library
+	missing []missing
+}
+
+// missing is a name that nothing has.
+type missing struct {
+	name string
+	by   *library
+}
+
+// maxLoaded bounds what one process loads.
+const maxLoaded = 4096
+
+// process loads a library and all that it needs.
+func (l *loader) process(root *library) *process {
+	p := &process{root: root, by: map[string]*library{}, parent: map[*library]*library{}}
+	p.add(root, nil, filepath.Base(root.path))
+	for i := 0; i < len(p.all) && i < maxLoaded; i++ {
+		from := p.all[i]
+		for _, name := range from.links.Needed {
+			if p.by[name] != nil {
+				continue
+			}
+			found := l.find(p, from, name)
+			if found == nil {
+				if !slices.ContainsFunc(p.missing, func(m missing) bool { return m.name == name }) {
+					p.missing = append(p.missing, missing{name, from})
+				}
+				continue
+			}
+			p.add(found, from, name)
+		}
+	}
+	return p
+}
+
+// add maps a library, unless it is mapped under another name.
+func (p *process) add(lib, parent *library, name string) {
+	for _, have := range p.all {
+		if have.real == lib.real {
+			p.by[name] = have
+			return
+		}
+	}
+	p.all, p.parent[lib], p.by[name] = append(p.all, lib), parent, lib
+	if soname := lib.links.Soname; soname != "" && p.by[soname] == nil {
+		p.by[soname] = lib
+	}
+}
+
+// find returns the file that the loader opens for a name, nil where there is none: a
+// file for another processor is passed over.
+func (l *loader) find(p *process, from *library, name string) *library {
+	if strings.Contains(name, "/") {
+		return l.fit(name, from)
+	}
+	for _, dir := range l.directories(p, from) {
+		if found := l.fit(filepath.Join(dir, name), from); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func (l *loader) fit(path string, from *library) *library {
+	if _, known := l.known[path]; !known && !isFile(path) {
+		return nil
+	}
+	lib := l.open(path)
+	if lib.fault != nil || lib.links.Machine != from.links.Machine {
+		return nil
+	}
+	return lib
+}
+
+// directories lists where the loader looks, in its order: DT_RPATH of the library and
+// of all who asked for it, unless it has DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; the
+// system's.
+func (l *loader) directories(p *process, from *library) (dirs []string) {
+	if len(from.links.Runpath) == 0 {
+		for lib := from; lib != nil; lib = p.parent[lib] {
+			if len(lib.links.Runpath) == 0 {
+				dirs = append(dirs, expanded(lib.links.Rpath, lib)...)
+			}
+		}
+		if l.main != nil && len(l.main.links.Runpath) == 0 {
+			dirs = append(dirs, expanded(l.main.links.Rpath, l.main)...)
+		}
+	}
+	dirs = append(dirs, l.host.LibraryPath...)
+	dirs = append(dirs, expanded(from.links.Runpath, from)...)
+	return append(dirs, l.host.Directories...)
+}
+
+// expanded puts the place of a library into its search path.
+func expanded(paths []string, lib *library) (dirs []string) {
+	origin := filepath.Dir(lib.path)
+	for _, path := range paths {
+		path = strings.NewReplacer("${ORIGIN}", origin, "$ORIGIN", origin, "${LIB}", "lib", "$LIB", "lib").Replace(path)
+		if filepath.IsAbs(path) {
+			dirs = append(dirs, filepath.Clean(path))
+		}
+	}
+	return dirs
+}
+
+// ThisHost is where processes of this host look, with the LD_LIBRARY_PATH of who asks.
+func ThisHost() Host {
+	h := Host{LibraryPath: strings.FieldsFunc(os.Getenv("LD_LIBRARY_PATH"), func(r rune) bool { return r == ':' || r == ';' })}
+	h.Directories = configured("/etc/ld.so.conf", 0)
+	for _, dir := range []string{"/lib64", "/usr/lib64", "/lib", "/usr/lib"} {
+		if isDir(dir) {
+			h.Directories = append(h.Directories, dir)
+		}
+	}
+	return h
+}
+
+// configured reads the directories of ld.so.conf, and of the files that it includes.
+func configured(path string, depth int) (dirs []string) {
+	text, err := regular.ReadFollowed(path, 1<<20)
+	if err != nil || depth > 8 {
+		return nil // a system without the file has the directories below
+	}
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if pattern, ok := strings.CutPrefix(strings.TrimSpace(line), "include "); ok {
+			pattern = strings.TrimSpace(pattern)
+			if !filepath.IsAbs(pattern) {
+				pattern = filepath.Join(filepath.Dir(path), pattern)
+			}
+			files, _ := filepath.Glob(pattern)
+			for _, file := range files {
+				dirs = append(dirs, configured(file, depth+1)...)
+			}
+			continue
+		}
+		if dir := strings.TrimSpace(line); filepath.IsAbs(dir) {
+			dirs = append(dirs, filepath.Clean(dir))
+		}
+	}
+	return dirs
+}

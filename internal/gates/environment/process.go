@@ -1,0 +1,130 @@
+package environment
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"builder/internal/gates/verdict"
+)
+
+//go:embed process.py
+var asking string
+
+// Bounds of the process that is asked.
+const (
+	maxAsked  = 5 * time.Minute
+	maxOutput = 1 << 20
+)
+
+// answer is what the process says: the files of families in its memory, by path what
+// they say of their version, and what the framework says of itself.
+type answer struct {
+	Imported string            `json:"imported"`
+	Fault    string            `json:"fault"`
+	Files    map[string]string `json:"files"` // path, and version where it says one
+	Says     string            `json:"says"`  // torch.cuda.nccl.version()
+}
+
+// checkProcess imports the framework in the environment's own interpreter and compares
+// what it has with what the files let expect.
+func checkProcess(ctx context.Context, e *Environment) verdict.Verdict {
+	if e.Python == "" {
+		return verdict.Unmeasured("a directory of packages has no interpreter").Because("name the interpreter, or its virtual environment")
+	}
+	said, err := e.process(ctx)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	if said.Fault != "" {
+		return verdict.Failed("import %s: %.1000s", said.Imported, said.Fault).Because("see what the other gates say; the interpreter says it with: %s -c 'import %s'", e.Python, said.Imported)
+	}
+	if said.Imported == "" {
+		return verdict.Unmeasured("no framework that could be imported is installed").Because("install torch, TensorFlow or Horovod into it, or leave out --run")
+	}
+	var faults []fault
+	var seen []string
+	byFamily := map[*family][]string{}
+	for _, path := range sorted(said.Files) {
+		f := familyOf(path)
+		if f == nil {
+			continue
+		}
+		byFamily[f] = append(byFamily[f], path)
+		seen = append(seen, strings.TrimSpace(fmt.Sprintf("%s %s", e.short(path), said.Files[path])))
+		if v, _ := e.version(f, path); v != "" && said.Files[path] != "" && !sameVersion(v, said.Files[path]) {
+			faults = append(faults, fault{fmt.Sprintf("%s says %s when it is called and %s in its text", path, said.Files[path], v), "install the library again: it is not whole"})
+		}
+		if f.name == "NCCL" && said.Says != "" && said.Files[path] != "" && !sameVersion(said.Says, said.Files[path]) {
+			faults = append(faults, fault{
+				fmt.Sprintf("%s says NCCL %s, and %s says %s: the framework has another one inside", said.Imported, said.Says, path, said.Files[path]),
+				"keep one NCCL: " + e.keep(f, nil),
+			})
+		}
+		if expected := e.expected(f); len(expected) > 0 && !slices.Contains(expected, path) {
+			faults = append(faults, fault{
+				fmt.Sprintf("the process has %s, by the files it would have %s", path, strings.Join(expected, " or ")),
+				"find who loads it: LD_PRELOAD, a sitecustomize.py, or a package that opens it by its path",
+			})
+		}
+	}
+	for _, f := range families {
+		if paths := byFamily[f]; f.alone && len(paths) > 1 {
+			faults = append(faults, fault{fmt.Sprintf("the process has %d files of %s: %s", len(paths), f.name, strings.Join(paths, " ")), fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, nil))})
+		}
+	}
+	return judged(faults, nil, append([]string{"imported " + said.Imported}, seen...))
+}
+
+// expected lists the files of a family that imports get by the files.
+func (e *Environment) expected(f *family) (paths []string) {
+	for _, g := range e.chosen() {
+		if g.family == f {
+			paths = append(paths, g.lib.real)
+		}
+	}
+	return paths
+}
+
+// process asks the interpreter.
+func (e *Environment) process(ctx context.Context) (said answer, err error) {
+	ctx, stop := context.WithTimeout(ctx, maxAsked)
+	defer stop()
+	python, err := filepath.Abs(e.Python)
+	if err != nil {
+		return said, err
+	}
+	cmd := exec.CommandContext(ctx, python, "-c", asking)
+	var out, faults bounded
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &faults, 5*time.Second
+	err = cmd.Run()
+	line := lastLine(out.Bytes())
+	if err != nil || json.Unmarshal(line, &said) != nil {
+		return said, errors.Join(fmt.Errorf("asking %s: it ends without an answer: %.400s", e.Python, lastLine(faults.Bytes())), err)
+	}
+	return said, nil
+}
+
+func lastLine(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	return text[bytes.LastIndexByte(text, '\n')+1:]
+}
+
+// bounded keeps the end of what is written.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxOutput {
+		b.Reset()
+	}
+	b.Buffer.Write(p[max(0, len(p)-maxOutput):])
+	return len(p), nil
+}
