@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"dagger.io/dagger"
@@ -16,6 +17,7 @@ import (
 	"builder/internal/evidence/sbom"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
+	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 )
 
@@ -55,11 +57,40 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 		}
 		made = append(made, a)
 	}
+	if c.entry.Expect.Tree == "" {
+		if a, err = writeRequirements(c.entry, made[0], c.inputs, dir); err != nil {
+			return nil, err
+		}
+		made = append(made, a)
+	}
 	if len(c.entry.Profile) == 0 {
 		return made, nil
 	}
 	a, err = writeProfile(c.entry, dir)
 	return append(made, a), err
+}
+
+// writeRequirements writes the lines by which pip and uv install the wheel, the wheels
+// of other cells that it was tested with and the locked packages of the run-time image,
+// each by its digest.
+func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.Artifact, dir string) (artifact.Artifact, error) {
+	var lines []string
+	for _, a := range append([]artifact.Artifact{made}, inputs...) {
+		name, err := wheel.ParseName(a.Name)
+		if err != nil {
+			return artifact.Artifact{}, diag.Errorf(diag.Build, "writing the requirements of %s: %w", e.ID, err)
+		}
+		lines = append(lines, pypi.File{Project: wheel.NormalName(name.Distribution), Version: name.Version, SHA256: a.SHA256}.Requirement())
+	}
+	for _, f := range e.Runtime.Wheels {
+		lines = append(lines, f.Requirement())
+	}
+	path := filepath.Join(dir, e.ID+lock.RequirementsEnd)
+	text := fmt.Sprintf("# %s, and what it was tested with: pip install --require-hashes -r FILE\n%s\n", e.ID, strings.Join(lines, "\n"))
+	if err := atomicfile.Write(path, []byte(text)); err != nil {
+		return artifact.Artifact{}, err
+	}
+	return artifact.Of(path, e.Key())
 }
 
 // writeProfile writes the environment that the artifact is to run in, as lines that

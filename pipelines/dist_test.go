@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"builder/internal/base/diag"
+	"builder/internal/files/artifact"
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
 )
 
 func TestSortDist(t *testing.T) {
@@ -51,5 +54,28 @@ func TestSortDist(t *testing.T) {
 				t.Errorf("%s, %v, %v", first, beside, err)
 			}
 		})
+	}
+}
+
+// The requirements of a cell are its wheel, the wheels of others and the locked packages,
+// each by its digest.
+func TestWriteRequirements(t *testing.T) {
+	e := lock.Entry{ID: "tool-1.0-cp311", Runtime: lock.Image{Wheels: []pypi.File{{Project: "dep", Version: "2.0", SHA256: "cc"}}}}
+	made := artifact.Artifact{Name: "The_Tool-1.0+rocm5.7-cp311-cp311-linux_x86_64.whl", SHA256: "aa"}
+	input := artifact.Artifact{Name: "nccl-2-py3-none-any.whl", SHA256: "bb"}
+	a, err := writeRequirements(e, made, []artifact.Artifact{input}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(a.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, lines, _ := strings.Cut(string(text), "\n")
+	if want := "the-tool==1.0+rocm5.7 --hash=sha256:aa\nnccl==2 --hash=sha256:bb\ndep==2.0 --hash=sha256:cc\n"; lines != want || a.Name != "tool-1.0-cp311.requirements.txt" {
+		t.Errorf("%s:\n%s", a.Name, lines)
+	}
+	if _, err := writeRequirements(e, artifact.Artifact{Name: "x.whl"}, nil, t.TempDir()); err == nil {
+		t.Error("a wheel without a version has requirements")
 	}
 }

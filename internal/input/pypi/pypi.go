@@ -36,6 +36,11 @@ func (f File) Blob() store.Blob {
 	return store.Blob{Name: f.Filename, Size: f.Size, SHA256: f.SHA256}
 }
 
+// Requirement is the line of a requirements file that is this file and no other.
+func (f File) Requirement() string {
+	return fmt.Sprintf("%s==%s --hash=sha256:%s", f.Project, f.Version, f.SHA256)
+}
+
 // Request asks for a set of wheels that go together.
 type Request struct {
 	Requirements []string

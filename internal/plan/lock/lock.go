@@ -154,6 +154,9 @@ type Image struct {
 	Provides map[string]image.Fact `json:"provides"`
 }
 
+// RequirementsEnd is what the name of a cell's requirements file ends with, behind its id.
+const RequirementsEnd = ".requirements.txt"
+
 // Key returns the sha256 of the entry's canonical JSON.
 func (e Entry) Key() string { return sumOf(e.Canonical()) }
 

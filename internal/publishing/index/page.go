@@ -6,6 +6,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"builder/internal/input/pypi"
+	"builder/internal/plan/lock"
 )
 
 // page is what the page for people shows: wheels as rows, and the axes that tell
@@ -23,8 +26,9 @@ type pageAxis struct {
 
 type pageRow struct {
 	Record
-	Values []string // of the axes, in their order
-	Gate   []gateRow
+	Values       []string // of the axes, in their order
+	Gate         []gateRow
+	Requirements string // address of the requirements file, "" for none
 }
 
 type gateRow struct{ Name, Status, Evidence string }
@@ -44,7 +48,7 @@ func newPage(all []Record) page {
 		p.Axes = append(p.Axes, pageAxis{name, slices.Sorted(maps.Keys(values[name]))})
 	}
 	for _, r := range all {
-		row := pageRow{Record: r}
+		row := pageRow{Record: r, Requirements: r.requirements()}
 		for _, axis := range p.Axes {
 			row.Values = append(row.Values, r.Axes[axis.Name])
 		}
@@ -70,7 +74,17 @@ func (r Record) Passed() string {
 // Requirement returns the line of a requirements file that is this wheel and no
 // other.
 func (r Record) Requirement() string {
-	return fmt.Sprintf("%s==%s --hash=sha256:%s", r.Project, r.Version, r.SHA256)
+	return pypi.File{Project: r.Project, Version: r.Version, SHA256: r.SHA256}.Requirement()
+}
+
+// requirements returns the requirements file of the cell, which pins what the wheel was
+// tested with, by its address from the root of the index; "" where the cell has none.
+func (r Record) requirements() string {
+	want := r.Cell + lock.RequirementsEnd
+	if !slices.ContainsFunc(r.Beside, func(f File) bool { return f.Path == want }) {
+		return ""
+	}
+	return r.hrefOf(want, "")
 }
 
 // Checked returns the line by which sha256sum checks the file.

@@ -86,7 +86,10 @@ func (x *Index) rootPages(all []Record) error {
 	return x.render(filepath.Join(x.dir, "index.html"), "page", newPage(all))
 }
 
-// The JSON of PEP 691, with the names of PEP 714.
+// The JSON of PEP 691, with the names of PEP 714, and with versions, sizes and times of
+// PEP 700. The page of HTML says sizes and times too: uv reads them there, and a server
+// of plain files has nothing else for it. There is no provenance of PEP 740: it wants a
+// certificate and a transparency log, and the statements of a cell are signed with keys.
 type (
 	meta struct {
 		Version string `json:"api-version"`
@@ -99,9 +102,10 @@ type (
 		Projects []named `json:"projects"`
 	}
 	simple struct {
-		Meta  meta         `json:"meta"`
-		Name  string       `json:"name"`
-		Files []simpleFile `json:"files"`
+		Meta     meta         `json:"meta"`
+		Name     string       `json:"name"`
+		Versions []string     `json:"versions"`
+		Files    []simpleFile `json:"files"`
 	}
 	simpleFile struct {
 		Filename       string            `json:"filename"`
@@ -109,21 +113,29 @@ type (
 		Hashes         map[string]string `json:"hashes"`
 		RequiresPython string            `json:"requires-python,omitempty"`
 		CoreMetadata   map[string]string `json:"core-metadata"`
+		Size           int64             `json:"size"`
+		UploadTime     string            `json:"upload-time"`
 		Yanked         string            `json:"yanked,omitempty"` // PEP 592: missing means false
 	}
 )
 
-var apiVersion = meta{"1.0"}
+var apiVersion = meta{"1.1"}
 
 func newSimple(project string, records []Record) simple {
 	s := simple{Meta: apiVersion, Name: project}
 	for _, r := range records {
+		if !slices.Contains(s.Versions, r.Version) {
+			s.Versions = append(s.Versions, r.Version)
+		}
 		s.Files = append(s.Files, simpleFile{
-			r.Filename, r.href("../../"), map[string]string{"sha256": r.SHA256}, r.RequiresPython, map[string]string{"sha256": r.Metadata}, r.Yanked,
+			r.Filename, r.href("../../"), map[string]string{"sha256": r.SHA256}, r.RequiresPython, map[string]string{"sha256": r.Metadata}, r.Size, r.UploadTime(), r.Yanked,
 		})
 	}
 	return s
 }
+
+// UploadTime is when the file was published, as PEP 700 writes it.
+func (r Record) UploadTime() string { return r.Published.UTC().Format("2006-01-02T15:04:05Z") }
 
 // href returns the address of a wheel from a page. A plus is written out: some
 // object stores read it as a blank.

@@ -1,6 +1,7 @@
 package reportpage
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"path"
@@ -8,6 +9,8 @@ import (
 	"strings"
 
 	"builder/internal/base/shell"
+	"builder/internal/files/wheel"
+	"builder/internal/plan/lock"
 	"builder/internal/plan/stack"
 	"builder/internal/view/report"
 )
@@ -63,10 +66,12 @@ func (c cell) logOf(r report.Reason) reference {
 	return reference{}
 }
 
-// command is what to type next, and why.
+// command is what to type next, and why. A file's lines belong to one cell and are not
+// put together with those of others.
 type command struct {
 	Why   string
 	Lines []string
+	file  bool
 }
 
 // commandsOf returns what to type next for a cell: how to install what passed, or how
@@ -80,17 +85,20 @@ func commandsOf(c report.Cell) []command {
 		for _, name := range slices.Sorted(maps.Keys(c.Axes)) {
 			words = append(words, "--"+name, c.Axes[name])
 		}
-		return []command{{"Build it again, once that is mended", []string{shell.Line(words...)}}}
+		return []command{{Why: "Build it again, once that is mended", Lines: []string{shell.Line(words...)}}}
 	}
 	dir, install := installed(c)
 	var all []command
 	if install != nil {
 		all = append(all,
-			command{"Install with pip", []string{shell.Line(append([]string{"pip", "install"}, install...)...)}},
-			command{"Or with uv", []string{shell.Line(append([]string{"uv", "pip", "install"}, install...)...)}})
+			command{Why: "Install with pip", Lines: []string{shell.Line(append([]string{"pip", "install"}, install...)...)}},
+			command{Why: "Or with uv", Lines: []string{shell.Line(append([]string{"uv", "pip", "install"}, install...)...)}})
+		if lines := uvIndex(c, dir); len(lines) > 0 {
+			all = append(all, command{"Or in the pyproject.toml of a project that uv manages", lines, true})
+		}
 	}
 	if dir != "" {
-		all = append(all, command{"Check the signatures, and publish", []string{
+		all = append(all, command{Why: "Check the signatures, and publish", Lines: []string{
 			shell.Line("builder", "verify", dir), shell.Line("builder", "publish", dir, "--to") + " DEST",
 		}})
 	}
@@ -107,6 +115,9 @@ func next(cells []cell) []command {
 	var all []command
 	for _, c := range chosen[:min(maxCommands, len(chosen))] {
 		for _, one := range c.Commands {
+			if one.file {
+				continue
+			}
 			at := slices.IndexFunc(all, func(other command) bool { return other.Why == one.Why })
 			if at < 0 {
 				all = append(all, command{Why: one.Why})
@@ -130,10 +141,28 @@ func installed(c report.Cell) (dir string, words []string) {
 	case strings.HasPrefix(c.ID, stack.Prefix):
 		return dir, []string{"--no-index", "--no-deps", "--require-hashes",
 			"--find-links", path.Join(dir, stack.Folder), "-r", path.Join(dir, stack.Requirements)}
-	case strings.HasSuffix(first.Name, ".whl"):
-		return dir, []string{first.Path}
+	case !strings.HasSuffix(first.Name, ".whl"):
+		return dir, nil
 	}
-	return dir, nil
+	for _, a := range c.Artifacts[1:] {
+		if strings.HasSuffix(a.Name, lock.RequirementsEnd) && a.Path != "" {
+			return dir, []string{"--require-hashes", "--find-links", dir, "-r", a.Path}
+		}
+	}
+	return dir, []string{first.Path}
+}
+
+// uvIndex returns the lines by which a project takes the wheel of a cell from its
+// directory, none where the cell has no wheel.
+func uvIndex(c report.Cell, dir string) []string {
+	name, err := wheel.ParseName(c.Artifacts[0].Name)
+	if err != nil {
+		return nil
+	}
+	return []string{
+		"[[tool.uv.index]]", `name = "builder"`, fmt.Sprintf("url = %q", dir), `format = "flat"`, "explicit = true", "",
+		"[tool.uv.sources]", wheel.NormalName(name.Distribution) + ` = {index = "builder"}`,
+	}
 }
 
 // linked is a file that the run names. It is a link where the file is there.

@@ -1,0 +1,188 @@
+package index_test
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"builder/internal/files/artifact"
+	"builder/internal/files/wheel/wheeltest"
+	"builder/internal/publishing/index"
+)
+
+// published puts a wheel that pip takes into an index. With requirements the cell has
+// such a file beside it.
+func published(t *testing.T, x *index.Index, name, version, requires, requirements string, at time.Time) artifact.Artifact {
+	t.Helper()
+	w := wheeltest.Wheel{
+		Name:  name + "-" + version + "-py3-none-any.whl",
+		Files: []wheeltest.File{{Name: name + ".py", Text: "version = '" + version + "'\n"}},
+	}
+	metadata := "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n"
+	if requires != "" {
+		w.Requires = []string{requires}
+		metadata += "Requires-Dist: " + requires + "\n"
+	}
+	a, err := artifact.Of(w.Write(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := name + "-" + version
+	p := index.Publication{
+		Wheel: a, Metadata: []byte(metadata), Beside: map[string]artifact.Artifact{},
+		Record: index.Record{Project: name, Version: version, Cell: id, Key: a.SHA256, Recipe: name, Channels: []string{"candidate"}, Published: at},
+	}
+	if requirements != "" {
+		text := name + "==" + version + " --hash=sha256:" + a.SHA256 + "\n" + requirements + "\n"
+		p.Beside[id+".requirements.txt"] = file(t, id+".requirements.txt", text)
+	}
+	add(t, x, p)
+	return a
+}
+
+// user is somebody with an empty environment and an index of their own.
+type user struct{ venv, index string }
+
+// does runs what a page says, as it is typed.
+func (u user) does(t *testing.T, dir, line string) (string, error) {
+	t.Helper()
+	cmd := exec.Command("sh", "-eu", "-c", line)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(u.venv, "bin")+":"+os.Getenv("PATH"), "VIRTUAL_ENV="+u.venv, "HOME="+t.TempDir(),
+		"PIP_CONFIG_FILE="+os.DevNull, "PIP_INDEX_URL="+u.index, "PIP_FIND_LINKS=", "PIP_EXTRA_INDEX_URL=", "PIP_NO_CACHE_DIR=1", "PIP_DISABLE_PIP_VERSION_CHECK=1",
+		"UV_DEFAULT_INDEX="+u.index, "UV_INDEX=", "UV_FIND_LINKS=", "UV_NO_CACHE=1", "UV_PYTHON_DOWNLOADS=never", "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// newUser makes an empty environment.
+func newUser(t *testing.T, index string) user {
+	t.Helper()
+	u := user{filepath.Join(t.TempDir(), "venv"), index}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("needs python3")
+	}
+	if out, err := exec.Command(python, "-m", "venv", "--without-pip", u.venv).CombinedOutput(); err != nil {
+		t.Skipf("needs python3 with venv: %v: %s", err, out)
+	}
+	pip := "#!/bin/sh\nexec " + python + " -m pip --python " + filepath.Join(u.venv, "bin/python") + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(u.venv, "bin/pip"), []byte(pip), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// needsUV skips a test on a host without uv.
+func needsUV(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("uv"); err != nil {
+		t.Skip("needs uv in PATH")
+	}
+}
+
+var printed = regexp.MustCompile(`(?s)<pre class="(pip|uv|toml)">(.*?)</pre>`)
+
+// said returns what the page of an index says, by kind, as a browser shows it.
+func said(t *testing.T, address string) map[string]string {
+	t.Helper()
+	resp, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]string{}
+	for _, m := range printed.FindAllStringSubmatch(string(page), -1) {
+		lines[m[1]] = html.UnescapeString(strings.ReplaceAll(m[2], `<span class="base"></span>`, address))
+	}
+	return lines
+}
+
+// served is an index behind a web server that knows nothing but files.
+func served(t *testing.T) (*index.Index, string) {
+	t.Helper()
+	x, dir := open(t)
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(server.Close)
+	return x, server.URL + "/"
+}
+
+var then = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// What the page says is what installs, in an empty environment, with the packages of
+// the user's own index.
+func TestInstallLines(t *testing.T) {
+	own, ownAddress := served(t)
+	dep := published(t, own, "dep", "2.0", "", "", then)
+	published(t, own, "dep", "3.0", "", "", then)
+	published(t, own, "tool", "9.0", "", "", then) // somebody else's under the same name
+	x, address := served(t)
+	published(t, x, "tool", "1.0+cuda13.0", "dep", "dep==2.0 --hash=sha256:"+dep.SHA256, then)
+	lines := said(t, address)
+	for kind, does := range map[string]func(*testing.T, user) (string, error){
+		"pip": func(t *testing.T, u user) (string, error) { return u.does(t, t.TempDir(), lines["pip"]) },
+		"uv": func(t *testing.T, u user) (string, error) {
+			needsUV(t)
+			return u.does(t, t.TempDir(), lines["uv"])
+		},
+		"toml": func(t *testing.T, u user) (string, error) {
+			needsUV(t)
+			dir := t.TempDir()
+			text := strings.Replace(lines["toml"], "[project]\n", "[project]\nname = \"mine\"\nversion = \"1\"\nrequires-python = \">=3.9\"\n", 1) + "\n"
+			if err := os.WriteFile(filepath.Join(dir, "pyproject.toml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return u.does(t, dir, "uv sync --active")
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			if lines[kind] == "" {
+				t.Fatalf("the page has no line for %s: %v", kind, lines)
+			}
+			u := newUser(t, ownAddress+"simple/")
+			if out, err := does(t, u); err != nil {
+				t.Fatalf("%s\n%v\n%s", lines[kind], err, out)
+			}
+			out, err := u.does(t, t.TempDir(), "python -c 'import dep, tool; print(tool.version, dep.version)'")
+			if want := map[string]string{"toml": "1.0+cuda13.0 3.0\n"}[kind]; err != nil || want == "" && out != "1.0+cuda13.0 2.0\n" || want != "" && out != want {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+// Who asks for what was there on a day gets it: the pages say when each file came.
+func TestExcludeNewer(t *testing.T) {
+	needsUV(t)
+	x, address := served(t)
+	published(t, x, "tool", "1.0", "", "", then)
+	published(t, x, "tool", "1.1", "", "", then.AddDate(0, 2, 0))
+	for before, want := range map[string]string{"2026-01-02T00:00:00Z": "", "2026-02-01": "1.0\n", "2026-04-01": "1.1\n"} {
+		u := newUser(t, address+"simple/")
+		out, err := u.does(t, t.TempDir(), "uv pip install --exclude-newer "+before+" tool")
+		if (err == nil) != (want != "") {
+			t.Errorf("%s: %v: %s", before, err, out)
+		}
+		if strings.Contains(out, "missing an upload date") {
+			t.Errorf("%s: %s", before, out)
+		}
+		if want == "" {
+			continue
+		}
+		if out, err := u.does(t, t.TempDir(), "python -c 'import tool; print(tool.version)'"); err != nil || out != want {
+			t.Errorf("%s: %v: %s", before, err, out)
+		}
+	}
+}
