@@ -56,6 +56,9 @@ func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 				if err == nil {
 					sayLocked(c.Context, out, asm, r)
 				}
+				if err := sayProven(out, cat, r); err != nil {
+					return err
+				}
 			}
 			return nil
 		},
@@ -90,7 +93,26 @@ func sayLocked(ctx context.Context, out printer, asm *assemble.Assembler, r *rec
 	if len(c.Lacks) > 0 {
 		out.say("  others lack what `%s --all` finds", asm.Locks.PinCommand(r.Name, nil))
 	}
-	out.say("")
+}
+
+// sayProven says how many cells of a recipe somebody built and gated, and when last.
+func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe) error {
+	done, err := cat.Proven()
+	if err != nil {
+		return err
+	}
+	built, last := 0, ""
+	for _, p := range done {
+		if p.Recipe == r.Name {
+			built, last = built+1, max(last, p.Day)
+		}
+	}
+	if built == 0 {
+		out.say("proven: no cell was ever built and gated\n")
+		return nil
+	}
+	out.say("proven: %d cells were built and gated, the last on %s\n", built, last)
+	return nil
 }
 
 // schemas are the types of the files that people write.

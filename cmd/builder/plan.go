@@ -125,6 +125,7 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	if c.Stable != "" {
 		line("channel", "candidate: %s", c.Stable)
 	}
+	line("proven", "%s", c.Proven)
 	switch {
 	case c.Missing != "":
 		line("lock", "lacks %s: run resolves it", c.Missing)

@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/app/assemble"
 	"builder/internal/evidence/attest"
+	"builder/internal/evidence/proven"
 	"builder/internal/gates/gate"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
@@ -54,9 +55,10 @@ type PlannedCell struct {
 	Stable   string            `json:"stable,omitempty"`  // why the channel stable cannot be reached
 	Missing  string            `json:"missing,omitempty"` // what the lock lacks
 	// Unstated says why the lock lacks what one place alone can tell, and what to do.
-	Unstated []string     `json:"unstated,omitempty"`
-	Known    bool         `json:"known"`          // the result is in the store
-	Diff     *PlannedDiff `json:"diff,omitempty"` // what changed since the last run, if that was asked
+	Unstated []string        `json:"unstated,omitempty"`
+	Proven   proven.Standing `json:"proven"`         // whether anybody built it, and what was seen
+	Known    bool            `json:"known"`          // the result is in the store
+	Diff     *PlannedDiff    `json:"diff,omitempty"` // what changed since the last run, if that was asked
 }
 
 // A PlannedPatch is a patch that a cell gets or not.
@@ -99,12 +101,17 @@ func (s *Session) plan(r PlanRequest) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	done, err := s.Catalogue.Proven()
+	if err != nil {
+		return Plan{}, err
+	}
 	p := Plan{Recipe: r.Recipe.Name, Cells: []PlannedCell{}, Excluded: []Excluded{}}
 	for _, d := range drafts {
 		cell, err := planCell(asm, d, f, known, r.With)
 		if err != nil {
 			return Plan{}, err
 		}
+		cell.Proven = done.Standing(cell.ID, cell.Key)
 		for _, why := range f.Missing([]lock.Draft{d}).Unstated() {
 			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, s.Catalogue.PinCommand(r.Recipe.Name, r.Filter)))
 		}

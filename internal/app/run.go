@@ -98,6 +98,9 @@ func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, er
 			return report.Run{}, errors.Join(err, c.refuse(build, err))
 		}
 	}
+	if err := c.sayUnproven(build); err != nil {
+		return report.Run{}, err
+	}
 	outcomes := c.take(ctx, entries, build)
 	final, err := c.finish()
 	if err != nil {
@@ -108,6 +111,27 @@ func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, er
 		faults = append(faults, diagnosed(o, c.Out, c.examiner))
 	}
 	return final, errors.Join(faults...)
+}
+
+// sayUnproven notes which entries nobody has built and gated before.
+func (c *cellRun) sayUnproven(build []lock.Entry) error {
+	done, err := c.Catalogue.Proven()
+	if err != nil {
+		return err
+	}
+	var never []string
+	for _, e := range build {
+		if !c.has(e) && !done.Standing(e.ID, e.Key()).Built {
+			never = append(never, e.ID)
+		}
+	}
+	switch {
+	case len(never) == 1:
+		c.Display.Note("%s was never built before, as far as this catalogue knows: its gates decide", never[0])
+	case len(never) > 1:
+		c.Display.Note("%d of %d cells were never built before, as far as this catalogue knows: their gates decide", len(never), len(build))
+	}
+	return nil
 }
 
 // take has every entry fetched, built and judged, and writes down what becomes of it.
