@@ -1,12 +1,10 @@
 package pagetest
 
 import (
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"strings"
+
+	"golang.org/x/net/html"
 )
 
 // node is an element of a page.
@@ -18,38 +16,32 @@ type node struct {
 	children []*node
 }
 
-// unread is what the rules do not look at, and is no HTML inside.
-var unread = regexp.MustCompile(`(?s)<(script|style)>.*?</(script|style)>`)
-
-// parse reads a page whose elements are all closed, but for those that HTML never
-// closes.
+// parse reads a page as browsers do.
 func parse(page string) (*node, error) {
-	d := xml.NewDecoder(strings.NewReader(unread.ReplaceAllString(page, "")))
-	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	document, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		return nil, err
+	}
 	root := &node{}
-	at := root
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return root, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("at byte %d: %w", d.InputOffset(), err)
-		}
-		switch token := token.(type) {
-		case xml.StartElement:
-			n := &node{name: token.Name.Local, attr: map[string]string{}, parent: at}
-			for _, a := range token.Attr {
-				n.attr[a.Name.Local] = a.Value
+	root.add(document)
+	return root, nil
+}
+
+// add adds what is below an element. The rules do not look at scripts and styles.
+func (n *node) add(of *html.Node) {
+	for c := range of.ChildNodes() {
+		switch {
+		case c.Type == html.TextNode:
+			for at := n; at != nil; at = at.parent {
+				at.text += c.Data
 			}
-			at.children = append(at.children, n)
-			at = n
-		case xml.EndElement:
-			at = at.parent
-		case xml.CharData:
-			for n := at; n != nil; n = n.parent {
-				n.text += string(token)
+		case c.Type == html.ElementNode && c.Data != "script" && c.Data != "style":
+			child := &node{name: c.Data, attr: map[string]string{}, parent: n}
+			for _, a := range c.Attr {
+				child.attr[a.Key] = a.Val
 			}
+			n.children = append(n.children, child)
+			child.add(c)
 		}
 	}
 }
