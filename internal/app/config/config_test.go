@@ -167,7 +167,7 @@ func TestFaults(t *testing.T) {
 		"axes: {horovod: {rocm: 6.1}}\n":             "quote the version 6.1",
 		"axes: {horovod: [rocm]}\n":                  "horovod wants keys with values",
 		"jobs: 1\n---\njobs: 2\n":                    "a second document",
-		strings.Repeat("# x\n", 20000):               "it has more than",
+		strings.Repeat("# x\n", 20000):               "it is larger than",
 	} {
 		h, _ := host(t, ".", map[string]string{"builder.yaml": text})
 		_, err := config.Load(h)

@@ -15,7 +15,6 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -27,6 +26,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 )
 
 // maxBytes bounds a file. The largest recipe is a hundredth of it.
@@ -54,7 +54,7 @@ func File(fsys fs.FS, dir, file string) ([]byte, error) {
 	case info.Size() > maxBytes:
 		return nil, diag.At(pos, "larger than %d bytes", maxBytes)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1)) // [parse] refuses what grew
+	data, err := regular.All(f, maxBytes)
 	if err != nil {
 		return nil, diag.At(pos, "%w", plainly(err))
 	}

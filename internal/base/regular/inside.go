@@ -3,7 +3,6 @@ package regular
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -78,11 +77,8 @@ func (i inside) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, i.max+1))
-	if err == nil && int64(len(data)) > i.max {
-		return nil, i.large(name)
-	}
-	return data, err
+	data, err := All(f, i.max)
+	return data, at(i.path(name), err)
 }
 
 // check refuses what is neither a directory nor a regular file of a fit size.
@@ -94,13 +90,9 @@ func (i inside) check(name string, info fs.FileInfo) error {
 		return err
 	}
 	if info.Size() > i.max {
-		return i.large(name)
+		return at(i.path(name), tooLarge(i.max))
 	}
 	return nil
-}
-
-func (i inside) large(name string) error {
-	return &fs.PathError{Op: "read", Path: i.path(name), Err: fmt.Errorf("it has more than %d bytes", i.max)}
 }
 
 // path is the whole path of a name.

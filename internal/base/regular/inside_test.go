@@ -30,7 +30,7 @@ func TestInsideEndsAtTheDirectory(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"sub/file": "", "sub/link": "", "alias/file": "",
-		"sub/large":   "it has more than 4 bytes",
+		"sub/large":   "it is larger than 4 bytes",
 		"sub/out":     "a symbolic link leads out of " + dir,
 		"sub/zero":    "a symbolic link leads out of " + dir,
 		"root/etc":    "a symbolic link leads out of " + dir,

@@ -89,19 +89,28 @@ func fault(path string, kind fs.FileMode) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("it is %s, not a regular file", what)}
 }
 
-// readAll reads and closes f. A file may grow while it is read.
+// readAll reads and closes f.
 func readAll(f *os.File, max int64) ([]byte, error) {
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+	data, err := All(f, max)
+	return data, at(f.Name(), err)
+}
+
+// at says of an error which file it is of.
+func at(path string, err error) error {
+	if _, named := errors.AsType[*fs.PathError](err); named || err == nil {
+		return err
 	}
-	var data []byte
-	if info.Size() <= max {
-		data, err = io.ReadAll(io.LimitReader(f, max+1))
-	}
-	if err == nil && (info.Size() > max || int64(len(data)) > max) {
-		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("it is larger than %d bytes", max)}
+	return &fs.PathError{Op: "read", Path: path, Err: err}
+}
+
+// All reads r to its end, and refuses more than max bytes.
+func All(r io.Reader, max int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, max+1))
+	if err == nil && int64(len(data)) > max {
+		return nil, tooLarge(max)
 	}
 	return data, err
 }
+
+func tooLarge(max int64) error { return fmt.Errorf("it is larger than %d bytes", max) }

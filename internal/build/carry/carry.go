@@ -25,6 +25,7 @@ import (
 	"regexp"
 	"slices"
 
+	"builder/internal/base/regular"
 	"builder/internal/input/store"
 )
 
@@ -120,12 +121,9 @@ func (x Index) encode() []byte {
 
 // decode reads an index and refuses what this package would not have written.
 func decode(r io.Reader) (Index, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxIndex+1))
+	data, err := regular.All(r, maxIndex)
 	if err != nil {
 		return Index{}, err
-	}
-	if len(data) > maxIndex {
-		return Index{}, fmt.Errorf("it has more than %d bytes", maxIndex)
 	}
 	var version struct {
 		Schema int `json:"schema"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 
@@ -16,9 +15,6 @@ import (
 // no such file the error is [fs.ErrNotExist].
 func Small(ctx context.Context, source Place, limit int64) ([]byte, error) {
 	data, err := small(ctx, source, limit)
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("it is longer than %d bytes", limit)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", source, err)
 	}
@@ -36,12 +32,12 @@ func small(ctx context.Context, source Place, limit int64) ([]byte, error) {
 			return nil, err
 		}
 		defer f.Close()
-		return io.ReadAll(io.LimitReader(f, limit+1))
+		return regular.All(f, limit)
 	}
 	return ask(ctx, http.MethodGet, source, func(resp *http.Response) ([]byte, error) {
 		switch resp.StatusCode {
 		case http.StatusOK:
-			return io.ReadAll(io.LimitReader(resp.Body, limit+1))
+			return regular.All(resp.Body, limit)
 		case http.StatusNotFound, http.StatusGone:
 			return nil, errors.Join(fs.ErrNotExist, status(resp))
 		}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"builder/internal/base/regular"
 )
 
 // A Host is where one looks. A recorded host answers as the real one does.
@@ -50,11 +52,11 @@ func (h Host) Read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("%s: longer than %d bytes", name, maxFile)
+	data, err := regular.All(f, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return data, err
+	return data, nil
 }
 
 // Open opens a regular file: to open a pipe could wait forever.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 )
 
 // whereCredentials says where they are looked for, in that order.
@@ -147,7 +148,7 @@ func (o Options) netrcFor(u *url.URL, user string) (credentials, error) {
 	case file == "":
 		file = filepath.Join(home, ".netrc")
 	}
-	data, mode, err := readSmall(file)
+	data, err := regular.ReadFollowed(file, maxNetrc)
 	if errors.Is(err, fs.ErrNotExist) && o.env("NETRC") == "" {
 		return credentials{}, nil
 	}
@@ -159,7 +160,7 @@ func (o Options) netrcFor(u *url.URL, user string) (credentials, error) {
 			if !strings.EqualFold(m.host, host) || user != "" && m.login != user || m.password == "" {
 				continue
 			}
-			if mode.Perm()&0o077 != 0 {
+			if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
 				o.Warn("%s holds passwords and can be read by others: chmod 600 mends that", file)
 			}
 			return credentialsFrom(file, m.login, m.password), nil
@@ -170,19 +171,6 @@ func (o Options) netrcFor(u *url.URL, user string) (credentials, error) {
 
 // maxNetrc bounds a netrc file, in bytes.
 const maxNetrc = 1 << 20
-
-// readSmall reads a regular file and its mode.
-func readSmall(file string) ([]byte, fs.FileMode, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxNetrc {
-		return nil, 0, fmt.Errorf("%s is no small regular file", file)
-	}
-	data, err := os.ReadFile(file)
-	return data, info.Mode(), err
-}
 
 // machine is an entry of a netrc file.
 type machine struct{ host, login, password string }

@@ -73,10 +73,10 @@ machine quoted.example login q password "p4"
 
 func TestCredentialsThatAreRefused(t *testing.T) {
 	for want, pairs := range map[string][]string{
-		"both BUILDER_PUBLISH_TOKEN and":       {"BUILDER_PUBLISH_TOKEN=" + secret, "BUILDER_PUBLISH_PASSWORD=" + secret},
-		"BUILDER_PUBLISH_USERNAME is not":      {"BUILDER_PUBLISH_PASSWORD=" + secret},
-		"reading netrc: stat /nowhere":         {"NETRC=/nowhere"},
-		"reading netrc: /dev/null is no small": {"NETRC=/dev/null"},
+		"both BUILDER_PUBLISH_TOKEN and":                {"BUILDER_PUBLISH_TOKEN=" + secret, "BUILDER_PUBLISH_PASSWORD=" + secret},
+		"BUILDER_PUBLISH_USERNAME is not":               {"BUILDER_PUBLISH_PASSWORD=" + secret},
+		"reading netrc: stat /nowhere":                  {"NETRC=/nowhere"},
+		"reading netrc: open /dev/null: it is a device": {"NETRC=/dev/null"},
 	} {
 		_, err := Open(t.Context(), "https://up.example/", Options{env: env(pairs...)})
 		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Usage || strings.Contains(err.Error(), secret) {
