@@ -10,6 +10,7 @@ import (
 
 	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/machine/bench"
 	"builder/internal/machine/locate"
 	"builder/internal/view/benchpage"
@@ -126,7 +127,7 @@ func ReadBench(path string) (bench.Result, error) {
 		return bench.Result{}, err
 	}
 	defer f.Close()
-	content, err := readBounded(f, "it", maxResult)
+	content, err := regular.All(f, maxResult)
 	if err != nil {
 		return bench.Result{}, err
 	}

@@ -3,12 +3,12 @@ package app
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/view/report"
 	"builder/internal/view/reportpage"
 )
@@ -94,16 +94,9 @@ func expectedCells(file string) ([]report.Cell, error) {
 	fault := func(err error) error {
 		return diag.Errorf(diag.Usage, "--matrix: %s: %w", file, err).WithHint("write it with builder matrix, --format json or github")
 	}
-	info, err := os.Stat(file)
-	switch {
-	case err != nil:
-		return nil, diag.Errorf(diag.Usage, "--matrix: %w", err)
-	case !info.Mode().IsRegular() || info.Size() > maxMatrix:
-		return nil, fault(fmt.Errorf("not a regular file of at most %d bytes", maxMatrix))
-	}
-	data, err := os.ReadFile(file)
+	data, err := regular.ReadFollowed(file, maxMatrix)
 	if err != nil {
-		return nil, fault(err)
+		return nil, diag.Errorf(diag.Usage, "--matrix: %w", err).WithHint("write it with builder matrix, --format json or github")
 	}
 	cells, err := matrixCells(data)
 	if err != nil {

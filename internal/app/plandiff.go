@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
+	"builder/internal/base/regular"
 	"builder/internal/plan/lock"
 	"builder/pipelines"
 )
@@ -49,7 +50,7 @@ func WithLock(file, recipe string) (Comparison, error) {
 		return nil, diag.Errorf(diag.Usage, "--against: %w", err)
 	}
 	defer f.Close()
-	data, err := readBounded(f, file, maxLock)
+	data, err := regular.All(f, maxLock)
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "--against: %w", err)
 	}
