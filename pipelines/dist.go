@@ -150,8 +150,11 @@ func move(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 	return artifact.Of(path, e.Key())
 }
 
-// normalise writes the wheel into dir with fixed order, times and modes, and with
-// the document that says what is in it.
+// maxMetadata bounds METADATA, in bytes.
+const maxMetadata = 16 << 20
+
+// normalise writes the wheel into dir with fixed order, times and modes, with the
+// document that says what is in it, and with a description that indexes take.
 func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 	w, err := wheel.Open(from)
 	if err != nil {
@@ -162,12 +165,14 @@ func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 	if err != nil {
 		return artifact.Artifact{}, diag.Errorf(diag.Build, "reading the wheel: %w", err)
 	}
+	replace := map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}
+	// A wheel without metadata is refused by the gate wheel-format, which says so.
+	if metadata, err := w.ReadFile(w.DistInfo+"/METADATA", maxMetadata); err == nil {
+		replace[w.DistInfo+"/METADATA"] = wheel.Described(metadata)
+	}
 	path := filepath.Join(dir, filepath.Base(from))
 	err = atomicfile.Fill(path, func(dst io.Writer) error {
-		return wheel.Normalise(dst, w, wheel.Options{
-			Epoch:   time.Unix(e.Epoch, 0),
-			Replace: map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx},
-		})
+		return wheel.Normalise(dst, w, wheel.Options{Epoch: time.Unix(e.Epoch, 0), Replace: replace})
 	})
 	if err != nil {
 		return artifact.Artifact{}, fmt.Errorf("writing the wheel: %w", err)

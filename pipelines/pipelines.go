@@ -27,6 +27,7 @@ import (
 	"builder/internal/build/run"
 	"builder/internal/evidence/sbom"
 	"builder/internal/files/artifact"
+	"builder/internal/files/wheel"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 )
@@ -42,8 +43,8 @@ func script(name string) string {
 	return string(data)
 }
 
-// Revision is the digest of the scripts that steps run and of the places that they
-// know; it is part of every cell's key.
+// Revision is the digest of the scripts that steps run, of the places that they know and
+// of how wheels are written; it is part of every cell's key.
 func Revision() string {
 	h := sha256.New()
 	err := fs.WalkDir(scripts, ".", func(path string, d fs.DirEntry, err error) error {
@@ -55,7 +56,7 @@ func Revision() string {
 	if err != nil {
 		panic(fmt.Sprintf("pipelines: walking the embedded scripts: %v", err))
 	}
-	io.WriteString(h, layout+guestOwner+sbom.Revision)
+	io.WriteString(h, layout+guestOwner+sbom.Revision+wheel.Packing)
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -2,19 +2,26 @@ package wheel
 
 import (
 	"archive/zip"
-	"bytes"
 	"cmp"
+	"compress/flate"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
 )
+
+// Packing names how [Normalise] and [Described] write: with another name the same
+// content may be other bytes.
+const Packing = "2: sizes before members, described"
 
 // Options say how [Normalise] changes a wheel.
 type Options struct {
@@ -47,7 +54,11 @@ func (w *Wheel) normalise(dst io.Writer, opts Options) error {
 	if err != nil {
 		return err
 	}
-	out := writer{zip.NewWriter(dst), clamp(opts.Epoch)}
+	out, err := newWriter(dst, opts.Epoch)
+	if err != nil {
+		return err
+	}
+	defer out.spool.Close()
 	var lines []recordLine
 	for _, name := range names {
 		line, err := w.writeMember(out, name, opts.Replace)
@@ -57,7 +68,7 @@ func (w *Wheel) normalise(dst io.Writer, opts Options) error {
 		lines = append(lines, line)
 	}
 	self := w.DistInfo + "/RECORD"
-	if err := out.write(self, 0, bytes.NewReader(formatRecord(lines, self))); err != nil {
+	if _, err := out.write(self, 0, copied(formatRecord(lines, self))); err != nil {
 		return err
 	}
 	return out.zip.Close()
@@ -105,44 +116,107 @@ func (w *Wheel) writeMember(out writer, name string, replace map[string][]byte) 
 		mode = found.Mode()
 	}
 	if data, ok := replace[name]; ok {
-		sum := sha256.Sum256(data)
-		return lineOf(name, sum[:], int64(len(data))), out.write(name, mode, bytes.NewReader(data))
+		return out.write(name, mode, copied(data))
 	}
 	f, err := w.member(name)
 	if err != nil {
 		return recordLine{}, err
 	}
-	member, err := out.create(name, mode)
-	if err != nil {
-		return recordLine{}, err
-	}
-	return measure(member, f)
+	return out.write(name, mode, func(dst io.Writer) error { return copyMember(dst, f) })
 }
 
-// writer writes members that differ in name, content and the executable bit,
-// and in nothing else.
+// copied writes bytes that are at hand.
+func copied(data []byte) func(io.Writer) error {
+	return func(dst io.Writer) error {
+		_, err := dst.Write(data)
+		return err
+	}
+}
+
+// writer writes members that differ in name, content and the executable bit, and in
+// nothing else. The sizes of a member stand before it, as the Python index demands of
+// an upload: it is compressed into the spool first, a file without a name.
 type writer struct {
 	zip   *zip.Writer
 	epoch time.Time
+	spool *os.File
 }
 
-func (w writer) create(name string, mode fs.FileMode) (io.Writer, error) {
-	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: w.epoch}
+func newWriter(dst io.Writer, epoch time.Time) (writer, error) {
+	spool, err := os.CreateTemp("", "wheel-packed-*")
+	if err == nil {
+		err = os.Remove(spool.Name())
+	}
+	return writer{zip.NewWriter(dst), clamp(epoch), spool}, err
+}
+
+// Of the header of a member: the release of the format that is needed to unpack it, and
+// the extra field with its time in seconds (APPNOTE.TXT 4.4.3, 4.5.2).
+const (
+	unpackedBy = 20
+	timeExtra  = 0x5455
+	maxMember  = math.MaxUint32 - 1 // bytes that fit into a header without an extra field
+)
+
+// write writes a member and returns its line of RECORD.
+func (w writer) write(name string, mode fs.FileMode, fill func(io.Writer) error) (recordLine, error) {
+	h, line, err := w.pack(name, fill)
+	if err != nil {
+		return line, err
+	}
+	h.SetMode(0o644)
 	if mode&0o111 != 0 {
 		h.SetMode(0o755)
-	} else {
-		h.SetMode(0o644)
 	}
-	return w.zip.CreateHeader(h)
+	h.CreatorVersion = h.CreatorVersion&0xff00 | unpackedBy
+	member, err := w.zip.CreateRaw(h)
+	if err != nil {
+		return line, err
+	}
+	_, err = io.Copy(member, io.NewSectionReader(w.spool, 0, int64(h.CompressedSize64)))
+	return line, err
 }
 
-func (w writer) write(name string, mode fs.FileMode, content io.Reader) error {
-	member, err := w.create(name, mode)
-	if err != nil {
-		return err
+// pack compresses a member into the spool.
+func (w writer) pack(name string, fill func(io.Writer) error) (*zip.FileHeader, recordLine, error) {
+	if _, err := w.spool.Seek(0, io.SeekStart); err != nil {
+		return nil, recordLine{}, err
 	}
-	_, err = io.Copy(member, content)
-	return err
+	var packed, plain counter
+	crc, sum := crc32.NewIEEE(), sha256.New()
+	deflate, err := flate.NewWriter(io.MultiWriter(w.spool, &packed), level)
+	if err == nil {
+		err = fill(io.MultiWriter(deflate, crc, sum, &plain))
+	}
+	if err == nil {
+		err = deflate.Close()
+	}
+	if err == nil && max(packed, plain) > maxMember {
+		err = fmt.Errorf("%.300q has %d bytes, %d packed: indexes take no member of 4 GiB", name, plain, packed)
+	}
+	h := &zip.FileHeader{
+		Name: name, Method: zip.Deflate, Modified: w.epoch, ReaderVersion: unpackedBy,
+		CRC32: crc.Sum32(), CompressedSize64: uint64(packed), UncompressedSize64: uint64(plain),
+	}
+	h.ModifiedDate, h.ModifiedTime = dosTime(w.epoch)
+	h.Extra = binary.LittleEndian.AppendUint32([]byte{timeExtra & 0xff, timeExtra >> 8, 5, 0, 1}, uint32(w.epoch.Unix()))
+	if !isASCII(name) {
+		h.Flags |= flagUTF8
+	}
+	return h, lineOf(name, sum.Sum(nil), int64(plain)), err
+}
+
+// level is how hard the compressor tries: what archive/zip takes, which keeps wheels of
+// one content the same.
+const level = 5
+
+// dosTime is a time as the older field has it, in steps of two seconds.
+func dosTime(t time.Time) (date, clock uint16) {
+	return uint16(t.Day() + int(t.Month())<<5 + (t.Year()-1980)<<9), uint16(t.Second()/2 + t.Minute()<<5 + t.Hour()<<11)
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r > '~' }) < 0
 }
 
 var (

@@ -21,11 +21,10 @@ import (
 //
 // The rules are those of the Python index for an upload, with three differences.
 // The index takes an archive comment, and any extra field but a broken one; no
-// wheel in use needs either. It refuses every data descriptor; uv and pip read one,
-// Python and Go write one where the output cannot be sought, and the wheels of this
-// program have one behind each member: it is taken where it agrees with the
-// directory and the member is compressed, so that its end can be found from its
-// front too.
+// wheel in use needs either. It refuses every data descriptor; uv and pip read one, and
+// Python and Go write one where the output cannot be sought: it is taken where it
+// agrees with the directory and the member is compressed, so that its end can be found
+// from its front too. The wheels of this program have none.
 
 // The records of a ZIP (APPNOTE.TXT 4.3) and their lengths without what varies.
 const (

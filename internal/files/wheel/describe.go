@@ -1,0 +1,55 @@
+package wheel
+
+import (
+	"bytes"
+	"cmp"
+	"strings"
+)
+
+// The types of descriptions. RST is what a description is whose type METADATA does not
+// say, by the standard.
+const (
+	typeRST   = "text/x-rst"
+	typePlain = "text/plain"
+)
+
+// Described returns METADATA with a description and its type, which package indexes ask
+// for (twine check --strict): the type that a description has by default is written
+// out, and a wheel without a description is described by its summary, or its name.
+// Metadata older than 2.1, which has no such type, and what cannot be read stay as they
+// are.
+func Described(metadata []byte) []byte {
+	head, body := metadata, []byte(nil)
+	if i := bytes.Index(metadata, []byte("\n\n")); i >= 0 {
+		head, body = metadata[:i+1], metadata[i+2:]
+	} else if i := bytes.Index(metadata, []byte("\r\n\r\n")); i >= 0 {
+		head, body = metadata[:i+2], metadata[i+4:]
+	}
+	h, err := ParseHeader(head)
+	version := h.Get("Metadata-Version")
+	if err != nil || !strings.HasPrefix(version, "2.") || version == "2.0" {
+		return metadata
+	}
+	described := h.Get("Description") != "" || len(bytes.TrimSpace(body)) > 0
+	if described && h.Get("Description-Content-Type") != "" {
+		return metadata
+	}
+	kind := typeRST
+	if !described {
+		kind, body = typePlain, []byte(cmp.Or(h.Get("Summary"), h.Get("Name"))+"\n")
+	}
+	end := "\n"
+	if bytes.HasSuffix(head, []byte("\r\n")) {
+		end = "\r\n"
+	}
+	var b bytes.Buffer
+	for line := range bytes.Lines(head) {
+		if name, _, _ := bytes.Cut(line, []byte(":")); !strings.EqualFold(string(name), "Description-Content-Type") {
+			b.Write(bytes.TrimRight(line, "\r\n"))
+			b.WriteString(end)
+		}
+	}
+	b.WriteString("Description-Content-Type: " + kind + end + end)
+	b.Write(body)
+	return b.Bytes()
+}

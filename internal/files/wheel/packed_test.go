@@ -1,0 +1,56 @@
+package wheel
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// The sizes of a member stand before it: the Python index takes no wheel with sizes
+// behind its members.
+func TestNormaliseWritesNoDescriptors(t *testing.T) {
+	entries := append(goodEntries(), entry{"horovod/ünicode.py", "x", 0o644}, entry{"horovod/empty.py", "", 0o644})
+	data := normalised(t, openEntries(t, entries...), Options{Epoch: epoch})
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.File {
+		at, err := f.DataOffset()
+		if err != nil {
+			t.Fatal(err)
+		}
+		local := data[int(at)-len(f.Name)-len(f.Extra)-localLength:]
+		crc, packed, size := binary.LittleEndian.Uint32(local[14:]), binary.LittleEndian.Uint32(local[18:]), binary.LittleEndian.Uint32(local[22:])
+		if string(local[:4]) != localSignature || f.Flags&flagDescriptor != 0 || local[6]&flagDescriptor != 0 ||
+			crc != f.CRC32 || uint64(packed) != f.CompressedSize64 || uint64(size) != f.UncompressedSize64 {
+			t.Errorf("%s: flags %#x, %08x, %d of %d", f.Name, f.Flags, crc, packed, size)
+		}
+		if utf8 := f.Flags&flagUTF8 != 0; utf8 != !isASCII(f.Name) || f.NonUTF8 {
+			t.Errorf("%s: UTF-8 is %v", f.Name, utf8)
+		}
+	}
+	if bytes.Contains(data, []byte(descriptorSignature)) {
+		t.Error("there is a data descriptor")
+	}
+}
+
+// Other programs read what is written here.
+func TestOthersReadIt(t *testing.T) {
+	at := filepath.Join(t.TempDir(), goodName)
+	if err := os.WriteFile(at, normalised(t, openEntries(t, goodEntries()...), Options{Epoch: epoch}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"python3", "-m", "zipfile", "-t", at}, {"python3", "-m", "zipfile", "-l", at}, {"unzip", "-t", at}} {
+		if _, err := exec.LookPath(command[0]); err != nil {
+			continue // TestNormaliseWritesNoDescriptors looked at the bytes
+		}
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			t.Errorf("%v: %v: %s", command, err, out)
+		}
+	}
+}
