@@ -129,8 +129,9 @@ var descriptions = map[string]description{
 		[]diag.Code{diag.Usage},
 	},
 	"patch show": {
-		[]syntax.Example{{Line: "builder patch show horovod", Does: "the patches with their reasons and conditions"}},
-		[]diag.Code{diag.Usage},
+		[]syntax.Example{{Line: "builder patch show horovod", Does: "the patches with their reasons and conditions"},
+			{Line: "builder patch show horovod --as-diff grouped-allreduce", Does: "one as a diff that upstream can take"}},
+		[]diag.Code{diag.Usage, diag.Patch},
 	},
 	"patch audit": {
 		[]syntax.Example{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -39,8 +40,21 @@ func patchCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comman
 		Name: "patch", Usage: "what the patches of a recipe do, and whether they are still needed",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
-			verb(cli.Command{Name: "show", Usage: "list the patches with their reasons and conditions"},
-				func(c *cli.Context, rs []*recipe.Recipe) error { return showPatches(cat, rs, out, c.Bool("json")) }),
+			verb(cli.Command{
+				Name: "show", Usage: "list the patches with their reasons and conditions",
+				Flags: []cli.Flag{&cli.StringFlag{Name: "as-diff", Usage: "print the patch `NAME` as a unified diff for upstream"}},
+			}, func(c *cli.Context, rs []*recipe.Recipe) error {
+				if name := c.String("as-diff"); name != "" {
+					in, err := openSession(c, cat, out)
+					if err != nil {
+						return err
+					}
+					text, err := app.PatchAsDiff(c.Context, in.Session, rs, name)
+					_, err2 := io.WriteString(out.stdout, text)
+					return errors.Join(err, err2)
+				}
+				return showPatches(cat, rs, out, c.Bool("json"))
+			}),
 			verb(cli.Command{
 				Name: "audit", Usage: "apply every patch over the whole matrix and judge the catalogue",
 				Description: auditDescription,

@@ -45,22 +45,54 @@ func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (ma
 	return reports, errors.Join(faults...)
 }
 
+// PatchAsDiff returns the patch of that name as a diff that upstream can take.
+func PatchAsDiff(ctx context.Context, s *Session, rs []*recipe.Recipe, name string) (string, error) {
+	w, err := s.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer w.close()
+	var names []string
+	for _, r := range rs {
+		for _, p := range w.Catalogue.Patches[r.Name] {
+			if names = append(names, p.Name); p.Name != name {
+				continue
+			}
+			cells, err := w.auditCells(ctx, r, false)
+			if err != nil {
+				return "", err
+			}
+			return audit.AsDiff(ctx, p, cells, openSources(w.store, []patch.Patch{p}))
+		}
+	}
+	return "", diag.Errorf(diag.Usage, "no patch is called %q", name).WithHint("%s", diag.DidYouMean(name, names))
+}
+
 // audit audits the patches of one recipe over every cell of its matrix.
 func (w *workspace) audit(ctx context.Context, r *recipe.Recipe, fetch bool) (audit.Report, error) {
-	cells, _, err := matrix.Expand(r, matrix.Everything(r))
+	cells, err := w.auditCells(ctx, r, fetch)
 	if err != nil {
 		return audit.Report{}, err
 	}
+	return audit.Run(ctx, w.Catalogue.Patches[r.Name], cells, openSources(w.store, w.Catalogue.Patches[r.Name]))
+}
+
+// auditCells returns every cell of a recipe with its facts and its source.
+func (w *workspace) auditCells(ctx context.Context, r *recipe.Recipe, fetch bool) ([]audit.Cell, error) {
+	cells, _, err := matrix.Expand(r, matrix.Everything(r))
+	if err != nil {
+		return nil, err
+	}
 	pins, err := w.Catalogue.Locks(w.Home).Read(r.Name)
 	if err != nil {
-		return audit.Report{}, err
+		return nil, err
 	}
 	var audited []audit.Cell
 	fetched := map[string]bool{} // many cells share a source
 	for _, cell := range cells {
 		facts, err := lock.Facts(cell, w.Catalogue.LockInputs())
 		if err != nil {
-			return audit.Report{}, err
+			return nil, err
 		}
 		c := audit.Cell{ID: cell.ID, Version: facts["version"], Facts: facts}
 		if pin, ok := pins.SourceOf(cell, facts); ok {
@@ -68,13 +100,13 @@ func (w *workspace) audit(ctx context.Context, r *recipe.Recipe, fetch bool) (au
 			if fetch && !fetched[pin.SHA256] {
 				fetched[pin.SHA256] = true
 				if err := w.fetcher().Fetch(ctx, lock.Entry{Source: pin}, io.Discard); err != nil {
-					return audit.Report{}, err
+					return nil, err
 				}
 			}
 		}
 		audited = append(audited, c)
 	}
-	return audit.Run(ctx, w.Catalogue.Patches[r.Name], audited, openSources(w.store, w.Catalogue.Patches[r.Name]))
+	return audited, nil
 }
 
 // openSources reads the trees of sources that the store holds, each once.

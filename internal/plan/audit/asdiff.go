@@ -1,0 +1,75 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/sourcetree"
+	"builder/internal/plan/version"
+)
+
+// AsDiff writes a patch as a unified diff of the newest source that gets it and is at
+// hand, with the reason before it, as upstream takes it. A link into an image is no
+// edit that could be sent.
+func AsDiff(ctx context.Context, p patch.Patch, cells []Cell, open Open) (string, error) {
+	if i := slices.IndexFunc(p.Edits, func(e patch.Edit) bool { return e.Kind == patch.Symlink }); i >= 0 {
+		return "", diag.Errorf(diag.Usage, "patch %s makes the link %s into an image, which is no change that upstream could take", p.Name, p.Edits[i].Link).
+			WithHint("send the edits of a patch that changes files")
+	}
+	newest := slices.Clone(cells)
+	slices.SortStableFunc(newest, func(a, b Cell) int { return compare(b.Version, a.Version) })
+	for _, c := range newest {
+		choices, err := patch.Select([]patch.Patch{p}, c.Facts)
+		if err != nil || !choices[0].Applies || c.Source == "" {
+			continue
+		}
+		before, err := open(c.Source)
+		if err != nil {
+			return "", err
+		}
+		if before == nil {
+			continue
+		}
+		after := before.Clone()
+		if _, err := patch.Apply(ctx, after, p, c.Facts); err != nil {
+			return "", err
+		}
+		return unified(ctx, p, c.Version, before, after)
+	}
+	return "", diag.Errorf(diag.Patch, "patch %s: no source that gets it is here", p.Name).WithHint("builder patch audit --fetch brings the sources")
+}
+
+// compare orders versions; those that are none come as text.
+func compare(a, b string) int {
+	x, err1 := version.Parse(a)
+	y, err2 := version.Parse(b)
+	if err1 != nil || err2 != nil {
+		return strings.Compare(a, b)
+	}
+	return version.Compare(x, y)
+}
+
+func unified(ctx context.Context, p patch.Patch, release string, before, after *sourcetree.Tree) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nSee %s. Made from release %s.\n\n", p.Reason, p.Upstream, release)
+	for _, name := range slices.Sorted(maps.Keys(sourcetree.Files([]patch.Patch{p}))) {
+		is, err := before.ReadFile(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		becomes, err := after.ReadFile(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		_, hunks, _ := strings.Cut(string(diff.Diff("a/"+name, is, "b/"+name, becomes)), "\n")
+		fmt.Fprintf(&b, "diff --git a/%s b/%s\n%s", name, name, hunks)
+	}
+	return b.String(), nil
+}

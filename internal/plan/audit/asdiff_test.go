@@ -1,0 +1,52 @@
+package audit_test
+
+import (
+	"strings"
+	"testing"
+
+	"builder/internal/plan/audit"
+	"builder/internal/plan/patch"
+	"builder/internal/plan/sourcetree"
+)
+
+// What is printed is a diff that makes the same edits.
+func TestAsDiff(t *testing.T) {
+	const source = "a\nb\nc\nd\ne\nf\ng\n"
+	open := func(digest string) (*sourcetree.Tree, error) {
+		if digest != "here" {
+			return nil, nil
+		}
+		return sourcetree.Of(map[string][]byte{"x/y.py": []byte(source)}), nil
+	}
+	cells := []audit.Cell{
+		{Version: "1.0", Source: "here", Facts: map[string]string{"version": "1.0", "gcc": "12"}},
+		{Version: "1.1", Source: "gone", Facts: map[string]string{"version": "1.1", "gcc": "13"}},
+		{Version: "1.9", Source: "here", Facts: map[string]string{"version": "1.9", "gcc": "13"}},
+		{Version: "1.10", Source: "here", Facts: map[string]string{"version": "1.10", "gcc": "13"}},
+	}
+	p := patch.Patch{
+		Name: "p", Reason: "because", Upstream: "https://example.org/1", When: map[string]string{"gcc": ">=13"},
+		Edits: []patch.Edit{{Kind: patch.Replace, File: "x/y.py", Search: "d\n", Replace: "D\n", Count: 1}},
+	}
+	text, err := audit.AsDiff(t.Context(), p, cells, open)
+	if err != nil || !strings.HasPrefix(text, "because\n\nSee https://example.org/1. Made from release 1.10.\n\ndiff --git a/x/y.py b/x/y.py\n") {
+		t.Fatalf("%q, %v", text, err)
+	}
+	_, body, _ := strings.Cut(text, "diff --git")
+	again := p
+	again.Edits = []patch.Edit{{Kind: patch.Diff, Content: "diff --git" + body}}
+	tree, _ := open("here")
+	if _, err := patch.Apply(t.Context(), tree, again, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tree.ReadFile(t.Context(), "x/y.py"); err != nil || string(got) != "a\nb\nc\nD\ne\nf\ng\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := audit.AsDiff(t.Context(), p, cells[:2], open); err == nil || !strings.Contains(err.Error(), "no source that gets it is here") {
+		t.Errorf("%v", err)
+	}
+	p.Edits = []patch.Edit{{Kind: patch.Symlink, Link: "x", Target: "/y"}}
+	if _, err := audit.AsDiff(t.Context(), p, cells, open); err == nil || !strings.Contains(err.Error(), "the link x into an image") {
+		t.Errorf("%v", err)
+	}
+}
