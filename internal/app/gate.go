@@ -110,6 +110,9 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 		done.Is = &s.Is
 	}
 	newer := slices.Concat(b.ask(ctx, s, gpus), gate.Expected(s.Is, s.Fault, b.options.Expect))
+	if inspected && s.Is.Kind == "wheel" && len(b.options.Only) == 0 {
+		newer = append(newer, gate.KnownFaults(s.Artifact.Path, s.Is)...)
+	}
 	switch {
 	case s.Doubted:
 		newer = append(newer, gate.Doubted(s.Promise))

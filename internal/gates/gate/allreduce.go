@@ -59,18 +59,18 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 	if out.Exit != 0 {
 		return verdict.Failed("horovodrun: exit %d: %s", out.Exit, lastLine(out.Output))
 	}
-	return judgeRanks(parseRanks(out.Output))
+	return judgeRanks(rankReports[rankReport](out.Output))
 }
 
-// parseRanks finds the report in lines such as `[1,0]<stdout>: {"rank": 0, …}`.
-func parseRanks(output string) []rankReport {
-	var reports []rankReport
+// rankReports finds the reports in lines such as `[1,0]<stdout>: {"rank": 0, …}`.
+func rankReports[T any](output string) []T {
+	var reports []T
 	for line := range strings.Lines(output) {
 		start := strings.Index(line, `{"rank"`)
 		if start < 0 {
 			continue
 		}
-		var r rankReport
+		var r T
 		if json.Unmarshal([]byte(strings.TrimSpace(line[start:])), &r) == nil {
 			reports = append(reports, r)
 		}

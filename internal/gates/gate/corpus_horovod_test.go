@@ -10,7 +10,7 @@ import (
 )
 
 // running are the gates that import the extension.
-const running = "import check-build built-flags allreduce-2"
+const running = "import check-build built-flags allreduce-2 train-step"
 
 // cannotImport answers as a container does where the extension does not load.
 // The listing is that of Horovod 0.28.1: PyTorch is ticked whatever was built.
@@ -20,6 +20,7 @@ func (s *specimen) cannotImport(why string) {
 	s.box.answers["check-build"] = Result{Output: strings.NewReplacer("[X] TensorFlow", "[ ] TensorFlow", "[X] MPI", "[ ] MPI", "[X] NCCL", "[ ] NCCL").Replace(listing)}
 	s.box.answers["built-flags"] = Result{Exit: 1, Output: traceback}
 	s.box.answers["allreduce-2"] = Result{Exit: 1, Output: "[1,0]<stderr>: " + traceback}
+	s.box.answers["train-step"] = s.box.answers["allreduce-2"]
 }
 
 // replace changes what the commands of some gates print.
@@ -54,7 +55,7 @@ func badBuilds() []bad {
 				s.cannotImport("ImportError: mpi_lib.so: undefined symbol: " + gpuDevice)
 			},
 			gate: "import", says: "undefined symbol: _ZN10tensorflow7functor11DenseUpdate", do: "does not fit the framework",
-			also: "elf-symbols check-build built-flags allreduce-2",
+			also: "elf-symbols check-build built-flags allreduce-2 train-step",
 		},
 		{
 			what: "Horovod for the CPU: no GPU operations were asked of its build", of: horovodROCm,
@@ -115,8 +116,9 @@ func badBuilds() []bad {
 				s.replace("check-build", "[X] MPI\n    [ ] Gloo\n\n", "[ ] MPI\n    [ ] Gloo\n\n")
 				s.replace("built-flags", `"mpi": "true"`, `"mpi": "false"`)
 				s.box.answers["allreduce-2"] = Result{Exit: 1, Output: "ValueError: No controller was built\n"}
+				s.box.answers["train-step"] = s.box.answers["allreduce-2"]
 			},
-			gate: "check-build", says: "controller [ ] MPI", do: "what lacks its [X]", also: "elf-needed built-flags allreduce-2",
+			gate: "check-build", says: "controller [ ] MPI", do: "what lacks its [X]", also: "elf-needed built-flags allreduce-2 train-step",
 		},
 		{
 			what: "a controller that was not asked for", of: horovodROCm,

@@ -29,8 +29,11 @@ func badRuns() []bad {
 		linker("the script that asks the dynamic linker counts below zero", `{"unloaded": {}, "missing": [], "found": {"a": 12, "b": -1}}`, 0, "12 answers to 11 questions"),
 		{
 			what: "the framework is missing in the run-time image", of: horovodROCm,
-			change: func(s *specimen) { s.cannotImport("ModuleNotFoundError: No module named 'tensorflow'") },
-			gate:   "import", says: "exit 1: ModuleNotFoundError: No module named 'tensorflow'", do: "does not fit the framework", also: "check-build built-flags allreduce-2",
+			change: func(s *specimen) {
+				s.cannotImport("ModuleNotFoundError: No module named 'tensorflow'")
+				s.box.answers["platform"] = s.box.answers["import"]
+			},
+			gate: "import", says: "exit 1: ModuleNotFoundError: No module named 'tensorflow'", do: "does not fit the framework", also: "platform check-build built-flags allreduce-2 train-step",
 		},
 		{
 			what: "the import ends in a crash", of: horovodROCm, change: answers("import", "", 139),
@@ -38,7 +41,7 @@ func badRuns() []bad {
 		},
 		{
 			what: "the container cannot be made", of: horovodROCm, change: func(s *specimen) { s.box.failure = errors.New("the engine is gone") },
-			gate: "import", blind: true, says: "the engine is gone", do: lookAgain, also: "elf-symbols check-build built-flags rendezvous allreduce-2",
+			gate: "import", blind: true, says: "the engine is gone", do: lookAgain, also: "elf-symbols platform check-build built-flags rendezvous allreduce-2 train-step",
 		},
 		listed("a listing without a tick, and the exit status 0", strings.ReplaceAll(listing, "[X]", "[ ]"), 0, false, "framework [ ] TensorFlow; controller [ ] MPI; tensor operation [ ] NCCL", "was not compiled in"),
 		listed("a listing that lacks the framework", strings.Replace(listing, "    [X] TensorFlow\n", "", 1), 0, false, "framework TensorFlow is not listed", "was not compiled in"),

@@ -31,7 +31,7 @@ func FuzzRanks(f *testing.F) {
 	f.Add(ranks)
 	f.Add(`{"rank": 0, "size": 2, "allreduce": [3, 30], "allgather": null}`)
 	f.Fuzz(func(t *testing.T, output string) {
-		if a := judgeRanks(parseRanks(output)); a.Status == verdict.Pass && strings.Count(output, `{"rank"`) < 2 {
+		if a := judgeRanks(rankReports[rankReport](output)); a.Status == verdict.Pass && strings.Count(output, `{"rank"`) < 2 {
 			t.Errorf("two ranks passed, fewer reported: %q", output)
 		}
 	})
@@ -57,7 +57,7 @@ func FuzzOutput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, output string, exit int) {
 		box := &answers{result: Result{Exit: exit, Output: output}}
-		for _, g := range []Gate{importModule, checkBuild, builtFlags, rendezvous, allreduce2} {
+		for _, g := range []Gate{importModule, platform, checkBuild, builtFlags, rendezvous, allreduce2, trainStep} {
 			v := g.Check(context.Background(), Subject{Expect: expect(), Box: box})
 			if strings.Contains(v.Evidence, "the gate crashed") || v.Status == verdict.Pass && exit != 0 && g.Name != checkBuild.Name {
 				t.Errorf("%+v", v)

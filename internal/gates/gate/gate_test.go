@@ -54,6 +54,8 @@ func TestWanted(t *testing.T) {
 		{recipe.Expect{Behaviour: []recipe.Behaviour{{Name: "a"}}}, "behaviour"},
 		{recipe.Expect{Import: []string{"a"}, Built: map[string]string{"a": "true"}}, "import built-flags"},
 		{recipe.Expect{Import: []string{"a"}, Launcher: "mpi"}, "import allreduce-2"},
+		{recipe.Expect{Import: []string{"horovod.torch"}, Launcher: "mpi"}, "import allreduce-2 train-step"},
+		{recipe.Expect{Import: []string{"a"}, Built: map[string]string{"rocm": "true"}, Frameworks: []string{"a"}}, "import platform check-build built-flags"},
 		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{}}, "wheelhouse"},
 		{recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Agree: []string{"mpi"}}}, "parts-agree wheelhouse"},
 	} {

@@ -64,6 +64,8 @@ func horovodROCm() *specimen {
 		Built: map[string]string{"nccl": "2.13.4", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false"},
 	}
 	s.box.answers["built-flags"] = Result{Output: builtROCm + "\n"}
+	s.box.answers["platform"] = Result{Output: frameworkROCm + "\n"}
+	s.box.answers["train-step"] = Result{Output: training("horovod.tensorflow", nil)}
 	s.box.installs(l, map[string]string{"MPI_": "libmpi.so.40", "nccl": "librccl.so.1", "_ZN10tensorflow": "libtensorflow_framework.so.2"})
 	return s
 }
@@ -116,6 +118,8 @@ func horovodCUDA() *specimen {
 		Built: map[string]string{"nccl": "2.22.3", "rocm": "false", "cuda": "true", "mpi": "true", "gloo": "false"},
 	}
 	s.box.answers["built-flags"] = Result{Output: `{"nccl": "22203", "rocm": "false", "cuda": "true", "mpi": "true", "gloo": "false"}` + "\n"}
+	s.box.answers["platform"] = Result{Output: frameworkCUDA + "\n"}
+	s.box.answers["train-step"] = Result{Output: training("horovod.torch", nil)}
 	s.box.installs(l, map[string]string{"MPI_": "libmpi.so.40", "nccl": "libnccl.so.2", "_ZN3c10": "libc10.so", "Py": "libtorch_python.so"})
 	return s
 }
@@ -210,8 +214,8 @@ func TestGoodArtifacts(t *testing.T) {
 		good  *specimen
 		gates int
 	}{
-		"Horovod for ROCm":          {horovodROCm(), 12},
-		"Horovod for CUDA":          {horovodCUDA(), 9},
+		"Horovod for ROCm":          {horovodROCm(), 14},
+		"Horovod for CUDA":          {horovodCUDA(), 11},
 		"NCCL, libibverbs linked":   {ncclVerbs(), 11},
 		"NCCL, libibverbs dlopened": {ncclDlopen(), 11},
 		"a stack":                   {openrlhf(), 2},

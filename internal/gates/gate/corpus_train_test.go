@@ -1,0 +1,226 @@
+package gate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"builder/internal/gates/verdict"
+)
+
+// training is what two good ranks print; change may edit a report, or leave it out
+// by taking its case away.
+func training(module string, change func(*trainReport)) string {
+	task := newTrainTask()
+	var out strings.Builder
+	for _, name := range trainCases[module] {
+		for rank := range 2 {
+			r := trainReport{Rank: rank, Size: 2, Case: name}
+			if name == "grouped-allreduce" {
+				r.Grouped = task.groups()
+			} else {
+				r.Weights = task.right(name, rank)
+			}
+			if change != nil {
+				change(&r)
+			}
+			if r.Case == "" {
+				continue
+			}
+			text, err := json.Marshal(r)
+			if err != nil {
+				panic(err) // numbers and strings only
+			}
+			fmt.Fprintf(&out, "[1,%d]<stdout>: %s\n", rank, text)
+		}
+	}
+	return out.String()
+}
+
+// groups is what a right grouped_allreduce gives.
+func (t trainTask) groups() []groupedResult {
+	var all []groupedResult
+	for _, g := range t.Grouped {
+		r := groupedResult{Type: g.Type, One: g.right(0), Shapes: slices.Clone(g.Shapes)}
+		for i := range g.Values {
+			r.Types, r.Values = append(r.Types, g.Type), append(r.Values, g.right(i))
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// summed are the weights where gradients are added and not averaged: with two
+// ranks, twice the rate.
+func (t trainTask) summed() []float64 {
+	t.Rate *= 2
+	return t.trained(0, 1)
+}
+
+const (
+	frameworkROCm = `{"platforms": ["rocm"], "loaded": {"rocm": ["libamdhip64.so.5.7.31921", "librccl.so.1.0"], "cuda": []}, "version": "2.13.0.570", "built": "2.13.0.570"}`
+	frameworkCUDA = `{"platforms": ["cuda"], "loaded": {"rocm": [], "cuda": ["libcudart.so.12.4.127", "libnccl.so.2"]}, "version": "2.6.0+cu124", "built": "2.6.0+cu124"}`
+)
+
+// badTraining are wheels that load and reduce one tensor, and do not train.
+func badTraining() []bad {
+	const trainsWrongly = "would train wrongly or stop"
+	task := newTrainTask()
+	row := func(what, says string, change func(*trainReport)) bad {
+		return bad{
+			what: what, of: horovodROCm, change: func(s *specimen) {
+				s.box.answers["train-step"] = Result{Output: training("horovod.tensorflow", change)}
+			},
+			gate: "train-step", says: says, do: trainsWrongly,
+		}
+	}
+	printed := func(what, output string, exit int, blind bool, says, do string) bad {
+		b := row(what, says, nil)
+		b.change = func(s *specimen) { s.box.answers["train-step"] = Result{Exit: exit, Output: output} }
+		b.blind, b.do = blind, do
+		return b
+	}
+	trained := func(r *trainReport) bool {
+		return len(r.Weights) == len(task.trained(0)) && !strings.HasSuffix(r.Case, "-alone")
+	}
+	torch := func(b bad, change func(*trainReport)) bad {
+		b.of = horovodCUDA
+		b.change = func(s *specimen) { s.box.answers["train-step"] = Result{Output: training("horovod.torch", change)} }
+		return b
+	}
+	unreduced := func(r *trainReport) {
+		if trained(r) {
+			r.Weights = task.trained(r.Rank)
+		}
+	}
+	untilGroups := func(r *trainReport) {
+		if strings.HasPrefix(r.Case, "optimizer") {
+			r.Case = ""
+		}
+	}
+	const lookAgain = "what was not measured is not a pass"
+	return []bad{
+		row("Horovod for ROCm as upstream released it: grouped_allreduce adds to a list elementwise",
+			"Incompatible shapes: [0] vs. [2,2]", func(r *trainReport) {
+				if r.Case == "grouped-allreduce" {
+					r.Grouped, r.Error = nil, "InvalidArgumentError: {{function_node __wrapped__AddV2_device_CPU:0}} Incompatible shapes: [0] vs. [2,2] [Op:AddV2] name: "
+				}
+			}),
+		row("a grouped_allreduce that swallows tensors of shape [1]", "Average of float32: 1 tensors come out of 3", func(r *trainReport) {
+			for i := range r.Grouped {
+				r.Grouped[i].Values = r.Grouped[i].Values[:1]
+			}
+		}),
+		row("a grouped_allreduce whose averages of integers are floats", "Average of uint8: tensor 0 is [2.5] of type float32 and shape [1], right is [2] of shape [1]", func(r *trainReport) {
+			if r.Grouped != nil {
+				r.Grouped[4].Types, r.Grouped[4].Values = []string{"float32", "float32", "float32"}, [][]float64{{2.5}, {6}, {5.5, 11, 17, 22}}
+			}
+		}),
+		row("a grouped_allreduce that gives scalars for vectors", "tensor 0 is [2.5] of type float32 and shape [], right is [2.5] of shape [1]", func(r *trainReport) {
+			if r.Grouped != nil {
+				r.Grouped[0].Shapes[0] = nil
+			}
+		}),
+		row("an allreduce whose averages of integers are floats", "Average of int32: allreduce of one tensor gives [2.5] of type float64, right is [2]", func(r *trainReport) {
+			if r.Grouped != nil {
+				r.Grouped[2].Type, r.Grouped[2].One = "float64", []float64{2.5}
+			}
+		}),
+		row("sparse gradients in a group are summed where they should be averaged", "sparse-in-a-group, rank 0: its weights are [15 1 2], right is [15 0.5 1]", func(r *trainReport) {
+			if r.Case == "sparse-in-a-group" {
+				r.Weights = []float64{15, 1, 2}
+			}
+		}),
+		row("gradients are averaged by a wrong number", "tape, rank 0: its weights are [", func(r *trainReport) {
+			if trained(r) {
+				r.Weights = task.summed()
+			}
+		}),
+		row("an optimizer that reduces nothing", "optimizer, rank 1: its weights are those of its own batch alone", func(r *trainReport) {
+			if strings.HasPrefix(r.Case, "optimizer") {
+				unreduced(r)
+			}
+		}),
+		torch(row("an optimizer for PyTorch that reduces nothing", "optimizer, rank 0: its weights are those of its own batch alone", nil), unreduced),
+		row("an optimizer that forgets what it accumulates", "optimizer-accumulates, rank 0: its weights are [", func(r *trainReport) {
+			if r.Case == "optimizer-accumulates" {
+				r.Weights[0] += 0.01
+			}
+		}),
+		row("an optimizer that ignores its process set", "optimizer-alone, rank 0: its weights are those of the joined batch", func(r *trainReport) {
+			if r.Case == "optimizer-alone" {
+				r.Weights = task.trained(0, 1)
+			}
+		}),
+		row("gradients that are taken from the wrong rank", "tape, rank 0: its weights are those of the other rank's batch alone", func(r *trainReport) {
+			if r.Case == "tape" {
+				r.Weights = task.trained(1 - r.Rank)
+			}
+		}),
+		row("two ranks that train each in a ring of its own", "tape, rank 0: it sees 1 ranks", func(r *trainReport) { r.Size = 1 }),
+		row("weights that are missing", "off by +Inf", func(r *trainReport) { r.Weights = nil }),
+		printed("ranks that wait for each other until their time is up", training("horovod.tensorflow", untilGroups)+"Timeout (0:03:00)!\nThread 0x1 (most recent call first):\n", 1, false,
+			"horovodrun: exit 1 before optimizer of rank 0 came to its end", trainsWrongly),
+		printed("ranks that crash when they end", training("horovod.tensorflow", nil)+"Segmentation fault\n", 139, false, "exit 139 after all cases: Segmentation fault", trainsWrongly),
+		printed("a training script that says nothing", "", 0, true, "nothing is said of grouped-allreduce of rank 0", lookAgain),
+		printed("a rank that leaves cases out", training("horovod.tensorflow", untilGroups), 0, true, "nothing is said of optimizer of rank 0 optimizer of rank 1", lookAgain),
+	}
+}
+
+// badPlatforms are wheels beside the framework of another platform.
+func badPlatforms() []bad {
+	const otherVendor = "the framework is of the other vendor"
+	row := func(what, output string, exit int, says string) bad {
+		return bad{
+			what: what, of: horovodROCm, change: func(s *specimen) { s.box.answers["platform"] = Result{Exit: exit, Output: output} },
+			gate: "platform", says: says, do: otherVendor,
+		}
+	}
+	blind := func(b bad) bad {
+		b.blind, b.do = true, "what was not measured is not a pass"
+		return b
+	}
+	return []bad{
+		row("Horovod for ROCm, built against TensorFlow for CUDA and tested beside it", `{"platforms": ["cuda"], "loaded": {"rocm": [], "cuda": []}, "version": "2.13.0", "built": "2.13.0"}`, 0,
+			"the framework 2.13.0 says that it is made for cuda, promised is rocm"),
+		row("Horovod for ROCm, built against TensorFlow for CUDA and tested beside that for ROCm", strings.Replace(frameworkROCm, `"built": "2.13.0.570"`, `"built": "2.13.0"`, 1), 0,
+			`the wheel was built against "2.13.0", beside it runs "2.13.0.570"`),
+		row("a framework that is made for no GPU", strings.Replace(frameworkROCm, `["rocm"]`, `[]`, 1), 0, "says that it is made for no platform, promised is rocm"),
+		row("a framework that is made for ROCm and loads CUDA", strings.Replace(frameworkROCm, `"cuda": []`, `"cuda": ["libcudart.so.12"]`, 1), 0, "its process loads libcudart.so.12 of cuda"),
+		blind(row("a framework that ends with an error when it is asked for its platform", "AttributeError: module 'tensorflow' has no attribute 'sysconfig'\n", 1, "exit 1: AttributeError")),
+		blind(row("a framework that answers and dies", frameworkROCm+"\nSegmentation fault\n", 139, "exit 139")),
+		blind(row("a framework that says nothing of its platform", "{}\n", 0, "exit 0")),
+	}
+}
+
+// What is wrong is wrong by far more than what is allowed, or the gate could not
+// tell.
+func TestWrongTrainingIsFarOff(t *testing.T) {
+	task := newTrainTask()
+	right := task.trained(0, 1)
+	for what, wrong := range map[string][]float64{
+		"rank 0 alone": task.trained(0), "rank 1 alone": task.trained(1), "summed": task.summed(),
+		"no step": slices.Concat(task.Start.Matrix, task.Start.Bias, task.Start.Scale),
+	} {
+		if off := distance(wrong, right); off < 1000*trainTolerance {
+			t.Errorf("%s is %g from what is right", what, off)
+		}
+	}
+}
+
+// Every controller that the wheel promises is tried, and one that fails hides no other.
+func TestEveryControllerTrains(t *testing.T) {
+	box := &answers{result: Result{Output: training("horovod.tensorflow", nil)}}
+	e := expect()
+	e.Controllers = []string{"MPI", "Gloo"}
+	v := trainStep.Check(t.Context(), Subject{Expect: e, Box: box})
+	if v.Status != verdict.Pass || len(box.asked) != 2 || !slices.Contains(box.asked[0].Args, "--mpi") || !slices.Contains(box.asked[1].Args, "--gloo") {
+		t.Errorf("%+v, %+v", v, box.asked)
+	}
+	box.result = Result{Output: training("horovod.tensorflow", func(r *trainReport) { r.Error = "RuntimeError: no" })}
+	if v := trainStep.Check(t.Context(), Subject{Expect: e, Box: box}); v.Status != verdict.Fail || !strings.Contains(v.Evidence, "; gloo: grouped-allreduce, rank 0: RuntimeError: no") {
+		t.Errorf("%+v", v)
+	}
+}

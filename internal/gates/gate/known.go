@@ -1,0 +1,51 @@
+package gate
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"builder/internal/files/inspect"
+	"builder/internal/files/wheel"
+	"builder/internal/gates/verdict"
+)
+
+// groupedAllreduce is the file of Horovod, and the line in it, that make
+// grouped_allreduce add a tensor to a list elementwise where it should append it.
+const groupedAllreduce = "horovod/tensorflow/__init__.py"
+
+var addsToList = regexp.MustCompile(`^\s*new_tensors \+= `)
+
+// KnownFaults judges a wheel by its bytes alone for faults that every release of
+// upstream has. It says nothing of a wheel that cannot have them.
+func KnownFaults(file string, is inspect.Report) []verdict.Verdict {
+	rocm, known := is.Fact("rocm")
+	if !known || slices.Equal(rocm.Values, []string{inspect.None}) { // the lines run on ROCm alone
+		return nil
+	}
+	files, err := wheel.ReadFiles(file, func(name string) bool { return name == groupedAllreduce }, 1<<20)
+	text, has := files[groupedAllreduce]
+	if err == nil && !has {
+		return nil
+	}
+	v := verdict.Verdict{Gate: "known-faults"}
+	var at []string
+	for i, line := range bytes.Split(text, []byte("\n")) {
+		if addsToList.Match(line) {
+			at = append(at, fmt.Sprint(i+1))
+		}
+	}
+	switch {
+	case err != nil:
+		v.Evidence, v.Remedy = err.Error(), "the file cannot be read: get it again"
+	case len(at) > 0:
+		v.Status = verdict.Fail
+		v.Evidence = fmt.Sprintf("%s, lines %s: new_tensors += …, so that grouped_allreduce and DistributedOptimizer(groups=…) fail or lose tensors on ROCm (horovod#2453)", groupedAllreduce, strings.Join(at, " and "))
+		v.Remedy = "call allreduce for each tensor and give no groups, or build the wheel with the patch grouped-allreduce; docs/grouped-allreduce.md"
+	default:
+		v.Status, v.Evidence = verdict.Pass, groupedAllreduce+": grouped_allreduce appends its tensors"
+	}
+	return []verdict.Verdict{v}
+}

@@ -1,0 +1,28 @@
+"""Print for which platform the framework was made, and which libraries of a platform it loads, as one line of JSON."""
+import importlib
+import json
+import os
+import re
+import sys
+
+import horovod  # its top loads no extension
+
+framework = sys.argv[1].rsplit(".", 1)[1]
+module = importlib.import_module(framework)
+if framework == "tensorflow":
+    info = module.sysconfig.get_build_info()
+    says = {"rocm": bool(info.get("is_rocm_build")), "cuda": bool(info.get("is_cuda_build"))}
+    key = "tensorflow"
+else:
+    says = {"rocm": bool(module.version.hip), "cuda": bool(module.version.cuda)}
+    key = "pytorch"
+
+# No extension of Horovod is loaded: what is mapped here is the framework's.
+with open("/proc/self/maps") as maps:
+    files = {os.path.basename(line.split()[-1]) for line in maps if ".so" in line}
+# The version that CMake saw when the wheel was built.
+with open(os.path.join(os.path.dirname(horovod.__file__), "metadata.json")) as f:
+    built = json.load(f).get(key, "")
+names = {"rocm": r"lib(amdhip64|hsa-runtime64|rccl)\b", "cuda": r"lib(cuda|cudart|nccl)\b"}
+loaded = {platform: sorted(n for n in files if re.match(pattern, n)) for platform, pattern in names.items()}
+print(json.dumps({"platforms": [p for p in ("rocm", "cuda") if says[p]], "loaded": loaded, "version": module.__version__, "built": built}))

@@ -1,0 +1,203 @@
+"""One rank of two: optimizer steps and collectives, one line of JSON for each case.
+
+task.json holds the data and what to try. What is right is not known here.
+"""
+import collections
+import faulthandler
+import importlib
+import json
+import math
+import sys
+
+with open("task.json") as f:
+    task = json.load(f)
+# It needs no lock of Python: a rank that waits in C code for the other ends too.
+faulthandler.dump_traceback_later(task["limit"], exit=True)
+
+hvd = importlib.import_module(sys.argv[1])
+alone = [hvd.ProcessSet([0]), hvd.ProcessSet([1])]
+hvd.init(process_sets=alone)
+rank = hvd.rank()
+# The same start on both ranks comes from a broadcast.
+start = {name: [v + rank for v in values] for name, values in task["start"].items()}
+shapes = collections.OrderedDict([("matrix", (2, 2)), ("bias", (2,)), ("scale", (1,))])
+
+
+def batches(passes):
+    """The batches of this rank, one for each backward pass."""
+    rows = task["batches"][rank]
+    for step in rows:
+        size = len(step["x"]) // passes
+        for i in range(passes):
+            part = slice(i * size, (i + 1) * size)
+            yield step["x"][part], step["y"][part]
+
+
+def flat(arrays):
+    values = [float(v) for a in arrays for v in a.reshape(-1)]
+    if not all(map(math.isfinite, values)):
+        raise ValueError("a result is no number: %s" % values)
+    return values
+
+
+def tensorflow_cases():
+    import numpy
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")
+    keras = importlib.import_module("horovod.tensorflow.keras")
+    three = int(getattr(tf.keras, "__version__", "2").split(".")[0]) >= 3
+    optimizers = tf.keras.optimizers
+    if not three and hasattr(optimizers, "legacy"):
+        optimizers = optimizers.legacy  # those that every release of Horovod wraps
+
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            for name, shape in shapes.items():
+                value = numpy.array(start[name], "float32").reshape(shape)
+                setattr(self, name, self.add_weight(name=name, shape=shape, initializer=tf.constant_initializer(value)))
+
+        def call(self, x):
+            return self.scale * (tf.matmul(x, self.matrix) + self.bias)
+
+    def model():
+        m = Model()
+        m(tf.zeros((1, 2)))
+        hvd.broadcast_variables(m.variables, root_rank=0)
+        return m
+
+    def data(passes=1):
+        return [(tf.constant(x), tf.constant(y)) for x, y in batches(passes)]
+
+    def loss(m, x, y):
+        return tf.reduce_mean(tf.square(m(x) - y))
+
+    def weights(m):
+        return flat(getattr(m, name).numpy() for name in shapes)
+
+    def variables(m):
+        return [getattr(m, name) for name in shapes]
+
+    def taped(step_of, **options):
+        """Three steps by a tape, step by step or as a graph."""
+        m, optimizer = model(), optimizers.SGD(task["rate"])
+        if three:
+            optimizer.build(variables(m))
+
+        def step(x, y):
+            with tf.GradientTape() as tape:
+                error = loss(m, x, y)
+            tape = hvd.DistributedGradientTape(tape, **options)
+            optimizer.apply_gradients(zip(tape.gradient(error, variables(m)), variables(m)))
+
+        step = step_of(step)
+        for x, y in data():
+            step(x, y)
+        return weights(m)
+
+    def fitted(passes=1, optimizer=None, **options):
+        """Three steps by Model.fit and the optimizer of Horovod."""
+        m = model()
+        wrapped = keras.DistributedOptimizer((optimizer or optimizers.SGD)(task["rate"]), **options)
+        m.compile(optimizer=wrapped, loss="mse")
+        xs, ys = zip(*batches(passes))
+        size = len(xs[0])
+        m.fit(numpy.array(sum(xs, [])), numpy.array(sum(ys, [])), batch_size=size, epochs=1, shuffle=False, verbose=0)
+        return weights(m)
+
+    def grouped():
+        results = []
+        for want in task["grouped"]:
+            mine = [tf.cast(tf.reshape(tf.constant(v[rank]), s), want["type"]) for v, s in zip(want["values"], want["shapes"])]
+            op = getattr(hvd, want["op"])
+            with tf.device("/cpu:0"):
+                one = hvd.allreduce(mine[0], op=op)
+                all_of_them = hvd.grouped_allreduce(mine, op=op)
+            results.append({
+                "type": one.dtype.name, "types": [t.dtype.name for t in all_of_them],
+                "one": flat([one.numpy()]), "values": [flat([t.numpy()]) for t in all_of_them],
+                "shapes": [list(t.shape) for t in all_of_them],
+            })
+        return results
+
+    def sparse():
+        """A sparse and a dense gradient in one group, as of an embedding."""
+        with tf.device("/cpu:0"):
+            mine = tf.IndexedSlices(tf.constant([[rank + 1.0]]), tf.constant([rank], tf.int64), tf.constant([2, 1], tf.int64))
+            dense = tf.constant([10.0 * (rank + 1)])
+            out = hvd.grouped_allreduce([dense, mine], op=hvd.Average)
+        return flat(tf.convert_to_tensor(t).numpy() for t in out)
+
+    cases = collections.OrderedDict()
+    cases["grouped-allreduce"] = grouped
+    cases["sparse-in-a-group"] = sparse
+    cases["tape"] = lambda: taped(lambda step: step)
+    cases["tape-graph"] = lambda: taped(tf.function)
+    cases["tape-groups"] = lambda: taped(tf.function, groups=1)
+    cases["tape-alone"] = lambda: taped(tf.function, process_set=alone[rank])
+    cases["optimizer"] = lambda: fitted()
+    cases["optimizer-groups"] = lambda: fitted(groups=2)
+    cases["optimizer-accumulates"] = lambda: fitted(2, backward_passes_per_step=2, average_aggregated_gradients=True)
+    cases["optimizer-alone"] = lambda: fitted(process_set=alone[rank])
+    return cases
+
+
+def torch_cases():
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name, shape in shapes.items():
+                setattr(self, name, torch.nn.Parameter(torch.tensor(start[name]).reshape(shape)))
+
+        def forward(self, x):
+            return self.scale * (x @ self.matrix + self.bias)
+
+    def trained(passes=1, **options):
+        m = Model()
+        hvd.broadcast_parameters(m.state_dict(), root_rank=0)
+        optimizer = torch.optim.SGD(m.parameters(), lr=task["rate"])
+        optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=m.named_parameters(), backward_passes_per_step=passes, **options)
+        for i, (x, y) in enumerate(batches(passes)):
+            error = torch.mean((m(torch.tensor(x)) - torch.tensor(y)) ** 2) / passes
+            error.backward()
+            if i % passes == passes - 1:
+                optimizer.step()
+                optimizer.zero_grad()
+        return flat(getattr(m, name).detach().numpy() for name in shapes)
+
+    def grouped():
+        results = []
+        for i, want in enumerate(task["grouped"]):
+            kind = getattr(torch, want["type"])
+            mine = [torch.tensor(v[rank]).reshape(s).to(kind) for v, s in zip(want["values"], want["shapes"])]
+            op = getattr(hvd, want["op"])
+            one = hvd.allreduce(mine[0], op=op, name="one.%d" % i)
+            all_of_them = hvd.grouped_allreduce(mine, op=op, name="grouped.%d" % i)
+            results.append({
+                "type": str(one.dtype)[6:], "types": [str(t.dtype)[6:] for t in all_of_them],
+                "one": flat([one.numpy()]), "values": [flat([t.numpy()]) for t in all_of_them],
+                "shapes": [list(t.shape) for t in all_of_them],
+            })
+        return results
+
+    cases = collections.OrderedDict()
+    cases["grouped-allreduce"] = grouped
+    cases["optimizer"] = lambda: trained()
+    cases["optimizer-groups"] = lambda: trained(groups=2)
+    cases["optimizer-accumulates"] = lambda: trained(2)
+    cases["optimizer-alone"] = lambda: trained(process_set=alone[rank])
+    return cases
+
+
+cases = tensorflow_cases() if sys.argv[1].endswith(".tensorflow") else torch_cases()
+for name, case in cases.items():
+    said = {"rank": rank, "size": hvd.size(), "case": name}
+    try:
+        said["grouped" if name == "grouped-allreduce" else "weights"] = case()
+    except Exception as e:
+        lines = [line for line in str(e).splitlines() if line.strip()]
+        said["error"] = ("%s: %s" % (type(e).__name__, lines[-1] if lines else ""))[-300:]
+    print("\n" + json.dumps(said), flush=True)

@@ -1,0 +1,338 @@
+package gate
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var trainStep = Gate{
+	Name:   "train-step",
+	Asks:   "two ranks take three optimizer steps and hold the weights of one process with the joined batch, and grouped_allreduce gives the right values, shapes and types",
+	Remedy: "a job with this wheel would train wrongly or stop: gradients are not reduced, are divided by the wrong number or are taken from the wrong ranks; for grouped_allreduce see docs/grouped-allreduce.md",
+	Wants: func(e recipe.Expect) bool {
+		return e.Launcher != "" && len(e.Import) > 0 && len(trainCases[e.Import[0]]) > 0
+	},
+	Needs: Container,
+	check: checkTraining,
+}
+
+//go:embed scripts/train.py
+var trainScript string
+
+// trainCases are what each rank reports, in order, by module.
+var trainCases = map[string][]string{
+	"horovod.tensorflow": {
+		"grouped-allreduce", "sparse-in-a-group", "tape", "tape-graph", "tape-groups", "tape-alone",
+		"optimizer", "optimizer-groups", "optimizer-accumulates", "optimizer-alone",
+	},
+	"horovod.torch": {"grouped-allreduce", "optimizer", "optimizer-groups", "optimizer-accumulates", "optimizer-alone"},
+}
+
+// trainTolerance is how far a weight may be from that of one process. The weights
+// are near 1, and ranks compute in float32; a wrong factor moves them by 0.01 and more.
+const trainTolerance = 1e-5
+
+// A trainTask is what the script gets: data that differs between ranks, and no
+// result.
+type trainTask struct {
+	Start   weights         `json:"start"`
+	Rate    float64         `json:"rate"`
+	Batches [][]batch       `json:"batches"` // by rank and step
+	Grouped []groupedTensor `json:"grouped"`
+	Limit   int             `json:"limit"` // seconds until a rank gives up
+}
+
+// weights are those of y = scale·(x·matrix + bias).
+type weights struct {
+	Matrix []float64 `json:"matrix"` // 2×2
+	Bias   []float64 `json:"bias"`
+	Scale  []float64 `json:"scale"` // of shape [1], which a broken list of tensors swallows
+}
+
+type batch struct {
+	X [][]float64 `json:"x"`
+	Y [][]float64 `json:"y"`
+}
+
+// groupedTensor is one call of grouped_allreduce: values by tensor and rank.
+type groupedTensor struct {
+	Op     string        `json:"op"`
+	Type   string        `json:"type"`
+	Shapes [][]int       `json:"shapes"`
+	Values [][][]float64 `json:"values"`
+}
+
+// right returns what a tensor of the group has to be on both ranks. Averages of
+// integers are cut, as Horovod's C++ code does.
+func (g groupedTensor) right(tensor int) []float64 {
+	var sums []float64
+	for i, a := range g.Values[tensor][0] {
+		sum := a + g.Values[tensor][1][i]
+		if g.Op == "Average" {
+			sum /= 2
+		}
+		if g.Type != "float32" {
+			sum = math.Trunc(sum)
+		}
+		sums = append(sums, sum)
+	}
+	return sums
+}
+
+func newTrainTask() trainTask {
+	t := trainTask{
+		Start: weights{Matrix: []float64{0.5, -0.3, 0.2, 0.8}, Bias: []float64{0.1, -0.2}, Scale: []float64{1.2}},
+		Rate:  0.1, Limit: 180,
+	}
+	// Any numbers do, as long as the ranks differ.
+	for rank := range 2 {
+		var steps []batch
+		for step := range 3 {
+			var b batch
+			for row := range 4 {
+				n := float64(12*rank + 4*step + row)
+				b.X = append(b.X, []float64{math.Sin(n), math.Cos(2 * n)})
+				b.Y = append(b.Y, []float64{math.Sin(3*n) + float64(rank), math.Cos(n) - float64(rank)})
+			}
+			steps = append(steps, b)
+		}
+		t.Batches = append(t.Batches, steps)
+	}
+	for _, g := range [][2]string{{"Average", "float32"}, {"Sum", "float32"}, {"Average", "int32"}, {"Sum", "int32"}, {"Average", "uint8"}} {
+		t.Grouped = append(t.Grouped, groupedTensor{
+			Op: g[0], Type: g[1], Shapes: [][]int{{1}, {1}, {2, 2}},
+			Values: [][][]float64{{{1}, {4}}, {{3}, {9}}, {{1, 2, 3, 4}, {10, 20, 31, 40}}},
+		})
+	}
+	return t
+}
+
+// trained returns the weights after the steps of one process: with the batches of
+// all ranks joined, or with those of one rank.
+func (t trainTask) trained(ranks ...int) []float64 {
+	w := weights{slices.Clone(t.Start.Matrix), slices.Clone(t.Start.Bias), slices.Clone(t.Start.Scale)}
+	for step := range t.Batches[0] {
+		var joined batch
+		for _, rank := range ranks {
+			joined.X = append(joined.X, t.Batches[rank][step].X...)
+			joined.Y = append(joined.Y, t.Batches[rank][step].Y...)
+		}
+		w.descend(joined, t.Rate)
+	}
+	return slices.Concat(w.Matrix, w.Bias, w.Scale)
+}
+
+// descend takes one step against the gradient of the mean squared error.
+func (w *weights) descend(b batch, rate float64) {
+	var matrix [4]float64
+	var bias [2]float64
+	var scale float64
+	for i, x := range b.X {
+		for j := range bias {
+			z := x[0]*w.Matrix[j] + x[1]*w.Matrix[2+j] + w.Bias[j]
+			d := 2 * (w.Scale[0]*z - b.Y[i][j]) / float64(2*len(b.X))
+			scale += d * z
+			d *= w.Scale[0]
+			bias[j] += d
+			matrix[j] += d * x[0]
+			matrix[2+j] += d * x[1]
+		}
+	}
+	for i := range matrix {
+		w.Matrix[i] -= rate * matrix[i]
+	}
+	for j := range bias {
+		w.Bias[j] -= rate * bias[j]
+	}
+	w.Scale[0] -= rate * scale
+}
+
+// right returns the weights that a rank has to report in a case.
+func (t trainTask) right(name string, rank int) []float64 {
+	switch {
+	case name == "sparse-in-a-group":
+		return []float64{15, 0.5, 1} // the dense gradient, and the two rows of the sparse one
+	case strings.HasSuffix(name, "-alone"):
+		return t.trained(rank)
+	}
+	return t.trained(0, 1)
+}
+
+// trainReport is the JSON line that each rank prints for each case.
+type trainReport struct {
+	Rank    int             `json:"rank"`
+	Size    int             `json:"size"`
+	Case    string          `json:"case"`
+	Error   string          `json:"error"`
+	Weights []float64       `json:"weights"`
+	Grouped []groupedResult `json:"grouped"`
+}
+
+type groupedResult struct {
+	Type   string      `json:"type"` // of an allreduce of the first tensor alone
+	One    []float64   `json:"one"`
+	Types  []string    `json:"types"`
+	Shapes [][]int     `json:"shapes"`
+	Values [][]float64 `json:"values"`
+}
+
+func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
+	controllers := []string{s.Expect.Launcher}
+	if slices.Contains(s.Expect.Controllers, "Gloo") && s.Expect.Launcher != "gloo" {
+		controllers = append(controllers, "gloo")
+	}
+	var faults, blind, seen []string
+	for _, controller := range controllers {
+		v := s.trains(ctx, controller)
+		says := controller + ": " + v.Evidence
+		switch v.Status {
+		case verdict.Pass:
+			seen = append(seen, says)
+		case verdict.Fail:
+			faults = append(faults, says)
+		default:
+			blind = append(blind, says)
+		}
+	}
+	if len(faults) == 0 && len(blind) > 0 {
+		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
+	}
+	return verdict.Judge(slices.Concat(faults, blind), seen)
+}
+
+// trains runs all cases with one controller.
+func (s Subject) trains(ctx context.Context, controller string) verdict.Verdict {
+	args, ok := launchers[controller]
+	if !ok {
+		return verdict.Unmeasured("no launcher is called %q", controller)
+	}
+	task := newTrainTask()
+	text, err := json.Marshal(task)
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	module := s.Expect.Import[0]
+	out, err := s.run(ctx, Command{
+		Name:  "train-step",
+		Args:  slices.Concat([]string{"horovodrun", "-np", "2", "-H", "localhost:2"}, args, []string{"PYTHON", "train.py", module}),
+		Env:   map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+		Files: map[string]string{"train.py": trainScript, "task.json": string(text)},
+	})
+	if err != nil {
+		return verdict.Unmeasured("%v", err)
+	}
+	return judgeTraining(task, trainCases[module], out)
+}
+
+// judgeTraining wants every case from both ranks. A fault counts even where other
+// cases are missing; where the program ended early, the first case that is missing
+// is what it ended in.
+func judgeTraining(task trainTask, cases []string, out Result) verdict.Verdict {
+	reports := rankReports[trainReport](out.Output)
+	var faults, missing []string
+	worst := 0.0
+	for _, name := range cases {
+		for rank := range 2 {
+			i := slices.IndexFunc(reports, func(r trainReport) bool { return r.Case == name && r.Rank == rank })
+			if i < 0 {
+				missing = append(missing, fmt.Sprintf("%s of rank %d", name, rank))
+				continue
+			}
+			fault, off := task.judge(reports[i])
+			if fault != "" {
+				faults = append(faults, fmt.Sprintf("%s, rank %d: %s", name, rank, fault))
+			}
+			worst = max(worst, off)
+		}
+	}
+	switch {
+	case out.Exit != 0 && len(missing) > 0:
+		faults = append(faults, fmt.Sprintf("horovodrun: exit %d before %s came to its end: %s", out.Exit, missing[0], lastLine(out.Output)))
+	case out.Exit != 0:
+		faults = append(faults, fmt.Sprintf("horovodrun: exit %d after all cases: %s", out.Exit, lastLine(out.Output)))
+	case len(faults) == 0 && len(missing) > 0:
+		return verdict.Unmeasured("nothing is said of %s", listed(missing, 4))
+	}
+	return verdict.Judge(faults, []string{fmt.Sprintf("%d cases on 2 ranks (%s), weights at most %.1g from those of one process", len(cases), strings.Join(cases, " "), worst)})
+}
+
+// judge says what is wrong with a report, and how far its weights are from right.
+func (t trainTask) judge(r trainReport) (fault string, off float64) {
+	switch {
+	case r.Error != "":
+		return r.Error, 0
+	case r.Size != 2:
+		return fmt.Sprintf("it sees %d ranks", r.Size), 0
+	case r.Case == "grouped-allreduce":
+		return t.judgeGrouped(r.Grouped), 0
+	}
+	right := t.right(r.Case, r.Rank)
+	off = distance(r.Weights, right)
+	if off <= trainTolerance {
+		return "", off
+	}
+	for _, other := range []struct {
+		have []float64
+		says string
+	}{
+		{t.trained(r.Rank), "those of its own batch alone"},
+		{t.trained(0, 1), "those of the joined batch"},
+		{t.trained(1 - r.Rank), "those of the other rank's batch alone"},
+	} {
+		if distance(r.Weights, other.have) <= trainTolerance {
+			return fmt.Sprintf("its weights are %s, off by %.2g", other.says, off), off
+		}
+	}
+	return fmt.Sprintf("its weights are %.5g, right is %.5g (off by %.2g, allowed is %.0g)", r.Weights, right, off, trainTolerance), off
+}
+
+// distance is the largest difference, and infinite where there is no number to
+// compare.
+func distance(have, want []float64) float64 {
+	if len(have) != len(want) {
+		return math.Inf(1)
+	}
+	worst := 0.0
+	for i := range have {
+		worst = max(worst, math.Abs(have[i]-want[i])) // no NaN: JSON has none
+	}
+	return worst
+}
+
+func (t trainTask) judgeGrouped(results []groupedResult) string {
+	if len(results) != len(t.Grouped) {
+		return fmt.Sprintf("%d results, %d groups were reduced", len(results), len(t.Grouped))
+	}
+	var faults []string
+	for i, want := range t.Grouped {
+		if fault := want.judge(results[i]); fault != "" {
+			faults = append(faults, fmt.Sprintf("%s of %s: %s", want.Op, want.Type, fault))
+		}
+	}
+	return strings.Join(faults, ", ")
+}
+
+func (g groupedTensor) judge(r groupedResult) string {
+	n := len(g.Values)
+	switch {
+	case len(r.Values) != n || len(r.Types) != n || len(r.Shapes) != n:
+		return fmt.Sprintf("%d tensors come out of %d", len(r.Values), n)
+	case r.Type != g.Type || distance(r.One, g.right(0)) > trainTolerance:
+		return fmt.Sprintf("allreduce of one tensor gives %v of type %s, right is %v", r.One, r.Type, g.right(0))
+	}
+	for i := range g.Values {
+		right := g.right(i)
+		if r.Types[i] != g.Type || !slices.Equal(r.Shapes[i], g.Shapes[i]) || distance(r.Values[i], right) > trainTolerance {
+			return fmt.Sprintf("tensor %d is %v of type %s and shape %v, right is %v of shape %v", i, r.Values[i], r.Types[i], r.Shapes[i], right, g.Shapes[i])
+		}
+	}
+	return ""
+}
