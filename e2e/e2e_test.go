@@ -211,7 +211,7 @@ func contains(t *testing.T, text string, wants ...string) {
 	}
 }
 
-const gates = 13
+const gates = 15
 
 // mainJob is what the README shows.
 func mainJob(b *tool) {
