@@ -98,17 +98,17 @@ func (i inside) check(name string, info fs.FileInfo) error {
 // path is the whole path of a name.
 func (i inside) path(name string) string { return filepath.Join(i.dir, i.sub, name) }
 
-// explain says of a fault which file it is of, and of a link out of the directory that
+// explain says of an error which file it is of, and of a link out of the directory that
 // it is one: the standard library has no value for that.
 func (i inside) explain(name string, err error) error {
-	fault, ok := errors.AsType[*fs.PathError](err)
+	pathErr, ok := errors.AsType[*fs.PathError](err)
 	switch {
 	case err == nil:
 		return nil
 	case !ok:
 		return err
-	case strings.Contains(fault.Err.Error(), "escapes"):
+	case strings.Contains(pathErr.Err.Error(), "escapes"):
 		return &fs.PathError{Op: "open", Path: i.path(name), Err: fmt.Errorf("a symbolic link leads out of %s", i.dir)}
 	}
-	return &fs.PathError{Op: "open", Path: i.path(name), Err: fault.Err}
+	return &fs.PathError{Op: "open", Path: i.path(name), Err: pathErr.Err}
 }

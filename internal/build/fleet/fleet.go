@@ -88,20 +88,20 @@ const anew = 2
 // try does work at a place, and again, there or elsewhere, when the engine fails
 // in the middle of it.
 func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work func(run.Engine) error) error {
-	var fault error
+	var err error
 	for range len(f.dispatcher.workers) + anew { // each engine can be lost once
-		p, err := f.dispatcher.enter(ctx, e, events)
-		if err != nil {
-			return err
+		p, entering := f.dispatcher.enter(ctx, e, events)
+		if entering != nil {
+			return entering
 		}
-		fault = p.do(ctx, e, events, work)
-		failed, isEngines := errors.AsType[*run.EngineError](fault)
+		err = p.do(ctx, e, events, work)
+		failed, isEngines := errors.AsType[*run.EngineError](err)
 		if !isEngines || ctx.Err() != nil {
-			return fault
+			return err
 		}
 		p.renew(ctx, failed)
 	}
-	return fmt.Errorf("begun %d times, and the engine failed each time: %w", len(f.dispatcher.workers)+anew, fault)
+	return fmt.Errorf("begun %d times, and the engine failed each time: %w", len(f.dispatcher.workers)+anew, err)
 }
 
 // do does work at a place and gives the place back.

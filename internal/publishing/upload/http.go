@@ -259,25 +259,25 @@ func (s *Server) temporary(ctx context.Context, err error) error {
 	return retry.Dropped(err)
 }
 
-// fault is what a user sees of an error.
-func (s *Server) fault(what string, err error) error {
-	fault := diag.Errorf(diag.Publish, "%s: %w", what, err)
+// explain makes of an error what a user sees.
+func (s *Server) explain(what string, err error) error {
+	explained := diag.Errorf(diag.Publish, "%s: %w", what, err)
 	if h, ok := errors.AsType[*hinted](err); ok {
-		return fault.WithHint("%s", h.hint)
+		return explained.WithHint("%s", h.hint)
 	}
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, unreachable := errors.AsType[*net.OpError](err)
 	switch {
 	case untrusted:
-		return fault.WithHint("SSL_CERT_FILE names the certificates that are trusted; an insecure server is one of http, and no certificate goes unchecked")
+		return explained.WithHint("SSL_CERT_FILE names the certificates that are trusted; an insecure server is one of http, and no certificate goes unchecked")
 	case isConflict(err):
-		return fault.WithHint("what is published stays as it is: give the new file another version or build tag, or find out who made the other")
+		return explained.WithHint("what is published stays as it is: give the new file another version or build tag, or find out who made the other")
 	case errors.Is(err, errChanged):
-		return fault.WithHint("something wrote to the file since it was built: build or verify it again")
+		return explained.WithHint("something wrote to the file since it was built: build or verify it again")
 	case unreachable:
-		return fault.WithHint("see whether the server can be reached from this host, and give the same command again: what has arrived is not sent twice")
+		return explained.WithHint("see whether the server can be reached from this host, and give the same command again: what has arrived is not sent twice")
 	case retry.IsTemporary(err):
-		return fault.WithHint("the same command may be given again: what has arrived is not sent twice")
+		return explained.WithHint("the same command may be given again: what has arrived is not sent twice")
 	}
-	return fault
+	return explained
 }

@@ -194,7 +194,7 @@ func (s *Server) Upload(ctx context.Context, w artifact.Artifact, progress func(
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("uploading %s: %w", w.Name, context.Cause(ctx))
 	}
-	return "", s.fault(fmt.Sprintf("uploading %s to %s", w.Name, s.URL), err)
+	return "", s.explain(fmt.Sprintf("uploading %s to %s", w.Name, s.URL), err)
 }
 
 func (s *Server) upload(ctx context.Context, w artifact.Artifact, progress func(done, total int64)) (Result, error) {
