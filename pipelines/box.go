@@ -66,6 +66,52 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	return box{c.session, ctr}, nil
 }
 
+// The place of upstream's tests in a box, and the variable that says so to commands.
+const (
+	testsDir      = "/opt/tests"
+	testsVariable = "BUILDER_TESTS"
+)
+
+// tests makes a box with upstream's tests in it, and with what they need of packages
+// that the run-time does not bring.
+func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
+	made, err := c.box(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	b, ok := made.(box)
+	if !ok {
+		return nil, fmt.Errorf("a box of another kind holds no tests: %T", made)
+	}
+	brought := func(f pypi.File) bool {
+		return slices.ContainsFunc(c.entry.Runtime.Wheels, func(w pypi.File) bool { return w.Project == f.Project })
+	}
+	wheels, err := c.stage("tests", pythonBlobs(slices.DeleteFunc(slices.Clone(c.entry.TestWheels), brought)))
+	if err != nil {
+		return nil, err
+	}
+	tree, err := c.stage("source", pythonBlobs([]pypi.File{c.entry.Tests.File}))
+	if err != nil {
+		return nil, err
+	}
+	script := untar("/source/"+c.entry.Tests.Filename, testsDir) + `for wheel in /wheels/*.whl; do
+  [ -e "$wheel" ] || break
+  UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 ` + uvPath + " pip install --python " + venvDir + ` --no-index --no-deps --compile-bytecode /wheels/*.whl
+  break
+done
+`
+	ctr := c.writable(b.ctr, testsDir).
+		WithMountedFile(uvPath, c.client.Host().File(c.UV)).
+		WithMountedDirectory("/wheels", wheels).
+		WithMountedDirectory("/source", tree)
+	ctr, _, err = c.exec(ctx, ctr, installCaps, shell(script))
+	if err != nil {
+		return nil, err
+	}
+	b.ctr = setEnv(ctr.WithoutMount("/source").WithoutMount("/wheels").WithoutMount(uvPath), testsVariable, testsDir)
+	return b, nil
+}
+
 // unfold unpacks the only folder of an archive, and tells commands where.
 func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, archive string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(archive)

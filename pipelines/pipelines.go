@@ -149,6 +149,15 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.
 				return err
 			}
 		}
+		if entry.Tests.SHA256 != "" {
+			err = c.step(ctx, events, "tests", func(ctx context.Context) (err error) {
+				built.Tests, err = c.tests(ctx, made[0].Path)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
 		return look(ctx, built)
 	})
 }

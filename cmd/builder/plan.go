@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -122,6 +123,9 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	}
 	line("steps", "%s", strings.Join(c.Steps, ", "))
 	line("gates", "%s", strings.Join(c.Gates, ", "))
+	if t := c.Tests; t != nil {
+		line("level", "quick: upstream's tests take about %s; --level full: %s", seconds(t.Quick), seconds(t.Full))
+	}
 	if c.Stable != "" {
 		line("channel", "candidate: %s", c.Stable)
 	}
@@ -164,3 +168,6 @@ func changed(c lock.Change) string {
 	}
 	return c.What + ": " + c.Is + ", was " + c.Was
 }
+
+// seconds writes a time that somebody measured once.
+func seconds(n int) string { return (time.Duration(n) * time.Second).String() }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -38,11 +39,17 @@ func runCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command 
 	}
 }
 
+// levels are how much the gates of a run may ask.
+var levels = []string{"quick", "full"}
+
 func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 	r := app.RunRequest{
-		Selection: of, Out: c.String("out"), FailFast: c.Bool("fail-fast"), Rebuild: c.Bool("rebuild"), FromOnly: c.Bool("from-only"),
+		Selection: of, Out: c.String("out"), FailFast: c.Bool("fail-fast"), Full: c.String("level") == "full", Rebuild: c.Bool("rebuild"), FromOnly: c.Bool("from-only"),
 	}
 	var faults []error
+	if level := c.String("level"); level != "" && !slices.Contains(levels, level) {
+		faults = append(faults, diag.Errorf(diag.Usage, "--level: %q is not %s", level, strings.Join(levels, " or ")))
+	}
 	for _, place := range c.StringSlice("from") {
 		if _, err := publish.OpenSource(place, false, nil); err != nil {
 			faults = append(faults, diag.Errorf(diag.Usage, "--from: %w", err))

@@ -36,7 +36,10 @@ func ParseOverrides(settings []string) (map[string][]string, error) {
 func unusedOverrides(overrides map[string][]string, entries []lock.Entry) error {
 	var known []string
 	for _, e := range entries {
-		known = append(known, e.Source.Project)
+		known = append(known, e.Source.Project, e.Tests.Project)
+		for _, w := range e.TestWheels {
+			known = append(known, w.Project)
+		}
 		for _, image := range []lock.Image{e.Image, e.Runtime} {
 			for _, p := range image.Pin.Packages {
 				known = append(known, p.Name)

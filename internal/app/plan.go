@@ -52,6 +52,7 @@ type PlannedCell struct {
 	Env      map[string]string `json:"env"`
 	Steps    []string          `json:"steps"`
 	Gates    []string          `json:"gates"`
+	Tests    *PlannedTests     `json:"tests,omitempty"`   // upstream's own, where the recipe names some
 	Stable   string            `json:"stable,omitempty"`  // why the channel stable cannot be reached
 	Missing  string            `json:"missing,omitempty"` // what the lock lacks
 	// Unstated says why the lock lacks what one place alone can tell, and what to do.
@@ -67,6 +68,21 @@ type PlannedPatch struct {
 	Applies bool        `json:"applies"`
 	State   patch.State `json:"state"` // not measured where it applies: no tree has been seen
 	Because string      `json:"because"`
+}
+
+// PlannedTests says what upstream's tests take at each level.
+type PlannedTests struct {
+	Source string `json:"source"`
+	Quick  int    `json:"quick-seconds"`
+	Full   int    `json:"full-seconds"`
+}
+
+func testsOf(d lock.Draft) *PlannedTests {
+	t := d.Settings.Expect.Tests
+	if len(t.Files) == 0 {
+		return nil
+	}
+	return &PlannedTests{d.Tests.Project + " " + d.Tests.Version, t.QuickSeconds(), t.QuickSeconds() + t.FullSeconds()}
 }
 
 // Excluded are values that no cell has together.
@@ -157,6 +173,7 @@ func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key
 	for _, g := range gate.Wanted(d.Settings.Expect, gate.Container) {
 		c.Gates = append(c.Gates, g.Name)
 	}
+	c.Tests = testsOf(d)
 	if d.Settings.Expect.Wheelhouse != nil { // nothing is built of a source
 		c.Source, c.Python = "its parts", notNil(d.Settings.Requires.Run)
 	}

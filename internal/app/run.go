@@ -27,6 +27,7 @@ type RunRequest struct {
 	Selection
 	Out      string   // directory of the results
 	FailFast bool     // begin no further cell after the first that fails
+	Full     bool     // ask the gates that take minutes too
 	Rebuild  bool     // build every cell that passed a second time and compare
 	From     []string // places to take cells from: directories and addresses
 	FromOnly bool     // build nothing
@@ -73,6 +74,12 @@ func Run(ctx context.Context, s *Session, r RunRequest) (report.Run, error) {
 
 // builds reports whether an entry is to be built, as far as its result is known.
 func (c *cellRun) builds(e lock.Entry) bool { return c.Rebuild || !c.has(e) }
+
+// has reports whether a result is known that has all verdicts that this run asks for.
+func (c *cellRun) has(e lock.Entry) bool {
+	found, ok := c.results.Known(e.Key())
+	return ok && run.Answered(found, e, c.Full)
+}
 
 // run takes entries to verdicts.
 func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, error) {
@@ -144,7 +151,7 @@ func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.O
 	}
 	return run.Runner{
 		Fetcher: c.fetcher(), Engine: engines, Finder: c.finder(), Sealer: c.sealer,
-		Out: c.Out, Jobs: engines.Jobs(), FailFast: c.FailFast, Rebuild: c.Rebuild, Now: time.Now(),
+		Out: c.Out, Jobs: engines.Jobs(), FailFast: c.FailFast, Rebuild: c.Rebuild, Full: c.Full, Now: time.Now(),
 		Seconds: func(e lock.Entry) float64 {
 			seconds, _ := c.past.Cell(e.Recipe, e.ID)
 			return seconds

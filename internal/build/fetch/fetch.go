@@ -5,6 +5,7 @@
 package fetch
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/sourcegraph/conc/pool"
+	"github.com/ulikunitz/xz"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
@@ -32,6 +34,7 @@ type Fetcher struct {
 	Mirrors   []string            // base addresses of the Debian archive, in the order of trial
 	Snapshot  string              // base address of a Debian snapshot archive, or ""
 	Overrides map[string][]string // source name (project or package) to other places, tried first
+	Carried   fs.FS               // archives of commits that come with the catalogue, as NAME.tar.xz; may be nil
 	Offline   bool                // only the store
 	UV        func(context.Context) (pypi.Tool, error)
 }
@@ -62,6 +65,12 @@ func wants(e lock.Entry) []want {
 		for _, file := range img.Wheels {
 			all = append(all, want{name: file.Project, blob: file.Blob(), file: file})
 		}
+	}
+	for _, file := range e.TestWheels {
+		all = append(all, want{name: file.Project, blob: file.Blob(), file: file})
+	}
+	if tests := e.Tests; tests.SHA256 != "" {
+		all = append(all, want{name: tests.Project, blob: tests.Blob(), source: tests})
 	}
 	source := want{name: e.Source.Project, blob: e.Source.Blob()}
 	switch e.Source.Kind() {
@@ -198,31 +207,76 @@ func (f *Fetcher) locate(ctx context.Context, all []want) error {
 	return nil
 }
 
-// make makes the archive of a commit on this host, in a directory that the caller
-// removes, unless the user has the archive itself.
+// make makes the archives of commits on this host, in a directory that the caller
+// removes, unless the user or the catalogue has the archive itself.
 func (f *Fetcher) make(ctx context.Context, all []want) (scratch string, err error) {
-	i := slices.IndexFunc(all, func(w want) bool { return w.source.Commit != "" })
-	if i < 0 {
+	if !slices.ContainsFunc(all, func(w want) bool { return w.source.Commit != "" }) {
 		return "", nil
-	}
-	s := all[i].source
-	from := git.Repository(s.Repository)
-	if places := f.Overrides[s.Project]; len(places) > 0 {
-		if slices.ContainsFunc(places, isArchive) {
-			return "", nil
-		}
-		from = git.Repository(places[0]) // as where names are resolved
 	}
 	scratch, err = os.MkdirTemp(f.Scratch, "source-*")
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(scratch, s.Filename)
-	if _, err := git.Make(ctx, f.Scratch, from, s.Commit, s.Folder(), file); err != nil {
-		return scratch, fmt.Errorf("source %s: %w", s.Project, err)
+	for i, w := range all {
+		if w.source.Commit == "" {
+			continue
+		}
+		place, err := f.archive(ctx, scratch, w)
+		if err != nil {
+			return scratch, fmt.Errorf("source %s: %w", w.name, err)
+		}
+		if place != "" {
+			all[i].from = []store.Place{store.Place(place)}
+		}
 	}
-	all[i].from = []store.Place{store.Place(file)}
 	return scratch, nil
+}
+
+// archive makes the archive of a commit in a directory, and returns its path, or
+// nothing where the user has the archive.
+func (f *Fetcher) archive(ctx context.Context, dir string, w want) (string, error) {
+	file := filepath.Join(dir, w.source.Filename)
+	from := git.Repository(w.source.Repository)
+	places := f.Overrides[w.name]
+	switch {
+	case slices.ContainsFunc(places, isArchive):
+		return "", nil
+	case len(places) > 0:
+		from = git.Repository(places[0]) // as where names are resolved
+	default:
+		if carried, err := f.carried(w, file); carried || err != nil {
+			return file, err
+		}
+	}
+	_, err := git.Make(ctx, f.Scratch, from, w.source.Tree(), file)
+	return file, err
+}
+
+// carried unpacks the archive of a commit that the catalogue carries, if it does:
+// a small one that not every host can reach. What it holds is the lock's or refused,
+// as from any other place.
+func (f *Fetcher) carried(w want, to string) (bool, error) {
+	if f.Carried == nil {
+		return false, nil
+	}
+	packed, err := f.Carried.Open(w.source.Filename + ".xz")
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer packed.Close()
+	unpacked, err := xz.NewReader(bufio.NewReader(packed))
+	if err != nil {
+		return false, err
+	}
+	out, err := os.Create(to)
+	if err != nil {
+		return false, err
+	}
+	_, err = io.Copy(out, io.LimitReader(unpacked, w.blob.Size+1))
+	return true, errors.Join(err, out.Close())
 }
 
 // isArchive reports whether a place of the user's for a source is no repository.

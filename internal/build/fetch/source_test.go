@@ -1,12 +1,16 @@
 package fetch_test
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
+
+	"github.com/ulikunitz/xz"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/git"
@@ -38,7 +42,7 @@ func repository(t *testing.T) (dir string, pin lock.SourcePin) {
 		Repository: "https://git.invalid/tool", Tag: "v1", Commit: commit,
 	}
 	archive := filepath.Join(t.TempDir(), "tool-1.tar")
-	if _, err := git.Make(t.Context(), t.TempDir(), git.Repository(dir), commit, pin.Folder(), archive); err != nil {
+	if _, err := git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: commit, Folder: pin.Folder()}, archive); err != nil {
 		t.Fatal(err)
 	}
 	blob, err := store.Of(archive)
@@ -148,5 +152,83 @@ func TestFetchBringsAReleasedWheel(t *testing.T) {
 	f.Overrides["tool"] = []string{local}
 	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil || !has(t, f, data) {
 		t.Errorf("from a local file: %v", err)
+	}
+}
+
+// packed returns a file as the catalogue carries it.
+func packed(t *testing.T, path string) fstest.MapFS {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w, err := xz.NewWriter(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fstest.MapFS{"tool-1.tar.xz": {Data: out.Bytes()}}
+}
+
+// What the catalogue carries is taken by its digest, and no repository is asked.
+func TestFetchTakesWhatTheCatalogueCarries(t *testing.T) {
+	dir, pin := repository(t)
+	good := newFetcher(t)
+	good.Overrides["tool"] = []string{dir}
+	if err := good.Fetch(t.Context(), lock.Entry{Tests: pin}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	path, ok := good.Store.Path(pin.Blob())
+	if !ok {
+		t.Fatal("the archive is not in the store")
+	}
+	f := newFetcher(t)
+	f.Carried = packed(t, path)
+	if err := f.Fetch(t.Context(), lock.Entry{Tests: pin}, io.Discard); err != nil {
+		t.Error(err)
+	}
+
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, bytes.Repeat([]byte("x"), 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, carried := range map[string]fstest.MapFS{"other bytes": packed(t, other), "no archive": {"tool-1.tar.xz": {Data: []byte("x")}}} {
+		f := newFetcher(t)
+		f.Carried = carried
+		if err := f.Fetch(t.Context(), lock.Entry{Tests: pin}, io.Discard); err == nil {
+			t.Errorf("%s: it was taken", name)
+		}
+	}
+}
+
+// A cell whose source and tests both come from git has both made.
+func TestFetchMakesEveryArchive(t *testing.T) {
+	dir, pin := repository(t)
+	_, tests := repository(t)
+	tests.Project, tests.Filename = "tool-tests", "tool-tests-1.tar"
+	archive := filepath.Join(t.TempDir(), "a.tar")
+	if _, err := git.Make(t.Context(), t.TempDir(), git.Repository(dir), git.Tree{Commit: pin.Commit, Folder: "tool-tests-1"}, archive); err != nil {
+		t.Fatal(err)
+	}
+	blob, err := store.Of(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests.Commit, tests.Size, tests.SHA256 = pin.Commit, blob.Size, blob.SHA256
+	f := newFetcher(t)
+	f.Overrides["tool"], f.Overrides["tool-tests"] = []string{dir}, []string{dir}
+	if err := f.Fetch(t.Context(), lock.Entry{Source: pin, Tests: tests}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []store.Blob{pin.Blob(), tests.Blob()} {
+		if _, ok := f.Store.Path(b); !ok {
+			t.Errorf("%s is not in the store", b.Name)
+		}
 	}
 }

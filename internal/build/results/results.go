@@ -80,6 +80,9 @@ func (r *Results) Has(key string) bool {
 	return ok
 }
 
+// Known returns the result of the entry with this key, if it is known.
+func (r *Results) Known(key string) (run.Result, bool) { return r.read(key) }
+
 // read returns a result whose artifacts are all in the store.
 func (r *Results) read(key string) (run.Result, bool) {
 	data, ok := r.store.Result(key)

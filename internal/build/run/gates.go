@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
+	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
@@ -13,13 +16,13 @@ import (
 )
 
 // gates asks every gate that applies; each is a step of its own.
-func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built) ([]verdict.Verdict, error) {
+func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, built Built) ([]verdict.Verdict, error) {
 	if len(built.Artifacts) == 0 {
 		return nil, nil
 	}
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock}
+	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Tests: built.Tests, Stock: built.Stock, Keep: keeper(dir)}
 	if built.Source != "" {
 		subject.Source = &gate.Upstream{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
 	}
@@ -27,7 +30,7 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 		subject.Beside = append(subject.Beside, a.Path)
 	}
 	var verdicts []verdict.Verdict
-	for _, g := range gate.Wanted(e.Expect, gate.Container) {
+	for _, g := range gate.Wanted(e.Expect, r.most()) {
 		log, start := ev.StepStarted("gate "+g.Name), time.Now()
 		subject.Log = log
 		v := g.Check(ctx, subject).Waive(e.Expect.Waivers, r.Now)
@@ -43,6 +46,21 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, built Built)
 		}
 	}
 	return verdicts, nil
+}
+
+// TestsDir holds the whole results of upstream's tests, below the directory of a
+// cell.
+const TestsDir = "tests"
+
+// keeper writes files of results below the directory of a cell.
+func keeper(dir string) func(name string, data []byte) error {
+	return func(name string, data []byte) error {
+		at := filepath.Join(dir, TestsDir)
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			return err
+		}
+		return atomicfile.Write(filepath.Join(at, name), data)
+	}
 }
 
 // refusal is the error for verdicts that do not let an artifact pass: every one

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -60,6 +61,7 @@ type Built struct {
 	Artifacts []artifact.Artifact
 	Source    string // path of the archive of the source tree
 	Box       gate.Box
+	Tests     gate.Box // with upstream's tests; nil where the entry has none
 	Stock     gate.Box // with the source as released in the place of the wheel; nil where no gate asks it
 	Canary    string   // what the canary of the build step saw, as JSON
 	Engine    string   // where it was built: the address of the engine
@@ -126,6 +128,7 @@ type Runner struct {
 	Jobs     int    // cells at a time, at least 1
 	FailFast bool   // begin no further cell after the first that failed
 	Rebuild  bool   // build every cell that passed once more and compare
+	Full     bool   // ask the gates that take minutes too
 	// Now is the time that waivers are judged by; nothing that is built depends on
 	// it.
 	Now time.Time
@@ -208,6 +211,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 	if err != nil {
 		return err
 	}
+	known = known && Answered(found, e, r.Full)
 	if known {
 		*result = r.recalled(found, e)
 		if !r.Rebuild || reproduced(found) {
@@ -225,6 +229,22 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 		}
 	}
 	return r.rebuild(ctx, e, inputs, dir, result)
+}
+
+// most is how much the gates of this run may need.
+func (r Runner) most() gate.Need {
+	if r.Full {
+		return gate.Long
+	}
+	return gate.Container
+}
+
+// Answered reports whether a result has a verdict of every gate that takes minutes,
+// where those are asked: it may come from a run that did not ask them.
+func Answered(found Result, e lock.Entry, full bool) bool {
+	return !full || !slices.ContainsFunc(gate.Wanted(e.Expect, gate.Long), func(g gate.Gate) bool {
+		return g.Needs == gate.Long && !slices.ContainsFunc(found.Verdicts, func(v verdict.Verdict) bool { return v.Gate == g.Name })
+	})
 }
 
 // recalled is a result of an earlier run as one of this: none of its steps is done
@@ -246,19 +266,19 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 	if err := Fetch(ctx, rec, r.Fetcher, e); err != nil {
 		return err
 	}
-	if err := removeStale(dir); err != nil {
+	if err := errors.Join(removeStale(dir), os.RemoveAll(filepath.Join(dir, TestsDir))); err != nil {
 		return err
 	}
 	err := r.Engine.Build(ctx, e, inputs, dir, rec, func(ctx context.Context, built Built) (err error) {
 		result.Artifacts, result.Canary, result.Engine = built.Artifacts, built.Canary, built.Engine
-		result.Verdicts, err = r.gates(ctx, rec, e, built)
+		result.Verdicts, err = r.gates(ctx, rec, e, dir, built)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if err := keepBack(dir, result); err != nil {
-		return err
+		return errors.Join(err, r.Finder.Forget(e)) // it may be known from a run that asked less
 	}
 	result.Finished = time.Now()
 	return r.seal(e, result, result.Verdicts)

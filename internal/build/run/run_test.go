@@ -278,3 +278,34 @@ func TestAnEntryThatCannotBeWritten(t *testing.T) {
 		t.Errorf("got %v, built %v", got[0].Err, f.built)
 	}
 }
+
+// A result without the verdict of a gate that takes minutes is not enough where
+// those are asked, and enough where they are not.
+func TestGatesThatTakeMinutes(t *testing.T) {
+	tested := entry("x")
+	tested.Expect.Tests.Files = []recipe.TestFile{{File: "test/a.py", Seconds: 5}}
+	quick := []verdict.Verdict{{Gate: "wheel-format", Status: verdict.Pass}}
+	full := append(slices.Clone(quick), verdict.Verdict{Gate: "upstream-tests-full", Status: verdict.Pass})
+	for name, c := range map[string]struct {
+		known []verdict.Verdict
+		full  bool
+		built int
+	}{
+		"quick, not asked":     {quick, false, 0},
+		"full, asked":          {full, true, 0},
+		"full, not asked":      {quick, true, 1},
+		"quick, of a full run": {full, false, 0},
+	} {
+		f := &fake{known: map[string]run.Result{"x": {Verdicts: c.known}}}
+		o := run.Runner{
+			Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Full: c.full, Watch: watch, Done: func(int, run.Outcome) {},
+		}.Run(t.Context(), []lock.Entry{tested})[0]
+		asked := slices.ContainsFunc(o.Verdicts, func(v verdict.Verdict) bool { return v.Gate == "upstream-tests-full" })
+		if len(f.built) != c.built || c.full && !asked {
+			t.Errorf("%s: built %q, verdicts %+v", name, f.built, o.Verdicts)
+		}
+		if c.built > 0 && (o.Err == nil || len(f.forgotten) != 1) { // the gates refuse what the fake builds
+			t.Errorf("%s: %v; forgotten %q", name, o.Err, f.forgotten)
+		}
+	}
+}

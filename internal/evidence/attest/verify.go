@@ -30,7 +30,7 @@ type Policy string
 // The policies.
 const (
 	Candidate Policy = "candidate" // every gate that needs no GPU
-	Stable    Policy = "stable"    // the gates on GPUs and a second build too
+	Stable    Policy = "stable"    // the gates that take minutes, those on GPUs and a second build too
 )
 
 // Policies lists the names of the policies.
@@ -327,6 +327,8 @@ func howToAsk(name string) string {
 		case g.Name != name:
 		case g.Needs == gate.TwoBuilds:
 			return "`builder verify CELL --rebuild --attach` builds a second time and adds that verdict"
+		case g.Needs == gate.Long:
+			return "`builder run RECIPE --level full` with the axes of the cell asks it"
 		case g.Needs == gate.GPUs:
 			return "`builder gate CELL --gpus all --tests DIR --attach` on a host with GPUs adds those verdicts"
 		}

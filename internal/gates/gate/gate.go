@@ -34,9 +34,12 @@ type Subject struct {
 	Source   *Upstream
 	Unpacked *Unpacked
 	Box      Box
+	Tests    Box // as Box, with upstream's tests and what they need; nil where there are none
 	Stock    Box // as Box, with the source as upstream released it in the place of the artifact
 	Device   *device.Setup
 	Log      io.Writer
+	// Keep keeps a file of results with the cell; it may be nil.
+	Keep func(name string, data []byte) error
 }
 
 // Need is what has to be at hand for a gate to look, each more than the one before.
@@ -46,6 +49,7 @@ type Need int
 const (
 	File      Need = iota // the artifact as a file, and what lies beside it
 	Container             // a clean container with the artifact in it: [Subject.Box]
+	Long                  // the same, and minutes: asked at the level full alone
 	GPUs                  // of this host: [Subject.Device]
 	TwoBuilds             // of the cell; who builds compares them
 )
@@ -89,7 +93,9 @@ func All() []Gate {
 		rendezvous,
 		allreduce2,
 		trainStep,
+		upstreamTests,
 		wheelhouse,
+		upstreamTestsFull,
 		collectives,
 		transport,
 		busbw,

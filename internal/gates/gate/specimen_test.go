@@ -29,6 +29,7 @@ type specimen struct {
 	source    *original
 	box       container
 	house     *house    // of a stack, in the place of the wheel
+	tests     container // the same with upstream's tests
 	stock     container // the same with upstream's release in the place of the wheel
 }
 
@@ -62,7 +63,7 @@ func (s *specimen) subject(t *testing.T) Subject {
 		data = s.damage(data)
 	}
 	at := t.TempDir()
-	subject := Subject{Artifact: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box, Stock: s.stock}
+	subject := Subject{Artifact: filepath.Join(at, s.wheel.Name), Expect: s.expect, Unpacked: NewUnpacked(), Box: s.box, Tests: s.tests, Stock: s.stock}
 	t.Cleanup(func() {
 		if err := subject.Unpacked.Close(); err != nil {
 			t.Error(err)

@@ -16,28 +16,37 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"builder/internal/base/diag"
 )
 
-// Make writes the archive of a commit to a file, and returns when the commit was
+// A Tree is what an archive is made of.
+type Tree struct {
+	Commit string
+	Under  string // the folder of it that is wanted, without submodules; "" is all
+	Folder string // of the archive, which holds everything
+}
+
+// Make writes the archive of a tree to a file, and returns when its commit was
 // made, in seconds since 1970. Its clone lies below scratch and serves the next
 // time too.
-func Make(ctx context.Context, scratch string, from Repository, sha, prefix, to string) (int64, error) {
+func Make(ctx context.Context, scratch string, from Repository, t Tree, to string) (int64, error) {
 	name := sha256.Sum256([]byte(from))
 	c, err := open(ctx, filepath.Join(scratch, fmt.Sprintf("git-%x", name[:8])), from)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.bring(ctx, from, sha); err != nil {
+	if err := c.bring(ctx, from, t.Commit); err != nil {
 		return 0, err
 	}
 	f, err := os.Create(to)
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(c.archive(ctx, f, sha, prefix), f.Close()); err != nil {
+	if err := errors.Join(c.archive(ctx, f, t), f.Close()); err != nil {
 		return 0, err
 	}
-	return c.made(ctx, sha)
+	return c.made(ctx, t.Commit)
 }
 
 // made returns the committer's time of a commit.
@@ -49,11 +58,10 @@ func (c *clone) made(ctx context.Context, sha string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 }
 
-// archive writes the tree of a commit to w as an uncompressed tar, below the
-// folder prefix, with the trees of its submodules. Equal commits give equal
-// bytes on every host.
-func (c *clone) archive(ctx context.Context, w io.Writer, sha, prefix string) error {
-	files, err := c.tree(ctx, c.from, sha, prefix, 0)
+// archive writes a tree to w as an uncompressed tar, with the trees of its
+// submodules. Equal commits give equal bytes on every host.
+func (c *clone) archive(ctx context.Context, w io.Writer, t Tree) error {
+	files, err := c.files(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -81,32 +89,29 @@ type file struct {
 // maxDepth bounds how deep submodules may hold submodules.
 const maxDepth = 8
 
+// files lists the files of a tree.
+func (c *clone) files(ctx context.Context, t Tree) ([]file, error) {
+	if t.Under == "" {
+		return c.tree(ctx, c.from, t.Commit, t.Folder, 0)
+	}
+	if !filepath.IsLocal(t.Under) {
+		return nil, diag.Errorf(diag.Usage, "%q leads out of the tree", t.Under)
+	}
+	files, _, err := c.list(ctx, t.Commit, t.Folder, path.Clean(t.Under)+"/")
+	if err == nil && len(files) == 0 {
+		err = diag.Errorf(diag.Fetch, "%s has no folder %s at commit %s", c.from, t.Under, t.Commit)
+	}
+	return files, err
+}
+
 // tree lists the files of a commit and of its submodules, which are fetched.
 func (c *clone) tree(ctx context.Context, from Repository, sha, prefix string, depth int) ([]file, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("submodules are nested deeper than %d", maxDepth)
 	}
-	out, err := run(ctx, c.dir, "ls-tree", "-r", "-z", "--full-tree", sha)
-	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", sha, err)
-	}
-	var files []file
-	var links []file
-	for row := range bytes.SplitSeq(bytes.TrimRight(out, "\x00"), []byte{0}) {
-		meta, name, _ := strings.Cut(string(row), "\t")
-		fields := strings.Fields(meta) // mode, type, object
-		if len(fields) != 3 || !filepath.IsLocal(name) {
-			return nil, fmt.Errorf("listing %s: %q leads out of the tree", sha, name)
-		}
-		f := file{path.Join(prefix, name), fields[0], fields[2]}
-		if fields[1] == "commit" {
-			links = append(links, file{name, fields[0], fields[2]})
-		} else {
-			files = append(files, f)
-		}
-	}
-	if len(links) == 0 {
-		return files, nil
+	files, links, err := c.list(ctx, sha, prefix)
+	if err != nil || len(links) == 0 {
+		return files, err
 	}
 	places, err := c.submodules(ctx, from, sha)
 	if err != nil {
@@ -127,6 +132,33 @@ func (c *clone) tree(ctx context.Context, from Repository, sha, prefix string, d
 		files = append(files, inner...)
 	}
 	return files, nil
+}
+
+// list lists the files of a commit and the places of its submodules, below a folder
+// where one is given.
+func (c *clone) list(ctx context.Context, sha, prefix string, folder ...string) (files, links []file, err error) {
+	args := append([]string{"--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", sha, "--"}, folder...)
+	out, err := run(ctx, c.dir, args...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing %s: %w", sha, err)
+	}
+	if len(out) == 0 {
+		return nil, nil, nil
+	}
+	for row := range bytes.SplitSeq(bytes.TrimRight(out, "\x00"), []byte{0}) {
+		meta, name, _ := strings.Cut(string(row), "\t")
+		fields := strings.Fields(meta) // mode, type, object
+		if len(fields) != 3 || !filepath.IsLocal(name) {
+			return nil, nil, fmt.Errorf("listing %s: %q leads out of the tree", sha, name)
+		}
+		f := file{path.Join(prefix, name), fields[0], fields[2]}
+		if fields[1] == "commit" {
+			links = append(links, file{name, fields[0], fields[2]})
+		} else {
+			files = append(files, f)
+		}
+	}
+	return files, links, nil
 }
 
 // objects is one process that hands out the content of objects.

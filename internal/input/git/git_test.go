@@ -63,7 +63,7 @@ func archive(t *testing.T, repo string) []byte {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "a.tar")
-	if _, err := Make(t.Context(), t.TempDir(), Repository(repo), sha, "src", file); err != nil {
+	if _, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Folder: "src"}, file); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)
@@ -149,7 +149,7 @@ func TestResolveFaults(t *testing.T) {
 func TestMakeRefuses(t *testing.T) {
 	repo := repository(t, map[string]string{"a": "1"})
 	for sha, code := range map[string]diag.Code{strings.Repeat("0", 40): diag.Fetch, "v1": diag.Usage, "": diag.Usage} {
-		if _, err := Make(t.Context(), t.TempDir(), Repository(repo), sha, "src", filepath.Join(t.TempDir(), "a.tar")); err == nil || diag.CodeOf(err) != code {
+		if _, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Folder: "src"}, filepath.Join(t.TempDir(), "a.tar")); err == nil || diag.CodeOf(err) != code {
 			t.Errorf("%q: got %v", sha, err)
 		}
 	}
@@ -163,6 +163,37 @@ func TestSubmodulePlaces(t *testing.T) {
 	} {
 		if got := submodule(Repository(c.from), "gloo", "third_party/gloo", c.address); string(got) != c.want {
 			t.Errorf("%s %s: got %s", c.from, c.address, got)
+		}
+	}
+}
+
+// A folder of a tree is had without its submodules, and without the rest.
+func TestArchiveOfAFolder(t *testing.T) {
+	inner := repository(t, map[string]string{"gloo.h": "int x;\n"})
+	repo := repository(t, map[string]string{"Makefile": "all:\n", "test/a.py": "1", "test/deep/b.py": "2", "tester/c.py": "3"})
+	git(t, repo, "submodule", "add", "-q", inner, "test/gloo")
+	git(t, repo, "commit", "-q", "-m", "with a submodule")
+	git(t, repo, "tag", "-f", "-a", "-m", "release", "v1")
+	sha, err := Resolve(t.Context(), Repository(repo), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "a.tar")
+	if _, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Under: "test", Folder: "src"}, file); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"src/test/a.py": "-rw-r--r-- 1", "src/test/deep/b.py": "-rw-r--r-- 2"}
+	if diff := cmp.Diff(want, entries(t, data)); diff != "" {
+		t.Error(diff)
+	}
+	for under, code := range map[string]diag.Code{"tests": diag.Fetch, "../test": diag.Usage, "/etc": diag.Usage, "Makefile": diag.Fetch, "*": diag.Fetch} {
+		_, err := Make(t.Context(), t.TempDir(), Repository(repo), Tree{Commit: sha, Under: under, Folder: "src"}, file)
+		if diag.CodeOf(err) != code {
+			t.Errorf("%q: %v", under, err)
 		}
 	}
 }

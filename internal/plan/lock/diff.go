@@ -149,6 +149,12 @@ func partsOf(e Entry) parts {
 	for _, a := range e.Advisories {
 		p.item(stepGates, "advisories", "advisory "+a.ID, "mended by "+a.MendedBy, a) // no step reads it
 	}
+	if e.Tests.SHA256 != "" {
+		p.add(stepGates, "source "+e.Tests.Project, pinned(e.Tests.File), e.Tests)
+	}
+	for _, w := range e.TestWheels {
+		p.item(stepGates, "wheels of the tests", "tests: wheel "+w.Project, pinned(w), w)
+	}
 	p.fields(stepGates, "expectation %s", e.Expect)
 	p.image(e.Runtime, "run-time image: ", stepGates, stepGates)
 	p.table(stepGates, "axis %s", e.Axes)

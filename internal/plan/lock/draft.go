@@ -31,8 +31,9 @@ type Draft struct {
 	Image    image.Image
 	Runtime  image.Image
 	Source   SourceNeed
-	Epoch    int64 // SOURCE_DATE_EPOCH, seconds; 0 where only the pin of the source knows
-	Memory   int64 // bytes that the build takes at its peak; 0 where the recipe does not say
+	Tests    SourceNeed // of no kind where there are none
+	Epoch    int64      // SOURCE_DATE_EPOCH, seconds; 0 where only the pin of the source knows
+	Memory   int64      // bytes that the build takes at its peak; 0 where the recipe does not say
 	Patches  []patch.Choice
 }
 
@@ -153,7 +154,11 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	if err := errors.Join(faults...); err != nil {
 		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
 	}
-	d.Source, d.Patches = source, choices
+	tests, err := testsOf(d.Cell.Recipe.Source, s, d.Vars)
+	if err != nil {
+		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
+	}
+	d.Source, d.Tests, d.Patches = source, tests, choices
 	if source.Kind == recipe.Git || source.Kind == recipe.Cells {
 		return d, nil // the pin has the date of the commit, and a stack is not compiled
 	}
@@ -199,6 +204,19 @@ func (f File) SourceOf(c matrix.Cell, names map[string]string) (SourcePin, bool)
 		return SourcePin{}, false
 	}
 	return f.source(s)
+}
+
+// testsOf returns where the tests of a cell come from; of no kind is what has none.
+// The tests of horovod are the source horovod-tests of the same version.
+func testsOf(identity recipe.Source, s recipe.Settings, names map[string]string) (SourceNeed, error) {
+	if len(s.Expect.Tests.Files) == 0 {
+		return SourceNeed{}, nil
+	}
+	if err := s.Expect.Tests.Fault(s.TestsFrom); err != nil {
+		return SourceNeed{}, err
+	}
+	identity.Project += "-tests"
+	return sourceOf(identity, s.TestsFrom, names)
 }
 
 // sourceOf replaces names in what a recipe says about its source.

@@ -49,6 +49,7 @@ type SourcePin struct {
 	Repository string `json:"repository,omitempty"` // of the recipe: a lock holds no address
 	Tag        string `json:"tag,omitempty"`
 	Commit     string `json:"commit,omitempty"`
+	Under      string `json:"under,omitempty"`  // the folder of the tree that it holds, "" where that is all
 	Epoch      int64  `json:"epoch,omitempty"`  // when the commit was made, seconds
 	Path       string `json:"path,omitempty"`   // in the pool of a Debian archive
 	Python     string `json:"python,omitempty"` // of a wheel: the CPython that it was chosen for
@@ -85,7 +86,7 @@ func asked(project, version, python string) string {
 // answers reports whether a pin is what the source asks for.
 func (p SourcePin) answers(s SourceNeed) bool {
 	return p.Project == s.Project && p.Version == s.Version &&
-		p.Tag == s.Tag && p.Path == s.Path && p.Python == s.Python &&
+		p.Tag == s.Tag && p.Under == s.Under && p.Path == s.Path && p.Python == s.Python &&
 		(s.SHA256 == "" || p.SHA256 == s.SHA256) && (s.Commit == "" || p.Commit == s.Commit)
 }
 
@@ -127,8 +128,12 @@ type Entry struct {
 	Inputs   []Input           `json:"inputs,omitempty"`
 	Profile  []recipe.Variable `json:"profile,omitempty"`
 	Vendored []recipe.Vendored `json:"vendored,omitempty"`
-	Memory   int64             `json:"memory,omitempty"` // bytes that the build takes at its peak; 0 is not known
-	Expect   recipe.Expect     `json:"expect"`
+	// Tests is the tree of upstream's tests, TestWheels what they need beside the
+	// run-time packages.
+	Tests      SourcePin     `json:"tests,omitzero"`
+	TestWheels []pypi.File   `json:"test-wheels,omitempty"`
+	Memory     int64         `json:"memory,omitempty"` // bytes that the build takes at its peak; 0 is not known
+	Expect     recipe.Expect `json:"expect"`
 	// Advisories are known of the source; Patches says which of them are mended.
 	Advisories []recipe.Advisory `json:"advisories,omitempty"`
 }
@@ -242,8 +247,10 @@ func (m Missing) String() string {
 func (f File) Missing(drafts []Draft) Missing {
 	var m Missing
 	for _, d := range drafts {
-		if _, ok := f.source(d.Source); !ok && !slices.Contains(m.Sources, d.Source) {
-			m.Sources = append(m.Sources, d.Source)
+		for _, source := range d.sources() {
+			if _, ok := f.source(source); !ok && !slices.Contains(m.Sources, source) {
+				m.Sources = append(m.Sources, source)
+			}
 		}
 		for _, img := range []image.Image{d.Image, d.Runtime} {
 			named := func(i image.Image) bool { return i.Name == img.Name }
@@ -260,12 +267,26 @@ func (f File) Missing(drafts []Draft) Missing {
 	return m
 }
 
+// sources lists the source of a cell, and that of its tests where it has some.
+func (d Draft) sources() []SourceNeed {
+	if d.Tests.Kind == "" {
+		return []SourceNeed{d.Source}
+	}
+	return []SourceNeed{d.Source, d.Tests}
+}
+
+// pythonNeeds lists the packages of the build, those of the gates, and those of the
+// tests where they need some.
 func (d Draft) pythonNeeds() []PythonNeed {
 	requires := d.Settings.Requires
-	return []PythonNeed{
+	needs := []PythonNeed{
 		{Python: d.Vars["python"], Requirements: sorted(requires.Build)},
 		{Python: d.Vars["python"], Requirements: sorted(requires.Run), Without: slices.Sorted(slices.Values(requires.Without))},
 	}
+	if len(requires.Tests) > 0 && d.Tests.Kind != "" {
+		needs = append(needs, PythonNeed{Python: d.Vars["python"], Requirements: sorted(requires.Tests)})
+	}
+	return needs
 }
 
 func (n PythonNeed) equal(m PythonNeed) bool {
@@ -345,7 +366,7 @@ func Assemble(drafts []Draft, f File, pipeline string) ([]Entry, error) {
 func assemble(d Draft, f File, pipeline string) Entry {
 	source, _ := f.source(d.Source)
 	needs := d.pythonNeeds()
-	return Entry{
+	e := Entry{
 		Schema: Schema, Pipeline: pipeline,
 		Recipe: d.Cell.Recipe.Name, ID: d.Cell.ID, Axes: d.Cell.Axes, Facts: d.Vars,
 		Source: source, Patches: d.Chosen(),
@@ -355,6 +376,14 @@ func assemble(d Draft, f File, pipeline string) Entry {
 		Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Memory: d.Memory, Expect: d.Settings.Expect,
 		Advisories: d.Settings.Advisories,
 	}
+	if d.Tests.Kind != "" {
+		e.Tests, _ = f.source(d.Tests)
+	}
+	if len(needs) > 2 {
+		pin, _ := f.python(needs[2])
+		e.TestWheels = pin.Files
+	}
+	return e
 }
 
 func (f File) locked(img image.Image, need PythonNeed) Image {

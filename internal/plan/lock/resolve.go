@@ -129,7 +129,7 @@ func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	}
 	pin := SourcePin{
 		File: pypi.File{Project: s.Project, Version: s.Version, Filename: s.Project + "-" + s.Version + ".tar"},
-		Tag:  s.Tag, Commit: commit,
+		Tag:  s.Tag, Commit: commit, Under: s.Under,
 	}
 	dir, err := os.MkdirTemp(r.Scratch, "commit-*") // another process may make the same archive
 	if err != nil {
@@ -137,12 +137,17 @@ func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, pin.Filename)
-	if pin.Epoch, err = git.Make(ctx, r.Scratch, from, commit, pin.Folder(), file); err != nil {
+	if pin.Epoch, err = git.Make(ctx, r.Scratch, from, pin.Tree(), file); err != nil {
 		return SourcePin{}, err
 	}
 	blob, err := store.Of(file)
 	pin.Size, pin.SHA256 = blob.Size, blob.SHA256
 	return pin, err
+}
+
+// Tree is what the archive of a commit is made of.
+func (p SourcePin) Tree() git.Tree {
+	return git.Tree{Commit: p.Commit, Under: p.Under, Folder: p.Folder()}
 }
 
 // Folder is the name of the only folder at the top of an archive that is made

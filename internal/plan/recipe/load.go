@@ -93,6 +93,7 @@ func (r *Recipe) validate() error {
 	for _, s := range r.settings() {
 		faults = append(faults, r.validateChoices(s)...)
 		faults = append(faults, r.validateBehaviours(s)...)
+		faults = append(faults, r.validateTests(s)...)
 		faults = append(faults, r.validateEnv(s)...)
 	}
 	faults = append(faults, r.validateNeeds()...)

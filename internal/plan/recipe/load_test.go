@@ -224,7 +224,7 @@ func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 		"a.yaml": {Data: []byte("nme: a\n")}, "b.yaml": {}, "tool.yaml": {Data: []byte(good)}, "z.yaml": {Data: []byte(good)},
 	}, "site/recipes")
 	want := []string{
-		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, env, expect, from, homepage, id, image, inputs, memory, name, profile, requires, runtime, source, summary, variants, vars, vendored`,
+		`site/recipes/a.yaml:1:1: unknown key "nme" | did you mean "name"? known: advisories, axes, build, compatible, env, expect, from, homepage, id, image, inputs, memory, name, profile, requires, runtime, source, summary, tests-from, variants, vars, vendored`,
 		"site/recipes/b.yaml: there is nothing in it",
 		`site/recipes/z.yaml:2:7: the recipe is called "tool", its file "z"`,
 	}

@@ -100,6 +100,7 @@ type Origin struct {
 	Repository string     `yaml:"repository,omitempty" json:"repository,omitempty" jsonschema:"format=uri,description=git: address"`
 	Tag        string     `yaml:"tag,omitempty" json:"tag,omitempty" jsonschema:"description=git: tag whose commit the lock holds"`
 	Commit     string     `yaml:"commit,omitempty" json:"commit,omitempty" jsonschema:"description=git: commit of 40 hexadecimal digits; beside a tag the one that it must lead to"`
+	Under      string     `yaml:"under,omitempty" json:"under,omitempty" jsonschema:"description=git: folder of the tree that is wanted; without submodules"`
 	Path       string     `yaml:"path,omitempty" json:"path,omitempty" jsonschema:"description=archive: path in the pool"`
 	Size       int64      `yaml:"size,omitempty" json:"size,omitempty" jsonschema:"description=archive: bytes"`
 	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
@@ -135,6 +136,7 @@ func (s Origin) Fault() error {
 type Settings struct {
 	Vars       map[string]string `yaml:"vars,omitempty" json:"vars,omitempty" jsonschema:"description=names for the id and the texts below; their values may hold axes"`
 	From       Origin            `yaml:"from,omitempty" json:"from,omitzero" jsonschema:"description=where the source tree comes from"`
+	TestsFrom  Origin            `yaml:"tests-from,omitempty" json:"tests-from,omitzero" jsonschema:"description=where the tests of expect.tests come from; kind git"`
 	Image      string            `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=image of the build step"`
 	Runtime    string            `yaml:"runtime,omitempty" json:"runtime,omitempty" jsonschema:"description=image of the gates: what the artifact needs to run and nothing else"`
 	Env        map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of the build step beside the image's"`
@@ -151,6 +153,7 @@ type Settings struct {
 type Requirements struct {
 	Build []string `yaml:"build,omitempty" json:"build,omitempty" jsonschema:"description=in the build step"`
 	Run   []string `yaml:"run,omitempty" json:"run,omitempty" jsonschema:"description=beside the wheel in the gates' container"`
+	Tests []string `yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"description=what upstream's tests need beside the run-time packages"`
 	// Without are projects that Run leaves out, whoever needs them: those that the
 	// parts of a stack are, and those that the platform brings.
 	Without []string `yaml:"-" json:"without,omitempty" jsonschema:"-"`
@@ -195,6 +198,7 @@ type Expect struct {
 	Launcher     string            `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=mpi,enum=mpich,enum=gloo,description=controller of the two-rank allreduce; mpi is Open MPI"`
 	Behaviour    []Behaviour       `yaml:"behaviour,omitempty" json:"behaviour,omitempty" jsonschema:"description=what the artifact says when a script asks it"`
 	Rendezvous   string            `yaml:"rendezvous,omitempty" json:"rendezvous,omitempty" jsonschema:"enum=sealed,description=the launcher takes values from members of the job alone"`
+	Tests        Tests             `yaml:"tests,omitempty" json:"tests,omitzero" jsonschema:"description=upstream's own tests"`
 	Wheelhouse   *Wheelhouse       `yaml:"-" json:"wheelhouse,omitempty" jsonschema:"-"` // of a stack
 	Waivers      []Waiver          `yaml:"waivers,omitempty" json:"waivers,omitempty" jsonschema:"description=known failures of gates"`
 }
@@ -288,8 +292,14 @@ func (s Settings) clash(t Settings) string {
 		{"from.repository", s.From.Repository, t.From.Repository},
 		{"from.tag", s.From.Tag, t.From.Tag},
 		{"from.commit", s.From.Commit, t.From.Commit},
+		{"from.under", s.From.Under, t.From.Under},
 		{"from.path", s.From.Path, t.From.Path},
 		{"from.sha256", s.From.SHA256, t.From.SHA256},
+		{"tests-from.kind", string(s.TestsFrom.Kind), string(t.TestsFrom.Kind)},
+		{"tests-from.repository", s.TestsFrom.Repository, t.TestsFrom.Repository},
+		{"tests-from.tag", s.TestsFrom.Tag, t.TestsFrom.Tag},
+		{"tests-from.commit", s.TestsFrom.Commit, t.TestsFrom.Commit},
+		{"tests-from.under", s.TestsFrom.Under, t.TestsFrom.Under},
 		{"image", s.Image, t.Image},
 		{"runtime", s.Runtime, t.Runtime},
 		{"memory", s.Memory, t.Memory},
@@ -316,6 +326,9 @@ func (s Settings) clash(t Settings) string {
 	}
 	if key := differs(s.Expect.Built, t.Expect.Built); key != "" {
 		return "expect.built." + key
+	}
+	if clash := testsClash(s.Expect.Tests, t.Expect.Tests); clash != "" {
+		return clash
 	}
 	if clash := behaviourClash(s.Expect.Behaviour, t.Expect.Behaviour); clash != "" {
 		return clash
@@ -350,14 +363,16 @@ func differs(a, b map[string]string) string {
 // plus returns settings that hold what both do; neither is changed.
 func (s Settings) plus(t Settings) Settings {
 	return Settings{
-		Vars:    union(s.Vars, t.Vars),
-		From:    s.From.plus(t.From),
-		Image:   cmp.Or(t.Image, s.Image),
-		Runtime: cmp.Or(t.Runtime, s.Runtime),
-		Env:     union(s.Env, t.Env),
+		Vars:      union(s.Vars, t.Vars),
+		From:      s.From.plus(t.From),
+		TestsFrom: s.TestsFrom.plus(t.TestsFrom),
+		Image:     cmp.Or(t.Image, s.Image),
+		Runtime:   cmp.Or(t.Runtime, s.Runtime),
+		Env:       union(s.Env, t.Env),
 		Requires: Requirements{
 			Build:   slices.Concat(s.Requires.Build, t.Requires.Build),
 			Run:     slices.Concat(s.Requires.Run, t.Requires.Run),
+			Tests:   slices.Concat(s.Requires.Tests, t.Requires.Tests),
 			Without: slices.Concat(s.Requires.Without, t.Requires.Without),
 		},
 		Inputs:     inputs(s.Inputs, t.Inputs),
@@ -393,6 +408,7 @@ func (s Settings) plus(t Settings) Settings {
 			Launcher:     cmp.Or(t.Expect.Launcher, s.Expect.Launcher),
 			Behaviour:    behaviours(s.Expect.Behaviour, t.Expect.Behaviour),
 			Rendezvous:   cmp.Or(t.Expect.Rendezvous, s.Expect.Rendezvous),
+			Tests:        s.Expect.Tests.plus(t.Expect.Tests),
 			Wheelhouse:   cmp.Or(t.Expect.Wheelhouse, s.Expect.Wheelhouse),
 			Waivers:      slices.Concat(s.Expect.Waivers, t.Expect.Waivers),
 		},
@@ -405,6 +421,7 @@ func (s Origin) plus(t Origin) Origin {
 		Repository: cmp.Or(t.Repository, s.Repository),
 		Tag:        cmp.Or(t.Tag, s.Tag),
 		Commit:     cmp.Or(t.Commit, s.Commit),
+		Under:      cmp.Or(t.Under, s.Under),
 		Path:       cmp.Or(t.Path, s.Path),
 		Size:       cmp.Or(t.Size, s.Size),
 		SHA256:     cmp.Or(t.SHA256, s.SHA256),

@@ -1,0 +1,143 @@
+package gate
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// caseStatus is what became of a test case.
+type caseStatus string
+
+const (
+	casePassed  caseStatus = "passed"
+	caseFailed  caseStatus = "failed" // or broke before or after the test
+	caseSkipped caseStatus = "skipped"
+)
+
+// A testCase is one case of a JUnit file. Message says why it failed or was
+// skipped.
+type testCase struct {
+	Class   string     `json:"class,omitempty"`
+	Name    string     `json:"name"`
+	Status  caseStatus `json:"status"`
+	Seconds string     `json:"seconds,omitempty"`
+	Message string     `json:"message,omitempty"`
+}
+
+// What is read of a JUnit file: whoever wrote it may have written anything.
+const (
+	maxJUnitDepth = 8
+	maxCases      = 20_000
+	maxMessage    = 2_000
+)
+
+// readJUnit reads the cases of a JUnit file as pytest writes it. It refuses a file
+// that is not whole, that has no cases, and one whose suites count more than they
+// hold. pytest counts a case once that failed and broke again after it.
+func readJUnit(text string) ([]testCase, error) {
+	r := junitReader{dec: xml.NewDecoder(strings.NewReader(text))}
+	for {
+		token, err := r.dec.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = r.take(token)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("its JUnit file cannot be read: %.200v", err)
+		}
+	}
+	switch {
+	case !r.suites:
+		return nil, errors.New("its JUnit file holds no suite")
+	case len(r.cases) == 0:
+		return nil, errors.New("it collected no test")
+	case r.counted > len(r.cases):
+		return nil, fmt.Errorf("its JUnit file counts %d cases and holds %d", r.counted, len(r.cases))
+	}
+	return r.cases, nil
+}
+
+type junitReader struct {
+	dec     *xml.Decoder
+	depth   int
+	suites  bool
+	counted int
+	cases   []testCase
+	inCase  bool
+}
+
+func (r *junitReader) take(token xml.Token) error {
+	switch t := token.(type) {
+	case xml.StartElement:
+		if r.depth++; r.depth > maxJUnitDepth {
+			return fmt.Errorf("elements lie deeper than %d", maxJUnitDepth)
+		}
+		return r.begin(t)
+	case xml.EndElement:
+		r.depth--
+		if t.Name.Local == "testcase" {
+			r.inCase = false
+		}
+	case xml.Directive:
+		return errors.New("it declares a document type")
+	}
+	return nil
+}
+
+func (r *junitReader) begin(e xml.StartElement) error {
+	switch e.Name.Local {
+	case "testsuite":
+		r.suites = true
+		n := 0
+		if _, err := fmt.Sscanf(attribute(e, "tests"), "%d", &n); err != nil || n < 0 || n > maxCases {
+			return fmt.Errorf("a suite counts %.20q cases", attribute(e, "tests"))
+		}
+		r.counted += n
+	case "testcase":
+		if r.inCase {
+			return errors.New("a case lies in a case")
+		}
+		if len(r.cases) == maxCases {
+			return fmt.Errorf("there are more than %d cases", maxCases)
+		}
+		r.inCase = true
+		r.cases = append(r.cases, testCase{
+			Class: cut(attribute(e, "classname"), 200), Name: cut(attribute(e, "name"), 200),
+			Status: casePassed, Seconds: cut(attribute(e, "time"), 20),
+		})
+	case "failure", "error", "skipped":
+		if !r.inCase {
+			return fmt.Errorf("%s lies in no case", e.Name.Local)
+		}
+		r.note(e)
+	}
+	return nil
+}
+
+// note sets the status of the last case. A case that failed stays so, whatever
+// else is said of it.
+func (r *junitReader) note(e xml.StartElement) {
+	c := &r.cases[len(r.cases)-1]
+	status := caseFailed
+	if e.Name.Local == "skipped" {
+		status = caseSkipped
+	}
+	if c.Status == caseFailed {
+		return
+	}
+	c.Status, c.Message = status, cut(attribute(e, "message"), maxMessage)
+}
+
+func attribute(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}

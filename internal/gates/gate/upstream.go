@@ -1,0 +1,355 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"builder/internal/gates/verdict"
+	"builder/internal/plan/recipe"
+)
+
+var upstreamTests = Gate{
+	Name:   "upstream-tests",
+	Asks:   "upstream's own tests of what the patches touch pass on every rank, and what is known to fail still fails",
+	Remedy: "the artifact does not do what upstream's tests ask: mend it with a patch, or name the case in the recipe's expect.tests with reason and link; a known failure that passes has to go from there",
+	Wants:  func(e recipe.Expect) bool { return e.Tests.QuickSeconds() > 0 },
+	Needs:  Container,
+	check: func(ctx context.Context, s Subject) verdict.Verdict {
+		return checkUpstream(ctx, s, "upstream-tests", false)
+	},
+}
+
+var upstreamTestsFull = Gate{
+	Name:   "upstream-tests-full",
+	Asks:   "all of upstream's own tests that the recipe names pass on every rank, and what is known to fail still fails",
+	Remedy: upstreamTests.Remedy,
+	Wants:  func(e recipe.Expect) bool { return len(e.Tests.Files) > 0 },
+	Needs:  Long,
+	check: func(ctx context.Context, s Subject) verdict.Verdict {
+		return checkUpstream(ctx, s, "upstream-tests-full", true)
+	},
+}
+
+//go:embed scripts/upstream.py
+var upstreamScript string
+
+// checkUpstream runs the files, each whatever came of the others. What was not
+// measured outweighs what was right, and a fault outweighs both.
+func checkUpstream(ctx context.Context, s Subject, name string, full bool) verdict.Verdict {
+	if s.Tests == nil {
+		return verdict.Unmeasured("no container with upstream's tests to run them in")
+	}
+	var faults, blind, seen []string
+	var results []fileResult
+	for _, f := range s.Expect.Tests.Files {
+		if !full && f.Quick == nil {
+			continue
+		}
+		result := s.runFile(ctx, f, full)
+		results = append(results, result)
+		fault := result.judge(f, full)
+		for i, text := range fault {
+			fault[i] = path.Base(f.File) + ": " + text
+		}
+		faults = append(faults, fault...)
+		if result.Unmeasured != "" {
+			blind = append(blind, path.Base(f.File)+": "+result.Unmeasured)
+		} else {
+			seen = append(seen, result.summary())
+		}
+	}
+	if err := s.keep(name, results); err != nil {
+		blind = append(blind, err.Error())
+	}
+	counts := strings.Join(seen, "; ")
+	switch {
+	case len(faults) > 0:
+		v := verdict.Judge(slices.Concat(faults, blind), nil)
+		v.Evidence = strings.TrimSuffix(v.Evidence+"; "+counts, "; ")
+		return v
+	case len(blind) > 0:
+		return verdict.Unmeasured("%s", strings.TrimSuffix(strings.Join(blind, "; ")+"; "+counts, "; "))
+	}
+	return verdict.Judge(nil, seen)
+}
+
+// A fileResult is what came of one file. Unmeasured says why its results do not
+// count, where they do not.
+type fileResult struct {
+	File       string       `json:"file"`
+	Select     string       `json:"select,omitempty"`
+	Seconds    float64      `json:"seconds"`
+	Unmeasured string       `json:"unmeasured,omitempty"`
+	Ranks      [][]testCase `json:"ranks"`
+	Log        string       `json:"log,omitempty"` // the end of it, where a case failed or nothing was measured
+	known      []string     // cases that fail as the recipe says
+}
+
+// limit is how long a file may take that took somebody so many seconds: a host may be
+// slow and busy, and a hang must end.
+func limit(seconds int) time.Duration { return time.Duration(6*seconds+300) * time.Second }
+
+// runFile runs one file in a process of its own, or in one for each rank.
+func (s Subject) runFile(ctx context.Context, f recipe.TestFile, full bool) fileResult {
+	r := fileResult{File: f.File, Ranks: [][]testCase{}}
+	most := limit(f.Seconds)
+	if !full {
+		r.Select, most = f.Quick.Select, limit(f.Quick.Seconds)
+	}
+	tests := s.Expect.Tests
+	ranks := max(1, tests.Ranks)
+	args := []string{"PYTHON", "upstream.py", "file", fmt.Sprint(most.Seconds()), strconv.Itoa(ranks)}
+	if tests.Launcher != "" {
+		how, ok := launchers[s.Expect.Launcher]
+		if !ok {
+			r.Unmeasured = fmt.Sprintf("no launcher is called %q", s.Expect.Launcher)
+			return r
+		}
+		args = append(args, tests.Launcher, "-np", strconv.Itoa(ranks), "-H", "localhost:"+strconv.Itoa(ranks))
+		args = append(args, how...)
+	}
+	args = append(args, "PYTHON", "/gate/upstream.py", "rank", f.File, r.Select)
+	ctx, cancel := context.WithTimeout(ctx, most+time.Minute)
+	defer cancel()
+	s.Box = s.Tests
+	out, err := s.run(ctx, Command{
+		Name: "upstream-tests", Args: args, Files: map[string]string{"upstream.py": upstreamScript},
+		Env: map[string]string{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		r.Unmeasured = fmt.Sprintf("it did not end within %s", most)
+	case err != nil:
+		r.Unmeasured = err.Error()
+	default:
+		r.read(out, ranks, most)
+	}
+	return r
+}
+
+// ended is what the script prints about a file.
+type ended struct {
+	Exit    int       `json:"exit"`
+	Seconds float64   `json:"seconds"`
+	Late    bool      `json:"late"`
+	Log     string    `json:"log"`
+	Ranks   []rankEnd `json:"ranks"`
+}
+
+// A rankEnd is what a rank left. Why says why it left nothing.
+type rankEnd struct {
+	Exit  int    `json:"exit"`
+	Junit string `json:"junit"`
+	Why   string `json:"why"`
+}
+
+// maxPrinted bounds what is read of a file's output.
+const maxPrinted = 128 << 20
+
+// The exits of pytest after which its results count: all passed, some failed. Five
+// is that no test was collected.
+const (
+	exitPassed, exitFailed = 0, 1
+	exitNothing            = 5
+)
+
+// read takes what the script printed. Nothing counts of a file whose ranks did not
+// all come to the end of the same cases.
+func (r *fileResult) read(out Result, ranks int, most time.Duration) {
+	var e ended
+	line := jsonLine(out.Output[:min(len(out.Output), maxPrinted)])
+	if err := json.Unmarshal([]byte(line), &e); err != nil || len(e.Ranks) != ranks {
+		r.Unmeasured = fmt.Sprintf("exit %d without results: %s", out.Exit, lastLine(out.Output))
+		return
+	}
+	r.Seconds, r.Log = e.Seconds, cut(e.Log, 8000)
+	if e.Late {
+		r.Unmeasured = fmt.Sprintf("it did not end within %s: %s", most, lastLine(e.Log))
+		return
+	}
+	for i, rank := range e.Ranks {
+		var cases []testCase
+		var err error
+		switch rank.Exit {
+		case exitNothing:
+			err = errors.New("it collected no test")
+		case exitPassed, exitFailed:
+			cases, err = readJUnit(rank.Junit)
+		default:
+			err = fmt.Errorf("pytest ended with exit %d%s: %s", rank.Exit, reason(rank.Why), lastLine(e.Log))
+		}
+		if err != nil {
+			r.Unmeasured = fmt.Sprintf("rank %d: %v", i, err)
+			return
+		}
+		r.Ranks = append(r.Ranks, cases)
+	}
+	switch {
+	case e.Exit != 0:
+		r.Unmeasured = fmt.Sprintf("the ranks ended with exit %d after their tests: %s", e.Exit, lastLine(e.Log))
+	case !r.alike():
+		r.Unmeasured = "the ranks ran different cases"
+	case r.count(casePassed)+r.count(caseFailed) == 0:
+		r.Unmeasured = fmt.Sprintf("all %d cases were skipped", len(r.Ranks[0]))
+	}
+}
+
+// reason is why a rank left no results, in words.
+func reason(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + cut(why, 200) + ")"
+}
+
+// alike reports whether all ranks ran the same cases.
+func (r *fileResult) alike() bool {
+	names := func(cases []testCase) []string {
+		var all []string
+		for _, c := range cases {
+			all = append(all, c.Class+" "+c.Name)
+		}
+		return slices.Compact(slices.Sorted(slices.Values(all)))
+	}
+	first := names(r.Ranks[0])
+	return !slices.ContainsFunc(r.Ranks, func(cases []testCase) bool { return !slices.Equal(names(cases), first) })
+}
+
+// count returns the largest number of cases with that status on one rank.
+func (r *fileResult) count(status caseStatus) (most int) {
+	for _, cases := range r.Ranks {
+		n := 0
+		for _, c := range cases {
+			if c.Status == status {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// summary says what was seen, as a person reads it.
+func (r *fileResult) summary() string {
+	text := fmt.Sprintf("%s on %d ranks: %d passed, %d skipped, %d failed", path.Base(r.File), len(r.Ranks), r.count(casePassed), r.count(caseSkipped), r.count(caseFailed))
+	if len(r.known) > 0 {
+		text += fmt.Sprintf(", %d of them known", len(r.known))
+	}
+	return text
+}
+
+// tally is what became of the cases of one name on all ranks.
+type tally struct {
+	failed map[int]string // message by rank
+	passed int
+}
+
+// judge returns what is wrong with the results of a file. Known failures have to
+// fail: at the level full all of them, else those that were chosen.
+func (r *fileResult) judge(f recipe.TestFile, full bool) (faults []string) {
+	if r.Unmeasured != "" {
+		return nil
+	}
+	tallies := r.tallies()
+	known := map[string]recipe.Known{}
+	for _, k := range f.Known {
+		for _, name := range k.Cases {
+			known[name] = k
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(tallies)) {
+		t := tallies[name]
+		_, expected := known[name]
+		if len(t.failed) == 0 {
+			continue
+		}
+		if expected {
+			r.known = append(r.known, name)
+			continue
+		}
+		faults = append(faults, fmt.Sprintf("%s fails on rank %s: %s", name, numbers(t.failed), cmp.Or(firstOf(t.failed), "without a message")))
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		t, ran := tallies[name]
+		switch {
+		case ran && len(t.failed) > 0, !ran && !full:
+		case !ran:
+			faults = append(faults, fmt.Sprintf("%s is named as a known failure and is no case of the file", name))
+		case t.passed > 0:
+			faults = append(faults, fmt.Sprintf("%s passes and is named as a known failure (%s)", name, known[name].Issue))
+		default:
+			faults = append(faults, fmt.Sprintf("%s was skipped and is named as a known failure (%s)", name, known[name].Issue))
+		}
+	}
+	return faults
+}
+
+// tallies gathers the cases of all ranks by the names of their functions.
+func (r *fileResult) tallies() map[string]*tally {
+	all := map[string]*tally{}
+	for rank, cases := range r.Ranks {
+		for _, c := range cases {
+			name, _, _ := strings.Cut(c.Name, "[")
+			t := all[name]
+			if t == nil {
+				t = &tally{failed: map[int]string{}}
+				all[name] = t
+			}
+			switch c.Status {
+			case caseFailed:
+				t.failed[rank] = cut(strings.TrimSpace(c.Message), 200)
+			case casePassed:
+				t.passed++
+			case caseSkipped:
+			}
+		}
+	}
+	return all
+}
+
+func numbers(byRank map[int]string) string {
+	var all []string
+	for _, rank := range slices.Sorted(maps.Keys(byRank)) {
+		all = append(all, strconv.Itoa(rank))
+	}
+	return listed(all, 8)
+}
+
+func firstOf(byRank map[int]string) string {
+	return byRank[slices.Min(slices.Collect(maps.Keys(byRank)))]
+}
+
+// maxKept bounds the file of all results, in bytes; beyond it the messages go.
+const maxKept = 8 << 20
+
+// keep hands all results to whoever keeps them with the cell.
+func (s Subject) keep(name string, results []fileResult) error {
+	if s.Keep == nil {
+		return nil
+	}
+	data, err := json.MarshalIndent(results, "", " ")
+	if err == nil && len(data) > maxKept {
+		for _, r := range results {
+			for _, cases := range r.Ranks {
+				for i := range cases {
+					cases[i].Message = ""
+				}
+			}
+		}
+		data, err = json.Marshal(results)
+	}
+	if err != nil || len(data) > maxKept {
+		return fmt.Errorf("the results have %d bytes, at most %d are kept", len(data), maxKept)
+	}
+	return s.Keep(name+".json", append(data, '\n'))
+}

@@ -1,0 +1,47 @@
+package lock_test
+
+import (
+	"slices"
+	"testing"
+
+	"builder/internal/plan/lock"
+)
+
+// The tree of upstream's tests is a pin of its own, and so are the packages that
+// they need; a cell without tests names neither.
+func TestTestsArePinned(t *testing.T) {
+	const tests = "expect:\n  tests: {files: [{file: test/a.py, seconds: 5}]}\n"
+	all := drafts(t,
+		"from: {kind: sdist}\n", "from: {kind: sdist}\ntests-from: {kind: git, repository: \"https://git.invalid/tiny\", tag: \"v{{version}}\", under: test}\n",
+		"  run: [numpy]\n", "  run: [numpy]\n  tests: [pytest]\n", "expect:\n", tests)
+	f := tinyLock()
+	missing := f.Missing(all)
+	if got := missing.String(); got != "source tiny-tests 1.0; source tiny-tests 1.1; Python 3.11 with pytest; Python 3.12 with pytest" {
+		t.Errorf("it lacks %s", got)
+	}
+	if whys := missing.Unstated(); len(whys) != 2 {
+		t.Errorf("unstated: %q", whys)
+	}
+	pinned := source(pin("tiny-tests", "1.0", "e0"))
+	pinned.Tag, pinned.Under, pinned.Commit = "v1.0", "test", "0123456789012345678901234567890123456789"
+	f.Sources = append(f.Sources, pinned)
+	f.Python = append(f.Python, lock.PythonPin{Python: "3.11", Requirements: []string{"pytest"}, Files: slices.Clone(f.Python[0].Files)})
+	entries, err := lock.Assemble(all[:1], f, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := entries[0]
+	if e.Tests.SHA256 != pinned.SHA256 || e.Tests.Repository != "https://git.invalid/tiny" || len(e.TestWheels) != 1 || e.Source.Project != "tiny" {
+		t.Errorf("%+v, %+v", e.Tests, e.TestWheels)
+	}
+	other := f
+	other.Sources = slices.Clone(f.Sources)
+	other.Sources[len(other.Sources)-1].Under = "other"
+	if other.Missing(all[:1]).None() {
+		t.Error("the pin of another folder is taken")
+	}
+	plain, err := lock.Assemble(drafts(t)[:1], tinyLock(), "p")
+	if err != nil || plain[0].Tests.SHA256 != "" || plain[0].TestWheels != nil {
+		t.Errorf("%+v, %v", plain, err)
+	}
+}

@@ -1,0 +1,172 @@
+package recipe
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+
+	"builder/internal/base/diag"
+)
+
+// Tests are upstream's own tests: those that the artifact must pass as it runs in
+// a clean container without a network. Each file is a process of its own, or one
+// process for each rank.
+//
+// Settings that name the same file add to each other, so that a cell may name known
+// failures of its own.
+type Tests struct {
+	Launcher string     `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=horovodrun,description=what starts the ranks of a file; without one there is one process. horovodrun starts them by expect.launcher"`
+	Ranks    int        `yaml:"ranks,omitempty" json:"ranks,omitempty" jsonschema:"description=processes of each file; 1 without a launcher"`
+	Files    []TestFile `yaml:"files,omitempty" json:"files,omitempty" jsonschema:"description=files of the tests' tree that pytest runs"`
+}
+
+// A TestFile is one file of upstream's tests.
+type TestFile struct {
+	File    string  `yaml:"file" json:"file" jsonschema:"description=path in the tests' tree"`
+	Seconds int     `yaml:"seconds,omitempty" json:"seconds,omitempty" jsonschema:"description=what the file took when somebody measured it; six times that and five minutes are its limit"`
+	Quick   *Quick  `yaml:"quick,omitempty" json:"quick,omitempty" jsonschema:"description=what of the file runs in every run; without it the file runs at the level full alone"`
+	Known   []Known `yaml:"known,omitempty" json:"known,omitempty" jsonschema:"description=cases that fail for a known reason; one that begins to pass is a failure of the gate"`
+}
+
+// Quick is the part of a file that runs at every level.
+type Quick struct {
+	Select  string `yaml:"select,omitempty" json:"select,omitempty" jsonschema:"description=expression as of pytest's -k; without it the whole file"`
+	Seconds int    `yaml:"seconds" json:"seconds" jsonschema:"description=what the part took when somebody measured it"`
+}
+
+// Known are cases that fail for one reason.
+type Known struct {
+	Cases   []string `yaml:"cases" json:"cases" jsonschema:"minItems=1,description=names of test functions"`
+	Because string   `yaml:"because" json:"because" jsonschema:"description=why they fail"`
+	Issue   string   `yaml:"issue" json:"issue" jsonschema:"format=uri,description=where the failure is described"`
+}
+
+func (q *Quick) clone() *Quick {
+	if q == nil {
+		return nil
+	}
+	same := *q
+	return &same
+}
+
+// QuickSeconds returns what the tests of every run take, as the recipe states it.
+func (t Tests) QuickSeconds() (seconds int) {
+	for _, f := range t.Files {
+		if f.Quick != nil {
+			seconds += f.Quick.Seconds
+		}
+	}
+	return seconds
+}
+
+// FullSeconds returns what all files take, as the recipe states it.
+func (t Tests) FullSeconds() (seconds int) {
+	for _, f := range t.Files {
+		seconds += f.Seconds
+	}
+	return seconds
+}
+
+// plus returns tests that hold what both do, with lists of their own.
+func (t Tests) plus(u Tests) Tests {
+	all := Tests{Launcher: cmp.Or(u.Launcher, t.Launcher), Ranks: cmp.Or(u.Ranks, t.Ranks)}
+	for _, f := range slices.Concat(t.Files, u.Files) {
+		i := slices.IndexFunc(all.Files, func(x TestFile) bool { return x.File == f.File })
+		if i < 0 {
+			all.Files = append(all.Files, TestFile{File: f.File})
+			i = len(all.Files) - 1
+		}
+		have := all.Files[i]
+		all.Files[i] = TestFile{
+			File: f.File, Seconds: cmp.Or(f.Seconds, have.Seconds), Quick: cmp.Or(f.Quick, have.Quick).clone(),
+			Known: slices.Concat(have.Known, f.Known),
+		}
+		for j, k := range all.Files[i].Known {
+			all.Files[i].Known[j].Cases = slices.Clone(k.Cases)
+		}
+	}
+	return all
+}
+
+// testsClash names the first value that both state differently.
+func testsClash(t, u Tests) string {
+	differ := func(a, b int) bool { return a != 0 && b != 0 && a != b }
+	switch {
+	case t.Launcher != "" && u.Launcher != "" && t.Launcher != u.Launcher:
+		return "expect.tests launcher"
+	case differ(t.Ranks, u.Ranks):
+		return "expect.tests ranks"
+	}
+	for _, x := range t.Files {
+		for _, y := range u.Files {
+			if x.File != y.File {
+				continue
+			}
+			if differ(x.Seconds, y.Seconds) || x.Quick != nil && y.Quick != nil && *x.Quick != *y.Quick {
+				return "expect.tests of " + x.File
+			}
+		}
+	}
+	return ""
+}
+
+// Fault returns what the tests of a cell lack, or nil.
+func (t Tests) Fault(from Origin) error {
+	switch {
+	case len(t.Files) == 0:
+		return nil
+	case from.Kind != Git:
+		return diag.Errorf(diag.Usage, "expect.tests needs tests-from of kind git: where upstream's tests are")
+	case t.Launcher == "" && t.Ranks > 1:
+		return diag.Errorf(diag.Usage, "expect.tests: %d ranks need a launcher", t.Ranks)
+	case t.Launcher != "" && t.Ranks < 1:
+		return diag.Errorf(diag.Usage, "expect.tests: launcher %s needs ranks", t.Launcher)
+	}
+	for _, f := range t.Files {
+		if f.Seconds <= 0 {
+			return diag.Errorf(diag.Usage, "expect.tests: %s needs seconds", f.File)
+		}
+	}
+	return from.Fault()
+}
+
+// maxRanks bounds the processes of a file: more than a host without GPUs has use
+// for.
+const maxRanks = 64
+
+// validateTests refuses what cannot be run, and a known failure that nobody could
+// look up.
+func (r *Recipe) validateTests(s written) []error {
+	var faults []error
+	fault := func(at, format string, args ...any) {
+		faults = append(faults, diag.At(r.index.At("%sexpect.tests%s", s.at, at), format, args...))
+	}
+	t := s.Expect.Tests
+	if t.Launcher != "" && t.Launcher != "horovodrun" {
+		fault(".launcher", "launcher %q is not horovodrun", t.Launcher)
+	}
+	if t.Ranks < 0 || t.Ranks > maxRanks {
+		fault(".ranks", "%d ranks: wanted 1 to %d", t.Ranks, maxRanks)
+	}
+	seen := map[string]bool{}
+	for i, f := range t.Files {
+		at := fmt.Sprintf(".files[%d]", i)
+		if f.File == "" || f.File != path.Clean(f.File) || path.IsAbs(f.File) || path.Ext(f.File) != ".py" || f.File[0] == '.' {
+			fault(at, "%q is no path of a test in a tree such as test/test_core.py", f.File)
+		}
+		if seen[f.File] {
+			fault(at, "file %q is there twice", f.File)
+		}
+		seen[f.File] = true
+		if f.Seconds < 0 || f.Quick != nil && f.Quick.Seconds <= 0 {
+			fault(at, "%s: seconds are what somebody measured, and more than 0", f.File)
+		}
+		for _, k := range f.Known {
+			if len(k.Cases) == 0 || slices.Contains(k.Cases, "") || k.Because == "" || k.Issue == "" {
+				fault(at, "%s: a known failure needs cases, because and issue", f.File)
+			}
+		}
+	}
+	return faults
+}

@@ -1,0 +1,105 @@
+package recipe_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"builder/internal/plan/recipe"
+)
+
+// withTests is the good recipe with tests of its own, and of a variant that holds
+// for the cell of TestTestsAddUp.
+func withTests(own, more string) string {
+	return strings.Replace(good, "expect: {launcher: mpi}\n", "expect: {tests: "+own+"}\n", 1) +
+		"  - {when: {python: \"3.12\"}, expect: {tests: " + more + "}}\n"
+}
+
+func TestTestsAddUp(t *testing.T) {
+	const own = `{launcher: horovodrun, ranks: 2, files: [{file: test/a.py, seconds: 60, quick: {select: x, seconds: 9}}]}`
+	settings := func(more string) (recipe.Settings, error) {
+		r, err := recipe.Parse("site/recipes/tool.yaml", []byte(withTests(own, more)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.For(map[string]string{"python": "3.12", "version": "2.10"})
+	}
+	s, err := settings(`{files: [{file: test/a.py, known: [{cases: [test_x], because: b, issue: "https://example.org/1"}]}, {file: test/b.py, seconds: 5}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := recipe.Tests{Launcher: "horovodrun", Ranks: 2, Files: []recipe.TestFile{
+		{
+			File: "test/a.py", Seconds: 60, Quick: &recipe.Quick{Select: "x", Seconds: 9},
+			Known: []recipe.Known{{Cases: []string{"test_x"}, Because: "b", Issue: "https://example.org/1"}},
+		},
+		{File: "test/b.py", Seconds: 5},
+	}}
+	got := s.Expect.Tests
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got.QuickSeconds() != 9 || got.FullSeconds() != 65 {
+		t.Errorf("quick %d, full %d", got.QuickSeconds(), got.FullSeconds())
+	}
+	for more, clash := range map[string]string{
+		`{launcher: horovodrun, ranks: 2}`:                             "",
+		`{ranks: 3}`:                                                   "expect.tests ranks",
+		`{files: [{file: test/a.py, seconds: 61}]}`:                    "expect.tests of test/a.py",
+		`{files: [{file: test/a.py, quick: {select: y, seconds: 9}}]}`: "expect.tests of test/a.py",
+	} {
+		if _, err := settings(more); (err == nil) != (clash == "") || err != nil && !strings.Contains(err.Error(), "two settings for "+clash) {
+			t.Errorf("%s: %v", more, err)
+		}
+	}
+}
+
+func TestTestsOfACellLack(t *testing.T) {
+	from := recipe.Origin{Kind: recipe.Git, Repository: "https://example.org/x", Tag: "v1"}
+	files := []recipe.TestFile{{File: "test/a.py", Seconds: 1}}
+	for name, c := range map[string]struct {
+		tests recipe.Tests
+		from  recipe.Origin
+		says  string
+	}{
+		"nothing":               {recipe.Tests{Launcher: "horovodrun", Ranks: 2, Files: files}, from, ""},
+		"nothing, one process":  {recipe.Tests{Files: files}, from, ""},
+		"no tests":              {recipe.Tests{}, recipe.Origin{}, ""},
+		"a place":               {recipe.Tests{Files: files}, recipe.Origin{}, "needs tests-from of kind git"},
+		"a place from git":      {recipe.Tests{Files: files}, recipe.Origin{Kind: recipe.Sdist}, "needs tests-from of kind git"},
+		"the tag of the place":  {recipe.Tests{Files: files}, recipe.Origin{Kind: recipe.Git, Repository: "https://example.org/x"}, "needs from.tag"},
+		"a launcher":            {recipe.Tests{Ranks: 2, Files: files}, from, "2 ranks need a launcher"},
+		"ranks":                 {recipe.Tests{Launcher: "horovodrun", Files: files}, from, "launcher horovodrun needs ranks"},
+		"the time that it took": {recipe.Tests{Files: []recipe.TestFile{{File: "test/a.py"}}}, from, "test/a.py needs seconds"},
+	} {
+		err := c.tests.Fault(c.from)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTestsAsWritten(t *testing.T) {
+	for own, says := range map[string]string{
+		`{files: [{file: test/a.py, seconds: 5}]}`:                       "",
+		`{launcher: horovodrun, ranks: 2}`:                               "",
+		`{launcher: ssh}`:                                                `launcher "ssh" is not horovodrun`,
+		`{ranks: 100}`:                                                   "100 ranks: wanted 1 to 64",
+		`{ranks: -1}`:                                                    "-1 ranks: wanted 1 to 64",
+		`{files: [{file: ../a.py}]}`:                                     `"../a.py" is no path of a test`,
+		`{files: [{file: /test/a.py}]}`:                                  `"/test/a.py" is no path of a test`,
+		`{files: [{file: test/a}]}`:                                      `"test/a" is no path of a test`,
+		`{files: [{seconds: 5}]}`:                                        `"" is no path of a test`,
+		`{files: [{file: a.py}, {file: a.py}]}`:                          `file "a.py" is there twice`,
+		`{files: [{file: a.py, seconds: -5}]}`:                           "a.py: seconds are what somebody measured",
+		`{files: [{file: a.py, quick: {select: x}}]}`:                    "a.py: seconds are what somebody measured",
+		`{files: [{file: a.py, known: [{cases: [x], because: b}]}]}`:     "a known failure needs cases, because and issue",
+		`{files: [{file: a.py, known: [{because: b, issue: "https"}]}]}`: "a known failure needs cases, because and issue",
+	} {
+		_, err := recipe.Parse("site/recipes/tool.yaml", []byte(strings.Replace(good, "expect: {launcher: mpi}\n", "expect: {tests: "+own+"}\n", 1)))
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", own, err)
+		}
+	}
+}
