@@ -5,7 +5,8 @@ package recipes
 
 import "embed"
 
-// FS holds *.yaml, *.lock.json and schema.json.
+// FS holds *.yaml, *.lock.json, schema.json, and as *.tar.xz the archives of commits
+// that are small and not for every host to reach. The locks hold their digests.
 //
-//go:embed *.yaml *.json
+//go:embed *.yaml *.json *.tar.xz
 var FS embed.FS
