@@ -20,7 +20,7 @@ func badWheels() []bad {
 		torch  = "torch/__init__.py"
 		dist   = "horovod-0.28.1+rocm5.7.tf2.13.0.gfx90a.dist-info/"
 		data   = "horovod-0.28.1+rocm5.7.tf2.13.0.gfx90a.data/"
-		unread = "extension-present elf-needed cpu-isa build-paths device-code elf-symbols rendezvous " + running
+		unread = "extension-present elf-needed cpu-isa build-paths device-code elf-symbols rendezvous platform " + running
 	)
 	row := func(what, says string, change func(*wheeltest.Wheel)) bad {
 		return bad{what: what, of: horovodROCm, change: func(s *specimen) { change(&s.wheel) }, gate: "wheel-format", says: says, do: again}
@@ -82,7 +82,7 @@ func badWheels() []bad {
 		cut("a wheel that is cut in its directory", unread, func(size int) int { return size - 300 }),
 		cut("a wheel that is cut in the middle", "size "+unread, func(size int) int { return size / 2 }),
 		cut("a wheel that is empty", "size "+unread, func(int) int { return 0 }),
-		damaged("a wheel with a wrong byte in its extension", "mpi_lib.cpython-311-x86_64-linux-gnu.so", "elf-needed cpu-isa build-paths device-code elf-symbols rendezvous "+running, func(b []byte) []byte {
+		damaged("a wheel with a wrong byte in its extension", "mpi_lib.cpython-311-x86_64-linux-gnu.so", "elf-needed cpu-isa build-paths device-code elf-symbols rendezvous platform "+running, func(b []byte) []byte {
 			b = bytes.Clone(b)
 			name := []byte("mpi_lib.cpython-311-x86_64-linux-gnu.so")
 			b[bytes.Index(b, name)+len(name)+100] ^= 0xff
