@@ -96,7 +96,13 @@ func keysOf[V any](m map[string]V) []string {
 // readers are what the verbs read their flags with, where that is more than the
 // parser does.
 var readers = map[string]func(*cli.Context) error{
-	"builder gate":   func(c *cli.Context) error { _, err := readGate(c); return err },
+	"builder gate": func(c *cli.Context) error {
+		if c.IsSet("env") {
+			return errors.Join(environmentFlags(c)...)
+		}
+		_, err := readGate(c)
+		return err
+	},
 	"builder verify": func(c *cli.Context) error { _, err := readVerify(c); return err },
 	"builder publish": func(c *cli.Context) error {
 		if c.Bool("prune") {
