@@ -253,7 +253,7 @@ func brokenOnes() []broken {
 		}), []string{"env-owners", "env-version"}, "is listed by nvidia-nccl-cu12 2.26.2 and nvidia-nccl-cu13 2.30.7; the file there is that of nvidia-nccl-cu12 2.26.2", "pip uninstall -y nvidia-nccl-cu12 nvidia-nccl-cu13 && pip install nvidia-nccl-cu13==2.30.7"},
 		{"rwth-i6/returnn#1802", with(torch13(), func(w *world) {
 			*w.of("nvidia-nccl-cu13") = installed{"nvidia-nccl-cu13", "2.18.1", nil, map[string]string{ncclLib: nccl("2.18.1")}}
-		}), []string{"env-symbols"}, "ncclMemFree", "pip install --force-reinstall 'nvidia-nccl-cu13==2.30.7'"},
+		}), []string{"env-symbols"}, "ncclMemFree", "pip install --force-reinstall nvidia-nccl-cu13==2.30.7"},
 		{"verl-project/verl#6621, metadata", with(torch13(), func(w *world) {
 			w.of("nvidia-nccl-cu13").files[ncclLib] = nccl("2.28.9", "ncclMemFree")
 		}), []string{"env-version"}, "says 2.28.9, its distribution nvidia-nccl-cu13 2.30.7", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
@@ -295,7 +295,7 @@ func brokenOnes() []broken {
 		}), []string{"env-symbols"}, "ncclCommWindowRegister", "a RCCL of the release that torch was built with"},
 		{"pytorch/test-infra#8706", with(torch13(), func(w *world) {
 			w.dists = slices.DeleteFunc(w.dists, func(d *installed) bool { return d.name == "nvidia-cuda-nvrtc" })
-		}), []string{"env-dlopen"}, "opens libnvrtc.so.12 or libnvrtc.so.13 at run time", "pip install 'nvidia-cuda-nvrtc==13.2.86'"},
+		}), []string{"env-dlopen"}, "opens libnvrtc.so.12 or libnvrtc.so.13 at run time", "pip install nvidia-cuda-nvrtc==13.2.86"},
 		{"a wheel that auditwheel repaired with libibverbs", with(torch13(), func(w *world) {
 			w.dists = append(w.dists, &installed{"transfer", "0.3", nil, map[string]string{
 				"transfer/core.cpython-312-x86_64-linux-gnu.so": elfOf(elftest.Library{Needed: []string{"libibverbs-6a7f8bc0.so.1"}, Rpath: "$ORIGIN/../transfer.libs"}),
@@ -304,7 +304,7 @@ func brokenOnes() []broken {
 		}), []string{"env-ibverbs"}, "is brought by transfer 0.3", "--exclude libibverbs.so.1"},
 		{"pip install --no-deps torch", with(torch13(), func(w *world) {
 			w.dists = slices.DeleteFunc(w.dists, func(d *installed) bool { return d.name == "nvidia-nccl-cu13" })
-		}), []string{"env-needed"}, "needs libnccl.so.2, and nothing has it", "pip install 'nvidia-nccl-cu13==2.30.7'"},
+		}), []string{"env-needed"}, "needs libnccl.so.2, and nothing has it", "pip install nvidia-nccl-cu13==2.30.7"},
 		{"NCCL copied over the vendor's", with(torch13(), func(w *world) {
 			w.after = map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree", "ncclOurs")}
 		}), []string{"env-owners"}, "was replaced after it was installed", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
@@ -399,6 +399,24 @@ func TestOpen(t *testing.T) {
 	}
 	if v := nothing.Judge(t.Context(), []string{"env-version"}); len(v) != 1 || v[0].Status != verdict.NotMeasured || v[0].Remedy == "" {
 		t.Errorf("%+v", v)
+	}
+}
+
+// What a command of a remedy holds comes from files: it stays one word.
+func TestRemediesAreQuoted(t *testing.T) {
+	w := torch13()
+	w.of("torch").requires = []string{"nvidia-nccl-cu13==1; rm -rf ~", "nvidia-nccl-cu13==$(id)"}
+	w.dists = slices.DeleteFunc(w.dists, func(d *installed) bool { return d.name == "nvidia-nccl-cu13" })
+	for _, v := range w.write(t).Judge(t.Context(), []string{"env-needed"}) {
+		if v.Remedy != "pip install nvidia-nccl-cu13==1" {
+			t.Errorf("%+v", v)
+		}
+	}
+	w.of("torch").requires = w.of("torch").requires[1:]
+	for _, v := range w.write(t).Judge(t.Context(), []string{"env-needed"}) {
+		if v.Remedy != "pip install 'nvidia-nccl-cu13==$(id)'" {
+			t.Errorf("%+v", v)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"builder/internal/base/shell"
 	"builder/internal/files/elf"
 	"builder/internal/gates/verdict"
 )
@@ -225,13 +226,13 @@ func (e *Environment) shared(path string, owners []owner) fault {
 	slices.Sort(remove)
 	return fault{
 		fmt.Sprintf("%s is listed by %s; the file there is %s", e.short(path), named(owners), is),
-		fmt.Sprintf("pip uninstall -y %s && pip install %s", strings.Join(slices.Compact(remove), " "), wanted),
+		fmt.Sprintf("%s && %s", shell.Line(append([]string{"pip", "uninstall", "-y"}, slices.Compact(remove)...)...), shell.Line("pip", "install", wanted)),
 	}
 }
 
 // replaced compares a file with the line of the one distribution that lists it.
 func (e *Environment) replaced(ctx context.Context, path string, o owner) ([]fault, error) {
-	again := fmt.Sprintf("pip install --force-reinstall --no-deps %s==%s", o.name, o.version)
+	again := reinstall(o.name + "==" + o.version)
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return []fault{{fmt.Sprintf("%s lists %s, and nothing is there", o, e.short(path)), again}}, nil
@@ -266,6 +267,12 @@ func digest(path string) (size int64, sum string, err error) {
 	return size, hex.EncodeToString(h.Sum(nil)), err
 }
 
+// reinstall is the command that installs a distribution over itself. Its name comes from
+// a file that anybody may have written.
+func reinstall(what string) string {
+	return shell.Line("pip", "install", "--force-reinstall", "--no-deps", what)
+}
+
 func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 	var faults []fault
 	var blind, seen []string
@@ -284,7 +291,7 @@ func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 			if says != "" && strings.Contains(o.name, strings.ToLower(c.name)) && !sameVersion(says, o.version) {
 				faults = append(faults, fault{
 					fmt.Sprintf("%s says %s, its distribution %s", e.short(c.path), says, o),
-					"pip install --force-reinstall --no-deps " + cmp.Or(e.pinnedExactly(o.name), o.name+"=="+o.version),
+					reinstall(cmp.Or(e.pinnedExactly(o.name), o.name+"=="+o.version)),
 				})
 			}
 		}
@@ -335,7 +342,7 @@ func (e *Environment) bring(name string) string {
 	case len(e.byName[name]) > 0:
 		return fmt.Sprintf("install the package and what brings %s for the same interpreter and from wheels of one release: the search path of the one does not lead to the other", name)
 	case project != "":
-		return "pip install '" + e.pinned(project) + "'"
+		return shell.Line("pip", "install", e.pinned(project))
 	}
 	return fmt.Sprintf("install the package of this system, or the wheel, that brings %s", name)
 }
@@ -653,7 +660,7 @@ func (e *Environment) newer(f *family, lib, to *library) string {
 		who = owners[0].name
 	}
 	if pin := e.pinned(f.project); strings.Contains(pin, "==") {
-		return fmt.Sprintf("pip install --force-reinstall '%s', the release that %s was built with", pin, cmp.Or(who, "the importing package"))
+		return fmt.Sprintf("%s, the release that %s was built with", shell.Line("pip", "install", "--force-reinstall", pin), cmp.Or(who, "the importing package"))
 	}
 	return fmt.Sprintf("put a %s of the release that %s was built with in the place of %s", f.name, cmp.Or(who, e.short(lib.path)), e.short(to.path))
 }
@@ -703,7 +710,7 @@ func checkNVSHMEM(_ context.Context, e *Environment) verdict.Verdict {
 		if err == nil && ok && host != "" && !sameVersion(host, header) {
 			faults = append(faults, fault{
 				fmt.Sprintf("the headers and the device library beside %s are of %s", e.told(c.family, c.path), header),
-				"pip install --force-reinstall --no-deps " + e.pinned(c.project),
+				reinstall(e.pinned(c.project)),
 			})
 		}
 		seen = append(seen, e.told(c.family, c.path))
@@ -797,7 +804,7 @@ func (e *Environment) kernels(c candidate) string {
 	if c.name == "RCCL" {
 		return "install the distribution with the device code of this GPU (rocm[device-all] of the same release), or an RCCL that has it inside"
 	}
-	return "pip install --force-reinstall --no-deps " + e.pinned(c.project)
+	return reinstall(e.pinned(c.project))
 }
 
 // deviceCode says where the code for GPUs of a library is, or what it lacks.
