@@ -208,7 +208,10 @@ func TestHealthy(t *testing.T) {
 		"torch for CUDA 12": torch12(),
 		"torch for ROCm":    torchROCm(),
 		"kernels beside it": theRock(),
-		"NCCL alone":        {dists: []*installed{torch13().of("nvidia-nccl-cu13")}},
+		"NVSHMEM alone": {dists: []*installed{{"nvidia-nvshmem-cu13", "3.7.2", nil, map[string]string{
+			hostLib: elfOf(elftest.Library{Soname: "libnvshmem_host.so.3", Texts: []string{"NVSHMEM v3.7.2", "libnccl.so.2"}}),
+		}}}},
+		"NCCL alone": {dists: []*installed{torch13().of("nvidia-nccl-cu13")}},
 		// DT_RPATH of torch comes before all of this.
 		"a host with NCCL of its own": with(torch13(), func(w *world) {
 			w.system = map[string]string{"libnccl.so.2": nccl("2.18.1"), "libibverbs.so.1": elfOf(elftest.Library{Soname: "libibverbs.so.1"})}

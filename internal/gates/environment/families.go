@@ -233,6 +233,10 @@ func bringer(name string) (stem, project string) {
 	return m[1], bringers[m[1]]
 }
 
+// without are libraries that go on without one that they open by name: NVSHMEM says so
+// and takes collectives of its own.
+var without = map[string]string{"nvshmem_host": "nccl"}
+
 // ofDriver are libraries that the GPU's driver brings, which no package can.
 var ofDriver = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix)\.so(\.|$)`)
 

@@ -387,9 +387,10 @@ func (e *Environment) opens(lib *library) (names []string, err error) {
 		names, err = elf.LibraryNames(elf.Bounded(e.loader.ctx, f))
 		return err
 	})
+	self, _ := bringer(filepath.Base(lib.path))
 	return slices.DeleteFunc(names, func(name string) bool {
-		_, project := bringer(name)
-		return project == "" || strings.HasSuffix(name, ".so") || slices.Contains(lib.links.Needed, name) || name == lib.links.Soname
+		stem, project := bringer(name)
+		return project == "" || stem == without[self] || strings.HasSuffix(name, ".so") || slices.Contains(lib.links.Needed, name) || name == lib.links.Soname
 	}), err
 }
 
