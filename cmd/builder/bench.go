@@ -14,6 +14,7 @@ import (
 	"builder/internal/base/shell"
 	"builder/internal/machine/bench"
 	"builder/internal/machine/nccltests"
+	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -67,7 +68,7 @@ func doBench(c *cli.Context, in invocation, r app.BenchRequest, out printer) err
 	if err != nil {
 		return err
 	}
-	return in.show(c.Context, func(d *display) error {
+	return in.show(c.Context, func(d *progress.Shown) error {
 		measured, err := ready.Measure(c.Context, runTests)
 		d.Close()
 		if measured.Finished.IsZero() {

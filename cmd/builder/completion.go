@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,11 +12,9 @@ import (
 	"builder/internal/app/complete"
 	"builder/internal/app/syntax"
 	"builder/internal/base/diag"
-	"builder/internal/base/shell"
 	"builder/internal/evidence/attest"
 	"builder/internal/files/inspect"
 	"builder/internal/gates/gate"
-	"builder/internal/view/report"
 )
 
 // operands says what may stand behind the flags of a verb.
@@ -79,30 +76,9 @@ func completeCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 		Name: complete.Verb, Usage: "what may stand next on a command line", ArgsUsage: "WORD…", Hidden: true, HideHelp: true, SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
 			tool := syntaxOf(c.App)
-			nameRecipes(&tool, cat)
-			return complete.Line(tool, c.Args().Slice(), lastCells(resultsDir())).Write(out.stdout)
+			complete.NameRecipes(&tool, cat.Names())
+			return complete.Line(tool, c.Args().Slice(), complete.LastCells(resultsDir())).Write(out.stdout)
 		},
-	}
-}
-
-// nameRecipes says where the name of a recipe may stand that is no verb.
-func nameRecipes(tool *syntax.Verb, cat catalogue.Catalogue) {
-	for i, v := range tool.Verbs {
-		for j, f := range v.Flags {
-			if f.Names[0] == "recipe" {
-				tool.Verbs[i].Flags[j].Takes = syntax.Takes{Words: cat.Names()}
-			}
-		}
-		switch v.Name {
-		case "patch":
-			for j := range v.Verbs {
-				tool.Verbs[i].Verbs[j].Takes = syntax.Takes{Words: cat.Names()}
-			}
-		case "help", "man":
-			for _, other := range tool.Verbs {
-				tool.Verbs[i].Takes.Words = append(tool.Verbs[i].Takes.Words, other.Name)
-			}
-		}
 	}
 }
 
@@ -112,28 +88,6 @@ func resultsDir() string {
 		return dir
 	}
 	return "out"
-}
-
-// lastCells lists the cells below the directory of the results: those of the last
-// run first, then those of others.
-func lastCells(dir string) complete.Cells {
-	cells := complete.Cells{Out: dir}
-	if last, err := report.Read(filepath.Join(dir, "run.json")); err == nil {
-		for _, cell := range last.Cells {
-			cells.IDs = append(cells.IDs, cell.ID)
-		}
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return cells
-	}
-	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(cells.IDs, e.Name()) {
-			cells.IDs = append(cells.IDs, e.Name())
-		}
-	}
-	cells.IDs = slices.DeleteFunc(cells.IDs, func(id string) bool { return !shell.Plain(id) })
-	return cells
 }
 
 func completionCommand(out printer) *cli.Command {

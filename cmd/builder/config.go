@@ -12,7 +12,6 @@ import (
 	"builder/internal/app/complete"
 	"builder/internal/app/config"
 	"builder/internal/base/diag"
-	"builder/internal/input/store"
 	"builder/internal/view/term"
 )
 
@@ -95,7 +94,7 @@ func configCommand(c configuration, preferenceFault error, out printer) *cli.Com
 					if err := errors.Join(unexpected(ctx, 0), fault); err != nil {
 						return err
 					}
-					return showConfig(c.shown(defaults(ctx.App)), ctx.Bool("origin"), ctx.Bool("json"), out)
+					return showConfig(c.ShownSettings(c.effective, defaults(ctx.App)), ctx.Bool("origin"), ctx.Bool("json"), out)
 				},
 			},
 			{
@@ -132,52 +131,11 @@ func defaults(app *cli.App) map[string]string {
 	return texts
 }
 
-// shownSetting is a setting as config show prints it.
-type shownSetting struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Origin string `json:"origin"`
-	Place  string `json:"place,omitempty"` // the variable, or file:line:column
-}
-
-// shown lists the settings and then the axes. Addresses are shown without what may
-// be a secret in them.
-func (c configuration) shown(defaults map[string]string) []shownSetting {
-	var all []shownSetting
-	for _, e := range c.effective {
-		s := shownSetting{Key: e.Key, Value: redacted(e.Value), Origin: string(e.Origin)}
-		switch e.Origin {
-		case config.FromVariable:
-			s.Place = config.Variable(e.Key)
-		case config.FromFile:
-			s.Place = e.Pos.String()
-		default:
-			s.Value = defaults[e.Key]
-		}
-		all = append(all, s)
-	}
-	for _, p := range c.Preferences {
-		all = append(all, shownSetting{
-			Key: "axes." + p.Recipe + "." + p.Axis, Value: p.Value, Origin: string(config.FromFile), Place: p.Pos.String(),
-		})
-	}
-	return all
-}
-
-// redacted takes what may be a secret out of every part of a list.
-func redacted(value string) string {
-	parts := strings.Split(value, ",")
-	for i, part := range parts {
-		parts[i] = store.Redact(part)
-	}
-	return strings.Join(parts, ",")
-}
-
-func showConfig(settings []shownSetting, origin, asJSON bool, out printer) error {
+func showConfig(settings []config.Shown, origin, asJSON bool, out printer) error {
 	if asJSON {
 		return printJSON(out, struct {
 			Schema   int            `json:"schema"`
-			Settings []shownSetting `json:"settings"`
+			Settings []config.Shown `json:"settings"`
 		}{1, settings})
 	}
 	header, rows := []string{"key", "value"}, [][]string{}
@@ -194,6 +152,6 @@ func showConfig(settings []shownSetting, origin, asJSON bool, out printer) error
 		}
 		rows = append(rows, row)
 	}
-	term.Table(out.stdout, term.Width(out.stdout), header, rows)
+	out.table(header, rows)
 	return nil
 }

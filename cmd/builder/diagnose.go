@@ -83,6 +83,15 @@ func printReports(out printer, reports []app.Examined) {
 	}
 }
 
+// printRun prints what a log shows of a run.
+func printRun(out printer, file string, r *nccllog.Run) {
+	out.say("%s: a run of %s", term.Clean(file), term.Clean(r.Speaker()))
+	for _, row := range r.Rows() {
+		out.say("  %-13s%s", row.About, term.Clean(row.Text))
+	}
+	out.say("")
+}
+
 // printFinding prints where, what, why and what to do.
 func printFinding(out printer, r diagnose.Report, f diagnose.Finding) {
 	where := r.File

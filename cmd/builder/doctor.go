@@ -99,7 +99,7 @@ func printReport(out printer, r doctor.Report) {
 		}
 		rows = append(rows, []string{purpose, c.Name, c.Verdict.String(), c.Found})
 	}
-	term.Table(out.stdout, width, []string{"for", "check", "verdict", "found"}, rows)
+	out.table([]string{"for", "check", "verdict", "found"}, rows)
 	for _, c := range r.Checks {
 		if len(c.Detail) == 0 {
 			continue

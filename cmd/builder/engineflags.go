@@ -9,11 +9,9 @@ import (
 
 	"builder/internal/app"
 	"builder/internal/base/diag"
-	"builder/internal/machine/host"
-	"builder/internal/plan/recipe"
 )
 
-func engineFlags() []cli.Flag {
+func (engineGroup) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "address of a Dagger engine: a `URL` with unix, tcp, ssh, docker-container or kube-pod; native takes no Docker or Podman; given twice, both take cells; '#jobs=4&memory=64GB' behind it says how many"},
 		noInstallFlag(),
@@ -25,7 +23,7 @@ func engineFlags() []cli.Flag {
 // readEngines reads every --engine. What an address does not say of itself
 // --jobs and --memory say.
 func readEngines(c *cli.Context, jobs int) ([]app.EngineChoice, error) {
-	memory, fault := hostMemory(c)
+	memory, fault := app.HostMemory(c.String("memory"))
 	places := slices.DeleteFunc(c.StringSlice("engine"), func(place string) bool { return place == "" }) // BUILDER_ENGINE may be set and empty
 	if len(places) == 0 {
 		return []app.EngineChoice{{Jobs: max(jobs, 1), Memory: memory}}, fault
@@ -43,20 +41,4 @@ func readEngines(c *cli.Context, jobs int) ([]app.EngineChoice, error) {
 		engines, faults = append(engines, e), append(faults, err)
 	}
 	return engines, errors.Join(faults...)
-}
-
-// hostMemory is --memory in bytes, or the memory of this host.
-func hostMemory(c *cli.Context) (int64, error) {
-	if text := c.String("memory"); text != "" {
-		bytes, err := recipe.ParseSize(text)
-		if err != nil {
-			return 0, diag.Errorf(diag.Usage, "--memory: %w", err)
-		}
-		return bytes, nil
-	}
-	bytes, err := host.This().Memory()
-	if err != nil {
-		return 0, nil // a host without /proc: the builds run elsewhere
-	}
-	return bytes, nil
 }

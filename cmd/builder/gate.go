@@ -14,6 +14,7 @@ import (
 	"builder/internal/files/inspect"
 	"builder/internal/gates/gate"
 	"builder/internal/publishing/subject"
+	"builder/internal/view/progress"
 )
 
 func gateCommand(out printer) *cli.Command {
@@ -40,7 +41,7 @@ func gateCommand(out printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *display) error {
+			return in.show(c.Context, func(d *progress.Shown) error {
 				done, err := app.Judge(c.Context, in.Session, r, subjects)
 				if done.Schema == 0 {
 					return err
@@ -53,17 +54,16 @@ func gateCommand(out printer) *cli.Command {
 }
 
 func gateFlags() []cli.Flag {
-	return append([]cli.Flag{
+	return slices.Concat([]cli.Flag{
 		jsonFlag(),
 		&cli.StringSliceFlag{Name: "only", Usage: "ask these gates and no other: `GATE,…`"},
 		&cli.StringSliceFlag{Name: "expect", Usage: "say what the artifact is to be: `NAME=VALUE,…`, such as framework=tensorflow,nccl=rccl,arch=gfx90a"},
 		&cli.StringFlag{Name: "entry", Usage: "judge by the promise in `FILE`, the entry.json of the artifact's cell, whoever signed it"},
 		&cli.BoolFlag{Name: "attach", Usage: "sign the verdicts and put them beside the artifact, into ARTIFACT.attestations"},
-		keyFlag(),
-		trustFlag(),
+	}, keyFlags{}.flags(), []cli.Flag{
 		&cli.StringFlag{Name: "log", Usage: "write what the programs print to `FILE`"},
 		progressFlag(),
-	}, append(envFlags(), deviceFlags()...)...)
+	}, envFlags(), deviceGroup{}.flags())
 }
 
 func readGate(c *cli.Context) (app.GateRequest, error) {
@@ -80,7 +80,7 @@ func readGate(c *cli.Context) (app.GateRequest, error) {
 	}
 	var err1, err2 error
 	r.Expect, err1 = inspect.ParseExpectations(c.StringSlice("expect"))
-	r.Device, err2 = readDevice(c)
+	r.Device, err2 = deviceGroup{}.read(c)
 	return r, errors.Join(append(faults, err1, err2)...)
 }
 

@@ -16,7 +16,10 @@ import (
 	"builder/internal/machine/gpu"
 )
 
-func deviceFlags() []cli.Flag {
+// deviceGroup says how the gates on GPUs are asked.
+type deviceGroup struct{}
+
+func (deviceGroup) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "gpus", Usage: "run the gates on GPUs too, on `N` of this host or all"},
 		&cli.StringFlag{Name: "tests", Usage: "programs of nccl-tests or rccl-tests: `DIR|WHEEL`"},
@@ -41,9 +44,9 @@ func transportNames() []string {
 	return names
 }
 
-func readDevice(c *cli.Context) (*app.DeviceRequest, error) {
+func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 	if !c.IsSet("gpus") {
-		for _, f := range deviceFlags() {
+		for _, f := range (deviceGroup{}).flags() {
 			if name := f.Names()[0]; c.IsSet(name) {
 				return nil, diag.Errorf(diag.Usage, "--%s is of no use without --gpus", name).WithHint("add --gpus N or --gpus all")
 			}
@@ -61,7 +64,7 @@ func readDevice(c *cli.Context) (*app.DeviceRequest, error) {
 		o.GPUs = n
 	}
 	var err error
-	if o.MaxBytes, err = parseBytes(c.String("max-bytes")); err != nil {
+	if o.MaxBytes, err = app.ParseBytes(c.String("max-bytes")); err != nil {
 		fault("--max-bytes: %w", err)
 	}
 	if text := c.String("transport"); text != "" {
@@ -96,23 +99,4 @@ func readEnv(env map[string]string, settings []string) error {
 		env[name] = value
 	}
 	return errors.Join(faults...)
-}
-
-var byteText = regexp.MustCompile(`^(\d{1,9})([KMG]?)$`)
-
-// parseBytes reads a size as nccl-tests does: 8, 64K, 128M, 8G.
-func parseBytes(text string) (int64, error) {
-	m := byteText.FindStringSubmatch(strings.ToUpper(text))
-	if m == nil {
-		return 0, errors.New(strconv.Quote(text) + " is no size such as 8, 64K, 128M or 8G")
-	}
-	n, err := strconv.ParseInt(m[1], 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	n <<= map[string]int{"": 0, "K": 10, "M": 20, "G": 30}[m[2]]
-	if n < 8 || n > 1<<40 {
-		return 0, errors.New(text + " is not between 8 bytes and 1024G")
-	}
-	return n, nil
 }

@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"builder/internal/app/manual"
 )
 
 // explain puts the examples of every verb at the end of its help. The recipes below
 // a verb share those of the verb. Help is a verb of the tool and of no other verb.
 func explain(app *cli.App) {
-	app.Description = about
+	app.Description = manual.About
 	app.CustomAppHelpTemplate = cli.AppHelpTemplate + exampleSection("")
 	for _, command := range app.Commands {
 		explainVerb(nil, command)
@@ -20,7 +22,7 @@ func explain(app *cli.App) {
 func explainVerb(above []string, c *cli.Command) {
 	words := append(slices.Clone(above), c.Name)
 	path := strings.Join(words, " ")
-	if _, known := descriptions[path]; !known {
+	if _, known := manual.Descriptions[path]; !known {
 		path = strings.Join(above, " ") // a recipe
 	}
 	template := cli.CommandHelpTemplate
@@ -37,7 +39,7 @@ func explainVerb(above []string, c *cli.Command) {
 func exampleSection(path string) string {
 	var b strings.Builder
 	b.WriteString("\nEXAMPLES:\n")
-	for _, e := range descriptions[path].examples {
+	for _, e := range manual.Descriptions[path].Examples {
 		b.WriteString("   # " + e.Does + "\n   " + e.Line + "\n")
 	}
 	return strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`)

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
-	"builder/internal/view/term"
 )
 
 func indexCommand(out printer) *cli.Command {
@@ -32,27 +31,11 @@ func doIndex(c *cli.Context, out printer) error {
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--at: %w", err)
 	}
-	all, err := at.List(c.Context)
+	all, err := app.Listed(c.Context, at, c.Args().Slice())
 	if err != nil {
 		return err
 	}
-	return printIndex(matching(all, c.Args().Slice()), c.Bool("json"), out)
-}
-
-// matching keeps the records that say every word.
-func matching(all []index.Record, words []string) []index.Record {
-	kept := []index.Record{}
-	for _, r := range all {
-		text := fmt.Sprint(r.Cell, " ", r.Axes, " ", r.Channels)
-		lacks := false
-		for _, w := range words {
-			lacks = lacks || !strings.Contains(text, w)
-		}
-		if !lacks {
-			kept = append(kept, r)
-		}
-	}
-	return kept
+	return printIndex(all, c.Bool("json"), out)
 }
 
 func printIndex(all []index.Record, asJSON bool, out printer) error {
@@ -67,6 +50,6 @@ func printIndex(all []index.Record, asJSON bool, out printer) error {
 		}
 		rows = append(rows, []string{r.Cell, state, r.Passed(), r.Published.Format("2006-01-02"), r.Filename})
 	}
-	term.Table(out.stdout, term.Width(out.stdout), []string{"cell", "channels", "gates", "published", "wheel"}, rows)
+	out.table([]string{"cell", "channels", "gates", "published", "wheel"}, rows)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
+	"builder/internal/view/progress"
 )
 
 // An invocation is a verb with what all verbs share: the session, and how progress is
@@ -39,13 +40,13 @@ func openSession(c *cli.Context, cat catalogue.Catalogue, out printer) (invocati
 }
 
 // show does something while its progress is on stderr.
-func (in invocation) show(ctx context.Context, do func(*display) error) error {
-	d, err := in.display.begin(ctx, in.out)
+func (in invocation) show(ctx context.Context, do func(*progress.Shown) error) error {
+	d, err := progress.Begin(ctx, in.out.stderr, progress.Format(in.display.format), in.display.verbose)
 	if err != nil {
 		return err
 	}
-	in.Display, in.Note = d.Display, d.Note
-	return d.end(do(d))
+	in.Display, in.Format, in.Note = d.Display, d.Format, d.Note
+	return d.End(do(d))
 }
 
 // sourceFlags say how names become digests, and where files come from.
@@ -88,6 +89,8 @@ func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) 
 
 // keyFlags say who signs, and whose signatures count.
 type keyFlags struct{}
+
+func (keyFlags) flags() []cli.Flag { return []cli.Flag{keyFlag(), trustFlag()} }
 
 func (keyFlags) read(c *cli.Context) app.Keys {
 	return app.Keys{Key: c.String("key"), Trust: c.StringSlice("trust")}

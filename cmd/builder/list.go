@@ -13,16 +13,9 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/assemble"
 	"builder/internal/app/catalogue"
-	"builder/internal/app/config"
 	"builder/internal/base/diag"
 	"builder/internal/build/native"
-	"builder/internal/plan/diagnose"
-	"builder/internal/plan/image"
-	"builder/internal/plan/patch"
-	"builder/internal/plan/profile"
 	"builder/internal/plan/recipe"
-	"builder/internal/plan/stack"
-	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -52,7 +45,7 @@ func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 				for _, a := range r.Axes {
 					rows = append(rows, []string{"--" + a.Name, strings.Join(a.Values, ", "), a.About})
 				}
-				term.Table(out.stdout, term.Width(out.stdout), []string{"axis", "values, most preferred first", "about"}, rows)
+				out.table([]string{"axis", "values, most preferred first", "about"}, rows)
 				if err == nil {
 					sayLocked(c.Context, out, asm, r)
 				}
@@ -115,15 +108,7 @@ func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe) error {
 	return nil
 }
 
-// schemas are the types of the files that people write.
-var schemas = map[string]any{
-	"recipe": &recipe.Recipe{}, "stack": &stack.Stack{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
-	"profile":     &profile.Profile{},
-	"environment": &profile.Environment{}, // of profile --format json
-	"progress":    &progress.Event{},      // of --progress json
-}
-
-func schemaNames() []string { return slices.Sorted(maps.Keys(schemas)) }
+func schemaNames() []string { return slices.Sorted(maps.Keys(app.Schemas)) }
 
 func schemaCommand(out printer) *cli.Command {
 	names := schemaNames()
@@ -136,7 +121,7 @@ func schemaCommand(out printer) *cli.Command {
 			if err := unexpected(c, 1); err != nil {
 				return err
 			}
-			value, ok := schemas[c.Args().First()]
+			value, ok := app.Schemas[c.Args().First()]
 			if !ok {
 				return diag.Errorf(diag.Usage, "schema: no kind of file is called %q", c.Args().First()).
 					WithHint("%s", diag.DidYouMean(c.Args().First(), names))

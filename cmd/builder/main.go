@@ -19,8 +19,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/internal/view/progress"
 	"builder/internal/view/term"
 )
 
@@ -44,19 +46,19 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		stdout = result
 	}
 	printed, said := term.NewGuard(stdout), term.NewGuard(stderr)
-	app := newApp(args, configure(), printed, said)
-	err := twice(args, app.Commands)
+	tool := newApp(args, configure(), printed, said)
+	err := twice(args, tool.Commands)
 	if err == nil {
-		err = app.RunContext(ctx, flagsFirst(args, app.Commands))
+		err = tool.RunContext(ctx, flagsFirst(args, tool.Commands))
 	}
 	_ = printed.Flush() // result remembers what could not be written
 	if err == nil && result.err != nil {
 		err = fmt.Errorf("writing the result: %w", result.err)
 	}
-	if untold(err) != nil {
-		err = helped(denied(err), args, app.Commands)
+	if progress.Untold(err) != nil {
+		err = helped(app.Denied(err), args, tool.Commands)
 	}
-	if fault := untold(err); fault != nil {
+	if fault := progress.Untold(err); fault != nil {
 		term.PrintError(said, fault)
 	}
 	_ = said.Flush() // nobody is left to be told
@@ -89,7 +91,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 	cat, fault := catalogue.Load(siteDir(args), takenNames())
 	recipes, dislike := conf.Preferred(cat.Recipes)
 	cat.Recipes, fault = recipes, errors.Join(fault, dislike)
-	app := &cli.App{
+	tool := &cli.App{
 		Name:            "builder",
 		Usage:           "hermetic builds of Horovod, NCCL and RCCL, with gates that cannot lie",
 		Version:         version,
@@ -137,9 +139,9 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 			completeCommand(cat, out),
 		},
 	}
-	conf.refuse(app.Commands)
-	explain(app)
-	return app
+	conf.refuse(tool.Commands)
+	explain(tool)
+	return tool
 }
 
 const helpVerb = "help"

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app/manual"
-	"builder/internal/app/syntax"
-	"builder/internal/base/atomicfile"
 	"builder/internal/base/diag"
 )
 
@@ -25,9 +21,9 @@ func manCommand(out printer) *cli.Command {
 			case c.IsSet("out") && len(words) > 0:
 				return diag.Errorf(diag.Usage, "--out writes every page, and %q names one: give one of them", strings.Join(words, " "))
 			case c.IsSet("out"):
-				return writePages(tool, dir)
+				return manual.WritePages(tool, dir, edition())
 			}
-			v, err := findVerb(tool, words)
+			v, err := manual.Find(tool, words)
 			if err != nil {
 				return err
 			}
@@ -35,22 +31,6 @@ func manCommand(out printer) *cli.Command {
 			return nil
 		},
 	}
-}
-
-// findVerb follows words, and suggests the nearest where one is no verb.
-func findVerb(v syntax.Verb, words []string) (syntax.Verb, error) {
-	for _, word := range words {
-		below, ok := v.Find(word)
-		if !ok {
-			var known []string
-			for _, other := range v.Verbs {
-				known = append(known, other.Name)
-			}
-			return v, diag.Errorf(diag.Usage, "%s has no command %q", v.Name, word).WithHint("%s", diag.DidYouMean(word, known))
-		}
-		v = below
-	}
-	return v, nil
 }
 
 // edition is that of this program. Its date is that of the commit.
@@ -64,18 +44,4 @@ func edition() manual.Edition {
 		}
 	}
 	return e
-}
-
-// writePages writes a page for every verb.
-func writePages(tool syntax.Verb, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return diag.Errorf(diag.Usage, "--out: %w", err)
-	}
-	var fault error
-	tool.Walk(func(words []string, v syntax.Verb) {
-		if fault == nil {
-			fault = atomicfile.Write(filepath.Join(dir, manual.PageName(words)+".1"), []byte(manual.Page(words, v, edition())))
-		}
-	})
-	return fault
 }

@@ -95,9 +95,19 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 	part := slices.DeleteFunc(slices.Clone(jobs), func(j ci.Job) bool { return !o.shard.Holds(j.ID) })
 	switch o.format {
 	case "github":
-		return printGitHub(out, jobs, part)
+		matrix, err := ci.GitHub(jobs, part)
+		if err != nil {
+			return err
+		}
+		if len(part) == 0 {
+			out.note("the part is empty, which GitHub refuses: let the job begin with `if: fromJSON(…).include[0]`")
+		}
+		return term.JSON(out.stdout, matrix, "")
 	case "gitlab":
-		return printGitLab(out, part)
+		if len(part) == 0 {
+			out.note("the part is empty, which GitLab refuses: trigger the pipeline only where there are jobs")
+		}
+		return printJSON(out, ci.GitLab(part))
 	case "text":
 		printJobs(out, part)
 		return nil
@@ -140,5 +150,5 @@ func printJobs(out printer, jobs []ci.Job) {
 	for _, j := range jobs {
 		rows = append(rows, []string{j.ID, j.Recipe, matrix.Pairs(j.Axes)})
 	}
-	term.Table(out.stdout, term.Width(out.stdout), []string{"cell", "recipe", "axes"}, rows)
+	out.table([]string{"cell", "recipe", "axes"}, rows)
 }

@@ -86,7 +86,7 @@ func TestEveryCellHasAMatrix(t *testing.T) {
 			seen[name] = true
 		}
 	}
-	n := ci.ShardsFor(ids, githubJobs)
+	n := ci.ShardsFor(ids, ci.GitHubJobs)
 	dealt := 0
 	for i := range n {
 		part := 0
@@ -95,7 +95,7 @@ func TestEveryCellHasAMatrix(t *testing.T) {
 				part++
 			}
 		}
-		if dealt += part; part > githubJobs {
+		if dealt += part; part > ci.GitHubJobs {
 			t.Errorf("part %d of %d has %d jobs", i+1, n, part)
 		}
 	}

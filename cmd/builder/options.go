@@ -88,7 +88,7 @@ func outFlag(usage string) cli.Flag {
 }
 
 func runFlags() []cli.Flag {
-	return append(slices.Concat(engineFlags(), fromFlags()),
+	return append(slices.Concat(engineGroup{}.flags(), fromFlags()),
 		outFlag("write results below `DIR`"),
 		&cli.IntFlag{Name: "jobs", EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time on each engine"},
 		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE` on each engine, such as 64GB; the default is this host's memory where the engine runs on it"},
@@ -104,7 +104,7 @@ func runFlags() []cli.Flag {
 }
 
 func rootfsFlags() []cli.Flag {
-	return append(append(selectionFlags(), engineFlags()...),
+	return append(append(selectionFlags(), engineGroup{}.flags()...),
 		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"}, progressFlag())
 }
 

@@ -3,15 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
 )
@@ -116,31 +113,6 @@ func single(name string, flags []cli.Flag) bool {
 	return false
 }
 
-// denied gives an error about a file that this user may not read or write the class of a
-// usage error, and says whose it is and what names another place.
-func denied(err error) error {
-	all := diag.All(err)
-	changed := false
-	for _, fault := range all {
-		path, readOnly := refusedPath(fault.Err)
-		if path == "" || fault.Hint != "" {
-			continue
-		}
-		changed = true
-		if fault.Code == diag.Unexpected {
-			fault.Code = diag.Usage
-		}
-		fault.Hint = fmt.Sprintf("%s: name a place that you can write to (BUILDER_HOME for the state directory, --out for results)", ownerOf(path))
-		if readOnly {
-			fault.Hint = "the file system is mounted read-only: name another place (BUILDER_HOME for the state directory, --out for results)"
-		}
-	}
-	if !changed {
-		return err
-	}
-	return joined(all)
-}
-
 // helped gives a usage error that has no hint, and names no line of a file where to
 // mend it, the help of the verb.
 func helped(err error, args []string, verbs []*cli.Command) error {
@@ -156,41 +128,5 @@ func helped(err error, args []string, verbs []*cli.Command) error {
 	}
 	_, words := verbOf(args, verbs)
 	all[last].Hint = "see `" + strings.Join(append([]string{"builder"}, args[1:words]...), " ") + " --help`"
-	return joined(all)
-}
-
-func joined(all []*diag.Error) error {
-	faults := make([]error, len(all))
-	for i, fault := range all {
-		faults[i] = fault
-	}
-	return errors.Join(faults...)
-}
-
-// refusedPath is the path that the system refused to this user, "" where it did not.
-func refusedPath(err error) (path string, readOnly bool) {
-	fault, ok := errors.AsType[*fs.PathError](err)
-	if !ok {
-		return "", false
-	}
-	readOnly = errors.Is(fault.Err, syscall.EROFS)
-	if readOnly || errors.Is(fault.Err, fs.ErrPermission) || fault.Op == "mkdir" {
-		return fault.Path, readOnly
-	}
-	return "", false
-}
-
-// ownerOf says whom a path, or the first directory above it that is there, belongs to.
-func ownerOf(path string) string {
-	for ; path != "" && path != "/" && path != "."; path = filepath.Dir(path) {
-		info, err := os.Stat(path)
-		if err != nil {
-			continue
-		}
-		if of, ok := info.Sys().(*syscall.Stat_t); ok && int(of.Uid) != os.Geteuid() {
-			return fmt.Sprintf("%s belongs to user %d, and this is user %d", path, of.Uid, os.Geteuid())
-		}
-		return "nothing can be written below " + path
-	}
-	return "nothing can be written there"
+	return app.Joined(all)
 }

@@ -17,7 +17,6 @@ import (
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/patch"
 	"builder/internal/plan/recipe"
-	"builder/internal/view/term"
 )
 
 func patchCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
@@ -152,5 +151,5 @@ func printAudit(out printer, r *recipe.Recipe, report audit.Report) {
 			name, cells = "", ""
 		}
 	}
-	term.Table(out.stdout, term.Width(out.stdout), []string{r.Name, "cells", "state", "versions"}, rows)
+	out.table([]string{r.Name, "cells", "state", "versions"}, rows)
 }

@@ -43,11 +43,11 @@ func TestProgressSchema(t *testing.T) {
 // A program that reads events reads what went wrong as one; a person is told at the end.
 func TestWhoIsTold(t *testing.T) {
 	for format, told := range map[string]bool{"json": true, "plain": false} {
-		shown, err := displayOptions{format: format}.begin(t.Context(), printer{stderr: io.Discard})
+		shown, err := progress.Begin(t.Context(), io.Discard, progress.Format(format), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := shown.end(errors.New("it failed")); (untold(err) == nil) != told {
+		if err := shown.End(errors.New("it failed")); (progress.Untold(err) == nil) != told {
 			t.Errorf("%s: %v", format, err)
 		}
 	}

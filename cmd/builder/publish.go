@@ -11,6 +11,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/publish"
+	"builder/internal/view/progress"
 )
 
 func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
@@ -44,8 +45,8 @@ func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comm
 			if _, err := in.Trusted(); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *display) error {
-				done, err := app.Publish(c.Context, in.Session, r, func(wheel string) app.Sending { return newPush(d, wheel) })
+			return in.show(c.Context, func(d *progress.Shown) error {
+				done, err := app.Publish(c.Context, in.Session, r)
 				if fault, ok := errors.AsType[*app.PlaceError](err); ok {
 					return placeFault("to", r.To, "channel", "to", fault.Err)
 				}

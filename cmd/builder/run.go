@@ -12,6 +12,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/plan/stack"
 	"builder/internal/publishing/publish"
+	"builder/internal/view/progress"
 	"builder/internal/view/report"
 )
 
@@ -27,7 +28,7 @@ func runCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command 
 			if err := errors.Join(err, err2); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *display) error {
+			return in.show(c.Context, func(d *progress.Shown) error {
 				done, err := app.Run(c.Context, in.Session, r)
 				d.Close()
 				if done.Finished.IsZero() {

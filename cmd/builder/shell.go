@@ -14,6 +14,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/internal/view/progress"
 	"builder/internal/view/term"
 	"builder/pipelines"
 )
@@ -36,7 +37,7 @@ func rootfsCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 			if err := app.OneCell(in.Session, of); err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *display) error {
+			return in.show(c.Context, func(d *progress.Shown) error {
 				made, err := app.WriteRootfs(c.Context, in.Session, of, to)
 				if err != nil {
 					return err
@@ -94,7 +95,7 @@ func standFlags(to string) []cli.Flag {
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use nothing but the store"},
 		setFlag(),
 		progressFlag(),
-	}, engineFlags()...)
+	}, engineGroup{}.flags()...)
 }
 
 func readStandOptions(c *cli.Context, out printer) (standOptions, error) {
@@ -121,7 +122,7 @@ func (o standOptions) stands(ctx context.Context, dir string, do func(build stri
 		return err
 	}
 	var made app.Rootfs
-	err = o.show(ctx, func(*display) error {
+	err = o.show(ctx, func(*progress.Shown) error {
 		made, err = app.Stand(ctx, o.Session, e, o.step, dir)
 		return err
 	})

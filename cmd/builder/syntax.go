@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app/manual"
 	"builder/internal/app/syntax"
 	"builder/internal/base/diag"
 )
@@ -13,7 +14,7 @@ import (
 // syntaxOf is the command line as a value, from which help, completion, man pages
 // and reference are made.
 func syntaxOf(app *cli.App) syntax.Verb {
-	tool := syntax.Verb{Name: app.Name, Summary: app.Usage, Operands: "COMMAND", About: about}
+	tool := syntax.Verb{Name: app.Name, Summary: app.Usage, Operands: "COMMAND", About: manual.About}
 	tool.Flags = flagsOf(app.Name, app.Flags)
 	for _, command := range app.Commands {
 		if !command.Hidden {
@@ -43,10 +44,10 @@ func verbFrom(above []string, c *cli.Command) syntax.Verb {
 
 // described adds to a verb what is written about it in this package.
 func described(v *syntax.Verb, path string) {
-	d := descriptions[path]
-	v.Examples = d.examples
-	for _, code := range slices.Concat([]diag.Code{diag.OK, diag.Unexpected}, d.exits, []diag.Code{diag.Interrupted}) {
-		v.Exits = append(v.Exits, syntax.Exit{Code: int(code), Means: exitMeanings[code]})
+	d := manual.Descriptions[path]
+	v.Examples = d.Examples
+	for _, code := range slices.Concat([]diag.Code{diag.OK, diag.Unexpected}, d.Exits, []diag.Code{diag.Interrupted}) {
+		v.Exits = append(v.Exits, syntax.Exit{Code: int(code), Means: manual.ExitMeanings[code]})
 	}
 }
 

@@ -68,7 +68,7 @@ func TestEveryVerbIsDescribed(t *testing.T) {
 			}
 		}
 	})
-	for path := range descriptions {
+	for path := range manual.Descriptions {
 		if !seen[path] {
 			t.Errorf("no verb is called %q", path)
 		}
@@ -387,7 +387,7 @@ func referenceIndex(v syntax.Verb) string {
 	}
 	fmt.Fprintf(&b, "\n## Exit codes\n\n| code | means |\n| --- | --- |\n")
 	for _, code := range diag.Codes() {
-		fmt.Fprintf(&b, "| %d | %s |\n", int(code), manual.Cell(exitMeanings[code]))
+		fmt.Fprintf(&b, "| %d | %s |\n", int(code), manual.Cell(manual.ExitMeanings[code]))
 	}
 	fmt.Fprintf(&b, "\n[More about exit codes](../exit-codes.md).\n")
 	return b.String()

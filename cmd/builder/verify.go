@@ -11,6 +11,7 @@ import (
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
 	"builder/internal/evidence/attest"
+	"builder/internal/view/progress"
 )
 
 func verifyCommand(out printer) *cli.Command {
@@ -32,7 +33,7 @@ func verifyCommand(out printer) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return in.show(c.Context, func(d *display) error {
+			return in.show(c.Context, func(d *progress.Shown) error {
 				done, err := app.Verify(c.Context, in.Session, r, artifacts)
 				if done.Schema == 0 {
 					return err
@@ -56,7 +57,7 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "record", Usage: "note in `FILE` (recipes/proven.json) which cells passed, when, and by how many gates"},
 		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: another place for the same bytes, `source.NAME=PATH|URL`"},
 		progressFlag(),
-	}, engineFlags()...)
+	}, engineGroup{}.flags()...)
 }
 
 func readVerify(c *cli.Context) (app.VerifyRequest, error) {

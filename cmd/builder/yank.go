@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/publishing/publish"
 )
@@ -42,12 +43,9 @@ func doYank(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	r, err := publish.FindCell(c.Context, place, cell)
+	r, err := app.Yank(c.Context, place, cell, because)
 	if err != nil {
 		return err
-	}
-	if r, err = place.Yank(c.Context, r.Key, because); err != nil {
-		return diag.Errorf(diag.Publish, "yanking %s: %w", cell, err)
 	}
 	if c.Bool("json") {
 		return printJSON(out, map[string]any{"schema": 1, "wheel": r})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"builder/internal/base/diag"
+	"builder/internal/machine/host"
 	"builder/internal/plan/recipe"
 )
 
@@ -75,4 +76,20 @@ func checkEngine(address string) error {
 	}
 	return diag.Errorf(diag.Usage, "--engine: %q is not the address of an engine", address).
 		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(EngineKinds, ", "))
+}
+
+// HostMemory is --memory in bytes, or the memory of this host where nothing is said.
+func HostMemory(text string) (int64, error) {
+	if text != "" {
+		bytes, err := recipe.ParseSize(text)
+		if err != nil {
+			return 0, diag.Errorf(diag.Usage, "--memory: %w", err)
+		}
+		return bytes, nil
+	}
+	bytes, err := host.This().Memory()
+	if err != nil {
+		return 0, nil // a host without /proc: the builds run elsewhere
+	}
+	return bytes, nil
 }

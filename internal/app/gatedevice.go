@@ -2,8 +2,12 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"builder/internal/base/diag"
@@ -108,4 +112,23 @@ func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 	}
 	d.Library = dir
 	return d, func() { os.RemoveAll(dir) }, locate.Unpack(s.Artifact.Path, func(name string) bool { return name == s.Library }, dir)
+}
+
+var byteText = regexp.MustCompile(`^(\d{1,9})([KMG]?)$`)
+
+// ParseBytes reads a size as nccl-tests does: 8, 64K, 128M, 8G.
+func ParseBytes(text string) (int64, error) {
+	m := byteText.FindStringSubmatch(strings.ToUpper(text))
+	if m == nil {
+		return 0, errors.New(strconv.Quote(text) + " is no size such as 8, 64K, 128M or 8G")
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	n <<= map[string]int{"": 0, "K": 10, "M": 20, "G": 30}[m[2]]
+	if n < 8 || n > 1<<40 {
+		return 0, errors.New(text + " is not between 8 bytes and 1024G")
+	}
+	return n, nil
 }

@@ -15,6 +15,7 @@ import (
 	"builder/internal/evidence/attest"
 	"builder/internal/evidence/signing"
 	"builder/internal/input/pypi"
+	"builder/internal/publishing/index"
 	"builder/internal/publishing/publish"
 	"builder/internal/publishing/subject"
 )
@@ -38,16 +39,16 @@ type PublishReport struct {
 }
 
 // Publish verifies every wheel before the first is published: one that is refused keeps
-// all back. Sent hears how far a wheel is. The report is empty where none was begun.
-func Publish(ctx context.Context, s *Session, r PublishRequest, sent func(wheel string) Sending) (PublishReport, error) {
+// all back. The report is empty where none was begun.
+func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, error) {
 	trust, err := s.Trusted()
 	if err != nil {
 		return PublishReport{}, err
 	}
-	var current Sending
+	var current *push
 	to, err := publish.Open(ctx, r.To, publish.Options{
 		Insecure: r.Insecure, Warn: s.Note,
-		Progress: func(done, total int64) { current.Bytes(done, total) },
+		Progress: func(done, total int64) { current.bytes(done, total) },
 	})
 	if err != nil {
 		return PublishReport{}, &PlaceError{err}
@@ -64,9 +65,9 @@ func Publish(ctx context.Context, s *Session, r PublishRequest, sent func(wheel 
 			report.Published = append(report.Published, b.Receipt(string(r.Channel), "", false))
 			continue
 		}
-		current = sent(b.Wheel.Name)
+		current = newPush(s.Display, s.Format, b.Wheel.Name)
 		receipt, err := publish.Publish(ctx, to, b, string(r.Channel), client)
-		current.End(err)
+		current.end(err)
 		if ctx.Err() != nil {
 			return PublishReport{}, context.Cause(ctx)
 		}
@@ -77,12 +78,6 @@ func Publish(ctx context.Context, s *Session, r PublishRequest, sent func(wheel 
 		report.Published = append(report.Published, receipt)
 	}
 	return report, errors.Join(faults...)
-}
-
-// A Sending hears how far one wheel has come on its way to a destination.
-type Sending interface {
-	Bytes(done, total int64)
-	End(err error)
 }
 
 // A PlaceError is an error about the word that names a place.
@@ -176,4 +171,42 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 		return PublishReport{}, err
 	}
 	return PublishReport{Schema: 1, To: at.String(), Published: []publish.Receipt{receipt}}, nil
+}
+
+// Listed returns what a place holds whose records say every word.
+func Listed(ctx context.Context, at publish.Shelf, words []string) ([]index.Record, error) {
+	all, err := at.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return matching(all, words), nil
+}
+
+// matching keeps the records that say every word.
+func matching(all []index.Record, words []string) []index.Record {
+	kept := []index.Record{}
+	for _, r := range all {
+		text := fmt.Sprint(r.Cell, " ", r.Axes, " ", r.Channels)
+		lacks := false
+		for _, w := range words {
+			lacks = lacks || !strings.Contains(text, w)
+		}
+		if !lacks {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// Yank says of a published cell that nobody should take it any more; because is empty
+// where that is taken back.
+func Yank(ctx context.Context, place publish.Directory, cell, because string) (index.Record, error) {
+	r, err := publish.FindCell(ctx, place, cell)
+	if err != nil {
+		return r, err
+	}
+	if r, err = place.Yank(ctx, r.Key, because); err != nil {
+		return r, diag.Errorf(diag.Publish, "yanking %s: %w", cell, err)
+	}
+	return r, nil
 }

@@ -25,6 +25,7 @@ type Session struct {
 	Engines
 	Keys
 	Display *progress.Display // hears what happens to cells; verbs that build need it
+	Format  progress.Format   // of the display
 	Note    func(format string, args ...any)
 
 	// Builder builds every cell in the place of the engines; nil outside tests. The

@@ -1,7 +1,7 @@
 // Package ci turns cells into the jobs of a build matrix of a continuous
 // integration service: all of them, a part of them, or a few that stand for all.
-// Which cells there are is said by internal/plan/matrix; how a service writes its jobs
-// down is known to cmd/builder alone.
+// Which cells there are is said by internal/plan/matrix; [GitHub] and [GitLab] write jobs as
+// their services read them.
 //
 // # A part of them
 //

@@ -1,4 +1,4 @@
-package main
+package nccllog
 
 import (
 	"fmt"
@@ -6,21 +6,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"builder/internal/machine/nccllog"
-	"builder/internal/view/term"
 )
 
 // maxRows is how many rings and trees of a communicator are shown; all of them are
 // in the JSON.
 const maxRows = 8
 
-// printRun prints what a log shows of a run: who speaks, the communicators with
-// their rings, trees and ways, and what the environment set.
-func printRun(out printer, file string, r *nccllog.Run) {
-	out.say("%s: a run of %s", term.Clean(file), speakerOf(r))
-	row := func(name, format string, args ...any) {
-		out.say("  %-13s%s", name, term.Clean(fmt.Sprintf(format, args...)))
+// A Row is a line about a run: what it says, and of what.
+type Row struct{ About, Text string }
+
+// Rows are what a log shows of a run: the communicators with their rings, trees and
+// ways, and what the environment set.
+func (r *Run) Rows() []Row {
+	var rows []Row
+	row := func(about, format string, args ...any) {
+		rows = append(rows, Row{about, fmt.Sprintf(format, args...)})
 	}
 	if len(r.Networks) > 0 {
 		row("network", "%s", strings.Join(r.Networks, ", "))
@@ -34,7 +34,7 @@ func printRun(out printer, file string, r *nccllog.Run) {
 			row("  tree", "%s", line)
 		}
 		for _, way := range slices.Sorted(maps.Keys(c.Connections)) {
-			row("  connected", "%d via %s (%s)", c.Connections[way], way, nccllog.TransportOf(way))
+			row("  connected", "%d via %s (%s)", c.Connections[way], way, TransportOf(way))
 		}
 	}
 	for _, s := range r.Settings {
@@ -53,24 +53,25 @@ func printRun(out printer, file string, r *nccllog.Run) {
 	if r.Cut {
 		row("cut", "there was more than can be kept, or a second library spoke")
 	}
-	out.say("")
+	return rows
 }
 
-func speakerOf(r *nccllog.Run) string {
+// Speaker names the library that wrote the log.
+func (r *Run) Speaker() string {
 	if r.Library == "" {
 		return "NCCL or RCCL; the line with its version is not there"
 	}
-	return r.Library + " " + term.Clean(r.Version)
+	return r.Library + " " + r.Version
 }
 
-func aboutCommunicator(c nccllog.Communicator) string {
+func aboutCommunicator(c Communicator) string {
 	parts := []string{}
 	if c.ID != "" {
 		parts = append(parts, c.ID)
 	}
 	said := func(n int, noun string) {
 		if n > 0 {
-			parts = append(parts, plural(n, noun))
+			parts = append(parts, fmt.Sprintf("%d %s", n, wordFor(n, noun)))
 		}
 	}
 	said(c.Ranks, "rank")
@@ -83,7 +84,7 @@ func aboutCommunicator(c nccllog.Communicator) string {
 }
 
 // ringLines shows each order of ranks once, with the channels that have it.
-func ringLines(c nccllog.Communicator) []string {
+func ringLines(c Communicator) []string {
 	var orders []string
 	channels := map[string][]int{}
 	for _, r := range c.Rings {
@@ -100,7 +101,7 @@ func ringLines(c nccllog.Communicator) []string {
 }
 
 // treeLines shows the same of trees, each rank with those below it.
-func treeLines(c nccllog.Communicator) []string {
+func treeLines(c Communicator) []string {
 	var shapes []string
 	channels := map[string][]int{}
 	for _, t := range c.Trees {

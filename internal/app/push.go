@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"sync"
@@ -13,15 +13,15 @@ const quiet = 5 * time.Second
 // push shows how far one wheel has come on its way to a destination.
 type push struct {
 	mu       sync.Mutex
-	progress *display
+	progress *progress.Display
 	wheel    string
 	since    time.Time
 	shown    bool
 }
 
-func newPush(d *display, wheel string) *push {
+func newPush(d *progress.Display, at progress.Format, wheel string) *push {
 	p := &push{progress: d, wheel: wheel, since: time.Now()}
-	if d.format == progress.Live || d.format == progress.JSON {
+	if at == progress.Live || at == progress.JSON {
 		p.show()
 	}
 	return p
@@ -32,8 +32,8 @@ func (p *push) show() {
 	p.progress.Start(p.wheel, "push")
 }
 
-// Bytes implements [app.Sending].
-func (p *push) Bytes(done, total int64) {
+// bytes is told what was sent.
+func (p *push) bytes(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.shown && time.Since(p.since) >= quiet {
@@ -42,8 +42,8 @@ func (p *push) Bytes(done, total int64) {
 	p.progress.Bytes(p.wheel, done, total)
 }
 
-// End implements [app.Sending].
-func (p *push) End(err error) {
+// end is told how it went.
+func (p *push) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown {

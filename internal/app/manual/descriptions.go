@@ -1,12 +1,12 @@
-package main
+package manual
 
 import (
 	"builder/internal/app/syntax"
 	"builder/internal/base/diag"
 )
 
-// about is what the tool says of itself.
-const about = `Builds the wheels and libraries that distributed training stands on, Horovod with RCCL
+// About is what the tool says of itself.
+const About = `Builds the wheels and libraries that distributed training stands on, Horovod with RCCL
 or NCCL, NCCL, RCCL and their tests, and proves what they are before anybody installs
 them. Every input is pinned by digest, a build step has no network, and what a gate
 refused cannot be published.
@@ -15,14 +15,14 @@ Axes are flags: an exact value (--rocm 6.1 is the newest 6.1.x), a list
 (--arch gfx90a,gfx1100), a constraint (--rocm '>=5.7,<6.2') or all. What is not named
 falls to the first compatible value of the recipe, or of builder.yaml.`
 
-// description is what help and reference say of a verb, beside its flags.
-type description struct {
-	examples []syntax.Example
-	exits    []diag.Code // beside 0, 1 and 130, which every verb has
+// A Description is what help and reference say of a verb, beside its flags.
+type Description struct {
+	Examples []syntax.Example
+	Exits    []diag.Code // beside 0, 1 and 130, which every verb has
 }
 
-// descriptions are those of all verbs, by the words behind the tool's name.
-var descriptions = map[string]description{
+// Descriptions are those of all verbs, by the words behind the tool's name.
+var Descriptions = map[string]Description{
 	"": {
 		[]syntax.Example{
 			{Line: "builder run horovod --rocm 5.7", Does: "build, gate and sign the wheel"},
@@ -330,9 +330,9 @@ var descriptions = map[string]description{
 	},
 }
 
-// exitMeanings says in a line what an exit code means; docs/exit-codes.md says
+// ExitMeanings says in a line what an exit code means; docs/exit-codes.md says
 // more.
-var exitMeanings = map[diag.Code]string{
+var ExitMeanings = map[diag.Code]string{
 	diag.OK:          "done",
 	diag.Unexpected:  "a fault that has no class: a bug, or a host that misbehaves",
 	diag.Usage:       "flags, builder.yaml, recipes, patches or images as written",

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ func TestDenied(t *testing.T) {
 		tests["somebody else's"] = test{&fs.PathError{Op: "open", Path: theirs + "/x", Err: syscall.EACCES}, diag.Usage, theirs + fmt.Sprintf(" belongs to user %d, and this is user %d: name a place", os.Geteuid()+1, os.Geteuid())}
 	}
 	for name, c := range tests {
-		got := denied(c.err)
+		got := Denied(c.err)
 		hint := ""
 		for _, fault := range diag.All(got) {
 			hint += fault.Hint

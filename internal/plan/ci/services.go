@@ -1,9 +1,43 @@
-package main
+package ci
 
 import (
+	"builder/internal/base/diag"
 	"builder/internal/base/shell"
-	"builder/internal/plan/ci"
 )
+
+// GitHubJobs is how many jobs GitHub Actions takes for one matrix.
+const GitHubJobs = 256
+
+// githubJob is an item of a matrix as GitHub Actions takes it: texts only.
+type githubJob struct {
+	ID       string `json:"id"`
+	Recipe   string `json:"recipe"`
+	Args     string `json:"args"`
+	Artifact string `json:"artifact"`
+}
+
+// GitHub returns part of the jobs as a matrix of GitHub Actions.
+func GitHub(jobs, part []Job) (any, error) {
+	if len(part) > GitHubJobs {
+		return nil, tooMany(jobs, part)
+	}
+	include := make([]githubJob, len(part))
+	for i, j := range part {
+		include[i] = githubJob{j.ID, j.Recipe, shell.Line(j.Flags...), j.Artifact()}
+	}
+	return map[string]any{"include": include}, nil
+}
+
+// tooMany says how many shards would do.
+func tooMany(jobs, part []Job) error {
+	ids := make([]string, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.ID
+	}
+	n := ShardsFor(ids, GitHubJobs)
+	return diag.Errorf(diag.Usage, "%d jobs are more than the %d that GitHub takes for one matrix", len(part), GitHubJobs).
+		WithHint("deal all %d out to %d matrices, --shard 1/%d to --shard %d/%d, or say --condense", len(jobs), n, n, n, n)
+}
 
 // gitlabBase is the hidden job that all jobs extend: a site that includes a file
 // with its own says there which image and which runners they have.
@@ -23,11 +57,11 @@ type gitlabArtifacts struct {
 	Paths []string `json:"paths"`
 }
 
-// printGitLab prints jobs as a child pipeline, in JSON, which is YAML too. Each
+// GitLab returns jobs as a child pipeline, for JSON, which is YAML too. Each
 // job has a directory of its own for its results, since the last one, which
 // merges them, finds them all in one place. It names them all: a job that left
 // nothing behind is a fault.
-func printGitLab(out printer, jobs []ci.Job) error {
+func GitLab(jobs []Job) any {
 	pipeline := map[string]any{
 		"stages":   []string{"build", "report"},
 		gitlabBase: gitlabJob{Stage: "build"},
@@ -38,12 +72,10 @@ func printGitLab(out printer, jobs []ci.Job) error {
 		pipeline[j.Artifact()] = gitlabStep("build", "", append(append([]string{"builder", "run"}, j.Flags...), "--out", dir), dir)
 		merge = append(merge, dir)
 	}
-	if len(jobs) == 0 {
-		out.note("the part is empty, which GitLab refuses: trigger the pipeline only where there are jobs")
-	} else {
+	if len(jobs) > 0 {
 		pipeline["report"] = gitlabStep("report", "always", append(merge, "--out", "report"), "report")
 	}
-	return printJSON(out, pipeline)
+	return pipeline
 }
 
 // gitlabStep is a job that runs one command and keeps a directory, whatever comes
