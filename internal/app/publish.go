@@ -174,7 +174,7 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 }
 
 // Listed returns what a place holds whose records say every word.
-func Listed(ctx context.Context, at publish.Shelf, words []string) ([]index.Record, error) {
+func Listed(ctx context.Context, at publish.Source, words []string) ([]index.Record, error) {
 	all, err := at.List(ctx)
 	if err != nil {
 		return nil, err
