@@ -97,5 +97,5 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 		faults = append(faults, diag.Errorf(diag.Usage, "--library is missing: what shall be measured?").
 			WithHint("--library vendor=WHEEL --library ours=DIR"))
 	}
-	return o, errors.Join(append(faults, checkOut(o.Out))...)
+	return o, errors.Join(append(faults, app.CheckOut(o.Out))...)
 }

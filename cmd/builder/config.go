@@ -111,9 +111,9 @@ func configCommand(c configuration, preferenceFault error, out printer) *cli.Com
 }
 
 // defaults are those of the flags, by name, as help says them.
-func defaults(app *cli.App) map[string]string {
+func defaults(tool *cli.App) map[string]string {
 	texts := map[string]string{}
-	if home, err := homeDir(); err == nil {
+	if home, err := app.HomeDir(); err == nil {
 		texts["home"] = home
 	}
 	var visit func([]*cli.Command)
@@ -127,7 +127,7 @@ func defaults(app *cli.App) map[string]string {
 			visit(command.Subcommands)
 		}
 	}
-	visit(app.Commands)
+	visit(tool.Commands)
 	return texts
 }
 

@@ -55,7 +55,7 @@ func diagnoseCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 // doDiagnose prints what each file shows, and returns what kept it from looking.
 func doDiagnose(c *cli.Context, s *app.Session, files []string, out printer) error {
 	reports, err := app.Diagnose(c.Context, s, files, os.Stdin)
-	faults := []error{err, out.print(c.Bool("json"), jsonReports(reports), func() { printReports(out, reports) })}
+	faults := []error{err, out.print(c.Bool("json"), app.DiagnosedJSON(reports), func() { printReports(out, reports) })}
 	if n := count(reports)[diagnose.Error]; c.Bool("exit-code") && n > 0 {
 		faults = append(faults, diag.Errorf(diag.Gate, "%s found", plural(n, "error")))
 	}
@@ -144,47 +144,6 @@ func count(reports []app.Examined) map[diagnose.Severity]int {
 		}
 	}
 	return n
-}
-
-// jsonReport is what a file shows, as --json prints it.
-type jsonReport struct {
-	File     string        `json:"file"`
-	Kind     string        `json:"kind"`
-	Lines    int           `json:"lines"`
-	Findings []jsonFinding `json:"findings"`
-	Run      *nccllog.Run  `json:"run,omitempty"`
-}
-
-type jsonFinding struct {
-	Name     string            `json:"name"`
-	Severity diagnose.Severity `json:"severity"`
-	Symptom  bool              `json:"symptom"`
-	Member   string            `json:"member,omitempty"`
-	Line     int               `json:"line,omitempty"`
-	Text     string            `json:"text"`
-	Count    int               `json:"count"`
-	Cause    string            `json:"cause"`
-	Remedy   string            `json:"remedy"`
-	MendedBy *diagnose.Mender  `json:"mended-by,omitempty"`
-	Source   string            `json:"source"`
-	Versions map[string]string `json:"versions,omitempty"`
-}
-
-func jsonReports(reports []app.Examined) any {
-	list := []jsonReport{}
-	for _, r := range reports {
-		j := jsonReport{r.File, r.Kind, r.Lines, []jsonFinding{}, r.Run}
-		for _, f := range r.Findings {
-			j.Findings = append(j.Findings, jsonFinding{
-				f.Name, f.Severity, f.Symptom, f.Member, f.Line, term.Clean(f.Text), f.Count,
-				f.Cause, f.Remedy, f.MendedBy, f.Source, f.Versions,
-			})
-		}
-		list = append(list, j)
-	}
-	return struct {
-		Files []jsonReport `json:"files"`
-	}{list}
 }
 
 // listDiagnoses prints the catalogue, those of one topic together.

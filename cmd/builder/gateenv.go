@@ -9,10 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"builder/internal/app"
 	"builder/internal/base/diag"
 	"builder/internal/gates/environment"
-	"builder/internal/gates/verdict"
-	"builder/internal/view/term"
 )
 
 // envFlags are the flags of gate that judge an environment in the place of a file.
@@ -23,57 +22,27 @@ func envFlags() []cli.Flag {
 	}
 }
 
-// judgedEnvironment is what came of one environment.
-type judgedEnvironment struct {
-	Path     string            `json:"path"`
-	Python   string            `json:"python,omitempty"`
-	Site     []string          `json:"site"`
-	Verdicts []verdict.Verdict `json:"verdicts"`
-}
-
-// environmentReport is the result of gate --env --json.
-type environmentReport struct {
-	Schema       int                 `json:"schema"`
-	Builder      string              `json:"builder"`
-	Environments []judgedEnvironment `json:"environments"`
-}
-
-// gateEnvironments asks the gates on environments; one that does not pass takes none of
-// the others with it.
+// gateEnvironments prints what the gates on environments found.
 func gateEnvironments(ctx context.Context, c *cli.Context, out printer) error {
-	faults := environmentFlags(c)
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(environmentFlags(c)...); err != nil {
 		return err
 	}
-	report := environmentReport{Schema: 1, Builder: version, Environments: []judgedEnvironment{}}
-	for _, path := range c.StringSlice("env") {
-		e, err := environment.Open(ctx, path, environment.ThisHost())
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		e.Run = c.Bool("run")
-		done := judgedEnvironment{Path: path, Python: e.Python, Site: e.Site, Verdicts: e.Judge(ctx, c.StringSlice("only"))}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		report.Environments = append(report.Environments, done)
-		faults = append(faults, refusedEnvironment(done))
+	done, err := app.JudgeEnvironments(ctx, &app.Session{Version: version}, c.StringSlice("env"), c.StringSlice("only"), c.Bool("run"))
+	if done.Schema == 0 {
+		return err
 	}
-	if c.Bool("json") {
-		return errors.Join(append([]error{printJSON(out, report)}, faults...)...)
-	}
-	for _, e := range report.Environments {
-		out.say("%s", e.Path)
-		var rows [][]string
-		for _, v := range e.Verdicts {
-			rows = append(rows, []string{v.Gate, v.Status.String(), fmt.Sprintf("%.1fs", v.Seconds), v.Evidence})
+	return errors.Join(out.print(c.Bool("json"), done, func() {
+		for _, e := range done.Environments {
+			out.say("%s", e.Path)
+			var rows [][]string
+			for _, v := range e.Verdicts {
+				rows = append(rows, []string{v.Gate, v.Status.String(), fmt.Sprintf("%.1fs", v.Seconds), v.Evidence})
+			}
+			if len(rows) > 0 {
+				out.table([]string{"gate", "status", "time", "evidence"}, rows)
+			}
 		}
-		if len(rows) > 0 {
-			term.Table(out.stdout, term.Width(out.stdout), []string{"gate", "status", "time", "evidence"}, rows)
-		}
-	}
-	return errors.Join(faults...)
+	}), err)
 }
 
 // environmentFlags refuses what says nothing of an environment.
@@ -97,19 +66,4 @@ func environmentFlags(c *cli.Context) (faults []error) {
 		}
 	}
 	return faults
-}
-
-// refusedEnvironment is the error for verdicts that keep an environment back.
-func refusedEnvironment(e judgedEnvironment) error {
-	if len(e.Verdicts) == 0 {
-		return diag.Errorf(diag.Gate, "%s: no gate has anything to look at: no NCCL, RCCL, NVSHMEM, libibverbs, CUDA or HIP run time is installed, and nothing needs one", e.Path).
-			WithHint("name the environment that the framework is installed in")
-	}
-	var faults []error
-	for _, v := range e.Verdicts {
-		if v.Refuses() {
-			faults = append(faults, diag.Errorf(diag.Gate, "%s: gate %s: %s: %s", e.Path, v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
-		}
-	}
-	return errors.Join(faults...)
 }

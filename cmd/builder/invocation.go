@@ -26,7 +26,7 @@ type invocation struct {
 
 // openSession reads the flags that all verbs share.
 func openSession(c *cli.Context, cat catalogue.Catalogue, out printer) (invocation, error) {
-	home, err := homeDir()
+	home, err := app.HomeDir()
 	in := invocation{Session: &app.Session{Version: version, Home: home, Catalogue: cat, Note: out.note}, out: out}
 	if err != nil {
 		return in, err

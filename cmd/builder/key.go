@@ -36,7 +36,7 @@ func keyCommand(out printer) *cli.Command {
 					if err := unexpected(c, 0); err != nil {
 						return err
 					}
-					home, err := homeDir()
+					home, err := app.HomeDir()
 					if err != nil {
 						return err
 					}

@@ -34,7 +34,7 @@ func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 			if c.Bool("json") {
 				return printJSON(out, recipes)
 			}
-			home, err := homeDir()
+			home, err := app.HomeDir()
 			if err != nil {
 				out.note("cannot say which cells are locked: %v", err)
 			}
@@ -90,15 +90,9 @@ func sayLocked(ctx context.Context, out printer, asm *assemble.Assembler, r *rec
 
 // sayProven says how many cells of a recipe somebody built and gated, and when last.
 func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe) error {
-	done, err := cat.Proven()
+	built, last, err := app.ProvenCells(cat, r)
 	if err != nil {
 		return err
-	}
-	built, last := 0, ""
-	for _, p := range done {
-		if p.Recipe == r.Name {
-			built, last = built+1, max(last, p.Day)
-		}
 	}
 	if built == 0 {
 		out.say("proven: no cell was ever built and gated\n")

@@ -41,7 +41,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 
-	result := &checkedWriter{w: stdout}
+	result := &term.Checked{W: stdout}
 	if term.Width(stdout) == 0 {
 		stdout = result
 	}
@@ -52,8 +52,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		err = tool.RunContext(ctx, flagsFirst(args, tool.Commands))
 	}
 	_ = printed.Flush() // result remembers what could not be written
-	if err == nil && result.err != nil {
-		err = fmt.Errorf("writing the result: %w", result.err)
+	if err == nil && result.Err != nil {
+		err = fmt.Errorf("writing the result: %w", result.Err)
 	}
 	if progress.Untold(err) != nil {
 		err = helped(app.Denied(err), args, tool.Commands)
@@ -66,21 +66,6 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		return int(diag.Interrupted)
 	}
 	return int(diag.CodeOf(err))
-}
-
-// checkedWriter remembers that a result could not be written, on a full disk say:
-// half a result is not done.
-type checkedWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (c *checkedWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	if c.err == nil {
-		c.err = err
-	}
-	return n, err
 }
 
 // newApp wires the verbs. The catalogue is read first, because every recipe is a

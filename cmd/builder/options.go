@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"builder/internal/machine/host"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
+	"builder/internal/publishing/publish"
 	"builder/pipelines"
 )
 
@@ -73,7 +73,7 @@ func cacheBytes(c *cli.Context, home string) int64 {
 // nativeOptions is what the flags say about the engine of this host. What the home
 // that users have by default has made is not made again for another.
 func nativeOptions(c *cli.Context, home string) native.Options {
-	from, _ := defaultHome()
+	from, _ := app.DefaultHome()
 	return native.Options{NoInstall: c.Bool("no-install"), Idle: c.Duration("engine-idle"), From: from, Cache: cacheBytes(c, home)}
 }
 
@@ -101,6 +101,14 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "begin no further cell after the first that fails"},
 		progressFlag(), verboseFlag(),
 	)
+}
+
+func fromFlags() []cli.Flag {
+	return []cli.Flag{
+		trustFlag(),
+		&cli.StringSliceFlag{Name: "from", EnvVars: []string{"BUILDER_FROM"}, Usage: "take a cell that is published at `PLACE` (" + publish.Sources + ") and signed by a trusted key instead of building it; repeatable"},
+		&cli.BoolFlag{Name: "from-only", EnvVars: []string{"BUILDER_FROM_ONLY"}, Usage: "build nothing: a cell that --from does not have is an error"},
+	}
 }
 
 func rootfsFlags() []cli.Flag {
@@ -243,44 +251,12 @@ func readAxes(c *cli.Context, axes []recipe.Axis) matrix.Filter {
 	return filter
 }
 
-// checkOut refuses a file in the place of the results, before anything is done.
-func checkOut(dir string) error {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return diag.Errorf(diag.Usage, "--out: %s is not a directory", dir)
-	}
-	return nil
-}
-
 func setFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"}
 }
 
 func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-// homeDir is BUILDER_HOME, or builder in the user's cache directory.
-func homeDir() (string, error) {
-	if home := os.Getenv("BUILDER_HOME"); home != "" {
-		if info, err := os.Stat(home); err == nil && !info.IsDir() {
-			return "", diag.Errorf(diag.Usage, "BUILDER_HOME: %s is not a directory", home)
-		}
-		return filepath.Abs(home)
-	}
-	home, err := defaultHome()
-	if err != nil {
-		return "", diag.Errorf(diag.Usage, "no place for the tool's state: %w", err).WithHint("set BUILDER_HOME")
-	}
-	return home, nil
-}
-
-// defaultHome is the home of who sets no BUILDER_HOME, "" where there is none.
-func defaultHome() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(cache, "builder"), nil
 }
 
 // siteDir finds the value of --recipes before the flags are parsed: which

@@ -23,7 +23,7 @@ func planCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 		Action: unknownRecipe(cat, fault),
 		Subcommands: recipeCommands(cat, fault, planFlags(), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)
-			if err = errors.Join(err, checkOut(c.String("out"))); err != nil {
+			if err = errors.Join(err, app.CheckOut(c.String("out"))); err != nil {
 				return err
 			}
 			if c.Bool("all") {

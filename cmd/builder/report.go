@@ -99,7 +99,7 @@ func checkMergeOut(o mergeOptions) error {
 			return diag.Errorf(diag.Usage, "--out: %s is one of the runs, which the result would replace", o.Out).WithHint("name another directory")
 		}
 	}
-	return checkOut(o.Out)
+	return app.CheckOut(o.Out)
 }
 
 func printMerged(merged report.Run, format string, out printer) error {

@@ -61,7 +61,7 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 		faults = append(faults, diag.Errorf(diag.Usage, "--from-only: no place is named that a cell could be taken from").
 			WithHint("name one with --from ("+publish.Sources+"), or leave --from-only out to build"))
 	}
-	return r, errors.Join(append(faults, checkOut(r.Out))...)
+	return r, errors.Join(append(faults, app.CheckOut(r.Out))...)
 }
 
 // printRunReport prints the cells, and where the files are of those that passed. The

@@ -11,6 +11,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/machine/nccllog"
 	"builder/internal/plan/diagnose"
+	"builder/internal/view/term"
 )
 
 // Diagnose says what each file shows, and as an error what kept it from looking. A file
@@ -146,4 +147,46 @@ func runIn(r io.Reader) (*nccllog.Run, error) {
 		return nil, err
 	}
 	return &run, nil
+}
+
+// jsonReport is what a file shows, as --json prints it.
+type jsonReport struct {
+	File     string        `json:"file"`
+	Kind     string        `json:"kind"`
+	Lines    int           `json:"lines"`
+	Findings []jsonFinding `json:"findings"`
+	Run      *nccllog.Run  `json:"run,omitempty"`
+}
+
+type jsonFinding struct {
+	Name     string            `json:"name"`
+	Severity diagnose.Severity `json:"severity"`
+	Symptom  bool              `json:"symptom"`
+	Member   string            `json:"member,omitempty"`
+	Line     int               `json:"line,omitempty"`
+	Text     string            `json:"text"`
+	Count    int               `json:"count"`
+	Cause    string            `json:"cause"`
+	Remedy   string            `json:"remedy"`
+	MendedBy *diagnose.Mender  `json:"mended-by,omitempty"`
+	Source   string            `json:"source"`
+	Versions map[string]string `json:"versions,omitempty"`
+}
+
+// DiagnosedJSON is what --json prints of examined files.
+func DiagnosedJSON(reports []Examined) any {
+	list := []jsonReport{}
+	for _, r := range reports {
+		j := jsonReport{r.File, r.Kind, r.Lines, []jsonFinding{}, r.Run}
+		for _, f := range r.Findings {
+			j.Findings = append(j.Findings, jsonFinding{
+				f.Name, f.Severity, f.Symptom, f.Member, f.Line, term.Clean(f.Text), f.Count,
+				f.Cause, f.Remedy, f.MendedBy, f.Source, f.Versions,
+			})
+		}
+		list = append(list, j)
+	}
+	return struct {
+		Files []jsonReport `json:"files"`
+	}{list}
 }

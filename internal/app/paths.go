@@ -2,6 +2,7 @@ package app
 
 import (
 	"os"
+	"path/filepath"
 
 	"builder/internal/base/diag"
 )
@@ -13,6 +14,38 @@ func AbsentPath(to string) error {
 	}
 	if _, err := os.Lstat(to); err == nil {
 		return diag.Errorf(diag.Usage, "--to: %s exists already", to).WithHint("name a place that does not exist, or remove it first")
+	}
+	return nil
+}
+
+// HomeDir is BUILDER_HOME, or builder in the user's cache directory.
+func HomeDir() (string, error) {
+	if home := os.Getenv("BUILDER_HOME"); home != "" {
+		if info, err := os.Stat(home); err == nil && !info.IsDir() {
+			return "", diag.Errorf(diag.Usage, "BUILDER_HOME: %s is not a directory", home)
+		}
+		return filepath.Abs(home)
+	}
+	home, err := DefaultHome()
+	if err != nil {
+		return "", diag.Errorf(diag.Usage, "no place for the tool's state: %w", err).WithHint("set BUILDER_HOME")
+	}
+	return home, nil
+}
+
+// DefaultHome is the home of who sets no BUILDER_HOME, "" where there is none.
+func DefaultHome() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, "builder"), nil
+}
+
+// CheckOut refuses a file in the place of the results, before anything is done.
+func CheckOut(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return diag.Errorf(diag.Usage, "--out: %s is not a directory", dir)
 	}
 	return nil
 }

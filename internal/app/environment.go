@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"builder/internal/base/diag"
+	"builder/internal/gates/environment"
+	"builder/internal/gates/verdict"
+)
+
+// A JudgedEnvironment is what came of one environment.
+type JudgedEnvironment struct {
+	Path     string            `json:"path"`
+	Python   string            `json:"python,omitempty"`
+	Site     []string          `json:"site"`
+	Verdicts []verdict.Verdict `json:"verdicts"`
+}
+
+// An EnvironmentReport is what came of all environments.
+type EnvironmentReport struct {
+	Schema       int                 `json:"schema"`
+	Builder      string              `json:"builder"`
+	Environments []JudgedEnvironment `json:"environments"`
+}
+
+// JudgeEnvironments asks the gates on environments; one that does not pass takes none of
+// the others with it. The report is empty where the work was interrupted.
+func JudgeEnvironments(ctx context.Context, s *Session, paths, only []string, run bool) (EnvironmentReport, error) {
+	report := EnvironmentReport{Schema: 1, Builder: s.Version, Environments: []JudgedEnvironment{}}
+	var faults []error
+	for _, path := range paths {
+		e, err := environment.Open(ctx, path, environment.ThisHost())
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		e.Run = run
+		done := JudgedEnvironment{Path: path, Python: e.Python, Site: e.Site, Verdicts: e.Judge(ctx, only)}
+		if ctx.Err() != nil {
+			return EnvironmentReport{}, context.Cause(ctx)
+		}
+		report.Environments = append(report.Environments, done)
+		faults = append(faults, refusedEnvironment(done))
+	}
+	return report, errors.Join(faults...)
+}
+
+// refusedEnvironment is the error for verdicts that keep an environment back.
+func refusedEnvironment(e JudgedEnvironment) error {
+	if len(e.Verdicts) == 0 {
+		return diag.Errorf(diag.Gate, "%s: no gate has anything to look at: no NCCL, RCCL, NVSHMEM, libibverbs, CUDA or HIP run time is installed, and nothing needs one", e.Path).
+			WithHint("name the environment that the framework is installed in")
+	}
+	return refusals(e.Path, e.Verdicts)
+}
