@@ -39,19 +39,16 @@ func idleFlag() cli.Flag {
 	return &cli.DurationFlag{Name: "engine-idle", EnvVars: []string{"BUILDER_ENGINE_IDLE"}, Value: native.DefaultIdle, Usage: "stop the native engine after `TIME` without a client; -1s: never"}
 }
 
-// cacheName is the flag, and the key, of the bound of an engine's cache.
-const cacheName = app.CacheFlag
-
 func cacheFlag() cli.Flag {
 	return &cli.StringFlag{
-		Name: cacheName, EnvVars: []string{config.Variable(cacheName)}, Value: "60%",
+		Name: app.CacheFlag, EnvVars: []string{config.Variable(app.CacheFlag)}, Value: "60%",
 		Usage: "let the cache of an engine that builder starts take at most `SIZE`, such as 40GB, or a share of the disk",
 		Action: func(_ *cli.Context, text string) error {
 			if text == "" { // as a variable may be
 				return nil
 			}
 			if _, err := recipe.ParseShare(text, 0); err != nil {
-				return diag.Errorf(diag.Usage, "--%s: %w", cacheName, err)
+				return diag.Errorf(diag.Usage, "--%s: %w", app.CacheFlag, err)
 			}
 			return nil
 		},
@@ -65,7 +62,7 @@ func cacheBytes(c *cli.Context, home string) int64 {
 	if err != nil {
 		return 0 // the engine knows its own disk
 	}
-	text := cmp.Or(c.String(cacheName), os.Getenv(config.Variable(cacheName)), cacheFlag().(*cli.StringFlag).Value)
+	text := cmp.Or(c.String(app.CacheFlag), os.Getenv(config.Variable(app.CacheFlag)), cacheFlag().(*cli.StringFlag).Value)
 	bytes, _ := recipe.ParseShare(text, disk) // the flag has said what is wrong
 	return bytes
 }
