@@ -28,6 +28,7 @@ import (
 	"builder/internal/evidence/sbom"
 	"builder/internal/files/artifact"
 	"builder/internal/files/wheel"
+	"builder/internal/gates/gate"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
 )
@@ -150,12 +151,11 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.
 			}
 		}
 		if entry.Tests.SHA256 != "" {
-			err = c.step(ctx, events, "tests", func(ctx context.Context) (err error) {
-				built.Tests, err = c.tests(ctx, made[0].Path)
-				return err
-			})
-			if err != nil {
-				return err
+			built.Tests = func(ctx context.Context) (box gate.Box, err error) {
+				return box, c.step(ctx, events, "tests", func(ctx context.Context) (err error) {
+					box, err = c.tests(ctx, made[0].Path)
+					return err
+				})
 			}
 		}
 		return look(ctx, built)

@@ -5,8 +5,7 @@ package recipes
 
 import "embed"
 
-// FS holds *.yaml, *.lock.json, schema.json, and as *.tar.xz the archives of commits
-// that are small and not for every host to reach. The locks hold their digests.
+// FS holds *.yaml, *.lock.json and schema.json.
 //
-//go:embed *.yaml *.json *.tar.xz
+//go:embed *.yaml *.json
 var FS embed.FS

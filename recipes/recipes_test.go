@@ -2,16 +2,11 @@ package recipes_test
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/ulikunitz/xz"
 
 	"builder/images"
 	"builder/internal/evidence/proven"
@@ -32,51 +27,9 @@ func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
 		if isLock && all[name+".yaml"] == nil {
 			t.Errorf("%s is the lock of no recipe", file)
 		}
-		if carried, ok := strings.CutSuffix(file, ".xz"); ok {
-			checkCarried(t, carried)
-			continue
-		}
 		if !isLock && !strings.HasSuffix(file, ".yaml") && file != "schema.json" && file != proven.Name {
-			t.Errorf("%s is neither recipe nor lock, schema, proof or archive", file)
+			t.Errorf("%s is neither recipe nor lock, schema or proof", file)
 		}
-	}
-}
-
-// checkCarried wants an archive that comes with the recipes to be what a lock pins
-// under its name.
-func checkCarried(t *testing.T, name string) {
-	t.Helper()
-	data, err := fs.ReadFile(recipes.FS, name+".xz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := xz.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, plain); err != nil {
-		t.Fatal(err)
-	}
-	locks, err := fs.Glob(recipes.FS, "*.lock.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pinned := func(file string) bool {
-		data, err := fs.ReadFile(recipes.FS, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := lock.Decode(file, data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return slices.ContainsFunc(f.Sources, func(p lock.SourcePin) bool {
-			return p.Filename == name && p.SHA256 == hex.EncodeToString(sum.Sum(nil)) && p.Commit != ""
-		})
-	}
-	if !slices.ContainsFunc(locks, pinned) {
-		t.Errorf("no lock pins the commit of %s with sha256 %x", name, sum.Sum(nil))
 	}
 }
 

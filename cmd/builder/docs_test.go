@@ -130,6 +130,7 @@ var notRun = []string{
 	"advisories.md: it needs an installed Horovod of each release",
 	"bench.md: it needs GPUs, and the libraries to compare",
 	"bench.md: it needs GPUs of AMD",
+	"environments.md: it needs torch",
 	"gates.md: it needs GPUs",
 	"gpt-sovits.md: it needs the repository of GPT-SoVITS",
 	"kubernetes.md: it needs a cluster",

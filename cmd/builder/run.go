@@ -10,6 +10,7 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/base/diag"
+	"builder/internal/gates/gate"
 	"builder/internal/plan/stack"
 	"builder/internal/publishing/publish"
 	"builder/internal/view/progress"
@@ -41,15 +42,18 @@ func runCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command 
 }
 
 // levels are how much the gates of a run may ask.
-var levels = []string{"quick", "full"}
+var levels = []string{"base", "quick", "full"}
+
+// needsOf is what the gates of each level may need.
+var needsOf = map[string]gate.Need{"": gate.Container, "base": gate.Container, "quick": gate.Tests, "full": gate.Long}
 
 func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 	r := app.RunRequest{
-		Selection: of, Out: c.String("out"), FailFast: c.Bool("fail-fast"), Full: c.String("level") == "full", Rebuild: c.Bool("rebuild"), FromOnly: c.Bool("from-only"),
+		Selection: of, Out: c.String("out"), FailFast: c.Bool("fail-fast"), Most: needsOf[c.String("level")], Rebuild: c.Bool("rebuild"), FromOnly: c.Bool("from-only"),
 	}
 	var faults []error
 	if level := c.String("level"); level != "" && !slices.Contains(levels, level) {
-		faults = append(faults, diag.Errorf(diag.Usage, "--level: %q is not %s", level, strings.Join(levels, " or ")))
+		faults = append(faults, diag.Errorf(diag.Usage, "--level: %q is not %s", level, strings.Join(levels, ", ")))
 	}
 	for _, place := range c.StringSlice("from") {
 		if _, err := publish.OpenSource(place, false, nil); err != nil {

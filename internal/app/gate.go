@@ -178,7 +178,7 @@ func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup
 	}
 	var verdicts []verdict.Verdict
 	for _, g := range gate.All() {
-		if (g.Needs == gate.Container || g.Needs == gate.Long) && g.Wants(s.Expect) && len(b.options.Only) == 0 {
+		if g.Needs > gate.File && g.Needs < gate.GPUs && g.Wants(s.Expect) && len(b.options.Only) == 0 {
 			b.Note("gate %s is not asked: it needs the container of builder run", g.Name)
 		}
 		if !b.chosen(g, s, gpus) || ctx.Err() != nil {

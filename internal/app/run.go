@@ -13,6 +13,7 @@ import (
 	"builder/internal/build/history"
 	"builder/internal/build/run"
 	"builder/internal/evidence/signing"
+	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/input/store"
 	"builder/internal/plan/diagnose"
@@ -25,12 +26,12 @@ import (
 // A RunRequest says which cells are to be built, and where their results go.
 type RunRequest struct {
 	Selection
-	Out      string   // directory of the results
-	FailFast bool     // begin no further cell after the first that fails
-	Full     bool     // ask the gates that take minutes too
-	Rebuild  bool     // build every cell that passed a second time and compare
-	From     []string // places to take cells from: directories and addresses
-	FromOnly bool     // build nothing
+	Out      string    // directory of the results
+	FailFast bool      // begin no further cell after the first that fails
+	Most     gate.Need // what a gate may need to be asked, at least [gate.Container]
+	Rebuild  bool      // build every cell that passed a second time and compare
+	From     []string  // places to take cells from: directories and addresses
+	FromOnly bool      // build nothing
 }
 
 // A cellRun is a run at work.
@@ -78,7 +79,7 @@ func (c *cellRun) builds(e lock.Entry) bool { return c.Rebuild || !c.has(e) }
 // has reports whether a result is known that has all verdicts that this run asks for.
 func (c *cellRun) has(e lock.Entry) bool {
 	found, ok := c.results.Known(e.Key())
-	return ok && run.Answered(found, e, c.Full)
+	return ok && run.Answered(found, e, max(c.Most, gate.Container))
 }
 
 // run takes entries to verdicts.
@@ -149,9 +150,11 @@ func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.O
 	if slices.ContainsFunc(build, func(e lock.Entry) bool { return !c.has(e) }) {
 		engines.Warm(ctx) // while the first files are fetched
 	}
+	files := c.fetcher()
+	files.Tests = c.Most >= gate.Tests
 	return run.Runner{
-		Fetcher: c.fetcher(), Engine: engines, Finder: c.finder(), Sealer: c.sealer,
-		Out: c.Out, Jobs: engines.Jobs(), FailFast: c.FailFast, Rebuild: c.Rebuild, Full: c.Full, Now: time.Now(),
+		Fetcher: files, Engine: engines, Finder: c.finder(), Sealer: c.sealer,
+		Out: c.Out, Jobs: engines.Jobs(), FailFast: c.FailFast, Rebuild: c.Rebuild, Most: c.Most, Now: time.Now(),
 		Seconds: func(e lock.Entry) float64 {
 			seconds, _ := c.past.Cell(e.Recipe, e.ID)
 			return seconds

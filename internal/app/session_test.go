@@ -16,7 +16,7 @@ func TestDaemonIsAskedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bin := t.TempDir()
 			program(t, filepath.Join(bin, "docker"), `echo "$1" >>`+bin+"/asked\n"+c.script)
-			t.Setenv("PATH", bin+":/usr/bin:/bin")
+			t.Setenv("PATH", bin) // a Podman of this host would answer
 			var s Session
 			asked := 0
 			for range 3 {

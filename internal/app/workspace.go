@@ -15,7 +15,6 @@ import (
 	"builder/internal/input/pypi"
 	"builder/internal/input/store"
 	"builder/internal/plan/lock"
-	"builder/recipes"
 )
 
 // A workspace is a session with its store open.
@@ -65,7 +64,7 @@ func (s *Session) pypiOptions(kept *store.Store) pypi.Options {
 func (w *workspace) fetcher() *fetch.Fetcher {
 	return &fetch.Fetcher{
 		Store: w.store, Scratch: w.scratch, Mirrors: w.Mirrors, Snapshot: w.Snapshot,
-		Overrides: w.Overrides, Carried: recipes.FS, Offline: w.Offline, UV: w.uv,
+		Overrides: w.Overrides, Offline: w.Offline, UV: w.uv,
 	}
 }
 

@@ -46,7 +46,6 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 		needs.Debian = d.Image.Debian != nil || d.Runtime.Debian != nil || d.Source.Kind == recipe.Archive
 		needs.Python = d.Source.Kind == recipe.Sdist || d.Source.Kind == recipe.Wheel || len(d.Settings.Requires.Build)+len(d.Settings.Requires.Run) > 0
 		addSource(needs, d.Source.Repository)
-		addSource(needs, d.Tests.Repository)
 		err = errors.Join(addImage(needs, d.Image.Registry, d.Image.Digest, held), addImage(needs, d.Runtime.Registry, d.Runtime.Digest, held))
 	case err == nil:
 		err = addEntries(needs, entries, s, held)
@@ -88,10 +87,8 @@ func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store, held 
 		kind := e.Source.Kind()
 		needs.Debian = needs.Debian || kind == recipe.Archive || len(e.Image.Pin.Packages)+len(e.Runtime.Pin.Packages) > 0
 		needs.Python = needs.Python || kind == recipe.Sdist || kind == recipe.Wheel || len(e.Image.Wheels)+len(e.Runtime.Wheels) > 0
-		for _, source := range []lock.SourcePin{e.Source, e.Tests} {
-			if _, here := s.Path(source.Blob()); !here {
-				addSource(needs, source.Repository)
-			}
+		if _, here := s.Path(e.Source.Blob()); !here {
+			addSource(needs, e.Source.Repository)
 		}
 		for _, pin := range []lock.ImagePin{e.Image.Pin, e.Runtime.Pin} {
 			if err := addImage(needs, pin.Registry, pin.Digest, held); err != nil {

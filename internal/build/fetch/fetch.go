@@ -5,7 +5,6 @@
 package fetch
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"slices"
 
 	"github.com/sourcegraph/conc/pool"
-	"github.com/ulikunitz/xz"
 
 	"builder/internal/base/diag"
 	"builder/internal/input/deb"
@@ -34,8 +32,8 @@ type Fetcher struct {
 	Mirrors   []string            // base addresses of the Debian archive, in the order of trial
 	Snapshot  string              // base address of a Debian snapshot archive, or ""
 	Overrides map[string][]string // source name (project or package) to other places, tried first
-	Carried   fs.FS               // archives of commits that come with the catalogue, as NAME.tar.xz; may be nil
 	Offline   bool                // only the store
+	Tests     bool                // upstream's tests and what they need too
 	UV        func(context.Context) (pypi.Tool, error)
 }
 
@@ -55,8 +53,9 @@ type want struct {
 	from   []store.Place
 }
 
-// wants lists every file that an entry names, some of them twice.
-func wants(e lock.Entry) []want {
+// wants lists every file that an entry names, some of them twice, those of upstream's
+// tests where they are asked for.
+func wants(e lock.Entry, tests bool) []want {
 	var all []want
 	for _, img := range []lock.Image{e.Image, e.Runtime} {
 		for _, p := range img.Pin.Packages {
@@ -66,11 +65,11 @@ func wants(e lock.Entry) []want {
 			all = append(all, want{name: file.Project, blob: file.Blob(), file: file})
 		}
 	}
-	for _, file := range e.TestWheels {
-		all = append(all, want{name: file.Project, blob: file.Blob(), file: file})
-	}
-	if tests := e.Tests; tests.SHA256 != "" {
-		all = append(all, want{name: tests.Project, blob: tests.Blob(), source: tests})
+	if tests && e.Tests.SHA256 != "" {
+		for _, file := range e.TestWheels {
+			all = append(all, want{name: file.Project, blob: file.Blob(), file: file})
+		}
+		all = append(all, want{name: e.Tests.Project, blob: e.Tests.Blob(), source: e.Tests})
 	}
 	source := want{name: e.Source.Project, blob: e.Source.Blob()}
 	switch e.Source.Kind() {
@@ -86,12 +85,12 @@ func wants(e lock.Entry) []want {
 	return append(all, source)
 }
 
-// Blobs returns every file that entries name, each once.
+// Blobs returns every file that the builds of entries read, each once.
 func Blobs(entries ...lock.Entry) []store.Blob {
 	var all []store.Blob
 	seen := map[string]bool{}
 	for _, e := range entries {
-		for _, w := range wants(e) {
+		for _, w := range wants(e, false) {
 			if !seen[w.blob.SHA256] {
 				seen[w.blob.SHA256] = true
 				all = append(all, w.blob)
@@ -106,7 +105,7 @@ func Blobs(entries ...lock.Entry) []store.Blob {
 func (f *Fetcher) Missing(entries []lock.Entry, progress io.Writer) error {
 	var all []want
 	for _, e := range entries {
-		all = append(all, wants(e)...)
+		all = append(all, wants(e, f.Tests)...)
 	}
 	return offlineFault(f.absent(all, progress))
 }
@@ -115,7 +114,7 @@ func (f *Fetcher) Missing(entries []lock.Entry, progress io.Writer) error {
 // come; that may be a [Counter]. Every file that could not be had is
 // reported, not only the first.
 func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
-	absent := f.absent(wants(e), progress)
+	absent := f.absent(wants(e, f.Tests), progress)
 	if len(absent) == 0 {
 		fmt.Fprintln(progress, "everything is in the store")
 		return nil
@@ -208,7 +207,7 @@ func (f *Fetcher) locate(ctx context.Context, all []want) error {
 }
 
 // make makes the archives of commits on this host, in a directory that the caller
-// removes, unless the user or the catalogue has the archive itself.
+// removes, unless the user has the archive itself.
 func (f *Fetcher) make(ctx context.Context, all []want) (scratch string, err error) {
 	if !slices.ContainsFunc(all, func(w want) bool { return w.source.Commit != "" }) {
 		return "", nil
@@ -243,40 +242,9 @@ func (f *Fetcher) archive(ctx context.Context, dir string, w want) (string, erro
 		return "", nil
 	case len(places) > 0:
 		from = git.Repository(places[0]) // as where names are resolved
-	default:
-		if carried, err := f.carried(w, file); carried || err != nil {
-			return file, err
-		}
 	}
 	_, err := git.Make(ctx, f.Scratch, from, w.source.Tree(), file)
 	return file, err
-}
-
-// carried unpacks the archive of a commit that the catalogue carries, if it does:
-// a small one that not every host can reach. What it holds is the lock's or refused,
-// as from any other place.
-func (f *Fetcher) carried(w want, to string) (bool, error) {
-	if f.Carried == nil {
-		return false, nil
-	}
-	packed, err := f.Carried.Open(w.source.Filename + ".xz")
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer packed.Close()
-	unpacked, err := xz.NewReader(bufio.NewReader(packed))
-	if err != nil {
-		return false, err
-	}
-	out, err := os.Create(to)
-	if err != nil {
-		return false, err
-	}
-	_, err = io.Copy(out, io.LimitReader(unpacked, w.blob.Size+1))
-	return true, errors.Join(err, out.Close())
 }
 
 // isArchive reports whether a place of the user's for a source is no repository.

@@ -176,37 +176,6 @@ func packed(t *testing.T, path string) fstest.MapFS {
 	return fstest.MapFS{"tool-1.tar.xz": {Data: out.Bytes()}}
 }
 
-// What the catalogue carries is taken by its digest, and no repository is asked.
-func TestFetchTakesWhatTheCatalogueCarries(t *testing.T) {
-	dir, pin := repository(t)
-	good := newFetcher(t)
-	good.Overrides["tool"] = []string{dir}
-	if err := good.Fetch(t.Context(), lock.Entry{Tests: pin}, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	path, ok := good.Store.Path(pin.Blob())
-	if !ok {
-		t.Fatal("the archive is not in the store")
-	}
-	f := newFetcher(t)
-	f.Carried = packed(t, path)
-	if err := f.Fetch(t.Context(), lock.Entry{Tests: pin}, io.Discard); err != nil {
-		t.Error(err)
-	}
-
-	other := filepath.Join(t.TempDir(), "other")
-	if err := os.WriteFile(other, bytes.Repeat([]byte("x"), 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, carried := range map[string]fstest.MapFS{"other bytes": packed(t, other), "no archive": {"tool-1.tar.xz": {Data: []byte("x")}}} {
-		f := newFetcher(t)
-		f.Carried = carried
-		if err := f.Fetch(t.Context(), lock.Entry{Tests: pin}, io.Discard); err == nil {
-			t.Errorf("%s: it was taken", name)
-		}
-	}
-}
-
 // A cell whose source and tests both come from git has both made.
 func TestFetchMakesEveryArchive(t *testing.T) {
 	dir, pin := repository(t)
@@ -222,6 +191,7 @@ func TestFetchMakesEveryArchive(t *testing.T) {
 	}
 	tests.Commit, tests.Size, tests.SHA256 = pin.Commit, blob.Size, blob.SHA256
 	f := newFetcher(t)
+	f.Tests = true
 	f.Overrides["tool"], f.Overrides["tool-tests"] = []string{dir}, []string{dir}
 	if err := f.Fetch(t.Context(), lock.Entry{Source: pin, Tests: tests}, io.Discard); err != nil {
 		t.Fatal(err)

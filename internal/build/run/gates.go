@@ -22,9 +22,16 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 	}
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
-	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Tests: built.Tests, Stock: built.Stock, Keep: keeper(dir)}
+	subject := gate.Subject{Artifact: built.Artifacts[0].Path, Expect: e.Expect, Unpacked: unpacked, Box: built.Box, Stock: built.Stock, Keep: keeper(dir)}
 	if built.Source != "" {
 		subject.Source = &gate.Upstream{Archive: built.Source, Name: e.Source.Filename, Patches: e.Patches, Facts: e.Facts}
+	}
+	if built.Tests != nil && r.most() >= gate.Tests {
+		box, err := built.Tests(ctx)
+		if err != nil {
+			return nil, err
+		}
+		subject.Tests = box
 	}
 	for _, a := range built.Artifacts[1:] {
 		subject.Beside = append(subject.Beside, a.Path)

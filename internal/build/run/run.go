@@ -61,10 +61,11 @@ type Built struct {
 	Artifacts []artifact.Artifact
 	Source    string // path of the archive of the source tree
 	Box       gate.Box
-	Tests     gate.Box // with upstream's tests; nil where the entry has none
-	Stock     gate.Box // with the source as released in the place of the wheel; nil where no gate asks it
-	Canary    string   // what the canary of the build step saw, as JSON
-	Engine    string   // where it was built: the address of the engine
+	// Tests makes the container with upstream's tests; nil where the entry has none.
+	Tests  func(context.Context) (gate.Box, error)
+	Stock  gate.Box // with the source as released in the place of the wheel; nil where no gate asks it
+	Canary string   // what the canary of the build step saw, as JSON
+	Engine string   // where it was built: the address of the engine
 }
 
 // A Finder knows the results of earlier runs by the key of the entry.
@@ -124,11 +125,11 @@ type Runner struct {
 	Engine   Engine
 	Finder   Finder
 	Sealer   Sealer
-	Out      string // directory of the results; each cell has one of its id below it
-	Jobs     int    // cells at a time, at least 1
-	FailFast bool   // begin no further cell after the first that failed
-	Rebuild  bool   // build every cell that passed once more and compare
-	Full     bool   // ask the gates that take minutes too
+	Out      string    // directory of the results; each cell has one of its id below it
+	Jobs     int       // cells at a time, at least 1
+	FailFast bool      // begin no further cell after the first that failed
+	Rebuild  bool      // build every cell that passed once more and compare
+	Most     gate.Need // what a gate may need to be asked, at least [gate.Container]
 	// Now is the time that waivers are judged by; nothing that is built depends on
 	// it.
 	Now time.Time
@@ -211,7 +212,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 	if err != nil {
 		return err
 	}
-	known = known && Answered(found, e, r.Full)
+	known = known && Answered(found, e, r.most())
 	if known {
 		*result = r.recalled(found, e)
 		if !r.Rebuild || reproduced(found) {
@@ -233,17 +234,14 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 
 // most is how much the gates of this run may need.
 func (r Runner) most() gate.Need {
-	if r.Full {
-		return gate.Long
-	}
-	return gate.Container
+	return max(r.Most, gate.Container)
 }
 
-// Answered reports whether a result has a verdict of every gate that takes minutes,
-// where those are asked: it may come from a run that did not ask them.
-func Answered(found Result, e lock.Entry, full bool) bool {
-	return !full || !slices.ContainsFunc(gate.Wanted(e.Expect, gate.Long), func(g gate.Gate) bool {
-		return g.Needs == gate.Long && !slices.ContainsFunc(found.Verdicts, func(v verdict.Verdict) bool { return v.Gate == g.Name })
+// Answered reports whether a result has a verdict of every gate on upstream's tests
+// that may be asked: it may come from a run that did not ask them.
+func Answered(found Result, e lock.Entry, most gate.Need) bool {
+	return !slices.ContainsFunc(gate.Wanted(e.Expect, most), func(g gate.Gate) bool {
+		return g.Needs >= gate.Tests && !slices.ContainsFunc(found.Verdicts, func(v verdict.Verdict) bool { return v.Gate == g.Name })
 	})
 }
 

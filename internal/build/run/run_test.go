@@ -17,6 +17,7 @@ import (
 	"builder/internal/base/diag"
 	"builder/internal/build/run"
 	"builder/internal/files/artifact"
+	"builder/internal/gates/gate"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/recipe"
@@ -297,8 +298,12 @@ func TestGatesThatTakeMinutes(t *testing.T) {
 		"quick, of a full run": {full, false, 0},
 	} {
 		f := &fake{known: map[string]run.Result{"x": {Verdicts: c.known}}}
+		most := gate.Container
+		if c.full {
+			most = gate.Long
+		}
 		o := run.Runner{
-			Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Full: c.full, Watch: watch, Done: func(int, run.Outcome) {},
+			Fetcher: f, Engine: f, Finder: f, Sealer: f, Out: t.TempDir(), Most: most, Watch: watch, Done: func(int, run.Outcome) {},
 		}.Run(t.Context(), []lock.Entry{tested})[0]
 		asked := slices.ContainsFunc(o.Verdicts, func(v verdict.Verdict) bool { return v.Gate == "upstream-tests-full" })
 		if len(f.built) != c.built || c.full && !asked {

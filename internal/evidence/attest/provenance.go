@@ -131,18 +131,12 @@ func (p Provenance) fault() string {
 func (m Material) line() string { return m.Name + "\x00" + m.URI + "\x00" + m.Digest["sha256"] }
 
 // materials lists everything that the build of an entry reads, by digest, each
-// once and sorted: source, tests, patches, inputs, the packages of both images, and the
+// once and sorted: source, patches, inputs, the packages of both images, and the
 // Python packages in them.
 func materials(e lock.Entry) []Material {
 	var all []Material
 	if e.Source.Kind() != recipe.Cells {
 		all = append(all, sourceMaterial(e.Source))
-	}
-	if e.Tests.SHA256 != "" {
-		all = append(all, sourceMaterial(e.Tests))
-	}
-	for _, w := range e.TestWheels {
-		all = append(all, wheelMaterial(w))
 	}
 	for _, p := range e.Patches {
 		all = append(all, material("patch "+p.Name, "urn:builder:patch:"+e.Recipe+":"+p.Name, p.Digest()))

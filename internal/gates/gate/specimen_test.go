@@ -106,7 +106,7 @@ func (s *specimen) verdicts(t *testing.T) []verdict.Verdict {
 	t.Helper()
 	subject := s.subject(t)
 	var all []verdict.Verdict
-	for _, g := range Wanted(subject.Expect, Container) {
+	for _, g := range Wanted(subject.Expect, Tests) {
 		all = append(all, g.Check(context.Background(), subject))
 	}
 	return all

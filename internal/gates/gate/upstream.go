@@ -23,7 +23,7 @@ var upstreamTests = Gate{
 	Asks:   "upstream's own tests of what the patches touch pass on every rank, and what is known to fail still fails",
 	Remedy: "the artifact does not do what upstream's tests ask: mend it with a patch, or name the case in the recipe's expect.tests with reason and link; a known failure that passes has to go from there",
 	Wants:  func(e recipe.Expect) bool { return e.Tests.QuickSeconds() > 0 },
-	Needs:  Container,
+	Needs:  Tests,
 	check: func(ctx context.Context, s Subject) verdict.Verdict {
 		return checkUpstream(ctx, s, "upstream-tests", false)
 	},
