@@ -20,7 +20,7 @@ wheel: build
 
 check: unit
 	$(GO) vet -trimpath ./...
-	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses profiles engine *.go)"
+	test -z "$$(gofmt -l cmd internal pipelines recipes patches images diagnoses profiles stacks engine e2e)"
 
 # The scripts of the command line alone take minutes on a machine that is busy.
 # With -trimpath as in build and e2e, Go compiles every package once for all of them.
