@@ -223,6 +223,14 @@ func TestHealthy(t *testing.T) {
 				"cupy.libs/libcudart-9e1ebc30.so.12":        elfOf(elftest.Library{Soname: "libcudart-9e1ebc30.so.12"}),
 			}})
 		}),
+		// torchaudio and torchvision have no path to torch's libraries: their import loads
+		// torch first. Seen with torch 2.11.0 and a CUDA of the host.
+		"an extension of torch, and a run time of the host": with(torch13(), func(w *world) {
+			w.system = map[string]string{"libcudart.so.13": cudart("13"), "libnccl.so.2": nccl("2.28.3")}
+			w.dists = append(w.dists, &installed{"torchaudio", "2.11.0", nil, map[string]string{
+				"torchaudio/lib/_torchaudio.abi3.so": elfOf(elftest.Library{Needed: []string{"libtorch_cuda.so", "libcudart.so.13", "libnccl.so.2"}}),
+			}})
+		}),
 		"one file in two distributions": with(torch13(), func(w *world) {
 			w.dists = append(w.dists, &installed{"nvidia-nccl-extra", "1.0", nil, map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree")}})
 		}),

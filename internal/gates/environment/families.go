@@ -166,7 +166,7 @@ func (e *Environment) simulate() {
 			}
 			continue
 		}
-		p := e.loader.process(root)
+		p := e.loader.process(root, e.before(root))
 		if !p.meetsFamily() {
 			continue
 		}
@@ -181,9 +181,40 @@ func (e *Environment) simulate() {
 		case lib.fault != nil:
 			e.blind = append(e.blind, e.short(c.path)+": "+lib.fault.Error())
 		case !loaded[lib.real]:
-			e.processes = append(e.processes, e.loader.process(lib))
+			e.processes = append(e.processes, e.loader.process(lib, nil))
 		}
 	}
+}
+
+// frameworks are the packages whose extensions need their libraries and have no path to
+// them: torchvision and Horovod import torch first, and the loader takes what is loaded.
+var frameworks = []struct {
+	library string // what the names of its libraries begin with
+	module  string // that its import loads, as a pattern below the directory of packages
+}{
+	{"libtorch", "torch/_C.*.so"},
+	{"libc10", "torch/_C.*.so"},
+	{"libtensorflow_", "tensorflow/python/_pywrap_tensorflow_*.so"},
+}
+
+// before returns what is loaded when a module is imported: the framework that it extends.
+func (e *Environment) before(root *library) *process {
+	for _, f := range frameworks {
+		needs := func(name string) bool { return strings.HasPrefix(name, f.library) }
+		dir, _, _ := strings.Cut(f.module, "/")
+		if !slices.ContainsFunc(root.links.Needed, needs) || strings.HasPrefix(e.short(root.path), dir+"/") {
+			continue
+		}
+		for _, site := range e.Site {
+			modules, _ := filepath.Glob(filepath.Join(quoted(site), f.module)) // the pattern is right
+			for _, path := range modules {
+				if module := e.loader.open(path); module.fault == nil {
+					return e.loader.process(module, nil)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // loadable reports whether a file is for a processor of hosts: wheels hold libraries of

@@ -3,6 +3,7 @@ package environment
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,10 +84,11 @@ func (l *loader) symbols(lib *library) (*elf.File, error) {
 	return lib.full, nil
 }
 
-// process is what the loader maps for one library that is imported alone.
+// process is what the loader maps for one library that is imported, alone or after the
+// framework that it extends.
 type process struct {
 	root    *library
-	all     []*library          // in the order of loading, the root first
+	all     []*library          // in the order of loading
 	by      map[string]*library // by every name under which it is known
 	parent  map[*library]*library
 	missing []missing
@@ -101,11 +103,16 @@ type missing struct {
 // maxLoaded bounds what one process loads.
 const maxLoaded = 4096
 
-// process loads a library and all that it needs.
-func (l *loader) process(root *library) *process {
+// process loads a library and all that it needs, after what is loaded before it, which
+// may be nil.
+func (l *loader) process(root *library, before *process) *process {
 	p := &process{root: root, by: map[string]*library{}, parent: map[*library]*library{}}
+	if before != nil {
+		p.all, p.by, p.parent = slices.Clone(before.all), maps.Clone(before.by), maps.Clone(before.parent)
+	}
+	first := len(p.all)
 	p.add(root, nil, filepath.Base(root.path))
-	for i := 0; i < len(p.all) && i < maxLoaded; i++ {
+	for i := first; i < len(p.all) && i < maxLoaded; i++ {
 		from := p.all[i]
 		for _, name := range from.links.Needed {
 			if p.by[name] != nil {
