@@ -41,11 +41,8 @@ func runCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command 
 	}
 }
 
-// levels are how much the gates of a run may ask.
-var levels = []string{"base", "quick", "full"}
-
-// needsOf is what the gates of each level may need.
-var needsOf = map[string]gate.Need{"": gate.Container, "base": gate.Container, "quick": gate.Tests, "full": gate.Long}
+// levels are how much the gates of a run may ask, needsOf what those gates may need.
+var levels, needsOf = []string{"base", "quick", "full"}, map[string]gate.Need{"": gate.Container, "base": gate.Container, "quick": gate.Tests, "full": gate.Long}
 
 func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 	r := app.RunRequest{
