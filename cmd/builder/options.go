@@ -92,7 +92,7 @@ func runFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "end a step that takes longer than `TIME`; 0: never"},
 		&cli.DurationFlag{Name: "engine-patience", EnvVars: []string{"BUILDER_ENGINE_PATIENCE"}, Value: pipelines.Patience, Usage: "give an engine up that says nothing for `TIME`"},
 		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
-		&cli.StringFlag{Name: "level", EnvVars: []string{"BUILDER_LEVEL"}, Value: levels[0], Usage: "how much the gates ask: `LEVEL` base, quick with upstream's tests of what the patches touch, or full with all of upstream's tests, which takes minutes"},
+		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "ask upstream's own tests: `HOW` none, quick for what the patches touch, or full for all of them, which takes minutes"},
 		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "take objects that earlier builds of the same source in the same image compiled; the provenance says so"},
 		keyFlag(),
 		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "begin no further cell after the first that fails"},

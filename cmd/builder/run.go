@@ -41,16 +41,16 @@ func runCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command 
 	}
 }
 
-// levels are how much the gates of a run may ask, needsOf what those gates may need.
-var levels, needsOf = []string{"base", "quick", "full"}, map[string]gate.Need{"": gate.Container, "base": gate.Container, "quick": gate.Tests, "full": gate.Long}
+// levels are how much of upstream's tests a run asks, needsOf what their gates need.
+var levels, needsOf = []string{"none", "quick", "full"}, map[string]gate.Need{"": gate.Container, "none": gate.Container, "quick": gate.Tests, "full": gate.Long}
 
 func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 	r := app.RunRequest{
-		Selection: of, Out: c.String("out"), FailFast: c.Bool("fail-fast"), Most: needsOf[c.String("level")], Rebuild: c.Bool("rebuild"), FromOnly: c.Bool("from-only"),
+		Selection: of, Out: c.String("out"), FailFast: c.Bool("fail-fast"), Most: needsOf[c.String("tests")], Rebuild: c.Bool("rebuild"), FromOnly: c.Bool("from-only"),
 	}
 	var faults []error
-	if level := c.String("level"); level != "" && !slices.Contains(levels, level) {
-		faults = append(faults, diag.Errorf(diag.Usage, "--level: %q is not %s", level, strings.Join(levels, ", ")))
+	if level := c.String("tests"); level != "" && !slices.Contains(levels, level) {
+		faults = append(faults, diag.Errorf(diag.Usage, "--tests: %q is not %s", level, strings.Join(levels, ", ")))
 	}
 	for _, place := range c.StringSlice("from") {
 		if _, err := publish.OpenSource(place, false, nil); err != nil {

@@ -34,7 +34,7 @@ type File struct {
 	Locked               *bool     `yaml:"locked,omitempty" json:"locked,omitempty" jsonschema:"description=refuse to resolve a name that the lock does not pin"`
 	Offline              *bool     `yaml:"offline,omitempty" json:"offline,omitempty" jsonschema:"description=use nothing but the store"`
 	StepLimit            Duration  `yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=end a step that takes longer; such as 6h; 0s is never"`
-	Level                string    `yaml:"level,omitempty" json:"level,omitempty" jsonschema:"enum=base,enum=quick,enum=full,description=how much the gates of a run ask; quick asks some of upstream's tests too and full all of them"`
+	Tests                string    `yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"enum=none,enum=quick,enum=full,description=how many of upstream's own tests a run asks"`
 	Ccache               *bool     `yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=take objects that earlier builds of the same source in the same image compiled"`
 	Progress             string    `yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=how progress is shown"`
 	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; behind a # stands what may be asked of one"`

@@ -235,6 +235,14 @@ func (e *Engine) Look() Status {
 // away: with clients at work it is an error. What an engine that died left
 // behind is removed.
 func (e *Engine) retire(ctx context.Context) error {
+	// An engine that was killed loses its connections a moment after its socket.
+	for end := time.Now().Add(settle); e.wanted() && !e.answers() && e.connections() > 0 && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 	if pid, alive := e.pid(); alive {
 		if e.connections() > 0 {
 			return diag.Errorf(diag.NoEngine, "the running engine (process %d) is of another build or configuration, and in use", pid).
@@ -250,11 +258,19 @@ func (e *Engine) current() bool {
 	if _, alive := e.pid(); !alive {
 		return false
 	}
-	rec := e.readRecord()
-	wanted := rec.Build == buildKey() && rec.Config == configKey()
 	// An engine at work keeps the bound that it was started with.
-	return wanted && (rec.Cache == e.opts.Cache || e.connections() > 0) && e.answers()
+	return e.wanted() && (e.readRecord().Cache == e.opts.Cache || e.connections() > 0) && e.answers()
 }
+
+// wanted reports whether the engine that was started last is of this build and
+// configuration.
+func (e *Engine) wanted() bool {
+	rec := e.readRecord()
+	return rec.Build == buildKey() && rec.Config == configKey()
+}
+
+// settle bounds the wait for the connections of an engine that is dying.
+const settle = 15 * time.Second
 
 func (e *Engine) address() string { return "unix://" + e.outer() }
 

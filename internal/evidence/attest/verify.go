@@ -328,7 +328,7 @@ func howToAsk(name string) string {
 		case g.Needs == gate.TwoBuilds:
 			return "`builder verify CELL --rebuild --attach` builds a second time and adds that verdict"
 		case g.Needs == gate.Tests || g.Needs == gate.Long:
-			return "`builder run RECIPE --level full` with the axes of the cell asks it"
+			return "`builder run RECIPE --tests full` with the axes of the cell asks it"
 		case g.Needs == gate.GPUs:
 			return "`builder gate CELL --gpus all --tests DIR --attach` on a host with GPUs adds those verdicts"
 		}

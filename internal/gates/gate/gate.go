@@ -49,8 +49,8 @@ type Need int
 const (
 	File      Need = iota // the artifact as a file, and what lies beside it
 	Container             // a clean container with the artifact in it: [Subject.Box]
-	Tests                 // the same, with upstream's tests: asked from the level quick on
-	Long                  // the same, and minutes: asked at the level full alone
+	Tests                 // the same, with upstream's tests: asked with --tests quick and full
+	Long                  // the same, and minutes: asked with --tests full alone
 	GPUs                  // of this host: [Subject.Device]
 	TwoBuilds             // of the cell; who builds compares them
 )

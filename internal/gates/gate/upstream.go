@@ -255,7 +255,7 @@ type tally struct {
 }
 
 // judge returns what is wrong with the results of a file. Known failures have to
-// fail: at the level full all of them, else those that were chosen.
+// fail: with --tests full all of them, else those that were chosen.
 func (r *fileResult) judge(f recipe.TestFile, full bool) (faults []string) {
 	if r.Unmeasured != "" {
 		return nil

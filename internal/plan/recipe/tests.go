@@ -25,11 +25,11 @@ type Tests struct {
 type TestFile struct {
 	File    string  `yaml:"file" json:"file" jsonschema:"description=path in the tests' tree"`
 	Seconds int     `yaml:"seconds,omitempty" json:"seconds,omitempty" jsonschema:"description=what the file took when somebody measured it; six times that and five minutes are its limit"`
-	Quick   *Quick  `yaml:"quick,omitempty" json:"quick,omitempty" jsonschema:"description=what of the file runs at the level quick; without it the file runs at the level full alone"`
+	Quick   *Quick  `yaml:"quick,omitempty" json:"quick,omitempty" jsonschema:"description=what of the file runs with --tests quick; without it the file runs with --tests full alone"`
 	Known   []Known `yaml:"known,omitempty" json:"known,omitempty" jsonschema:"description=cases that fail for a known reason; one that begins to pass is a failure of the gate"`
 }
 
-// Quick is the part of a file that the level quick runs too.
+// Quick is the part of a file that --tests quick runs.
 type Quick struct {
 	Select  string `yaml:"select,omitempty" json:"select,omitempty" jsonschema:"description=expression as of pytest's -k; without it the whole file"`
 	Seconds int    `yaml:"seconds" json:"seconds" jsonschema:"description=what the part took when somebody measured it"`
