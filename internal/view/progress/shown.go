@@ -50,8 +50,11 @@ func answer(ctx context.Context, p *Display) (unhear func()) {
 		p.Note(stopping)
 	})
 	return sync.OnceFunc(func() {
-		if !unheard() {
+		switch {
+		case !unheard():
 			<-said
+		case ctx.Err() != nil: // the context closes Done before it calls its functions
+			p.Note(stopping)
 		}
 	})
 }
