@@ -133,6 +133,14 @@ var notRun = []string{
 	"environments.md: it needs torch",
 	"gates.md: it needs GPUs",
 	"gpt-sovits.md: it needs the repository of GPT-SoVITS",
+	"horovod-rocm.md: it installs TensorFlow for ROCm",
+	"horovod-rocm.md: it needs an installed environment",
+	"horovod-rocm.md: it needs two nodes with GPUs",
+	"install.md: it builds the program that the tests have built already",
+	"nccl-torch.md: it takes half an hour on two cores",
+	"nccl-torch.md: it needs an environment with torch",
+	"nccl-torch.md: it needs GPUs",
+	"publish.md: it needs a web server of yours",
 	"kubernetes.md: it needs a cluster",
 	"offline.md: the story of package e2e does it, in the chapter \"through Docker and Podman\"",
 	"progress.md: it needs a run",
@@ -140,7 +148,6 @@ var notRun = []string{
 	"publishing.md: it needs a registry of yours",
 	"publishing.md: it needs an upload server of yours",
 	"reliability.md: it needs two engines",
-	"start.md: it builds the program that the tests have built already",
 	"trust.md: it takes as long as a build, which the story of package e2e does on another engine",
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // A fault is what may go wrong while a wheel is published, and what becomes of it.
-// The table of docs/publishing.md is made of these rows.
+// The table of docs/publish-faults.md is made of these rows.
 type fault struct {
 	what string       // as the page has it
 	make func(*scene) // brings it about, and tells the scene how it goes away
@@ -153,7 +153,7 @@ func (s *scene) publishBoth(f fault) {
 }
 
 const (
-	faultsPage  = "../../docs/publishing.md"
+	faultsPage  = "../../docs/publish-faults.md"
 	faultsBegin = "<!-- faults: written by go test ./cmd/builder -run PublishFaults -update -->\n"
 	faultsEnd   = "<!-- end of faults -->\n"
 )
