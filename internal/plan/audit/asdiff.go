@@ -15,9 +15,9 @@ import (
 	"builder/internal/plan/version"
 )
 
-// AsDiff writes a patch as a unified diff of the newest source that gets it and is at
-// hand, with the reason before it, as upstream takes it. A link into an image is no
-// edit that could be sent.
+// AsDiff returns a patch as a unified diff with its reason on top, in the form upstream
+// accepts. It diffs the newest available source to which the patch applies. A patch
+// with a symbolic link is refused, because the link points into an image.
 func AsDiff(ctx context.Context, p patch.Patch, cells []Cell, open Open) (string, error) {
 	if i := slices.IndexFunc(p.Edits, func(e patch.Edit) bool { return e.Kind == patch.Symlink }); i >= 0 {
 		return "", diag.Errorf(diag.Usage, "patch %s makes the link %s into an image, which is no change that upstream could take", p.Name, p.Edits[i].Link).
@@ -46,7 +46,7 @@ func AsDiff(ctx context.Context, p patch.Patch, cells []Cell, open Open) (string
 	return "", diag.Errorf(diag.Patch, "patch %s: no source that gets it is here", p.Name).WithHint("builder patch audit --fetch brings the sources")
 }
 
-// compare orders versions; those that are none come as text.
+// compare orders two versions. If either is not a version, it compares them as text.
 func compare(a, b string) int {
 	x, err1 := version.Parse(a)
 	y, err2 := version.Parse(b)

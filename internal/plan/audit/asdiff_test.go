@@ -9,7 +9,7 @@ import (
 	"builder/internal/plan/sourcetree"
 )
 
-// What is printed is a diff that makes the same edits.
+// The printed diff makes the same edits as the patch.
 func TestAsDiff(t *testing.T) {
 	const source = "a\nb\nc\nd\ne\nf\ng\n"
 	open := func(digest string) (*sourcetree.Tree, error) {

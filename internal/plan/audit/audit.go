@@ -1,7 +1,7 @@
-// Package audit asks of every patch, over the whole matrix of its recipe,
-// whether it is still needed, reachable and alone on its lines. Where the source
-// of a cell is at hand the patches are applied to it for real; where it is not,
-// that is said, and never taken for a pass.
+// Package audit checks every patch over the whole matrix of its recipe: whether it is
+// still needed, applies to some cell, and overlaps no other patch. If the source of a
+// cell is available, audit applies the patches to it. If not, the result is
+// [patch.NotMeasured], never a success.
 package audit
 
 import (
@@ -16,31 +16,31 @@ import (
 	"builder/internal/plan/version"
 )
 
-// A Cell is what an audit needs to know of a cell.
+// A Cell holds the properties of a cell used by an audit.
 type Cell struct {
 	ID      string
 	Version string            // of the distribution
 	Facts   map[string]string // axes and facts of the image
-	Source  string            // digest of its source, "" where the lock does not pin it
+	Source  string            // digest of its source, or "" if the lock does not pin it
 }
 
-// A Row is what one patch does.
+// A Row is the audit result of one patch.
 type Row struct {
 	Patch  string                 `json:"patch"`
-	Cells  int                    `json:"cells"`  // that get it
+	Cells  int                    `json:"cells"`  // cells to which the patch applies
 	Of     int                    `json:"of"`     // all cells
-	States map[string]patch.State `json:"states"` // by version of the distribution
+	States map[string]patch.State `json:"states"` // keyed by version of the distribution
 }
 
-// Unseen reports whether cells get the patch and none of its versions was at hand, so
-// that nobody knows what it does.
+// Unseen reports whether the patch applies to cells but the source of none of their
+// versions was available, so its effect is unknown.
 func (r Row) Unseen() bool {
 	states := slices.Collect(maps.Values(r.States))
 	seen := func(s patch.State) bool { return s == patch.Applied || s == patch.AppliedAtOffset || s == patch.Failed }
 	return slices.Contains(states, patch.NotMeasured) && !slices.ContainsFunc(states, seen)
 }
 
-// A Finding is a fault of the catalogue of patches.
+// A Finding is a problem in the catalogue of patches.
 type Finding struct {
 	Patch   string `json:"patch"`
 	Problem string `json:"problem"`
@@ -49,15 +49,15 @@ type Finding struct {
 
 func (f Finding) String() string { return f.Patch + ": " + f.Problem }
 
-// A Report is the result of an audit: rows in the order of the patches, findings
-// sorted.
+// A Report is the result of an audit. Rows are in the order of the patches. Findings
+// are sorted.
 type Report struct {
 	Rows     []Row     `json:"patches"`
 	Findings []Finding `json:"findings"`
 }
 
-// Open returns the tree of the source with a digest, and nil where it is not at
-// hand. It is asked once for each use, because patching changes a tree.
+// Open returns the source tree with the given digest, or nil if it is not available.
+// Run calls it again for each use, because patching changes a tree.
 type Open func(source string) (*sourcetree.Tree, error)
 
 // Run audits the patches of one distribution over all of its cells.
@@ -97,7 +97,7 @@ func (a *auditor) found(name, remedy, format string, args ...any) {
 	}
 }
 
-// facts finds conditions on what neither axes nor any image state.
+// facts finds conditions on a fact stated neither by an axis nor by the image.
 func (a *auditor) facts() {
 	for _, p := range a.patches {
 		for _, name := range slices.Sorted(maps.Keys(p.When)) {
@@ -115,16 +115,16 @@ func (a *auditor) facts() {
 	}
 }
 
-// set is the patches that some cells of one source get.
+// set is a selection of patches for cells of one source.
 type set struct {
 	version string
 	source  string
-	facts   map[string]string // of the first cell; links lead to different places in others
+	facts   map[string]string // of the last such cell; link targets differ between cells
 	chosen  []int             // indexes of patches
 }
 
-// choose decides for every cell and counts; equal choices for one source are
-// applied once.
+// choose selects the patches of every cell and counts the cells of each patch. Cells
+// with the same source and the same selection share one set, so it is applied once.
 func (a *auditor) choose() map[string]*set {
 	sets := map[string]*set{}
 	for _, c := range a.cells {
@@ -132,7 +132,7 @@ func (a *auditor) choose() map[string]*set {
 		for i, p := range a.patches {
 			choices, err := patch.Select([]patch.Patch{p}, c.Facts)
 			if err != nil {
-				continue // facts has reported it
+				continue // reported by facts
 			}
 			if choices[0].Applies {
 				s.chosen = append(s.chosen, i)
@@ -146,8 +146,8 @@ func (a *auditor) choose() map[string]*set {
 	return sets
 }
 
-// state notes what a patch does to a version: what was seen on a tree counts
-// more than what follows from conditions, and a failure more than a success.
+// state records the state of a patch for a version. A result seen on a tree outranks
+// one derived from conditions, and a failure outranks a success.
 func (a *auditor) state(i int, v string, s patch.State) {
 	if rank(s) > rank(a.rows[i].States[v]) {
 		a.rows[i].States[v] = s
@@ -158,7 +158,7 @@ func rank(s patch.State) int {
 	return slices.Index([]patch.State{"", patch.NotNeeded, patch.AlreadyUpstream, patch.NotMeasured, patch.Applied, patch.AppliedAtOffset, patch.Failed}, s)
 }
 
-// unused finds patches that no cell gets.
+// unused finds patches selected for no cell.
 func (a *auditor) unused() {
 	for i, p := range a.patches {
 		if a.rows[i].Cells > 0 || len(a.cells) == 0 {
@@ -186,8 +186,8 @@ func condition(p patch.Patch) string {
 	return strings.Join(parts, ", ")
 }
 
-// series applies one choice of patches to its source, in order, and looks for
-// patches that meddle with each other.
+// series applies one selection of patches to its source, in order, and reports patches
+// with overlapping edits.
 func (a *auditor) series(s *set) error {
 	tree, err := a.tree(s.source)
 	if err != nil {
@@ -215,7 +215,7 @@ func (a *auditor) tree(source string) (*sourcetree.Tree, error) {
 	return a.open(source)
 }
 
-// apply applies one patch for real.
+// apply applies one patch to a tree.
 func (a *auditor) apply(i int, s *set, tree *sourcetree.Tree) {
 	p := a.patches[i]
 	result, err := patch.Apply(a.ctx, tree, p, s.facts)
@@ -231,8 +231,8 @@ func (a *auditor) apply(i int, s *set, tree *sourcetree.Tree) {
 	}
 }
 
-// narrow prints the range that a patch with failures should have: from what was
-// seen on real trees.
+// narrow proposes a narrower version range for each patch with failures. It uses only
+// results seen on real trees.
 func (a *auditor) narrow() {
 	for i, p := range a.patches {
 		var good, bad []version.Version
@@ -252,8 +252,8 @@ func (a *auditor) narrow() {
 	}
 }
 
-// between writes the range from the oldest to the newest version that was good,
-// bounded only on the sides where a bad one lies.
+// between returns the range from the oldest to the newest good version. It has a bound
+// only on a side with a bad version, and excludes bad versions in between.
 func between(good, bad []version.Version) string {
 	if len(good) == 0 || len(bad) == 0 {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"builder/internal/plan/sourcetree"
 )
 
-// replace is a patch of one edit: what stands in a.h becomes something else.
+// replace returns a patch with one edit: it replaces search in a.h.
 func replace(name, search, with string, when map[string]string) patch.Patch {
 	return patch.Patch{
 		Name: name, Reason: "r", Upstream: "https://host.example/1", When: when,
@@ -19,7 +19,7 @@ func replace(name, search, with string, when map[string]string) patch.Patch {
 	}
 }
 
-// cells are two versions on two compilers.
+// cells returns two versions, each with two compilers.
 func cells() []Cell {
 	var all []Cell
 	for _, v := range []string{"0.27.0", "0.28.1"} {
@@ -30,7 +30,7 @@ func cells() []Cell {
 	return all
 }
 
-// sources are the trees of the two versions.
+// sources opens the trees of the two versions.
 func sources(old, recent string) Open {
 	return func(source string) (*sourcetree.Tree, error) {
 		text := map[string]string{"0.27.0": old, "0.28.1": recent}[source]
@@ -65,8 +65,8 @@ func TestWithoutSourcesNothingIsClaimed(t *testing.T) {
 	}
 }
 
-// The faults that a catalogue of patches collects over the years, each planted
-// once, and found with the words that say what to do.
+// Each problem that a catalogue of patches collects over the years is planted once. The
+// finding must name it and give a remedy.
 func TestPlantedFaults(t *testing.T) {
 	const text = "#include <rccl.h>\nint a;\nint b;\n"
 	good := replace("good", "#include <rccl.h>", "#include <rccl/rccl.h>", always())

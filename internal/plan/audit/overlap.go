@@ -6,8 +6,8 @@ import (
 	"builder/internal/plan/patch"
 )
 
-// overlap says how two patches of one series meddle with the same text, or ""
-// where they do not: then their order makes no difference.
+// overlap describes how two patches of one series edit the same text. It returns "" if
+// they do not, so their order makes no difference.
 func overlap(a, b patch.Patch) string {
 	for _, x := range a.Edits {
 		for _, y := range b.Edits {
@@ -35,8 +35,8 @@ func clash(x, y patch.Edit) string {
 	return ""
 }
 
-// touched returns, for each file, the texts that an edit takes away or finds its
-// place by. Where an edit ends a file it is the end itself.
+// touched returns, per file, the texts an edit removes or searches for. An edit at the
+// end of a file touches a marker for the end.
 func touched(e patch.Edit) map[string][]string {
 	switch e.Kind {
 	case patch.Replace:

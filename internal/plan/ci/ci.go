@@ -1,32 +1,33 @@
-// Package ci turns cells into the jobs of a build matrix of a continuous
-// integration service: all of them, a part of them, or a few that stand for all.
-// Which cells there are is said by internal/plan/matrix; [GitHub] and [GitLab] write jobs as
-// their services read them.
+// Package ci turns cells into jobs of a continuous integration service: all cells, a
+// shard of them, or a condensed matrix. Package matrix determines the cells.
+// [GitHub] and [GitLab] write jobs in the format of their service.
 //
-// # A part of them
+// # Shards
 //
-// A [Shard] holds the cells whose id's sha256 is its number modulo the number of
-// shards. Each cell is in exactly one, and stays there when others come or go.
+// A [Shard] holds the cells for which the sha256 of the id, modulo the number of
+// shards, is the shard's number. Each cell is in exactly one shard, and stays there
+// when other cells are added or removed.
 //
-// # A few that stand for all
+// # Condensed matrix
 //
-// [Condense] keeps, of the values that occur in some cell,
+// [Condense] selects few cells to represent all. Of the values that occur in some
+// cell, it keeps
 //
 //   - of each axis the oldest and the newest version, and every word;
 //   - of each constraint in a compatibility rule, a variant or a patch (its when
 //     and merged) the values on either side of its boundaries: sorted by version,
 //     two neighbours of which it allows one and refuses the other.
 //
-// A fact of the images that a patch names, the release of the compiler say,
-// counts as an axis: its values occur in cells too.
+// A fact of the images named by a patch, such as the compiler's release, counts as an
+// axis.
 //
-// The cells that hold these values are chosen greedily: again and again the one
-// that holds most values that no chosen cell holds yet; of equals the one that
-// the recipe prefers most (the positions of its values, summed), then the first
-// by id. Greed may make an early choice needless, so that at last every cell goes
-// whose values the others hold. What remains is small, not always the smallest:
-// that is a hard problem, and nobody would see the difference. It depends on
-// cells, recipe and patches alone, not on the order of any of them.
+// The choice of cells is greedy. Each round takes the cell with the most values not yet
+// covered. Ties go to the cell the recipe prefers (the lowest sum of positions of its
+// values in their axes), then to the first id. A later choice can make an earlier one
+// redundant, so the last pass removes every cell whose values are all covered by
+// others. The result is small, but not always the smallest: finding that is a hard
+// problem, and the gain would be negligible. The result depends only on cells, recipe
+// and patches, not on their order.
 package ci
 
 import (
@@ -40,17 +41,17 @@ import (
 	"builder/internal/plan/version"
 )
 
-// A Job is one cell as a job.
+// A Job is one cell as a CI job.
 type Job struct {
 	ID     string            `json:"id"`
 	Recipe string            `json:"recipe"`
 	Axes   map[string]string `json:"axes"`
-	// Flags follow `builder run` to build this cell and no other: the recipe, and
+	// Flags are arguments of `builder run` that select this cell alone: the recipe, and
 	// a value for each axis.
 	Flags []string `json:"flags"`
 }
 
-// NewJob makes the job of a cell.
+// NewJob returns the job of a cell.
 func NewJob(c matrix.Cell) (Job, error) {
 	flags := []string{c.Recipe.Name}
 	for _, axis := range c.Recipe.Axes {
@@ -64,8 +65,8 @@ func NewJob(c matrix.Cell) (Job, error) {
 	return Job{ID: c.ID, Recipe: c.Recipe.Name, Axes: c.Axes, Flags: flags}, nil
 }
 
-// exactly returns what selects one value of an axis. A value may be called like
-// something else that a flag takes: then a comparison says it.
+// exactly returns a flag value that selects one value of an axis. A value may look like
+// other syntax of the flag, such as "all". Then exactly returns a comparison.
 func exactly(axis recipe.Axis, value string) (string, error) {
 	for _, text := range []string{value, "=" + value} {
 		if got, err := version.Select(text, axis.Values); err == nil && len(got) == 1 && got[0] == value {
@@ -75,11 +76,11 @@ func exactly(axis recipe.Axis, value string) (string, error) {
 	return "", diag.Errorf(diag.Usage, "no flag selects the value %q of %s alone", value, axis.Name)
 }
 
-// A Pair is a value of an axis, or of a fact that counts as one.
+// A Pair is a value of an axis, or of a fact that counts as an axis.
 type Pair struct{ Axis, Value string }
 
-// Absent returns the values that a filter asks for and that none of its cells
-// has, in the order of the recipe.
+// Absent returns the values selected by a filter but present in none of the cells, in
+// the order of the recipe.
 func Absent(r *recipe.Recipe, filter matrix.Filter, cells []matrix.Cell) []Pair {
 	var absent []Pair
 	for _, axis := range r.Axes {
@@ -91,7 +92,7 @@ func Absent(r *recipe.Recipe, filter matrix.Filter, cells []matrix.Cell) []Pair 
 		for _, c := range cells {
 			had[c.Axes[axis.Name]] = true
 		}
-		values, _ := version.Select(text, axis.Values) // the cells were found with it
+		values, _ := version.Select(text, axis.Values) // no error: the cells were selected with the same text
 		for _, value := range values {
 			if !had[value] {
 				absent = append(absent, Pair{axis.Name, value})
@@ -101,10 +102,10 @@ func Absent(r *recipe.Recipe, filter matrix.Filter, cells []matrix.Cell) []Pair 
 	return absent
 }
 
-// Artifact returns a name for what the job makes that is fit for a file, an
-// artifact or a key of a cache anywhere: letters, digits, dots, dashes and
-// underscores. It is the id with a part of its digest, which keeps apart what
-// spelling no longer does.
+// Artifact returns a name for the results of the job that is valid as a file name, an
+// artifact name and a cache key. It has only letters, digits, dots, dashes and
+// underscores. It ends in part of the id's digest, so ids that differ only in replaced
+// characters stay distinct.
 func (j Job) Artifact() string {
 	plain := strings.Map(func(r rune) rune {
 		switch {

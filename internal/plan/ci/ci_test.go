@@ -21,19 +21,18 @@ func axis(name string, values ...string) recipe.Axis {
 	return recipe.Axis{Name: name, About: name, Values: values}
 }
 
-// whole returns every cell of a recipe, and the filter that asks for them.
+// whole returns every cell of a recipe, and a filter that selects them.
 func whole(r *recipe.Recipe) ([]matrix.Cell, matrix.Filter) {
 	filter := matrix.Filter{}
 	for _, name := range r.AxisNames() {
 		filter[name] = "all"
 	}
-	cells, _, _ := matrix.Expand(r, filter) // an error is a matrix without a cell
+	cells, _, _ := matrix.Expand(r, filter) // an error means a matrix without cells
 	return cells, filter
 }
 
-// anyRecipe has two to four axes with up to six values each, rules and variants
-// over them; its id names every axis. One of its values is called like a word of
-// the command line.
+// anyRecipe has two to four axes with up to six values each, and rules and variants
+// over them. Its id names every axis. One value equals a keyword of the command line.
 func anyRecipe() *rapid.Generator[*recipe.Recipe] {
 	return rapid.Custom(func(t *rapid.T) *recipe.Recipe {
 		r := &recipe.Recipe{Name: "any"}
@@ -68,7 +67,7 @@ func anyCondition(t *rapid.T, r *recipe.Recipe, label string) recipe.Condition {
 	return c
 }
 
-// The flags of a job choose its cell and no other.
+// The flags of a job select its cell and no other.
 func TestFlagsChooseTheCellAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRecipe().Draw(t, "recipe")
@@ -107,8 +106,8 @@ func TestNewJob(t *testing.T) {
 	}
 }
 
-// A value that no flag can say is a fault of the recipe, not a job that builds
-// something else.
+// A value that no flag can select is an error of the recipe. It must not become a job
+// that builds another cell.
 func TestAValueThatNoFlagSelects(t *testing.T) {
 	cell := matrix.Cell{
 		Recipe: &recipe.Recipe{Name: "lib", Axes: []recipe.Axis{axis("kernels", "sum,max", "sum", "max")}},
@@ -140,8 +139,8 @@ func TestArtifact(t *testing.T) {
 	})
 }
 
-// Values that were asked for and that no cell has are named: a list of jobs does
-// not show what is not in it.
+// Absent must name requested values without a cell, because a list of jobs does not
+// show missing ones.
 func TestAbsent(t *testing.T) {
 	r := &recipe.Recipe{
 		Name: "lib", ID: "lib-{{rocm}}-{{arch}}", Axes: []recipe.Axis{axis("rocm", "5.7", "6.1", "6.2"), axis("arch", "gfx90a", "gfx942")},

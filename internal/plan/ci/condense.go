@@ -12,15 +12,15 @@ import (
 	"builder/internal/plan/version"
 )
 
-// A Point is a cell with what patches may name: its axes and the facts of its
-// image.
+// A Point is a cell with its facts: its axes and the facts of its image. Patches may
+// name any of them.
 type Point struct {
 	matrix.Cell
 	Facts map[string]string
 }
 
-// Condense returns a few of the points of one recipe that together hold every
-// one of its [Pairs], sorted by id.
+// Condense returns a few points of one recipe that together hold all [Pairs], sorted by
+// id.
 func Condense(points []Point, patches []patch.Patch) ([]Point, error) {
 	pairs, err := Pairs(points, patches)
 	if err != nil {
@@ -35,10 +35,10 @@ func Condense(points []Point, patches []patch.Patch) ([]Point, error) {
 	return few, nil
 }
 
-// Pairs returns the values that a few points of one recipe must hold to stand for
-// all: the ends of every axis, its words, and the values on either side of every
-// boundary that a rule, a variant or a patch names. Axes are sorted; of each the
-// versions come in their order, then the words.
+// Pairs returns the values that condensed points of one recipe must hold: the oldest
+// and newest version of every axis, its words, and the values on either side of every
+// boundary named by a rule, a variant or a patch. Axes are sorted by name. Within an
+// axis, versions come first in version order, then words.
 func Pairs(points []Point, patches []patch.Patch) ([]Pair, error) {
 	if len(points) == 0 {
 		return nil, nil
@@ -57,7 +57,7 @@ func Pairs(points []Point, patches []patch.Patch) ([]Pair, error) {
 	return pairs, nil
 }
 
-// names returns the axes and the facts that patches name, sorted.
+// names returns the axes and the facts named by patches, sorted.
 func names(r *recipe.Recipe, patches []patch.Patch) []string {
 	all := r.AxisNames()
 	for _, p := range patches {
@@ -67,8 +67,8 @@ func names(r *recipe.Recipe, patches []patch.Patch) []string {
 	return slices.Compact(all)
 }
 
-// conditions returns every condition that rules, variants and patches name. What
-// upstream has merged is a condition on the version.
+// conditions returns every condition of rules, variants and patches. The merged range
+// of a patch is a condition on the version.
 func conditions(r *recipe.Recipe, patches []patch.Patch) []recipe.Condition {
 	var all []recipe.Condition
 	for _, rule := range r.Compatible {
@@ -99,8 +99,7 @@ func constraintsOf(conditions []recipe.Condition) (map[string][]version.Constrai
 	return all, errors.Join(faults...)
 }
 
-// occurring returns the values that the points have for an axis or a fact, each
-// once, sorted.
+// occurring returns the distinct values of an axis or a fact, sorted.
 func occurring(points []Point, name string) []string {
 	seen := map[string]bool{}
 	for _, p := range points {
@@ -111,8 +110,8 @@ func occurring(points []Point, name string) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// telling returns, of the values of one axis, those that a condensed matrix must
-// hold: versions in their order, then words.
+// telling returns the values of one axis that a condensed matrix must hold: versions in
+// version order, then words.
 func telling(values []string, constraints []version.Constraint) []string {
 	var words []string
 	parsed := map[string]version.Version{}
@@ -140,12 +139,12 @@ func telling(values []string, constraints []version.Constraint) []string {
 	return append(kept, words...)
 }
 
-// divides reports whether a constraint allows just one of two versions.
+// divides reports whether a constraint allows exactly one of two versions.
 func divides(a, b version.Version) func(version.Constraint) bool {
 	return func(c version.Constraint) bool { return c.Allows(a) != c.Allows(b) }
 }
 
-// ranked returns the points in the order of preference, then of ids.
+// ranked sorts the points by preference, then by id.
 func ranked(points []Point) []Point {
 	type placed struct {
 		Point
@@ -165,7 +164,8 @@ func ranked(points []Point) []Point {
 	return sorted
 }
 
-// rank is low for a cell whose values stand at the front of their axes.
+// rank returns the sum of the positions of a cell's values in their axes. A low rank is
+// preferred.
 func rank(c matrix.Cell) int {
 	sum := 0
 	for _, axis := range c.Recipe.Axes {
@@ -174,7 +174,7 @@ func rank(c matrix.Cell) int {
 	return sum
 }
 
-// holdings returns for each point the indices of the pairs that it holds.
+// holdings returns, for each point, the indices of the pairs it holds.
 func holdings(points []Point, pairs []Pair) [][]int {
 	index := map[string]map[string]int{}
 	for j, pair := range pairs {
@@ -195,10 +195,10 @@ func holdings(points []Point, pairs []Pair) [][]int {
 	return all
 }
 
-// cover chooses sets that together hold all of 0 to n-1, as the package comment
-// says. Each of them is in some set.
+// cover returns indices of sets that together hold all of 0 to n-1. The package comment
+// describes the algorithm. Each number must be in at least one set.
 func cover(sets [][]int, n int) []int {
-	times := make([]int, n) // how many chosen sets hold it
+	times := make([]int, n) // number of chosen sets with this element
 	var chosen []int
 	for left := n; left > 0; {
 		best, most := 0, 0

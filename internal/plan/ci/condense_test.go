@@ -15,8 +15,8 @@ import (
 	"builder/internal/plan/version"
 )
 
-// stack has boundaries of every kind: a rule, a table, a variant, a patch's
-// condition on an axis and on a fact, and a version that upstream has merged.
+// stack has boundaries of every kind: a rule, a table, a variant, a patch's condition
+// on an axis and on a fact, and a version merged upstream.
 func stack() (*recipe.Recipe, []patch.Patch) {
 	return &recipe.Recipe{
 			Name: "stack", ID: "stack-{{version}}-rocm{{rocm}}-{{arch}}-{{mpi}}",
@@ -35,7 +35,7 @@ func stack() (*recipe.Recipe, []patch.Patch) {
 		}
 }
 
-// points adds a compiler to cells, as images do.
+// points adds a compiler to each cell, as an image does.
 func points(cells []matrix.Cell) []ci.Point {
 	var all []ci.Point
 	for _, c := range cells {
@@ -66,11 +66,11 @@ func TestCondense(t *testing.T) {
 		{"arch", "gfx942"}, // words
 		{"gcc", "12.2"},
 		{"gcc", "13.3"},
-		{"gcc", "14.2"}, // the patch, and the newest
+		{"gcc", "14.2"}, // the patch's boundary, and the newest
 		{"mpi", "off"},
 		{"mpi", "on"},
-		// The rule at 6.1, the variant at 6.4, the ends; 7.1 is in no cell and
-		// nothing speaks of 6.2.
+		// The rule's boundary is 6.1, the variant's 6.4; the others are the ends. 7.1
+		// is in no cell, and no condition names 6.2.
 		{"rocm", "5.7"},
 		{"rocm", "6.0"},
 		{"rocm", "6.1"},
@@ -118,8 +118,8 @@ func idsOf(points []ci.Point) []string {
 	return ids
 }
 
-// anyMatrix is the whole matrix of a recipe, with a fact that nothing but patches
-// knows, and patches.
+// anyMatrix returns the whole matrix of a recipe with patches, and with a fact named
+// only by patches.
 func anyMatrix(t *rapid.T) ([]ci.Point, []patch.Patch) {
 	r := anyRecipe().Draw(t, "recipe")
 	cells, _ := whole(r)
@@ -140,9 +140,9 @@ func anyMatrix(t *rapid.T) ([]ci.Point, []patch.Patch) {
 	return all, patches
 }
 
-// wanted is the meaning of a condensed matrix, written down once more: a value
-// is wanted if it is a word, if no version lies beyond it, or if a constraint
-// decides otherwise about it than about the next version above or below.
+// wanted implements the definition of a condensed matrix a second time. A value is
+// wanted if it is a word, if no version lies beyond it, or if a constraint decides
+// differently about it than about the next version above or below.
 func wanted(all []ci.Point, patches []patch.Patch) map[ci.Pair]bool {
 	values := map[string]map[string]bool{}
 	for _, p := range all {
@@ -192,7 +192,7 @@ func wanted(all []ci.Point, patches []patch.Patch) map[ci.Pair]bool {
 	return pairs
 }
 
-// neighbour returns the next version in a direction, or "".
+// neighbour returns the next version in a direction, or "" if there is none.
 func neighbour(known map[string]bool, value string, direction int) string {
 	at, err := version.Parse(value)
 	if err != nil {
@@ -221,8 +221,8 @@ func held(few []ci.Point) map[ci.Pair]bool {
 	return all
 }
 
-// A condensed matrix holds everything that is wanted, in cells of the matrix, each
-// once, and none of them is needless.
+// A condensed matrix holds every wanted value. Each of its cells is a cell of the
+// matrix, occurs once and is necessary.
 func TestCondenseHoldsWhatIsWanted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, patches := anyMatrix(t)
@@ -275,8 +275,8 @@ func lacks(few []ci.Point, want map[ci.Pair]bool) []ci.Pair {
 	return lost
 }
 
-// Twice the same is the same, and the order of cells, patches and rules makes no
-// difference.
+// The result is repeatable and does not depend on the order of cells, patches and
+// rules.
 func TestCondenseDependsOnNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, patches := anyMatrix(t)
@@ -299,7 +299,7 @@ func TestCondenseDependsOnNoOrder(t *testing.T) {
 	})
 }
 
-// BenchmarkCondense condenses the 100,000 cells that plan is measured with.
+// BenchmarkCondense uses the 100,000 cells of the plan benchmark.
 func BenchmarkCondense(b *testing.B) {
 	r := &recipe.Recipe{Name: "wide", ID: "wide-{{a}}-{{b}}-{{c}}-{{d}}-{{e}}"}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {

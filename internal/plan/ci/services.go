@@ -5,10 +5,10 @@ import (
 	"builder/internal/base/shell"
 )
 
-// GitHubJobs is how many jobs GitHub Actions takes for one matrix.
+// GitHubJobs is the maximum number of jobs in one matrix of GitHub Actions.
 const GitHubJobs = 256
 
-// githubJob is an item of a matrix as GitHub Actions takes it: texts only.
+// githubJob is an item of a GitHub Actions matrix. All values are strings.
 type githubJob struct {
 	ID       string `json:"id"`
 	Recipe   string `json:"recipe"`
@@ -16,7 +16,8 @@ type githubJob struct {
 	Artifact string `json:"artifact"`
 }
 
-// GitHub returns part of the jobs as a matrix of GitHub Actions.
+// GitHub returns part of the jobs as a GitHub Actions matrix. It fails if part has more
+// than [GitHubJobs] jobs.
 func GitHub(jobs, part []Job) (any, error) {
 	if len(part) > GitHubJobs {
 		return nil, tooMany(jobs, part)
@@ -28,7 +29,7 @@ func GitHub(jobs, part []Job) (any, error) {
 	return map[string]any{"include": include}, nil
 }
 
-// tooMany says how many shards would do.
+// tooMany returns an error with the number of shards needed.
 func tooMany(jobs, part []Job) error {
 	ids := make([]string, len(jobs))
 	for i, j := range jobs {
@@ -39,11 +40,11 @@ func tooMany(jobs, part []Job) error {
 		WithHint("deal all %d out to %d matrices, --shard 1/%d to --shard %d/%d, or say --condense", len(jobs), n, n, n, n)
 }
 
-// gitlabBase is the hidden job that all jobs extend: a site that includes a file
-// with its own says there which image and which runners they have.
+// gitlabBase is the hidden job that all jobs extend. A site sets its image and runners
+// by including a file with its own definition.
 const gitlabBase = ".builder"
 
-// gitlabJob is a job of a pipeline of GitLab. What is empty is inherited.
+// gitlabJob is a job of a GitLab pipeline. Empty fields are inherited.
 type gitlabJob struct {
 	Extends   string           `json:"extends,omitempty"`
 	Stage     string           `json:"stage"`
@@ -57,10 +58,10 @@ type gitlabArtifacts struct {
 	Paths []string `json:"paths"`
 }
 
-// GitLab returns jobs as a child pipeline, for JSON, which is YAML too. Each
-// job has a directory of its own for its results, since the last one, which
-// merges them, finds them all in one place. It names them all: a job that left
-// nothing behind is a fault.
+// GitLab returns jobs as a child pipeline, for encoding as JSON, which is also YAML.
+// Each job writes its results to its own directory, because the last job receives all
+// of them in one place and merges them. The last job names every directory, so a job
+// without results is an error.
 func GitLab(jobs []Job) any {
 	pipeline := map[string]any{
 		"stages":   []string{"build", "report"},
@@ -78,8 +79,8 @@ func GitLab(jobs []Job) any {
 	return pipeline
 }
 
-// gitlabStep is a job that runs one command and keeps a directory, whatever comes
-// of it.
+// gitlabStep returns a job that runs one command and keeps a directory, even if the
+// command fails.
 func gitlabStep(stage, when string, words []string, keep string) gitlabJob {
 	return gitlabJob{
 		Extends: gitlabBase, Stage: stage, When: when, Script: []string{shell.Line(words...)},

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A Shard is one of several parts of a matrix: number Index of Count, from 1.
+// A Shard is one of Count parts of a matrix. Index starts at 1.
 type Shard struct{ Index, Count int }
 
-// ParseShard reads i/n.
+// ParseShard parses i/n.
 func ParseShard(text string) (Shard, error) {
 	index, count, _ := strings.Cut(text, "/")
 	i, err1 := strconv.ParseUint(index, 10, 31)
@@ -26,20 +26,20 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{Index: int(i), Count: int(n)}, nil
 }
 
-// String writes the shard as it is read.
+// String returns the shard in the form read by [ParseShard].
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Count) }
 
-// Holds reports whether the cell with this id is in the shard.
+// Holds reports whether the cell with the given id is in the shard.
 func (s Shard) Holds(id string) bool { return number(id)%uint64(s.Count) == uint64(s.Index-1) }
 
-// number is what the shard of a cell follows from.
+// number returns the first 8 bytes of the id's sha256. They determine its shard.
 func number(id string) uint64 {
 	sum := sha256.Sum256([]byte(id))
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// ShardsFor returns the smallest number of shards none of which holds more than
-// limit of the ids, 0 if as many shards as there are ids are too few.
+// ShardsFor returns the smallest number of shards for which no shard holds more than
+// limit ids. It returns 0 if even len(ids) shards are too few.
 func ShardsFor(ids []string, limit int) int {
 	numbers := make([]uint64, len(ids))
 	for i, id := range ids {
@@ -53,7 +53,7 @@ func ShardsFor(ids []string, limit int) int {
 	return 0
 }
 
-// fullest counts the members of the largest of n shards.
+// fullest returns the size of the largest of n shards.
 func fullest(numbers []uint64, n int) int {
 	most, count := 0, make([]int, n)
 	for _, x := range numbers {

@@ -38,8 +38,8 @@ func FuzzParseShard(f *testing.F) {
 	})
 }
 
-// Where a cell is does not change with this tool: a run of yesterday and one of
-// today share their parts.
+// The shard of a cell must not change between releases of builder: runs of different
+// days share their shards.
 func TestShardsStay(t *testing.T) {
 	for id, want := range map[string]string{
 		"horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a": "1/3",
@@ -54,7 +54,7 @@ func TestShardsStay(t *testing.T) {
 	}
 }
 
-// Each cell is in exactly one shard, whatever else there is.
+// Each cell is in exactly one shard, whatever the other cells are.
 func TestEachInOneShard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id, n := rapid.String().Draw(t, "id"), rapid.IntRange(1, 40).Draw(t, "n")

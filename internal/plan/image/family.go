@@ -9,8 +9,8 @@ import (
 	"builder/internal/base/subst"
 )
 
-// members returns the images that one entry of a file stands for: itself, or one
-// for each row of For. A fact or a digest that a row leaves empty is not stated.
+// members returns the images of one entry of a file: the entry itself, or one image for
+// each row of For. A fact or a digest left empty by a row is not stated.
 func (i Image) members() ([]Image, error) {
 	if len(i.For) == 0 {
 		return []Image{i}, nil
@@ -25,7 +25,7 @@ func (i Image) members() ([]Image, error) {
 	return all, errors.Join(faults...)
 }
 
-// member replaces names by the values of a row.
+// member replaces names in the texts of i with the values of a row.
 func (i Image) member(row map[string]string) (Image, error) {
 	m := i
 	m.For = nil
@@ -62,7 +62,8 @@ func (i Image) member(row map[string]string) (Image, error) {
 	return m, errors.Join(faults...)
 }
 
-// unused refuses a value that no text of the entry names: a slip of the pen.
+// unused returns an error for each value of a row that no text of the entry names,
+// because it is probably a typing error.
 func unused(i Image, row map[string]string) error {
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(row)) {

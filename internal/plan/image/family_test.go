@@ -41,7 +41,7 @@ func TestOneImageForEachRow(t *testing.T) {
 	if a.Facts()["rccl"] != "2.18.6" || b.Digest != "sha256:"+strings.Repeat("ab", 32) {
 		t.Errorf("got %+v and %+v", a, b)
 	}
-	// What nobody knows is not stated, and nothing is shared between the rows.
+	// A fact left empty is not stated, and rows share no data.
 	if _, stated := b.Provides["rccl"]; stated || b.Facts()["rocm"] != "7.0" || b.Env["PATH"] == a.Env["PATH"] {
 		t.Errorf("got %+v", b)
 	}

@@ -1,10 +1,9 @@
-// Package image holds build bases: a container image in a registry, or a Debian
-// root file system made from a locked list of packages, and the facts that each
-// states about itself. Every run probes the facts and compares: a base that is
-// not what it says is an error before the first compile.
+// Package image describes base images: a container image in a registry, or a Debian
+// root file system made from a locked list of packages, each with its facts. Every run
+// probes the facts before the first compile and fails if one differs.
 //
-// An image is as written: which digest or which packages its names stand for is
-// resolved in internal/plan/lock, and the probes are run by pipelines.
+// An [Image] is as written. Package lock resolves its names to a digest or to packages.
+// Package pipelines runs the probes.
 package image
 
 import (
@@ -22,7 +21,7 @@ import (
 	"builder/internal/base/shell"
 )
 
-// An Image is a build or run-time base as written. Exactly one of Debian and
+// An Image is a base for building or running, as written. Exactly one of Debian and
 // Registry is set.
 type Image struct {
 	Name     string  `yaml:"name" json:"name"`
@@ -31,24 +30,25 @@ type Image struct {
 	Registry string  `yaml:"registry,omitempty" json:"registry,omitempty" jsonschema:"description=reference with a tag; the lock holds the digest"`
 	Digest   string  `yaml:"digest,omitempty" json:"digest,omitempty" jsonschema:"pattern=^(sha256:[0-9a-f]{64}|{{digest}})$,description=manifest digest for linux/amd64 where it is known"`
 	Python   string  `yaml:"python" json:"python" jsonschema:"description=absolute path of the interpreter"`
-	// Site says that the packages of the interpreter belong to the image: a build
-	// sees the framework that the image brings.
+	// Site is set if the packages of the interpreter belong to the image. A build then
+	// sees the framework installed in the image.
 	Site     bool              `yaml:"site,omitempty" json:"site,omitempty" jsonschema:"description=the packages of the interpreter are part of the image: a framework say"`
 	Setup    string            `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"description=shell script run once as root without a network"`
 	Env      map[string]string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=environment of every step in this image"`
 	Provides map[string]Fact   `yaml:"provides" json:"provides" jsonschema:"description=facts that patches and recipes may name"`
-	// For makes one image of each row: {{name}} is replaced by the row's value.
+	// For makes one image of each row. {{name}} is replaced by the row's value.
 	For []map[string]string `yaml:"for,omitempty" json:"for,omitempty" jsonschema:"description=one image for each row; {{name}} in the texts is the value of the row; an empty value states nothing"`
 }
 
-// Debian asks for a root file system: the packages that debootstrap calls
-// minbase of the first suite, and these.
+// Debian describes a root file system: debootstrap's minbase packages of the first
+// suite, and Packages.
 type Debian struct {
 	Suites   []Suite  `yaml:"suites" json:"suites" jsonschema:"minItems=1"`
 	Packages []string `yaml:"packages" json:"packages" jsonschema:"description=name; name/suite"`
 }
 
-// A Suite is a Debian release, with apt's pin priority (0 means apt's 500).
+// A Suite is a Debian release with apt's pin priority. Priority 0 means apt's default
+// of 500.
 type Suite struct {
 	Name       string   `yaml:"name" json:"name"`
 	Components []string `yaml:"components" json:"components"`
@@ -56,18 +56,18 @@ type Suite struct {
 	Stale      bool     `yaml:"stale,omitempty" json:"stale,omitempty" jsonschema:"description=read the index past its Valid-Until: of a snapshot or a mirror that has stopped"`
 }
 
-// A Fact is what an image says about itself and the shell command that shows
-// whether it is so: its output, without surrounding white space, must equal Is.
+// A Fact is a property of an image and the shell command that verifies it. The
+// command's output, without surrounding white space, must equal Is.
 type Fact struct {
 	Is    string `yaml:"is" json:"is"`
 	Probe string `yaml:"probe" json:"probe"`
 }
 
-// Unstated reports whether the image is named by a tag alone. Its registry knows the
-// digest that the tag has today.
+// Unstated reports whether the image is named by a tag alone. Its registry has the
+// tag's current digest.
 func (i Image) Unstated() bool { return i.Registry != "" && i.Digest == "" }
 
-// Facts returns the stated facts as name to value.
+// Facts returns the values of the stated facts by name.
 func (i Image) Facts() map[string]string {
 	facts := make(map[string]string, len(i.Provides))
 	for name, fact := range i.Provides {
@@ -81,7 +81,7 @@ type Catalogue struct {
 	Images []Image `yaml:"images" json:"images"`
 }
 
-// Load reads every *.yaml of fsys; dir is what positions in messages begin with.
+// Load reads every *.yaml of fsys. Positions in error messages begin with dir.
 func Load(fsys fs.FS, dir string) ([]Image, error) {
 	files, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {
@@ -139,8 +139,8 @@ func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
 	return all, errors.Join(faults...)
 }
 
-// problems lists what is wrong with an image as written: whatever the schema
-// refuses, and what no schema can say.
+// problems lists the problems of an image as written: those the schema refuses, and
+// those a schema cannot express.
 func (i Image) problems() []string {
 	var p []string
 	for name, missing := range map[string]bool{"name": i.Name == "", "summary": i.Summary == "", "provides": i.Provides == nil} {
@@ -162,7 +162,7 @@ func (i Image) problems() []string {
 	return p
 }
 
-// baseProblems lists what is wrong with where an image comes from.
+// baseProblems lists the problems of an image's origin.
 func (i Image) baseProblems() []string {
 	var p []string
 	if (i.Debian == nil) == (i.Registry == "") {
@@ -186,7 +186,7 @@ func (i Image) baseProblems() []string {
 	return p
 }
 
-// problems lists what is wrong with a fact: its name stands in a script.
+// problems lists the problems of a fact. Its name is part of a shell script.
 func (f Fact) problems(name string) []string {
 	var p []string
 	if !factName.MatchString(name) {
@@ -206,7 +206,7 @@ var (
 	factName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 )
 
-// Find returns the image of that name.
+// Find returns the image with the given name.
 func Find(all []Image, name string) (Image, error) {
 	i := slices.IndexFunc(all, func(img Image) bool { return img.Name == name })
 	if i < 0 {

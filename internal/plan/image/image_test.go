@@ -85,7 +85,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Every fault has a place in its file.
+// Every error has a position in its file.
 func TestLoadRefuses(t *testing.T) {
 	change := func(old, fresh string) string {
 		if strings.Count(good, old) == 0 {
@@ -217,8 +217,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The images that come with the tool load, and each says what it must to take
-// part in a build.
+// The embedded images load, and each states the facts required for a build.
 func TestEmbeddedImages(t *testing.T) {
 	all, err := image.Load(images.FS, "images")
 	if err != nil {
@@ -247,8 +246,8 @@ func TestEmbeddedImages(t *testing.T) {
 	}
 }
 
-// A probe stands inside $( ( ... ) ): what breaks out of it breaks the script
-// of all.
+// A probe is inserted into $( ( ... ) ). One that breaks out would break the whole
+// script.
 func TestEmbeddedScriptsAreShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
