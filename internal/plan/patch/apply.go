@@ -15,51 +15,53 @@ import (
 	"builder/internal/base/subst"
 )
 
-// A Tree is the source being patched. Paths are slash-separated and relative to
-// its root.
+// A Tree is the source tree to patch. Paths are slash-separated and relative to its
+// root.
 type Tree interface {
-	// ReadFile returns an error that is fs.ErrNotExist where there is no file.
+	// ReadFile returns an error matching fs.ErrNotExist if the file does not exist.
 	ReadFile(ctx context.Context, path string) ([]byte, error)
 	WriteFile(ctx context.Context, path string, data []byte) error
-	// Symlink makes a link in the source. It is an error if target, an absolute
-	// path in the image, does not exist.
+	// Symlink makes a link in the source. It fails if target, an absolute path in the
+	// image, does not exist.
 	Symlink(ctx context.Context, target, link string) error
 }
 
-// State says what a patch did.
+// State is the result of a patch.
 type State string
 
-// The states of a patch: what follows from conditions, and what a tree showed.
+// The states of a patch. The first three follow from conditions, the others from a
+// tree.
 const (
 	NotNeeded       State = "not needed"       // a condition does not hold
-	AlreadyUpstream State = "already upstream" // the version contains it
-	NotMeasured     State = "not measured"     // chosen, and no tree was at hand
+	AlreadyUpstream State = "already upstream" // the version contains the change
+	NotMeasured     State = "not measured"     // selected, but no tree was available
 	Applied         State = "applied"
 	AppliedAtOffset State = "applied at offset"
 	Failed          State = "failed"
 )
 
-// States lists every state, from what was proved to what was left out.
+// States lists every state: first those seen on a tree, then those of patches that were
+// not applied.
 func States() []State {
 	return []State{Failed, Applied, AppliedAtOffset, NotMeasured, AlreadyUpstream, NotNeeded}
 }
 
-// Result is what a patch did to a tree.
+// Result is the effect of a patch on a tree.
 type Result struct {
 	Patch string
 	State State
 	Edits []EditResult
 }
 
-// EditResult is what one edit did: "1 match at line 30", "offset 4 lines".
+// EditResult is the effect of one edit. Detail describes it: "matches once at line 30".
 type EditResult struct {
 	Kind   Kind
 	File   string
 	Detail string
 }
 
-// Apply makes all edits of a patch, or none: every edit is worked out before
-// the first is written. All faults are reported together, of class [diag.Patch].
+// Apply makes all edits of a patch or none: it computes every edit before it writes the
+// first. It returns all errors together, with class [diag.Patch].
 func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Result, error) {
 	w := &work{tree: t, facts: facts, texts: map[string][]byte{}, result: Result{Patch: p.Name, State: Applied}}
 	var faults []error
@@ -74,7 +76,7 @@ func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Resul
 	return w.result, w.write(ctx)
 }
 
-// classed makes an error one of class Patch, and keeps a hint.
+// classed gives an error the class Patch, unless it is already a [diag.Error].
 func classed(err error) error {
 	var e *diag.Error
 	if errors.As(err, &e) {
@@ -83,11 +85,11 @@ func classed(err error) error {
 	return &diag.Error{Code: diag.Patch, Err: err}
 }
 
-// work collects what is to be written.
+// work collects the changes to write.
 type work struct {
 	tree   Tree
 	facts  map[string]string
-	texts  map[string][]byte // files as they will be
+	texts  map[string][]byte // edited files
 	order  []string
 	links  [][2]string // target, link
 	result Result
@@ -111,7 +113,7 @@ func (w *work) done(kind Kind, file, format string, args ...any) {
 	w.result.Edits = append(w.result.Edits, EditResult{kind, file, fmt.Sprintf(format, args...)})
 }
 
-// read returns a file with the edits so far.
+// read returns a file with all edits so far.
 func (w *work) read(ctx context.Context, file string) ([]byte, error) {
 	if text, ok := w.texts[file]; ok {
 		return text, nil
@@ -143,7 +145,7 @@ func (w *work) symlink(ctx context.Context, e Edit) error {
 	return nil
 }
 
-// upstreamError is the fault of an edit that the tree contains already.
+// upstreamError is the error of an edit already present in the tree.
 type upstreamError struct{ error }
 
 func upstream(format string, args ...any) *diag.Error {
@@ -153,7 +155,7 @@ func upstream(format string, args ...any) *diag.Error {
 	}
 }
 
-// IsUpstream reports whether a patch failed because the tree contains it.
+// IsUpstream reports whether a patch failed because the tree already contains it.
 func IsUpstream(err error) bool {
 	_, ok := errors.AsType[upstreamError](err)
 	return ok
@@ -180,8 +182,8 @@ func (w *work) replace(ctx context.Context, e Edit) error {
 	return nil
 }
 
-// matches returns the line of every place where search stands. What is empty
-// stands nowhere.
+// matches returns the line number of each occurrence of search. An empty search never
+// matches.
 func matches(text []byte, search string) []int {
 	var lines []int
 	for at := 0; search != ""; {
@@ -261,9 +263,9 @@ func (w *work) diffFile(ctx context.Context, f *gitdiff.File) error {
 	return nil
 }
 
-// applyHunks applies hunks whose old side must be found exactly: where it says,
-// or else in exactly one other place behind the hunk before. It returns how many
-// lines each was away from where it says.
+// applyHunks applies hunks. The old side of each must match exactly, either at its
+// stated line or at exactly one other place after the previous hunk. It returns the
+// offset of each hunk from its stated line.
 func applyHunks(text []byte, hunks []*gitdiff.TextFragment) ([]byte, []int, error) {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	if len(lines[len(lines)-1]) == 0 {
@@ -271,7 +273,7 @@ func applyHunks(text []byte, hunks []*gitdiff.TextFragment) ([]byte, []int, erro
 	}
 	var out [][]byte
 	var offsets []int
-	from := 0 // first line that no hunk has touched
+	from := 0 // first line after the last hunk
 	for i, h := range hunks {
 		before, after := sides(h)
 		said := max(int(h.OldPosition)-1, 0)
@@ -286,12 +288,12 @@ func applyHunks(text []byte, hunks []*gitdiff.TextFragment) ([]byte, []int, erro
 	return bytes.Join(append(out, lines[from:]...), nil), offsets, nil
 }
 
-// Removed returns, for each file of a diff, the old side of every hunk: the text
-// that it finds its place by.
+// Removed returns, for each file of a diff, the old side of every hunk. A hunk is
+// located by this text.
 func Removed(e Edit) map[string][]string {
 	files, err := parseDiff(e.Content)
 	if err != nil {
-		return nil // validation has refused it
+		return nil // rejected by validate
 	}
 	old := map[string][]string{}
 	for _, f := range files {
@@ -303,7 +305,7 @@ func Removed(e Edit) map[string][]string {
 	return old
 }
 
-// sides returns the lines of a hunk before and after.
+// sides returns the old and the new lines of a hunk.
 func sides(h *gitdiff.TextFragment) (before, after [][]byte) {
 	for _, l := range h.Lines {
 		if l.Old() {
@@ -316,7 +318,7 @@ func sides(h *gitdiff.TextFragment) (before, after [][]byte) {
 	return before, after
 }
 
-// locate finds where the old side of a hunk stands at or behind from.
+// locate returns the index of the old side of a hunk, at or after from.
 func locate(lines, before, after [][]byte, from, said int) (int, error) {
 	if len(before) == 0 {
 		return 0, errors.New("it has no context to be found by")
@@ -338,8 +340,8 @@ func locate(lines, before, after [][]byte, from, said int) (int, error) {
 	return 0, fmt.Errorf("its context stands in %d places: give it more lines", len(found))
 }
 
-// places returns where want stands in lines at or behind from. What is empty
-// stands nowhere.
+// places returns each index at or after from at which want occurs in lines. An empty
+// want never occurs.
 func places(lines, want [][]byte, from int) []int {
 	var found []int
 	for i := from; len(want) > 0 && i+len(want) <= len(lines); i++ {
@@ -350,7 +352,7 @@ func places(lines, want [][]byte, from int) []int {
 	return found
 }
 
-// write hands what was worked out to the tree.
+// write writes all changes to the tree.
 func (w *work) write(ctx context.Context) error {
 	for _, l := range w.links {
 		if err := w.tree.Symlink(ctx, l[0], l[1]); err != nil {

@@ -1,11 +1,10 @@
-// Package patch holds edits of a source tree that prove that they acted: a
-// search must match exactly as often as it says, a diff's context must be found
-// in exactly one place, a link must lead to something. A patch that does less
-// than it promises is an error, and so is one that upstream has made needless.
+// Package patch defines edits of a source tree that prove their effect: a search must
+// match exactly the stated number of times, the context of a diff must occur in exactly
+// one place, a link must have an existing target. A patch with less than its promised
+// effect is an error, and so is a patch already contained upstream.
 //
-// Which patches a cell gets follows from conditions over axes and image facts
-// alone ([Select]); what a patch does to a tree is a function of the tree
-// ([Apply]).
+// Conditions over axes and image facts alone determine the patches of a cell
+// ([Select]). The effect of a patch depends only on the tree ([Apply]).
 package patch
 
 import (
@@ -28,7 +27,7 @@ import (
 	"builder/internal/plan/version"
 )
 
-// A Patch is one change with the condition under which it is needed.
+// A Patch is one change and the condition under which it is needed.
 type Patch struct {
 	Name     string            `yaml:"name" json:"name"`
 	Reason   string            `yaml:"reason" json:"reason" jsonschema:"description=why it is needed; plan shows it"`
@@ -38,15 +37,15 @@ type Patch struct {
 	Edits    []Edit            `yaml:"edits" json:"edits" jsonschema:"minItems=1"`
 }
 
-// Kind says what an edit does.
+// Kind is the kind of an edit.
 type Kind string
 
 // The kinds of edits.
 const (
-	Symlink Kind = "symlink" // a link in the source to something in the image
-	Replace Kind = "replace" // text for text, a stated number of times
-	Append  Kind = "append"  // text at the end of a file
-	Diff    Kind = "diff"    // a unified diff, without fuzz
+	Symlink Kind = "symlink" // a link in the source to a path in the image
+	Replace Kind = "replace" // replace text a stated number of times
+	Append  Kind = "append"  // add text at the end of a file
+	Diff    Kind = "diff"    // apply a unified diff without fuzz
 )
 
 // An Edit is one change of one kind. Paths are relative to the source.
@@ -61,11 +60,11 @@ type Edit struct {
 	Text    string `yaml:"text,omitempty" json:"text,omitempty" jsonschema:"description=append: what is added"`
 	Diff    string `yaml:"diff,omitempty" json:"diff,omitempty" jsonschema:"description=diff: file beside this one"`
 
-	Content string `yaml:"-" json:"content,omitempty" jsonschema:"-"` // of the file that Diff names
+	Content string `yaml:"-" json:"content,omitempty" jsonschema:"-"` // of the file named by Diff
 }
 
-// Digest returns the sha256 of what the patch does and when, diffs included. A
-// comment or a new line break in the file does not change it.
+// Digest returns the sha256 of the patch's fields, including the content of diffs.
+// Comments and line breaks in its YAML do not change it.
 func (p Patch) Digest() string {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -75,8 +74,8 @@ func (p Patch) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Load reads the patches of a distribution, in the order of their file names;
-// dir is what positions in messages begin with.
+// Load reads the patches of a distribution in the order of their file names. Positions
+// in error messages begin with dir.
 func Load(fsys fs.FS, dir, distribution string) ([]Patch, error) {
 	files, err := fs.Glob(fsys, path.Join(distribution, "*.yaml"))
 	if err != nil {
@@ -123,7 +122,7 @@ func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
 	return p, p.validate(index)
 }
 
-// validate returns all that is wrong with a patch as written.
+// validate returns all problems of a patch as written.
 func (p Patch) validate(index decode.Index) error {
 	var faults []error
 	fault := func(at, format string, args ...any) {
@@ -161,7 +160,7 @@ func (p Patch) validate(index decode.Index) error {
 	return errors.Join(faults...)
 }
 
-// fieldsOf lists the fields of each kind; others must be empty.
+// fieldsOf lists the fields of each kind. All others must be empty.
 var fieldsOf = map[Kind][]string{
 	Symlink: {"link", "target"},
 	Replace: {"file", "search", "replace", "count"},
@@ -184,7 +183,7 @@ func (e Edit) problems() []string {
 		if set[name] && !wanted {
 			p = append(p, fmt.Sprintf("%s has no place in a %s", name, e.Kind))
 		}
-		if !set[name] && wanted && name != "replace" { // nothing is a fine replacement
+		if !set[name] && wanted && name != "replace" { // an empty replacement is valid
 			p = append(p, fmt.Sprintf("a %s needs %s", e.Kind, name))
 		}
 	}
@@ -234,8 +233,8 @@ func diffProblems(content string) []string {
 	return p
 }
 
-// parseDiff reads a unified diff as git writes it. Text that holds no hunk, or
-// one that changes nothing, is an error.
+// parseDiff parses a unified diff in git's format. A text without a hunk, or a file
+// without a change, is an error.
 func parseDiff(content string) ([]*gitdiff.File, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(content))
 	if err != nil {
@@ -249,7 +248,7 @@ func parseDiff(content string) ([]*gitdiff.File, error) {
 	if len(files) == 0 {
 		return nil, errors.New("there is no diff in the file")
 	}
-	// Without it the prefixes a/ and b/ may be anything.
+	// Without this line, a/ and b/ could be parts of a real path.
 	if strings.Count("\n"+content, "\ndiff --git ") != len(files) {
 		return nil, errors.New("each file's diff begins with a line \"diff --git\": make it with git diff")
 	}
@@ -263,17 +262,17 @@ func local(name string) bool {
 	return fs.ValidPath(name) && name != "." && !strings.ContainsAny(name, "\\\x00\n")
 }
 
-// A Choice is whether a cell gets a patch, and why.
+// A Choice is the decision whether a patch applies to a cell, and its reason.
 type Choice struct {
 	Patch   Patch
 	Applies bool
-	State   State // [NotMeasured] where it applies: no tree has been seen
+	State   State // [NotMeasured] if it applies, because no tree was read
 	Because string
 }
 
-// Select decides for every patch. facts are the axes and image facts of the
-// cell; a condition on a fact that nobody states is an error, because silence
-// would leave the patch out.
+// Select decides for every patch whether it applies. facts are the axes and image facts
+// of the cell. A condition on an unstated fact is an error. Otherwise the patch would
+// be left out silently.
 func Select(all []Patch, facts map[string]string) ([]Choice, error) {
 	var choices []Choice
 	var faults []error

@@ -16,7 +16,7 @@ import (
 	"builder/internal/plan/patch"
 )
 
-// tree is a source in memory; files below image are what the image has.
+// tree is a source in memory. image lists the paths present in the image.
 type tree struct {
 	files  map[string]string
 	links  map[string]string
@@ -146,7 +146,7 @@ func TestWhatDoesNotActIsAnError(t *testing.T) {
 	}
 }
 
-// What is wrong with the hunks of several files is as many faults.
+// Problems in several files of a diff are reported as separate errors.
 func TestEveryFileOfADiff(t *testing.T) {
 	bad := hunkOf5 + "@@ -7,1 +7,1 @@\n-x\n+y\n"
 	diff := headOfC + bad + strings.ReplaceAll(headOfC, "c.cc", "a.h") + bad + strings.ReplaceAll(headOfC, "c.cc", "gone") + bad
@@ -250,8 +250,8 @@ func TestLoadNamesEveryFault(t *testing.T) {
 	}
 }
 
-// Every kind takes its own fields, needs all of them except what replaces, and
-// takes no other.
+// Each kind requires all of its fields, except an empty replacement, and rejects all
+// others.
 func TestFieldsOfKinds(t *testing.T) {
 	values := map[string]string{
 		"link": "a", "target": "\"{{rocm}}/b\"", "file": "a", "search": "x", "replace": "y", "count": "1", "text": "x", "diff": "x.patch",
@@ -349,7 +349,7 @@ func TestDigestIsOfTheMeaning(t *testing.T) {
 	}
 }
 
-// Where git apply accepts a diff, the result is the same.
+// If git apply accepts a diff, Apply produces the same result.
 func TestAgreesWithGitApply(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package sourcetree is the archive of a source as files in memory that patches
-// can edit: where a patch is tried without a container. It compares nothing; who
-// asks what patches do is the package audit, and the gate changes.
+// Package sourcetree reads the archive of a source into memory, so that patches can be
+// tried without a container. It makes no comparisons. Package audit and the gate
+// "changes" do.
 package sourcetree
 
 import (
@@ -20,23 +20,23 @@ import (
 	"builder/internal/plan/patch"
 )
 
-// A Tree is the part of a source tree that patches can edit, in memory. Links
-// into an image are taken on trust: there is no image here.
+// A Tree is the editable part of a source tree, in memory. It does not verify targets
+// of links into an image, because it has no image.
 type Tree struct{ files map[string][]byte }
 
 var _ patch.Tree = (*Tree)(nil)
 
-// Of returns the tree of these files, which it may edit.
+// Of returns a tree of the given files. Edits change the map.
 func Of(files map[string][]byte) *Tree { return &Tree{files} }
 
-// Bounds of what is read of an archive, in bytes.
+// Limits for reading an archive, in bytes.
 const (
 	maxFile = 8 << 20
 	maxAll  = 1 << 30
 )
 
-// Read reads the files of a source that wanted chooses: an archive (tar, tar.gz),
-// with names below its only folder, or a wheel, with names as they are.
+// Read reads the files of a source for which wanted returns true. The source is an
+// archive (tar, tar.gz), with names relative to its top folder, or a wheel.
 func Read(archive string, wanted func(name string) bool) (*Tree, error) {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -84,7 +84,7 @@ func decompress(f *os.File) (io.Reader, error) {
 	return f, nil
 }
 
-// hasMagic reports whether a file begins with magic, and leaves it at its start.
+// hasMagic reports whether a file begins with magic. It leaves the file at its start.
 func hasMagic(f *os.File, magic string) (bool, error) {
 	begin := make([]byte, len(magic))
 	if _, err := io.ReadFull(f, begin); err != nil {
@@ -94,12 +94,12 @@ func hasMagic(f *os.File, magic string) (bool, error) {
 	return string(begin) == magic, err
 }
 
-// Clone returns a tree that can be edited without changing t.
+// Clone returns a copy of t. Edits of the copy do not change t.
 func (t *Tree) Clone() *Tree {
-	return Of(maps.Clone(t.files)) // edits replace contents and never change them
+	return Of(maps.Clone(t.files)) // a shallow copy suffices: edits replace contents and never modify them
 }
 
-// Files returns the names that a patch edits or makes.
+// Files returns the names of all files edited or created by the patches.
 func Files(patches []patch.Patch) map[string]bool {
 	names := map[string]bool{}
 	for _, p := range patches {

@@ -14,11 +14,12 @@ var (
 	pythonName = regexp.MustCompile(`^(?:cp|py|python|cpython)(\d)\.?(\d+t?)$`)
 )
 
-// bare is a word without what people write in more than one way: SM-90 is sm90.
+// bare returns text in lower case, without a separator between a word and its number:
+// SM-90 becomes sm90.
 func bare(text string) string { return spaced.ReplaceAllString(strings.ToLower(text), "$1$2") }
 
-// named returns the known value that text is another name of: gfx942 for mi300x, 3.11
-// for cp311, sm_90 for SM90. A name that could mean something else is none.
+// named returns the known value for which text is an alias: gfx942 for mi300x, 3.11 for
+// cp311, sm_90 for SM90. An ambiguous name is not an alias.
 func named(text string, known []string) (string, bool) {
 	want, arch := bare(text), elf.Architecture(text)
 	i := slices.IndexFunc(known, func(k string) bool {
@@ -41,10 +42,11 @@ var (
 	separators = regexp.MustCompile(` *(?:[,;|/&\s]|\band\b|\bor\b)+ *`)
 )
 
-// operators are comparisons as other languages write them.
+// operators replaces comparison operators of other languages.
 var operators = strings.NewReplacer("=>", ">=", "=<", "<=", "≥", ">=", "≤", "<=", "<>", "!=", "~=", "~>", ">= ", ">=", "<= ", "<=", "> ", ">", "< ", "<")
 
-// meant returns what text was probably meant to be, as [Select] takes it, or "".
+// meant guesses the intended text in the syntax of [Select]. It returns "" if it has no
+// guess.
 func meant(text string, known []string) string {
 	tidy := operators.Replace(strings.Trim(text, " ,;[]{}()\"'`"))
 	tries := []string{separators.ReplaceAllString(tidy, ","), tidy, line(tidy, known), strings.ToLower(tidy)}
@@ -74,8 +76,9 @@ func meant(text string, known []string) string {
 	return ""
 }
 
-// line returns the known release line that a release belongs to: 6.1 for 6.1.3. It
-// is no other name of it: a cell for 6.1 is built with one certain release of 6.1.
+// line returns the known release line of a release: 6.1 for 6.1.3. It serves only for
+// hints and is not an alias, because a cell for 6.1 is built with one exact release of
+// 6.1.
 func line(text string, known []string) string {
 	if _, err := Parse(text); err != nil {
 		return ""
@@ -89,14 +92,15 @@ func line(text string, known []string) string {
 	return ""
 }
 
-// advise returns the error about a part of text with what to write instead.
+// advise adds a hint to an error about part, a part of text. The hint proposes a
+// replacement for the whole text.
 func advise(err *diag.Error, text, part string, known []string) error {
 	if err.Hint != "" {
 		return err
 	}
 	list := "known: " + strings.Join(known, ", ")
 	switch try := meant(text, known); {
-	case strings.ContainsAny(try, "<>=!~"): // a shell would take it for a redirection
+	case strings.ContainsAny(try, "<>=!~"): // quoted, because a shell reads < and > as redirections
 		return err.WithHint("did you mean '%s'? %s", try, list)
 	case try != "":
 		return err.WithHint("did you mean %q? %s", try, list)

@@ -8,8 +8,7 @@ import (
 	"builder/internal/plan/version"
 )
 
-// tags are all tags of the releases of a project, oldest first, as the project
-// writes them.
+// tags holds all release tags of each project as written, oldest first.
 var tags = map[string]string{
 	"NVIDIA/nccl": `v2.3.5-5 v2.3.7-1 v2.4.2-1 v2.4.6-1 v2.4.7-1 v2.4.8-1 v2.5.6-1 v2.5.6-2 v2.5.7-1 v2.6.4-1 v2.7.3-1
 		v2.7.5-1 v2.7.6-1 v2.7.8-1 v2.8.3-1 v2.8.4-1 v2.9.6-1 v2.9.8-1 v2.9.9-1 v2.10.3-1 v2.11.4-1 v2.12.7-1 v2.12.10-1
@@ -39,7 +38,7 @@ func TestTagsOfRealReleases(t *testing.T) {
 				t.Errorf("%s: %s does not come before %s", project, all[i-1], tag)
 			}
 		}
-		// Bounds divide a list where they stand in it.
+		// A lower bound selects the rest of the list.
 		for i, tag := range all {
 			if parsed[i].IsPrerelease() {
 				continue
@@ -60,7 +59,8 @@ func TestTagsOfRealReleases(t *testing.T) {
 	}
 }
 
-// Two numbers mean the newest of three, and never what only begins alike.
+// Two numbers select the newest release with these numbers, and never one that only
+// shares leading digits.
 func TestShortNamesOfRealReleases(t *testing.T) {
 	for _, c := range []struct{ project, text, want string }{
 		{"NVIDIA/nccl", "2.27", "v2.27.7-1"},

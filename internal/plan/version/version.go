@@ -1,12 +1,12 @@
-// Package version compares the versions that the field writes: releases and
-// pre-releases, packaging revisions (NCCL's 2.29.7-1), local parts (torch's
-// 2.10.0+cu129), post and development releases, free-threaded Python (3.14t)
+// Package version parses and compares the version strings of GPU and Python software:
+// releases and pre-releases, packaging revisions (NCCL's 2.29.7-1), local parts
+// (torch's 2.10.0+cu129), post and development releases, free-threaded Python (3.14t)
 // and dates (20240821v2).
 //
-// hashicorp/go-version compares the numbers; everything else is split off first
-// and decided here, because go-version v1.9.0 takes a packaging revision for a
-// pre-release and ignores local parts. What users see is always the text as it
-// was written: 6.1 stays 6.1.
+// hashicorp/go-version compares the numbers. This package splits off and compares all
+// other parts itself, because go-version v1.9.0 treats a packaging revision as a
+// pre-release and ignores local parts. A version is always printed as written: 6.1
+// stays 6.1.
 package version
 
 import (
@@ -22,19 +22,19 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Version is a parsed version. The zero value is no version.
+// A Version is a parsed version. The zero value represents no version.
 type Version struct {
 	text     string
 	core     *goversion.Version // the numbers
 	segments int                // how many numbers were written
 	phase    phase
-	serial   int    // of the phase: rc2 has 2
-	revision int    // of the packaging: 2.29.7-1 has 1
+	serial   int    // number of the phase: 2 in rc2
+	revision int    // packaging revision: 1 in 2.29.7-1
 	local    string // after the plus sign
 	suffix   string // an ABI flag (t) or the rest of a date's name (v2pro)
 }
 
-// phase orders what shares its numbers.
+// phase orders versions with equal numbers.
 type phase int
 
 const (
@@ -57,10 +57,10 @@ var syntax = regexp.MustCompile(`^v?(\d+(?:\.\d+)*)` + // numbers
 	`(?:-(\d+))?` + // packaging revision
 	`(?:\+([0-9A-Za-z]+(?:[._-][0-9A-Za-z]+)*))?$`) // local part
 
-// maxText bounds what is taken for a version, in bytes.
+// maxText bounds the length of a version, in bytes.
 const maxText = 128
 
-// Parse reads a version.
+// Parse parses a version.
 func Parse(text string) (Version, error) {
 	text = strings.TrimSpace(text)
 	m := syntax.FindStringSubmatch(text)
@@ -75,7 +75,7 @@ func Parse(text string) (Version, error) {
 		text: text, core: core, segments: strings.Count(m[1], ".") + 1,
 		phase: phases[m[2]], suffix: m[4], local: strings.ToLower(m[6]),
 	}
-	v.serial, _ = strconv.Atoi(m[3]) // digits or nothing
+	v.serial, _ = strconv.Atoi(m[3]) // digits or empty
 	v.revision, _ = strconv.Atoi(m[5])
 	return v, nil
 }
@@ -87,19 +87,18 @@ func clip(s string) string {
 	return s
 }
 
-// String returns the version as it was written.
+// String returns the version as written.
 func (v Version) String() string { return v.text }
 
-// numbers returns the numbers as they were written: 6.1 has two, and go-version
-// says that it has three.
+// numbers returns the numbers as written. 6.1 has two, but go-version pads it to three.
 func (v Version) numbers() []int { return v.core.Segments()[:v.segments] }
 
-// IsPrerelease reports whether a release with these numbers is still to come.
+// IsPrerelease reports whether v precedes the final release with the same numbers.
 func (v Version) IsPrerelease() bool { return v.phase < final }
 
-// Compare returns -1, 0 or 1 as a comes before, with or after b. It is a total
-// order; versions that only differ in how they are written (6.1 and 6.1.0) are
-// equal, those that differ in revision or local part are not.
+// Compare returns -1, 0 or 1 as a comes before, with or after b. It is a total order.
+// Different spellings of the same numbers (6.1 and 6.1.0) are equal. Versions with
+// different revisions or local parts are not.
 func Compare(a, b Version) int {
 	return cmp.Or(
 		compareRelease(a, b),
@@ -128,8 +127,8 @@ func bit(b bool) int {
 	return 0
 }
 
-// hasPrefix reports whether v is p or p with further numbers: 6.1.3 has the
-// prefix 6.1, 6.10 has not. What p says beyond its numbers must be equal.
+// hasPrefix reports whether v is p, or p with further numbers: 6.1 is a prefix of
+// 6.1.3, but not of 6.10. All other parts stated by p must be equal.
 func (v Version) hasPrefix(p Version) bool {
 	have, want := v.numbers(), p.numbers()
 	if v.IsPrerelease() && !p.IsPrerelease() || v.suffix != p.suffix {
@@ -159,19 +158,19 @@ type Constraint struct {
 	terms []term
 }
 
-// term is one comparison. word is set where the operand is no version.
+// term is one comparison. word is set if the operand is not a version.
 type term struct {
 	op      string
 	version Version
 	word    string
-	native  goversion.Constraints // ~>, whose bounds go-version works out
+	native  goversion.Constraints // of ~>, for which go-version computes the bounds
 }
 
 var operator = regexp.MustCompile(`^(>=|<=|!=|==|~>|>|<|=)?\s*(\S.*)$`)
 
-// ParseConstraint reads a comma list of comparisons that must all hold: >=, >,
-// <=, <, =, !=, ~>, and a bare version or word, which means itself and for a
-// version every further number: 6.1 allows 6.1.3 and not 6.10.
+// ParseConstraint parses a comma-separated list of comparisons, all of which must hold:
+// >=, >, <=, <, =, !=, ~>, and a bare version or word. A bare version allows itself and
+// any further numbers: 6.1 allows 6.1.3 but not 6.10.
 func ParseConstraint(text string) (Constraint, error) {
 	c := Constraint{text: text}
 	for part := range strings.SplitSeq(text, ",") {
@@ -209,18 +208,18 @@ func parseTerm(text string) (term, error) {
 
 var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+:-]*$`)
 
-// String returns the constraint as it was written.
+// String returns the constraint as written.
 func (c Constraint) String() string { return c.text }
 
-// Allows reports whether v meets every comparison. A pre-release meets only a
-// constraint that names one. No version meets none, and no constraint allows
-// nothing.
+// Allows reports whether v satisfies every comparison. A pre-release satisfies only a
+// comparison with a pre-release, or !=. The zero Version satisfies no constraint, and
+// the zero Constraint allows no version.
 func (c Constraint) Allows(v Version) bool {
 	return v.core != nil && c.every(func(t term) bool { return t.allows(v) })
 }
 
-// AllowsText is Allows for a value that may be a word, such as gfx90a: a word
-// meets a comparison only by being, or for != by not being, the same.
+// AllowsText is like Allows for a value that may be a word, such as gfx90a. A word
+// satisfies = if it is equal and != if it is not. It satisfies no other comparison.
 func (c Constraint) AllowsText(value string) bool {
 	if v, err := Parse(value); err == nil {
 		return c.Allows(v)
@@ -271,8 +270,8 @@ func (t term) allows(v Version) bool {
 	return order == 0 // = and ==
 }
 
-// compare orders v against the operand. A revision or local part that the
-// operand does not name makes no difference.
+// compare compares v with the operand. It ignores a revision or local part of v if the
+// operand has none.
 func (t term) compare(v Version) int {
 	if t.version.revision == 0 {
 		v.revision = 0
@@ -283,9 +282,9 @@ func (t term) compare(v Version) int {
 	return Compare(v, t.version)
 }
 
-// Select returns the values of known that text asks for, in the order of known:
-// an exact value (6.1, the newest 6.1.x) or another name of one (mi300x, cp311), a
-// list (6.1,6.2), a constraint (>=6.0,<6.3) or all.
+// Select returns the values of known selected by text, in the order of known. Text is
+// an exact value (6.1, which also selects the newest 6.1.x), an alias (mi300x, cp311),
+// a list (6.1,6.2), a constraint (>=6.0,<6.3) or all.
 func Select(text string, known []string) ([]string, error) {
 	text = strings.TrimSpace(text)
 	values, part, err := choose(text, known)
@@ -295,8 +294,7 @@ func Select(text string, known []string) ([]string, error) {
 	return values, nil
 }
 
-// choose does the work of Select. With an error it returns the part of text that the
-// error is about.
+// choose implements Select. With an error it returns the part of text at fault.
 func choose(text string, known []string) (values []string, part string, err *diag.Error) {
 	switch {
 	case text == "":
@@ -331,7 +329,7 @@ func constrained(text string, known []string) ([]string, *diag.Error) {
 	return values, nil
 }
 
-// exact finds the one value that text names.
+// exact returns the one value named by text.
 func exact(text string, known []string) (string, *diag.Error) {
 	if slices.Contains(known, text) {
 		return text, nil
@@ -360,7 +358,7 @@ func exact(text string, known []string) (string, *diag.Error) {
 	return slices.MaxFunc(values, func(a, b string) int { return Compare(below[a], below[b]) }), nil
 }
 
-// rangeOf writes all versions with one number as a constraint.
+// rangeOf returns a constraint for all versions with the major number of v.
 func rangeOf(v Version) string {
 	major := v.numbers()[0]
 	return fmt.Sprintf("'>=%d,<%d'", major, major+1)

@@ -12,7 +12,7 @@ import (
 	"builder/internal/plan/version"
 )
 
-// ordered are real tags of the field, each before the next.
+// ordered holds real release tags in ascending order.
 var ordered = []string{
 	"0.28.1", "0.28.1.post1", "0.29.0.dev20260101", "0.29.0",
 	"2.1", "2.9.0a0+git1", "2.9.0", "2.10.0.dev1", "2.10.0rc1", "2.10.0rc2", "2.10", "2.10.0+cu128", "2.10.0+cu129", "2.10.1",
@@ -58,7 +58,7 @@ func TestNoVersions(t *testing.T) {
 	}
 }
 
-// What is no version may be long; what is said of it is not.
+// An error message must be short even if the rejected text is long.
 func TestLongTexts(t *testing.T) {
 	longest := "1." + strings.Repeat("0", 126)
 	if _, err := version.Parse(" " + longest + "\n"); err != nil {
@@ -71,8 +71,8 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// The zero value comes before every version, and meets no constraint, as an
-// empty text does; the zero value of a constraint allows nothing.
+// The zero Version comes before every version and, like an empty text, satisfies no
+// constraint. The zero Constraint allows nothing.
 func TestNothing(t *testing.T) {
 	var none version.Version
 	if version.Compare(none, none) != 0 || none.String() != "" {
@@ -107,7 +107,7 @@ func TestConstraints(t *testing.T) {
 		{"=2.29.7-2", "2.29.7-1", false},
 		{"2.29.7-2", "2.29.7-1", false},
 		{"<2.29.7", "2.29.7-1", false},
-		// A pre-release meets only what names one.
+		// A pre-release satisfies only comparisons with a pre-release, or !=.
 		{">=2.9", "2.10.0rc1", false},
 		{">=2.10.0rc1", "2.10.0rc2", true},
 		{">2.10.0rc1", "2.10.0", true},
@@ -117,12 +117,12 @@ func TestConstraints(t *testing.T) {
 		{"2.10.0rc1", "2.10.0rc1", true},
 		{"2.10.0rc1", "2.10.0rc2", false},
 		{"2.10.0rc1", "2.10.0b1", false},
-		// Local parts count only where they are named.
+		// Local parts count only if the constraint has one.
 		{"=2.10.0", "2.10.0+cu128", true},
 		{"=2.10.0+cu129", "2.10.0+cu128", false},
 		{"=2.10.0+cu129", "2.10.0+cu129", true},
 		{"2.10.0+cu129", "2.10.0+cu128", false},
-		// A bare version means itself and every further number.
+		// A bare version allows itself and every further number.
 		{"6.1", "6.1.3", true},
 		{"6.1", "6.1", true},
 		{"6.1", "6.10", false},
@@ -191,7 +191,7 @@ func TestSelect(t *testing.T) {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
 	}
-	// What a hint offers in the place of one number is what that means.
+	// The values and the range offered by the hint are equivalent.
 	_, err := version.Select("6", known)
 	all, _ := version.Select(">=6,<7", known)
 	if hint := diag.All(err)[0].Hint; hint != "say "+strings.Join(all, " or ")+", or the range '>=6,<7'" {
@@ -205,15 +205,14 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// Names that people know are values, what means something else is a hint with what
-// to write instead.
+// Common aliases select a value. Other texts return a hint with the intended one.
 func TestSelectByOtherNames(t *testing.T) {
 	archs := []string{"gfx90a", "gfx942", "gfx1100", "sm_90", "sm_80"}
 	rocms := []string{"5.7", "6.0", "6.1", "6.2"}
 	pythons := []string{"3.11", "3.12", "3.14t"}
 	for _, c := range []struct {
 		known      []string
-		text, want string // values, or what the hint begins with
+		text, want string // values, or the beginning of the hint
 	}{
 		{archs, "mi300x", "gfx942"}, {archs, "MI300A", "gfx942"}, {archs, "mi250", "gfx90a"}, {archs, "mi250x,mi210", "gfx90a"},
 		{archs, "h100,h200,gh200", "sm_90"}, {archs, "NVIDIA A100-SXM4-80GB", "sm_80"}, {archs, "rx 7900 xtx", "gfx1100"},
@@ -246,7 +245,7 @@ func TestSelectByOtherNames(t *testing.T) {
 	}
 }
 
-// any generates versions of all the forms that the package reads.
+// anyVersion generates versions of every supported form.
 func anyVersion() *rapid.Generator[version.Version] {
 	return rapid.Custom(func(t *rapid.T) version.Version {
 		text := rapid.StringMatching(`[0-9]{1,3}(\.[0-9]{1,3}){0,3}((a|b|rc|\.post|\.dev)[0-9]{1,2})?(t|v[0-9][a-z]{0,3})?(-[1-9])?(\+[a-z0-9]{1,5})?`).Draw(t, "version")
@@ -269,8 +268,7 @@ func TestTotalOrder(t *testing.T) {
 	})
 }
 
-// What is allowed by >=v stays allowed when it grows, unless it is a
-// pre-release.
+// If >=v allows a version, it allows every greater one, except pre-releases.
 func TestLowerBoundIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bound, a, b := anyVersion().Draw(t, "bound"), anyVersion().Draw(t, "a"), anyVersion().Draw(t, "b")
@@ -296,7 +294,7 @@ func TestEveryVersionMeetsItself(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	few := []string{"2.9.0a0+git1", "2.10.0+cu128", "2.18.1-1", "3.14t", "20250606v2pro"} // each is parsed for each input
+	few := []string{"2.9.0a0+git1", "2.10.0+cu128", "2.18.1-1", "3.14t", "20250606v2pro"} // Select parses each of them for each input
 	for _, text := range ordered {
 		f.Add(text)
 	}
