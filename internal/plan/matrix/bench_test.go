@@ -8,8 +8,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// wide is a recipe of five axes with 140,000 combinations, of which 104,000 are
-// cells, and with rules as recipes have them.
+// wide returns a recipe with five axes and typical rules. It has 140,000 combinations,
+// of which 104,000 are cells.
 func wide() *recipe.Recipe {
 	r := &recipe.Recipe{Name: "wide", ID: "wide-{{version}}+rocm{{rocm}}-tf{{tensorflow}}-{{cp}}-{{arch}}"}
 	for _, axis := range []struct {
@@ -33,8 +33,8 @@ func wide() *recipe.Recipe {
 	return r
 }
 
-// BenchmarkExpand is what plan does over a hundred thousand combinations that
-// were all asked for, before it prints them.
+// BenchmarkExpand measures the work of plan for more than a hundred thousand requested
+// combinations, without printing.
 func BenchmarkExpand(b *testing.B) {
 	r := wide()
 	filter := matrix.Filter{}
@@ -49,8 +49,8 @@ func BenchmarkExpand(b *testing.B) {
 	}
 }
 
-// BenchmarkExpandOne is the search for the first combination that goes together,
-// where the values that are preferred do not.
+// BenchmarkExpandOne measures the search for the first compatible combination if the
+// preferred values are not compatible.
 func BenchmarkExpandOne(b *testing.B) {
 	r := wide()
 	r.Compatible = append(r.Compatible, rule(

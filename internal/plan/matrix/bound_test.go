@@ -11,7 +11,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// square is a recipe of axes that all go together.
+// square returns a recipe whose axes are all compatible.
 func square(axes, values int) *recipe.Recipe {
 	r := &recipe.Recipe{Name: "square"}
 	for i := range axes {
@@ -24,8 +24,8 @@ func square(axes, values int) *recipe.Recipe {
 	return r
 }
 
-// More combinations than a host has memory for are refused before they are made,
-// and the refusal says how many they are and what to name.
+// Too many combinations for the memory of a host are rejected before they are made. The
+// error states their number and the axes to restrict.
 func TestTooManyCombinationsAreRefusedBeforeTheyAreMade(t *testing.T) {
 	r := square(12, 40)
 	var before, after runtime.MemStats
@@ -50,8 +50,8 @@ func TestTooManyCombinationsAreRefusedBeforeTheyAreMade(t *testing.T) {
 	}
 }
 
-// Values that could make too many combinations are no fault where the rules leave
-// few of them, and a search without an end has one.
+// A request with many possible combinations is valid if the rules leave few of them. An
+// endless search is stopped.
 func TestRulesAreAskedBeforeCombinationsAreCounted(t *testing.T) {
 	r := square(6, 10)
 	for i := range 6 {

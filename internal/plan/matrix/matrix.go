@@ -1,7 +1,7 @@
-// Package matrix expands a recipe into cells: points at which every axis has
-// exactly one value. What a command line names is enumerated; what it leaves
-// open falls to the first compatible values in the order of the recipe. Every
-// combination that is left out carries the rule that excludes it.
+// Package matrix expands a recipe into cells: points with exactly one value for every
+// axis. It enumerates the values of axes named on the command line. Every other axis
+// gets the first compatible value in the order of the recipe. Every excluded
+// combination states the rule that excludes it.
 package matrix
 
 import (
@@ -22,24 +22,24 @@ import (
 // A Cell is one point of the matrix of a recipe.
 type Cell struct {
 	Recipe *recipe.Recipe
-	ID     string            // readable, unique within a matrix; also the name of a folder
+	ID     string            // readable, unique within a matrix, and valid as a directory name
 	Axes   map[string]string // one value for each axis
-	Names  map[string]string // the axes and the names that follow from them
-	// Chosen names the axes whose value was chosen by preference.
+	Names  map[string]string // the axes and the names derived from them
+	// Chosen lists the axes not named by the filter. Expand chose their values.
 	Chosen []string
 }
 
-// An Exclusion is a combination that was asked for and cannot be had. Axes holds
-// the values that were asked for, up to the one that broke a rule.
+// An Exclusion is a requested combination that the recipe excludes. Axes holds the
+// requested values up to the first one that breaks a rule.
 type Exclusion struct {
 	Axes    map[string]string
 	Because string
 	Source  string
-	Instead []string // rows of the rule that speak of these values
+	Instead []string // rows of the rule that match these values
 }
 
-// A Forced is a value that nobody asked for and that is not the preferred one: with the
-// other values of the cell a rule refuses that.
+// A Forced is a value that was not requested and differs from the preferred one,
+// because a rule excludes the preferred one together with the cell's other values.
 type Forced struct {
 	Axis    string `json:"axis"`
 	Value   string `json:"value"`
@@ -47,8 +47,8 @@ type Forced struct {
 	Source  string `json:"source"`
 }
 
-// Reasons tells the axes of a cell whose open value is the preferred one from those
-// that a rule decided.
+// Reasons divides the axes in c.Chosen into those with the preferred value and those
+// decided by a rule.
 func Reasons(c Cell) (preferred []string, forced []Forced, err error) {
 	preferred, forced = []string{}, []Forced{}
 	s, err := newSearch(c.Recipe, nil)
@@ -68,10 +68,10 @@ func Reasons(c Cell) (preferred []string, forced []Forced, err error) {
 	return preferred, forced, nil
 }
 
-// Filter maps axes to what the command line says about them.
+// Filter maps axes to their values on the command line.
 type Filter map[string]string
 
-// Everything is the filter that asks for the whole matrix of a recipe.
+// Everything returns the filter that selects the whole matrix of a recipe.
 func Everything(r *recipe.Recipe) Filter {
 	all := Filter{}
 	for _, name := range r.AxisNames() {
@@ -80,9 +80,9 @@ func Everything(r *recipe.Recipe) Filter {
 	return all
 }
 
-// Expand returns the cells that the filter asks for, sorted by id, and the
-// combinations that it asks for and the recipe excludes. A filter that leaves
-// no cell is an error that names every exclusion.
+// Expand returns the cells selected by the filter, sorted by id, and the selected
+// combinations excluded by the recipe. If no cell remains, it returns an error with
+// every exclusion.
 func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 	s, err := newSearch(r, filter)
 	if err != nil {
@@ -102,7 +102,7 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 	return s.cells, s.excluded, errors.Join(s.err, s.twins())
 }
 
-// Pairs writes the values of axes as people read them: rocm=5.7 torch=none.
+// Pairs formats the values of axes for users: rocm=5.7 torch=none.
 func Pairs(axes map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(axes)) {
@@ -111,11 +111,11 @@ func Pairs(axes map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// search is a walk over the axes: first those that the filter names, all of
-// their values, then the others, the first compatible value of each.
+// search walks over the axes: first all selected values of the axes named by the
+// filter, then the first compatible value of each other axis.
 type search struct {
 	recipe   *recipe.Recipe
-	order    []recipe.Axis // named axes first, each with the values that are left
+	order    []recipe.Axis // named axes first, each with its selected values
 	named    int
 	rules    []rule
 	names    []names
@@ -123,28 +123,28 @@ type search struct {
 	point    map[string]string
 	cells    []Cell
 	excluded []Exclusion
-	counted  int   // combinations, while they are only counted
-	counts   bool  // nothing is kept
-	steps    int   // how often the rules were asked
-	broken   *rule // the rule that the walk met first below a named combination
+	counted  int   // number of combinations, if counts is set
+	counts   bool  // count combinations without keeping them
+	steps    int   // number of evaluations of the rules
+	broken   *rule // first rule broken by the current named combination
 	err      error
 }
 
-// rule is a compatibility rule, worked out once for every value of its axes: a
+// rule is a compatibility rule, evaluated in advance for every value of its axes. A
 // matrix has many more combinations than values.
 type rule struct {
 	recipe.Rule
 	when condition
-	rows []condition // one of them must hold
+	rows []condition // at least one must hold
 }
 
-// names are what a recipe or a variant of it calls by a name of its own.
+// names are the vars of a recipe or of one of its variants.
 type names struct {
 	when condition
 	vars map[string]subst.Template
 }
 
-// condition maps an axis to its values and whether each is allowed.
+// condition states, for each axis and each of its values, whether the value is allowed.
 type condition map[string]map[string]bool
 
 func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
@@ -194,7 +194,7 @@ func templates(texts map[string]string) map[string]subst.Template {
 	return parsed
 }
 
-// flagFault says which flag a fault is about and keeps its hint.
+// flagFault adds the name of the flag to an error and keeps its hint.
 func flagFault(axis string, err error) error {
 	fault := diag.Errorf(diag.Usage, "--%s: %w", axis, err)
 	var inner *diag.Error
@@ -222,7 +222,7 @@ func parseCondition(r *recipe.Recipe, c recipe.Condition) (condition, error) {
 		if err != nil {
 			return nil, err
 		}
-		axis, _ := r.Axis(name) // without values if there is none
+		axis, _ := r.Axis(name) // without values if the axis does not exist
 		parsed[name] = map[string]bool{}
 		for _, value := range axis.Values {
 			parsed[name][value] = constraint.AllowsText(value)
@@ -231,16 +231,17 @@ func parseCondition(r *recipe.Recipe, c recipe.Condition) (condition, error) {
 	return parsed, nil
 }
 
-// MaxCells bounds the combinations that one call can ask for: each takes a few
-// kilobytes, and what is made of it more.
+// MaxCells bounds the combinations of one call. Each takes a few kilobytes, and its
+// processing more.
 const MaxCells = 200_000
 
-// maxSteps bounds how often the rules are asked. A hundredth is much already.
+// maxSteps bounds the evaluations of the rules. Even a hundredth of it is a large
+// search.
 const maxSteps = 2_000_000
 
-// bounded refuses to begin what would take more memory than a host has. Where the
-// values could make too many combinations they are counted first, without keeping
-// any, because the rules may leave few.
+// bounded refuses a request with more combinations than fit into a host's memory. If
+// the product of the selected values exceeds MaxCells, it first counts the combinations
+// without keeping them, because the rules may leave only a few.
 func (s *search) bounded() error {
 	all, axes := big.NewInt(1), []string{}
 	for _, axis := range s.order[:s.named] {
@@ -264,7 +265,7 @@ func (s *search) bounded() error {
 		WithHint("name fewer values: %s", strings.Join(axes, ", "))
 }
 
-// over reports whether a walk has come to a bound.
+// over reports whether the walk has exceeded a bound.
 func (s *search) over() bool { return s.counted > MaxCells || s.steps > maxSteps }
 
 func (s *search) tooLong() error {
@@ -272,9 +273,8 @@ func (s *search) tooLong() error {
 		WithHint("name a value of more axes, or write fewer rules")
 }
 
-// enumerate walks the named axes from the i-th on. A combination is given up,
-// with the reason, as soon as what is known of it breaks a rule: the reason then
-// names no axis that plays no part in it.
+// enumerate walks the named axes from index i. It excludes a combination as soon as its
+// known values break a rule, so the exclusion names only axes known by then.
 func (s *search) enumerate(i int) {
 	if s.over() {
 		return
@@ -296,7 +296,8 @@ func (s *search) enumerate(i int) {
 	delete(s.point, s.order[i].Name)
 }
 
-// complete gives the axes from the i-th on their first compatible values.
+// complete gives the axes from index i their first compatible values. It returns false
+// if there are none.
 func (s *search) complete(i int) bool {
 	if s.over() {
 		return true
@@ -322,7 +323,7 @@ func (s *search) complete(i int) bool {
 	return false
 }
 
-// violated returns the first rule that the point breaks with what is known of it.
+// violated returns the first rule broken by the known values of the point.
 func (s *search) violated() *rule {
 	s.steps++
 	for i := range s.rules {
@@ -352,7 +353,7 @@ func (s *search) allowed(c condition) bool {
 	return true
 }
 
-// possible reports whether no axis that is known so far refuses.
+// possible reports whether c allows all values known so far.
 func (s *search) possible(c condition) bool {
 	for name, values := range c {
 		if value, ok := s.point[name]; ok && !values[value] {
@@ -370,7 +371,7 @@ func (s *search) add() {
 	axes := maps.Clone(s.point)
 	named, err := s.derive(axes)
 	if err != nil {
-		s.err = err // the same for every cell: they differ in values, not in names
+		s.err = err // equal for all cells: they differ in values, not in names
 		return
 	}
 	id, err := s.id.Expand(named)
@@ -389,14 +390,14 @@ func (s *search) add() {
 	s.cells = append(s.cells, cell)
 }
 
-// folder begins the ids of a recipe whose name lies in one, as that of a stack
-// does.
+// folder returns the directory part of a recipe's name, or "". The name of a stack has
+// one, and so do its ids.
 func folder(r *recipe.Recipe) string {
 	dir, _ := path.Split(r.Name)
 	return dir
 }
 
-// plain reports whether an id is fit to be the name of a folder.
+// plain reports whether an id is valid as the name of a folder.
 func plain(id string) bool {
 	for i, c := range []byte(id) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
@@ -407,8 +408,8 @@ func plain(id string) bool {
 	return id != ""
 }
 
-// derive returns the axes, the names that are spelled differently in file names,
-// and those that the recipe gives.
+// derive returns the axes, the spellings of their values in file names, and the vars of
+// the recipe.
 func (s *search) derive(axes map[string]string) (map[string]string, error) {
 	all := maps.Clone(axes)
 	if python, ok := axes["python"]; ok {
@@ -419,7 +420,7 @@ func (s *search) derive(axes map[string]string) (map[string]string, error) {
 			continue
 		}
 		for name, text := range n.vars {
-			value, err := text.Expand(all) // the recipe was checked: it names axes only
+			value, err := text.Expand(all) // validation of the recipe allows only axes
 			if err != nil {
 				return nil, err
 			}
@@ -429,8 +430,8 @@ func (s *search) derive(axes map[string]string) (map[string]string, error) {
 	return all, nil
 }
 
-// twins is the fault of sorted cells that share an id: they would share a
-// directory, and one's wheel would pass for the other's.
+// twins returns an error if sorted cells share an id. They would share a directory, and
+// the wheel of one would be taken for the wheel of the other.
 func (s *search) twins() error {
 	shared, differ := "", map[string]bool{}
 	for i := 1; i < len(s.cells); i++ {
@@ -463,11 +464,11 @@ func (s *search) exclude() {
 	s.excluded = append(s.excluded, e)
 }
 
-// maxInstead bounds how many rows of a rule are shown.
+// maxInstead bounds the number of rows shown for a rule.
 const maxInstead = 8
 
-// instead lists the rows of a broken rule that agree with what was asked for in
-// the axes of its condition: what can be had.
+// instead lists the rows of a broken rule that match the requested values in the axes
+// of its condition. They are the available alternatives.
 func (s *search) instead(r *rule) []string {
 	var rows []string
 	for i, row := range r.OneOf {
@@ -480,7 +481,7 @@ func (s *search) instead(r *rule) []string {
 	return rows[:min(len(rows), maxInstead)]
 }
 
-// nothing is the error for a filter that leaves no cell.
+// nothing returns the error for a filter that leaves no cell.
 func (s *search) nothing() error {
 	if s.err != nil {
 		return s.err
@@ -496,7 +497,7 @@ func (s *search) nothing() error {
 	return errors.Join(faults...)
 }
 
-// String lists the values that were asked for as they are written as flags.
+// String returns the requested values as command-line flags.
 func (e Exclusion) String() string {
 	var flags []string
 	for _, name := range slices.Sorted(maps.Keys(e.Axes)) {

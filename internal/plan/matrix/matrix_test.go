@@ -23,7 +23,7 @@ func rule(when, needs recipe.Condition, because string) recipe.Rule {
 	return recipe.Rule{When: when, Needs: needs, Because: because, Source: "https://mirror.example/" + because}
 }
 
-// stack is a recipe whose preferred values do not all go together: torch 2.10
+// stack returns a recipe whose preferred values are not all compatible: torch 2.10
 // needs a newer ROCm than the preferred one.
 func stack() *recipe.Recipe {
 	return &recipe.Recipe{
@@ -52,7 +52,7 @@ func TestExpand(t *testing.T) {
 	for name, c := range map[string]struct {
 		filter   matrix.Filter
 		cells    []string
-		excluded []string // flags: because
+		excluded []string // "flags: because"
 	}{
 		"nothing named: the first that goes together": {
 			nil,
@@ -131,12 +131,12 @@ func TestCell(t *testing.T) {
 		Recipe: r, ID: "stack-rocm6.2-torch2.10-cp314t-gfx90a",
 		Axes:   map[string]string{"torch": "2.10", "rocm": "6.2", "python": "3.14t", "arch": "gfx90a"},
 		Names:  map[string]string{"torch": "2.10", "rocm": "6.2", "python": "3.14t", "arch": "gfx90a", "cp": "cp314t"},
-		Chosen: []string{"torch", "arch"}, // what nobody named, in the order of the recipe
+		Chosen: []string{"torch", "arch"}, // the open axes, in the order of the recipe
 	}
 	if diff := cmp.Diff(want, cells[0], cmp.Comparer(func(a, b *recipe.Recipe) bool { return a == b })); diff != "" {
 		t.Error(diff)
 	}
-	// A cell is the caller's: nothing of it is shared with the next.
+	// Cells share no maps, so a caller may change one.
 	cells[0].Axes["rocm"] = "5.7"
 	if again, _, err := matrix.Expand(r, matrix.Filter{"rocm": "6.2", "python": "3.14t"}); err != nil || again[0].Axes["rocm"] != "6.2" {
 		t.Errorf("%v, %v", again, err)
@@ -199,7 +199,7 @@ func TestExpandRefuses(t *testing.T) {
 	}
 }
 
-// The values that a rule refuses may all be of axes that nobody named.
+// A rule may exclude values of open axes only.
 func TestNothingGoesTogether(t *testing.T) {
 	r := stack()
 	r.Compatible = append(r.Compatible, rule(recipe.Condition{"rocm": ">=5"}, recipe.Condition{"arch": "gfx9000"}, "never"))
@@ -224,7 +224,7 @@ func TestCellsThatShareAnID(t *testing.T) {
 		err.Error() != "recipe stack: different cells are called stack-rocm6.2-cp312: they differ in torch, arch" {
 		t.Errorf("got %v", err)
 	}
-	// One of them alone is no fault.
+	// One of them alone is not an error.
 	if cells, _, err := matrix.Expand(r, matrix.Filter{"rocm": "all"}); err != nil || len(cells) != 4 {
 		t.Errorf("%v, %v", ids(cells), err)
 	}
@@ -257,8 +257,8 @@ func ExampleExclusion_String() {
 	// Output: --arch gfx942 --rocm 5.7
 }
 
-// A table says what goes together; who asks for something else is told the rows
-// that speak of it.
+// A table lists compatible combinations. A request outside it gets an error with the
+// matching rows.
 func TestTable(t *testing.T) {
 	r := stack()
 	r.Compatible = []recipe.Rule{{
@@ -286,8 +286,8 @@ func TestTable(t *testing.T) {
 		t.Errorf("hint %q", hint)
 	}
 
-	// A row that does not name an axis of the condition speaks of all its values,
-	// and of a long table not all is shown.
+	// A row without an axis of the condition applies to all its values. Only the first
+	// rows of a long table are shown.
 	for i := range 9 {
 		r.Compatible[0].OneOf = append(r.Compatible[0].OneOf, recipe.Condition{"torch": fmt.Sprintf("1.%d", i)})
 	}
@@ -301,7 +301,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Names of a recipe's own may hold axes, and variants add theirs.
+// Vars of a recipe may contain axes, and variants add vars.
 func TestNames(t *testing.T) {
 	r := stack()
 	r.ID = "stack-{{platform}}-torch{{torch}}-{{cp}}-{{arch}}"
@@ -317,7 +317,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// An id is the name of a folder below --out.
+// An id is a folder name below --out.
 func TestIDsAreNamesOfFolders(t *testing.T) {
 	ids := []string{"../a", "a/b", ""}
 	for b := range 256 {

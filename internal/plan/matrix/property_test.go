@@ -14,8 +14,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// anyRecipe has two to four axes and up to five rules over them; its id names
-// every axis.
+// anyRecipe has two to four axes and up to five rules over them. Its id names every
+// axis.
 func anyRecipe() *rapid.Generator[*recipe.Recipe] {
 	return rapid.Custom(func(t *rapid.T) *recipe.Recipe {
 		r, sep := &recipe.Recipe{Name: "any"}, ""
@@ -44,7 +44,7 @@ func anyRecipe() *rapid.Generator[*recipe.Recipe] {
 	})
 }
 
-// anyFilter names some axes of r, each by a list of its values.
+// anyFilter names some axes of r, each with a list of its values.
 func anyFilter(t *rapid.T, r *recipe.Recipe) (matrix.Filter, map[string][]string) {
 	filter, chosen := matrix.Filter{}, map[string][]string{}
 	for _, a := range r.Axes {
@@ -56,7 +56,7 @@ func anyFilter(t *rapid.T, r *recipe.Recipe) (matrix.Filter, map[string][]string
 	return filter, chosen
 }
 
-// holds is the meaning of rules, written down once more.
+// holds implements the rules a second time.
 func holds(t *rapid.T, r *recipe.Recipe, axes map[string]string) bool {
 	return !slices.ContainsFunc(r.Compatible, func(rule recipe.Rule) bool {
 		_, when, err := rule.When.Holds(axes)
@@ -73,8 +73,8 @@ func holds(t *rapid.T, r *recipe.Recipe, axes map[string]string) bool {
 	})
 }
 
-// points lists every point of the axes, the values of the first changing
-// slowest: in the order of preference.
+// points lists every point of the axes in the order of preference: the values of the
+// first axis change slowest.
 func points(axes []recipe.Axis) []map[string]string {
 	all := []map[string]string{{}}
 	for _, a := range axes {
@@ -91,8 +91,8 @@ func points(axes []recipe.Axis) []map[string]string {
 	return all
 }
 
-// expected tries all points: for each combination of what was named the first
-// that satisfies the rules, and the combinations that have none.
+// expected tries all points. For each combination of named values it returns the first
+// point that satisfies the rules, or the combination as excluded if there is none.
 func expected(t *rapid.T, r *recipe.Recipe, chosen map[string][]string) (cells, excluded []map[string]string) {
 	var named, open []recipe.Axis
 	for _, a := range r.Axes {
@@ -145,7 +145,7 @@ func expand(t *rapid.T, r *recipe.Recipe, filter matrix.Filter) (cells, excluded
 	return sorted(cells), sorted(excluded)
 }
 
-// What is asked for is either a cell, the most preferred of those that satisfy
+// Each requested combination is either a cell, the most preferred one that satisfies
 // all rules, or excluded because there is none.
 func TestExpandAgreesWithTryingAllPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -156,8 +156,8 @@ func TestExpandAgreesWithTryingAllPoints(t *testing.T) {
 		if diff := cmp.Diff(sorted(wantCells), cells); diff != "" {
 			t.Errorf("cells of %v (-want +got):\n%s", filter, diff)
 		}
-		// Each combination without a cell is in exactly one exclusion, which may
-		// leave out axes that play no part, and no other combination is.
+		// Exactly one exclusion covers each combination without a cell. It may omit
+		// axes that play no part. No exclusion covers any other combination.
 		uses := make([]int, len(excluded))
 		for _, asked := range wantExcluded {
 			if n := covered(excluded, asked, uses); n != 1 {
@@ -175,7 +175,7 @@ func TestExpandAgreesWithTryingAllPoints(t *testing.T) {
 	})
 }
 
-// covered returns how many exclusions hold for a point.
+// covered returns the number of exclusions that hold for a point.
 func covered(excluded []map[string]string, point map[string]string, uses []int) int {
 	n := 0
 	for i, e := range excluded {
@@ -191,7 +191,7 @@ func covered(excluded []map[string]string, point map[string]string, uses []int) 
 	return n
 }
 
-// An exclusion's reason is a rule that a completion of the combination breaks.
+// The reason of an exclusion is a rule that some completion of the combination breaks.
 func TestTheReasonIsARuleThatIsBroken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRecipe().Draw(t, "recipe")
@@ -226,8 +226,8 @@ func TestTheReasonIsARuleThatIsBroken(t *testing.T) {
 	})
 }
 
-// Neither the order of a list nor, where all axes are named, that of the axes
-// changes what comes out; twice the same is the same.
+// The order of a list does not change the result. If all axes are named, neither does
+// the order of the axes. The result is repeatable.
 func TestOrderChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := anyRecipe().Draw(t, "recipe")

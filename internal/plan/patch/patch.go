@@ -248,7 +248,7 @@ func parseDiff(content string) ([]*gitdiff.File, error) {
 	if len(files) == 0 {
 		return nil, errors.New("there is no diff in the file")
 	}
-	// Without this line, a/ and b/ could be parts of a real path.
+	// Without the line "diff --git", the prefixes a/ and b/ are not reliable.
 	if strings.Count("\n"+content, "\ndiff --git ") != len(files) {
 		return nil, errors.New("each file's diff begins with a line \"diff --git\": make it with git diff")
 	}

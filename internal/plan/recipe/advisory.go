@@ -8,8 +8,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// An Advisory is a published weakness of what is built. Whether a cell has it
-// follows from the patches that the cell gets.
+// An Advisory is a published vulnerability of the source. A cell is affected unless it
+// gets the patch that closes it.
 type Advisory struct {
 	ID       string `yaml:"id" json:"id" jsonschema:"description=name in the list of CVEs (CVE-2024-10190)"`
 	About    string `yaml:"about" json:"about" jsonschema:"description=who can do what; one sentence"`
@@ -21,7 +21,7 @@ type Advisory struct {
 
 var cveID = regexp.MustCompile(`^CVE-[0-9]{4}-[0-9]{4,}$`)
 
-// fault says what is wrong with an advisory as written, or nothing.
+// fault returns the first problem of an advisory as written, or "".
 func (a Advisory) fault() string {
 	switch {
 	case !cveID.MatchString(a.ID):
@@ -32,7 +32,7 @@ func (a Advisory) fault() string {
 	return ""
 }
 
-// KnownAdvisories lists those of the recipe and of all variants.
+// KnownAdvisories lists the advisories of the recipe and of all variants.
 func (r *Recipe) KnownAdvisories() []Advisory {
 	var all []Advisory
 	for _, s := range r.settings() {
@@ -41,8 +41,8 @@ func (r *Recipe) KnownAdvisories() []Advisory {
 	return all
 }
 
-// validateAdvisories wants every advisory to be complete, and each once: of two
-// about one weakness nobody could say which holds.
+// validateAdvisories requires every advisory to be complete and unique. With two for
+// one vulnerability, it would be undefined which one holds.
 func (r *Recipe) validateAdvisories() []error {
 	var faults []error
 	for _, s := range r.settings() {

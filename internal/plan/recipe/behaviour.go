@@ -9,14 +9,13 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Behaviour is a question that only the running artifact can answer. A script
-// is run in a clean container without a network that holds the artifact and its
-// locked run-time dependencies; the last JSON object that it prints, flat and of
-// strings, is what the artifact says. A wheel is installed, an archive lies
-// unpacked in $BUILDER_TREE.
+// A Behaviour is a question that only the running artifact can answer. Its script runs
+// in a clean container without a network, with the artifact and its locked run-time
+// dependencies. A wheel is installed; an archive is unpacked in $BUILDER_TREE. The
+// answer is the last JSON object printed, which must be flat and hold only strings.
 //
-// Settings that name the same behaviour add to each other, so that a script
-// stands once and what is promised of it may differ from cell to cell.
+// Behaviours of the same name in several settings are merged. A script is then written
+// once, and its expected answer may differ between cells.
 type Behaviour struct {
 	Name  string            `yaml:"name" json:"name" jsonschema:"description=lower case letters; digits and hyphens"`
 	About string            `yaml:"about,omitempty" json:"about,omitempty" jsonschema:"description=what the script asks"`
@@ -27,7 +26,7 @@ type Behaviour struct {
 
 var behaviourName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-// Fault returns what a behaviour of a cell lacks, or nil.
+// Fault returns the missing parts of a behaviour of a cell, or nil.
 func (b Behaviour) Fault() error {
 	var faults []error
 	for _, needed := range []struct {
@@ -49,7 +48,8 @@ func (b Behaviour) Fault() error {
 	return errors.Join(faults...)
 }
 
-// behaviours joins two lists, with tables of their own; what both name is one.
+// behaviours joins two lists and merges behaviours of the same name. The result shares
+// no maps with a and b.
 func behaviours(a, b []Behaviour) []Behaviour {
 	var all []Behaviour
 	for _, x := range slices.Concat(a, b) {
@@ -70,7 +70,7 @@ func (b Behaviour) plus(c Behaviour) Behaviour {
 	}
 }
 
-// behaviourClash names the first value that both lists state differently.
+// behaviourClash returns the name of the first value stated differently by both lists.
 func behaviourClash(a, b []Behaviour) string {
 	for _, x := range a {
 		for _, y := range b {
@@ -95,8 +95,8 @@ func behaviourClash(a, b []Behaviour) string {
 	return ""
 }
 
-// validateBehaviours wants names, each once in a list; what else is needed can
-// only be said of a cell.
+// validateBehaviours requires valid names, unique within a list. Other fields can only
+// be checked for a cell.
 func (r *Recipe) validateBehaviours(s written) []error {
 	var faults []error
 	seen := map[string]bool{}
@@ -118,8 +118,8 @@ func (r *Recipe) validateBehaviours(s written) []error {
 	return faults
 }
 
-// KnowsStock reports whether the artifact is compared with the source as
-// upstream released it.
+// KnowsStock reports whether the artifact is compared with the source as released by
+// upstream.
 func (e Expect) KnowsStock() bool {
 	return slices.ContainsFunc(e.Behaviour, func(b Behaviour) bool { return len(b.Stock) > 0 })
 }

@@ -10,15 +10,15 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// asking is the good recipe with behaviours of its own, and of two variants that
-// hold in one cell.
+// asking returns the good recipe with behaviours of its own and of two variants that
+// hold in the same cell.
 func asking(own, first, second string) string {
 	return strings.Replace(good, "expect: {launcher: mpi}\n", "expect: {behaviour: ["+own+"]}\n", 1) +
 		"  - {when: {python: \"3.12\"}, expect: {behaviour: [" + first + "]}}\n" +
 		"  - {when: {version: \"2.10\"}, expect: {behaviour: [" + second + "]}}\n"
 }
 
-// The script stands once, and what is promised of it differs from cell to cell.
+// The script is written once, and its expected answer differs between cells.
 func TestBehavioursOfOneNameAddUp(t *testing.T) {
 	r := parse(t, asking(`{name: x, about: a, run: echo, says: {set: A}}`, `{name: x, says: {gpus: "2"}}`, `{name: x, stock: {set: B}}, {name: y}`))
 	s, err := r.For(map[string]string{"version": "2.10", "python": "3.12"})
@@ -72,7 +72,7 @@ func TestBehavioursAreChecked(t *testing.T) {
 	}
 }
 
-// What a behaviour lacks can only be said of a cell.
+// Missing parts of a behaviour can only be reported for a cell.
 func TestFaultOfABehaviour(t *testing.T) {
 	whole := recipe.Behaviour{Name: "x", About: "a", Run: "r", Says: map[string]string{"set": "A", "n": "1"}, Stock: map[string]string{"set": "B"}}
 	for name, c := range map[string]struct {

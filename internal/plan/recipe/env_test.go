@@ -9,7 +9,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A name that no variable has would be a command in the script of a build step.
+// An invalid variable name would run as a command in the script of a build step.
 func TestNamesOfVariablesAreNames(t *testing.T) {
 	text, err := os.ReadFile("../../../recipes/horovod.yaml")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"builder/internal/plan/version"
 )
 
-// Load reads every *.yaml of fsys; dir is what positions in messages begin with.
-// All faults of all files come together.
+// Load reads every *.yaml of fsys. Positions in error messages begin with dir. It
+// returns the errors of all files together.
 func Load(fsys fs.FS, dir string) ([]*Recipe, error) {
 	files, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {
@@ -41,8 +41,8 @@ func Load(fsys fs.FS, dir string) ([]*Recipe, error) {
 	return all, errors.Join(faults...)
 }
 
-// Parse reads one recipe; name is the path that messages show, and its base
-// must be the recipe's name.
+// Parse reads one recipe. name is its path in error messages. The base name without
+// .yaml must be the name of the recipe.
 func Parse(name string, data []byte) (*Recipe, error) {
 	var r Recipe
 	index, err := decode.Placed(name, data, &r)
@@ -60,8 +60,8 @@ func Parse(name string, data []byte) (*Recipe, error) {
 	return &r, nil
 }
 
-// validate returns all that is wrong with a recipe as written: whatever the
-// schema refuses, and what no schema can say.
+// validate returns all problems of a recipe as written: those the schema refuses, and
+// those a schema cannot express.
 func (r *Recipe) validate() error {
 	var faults []error
 	fault := func(pos diag.Pos, format string, args ...any) { faults = append(faults, diag.At(pos, format, args...)) }
@@ -106,8 +106,8 @@ func (r *Recipe) validate() error {
 	return errors.Join(faults...)
 }
 
-// validateOrigin wants a kind, of the recipe or of a variant; what a kind needs
-// can only be said of a cell.
+// validateOrigin requires a kind in the recipe or in a variant. The other fields of an
+// origin can only be checked for a cell.
 func (r *Recipe) validateOrigin() error {
 	said := false
 	for _, s := range r.settings() {
@@ -125,7 +125,7 @@ func (r *Recipe) validateOrigin() error {
 	return nil
 }
 
-// validateRule wants one of needs and one-of.
+// validateRule requires either needs or one-of.
 func (r *Recipe) validateRule(rule Rule, i int) []error {
 	faults := r.validateCondition(rule.When, "compatible[%d].when", i)
 	if (len(rule.Needs) == 0) == (len(rule.OneOf) == 0) {
@@ -140,8 +140,8 @@ func (r *Recipe) validateRule(rule Rule, i int) []error {
 	return faults
 }
 
-// validateTemplates refuses, in the texts that only axes may fill, the names of
-// anything else. Those that may name facts of an image wait for the image.
+// validateTemplates rejects all names except axes and vars in texts that cannot use
+// image facts. Texts that can are checked when the image is known.
 func (r *Recipe) validateTemplates() []error {
 	vars := map[string]string{}
 	for _, name := range r.AxisNames() {
@@ -157,7 +157,7 @@ func (r *Recipe) validateTemplates() []error {
 			faults = append(faults, diag.At(r.index.At("%s", at), "%w", e.Err).WithHint("%s", e.Hint))
 		}
 	}
-	own := map[string]string{} // the recipe's own names, and where they are said first
+	own := map[string]string{} // names in vars, and the position of their first definition
 	for _, s := range r.settings() {
 		for _, name := range slices.Sorted(maps.Keys(s.Vars)) {
 			own[name] = s.at + "vars." + name
@@ -176,14 +176,14 @@ func (r *Recipe) validateTemplates() []error {
 	return faults
 }
 
-// written are settings and the place in the file that the names of their values
-// follow: nothing, or variants[1] with a dot.
+// written holds settings and the prefix of their position in the file: "" for the
+// recipe, "variants[1]." for a variant.
 type written struct {
 	Settings
 	at string
 }
 
-// settings returns those of the recipe and of all variants.
+// settings returns the settings of the recipe and of all variants.
 func (r *Recipe) settings() []written {
 	all := []written{{r.Settings, ""}}
 	for i, v := range r.Variants {
@@ -192,7 +192,7 @@ func (r *Recipe) settings() []written {
 	return all
 }
 
-// validateEnv refuses names that no variable can have.
+// validateEnv rejects invalid names of environment variables.
 func (r *Recipe) validateEnv(s written) []error {
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
@@ -204,7 +204,8 @@ func (r *Recipe) validateEnv(s written) []error {
 	return faults
 }
 
-// validateChoices refuses what is none of a few known words, or no size.
+// validateChoices rejects unknown values of fields with a fixed set of values, and an
+// invalid size.
 func (r *Recipe) validateChoices(s written) []error {
 	var faults []error
 	e := s.Expect
@@ -276,7 +277,7 @@ func (r *Recipe) validateCondition(c Condition, format string, args ...any) []er
 	return faults
 }
 
-// Find returns the recipe of that name.
+// Find returns the recipe with the given name.
 func Find(all []*Recipe, name string) (*Recipe, error) {
 	names := make([]string, len(all))
 	for i, r := range all {

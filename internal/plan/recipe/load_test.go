@@ -14,7 +14,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// good is a recipe without a fault. The tests count its lines.
+// good is a valid recipe. Tests refer to its line numbers.
 const good = `# yaml-language-server: $schema=schema.json
 name: tool
 summary: A tool
@@ -52,7 +52,7 @@ func parse(t *testing.T, text string) *recipe.Recipe {
 	return r
 }
 
-// messages lists the faults of err as users see them: place, text and hint.
+// messages lists the errors of err as printed: position, text and hint.
 func messages(err error) []string {
 	var all []string
 	for _, e := range diag.All(err) {
@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 
 func TestParseSaysWhereAndWhat(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
-		// What no key or type allows.
+		// Unknown keys and wrong types.
 		"unknown key":               {"summary:", "summry:", `3:1: unknown key "summry" | did you mean "summary"?`},
 		"unknown key in a list":     {"    about:", "    abuot:", `8:5: unknown key "abuot" | did you mean "about"? known: about, name, values`},
 		"unknown key of a variant":  {`    env: {B`, `    evn: {B`, `26:5: unknown key "evn" | did you mean "env"?`},
@@ -101,7 +101,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 		"anchor":                    {"project: tool", "project: &a tool", `18:12: anchors and aliases are not used here`},
 		"a second document":         {"build:", "---\nbuild:", `21:1: a second document`},
 		"no YAML":                   {"axes:", "axes: [", `is not YAML`},
-		// What a recipe is for.
+		// Rules specific to recipes.
 		"another file's name":        {"name: tool", "name: fool", `2:7: the recipe is called "fool", its file "tool"`},
 		"nothing to say":             {"summary: A tool", `summary: ""`, `3:10: summary is missing`},
 		"nothing to build":           {`build: make "{{this is for the shell}}"`, "", `2:1: build is missing`},
@@ -152,7 +152,7 @@ func TestParseSaysWhereAndWhat(t *testing.T) {
 	}
 }
 
-// A name that only stands for an axis of Python is known only where there is one.
+// A name derived from the python axis is known only if the recipe has that axis.
 func TestTheTagOfAPythonNeedsAPython(t *testing.T) {
 	text := strings.Replace(good, "  - {name: python, about: CPython, values: [\"3.12\"]}\n", "  - {name: pie, about: CPython, values: [\"3.12\"]}\n", 1)
 	_, err := recipe.Parse("recipes/tool.yaml", []byte(text))
@@ -187,7 +187,7 @@ func TestParseTellsAllFaultsAtOnce(t *testing.T) {
 			},
 		},
 	} {
-		for range 10 { // in the same order each time
+		for range 10 { // the order must be the same each time
 			_, err := recipe.Parse("recipes/tool.yaml", []byte(c.text))
 			var got []string
 			for _, e := range diag.All(err) {
@@ -218,7 +218,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// One bad file does not hide the faults of the next, nor the good ones.
+// One bad file hides neither the errors of the next file nor the valid recipes.
 func TestLoadTellsTheFaultsOfAllFiles(t *testing.T) {
 	all, err := recipe.Load(fstest.MapFS{
 		"a.yaml": {Data: []byte("nme: a\n")}, "b.yaml": {}, "tool.yaml": {Data: []byte(good)}, "z.yaml": {Data: []byte(good)},

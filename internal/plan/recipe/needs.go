@@ -12,15 +12,14 @@ import (
 	"builder/internal/base/diag"
 )
 
-// An Input names one cell of another recipe. The values of its axes may hold
-// names in double braces; an axis that is not named has the value that the other
-// recipe prefers.
+// An Input names one cell of another recipe. Values of its axes may contain names in
+// double braces. An axis without a value gets the one preferred by the other recipe.
 type Input struct {
 	Recipe string            `yaml:"recipe" json:"recipe"`
 	Axes   map[string]string `yaml:"axes,omitempty" json:"axes,omitempty"`
 }
 
-// inputs returns those of two settings, with tables of their own.
+// inputs joins two lists. The result shares no maps with a and b.
 func inputs(a, b []Input) []Input {
 	all := slices.Concat(a, b)
 	for i := range all {
@@ -29,8 +28,7 @@ func inputs(a, b []Input) []Input {
 	return all
 }
 
-// A Variable is one setting of the environment that an artifact runs in, with the
-// reason why somebody would want it.
+// A Variable is a setting of the artifact's run-time environment, with its reason.
 type Variable struct {
 	Name    string `yaml:"name" json:"name"`
 	Value   string `yaml:"value" json:"value"`
@@ -40,10 +38,10 @@ type Variable struct {
 
 var (
 	variableName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
-	plainValue   = regexp.MustCompile(`^[A-Za-z0-9_.,:/+=-]+$`) // means the same in every shell, without quotes
+	plainValue   = regexp.MustCompile(`^[A-Za-z0-9_.,:/+=-]+$`) // has the same meaning in every shell, without quotes
 )
 
-// fault says what is wrong with a variable, or nothing.
+// fault returns the first problem of a variable, or "".
 func (v Variable) fault() string {
 	switch {
 	case !variableName.MatchString(v.Name):
@@ -58,8 +56,8 @@ func (v Variable) fault() string {
 
 var size = regexp.MustCompile(`^([1-9][0-9]{0,5})(KB|MB|GB)$`)
 
-// MemoryBytes returns what the build takes at its peak in bytes, 0 where the
-// recipe does not say.
+// MemoryBytes returns the peak memory of the build in bytes, or 0 if the recipe does
+// not state it.
 func (s Settings) MemoryBytes() (int64, error) {
 	if s.Memory == "" {
 		return 0, nil
@@ -67,7 +65,7 @@ func (s Settings) MemoryBytes() (int64, error) {
 	return ParseSize(s.Memory)
 }
 
-// ParseSize reads a size such as 800MB or 16GB; a kilobyte has 1000 bytes.
+// ParseSize parses a size such as 800MB or 16GB. A kilobyte is 1000 bytes.
 func ParseSize(text string) (int64, error) {
 	m := size.FindStringSubmatch(text)
 	if m == nil {
@@ -77,7 +75,7 @@ func ParseSize(text string) (int64, error) {
 	return n * map[string]int64{"KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]], err
 }
 
-// ParseShare reads a size, or a share such as 60% of a whole.
+// ParseShare parses a size, or a percentage of whole such as 60%.
 func ParseShare(text string, whole int64) (int64, error) {
 	if percent, ok := strings.CutSuffix(text, "%"); ok {
 		if n, err := strconv.ParseInt(percent, 10, 64); err == nil && n > 0 && n <= 100 {
@@ -92,8 +90,8 @@ func ParseShare(text string, whole int64) (int64, error) {
 	return n, nil
 }
 
-// InputRecipes returns the names of the recipes whose cells go into those of r,
-// sorted and each once.
+// InputRecipes returns the names of the recipes used as inputs of r, sorted and
+// distinct.
 func (r *Recipe) InputRecipes() []string {
 	var names []string
 	for _, s := range r.settings() {
@@ -105,7 +103,7 @@ func (r *Recipe) InputRecipes() []string {
 	return slices.Compact(names)
 }
 
-// validateNeeds checks what cells need beside their source and images.
+// validateNeeds checks the requirements of cells other than source and images.
 func (r *Recipe) validateNeeds() []error {
 	var faults []error
 	for _, s := range r.settings() {
@@ -131,7 +129,7 @@ func (r *Recipe) validateNeeds() []error {
 	return faults
 }
 
-// fault says what is wrong with a vendored source, or nothing.
+// fault returns the first problem of a vendored source, or "".
 func (v Vendored) fault() string {
 	switch {
 	case v.Name == "" || v.License == "":
@@ -146,8 +144,8 @@ func (v Vendored) fault() string {
 	return ""
 }
 
-// SizeBand returns the smallest and the largest size of the wheel in bytes, both
-// 0 where nothing is promised.
+// SizeBand returns the smallest and the largest allowed size of the artifact in bytes.
+// Both are 0 if the recipe states none.
 func (e Expect) SizeBand() (low, high int64, err error) {
 	if e.Size == "" {
 		return 0, 0, nil

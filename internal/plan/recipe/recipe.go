@@ -1,11 +1,11 @@
-// Package recipe holds what a human wrote about one distribution: where its
-// source comes from, the axes of its matrix, which combinations go together,
-// what the build step sees, and what the artifact promises.
+// Package recipe defines recipes. A recipe is the hand-written description of one
+// distribution: the origin of its source, the axes of its matrix, the combinations that
+// work together, the inputs of the build step, and the promises of the artifact.
 //
-// A [Recipe] is as written and never changed after loading. What it says about
-// one point of the matrix is a [Settings], made by [Recipe.For]. Which points
-// there are is found out in internal/plan/matrix, and what the names in a text stand
-// for in internal/plan/lock: nothing is resolved here, and nothing is looked up.
+// A [Recipe] is as written and never changes after loading. [Recipe.For] returns its
+// [Settings] for one point of the matrix. Package matrix determines the points, and
+// package lock resolves the names in a text. This package resolves nothing and looks
+// nothing up.
 package recipe
 
 import (
@@ -36,20 +36,19 @@ type Recipe struct {
 	Settings `yaml:",inline" json:",inline"`
 	Variants []Variant `yaml:"variants,omitempty" json:"variants,omitempty" jsonschema:"description=settings that hold only where a condition over axes does"`
 
-	index       decode.Index                  // places in the file, for faults found after decoding
-	constraints map[string]version.Constraint // by their texts, read when the file was checked
+	index       decode.Index                  // positions in the file, for errors found after decoding
+	constraints map[string]version.Constraint // by text, parsed during validation
 }
 
-// An Axis is a named dimension of the matrix. Values are listed most preferred
-// first.
+// An Axis is a named dimension of the matrix. Its most preferred value comes first.
 type Axis struct {
 	Name   string   `yaml:"name" json:"name"`
 	About  string   `yaml:"about" json:"about" jsonschema:"description=one line for the help of the flag"`
 	Values []string `yaml:"values" json:"values" jsonschema:"minItems=1,description=most preferred first; versions are quoted"`
 }
 
-// A Rule says which combinations go together: where When holds, Needs must, or
-// at least one row of OneOf.
+// A Rule restricts combinations: if When holds, Needs or at least one row of OneOf must
+// hold.
 type Rule struct {
 	When    Condition   `yaml:"when" json:"when"`
 	Needs   Condition   `yaml:"needs,omitempty" json:"needs,omitempty" jsonschema:"description=what must hold"`
@@ -58,7 +57,7 @@ type Rule struct {
 	Source  string      `yaml:"source" json:"source" jsonschema:"format=uri,description=where the fact stands"`
 }
 
-// Rows returns what the rule asks for as alternatives.
+// Rows returns the alternatives of the rule. One of them must hold.
 func (r Rule) Rows() []Condition {
 	if len(r.OneOf) > 0 {
 		return r.OneOf
@@ -66,10 +65,10 @@ func (r Rule) Rows() []Condition {
 	return []Condition{r.Needs}
 }
 
-// A Condition maps axes to constraints; it holds where all of them do.
+// A Condition maps axes to constraints. It holds if all constraints do.
 type Condition map[string]string
 
-// SourceKind says how a source is had.
+// SourceKind is the way to obtain a source.
 type SourceKind string
 
 // The kinds of sources.
@@ -78,22 +77,22 @@ const (
 	Git     SourceKind = "git"     // the tree of a commit, with its submodules
 	Archive SourceKind = "archive" // an upstream archive in the pool of a Debian archive
 	Wheel   SourceKind = "wheel"   // a released wheel from the Python index, for the Python of the cell
-	// Cells stands for the artifacts of the inputs: a stack has no source of its own,
-	// and no recipe says so.
+	// Cells means the artifacts of the inputs. Only a stack has this kind, because it
+	// has no source of its own. A recipe cannot state it.
 	Cells SourceKind = "cells"
 )
 
-// A Source says what is built. Project and Version may hold names in double
+// A Source names the project and version to build. Both may contain names in double
 // braces.
 type Source struct {
 	Project string `yaml:"project" json:"project"`
 	Version string `yaml:"version" json:"version"`
-	// Released maps a version to its date, which stands for the clock in a build. A
-	// commit has a date of its own.
+	// Released maps a version to its date, used as SOURCE_DATE_EPOCH. A commit has its
+	// own date.
 	Released map[string]string `yaml:"released,omitempty" json:"released,omitempty" jsonschema:"description=version to date (2023-06-12); SOURCE_DATE_EPOCH of its builds; not for git"`
 }
 
-// An Origin says where the source tree comes from. Its texts may hold names in
+// An Origin describes where the source tree comes from. Its texts may contain names in
 // double braces.
 type Origin struct {
 	Kind       SourceKind `yaml:"kind" json:"kind" jsonschema:"enum=sdist,enum=git,enum=archive,enum=wheel"`
@@ -106,12 +105,12 @@ type Origin struct {
 	SHA256     string     `yaml:"sha256,omitempty" json:"sha256,omitempty" jsonschema:"description=archive: digest"`
 }
 
-// kinds names every kind of source, for messages.
+// kinds lists every kind of source for messages.
 const kinds = "sdist, git, archive or wheel"
 
 var commit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
-// Fault returns what is missing for an origin of its kind, or nil.
+// Fault returns the fields missing for the kind of origin, or nil.
 func (s Origin) Fault() error {
 	needs := map[SourceKind]map[string]bool{
 		Sdist:   {},
@@ -132,7 +131,7 @@ func (s Origin) Fault() error {
 	return errors.Join(faults...)
 }
 
-// Settings is everything about a build that may depend on the cell.
+// Settings are the properties of a build that may differ between cells.
 type Settings struct {
 	Vars       map[string]string `yaml:"vars,omitempty" json:"vars,omitempty" jsonschema:"description=names for the id and the texts below; their values may hold axes"`
 	From       Origin            `yaml:"from,omitempty" json:"from,omitzero" jsonschema:"description=where the source tree comes from"`
@@ -149,13 +148,13 @@ type Settings struct {
 	Expect     Expect            `yaml:"expect,omitempty" json:"expect,omitzero"`
 }
 
-// Requirements are Python requirements (PEP 508), resolved to files by the lock.
+// Requirements are Python requirements (PEP 508). The lock resolves them to files.
 type Requirements struct {
 	Build []string `yaml:"build,omitempty" json:"build,omitempty" jsonschema:"description=in the build step"`
 	Run   []string `yaml:"run,omitempty" json:"run,omitempty" jsonschema:"description=beside the wheel in the gates' container"`
 	Tests []string `yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"description=what upstream's tests need beside the run-time packages"`
-	// Without are projects that Run leaves out, whoever needs them: those that the
-	// parts of a stack are, and those that the platform brings.
+	// Without lists projects excluded from the resolution of Run, even if required by
+	// others: the parts of a stack, and projects provided by the platform.
 	Without []string `yaml:"-" json:"without,omitempty" jsonschema:"-"`
 }
 
@@ -168,8 +167,8 @@ type Vendored struct {
 	License    string `yaml:"license" json:"license" jsonschema:"description=SPDX expression"`
 }
 
-// Expect is what the artifact promises; the gates judge it by this alone.
-// Patterns are those of [path.Match].
+// Expect lists the promises of the artifact. The gates check nothing else. Patterns
+// have the syntax of [path.Match].
 type Expect struct {
 	Version      string            `yaml:"version,omitempty" json:"version,omitempty" jsonschema:"description=of the wheel with its local part"`
 	Packages     []string          `yaml:"packages,omitempty" json:"packages,omitempty" jsonschema:"description=top-level names that the wheel may hold; scripts/NAME of a program that the system has too and data/DIR below the prefix"`
@@ -203,13 +202,13 @@ type Expect struct {
 	Waivers      []Waiver          `yaml:"waivers,omitempty" json:"waivers,omitempty" jsonschema:"description=known failures of gates"`
 }
 
-// A Variant adds settings where its condition holds.
+// A Variant adds settings if its condition holds.
 type Variant struct {
 	When     Condition `yaml:"when" json:"when"`
 	Settings `yaml:",inline" json:",inline"`
 }
 
-// Axis returns the axis of that name.
+// Axis returns the axis with the given name.
 func (r *Recipe) Axis(name string) (Axis, bool) {
 	i := slices.IndexFunc(r.Axes, func(a Axis) bool { return a.Name == name })
 	if i < 0 {
@@ -227,7 +226,7 @@ func (r *Recipe) AxisNames() []string {
 	return names
 }
 
-// String says the condition in words: python is 3.11, rocm is >=6.0.
+// String returns the condition in words: python is 3.11, rocm is >=6.0.
 func (c Condition) String() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(c)) {
@@ -236,8 +235,8 @@ func (c Condition) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Holds reports whether every constraint of c allows the value of its axis, and
-// if not, which axis refuses.
+// Holds reports whether every constraint of c allows the value of its axis. If not, it
+// returns the name of the first axis that does not.
 func (c Condition) Holds(axes map[string]string) (refusing string, ok bool, err error) {
 	return c.holds(axes, version.ParseConstraint)
 }
@@ -255,9 +254,9 @@ func (c Condition) holds(axes map[string]string, parse func(string) (version.Con
 	return "", true, nil
 }
 
-// For returns what the recipe says about one point of the matrix: the settings
-// of the recipe itself and of every variant whose condition holds. Two variants
-// that disagree about one value are a fault.
+// For returns the settings for one point of the matrix: those of the recipe itself and
+// of every variant whose condition holds. It fails if two of them state different
+// values for one setting.
 func (r *Recipe) For(axes map[string]string) (Settings, error) {
 	merged := Settings{}.plus(r.Settings)
 	for i, v := range r.Variants {
@@ -276,8 +275,8 @@ func (r *Recipe) For(axes map[string]string) (Settings, error) {
 	return merged, nil
 }
 
-// constraint returns what a text of a condition says. The file was checked with it,
-// and a matrix asks for every cell; of a recipe that comes from no file it is read here.
+// constraint returns the constraint with the given text. A recipe from a file has it
+// parsed, because a matrix evaluates its conditions for every cell.
 func (r *Recipe) constraint(text string) (version.Constraint, error) {
 	if c, ok := r.constraints[text]; ok {
 		return c, nil
@@ -285,7 +284,7 @@ func (r *Recipe) constraint(text string) (version.Constraint, error) {
 	return version.ParseConstraint(text)
 }
 
-// clash names the first value that both settings state differently.
+// clash returns the name of the first value stated differently by both settings.
 func (s Settings) clash(t Settings) string {
 	for _, value := range []struct{ name, a, b string }{
 		{"from.kind", string(s.From.Kind), string(t.From.Kind)},
@@ -360,7 +359,7 @@ func differs(a, b map[string]string) string {
 	return ""
 }
 
-// plus returns settings that hold what both do; neither is changed.
+// plus returns the merged settings and changes neither operand.
 func (s Settings) plus(t Settings) Settings {
 	return Settings{
 		Vars:      union(s.Vars, t.Vars),

@@ -36,8 +36,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// filled returns settings in which every field says something that begins with
-// prefix, whatever fields there are.
+// filled returns settings with every field set to a value that begins with prefix. It
+// uses reflection, so it covers new fields.
 func filled(prefix string) recipe.Settings {
 	var s recipe.Settings
 	var fill func(v reflect.Value, name string)
@@ -73,8 +73,7 @@ func variant(s recipe.Settings, when recipe.Condition) recipe.Variant {
 	return recipe.Variant{When: when, Settings: s}
 }
 
-// No field is forgotten: settings come out as they went in, whether the recipe
-// or a variant states them.
+// For must keep every field, whether the recipe or a variant states it.
 func TestForKeepsEveryField(t *testing.T) {
 	for name, r := range map[string]*recipe.Recipe{
 		"of the recipe":            {Settings: filled("a")},
@@ -122,7 +121,7 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 		"runtime: a":                     "runtime: b",
 		`env: {X: "1"}`:                  `env: {X: ""}`,
 		"expect: {launcher: mpi}":        "expect: {launcher: gloo}",
-		"advisories: [" + advisory + "]": "advisories: [" + advisory + "]", // also where both say the same
+		"advisories: [" + advisory + "]": "advisories: [" + advisory + "]", // even if both are equal
 		`expect: {built: {nccl: "2.1"}}`: `expect: {built: {nccl: "2.2"}}`,
 	} {
 		text := strings.Replace(good, "expect: {launcher: mpi}\n", "", 1) + // line 23
@@ -151,7 +150,7 @@ func TestForRefusesVariantsThatDisagree(t *testing.T) {
 	}
 }
 
-// What For returns is the caller's: changing it does not change the recipe.
+// Changing the result of For must not change the recipe.
 func TestForSharesNothing(t *testing.T) {
 	r := &recipe.Recipe{Settings: filled("a"), Variants: []recipe.Variant{variant(recipe.Settings{
 		Env: map[string]string{"B": "b"}, Requires: recipe.Requirements{Build: []string{"b"}},
@@ -168,7 +167,7 @@ func TestForSharesNothing(t *testing.T) {
 	}
 }
 
-// scribble overwrites whatever can be reached from v.
+// scribble overwrites everything reachable from v.
 func scribble(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -21,7 +21,7 @@ func TestSchema(t *testing.T) {
 	golden.CheckFile(t, filepath.Join("..", "..", "..", "recipes", "schema.json"), recipe.Schema(&recipe.Recipe{}))
 }
 
-// A comma ends a description: what follows would vanish without a word.
+// A comma ends a description in a jsonschema tag. The rest would be lost silently.
 func TestNoDescriptionIsCut(t *testing.T) {
 	var walk func(reflect.Type)
 	walk = func(of reflect.Type) {
@@ -30,7 +30,7 @@ func TestNoDescriptionIsCut(t *testing.T) {
 			walk(of.Elem())
 		case reflect.Struct:
 			for f := range of.Fields() {
-				if !f.IsExported() || f.Tag.Get("jsonschema") == "-" { // no recipe may say it
+				if !f.IsExported() || f.Tag.Get("jsonschema") == "-" { // not part of a recipe file
 					continue
 				}
 				for part := range strings.SplitSeq(f.Tag.Get("jsonschema"), ",") {
@@ -46,7 +46,7 @@ func TestNoDescriptionIsCut(t *testing.T) {
 	walk(reflect.TypeFor[recipe.Recipe]())
 }
 
-// goodJSON is the good recipe as JSON, which is YAML too.
+// goodJSON is the good recipe as JSON, which is also YAML.
 const goodJSON = `{
   "name": "tool", "summary": "A tool", "homepage": "https://mirror.example/tool", "id": "tool-{{version}}",
   "axes": [{"name": "version", "about": "release", "values": ["2.10", "2.9"]}],
@@ -59,10 +59,10 @@ const goodJSON = `{
   "variants": [{"when": {"version": "2.9"}, "env": {"B": "2"}, "expect": {"needed": ["libx.so.1"]}}]
 }`
 
-// Both refuse what an editor can see; the loader refuses more, because it knows
-// what a recipe is for.
+// Both reject the errors visible to an editor. The loader rejects more, because it
+// knows the meaning of a recipe.
 func TestSchemaAndLoaderAgree(t *testing.T) {
-	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as an editor reads it that knows nothing else
+	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as in an editor, with the schema alone
 	for name, c := range map[string]struct {
 		old, new       string
 		schema, loader bool
@@ -108,7 +108,7 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		"no dates":               {`, "released": {"2.10": "2025-01-02"}`, "", true, false},
 		"unknown kind":           {`"sdist"`, `"svn"`, false, false},
 		"unknown launcher":       {`"launcher": "mpi"`, `"launcher": "slurm"`, false, false},
-		// What only the loader knows.
+		// Errors that only the loader detects.
 		"another name":         {`"name": "tool"`, `"name": "fool"`, true, false},
 		"axis twice":           {`"values": ["2.10", "2.9"]}`, `"values": ["2.10", "2.9"]}, {"name": "version", "about": "x", "values": ["1"]}`, true, false},
 		"value twice":          {`["2.10", "2.9"]`, `["2.9", "2.9"]`, true, false},
@@ -130,9 +130,9 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 	}
 }
 
-// Whatever is done to a recipe: what the schema refuses, the loader refuses.
+// The loader rejects every mutated recipe that the schema rejects.
 func TestTheLoaderIsAsStrictAsTheSchema(t *testing.T) {
-	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as an editor reads it that knows nothing else
+	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as in an editor, with the schema alone
 	rapid.Check(t, func(t *rapid.T) {
 		var doc any
 		if err := json.Unmarshal([]byte(goodJSON), &doc); err != nil {
@@ -153,7 +153,7 @@ func TestTheLoaderIsAsStrictAsTheSchema(t *testing.T) {
 	})
 }
 
-// change replaces, removes or adds something anywhere in a document.
+// change replaces, removes or adds a value anywhere in a document.
 func change(t *rapid.T, v any) any {
 	if rapid.IntRange(0, 3).Draw(t, "deeper") > 0 {
 		switch v := v.(type) {
@@ -183,7 +183,7 @@ func change(t *rapid.T, v any) any {
 	return foreign(t)
 }
 
-// foreign is a value that seldom belongs where it is put.
+// foreign returns a value that is usually invalid in its place.
 func foreign(t *rapid.T) any {
 	return rapid.SampledFrom([]any{
 		nil, true, 1, 2.9, "x", "2.9", "{{version}}",
@@ -197,9 +197,9 @@ func foreign(t *rapid.T) any {
 	}).Draw(t, "value")
 }
 
-// What is checked in satisfies both.
+// Schema and loader accept all checked-in recipes.
 func TestCheckedInRecipesMeetTheSchema(t *testing.T) {
-	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as an editor reads it that knows nothing else
+	read := recipetest.Validator(t, recipe.Schema(&recipe.Recipe{})) // as in an editor, with the schema alone
 	all, err := recipe.Load(os.DirFS(filepath.Join("..", "..", "..", "recipes")), "recipes")
 	if err != nil || len(all) == 0 {
 		t.Fatalf("%d recipes, %v", len(all), err)

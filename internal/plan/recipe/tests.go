@@ -9,12 +9,11 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Tests are upstream's own tests: those that the artifact must pass as it runs in
-// a clean container without a network. Each file is a process of its own, or one
-// process for each rank.
+// Tests are upstream's own tests. The artifact must pass them in a clean container
+// without a network. Each file runs in its own process, or in one process per rank.
 //
-// Settings that name the same file add to each other, so that a cell may name known
-// failures of its own.
+// Entries for the same file in several settings are merged, so a cell can add its own
+// known failures.
 type Tests struct {
 	Launcher string     `yaml:"launcher,omitempty" json:"launcher,omitempty" jsonschema:"enum=horovodrun,description=what starts the ranks of a file; without one there is one process. horovodrun starts them by expect.launcher"`
 	Ranks    int        `yaml:"ranks,omitempty" json:"ranks,omitempty" jsonschema:"description=processes of each file; 1 without a launcher"`
@@ -29,13 +28,13 @@ type TestFile struct {
 	Known   []Known `yaml:"known,omitempty" json:"known,omitempty" jsonschema:"description=cases that fail for a known reason; one that begins to pass is a failure of the gate"`
 }
 
-// Quick is the part of a file that --tests quick runs.
+// Quick is the part of a file run by --tests quick.
 type Quick struct {
 	Select  string `yaml:"select,omitempty" json:"select,omitempty" jsonschema:"description=expression as of pytest's -k; without it the whole file"`
 	Seconds int    `yaml:"seconds" json:"seconds" jsonschema:"description=what the part took when somebody measured it"`
 }
 
-// Known are cases that fail for one reason.
+// Known lists test cases that fail for one known reason.
 type Known struct {
 	Cases   []string `yaml:"cases" json:"cases" jsonschema:"minItems=1,description=names of test functions"`
 	Because string   `yaml:"because" json:"because" jsonschema:"description=why they fail"`
@@ -50,7 +49,7 @@ func (q *Quick) clone() *Quick {
 	return &same
 }
 
-// QuickSeconds returns what the tests of every run take, as the recipe states it.
+// QuickSeconds returns the duration of the quick tests as stated by the recipe.
 func (t Tests) QuickSeconds() (seconds int) {
 	for _, f := range t.Files {
 		if f.Quick != nil {
@@ -60,7 +59,7 @@ func (t Tests) QuickSeconds() (seconds int) {
 	return seconds
 }
 
-// FullSeconds returns what all files take, as the recipe states it.
+// FullSeconds returns the duration of all files as stated by the recipe.
 func (t Tests) FullSeconds() (seconds int) {
 	for _, f := range t.Files {
 		seconds += f.Seconds
@@ -68,7 +67,7 @@ func (t Tests) FullSeconds() (seconds int) {
 	return seconds
 }
 
-// plus returns tests that hold what both do, with lists of their own.
+// plus merges two tests. The result shares no lists with t and u.
 func (t Tests) plus(u Tests) Tests {
 	all := Tests{Launcher: cmp.Or(u.Launcher, t.Launcher), Ranks: cmp.Or(u.Ranks, t.Ranks)}
 	for _, f := range slices.Concat(t.Files, u.Files) {
@@ -89,7 +88,7 @@ func (t Tests) plus(u Tests) Tests {
 	return all
 }
 
-// testsClash names the first value that both state differently.
+// testsClash returns the name of the first value stated differently by both.
 func testsClash(t, u Tests) string {
 	differ := func(a, b int) bool { return a != 0 && b != 0 && a != b }
 	switch {
@@ -111,7 +110,7 @@ func testsClash(t, u Tests) string {
 	return ""
 }
 
-// Fault returns what the tests of a cell lack, or nil.
+// Fault returns the first problem of a cell's tests, or nil.
 func (t Tests) Fault(from Origin) error {
 	switch {
 	case len(t.Files) == 0:
@@ -131,12 +130,11 @@ func (t Tests) Fault(from Origin) error {
 	return from.Fault()
 }
 
-// maxRanks bounds the processes of a file: more than a host without GPUs has use
-// for.
+// maxRanks bounds the processes of a file. A host without GPUs has no use for more.
 const maxRanks = 64
 
-// validateTests refuses what cannot be run, and a known failure that nobody could
-// look up.
+// validateTests rejects tests that cannot run, and known failures without a reason or
+// an issue.
 func (r *Recipe) validateTests(s written) []error {
 	var faults []error
 	fault := func(at, format string, args ...any) {

@@ -9,7 +9,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// withTests is the good recipe with tests of its own, and of a variant that holds
+// withTests returns the good recipe with tests of its own and of a variant that holds
 // for the cell of TestTestsAddUp.
 func withTests(own, more string) string {
 	return strings.Replace(good, "expect: {launcher: mpi}\n", "expect: {tests: "+own+"}\n", 1) +

@@ -11,12 +11,11 @@ import (
 	"builder/internal/base/diag"
 )
 
-// treeEnds lists how the name of an archive that is an artifact may end: what the
-// gates can open.
+// treeEnds lists the archive formats supported by the gates, as file name suffixes.
 var treeEnds = []string{".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst"}
 
-// validateTree refuses, where the artifact is an archive, what only a wheel can
-// promise, and a name that is none of an archive.
+// validateTree checks recipes whose artifact is an archive. It rejects promises that
+// only a wheel can keep, and a name without an archive suffix.
 func (r *Recipe) validateTree() []error {
 	all := r.settings()
 	if !slices.ContainsFunc(all, func(s written) bool { return s.Expect.Tree != "" }) {
@@ -38,8 +37,8 @@ func isArchive(name string) bool {
 	return name == path.Base(name) && slices.ContainsFunc(treeEnds, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// ofWheels names what is promised and can only be kept by a wheel: all but what
-// makes sense for any file.
+// ofWheels returns the names of stated promises that only a wheel can keep: all except
+// those valid for any file.
 func (e Expect) ofWheels() []string {
 	e.Version, e.Size, e.Tree, e.Behaviour, e.Waivers = "", "", "", nil, nil
 	data, err := json.Marshal(e)

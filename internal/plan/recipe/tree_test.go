@@ -10,8 +10,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Of an archive nothing is promised that only a wheel can keep, and its name says
-// how it is opened.
+// An archive must not promise properties of a wheel, and its name must have an archive
+// suffix.
 func TestTreeAlone(t *testing.T) {
 	with := func(expect, more string) string {
 		return strings.Replace(good, "expect: {launcher: mpi}", "expect: "+expect, 1) + more

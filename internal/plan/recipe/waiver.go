@@ -7,8 +7,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Waiver lets an artifact pass although one gate refuses it, for a reason that
-// somebody wrote down and until a day on which somebody looks again.
+// A Waiver accepts an artifact although one gate fails. It states a reason and an
+// expiry date.
 type Waiver struct {
 	Gate    string `yaml:"gate" json:"gate" jsonschema:"description=name of the gate"`
 	Because string `yaml:"because" json:"because" jsonschema:"description=why the failure is no reason to keep the artifact back"`
@@ -16,14 +16,14 @@ type Waiver struct {
 	Until   string `yaml:"until" json:"until" jsonschema:"format=date,description=last day on which the waiver holds (2026-12-31)"`
 }
 
-// Expired reports whether now, in UTC, lies behind the waiver's last day. A day
-// that is none, and a time that nobody set, count as expired.
+// Expired reports whether now, in UTC, is after the waiver's last day. An invalid day
+// and the zero time count as expired.
 func (w Waiver) Expired(now time.Time) bool {
 	last, err := time.Parse(time.DateOnly, w.Until)
 	return err != nil || now.IsZero() || !now.UTC().Before(last.AddDate(0, 0, 1))
 }
 
-// fault says what is wrong with a waiver as written, or nothing.
+// fault returns the first problem of a waiver as written, or "".
 func (w Waiver) fault() string {
 	if w.Gate == "" || w.Because == "" || w.Issue == "" || w.Until == "" {
 		return "a waiver needs gate, because, issue and until: it is read by those who wonder why the artifact passed"
@@ -34,7 +34,7 @@ func (w Waiver) fault() string {
 	return ""
 }
 
-// Waivers lists those of the recipe and of all variants.
+// Waivers lists the waivers of the recipe and of all variants.
 func (r *Recipe) Waivers() []Waiver {
 	var all []Waiver
 	for _, s := range r.settings() {
@@ -43,8 +43,8 @@ func (r *Recipe) Waivers() []Waiver {
 	return all
 }
 
-// validateWaivers wants every waiver to be complete; of two for one gate nobody
-// could say which holds.
+// validateWaivers requires every waiver to be complete and at most one per gate in a
+// list. With two, it would be undefined which one holds.
 func (r *Recipe) validateWaivers() []error {
 	var faults []error
 	for _, s := range r.settings() {

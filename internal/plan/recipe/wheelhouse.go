@@ -1,17 +1,17 @@
 package recipe
 
-// A Wheelhouse is what a stack promises: wheels of several cells, and what they
-// need at run time, that are installed together. It stands in no recipe; a stack
-// is read by [builder/internal/plan/stack].
+// A Wheelhouse describes the promises of a stack: wheels of several cells and their
+// run-time dependencies, installed together. It does not occur in recipes;
+// [builder/internal/plan/stack] creates it.
 type Wheelhouse struct {
 	Format   int        `json:"format"`             // of the manifest and of the list of requirements
-	Agree    []string   `json:"agree,omitempty"`    // axes and facts that are of one value in all parts
-	Provided []Provided `json:"provided,omitempty"` // what the platform brings
+	Agree    []string   `json:"agree,omitempty"`    // axes and facts with the same value in all parts
+	Provided []Provided `json:"provided,omitempty"` // projects provided by the platform
 	Profile  string     `json:"profile,omitempty"`  // text of the run-time environment
 }
 
-// Provided is a Python project that the platform brings, and therefore neither a
-// part nor taken from the index.
+// Provided is a Python project provided by the platform. It is neither a part nor
+// downloaded from the index.
 type Provided struct {
 	Project string `yaml:"project" json:"project"`
 	Because string `yaml:"because" json:"because"`

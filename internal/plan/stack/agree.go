@@ -9,18 +9,18 @@ import (
 	"builder/internal/files/inspect"
 )
 
-// A Part is what is known of a wheel of a wheelhouse: what its cell was asked for,
-// and what its bytes say, which is nil before there are any.
+// A Part holds the known facts about a wheel of a wheelhouse: the axes of its cell, and
+// the report of its content, which is nil before the wheel exists.
 type Part struct {
 	Name      string // of the cell, or of the wheel without its tags
 	Axes      map[string]string
 	Report    *inspect.Report
-	StableABI bool // the tags allow later Pythons than they name
+	StableABI bool // the tags also allow later Pythons than the named one
 }
 
-// Agree compares the parts in each of the names, axes and facts alike. Faults
-// says of every name in which they differ who says what; seen says of the others
-// what they agree in.
+// Agree compares the parts in each of the names, which are axes or facts. faults has an
+// entry for each name with different values, with the parts that have each value. seen
+// states the common value of each other name.
 func Agree(names []string, parts []Part) (faults, seen []string) {
 	for _, name := range names {
 		fault, what := agree(name, parts)
@@ -33,8 +33,8 @@ func Agree(names []string, parts []Part) (faults, seen []string) {
 	return faults, seen
 }
 
-// agree compares the parts in one name: first what they were asked for, then what
-// their bytes say with that, or with each other where nobody was asked.
+// agree compares the parts in one name. It first compares their axes. It then compares
+// the content of the wheels with the axes, or with each other if no part has the axis.
 func agree(name string, parts []Part) (fault, seen string) {
 	asked, found := map[string][]string{}, map[string][]string{}
 	for _, p := range parts {
@@ -60,7 +60,7 @@ func agree(name string, parts []Part) (fault, seen string) {
 	return "", fmt.Sprintf("%s plays no role in %d parts", name, len(parts))
 }
 
-// differ tells who says what.
+// differ returns a message with the parts that have each value.
 func differ(name string, said map[string][]string) string {
 	var all []string
 	for _, value := range slices.Sorted(maps.Keys(said)) {
@@ -69,11 +69,11 @@ func differ(name string, said map[string][]string) string {
 	return fmt.Sprintf("%s is %s", name, strings.Join(all, " and "))
 }
 
-// contradict names the parts whose bytes deny the value that all were asked for.
+// contradict lists the parts whose content contradicts the value of the axis.
 func contradict(name, value string, parts []Part) string {
 	expected, err := inspect.ParseExpectations([]string{name + "=" + value})
 	if err != nil {
-		return "" // an axis that is no fact about files
+		return "" // an axis that is not a fact about files
 	}
 	var denied []string
 	for _, p := range parts {
@@ -87,8 +87,8 @@ func contradict(name, value string, parts []Part) string {
 	return strings.Join(denied, "; ")
 }
 
-// says returns what the bytes of a part say of a name. To have nothing of a kind,
-// not to tell, and to run with any Python contradict nothing.
+// says returns the values of a fact in the content of a part. It omits values that
+// contradict nothing: none, unknown, and compatibility with any Python.
 func (p Part) says(name string) []string {
 	if p.Report == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"builder/internal/files/inspect"
 )
 
-// part is one whose bytes say facts: name=value.
+// part returns a part whose content has the facts, given as name=value.
 func part(name, axes string, facts ...string) Part {
 	p := Part{Name: name, Axes: map[string]string{}, Report: &inspect.Report{Kind: "wheel"}}
 	for axis := range strings.FieldsSeq(axes) {
@@ -27,7 +27,7 @@ func TestAgree(t *testing.T) {
 	for name, c := range map[string]struct {
 		fact  string
 		parts []Part
-		want  string // what is seen, or what is wrong
+		want  string // the seen value or the fault
 		wrong bool
 	}{
 		"asked alike, and the bytes are of it": {"rocm", []Part{part("a", "rocm=6.1", "rocm=6"), part("b", "rocm=6.1", "rocm=none")}, "rocm is 6.1 (a, b)", false},

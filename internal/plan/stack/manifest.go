@@ -12,10 +12,10 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Format is the number of the format of what is written beside the wheels.
+// Format is the version of the format of the files written beside the wheels.
 const Format = 1
 
-// The names of what a stack is made of, in the directory of its results.
+// Names of the files of a stack in the directory of its results.
 const (
 	Folder       = "wheelhouse"
 	manifestFile = "manifest.json"
@@ -23,11 +23,11 @@ const (
 	profileFile  = "profile.env"
 )
 
-// maxManifest bounds what is read of a manifest, in bytes.
+// maxManifest bounds the size of a manifest to read, in bytes.
 const maxManifest = 16 << 20
 
-// A Manifest says what a wheelhouse holds and where each wheel is from. It holds
-// no time and no path: the same entry has the same manifest.
+// A Manifest lists the wheels of a wheelhouse and the origin of each. It holds no time
+// and no path, so the same entry has the same manifest.
 type Manifest struct {
 	Format   int               `json:"format"`
 	Stack    string            `json:"stack"`
@@ -44,7 +44,7 @@ type Wheel struct {
 	Size   int64  `json:"size"` // bytes
 }
 
-// Built is the wheel of a part and the cell that it was built as.
+// Built is the wheel of a part and its cell.
 type Built struct {
 	Wheel
 	Recipe string            `json:"recipe"`
@@ -62,9 +62,8 @@ func (m Manifest) Wheels() []Wheel {
 	return append(all, m.Extra...)
 }
 
-// Open reads the manifest in the directory of a stack's results. A name in it that
-// is not that of a wheel in the wheelhouse, and a wheel with another digest than
-// the manifest says, are errors.
+// Open reads the manifest in the directory of a stack's results. It fails if an entry
+// is not the name of a wheel in the wheelhouse, or if a wheel has a different digest.
 func Open(dir string) (Manifest, error) {
 	var m Manifest
 	data, err := regular.Read(filepath.Join(dir, manifestFile), maxManifest)

@@ -11,17 +11,17 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A Catalogue is what stacks may name.
+// A Catalogue holds the recipes and profiles that stacks may name.
 type Catalogue struct {
 	Recipes []*recipe.Recipe
-	// Profile returns the text of the one combination of a profile.
+	// Profile returns the text of the one combination of a profile with these axes.
 	Profile func(name string, axes map[string]string) (string, error)
 }
 
-// Recipe returns the stack as a recipe: one cell, whose inputs are the cells of
-// the parts with a value for every axis, and whose axes are those that all parts
-// that have them agree in. Parts that are no single cell, or that already differ in
-// what they are asked for, are faults, all of them together.
+// Recipe returns the stack as a recipe with one cell. Its inputs are the cells of the
+// parts, with a value for every axis. Its axes are those in s.Agree. Recipe returns all
+// errors together: parts that do not select exactly one cell, and parts whose axes
+// disagree.
 func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 	var parts []Part
 	var faults []error
@@ -61,7 +61,7 @@ func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 	return r, s.disagreements(parts)
 }
 
-// placed gives each fault the place in the file that it comes from.
+// placed adds the position in the file to each error.
 func (s *Stack) placed(err error, at string, args ...any) error {
 	var faults []error
 	for _, fault := range diag.All(err) {
@@ -70,7 +70,7 @@ func (s *Stack) placed(err error, at string, args ...any) error {
 	return errors.Join(faults...)
 }
 
-// onlyCell is the cell that a part names.
+// onlyCell returns the cell selected by a part.
 func onlyCell(recipes []*recipe.Recipe, p recipe.Input) (matrix.Cell, error) {
 	r, err := recipe.Find(recipes, p.Recipe)
 	if err != nil {
@@ -86,7 +86,7 @@ func onlyCell(recipes []*recipe.Recipe, p recipe.Input) (matrix.Cell, error) {
 	return cells[0], nil
 }
 
-// axes adds the axes of a cell that are agreed in to those that are known.
+// axes adds the axes of a cell that are in s.Agree to the known ones.
 func (s *Stack) axes(known []recipe.Axis, cell matrix.Cell) []recipe.Axis {
 	for _, axis := range cell.Recipe.Axes {
 		named := func(a recipe.Axis) bool { return a.Name == axis.Name }
@@ -97,7 +97,7 @@ func (s *Stack) axes(known []recipe.Axis, cell matrix.Cell) []recipe.Axis {
 	return known
 }
 
-// disagreements are the faults that can be seen before anything is built.
+// disagreements returns the errors detectable before a build.
 func (s *Stack) disagreements(parts []Part) error {
 	var faults []error
 	for i, name := range s.Agree {

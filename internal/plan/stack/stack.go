@@ -1,11 +1,11 @@
-// Package stack puts cells of several recipes together: a [Stack] names them,
-// says in what they have to agree and what the platform brings, and becomes a
-// recipe without a source of its own whose inputs are its parts. What comes of it
-// is a wheelhouse: a folder of wheels that are installed together, with exact
-// pins and digests, and a [Manifest] that says where each is from.
+// Package stack combines cells of several recipes. A [Stack] names the cells, the axes
+// and facts in which they must agree, and the projects provided by the platform. It
+// becomes a recipe without a source of its own, with its parts as inputs. The result is
+// a wheelhouse: a folder of wheels that are installed together, with exact pins and
+// digests, and a [Manifest] with the origin of each wheel.
 //
-// Nothing is built here. The parts are built, gated and kept as the cells that
-// they are, alone or in a stack.
+// This package builds nothing. The parts are built, gated and kept as cells of their
+// own recipes, alone or in a stack.
 package stack
 
 import (
@@ -23,7 +23,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A Stack is one file as it is written.
+// A Stack is one file as written.
 type Stack struct {
 	Name     string            `yaml:"name" json:"name" jsonschema:"description=name of the stack; also the name of the file; on the command line it is stack/NAME"`
 	Summary  string            `yaml:"summary" json:"summary" jsonschema:"description=one line for builder list"`
@@ -37,22 +37,22 @@ type Stack struct {
 	index decode.Index
 }
 
-// A Profile is the combination of a profile that the stack runs in. Its axes have
-// to agree with those of the parts.
+// A Profile is the combination of a profile in which the stack runs. Its axes must
+// agree with those of the parts.
 type Profile struct {
 	Name string            `yaml:"name" json:"name" jsonschema:"description=of a profile as builder profile takes it"`
 	Axes map[string]string `yaml:"axes,omitempty" json:"axes,omitempty"`
 }
 
-// Prefix begins the name of every stack where a recipe's name may stand, and the
-// path of its results.
+// Prefix begins the name of a stack wherever a recipe's name is allowed, and the path
+// of its results.
 const Prefix = "stack/"
 
-// FullName is the name of the stack among recipes.
+// FullName returns the name of the stack among recipes.
 func (s *Stack) FullName() string { return Prefix + s.Name }
 
-// Load reads every *.yaml of fsys; dir is what positions in messages begin with.
-// All faults of all files come together.
+// Load reads every *.yaml of fsys. Positions in error messages begin with dir. It
+// returns the errors of all files together.
 func Load(fsys fs.FS, dir string) ([]*Stack, error) {
 	files, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {
@@ -76,8 +76,8 @@ func Load(fsys fs.FS, dir string) ([]*Stack, error) {
 	return all, errors.Join(faults...)
 }
 
-// Parse reads one stack; name is the path that messages show, and its base must
-// be the stack's name.
+// Parse reads one stack. name is its path in error messages. The base name without
+// .yaml must be the name of the stack.
 func Parse(name string, data []byte) (*Stack, error) {
 	var s Stack
 	index, err := decode.Placed(name, data, &s)
@@ -93,8 +93,8 @@ func Parse(name string, data []byte) (*Stack, error) {
 
 var project = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// validate returns all that is wrong with a stack by itself; what it says of
-// other recipes [Stack.Recipe] looks at.
+// validate returns all problems of the stack itself. [Stack.Recipe] checks its
+// references to recipes.
 func (s *Stack) validate(file string) error {
 	var faults []error
 	fault := func(at, format string, args ...any) {

@@ -23,7 +23,7 @@ provided:
   - {project: torch, because: the site brings it}
 `
 
-// recipes are two that have axes in common.
+// recipes returns two recipes with common axes.
 func recipes(t *testing.T) []*recipe.Recipe {
 	t.Helper()
 	text := func(name, project, more string) *recipe.Recipe {
@@ -49,7 +49,7 @@ runtime: base
 	return []*recipe.Recipe{text("ray", "ray", ""), text("horovod", "Horovod", `, "3.12"`)}
 }
 
-// known is what stacks of the tests may name.
+// known returns the catalogue of the tests.
 func known(t *testing.T) Catalogue {
 	t.Helper()
 	return Catalogue{recipes(t), func(name string, axes map[string]string) (string, error) {
@@ -77,8 +77,8 @@ func TestRecipe(t *testing.T) {
 	if r.Name != "stack/pair" || r.ID != r.Name || r.Image != "base" || r.Runtime != "base" || r.From.Kind != recipe.Cells {
 		t.Errorf("%+v", r)
 	}
-	// An axis that the stack does not name has a value, so that the lock of the stack
-	// does not depend on what somebody prefers.
+	// An axis not named by the stack still has a value. A later change of the recipe's
+	// preference then leaves the lock of the stack unchanged.
 	if in := r.Inputs; len(in) != 2 || in[0].Axes["version"] != "2.12.0" || in[1].Axes["version"] != "2.12.0" || in[1].Axes["python"] != "3.11" {
 		t.Errorf("%+v", in)
 	}
@@ -93,7 +93,7 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
-// What is wrong between the parts is seen before anything is built, all of it.
+// Recipe reports all disagreements between the parts before anything is built.
 func TestRecipeRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, with, want string }{
 		"no such recipe":  {"recipe: ray,", "recipe: rya,", `stacks/pair.yaml:6:5: no recipe is called "rya"`},

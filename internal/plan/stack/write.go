@@ -15,11 +15,10 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// Write lays a wheelhouse out in dir: the wheels in a folder that takes the place
-// of an older one as a whole, their exact pins with digests, the profile where it
-// is not empty, and the manifest. Places says where each wheel lies now. It returns
-// everything that it wrote, the manifest first; the name of a wheel begins with
-// the folder.
+// Write writes a wheelhouse to dir: the folder of wheels, which replaces an older one
+// as a whole, their exact pins with digests, the profile unless it is empty, and the
+// manifest. places maps each wheel to its current path. Write returns all files it
+// wrote, the manifest first. The name of a wheel begins with the folder.
 func (m Manifest) Write(dir string, places map[string]string, profile []byte) ([]artifact.Artifact, error) {
 	pins, err := m.requirements()
 	if err != nil {
@@ -60,7 +59,7 @@ func (m Manifest) Write(dir string, places map[string]string, profile []byte) ([
 	return made, nil
 }
 
-// fill copies the wheels into a folder beside the old one and changes the two.
+// fill copies the wheels into a new folder and then replaces the old one.
 func (m Manifest) fill(dir string, places map[string]string) error {
 	fresh, err := os.MkdirTemp(dir, "."+Folder+"-*")
 	if err != nil {
@@ -76,7 +75,7 @@ func (m Manifest) fill(dir string, places map[string]string) error {
 	return errors.Join(os.Chmod(fresh, 0o755), os.RemoveAll(final), os.Rename(fresh, final))
 }
 
-// copyWheel copies a wheel and refuses one that is not the one that was named.
+// copyWheel copies a wheel and verifies its digest.
 func copyWheel(from, to string, want Wheel) error {
 	if err := atomicfile.Copy(from, to); err != nil {
 		return err
@@ -92,9 +91,9 @@ func (m Manifest) sorted() []Wheel {
 	return slices.SortedFunc(slices.Values(m.Wheels()), func(a, b Wheel) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// requirements pins every wheel by version and digest, one a line, sorted. Two
-// wheels of one project could not be installed together, and one of a project that
-// the platform provides would take its place: both are errors.
+// requirements pins every wheel by version and digest, one per line, sorted. Two wheels
+// of one project cannot be installed together, and a wheel of a provided project would
+// replace the platform's. Both are errors.
 func (m Manifest) requirements() ([]byte, error) {
 	var lines []string
 	var faults []error

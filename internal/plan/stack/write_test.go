@@ -11,7 +11,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// house returns a manifest of wheels that lie where places says.
+// house returns a manifest of wheels and the path of each.
 func house(t *testing.T, names ...string) (m Manifest, places map[string]string) {
 	t.Helper()
 	m = Manifest{
@@ -70,7 +70,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Written twice it is the same, and what an older stack left in the folder is gone.
+// A second Write has the same result and removes the wheels of an older stack.
 func TestWriteAgain(t *testing.T) {
 	m, places := house(t, ray, click)
 	dir := t.TempDir()
