@@ -13,7 +13,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// The helpers of this file make a recipe of two cells, and the lock of both.
+// The helpers of this file make a recipe with two cells, and the lock of both.
 
 const written = `name: tiny
 summary: a tiny recipe
@@ -53,7 +53,7 @@ variants:
 
 const date = "20231114T221320Z"
 
-// sha returns a digest that begins with some digits.
+// sha returns a digest that begins with the given digits.
 func sha(digits string) string { return digits + strings.Repeat("0", 64-len(digits)) }
 
 func pin(project, version, digits string) pypi.File {
@@ -89,7 +89,7 @@ func tinyCatalogue() lock.Catalogue {
 	return lock.Catalogue{Images: tinyImages(), Patches: map[string][]patch.Patch{"tiny": tinyPatches(), "other": {{Name: "of another"}}}}
 }
 
-// cells returns the cells of the recipe after some text of it was replaced.
+// cells returns the cells of the recipe after replacements in its text.
 func cells(t testing.TB, replace ...string) []matrix.Cell {
 	t.Helper()
 	text := strings.NewReplacer(replace...).Replace(written)
@@ -120,7 +120,7 @@ func drafts(t testing.TB, replace ...string) []lock.Draft {
 	return all
 }
 
-// tinyLock pins everything for both cells.
+// tinyLock pins all needs of both cells.
 func tinyLock() lock.File {
 	return lock.File{
 		Schema: lock.Schema, Recipe: "tiny",

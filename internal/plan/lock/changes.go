@@ -10,13 +10,13 @@ import (
 // A PinChange is one pin that differs between two locks of a recipe.
 type PinChange struct {
 	Kind string `json:"kind"` // source, image, package or wheel
-	Name string `json:"name"` // with the image or the Python that it is for
-	Was  string `json:"was"`  // empty: it is new
-	Is   string `json:"is"`   // empty: it is gone
+	Name string `json:"name"` // with its image or its Python version
+	Was  string `json:"was"`  // empty if the pin is new
+	Is   string `json:"is"`   // empty if the pin is gone
 }
 
-// Compare lists what g pins otherwise than f, each difference once: several sets
-// of Python packages may share one.
+// Compare lists the differences from the pins of f to those of g, each once: several
+// sets of Python packages may share one.
 func Compare(f, g File) []PinChange {
 	was, is := f.named(), g.named()
 	changes := []PinChange{}
@@ -36,11 +36,11 @@ func Compare(f, g File) []PinChange {
 	return slices.Compact(changes)
 }
 
-// pinName is what a pin is called; set tells apart the sets of Python packages
-// that hold a wheel.
+// pinName identifies a pin. set distinguishes sets of Python packages with the same
+// wheel.
 type pinName struct{ kind, name, set string }
 
-// named returns everything that is pinned, as a person reads it.
+// named returns the printed value of every pin.
 func (f File) named() map[pinName]string {
 	all := map[pinName]string{}
 	for _, s := range f.Sources {

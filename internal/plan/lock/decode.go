@@ -17,9 +17,9 @@ import (
 	"builder/internal/input/pypi"
 )
 
-// Decode reads a lock; name is what messages call it. It refuses unknown and
-// repeated fields, another schema, pins that are not what they should be, and a
-// lock whose sum is not that of its pins: such a fault is [ErrEdited].
+// Decode parses a lock. name is its path in error messages. Decode rejects unknown and
+// repeated fields, another schema, and invalid pins. If the sum does not match the
+// pins, the error is [ErrEdited].
 func Decode(name string, data []byte) (File, error) {
 	var s signed
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -50,18 +50,18 @@ func unreadable(pos diag.Pos, err error) error {
 	}
 }
 
-// plain says without the names of Go types what has another type.
+// plain removes the names of Go types from a type error.
 func plain(err error) error {
 	kind, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
 		return err
 	}
 	names := strings.Split(kind.Field, ".")
-	names = slices.DeleteFunc(names, func(name string) bool { return name != strings.ToLower(name) }) // what is embedded
+	names = slices.DeleteFunc(names, func(name string) bool { return name != strings.ToLower(name) }) // embedded structs
 	return fmt.Errorf("%s: %s is not what belongs there", cmp.Or(strings.Join(names, "."), "the file"), kind.Value)
 }
 
-// lineOf returns the line where the decoder stopped, 0 where it does not say.
+// lineOf returns the line at which the decoder stopped, or 0 if it is not known.
 func lineOf(data []byte, err error) int {
 	var at int64
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -86,7 +86,7 @@ var (
 	indexDate   = regexp.MustCompile(`^\d{8}T\d{6}Z$`)
 )
 
-// checker collects what is wrong with the pins of a lock.
+// checker collects the problems of a lock's pins.
 type checker struct {
 	name   string
 	faults []error
@@ -98,7 +98,7 @@ func (c *checker) fault(format string, args ...any) {
 	c.faults = append(c.faults, diag.Errorf(diag.Drift, "%s: %s", c.name, text).WithHint("%s", restore))
 }
 
-// once refuses a second answer to a question.
+// once rejects a second pin for one need.
 func (c *checker) once(format string, args ...any) {
 	question := fmt.Sprintf(format, args...)
 	if c.seen[question] {
@@ -107,8 +107,8 @@ func (c *checker) once(format string, args ...any) {
 	c.seen[question] = true
 }
 
-// check refuses pins that lack something, that answer a question twice, or that
-// could lead a fetch astray: a digest that is none, a path that leaves its pool.
+// check rejects incomplete pins, two pins for one need, and pins that could misdirect a
+// download: an invalid digest, or a path outside the pool.
 func (f File) check(name string) error {
 	c := &checker{name: name, seen: map[string]bool{}}
 	if !word.MatchString(strings.TrimPrefix(f.Recipe, "stack/")) {

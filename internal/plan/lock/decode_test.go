@@ -47,7 +47,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What a value holds is not taken for the layout around it.
+// Text inside a value must not be treated as layout.
 func TestEncodeKeepsValues(t *testing.T) {
 	f := tinyLock()
 	f.Images[0].Debian = &image.Debian{Suites: []image.Suite{{Name: "two  spaces, {braces  in  it}\t[and]\nmore"}}, Packages: []string{"a  {b\n  c}"}}
@@ -61,7 +61,7 @@ func TestEncodeKeepsValues(t *testing.T) {
 	}
 }
 
-// The locks that come with the tool are as the tool would write them.
+// The embedded locks have exactly the form that builder writes.
 func TestEmbeddedLocks(t *testing.T) {
 	files, err := recipes.FS.ReadDir(".")
 	if err != nil {
@@ -204,12 +204,12 @@ func TestDecodeReportsAllFaults(t *testing.T) {
 	}
 }
 
-// A pin that answers with nothing is none.
+// A pin without files or packages is invalid.
 func TestDecodeRefusesEmptyPins(t *testing.T) {
 	for want, change := range map[string]func(*lock.File){
 		"l: Python 3.11 with numpy: there are no files": func(f *lock.File) { f.Python[0].Files = nil },
 		"l: image debian: there are no packages":        func(f *lock.File) { f.Images[0].Packages = nil },
-		"":                                              func(f *lock.File) { f.Python[0].Requirements, f.Python[0].Files = nil, nil }, // nothing was asked
+		"":                                              func(f *lock.File) { f.Python[0].Requirements, f.Python[0].Files = nil, nil }, // no requirements
 	} {
 		f := tinyLock()
 		change(&f)
@@ -219,8 +219,8 @@ func TestDecodeRefusesEmptyPins(t *testing.T) {
 	}
 }
 
-// What a source may say follows from its kind: that of a commit has its date and
-// no address, a wheel has a Python, and the pool of Debian is the recipe's.
+// The valid fields of a source depend on its kind: a commit has a date and no address,
+// a wheel has a Python, and an archive in a Debian pool is pinned by the recipe.
 func TestDecodeChecksSources(t *testing.T) {
 	const (
 		git     = "l: tiny 1.0: a source from git has a commit, and its repository stands in the recipe"
@@ -255,17 +255,17 @@ func TestDecodeChecksSources(t *testing.T) {
 	}
 }
 
-// Lists in lists have an end, and so has their reader.
+// Deeply nested lists return an error and do not exhaust the stack.
 func TestDecodeOfLists(t *testing.T) {
 	if _, err := lock.Decode("l", bytes.Repeat([]byte("["), 20000)); diag.CodeOf(err) != diag.Drift {
 		t.Errorf("%v", err)
 	}
 }
 
-// Whatever is accepted can be written, and is then what it was.
+// Every accepted lock can be written and read back unchanged.
 func FuzzDecode(f *testing.F) {
-	// An input is what takes the place of a part of a whole lock: a lock as input would
-	// be so large that the time goes into making it smaller.
+	// An input replaces a part of a whole lock. Inputs with a whole lock would be so
+	// large that the fuzzer spends its time on minimizing them.
 	good := tinyLock().Encode()
 	f.Add(uint16(0), uint16(0), []byte(nil))
 	f.Add(uint16(0), ^uint16(0), []byte(`{"schema": 1, "recipe": "x", "Recipe": "y"}`))

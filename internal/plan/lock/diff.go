@@ -13,8 +13,8 @@ import (
 	"builder/internal/plan/image"
 )
 
-// The steps that a change can be attributed to, in their order. The gates stand
-// for everything behind the build, and for what no step reads.
+// Steps to which a change is attributed, in their order. Gates covers all steps after
+// the build, and fields that no step reads.
 const (
 	stepImage    = "image"
 	stepPackages = "packages"
@@ -24,22 +24,22 @@ const (
 	stepGates    = "gates"
 )
 
-// Steps lists the steps of changes in the order in which a run takes them.
+// Steps lists the steps of changes in the order in which a run executes them.
 func Steps() []string {
 	return []string{stepImage, stepPackages, stepSource, stepPatch, stepBuild, stepGates}
 }
 
-// A Change is one difference between two entries, and the first step that reads
-// what has changed: it and everything behind it runs again.
+// A Change is one difference between two entries, with the first step that reads the
+// changed field. A run repeats this step and all later ones.
 type Change struct {
 	Step string `json:"step"`
 	What string `json:"what"`
-	Was  string `json:"was,omitempty"` // empty: it is new
-	Is   string `json:"is,omitempty"`  // empty: it is gone
+	Was  string `json:"was,omitempty"` // empty if the field is new
+	Is   string `json:"is,omitempty"`  // empty if the field is gone
 }
 
-// Diff lists what differs between two entries, in the order of [Steps]. It is
-// empty exactly where the keys are equal.
+// Diff lists the differences between two entries, in the order of [Steps]. It is empty
+// if and only if the keys are equal.
 func Diff(old, new Entry) []Change {
 	was, is := partsOf(old), partsOf(new)
 	var changes []Change
@@ -59,8 +59,7 @@ func Diff(old, new Entry) []Change {
 	return changes
 }
 
-// First returns the first step that reads anything of what has changed, "" if
-// nothing has.
+// First returns the first step of the changes, or "" if there are none.
 func First(changes []Change) string {
 	if len(changes) == 0 {
 		return ""
@@ -70,16 +69,16 @@ func First(changes []Change) string {
 
 func order(step string) int { return slices.Index(Steps(), step) }
 
-// parts is an entry taken apart into what a person would call one thing.
+// parts is an entry divided into the units shown to users.
 type parts struct {
 	all   map[place]part
-	lists map[place][]string // names of what has an order, by what the list is called
+	lists map[place][]string // names in the order of each list, by list
 }
 
-// place is where a part belongs: the step that reads it first, and its name.
+// place identifies a part: the first step that reads it, and its name.
 type place struct{ step, what string }
 
-// part is how a thing is shown, and all of it as JSON.
+// part is the printed form of a unit and its whole value as JSON.
 type part struct {
 	show  string
 	value []byte
@@ -89,8 +88,8 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(order(p.step), order(q.step)), cmp.Compare(p.what, q.what))
 }
 
-// change says how a part differs. Two values that would look the same are shown
-// as a whole.
+// change describes how a part differs. If both printed forms are equal, it shows the
+// whole values.
 func (p place) change(was, is part) Change {
 	if was.show == is.show {
 		was.show, is.show = string(was.value), string(is.value)
@@ -98,7 +97,7 @@ func (p place) change(was, is part) Change {
 	return Change{p.step, p.what, was.show, is.show}
 }
 
-// reordered names, for each list, the first two things that changed places.
+// reordered returns, for each list, the first two items in a different order.
 func reordered(was, is parts) []Change {
 	var changes []Change
 	for _, at := range slices.SortedFunc(maps.Keys(was.lists), place.compare) {
@@ -117,7 +116,7 @@ func reordered(was, is parts) []Change {
 	return changes
 }
 
-// intersect returns the items of a that b has too.
+// intersect returns the items of a that are also in b.
 func intersect(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(item string) bool { return !slices.Contains(b, item) })
 }
@@ -164,8 +163,8 @@ func partsOf(e Entry) parts {
 	return p
 }
 
-// image adds the parts of a base; prefix tells it apart from another, base and
-// python are the steps that read the one and the other.
+// image adds the parts of a base image. prefix distinguishes the build image from the
+// run-time image. base and python are the steps that read the base and the interpreter.
 func (p parts) image(img Image, prefix, base, python string) {
 	pin := img.Pin
 	p.add(base, prefix+"image", strings.TrimSpace(pin.Name+" "+short(pin.Digest)), []string{pin.Name, pin.Registry, pin.Digest})
@@ -189,7 +188,7 @@ func (p parts) image(img Image, prefix, base, python string) {
 	}
 }
 
-// debian adds what was asked for, beside what it was resolved to.
+// debian adds the request, in addition to the packages to which it was resolved.
 func (p parts) debian(asked *image.Debian, prefix, step string) {
 	if asked == nil {
 		return
@@ -203,11 +202,11 @@ func (p parts) debian(asked *image.Debian, prefix, step string) {
 	}
 }
 
-// add puts a part in its place; a second one of the same name gets a number.
+// add adds a part. A second part with the same name gets a number.
 func (p parts) add(step, what, show string, value any) place {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Sprintf("lock: %s is not JSON: %v", what, err)) // taken from an entry
+		panic(fmt.Sprintf("lock: %s is not JSON: %v", what, err)) // a field of an entry is always valid
 	}
 	at := place{step, what}
 	for n := 2; ; n++ {
@@ -220,7 +219,7 @@ func (p parts) add(step, what, show string, value any) place {
 	return at
 }
 
-// item adds a part that has a place in a list.
+// item adds a part that is an item of a list.
 func (p parts) item(step, list, what, show string, value any) {
 	at := p.add(step, what, show, value)
 	key := place{step, list}
@@ -233,11 +232,11 @@ func (p parts) table(step, format string, values map[string]string) {
 	}
 }
 
-// fields adds every field of a struct that has a value, by its JSON name.
+// fields adds every non-empty field of a struct under its JSON name.
 func (p parts) fields(step, format string, value any) {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Sprintf("lock: %v is not JSON: %v", value, err)) // taken from an entry
+		panic(fmt.Sprintf("lock: %v is not JSON: %v", value, err)) // a field of an entry is always valid
 	}
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -248,7 +247,7 @@ func (p parts) fields(step, format string, value any) {
 	}
 }
 
-// literal shows a short text as it is, and another by its digest.
+// literal returns a short text unchanged, and the digest of any other.
 func literal(text string) string {
 	if text == "" || len(text) > 100 || strings.ContainsFunc(text, unicode.IsControl) {
 		return digest(text)
@@ -256,7 +255,7 @@ func literal(text string) string {
 	return text
 }
 
-// digest shows a text by its digest.
+// digest returns the short digest of a text.
 func digest(text string) string {
 	if text == "" {
 		return "empty"
@@ -264,7 +263,7 @@ func digest(text string) string {
 	return short(sumOf([]byte(text)))
 }
 
-// short is what a person needs of a digest.
+// short returns the first 12 digits of a digest, for display.
 func short(digest string) string {
 	digest = strings.TrimPrefix(digest, "sha256:")
 	return digest[:min(12, len(digest))]

@@ -143,7 +143,7 @@ func TestDiff(t *testing.T) {
 
 func digestOf(p patch.Patch) string { return p.Digest()[:12] }
 
-// Whatever gives an entry another key is a change that can be told, both ways.
+// Every difference that changes the key appears in the diff, in both directions.
 func TestDiffSeesEverything(t *testing.T) {
 	for n := 1; ; n++ {
 		e, left := full(), n

@@ -16,14 +16,14 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A Catalogue is everything that recipes may name.
+// A Catalogue holds the images and patches that recipes may name.
 type Catalogue struct {
 	Images  []image.Image
 	Patches map[string][]patch.Patch // by distribution
 }
 
-// A Draft is a cell with everything that follows from recipe, images and
-// patches alone: what `builder plan` shows before a single name is resolved.
+// A Draft is a cell with all properties that follow from recipe, images and patches
+// alone. `builder plan` shows it before any name is resolved.
 type Draft struct {
 	Cell     matrix.Cell
 	Vars     map[string]string // axes, facts of the image, and names derived from them
@@ -31,22 +31,22 @@ type Draft struct {
 	Image    image.Image
 	Runtime  image.Image
 	Source   SourceNeed
-	Tests    SourceNeed // of no kind where there are none
-	Epoch    int64      // SOURCE_DATE_EPOCH, seconds; 0 where only the pin of the source knows
-	Memory   int64      // bytes that the build takes at its peak; 0 where the recipe does not say
+	Tests    SourceNeed // without a kind if there are no tests
+	Epoch    int64      // SOURCE_DATE_EPOCH in seconds; 0 if only the pin of the source has it
+	Memory   int64      // peak memory of the build in bytes; 0 if the recipe does not state it
 	Patches  []patch.Choice
 }
 
-// A SourceNeed asks for a source tree: by name, or by the place where upstream or
-// Debian keeps it.
+// A SourceNeed is a request for a source tree, by name or by its location upstream or
+// in a Debian archive.
 type SourceNeed struct {
 	recipe.Origin
 	Project string
 	Version string
-	Python  string // of a wheel: the CPython that it has to fit, "3.11"
+	Python  string // of a wheel: its CPython version, "3.11"
 }
 
-// NewDraft works out what a cell is made of. All faults are reported together.
+// NewDraft returns the draft of a cell. It reports all errors together.
 func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) {
 	d, settings, err := newDraft(c, cat)
 	if err != nil {
@@ -55,14 +55,14 @@ func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) {
 	return d.expand(settings, cat.Patches[c.Recipe.Name])
 }
 
-// Facts returns the names that patches of a cell may depend on: its axes and
-// what its image states.
+// Facts returns the names that patches of a cell may use: its axes and the facts of its
+// image.
 func Facts(c matrix.Cell, cat Catalogue) (map[string]string, error) {
 	d, _, err := newDraft(c, cat)
 	return d.Vars, err
 }
 
-// newDraft finds the images of a cell and joins what they state with its names.
+// newDraft finds the images of a cell and merges their facts with the cell's names.
 func newDraft(c matrix.Cell, cat Catalogue) (Draft, recipe.Settings, error) {
 	settings, err := c.Recipe.For(c.Axes)
 	if err != nil {
@@ -77,7 +77,7 @@ func newDraft(c matrix.Cell, cat Catalogue) (Draft, recipe.Settings, error) {
 	return d, settings, d.agree()
 }
 
-// findImage finds an image whose name may hold axes.
+// findImage finds an image. The template of its name may contain axes.
 func findImage(all []image.Image, template string, names map[string]string) (image.Image, error) {
 	name, err := subst.Expand(template, names)
 	if err != nil {
@@ -86,8 +86,8 @@ func findImage(all []image.Image, template string, names map[string]string) (ima
 	return image.Find(all, name)
 }
 
-// vars joins image facts and the names of a cell; a cell's wins over the fact of
-// its name, because for axes agree has shown that they are the same.
+// vars merges image facts and the names of a cell. A name overrides the fact of the
+// same name. For axes, agree checks that both are equal.
 func vars(names map[string]string, img image.Image) map[string]string {
 	all := img.Facts()
 	maps.Copy(all, names)
@@ -97,7 +97,7 @@ func vars(names map[string]string, img image.Image) map[string]string {
 	return all
 }
 
-// agree refuses a cell whose image states another value for one of its axes.
+// agree rejects a cell whose image states another value for one of its axes.
 func (d Draft) agree() error {
 	var faults []error
 	for _, axis := range slices.Sorted(maps.Keys(d.Cell.Axes)) {
@@ -160,7 +160,7 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	}
 	d.Source, d.Tests, d.Patches = source, tests, choices
 	if source.Kind == recipe.Git || source.Kind == recipe.Cells {
-		return d, nil // the pin has the date of the commit, and a stack is not compiled
+		return d, nil // the pin has the date of the commit; a stack is not compiled
 	}
 	if d.Epoch, err = released(d.Cell.Recipe, source.Version); err != nil {
 		return Draft{}, err
@@ -168,7 +168,8 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	return d, nil
 }
 
-// released returns the date that stands for the clock in a build.
+// released returns the release date of a version, in seconds. It is the
+// SOURCE_DATE_EPOCH of the build.
 func released(r *recipe.Recipe, version string) (int64, error) {
 	date, ok := r.Source.Released[version]
 	if !ok {
@@ -192,8 +193,8 @@ func (d Draft) Chosen() []patch.Patch {
 	return chosen
 }
 
-// SourceOf returns the pin of a cell's source, if the file has one. It asks
-// nothing of the cell's patches.
+// SourceOf returns the pin of a cell's source, if the file has one. It does not
+// evaluate the cell's patches.
 func (f File) SourceOf(c matrix.Cell, names map[string]string) (SourcePin, bool) {
 	settings, err := c.Recipe.For(c.Axes)
 	if err != nil {
@@ -206,8 +207,8 @@ func (f File) SourceOf(c matrix.Cell, names map[string]string) (SourcePin, bool)
 	return f.source(s)
 }
 
-// testsOf returns where the tests of a cell come from; of no kind is what has none.
-// The tests of horovod are the source horovod-tests of the same version.
+// testsOf returns the source of a cell's tests, or a need without a kind if it has
+// none. The tests of horovod are the source horovod-tests of the same version.
 func testsOf(identity recipe.Source, s recipe.Settings, names map[string]string) (SourceNeed, error) {
 	if len(s.Expect.Tests.Files) == 0 {
 		return SourceNeed{}, nil
@@ -219,7 +220,7 @@ func testsOf(identity recipe.Source, s recipe.Settings, names map[string]string)
 	return sourceOf(identity, s.TestsFrom, names)
 }
 
-// sourceOf replaces names in what a recipe says about its source.
+// sourceOf replaces names in the source description of a recipe.
 func sourceOf(identity recipe.Source, from recipe.Origin, names map[string]string) (SourceNeed, error) {
 	texts, err := subst.All([]string{identity.Project, identity.Version, from.Repository, from.Tag, from.Path}, names)
 	from.Repository, from.Tag, from.Path = texts[2], texts[3], texts[4]

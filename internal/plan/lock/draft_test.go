@@ -126,7 +126,7 @@ func TestNoDate(t *testing.T) {
 	}
 }
 
-// The Python of a cell may be that of its image alone.
+// The image alone may state the Python of a cell.
 func TestDraftWithThePythonOfTheImage(t *testing.T) {
 	cat, c := tinyCatalogue(), cells(t)[0]
 	cat.Images[0].Provides["python"] = image.Fact{Is: "3.11", Probe: "x"}
@@ -138,7 +138,7 @@ func TestDraftWithThePythonOfTheImage(t *testing.T) {
 	}
 }
 
-// What is made of a commit has the date of the commit, and a stack has none.
+// The date of a git source is the date of its commit. A stack has no date.
 func TestDraftsWithoutADate(t *testing.T) {
 	for _, from := range []recipe.Origin{{Kind: recipe.Git, Repository: "https://git.example/tiny", Tag: "v{{version}}"}, {Kind: recipe.Cells}} {
 		c := cells(t)[0]
@@ -149,7 +149,7 @@ func TestDraftsWithoutADate(t *testing.T) {
 	}
 }
 
-// A fact that is also an axis agrees with it, in the words of the axis.
+// A fact that is also an axis must have the same value.
 func TestNewDraftAgrees(t *testing.T) {
 	cat := tinyCatalogue()
 	cat.Images[0].Provides["python"] = image.Fact{Is: "3.11", Probe: "x"}
@@ -159,7 +159,7 @@ func TestNewDraftAgrees(t *testing.T) {
 	}
 }
 
-// Nothing that a draft was made from is changed by it.
+// NewDraft must not change its arguments.
 func TestNewDraftChangesNoInput(t *testing.T) {
 	cat, c := tinyCatalogue(), cells(t)[0]
 	env := c.Recipe.Env["VERSION"]

@@ -14,12 +14,12 @@ import (
 	"builder/internal/base/regular"
 )
 
-// EntryFile is the name of an entry's file in the directory of its cell. Its
-// sha256 is the key of the cell.
+// EntryFile is the name of an entry's file in the directory of its cell. The sha256 of
+// the file is the key of the cell.
 const EntryFile = "entry.json"
 
-// Canonical returns the entry as JSON: sorted keys, no floats, no times, no host
-// paths.
+// Canonical returns the entry as JSON with fields in fixed order and sorted map keys,
+// without floats, times and host paths.
 func (e Entry) Canonical() []byte {
 	data, err := json.Marshal(e)
 	if err != nil {
@@ -28,18 +28,18 @@ func (e Entry) Canonical() []byte {
 	return data
 }
 
-// Key returns the sha256 of what a build begins with: it is dear to make, and
-// cells share it.
+// Key returns the sha256 of a base image with its Python packages. It is expensive to
+// make, and cells share it.
 func (i Image) Key() string {
 	data, err := json.Marshal(i)
 	if err != nil {
-		panic(fmt.Sprintf("lock: an image is not JSON: %v", err)) // as for an entry
+		panic(fmt.Sprintf("lock: an image is not JSON: %v", err)) // see Canonical
 	}
 	return sumOf(data)
 }
 
-// WriteEntry writes an entry to the directory of its cell, and makes the
-// directory; a reader never sees half of it.
+// WriteEntry writes an entry atomically to the directory of its cell, which it creates
+// if necessary.
 func WriteEntry(dir string, e Entry) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -52,14 +52,15 @@ func WriteEntry(dir string, e Entry) error {
 	return atomicfile.Write(path, data)
 }
 
-// ReadEntry reads the entry in the directory of a cell; where there is none the
-// error is [fs.ErrNotExist].
+// ReadEntry reads the entry in the directory of a cell. If there is none, the error is
+// [fs.ErrNotExist].
 func ReadEntry(dir string) (Entry, error) { return ReadEntryFile(filepath.Join(dir, EntryFile)) }
 
-// maxEntry bounds the file of an entry, in bytes: a thousand packages are a tenth.
+// maxEntry bounds the size of an entry file, in bytes. An entry with a thousand
+// packages takes a tenth of it.
 const maxEntry = 8 << 20
 
-// ReadEntryFile is [ReadEntry] for a file of any name.
+// ReadEntryFile is like [ReadEntry] for a file of any name.
 func ReadEntryFile(path string) (Entry, error) {
 	data, err := regular.Read(path, maxEntry)
 	if err != nil {
@@ -73,7 +74,7 @@ func ReadEntryFile(path string) (Entry, error) {
 	return e, nil
 }
 
-// ParseEntry reads what [Entry.Canonical] wrote.
+// ParseEntry parses the output of [Entry.Canonical].
 func ParseEntry(data []byte) (Entry, error) {
 	var e Entry
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -1,12 +1,11 @@
-// Package lock turns a cell into an [Entry]: everything that its build reads, by
-// digest. The file that a lock is kept in is made to be checked in and reviewed:
-// names, versions, pool paths, sizes and digests, one per line, sorted, without
-// a time, a host or a path of the machine that wrote it, and rewritten only
-// where a pin has changed.
+// Package lock turns a cell into an [Entry]: all inputs of its build, by digest. The
+// lock file is meant to be checked in and reviewed. It has one pin per line, sorted:
+// names, versions, pool paths, sizes and digests. It has no time, host or path of the
+// machine that wrote it, and changes only if a pin changes.
 //
-// Names are resolved in one place, [Resolver]; everything else here is a
-// function from value to value. No file is brought here that a build reads, which
-// internal/build/fetch does, and none is built, which pipelines does.
+// [Resolver] is the only part that resolves names. All other code here computes values
+// from values. Package fetch downloads the files of a build, and package pipelines
+// builds them.
 package lock
 
 import (
@@ -29,10 +28,10 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Schema is the number of the format of lock files and entries.
+// Schema is the version of the format of lock files and entries.
 const Schema = 1
 
-// A File is the lock of one recipe: what names were resolved to.
+// A File is the lock of one recipe: its resolved names.
 type File struct {
 	Schema  int         `json:"schema"`
 	Recipe  string      `json:"recipe"`
@@ -41,24 +40,24 @@ type File struct {
 	Python  []PythonPin `json:"python"`
 }
 
-// A SourcePin is the archive of a source tree. Of a source distribution it is
-// the file of the index; of a commit it is the archive that [git.Make]
-// writes, whose bytes follow from the commit.
+// A SourcePin is the archive of a source tree. For a source distribution it is the file
+// in the index. For a commit it is the archive written by [git.Make], whose bytes are
+// determined by the commit.
 type SourcePin struct {
 	pypi.File
-	Repository string `json:"repository,omitempty"` // of the recipe: a lock holds no address
+	Repository string `json:"repository,omitempty"` // from the recipe: a lock holds no address
 	Tag        string `json:"tag,omitempty"`
 	Commit     string `json:"commit,omitempty"`
-	Under      string `json:"under,omitempty"`  // the folder of the tree that it holds, "" where that is all
-	Epoch      int64  `json:"epoch,omitempty"`  // when the commit was made, seconds
+	Under      string `json:"under,omitempty"`  // folder of the tree in the archive, or "" for the whole tree
+	Epoch      int64  `json:"epoch,omitempty"`  // time of the commit, in seconds
 	Path       string `json:"path,omitempty"`   // in the pool of a Debian archive
-	Python     string `json:"python,omitempty"` // of a wheel: the CPython that it was chosen for
+	Python     string `json:"python,omitempty"` // of a wheel: its CPython version
 }
 
 // IsWheel reports whether the source is a released wheel.
 func (p SourcePin) IsWheel() bool { return p.Python != "" }
 
-// Kind says how the source is had.
+// Kind returns the kind of the source.
 func (p SourcePin) Kind() recipe.SourceKind {
 	switch {
 	case p.SHA256 == "":
@@ -73,7 +72,8 @@ func (p SourcePin) Kind() recipe.SourceKind {
 	return recipe.Sdist
 }
 
-// asks is what a pin answers, in words: a lock has one answer to each.
+// asks returns the need for which a pin was made, in words. A lock has one pin for
+// each.
 func (p SourcePin) asks() string { return asked(p.Project, p.Version, p.Python) }
 
 func asked(project, version, python string) string {
@@ -83,25 +83,25 @@ func asked(project, version, python string) string {
 	return project + " " + version + " for Python " + python
 }
 
-// answers reports whether a pin is what the source asks for.
+// answers reports whether the pin satisfies the need.
 func (p SourcePin) answers(s SourceNeed) bool {
 	return p.Project == s.Project && p.Version == s.Version &&
 		p.Tag == s.Tag && p.Under == s.Under && p.Path == s.Path && p.Python == s.Python &&
 		(s.SHA256 == "" || p.SHA256 == s.SHA256) && (s.Commit == "" || p.Commit == s.Commit)
 }
 
-// An ImagePin is a base by digest, with what was asked for, so that a changed
-// question is seen.
+// An ImagePin is a base image by digest. It also holds the request, so that a changed
+// request is detected.
 type ImagePin struct {
 	Name     string        `json:"name"`
 	Registry string        `json:"registry,omitempty"`
 	Digest   string        `json:"digest,omitempty"`
-	Date     string        `json:"date,omitempty"` // of the Debian index, as snapshot archives write it: 20261121T000000Z
+	Date     string        `json:"date,omitempty"` // of the Debian index, in the format of snapshot archives: 20261121T000000Z
 	Debian   *image.Debian `json:"debian,omitempty"`
 	Packages []deb.Package `json:"packages,omitempty"`
 }
 
-// A PythonPin is the set of files that some requirements were resolved to.
+// A PythonPin is the set of files to which requirements were resolved.
 type PythonPin struct {
 	Python       string      `json:"python"`
 	Requirements []string    `json:"requirements"`
@@ -109,15 +109,15 @@ type PythonPin struct {
 	Files        []pypi.File `json:"files"`
 }
 
-// An Entry is a cell with everything by digest. What is not in it cannot
-// influence the build, and what is in it decides its [Entry.Key].
+// An Entry is a cell with all inputs by digest. Nothing outside it can influence the
+// build, and every field is part of its [Entry.Key].
 type Entry struct {
 	Schema   int               `json:"schema"`
-	Pipeline string            `json:"pipeline"` // digest of the steps' own scripts
+	Pipeline string            `json:"pipeline"` // digest of the scripts of the steps
 	Recipe   string            `json:"recipe"`
 	ID       string            `json:"id"`
 	Axes     map[string]string `json:"axes"`
-	Facts    map[string]string `json:"facts"` // what patches may name
+	Facts    map[string]string `json:"facts"` // names that patches may use
 	Source   SourcePin         `json:"source"`
 	Patches  []patch.Patch     `json:"patches"`
 	Image    Image             `json:"image"`
@@ -128,19 +128,19 @@ type Entry struct {
 	Inputs   []Input           `json:"inputs,omitempty"`
 	Profile  []recipe.Variable `json:"profile,omitempty"`
 	Vendored []recipe.Vendored `json:"vendored,omitempty"`
-	// Tests is the tree of upstream's tests, TestWheels what they need beside the
-	// run-time packages.
+	// Tests is the tree of upstream's tests. TestWheels are the packages they need in
+	// addition to the run-time packages.
 	Tests      SourcePin     `json:"tests,omitzero"`
 	TestWheels []pypi.File   `json:"test-wheels,omitempty"`
-	Memory     int64         `json:"memory,omitempty"` // bytes that the build takes at its peak; 0 is not known
+	Memory     int64         `json:"memory,omitempty"` // peak memory of the build in bytes; 0 if not known
 	Expect     recipe.Expect `json:"expect"`
-	// Advisories are known of the source; Patches says which of them are mended.
+	// Advisories lists known vulnerabilities of the source. Patches determines which of
+	// them are closed.
 	Advisories []recipe.Advisory `json:"advisories,omitempty"`
 }
 
-// An Input is a cell of another recipe whose wheel is installed before the build
-// and beside the artifact, or is a part of a stack. Its key stands for all that is
-// in it.
+// An Input is a cell of another recipe. Its wheel is installed before the build and
+// beside the artifact, or is a part of a stack. Key represents its whole content.
 type Input struct {
 	Recipe string            `json:"recipe"`
 	ID     string            `json:"id"`
@@ -148,7 +148,7 @@ type Input struct {
 	Axes   map[string]string `json:"axes,omitempty"`
 }
 
-// An Image is a locked base with the Python packages installed in it.
+// An Image is a locked base image and the Python packages installed in it.
 type Image struct {
 	Pin      ImagePin              `json:"pin"`
 	Setup    string                `json:"setup,omitempty"`
@@ -159,28 +159,28 @@ type Image struct {
 	Provides map[string]image.Fact `json:"provides"`
 }
 
-// RequirementsEnd is what the name of a cell's requirements file ends with, behind its id.
+// RequirementsEnd is the suffix of a cell's requirements file, after its id.
 const RequirementsEnd = ".requirements.txt"
 
 // Key returns the sha256 of the entry's canonical JSON.
 func (e Entry) Key() string { return sumOf(e.Canonical()) }
 
-// Missing lists what drafts need and the file does not pin.
+// Missing lists the needs of drafts for which the file has no pin.
 type Missing struct {
 	Sources []SourceNeed
 	Images  []image.Image
 	Python  []PythonNeed
 }
 
-// A PythonNeed asks for a set of requirements on one Python, without the projects
-// that something else provides.
+// A PythonNeed is a request for a set of requirements on one Python, without the
+// projects provided by other means.
 type PythonNeed struct {
 	Python       string
 	Requirements []string
 	Without      []string
 }
 
-// String says the need in words.
+// String returns the need in words.
 func (n PythonNeed) String() string {
 	if len(n.Requirements) == 0 {
 		return fmt.Sprintf("Python %s without packages", n.Python)
@@ -195,9 +195,9 @@ func (n PythonNeed) String() string {
 // None reports whether nothing is missing.
 func (m Missing) None() bool { return len(m.Sources)+len(m.Images)+len(m.Python) == 0 }
 
-// Unstated says of each need that one place alone can answer what has to be asked:
-// the registry of an image that is named by a tag, the repository of a tree. What
-// those answer today stands in no file and in no index.
+// Unstated returns a message for each need with only one possible source of an answer:
+// the registry for an image named by a tag, the repository for a tree. No file and no
+// index has the current answer.
 func (m Missing) Unstated() (whys []string) {
 	for _, s := range m.Sources {
 		if s.Kind == recipe.Git {
@@ -212,14 +212,14 @@ func (m Missing) Unstated() (whys []string) {
 	return whys
 }
 
-// Else returns what is missing beside [Missing.Unstated].
+// Else returns the missing needs that [Missing.Unstated] does not report.
 func (m Missing) Else() Missing {
 	m.Sources = slices.DeleteFunc(slices.Clone(m.Sources), func(s SourceNeed) bool { return s.Kind == recipe.Git })
 	m.Images = slices.DeleteFunc(slices.Clone(m.Images), image.Image.Unstated)
 	return m
 }
 
-// And returns what is missing here or there, each once.
+// And returns the union of m and n, each need once.
 func (m Missing) And(n Missing) Missing {
 	return Missing{
 		Sources: slices.Concat(m.Sources, without(n.Sources, m.Sources)),
@@ -228,7 +228,7 @@ func (m Missing) And(n Missing) Missing {
 	}
 }
 
-// String names what is missing, for a person.
+// String lists the missing needs in words.
 func (m Missing) String() string {
 	var names []string
 	for _, s := range m.Sources {
@@ -243,7 +243,7 @@ func (m Missing) String() string {
 	return strings.Join(names, "; ")
 }
 
-// Missing returns what the drafts need and f does not pin, each once.
+// Missing returns the needs of the drafts for which f has no pin, each once.
 func (f File) Missing(drafts []Draft) Missing {
 	var m Missing
 	for _, d := range drafts {
@@ -267,7 +267,7 @@ func (f File) Missing(drafts []Draft) Missing {
 	return m
 }
 
-// sources lists the source of a cell, and that of its tests where it has some.
+// sources lists the source of a cell, and the source of its tests if it has tests.
 func (d Draft) sources() []SourceNeed {
 	if d.Tests.Kind == "" {
 		return []SourceNeed{d.Source}
@@ -276,7 +276,7 @@ func (d Draft) sources() []SourceNeed {
 }
 
 // pythonNeeds lists the packages of the build, those of the gates, and those of the
-// tests where they need some.
+// tests if there are any.
 func (d Draft) pythonNeeds() []PythonNeed {
 	requires := d.Settings.Requires
 	needs := []PythonNeed{
@@ -293,10 +293,10 @@ func (n PythonNeed) equal(m PythonNeed) bool {
 	return n.Python == m.Python && slices.Equal(n.Requirements, m.Requirements) && slices.Equal(n.Without, m.Without)
 }
 
-// need is what a pin answers.
+// need returns the need for which the pin was made.
 func (p PythonPin) need() PythonNeed { return PythonNeed{p.Python, p.Requirements, p.Without} }
 
-// question is the need as pins are sorted by it.
+// question returns the need as the sort key of pins.
 func (p PythonPin) question() string {
 	words := append([]string{p.Python}, p.Requirements...)
 	if len(p.Without) > 0 {
@@ -309,7 +309,8 @@ func sorted(s []string) []string {
 	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(s)))...)
 }
 
-// source finds the pin of a source. What the recipe pins itself needs none.
+// source returns the pin of a source. A source pinned by the recipe itself needs none
+// in f.
 func (f File) source(s SourceNeed) (SourcePin, bool) {
 	switch s.Kind {
 	case recipe.Cells:
@@ -327,7 +328,7 @@ func (f File) source(s SourceNeed) (SourcePin, bool) {
 	return SourcePin{}, false
 }
 
-// image finds the pin that answers the question as it is asked today.
+// image returns the pin made for the current request of an image.
 func (f File) image(img image.Image) (ImagePin, bool) {
 	if img.Digest != "" {
 		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: img.Digest}, true
@@ -349,8 +350,8 @@ func (f File) python(need PythonNeed) (PythonPin, bool) {
 	return PythonPin{}, false
 }
 
-// Assemble makes the entries of drafts whose names f pins; pipeline is the
-// digest of the steps' own scripts. A name that is not pinned is an error.
+// Assemble returns the entries of drafts. pipeline is the digest of the scripts of the
+// steps. A name without a pin in f is an error.
 func Assemble(drafts []Draft, f File, pipeline string) ([]Entry, error) {
 	if m := f.Missing(drafts); !m.None() {
 		return nil, diag.Errorf(diag.Drift, "the lock of %s lacks %s", f.Recipe, m).
@@ -392,8 +393,8 @@ func (f File) locked(img image.Image, need PythonNeed) Image {
 	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
 }
 
-// With returns f with the pins of g added; a pin of g replaces that of f for the
-// same question. Neither is changed.
+// With returns f with the pins of g added. A pin of g replaces the pin of f for the
+// same need. With changes neither.
 func (f File) With(g File) File {
 	merged := File{Schema: Schema, Recipe: f.Recipe}
 	merged.Sources = merge(f.Sources, g.Sources, SourcePin.asks)
@@ -402,7 +403,7 @@ func (f File) With(g File) File {
 	return merged
 }
 
-// merge returns the union of a and b sorted by key; b wins.
+// merge returns the union of a and b sorted by key. Items of b take precedence.
 func merge[T any](a, b []T, key func(T) string) []T {
 	byKey := map[string]T{}
 	for _, item := range slices.Concat(a, b) {
@@ -418,11 +419,11 @@ func merge[T any](a, b []T, key func(T) string) []T {
 
 var (
 	leaf  = regexp.MustCompile(`\{[^{}\[\]]*\}`)
-	broke = regexp.MustCompile(`\n *`) // in JSON a line ends between values only
+	broke = regexp.MustCompile(`\n *`) // JSON has line breaks only between values
 )
 
-// Encode writes the lock as JSON with one pin per line, and the sum of them all
-// in the last.
+// Encode returns the lock as JSON with one pin per line. The last line is the sum of
+// all pins.
 func (f File) Encode() []byte {
 	data, err := json.MarshalIndent(signed{f.With(File{}), f.sum()}, "", " ")
 	if err != nil {
@@ -434,9 +435,8 @@ func (f File) Encode() []byte {
 	return append(data, '\n')
 }
 
-// Write replaces the lock at path if its content differs; a reader never sees
-// half a lock. It reports whether it wrote. What [Decode] would refuse is not
-// written.
+// Write replaces the lock at path atomically if its content differs. It reports whether
+// it wrote. It refuses a lock that [Decode] would reject.
 func Write(path string, f File) (bool, error) {
 	data := f.Encode()
 	if err := writable(path, f, data); err != nil {

@@ -35,7 +35,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Nothing is missing, and nothing is pinned, where none of the three is.
+// Without needs nothing is missing and nothing is pinned.
 func TestNone(t *testing.T) {
 	all := lock.File{}.Missing(drafts(t))
 	for n := range 8 {
@@ -48,7 +48,7 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// A pin answers the question that was asked, and no other.
+// A pin satisfies only the need for which it was made.
 func TestMissingSeesAChangedQuestion(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*lock.File)
@@ -73,7 +73,7 @@ func TestMissingSeesAChangedQuestion(t *testing.T) {
 	}
 }
 
-// What the recipe says of the bytes of a source holds for its pin too.
+// A digest in the recipe also applies to the pin of the source.
 func TestMissingSeesAnotherDigest(t *testing.T) {
 	f := tinyLock()
 	f.Sources[0].Commit = sha("c0")[:40]
@@ -91,7 +91,7 @@ func TestMissingSeesAnotherDigest(t *testing.T) {
 	}
 }
 
-// An image whose recipe states the digest needs no lock, and no lock overrules it.
+// An image with a digest needs no pin, and no pin overrides the digest.
 func TestImageByDigestNeedsNoPin(t *testing.T) {
 	d := drafts(t)[0]
 	d.Runtime.Digest = "sha256:" + sha("ee")
@@ -144,7 +144,7 @@ func TestAssembleNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// The lock of the home lies over the one that comes with the tool.
+// Pins of the home's lock override those of the embedded lock.
 func TestWith(t *testing.T) {
 	built, own := tinyLock(), lock.File{Schema: 1, Recipe: "ignored"}
 	own.Sources = []lock.SourcePin{source(pin("tiny", "1.1", "aaaa")), source(pin("extra", "1", "e0"))}
@@ -208,7 +208,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// full returns an entry in which every field has a value.
+// full returns an entry with a value in every field.
 func full() *lock.Entry {
 	e, n := &lock.Entry{}, 0
 	fill(reflect.ValueOf(e).Elem(), &n)
@@ -247,7 +247,7 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// change changes the n-th thing in a value and returns where it is, or "".
+// change changes the n-th element of a value and returns its path, or "" for a struct.
 func change(v reflect.Value, n *int, at string) string {
 	*n--
 	here := *n == 0
@@ -266,7 +266,7 @@ func change(v reflect.Value, n *int, at string) string {
 		}
 		return ""
 	case reflect.Slice:
-		if here { // the order counts
+		if here { // the order matters
 			reflect.Swapper(v.Interface())(0, 1)
 			return at
 		}
@@ -318,7 +318,7 @@ func TestKeyDependsOnEverything(t *testing.T) {
 			break
 		}
 		if where == "" {
-			continue // a struct is what its fields are
+			continue // a struct has no value apart from its fields
 		}
 		changed++
 		key := e.Key()
@@ -351,7 +351,7 @@ func TestKeyDependsOnNothingElse(t *testing.T) {
 			t.Errorf("%s changes the key", what)
 		}
 	}
-	for range 5 { // maps have another order each time
+	for range 5 { // the iteration order of maps differs each time
 		same("nothing", drafts(t), tinyLock())
 	}
 	read, err := lock.Decode("l", tinyLock().Encode())
@@ -372,8 +372,8 @@ func TestKeyDependsOnNothingElse(t *testing.T) {
 	same("the order of requirements", drafts(t, `[wheel, "numpy=={{version}}", wheel]`, `["numpy=={{version}}", wheel]`), tinyLock())
 }
 
-// A change of an entry's JSON changes the key of everything that was ever built:
-// then schema becomes another number.
+// A change of an entry's JSON changes the key of every earlier build and requires a new
+// Schema.
 func TestKeyIsStable(t *testing.T) {
 	e := lock.Entry{
 		Schema: 1, Recipe: "r", Axes: map[string]string{"b": "<2", "a": "1"}, Source: source(pin("p", "1", "a0")),

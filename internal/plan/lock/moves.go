@@ -12,9 +12,9 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Moved returns the pins of g that f does not have. The date of a Debian image
-// stays, and does not count, while its packages are the same: else every look at
-// the index would change every key.
+// Moved returns the pins of g that f does not have. If the packages of a Debian image
+// are unchanged, its date stays unchanged too and does not count as a difference.
+// Otherwise each new resolution would change every key.
 func (f File) Moved(g File) File {
 	moved := g
 	moved.Images = slices.Clone(g.Images)
@@ -24,8 +24,8 @@ func (f File) Moved(g File) File {
 	return moved.Without(f)
 }
 
-// dated gives a pin the date of the one that it replaces, if that has the same
-// packages: all of them are found under the older date too.
+// dated gives a pin the date of its predecessor if that has the same packages, because
+// the older date has all of them too.
 func (f File) dated(pin ImagePin) ImagePin {
 	for _, old := range f.Images {
 		if old.Name == pin.Name && slices.Equal(old.Packages, pin.Packages) {
@@ -49,17 +49,17 @@ func without[T any](list, gone []T) []T {
 	})
 }
 
-// same reports whether two pins, or parts of them, are written alike.
+// same reports whether two pins, or parts of them, have the same JSON.
 func same(a, b any) bool {
-	x, _ := json.Marshal(a) // strings, integers and lists of them only
+	x, _ := json.Marshal(a) // only strings, integers and lists of them
 	y, _ := json.Marshal(b)
 	return bytes.Equal(x, y)
 }
 
-// Unneeded returns the pins of f that answer nothing that the drafts ask.
+// Unneeded returns the pins of f that satisfy no need of the drafts.
 func (f File) Unneeded(drafts []Draft) File { return f.Without(f.answers(File{}.Missing(drafts))) }
 
-// answers returns the pins of f that answer a question.
+// answers returns the pins of f that satisfy a need in m.
 func (f File) answers(m Missing) File {
 	found := File{Schema: Schema, Recipe: f.Recipe}
 	for _, s := range m.Sources {
@@ -78,7 +78,7 @@ func (f File) answers(m Missing) File {
 	return found
 }
 
-// sourcePins returns the pins that answer a question as they stand in the lock.
+// sourcePins returns the pins for a source as stored in the lock.
 func (f File) sourcePins(s SourceNeed) []SourcePin {
 	return slices.DeleteFunc(slices.Clone(f.Sources), func(pin SourcePin) bool { return !pin.answers(s) })
 }
@@ -86,7 +86,7 @@ func (f File) sourcePins(s SourceNeed) []SourcePin {
 // None reports whether the file pins nothing.
 func (f File) None() bool { return len(f.Sources)+len(f.Images)+len(f.Python) == 0 }
 
-// String names what the file pins, for a person.
+// String lists the pins of the file in words.
 func (f File) String() string {
 	var m Missing
 	for _, s := range f.Sources {
@@ -101,9 +101,9 @@ func (f File) String() string {
 	return m.String()
 }
 
-// Holding returns what the drafts need and f pins under one of the names: that
-// of a source, of an image or a package in it, or of a Python package. A name
-// that is nowhere among them is a fault.
+// Holding returns the needs of the drafts that match one of the names: the name of a
+// source, of an image or a package in it, or of a Python package in the pins of f. A
+// name that matches no need is an error.
 func (f File) Holding(names []string, drafts []Draft) (Missing, error) {
 	questions := f.questions(drafts)
 	var held Missing
@@ -121,20 +121,19 @@ func (f File) Holding(names []string, drafts []Draft) (Missing, error) {
 	return held, errors.Join(faults...)
 }
 
-// question is something that drafts ask, with every name under which its answer
-// may be known.
+// question is a need of drafts with all names of its pin.
 type question struct {
 	names []string
 	ask   func(*Missing)
 }
 
-// has compares names as the Python index does; no Debian package or image differs
-// from another in this only.
+// has compares names as the Python index does. No two Debian packages or images differ
+// only in the ignored characters.
 func (q question) has(name string) bool {
 	return slices.ContainsFunc(q.names, func(n string) bool { return wheel.NormalName(n) == wheel.NormalName(name) })
 }
 
-// questions lists what the drafts ask, with the names in what f answers.
+// questions lists the needs of the drafts, with the names in the pins of f.
 func (f File) questions(drafts []Draft) []question {
 	var all []question
 	needs := File{}.Missing(drafts)
@@ -169,7 +168,7 @@ func (p PythonPin) names() []string {
 	return names
 }
 
-// unknown says why a name cannot be moved.
+// unknown returns an error with the reason why a name cannot be moved.
 func (f File) unknown(name string, drafts []Draft, questions []question) error {
 	if slices.ContainsFunc(drafts, func(d Draft) bool { return d.states(name) }) {
 		return diag.Errorf(diag.Usage, "the recipe itself pins %q: no lock moves it", name)
@@ -188,8 +187,8 @@ func (f File) unknown(name string, drafts []Draft, questions []question) error {
 	return fault.WithHint("name a source, an image, one of its packages or a Python package")
 }
 
-// states reports whether what is called name is pinned by digest in the recipe
-// or the image, where nothing is left to resolve.
+// states reports whether the recipe or the image pins name by digest, so that nothing
+// is left to resolve.
 func (d Draft) states(name string) bool {
 	source := question{names: []string{d.Source.Project}}
 	images := question{}
@@ -201,7 +200,7 @@ func (d Draft) states(name string) bool {
 	return d.Source.Kind == recipe.Archive && source.has(name) || images.has(name)
 }
 
-// pins reports whether f pins something called name, for whatever cell.
+// pins reports whether f has a pin with the given name, for any cell.
 func (f File) pins(name string) bool {
 	var q question
 	for _, pin := range f.Sources {

@@ -13,7 +13,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A look at the index on another day moves nothing while it lists the same.
+// A later resolution with the same packages moves nothing.
 func TestMovedKeepsTheDate(t *testing.T) {
 	later := tinyLock()
 	later.Images[0].Date = "20300101T000000Z"
@@ -27,21 +27,21 @@ func TestMovedKeepsTheDate(t *testing.T) {
 		t.Error("the input changed")
 	}
 
-	// Another question that has the same answer does not change the date either.
+	// A changed request with the same packages does not change the date either.
 	later.Images[0].Debian = &image.Debian{Suites: later.Images[0].Debian.Suites, Packages: []string{"g++", "apt"}}
 	moved := tinyLock().Moved(later)
 	if moved.String() != "image debian" || moved.Images[0].Date != date {
 		t.Errorf("%s moved, dated %s", moved, moved.Images[0].Date)
 	}
 
-	// Another image of the same packages has its own.
+	// Another image with the same packages has its own date.
 	twin := later.Images[0]
 	twin.Name = "twin"
 	if moved := tinyLock().Moved(lock.File{Images: []lock.ImagePin{twin}}); moved.Images[0].Date != twin.Date {
 		t.Errorf("%s is dated %s", moved, moved.Images[0].Date)
 	}
 
-	// Another package does.
+	// A changed package changes the date.
 	later.Images[0].Packages = append([]deb.Package{}, later.Images[0].Packages...)
 	later.Images[0].Packages[1].Version = "4:15"
 	moved = tinyLock().Moved(later)
@@ -78,7 +78,7 @@ func TestUnneeded(t *testing.T) {
 	if left := tinyLock().Unneeded(nil); len(left.Sources)+len(left.Images)+len(left.Python) != 8 {
 		t.Errorf("without cells nothing is needed, and %s is", left)
 	}
-	// What the recipe pins itself needs no pin.
+	// A source or image pinned by its own digest needs no pin.
 	d := drafts(t)[0]
 	d.Runtime.Digest = "sha256:" + sha("ee")
 	d.Source.Kind = recipe.Archive
@@ -87,14 +87,14 @@ func TestUnneeded(t *testing.T) {
 	if left := f.Unneeded([]lock.Draft{d}); left.String() != "source tiny 1.0; image registry" {
 		t.Errorf("no cell needs %s", left)
 	}
-	// A set of no packages is written as null and asked for as an empty list.
+	// A pin without packages is null in the file, and its need is an empty list.
 	bare := drafts(t)[0]
 	bare.Settings.Requires.Run = nil
 	f = lock.File{Python: []lock.PythonPin{{Python: bare.Vars["python"]}}}
 	if left := f.Unneeded([]lock.Draft{bare}); !left.None() {
 		t.Errorf("a cell without packages does not need %s", left)
 	}
-	// A pin of a question that is asked otherwise today.
+	// A pin of a request that has changed since.
 	f = tinyLock()
 	f.Images[0].Debian = &image.Debian{Packages: []string{"other"}}
 	if left := f.Unneeded(drafts(t)); left.String() != "image debian" {
@@ -124,7 +124,7 @@ func TestHolding(t *testing.T) {
 	}
 }
 
-// What the lock does not pin yet has its own name and no others.
+// A need without a pin matches only its own name.
 func TestHoldingWithoutPins(t *testing.T) {
 	got, err := (lock.File{}).Holding([]string{"debian", "tiny"}, drafts(t))
 	if err != nil || got.String() != "source tiny 1.0; source tiny 1.1; image debian" {
@@ -159,7 +159,7 @@ func TestHoldingRefuses(t *testing.T) {
 			t.Errorf("%s: %q, %+v", name, got, faults)
 		}
 	}
-	// All faults together, and nothing hides them.
+	// All errors are reported together.
 	_, err := tinyLock().Holding([]string{"one", "numpy", "two"}, drafts(t))
 	if faults := diag.All(err); len(faults) != 2 {
 		t.Errorf("got %v", err)
@@ -205,8 +205,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Two releases of a source, and sets that pin a wheel differently, are not one;
-// what several sets pin alike is said once.
+// Different releases of a source are separate changes, and so are sets with different
+// pins of a wheel. A change common to several sets is listed once.
 func TestCompareTellsApart(t *testing.T) {
 	f, g := tinyLock(), tinyLock()
 	g.Sources[0].SHA256, g.Sources[1].SHA256 = sha("e0"), sha("e1")

@@ -18,19 +18,18 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A Resolver asks the outside for what names mean today. It is the only part of
-// the tool that may.
+// A Resolver resolves names on the network. It is the only part of builder allowed to.
 type Resolver struct {
-	Scratch string   // directory for what the resolvers write
-	Mirrors []string // base addresses of the Debian archive, the first is asked
-	// Overrides are places on this host to ask instead, by project.
+	Scratch string   // directory for files of the resolvers
+	Mirrors []string // base addresses of the Debian archive; only the first is used
+	// Overrides lists, by project, repositories on this host to use instead.
 	Overrides map[string][]string
 	UV        func(context.Context) (pypi.Tool, error)
 	Now       func() time.Time
 }
 
-// Resolve returns pins for everything that is missing. What cannot be resolved is
-// an error, with the pins of the rest.
+// Resolve returns pins for everything missing. If some names cannot be resolved, it
+// returns an error together with the pins of the others.
 func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (File, error) {
 	f := File{Schema: Schema, Recipe: recipeName}
 	var errs [3]error
@@ -53,8 +52,7 @@ func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (Fi
 	return f, err
 }
 
-// each resolves one need after the other. After the end of the context it asks no
-// further.
+// each resolves the needs one after the other and stops when the context ends.
 func each[N, P any](ctx context.Context, needs []N, resolve func(N) (P, error)) (pins []P, _ error) {
 	var faults []error
 	for _, need := range needs {
@@ -70,7 +68,7 @@ func each[N, P any](ctx context.Context, needs []N, resolve func(N) (P, error)) 
 	return pins, errors.Join(faults...)
 }
 
-// within says what was being done when an error came, if one did.
+// within adds the current action to an error. It returns nil if err is nil.
 func within(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -78,8 +76,8 @@ func within(err error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
-// python asks the index for the files of a set of requirements; where nothing is
-// asked for there is nothing to ask.
+// python resolves a set of requirements with the index. Without requirements it does
+// not use the index.
 func (r Resolver) python(ctx context.Context, need PythonNeed) ([]pypi.File, error) {
 	if len(need.Requirements) == 0 {
 		return []pypi.File{}, nil
@@ -91,8 +89,8 @@ func (r Resolver) python(ctx context.Context, need PythonNeed) ([]pypi.File, err
 	return uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Without: need.Without, Python: need.Python, Platform: platform})
 }
 
-// source asks the index for a source distribution or a wheel, or the repository
-// for the commit of a tag.
+// source resolves a source distribution or a wheel with the index, or the tag of a
+// commit with its repository.
 func (r Resolver) source(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	if s.Kind == recipe.Git {
 		return r.git(ctx, s)
@@ -109,8 +107,9 @@ func (r Resolver) source(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	return SourcePin{File: file}, err
 }
 
-// git finds the commit of a tag and makes its archive once, for its digest. A tag
-// that leads elsewhere than the recipe says was moved.
+// git resolves the commit of a tag and makes its archive once, to compute the digest.
+// If the recipe also states the commit and the tag has another, the tag was moved, and
+// git returns an error.
 func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	from := git.Repository(s.Repository)
 	if local := r.Overrides[s.Project]; len(local) > 0 {
@@ -145,16 +144,15 @@ func (r Resolver) git(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	return pin, err
 }
 
-// Tree is what the archive of a commit is made of.
+// Tree returns the tree from which the archive of a commit is made.
 func (p SourcePin) Tree() git.Tree {
 	return git.Tree{Commit: p.Commit, Under: p.Under, Folder: p.Folder()}
 }
 
-// Folder is the name of the only folder at the top of an archive that is made
-// of a commit.
+// Folder returns the name of the top folder in the archive of a commit.
 func (p SourcePin) Folder() string { return p.Project + "-" + p.Version }
 
-// platform is the floor that every image stands on.
+// platform is the oldest platform that all images support.
 const platform = "x86_64-manylinux_2_28"
 
 func (r Resolver) image(ctx context.Context, img image.Image) (ImagePin, error) {

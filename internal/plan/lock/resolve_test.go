@@ -23,8 +23,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// registry serves one image index, and returns a reference to it and the digest
-// of what it holds for linux/amd64.
+// registry serves one image index. It returns a reference to it and the digest of the
+// linux/amd64 image.
 func registry(t *testing.T) (reference, digest string) {
 	t.Helper()
 	const kind = "application/vnd.oci.image.index.v1+json"
@@ -64,7 +64,7 @@ func TestResolveAnImage(t *testing.T) {
 	}
 }
 
-// A fake apt-get answers every question with one package.
+// A fake apt-get answers every request with one package.
 func TestResolveADebian(t *testing.T) {
 	const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 	if _, err := os.Stat(keyring); err != nil {
@@ -102,7 +102,7 @@ func TestResolveNothing(t *testing.T) {
 	}
 }
 
-// Where nothing is asked for nobody is asked.
+// Without requirements the index is not used.
 func TestResolveNoRequirements(t *testing.T) {
 	got, err := resolver(errors.New("uv is not asked")).Resolve(t.Context(), "tiny", lock.Missing{Python: []lock.PythonNeed{{Python: "3.11"}}})
 	if len(got.Python) != 1 || len(got.Python[0].Files) != 0 || err != nil {
@@ -141,7 +141,8 @@ func TestResolveReports(t *testing.T) {
 	}
 }
 
-// What cannot be resolved keeps nothing else from being pinned, and all of it is said.
+// Names that cannot be resolved do not prevent the others from being pinned. All errors
+// are reported.
 func TestResolveTheRest(t *testing.T) {
 	reference, digest := registry(t)
 	missing := lock.Missing{
@@ -167,7 +168,7 @@ func TestResolveTheRest(t *testing.T) {
 	}
 }
 
-// Nobody is asked after the end of the context.
+// No further request is made after the end of the context.
 func TestResolveEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	asked := 0
@@ -182,7 +183,7 @@ func TestResolveEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// What is asked of uv is checked before uv is.
+// Arguments of uv are checked before uv runs.
 func TestResolveRefusesAHostileQuestion(t *testing.T) {
 	missing := lock.Missing{Sources: []lock.SourceNeed{{Origin: recipe.Origin{Kind: recipe.Sdist}, Project: "--index-url=x", Version: "1"}}}
 	_, err := resolver(nil).Resolve(t.Context(), "tiny", missing)

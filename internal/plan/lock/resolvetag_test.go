@@ -13,8 +13,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A recipe may say to which commit a tag leads: a tag can be moved, and a lock does
-// not hold every tag.
+// A recipe may state the commit of a tag, because tags can be moved and a lock may not
+// have every tag.
 func TestResolveATagAndItsCommit(t *testing.T) {
 	dir := t.TempDir()
 	git := func(args ...string) string {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// strict walks a JSON value beside the type that it was decoded into, and
-// refuses an object that has a field twice or one that the type has not.
-// encoding/json takes the last of two, in whatever case, and a reader of the file
-// might see the first. Where it stops, the offset of dec is that of the fault.
+// strict walks a JSON value together with the type into which it was decoded. It
+// rejects an object with a repeated or an unknown field. encoding/json uses the last of
+// two fields and ignores case, so another reader of the file might use the first. On an
+// error, the offset of dec is its position.
 func strict(dec *json.Decoder, t reflect.Type) error {
 	token, err := dec.Token()
 	if err != nil {
@@ -67,8 +67,8 @@ func strictObject(dec *json.Decoder, t reflect.Type) error {
 	return nil
 }
 
-// fields returns the JSON names of a struct with their types, those of what it
-// embeds too.
+// fields returns the JSON names of a struct's fields with their types, including those
+// of embedded structs.
 func fields(t reflect.Type) map[string]reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -89,7 +89,7 @@ func fields(t reflect.Type) map[string]reflect.Type {
 	return all
 }
 
-// element returns the type of what a list holds.
+// element returns the element type of a list.
 func element(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Slice {
 		return t.Elem()

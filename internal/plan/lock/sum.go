@@ -10,20 +10,20 @@ import (
 	"builder/internal/base/diag"
 )
 
-// ErrEdited is the fault of a lock whose sum is not that of its pins: somebody
-// edited it by hand, or joined two of them.
+// ErrEdited means that the sum of a lock does not match its pins: the file was edited
+// by hand, or two locks were merged.
 var ErrEdited = errors.New("the lock was edited by hand")
 
-// signed is a lock as its file has it. The sum stands in a line of its own, so
-// that two branches that both moved pins conflict there: what neither of them
-// resolved is no lock.
+// signed is a lock with its sum, as in the file. The sum has its own line, so two
+// branches that both moved pins conflict there. A textual merge of their pins would be
+// a lock that was never resolved.
 type signed struct {
 	File
 	Sum string `json:"sum"`
 }
 
-// sum is the sha256 of the canonical JSON of a lock: pins in order, sorted keys.
-// How the file is laid out has no part in it.
+// sum returns the sha256 of the canonical JSON of a lock, with sorted pins. The layout
+// of the file does not matter.
 func (f File) sum() string {
 	data, err := json.Marshal(f.With(File{}))
 	if err != nil {
@@ -37,11 +37,11 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// restore is what mends a lock that was edited.
+// restore is the hint for a lock that was edited.
 const restore = "restore the lock from version control, or resolve every name anew with `builder lock RECIPE --update`"
 
-// edited compares the sum in the file with that of its pins; name is what
-// messages call the file.
+// edited compares the sum in the file with the sum of its pins. name is the path in
+// error messages.
 func (s signed) edited(name string) error {
 	var fault *diag.Error
 	switch want := s.sum(); s.Sum {
@@ -55,8 +55,8 @@ func (s signed) edited(name string) error {
 	return fault.WithHint("%s", restore)
 }
 
-// writable refuses what nobody could read back: a resolver may be answered with
-// nonsense. Pins that answer one question twice are gone from data.
+// writable rejects a lock that could not be read back, because a resolver may receive
+// invalid answers. It also checks f itself, because data has no duplicate pins.
 func writable(path string, f File, data []byte) error {
 	_, err := Decode(path, data)
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// There is no letter or digit of a lock that can be changed by hand.
+// A change of any letter or digit of a lock is detected.
 func TestEveryEditIsSeen(t *testing.T) {
 	good := tinyLock().Encode()
 	for i, c := range good {
@@ -35,7 +35,7 @@ func TestEveryEditIsSeen(t *testing.T) {
 	}
 }
 
-// A line that is gone, or there twice, is seen too.
+// A missing or repeated line is detected.
 func TestEveryLineCounts(t *testing.T) {
 	lines := strings.SplitAfter(string(tinyLock().Encode()), "\n")
 	for i := range lines[:len(lines)-1] {
@@ -53,7 +53,7 @@ func TestEdited(t *testing.T) {
 	good := string(tinyLock().Encode())
 	noSum := regexp.MustCompile(`,\n "sum": .*`)
 	for want, text := range map[string]string{
-		"": strings.ReplaceAll(good, "\n", "\r\n"), // how it is laid out is nobody's edit
+		"": strings.ReplaceAll(good, "\n", "\r\n"), // a change of the layout is not an edit
 		"l: the lock was edited by hand: its sum is not that of its pins, ":                 strings.Replace(good, "base:1", "base:2", 1),
 		"l: the lock was edited by hand, or written by a builder without sums: it has none": noSum.ReplaceAllString(good, ""),
 	} {
@@ -71,8 +71,8 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// Pins that were damaged by hand are told one by one, and that it was by hand;
-// what cannot be read at all may be anything.
+// Each invalid pin is reported, together with the edit by hand. An unreadable lock is
+// not reported as edited.
 func TestWhatIsEdited(t *testing.T) {
 	good := string(tinyLock().Encode())
 	_, err := lock.Decode("l", []byte(strings.Replace(good, `"sha256:c0`, `"sha512:c0`, 1)))
@@ -86,7 +86,7 @@ func TestWhatIsEdited(t *testing.T) {
 	}
 }
 
-// The faults of a file name fields as the file does, and no type of the tool.
+// Errors name the fields of the file, not Go types.
 func TestFaultsNameNoTypes(t *testing.T) {
 	for _, text := range []string{
 		"[]", `{"sources": 1}`, `{"sources": [1]}`, `{"sources": [{"size": "1"}]}`, `{"sum": 1}`, `{"schema": "1"}`,
@@ -99,7 +99,7 @@ func TestFaultsNameNoTypes(t *testing.T) {
 	}
 }
 
-// What could not be read back is not written.
+// Write refuses a lock that could not be read back.
 func TestWriteRefusesWhatDecodeWould(t *testing.T) {
 	for name, spoil := range map[string]func(*lock.File){
 		"recipe":       func(f *lock.File) { f.Recipe = "" },
@@ -125,7 +125,7 @@ func TestWriteRefusesWhatDecodeWould(t *testing.T) {
 	}
 }
 
-// The sum is of the pins alone, whatever the order in which they come.
+// The sum covers only the pins and does not depend on their order.
 func TestTheSumIsInTheLastLine(t *testing.T) {
 	var file struct {
 		Sum string `json:"sum"`

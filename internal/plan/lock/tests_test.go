@@ -7,8 +7,8 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// The tree of upstream's tests is a pin of its own, and so are the packages that
-// they need; a cell without tests names neither.
+// The tree of upstream's tests has its own pin, and so do their packages. A cell
+// without tests has neither.
 func TestTestsArePinned(t *testing.T) {
 	const tests = "expect:\n  tests: {files: [{file: test/a.py, seconds: 5}]}\n"
 	all := drafts(t,

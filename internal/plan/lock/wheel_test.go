@@ -16,7 +16,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// wheelPin is a release of the tiny recipe for one Python.
+// wheelPin returns a wheel of the tiny recipe for one Python.
 func wheelPin(python, digits string) lock.SourcePin {
 	tag := "cp" + strings.ReplaceAll(python, ".", "")
 	return lock.SourcePin{Python: python, File: pypi.File{
@@ -24,7 +24,7 @@ func wheelPin(python, digits string) lock.SourcePin {
 	}}
 }
 
-// A release has a wheel for each Python, and a lock pins them side by side.
+// A release has a wheel for each Python, and a lock pins all of them.
 func TestWheelsArePinnedForAPython(t *testing.T) {
 	f := lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: []lock.SourcePin{wheelPin("3.11", "a0")}}
 	f = f.With(lock.File{Sources: []lock.SourcePin{wheelPin("3.12", "a1")}})
@@ -63,7 +63,7 @@ func TestDecodeRefusesWheels(t *testing.T) {
 			t.Errorf("%+v: %v", pins, err)
 		}
 	}
-	// Encode keeps one of two answers; an editor may not.
+	// Encode merges two pins for one need, but a lock edited by hand may have both.
 	f := lock.File{Schema: lock.Schema, Recipe: "tiny", Sources: []lock.SourcePin{wheelPin("3.11", "a0"), wheelPin("3.12", "a1")}}
 	text := strings.NewReplacer(`"python": "3.12"`, `"python": "3.11"`).Replace(string(f.Encode()))
 	if _, err := lock.Decode("tiny.lock.json", []byte(text)); err == nil || !strings.Contains(err.Error(), "source tiny 1.0 for Python 3.11 is pinned twice") {
@@ -71,7 +71,7 @@ func TestDecodeRefusesWheels(t *testing.T) {
 	}
 }
 
-// A wheel is chosen for a Python, so that a cell without one is a fault.
+// A wheel is specific to a Python, so a cell without a Python is an error.
 func TestAWheelNeedsAPython(t *testing.T) {
 	c := cells(t, "kind: sdist", "kind: wheel", "tiny-{{version}}-{{cp}}", "tiny-{{version}}")[0]
 	delete(c.Axes, "python")
@@ -82,7 +82,7 @@ func TestAWheelNeedsAPython(t *testing.T) {
 	}
 }
 
-// A behaviour that lacks something in one cell is a fault of that cell.
+// An incomplete behaviour is an error of the cell.
 func TestBehaviourOfACell(t *testing.T) {
 	const asks = `  behaviour: [{name: x, about: a, run: "echo {{rocm}}", says: {rocm: "{{rocm}}"}, stock: {rocm: "{{version}}"}}]`
 	d := drafts(t, "  packages: [tiny]", "  packages: [tiny]\n"+asks)[0]
@@ -96,8 +96,8 @@ func TestBehaviourOfACell(t *testing.T) {
 	}
 }
 
-// The index is asked for the wheel of the release that fits the Python of the
-// cell, and for nothing that it needs.
+// The index is queried for the release's wheel for the Python of the cell, without
+// dependencies.
 func TestResolveAWheel(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "content") }))
 	t.Cleanup(server.Close)

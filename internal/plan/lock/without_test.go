@@ -10,8 +10,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// What the platform provides is a part of the question: another list has another
-// answer.
+// The projects provided by the platform are part of the need: another list has another
+// pin.
 func TestWhatIsProvidedIsPartOfTheQuestion(t *testing.T) {
 	d := drafts(t)[0]
 	d.Settings.Requires = recipe.Requirements{Run: []string{"accelerate"}, Without: []string{"torch", "ray"}}
@@ -36,7 +36,7 @@ func TestWhatIsProvidedIsPartOfTheQuestion(t *testing.T) {
 	}
 }
 
-// A stack has no source that could be locked, and no date of one.
+// A stack has no source to lock and no release date.
 func TestAStackHasNoSource(t *testing.T) {
 	d := drafts(t)[0]
 	d.Source = lock.SourceNeed{Origin: recipe.Origin{Kind: recipe.Cells}}
