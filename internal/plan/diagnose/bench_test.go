@@ -9,8 +9,7 @@ import (
 	"builder/internal/plan/diagnose"
 )
 
-// BenchmarkLog reads a log of lines that show nothing, with the catalogue that
-// comes with the tool: what a build of hours leaves.
+// BenchmarkLog reads a long build log without findings, with the embedded catalogue.
 func BenchmarkLog(b *testing.B) {
 	all, err := diagnose.Load(os.DirFS("../../../diagnoses"), "diagnoses")
 	if err != nil {
@@ -31,7 +30,7 @@ func BenchmarkLog(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad is what a verb pays before it can look for anything.
+// BenchmarkLoad measures the startup cost of every command that diagnoses.
 func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
 		all, err := diagnose.Load(os.DirFS("../../../diagnoses"), "diagnoses")

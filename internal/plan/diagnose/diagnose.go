@@ -1,28 +1,28 @@
-// Package diagnose recognises known failures in logs, libraries and wheels. The
-// knowledge is data (see [Load]); this package is the engine that looks for all
-// of it in one pass, in memory that does not grow with the log.
+// Package diagnose recognises known failures in logs, libraries and wheels. The known
+// failures are data (see [Load]). This package searches for all of them in one pass,
+// with memory that does not grow with the log.
 //
-// A library is read as lines too, one fact each ("needs: libcudart.so.12", see
-// [Facts]), so that one vocabulary describes failures of every kind:
+// A library is also read as lines, with one fact per line ("needs: libcudart.so.12",
+// see
+// [Facts]), so the same expressions describe failures of every kind:
 //
 //   - signs: at least one of these expressions matches some line;
 //   - all-of: each of these matches some line, in any order;
 //   - not: none of these matches any line;
-//   - except: a line that one of these matches is not looked at.
+//   - except: signs and all-of ignore a line that matches any of these.
 //
-// It reads what is there already, and asks no host: package doctor does.
+// The package reads existing files and probes no host. Package doctor does.
 package diagnose
 
 import "slices"
 
-// A Diagnosis is one known failure: how it is recognised, why it happens and
-// what mends it.
+// A Diagnosis is one known failure: its signs, its cause and its remedy.
 type Diagnosis struct {
 	Name      string    `yaml:"name" json:"name" jsonschema:"description=short and unique"`
 	AppliesTo []Subject `yaml:"applies-to" json:"applies-to" jsonschema:"minItems=1,enum=build-log,enum=runtime-log,enum=library,enum=wheel"`
 	Severity  Severity  `yaml:"severity" json:"severity" jsonschema:"enum=error,enum=warning,enum=note"`
-	// Symptom says that something else made it happen, which stands before it
-	// where it is known.
+	// Symptom is set if another failure causes this one. If both are found, the cause
+	// comes first.
 	Symptom bool     `yaml:"symptom,omitempty" json:"symptom,omitempty" jsonschema:"description=something else made it happen"`
 	Signs   []string `yaml:"signs,omitempty" json:"signs,omitempty" jsonschema:"description=regular expressions; one of them matches a line"`
 	AllOf   []string `yaml:"all-of,omitempty" json:"all-of,omitempty" jsonschema:"description=regular expressions; each of them matches some line of the file"`
@@ -30,29 +30,29 @@ type Diagnosis struct {
 	Except  []string `yaml:"except,omitempty" json:"except,omitempty" jsonschema:"description=regular expressions; a line that matches one is not looked at"`
 	Cause   string   `yaml:"cause" json:"cause" jsonschema:"description=why it happens in one or two sentences"`
 	Remedy  string   `yaml:"remedy" json:"remedy" jsonschema:"description=what to do"`
-	// MendedBy is what of this tool mends it, where something does.
+	// MendedBy names a part of builder that mends the failure, if there is one.
 	MendedBy *Mender `yaml:"mended-by,omitempty" json:"mended-by,omitempty" jsonschema:"description=what of this tool mends it"`
 	Source   string  `yaml:"source" json:"source" jsonschema:"description=https link or a file of docs/"`
-	// Versions are constraints by axis or program, for people: a line that matches
-	// is the failure whatever the versions.
+	// Versions are constraints by axis or program, for information only: a matching
+	// line shows the failure regardless of versions.
 	Versions map[string]string `yaml:"versions,omitempty" json:"versions,omitempty" jsonschema:"description=axis or program to constraint; where it is known to happen"`
 	Examples Examples          `yaml:"examples" json:"examples" jsonschema:"description=each is the text of a small file"`
 
-	Topic string `yaml:"-" json:"topic" jsonschema:"-"` // of the file that it stands in
+	Topic string `yaml:"-" json:"topic" jsonschema:"-"` // of its file
 
 	signs, allOf, not []pattern
 	except            []pattern
 }
 
-// A Mender names one thing of this tool: a patch as recipe/name, a recipe's axis
-// as recipe/axis, or an option of the command line or the environment.
+// A Mender names a part of builder: a patch as recipe/name, a recipe's axis as
+// recipe/axis, or an option of the command line or the environment.
 type Mender struct {
 	Patch  string `yaml:"patch,omitempty" json:"patch,omitempty" jsonschema:"description=recipe/name"`
 	Axis   string `yaml:"axis,omitempty" json:"axis,omitempty" jsonschema:"description=recipe/axis"`
 	Option string `yaml:"option,omitempty" json:"option,omitempty" jsonschema:"description=a flag as --jobs or a variable as BUILDER_HOME"`
 }
 
-// String says what it is and its name.
+// String returns the kind and the name.
 func (m Mender) String() string {
 	switch {
 	case m.Patch != "":
@@ -63,18 +63,18 @@ func (m Mender) String() string {
 	return m.Option
 }
 
-// Examples prove the signs: every text of Match shows the failure, none of Miss
-// does, however near it is. [Load] tries them all.
+// Examples prove the signs. Every text of Match shows the failure. No text of Miss
+// does, however similar it is. [Load] tests them all.
 type Examples struct {
 	Match []string `yaml:"match" json:"match" jsonschema:"minItems=1"`
 	Miss  []string `yaml:"miss" json:"miss" jsonschema:"minItems=1"`
 }
 
-// A Subject is what a diagnosis can be made of.
+// A Subject is a kind of file to which a diagnosis applies.
 type Subject string
 
-// The subjects. Logs of both kinds are searched alike: only a person can tell
-// them apart.
+// The subjects. Both kinds of logs are searched for the same diagnoses, because a
+// program cannot distinguish them.
 const (
 	BuildLog   Subject = "build-log"
 	RuntimeLog Subject = "runtime-log"
@@ -85,14 +85,14 @@ const (
 // Subjects lists every subject.
 func Subjects() []Subject { return []Subject{BuildLog, RuntimeLog, Library, Wheel} }
 
-// Severity says how bad a failure is.
+// Severity is the severity of a failure.
 type Severity string
 
 // The severities.
 const (
-	Error   Severity = "error"   // what was asked for does not come about
-	Warning Severity = "warning" // it may, in another way than was meant
-	Note    Severity = "note"    // good to know
+	Error   Severity = "error"   // the requested result is not produced
+	Warning Severity = "warning" // the result may differ from the intended one
+	Note    Severity = "note"    // information
 )
 
 // Severities lists every severity, the worst first.
@@ -101,5 +101,5 @@ func Severities() []Severity { return []Severity{Error, Warning, Note} }
 // rank orders severities, the worst first.
 func (s Severity) rank() int { return slices.Index(Severities(), s) }
 
-// Hint says why and what to do in one line.
+// Hint returns cause, remedy and source in one line.
 func (d Diagnosis) Hint() string { return d.Cause + "; " + d.Remedy + " (" + d.Source + ")" }

@@ -15,28 +15,28 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// A Report is what one file shows.
+// A Report is the result for one file.
 type Report struct {
 	File     string
 	Kind     string // log, library or wheel
-	Lines    int    // of a log; facts of a library or wheel
+	Lines    int    // lines of a log; facts of a library or wheel
 	Findings []Finding
 }
 
-// An Examiner looks for known failures. It holds no state of a file, so that one
-// serves many at once.
+// An Examiner searches for known failures. It holds no state of a file and is safe for
+// concurrent use.
 type Examiner struct {
 	logs, libraries, wheels *index
 }
 
-// NewExaminer prepares the search for what [Load] returned.
+// NewExaminer returns an Examiner for the diagnoses returned by [Load].
 func NewExaminer(all []Diagnosis) *Examiner {
 	return &Examiner{newIndex(all, BuildLog, RuntimeLog), newIndex(all, Library), newIndex(all, Wheel)}
 }
 
-// File examines the file at a path. Whether it is a log, a library or a wheel is
-// told by its first bytes and not by its name. What could be read of a file that
-// is damaged is in the report beside the error.
+// File examines the file at a path. Its first bytes, not its name, determine whether it
+// is a log, a library or a wheel. For a damaged file, File returns an error together
+// with a report of the readable parts.
 func (e *Examiner) File(ctx context.Context, name string) (Report, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -61,8 +61,7 @@ func (e *Examiner) File(ctx context.Context, name string) (Report, error) {
 	return e.library(ctx, name, f)
 }
 
-// Log examines a log that comes from somewhere else than a file; name stands for
-// it in the report.
+// Log examines a log from any reader. name identifies it in the report.
 func (e *Examiner) Log(ctx context.Context, name string, r io.Reader) (Report, error) {
 	head := bufio.NewReaderSize(r, maxLine)
 	kind, err := kindOf(head)
@@ -75,12 +74,12 @@ func (e *Examiner) Log(ctx context.Context, name string, r io.Reader) (Report, e
 	return e.stream(ctx, name, head)
 }
 
-// kinds are the files that begin in a way of their own; all others are logs. What
-// has no kind cannot be read.
+// kinds lists files with known first bytes. All others are logs. An entry without a
+// kind is an unsupported format.
 var kinds = []struct{ magic, kind, fault string }{
 	{"\x7fELF", "library", ""},
 	{"PK\x03\x04", "wheel", ""},
-	{"PK\x05\x06", "wheel", ""}, // without a member
+	{"PK\x05\x06", "wheel", ""}, // an empty archive
 	{"\x1f\x8b", "", "a file that gzip packed: unpack it (gzip -dc FILE | builder diagnose -)"},
 	{"\xfd7zXZ", "", "a file that xz packed: unpack it (xz -dc FILE | builder diagnose -)"},
 	{"\x28\xb5\x2f\xfd", "", "a file that zstd packed: unpack it (zstd -dc FILE | builder diagnose -)"},
@@ -103,7 +102,7 @@ func kindOf(r *bufio.Reader) (string, error) {
 	return "log", nil
 }
 
-// stream examines a log in memory that does not grow with it.
+// stream examines a log with memory that does not grow with its length.
 func (e *Examiner) stream(ctx context.Context, name string, r io.Reader) (Report, error) {
 	s := e.logs.scan()
 	lines, err := s.lines(stoppable{ctx, r})
@@ -113,7 +112,7 @@ func (e *Examiner) stream(ctx context.Context, name string, r io.Reader) (Report
 	return Report{name, "log", lines, s.findings()}, err
 }
 
-// stoppable is a reader that ends with its context.
+// stoppable is a reader that fails when its context ends.
 type stoppable struct {
 	ctx context.Context
 	r   io.Reader
@@ -129,14 +128,14 @@ func (s stoppable) Read(p []byte) (int, error) {
 func (e *Examiner) library(ctx context.Context, name string, f *os.File) (Report, error) {
 	s := e.libraries.scan()
 	err := Facts(ctx, elf.Bounded(ctx, f), func(fact string) { s.line("", 0, []byte(fact)) })
-	if err != nil { // from half of the facts follows nothing
+	if err != nil { // incomplete facts allow no conclusion
 		return Report{File: name, Kind: "library"}, diag.At(diag.Pos{File: name}, "%w", err)
 	}
 	return Report{name, "library", s.serial, s.findings()}, nil
 }
 
-// wheel examines each library of a wheel, and then the wheel by what all of them
-// and itself say.
+// wheel examines each library of a wheel, and then the wheel with its own facts and
+// those of all libraries.
 func (e *Examiner) wheel(ctx context.Context, name string) (Report, error) {
 	w, err := wheel.Open(name)
 	if err != nil {
@@ -172,8 +171,8 @@ func (e *Examiner) wheel(ctx context.Context, name string) (Report, error) {
 	return Report{name, "wheel", whole.serial, merge(parts)}, errors.Join(faults...)
 }
 
-// memberFacts visits the facts of one file of a wheel; a linker script, which
-// only looks like a library, has none.
+// memberFacts visits the facts of one file of a wheel. A linker script has the name of
+// a library but no facts.
 func memberFacts(ctx context.Context, w *wheel.Wheel, budget *elf.Budget, name string, visit func(string)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -192,7 +191,7 @@ func memberFacts(ctx context.Context, w *wheel.Wheel, budget *elf.Budget, name s
 	return nil
 }
 
-// Text examines a text as if it were a log, or the facts of a library or wheel.
+// Text examines a text as a log, or as the facts of a library or wheel.
 func (e *Examiner) Text(of Subject, text string) (Report, error) {
 	s, kind := e.logs.scan(), "log"
 	switch of {
@@ -205,8 +204,8 @@ func (e *Examiner) Text(of Subject, text string) (Report, error) {
 	return Report{Kind: kind, Lines: lines, Findings: s.findings()}, err
 }
 
-// Cause returns the error that a log shows before all others. Of a log that
-// cannot be read nothing is known.
+// Cause returns the first finding of a log if it is an error. It returns false if there
+// is none, or if the log cannot be read.
 func (e *Examiner) Cause(ctx context.Context, name string) (Diagnosis, bool) {
 	report, err := e.File(ctx, name)
 	if err != nil || len(report.Findings) == 0 || report.Findings[0].Severity != Error {

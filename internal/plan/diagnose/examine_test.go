@@ -21,8 +21,7 @@ import (
 	"builder/internal/plan/diagnose"
 )
 
-// compile builds a library with gcc; -libverbs among the flags links a stub of
-// libibverbs.
+// compile builds a library with gcc. The flag -libverbs links a stub of libibverbs.
 func compile(t *testing.T, source string, flags ...string) []byte {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
@@ -53,8 +52,8 @@ func compile(t *testing.T, source string, flags ...string) []byte {
 	return data
 }
 
-// nccl is NCCL in small: it calls libibverbs, and registers the kernels that are
-// named. fatbin is one empty cubin for sm_90, as fatbinary packs it.
+// nccl is a miniature NCCL: it calls libibverbs and registers the named kernels. fatbin
+// is one empty cubin for sm_90 in the format of fatbinary.
 const nccl = `
 extern int ibv_reg_mr(void);
 extern int perhaps(void) __attribute__((weak));
@@ -93,7 +92,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// builtIn examines with the catalogue that comes with the tool.
+// builtIn returns an examiner with the embedded catalogue.
 func builtIn(t *testing.T) *diagnose.Examiner {
 	t.Helper()
 	all, err := diagnose.Load(os.DirFS(filepath.Join("..", "..", "..", "diagnoses")), "diagnoses")
@@ -103,8 +102,8 @@ func builtIn(t *testing.T) *diagnose.Examiner {
 	return diagnose.NewExaminer(all)
 }
 
-// names returns what was found, without notes: those follow from the host that
-// compiled.
+// names returns the names of findings without notes, because notes depend on the host's
+// compiler.
 func names(r diagnose.Report) []string {
 	list := []string{}
 	for _, f := range r.Findings {
@@ -132,7 +131,7 @@ func TestLibrary(t *testing.T) {
 		"PTX and torch": {strings.Replace(fatbin, "2, 0, 1, 1, 64", "1, 0, 1, 1, 64", 1) + "extern int _ZN3c105ErrorC1ENS_14SourceLocationESs(void), _ZN2at3addERKNSt7__cxx1112basic_stringIcE(void); int f(void) { return _ZN3c105ErrorC1ENS_14SourceLocationESs() + _ZN2at3addERKNSt7__cxx1112basic_stringIcE(); }", nil, []string{"mixed-string-abi", "ptx-only"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The name says nothing: content decides.
+			// The content, not the misleading name, determines the kind.
 			r, err := e.File(context.Background(), write(t, "build.log", compile(t, c.source, c.flags...)))
 			got := names(r)
 			slices.Sort(got)
@@ -143,12 +142,12 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// zipped writes a ZIP of files that are stored.
+// zipped returns a ZIP archive of uncompressed files.
 func zipped(files map[string][]byte) []byte {
 	var body, directory bytes.Buffer
 	put := func(w *bytes.Buffer, values ...any) {
 		for _, v := range values {
-			_ = binary.Write(w, binary.LittleEndian, v) // a buffer takes all
+			_ = binary.Write(w, binary.LittleEndian, v) // a buffer never fails
 		}
 	}
 	for name, data := range files {
@@ -203,8 +202,8 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-// What is damaged is said, what is whole is examined all the same, and nothing is
-// concluded of the wheel.
+// A damaged library is reported, the others are examined, and the wheel itself gets no
+// findings.
 func TestWheelWithADamagedLibrary(t *testing.T) {
 	whole := compile(t, nccl+kernels+fatbin, soname)
 	r, err := builtIn(t).File(context.Background(), write(t, "horovod-0.28.1-cp311-cp311-linux_x86_64.whl",
@@ -237,7 +236,7 @@ func TestFileThatCannotBeExamined(t *testing.T) {
 	}
 }
 
-// A pipe can be read as a log and as nothing else.
+// A pipe can only be read as a log.
 func TestPipe(t *testing.T) {
 	e := builtIn(t)
 	for content, want := range map[string]string{"x\nNo space left on device\n": "", "\x7fELF": "no pipe can"} {
@@ -289,7 +288,7 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// One examiner serves many at once.
+// An Examiner is safe for concurrent use.
 func TestExaminerHasNoState(t *testing.T) {
 	e := builtIn(t)
 	results := make(chan string)

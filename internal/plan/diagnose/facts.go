@@ -12,15 +12,15 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// Facts visits what a library says of itself, one fact a line:
+// Facts visits the facts of a library, one per line:
 //
-//	soname: libnccl.so.2     its own name, where it has one
+//	soname: libnccl.so.2     its own name, if it has one
 //	needs: libcudart.so.12   DT_NEEDED
 //	runpath: /usr/lib        a directory of DT_RUNPATH or DT_RPATH
-//	floor: GLIBC_2.38        the highest version that it requires of a namespace
-//	device: sm_90            GPU code inside; compute_90 is PTX, none is none
-//	undefined: ibv_reg_mr    a symbol that another library has to give, not weak
-//	exports: ncclGetVersion  a symbol that it gives
+//	floor: GLIBC_2.38        the highest required version of a symbol namespace
+//	device: sm_90            GPU code inside; compute_90 is PTX, none means no GPU code
+//	undefined: ibv_reg_mr    a non-weak symbol required from another library
+//	exports: ncclGetVersion  an exported symbol
 //	text: NCCL version 2.29  a printable constant
 func Facts(ctx context.Context, r io.ReaderAt, visit func(string)) error {
 	f, err := elf.Read(r)
@@ -34,7 +34,7 @@ func Facts(ctx context.Context, r io.ReaderAt, visit func(string)) error {
 	say := func(what string, values ...string) {
 		for _, v := range values {
 			if ctx.Err() != nil {
-				return // and so does Facts
+				return // Facts returns the error
 			}
 			visit(what + ": " + v)
 		}
@@ -64,7 +64,7 @@ func Facts(ctx context.Context, r io.ReaderAt, visit func(string)) error {
 	return errors.Join(elf.EachText(r, func(text string) { say("text", text) }), ctx.Err())
 }
 
-// wheelFacts visits what a wheel says of itself, without the libraries inside:
+// wheelFacts visits the facts of a wheel itself, without those of its libraries:
 //
 //	distribution: horovod
 //	version: 0.28.1+rocm5.7
@@ -81,8 +81,8 @@ func wheelFacts(w *wheel.Wheel, visit func(string)) {
 	}
 }
 
-// promisedGlibc returns the lowest glibc that the platform tags of a wheel promise
-// to run with, and the tag; "" where it promises none.
+// promisedGlibc returns the lowest glibc promised by the platform tags of a wheel, and
+// its tag. Both are "" if no tag promises one.
 func promisedGlibc(platform string) (glibc, tag string) {
 	for t := range strings.SplitSeq(platform, ".") {
 		v, _ := wheel.Glibc(t)

@@ -1,16 +1,16 @@
 package diagnose
 
-// A finder finds which of many texts a line contains, in one pass over the line
-// whatever their number (Aho and Corasick, 1975).
+// A finder finds which of many texts occur in a line. It makes one pass over the line,
+// whatever the number of texts (Aho and Corasick, 1975).
 type finder struct {
-	class [256]uint8 // of a byte; 0 for those that no text has
+	class [256]uint8 // class of each byte; 0 for bytes that occur in no text
 	width int32      // number of classes
-	next  []int32    // by state and class; a state is the offset of its row
-	hot   int32      // states from here on end a text
-	ids   [][]int    // what ends there, by (state-hot)/width
+	next  []int32    // next state by state and class; a state is the offset of its row
+	hot   int32      // first state at which a text ends; all later ones do too
+	ids   [][]int    // ids of the texts that end there, by (state-hot)/width
 }
 
-// node is a state while the finder is made.
+// node is a state during construction.
 type node struct {
 	next map[uint8]*node
 	fail *node
@@ -18,7 +18,7 @@ type node struct {
 	at   int32
 }
 
-// newFinder finds texts; the id of a text is its key.
+// newFinder returns a finder of texts by id.
 func newFinder(texts map[int][]string) *finder {
 	f := &finder{width: 1}
 	root := &node{next: map[uint8]*node{}}
@@ -36,7 +36,7 @@ func newFinder(texts map[int][]string) *finder {
 func (f *finder) insert(n *node, text string, id int) {
 	for _, b := range []byte(text) {
 		if f.class[b] == 0 {
-			f.class[b] = uint8(f.width) // fewer than 256: a text of all bytes is no text
+			f.class[b] = uint8(f.width) // below 256: valid UTF-8 does not use all byte values
 			f.width++
 		}
 		c := f.class[b]
@@ -48,8 +48,8 @@ func (f *finder) insert(n *node, text string, id int) {
 	n.ids = append(n.ids, id)
 }
 
-// link gives each node the longest other one that its text ends in, and returns
-// all of them, shorter texts first.
+// link sets the fail link of each node: the node for the longest proper suffix of its
+// text. It returns all nodes, shorter texts first.
 func link(root *node) []*node {
 	nodes := []*node{root}
 	for i := 0; i < len(nodes); i++ {
@@ -69,8 +69,8 @@ func link(root *node) []*node {
 	return nodes
 }
 
-// number gives each node its row: those that end a text come last, so that one
-// comparison tells them.
+// number assigns a row to each node. Nodes at which a text ends come last, so find
+// recognises them by one comparison.
 func (f *finder) number(nodes []*node) {
 	row := int32(0)
 	for _, ends := range []bool{false, true} {
@@ -105,7 +105,7 @@ func (f *finder) fill(nodes []*node) {
 	}
 }
 
-// find visits the ids of the texts that the line contains, as often as it does.
+// find visits the id of each occurrence of a text in the line.
 func (f *finder) find(line []byte, visit func(id int)) {
 	state := int32(0)
 	for _, b := range line {

@@ -7,19 +7,20 @@ import (
 	"io"
 )
 
-// maxLine bounds how much of a line is looked at in one piece, in bytes.
+// maxLine bounds a piece of a line, in bytes.
 const maxLine = 64 << 10
 
-// A line of a log, without its end and without colours. What a progress bar
-// overwrites, and what is longer than maxLine, comes in pieces of one number.
+// A line of a log, without its end and without escape sequences. A line with carriage
+// returns, as from a progress bar, and a line longer than maxLine are visited in
+// several pieces with the same number.
 type line struct {
 	number int // from 1
 	text   []byte
-	rest   bool // goes on where the piece before it was cut
+	rest   bool // continues the previous piece
 }
 
-// eachLine visits the lines of a log until visit returns false, and returns how
-// many there are. The text is valid until visit returns.
+// eachLine visits the lines of a log until visit returns false, and returns their
+// number. The text is valid until visit returns.
 func eachLine(log io.Reader, visit func(line) bool) (lines int, err error) {
 	r := bufio.NewReaderSize(log, maxLine)
 	rest := false
@@ -43,8 +44,7 @@ func eachLine(log io.Reader, visit func(line) bool) (lines int, err error) {
 	}
 }
 
-// eachPiece visits what a line shows one after the other: a carriage return
-// begins it anew.
+// eachPiece visits the parts of a line between carriage returns.
 func eachPiece(l line, visit func(line) bool) bool {
 	text := bytes.TrimRight(l.text, "\r\n")
 	for more := true; more; l.rest = false {
@@ -80,8 +80,8 @@ const (
 	bell   = '\x07'
 )
 
-// sequence returns the length of the escape sequence that text begins with, 0 if
-// it begins with none.
+// sequence returns the length of the escape sequence at the beginning of text, or 0 if
+// there is none.
 func sequence(text []byte) int {
 	switch {
 	case text[0] != escape:
@@ -94,7 +94,7 @@ func sequence(text []byte) int {
 			i++
 		}
 		return min(i+1, len(text))
-	case text[1] == ']': // a title or a link, up to a bell or ESC \
+	case text[1] == ']': // a title or a link; ends with a bell or ESC \
 		end := 2 + bytes.IndexAny(text[2:], string([]byte{bell, escape}))
 		switch {
 		case end < 2:

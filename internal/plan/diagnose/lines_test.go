@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pieces reads a log and returns what was visited, as number:text, with a + for
-// what goes on where the last was cut.
+// pieces returns the visited pieces of a log as number:text. A piece that continues the
+// previous one has a + before its text.
 func pieces(t testing.TB, log io.Reader) ([]string, int) {
 	t.Helper()
 	var got []string
@@ -81,16 +81,15 @@ func TestEachLineSaysWhereItBroke(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are: the lines are counted as wc does, no piece is longer
-// than the bound or holds what a terminal would obey, and nothing is lost that is
-// not a sequence.
+// For any bytes: lines are counted as by wc, no piece exceeds the bound or contains
+// control sequences of a terminal, and only escape sequences are removed.
 func FuzzEachLine(f *testing.F) {
 	f.Add([]byte("a\r\nb\x1b[31mc\x1b[0m\r50%\rd"))
 	f.Add([]byte("\x1b]0;title\x07\x1b]8;;x\x1b\\\x1b[\x1b"))
 	f.Fuzz(linesHold)
 }
 
-// A line of many pieces is as good as any.
+// A line may have many pieces.
 func TestEachLineOfManyPieces(t *testing.T) { linesHold(t, bytes.Repeat([]byte("\x1b]x\r"), 20<<10)) }
 
 func linesHold(t *testing.T, log []byte) {

@@ -21,8 +21,8 @@ type File struct {
 	Diagnoses []Diagnosis `yaml:"diagnoses" json:"diagnoses" jsonschema:"minItems=1"`
 }
 
-// Load reads every *.yaml of fsys, in the order of the names; dir is what
-// positions in messages begin with.
+// Load reads every *.yaml of fsys, in the order of their names. Positions in error
+// messages begin with dir.
 func Load(fsys fs.FS, dir string) ([]Diagnosis, error) {
 	files, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {
@@ -74,7 +74,7 @@ func loadFile(fsys fs.FS, dir, file string) (File, decode.Index, error) {
 	return f, index, errors.Join(faults...)
 }
 
-// checker gathers what is wrong with one diagnosis as written.
+// checker collects the problems of one diagnosis as written.
 type checker struct {
 	index  decode.Index
 	at     string
@@ -111,7 +111,7 @@ func (c *checker) fields(d Diagnosis) {
 	}
 }
 
-// prose refuses what would not read well in the middle of a hint.
+// prose rejects texts unsuitable for the middle of a hint.
 func (c *checker) prose(key, name, text string) {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -121,7 +121,7 @@ func (c *checker) prose(key, name, text string) {
 	}
 }
 
-// oneOf refuses what is not one of the known words.
+// oneOf rejects unknown words.
 func oneOf[T ~string](c *checker, key string, have, known []T) {
 	if len(have) == 0 {
 		c.fault(key, "%s is missing: one of %q", key, known)
@@ -133,7 +133,7 @@ func oneOf[T ~string](c *checker, key string, have, known []T) {
 	}
 }
 
-// expressions compiles what recognises a failure.
+// expressions compiles the expressions of a diagnosis.
 func (c *checker) expressions(d *Diagnosis) {
 	if len(d.Signs)+len(d.AllOf) == 0 {
 		c.fault("name", "%s: neither signs nor all-of: nothing would recognise it", d.Name)
@@ -163,8 +163,7 @@ func (c *checker) expressions(d *Diagnosis) {
 	d.except = compiled("except", d.Except)
 }
 
-// examples tries the examples: a diagnosis that does not find what it says, or
-// finds too much, is a fault like any other.
+// examples tests the examples. An unrecognised match and a recognised miss are errors.
 func (c *checker) examples(d Diagnosis) {
 	index := newIndex([]Diagnosis{d}, d.AppliesTo...)
 	try := func(key string, texts []string, want bool) {
@@ -180,7 +179,7 @@ func (c *checker) examples(d Diagnosis) {
 	try("miss", d.Examples.Miss, false)
 }
 
-// of reports whether the diagnosis can be made of one of the subjects.
+// of reports whether the diagnosis applies to one of the subjects.
 func (d Diagnosis) of(subjects ...Subject) bool {
 	return slices.ContainsFunc(d.AppliesTo, func(s Subject) bool { return slices.Contains(subjects, s) })
 }

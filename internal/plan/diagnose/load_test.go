@@ -40,7 +40,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Each fault has its place, and one does not hide another.
+// Every error has its position, and none hides another.
 func TestLoadReportsEveryFault(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"unknown key":    {"    severity", "    sverity: x\n    severity", `a.yaml:6:5: unknown key "sverity"`},

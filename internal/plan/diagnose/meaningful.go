@@ -7,9 +7,9 @@ import (
 
 var errorLine = regexp.MustCompile(`(?i)\berror\b[: ]|CMake Error|undefined (reference|symbol)|^Traceback |No such file or directory|Killed`)
 
-// Meaningful returns the lines of a log that explain a failure: from the first
-// that speaks of an error, up to ten, and the last three. Where no line does, it
-// returns the end of the fallback.
+// Meaningful returns the lines of a log that explain a failure: up to ten lines from
+// the first one with an error, and the last three. If no line has an error, it returns
+// the end of fallback.
 func Meaningful(path string, fallback []string) []string {
 	const around, tail = 10, 3
 	fallback = fallback[max(0, len(fallback)-around):]

@@ -11,7 +11,7 @@ import (
 	"builder/internal/plan/diagnose"
 )
 
-// write makes a file and returns its path.
+// write writes a file and returns its path.
 func write(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

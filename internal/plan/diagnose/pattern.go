@@ -6,12 +6,11 @@ import (
 	"regexp/syntax"
 )
 
-// minLiteral is the length from which a text is rare enough in a log to be worth
-// a look.
+// minLiteral is the shortest text rare enough in logs to be useful for a search.
 const minLiteral = 4
 
-// A pattern is an expression, and texts of which each of its matches contains at
-// least one, where there are such: a line without them need not be matched.
+// A pattern is an expression with literals. If there are literals, each match contains
+// at least one of them, so a line without any needs no matching.
 type pattern struct {
 	*regexp.Regexp
 	literals []string
@@ -26,7 +25,8 @@ func compile(expression string) (pattern, error) {
 	return pattern{re, required(tree)}, err
 }
 
-// required returns texts of which every match contains at least one, or nil.
+// required returns texts of which every match contains at least one, or nil if there
+// are none.
 func required(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -61,7 +61,7 @@ func required(re *syntax.Regexp) []string {
 	return nil
 }
 
-// shortest returns the length of the shortest text, 0 where there is none.
+// shortest returns the length of the shortest text, or 0 without texts.
 func shortest(texts []string) int {
 	n := 0
 	for i, t := range texts {

@@ -35,8 +35,7 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-// Whatever the texts are and wherever they overlap: what the finder finds is what
-// the line contains.
+// The finder finds exactly the texts contained in the line, even if they overlap.
 func TestFinder(t *testing.T) {
 	word := rapid.StringMatching(`[abc]{1,4}`)
 	rapid.Check(t, func(t *rapid.T) {

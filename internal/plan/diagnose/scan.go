@@ -6,28 +6,28 @@ import (
 	"slices"
 )
 
-// maxText bounds how much of a line is shown, in bytes.
+// maxText bounds the printed part of a line, in bytes.
 const maxText = 500
 
-// A Finding is a failure that a file shows. Line is the first one that shows it,
-// from 1, and Text is that line; a library has no lines, and Text is a fact.
+// A Finding is a failure found in a file. Line is the number of the first matching
+// line, from 1, and Text is its content. A library has no lines: Text is a fact.
 type Finding struct {
 	Diagnosis
-	Member string // of a wheel: the first file inside that shows it
+	Member string // of a wheel: the first matching file inside
 	Line   int
 	Text   string
-	Count  int // lines that show it
+	Count  int // number of matching lines
 }
 
-// index is what is looked for in one kind of file.
+// index holds the prepared search for one kind of file.
 type index struct {
 	known   []known
 	signs   []sign
 	finder  *finder
-	watched int // counters that a scan needs
+	watched int // number of counters in a scan
 }
 
-// known is a diagnosis and the counters of what recognises it, -1 for none.
+// known is a diagnosis and the indices of its counters, -1 for none.
 type known struct {
 	*Diagnosis
 	signs int
@@ -35,7 +35,7 @@ type known struct {
 	not   int
 }
 
-// sign is one expression: what it counts for, and the lines that it passes over.
+// sign is one expression with its counter and the lines it ignores.
 type sign struct {
 	pattern
 	counter int
@@ -63,7 +63,7 @@ func newIndex(all []Diagnosis, subjects ...Subject) *index {
 	return ix
 }
 
-// watch makes a counter of the lines that any of the patterns matches.
+// watch adds a counter for lines that match any of the patterns.
 func (ix *index) watch(patterns, except []pattern) int {
 	if len(patterns) == 0 {
 		return -1
@@ -75,18 +75,18 @@ func (ix *index) watch(patterns, except []pattern) int {
 	return ix.watched - 1
 }
 
-// scan is the reading of one file, line by line.
+// scan is the state of reading one file, line by line.
 type scan struct {
 	*index
-	serial   int // of the line
+	serial   int // number of the current line
 	tried    []int
 	counters []counter
 }
 
-// counter counts lines, and keeps the first.
+// counter counts matching lines and keeps the first.
 type counter struct {
 	lines  int
-	last   int // serial of the line that was counted last
+	last   int // serial of the last counted line
 	number int
 	member string
 	text   string
@@ -96,7 +96,7 @@ func (ix *index) scan() *scan {
 	return &scan{index: ix, tried: make([]int, len(ix.signs)), counters: make([]counter, ix.watched)}
 }
 
-// line looks at one line. member names the file inside the file that it is of.
+// line scans one line. member is the file inside a wheel to which it belongs.
 func (s *scan) line(member string, number int, text []byte) {
 	s.serial++
 	s.finder.find(text, func(id int) {
@@ -116,7 +116,7 @@ func (s *scan) line(member string, number int, text []byte) {
 	})
 }
 
-// lines looks at each line of a log and returns how many there are.
+// lines scans each line of a log and returns their number.
 func (s *scan) lines(log io.Reader) (int, error) {
 	return eachLine(log, func(l line) bool {
 		s.line("", l.number, l.text)
@@ -124,9 +124,8 @@ func (s *scan) lines(log io.Reader) (int, error) {
 	})
 }
 
-// findings returns what was found, ranked: errors before warnings before notes,
-// what happened by itself before what something else made happen, then the
-// earliest line.
+// findings returns the failures found, ranked: errors before warnings before notes,
+// then causes before symptoms, then by line.
 func (s *scan) findings() []Finding {
 	found := []Finding{}
 	for _, k := range s.known {
@@ -144,8 +143,8 @@ func ranked(found []Finding) []Finding {
 	return found
 }
 
-// merge makes one list of several: what many show is one finding, placed where
-// the first shows it.
+// merge merges several lists. The same failure in several lists becomes one finding,
+// with the position of the first.
 func merge(lists [][]Finding) []Finding {
 	all := []Finding{}
 	for _, f := range slices.Concat(lists...) {
@@ -159,8 +158,8 @@ func merge(lists [][]Finding) []Finding {
 	return ranked(all)
 }
 
-// shown reports whether all that a diagnosis asks for was seen, and the counter
-// that tells of it best.
+// shown reports whether all conditions of a diagnosis are met, and returns its most
+// specific counter.
 func (s *scan) shown(k known) (counter, bool) {
 	if k.not >= 0 && s.counters[k.not].lines > 0 {
 		return counter{}, false

@@ -10,8 +10,8 @@ import (
 	"builder/internal/plan/diagnose"
 )
 
-// entry writes one diagnosis; rules are its signs and the like, shown is a text that
-// they match.
+// entry returns one diagnosis in YAML. rules are its signs and other expressions. shown
+// is a matching text.
 func entry(name, rules, shown string) string {
 	return fmt.Sprintf(`
   - name: %s
@@ -78,7 +78,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Errors before warnings before notes, causes before symptoms, then the earlier.
+// Errors come before warnings before notes, causes before symptoms, earlier lines
+// before later ones.
 func TestRanking(t *testing.T) {
 	rule := func(severity, sign string) string {
 		return "applies-to: [build-log]\n    severity: " + severity + "\n    signs: [" + sign + "]"

@@ -17,8 +17,8 @@ import (
 	"builder/internal/plan/version"
 )
 
-// Load reads every *.yaml of fsys, in the order of the names; dir is what
-// positions in messages begin with. All faults of all files come together.
+// Load reads every *.yaml of fsys, in the order of their names. Positions in error
+// messages begin with dir. It returns the errors of all files together.
 func Load(fsys fs.FS, dir string) ([]*Profile, error) {
 	files, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {
@@ -42,8 +42,8 @@ func Load(fsys fs.FS, dir string) ([]*Profile, error) {
 	return all, errors.Join(faults...)
 }
 
-// Parse reads one profile; name is the path that messages show, and its base must
-// be the profile's name. Faults have a place and the class of [diag.Usage].
+// Parse parses one profile. name is its path in error messages. The base name without
+// .yaml must be the name of the profile. Errors have a position and class [diag.Usage].
 func Parse(name string, data []byte) (*Profile, error) {
 	var p Profile
 	index, err := decode.Placed(name, data, &p)
@@ -69,7 +69,7 @@ func Parse(name string, data []byte) (*Profile, error) {
 
 var word = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// checker gathers what is wrong with a profile as written.
+// checker collects the problems of a profile as written.
 type checker struct {
 	profile *Profile
 	faults  []error
@@ -79,7 +79,7 @@ func (c *checker) fault(at, format string, args ...any) {
 	c.faults = append(c.faults, diag.At(c.profile.index.At("%s", at), format, args...))
 }
 
-// prose refuses what would not read well in the middle of a line.
+// prose rejects texts unsuitable for the middle of a line.
 func (c *checker) prose(at, text string) {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -97,7 +97,7 @@ func (c *checker) link(at, text string) {
 
 func unsafeInLink(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
 
-// axisValue is a version or a word.
+// axisValue matches a version or a word.
 var axisValue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 func (c *checker) axes() {
@@ -129,8 +129,8 @@ func (c *checker) axes() {
 	}
 }
 
-// condition refuses axes that are not there, and constraints that no value meets:
-// they would never hold, without a word.
+// condition rejects unknown axes and constraints that no value satisfies. They would
+// silently never hold.
 func (c *checker) condition(at string, cond recipe.Condition) {
 	for _, name := range slices.Sorted(maps.Keys(cond)) {
 		place := at + "." + name
@@ -150,7 +150,7 @@ func (c *checker) condition(at string, cond recipe.Condition) {
 	}
 }
 
-// rules checks which combinations go together.
+// rules checks the rules about compatible combinations.
 func (c *checker) rules() {
 	for i, r := range c.profile.Compatible {
 		at := fmt.Sprintf("compatible[%d]", i)

@@ -17,7 +17,7 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// good is a profile with one of everything.
+// good is a profile with one element of every kind.
 const good = `name: stack
 summary: A stack
 axes:
@@ -59,7 +59,7 @@ func parse(t testing.TB, text string) *profile.Profile {
 	return p
 }
 
-// said lists settings as they are written, those of the user with a mark.
+// said lists all settings, with "!" after those of the user.
 func said(e profile.Environment) string {
 	var parts []string
 	for _, v := range append(append([]profile.Value{}, e.Variables...), e.Options...) {
@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		filter matrix.Filter
 		asked  []profile.Asked
-		want   []string // each is in one fault
+		want   []string // each occurs in one error
 	}{
 		"against the profile":     {nil, []profile.Asked{{"NET", "Socket"}}, []string{"NET=Socket (asked for) against NET=IB (of the profile): no fallback (https://example.com/net)"}},
 		"against the combination": {nil, []profile.Asked{{"NO_RDMA", "1"}}, []string{"NO_RDMA=1 (asked for) against fabric roce: it takes RDMA away (https://example.com/off)"}},
@@ -155,7 +155,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// What is printed as JSON is read back the same, and follows its schema.
+// The JSON output matches its schema and decodes to the same environment.
 func TestJSON(t *testing.T) {
 	valid := recipetest.Validator(t, recipe.Schema(&profile.Environment{}))
 	p := parse(t, good)
@@ -227,7 +227,7 @@ func TestFaultsOfAFile(t *testing.T) {
 	}
 }
 
-// Two settings for one name at one combination are a fault of the profile.
+// Two settings of the same name for one combination are an error of the profile.
 func TestTwoSettings(t *testing.T) {
 	p := parse(t, strings.Replace(good, "{fabric: socket}, because: nothing else", `{version: "2.0"}, because: nothing else`, 1))
 	_, err := p.Resolve(nil, nil)
@@ -254,7 +254,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Schema and strict decoding agree about what a profile is.
+// Schema and strict decoding accept the same profiles.
 func TestSchemaTakesTheSame(t *testing.T) {
 	valid := recipetest.Validator(t, recipe.Schema(&profile.Profile{}))
 	text, err := json.Marshal(parse(t, good))
@@ -304,7 +304,8 @@ func TestWhatAUserAdds(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	// Small seeds: with a whole profile the time goes into making it smaller.
+	// The seeds are small. With a whole profile, the fuzzer spends its time on
+	// minimizing it.
 	const head = "name: stack\nsummary: A stack\naxes:\n  - {name: v, about: release, values: [\"2.0\", \"1.9\"]}\n"
 	const why = "because: it hangs, source: \"https://example.com/x\""
 	const one = "settings:\n  - {env: C, value: d, " + why + ", known: source}\n"
@@ -329,7 +330,7 @@ func FuzzParse(f *testing.F) {
 		}
 		e, err := p.Resolve(nil, nil)
 		if err != nil {
-			return // a profile without a combination
+			return // the profile has no combination
 		}
 		text, err := e.Render(profile.Env)
 		if err != nil {

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// A Format is a form in which an environment is written.
+// A Format is an output format of an environment.
 type Format string
 
 // The formats.
 const (
-	Env           Format = "env"             // lines that a shell, Docker and systemd read alike
-	JSON          Format = "json"            // everything, as [Environment]
-	RayRuntimeEnv Format = "ray-runtime-env" // the JSON of a job of Ray: variables alone
+	Env           Format = "env"             // lines with the same meaning in a shell, Docker and systemd
+	JSON          Format = "json"            // the complete [Environment]
+	RayRuntimeEnv Format = "ray-runtime-env" // runtime_env JSON of a Ray job: variables only
 	Dockerfile    Format = "dockerfile"      // instructions for an image
 )
 
 // Formats lists every format, the default first.
 func Formats() []Format { return []Format{Env, JSON, RayRuntimeEnv, Dockerfile} }
 
-// Render writes the environment in a format. The result ends with a line end.
+// Render returns the environment in a format. The result ends with a newline.
 func (e Environment) Render(f Format) ([]byte, error) {
 	switch f {
 	case Env:
@@ -43,13 +43,13 @@ func indented(v any) ([]byte, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false) // a constraint is >=6.0 and not \u003e=6.0
+	enc.SetEscapeHTML(false) // print >=6.0, not \u003e=6.0
 	err := enc.Encode(v)
 	return []byte(b.String()), err
 }
 
-// lines writes a variable a line behind a keyword, with reasons above. Options and
-// notes are comments: no environment carries them.
+// lines writes one variable per line after a keyword, with its reason above. Options
+// and notes become comments, because an environment cannot contain them.
 func (e Environment) lines(keyword string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Run-time environment of %s: %s.\n", e.Profile, inWords(e.Axes))
@@ -65,7 +65,7 @@ func (e Environment) lines(keyword string) string {
 	return b.String()
 }
 
-// comment says why a value is there, where it holds and what shows it.
+// comment returns the reason for a value, its range, and its source.
 func (v Value) comment() string {
 	if v.Because == "" {
 		return "# asked for\n"

@@ -14,8 +14,8 @@ import (
 	"builder/internal/plan/version"
 )
 
-// An Environment is what a profile says about one combination, with what a user
-// has added. Lists are in the order of the profile, then in that of the user.
+// An Environment is the result of a profile for one combination, with the user's
+// settings. Lists have the order of the profile, followed by the user's settings.
 type Environment struct {
 	Schema    int               `json:"schema" jsonschema:"description=number of this format; a field may be added without a new number"`
 	Profile   string            `json:"profile"`
@@ -26,10 +26,10 @@ type Environment struct {
 	Notes     []Said            `json:"notes" jsonschema:"description=what no setting can do"`
 }
 
-// schemaNumber is that of [Environment].
+// schemaNumber is the version of the format of [Environment].
 const schemaNumber = 1
 
-// A Value is one setting of an environment. What a user has added has no reason.
+// A Value is one setting of an environment. A setting added by the user has no reason.
 type Value struct {
 	Name    string            `json:"name"`
 	Value   string            `json:"value"`
@@ -43,16 +43,15 @@ type Value struct {
 	replaceable bool
 }
 
-// Said is a note with where it is known from.
+// Said is a note with its source.
 type Said struct {
 	Text   string `json:"text"`
 	Source string `json:"source" jsonschema:"format=uri"`
 }
 
-// Resolve returns the environment of the one combination that the filter asks
-// for, together with what the user has asked for. Faults have the class of
-// [diag.Usage]: values that are not known, more than one combination or none, and
-// every contradiction, with what contradicts what.
+// Resolve returns the environment of the one combination selected by the filter, with
+// the user's settings. Errors have class [diag.Usage]: unknown values, no combination
+// or more than one, and every contradiction with the settings involved.
 func (p *Profile) Resolve(filter matrix.Filter, asked []Asked) (Environment, error) {
 	cell, notes, err := p.point(filter)
 	if err != nil {
@@ -61,8 +60,8 @@ func (p *Profile) Resolve(filter matrix.Filter, asked []Asked) (Environment, err
 	return p.at(cell, notes, asked)
 }
 
-// All returns the environments of every combination that the filter asks for and
-// that can be had, as the tests of a profile want them.
+// All returns the environments of every compatible combination selected by the filter,
+// for tests of a profile.
 func (p *Profile) All(filter matrix.Filter) ([]Environment, error) {
 	cells, _, err := matrix.Expand(p.matrix(), filter)
 	faults := []error{err}
@@ -74,7 +73,7 @@ func (p *Profile) All(filter matrix.Filter) ([]Environment, error) {
 	return all, errors.Join(faults...)
 }
 
-// at is the environment of a combination.
+// at returns the environment of a combination.
 func (p *Profile) at(cell matrix.Cell, notes []Said, asked []Asked) (Environment, error) {
 	set, err := p.settings(cell.Axes)
 	if err != nil {
@@ -102,8 +101,8 @@ func (p *Profile) at(cell matrix.Cell, notes []Said, asked []Asked) (Environment
 	return e, nil
 }
 
-// point chooses the combination as plan chooses a cell. What upstream released
-// together goes before what is merely possible.
+// point chooses the combination as plan chooses a cell. It prefers values released
+// together to other compatible ones.
 func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
 	var notes []Said
 	r := p.matrix()
@@ -125,9 +124,9 @@ func (p *Profile) point(filter matrix.Filter) (matrix.Cell, []Said, error) {
 	return cells[0], notes, nil
 }
 
-// nearest expands a filter that no row of what was released together meets. What it
-// leaves open follows the row whose version is nearest to the one that was named: with
-// Ray 2.9.3 the releases that pin Ray 2.12.0, and not the newest of all.
+// nearest expands a filter that matches no row of ReleasedWith. Open axes get the
+// values of the row with the version nearest to the named one: for Ray 2.9.3, the
+// releases that pin Ray 2.12.0, not the newest releases.
 func (p *Profile) nearest(r *recipe.Recipe, filter matrix.Filter) ([]matrix.Cell, []matrix.Exclusion, error) {
 	for _, name := range slices.Sorted(maps.Keys(filter)) {
 		axis, _ := r.Axis(name)
@@ -147,8 +146,9 @@ func (p *Profile) nearest(r *recipe.Recipe, filter matrix.Filter) ([]matrix.Cell
 	return matrix.Expand(r, filter)
 }
 
-// byDistance copies the rows that name one version of an axis: those of newer ones than
-// a value, the next first, then those of older ones.
+// byDistance returns copies of the rows with a version of the axis. Rows with the same
+// or a newer version than value come first, the nearest first. Rows with older versions
+// follow, again the nearest first.
 func (p *Profile) byDistance(axis, value string) []recipe.Condition {
 	want, err := version.Parse(value)
 	var rows []recipe.Condition
@@ -174,7 +174,7 @@ func (p *Profile) byDistance(axis, value string) []recipe.Condition {
 	return rows
 }
 
-// impossible says why none of the combinations that are asked for can be had.
+// impossible returns an error with the reason of each excluded combination.
 func impossible(excluded []matrix.Exclusion) error {
 	var faults []error
 	for _, e := range excluded {
@@ -187,7 +187,7 @@ func impossible(excluded []matrix.Exclusion) error {
 	return errors.Join(faults...)
 }
 
-// together is r with the rule that only what was released together goes.
+// together returns r with a rule that allows only values released together.
 func (p *Profile) together(r *recipe.Recipe) *recipe.Recipe {
 	if p.ReleasedWith == nil {
 		return r
@@ -198,15 +198,15 @@ func (p *Profile) together(r *recipe.Recipe) *recipe.Recipe {
 	return &narrow
 }
 
-// matrix is the profile as far as the choice of a combination goes. The id tells
-// combinations apart by the values of all axes.
+// matrix returns the axes and rules of the profile as a recipe. The id contains the
+// values of all axes, so it is unique.
 func (p *Profile) matrix() *recipe.Recipe {
 	id := p.Name + "-{{" + strings.Join(p.AxisNames(), "}}-{{") + "}}"
 	return &recipe.Recipe{Name: p.Name, ID: id, Axes: p.Axes, Compatible: p.Compatible}
 }
 
-// settings are those of the profile at a point. Two that disagree are a fault of
-// the profile.
+// settings returns the profile's settings for a combination. Two settings of the same
+// name are an error of the profile.
 func (p *Profile) settings(axes map[string]string) ([]Value, error) {
 	var set []Value
 	var faults []error
@@ -227,8 +227,8 @@ func (p *Profile) settings(axes map[string]string) ([]Value, error) {
 	return set, errors.Join(faults...)
 }
 
-// add returns the settings with those that a user asks for. One that says something
-// else than the profile is a fault, unless the profile leaves the value open.
+// add returns the settings with those of the user added. A user's value that differs
+// from the profile's is an error, unless the setting is replaceable.
 func add(set []Value, asked []Asked) ([]Value, error) {
 	set = slices.Clone(set)
 	var faults []error
@@ -246,7 +246,7 @@ func add(set []Value, asked []Asked) ([]Value, error) {
 		case have.replaceable:
 			set[i] = Value{Name: a.Name, Value: a.Value, Asked: true}
 		default:
-			set[i] = Value{Name: a.Name, Value: a.Value, Asked: true} // which may contradict more
+			set[i] = Value{Name: a.Name, Value: a.Value, Asked: true} // the new value may cause further contradictions
 			faults = append(faults, diag.Errorf(diag.Usage, "%s (asked for) against %s (of the profile): %s (%s)",
 				a, written(have.Name, have.Value), have.Because, have.Source).WithHint("leave it out, or choose another combination"))
 		}
@@ -254,7 +254,7 @@ func add(set []Value, asked []Asked) ([]Value, error) {
 	return set, errors.Join(faults...)
 }
 
-// notes are those of the profile at a point.
+// notes returns the profile's notes for a combination.
 func (p *Profile) notes(axes map[string]string) ([]Said, error) {
 	var said []Said
 	for i, n := range p.Notes {
@@ -273,7 +273,7 @@ func find(set []Value, name string) int {
 	return slices.IndexFunc(set, func(v Value) bool { return v.Name == name })
 }
 
-// holds reports whether a condition holds, which stands at a place in the file.
+// holds reports whether a condition holds. format and i give its position in the file.
 func (p *Profile) holds(c recipe.Condition, axes map[string]string, format string, i int) (bool, error) {
 	_, ok, err := c.Holds(axes)
 	if err != nil {
@@ -282,7 +282,7 @@ func (p *Profile) holds(c recipe.Condition, axes map[string]string, format strin
 	return ok, nil
 }
 
-// contradicted returns every contradiction that the settings run into.
+// contradicted returns an error for every contradiction among the settings.
 func (p *Profile) contradicted(axes map[string]string, set []Value) error {
 	var faults []error
 	for i, c := range p.Contradictions {
@@ -297,7 +297,7 @@ func (p *Profile) contradicted(axes map[string]string, set []Value) error {
 	return errors.Join(faults...)
 }
 
-// involved returns the settings that contradict, none where they do not.
+// involved returns the contradicting settings, or nil if there is no contradiction.
 func (c Contradiction) involved(set []Value) []Value {
 	var involved []Value
 	for _, name := range slices.Sorted(maps.Keys(c.Has)) {
@@ -306,7 +306,7 @@ func (c Contradiction) involved(set []Value) []Value {
 			return nil
 		}
 		if ok, err := path.Match(c.Has[name], set[i].Value); err != nil || !ok {
-			return nil // loading has refused a bad pattern
+			return nil // loading rejects invalid patterns
 		}
 		involved = append(involved, set[i])
 	}
@@ -316,7 +316,7 @@ func (c Contradiction) involved(set []Value) []Value {
 	return involved
 }
 
-// fault says what contradicts what.
+// fault returns an error with the settings involved.
 func (c Contradiction) fault(axes map[string]string, involved []Value) error {
 	var parts []string
 	for _, v := range involved {
