@@ -11,7 +11,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// square returns a recipe whose axes are all compatible.
+// square returns a recipe without rules, in which all values are compatible.
 func square(axes, values int) *recipe.Recipe {
 	r := &recipe.Recipe{Name: "square"}
 	for i := range axes {

@@ -23,8 +23,8 @@ func rule(when, needs recipe.Condition, because string) recipe.Rule {
 	return recipe.Rule{When: when, Needs: needs, Because: because, Source: "https://mirror.example/" + because}
 }
 
-// stack returns a recipe whose preferred values are not all compatible: torch 2.10
-// needs a newer ROCm than the preferred one.
+// stack returns a recipe with incompatible preferred values: torch 2.10 needs a newer
+// ROCm than the preferred one.
 func stack() *recipe.Recipe {
 	return &recipe.Recipe{
 		Name: "stack", ID: "stack-rocm{{rocm}}-torch{{torch}}-{{cp}}-{{arch}}",

@@ -14,7 +14,7 @@ import (
 // treeEnds lists the archive formats supported by the gates, as file name suffixes.
 var treeEnds = []string{".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.zst"}
 
-// validateTree checks recipes whose artifact is an archive. It rejects promises that
+// validateTree checks recipes with an archive as artifact. It rejects promises that
 // only a wheel can keep, and a name without an archive suffix.
 func (r *Recipe) validateTree() []error {
 	all := r.settings()

@@ -69,7 +69,7 @@ func differ(name string, said map[string][]string) string {
 	return fmt.Sprintf("%s is %s", name, strings.Join(all, " and "))
 }
 
-// contradict lists the parts whose content contradicts the value of the axis.
+// contradict lists the parts with content that contradicts the value of the axis.
 func contradict(name, value string, parts []Part) string {
 	expected, err := inspect.ParseExpectations([]string{name + "=" + value})
 	if err != nil {

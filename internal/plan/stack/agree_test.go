@@ -7,7 +7,7 @@ import (
 	"builder/internal/files/inspect"
 )
 
-// part returns a part whose content has the facts, given as name=value.
+// part returns a part with the given facts, each in the form name=value.
 func part(name, axes string, facts ...string) Part {
 	p := Part{Name: name, Axes: map[string]string{}, Report: &inspect.Report{Kind: "wheel"}}
 	for axis := range strings.FieldsSeq(axes) {

@@ -1,5 +1,4 @@
-// Package recipetest reads JSON as a program does that knows nothing of it but a
-// schema, for tests.
+// Package recipetest validates JSON with a schema alone, as an editor does, for tests.
 package recipetest
 
 import (
@@ -9,7 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Validator returns what says whether a JSON document follows a schema.
+// Validator returns a function that validates a JSON document against a schema.
 func Validator(t testing.TB, schema []byte) func(doc []byte) error {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))

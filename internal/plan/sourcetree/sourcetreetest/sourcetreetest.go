@@ -1,5 +1,5 @@
-// Package sourcetreetest writes archives of source trees for tests. It shares no
-// code with what reads them.
+// Package sourcetreetest writes archives of source trees for tests. It shares no code
+// with the package that reads them.
 package sourcetreetest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// Write writes a tar archive of files, given by name, in the order of their names:
-// the same files are the same bytes.
+// Write writes a tar archive of files, keyed by name and sorted by it. The same files
+// result in the same bytes.
 func Write(path string, files map[string]string) error {
 	f, err := os.Create(path)
 	if err != nil {
