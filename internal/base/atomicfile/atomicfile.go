@@ -1,6 +1,6 @@
-// Package atomicfile replaces files as a whole or not at all: a reader never sees
-// half of one, and neither does anybody after a kill or a power loss. It keeps
-// nobody else from writing: that is what a lock is for.
+// Package atomicfile replaces files atomically: a reader sees the old or the new file,
+// never a partial one, even after a kill or a power loss. It does not exclude other
+// writers. Use a lock for that.
 package atomicfile
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Write replaces the file at path by content.
+// Write replaces the file at path with content.
 func Write(path string, content []byte) error {
 	return Fill(path, func(w io.Writer) error {
 		_, err := w.Write(content)
@@ -19,9 +19,9 @@ func Write(path string, content []byte) error {
 	})
 }
 
-// Fill replaces the file at path by what fill writes; where fill fails nothing
-// changes. It writes a file beside it and renames that. What a kill leaves behind
-// is a hidden file with another name, which nobody reads.
+// Fill replaces the file at path with the output of fill. If fill fails, nothing
+// changes. Fill writes a temporary file in the same directory and renames it. A killed
+// process leaves a hidden file with another name, which is never read.
 func Fill(path string, fill func(io.Writer) error) error {
 	dir, name := filepath.Split(path)
 	if dir == "" {
@@ -33,7 +33,7 @@ func Fill(path string, fill func(io.Writer) error) error {
 	}
 	err = fill(temp)
 	if err == nil {
-		err = errors.Join(temp.Chmod(0o644), temp.Sync()) // durable before the file gets its name
+		err = errors.Join(temp.Chmod(0o644), temp.Sync()) // on disk before the rename
 	}
 	err = errors.Join(err, temp.Close())
 	if err == nil {
@@ -45,13 +45,12 @@ func Fill(path string, fill func(io.Writer) error) error {
 	return syncDir(dir)
 }
 
-// IsTemp reports whether a name is that of a file which [Fill] did not end, or has not
-// ended yet.
+// IsTemp reports whether a name is that of an unfinished file of [Fill].
 func IsTemp(name string) bool {
 	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp")
 }
 
-// Copy replaces the file at to by what the file at from holds, which may be on
+// Copy replaces the file at to with the content of the file at from, which may be on
 // another file system.
 func Copy(from, to string) error {
 	src, err := os.Open(from)

@@ -21,7 +21,7 @@ func TestWriteAndFill(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	// What fails half-way changes nothing and leaves nothing.
+	// A failed Fill changes nothing and leaves no file.
 	broken := errors.New("broken")
 	err := Fill(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, "half")

@@ -1,13 +1,13 @@
-// Package decode reads YAML that humans write into structs, strictly: every
-// fault at once, each with file, line and column, in words that name the file's
-// keys and never a Go type.
+// Package decode decodes hand-written YAML into structs, strictly. It reports all
+// errors at once, each with file, line and column. Messages name the keys of the file,
+// never a Go type.
 //
-// The nodes are checked against the type before anything is decoded, so a value
-// is either complete or not touched. A version that YAML would read as a number
-// is refused: as a number 2.10 is 2.1.
+// Nodes are checked against the type before decoding, so a value is decoded completely
+// or left unchanged. A version that YAML would parse as a number is an error, because
+// as a number 2.10 is 2.1.
 //
-// What a value means is not known here: who loads a file checks that, and finds
-// the places of what is wrong in an [Index].
+// This package does not know the meaning of values. The caller validates them, and
+// finds their positions in an [Index].
 package decode
 
 import (
@@ -29,15 +29,15 @@ import (
 	"builder/internal/base/regular"
 )
 
-// maxBytes bounds a file. The largest recipe is a hundredth of it.
+// maxBytes bounds the size of a file. The largest recipe is a hundredth of it.
 const maxBytes = 1 << 20
 
-// maxDepth bounds how deep values are nested; without it the paths of an
-// [Index] would grow with the square of a file that is nothing but brackets.
+// maxDepth bounds the nesting of values. Without it, the paths of an [Index] would grow
+// quadratically for a file of brackets.
 const maxDepth = 32
 
-// File reads a file of fsys whose path begins with dir in messages. How large it is
-// is asked before it is read, and no fault says what is in it.
+// File reads a file of fsys. Its path in error messages begins with dir. File checks
+// the size before reading, and errors never contain the content.
 func File(fsys fs.FS, dir, file string) ([]byte, error) {
 	pos := diag.Pos{File: path.Join(dir, file)}
 	f, err := fsys.Open(file)
@@ -61,7 +61,7 @@ func File(fsys fs.FS, dir, file string) ([]byte, error) {
 	return data, nil
 }
 
-// plainly leaves out the path, which the position says already.
+// plainly removes the path from an error, because the position has it already.
 func plainly(err error) error {
 	if fault, ok := errors.AsType[*fs.PathError](err); ok {
 		return fault.Err
@@ -69,8 +69,8 @@ func plainly(err error) error {
 	return err
 }
 
-// YAML reads one document into the struct that into points to. name is the file
-// in messages. On an error into is as it was.
+// YAML decodes one document into the struct to which into points. name is the file in
+// error messages. On an error, into is unchanged.
 func YAML(name string, data []byte, into any) error {
 	root, err := parse(name, data)
 	if err != nil {
@@ -79,8 +79,8 @@ func YAML(name string, data []byte, into any) error {
 	return fill(name, root, into)
 }
 
-// Placed is [YAML] for those who find faults of their own afterwards: it says
-// where each value stands, too.
+// Placed is like [YAML] and also returns the position of each value, for errors found
+// later by the caller.
 func Placed(name string, data []byte, into any) (Index, error) {
 	root, err := parse(name, data)
 	if err != nil {
@@ -92,7 +92,7 @@ func Placed(name string, data []byte, into any) (Index, error) {
 	return indexOf(name, root), nil
 }
 
-// fill checks a node against the type that into points to, and decodes it.
+// fill checks a node against the type to which into points, and decodes it.
 func fill(name string, root *yaml.Node, into any) error {
 	target := reflect.ValueOf(into)
 	c := checker{file: name}
@@ -130,7 +130,7 @@ func parse(name string, data []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// tooDeep returns a node that more than depth others are around, or nil.
+// tooDeep returns a node nested more than depth levels deep, or nil.
 func tooDeep(n *yaml.Node, depth int) *yaml.Node {
 	if depth < 0 {
 		return n
@@ -143,7 +143,7 @@ func tooDeep(n *yaml.Node, depth int) *yaml.Node {
 	return nil
 }
 
-// syntaxFault tells what the library tells, with the place where it belongs.
+// syntaxFault returns the library's message with its position.
 func syntaxFault(name string, err error) error {
 	var fault *yaml.LoadError
 	if !errors.As(err, &fault) {
@@ -176,8 +176,7 @@ func (c *checker) fault(n *yaml.Node, format string, args ...any) *diag.Error {
 	return e
 }
 
-// check compares a node with the type that it is to become; key is what stands
-// before it, for messages.
+// check compares a node with its target type. key is the preceding key, for messages.
 func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		c.fault(n, "anchors and aliases are not used here: write the value out")
@@ -227,7 +226,7 @@ func (c *checker) checkMap(n *yaml.Node, t reflect.Type, key string) {
 	})
 }
 
-// eachPair visits the pairs of a mapping and reports keys that are there twice.
+// eachPair visits the pairs of a mapping and reports repeated keys.
 func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		c.fault(n, "%s wants keys with values, this is %s", cmp.Or(key, "the file"), kind(n))
@@ -264,7 +263,7 @@ func (c *checker) checkScalar(n *yaml.Node, t reflect.Type, key string) {
 			c.fault(n, "%s wants true or false, this is %s", key, kind(n))
 		}
 	case reflect.Int, reflect.Int64:
-		// 010 and 1_0 are numbers too, but not those that they look like.
+		// YAML also accepts 010 and 1_0, but their value is not the obvious one.
 		i, err := strconv.ParseInt(n.Value, 10, t.Bits())
 		if n.ShortTag() != "!!int" || err != nil || strconv.FormatInt(i, 10) != n.Value {
 			c.fault(n, "%s wants a whole number, this is %s", key, kind(n))
@@ -274,8 +273,8 @@ func (c *checker) checkScalar(n *yaml.Node, t reflect.Type, key string) {
 	}
 }
 
-// checkString refuses what YAML reads as something else than text, and reports
-// whether n is text.
+// checkString rejects values that YAML does not parse as text. It reports whether n is
+// text.
 func (c *checker) checkString(n *yaml.Node, key string) bool {
 	switch tag := n.ShortTag(); tag {
 	case "!!str":
@@ -292,8 +291,8 @@ func (c *checker) checkString(n *yaml.Node, key string) bool {
 
 var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
 
-// checkText has a type that reads its own text, such as a version, read it, so
-// that what it says gets a place.
+// checkText calls UnmarshalText on types that have it, such as a version, so that its
+// error gets a position.
 func (c *checker) checkText(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind != yaml.ScalarNode {
 		c.fault(n, "%s wants a single value, this is %s", key, kind(n))
@@ -320,11 +319,11 @@ func kind(n *yaml.Node) string {
 	return quoted(n.Value)
 }
 
-// maxQuoted bounds what a message quotes of a value. A file that is not what it
-// should be may hold a secret.
+// maxQuoted bounds the part of a value quoted in messages, because the wrong file may
+// contain a secret.
 const maxQuoted = 60
 
-// quoted is the first line of a value, or its beginning.
+// quoted returns the first line of a value in quotes, or the beginning of that line.
 func quoted(text string) string {
 	line, _, more := strings.Cut(text, "\n")
 	if cut := strings.ToValidUTF8(line[:min(len(line), maxQuoted)], ""); len(cut) < len(line) || more {
@@ -333,8 +332,8 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q", line)
 }
 
-// fieldsOf maps the keys of a struct to the types of their values; inline
-// structs count as their own fields.
+// fieldsOf returns the types of a struct's values by key. The fields of inline structs
+// are included.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for f := range t.Fields() {
@@ -349,13 +348,13 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// An Index knows where in its file each value stands.
+// An Index holds the position of each value in a file.
 type Index struct {
 	file   string
 	places map[string]diag.Pos
 }
 
-// Positions returns the places of all values of a document.
+// Positions returns the positions of all values of a document.
 func Positions(name string, data []byte) (Index, error) {
 	root, err := parse(name, data)
 	if err != nil {
@@ -384,9 +383,9 @@ func (i Index) add(n *yaml.Node, path string) {
 	}
 }
 
-// At returns the place of the value at a path such as axes[1].values[0]; format
-// is as for [fmt.Sprintf]. Of a value that is not there it is the place of the
-// nearest thing around it.
+// At returns the position of the value at a path such as axes[1].values[0]. format is
+// as for [fmt.Sprintf]. If the value does not exist, At returns the position of the
+// closest enclosing value.
 func (i Index) At(format string, args ...any) diag.Pos {
 	path := fmt.Sprintf(format, args...)
 	for {

@@ -143,7 +143,8 @@ func FuzzYAML(f *testing.F) {
 		if err != nil && diag.CodeOf(err) != diag.Usage {
 			t.Errorf("class %v: %v", diag.CodeOf(err), err)
 		}
-		// The library is asked last and has nothing to add: its texts name Go types.
+		// The checks must find every error before the library decodes, because its
+		// messages name Go types.
 		if err != nil && strings.Contains(err.Error(), "reading YAML") {
 			t.Errorf("a fault that was not foreseen: %v", err)
 		}

@@ -1,9 +1,8 @@
-// Package diag holds the one error that users see: where it happened, what
-// happened, what to do about it, and the exit code that it stands for.
+// Package diag defines the error type printed to users: its position, its message, a
+// hint, and an exit code.
 //
-// Inside the tool errors are plain chains of gerunds ("reading lock: …"). A
-// [Error] is made at the edge, where the position or the remedy is known, and
-// is found again with [errors.As] wherever the chain ends up.
+// Inside builder, errors are plain chains of gerunds ("reading lock: …"). An [Error] is
+// created where the position or the remedy is known, and found again with [errors.As].
 package diag
 
 import (
@@ -14,21 +13,21 @@ import (
 	"strings"
 )
 
-// Code is the exit status of the process, one per class of failure.
+// Code is the exit code of the process, one per class of failure.
 type Code int
 
 // The exit codes of docs/exit-codes.md.
 const (
 	OK          Code = 0
-	Unexpected  Code = 1   // a fault that has no class: a bug, or a host that misbehaves
+	Unexpected  Code = 1   // an error without a class: a bug, or a problem of the host
 	Usage       Code = 2   // flags, recipes, patches or images as written
 	Drift       Code = 3   // a lock or the facts of an image differ
-	Patch       Code = 4   // a patch did not do what it promises
+	Patch       Code = 4   // a patch did not have its promised effect
 	Build       Code = 5   // a build step failed
 	Gate        Code = 6   // a gate did not pass
-	Publish     Code = 7   // a destination refused
-	Fetch       Code = 8   // unreachable, or a digest that does not match
-	NoEngine    Code = 9   // no engine can be had
+	Publish     Code = 7   // a destination refused an upload
+	Fetch       Code = 8   // a server is unreachable, or a digest does not match
+	NoEngine    Code = 9   // no engine is available
 	Interrupted Code = 130 // SIGINT or SIGTERM
 )
 
@@ -38,7 +37,7 @@ var codeNames = map[Code]string{
 	Interrupted: "interrupted",
 }
 
-// String returns the code's name as it stands in run.json.
+// String returns the code's name in run.json.
 func (c Code) String() string {
 	if name, ok := codeNames[c]; ok {
 		return name
@@ -51,14 +50,14 @@ func Codes() []Code {
 	return []Code{OK, Unexpected, Usage, Drift, Patch, Build, Gate, Publish, Fetch, NoEngine, Interrupted}
 }
 
-// Pos is a place in a file; Line and Column count from 1, 0 means unknown.
+// Pos is a position in a file. Line and Column count from 1; 0 means unknown.
 type Pos struct {
 	File   string
 	Line   int
 	Column int
 }
 
-// String formats the position as file:line:column, leaving out what is unknown.
+// String formats the position as file:line:column, without unknown parts.
 func (p Pos) String() string {
 	switch {
 	case p.File == "":
@@ -71,8 +70,8 @@ func (p Pos) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Error is a fault with what a user needs to act on it. Log is the tail of the
-// log that explains it and LogPath the whole of it; both may be empty.
+// Error is an error with the information that a user needs to act on it. Log is the
+// relevant tail of a log, and LogPath is the whole log. Both may be empty.
 type Error struct {
 	Pos     Pos
 	Err     error
@@ -93,26 +92,25 @@ func (e *Error) Error() string {
 // Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an error of a class; format is as for [fmt.Errorf].
+// Errorf returns an error of a class. format is as for [fmt.Errorf].
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// At makes an error of class [Usage] at a place in a file.
+// At returns an error of class [Usage] with a position in a file.
 func At(pos Pos, format string, args ...any) *Error {
 	return &Error{Pos: pos, Code: Usage, Err: fmt.Errorf(format, args...)}
 }
 
-// WithHint returns e with what to do about it.
+// WithHint returns a copy of e with a hint for the user.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	c := *e
 	c.Hint = fmt.Sprintf(format, args...)
 	return &c
 }
 
-// CodeOf returns the exit code for err: that of the innermost joined faults
-// with the highest class, [Interrupted] for a cancelled context that no fault
-// explains, [Unexpected] where nothing says more.
+// CodeOf returns the exit code for err: the highest code of all [Error]s in it,
+// [Interrupted] for a cancelled context without an [Error], or else [Unexpected].
 func CodeOf(err error) Code {
 	if err == nil {
 		return OK
@@ -126,17 +124,16 @@ func CodeOf(err error) Code {
 	return Unexpected
 }
 
-// Worst returns the highest code of all faults joined in err, [OK] if it holds
-// no [Error].
+// Worst returns the highest code of all [Error]s in err, or [OK] if there are none.
 func Worst(err error) Code {
 	worst := OK
 	walk(err, func(e *Error) { worst = max(worst, e.Code) })
 	return worst
 }
 
-// All returns every [Error] joined in err, in order. A chain without one is
-// returned as a single error of class [Unexpected]. Of faults around a fault the
-// outermost counts, with the first hint that one of them has.
+// All returns every [Error] joined in err, in order. A chain without one becomes a
+// single error of class [Unexpected] or [Interrupted]. If an [Error] wraps another, All
+// returns the outermost, with the first hint in the chain.
 func All(err error) []*Error {
 	var all []*Error
 	for _, part := range Split(err) {
@@ -145,7 +142,7 @@ func All(err error) []*Error {
 			all = append(all, &Error{Err: part, Code: CodeOf(part)})
 			continue
 		}
-		// What the chain says around the fault stays; its position is in there.
+		// Keep the text around the error. It includes the position.
 		c := *e
 		c.Hint = hintIn(e)
 		if part.Error() != e.Error() {
@@ -165,7 +162,7 @@ func hintIn(err error) string {
 	return cmp.Or(e.Hint, hintIn(e.Err))
 }
 
-// HintAll gives the last of several faults the hint for all of them.
+// HintAll replaces the hints of several errors with one hint on the last error.
 func HintAll(err error, hint string) error {
 	all := All(err)
 	faults := make([]error, len(all))
@@ -179,7 +176,7 @@ func HintAll(err error, hint string) error {
 	return errors.Join(faults...)
 }
 
-// First returns the first fault of several and says how many more there are.
+// First returns the first of several errors, with the number of the others.
 func First(err error) error {
 	if all := Split(err); len(all) > 1 {
 		return fmt.Errorf("%w (and %d more)", all[0], len(all)-1)
@@ -218,8 +215,8 @@ func walk(err error, visit func(*Error)) {
 	}
 }
 
-// Nearest returns the known word that is closest to word, or "" where none is
-// close enough to be a slip of the finger.
+// Nearest returns the known word closest to word, or "" if none is close enough to be
+// meant.
 func Nearest(word string, known []string) string {
 	best, bound := "", len(word)/3+2
 	for _, k := range known {
@@ -230,7 +227,7 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// DidYouMean returns a hint that names the nearest known word and all of them.
+// DidYouMean returns a hint with the nearest known word and all known words.
 func DidYouMean(word string, known []string) string {
 	list := strings.Join(known, ", ")
 	if near := Nearest(word, known); near != "" {
@@ -239,7 +236,7 @@ func DidYouMean(word string, known []string) string {
 	return "known: " + list
 }
 
-// distance is the Levenshtein distance between a and b in bytes.
+// distance returns the Levenshtein distance between a and b in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -11,10 +11,9 @@ import (
 	"syscall"
 )
 
-// Inside is a directory that somebody else filled, as a file system that ends at
-// it: a symbolic link counts as long as it stays inside, nothing but regular files
-// and directories is opened, and no file of more than max bytes. Messages name the
-// whole path.
+// Inside returns a directory with untrusted content as a file system. Symbolic links
+// may not lead out of the directory. Only directories and regular files of at most max
+// bytes can be opened. Errors contain the whole path.
 func Inside(dir string, max int64) (fs.FS, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -25,12 +24,12 @@ func Inside(dir string, max int64) (fs.FS, error) {
 
 type inside struct {
 	root *os.Root
-	dir  string // what messages begin with
+	dir  string // prefix of paths in errors
 	sub  string // below root
 	max  int64
 }
 
-// Sub implements [fs.SubFS]. The directory need not be there.
+// Sub implements [fs.SubFS]. The directory need not exist.
 func (i inside) Sub(dir string) (fs.FS, error) {
 	if !fs.ValidPath(dir) {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrInvalid}
@@ -70,7 +69,8 @@ func (i inside) Stat(name string) (fs.FileInfo, error) {
 	return info, i.explain(name, err)
 }
 
-// ReadFile implements [fs.ReadFileFS]. A file may grow while it is read.
+// ReadFile implements [fs.ReadFileFS]. It also bounds a file that grows during the
+// read.
 func (i inside) ReadFile(name string) ([]byte, error) {
 	f, err := i.Open(name)
 	if err != nil {
@@ -81,7 +81,8 @@ func (i inside) ReadFile(name string) ([]byte, error) {
 	return data, at(i.path(name), err)
 }
 
-// check refuses what is neither a directory nor a regular file of a fit size.
+// check rejects files that are neither directories nor regular files of at most i.max
+// bytes.
 func (i inside) check(name string, info fs.FileInfo) error {
 	if info.IsDir() {
 		return nil
@@ -95,11 +96,11 @@ func (i inside) check(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// path is the whole path of a name.
+// path returns the whole path of a name.
 func (i inside) path(name string) string { return filepath.Join(i.dir, i.sub, name) }
 
-// explain says of an error which file it is of, and of a link out of the directory that
-// it is one: the standard library has no value for that.
+// explain adds the whole path to an error. It recognises a link out of the directory by
+// its message, because the standard library has no error value for it.
 func (i inside) explain(name string, err error) error {
 	pathErr, ok := errors.AsType[*fs.PathError](err)
 	switch {

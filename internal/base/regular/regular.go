@@ -1,6 +1,6 @@
-// Package regular opens files that others could have put there: regular files and
-// nothing else, and of these no more than was asked for. A pipe waits for ever, a
-// device does what devices do, a link leads to a file that its maker may not read.
+// Package regular opens untrusted paths safely. It opens only regular files and reads
+// at most the requested number of bytes. A pipe could block forever, a device could
+// have side effects, and a link could lead to a file that its creator may not read.
 package regular
 
 import (
@@ -12,15 +12,14 @@ import (
 	"syscall"
 )
 
-// Open opens the regular file at path to read it. A symbolic link at the end of
-// the path is refused; use [Follow] for what a person named.
+// Open opens the regular file at path for reading. It rejects a symbolic link at the
+// end of the path. Use [Follow] for paths named by the user.
 func Open(path string) (*os.File, error) { return open(path, os.Lstat, syscall.O_NOFOLLOW) }
 
-// Follow opens the regular file that path or the link there leads to.
+// Follow is like [Open] but follows symbolic links.
 func Follow(path string) (*os.File, error) { return open(path, os.Stat, 0) }
 
-// Read returns the content of the file that [Open] opens, and refuses a file of
-// more than max bytes.
+// Read reads a file as opened by [Open]. It fails if the file has more than max bytes.
 func Read(path string, max int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -29,8 +28,8 @@ func Read(path string, max int64) ([]byte, error) {
 	return readAll(f, max)
 }
 
-// ReadFollowed returns the content of the file that [Follow] opens, and refuses a
-// file of more than max bytes.
+// ReadFollowed reads a file as opened by [Follow]. It fails if the file has more than
+// max bytes.
 func ReadFollowed(path string, max int64) ([]byte, error) {
 	f, err := Follow(path)
 	if err != nil {
@@ -39,8 +38,8 @@ func ReadFollowed(path string, max int64) ([]byte, error) {
 	return readAll(f, max)
 }
 
-// open asks what the path is, so that a device is never opened, and asks the open
-// file again: another may have taken the name meanwhile.
+// open checks the type of the path first, so it never opens a device. It checks the
+// open file again, because the path may have been replaced in between.
 func open(path string, stat func(string) (fs.FileInfo, error), flags int) (*os.File, error) {
 	info, err := stat(path)
 	if err != nil {
@@ -66,7 +65,7 @@ func open(path string, stat func(string) (fs.FileInfo, error), flags int) (*os.F
 	return f, nil
 }
 
-// check refuses what is no regular file.
+// check rejects anything but a regular file.
 func check(path string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
@@ -96,7 +95,7 @@ func readAll(f *os.File, max int64) ([]byte, error) {
 	return data, at(f.Name(), err)
 }
 
-// at says of an error which file it is of.
+// at adds the path to an error without one.
 func at(path string, err error) error {
 	if _, named := errors.AsType[*fs.PathError](err); named || err == nil {
 		return err
@@ -104,7 +103,7 @@ func at(path string, err error) error {
 	return &fs.PathError{Op: "read", Path: path, Err: err}
 }
 
-// All reads r to its end, and refuses more than max bytes.
+// All reads r to its end. It fails if r has more than max bytes.
 func All(r io.Reader, max int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, max+1))
 	if err == nil && int64(len(data)) > max {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
-	t.Chdir(t.TempDir()) // the address of a socket is short
+	t.Chdir(t.TempDir()) // the path of a socket must be short
 	for _, err := range []error{
 		os.WriteFile("file", []byte("four"), 0o600), os.Symlink("file", "link"), os.Symlink("pipe", "to-pipe"),
 		os.Symlink("/dev/zero", "to-device"), os.Mkdir("dir", 0o700), syscall.Mkfifo("pipe", 0o600),
@@ -54,7 +54,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// within fails where f waits for somebody to write.
+// within fails the test if f blocks, as on a pipe without a writer.
 func within(t *testing.T, f func() ([]byte, error)) (data []byte, err error) {
 	t.Helper()
 	done := make(chan struct{})
@@ -79,7 +79,7 @@ func TestAFileLargerThanItsBoundIsNotRead(t *testing.T) {
 		t.Errorf("above its bound: %q, %v", data, err)
 	}
 	if err := os.Truncate(path, 1<<40); err != nil {
-		t.Skip(err) // a file system without holes
+		t.Skip(err) // the file system does not support sparse files
 	}
 	if _, err := Read(path, 1<<20); err == nil {
 		t.Error("a terabyte was read")

@@ -1,6 +1,6 @@
-// Package retry tries an operation at the edge of the network again: only there,
-// and only where whoever failed has said with [Temporary] that trying again may
-// help. A wrong digest, a missing file or a compiler's error never is.
+// Package retry repeats network operations. It repeats only errors that the caller has
+// marked with [Temporary]. A wrong digest, a missing file or a compiler error is never
+// temporary.
 package retry
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Policy bounds how often and how slowly something is tried.
+// Policy bounds the number of tries and the waits between them.
 type Policy struct {
-	Tries int           // of the operation, the first included
+	Tries int           // number of tries, including the first
 	First time.Duration // wait after the first failure; it grows by half each time
-	Most  time.Duration // the longest wait of ours
+	Most  time.Duration // the longest wait, unless the server requests a longer one
 }
 
-// Default is for a file or a registry: half a minute of waiting in all.
+// Default is for files and registries. Its waits are about 13 seconds in all.
 var Default = Policy{Tries: 6, First: time.Second, Most: 15 * time.Second}
 
-// patience bounds the wait that a server may ask for.
+// patience bounds the wait requested by a server.
 const patience = 2 * time.Minute
 
 type temporary struct {
@@ -37,7 +37,7 @@ type temporary struct {
 func (t *temporary) Error() string { return t.err.Error() }
 func (t *temporary) Unwrap() error { return t.err }
 
-// As tells backoff of a wait that the server asked for.
+// As gives backoff the delay the server requested.
 func (t *temporary) As(target any) bool {
 	wait, ok := target.(**backoff.RetryAfterError)
 	if !ok || t.after <= 0 {
@@ -47,8 +47,8 @@ func (t *temporary) As(target any) bool {
 	return true
 }
 
-// Temporary marks err as worth another try, not before the time that a server
-// asked for; 0 leaves the wait to the policy.
+// Temporary marks err as worth another try. after is the delay requested by the server,
+// or 0 for the policy's delay.
 func Temporary(err error, after time.Duration) error {
 	if err == nil {
 		return nil
@@ -56,8 +56,8 @@ func Temporary(err error, after time.Duration) error {
 	return &temporary{err, after}
 }
 
-// After returns how long a Retry-After header asks to wait from now on, which it
-// says in seconds or as a date; 0 is for neither.
+// After parses a Retry-After header, in seconds or as a date, and returns the delay
+// from now. It returns 0 for any other value.
 func After(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -68,9 +68,8 @@ func After(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// Dropped marks the errors of a connection that broke or took too long: another
-// may do better. One that was refused, and a name that does not exist, stay as they
-// are.
+// Dropped marks errors of a broken or slow connection as temporary. A refused
+// connection and an unknown host name are permanent and returned unchanged.
 func Dropped(err error) error {
 	for _, broken := range []error{io.ErrUnexpectedEOF, io.EOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, broken) {
@@ -83,15 +82,14 @@ func Dropped(err error) error {
 	return err
 }
 
-// IsTemporary reports whether err is marked.
+// IsTemporary reports whether err is marked as temporary.
 func IsTemporary(err error) bool {
 	_, ok := errors.AsType[*temporary](err)
 	return ok
 }
 
-// Do calls f until it succeeds, fails for good, or has been tried often enough,
-// and returns its last error. When ctx ends, its cause is returned, also in the
-// midst of a wait.
+// Do calls f until it succeeds, fails permanently, or has used all tries, and returns
+// the last error of f. If ctx ends, even during a wait, Do returns the cause of ctx.
 func Do[T any](ctx context.Context, p Policy, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {

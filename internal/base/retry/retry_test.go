@@ -16,7 +16,8 @@ import (
 
 var errFlaky = errors.New("connection reset")
 
-// failing returns an operation that fails with the errors in turn, then works.
+// failing returns an operation that fails with each of the errors in turn, then
+// succeeds.
 func failing(errs ...error) (func(context.Context) (string, error), *int) {
 	calls := 0
 	return func(context.Context) (string, error) {

@@ -1,4 +1,4 @@
-// Package shell writes words as a POSIX shell takes them. It runs none.
+// Package shell quotes words for a POSIX shell. It runs no shell.
 package shell
 
 import (
@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Quote makes one word of any text.
+// Quote returns any text as one quoted word.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Name reports whether a text can be the name of a variable.
+// Name reports whether a text is a valid name of a variable.
 func Name(text string) bool { return name.MatchString(text) }
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./,:@%+=-]+$`)
 
-// Plain reports whether a shell takes a text as it is.
+// Plain reports whether a text needs no quotes in a shell.
 func Plain(text string) bool { return plain.MatchString(text) }
 
-// Word quotes what a shell would take apart.
+// Word quotes a text if necessary.
 func Word(text string) string {
 	if Plain(text) {
 		return text
@@ -27,7 +27,7 @@ func Word(text string) string {
 	return Quote(text)
 }
 
-// Line writes words as one command line.
+// Line joins words to one command line.
 func Line(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

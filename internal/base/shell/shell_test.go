@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A shell reads back what was written.
+// A shell parses the quoted words back to the same words.
 func TestQuoteAndWord(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

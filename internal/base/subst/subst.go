@@ -1,6 +1,6 @@
-// Package subst replaces {{name}} in the texts of recipes, images and patches by
-// the values of axes and image facts. It knows nothing else: no conditions, no
-// functions, no defaults, so that a text can be read without a manual.
+// Package subst replaces {{name}} in the texts of recipes, images and patches with the
+// values of axes and image facts. It has no conditions, functions or defaults, so a
+// text is readable without a manual.
 package subst
 
 import (
@@ -16,14 +16,14 @@ import (
 
 var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
 
-// A Template is a text that was taken apart once, to be expanded many times.
+// A Template is a parsed text, for repeated expansion.
 type Template struct {
 	text     string
 	literals []string // one more than names
 	names    []string
 }
 
-// Parse takes a text apart.
+// Parse parses a text.
 func Parse(text string) Template {
 	t, last := Template{text: text}, 0
 	for _, m := range placeholder.FindAllStringSubmatchIndex(text, -1) {
@@ -35,8 +35,8 @@ func Parse(text string) Template {
 	return t
 }
 
-// Expand returns the text with every {{name}} replaced by vars[name]. All names
-// without a value are reported together.
+// Expand returns the text with every {{name}} replaced by vars[name]. It reports all
+// names without a value together.
 func (t Template) Expand(vars map[string]string) (string, error) {
 	var out strings.Builder
 	var faults []error
@@ -56,7 +56,7 @@ func (t Template) Expand(vars map[string]string) (string, error) {
 	return out.String(), nil
 }
 
-// Expand is [Template.Expand] for a text that is used once.
+// Expand is like [Template.Expand] for a text used once.
 func Expand(text string, vars map[string]string) (string, error) { return Parse(text).Expand(vars) }
 
 // All expands every text.

@@ -1,5 +1,5 @@
-// Package web makes the client of HTTP that every package of builder uses: one
-// transport, one name, and the redirects that its user allows.
+// Package web creates the HTTP clients of builder. They share one transport and one
+// user agent. Each decides about its redirects.
 package web
 
 import (
@@ -12,25 +12,25 @@ import (
 // A Follow decides whether to follow a redirect, as [http.Client.CheckRedirect] does.
 type Follow func(req *http.Request, via []*http.Request) error
 
-// Client returns a client that asks follow about each redirect.
+// Client returns a client that calls follow for each redirect.
 func Client(follow Follow) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: follow}
 }
 
-// Stay follows no redirect: its answer is the answer.
+// Stay follows no redirect. The client returns the redirect as its response.
 func Stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// transport is shared, so that connections are used again. It decompresses nothing: a
-// digest is of the file, not of its meaning.
+// transport is shared to reuse connections. It does not decompress, because digests are
+// computed over the file as transferred.
 var transport = named{func() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression = true
 	t.MaxIdleConnsPerHost = 8
-	t.ExpectContinueTimeout = 2 * time.Second // servers that do not know the question say nothing
+	t.ExpectContinueTimeout = 2 * time.Second // for servers that ignore Expect: 100-continue
 	return t
 }()}
 
-// named says to a server who asks.
+// named sets the user agent of requests without one.
 type named struct{ *http.Transport }
 
 // RoundTrip implements [http.RoundTripper].
@@ -42,8 +42,8 @@ func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
 	return n.Transport.RoundTrip(req)
 }
 
-// WithoutAddress drops the address that net/http puts before an error: it may hold a
-// token, and the caller names it.
+// WithoutAddress removes the URL from an error of net/http. It may contain a token, and
+// the caller adds the name itself.
 func WithoutAddress(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

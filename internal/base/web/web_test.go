@@ -39,7 +39,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// An address may hold a token, and what a follower refuses says so without it.
+// A URL may contain a token, which must not appear in the error of a refused redirect.
 func TestWithoutAddress(t *testing.T) {
 	refused := errors.New("not there")
 	server := httptest.NewServer(http.RedirectHandler("/?token=hush", http.StatusFound))
