@@ -1,4 +1,4 @@
-// Package testutil is a folder of packages and holds no code. Its packages hold what
-// only tests use: golden files, pages, browsers, the rules of this repository. They
-// do not hold code of the program.
+// Package testutil is a folder of packages and holds no code. Its packages are used
+// only by tests: golden files, pages, browsers, the rules of this repository. They hold
+// no code of the program.
 package testutil

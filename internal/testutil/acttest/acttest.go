@@ -1,6 +1,6 @@
-// Package acttest plays workflows of GitHub Actions on this host, for tests. The
-// program act plays the jobs; small actions of this package stand in for those of
-// others, which would have to be fetched.
+// Package acttest runs GitHub Actions workflows on this host, for tests. The program
+// act runs the jobs. Third-party actions would have to be downloaded, so small actions
+// of this package replace them.
 package acttest
 
 import (
@@ -24,15 +24,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Module is the act that plays the jobs, as go install takes it.
+// Module is the version of act, as an argument of go install.
 const Module = "github.com/nektos/act@v0.2.89"
 
-// actions stand in for actions of others, by the last part of their name.
+// actions replace third-party actions, by the last part of their name.
 //
 //go:embed actions
 var actions embed.FS
 
-// Program installs act and returns its path. The Go of the host compiles it once.
+// Program installs act and returns its path. The host's Go compiles it once.
 var Program = sync.OnceValues(func() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -51,30 +51,30 @@ var Program = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-// A Call calls a workflow as another repository does.
+// A Call calls a workflow as another repository would.
 type Call struct {
-	Program  string            // act
+	Program  string            // path of act
 	Workflow string            // file of the workflow
-	Checkout string            // directory of the repository that calls it
-	Own      string            // directory of the repository that the workflow is in
-	Dir      string            // empty, for all that the jobs write
-	Env      map[string]string // of the runner; it sees nothing else of this host
+	Checkout string            // directory of the calling repository
+	Own      string            // directory of the workflow's repository
+	Dir      string            // empty directory for all output of the jobs
+	Env      map[string]string // the runner's whole environment
 	Inputs   map[string]string
 	Secrets  map[string]string
-	Fork     bool // a pull request of a fork calls it
+	Fork     bool // the event is a pull request from a fork
 }
 
-// A Result is what became of a call.
+// A Result is the result of a call.
 type Result struct {
-	Jobs    []Job  // those that ran, by the order of their beginning, a matrix by its names
-	Log     string // all that act and the steps said
-	Summary string // all that steps wrote to GITHUB_STEP_SUMMARY
+	Jobs    []Job  // jobs that ran, in order of their start; jobs of a matrix by name
+	Log     string // all output of act and the steps
+	Summary string // all text written to GITHUB_STEP_SUMMARY
 }
 
-// A Job is a job that ran; a job of a matrix is there for each of its items.
+// A Job is a job that ran. A matrix has one Job for each item.
 type Job struct{ ID, Name, Result string }
 
-// String lists the jobs, one a line.
+// String lists the jobs, one per line.
 func (r Result) String() string {
 	var out strings.Builder
 	for _, j := range r.Jobs {
@@ -83,7 +83,7 @@ func (r Result) String() string {
 	return out.String()
 }
 
-// Play calls the workflow. A job that fails is part of the result.
+// Play runs the workflow. A failed job is part of the result, not an error.
 func (c Call) Play(ctx context.Context) (Result, error) {
 	site := filepath.Join(c.Dir, "site")
 	if err := os.CopyFS(site, os.DirFS(c.Checkout)); err != nil {
@@ -109,13 +109,14 @@ func (c Call) Play(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-// prepare writes what act reads, and returns its arguments.
+// prepare writes the input files of act and returns its arguments.
 func (c Call) prepare(site string) ([]string, error) {
 	text, err := os.ReadFile(c.Workflow)
 	if err != nil {
 		return nil, err
 	}
-	// act knows no $/ (nektos/act#6189): the action gets the name of a repository.
+	// act does not support $/ (nektos/act#6189), so the action gets the name of a
+	// repository.
 	text = bytes.ReplaceAll(text, []byte("uses: $/.github/actions/builder"), []byte("uses: own/builder/.github/actions/builder@here"))
 	event := "push"
 	if c.Fork {
@@ -126,7 +127,7 @@ func (c Call) prepare(site string) ([]string, error) {
 		"--env", "ARTIFACTS=" + filepath.Join(c.Dir, "artifacts"), "--local-repository", "own/builder@here=" + c.Own,
 		"--eventpath", filepath.Join(c.Dir, "event.json"), "--secret-file", filepath.Join(c.Dir, "secrets.yml"),
 	}
-	for _, label := range []string{"ubuntu-24.04", c.Inputs["runner"], c.Inputs["gpu-runner"]} { // this host is all runners
+	for _, label := range []string{"ubuntu-24.04", c.Inputs["runner"], c.Inputs["gpu-runner"]} { // this host serves as every runner
 		if label != "" {
 			args = append(args, "--platform", label+"=-self-hosted")
 		}
@@ -146,7 +147,7 @@ func (c Call) prepare(site string) ([]string, error) {
 	return append(args, stands...), errors.Join(c.write(site, text), os.MkdirAll(filepath.Join(c.Dir, "artifacts"), 0o755))
 }
 
-// write writes the workflow and one that calls it, the secrets and the event.
+// write writes the workflow, a workflow that calls it, the secrets and the event.
 func (c Call) write(site string, called []byte) error {
 	secrets, named := map[string]string{}, map[string]string{}
 	for name, value := range c.Secrets {
@@ -162,19 +163,19 @@ func (c Call) write(site string, called []byte) error {
 	return errors.Join(
 		os.MkdirAll(workflows, 0o755),
 		os.WriteFile(filepath.Join(workflows, "called.yml"), called, 0o644),
-		writeJSON(filepath.Join(workflows, "calls.yml"), map[string]any{"name": "site", "on": []string{"push", "pull_request"}, "jobs": map[string]any{"site": job}}), // JSON is YAML
+		writeJSON(filepath.Join(workflows, "calls.yml"), map[string]any{"name": "site", "on": []string{"push", "pull_request"}, "jobs": map[string]any{"site": job}}), // JSON is valid YAML
 		writeJSON(filepath.Join(c.Dir, "secrets.yml"), secrets),
 		writeJSON(filepath.Join(c.Dir, "event.json"), event),
 	)
 }
 
-// A step is what a step of a job says of the action that it uses.
+// A step is a step of a job, with the action it uses.
 type step struct {
 	Uses string         `yaml:"uses"`
 	With map[string]any `yaml:"with"`
 }
 
-// steps returns the steps of a workflow, and those of an action of our own.
+// steps returns the steps of workflows and actions.
 func steps(texts ...[]byte) ([]step, error) {
 	var all []step
 	for _, text := range texts {
@@ -197,9 +198,9 @@ func steps(texts ...[]byte) ([]step, error) {
 	return all, nil
 }
 
-// standIns writes an action for each of others that steps use, and returns the
-// arguments that name them. An action without a stand-in is an error, and so is a
-// setting that the stand-in does not know.
+// standIns writes a replacement for each third-party action in steps and returns the
+// arguments of act for them. It fails if an action has no replacement, or if the
+// replacement lacks an input in use.
 func (c Call) standIns(steps []step) ([]string, error) {
 	var args []string
 	for _, s := range steps {
@@ -249,11 +250,11 @@ type event struct {
 	Content string         `json:"content"`
 }
 
-// number stands behind the name of a job of a matrix.
+// number matches the suffix of a matrix job's name.
 var number = regexp.MustCompile(`-[0-9]+$`)
 
-// name is that of the job without those of its callers, and without the number that
-// act gives each job of a matrix.
+// name returns the job's name without the names of its callers, and without the number
+// that act adds to each job of a matrix.
 func (e event) name() string {
 	name := strings.TrimSpace(path.Base(e.Job))
 	if len(e.Matrix) > 0 {
@@ -262,11 +263,11 @@ func (e event) name() string {
 	return name
 }
 
-// noise matches what act says of its own work, many times a step.
+// noise matches messages of act about its own work, which occur many times per step.
 var noise = regexp.MustCompile(`^LocalRepositoryCache |^path.*not located inside a git repository|^unable to get git `)
 
-// result is what became of the job. act calls every job of a matrix failed that ends
-// after one that failed: there the steps count.
+// result returns the result of the job. After a failed job of a matrix, act reports all
+// later jobs of the matrix as failed. For them the results of the steps are used.
 func (e event) result(steps map[string]string) string {
 	if did := steps[e.ID+e.Job]; did != "" && len(e.Matrix) > 0 {
 		return did
@@ -274,7 +275,7 @@ func (e event) result(steps map[string]string) string {
 	return e.Result
 }
 
-// read reads act's log.
+// read parses act's log.
 func read(log []byte) (Result, error) {
 	var result Result
 	var order []string
@@ -312,7 +313,7 @@ func read(log []byte) (Result, error) {
 	return result, lines.Err()
 }
 
-// A Workflow is what those who call a workflow see of it.
+// A Workflow is the interface of a workflow for its callers.
 type Workflow struct {
 	On struct {
 		Call     Declared `yaml:"workflow_call"`
@@ -321,7 +322,7 @@ type Workflow struct {
 	Jobs map[string]any `yaml:"jobs"`
 }
 
-// Declared is what may be given to a workflow, by its names.
+// Declared lists the inputs and secrets of a workflow by name.
 type Declared struct {
 	Inputs  map[string]any `yaml:"inputs"`
 	Secrets map[string]any `yaml:"secrets"`

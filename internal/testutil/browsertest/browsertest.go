@@ -1,5 +1,4 @@
-// Package browsertest shows pages in a real browser, for the tests of what people
-// look at.
+// Package browsertest renders pages in a real browser, for tests.
 package browsertest
 
 import (
@@ -11,7 +10,7 @@ import (
 	"time"
 )
 
-// find returns the browser of the host; a test is nothing without it.
+// find returns the path of the host's browser. It skips the test if there is none.
 func find(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -35,14 +34,14 @@ func run(t *testing.T, address string, args ...string) string {
 	return string(out)
 }
 
-// DOM returns a page as the browser has it once its scripts have run.
+// DOM returns the DOM of a page after its scripts have run.
 func DOM(t *testing.T, address string) string {
 	t.Helper()
 	return run(t, address, "--dump-dom")
 }
 
-// Picture keeps a picture of a page, of a size such as 1000,1200, where
-// BUILDER_TEST_PICTURES names a directory; it is to be looked at.
+// Picture writes a screenshot of a page for review to the directory in
+// BUILDER_TEST_PICTURES, if set. size is width and height such as 1000,1200.
 func Picture(t *testing.T, address, size, name string) {
 	t.Helper()
 	if dir := os.Getenv("BUILDER_TEST_PICTURES"); dir != "" {

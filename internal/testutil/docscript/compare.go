@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// differs returns what the page shows and a command did not print, "" where they
-// agree.
+// differs returns the difference between the lines on the page and the output of the
+// command, or "" if they agree.
 func (b Block) differs(c Command, printed string) string {
 	shown, got := b.plain(strings.Join(c.Shown, "\n")), b.plain(strings.TrimSuffix(printed, "\n"))
 	if shown == got || b.Cut && matches(strings.Split(shown, "\n"), strings.Split(got, "\n")) {
@@ -17,7 +17,7 @@ func (b Block) differs(c Command, printed string) string {
 	return cmp.Diff(strings.Split(shown, "\n"), strings.Split(got, "\n"))
 }
 
-// plain writes everything that varies in the same way.
+// plain replaces everything variable with a fixed text.
 func (b Block) plain(text string) string {
 	for _, v := range b.Varies {
 		as := strings.ToUpper(v.Name)
@@ -29,8 +29,8 @@ func (b Block) plain(text string) string {
 	return text
 }
 
-// matches reports whether the lines are those that are shown, where a line of three
-// dots stands for any number of them.
+// matches reports whether the lines equal those shown, in which a line of three dots
+// matches any number of lines.
 func matches(shown, got []string) bool {
 	i := slices.Index(shown, "...")
 	if i < 0 {

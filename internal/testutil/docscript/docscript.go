@@ -1,21 +1,21 @@
-// Package docscript does what the blocks of a page show, and demands that the page
-// tells the truth.
+// Package docscript runs the commands in a documentation page and compares their output
+// with the page.
 //
-// A block in the language console is a session: lines that begin with "$ " are
-// commands for a shell (one that ends in a backslash goes on in the next line), the
-// lines below are what they print. Comments directly above a block say what is
-// particular about it; nobody sees them on the page:
+// A block in the language console is a session. Lines that begin with "$ " are shell
+// commands. A command that ends in a backslash continues on the next line. The lines
+// below a command are its output. Comments directly above a block, invisible on the
+// page, are marks:
 //
-//	<!-- exit: 2 -->             the last command ends with this code, and not with 0
-//	<!-- varies: key, date -->   what differs from host to host, see variations
+//	<!-- exit: 2 -->             the last command exits with this code instead of 0
+//	<!-- varies: key, date -->   the output differs between hosts in these, see variations
 //	<!-- cut -->                 a line of three dots stands for any number of lines
-//	<!-- e2e -->                 it needs a real engine: the story of package e2e runs it
-//	<!-- always -->              it is run in both, for what stands below it
-//	<!-- elsewhere: REASON -->   it cannot be run here, because of that
-//	<!-- file: PATH -->          the block is a part of the file at this path beside the page
+//	<!-- e2e -->                 needs a real engine: run by the tests of package e2e
+//	<!-- always -->              run in both, because later blocks need it
+//	<!-- elsewhere: REASON -->   cannot be run here, for this reason
+//	<!-- file: PATH -->          the block is part of the file at this path, relative to the page
 //	<!-- write: PATH -->         the block is written to this path, for the commands below it
 //
-// A mark that is not needed is a fault.
+// An unnecessary mark is an error.
 package docscript
 
 import (
@@ -31,10 +31,10 @@ import (
 	"builder/internal/testutil/markdown"
 )
 
-// Kind is what a test does with a block.
+// Kind is the treatment of a block by tests.
 type Kind int
 
-// The kinds. Text is shown to people and no more: a format, a tree, a log.
+// The kinds. Text is not tested: a format, a tree, a log.
 const (
 	Text Kind = iota
 	Run
@@ -45,35 +45,34 @@ const (
 	Write
 )
 
-// A Block is one block of a page, and what its marks say.
+// A Block is one block of a page with its marks.
 type Block struct {
 	markdown.Block
 	Kind     Kind
-	About    string // the path of a file, or the reason why a block is not run
-	Exit     int    // code of the last command
+	About    string // the path of a file, or the reason not to run the block
+	Exit     int    // exit code of the last command
 	Varies   []Variation
 	Cut      bool
 	Commands []Command // of a console
 }
 
-// A Command is one of a console: its line, the words for the shell, and what the
-// page says that it prints.
+// A Command is one command of a console: its line number, the text for the shell, and
+// its output on the page.
 type Command struct {
 	Line  int
 	Text  string
 	Shown []string
 }
 
-// Variation is something that differs between two hosts, two days or two commits.
-// Before texts are compared it is written the same way in both.
+// Variation is text that differs between hosts, days or commits. It is replaced with a
+// fixed text before a comparison.
 type Variation struct {
 	Name    string
 	About   string
 	pattern *regexp.Regexp
 }
 
-// variations are all that a page may leave open, in the order in which they are
-// applied.
+// variations lists all variations supported in marks, in the order of application.
 var variations = []Variation{
 	{"key", "digests and keys", regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{12})\b`)},
 	{"clock", "the time of day before a line", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `)},
@@ -85,10 +84,10 @@ var variations = []Variation{
 	{"columns", "the width of columns", regexp.MustCompile(` {2,}`)},
 }
 
-// langs are the languages of blocks; all but text and console show a file.
+// langs lists the languages of blocks. All except text and console show a file.
 var langs = []string{"console", "diff", "go", "json", "text", "yaml"}
 
-// Of reads the blocks of a page. Faults have the class of [diag.Usage].
+// Of parses the blocks of a page. Errors have class [diag.Usage].
 func Of(p markdown.Page) ([]Block, error) {
 	var blocks []Block
 	var faults []error
@@ -116,7 +115,7 @@ func Of(p markdown.Page) ([]Block, error) {
 	return blocks, errors.Join(faults...)
 }
 
-// mark takes one mark into the block.
+// mark applies one mark to the block.
 func (b *Block) mark(text string) (err error) {
 	word, about, _ := strings.Cut(text, ": ")
 	switch word {
@@ -143,7 +142,7 @@ func (b *Block) mark(text string) (err error) {
 	return nil
 }
 
-// be makes the block one of a kind.
+// be sets the kind of the block.
 func (b *Block) be(k Kind, about string) error {
 	b.Kind, b.About = k, about
 	switch {
@@ -155,7 +154,7 @@ func (b *Block) be(k Kind, about string) error {
 	return nil
 }
 
-// vary notes what may differ: each variation must stand in the block.
+// vary adds variations. Each must occur in the block.
 func (b *Block) vary(names []string) error {
 	text := strings.Join(b.Lines, "\n")
 	for _, v := range variations {
@@ -181,7 +180,7 @@ func variationNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// read takes the commands of a console apart, and looks that a text is none.
+// read parses the commands of a console. It rejects commands in other blocks.
 func (b *Block) read() error {
 	for i, line := range b.Lines {
 		command, begins := strings.CutPrefix(line, "$ ")

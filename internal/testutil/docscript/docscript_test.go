@@ -105,7 +105,8 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
-// A page is done in order, in one directory, and nothing of the host is seen.
+// Play runs a page in order, in one directory, and hides the host's directory and
+// environment.
 func TestPlay(t *testing.T) {
 	dir := t.TempDir()
 	page := filepath.Join(dir, "page.md")
@@ -133,8 +134,7 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// What a page shows of a command that prints something else is replaced, and
-// nothing besides.
+// -update replaces only output that differs.
 func TestUpdate(t *testing.T) {
 	if err := flag.Set("update", "true"); err != nil {
 		t.Fatal(err)

@@ -15,19 +15,19 @@ import (
 	"builder/internal/testutil/markdown"
 )
 
-// A Host is where commands of a page are run: a directory, which a page calls
-// /home/you, and the whole environment.
+// A Host runs the commands of a page: in a directory, called /home/you on pages, and
+// with the given environment only.
 type Host struct {
 	Dir string
 	Env []string
 }
 
-// you is how pages call the directory in which a reader works.
+// you is the reader's directory on pages.
 const you = "/home/you"
 
-// Play runs the blocks of a page that are of a kind, in order, and demands of each
-// command what the page shows. Files that the page writes are written on the way.
-// With -update what a page shows is replaced where it differs.
+// Play runs the blocks of one kind on a page, in order, and compares the output of each
+// command with the page. It also writes the files of the page. With -update it replaces
+// the output on the page where it differs.
 func (h Host) Play(t *testing.T, path string, kind Kind) {
 	t.Helper()
 	page, err := markdown.Read(path)
@@ -41,15 +41,14 @@ func (h Host) Play(t *testing.T, path string, kind Kind) {
 	seen := h.seen(t, page, blocks, kind)
 	if golden.Updating() {
 		lines := slices.Clone(page.Lines)
-		for i, b := range slices.Backward(blocks) { // line numbers hold from the end
+		for i, b := range slices.Backward(blocks) { // backwards, so that line numbers stay valid
 			lines = slices.Replace(lines, b.Line, b.Line+len(b.Lines), seen[i]...)
 		}
 		golden.CheckFile(t, path, []byte(strings.Join(lines, "\n")+"\n"))
 	}
 }
 
-// seen returns the lines of all blocks, where one was run with what its commands
-// print.
+// seen returns the lines of all blocks, with the actual output in blocks that were run.
 func (h Host) seen(t *testing.T, page markdown.Page, blocks []Block, kind Kind) [][]string {
 	t.Helper()
 	all := make([][]string, len(blocks))
@@ -74,7 +73,7 @@ func (h Host) seen(t *testing.T, page markdown.Page, blocks []Block, kind Kind) 
 	return all
 }
 
-// show runs a command and returns how it and what it prints stand in the page.
+// show runs a command and returns its lines on the page: the command and its output.
 func (h Host) show(t *testing.T, path string, b Block, c Command, exit int) []string {
 	t.Helper()
 	printed, code, err := h.Do(t.Context(), c.Text)
@@ -93,11 +92,11 @@ func (h Host) show(t *testing.T, path string, b Block, c Command, exit int) []st
 	return append(strings.Split("$ "+c.Text, "\n"), shown...)
 }
 
-// Do runs a command by the shell and returns all that it prints, as a page shows
-// it, and its exit code.
+// Do runs a command in the shell. It returns its output in the form of a page, and its
+// exit code.
 func (h Host) Do(ctx context.Context, command string) (printed string, code int, err error) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.Dir, cmd.Env = h.Dir, append([]string{}, h.Env...) // nil would be the environment of the test
+	cmd.Dir, cmd.Env = h.Dir, append([]string{}, h.Env...) // nil would inherit the environment of the test
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
 		code, err = exit.ExitCode(), nil
@@ -105,7 +104,7 @@ func (h Host) Do(ctx context.Context, command string) (printed string, code int,
 	return strings.ReplaceAll(string(out), h.Dir, you), code, err
 }
 
-// write puts a block into the file that its mark names, below the host's directory.
+// write writes a block to the file named by its mark, below the host's directory.
 func (h Host) write(b Block) error {
 	if !filepath.IsLocal(b.About) {
 		return fmt.Errorf("%s leads out of the directory", b.About)

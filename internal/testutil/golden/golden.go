@@ -1,5 +1,5 @@
-// Package golden compares what a test got with a file that was looked at, and
-// rewrites the file with -update.
+// Package golden compares the output of a test with a reviewed file, and rewrites the
+// file with -update.
 package golden
 
 import (
@@ -17,8 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// Updating reports whether files are rewritten, for tests that compare in a way
-// of their own.
+// Updating reports whether files are rewritten, for tests with their own comparison.
 func Updating() bool { return *update }
 
 // Check compares got with testdata/name.
@@ -48,8 +47,7 @@ func CheckFile(t *testing.T, path string, got []byte) {
 	}
 }
 
-// CheckSection compares got with what stands in the file at path between two
-// markers.
+// CheckSection compares got with the part of the file at path between two markers.
 func CheckSection(t *testing.T, path, begin, end, got string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -64,9 +62,9 @@ func CheckSection(t *testing.T, path, begin, end, got string) {
 	CheckFile(t, path, []byte(before+begin+got+end+after))
 }
 
-// CheckEmbedded compares the files of the working directory with what is embedded of
-// them, because embedding leaves files out without a word, and returns them by
-// name. Those of Go, and what is named as being beside them, are no data.
+// CheckEmbedded compares the data files of the working directory with the embedded
+// ones, because go:embed silently omits files, and returns their content by name. Go
+// files and the names in beside are not data files.
 func CheckEmbedded(t *testing.T, embedded fs.FS, beside ...string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(".")

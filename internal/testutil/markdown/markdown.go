@@ -1,5 +1,5 @@
-// Package markdown reads of a page what tests compare with the world: fenced
-// blocks with the marks above them, headings, links and code in the text.
+// Package markdown parses the parts of a page that tests check: fenced blocks with the
+// marks above them, headings, links, and code in the text.
 package markdown
 
 import (
@@ -11,24 +11,24 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Page is what was read of one file. Lines count from 1.
+// A Page is the parsed content of one file. Lines count from 1.
 type Page struct {
 	Path     string
 	Lines    []string
 	Blocks   []Block
 	Headings []Text
-	Links    []Text // where they lead, as written
-	Code     []Text // what stands between backticks outside blocks
+	Links    []Text // targets, as written
+	Code     []Text // texts between backticks outside blocks
 }
 
-// Text is something that stands in a line.
+// Text is a text with its line number.
 type Text struct {
 	Line int
 	Text string
 }
 
-// A Block is what stands between two fences, the first of them in Line. Marks are
-// the comments directly above it, which nobody sees on the page.
+// A Block is the text between two fences. Line is the line of the first fence. Marks
+// are the comments directly above it, which are invisible on the page.
 type Block struct {
 	Line  int
 	Lang  string
@@ -36,7 +36,7 @@ type Block struct {
 	Lines []string
 }
 
-// Read reads the page at a path. Faults have the class of [diag.Usage].
+// Read reads the page at a path. Errors in the page have class [diag.Usage].
 func Read(path string) (Page, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -53,13 +53,13 @@ var (
 	link    = regexp.MustCompile(`\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)`)
 )
 
-// Parse reads a page; path is for its faults. Every block has fences, because what
-// is only indented has neither a language nor a test.
+// Parse parses a page. path is for error messages. An indented block without fences is
+// an error, because it has no language and would not be tested.
 func Parse(path, text string) (Page, error) {
 	p := Page{Path: path, Lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 	var faults []error
 	var marks []Text
-	open, inList := -1, false // open is the block whose end is not seen yet
+	open, inList := -1, false // open is the index of the unfinished block
 	for i, line := range p.Lines {
 		n := i + 1
 		fence := strings.HasPrefix(line, "```")
@@ -90,7 +90,7 @@ func Parse(path, text string) (Page, error) {
 	return p, errors.Join(faults...)
 }
 
-// prose notes what a line outside blocks holds.
+// prose adds the headings, code and links of a line outside blocks.
 func (p *Page) prose(n int, line string) {
 	if m := heading.FindStringSubmatch(line); m != nil {
 		p.Headings = append(p.Headings, Text{n, m[1]})
@@ -109,7 +109,7 @@ var (
 	separator = regexp.MustCompile(`[-\s]+`)
 )
 
-// Anchor returns the name by which a heading can be linked, as the site makes it.
+// Anchor returns the anchor of a heading on the site.
 func Anchor(heading string) string {
 	heading = linked.ReplaceAllString(heading, "$1")
 	return separator.ReplaceAllString(strings.ToLower(strings.TrimSpace(unspoken.ReplaceAllString(heading, ""))), "-")

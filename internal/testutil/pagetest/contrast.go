@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// The least contrasts of WCAG 2.2: of text (1.4.3), and of what is drawn (1.4.11).
+// The minimum contrasts of WCAG 2.2: of text (1.4.3) and of graphics (1.4.11).
 const (
 	Text  = 4.5
 	Drawn = 3.0
 )
 
-// Contrasts returns the colours of a style whose contrast to a ground is too small in
-// any of its themes: light, dark and print, as the variables of :root have them.
+// Contrasts returns an error message for each colour with too little contrast to the
+// ground, in each theme: light, dark and print, as defined by the variables of :root.
 func Contrasts(css string, least float64, ground string, colours ...string) []string {
 	var faults []string
 	all := themes(css)
@@ -41,8 +41,8 @@ var (
 	variable = regexp.MustCompile(`(--[a-z0-9]+): (#[0-9a-f]+);`)
 )
 
-// themes are the variables of a style: light is what holds where nothing else is
-// said, and what another theme does not say is as it is there.
+// themes returns the variables of a style by theme. light holds the variables outside
+// of media queries. The other themes inherit from it.
 func themes(css string) map[string]map[string]string {
 	found := map[string]map[string]string{"light": variables(media.ReplaceAllString(css, ""))}
 	for _, m := range media.FindAllStringSubmatch(css, -1) {
@@ -75,7 +75,7 @@ func variables(css string) map[string]string {
 	return all
 }
 
-// contrast is the ratio of two luminances, 1 to 21.
+// contrast returns the contrast ratio of two colours, 1 to 21.
 func contrast(a, b string) (float64, error) {
 	first, err := luminance(a)
 	if err != nil {
@@ -88,8 +88,8 @@ func contrast(a, b string) (float64, error) {
 	return (max(first, second) + 0.05) / (min(first, second) + 0.05), nil
 }
 
-// luminance is that of WCAG, 0 to 1, of a colour without transparency: #123 or
-// #112233.
+// luminance returns the relative luminance of an opaque colour by WCAG, 0 to 1. The
+// colour is written #123 or #112233.
 func luminance(colour string) (float64, error) {
 	digits := strings.TrimPrefix(colour, "#")
 	if len(digits) == 3 {

@@ -11,12 +11,12 @@ import (
 type node struct {
 	name     string
 	attr     map[string]string
-	text     string // of its own, and of all that is below it
+	text     string // its own text and the text of all descendants
 	parent   *node
 	children []*node
 }
 
-// parse reads a page as browsers do.
+// parse parses a page as browsers do.
 func parse(page string) (*node, error) {
 	document, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -27,7 +27,8 @@ func parse(page string) (*node, error) {
 	return root, nil
 }
 
-// add adds what is below an element. The rules do not look at scripts and styles.
+// add adds the descendants of an element, without scripts and styles, because no rule
+// checks them.
 func (n *node) add(of *html.Node) {
 	for c := range of.ChildNodes() {
 		switch {
@@ -46,7 +47,7 @@ func (n *node) add(of *html.Node) {
 	}
 }
 
-// all returns the elements of a name below a node, in their order; "" is any name.
+// all returns the descendants with a name, in document order. The name "" matches all.
 func (n *node) all(name string) []*node {
 	var found []*node
 	for _, c := range n.children {
@@ -58,7 +59,7 @@ func (n *node) all(name string) []*node {
 	return found
 }
 
-// below reports whether a node lies in an element of a name.
+// below reports whether the node has an ancestor with the name.
 func (n *node) below(name string) bool {
 	for p := n.parent; p != nil; p = p.parent {
 		if p.name == name {
@@ -70,7 +71,7 @@ func (n *node) below(name string) bool {
 
 func (n *node) words() string { return strings.Join(strings.Fields(n.text), " ") }
 
-// label is what a node is called by its attributes.
+// label returns the accessible name of the node by its attributes.
 func (n *node) label(page *node) string {
 	if label := n.attr["aria-label"]; label != "" {
 		return label
@@ -83,7 +84,7 @@ func (n *node) label(page *node) string {
 	return ""
 }
 
-// String is the element as it begins.
+// String returns the start tag of the element.
 func (n *node) String() string {
 	words := []string{n.name}
 	for _, name := range []string{"id", "class", "role"} {

@@ -1,6 +1,6 @@
-// Package pagetest holds pages against what those need who do not see them, have no
-// mouse, or see colours badly: the rules of WCAG 2.2 that follow from the text of a
-// page and of its style, for the tests of pages.
+// Package pagetest checks the accessibility of pages, for tests: the rules of WCAG 2.2
+// that can be checked in the text of a page and of its style. They concern screen
+// readers, use without a mouse, and contrast of colours.
 package pagetest
 
 import (
@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// A rule returns how a page breaks it.
+// A rule returns the violations on a page.
 type rule func(page *node) []string
 
-// rules are all that is asked of a page.
+// rules lists all rules for a page.
 var rules = []rule{
 	head, landmarks, headings, references, pictures, fields, tables, scrolled, names, order,
 }
 
-// Faults returns everything that is wrong with a page.
+// Faults returns all violations on a page.
 func Faults(page string) []string {
 	root, err := parse(page)
 	if err != nil {
@@ -31,8 +31,7 @@ func Faults(page string) []string {
 	return faults
 }
 
-// head: a screen reader has to know the language and the title, and a page may be
-// enlarged.
+// head requires a language and a title, for screen readers, and permits zoom.
 func head(page *node) (faults []string) {
 	for _, html := range page.all("html") {
 		if html.attr["lang"] == "" {
@@ -50,7 +49,8 @@ func head(page *node) (faults []string) {
 	return faults
 }
 
-// landmarks: there is one main part, and nothing to read outside of the parts.
+// landmarks requires one main element, no content outside of landmarks, and a unique
+// name for each region.
 func landmarks(page *node) (faults []string) {
 	if n := len(page.all("main")); n != 1 {
 		faults = append(faults, fmt.Sprintf("the page has %d main parts", n))
@@ -78,7 +78,7 @@ func landmarks(page *node) (faults []string) {
 	return faults
 }
 
-// headings: one title, and no level left out.
+// headings requires one title and no skipped level.
 func headings(page *node) (faults []string) {
 	before := 0
 	for _, n := range page.all("") {
@@ -97,7 +97,7 @@ func headings(page *node) (faults []string) {
 	return faults
 }
 
-// references: an id is there once, and what is referred to is there.
+// references requires unique ids and an existing target of each reference.
 func references(page *node) (faults []string) {
 	ids := map[string]int{}
 	for _, n := range page.all("") {
@@ -124,7 +124,7 @@ func references(page *node) (faults []string) {
 	return faults
 }
 
-// pictures: each is said in words, or decoration.
+// pictures requires a text alternative, or aria-hidden for decoration.
 func pictures(page *node) (faults []string) {
 	for _, n := range page.all("") {
 		picture := n.name == "svg" || n.name == "img" || n.attr["role"] == "img"
@@ -136,7 +136,7 @@ func pictures(page *node) (faults []string) {
 	return faults
 }
 
-// fields: what is to be chosen has a label.
+// fields requires a label for each form field.
 func fields(page *node) (faults []string) {
 	for _, n := range page.all("") {
 		field := n.name == "select" || n.name == "input" || n.name == "textarea"
@@ -147,7 +147,7 @@ func fields(page *node) (faults []string) {
 	return faults
 }
 
-// tables: every column and every row has a header that says what it is a header of.
+// tables requires headers with a scope for columns and rows.
 func tables(page *node) (faults []string) {
 	for _, table := range page.all("table") {
 		columns := 0
@@ -177,8 +177,8 @@ func tables(page *node) (faults []string) {
 	return faults
 }
 
-// scrolled: what can be scrolled, which pages call scroll, can be scrolled with the
-// keyboard, and says what it is.
+// scrolled requires elements of class scroll to be focusable regions, so that the
+// keyboard can scroll them.
 func scrolled(page *node) (faults []string) {
 	for _, n := range page.all("") {
 		if n.attr["class"] == "scroll" && (n.attr["tabindex"] != "0" || n.attr["role"] != "region") {
@@ -188,7 +188,7 @@ func scrolled(page *node) (faults []string) {
 	return faults
 }
 
-// names: what can be chosen says what it is.
+// names requires a text for each link, button and summary.
 func names(page *node) (faults []string) {
 	for _, n := range page.all("") {
 		chosen := n.name == "a" || n.name == "button" || n.name == "summary"
@@ -199,7 +199,7 @@ func names(page *node) (faults []string) {
 	return faults
 }
 
-// order: the keyboard goes through a page in its own order.
+// order requires the keyboard focus to follow the order of the document.
 func order(page *node) (faults []string) {
 	for _, n := range page.all("") {
 		if i, err := strconv.Atoi(n.attr["tabindex"]); err == nil && i > 0 {

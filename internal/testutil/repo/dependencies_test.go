@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// tableBelow returns the cells of the table of docs/dependencies.md below a heading,
-// without what marks code.
+// tableBelow returns the cells of the table below a heading of docs/dependencies.md,
+// without backticks.
 func tableBelow(t *testing.T, heading string) [][]string {
 	t.Helper()
 	page, err := os.ReadFile("docs/dependencies.md")
@@ -31,10 +31,10 @@ func tableBelow(t *testing.T, heading string) [][]string {
 	if len(all) < 4 {
 		t.Fatalf("the table below %q has only %d lines", heading, len(all))
 	}
-	return all[2:] // behind the head and its line
+	return all[2:] // without the header and its separator
 }
 
-// direct returns the version of every module that a go.mod asks for by itself.
+// direct returns the version of every direct requirement in a go.mod.
 func direct(t *testing.T, gomod string) map[string]string {
 	t.Helper()
 	out, err := exec.Command("go", "mod", "edit", "-json", gomod).Output()
@@ -59,7 +59,7 @@ func direct(t *testing.T, gomod string) map[string]string {
 	return versions
 }
 
-// The page has every module that go.mod asks for, its version, and nothing else.
+// The page lists exactly the modules required by go.mod, with their versions.
 func TestEveryDependencyIsExplained(t *testing.T) {
 	want := direct(t, "go.mod")
 	for _, r := range tableBelow(t, "Modules") {
@@ -77,7 +77,7 @@ func TestEveryDependencyIsExplained(t *testing.T) {
 	}
 }
 
-// Each other pin has its version in the file that the page names.
+// The version of each other pin occurs in the file named on the page.
 func TestEveryPinIsWhereThePageSays(t *testing.T) {
 	table := tableBelow(t, "What is pinned elsewhere")
 	for _, r := range table {

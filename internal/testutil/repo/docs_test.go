@@ -13,7 +13,7 @@ import (
 	"builder/internal/testutil/markdown"
 )
 
-// below returns the files with an ending below a directory.
+// below returns the files below a directory with one of the extensions.
 func below(t *testing.T, dir string, ends ...string) []string {
 	t.Helper()
 	var files []string
@@ -38,15 +38,15 @@ func readPage(t *testing.T, path string) markdown.Page {
 	return page
 }
 
-// onGitHub is how GitHub names a heading, which differs from the site where signs
-// stand between spaces.
+// onGitHub returns the anchor of a heading on GitHub. It differs from the site's if the
+// heading has punctuation between spaces.
 func onGitHub(heading string) string {
 	return strings.ReplaceAll(strings.ToLower(regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(heading, "")), " ", "-")
 }
 
-// Every link within the repository leads to a file, and to a heading that the site
-// and GitHub name alike. A page of the site leads to nothing outside docs, which the
-// site does not have.
+// Every link within the repository has an existing file as target, and an anchor that
+// is equal on the site and on GitHub. Pages of the site link only to files below docs,
+// because the site has no others.
 func TestLinksLeadSomewhere(t *testing.T) {
 	links := 0
 	for _, file := range append(below(t, "docs", ".md"), "README.md", "CONTRIBUTING.md") {
@@ -79,10 +79,10 @@ func hasHeading(t *testing.T, file, anchor string) bool {
 	})
 }
 
-// inNav is an entry of the navigation in mkdocs.yml.
+// inNav matches an entry of the navigation in mkdocs.yml.
 var inNav = regexp.MustCompile(`(?m)^ +- [^:#]+(?:: [^:#]+")?: ([\w/-]+\.md)$`)
 
-// Every page is in the navigation once, and the front page names it too.
+// Every page is in the navigation once, and the front page links to it.
 func TestEveryPageIsFound(t *testing.T) {
 	config, err := os.ReadFile("mkdocs.yml")
 	if err != nil {
@@ -103,7 +103,7 @@ func TestEveryPageIsFound(t *testing.T) {
 	front := readPage(t, "docs/index.md").Links
 	for _, name := range want {
 		if strings.HasPrefix(name, "reference/") && name != "reference/README.md" {
-			continue // the first page of the reference leads to them
+			continue // linked from the first page of the reference
 		}
 		if name != "index.md" && !slices.ContainsFunc(front, func(l markdown.Text) bool { return l.Text == name }) {
 			t.Errorf("docs/index.md does not lead to %s", name)
@@ -111,8 +111,8 @@ func TestEveryPageIsFound(t *testing.T) {
 	}
 }
 
-// loaded is what a browser fetches by itself: the address of an element other than
-// a link to follow, or of a style sheet's url and import.
+// loaded matches addresses that a browser fetches without a click: of elements other
+// than links to follow, and of url and @import in style sheets.
 var loaded = []*regexp.Regexp{
 	regexp.MustCompile(`(?is)<(?:script|img|iframe|source|video|audio|embed|object|link)\b[^>]*?\b(?:src|srcset|href|data)\s*=\s*["']?\s*((?:https?:)?//[^"'\s>]+)`),
 	regexp.MustCompile(`(?i)(?:url\(|@import)\s*["']?\s*((?:https?:)?//[^"')\s]+)`),
@@ -144,8 +144,8 @@ func loads(text string) []string {
 	return all
 }
 
-// The site that make docs has built, which BUILDER_TEST_SITE names, loads nothing
-// from another host.
+// The site built by make docs, in the directory BUILDER_TEST_SITE, loads nothing from
+// another host.
 func TestBuiltSiteLoadsNothing(t *testing.T) {
 	dir := os.Getenv("BUILDER_TEST_SITE")
 	if dir == "" {

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// groups are the folders that hold Go code, the upper ones first. A package imports
-// from its own group and from the groups below it.
+// groups lists the folders with Go code, the highest first. A package imports only from
+// its own group and from the groups below it.
 var groups = []string{
 	"cmd", "internal/app", "internal/publishing", "pipelines", "internal/build", "internal/evidence", "internal/gates",
 	"internal/view", "internal/plan", "internal/machine", "internal/input", "internal/files", "internal/base",
 	"recipes", "stacks", "patches", "images", "profiles", "diagnoses",
 }
 
-// only lists libraries that one group alone imports, because they shape the code
+// only lists libraries that a single group may import, because they shape the code
 // around them.
 var only = map[string]string{"dagger.io/dagger": "pipelines", "github.com/urfave/cli/v2": "cmd"}
 
@@ -31,8 +31,8 @@ type pkg struct {
 	Imports, TestImports, XTestImports []string
 }
 
-// packages returns every package of the module that has code beside tests, by its
-// path in the repository.
+// packages returns every package of the module with code other than tests. Import paths
+// are relative to the module.
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports,TestImports,XTestImports", "./...").Output()
@@ -54,12 +54,12 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// groupOf returns the index of the group of a package, -1 if it is for tests.
+// groupOf returns the index of a package's group, or -1 for a test package.
 func groupOf(path string) int {
 	return slices.IndexFunc(groups, func(g string) bool { return within(path, g) })
 }
 
-// within reports whether a path is the other one or lies below it.
+// within reports whether path equals above or lies below it.
 func within(path, above string) bool { return path == above || strings.HasPrefix(path, above+"/") }
 
 func TestGroupsImportThoseBelow(t *testing.T) {
@@ -80,11 +80,11 @@ func TestGroupsImportThoseBelow(t *testing.T) {
 	}
 }
 
-// row is a line of the table of groups in docs/architecture.md.
+// row matches a line of the table of groups in docs/architecture.md.
 var row = regexp.MustCompile("(?m)^\\| `internal/(\\w+)` \\|.*\\| (.+) \\|$")
 
-// The table of groups in docs/architecture.md names the folders below internal, in
-// the order of [groups], and each package once.
+// The table of groups in docs/architecture.md lists the folders below internal in the
+// order of [groups], and each package once.
 func TestGroupsAreTheContentsOfThePage(t *testing.T) {
 	page, err := os.ReadFile("docs/architecture.md")
 	if err != nil {

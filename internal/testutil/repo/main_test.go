@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The tests name files as they are named from the root of the repository.
+// The tests name files relative to the root of the repository.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../../.."); err != nil {
 		fmt.Fprintln(os.Stderr, err)

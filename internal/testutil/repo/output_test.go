@@ -9,14 +9,13 @@ import (
 	"testing"
 )
 
-// mayPrint are the files that know what stands behind the guard of what is printed:
-// who makes it, who moves the cursor or gives commands to a server, and who hands
-// the terminal to a shell.
+// mayPrint lists the files that may bypass the output guard: its implementation, cursor
+// movement and commands for a server, and handing the terminal to a shell.
 var mayPrint = []string{"cmd/builder/main.go", "cmd/builder/shell.go", "internal/view/progress/options.go", "internal/view/term/guard.go"}
 
 var unguarded = regexp.MustCompile(`\bos\.Std(?:out|err)\b|\bterm\.Raw\(|\bfmt\.Print(?:f|ln)?\(`)
 
-// Nobody prints around the guard: see term.Guard.
+// All other output passes through term.Guard.
 func TestWhatIsPrintedIsGuarded(t *testing.T) {
 	for _, dir := range []string{"cmd", "internal", "pipelines"} {
 		err := fs.WalkDir(os.DirFS("."), dir, func(name string, d fs.DirEntry, err error) error {

@@ -1,4 +1,4 @@
-// Package repo holds the tests about the whole repository: which group imports which,
-// which libraries are used and why, and what every page and workflow must keep to. It
-// holds no other code.
+// Package repo holds the tests of the whole repository: permitted imports between
+// groups, the list of dependencies and their reasons, and rules for every page and
+// workflow. It holds no other code.
 package repo

@@ -40,7 +40,7 @@ var (
 	own = regexp.MustCompile(`^(\$/\.github/actions/builder|\./\.github/workflows/build\.yml)( #.*)?$`)
 )
 
-// A tag of somebody else can be moved; a commit cannot.
+// A third party can move a tag, but not a commit.
 func TestEveryActionIsPinned(t *testing.T) {
 	seen := map[string]string{}
 	for file, lines := range workflows(t) {
@@ -65,7 +65,7 @@ func TestEveryActionIsPinned(t *testing.T) {
 	}
 }
 
-// Every proposal builds one real cell, by the workflow that others call.
+// Every pull request builds one real cell with the public workflow build.yml.
 func TestARealCellIsBuilt(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(".github", "workflows", "ci.yml"))
 	if err != nil {
@@ -78,12 +78,12 @@ func TestARealCellIsBuilt(t *testing.T) {
 
 var runKey = regexp.MustCompile(`^(\s*(?:- )?)run:`)
 
-// What an expression gives is a value for a program, never a part of one: it
-// reaches a block through its environment.
+// An expression inserted into a script could become code. It must be passed through the
+// environment.
 func TestNoExpressionInABlock(t *testing.T) {
 	blocks := 0
 	for file, lines := range workflows(t) {
-		indent := -1 // of the key of the block that the line may belong to
+		indent := -1 // of the key of the current block, or -1
 		for i, line := range lines {
 			if m := runKey.FindStringSubmatch(line); m != nil {
 				indent = len(m[1])
@@ -101,8 +101,7 @@ func TestNoExpressionInABlock(t *testing.T) {
 	}
 }
 
-// A workflow has no right that one of its jobs does not ask for, and no job runs
-// for ever.
+// A workflow has no permissions by default, and every job has a time limit.
 func TestWorkflowsAreBounded(t *testing.T) {
 	for file, lines := range workflows(t) {
 		if file == ownAction {
@@ -124,7 +123,7 @@ func TestWorkflowsAreBounded(t *testing.T) {
 	}
 }
 
-// Who calls build.yml reads docs/actions.md, which leaves out nothing of it.
+// docs/actions.md explains every input, secret and job of build.yml to its callers.
 func TestEveryInputIsExplained(t *testing.T) {
 	w, err := acttest.Load(filepath.Join(".github", "workflows", "build.yml"))
 	if err != nil {
