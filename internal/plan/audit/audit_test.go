@@ -65,8 +65,8 @@ func TestWithoutSourcesNothingIsClaimed(t *testing.T) {
 	}
 }
 
-// Each problem that a catalogue of patches collects over the years is planted once. The
-// finding must name it and give a remedy.
+// Each kind of problem in old catalogues of patches is planted once. The finding must
+// name it and give a remedy.
 func TestPlantedFaults(t *testing.T) {
 	const text = "#include <rccl.h>\nint a;\nint b;\n"
 	good := replace("good", "#include <rccl.h>", "#include <rccl/rccl.h>", always())

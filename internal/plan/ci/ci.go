@@ -1,12 +1,11 @@
 // Package ci turns cells into jobs of a continuous integration service: all cells, a
-// shard of them, or a condensed matrix. Package matrix determines the cells.
-// [GitHub] and [GitLab] write jobs in the format of their service.
+// shard of them, or a condensed matrix. Package matrix determines the cells. The
+// functions [GitHub] and [GitLab] return jobs in the format of their service.
 //
 // # Shards
 //
-// A [Shard] holds the cells for which the sha256 of the id, modulo the number of
-// shards, is the shard's number. Each cell is in exactly one shard, and stays there
-// when other cells are added or removed.
+// The sha256 of a cell's id, modulo the number of shards, determines its [Shard]. Each
+// cell is in exactly one shard, and stays there when other cells are added or removed.
 //
 // # Condensed matrix
 //

@@ -2,9 +2,8 @@
 // failures are data (see [Load]). This package searches for all of them in one pass,
 // with memory that does not grow with the log.
 //
-// A library is also read as lines, with one fact per line ("needs: libcudart.so.12",
-// see
-// [Facts]), so the same expressions describe failures of every kind:
+// A library is also read as lines with one fact each ("needs: libcudart.so.12"), so the
+// same expressions describe failures of every kind. The facts are listed at [Facts].
 //
 //   - signs: at least one of these expressions matches some line;
 //   - all-of: each of these matches some line, in any order;
@@ -21,8 +20,8 @@ type Diagnosis struct {
 	Name      string    `yaml:"name" json:"name" jsonschema:"description=short and unique"`
 	AppliesTo []Subject `yaml:"applies-to" json:"applies-to" jsonschema:"minItems=1,enum=build-log,enum=runtime-log,enum=library,enum=wheel"`
 	Severity  Severity  `yaml:"severity" json:"severity" jsonschema:"enum=error,enum=warning,enum=note"`
-	// Symptom is set if another failure causes this one. If both are found, the cause
-	// comes first.
+	// Symptom is set if another failure causes this one. Among findings of one
+	// severity, causes come before symptoms.
 	Symptom bool     `yaml:"symptom,omitempty" json:"symptom,omitempty" jsonschema:"description=something else made it happen"`
 	Signs   []string `yaml:"signs,omitempty" json:"signs,omitempty" jsonschema:"description=regular expressions; one of them matches a line"`
 	AllOf   []string `yaml:"all-of,omitempty" json:"all-of,omitempty" jsonschema:"description=regular expressions; each of them matches some line of the file"`

@@ -264,8 +264,8 @@ func TestDecodeOfLists(t *testing.T) {
 
 // Every accepted lock can be written and read back unchanged.
 func FuzzDecode(f *testing.F) {
-	// An input replaces a part of a whole lock. Inputs with a whole lock would be so
-	// large that the fuzzer spends its time on minimizing them.
+	// An input replaces a part of a whole lock. With whole locks as inputs, the fuzzer
+	// would spend its time on minimizing them.
 	good := tinyLock().Encode()
 	f.Add(uint16(0), uint16(0), []byte(nil))
 	f.Add(uint16(0), ^uint16(0), []byte(`{"schema": 1, "recipe": "x", "Recipe": "y"}`))

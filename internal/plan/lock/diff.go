@@ -72,7 +72,7 @@ func order(step string) int { return slices.Index(Steps(), step) }
 // parts is an entry divided into the units shown to users.
 type parts struct {
 	all   map[place]part
-	lists map[place][]string // names in the order of each list, by list
+	lists map[place][]string // names of items in order, by list
 }
 
 // place identifies a part: the first step that reads it, and its name.

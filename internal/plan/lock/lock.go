@@ -195,9 +195,9 @@ func (n PythonNeed) String() string {
 // None reports whether nothing is missing.
 func (m Missing) None() bool { return len(m.Sources)+len(m.Images)+len(m.Python) == 0 }
 
-// Unstated returns a message for each need with only one possible source of an answer:
-// the registry for an image named by a tag, the repository for a tree. No file and no
-// index has the current answer.
+// Unstated returns a message for each need that only one server can resolve: the
+// registry of an image named by a tag, or the repository of a git source. No file and
+// no index states their current digests.
 func (m Missing) Unstated() (whys []string) {
 	for _, s := range m.Sources {
 		if s.Kind == recipe.Git {

@@ -89,8 +89,8 @@ func (r Resolver) python(ctx context.Context, need PythonNeed) ([]pypi.File, err
 	return uv.Resolve(ctx, r.Scratch, pypi.Request{Requirements: need.Requirements, Without: need.Without, Python: need.Python, Platform: platform})
 }
 
-// source resolves a source distribution or a wheel with the index, or the tag of a
-// commit with its repository.
+// source resolves a source distribution or a wheel with the index, or a commit with its
+// repository.
 func (r Resolver) source(ctx context.Context, s SourceNeed) (SourcePin, error) {
 	if s.Kind == recipe.Git {
 		return r.git(ctx, s)
@@ -152,7 +152,7 @@ func (p SourcePin) Tree() git.Tree {
 // Folder returns the name of the top folder in the archive of a commit.
 func (p SourcePin) Folder() string { return p.Project + "-" + p.Version }
 
-// platform is the oldest platform that all images support.
+// platform is the platform for which wheels are resolved. Every image supports it.
 const platform = "x86_64-manylinux_2_28"
 
 func (r Resolver) image(ctx context.Context, img image.Image) (ImagePin, error) {

@@ -10,13 +10,13 @@ import (
 	"builder/internal/base/diag"
 )
 
-// ErrEdited means that the sum of a lock does not match its pins: the file was edited
-// by hand, or two locks were merged.
+// ErrEdited means a lock whose sum does not match its pins: the file was edited by
+// hand, or two locks were merged.
 var ErrEdited = errors.New("the lock was edited by hand")
 
 // signed is a lock with its sum, as in the file. The sum has its own line, so two
-// branches that both moved pins conflict there. A textual merge of their pins would be
-// a lock that was never resolved.
+// branches with different pins conflict there. A textual merge of their pins would be a
+// lock without a common resolution.
 type signed struct {
 	File
 	Sum string `json:"sum"`

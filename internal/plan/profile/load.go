@@ -150,7 +150,7 @@ func (c *checker) condition(at string, cond recipe.Condition) {
 	}
 }
 
-// rules checks the rules about compatible combinations.
+// rules checks the compatibility rules.
 func (c *checker) rules() {
 	for i, r := range c.profile.Compatible {
 		at := fmt.Sprintf("compatible[%d]", i)

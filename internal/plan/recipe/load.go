@@ -141,7 +141,7 @@ func (r *Recipe) validateRule(rule Rule, i int) []error {
 }
 
 // validateTemplates rejects all names except axes and vars in texts that cannot use
-// image facts. Texts that can are checked when the image is known.
+// image facts. Texts with image facts are checked once the image is known.
 func (r *Recipe) validateTemplates() []error {
 	vars := map[string]string{}
 	for _, name := range r.AxisNames() {

@@ -128,7 +128,8 @@ func bit(b bool) int {
 }
 
 // hasPrefix reports whether v is p, or p with further numbers: 6.1 is a prefix of
-// 6.1.3, but not of 6.10. All other parts stated by p must be equal.
+// 6.1.3, but not of 6.10. All other parts stated by p must be equal. The suffixes must
+// always be equal, and only a pre-release is a prefix of a pre-release.
 func (v Version) hasPrefix(p Version) bool {
 	have, want := v.numbers(), p.numbers()
 	if v.IsPrerelease() && !p.IsPrerelease() || v.suffix != p.suffix {
@@ -219,7 +220,8 @@ func (c Constraint) Allows(v Version) bool {
 }
 
 // AllowsText is like Allows for a value that may be a word, such as gfx90a. A word
-// satisfies = if it is equal and != if it is not. It satisfies no other comparison.
+// satisfies a bare word or = if both are equal, and != if they are not. It satisfies no
+// other comparison.
 func (c Constraint) AllowsText(value string) bool {
 	if v, err := Parse(value); err == nil {
 		return c.Allows(v)
@@ -283,8 +285,8 @@ func (t term) compare(v Version) int {
 }
 
 // Select returns the values of known selected by text, in the order of known. Text is
-// an exact value (6.1, which also selects the newest 6.1.x), an alias (mi300x, cp311),
-// a list (6.1,6.2), a constraint (>=6.0,<6.3) or all.
+// an exact value or the first numbers of one (6.1 for the newest 6.1.x), an alias
+// (mi300x, cp311), a list (6.1,6.2), a constraint (>=6.0,<6.3) or all.
 func Select(text string, known []string) ([]string, error) {
 	text = strings.TrimSpace(text)
 	values, part, err := choose(text, known)
