@@ -7,10 +7,10 @@
 // page, are marks:
 //
 //	<!-- exit: 2 -->             the last command exits with this code instead of 0
-//	<!-- varies: key, date -->   the output differs between hosts in these, see variations
+//	<!-- varies: key, date -->   these parts of the output differ between hosts, see variations
 //	<!-- cut -->                 a line of three dots stands for any number of lines
-//	<!-- e2e -->                 needs a real engine: run by the tests of package e2e
-//	<!-- always -->              run in both, because later blocks need it
+//	<!-- e2e -->                 needs a real engine: only the tests of package e2e run it
+//	<!-- always -->              all tests run it, because later blocks need it
 //	<!-- elsewhere: REASON -->   cannot be run here, for this reason
 //	<!-- file: PATH -->          the block is part of the file at this path, relative to the page
 //	<!-- write: PATH -->         the block is written to this path, for the commands below it
