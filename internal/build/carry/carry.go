@@ -1,18 +1,17 @@
-// Package carry takes what cells need from a machine with a network to one
-// without: the files of the store that their entries name, and the results of
-// those that have passed, as one tar file or one directory.
+// Package carry moves the inputs of cells from a machine with a network to one without:
+// the store files named by their entries, and the results of cells that passed. It
+// writes them as one tar file or one directory.
 //
-// The first member is an index that names every other one with its size and
-// sha256. What comes from elsewhere is believed in nothing but these: a member
-// that the index does not name, that comes in another order or that is another
-// kind of thing than a file ends the reading, and no byte enters a store before
-// its digest was found right.
+// The first member is an index. It names every other member with its size and sha256.
+// Reading trusts nothing else: it ends at a member missing from the index, in a
+// different order, or not a regular file. Bytes enter a store only after their digest
+// was checked.
 //
-// Equal content is an equal file: members are sorted, and have no time, owner or
-// mode of the machine that wrote them.
+// Equal content makes an equal file: members are sorted and carry no time, owner or
+// mode of the writing machine.
 //
-// What is carried others choose, and whether a result is to be trusted they decide:
-// here a record is bytes.
+// The caller selects the content and decides whether to trust a result. To this package
+// a record is bytes.
 package carry
 
 import (
@@ -29,40 +28,40 @@ import (
 	"builder/internal/input/store"
 )
 
-// schema is the number of the format.
+// schema is the version of the format.
 const schema = 1
 
 const (
 	indexName = "index.json"
-	maxIndex  = 64 << 20 // of a million files
+	maxIndex  = 64 << 20 // enough for a million files
 	maxRecord = 16 << 20 // an entry, or the record of a result
 	maxBlob   = 64 << 30
 )
 
-// An Index names everything that is carried.
+// An Index names every member of an archive.
 type Index struct {
 	Schema  int    `json:"schema"`
-	Builder string `json:"builder"` // the version that wrote it, for messages
+	Builder string `json:"builder"` // version that wrote the index, for messages
 	Cells   []Cell `json:"cells"`
 	Blobs   []Blob `json:"blobs"`
-	Results []Blob `json:"results"` // named by the keys of their cells
+	Results []Blob `json:"results"` // named by cell key
 }
 
-// A Cell is one whose entry is carried: a file whose sha256 is its key.
+// A Cell is a cell in the archive. Key is the sha256 of its entry file.
 type Cell struct {
 	ID   string `json:"id"`
 	Key  string `json:"key"`
 	Size int64  `json:"size"`
 }
 
-// A Blob is a file of the store, or a record.
+// A Blob is a file of the store or a record.
 type Blob struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// member is a file as the archive holds it.
+// member is a file in the archive.
 type member struct {
 	path string
 	kind kind
@@ -77,7 +76,7 @@ const (
 	result
 )
 
-// members lists them in their order: results stand behind what they are made of.
+// members lists all members in archive order. Results follow their inputs.
 func (x Index) members() []member {
 	var all []member
 	for _, c := range x.Cells {
@@ -92,7 +91,7 @@ func (x Index) members() []member {
 	return all
 }
 
-// Bytes is the size of all members.
+// Bytes returns the total size of all members.
 func (x Index) Bytes() int64 {
 	var n int64
 	for _, m := range x.members() {
@@ -101,7 +100,7 @@ func (x Index) Bytes() int64 {
 	return n
 }
 
-// sort puts an index into the one order that it can have.
+// sort puts an index into its canonical order.
 func (x *Index) sort() {
 	slices.SortFunc(x.Cells, func(a, b Cell) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Key, b.Key)) })
 	slices.SortFunc(x.Blobs, func(a, b Blob) int { return cmp.Compare(a.SHA256, b.SHA256) })
@@ -114,12 +113,12 @@ func (x Index) encode() []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", " ")
 	if err := enc.Encode(x); err != nil {
-		panic(fmt.Sprintf("carry: an index is not JSON: %v", err)) // strings and integers only
+		panic(fmt.Sprintf("carry: an index is not JSON: %v", err)) // unreachable: strings and integers only
 	}
 	return text.Bytes()
 }
 
-// decode reads an index and refuses what this package would not have written.
+// decode reads an index and refuses anything this package would not write.
 func decode(r io.Reader) (Index, error) {
 	data, err := regular.All(r, maxIndex)
 	if err != nil {
@@ -148,8 +147,8 @@ var (
 	word   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+!~:%=@-]{0,254}$`)
 )
 
-// fault says what is wrong with an index: what it names, how large that is, and
-// that it names nothing twice.
+// fault returns the first error in an index: a malformed name or digest, a size out of
+// bounds, a duplicate, or a wrong order.
 func (x Index) fault() error {
 	seen := map[string]bool{}
 	for _, m := range x.members() {

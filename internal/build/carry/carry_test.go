@@ -20,7 +20,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// receiver notes what it was given.
+// receiver records its calls.
 type receiver struct{ took []string }
 
 func (s *receiver) Entry(id, _ string, _ []byte) error {
@@ -49,7 +49,7 @@ func of(content string) store.Blob {
 	return store.Blob{Name: content + ".whl", Size: int64(len(content)), SHA256: sum(content)}
 }
 
-// load is two files, one cell and its result.
+// load has two files, one cell and its result.
 func load() carry.Load {
 	blobs := map[string]string{sum("one"): "one", sum("two"): "two"}
 	e := lock.Entry{Schema: lock.Schema, ID: "tiny-1.0"}
@@ -78,7 +78,7 @@ func TestRoundTrip(t *testing.T) {
 		if _, err := carry.Read(written(t, name), s); err != nil {
 			t.Fatal(err)
 		}
-		slices.Sort(s.took[1:3]) // by digest
+		slices.Sort(s.took[1:3]) // they are in order of digest
 		if want := []string{"entry tiny-1.0", "blob one", "blob two", "result {}"}; !slices.Equal(s.took, want) {
 			t.Errorf("%s: took %q", name, s.took)
 		}
@@ -126,7 +126,7 @@ func TestWriteIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// A tar file that lies: what is taken before the lie stays, and nothing after it.
+// Members before the manipulated one are taken, and none after it.
 func TestReadRefuses(t *testing.T) {
 	good, err := os.ReadFile(written(t, "x.tar"))
 	if err != nil {
@@ -225,11 +225,10 @@ func TestReadRefusesADirectoryThatLies(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever a file holds, nothing is taken that has another digest than
-// it should have, and there is no panic.
+// FuzzRead checks for panics and for members with a wrong digest.
 //
-// An input is what was done to a whole file: a file as input would be so large that
-// the time goes into making it smaller.
+// An input is a change to a valid file. With a whole file as input, the fuzzer would
+// spend its time on minimizing it.
 func FuzzRead(f *testing.F) {
 	var whole [][]byte
 	for _, change := range []func([]file) []file{
@@ -311,7 +310,7 @@ func repack(t testing.TB, data []byte, change func([]file) []file) string {
 	return path
 }
 
-// edit changes the first member whose name begins so.
+// edit changes the first member whose name starts with name.
 func edit(name string, change func(*file)) func([]file) []file {
 	return func(all []file) []file {
 		i := slices.IndexFunc(all, func(f file) bool { return strings.HasPrefix(f.Name, name) })
@@ -324,7 +323,7 @@ func rename(from, to string) func([]file) []file {
 	return edit(from, func(f *file) { f.Name = to })
 }
 
-// index changes a text of the index.
+// index replaces text in the index.
 func index(from, to string) func([]file) []file {
 	return edit("index.json", func(f *file) {
 		f.data = bytes.Replace(f.data, []byte(from), []byte(to), 1)

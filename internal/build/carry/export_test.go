@@ -1,4 +1,4 @@
 package carry
 
-// ReadTar is what a fuzzer reads without a file.
+// ReadTar reads an archive without a file, for the fuzz test.
 var ReadTar = readTar

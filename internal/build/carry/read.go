@@ -15,16 +15,16 @@ import (
 	"builder/internal/input/store"
 )
 
-// A Taker is given what is carried, in the order of the index. Entries and records
-// have their right digests; a blob is the taker's to compare.
+// A Taker receives the members in the order of the index. Read has checked the digests
+// of entries and records. Blob has to check the digest itself.
 type Taker interface {
 	Entry(id, key string, data []byte) error
 	Blob(b store.Blob, r io.Reader) error
 	Result(key string, record []byte) error
 }
 
-// Read gives a taker what is in a file or a directory that [Write] wrote. It ends
-// at the first fault: what was taken before has the digest that it should have.
+// Read passes the members of a file or directory written by [Write] to a Taker. It ends
+// at the first error. Members taken before it have the right digest.
 func Read(path string, t Taker) (Index, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -55,8 +55,8 @@ func readFile(path string, t Taker) (Index, error) {
 	return readTar(f, t)
 }
 
-// ended refuses a file that does not end as a tar file does, with two empty
-// blocks, before any of it is read: most likely only its beginning was brought.
+// ended refuses a file without the two empty blocks at the end of every tar file,
+// before anything is read. The usual cause is an incomplete copy.
 func ended(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -101,8 +101,8 @@ func readTar(r io.Reader, t Taker) (Index, error) {
 	return x, nil
 }
 
-// next demands that the next member is a file of this name and size; a size below
-// 0 is not known.
+// next advances to the next member and returns an error unless it is a regular file
+// with this name and size. A negative size is not compared.
 func next(in *tar.Reader, name string, size int64) error {
 	h, err := in.Next()
 	switch {
@@ -120,7 +120,7 @@ func next(in *tar.Reader, name string, size int64) error {
 	return nil
 }
 
-// give hands one member to a taker.
+// give passes one member to a Taker.
 func (m member) give(r io.Reader, t Taker) error {
 	if m.kind == blob {
 		if err := t.Blob(m.blob, r); err != nil {
@@ -142,8 +142,7 @@ func (m member) give(r io.Reader, t Taker) error {
 	return t.Result(m.blob.Name, data)
 }
 
-// readDir reads a directory, whose links lead nowhere and which holds nothing
-// else.
+// readDir reads a directory. It refuses links and files outside the index.
 func readDir(path string, t Taker) (Index, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -183,8 +182,8 @@ func readIndex(root *os.Root) ([]byte, error) {
 	return root.ReadFile(indexName)
 }
 
-// complete refuses a directory with other files than the index names, before any
-// of them is read.
+// complete compares all files of a directory with the index before any is read. It
+// refuses extra and missing files, and files of a wrong type or size.
 func complete(root *os.Root, x Index) error {
 	want := map[string]int64{}
 	for _, m := range x.members() {

@@ -18,16 +18,16 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// A Load is what is to be carried.
+// A Load is the content of an archive to write.
 type Load struct {
 	Builder string
 	Entries []lock.Entry
 	Blobs   []store.Blob
-	Results map[string][]byte // records by the keys of their cells
+	Results map[string][]byte // records by cell key
 	Open    func(store.Blob) (io.ReadCloser, error)
 }
 
-// index names a load. Of files with the same content one is enough.
+// index makes the index of a load. Files with the same content appear once.
 func (l Load) index() Index {
 	x := Index{Schema: schema, Builder: l.Builder, Cells: []Cell{}, Blobs: []Blob{}, Results: []Blob{}}
 	for _, e := range l.Entries {
@@ -48,12 +48,12 @@ func (l Load) index() Index {
 	return x
 }
 
-// isFile reports whether a load is written to path as one file.
+// isFile reports whether a load is written to path as one tar file.
 func isFile(path string) bool { return strings.HasSuffix(path, ".tar") }
 
-// Write writes a load to a file, or to a directory where the name does not end in
-// .tar; it appears whole or not at all. Every byte is compared with its digest on
-// the way.
+// Write writes a load to a tar file, or to a directory if the name does not end in
+// .tar. The result appears whole or not at all. Write compares every file of the store
+// with its digest.
 func Write(to string, l Load) (Index, error) {
 	x := l.index()
 	if err := x.fault(); err != nil {
@@ -79,7 +79,7 @@ func Write(to string, l Load) (Index, error) {
 	return x, nil
 }
 
-// records returns what is not in the store, by the paths of members.
+// records returns the members outside the store, by path: entries and results.
 func (l Load) records() map[string][]byte {
 	all := map[string][]byte{}
 	for _, e := range l.Entries {
@@ -111,7 +111,7 @@ func (l Load) add(out target, m member, record []byte) error {
 	return nil
 }
 
-// A target is where members go, under a name that is not the final one.
+// A target receives members under a temporary path.
 type target interface {
 	add(path string, size int64, r io.Reader) error
 	close() error
@@ -167,7 +167,7 @@ func (d dirTarget) add(path string, size int64, r io.Reader) error {
 
 func (d dirTarget) close() error { return os.Chmod(string(d), 0o755) }
 
-// exactly copies size bytes and refuses a reader that has others.
+// exactly copies size bytes and returns an error if the reader has fewer or more.
 func exactly(w io.Writer, r io.Reader, size int64) error {
 	n, err := io.Copy(w, io.LimitReader(r, size))
 	if err != nil {

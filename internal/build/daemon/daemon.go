@@ -1,7 +1,7 @@
 // Package daemon runs the engine as a container of Docker or Podman: it finds the
-// daemon, the image, starts the container and removes it. The container belongs to a
-// home, as the native engine does. Which engine a run takes is decided elsewhere, and
-// what is asked of the engine too.
+// daemon and the image, starts the container and removes it. The container belongs to a
+// home, like the native engine. Callers choose between the two engines and talk to
+// them.
 package daemon
 
 import (
@@ -19,16 +19,17 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Daemon is a running Docker or Podman, by the name of its client program.
+// A Daemon is a running Docker or Podman, named by its client program.
 type Daemon string
 
-// Find returns the daemon that answers. A client program without a daemon behind it
+// Find returns the first daemon that answers. A client program without a running daemon
 // does not count.
 func Find(ctx context.Context) (Daemon, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for _, d := range []Daemon{"docker", "podman"} {
-		// Both print a number of the daemon; docker's client alone prints an error.
+		// docker has .ID and podman has .Version.Version. Without a daemon the docker
+		// client fails.
 		if _, err := d.run(ctx, "info", "--format", "{{.ID}}"); err == nil {
 			return d, true
 		}
@@ -39,8 +40,8 @@ func Find(ctx context.Context) (Daemon, bool) {
 	return "", false
 }
 
-// run runs the client program and returns what it printed. The last line of its
-// complaint is the error.
+// run runs the client program and returns its output. The last line of its stderr
+// becomes the error.
 func (d Daemon) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, string(d), args...)
 	out, err := cmd.Output()
@@ -68,15 +69,14 @@ func (d Daemon) Pull(ctx context.Context, image string) error {
 	return err
 }
 
-// A Container is an engine as a container. What it keeps lies in a volume of the same
-// name.
+// A Container is an engine in a container. Its data is in a volume of the same name.
 type Container struct {
 	Name  string
 	Image string
-	Args  []string // of the engine
+	Args  []string // arguments of the engine
 }
 
-// Of returns the engine's container of a home.
+// Of returns the engine container of a home.
 func Of(home string) Container {
 	return Container{Name: "builder-engine-" + digest(filepath.Clean(home))[:8]}
 }
@@ -86,12 +86,12 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(h[:])
 }
 
-// label holds the digest of what a container was started with.
+// label holds the digest of the image and arguments of a container.
 const label = "builder.engine"
 
-// Up starts the container, if it does not run, and returns the address of the engine
-// in it. A container with another image or other arguments is replaced, unless it is
-// at work; its volume stays.
+// Up starts the container if it does not run, and returns the address of its engine. It
+// replaces a container with another image or other arguments, unless a client uses it.
+// The volume stays.
 func (d Daemon) Up(ctx context.Context, c Container) (address string, err error) {
 	id, err := d.run(ctx, "image", "inspect", "--format", "{{.Id}}", c.Image)
 	if err != nil {
@@ -115,7 +115,7 @@ func (d Daemon) Up(ctx context.Context, c Container) (address string, err error)
 	return address, nil
 }
 
-// start starts the container anew.
+// start creates the container and starts it.
 func (d Daemon) start(ctx context.Context, c Container, wanted string) error {
 	args := []string{
 		"run", "--detach", "--privileged", "--name", c.Name, "--label", label + "=" + wanted,
@@ -125,14 +125,15 @@ func (d Daemon) start(ctx context.Context, c Container, wanted string) error {
 	return err
 }
 
-// look returns what a container was started with.
+// look returns the container's label, and whether the container exists.
 func (d Daemon) look(ctx context.Context, c Container) (is string, there bool) {
 	is, err := d.run(ctx, "container", "inspect", "--format", `{{index .Config.Labels "`+label+`"}}`, c.Name)
 	return is, err == nil
 }
 
-// busy reports whether a client is connected: each has a process in the container that
-// passes its words on. Podman goes on to list those that have ended as sessions.
+// busy reports whether a client is connected. Each client has a dial-stdio process in
+// the container that forwards its connection. The session list does not serve: Podman
+// keeps ended sessions in it.
 func (d Daemon) busy(ctx context.Context, c Container) bool {
 	processes, err := d.run(ctx, "top", c.Name)
 	return err == nil && strings.Contains(processes, "dial-stdio")
@@ -147,8 +148,8 @@ func (d Daemon) Down(ctx context.Context, c Container) error {
 	return err
 }
 
-// Empty removes the container and its volume. One that is at work stays, and that is
-// an error.
+// Empty removes the container and its volume. It returns an error and removes nothing
+// if a client uses the container.
 func (d Daemon) Empty(ctx context.Context, c Container) error {
 	if d.busy(ctx, c) {
 		return diag.Errorf(diag.NoEngine, "the engine in %s is in use: its cache stays", d).WithHint("wait for the other run")
@@ -160,8 +161,7 @@ func (d Daemon) Empty(ctx context.Context, c Container) error {
 	return err
 }
 
-// Volume returns the directory of what the container keeps, "" where this host does
-// not know it.
+// Volume returns the host directory of the container's volume, or "" if it is unknown.
 func (d Daemon) Volume(ctx context.Context, c Container) string {
 	place, err := d.run(ctx, "volume", "inspect", "--format", "{{.Mountpoint}}", c.Name)
 	if err != nil {

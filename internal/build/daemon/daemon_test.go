@@ -9,8 +9,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// fake is a client program that writes down what it is asked, and answers as a shell
-// script says, whose first argument is the verb.
+// fake installs a client program that logs its arguments. answers are the branches of a
+// shell case over its arguments.
 func fake(t *testing.T, name, answers string) (asked func() string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -25,7 +25,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// noise is content that no two files share and no buffer holds.
+// noise returns pseudo-random content that differs for each seed.
 func noise(seed, size int) []byte {
 	data := make([]byte, size)
 	r := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -40,7 +40,7 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// pack names content as a Debian package, file as something of the Python index.
+// pack describes content as a Debian package, and file as a file of the Python index.
 func pack(name string, data []byte) deb.Package {
 	return deb.Package{
 		Name: name, Version: "1", Architecture: "amd64", Path: "pool/main/" + name + "_1_amd64.deb",
@@ -57,10 +57,10 @@ const (
 	sdist = ".tar.gz"
 )
 
-// answer is how a server treats a request, the n-th for its path from 1.
+// answer handles the n-th request for a path, counted from 1.
 type answer func(n int, w http.ResponseWriter, r *http.Request)
 
-// serves answers as a server does that knows ranges.
+// serves answers with data and supports ranges.
 func serves(data []byte) answer {
 	return func(_ int, w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
@@ -72,7 +72,7 @@ func says(code int) answer {
 	return func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// first answers the first request in one way and all others in another.
+// first answers the first request with one and later requests with others.
 func first(one, others answer) answer {
 	return func(n int, w http.ResponseWriter, r *http.Request) {
 		if n == 1 {
@@ -83,7 +83,7 @@ func first(one, others answer) answer {
 	}
 }
 
-// cut promises all of data, sends a part of it and hangs up.
+// cut announces all of data, sends the first part and closes the connection.
 func cut(data []byte, at int) answer {
 	return func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
@@ -92,11 +92,11 @@ func cut(data []byte, at int) answer {
 	}
 }
 
-// mirror serves files by base name and notes what it was asked for.
+// mirror serves files by base name and records the requests.
 type mirror struct {
 	*httptest.Server
 	mu    sync.Mutex
-	asked []string // path, and the range where one was asked for
+	asked []string // path, and the range if the request has one
 }
 
 func newMirror(t *testing.T, answers map[string]answer) *mirror {
@@ -120,15 +120,14 @@ func newMirror(t *testing.T, answers map[string]answer) *mirror {
 	return m
 }
 
-// requests returns what was asked for, sorted.
+// requests returns the recorded requests, sorted.
 func (m *mirror) requests() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Sorted(slices.Values(m.asked))
 }
 
-// newFetcher returns a fetcher with an empty store that may not ask for Python
-// packages.
+// newFetcher returns a fetcher with an empty store. A call of uv fails the test.
 func newFetcher(t *testing.T, mirrors ...*mirror) *fetch.Fetcher {
 	t.Helper()
 	s, err := store.Open(filepath.Join(t.TempDir(), "store"))
@@ -145,8 +144,8 @@ func newFetcher(t *testing.T, mirrors ...*mirror) *fetch.Fetcher {
 	return f
 }
 
-// entry is an entry whose source is in the store of f, and whose image is made
-// of packages.
+// entry returns an entry with its source in the store of f and with an image made of
+// packages.
 func entry(t *testing.T, f *fetch.Fetcher, packages ...deb.Package) lock.Entry {
 	t.Helper()
 	source := []byte("source")
@@ -159,7 +158,7 @@ func entry(t *testing.T, f *fetch.Fetcher, packages ...deb.Package) lock.Entry {
 	}
 }
 
-// has reports whether the store of f holds content, and checks that it does.
+// has reports whether the store of f holds data. Damaged content is a test error.
 func has(t *testing.T, f *fetch.Fetcher, data []byte) bool {
 	t.Helper()
 	b := store.Blob{Name: "?", Size: int64(len(data)), SHA256: digest(data)}
@@ -172,7 +171,8 @@ func has(t *testing.T, f *fetch.Fetcher, data []byte) bool {
 	return true
 }
 
-// fakeUV returns a uv that says of each file where it is, and what it was asked.
+// fakeUV returns a uv that reports places as the addresses of files, and a function
+// that returns its requests.
 func fakeUV(t *testing.T, places map[string]pypi.File) (uv func(context.Context) (pypi.Tool, error), asked func() string) {
 	t.Helper()
 	isolate(t)
@@ -196,7 +196,7 @@ func fakeUV(t *testing.T, places map[string]pypi.File) (uv func(context.Context)
 	}
 }
 
-// isolate keeps the host's configuration of Python indexes out.
+// isolate hides the host's configuration of Python indexes.
 func isolate(t *testing.T) {
 	t.Helper()
 	for _, name := range os.Environ() {

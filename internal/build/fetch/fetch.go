@@ -1,7 +1,7 @@
-// Package fetch brings everything that a locked entry names into the store: the
-// one phase of a build that has a network. It takes only what the lock names,
-// and nothing enters the store whose size and sha256 are not the lock's. What a
-// name means today is never asked here, but in internal/plan/lock.
+// Package fetch brings every file named by a locked entry into the store. It is the
+// only phase of a build with a network. It fetches only locked files, and a file enters
+// the store only with the size and sha256 of the lock. Names are resolved in
+// internal/plan/lock, never here.
 package fetch
 
 import (
@@ -25,36 +25,36 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Fetcher knows where files may be had.
+// Fetcher fetches the files of entries from mirrors, Python indexes and git.
 type Fetcher struct {
 	Store     *store.Store
 	Scratch   string
-	Mirrors   []string            // base addresses of the Debian archive, in the order of trial
+	Mirrors   []string            // base addresses of the Debian archive, in the order to try
 	Snapshot  string              // base address of a Debian snapshot archive, or ""
-	Overrides map[string][]string // source name (project or package) to other places, tried first
-	Offline   bool                // only the store
-	Tests     bool                // upstream's tests and what they need too
+	Overrides map[string][]string // source name (project or package) to the user's places, tried first
+	Offline   bool                // use only the store
+	Tests     bool                // fetch upstream's tests and their dependencies too
 	UV        func(context.Context) (pypi.Tool, error)
 }
 
-// parallel is how many files are fetched at a time: enough to hide latency, few
-// enough to stay polite.
+// parallel is the number of files fetched at a time. It hides latency without straining
+// the servers.
 const parallel = 6
 
-// A want is one file that an entry names, and what is known of its places. One of
-// pool, file and source says where others than the user keep it.
+// A want is one file named by an entry, with its known places. At most one of pool,
+// file and source is set; it names the public place.
 type want struct {
-	name   string // as --set source.NAME
+	name   string // the NAME of --set source.NAME
 	blob   store.Blob
 	pool   string         // path in the pool of a Debian archive
-	date   string         // of that pool
-	file   pypi.File      // of the Python index
-	source lock.SourcePin // whose archive is made of a commit
+	date   string         // snapshot date of that pool
+	file   pypi.File      // file of the Python index
+	source lock.SourcePin // commit to make the archive from
 	from   []store.Place
 }
 
-// wants lists every file that an entry names, some of them twice, those of upstream's
-// tests where they are asked for.
+// wants lists every file of an entry, with duplicates. Files of upstream's tests are
+// included if tests is set.
 func wants(e lock.Entry, tests bool) []want {
 	var all []want
 	for _, img := range []lock.Image{e.Image, e.Runtime} {
@@ -85,7 +85,7 @@ func wants(e lock.Entry, tests bool) []want {
 	return append(all, source)
 }
 
-// Blobs returns every file that the builds of entries read, each once.
+// Blobs returns the files that building entries needs, each once.
 func Blobs(entries ...lock.Entry) []store.Blob {
 	var all []store.Blob
 	seen := map[string]bool{}
@@ -100,8 +100,7 @@ func Blobs(entries ...lock.Entry) []store.Blob {
 	return all
 }
 
-// Missing is nil if the store has every file that entries name, and else an error
-// for each that it lacks.
+// Missing returns an error for each file of entries missing from the store, or nil.
 func (f *Fetcher) Missing(entries []lock.Entry, progress io.Writer) error {
 	var all []want
 	for _, e := range entries {
@@ -110,9 +109,8 @@ func (f *Fetcher) Missing(entries []lock.Entry, progress io.Writer) error {
 	return offlineFault(f.absent(all, progress))
 }
 
-// Fetch brings what e names into the store, and writes to progress how far it has
-// come; that may be a [Counter]. Every file that could not be had is
-// reported, not only the first.
+// Fetch brings the files of e into the store and writes its progress to progress, which
+// may be a [Counter]. It reports every file that failed, not only the first.
 func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
 	absent := f.absent(wants(e, f.Tests), progress)
 	if len(absent) == 0 {
@@ -134,8 +132,8 @@ func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) e
 	return f.all(ctx, absent, progress)
 }
 
-// absent leaves out what the store holds and what is named twice. Of a damaged
-// file it is said why it has to come again.
+// absent returns the wants missing from the store, without duplicates. It prints why a
+// damaged file is fetched again.
 func (f *Fetcher) absent(all []want, progress io.Writer) []want {
 	var out []want
 	seen := map[store.Blob]bool{}
@@ -164,8 +162,7 @@ func offlineFault(all []want) error {
 	return errors.Join(faults...)
 }
 
-// place notes the places that are known without a question: the user's own, then
-// the pools.
+// place sets the places known without a query: the user's own, then the Debian pools.
 func (f *Fetcher) place(all []want) {
 	for i, w := range all {
 		urls := f.Overrides[w.name]
@@ -178,8 +175,8 @@ func (f *Fetcher) place(all []want) {
 	}
 }
 
-// locate asks uv where the index keeps the files that nothing is known of;
-// addresses live in memory only.
+// locate asks uv for the addresses of index files without a known place. The addresses
+// are not saved.
 func (f *Fetcher) locate(ctx context.Context, all []want) error {
 	var unknown []pypi.File
 	for _, w := range all {
@@ -206,8 +203,8 @@ func (f *Fetcher) locate(ctx context.Context, all []want) error {
 	return nil
 }
 
-// make makes the archives of commits on this host, in a directory that the caller
-// removes, unless the user has the archive itself.
+// make makes the archives of commits on this host, unless the user supplies the
+// archive. The caller removes the directory scratch.
 func (f *Fetcher) make(ctx context.Context, all []want) (scratch string, err error) {
 	if !slices.ContainsFunc(all, func(w want) bool { return w.source.Commit != "" }) {
 		return "", nil
@@ -231,8 +228,8 @@ func (f *Fetcher) make(ctx context.Context, all []want) (scratch string, err err
 	return scratch, nil
 }
 
-// archive makes the archive of a commit in a directory, and returns its path, or
-// nothing where the user has the archive.
+// archive makes the archive of a commit in dir and returns its path, or "" if the user
+// supplies the archive.
 func (f *Fetcher) archive(ctx context.Context, dir string, w want) (string, error) {
 	file := filepath.Join(dir, w.source.Filename)
 	from := git.Repository(w.source.Repository)
@@ -241,20 +238,21 @@ func (f *Fetcher) archive(ctx context.Context, dir string, w want) (string, erro
 	case slices.ContainsFunc(places, isArchive):
 		return "", nil
 	case len(places) > 0:
-		from = git.Repository(places[0]) // as where names are resolved
+		from = git.Repository(places[0]) // same choice as in resolving names
 	}
 	_, err := git.Make(ctx, f.Scratch, from, w.source.Tree(), file)
 	return file, err
 }
 
-// isArchive reports whether a place of the user's for a source is no repository.
+// isArchive reports whether the user's place for a source is an archive and not a
+// repository.
 func isArchive(place string) bool {
 	info, err := os.Stat(place)
 	return err != nil || !info.IsDir()
 }
 
-// all fetches several files at a time and writes what has come so far. When ctx
-// ends, it says so once and not for every file.
+// all fetches several files at a time and writes progress. If ctx ends, it returns one
+// error and not one for each file.
 func (f *Fetcher) all(ctx context.Context, wants []want, progress io.Writer) error {
 	meter := newMeter(wants, progress)
 	errs := make([]error, len(wants))

@@ -63,7 +63,7 @@ func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
 		t.Errorf("uv was asked for %q", asked())
 	}
 
-	// What is there is not asked for again, neither from a mirror nor from uv.
+	// Files in the store are requested neither from a mirror nor from uv.
 	f.UV = func(context.Context) (pypi.Tool, error) { t.Error("uv was asked for"); return pypi.Tool{}, nil }
 	var said bytes.Buffer
 	if err := f.Fetch(t.Context(), e, &said); err != nil || said.String() != "everything is in the store\n" || len(m.requests()) != len(want) {
@@ -71,14 +71,14 @@ func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
 	}
 }
 
-// Whatever a first attempt meets, the bytes arrive, and no others.
+// After any failure of the first request, the right bytes arrive.
 func TestFetchGoesOn(t *testing.T) {
 	data := noise(1, 3<<20)
 	const half = 1 << 20
 	const path = "/debian/pool/main/a_1_amd64.deb"
 	for _, c := range []struct {
 		name          string
-		first, second answer // of the two mirrors
+		first, second answer // answers of the two mirrors
 		asked, then   []string
 		atLeast       time.Duration
 	}{
@@ -135,8 +135,8 @@ func TestFetchTriesTheSnapshotLast(t *testing.T) {
 	}
 }
 
-// One error names the file, what was expected, what came, from where, and what
-// to do; nothing of it is kept.
+// One error names the file, the expected and received content, the place, and the
+// remedy. Nothing is kept.
 func TestWhatAFaultSays(t *testing.T) {
 	data := noise(1, 2000)
 	other := noise(2, 2000)
@@ -207,7 +207,7 @@ func TestAFaultListsEveryPlace(t *testing.T) {
 	}
 }
 
-// What cannot be had does not keep the rest from coming.
+// A failed file does not stop the others.
 func TestFetchReportsEveryFault(t *testing.T) {
 	good, other := noise(1, 1000), noise(9, 1000)
 	answers := map[string]answer{"good_1_amd64.deb": serves(good), "evil_1_amd64.deb": serves(other), "closed_1_amd64.deb": says(403)}
@@ -224,7 +224,7 @@ func TestFetchReportsEveryFault(t *testing.T) {
 			t.Errorf("the log lacks %v", fault)
 		}
 	}
-	// In the order of the lock, however the answers came.
+	// Errors are in the order of the lock, whatever the order of the answers.
 	if diff := cmp.Diff([]string{"gone_1_amd64.deb", "evil_1_amd64.deb", "closed_1_amd64.deb"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -253,7 +253,7 @@ func TestFetchCancelledContinuesLater(t *testing.T) {
 	f.Mirrors = []string{m.URL}
 	e := entry(t, f, pack("small", small), pack("large", large))
 	log := writer(func(line string) {
-		if strings.HasPrefix(line, "1 of 3 MB") { // a third of it
+		if strings.HasPrefix(line, "1 of 3 MB") { // after a third
 			cancel()
 		}
 	})
@@ -277,7 +277,7 @@ func TestFetchCancelledContinuesLater(t *testing.T) {
 	}
 }
 
-// writer hears each line of a log.
+// writer is called with each line of a log.
 type writer func(line string)
 
 func (w writer) Write(line []byte) (int, error) {
@@ -285,7 +285,7 @@ func (w writer) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// A run that has ended says so once, and does not begin to fetch.
+// With a cancelled context, Fetch returns one error and sends no request.
 func TestFetchAfterTheEnd(t *testing.T) {
 	m := newMirror(t, nil)
 	f := newFetcher(t, m)
@@ -316,7 +316,7 @@ func TestOtherPlaces(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		places map[string][]string
-		asked  int // of the mirror that everybody knows
+		asked  int // requests to the public mirror
 	}{
 		"paths":                {map[string][]string{"a": {local("a b.deb", debian)}, "w": {local("w.whl", wheelData)}, "tool": {local("s.tar.gz", source)}}, 0},
 		"file URLs":            {map[string][]string{"a": {"file://" + local("a.deb", debian)}, "w": {"file://" + local("w.whl", wheelData)}, "tool": {"file://" + local("s.tar.gz", source)}}, 0},
@@ -347,7 +347,8 @@ func TestOtherPlaces(t *testing.T) {
 	}
 }
 
-// Another place is for the same bytes: with others it is refused, by name.
+// An override has to serve the locked bytes. Other bytes are refused, and the error
+// names the place.
 func TestAnotherPlaceWithOtherBytes(t *testing.T) {
 	want, got := noise(1, 1000), noise(2, 1000)
 	path := filepath.Join(t.TempDir(), "tool.tar.gz")
@@ -410,7 +411,7 @@ func TestWhatTheIndexDoesNotHave(t *testing.T) {
 	}
 }
 
-// Six at a time: neither one after the other nor all at once.
+// Six files at a time: neither sequential nor all at once.
 func TestFetchesAFewAtATime(t *testing.T) {
 	const six, files = 6, 20
 	var mu sync.Mutex
@@ -448,7 +449,7 @@ func TestFetchesAFewAtATime(t *testing.T) {
 	}
 }
 
-// counted is a log that counts.
+// counted is a log that counts bytes.
 type counted struct {
 	bytes.Buffer
 	done, total int64
@@ -475,8 +476,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// What was damaged in the store is noticed before a build reads it, is said, and
-// is fetched again; offline it is missing.
+// A damaged file in the store is noticed before a build reads it, reported, and fetched
+// again. Offline it counts as missing.
 func TestFetchBringsAgainWhatIsDamaged(t *testing.T) {
 	data := noise(1, 1000)
 	m := newMirror(t, map[string]answer{"a_1_amd64.deb": serves(data)})
@@ -506,7 +507,7 @@ func TestFetchBringsAgainWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// A page of a proxy is no package, whatever its status.
+// An HTML page from a proxy is not a package, whatever its status.
 func TestFetchOfAPage(t *testing.T) {
 	data := noise(1, 1000)
 	proxy := newMirror(t, map[string]answer{"a_1_amd64.deb": func(_ int, w http.ResponseWriter, _ *http.Request) {

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// A Counter is a writer of progress that wants to know of every byte too.
+// A Counter is a progress writer that also receives byte counts.
 type Counter interface {
-	// Bytes is told how many bytes of all have come. Done falls back where a
-	// transfer has to start over.
+	// Bytes receives the number of bytes fetched and the total. Done decreases if a
+	// transfer starts again.
 	Bytes(done, total int64)
 }
 
-// meter adds up the bytes of all files.
+// meter sums the bytes of all files.
 type meter struct {
 	mu      sync.Mutex
 	out     io.Writer
@@ -23,10 +23,10 @@ type meter struct {
 	total   int64
 	files   int
 	all     int
-	share   int64 // in hundredths, as it was written last
+	share   int64 // percentage in the last line written
 }
 
-// uncounted is for a writer that counts nothing.
+// uncounted serves a writer without byte counts.
 type uncounted struct{}
 
 func (uncounted) Bytes(int64, int64) {}
@@ -52,7 +52,7 @@ func (m *meter) file() func(done, total int64) {
 	}
 }
 
-// show writes a line for each further hundredth of the bytes.
+// show writes a line for each full percent.
 func (m *meter) show() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *meter) line() {
 	fmt.Fprintf(m.out, "%d of %d MB, %d of %d files\n", m.done.Load()/1e6, m.total/1e6, m.files, m.all)
 }
 
-// arrived counts a file, or writes why it did not come.
+// arrived counts a fetched file, or writes its error.
 func (m *meter) arrived(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

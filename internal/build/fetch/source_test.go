@@ -19,8 +19,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// repository returns a git repository with one commit, and the pin of its
-// archive.
+// repository returns a git repository with one commit, and the pin of its archive.
 func repository(t *testing.T) (dir string, pin lock.SourcePin) {
 	t.Helper()
 	dir = t.TempDir()
@@ -64,7 +63,7 @@ func TestFetchMakesTheArchiveOfACommit(t *testing.T) {
 	if _, ok := f.Store.Path(pin.Blob()); !ok {
 		t.Fatal("the archive is not in the store")
 	}
-	// What is there is not made again: the repository may be gone.
+	// An archive in the store is not made again, so the repository may be gone.
 	delete(f.Overrides, "tool")
 	if err := f.Fetch(t.Context(), e, io.Discard); err != nil {
 		t.Error(err)
@@ -75,7 +74,7 @@ func TestFetchMakesTheArchiveOfACommit(t *testing.T) {
 	}
 }
 
-// Of several repositories the first counts, as where a tag is resolved.
+// Of several repositories the first is used, as in resolving a tag.
 func TestFetchMakesTheArchiveFromTheFirstRepository(t *testing.T) {
 	dir, pin := repository(t)
 	f := newFetcher(t)
@@ -114,7 +113,7 @@ func TestFetchSaysWhichRepositoryItCannotReach(t *testing.T) {
 	}
 }
 
-// An archive in a pool comes from the mirrors that packages come from.
+// An archive in a pool comes from the same mirrors as packages.
 func TestFetchTakesAnArchiveFromThePool(t *testing.T) {
 	data := []byte("an archive")
 	m := newMirror(t, map[string]answer{"tool_1.orig.tar.gz": serves(data)})
@@ -131,8 +130,8 @@ func TestFetchTakesAnArchiveFromThePool(t *testing.T) {
 	}
 }
 
-// A released wheel comes from the index as a source distribution does, or from
-// where the user says.
+// A released wheel comes from the index like a source distribution, or from the user's
+// place.
 func TestFetchBringsAReleasedWheel(t *testing.T) {
 	data := noise(1, 500)
 	m := newMirror(t, map[string]answer{"tool-1-py3-none-any.whl": serves(data)})
@@ -148,14 +147,14 @@ func TestFetchBringsAReleasedWheel(t *testing.T) {
 	if err := os.WriteFile(local, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f = newFetcher(t) // asks nobody
+	f = newFetcher(t) // a call of uv fails the test
 	f.Overrides["tool"] = []string{local}
 	if err := f.Fetch(t.Context(), lock.Entry{Source: pin}, io.Discard); err != nil || !has(t, f, data) {
 		t.Errorf("from a local file: %v", err)
 	}
 }
 
-// packed returns a file as the catalogue carries it.
+// packed returns a file in the form the catalogue holds.
 func packed(t *testing.T, path string) fstest.MapFS {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -176,7 +175,7 @@ func packed(t *testing.T, path string) fstest.MapFS {
 	return fstest.MapFS{"tool-1.tar.xz": {Data: out.Bytes()}}
 }
 
-// A cell whose source and tests both come from git has both made.
+// For a cell with source and tests from git, both archives are made.
 func TestFetchMakesEveryArchive(t *testing.T) {
 	dir, pin := repository(t)
 	_, tests := repository(t)
