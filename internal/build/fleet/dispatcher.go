@@ -13,7 +13,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// dispatcher is the engines with who is at them now.
+// dispatcher assigns builds to engines.
 type dispatcher struct {
 	note    func(string, ...any)
 	mu      sync.Mutex
@@ -21,14 +21,14 @@ type dispatcher struct {
 	moved   chan struct{} // closed when a place becomes free or an engine is lost
 }
 
-// worker is an engine with its builds. The fields below it belong to the dispatcher's
-// lock.
+// worker is an engine with its builds. The dispatcher's lock guards the fields below
+// Member.
 type worker struct {
 	Member
 	builds int
-	used   int64           // bytes that they take
-	holds  map[string]bool // the images that builds began with here
-	lost   error           // why no build goes here any more
+	used   int64           // bytes of memory the builds use
+	holds  map[string]bool // images of the builds started here
+	lost   error           // why the engine gets no more builds
 }
 
 func newDispatcher(members []Member, note func(string, ...any)) *dispatcher {
@@ -40,16 +40,15 @@ func newDispatcher(members []Member, note func(string, ...any)) *dispatcher {
 	return d
 }
 
-// place is what one build has at an engine.
+// place is a slot of one build on an engine.
 type place struct {
 	*worker
 	dispatcher *dispatcher
-	takes      int64 // bytes
+	takes      int64 // bytes of memory
 }
 
-// enter waits for a place. That the build had to wait is a step of its cell. A
-// build that would fit at no engine is never begun, because the system would kill
-// its linker in the middle.
+// enter waits for a place. The wait is a step of the cell. A build too large for every
+// engine is never started, because the system would kill its linker.
 func (d *dispatcher) enter(ctx context.Context, e lock.Entry, events run.Events) (*place, error) {
 	image := e.Image.Key()
 	p, moved, err := d.take(e, image)
@@ -70,8 +69,8 @@ func (d *dispatcher) enter(ctx context.Context, e lock.Entry, events run.Events)
 	return p, err
 }
 
-// take returns the best place that is free now, or what is closed when it is
-// worth to look again.
+// take returns the best free place. If none is free, it returns a channel that closes
+// when a retry makes sense.
 func (d *dispatcher) take(e lock.Entry, image string) (*place, <-chan struct{}, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,7 +92,7 @@ func (d *dispatcher) take(e lock.Entry, image string) (*place, <-chan struct{}, 
 	return &place{best, d, e.Memory}, nil, nil
 }
 
-// possible says why no engine will ever take a build.
+// possible returns an error if no engine can ever take a build.
 func (d *dispatcher) possible(e lock.Entry) error {
 	var most int64
 	var lost []error
@@ -118,8 +117,8 @@ func (b *worker) free(e lock.Entry) bool {
 	return b.lost == nil && b.builds < b.Jobs && (b.Memory == 0 || b.used+e.Memory <= b.Memory)
 }
 
-// better prefers the engine that has the image already, then the one with the
-// larger part of its places free.
+// better prefers an engine with the image, then the one with the larger share of free
+// places.
 func (b *worker) better(than *worker, image string) bool {
 	if b.holds[image] != than.holds[image] {
 		return b.holds[image]
@@ -127,7 +126,7 @@ func (b *worker) better(than *worker, image string) bool {
 	return cmp.Less(float64(b.builds)/float64(b.Jobs), float64(than.builds)/float64(than.Jobs))
 }
 
-// leave gives the place back.
+// leave releases the place.
 func (p *place) leave() {
 	p.dispatcher.change(func() {
 		p.builds--
@@ -135,8 +134,8 @@ func (p *place) leave() {
 	})
 }
 
-// lose gives an engine up, for good: a run does not wait for one that may never
-// come back.
+// lose removes an engine from the run for good. A run does not wait for an engine that
+// may never return.
 func (p *place) lose(why *run.EngineError) {
 	first, others := false, 0
 	p.dispatcher.change(func() {
@@ -152,7 +151,7 @@ func (p *place) lose(why *run.EngineError) {
 	}
 }
 
-// renew has an engine put in order, or gives it up.
+// renew repairs an engine, or removes it from the run.
 func (p *place) renew(ctx context.Context, why *run.EngineError) {
 	if err := p.Renew(ctx, why); err != nil && ctx.Err() == nil {
 		p.lose(&run.EngineError{Err: err})
@@ -161,7 +160,7 @@ func (p *place) renew(ctx context.Context, why *run.EngineError) {
 	p.dispatcher.note("engine %s failed, not the build, which begins again: %v", p.Name, why)
 }
 
-// change changes who is where, and wakes those who wait for it.
+// change runs do under the lock and wakes waiting builds.
 func (d *dispatcher) change(do func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,14 +1,13 @@
-// Package fleet spreads the builds of a run over several engines, and takes the
-// builds of an engine that is lost to the others.
+// Package fleet spreads the builds of a run over several engines. It moves the builds
+// of a lost engine to the others.
 //
-// A [Fleet] is a [run.Engine] made of others. A build takes a place on an
-// engine: one that is free, has the memory, and, if there is a choice, has the
-// image that the build begins with. So a slow engine gets fewer builds, without
-// anybody having to say that it is slow. The place is given back when the gates
-// have looked at what was built, because they run on the same engine.
+// A [Fleet] is a [run.Engine] made of other engines. A build takes a free place on an
+// engine with enough memory. Among several, an engine with the build's image comes
+// first. A slow engine gets fewer builds without any setting. The place is released
+// after the gates, because they run on the same engine.
 //
-// What an engine is, and how it is started or put in order, its [Member] says; which
-// cells are begun, and in which order, is a matter of run.
+// A [Member] defines an engine and how to start or repair it. Package run decides which
+// cells to build, and in which order.
 package fleet
 
 import (
@@ -22,19 +21,19 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// A Member is one engine and what may be asked of it.
+// A Member is one engine with its limits.
 type Member struct {
-	Name   string // as people call it: its address
+	Name   string // address, for messages
 	Jobs   int    // builds at a time, at least 1
-	Memory int64  // bytes that the builds of one time may take together; 0 is without a bound
-	// Up returns the engine, started if it is ours and does not run. It is called
-	// before every build.
+	Memory int64  // bytes for all builds at a time; 0 means no limit
+	// Up returns the engine. It starts a local engine if necessary. It is called before
+	// every build.
 	Up func(context.Context) (run.Engine, error)
-	// Room makes room for a build, before it begins, and returns what is called when
-	// it has ended. An error says why it is not begun. nil is room for everything.
+	// Room makes room for a build before it starts. The caller calls ended after the
+	// build. On an error the build does not start. A nil Room always has room.
 	Room func(context.Context, lock.Entry) (ended func(), err error)
-	// Renew puts an engine in order that failed for reasons of its own, not of a
-	// build. An error says that nothing can be expected of it any more.
+	// Renew repairs an engine that failed independently of the build. After an error
+	// the engine gets no more builds.
 	Renew func(ctx context.Context, why *run.EngineError) error
 }
 
@@ -43,12 +42,13 @@ type Fleet struct{ dispatcher *dispatcher }
 
 var _ run.Engine = (*Fleet)(nil)
 
-// New returns a fleet of at least one engine. Note hears what happens to them.
+// New returns a fleet of at least one engine. It reports lost and failed engines to
+// note.
 func New(members []Member, note func(format string, args ...any)) *Fleet {
 	return &Fleet{newDispatcher(members, note)}
 }
 
-// Jobs is the number of builds that the fleet can do at a time.
+// Jobs returns the number of builds the fleet runs at a time.
 func (f *Fleet) Jobs() int {
 	sum := 0
 	for _, b := range f.dispatcher.workers {
@@ -57,8 +57,8 @@ func (f *Fleet) Jobs() int {
 	return sum
 }
 
-// Warm starts every engine, so that the first builds need not wait. What goes
-// wrong the builds will say.
+// Warm starts every engine in the background, so the first builds need not wait. Errors
+// are left to the builds.
 func (f *Fleet) Warm(ctx context.Context) {
 	for _, b := range f.dispatcher.workers {
 		go b.Up(ctx)
@@ -81,12 +81,12 @@ func (f *Fleet) Rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	return made, err
 }
 
-// anew is how often a build is begun again at engines that live on: it may be what
-// kills them.
+// anew is how often a build restarts beyond once for each engine. The limit exists
+// because the build itself may kill the engines.
 const anew = 2
 
-// try does work at a place, and again, there or elsewhere, when the engine fails
-// in the middle of it.
+// try runs work at a place. If the engine fails, try repeats work there or on another
+// engine.
 func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work func(run.Engine) error) error {
 	var err error
 	for range len(f.dispatcher.workers) + anew { // each engine can be lost once
@@ -104,7 +104,7 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 	return fmt.Errorf("begun %d times, and the engine failed each time: %w", len(f.dispatcher.workers)+anew, err)
 }
 
-// do does work at a place and gives the place back.
+// do runs work at a place and releases the place.
 func (p *place) do(ctx context.Context, e lock.Entry, events run.Events, work func(run.Engine) error) error {
 	defer p.leave()
 	log, start := events.StepStarted("engine"), time.Now()

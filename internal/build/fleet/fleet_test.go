@@ -19,7 +19,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// site is some engines and what was built on them.
+// site is several engines with a record of their builds.
 type site struct {
 	mu     sync.Mutex
 	built  map[string][]string // by engine
@@ -27,9 +27,9 @@ type site struct {
 	most   map[string]int64
 	steps  []string
 	notes  []string
-	fails  map[string]error         // what an engine says to a build
-	dead   map[string]bool          // which engines do not come up
-	takes  map[string]time.Duration // how long a build takes there
+	fails  map[string]error         // error of a build on the engine
+	dead   map[string]bool          // engines that do not start
+	takes  map[string]time.Duration // duration of a build on the engine
 	renews int
 }
 
@@ -40,7 +40,7 @@ func newSite() *site {
 	}
 }
 
-// member is one engine of a site.
+// member returns one engine of a site.
 func (s *site) member(name string, jobs int, memory int64) fleet.Member {
 	up := func(context.Context) (run.Engine, error) {
 		s.mu.Lock()
@@ -114,7 +114,7 @@ func (e engine) Rebuild(context.Context, lock.Entry, []artifact.Artifact, string
 	return []artifact.Artifact{{Name: e.name}}, nil
 }
 
-// cells are entries of one image that take some memory.
+// cells returns n entries with the same image, each needing memory bytes.
 func cells(n int, memory int64) []lock.Entry {
 	var all []lock.Entry
 	for i := range n {
@@ -123,7 +123,7 @@ func cells(n int, memory int64) []lock.Entry {
 	return all
 }
 
-// build builds all entries at once, as far as there are places.
+// build builds all entries at once, as far as places are free.
 func (s *site) build(ctx context.Context, f *fleet.Fleet, entries []lock.Entry) []error {
 	faults := make([]error, len(entries))
 	var all sync.WaitGroup
@@ -131,7 +131,7 @@ func (s *site) build(ctx context.Context, f *fleet.Fleet, entries []lock.Entry) 
 		all.Go(func() {
 			faults[i] = f.Build(ctx, e, nil, "", s, func(context.Context, run.Built) error { return nil })
 		})
-		time.Sleep(time.Millisecond) // so that they come in order
+		time.Sleep(time.Millisecond) // keeps the order
 	}
 	all.Wait()
 	return faults
@@ -303,7 +303,7 @@ func TestWaitingCanBeInterrupted(t *testing.T) {
 	})
 }
 
-// A panic of one build must not keep the place of the others.
+// A panic of one build must not block the place for others.
 func TestAPanicGivesThePlaceBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite()
@@ -318,8 +318,8 @@ func TestAPanicGivesThePlaceBack(t *testing.T) {
 	})
 }
 
-// A cell for which there is no room is not begun, there and nowhere else; where there
-// is, the engine hears that it has ended.
+// A cell without room is not started on any engine. For the others ended is called
+// after the build.
 func TestRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite()

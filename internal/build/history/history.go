@@ -1,12 +1,12 @@
-// Package history remembers how long the steps of cells took on this host and how
-// much of the engine's cache, so that a run can say how long it is likely to go on,
-// and whether there is room. It is a guess from what was really
-// done: nothing that is built depends on it, and to lose it costs nothing.
+// Package history records how long the steps of cells took on this host, and how much
+// engine cache each cell needed. A run uses it to estimate its remaining time and the
+// space it needs. Builds do not depend on these estimates, so losing the file does no
+// harm.
 //
-// What cells made is in results; here are times and sizes alone.
+// Package results records the outcome of cells. This package has only times and sizes.
 //
-// It is one file, which is replaced as a whole under a lock: any number of
-// processes may add to it. A file that cannot be read is begun anew.
+// The history is one file. It is replaced as a whole under a lock, so any number of
+// processes may add to it. An unreadable file is replaced by a new one.
 package history
 
 import (
@@ -26,33 +26,33 @@ import (
 	"builder/internal/input/store"
 )
 
-// The bounds of the file. What was added longest ago goes first.
+// Limits of the file. The oldest additions are removed first.
 const (
 	maxCells = 500
-	maxSteps = 100 // of a cell
-	maxTimes = 5   // of a step
+	maxSteps = 100 // per cell
+	maxTimes = 5   // per step
 	maxBytes = 16 << 20
 )
 
 const schema = 1
 
-// History is what is known. The zero value knows nothing.
+// History is the content of the file. The zero value is empty.
 type History struct {
 	Schema int    `json:"schema"`
-	Cells  []cell `json:"cells"` // in the order in which they were added to last
+	Cells  []cell `json:"cells"` // in the order of their last addition
 }
 
-// cell is what is known of one cell: for each step the seconds that it took, the
-// newest last.
+// cell is the record of one cell. Steps holds the seconds of each step, the newest
+// last.
 type cell struct {
 	Recipe string               `json:"recipe"`
 	ID     string               `json:"id"`
 	Steps  map[string][]float64 `json:"steps"`
-	Disk   int64                `json:"disk,omitempty"` // bytes; the most that was seen
+	Disk   int64                `json:"disk,omitempty"` // largest size seen, in bytes
 }
 
-// Read returns what is kept in a directory, nothing where there is none. A file
-// that is damaged is taken away and told, once: the next is begun anew.
+// Read returns the history of a directory, empty if there is none. If the file is
+// damaged, Read removes it and returns an error. The next Add then starts a new file.
 func Read(ctx context.Context, dir string) (History, error) {
 	h, err := read(dir)
 	if _, broken := errors.AsType[*damage](err); !broken {
@@ -61,15 +61,15 @@ func Read(ctx context.Context, dir string) (History, error) {
 	err = locked(ctx, dir, func() error {
 		var again error
 		if h, again = read(dir); again == nil {
-			return nil // somebody was faster
+			return nil // another process replaced it
 		}
 		return errors.Join(again, os.Remove(place(dir)))
 	})
 	return h, err
 }
 
-// Add notes how many seconds the steps of a cell took. Only what was really done
-// belongs here: not what was cached, failed or waited.
+// Add records the seconds that the steps of a cell took. Pass only steps that ran, not
+// cached, failed or waiting ones.
 func Add(ctx context.Context, dir, recipe, id string, steps map[string]float64) error {
 	if len(steps) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func Add(ctx context.Context, dir, recipe, id string, steps map[string]float64) 
 	return change(ctx, dir, id, func(h History) History { return h.with(recipe, id, steps) })
 }
 
-// AddDisk notes how many bytes a cell took of the engine's cache.
+// AddDisk records the bytes of engine cache a cell needed.
 func AddDisk(ctx context.Context, dir, recipe, id string, bytes int64) error {
 	return change(ctx, dir, id, func(h History) History {
 		c := h.cell(recipe, id)
@@ -86,7 +86,7 @@ func AddDisk(ctx context.Context, dir, recipe, id string, bytes int64) error {
 	})
 }
 
-// change replaces the file by one that knows more of a cell.
+// change replaces the file by its content after with.
 func change(ctx context.Context, dir, id string, with func(History) History) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("keeping the times of %s: %w", id, err)
@@ -108,8 +108,8 @@ func change(ctx context.Context, dir, id string, with func(History) History) err
 	return nil
 }
 
-// Step returns how many seconds a step of a cell is likely to take: as long as it
-// took before, or as the same step takes in most cells of the recipe.
+// Step estimates the seconds of a step of a cell: the median of its earlier runs, or
+// else the median over the other cells of the recipe.
 func (h History) Step(recipe, id, step string) (seconds float64, known bool) {
 	if times := h.cell(recipe, id).Steps[step]; len(times) > 0 {
 		return median(times), true
@@ -126,9 +126,9 @@ func (h History) Step(recipe, id, step string) (seconds float64, known bool) {
 	return median(others), true
 }
 
-// Steps returns how many seconds each step of a cell is likely to take: the steps
-// that it had before, or those that at least half of the recipe's cells had. It is
-// empty where nothing is known.
+// Steps estimates the seconds of each step of a cell. The steps are those of its
+// earlier runs, or else those of at least half of the recipe's cells. The result is
+// empty if nothing is known.
 func (h History) Steps(recipe, id string) map[string]float64 {
 	had, cells := map[string]int{}, 0
 	if own := h.cell(recipe, id); len(own.Steps) > 0 {
@@ -157,7 +157,7 @@ func count(had map[string]int, c cell) {
 	}
 }
 
-// Cell returns how many seconds a cell is likely to take.
+// Cell estimates the seconds of a cell.
 func (h History) Cell(recipe, id string) (seconds float64, known bool) {
 	for _, s := range h.Steps(recipe, id) {
 		seconds, known = seconds+s, true
@@ -165,7 +165,7 @@ func (h History) Cell(recipe, id string) (seconds float64, known bool) {
 	return seconds, known
 }
 
-// Disk returns how many bytes of the engine's cache a cell took before.
+// Disk returns the most bytes of engine cache a cell has needed.
 func (h History) Disk(recipe, id string) (bytes int64, known bool) {
 	bytes = h.cell(recipe, id).Disk
 	return bytes, bytes > 0
@@ -179,7 +179,7 @@ func (h History) cell(recipe, id string) cell {
 	return h.Cells[i]
 }
 
-// with returns a history that knows of one build more, within its bounds.
+// with returns a history with the steps of one more build, within the limits.
 func (h History) with(recipe, id string, steps map[string]float64) History {
 	c := h.cell(recipe, id)
 	c.Steps = maps.Clone(c.Steps)
@@ -194,23 +194,23 @@ func (h History) with(recipe, id string, steps map[string]float64) History {
 	return h.put(c)
 }
 
-// put returns a history in which a cell is the newest.
+// put returns a history with c as the newest cell.
 func (h History) put(c cell) History {
 	others := slices.DeleteFunc(slices.Clone(h.Cells), func(o cell) bool { return o.Recipe == c.Recipe && o.ID == c.ID })
 	return History{Schema: schema, Cells: newest(append(others, c), maxCells)}
 }
 
-// newest returns the last n of a list.
+// newest returns the last n elements of a list.
 func newest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 
-// median of an even number is the lower of the two in the middle: a time that was
-// measured.
+// median returns the lower middle element for an even number of times, so it is always
+// a measured time.
 func median(times []float64) float64 {
 	sorted := slices.Sorted(slices.Values(times))
 	return sorted[(len(sorted)-1)/2]
 }
 
-// damage is a file that is no history.
+// damage is the error of an unreadable history file.
 type damage struct{ err error }
 
 func (d *damage) Error() string {
@@ -221,7 +221,7 @@ func (d *damage) Unwrap() error { return d.err }
 
 func place(dir string) string { return filepath.Join(dir, "history.json") }
 
-// locked keeps other processes from writing while f does.
+// locked runs f while no other process can write.
 func locked(ctx context.Context, dir string, f func() error) error {
 	unlock, err := store.Lock(ctx, filepath.Join(dir, "history.lock"), nil)
 	if err != nil {
@@ -231,7 +231,7 @@ func locked(ctx context.Context, dir string, f func() error) error {
 	return f()
 }
 
-// read reads the file, and believes nothing that no run would have written.
+// read reads the file. It refuses values that no run could write.
 func read(dir string) (History, error) {
 	data, err := regular.Read(place(dir), maxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -250,7 +250,7 @@ func read(dir string) (History, error) {
 	return h, nil
 }
 
-// longest is more seconds than any step takes: a week.
+// longest is an upper limit for the seconds of a step: one week.
 const longest = 7 * 24 * 3600
 
 func (h History) check() error {

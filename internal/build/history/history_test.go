@@ -46,13 +46,13 @@ func TestNothingIsKnown(t *testing.T) {
 	}
 }
 
-// The same cell knows best; of another the other cells of the recipe do.
+// Times of the same cell come first, then those of the recipe's other cells.
 func TestEstimates(t *testing.T) {
 	dir := t.TempDir()
 	add(t, dir, "a", map[string]float64{"image": 60, "build": 100})
 	add(t, dir, "b", map[string]float64{"build": 300})
 	add(t, dir, "c", map[string]float64{"build": 200, "gate import": 5})
-	for _, seconds := range []float64{900, 110, 120, 130, 140, 150} { // the first is forgotten
+	for _, seconds := range []float64{900, 110, 120, 130, 140, 150} { // the first is dropped
 		add(t, dir, "a", map[string]float64{"build": seconds})
 	}
 	h := read(t, dir)
@@ -63,7 +63,7 @@ func TestEstimates(t *testing.T) {
 		{recipe, "a", "build", 130},
 		{recipe, "a", "image", 60},
 		{recipe, "b", "build", 300},
-		{recipe, "b", "image", 60}, // which another cell made
+		{recipe, "b", "image", 60}, // from another cell
 		{recipe, "new", "build", 200},
 		{recipe, "new", "gate import", 5},
 		{recipe, "new", "unheard", 0},
@@ -73,7 +73,7 @@ func TestEstimates(t *testing.T) {
 			t.Errorf("step %s of %s of %s: %g, %v, want %g", c.step, c.id, c.recipe, got, known, c.want)
 		}
 	}
-	for id, want := range map[string]float64{"a": 190, "b": 300, "new": 200} { // one cell of three had an image
+	for id, want := range map[string]float64{"a": 190, "b": 300, "new": 200} { // only one of three cells has the step image
 		if got, known := h.Cell(recipe, id); got != want || !known {
 			t.Errorf("cell %s: %g, %v, want %g", id, got, known, want)
 		}
@@ -94,7 +94,7 @@ func TestItIsBounded(t *testing.T) {
 	for i := range 300 {
 		many[fmt.Sprint("step ", i)] = 1
 	}
-	add(t, dir, "cell-0", many) // is the newest now
+	add(t, dir, "cell-0", many) // becomes the newest
 	add(t, dir, "new", map[string]float64{"build": 1})
 	h := read(t, dir)
 	if len(h.Cells) != 500 {
@@ -123,7 +123,7 @@ func keep(t *testing.T, dir string, v any) {
 	}
 }
 
-// A damaged file is told once, whatever it is, and begun anew.
+// Any damaged file is reported once and then replaced.
 func TestDamage(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut":       `{"schema":1,"cells":[{"recipe":"horovod","id":"a","steps":{"bu`,
@@ -141,7 +141,7 @@ func TestDamage(t *testing.T) {
 		}
 		read(t, dir)
 		keep(t, dir, text)
-		add(t, dir, "a", map[string]float64{"build": 3}) // who only adds is not stopped
+		add(t, dir, "a", map[string]float64{"build": 3}) // Add alone does not fail
 		if s, known := read(t, dir).Cell(recipe, "a"); s != 3 || !known {
 			t.Errorf("%s: %g, %v", name, s, known)
 		}
@@ -175,8 +175,7 @@ func TestManyAtATime(t *testing.T) {
 	}
 }
 
-// The most that a cell took counts: a build that found half of it in the cache takes
-// less.
+// The largest size counts, because a build with a partly filled cache needs less.
 func TestDisk(t *testing.T) {
 	dir := t.TempDir()
 	for _, bytes := range []int64{3e9, 7e9, 1e9} {

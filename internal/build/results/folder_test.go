@@ -10,8 +10,8 @@ import (
 	"builder/internal/plan/stack"
 )
 
-// The wheels of a stack lie in a folder of their own, which holds nothing else
-// afterwards: it is used as a whole.
+// The folder of a stack's wheels is installed as a whole, so it must hold nothing else
+// afterwards.
 func TestAWheelhouseIsLaidOutAsAWhole(t *testing.T) {
 	r, _ := open(t, t.TempDir())
 	house := made(t, "manifest", "wheel")

@@ -13,9 +13,9 @@ import (
 	"builder/internal/plan/stack"
 )
 
-// layOut puts the artifacts of a result into dir, and what is said about them
-// into the folder of the first. What others said there about the same bytes, such
-// as gates on a GPU, stays.
+// layOut copies the artifacts of a result into dir, and its attestations into the
+// attestation folder of the first artifact. Other attestations of the same bytes, such
+// as those of GPU gates, stay.
 func (r *Results) layOut(found run.Result, dir, key string) error {
 	said := attest.Dir(filepath.Join(dir, found.Artifacts[0].Name))
 	if have, err := artifact.Of(filepath.Join(dir, found.Artifacts[0].Name), ""); err != nil || have.SHA256 != found.Artifacts[0].SHA256 {
@@ -44,8 +44,8 @@ func (r *Results) layOut(found run.Result, dir, key string) error {
 	return nil
 }
 
-// clearFolders makes the folders that artifacts lie in and takes away what else is
-// in them: a folder of wheels is used as a whole.
+// clearFolders creates the folders of artifacts and removes all other files from them.
+// A folder of wheels is used as a whole, so it must hold nothing else.
 func clearFolders(dir string, artifacts []artifact.Artifact) error {
 	wanted := map[string][]string{}
 	for _, a := range artifacts {
@@ -74,7 +74,7 @@ func clearFolders(dir string, artifacts []artifact.Artifact) error {
 	return nil
 }
 
-// place copies a file unless the same bytes lie there already.
+// place copies a file unless to has the same content.
 func place(from, to string, want artifact.Artifact) error {
 	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == want.SHA256 {
 		return nil
@@ -82,8 +82,8 @@ func place(from, to string, want artifact.Artifact) error {
 	return atomicfile.Copy(from, to)
 }
 
-// plain reports whether name is that of a file in a directory, or in the folder of
-// a stack's wheels: a record that leads anywhere else is not ours.
+// plain reports whether name is a plain file name, optionally in the folder of a
+// stack's wheels. Records with any other path are refused.
 func plain(name string) bool {
 	name = strings.TrimPrefix(name, stack.Folder+"/")
 	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."

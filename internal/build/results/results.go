@@ -1,10 +1,9 @@
-// Package results remembers which cells passed, by the keys of their entries. A key
-// covers everything that a build reads, so a result that is found needs neither
-// engine nor network.
+// Package results records which cells passed, by the keys of their entries. A key
+// covers everything a build reads, so a known result needs neither engine nor network.
 //
-// The bytes lie in the store, which knows digests and not what they are of. Whether
-// a cell passed is not judged here: run says so, and of a result from elsewhere
-// whoever proves it.
+// The store holds the bytes, by digest only. This package does not decide whether a
+// cell passed: run decides it, and for a result from another machine the prove function
+// passed to [Results.Accept].
 package results
 
 import (
@@ -33,23 +32,23 @@ type Results struct {
 
 var _ run.Finder = (*Results)(nil)
 
-// New returns the results kept in s, as whoever wrote them says: to list and to
-// clear away. Who decides by them asks for those that are [Results.Sealed].
+// New returns the results in s without a check of their signatures, for listing and
+// cleaning up. To decide by results, use [Results.Sealed].
 func New(s *store.Store) *Results { return &Results{store: s} }
 
-// Sealing says who signs what is kept, and whose signature counts. Note is told of a
-// result that does not count.
+// Sealing holds the key to sign new results and the trusted keys. Note receives a
+// message for a result without a trusted signature.
 type Sealing struct {
 	Key   func() (signing.Key, error)
 	Trust func() (signing.Trust, error)
 	Note  func(format string, args ...any)
 }
 
-// Sealed returns the results that a trusted key signed: a store may be written to
-// by others, and who can write a record must not be able to say that a cell passed.
+// Sealed returns only the results signed by a trusted key. Others may have write access
+// to a store, and a forged record must not make a cell pass.
 func (r *Results) Sealed(by Sealing) *Results { return &Results{r.store, &by} }
 
-// open returns the record in a file of the store.
+// open returns the record in a result file of the store.
 func (r *Results) open(key string, data []byte) ([]byte, error) {
 	if r.sealing == nil {
 		return attest.PeekResult(data)
@@ -61,7 +60,7 @@ func (r *Results) open(key string, data []byte) ([]byte, error) {
 	return attest.OpenResult(data, key, trust)
 }
 
-// encode returns the file of a result.
+// encode returns the content of a result file.
 func (r *Results) encode(key string, result run.Result) ([]byte, error) {
 	data, err := json.Marshal(result)
 	if err != nil || r.sealing == nil {
@@ -74,16 +73,16 @@ func (r *Results) encode(key string, result run.Result) ([]byte, error) {
 	return attest.Sealer{Key: own}.SealResult(key, result.Artifacts, data)
 }
 
-// Has reports whether the result of the entry with this key is known.
+// Has reports whether the store has the result of the entry with this key.
 func (r *Results) Has(key string) bool {
 	_, ok := r.read(key)
 	return ok
 }
 
-// Known returns the result of the entry with this key, if it is known.
+// Known returns the result of the entry with this key, if the store has it.
 func (r *Results) Known(key string) (run.Result, bool) { return r.read(key) }
 
-// read returns a result whose artifacts are all in the store.
+// read returns a result if the store has all its files.
 func (r *Results) read(key string) (run.Result, bool) {
 	data, ok := r.store.Result(key)
 	if !ok {
@@ -105,15 +104,15 @@ func (r *Results) read(key string) (run.Result, bool) {
 	return found, true
 }
 
-// files lists the artifacts of a result and what is said about them.
+// files lists the artifacts and attestations of a result.
 func files(r run.Result) []artifact.Artifact { return slices.Concat(r.Artifacts, r.Attestations) }
 
 func blob(a artifact.Artifact) store.Blob {
 	return store.Blob{Name: filepath.Base(a.Name), Size: a.Size, SHA256: a.SHA256}
 }
 
-// Carry returns the record of a known result as it is taken to another machine,
-// without the paths of this one, and the files that it names.
+// Carry returns the record of a known result for another machine, without local paths,
+// and the files of the result.
 func (r *Results) Carry(e lock.Entry) (record []byte, artifacts []store.Blob, ok bool) {
 	found, ok := r.read(e.Key())
 	if !ok {
@@ -132,11 +131,11 @@ func (r *Results) Carry(e lock.Entry) (record []byte, artifacts []store.Blob, ok
 	return record, artifacts, err == nil
 }
 
-// Accept keeps a result that came from another machine, unless one is known, and
-// reports whether it did. The files of its record must have come before it. Prove
-// is given the wheel as a run would lay it out, with what is said about it beside
-// it, and returns the result that follows from that: the record itself is nobody's
-// word, and what prove refuses is [Unproven].
+// Accept keeps a result from another machine unless the result is known, and reports
+// whether it did. The store must already have the files of the record. Accept lays out
+// the wheel and its attestations like a run and passes the wheel to prove. prove
+// returns the entry and result supported by the attestations, because the record alone
+// proves nothing. An error of prove becomes an [Unproven].
 func (r *Results) Accept(key string, record []byte, prove func(wheel string) (lock.Entry, run.Result, error)) (bool, error) {
 	found, err := decode(record)
 	if err != nil {
@@ -168,7 +167,7 @@ func (r *Results) Accept(key string, record []byte, prove func(wheel string) (lo
 	return true, r.Keep(e, proven)
 }
 
-// Unproven is a result that nobody who is trusted vouches for.
+// Unproven is the error for a result without a trusted proof.
 type Unproven struct {
 	Key string
 	Err error
@@ -176,14 +175,14 @@ type Unproven struct {
 
 func (u *Unproven) Error() string { return "result " + u.Key + ": " + u.Err.Error() }
 
-// Unwrap returns what is wrong with it.
+// Unwrap returns the reason.
 func (u *Unproven) Unwrap() error { return u.Err }
 
-// Made says of every artifact in the store, by its digest, which results name it.
+// Made maps the digest of each artifact to the keys of the results with it.
 func (r *Results) Made() map[string][]string {
 	made := map[string][]string{}
 	for _, key := range r.store.Results() {
-		found, _ := r.peek(key) // what cannot be read names nothing
+		found, _ := r.peek(key) // an unreadable record has no files
 		for _, a := range files(found) {
 			made[a.SHA256] = append(made[a.SHA256], key)
 		}
@@ -191,8 +190,8 @@ func (r *Results) Made() map[string][]string {
 	return made
 }
 
-// Check reads every record with its artifacts, and forgets those that are no
-// results any more.
+// Check reads every record and verifies its artifacts. It drops invalid records and
+// returns an error for each.
 func (r *Results) Check() error {
 	var faults []error
 	for _, key := range r.store.Results() {
@@ -208,7 +207,7 @@ func (r *Results) Check() error {
 	return errors.Join(faults...)
 }
 
-// peek reads a record, whoever signed it.
+// peek reads a record without a check of its signature.
 func (r *Results) peek(key string) (run.Result, error) {
 	data, _ := r.store.Result(key)
 	record, err := attest.PeekResult(data)
@@ -218,7 +217,8 @@ func (r *Results) peek(key string) (run.Result, error) {
 	return decode(record)
 }
 
-// decode refuses what names no artifact, or one that is no plain file.
+// decode refuses a record without artifacts and one with a name that is not a plain
+// file name.
 func decode(record []byte) (run.Result, error) {
 	var found run.Result
 	if err := json.Unmarshal(record, &found); err != nil {
@@ -235,13 +235,13 @@ func decode(record []byte) (run.Result, error) {
 	return found, nil
 }
 
-// Find lays the artifacts of a known result out in dir. Their bytes are hashed
-// first: a damaged file is not a result, and the cell is built again.
+// Find copies the artifacts of a known result into dir. It checks their digests first.
+// With a damaged file the result does not count and the cell is built again.
 func (r *Results) Find(_ context.Context, e lock.Entry, dir string) (run.Result, bool, error) {
 	return r.FindKey(e.Key(), dir)
 }
 
-// FindKey is Find for who knows no more of an entry than its key.
+// FindKey is Find for a caller with only the key of an entry.
 func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
 	found, ok := r.read(key)
 	if !ok {
@@ -265,7 +265,7 @@ func (r *Results) FindKey(key, dir string) (run.Result, bool, error) {
 	return found, true, nil
 }
 
-// tell says why a result that lies there does not count, where nobody signed it.
+// tell reports why a result in the store does not count, such as a missing signature.
 func (r *Results) tell(key string) {
 	data, ok := r.store.Result(key)
 	if !ok || r.sealing == nil || r.sealing.Note == nil {
@@ -276,13 +276,11 @@ func (r *Results) tell(key string) {
 	}
 }
 
-// Forget removes the record of a result; its files stay, nobody finds them by the
-// key any more.
+// Forget removes the record of a result. Its files stay in the store.
 func (r *Results) Forget(e lock.Entry) error { return r.store.DropResult(e.Key()) }
 
-// Keep puts the artifacts and then the result into the store, so that a result
-// never names a file that is not there. A file that is no longer what the gates
-// saw is an error.
+// Keep stores the artifacts and then the result, so a stored result never lacks a file.
+// It returns an error if a file changed after the gates checked it.
 func (r *Results) Keep(e lock.Entry, result run.Result) error {
 	for _, a := range files(result) {
 		kept, err := r.store.Import(a.Path)

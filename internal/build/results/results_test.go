@@ -37,7 +37,7 @@ func open(t *testing.T, dir string) (*results.Results, *store.Store) {
 
 func entry(id string) lock.Entry { return lock.Entry{Schema: lock.Schema, ID: id} }
 
-// made writes artifacts into a directory and returns the result that holds them.
+// made writes artifacts into a directory and returns their result.
 func made(t *testing.T, contents ...string) run.Result {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func keep(t *testing.T, r *results.Results, e lock.Entry, result run.Result) {
 	}
 }
 
-// absent fails the test unless the result is not to be had, not even in part.
+// absent fails the test if the result, or a part of it, is found.
 func absent(t *testing.T, r *results.Results, e lock.Entry) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
@@ -100,7 +100,7 @@ func TestKeepAndFind(t *testing.T) {
 		t.Errorf("has it: %v, has another: %v", r.Has(e.Key()), r.Has(entry("other").Key()))
 	}
 	dir := filepath.Join(t.TempDir(), "out", "cell")
-	for range 2 { // the second time everything lies there
+	for range 2 { // the second time all files are in place
 		got, ok, err := r.Find(t.Context(), e, dir)
 		if !ok || err != nil {
 			t.Fatalf("%v, %v", ok, err)
@@ -126,8 +126,7 @@ func TestKeepAndFind(t *testing.T) {
 	}
 }
 
-// Everything that a build reads is in the key, so another entry has another
-// result.
+// A key covers everything a build reads, so a different entry has a different result.
 func TestTheKeyDecides(t *testing.T) {
 	r, _ := open(t, t.TempDir())
 	keep(t, r, entry("cell"), made(t, "wheel"))
@@ -152,14 +151,14 @@ func TestTheLastResultStands(t *testing.T) {
 		if !ok || err != nil {
 			t.Fatalf("%v, %v", ok, err)
 		}
-		// What an earlier run left in its place is replaced.
+		// A file of an earlier run in the same place is replaced.
 		if data, err := os.ReadFile(got.Artifacts[0].Path); err != nil || string(data) != content {
 			t.Errorf("%q, %v", data, err)
 		}
 	}
 }
 
-// The user's copy and the store's are two files.
+// The user's copy and the store's are separate files.
 func TestWhatIsFoundIsTheUsers(t *testing.T) {
 	r, _ := open(t, t.TempDir())
 	keep(t, r, entry("cell"), made(t, "wheel"))
@@ -218,7 +217,7 @@ func TestDamagedRecordsAreNoResults(t *testing.T) {
 				t.Error("has it")
 			}
 			absent(t, r, e)
-			// The cell is built again, and is a result then.
+			// The cell is built again and then has a result.
 			keep(t, r, e, made(t, "wheel"))
 			if !r.Has(e.Key()) {
 				t.Error("a new result does not replace it")
@@ -260,7 +259,7 @@ func TestDamagedArtifactsAreNoResults(t *testing.T) {
 	}
 }
 
-// overwrite changes a read-only file, as a failing disk does.
+// overwrite changes a read-only file, like a failing disk.
 func overwrite(path string, data []byte) error {
 	if err := os.Chmod(path, 0o644); err != nil {
 		return err
@@ -313,7 +312,7 @@ func TestFindWhereItCannotWrite(t *testing.T) {
 	}
 }
 
-// Whoever reads while others write sees one result or the other, whole.
+// A concurrent reader gets one of the results, complete.
 func TestConcurrentWriters(t *testing.T) {
 	home := t.TempDir()
 	e := entry("cell")
@@ -351,7 +350,7 @@ func TestConcurrentWriters(t *testing.T) {
 	wg.Wait()
 }
 
-// What one machine carries the other takes, and lays out as its own.
+// A machine accepts the exported results of another and lays them out.
 func TestCarryAndAccept(t *testing.T) {
 	there, _ := open(t, t.TempDir())
 	e, want := entry("cell"), made(t, "wheel", "another")
@@ -447,8 +446,7 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// sealed are the results of a store that a key signs, and that the keys of trust count
-// for.
+// sealed returns results signed with own. Signatures of own and trust count.
 func sealed(s *store.Store, own signing.Key, notes *[]string, trust ...signing.Key) *results.Results {
 	return results.New(s).Sealed(results.Sealing{
 		Key: func() (signing.Key, error) { return own, nil },
@@ -463,8 +461,8 @@ func sealed(s *store.Store, own signing.Key, notes *[]string, trust ...signing.K
 	})
 }
 
-// A record in the store that others write to says that a cell passed, if the key of
-// the host signed it about that very cell.
+// A record in a shared store counts only if the key of the host signed it for that very
+// cell.
 func TestAForgedRecordIsNoResult(t *testing.T) {
 	var keys [2]signing.Key
 	for i := range keys {

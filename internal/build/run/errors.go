@@ -6,16 +6,16 @@ import (
 	"builder/internal/base/diag"
 )
 
-// An EngineError is a fault of the engine, not of what it builds: it was killed,
-// it cannot be reached, its disk is full, or what it keeps is damaged. The same
-// build may succeed at another engine, or at this one when it is in order again.
+// An EngineError is a failure of the engine and not of the build: the engine was
+// killed, is unreachable, has a full disk or damaged data. The same build may succeed
+// on another engine, or on this one after a repair.
 type EngineError struct{ Err error }
 
-// Error says what the engine did.
+// Error returns the message of Err.
 func (e *EngineError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the fault with what to do. Its class is [diag.NoEngine] where it
-// has none.
+// Unwrap returns Err. If Err has no class, Unwrap adds the class [diag.NoEngine] and a
+// hint.
 func (e *EngineError) Unwrap() error {
 	if diag.Worst(e.Err) != diag.OK {
 		return e.Err
@@ -24,12 +24,12 @@ func (e *EngineError) Unwrap() error {
 		WithHint("`builder engine status` says where the log of the native engine is, --engine URL names another; a build that takes all memory kills the engine too (--memory, --jobs)")
 }
 
-// An inputError is why a cell cannot be begun.
+// An inputError is the reason why a cell cannot start.
 type inputError struct{ text string }
 
 func (e *inputError) Error() string { return e.text }
 
-// cellError names the cell in front of each of its faults.
+// cellError prefixes each of its errors with the cell's ID.
 type cellError struct {
 	id  string
 	err error
@@ -37,7 +37,7 @@ type cellError struct {
 
 func (e *cellError) Error() string { return "building " + e.id + ": " + e.err.Error() }
 
-// Unwrap returns the faults, each with the cell's name.
+// Unwrap returns the errors, each with the cell's ID.
 func (e *cellError) Unwrap() []error {
 	var parts []error
 	for _, p := range diag.Split(e.err) {

@@ -12,10 +12,11 @@ import (
 	"builder/internal/plan/stack"
 )
 
-// RejectedDir holds wheels that a gate refused, below the directory of a cell.
+// RejectedDir holds refused wheels, below the directory of a cell.
 const RejectedDir = "rejected"
 
-// setAside moves refused artifacts where nobody takes them for good ones.
+// setAside moves refused artifacts to RejectedDir, so they are not mistaken for good
+// ones.
 func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, error) {
 	if err := os.MkdirAll(filepath.Join(dir, RejectedDir), 0o755); err != nil {
 		return artifacts, err
@@ -23,7 +24,7 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 	var moved []artifact.Artifact
 	var faults []error
 	for _, a := range artifacts {
-		faults = append(faults, os.RemoveAll(attest.Dir(a.Path))) // it says that they are good
+		faults = append(faults, os.RemoveAll(attest.Dir(a.Path))) // its attestations would vouch for a refused wheel
 		to := filepath.Join(dir, RejectedDir, a.Name)
 		faults = append(faults, os.MkdirAll(filepath.Dir(to), 0o755))
 		if err := os.Rename(a.Path, to); err != nil {
@@ -34,15 +35,14 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 		moved = append(moved, a)
 	}
 	if err := os.Remove(filepath.Join(dir, stack.Folder)); !errors.Is(err, os.ErrNotExist) {
-		faults = append(faults, err) // it is empty now
+		faults = append(faults, err) // Remove fails if it is not empty
 	}
 	return moved, errors.Join(faults...)
 }
 
-// removeStale takes away the files of an earlier run of this cell, good and
-// refused, and what was said about them, so that what lies there afterwards is of
-// this one. The entry was written just now; other directories, such as that of
-// the logs, stay.
+// removeStale removes the files of an earlier run of this cell: good and refused
+// artifacts and their attestations. It keeps the entry, which is already the one of
+// this run, and other directories, such as the logs.
 func removeStale(dir string) error {
 	for _, place := range []string{dir, filepath.Join(dir, RejectedDir)} {
 		old, err := os.ReadDir(place)
@@ -65,7 +65,7 @@ func removeStale(dir string) error {
 	return nil
 }
 
-// keepBack sets the artifacts aside where a gate refuses them, and says which.
+// keepBack sets the artifacts aside and returns an error if a gate refuses them.
 func keepBack(dir string, result *Result) error {
 	err := refusal(result.Verdicts)
 	if err == nil {

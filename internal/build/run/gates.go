@@ -15,7 +15,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// gates asks every gate that applies; each is a step of its own.
+// gates runs every gate that applies, each as a step.
 func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, built Built) ([]verdict.Verdict, error) {
 	if len(built.Artifacts) == 0 {
 		return nil, nil
@@ -55,11 +55,11 @@ func (r Runner) gates(ctx context.Context, ev Events, e lock.Entry, dir string, 
 	return verdicts, nil
 }
 
-// TestsDir holds the whole results of upstream's tests, below the directory of a
+// TestsDir holds the complete results of upstream's tests, below the directory of a
 // cell.
 const TestsDir = "tests"
 
-// keeper writes files of results below the directory of a cell.
+// keeper returns a function that writes result files below the directory of a cell.
 func keeper(dir string) func(name string, data []byte) error {
 	return func(name string, data []byte) error {
 		at := filepath.Join(dir, TestsDir)
@@ -70,8 +70,8 @@ func keeper(dir string) func(name string, data []byte) error {
 	}
 }
 
-// refusal is the error for verdicts that do not let an artifact pass: every one
-// of them, each with its remedy.
+// refusal returns an error for each verdict that refuses the artifact, with its remedy.
+// No verdicts at all are an error too.
 func refusal(verdicts []verdict.Verdict) error {
 	if verdict.AllPass(verdicts) {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// waves orders the indexes of entries so that the inputs of an entry stand in an
-// earlier wave than the entry. What takes part in a circle comes last: its
-// inputs will not be there, and it will say so.
+// waves orders the indexes of entries so that the inputs of an entry are in an earlier
+// wave. Entries in a cycle come last. They fail later because their inputs have no
+// result.
 func waves(entries []lock.Entry) [][]int {
 	pending := map[string]bool{}
 	var left []int
@@ -42,7 +42,7 @@ func waves(entries []lock.Entry) [][]int {
 	return order
 }
 
-// inputsOf returns the wheels of an entry's inputs among what is done.
+// inputsOf returns the wheels of an entry's inputs from the finished outcomes.
 func inputsOf(e lock.Entry, done map[string]*Outcome) ([]artifact.Artifact, error) {
 	var wheels []artifact.Artifact
 	for _, in := range e.Inputs {

@@ -13,7 +13,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// with returns an entry that the others go into.
+// with returns an entry with the given inputs.
 func with(id string, inputs ...lock.Entry) lock.Entry {
 	e := entry(id)
 	for _, in := range inputs {
@@ -59,7 +59,7 @@ func TestAnInputWithoutAResult(t *testing.T) {
 	}
 }
 
-// What is known needs no inputs: whoever runs it again does not take them again.
+// An entry with a known result runs again without its inputs.
 func TestAKnownResultNeedsNoInputs(t *testing.T) {
 	f := &fake{known: map[string]run.Result{"tests": {Artifacts: []artifact.Artifact{{Name: "tests.whl"}}, Verdicts: passed}}}
 	if o := take(t, f, 1, with("tests", entry("library")))[0]; o.Err != nil || o.Skipped || o.From != run.FromStore {
@@ -67,7 +67,7 @@ func TestAKnownResultNeedsNoInputs(t *testing.T) {
 	}
 }
 
-// What an earlier run made of inputs that are not there any more does not stay.
+// Files that an earlier run built from now missing inputs are removed.
 func TestAnInputWithoutAResultLeavesNothing(t *testing.T) {
 	out := t.TempDir()
 	old := filepath.Join(out, "user", "wheelhouse", "old.whl")
@@ -90,7 +90,7 @@ func TestACircleEnds(t *testing.T) {
 	a := entry("a")
 	b := with("b", a)
 	a.Inputs = []lock.Input{{ID: "b", Key: b.Key()}}
-	b.Inputs[0].Key = a.Key() // the keys of a circle cannot be made; these are near enough to wait for each other
+	b.Inputs[0].Key = a.Key() // a real cycle of keys is impossible; here the entries merely wait for each other
 	for _, o := range take(t, &fake{}, 2, a, b) {
 		if o.Err == nil {
 			t.Errorf("%s was built", o.Entry.ID)

@@ -17,17 +17,17 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// RebuiltDir holds what a second build made where it differs from the first,
-// below the directory of a cell.
+// RebuiltDir holds the output of a second build if it differs from the first, below the
+// directory of a cell.
 const RebuiltDir = "rebuilt"
 
-// reproduced reports whether a second build of a result was compared already.
+// reproduced reports whether a result was already compared with a second build.
 func reproduced(r Result) bool {
 	return slices.ContainsFunc(r.Verdicts, func(v verdict.Verdict) bool { return v.Gate == gate.Reproducible.Name })
 }
 
-// rebuild builds a cell that passed once more, and adds what the comparison
-// shows to its verdicts. It is kept where the bytes are the same.
+// rebuild builds a passed cell again and adds the comparison to its verdicts. It keeps
+// the result only if the bytes are equal.
 func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) error {
 	start := time.Now()
 	again := filepath.Join(dir, RebuiltDir)
@@ -52,10 +52,10 @@ func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	return errors.Join(os.RemoveAll(again), r.seal(e, result, []verdict.Verdict{v}))
 }
 
-// Again begins the names of the steps of a second build.
+// Again is the prefix of step names of a second build.
 const Again = "again "
 
-// secondTime tells the steps of a second build from those of the first.
+// secondTime adds the prefix Again to the steps of a second build.
 type secondTime struct{ Events }
 
 func (s secondTime) StepStarted(step string) io.Writer { return s.Events.StepStarted(Again + step) }
@@ -64,7 +64,7 @@ func (s secondTime) StepDone(step string, d time.Duration, cached bool, err erro
 	s.Events.StepDone(Again+step, d, cached, err)
 }
 
-// compare says whether two builds made the same files of the same bytes.
+// compare returns the verdict of a comparison of two builds by file names and digests.
 func compare(first, second []artifact.Artifact) verdict.Verdict {
 	var faults, same []string
 	for _, a := range first {

@@ -89,7 +89,7 @@ func TestWhatWasComparedIsNotBuiltAThirdTime(t *testing.T) {
 	}
 }
 
-// What a result remembers was not done now; its second build was.
+// The steps of a known result count as cached. Those of its second build ran now.
 func TestStepsOfAResultAreCached(t *testing.T) {
 	f := &fake{known: map[string]run.Result{
 		"known": {Steps: []run.Step{{Name: "build"}}, Verdicts: passed},

@@ -1,9 +1,9 @@
-// Package run takes locked entries through fetch, build and gates, several at a
-// time, and returns one outcome for each in the order of the input. One bad cell
-// never takes the others with it.
+// Package run takes locked entries through fetch, build and gates, several at a time.
+// It returns one outcome for each, in the order of the input. A failed cell never stops
+// the others by itself.
 //
-// It knows no store, no Dagger and no terminal: what it needs from the outside it
-// names as small interfaces, which package app joins to results, fleet and the
+// The package is independent of the store, Dagger and the terminal. It declares small
+// interfaces for them, and package app connects these to results, fleet and the
 // display.
 package run
 
@@ -27,96 +27,96 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// Events hears what happens to one cell. Methods are called in order.
+// Events receives the progress of one cell. Its methods are called in order.
 type Events interface {
-	// StepStarted announces a step and returns where its log goes.
+	// StepStarted announces a step and returns the writer of its log.
 	StepStarted(step string) io.Writer
-	// StepDone ends the step that was started last.
+	// StepDone ends the last started step.
 	StepDone(step string, d time.Duration, cached bool, err error)
 }
 
-// A Fetcher brings everything that an entry names into the store.
+// A Fetcher brings every file of an entry into the store.
 type Fetcher interface {
 	Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error
 }
 
-// An Engine builds one locked entry and leaves its artifacts in dir. Inputs are
-// the wheels of the entry's inputs, in their order. Where the engine fails and not
-// the build, the error is an [EngineError].
+// An Engine builds one locked entry and puts its artifacts into dir. inputs are the
+// wheels of the entry's inputs, in the same order. If the engine fails and not the
+// build, the error is an [EngineError].
 type Engine interface {
-	// Build has look see what was built while the engine keeps the box of the
-	// gates. The context of look ends when the engine is lost. Look may be called
-	// more than once, by an engine that begins anew; the last time counts.
+	// Build calls look with the output while the container for the gates still exists.
+	// The context of look ends if the engine is lost. An engine that restarts the build
+	// calls look again; the last call counts.
 	Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events, look Look) error
-	// Rebuild builds an entry anew, whatever is known of it.
+	// Rebuild builds an entry again and ignores cached steps.
 	Rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events) ([]artifact.Artifact, error)
 }
 
-// Look sees what was built.
+// Look checks the output of a build.
 type Look func(ctx context.Context, b Built) error
 
-// Built is what an engine made: the wheel, or the archive that takes its place,
-// then the files beside it.
+// Built is the output of an engine. The first artifact is the wheel, or the archive in
+// its place. Files beside it follow.
 type Built struct {
 	Artifacts []artifact.Artifact
-	Source    string // path of the archive of the source tree
+	Source    string // path of the source tree's archive
 	Box       gate.Box
-	// Tests makes the container with upstream's tests; nil where the entry has none.
+	// Tests makes the container with upstream's tests. It is nil if the entry has none.
 	Tests  func(context.Context) (gate.Box, error)
-	Stock  gate.Box // with the source as released in the place of the wheel; nil where no gate asks it
-	Canary string   // what the canary of the build step saw, as JSON
-	Engine string   // where it was built: the address of the engine
+	Stock  gate.Box // has the released source in place of the wheel; nil if no gate needs it
+	Canary string   // findings of the build step's canary, as JSON
+	Engine string   // address of the engine
 }
 
-// A Finder knows the results of earlier runs by the key of the entry.
+// A Finder finds the results of earlier runs by the key of the entry.
 type Finder interface {
-	// Find lays the artifacts of a result out in dir.
+	// Find copies the artifacts of a known result into dir.
 	Find(ctx context.Context, e lock.Entry, dir string) (Result, bool, error)
-	// Keep remembers a result that passed.
+	// Keep stores a passed result.
 	Keep(e lock.Entry, r Result) error
-	// Forget makes a result unknown that turned out not to hold.
+	// Forget removes an invalid result.
 	Forget(e lock.Entry) error
 }
 
-// A Sealer signs what is known of artifacts that passed.
+// A Sealer signs statements about passed artifacts.
 type Sealer interface {
-	// Seal writes what a round of gates found into the folder of the first artifact,
-	// and before the first round how the artifacts were made. It returns all files of
-	// the folder.
+	// Seal writes the verdicts of a round of gates into the folder of the first
+	// artifact. In the first round it also writes the provenance. It returns all files
+	// of the folder.
 	Seal(e lock.Entry, r Result, round []verdict.Verdict) ([]artifact.Artifact, error)
 }
 
-// A Result is what is worth remembering of a cell that passed.
+// A Result is the record of a passed cell.
 type Result struct {
 	Artifacts []artifact.Artifact `json:"artifacts"`
 	Verdicts  []verdict.Verdict   `json:"verdicts"`
 	Steps     []Step              `json:"steps"`
 	Canary    string              `json:"canary"`
-	Engine    string              `json:"engine,omitempty"` // address of the one that built it
+	Engine    string              `json:"engine,omitempty"` // address of the engine that built it
 	// Attestations are the files of [attest.Dir] of the first artifact.
 	Attestations []artifact.Artifact `json:"attestations"`
-	From         From                `json:"-"` // "" is the store, in what a [Finder] finds
+	From         From                `json:"-"` // a Finder may leave it empty for the store
 	Started      time.Time           `json:"started"`
 	Finished     time.Time           `json:"finished"`
 }
 
-// From says where a cell's artifacts came from.
+// From is the origin of a cell's artifacts.
 type From string
 
-// The places that artifacts come from.
+// The origins of artifacts.
 const (
 	FromBuild    From = "build"
 	FromStore    From = "store"
-	FromRegistry From = "registry" // published by somebody who is trusted
+	FromRegistry From = "registry" // published by a trusted key
 )
 
-// An Outcome is what became of one entry.
+// An Outcome is the outcome of one entry.
 type Outcome struct {
 	Entry lock.Entry
 	Result
-	Took    time.Duration // in this run
-	Err     error         // nil, or why the cell is not done; a gate that refused is class diag.Gate
-	Skipped bool          // not begun, because another cell failed and the run was to stop
+	Took    time.Duration // duration in this run
+	Err     error         // nil if the cell passed; class diag.Gate if a gate refused it
+	Skipped bool          // not started: another cell failed under FailFast, or an input is missing
 }
 
 // A Runner runs entries.
@@ -125,25 +125,23 @@ type Runner struct {
 	Engine   Engine
 	Finder   Finder
 	Sealer   Sealer
-	Out      string    // directory of the results; each cell has one of its id below it
+	Out      string    // directory of the results, with a subdirectory for each cell ID
 	Jobs     int       // cells at a time, at least 1
-	FailFast bool      // begin no further cell after the first that failed
-	Rebuild  bool      // build every cell that passed once more and compare
-	Most     gate.Need // what a gate may need to be asked, at least [gate.Container]
-	// Now is the time that waivers are judged by; nothing that is built depends on
-	// it.
+	FailFast bool      // start no further cell after the first failure
+	Rebuild  bool      // build every passed cell again and compare
+	Most     gate.Need // run only gates with at most this need, at least [gate.Container]
+	// Now is the time for checking the end of waivers. It does not affect builds.
 	Now time.Time
-	// Seconds estimates how long an entry takes; it may be nil. Of those that may
-	// begin the longest begin first, so that none is left alone at the end.
+	// Seconds estimates the duration of an entry and may be nil. Among the entries that
+	// can start, the longest start first, so no long one runs alone at the end.
 	Seconds func(lock.Entry) float64
-	// Watch returns what hears about a cell.
+	// Watch returns the receiver of a cell's events.
 	Watch func(lock.Entry) Events
-	// Done is told every outcome as it comes.
+	// Done is called with every outcome as it arrives.
 	Done func(index int, o Outcome)
 }
 
-// Run takes every entry as far as it goes. An entry whose inputs are other
-// entries of the run begins when those are done.
+// Run processes every entry. An entry with inputs in the run starts after them.
 func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -167,8 +165,8 @@ func (r Runner) Run(ctx context.Context, entries []lock.Entry) []Outcome {
 	return outcomes
 }
 
-// longestFirst orders the indexes of entries by what they are expected to take;
-// those of which nothing is known keep their order.
+// longestFirst sorts the indexes of entries by estimated duration, longest first.
+// Entries with equal estimates keep their order.
 func (r Runner) longestFirst(wave []int, entries []lock.Entry) {
 	if r.Seconds == nil {
 		return
@@ -178,8 +176,8 @@ func (r Runner) longestFirst(wave []int, entries []lock.Entry) {
 
 var errFailFast = errors.New("another cell failed and --fail-fast was given")
 
-// one takes a single entry; a panic becomes its outcome, because conc would
-// lose the items behind it.
+// one processes a single entry. A panic becomes its outcome, because conc would lose
+// the items behind it.
 func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome) (o Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -201,9 +199,9 @@ func (r Runner) one(ctx context.Context, e lock.Entry, done map[string]*Outcome)
 	return o
 }
 
-// take brings an entry to its result, out of the store or by a build. The entry
-// is written down before either, so that a run that fails can be compared too. A
-// result that is known needs no inputs: they need not be part of the run.
+// take gets the result of an entry from the store or by a build. It writes the entry
+// first, so that failed runs can be compared too. A known result needs no inputs, so
+// they need not be part of the run.
 func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artifact.Artifact, error), dir string, result *Result) error {
 	if err := lock.WriteEntry(dir, e); err != nil {
 		return fmt.Errorf("writing the entry: %w", err)
@@ -221,7 +219,7 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 	}
 	inputs, err := inputsOf()
 	if err != nil {
-		return errors.Join(err, removeStale(dir)) // what lies there was made of other inputs
+		return errors.Join(err, removeStale(dir)) // the files in dir are from other inputs
 	}
 	if !known {
 		result.From = FromBuild
@@ -232,21 +230,21 @@ func (r Runner) take(ctx context.Context, e lock.Entry, inputsOf func() ([]artif
 	return r.rebuild(ctx, e, inputs, dir, result)
 }
 
-// most is how much the gates of this run may need.
+// most returns the largest need of a gate to run.
 func (r Runner) most() gate.Need {
 	return max(r.Most, gate.Container)
 }
 
-// Answered reports whether a result has a verdict of every gate on upstream's tests
-// that may be asked: it may come from a run that did not ask them.
+// Answered reports whether a result has a verdict of every requested gate on upstream's
+// tests. A result may come from a run without those gates.
 func Answered(found Result, e lock.Entry, most gate.Need) bool {
 	return !slices.ContainsFunc(gate.Wanted(e.Expect, most), func(g gate.Gate) bool {
 		return g.Needs >= gate.Tests && !slices.ContainsFunc(found.Verdicts, func(v verdict.Verdict) bool { return v.Gate == g.Name })
 	})
 }
 
-// recalled is a result of an earlier run as one of this: none of its steps is done
-// now, and its waivers are judged by the time that it is now.
+// recalled returns a stored result as one of this run: its steps count as cached, and
+// its waivers are checked at the current time.
 func (r Runner) recalled(found Result, e lock.Entry) Result {
 	found.From = cmp.Or(found.From, FromStore)
 	found.Verdicts = verdict.WaiveAll(found.Verdicts, e.Expect.Waivers, r.Now)
@@ -257,7 +255,7 @@ func (r Runner) recalled(found Result, e lock.Entry) Result {
 	return found
 }
 
-// build fetches, builds and gates, and keeps what passed.
+// build fetches and builds an entry, runs the gates and keeps a passed result.
 func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, result *Result) error {
 	rec := &recorded{Events: r.Watch(e), result: result}
 	result.Started = time.Now()
@@ -276,14 +274,13 @@ func (r Runner) build(ctx context.Context, e lock.Entry, inputs []artifact.Artif
 		return err
 	}
 	if err := keepBack(dir, result); err != nil {
-		return errors.Join(err, r.Finder.Forget(e)) // it may be known from a run that asked less
+		return errors.Join(err, r.Finder.Forget(e)) // a run with fewer gates may have kept it
 	}
 	result.Finished = time.Now()
 	return r.seal(e, result, result.Verdicts)
 }
 
-// seal signs what a round of gates found about artifacts that passed, and keeps
-// the result.
+// seal signs the verdicts of a round of gates on passed artifacts and keeps the result.
 func (r Runner) seal(e lock.Entry, result *Result, round []verdict.Verdict) error {
 	files, err := r.Sealer.Seal(e, *result, round)
 	if err != nil {

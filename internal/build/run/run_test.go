@@ -23,16 +23,16 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// fake is every outside of a runner: what it does depends on the cell's id.
+// fake implements every interface of a Runner. The cell's ID selects its behavior.
 type fake struct {
 	mu        sync.Mutex
 	kept      []string
 	built     []string
 	done      []int
 	rebuilt   []string
-	sealed    []string // cell, and how many verdicts of it
+	sealed    []string // cell and its number of verdicts
 	forgotten []string
-	inputs    []string // cell, and the wheel that it was given
+	inputs    []string // cell and the wheel it received
 	known     map[string]run.Result
 }
 
@@ -64,7 +64,7 @@ func (f *fake) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	// A file that is no wheel: the gates refuse it.
+	// The gates refuse this file because it is not a wheel.
 	path := filepath.Join(dir, "x-1-py3-none-any.whl")
 	if err := os.WriteFile(path, []byte("no wheel"), 0o644); err != nil {
 		return err
@@ -76,7 +76,8 @@ func (f *fake) Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifa
 	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Engine: "unix:///engine"})
 }
 
-// Rebuild makes what Build made, and other bytes for a cell that says so.
+// Rebuild makes the same files as Build, or different bytes if the cell's ID requests
+// it.
 func (f *fake) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact, dir string, ev run.Events) ([]artifact.Artifact, error) {
 	ev.StepStarted("build")
 	ev.StepDone("build", time.Second, false, nil)
@@ -129,7 +130,7 @@ func (f *fake) Keep(e lock.Entry, _ run.Result) error {
 	return nil
 }
 
-// silent hears events and says nothing.
+// silent ignores all events.
 type silent struct{}
 
 func (silent) StepStarted(string) io.Writer                { return io.Discard }
@@ -250,8 +251,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// The entry is there whatever becomes of the cell, before anything else happens
-// to it; a cell that was not begun has none.
+// The entry of a started cell is written before anything else, whatever its outcome. A
+// cell that did not start has none.
 func TestEveryCellThatIsBegunLeavesItsEntry(t *testing.T) {
 	f := &fake{known: map[string]run.Result{"known": {}}}
 	ids := []string{"known", "unfetchable", "broken", "panics", "refused"}
@@ -280,8 +281,7 @@ func TestAnEntryThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A result without the verdict of a gate that takes minutes is not enough where
-// those are asked, and enough where they are not.
+// A result without the verdict of a slow gate counts only in a run without slow gates.
 func TestGatesThatTakeMinutes(t *testing.T) {
 	tested := entry("x")
 	tested.Expect.Tests.Files = []recipe.TestFile{{File: "test/a.py", Seconds: 5}}
@@ -309,7 +309,7 @@ func TestGatesThatTakeMinutes(t *testing.T) {
 		if len(f.built) != c.built || c.full && !asked {
 			t.Errorf("%s: built %q, verdicts %+v", name, f.built, o.Verdicts)
 		}
-		if c.built > 0 && (o.Err == nil || len(f.forgotten) != 1) { // the gates refuse what the fake builds
+		if c.built > 0 && (o.Err == nil || len(f.forgotten) != 1) { // the gates refuse the fake's output
 			t.Errorf("%s: %v; forgotten %q", name, o.Err, f.forgotten)
 		}
 	}

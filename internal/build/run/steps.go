@@ -11,7 +11,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// Step is one step as it went.
+// Step is the record of one step.
 type Step struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started,omitzero"`
@@ -20,15 +20,14 @@ type Step struct {
 	Failed  bool      `json:"failed,omitempty"`
 }
 
-// Wait is the step of a cell that waits for a place at an engine. A cell that need
-// not wait has none.
+// Wait is the step of a cell waiting for a place on an engine. A cell with an immediate
+// place does not have it.
 const Wait = "wait"
 
-// IsWait reports whether a step is that of a cell, or of its second build, that
-// waits.
+// IsWait reports whether a step is the wait of a cell's first or second build.
 func IsWait(step string) bool { return strings.TrimPrefix(step, Again) == Wait }
 
-// Fetch brings everything that an entry names into the store, as a step of its cell.
+// Fetch brings every file of an entry into the store, as a step of its cell.
 func Fetch(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
 	log, start := ev.StepStarted("fetch"), time.Now()
 	err := f.Fetch(ctx, e, log)
@@ -39,9 +38,8 @@ func Fetch(ctx context.Context, ev Events, f Fetcher, e lock.Entry) error {
 	return nil
 }
 
-// recorded passes events on and notes the steps in a result. A step that begins
-// again, because the engine was lost, takes the place of what it did before and of
-// what came after that.
+// recorded forwards events and records the steps in a result. If a step starts again
+// after the loss of an engine, its earlier record and all later records are dropped.
 type recorded struct {
 	Events
 	result *Result

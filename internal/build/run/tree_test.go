@@ -15,7 +15,7 @@ import (
 	"builder/internal/plan/sourcetree/sourcetreetest"
 )
 
-// packer is an engine whose artifact is an archive of what it was given.
+// packer is an engine. Its artifact is an archive of its input.
 type packer struct {
 	*fake
 	source, text string
@@ -36,7 +36,7 @@ func (p packer) Build(ctx context.Context, e lock.Entry, _ []artifact.Artifact, 
 	return look(ctx, run.Built{Artifacts: []artifact.Artifact{a}, Source: p.source})
 }
 
-// The gates are given the source tree and the patches of the entry.
+// The gates receive the source tree and the patches of the entry.
 func TestATreeIsComparedWithItsSource(t *testing.T) {
 	e := lock.Entry{
 		ID: "tool-1+gloo", Expect: recipe.Expect{Tree: "tool-1+gloo.tar"},

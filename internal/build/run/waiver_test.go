@@ -33,7 +33,7 @@ func runAt(t *testing.T, f *fake, date, out string, e lock.Entry) run.Outcome {
 	}.Run(t.Context(), []lock.Entry{e})[0]
 }
 
-// The fake's wheel is none, so that wheel-format refuses it.
+// The fake's artifact is not a wheel, so wheel-format refuses it.
 func TestAWaivedFailureIsKept(t *testing.T) {
 	f := &fake{}
 	o := runAt(t, f, "2026-12-31", t.TempDir(), waived("refused", "wheel-format"))
@@ -46,8 +46,8 @@ func TestAWaivedFailureIsKept(t *testing.T) {
 	}
 }
 
-// A result that was kept while its waiver held is refused when it ends, without
-// another build, and its files are set aside.
+// A result kept under a waiver is refused after the waiver ends, without another build,
+// and its files are set aside.
 func TestAWaiverEndsInTheStoreToo(t *testing.T) {
 	out := t.TempDir()
 	path := filepath.Join(out, "x", "x.whl")

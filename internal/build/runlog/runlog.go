@@ -1,5 +1,5 @@
-// Package runlog says which logs a run has written and writes, by cell and step. What
-// is in a log, and how one is followed, is package steplog's.
+// Package runlog lists the logs of a run by cell and step, finished and still growing.
+// Package steplog reads and follows a single log.
 package runlog
 
 import (
@@ -16,26 +16,25 @@ import (
 // A Cell is one cell and the logs of its steps.
 type Cell struct {
 	Cell   string `json:"cell"`
-	Status string `json:"status"` // that of run.json, or running
+	Status string `json:"status"` // status in run.json, or running
 	Steps  []Log  `json:"steps"`
-	Failed int    `json:"-"` // index of the first step that failed, or -1
+	Failed int    `json:"-"` // index of the first failed step, or -1
 }
 
-// A Log is the log of a step. Of a step whose cell is not done the time is not
-// known.
+// A Log is the log of a step. Seconds is nil until the cell is done.
 type Log struct {
 	Step    string          `json:"step"`
 	Verdict string          `json:"verdict"`
 	Seconds *report.Seconds `json:"seconds,omitempty"`
-	Bytes   *int64          `json:"bytes,omitempty"` // absent where there is no log
-	Log     string          `json:"log"`             // below the directory of the run
+	Bytes   *int64          `json:"bytes,omitempty"` // nil if there is no log
+	Log     string          `json:"log"`             // path below the directory of the run
 }
 
-// Running is the word for what has not ended.
+// Running is the status of an unfinished cell or step.
 const Running = "running"
 
-// Survey says of every cell of a run which logs there are. What run.json does
-// not tell yet, of a cell that is not done, is told by the files.
+// Survey lists the logs of every cell of a run. For a cell without steps in run.json it
+// looks at the log files.
 func Survey(root *os.Root, run report.Run) []Cell {
 	var all []Cell
 	for _, c := range run.Cells {
@@ -61,8 +60,8 @@ func Survey(root *os.Root, run report.Run) []Cell {
 
 func (l Log) running() bool { return l.Verdict == Running }
 
-// look returns the size of a log, nil where there is none, and whether its step
-// still writes it.
+// look returns the size of a log, nil if there is none, and whether its step still
+// runs.
 func look(root *os.Root, name string) (size *int64, running bool) {
 	f, err := steplog.Open(root, name)
 	if err != nil {
@@ -77,8 +76,8 @@ func look(root *os.Root, name string) (size *int64, running bool) {
 	return &bytes, steplog.Running(f)
 }
 
-// unfinished returns the logs of a cell that is not done, in the order in which they
-// were written to last. Those of earlier runs are left out.
+// unfinished returns the logs of an unfinished cell by time of the last write, running
+// ones last. It ignores logs of earlier runs.
 func unfinished(root *os.Root, id string, since time.Time) []Log {
 	logs := []Log{}
 	dir, err := root.Open(filepath.Join(id, steplog.Dir))
@@ -86,12 +85,12 @@ func unfinished(root *os.Root, id string, since time.Time) []Log {
 		return logs
 	}
 	defer dir.Close()
-	entries, _ := dir.ReadDir(-1) // what cannot be read is not shown
+	entries, _ := dir.ReadDir(-1) // unreadable entries are left out
 	written := map[string]time.Time{}
 	for _, e := range entries {
 		info, err := e.Info()
 		step, isLog := strings.CutSuffix(e.Name(), ".log")
-		if err != nil || !isLog || info.ModTime().Before(since.Add(-time.Second)) { // file systems have coarse clocks
+		if err != nil || !isLog || info.ModTime().Before(since.Add(-time.Second)) { // allows for coarse clocks of file systems
 			continue
 		}
 		log := Log{Step: step, Verdict: "ended", Log: filepath.Join(id, steplog.Dir, e.Name())}
@@ -114,7 +113,7 @@ func unfinished(root *os.Root, id string, since time.Time) []Log {
 	return logs
 }
 
-// verdictOf is one word about a step of a cell that is done.
+// verdictOf returns one word for a step of a finished cell.
 func verdictOf(c report.Cell, s report.Step) string {
 	gate, isGate := strings.CutPrefix(s.Name, "gate ")
 	for _, v := range c.Verdicts {

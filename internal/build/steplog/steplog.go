@@ -1,7 +1,6 @@
-// Package steplog is the log of a step: a file that its writer holds locked while
-// the step runs. Whoever reads it knows by that whether more will come: the system
-// takes the lock from a writer that was killed too. What a line says is not looked
-// at here.
+// Package steplog reads and writes the log of a step. The writer holds a lock on the
+// file while the step runs, so a reader knows whether more lines will come. The system
+// also releases the lock of a killed writer. The package does not interpret the lines.
 package steplog
 
 import (
@@ -21,11 +20,11 @@ import (
 // Dir holds the logs of a cell, below its directory.
 const Dir = "logs"
 
-// Name is the file of a step's log.
+// Name returns the file name of a step's log.
 func Name(step string) string { return strings.ReplaceAll(step, " ", "-") + ".log" }
 
-// Create begins the log of a step in dir, which is made. One of an earlier run is
-// replaced and not written over: who follows it is not told of this one.
+// Create creates dir and the log of a step in it. It replaces a log of an earlier run
+// by a new file, so followers of the old log do not see the new one.
 func Create(dir, step string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -38,13 +37,13 @@ func Create(dir, step string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // a file system without locks has logs that cannot be followed
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // without locks in the file system, the log cannot be followed
 	return f, nil
 }
 
-// Open opens a log below root for reading. What is no regular file is an error.
+// Open opens a log below root for reading. It refuses anything but a regular file.
 func Open(root *os.Root, name string) (*os.File, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for ever
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would block
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +57,7 @@ func Open(root *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// Running reports whether the step of a log still writes it.
+// Running reports whether the step of a log still runs.
 func Running(f *os.File) bool {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if err == nil {
@@ -67,10 +66,10 @@ func Running(f *os.File) bool {
 	return errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-// block is how much is read at a time on the way back from the end.
+// block is the size of the reads backwards from the end.
 const block = 64 << 10
 
-// SeekTail leaves f in front of its last n lines; 0 or less is all of them.
+// SeekTail seeks to the start of the last n lines of f, or to the start of f if n <= 0.
 func SeekTail(f io.ReadSeeker, n int) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -86,7 +85,7 @@ func SeekTail(f io.ReadSeeker, n int) error {
 	return err
 }
 
-// tailOffset finds where the last n lines before end begin.
+// tailOffset returns the offset of the last n lines before end.
 func tailOffset(f io.ReadSeeker, n int, end int64) (int64, error) {
 	for to := end; to > 0; {
 		from := max(0, to-block)
@@ -99,7 +98,7 @@ func tailOffset(f io.ReadSeeker, n int, end int64) (int64, error) {
 		}
 		for i := bytes.LastIndexByte(part, '\n'); i >= 0; i = bytes.LastIndexByte(part[:i], '\n') {
 			if from+int64(i) == end-1 {
-				continue // the end of the last line begins none
+				continue // the last newline starts no line
 			}
 			if n--; n == 0 {
 				return from + int64(i) + 1, nil
@@ -110,14 +109,13 @@ func tailOffset(f io.ReadSeeker, n int, end int64) (int64, error) {
 	return 0, nil
 }
 
-// pause is how often a log that is followed is looked at.
+// pause is the interval between reads of a followed log.
 const pause = 200 * time.Millisecond
 
-// Follow copies the rest of a log to w, and what is added to it until its step has
-// ended.
+// Follow copies the rest of a log to w, with later additions, until its step ends.
 func Follow(ctx context.Context, w io.Writer, f *os.File) error {
 	for {
-		running := Running(f) // asked before: what was written until then is copied below
+		running := Running(f) // checked first, so the copy below includes the last lines
 		if _, err := io.Copy(w, f); err != nil || !running {
 			return err
 		}

@@ -47,7 +47,7 @@ func TestRunning(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), steplog.Dir)
 	writer := create(t, dir, "gate import")
 	reader := open(t, dir, "gate-import.log")
-	for range 2 { // to ask changes nothing
+	for range 2 { // Running has no side effect
 		if !steplog.Running(reader) {
 			t.Error("the step runs")
 		}
@@ -58,7 +58,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// safe is a buffer for two.
+// safe is a buffer for concurrent use.
 type safe struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -93,7 +93,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// A follower is not led over to the step of a later run, and can be stopped.
+// A follower does not switch to the log of a later run, and a cancelled context ends
+// it.
 func TestFollowEnds(t *testing.T) {
 	dir := t.TempDir()
 	create(t, dir, "build").Close()
@@ -109,7 +110,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 }
 
-// A run that was killed holds nothing.
+// A killed run holds no lock.
 func TestKilledWriter(t *testing.T) {
 	if dir := os.Getenv("STEPLOG_WRITER"); dir != "" {
 		if _, err := steplog.Create(dir, "build"); err != nil {
@@ -172,7 +173,7 @@ func TestSeekTail(t *testing.T) {
 	}
 }
 
-// A directory of results may come from anywhere.
+// A directory of results may come from an untrusted machine.
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(
