@@ -19,9 +19,9 @@ import (
 	"builder/internal/base/diag"
 )
 
-// The engine's module, ../../../engine, as text: a go.mod makes a directory a
-// module of its own, and files of another module cannot be embedded. A test
-// keeps the two equal.
+// The engine's module, ../../../engine, as text. A go.mod makes its directory a
+// separate module, and files of another module cannot be embedded. A test keeps the two
+// equal.
 //
 //go:generate go test -run TestModule -update .
 //go:embed module.txtar
@@ -29,28 +29,28 @@ var module []byte
 
 const upstream = "github.com/dagger/dagger/"
 
-// buildFlags are the arguments of go build, less the output.
+// buildFlags are the arguments of go build, except for the output.
 var buildFlags = []string{
 	"-trimpath", "-buildvcs=false",
 	"-ldflags=-s -w -X " + upstream + "engine.Version=" + Version + " -X " + upstream + "engine.Tag=" + Version,
 	upstream + "cmd/engine", upstream + "cmd/dagger", upstream + "cmd/dnsname", upstream + "cmd/init", upstream + "cmd/dialstdio",
 }
 
-// buildEnv is what the build does not leave to the user's environment.
+// buildEnv overrides the user's environment in the build.
 var buildEnv = []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=linux", "GOARCH=" + runtime.GOARCH}
 
-// buildKey names the programs by all that goes into them.
+// buildKey identifies the programs by a hash of all their inputs.
 func buildKey() string {
 	return hash(append(slices.Concat(buildFlags, buildEnv), string(module))...)[:12]
 }
 
-// bin returns the path of one of the built programs; "" is their directory.
+// bin returns the path of a built program. An empty name gives their directory.
 func (e *Engine) bin(name string) string {
 	return e.path("build-"+buildKey(), "bin", name)
 }
 
-// goTool returns the path of go, which is only needed where there is something
-// to build.
+// goTool returns the path of go. A missing go is an error only if the programs have to
+// be built.
 func (e *Engine) goTool() (string, error) {
 	goTool, ok := find(hostDirs().programs, "go")
 	if !ok && !exists(e.bin("")) {
@@ -60,7 +60,7 @@ func (e *Engine) goTool() (string, error) {
 	return goTool, nil
 }
 
-// build makes the programs, unless they are there.
+// build builds the programs if they are missing.
 func (e *Engine) build(ctx context.Context, goTool string) error {
 	if exists(e.bin("")) {
 		return nil
@@ -82,9 +82,9 @@ func (e *Engine) build(ctx context.Context, goTool string) error {
 	return err
 }
 
-// appear has the directory of the programs filled. They appear under their name all
-// at once: a process that was killed leaves a directory of its own, which is nobody's
-// input and which prune clears away.
+// appear fills the directory of the programs with fill and renames it into place at the
+// end. A killed process leaves only a temporary directory. Nothing reads it, and prune
+// removes it.
 func (e *Engine) appear(fill func(tmp string) error) error {
 	dir := e.path("build-" + buildKey())
 	tmp := fmt.Sprintf("%s.%d.tmp", dir, os.Getpid())
@@ -98,7 +98,7 @@ func (e *Engine) appear(fill func(tmp string) error) error {
 }
 
 func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
-	out := filepath.Join(dir, "bin") + string(filepath.Separator) // go build: a directory
+	out := filepath.Join(dir, "bin") + string(filepath.Separator) // the separator makes it a directory for go build
 	cmd := exec.CommandContext(ctx, goTool, slices.Concat([]string{"build", "-o", out}, buildFlags)...)
 	cmd.Dir = filepath.Join(dir, "src")
 	cmd.Env = append(os.Environ(), buildEnv...)
@@ -108,8 +108,8 @@ func (e *Engine) compile(ctx context.Context, goTool, dir string) error {
 	return nil
 }
 
-// prune removes the programs of other versions and unfinished ones: with the
-// lock held and the wanted engine running, nobody uses them.
+// prune removes programs of other versions and unfinished builds. They are unused: the
+// caller holds the lock, and the current engine runs.
 func (e *Engine) prune() {
 	entries, _ := os.ReadDir(e.dir)
 	for _, entry := range entries {
@@ -119,10 +119,10 @@ func (e *Engine) prune() {
 	}
 }
 
-// leashed returns the path of a client that does not outlive the process that
-// started it. By itself it ends its session when that process is gone, which frees
-// what the engine holds for it; but where the engine is gone too, it looks for it
-// for minutes (v0.19.10).
+// leashed returns the path of a client that ends with the process that started it. The
+// plain client ends its session when that process is gone, which frees the session's
+// resources in the engine. But without an engine it keeps trying to connect for minutes
+// (v0.19.10).
 func (e *Engine) leashed(program string) (string, error) {
 	script := strings.ReplaceAll(leash, "CLIENT", "'"+program+"'")
 	path := e.path("client")
@@ -135,7 +135,7 @@ func (e *Engine) leashed(program string) (string, error) {
 	return path, os.Chmod(path, 0o755)
 }
 
-// leash gives the client twenty seconds.
+// leash gives the client twenty seconds to end its session, then kills it.
 const leash = `#!/bin/sh
 parent=$PPID client=$$
 (

@@ -7,10 +7,10 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Bound returns the engine's arguments that bound its cache to so many bytes; 0 is
-// no bound. The engine collects when a client leaves, and then keeps half of them:
-// the other half is for the cells at work. Where a disk has less than a tenth of the
-// bound free it keeps less.
+// Bound returns the engine's arguments that limit its cache to cache bytes; 0 means no
+// limit. The engine collects garbage when a client leaves. It then keeps half of the
+// limit and leaves the other half to running cells. It keeps less if less than a tenth
+// of the limit is free on the disk.
 func Bound(cache int64) []string {
 	if cache == 0 {
 		return nil
@@ -19,16 +19,17 @@ func Bound(cache int64) []string {
 	return []string{"--oci-worker-gc-keepstorage", fmt.Sprintf("%d,%d,%d", cache/20/megabyte, cache/10/megabyte, Rest(cache)/megabyte)}
 }
 
-// Rest is what an engine keeps of a cache of so many bytes when no client is at work.
+// Rest returns the bytes an engine with this cache limit keeps while no client is
+// connected.
 func Rest(cache int64) int64 { return cache / 2 }
 
-// CacheBytes is what the cache takes on disk. To add it up takes seconds.
+// CacheBytes returns the size of the cache on disk. The sum takes seconds.
 func (e *Engine) CacheBytes(ctx context.Context) (int64, error) {
 	return DiskUsage(ctx, e.path("state"))
 }
 
-// Empty stops the engine, if it runs, and removes its cache. An engine that somebody
-// uses is left alone, and that is an error.
+// Empty stops the engine if it runs and removes its cache. It returns an error and
+// changes nothing if a client uses the engine.
 func (e *Engine) Empty(ctx context.Context) error {
 	if !exists(e.path("state")) {
 		return nil

@@ -50,8 +50,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// The archive of an image holds what docker and podman ask for, and its bytes follow
-// from the files.
+// The image archive has the files that docker and podman require, and its bytes depend
+// only on the members.
 func TestWriteImage(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "program")

@@ -12,15 +12,15 @@ import (
 	"builder/internal/base/diag"
 )
 
-// UpstreamImage is the name of the engine's image as its upstream publishes it.
+// UpstreamImage is the name of the engine's image published by upstream.
 const UpstreamImage = "registry.dagger.io/engine:" + Version
 
-// imageClient is where the client program lies in an image of the engine.
+// imageClient is the path of the client program in an engine image.
 const imageClient = "/usr/local/bin/dagger"
 
-// Client returns the path of the client program, for an engine that is not ours,
-// and builds it if need be. It is "" where it cannot be built, on another system
-// than Linux or without Go: the SDK then fetches its own.
+// Client returns the path of the client program for an engine other than the native
+// one. It builds the program if necessary. It returns "" if a build is impossible,
+// without Linux or without Go. The SDK then fetches its own client.
 func (e *Engine) Client(ctx context.Context) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", nil
@@ -43,9 +43,8 @@ func (e *Engine) Client(ctx context.Context) (string, error) {
 	return e.leashed(e.bin("dagger"))
 }
 
-// ClientIn returns the path of the client program that lies in an image of the engine,
-// which docker or podman holds: nothing has to be compiled. Where the image holds none
-// it is that of [Engine.Client].
+// ClientIn returns the path of the client program from an engine image in docker or
+// podman, so nothing is compiled. If that fails it uses [Engine.Client].
 func (e *Engine) ClientIn(ctx context.Context, daemon, image string) (string, error) {
 	if runtime.GOOS != "linux" || exists(e.bin("dagger")) {
 		return e.Client(ctx)
@@ -61,8 +60,8 @@ func (e *Engine) ClientIn(ctx context.Context, daemon, image string) (string, er
 	return e.Client(ctx)
 }
 
-// copyClient takes the client program out of an image of the engine, once, and returns
-// its path.
+// copyClient copies the client program out of an engine image, once, and returns its
+// path.
 func (e *Engine) copyClient(ctx context.Context, daemon, image string) (string, error) {
 	path := e.path("client-"+Version, "dagger")
 	unlock, err := e.lock(ctx)
@@ -99,7 +98,7 @@ func (e *Engine) copyClient(ctx context.Context, daemon, image string) (string, 
 	return path, os.Rename(tmp, path)
 }
 
-// output runs a program and returns what it printed, without white space around it.
+// output runs a program and returns its output without surrounding white space.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, program, args...).Output()
 	if exit, failed := err.(*exec.ExitError); failed { //nolint:errorlint // Output returns it as it is

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// fakeDocker puts a program into PATH that pulls, copies and removes as docker does.
-// Its image holds a client that says it is of version.
+// fakeDocker puts a docker into PATH that can create, cp and rm. Its image has a client
+// reporting version.
 func fakeDocker(t *testing.T, version string) (log string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,7 +27,8 @@ esac
 	return log
 }
 
-// With Docker the client comes out of the engine's image, once, and nothing is compiled.
+// With Docker, the client is copied from the engine's image once, and nothing is
+// compiled.
 func TestClientFromImage(t *testing.T) {
 	log := fakeDocker(t, Version)
 	e := New(t.TempDir(), t.Logf, Options{})
@@ -51,8 +52,8 @@ func TestClientFromImage(t *testing.T) {
 	}
 }
 
-// A client of another version, or an image that is not there, is an error that
-// names the image, and leaves nothing behind.
+// A client of another version and a missing image are errors that name the image. They
+// leave no files behind.
 func TestClientNotFromImage(t *testing.T) {
 	for version, want := range map[string]string{"v0.0.1": "v0.0.1", "": "no route to host"} {
 		fakeDocker(t, version)

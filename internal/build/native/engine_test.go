@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// TestEngine has two homes build and start an engine at once, works with
-// both, kills one, and sees that nothing is left. It needs root, and with an
-// empty build cache ten minutes.
+// TestEngine builds and starts engines for two homes at once, uses both, kills one, and
+// checks that nothing is left. It needs root, and ten minutes with an empty build
+// cache.
 func TestEngine(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_ENGINE") == "" {
 		t.Skip("BUILDER_TEST_ENGINE is not set")
 	}
-	t.Setenv("HTTP_PROXY", "") // set, and so passed on if anything were
+	t.Setenv("HTTP_PROXY", "") // set, so a leak of the environment into an exec would show it
 	rootfs := buildProbe(t)
 	mounts, resolv := read(t, "/proc/self/mounts"), read(t, "/etc/resolv.conf")
 	a, b := engine(t, Options{}), engine(t, Options{})
@@ -81,7 +81,7 @@ func TestEngine(t *testing.T) {
 	}
 }
 
-// An engine without clients ends by itself.
+// An engine without clients stops by itself.
 func TestIdle(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_ENGINE") == "" {
 		t.Skip("BUILDER_TEST_ENGINE is not set")
@@ -101,8 +101,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// An engine whose home was deleted ends as well, and an engine that is started
-// in the same place before that is not disturbed by it.
+// An engine stops after its home was deleted. It does not disturb a new engine started
+// in the same place before that.
 func TestDeletedHome(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_ENGINE") == "" {
 		t.Skip("BUILDER_TEST_ENGINE is not set")
@@ -125,7 +125,7 @@ func TestDeletedHome(t *testing.T) {
 	checkExec(t, e, r, rootfs)
 }
 
-// A build that is interrupted leaves nothing that looks like a build.
+// An interrupted build leaves nothing that could be mistaken for a finished one.
 func TestInterruptedBuild(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_ENGINE") == "" {
 		t.Skip("BUILDER_TEST_ENGINE is not set")
@@ -145,7 +145,8 @@ func TestInterruptedBuild(t *testing.T) {
 	}
 }
 
-// upAtOnce brings engines up at once: each home's is started by one caller.
+// upAtOnce calls Up on all engines at once. Exactly one caller starts the engine of
+// each home.
 func upAtOnce(t *testing.T, engines ...*Engine) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -175,8 +176,8 @@ func upAtOnce(t *testing.T, engines ...*Engine) {
 	}
 }
 
-// checkExec runs the probe in a container: in the home's own network, with
-// its own name server, and with nothing of the host's environment.
+// checkExec runs the probe in a container. It must have the home's own network and name
+// server, and nothing of the host's environment.
 func checkExec(t *testing.T, e *Engine, r Running, rootfs string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), e.bin("dagger"), "--silent", "core", "container", "with-rootfs", "--directory", rootfs,
@@ -205,7 +206,7 @@ func checkExec(t *testing.T, e *Engine, r Running, rootfs string) {
 	}
 }
 
-// checkGone sees that an engine left nothing on the host.
+// checkGone checks that an engine left nothing on the host.
 func checkGone(t *testing.T, e *Engine, rec record) {
 	t.Helper()
 	if _, alive := e.pid(); alive || exists(e.path("mask")) || exists(e.path("state.json")) {
@@ -229,7 +230,7 @@ func checkGone(t *testing.T, e *Engine, rec record) {
 	}
 }
 
-// buildProbe makes a root file system that holds one program.
+// buildProbe makes a root file system with the probe as its only program.
 func buildProbe(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -14,15 +14,14 @@ import (
 	"builder/internal/machine/host"
 )
 
-// A need is a program of the host that the engine runs, and the Debian
-// package that has it.
+// A need is a host program that the engine runs, with its Debian package.
 type need struct {
 	program string
 	pkg     string
-	plugin  bool // a CNI plugin: not looked for in PATH, where iproute2 has another "bridge"
+	plugin  bool // a CNI plugin, not searched in PATH because iproute2 has another "bridge"
 }
 
-// name tells a plugin from the program of the same name.
+// name returns a name that distinguishes a plugin from a program of the same name.
 func (n need) name() string {
 	if n.plugin {
 		return "cni/" + n.program
@@ -30,7 +29,7 @@ func (n need) name() string {
 	return n.program
 }
 
-// in returns where the program is looked for.
+// in returns the directories to search for the program.
 func (n need) in(d dirs) []string {
 	if n.plugin {
 		return d.plugins
@@ -41,7 +40,7 @@ func (n need) in(d dirs) []string {
 var needs = []need{
 	{"runc", "runc", false},
 	{"iptables", "iptables", false},
-	{"dnsmasq", "dnsmasq-base", false}, // not dnsmasq, which is a service
+	{"dnsmasq", "dnsmasq-base", false}, // the package dnsmasq would start a service
 	{"ip", "iproute2", false},
 	{"git", "git", false},
 	{"mount", "mount", false},
@@ -51,24 +50,24 @@ var needs = []need{
 	{"loopback", "containernetworking-plugins", true},
 }
 
-// dirs is where programs and CNI plugins are looked for.
+// dirs holds the directories to search for programs and CNI plugins.
 type dirs struct{ programs, plugins []string }
 
-// hostDirs is where they are looked for on this host.
+// hostDirs returns the directories of this host.
 func hostDirs() dirs {
 	return dirs{programs: host.ProgramDirs(os.Getenv("PATH")), plugins: plugins}
 }
 
 var plugins = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// A Program is one that the engine needs of the host.
+// A Program is a host program required by the engine.
 type Program struct {
 	Name    string
-	Package string   // of Debian
-	Dirs    []string // where it is looked for
+	Package string   // Debian package
+	Dirs    []string // directories to search
 }
 
-// Needs lists the programs that the engine needs of a host with this PATH.
+// Needs lists the programs required by the engine on a host with this PATH.
 func Needs(path string) []Program {
 	var all []Program
 	for _, n := range needs {
@@ -77,8 +76,8 @@ func Needs(path string) []Program {
 	return all
 }
 
-// tools returns the paths of the host's programs that the engine needs, by
-// name ("cni/" before those of plugins), and installs what is missing.
+// tools returns the paths of the required host programs by name, with the prefix "cni/"
+// for plugins. It installs missing packages.
 func (e *Engine) tools(ctx context.Context) (map[string]string, error) {
 	found, missing := survey(needs, hostDirs())
 	if len(missing) == 0 {
@@ -98,7 +97,7 @@ func (e *Engine) tools(ctx context.Context) (map[string]string, error) {
 	return found, nil
 }
 
-// survey looks for all that is needed.
+// survey searches for all needs.
 func survey(needs []need, in dirs) (found map[string]string, missing []string) {
 	found = map[string]string{}
 	for _, n := range needs {
@@ -111,7 +110,7 @@ func survey(needs []need, in dirs) (found map[string]string, missing []string) {
 	return found, missing
 }
 
-// find returns the first executable of a name.
+// find returns the first executable with this name.
 func find(dirs []string, name string) (string, bool) {
 	for _, dir := range dirs {
 		path := filepath.Join(dir, name)
@@ -122,7 +121,7 @@ func find(dirs []string, name string) (string, bool) {
 	return "", false
 }
 
-// lacking is the error for packages that are missing and stay so.
+// lacking returns the error for missing packages that builder did not install.
 func lacking(packages []string, debian bool) error {
 	list := strings.Join(packages, " ")
 	err := diag.Errorf(diag.NoEngine, "the native engine lacks host packages: %s", list)
@@ -132,8 +131,8 @@ func lacking(packages []string, debian bool) error {
 	return err.WithHint("install them (the names are Debian's), %s", instead)
 }
 
-// install installs packages. The index is only fetched when it does not do:
-// none is there, or it names files that the archive no longer has.
+// install installs packages. It updates the package index only after a first attempt
+// failed: the index is missing, or lists files no longer in the archive.
 func (e *Engine) install(ctx context.Context, aptGet string, packages []string) error {
 	e.log("installing host packages with apt-get: %s", strings.Join(packages, " "))
 	run := func(args ...string) error {

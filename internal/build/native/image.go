@@ -18,25 +18,25 @@ import (
 	"strings"
 )
 
-// ImageName is the name of the image of [Engine.Image].
+// ImageName is the name of the image made by [Engine.Image].
 const ImageName = "localhost/builder-engine:" + Version
 
 //go:embed container.sh
 var entrypoint []byte
 
-// hostPrograms are what the engine's container needs beside the programs of [needs]:
-// its shell and what that runs, and what plugins run.
+// hostPrograms are the programs the engine's container needs in addition to [needs]:
+// its shell, the programs of the entrypoint, and those run by plugins.
 var hostPrograms = []string{"sh", "mkdir", "ln", "ip6tables"}
 
-// A member is a file of the image: a copy of one of this host, a link, or a text.
+// A member is a file of the image: a copy of a host file, a link, or a text.
 type member struct {
 	from, link, text string
 	mode             int64
 }
 
-// Image writes the engine as an image that `docker load` and `podman load` take: the
-// engine's programs and those of this host that it runs, with their libraries. The
-// same files make the same bytes.
+// Image writes the engine as an image for `docker load` and `podman load`. The image
+// has the engine's programs, the host programs it runs, and their libraries. The same
+// files make the same bytes.
 func (e *Engine) Image(ctx context.Context, to string) error {
 	unlock, err := e.lock(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (e *Engine) Image(ctx context.Context, to string) error {
 	return nil
 }
 
-// members are the files of the image by their path in it.
+// members returns the files of the image by path.
 func (e *Engine) members(ctx context.Context, tools map[string]string) (map[string]member, error) {
 	const helpers = "usr/lib/builder-engine/"
 	files := map[string]member{
@@ -86,7 +86,7 @@ func (e *Engine) members(ctx context.Context, tools map[string]string) (map[stri
 		}
 		files["usr/bin/"+name] = member{from: path, mode: 0o755}
 	}
-	// What the programs open by name.
+	// Programs open these files by name.
 	extensions, _ := filepath.Glob("/usr/lib/*/xtables/*.so")
 	for _, path := range append(extensions, "/etc/ssl/certs/ca-certificates.crt") {
 		if exists(path) {
@@ -96,13 +96,13 @@ func (e *Engine) members(ctx context.Context, tools map[string]string) (map[stri
 	return files, addLibraries(ctx, files)
 }
 
-// addLibraries adds the libraries that the programs load, where they load them from.
+// addLibraries adds the libraries loaded by the programs, at their paths on the host.
 func addLibraries(ctx context.Context, files map[string]member) error {
 	for _, m := range files {
 		if m.from == "" {
 			continue
 		}
-		out, _ := exec.CommandContext(ctx, "ldd", m.from).Output() // fails for what loads none
+		out, _ := exec.CommandContext(ctx, "ldd", m.from).Output() // fails for a static program
 		for line := range strings.Lines(string(out)) {
 			for field := range strings.FieldsSeq(line) {
 				if strings.HasPrefix(field, "/") {
@@ -117,7 +117,8 @@ func addLibraries(ctx context.Context, files map[string]member) error {
 	return ctx.Err()
 }
 
-// placeOf is the path of a library in the image, where /lib is a link to /usr/lib.
+// placeOf returns the path of a library in the image, in which /lib is a link to
+// /usr/lib.
 func placeOf(path string) string {
 	path = strings.TrimPrefix(filepath.Clean(path), "/")
 	if strings.HasPrefix(path, "lib") {
@@ -126,7 +127,8 @@ func placeOf(path string) string {
 	return path
 }
 
-// writeImage writes the archive of an image of one layer. It appears all at once.
+// writeImage writes the archive of an image with one layer. The file appears complete
+// or not at all.
 func writeImage(to string, members map[string]member) (err error) {
 	layer, err := os.CreateTemp(filepath.Dir(to), ".layer-*")
 	if err != nil {
@@ -150,7 +152,7 @@ func writeImage(to string, members map[string]member) (err error) {
 	return os.Rename(image.Name(), to)
 }
 
-// writeLayer writes the files in the order of their paths, with their directories.
+// writeLayer writes the files and their directories, sorted by path.
 func writeLayer(to io.Writer, members map[string]member) error {
 	all := map[string]*tar.Header{}
 	for _, dir := range []string{"tmp", "run", "root", "proc", "sys", "dev", "var/lib/dagger", "usr/sbin", "usr/lib64"} {
@@ -177,7 +179,7 @@ func writeLayer(to io.Writer, members map[string]member) error {
 	return w.Close()
 }
 
-// addDirs adds the directories above a path.
+// addDirs adds the parent directories of a path.
 func addDirs(all map[string]*tar.Header, path string) {
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
 		all[dir] = &tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755}
@@ -216,7 +218,7 @@ func writeMember(w *tar.Writer, h *tar.Header, m member) error {
 	return err
 }
 
-// writeArchive writes what `docker save` writes for an image of one layer.
+// writeArchive writes an image with one layer in the format of `docker save`.
 func writeArchive(to io.Writer, layer *os.File, digest string) error {
 	settings, err1 := json.Marshal(map[string]any{
 		"architecture": "amd64", "os": "linux", "created": "1970-01-01T00:00:00Z",

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The client is the process that was started, with the arguments and streams that
-// it was given, and what watches it ends with it.
+// The client runs in the started process, with its arguments and streams. The watching
+// process ends with it.
 func TestLeash(t *testing.T) {
 	e := New(t.TempDir(), t.Logf, Options{})
 	if err := os.MkdirAll(filepath.Dir(e.bin("dagger")), 0o755); err != nil {
@@ -27,7 +27,7 @@ func TestLeash(t *testing.T) {
 	cmd := exec.Command(path, "session", "a b")
 	cmd.Stdin = strings.NewReader("asked\n")
 	start := time.Now()
-	out, err := cmd.Output() // returns when nobody holds the stream any more
+	out, err := cmd.Output() // returns only when every process has closed the stream
 	if want := "session a b\nasked\n"; err != nil || !strings.HasSuffix(string(out), want) {
 		t.Errorf("%q, %v", out, err)
 	}

@@ -13,11 +13,11 @@ import (
 	"builder/internal/base/diag"
 )
 
-// logLimit is how long the engine's log may be when it is started.
+// logLimit is the size in bytes above which the engine's log is rotated at a start.
 const logLimit = 50 << 20
 
-// openLog opens the engine's log and tells how long it is. A log over the
-// limit is put aside first.
+// openLog opens the engine's log and returns its size. It first moves a log over the
+// limit aside.
 func (e *Engine) openLog(limit int64) (*os.File, int64, error) {
 	path := e.path("engine.log")
 	if info, err := os.Stat(path); err == nil && info.Size() > limit {
@@ -37,7 +37,7 @@ func (e *Engine) openLog(limit int64) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// logSince returns the end of the engine's log, less what was there before.
+// logSince returns the last lines of the engine's log written after offset.
 func (e *Engine) logSince(offset int64) []string {
 	text, err := os.ReadFile(e.path("engine.log"))
 	if err != nil || int64(len(text)) <= offset {
@@ -46,12 +46,12 @@ func (e *Engine) logSince(offset int64) []string {
 	return tail(text[offset:], 20)
 }
 
-// runLogged runs a command whose output users see only when it fails: it goes
-// to a file, and the end of it into the error.
+// runLogged runs a command and writes its output to a file. If the command fails, the
+// error includes the last lines.
 func (e *Engine) runLogged(ctx context.Context, cmd *exec.Cmd, name string) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	// Interrupted, not killed: go and apt-get clear up after themselves.
+	// An interrupt instead of a kill lets go and apt-get clean up.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
 	err := cmd.Run()

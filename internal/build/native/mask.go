@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// prepare lays out the mask: what the engine finds in place of the host's
-// directories. It clears away what a dead engine had in its namespaces:
-// sockets, leases, temporary files, names of networks.
+// prepare creates the mask: the directories the engine sees instead of the host's. It
+// removes leftovers of a dead engine in them: sockets, leases, temporary files, names
+// of networks.
 func (e *Engine) prepare(tools map[string]string) error {
 	mask, names := e.path("mask"), "run/containers/cni/dnsname/"+e.id()
 	if err := errors.Join(os.RemoveAll(mask), os.RemoveAll(e.path("state", "net"))); err != nil {
@@ -28,11 +28,11 @@ func (e *Engine) prepare(tools map[string]string) error {
 	files := map[string]string{
 		"etc/dagger/engine.json": engineJSON,
 		"etc/dagger/engine.toml": config,
-		// Upstream has dnsmasq listen on every address, where systemd-resolved
-		// or another dnsmasq already are; the bridge's is enough.
+		// Upstream's dnsmasq listens on every address. This conflicts with
+		// systemd-resolved or another dnsmasq, and the bridge's address is enough.
 		"run/dagger/sbin/dnsmasq": "#!/bin/sh\nexec '" + tools["dnsmasq"] + "' --bind-dynamic \"$@\"\n",
-		// The plugin dnsname fails where dnsmasq has not written this yet. No
-		// process can have the number, so nobody is signalled.
+		// The plugin dnsname fails if dnsmasq has not written this file yet. No process
+		// can have this number, so no process receives a signal.
 		names + "/pidfile": "4194304\n",
 	}
 	for name, text := range files {
@@ -43,8 +43,8 @@ func (e *Engine) prepare(tools map[string]string) error {
 	return nil
 }
 
-// helpers are the programs of /run/dagger/bin, where the engine looks for
-// runc, for process 1 of its containers and for CNI plugins.
+// helpers returns the programs in /run/dagger/bin. The engine looks there for runc, for
+// process 1 of its containers and for CNI plugins.
 func (e *Engine) helpers(tools map[string]string) map[string]string {
 	links := map[string]string{"runc": tools["runc"], "dagger-init": e.bin("init"), "dnsname": e.bin("dnsname")}
 	for name, path := range tools {
@@ -60,15 +60,15 @@ const engineJSON = `{"logLevel":"info"}` + "\n"
 
 const config = "insecure-entitlements = [\"security.insecure\"]\n"
 
-// configKey names all that an engine is started with and keeps until it ends.
+// configKey identifies the settings of an engine that are fixed at its start.
 func configKey() string {
 	return hash(config, string(supervisor))[:12]
 }
 
-// engineEnv is the environment of the engine: what it needs to reach the
-// network and to find programs. Upstream passes HTTP_PROXY and the like on to
-// every exec, but not when they are written in small letters, which is enough
-// for the engine itself: so a proxy of the host stays out of the builds.
+// engineEnv returns the environment of the engine, for network access and finding
+// programs. Upstream passes HTTP_PROXY and similar variables to every exec, but not
+// their lower-case forms. The engine itself accepts these, so engineEnv uses lower case
+// and keeps the host's proxy out of builds.
 func engineEnv(host []string) []string {
 	env := []string{
 		"PATH=/run/dagger/sbin:" + strings.Join(hostDirs().programs, ":"),
@@ -86,12 +86,12 @@ func engineEnv(host []string) []string {
 	return env
 }
 
-// inner is the engine's socket as it calls it itself, and as it stands in the
-// kernel's list: short, and different for every home.
+// inner is the path of the socket inside the engine's mount namespace, and in the
+// kernel's list of sockets. It is short and differs for every home.
 func (e *Engine) inner() string { return "/run/dagger/" + e.id() + ".sock" }
 
-// outer is the same socket from outside of the mount namespace: a path in the
-// home, or through a link where that is too long for a socket.
+// outer is the path of the same socket on the host: a path in the home, or through a
+// link if that is too long for a socket.
 func (e *Engine) outer() string {
 	if path := e.path("mask", e.inner()); len(path) <= maxSocket {
 		return path
@@ -99,5 +99,5 @@ func (e *Engine) outer() string {
 	return filepath.Join(shared, e.id(), filepath.Base(e.inner()))
 }
 
-// maxSocket is the longest path of a socket that engine and client accept.
+// maxSocket is the longest socket path accepted by engine and client.
 const maxSocket = 104

@@ -13,9 +13,8 @@ import (
 	"builder/internal/base/regular"
 )
 
-// damage is what the engine (v0.19.10) and what it keeps its cache with say when
-// the cache is not what was written: a disk that lost power, a file that somebody
-// removed.
+// damage holds error texts of the engine (v0.19.10) and of its cache's databases for a
+// damaged cache, for example after a power loss or with a deleted file.
 var damage = []string{
 	"input/output error",
 	"structure needs cleaning",
@@ -26,17 +25,17 @@ var damage = []string{
 	"missing content",
 }
 
-// damaged reports whether an error says that the cache is damaged: in words, or
-// because it is about one of its files.
+// damaged reports whether err shows a damaged cache: by its text, or because it names a
+// file of the cache.
 func (e *Engine) damaged(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, e.path("state", "worker")) ||
 		slices.ContainsFunc(damage, func(words string) bool { return strings.Contains(text, words) })
 }
 
-// diedOfCache returns what the engine said when its database ended it, "" where it did
-// not. Pages that are damaged may be read long after the start: bbolt, which keeps the
-// databases of the cache (v1.4.3), then panics in a build, and would in the next.
+// diedOfCache returns the engine's message if it last ended in a panic of its database,
+// else "". Damaged pages may be read long after the start. bbolt (v1.4.3), which holds
+// the cache's databases, then panics during a build, and would panic again in the next.
 func (e *Engine) diedOfCache() string {
 	text, _ := os.ReadFile(e.path("log-start"))
 	start, err := strconv.ParseInt(string(text), 10, 64)
@@ -56,10 +55,10 @@ func (e *Engine) diedOfCache() string {
 	return line
 }
 
-// Mend puts an engine in order that failed a build for a reason of its own. One
-// that hangs is stopped and started; where the reason is a damaged cache it begins
-// with an empty one, because what is damaged in one place is trusted in none. The
-// builds that others have on it end, and begin again there.
+// Mend repairs an engine that failed a build for a reason of its own. It restarts an
+// engine that hangs. With a damaged cache the engine restarts with an empty one,
+// because damage in one place makes all of it unreliable. Builds of other processes on
+// the engine end and start again there.
 func (e *Engine) Mend(ctx context.Context, why error, hangs bool) error {
 	switch {
 	case e.damaged(why):
@@ -72,10 +71,10 @@ func (e *Engine) Mend(ctx context.Context, why error, hangs bool) error {
 	return nil
 }
 
-// hungTimeout is how long an engine that hangs is given to stop.
+// hungTimeout is the time a hanging engine gets to stop.
 const hungTimeout = 10 * time.Second
 
-// again stops the engine, does something while it is not there, and starts it.
+// again stops the engine, calls between, and starts the engine.
 func (e *Engine) again(ctx context.Context, between func() error) error {
 	unlock, err := e.lock(ctx)
 	if err != nil {
@@ -91,9 +90,10 @@ func (e *Engine) again(ctx context.Context, between func() error) error {
 	return noEngine(ctx, e.up(ctx))
 }
 
-// comeAgain starts an engine that did not start: once more as it is, because what
-// stopped it may not be its own fault (somebody killed it), and then with an empty
-// cache. Only where nothing else helps is the cache given up: it may have cost days.
+// comeAgain tries again to start an engine after a failure. The first attempt keeps the
+// cache, because the cause may be external, such as a kill. The second uses an empty
+// cache. The old cache is removed only if that helps, because it may be the work of
+// days.
 func (e *Engine) comeAgain(ctx context.Context, fault error, start func() error) error {
 	if !exists(e.path("state")) || ctx.Err() != nil {
 		return fault
@@ -108,15 +108,15 @@ func (e *Engine) comeAgain(ctx context.Context, fault error, start func() error)
 	if err != nil {
 		return errors.Join(fault, err)
 	}
-	if start() != nil { // it says the same as before
+	if start() != nil { // same failure without the cache: restore it
 		return errors.Join(fault, os.RemoveAll(e.path("state")), os.Rename(aside, e.path("state")))
 	}
 	e.log("the engine does not start with its cache and does without it: the cache is given up (%v)", fault)
 	return os.RemoveAll(aside)
 }
 
-// forget removes the cache. It is out of the way at once; to remove many files
-// takes a while, and may be interrupted.
+// forget removes the cache. It first renames the cache, because removing many files
+// takes long and may be interrupted.
 func (e *Engine) forget() error {
 	aside, err := e.setAside()
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -125,7 +125,7 @@ func (e *Engine) forget() error {
 	return os.RemoveAll(aside)
 }
 
-// setAside moves the cache to where no engine looks for it.
+// setAside moves the cache to a path that no engine uses.
 func (e *Engine) setAside() (aside string, err error) {
 	aside = e.path("state.old")
 	if err := os.RemoveAll(aside); err != nil {

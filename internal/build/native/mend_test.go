@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What v0.19.10 said of a cache without its snapshots, and of faults that are not
-// of the cache.
+// The texts are messages of v0.19.10 with its snapshots missing, and messages unrelated
+// to the cache.
 func TestDamaged(t *testing.T) {
 	home := t.TempDir()
 	e := New(home, t.Logf, Options{})
@@ -37,8 +37,8 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 		}
 	}
 	fault := errors.New("the engine ended while it started: signal: killed")
-	// starts returns what starts an engine: faults are those with the cache, and
-	// then without.
+	// starts returns a start function. Its first call must find the cache, its second
+	// an empty one. faults are their results.
 	starts := func(faults ...error) func() error {
 		with := []bool{true, false}
 		return func() error {
@@ -65,8 +65,8 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 	}
 }
 
-// A database that ends the engine at work is damaged; one that did so before the last
-// start is not there any more.
+// A database panic during a build means a damaged cache. A panic from before the last
+// start no longer counts.
 func TestDiedOfCache(t *testing.T) {
 	e := New(t.TempDir(), t.Logf, Options{})
 	const panics = "level=info msg=works\npanic: assertion failed: Page expected to be: 256, but self identifies as 7\n\ngoroutine 1 [running]:\ngo.etcd.io/bbolt/internal/common.Assert(...)\n"

@@ -4,5 +4,5 @@ package native
 
 import "syscall"
 
-// detached is never called: Up refuses to work where there are no namespaces.
+// detached is never called, because Up fails on systems without namespaces.
 func detached() *syscall.SysProcAttr { return nil }

@@ -1,14 +1,13 @@
-// Package native gives builder an engine where there is no Docker: it builds
-// the Dagger engine from its pinned Go modules, starts it, stops it and says
-// how it is. It asks nothing of that engine: pipelines does, of any engine alike.
+// Package native runs the engine without Docker. It builds the Dagger engine from its
+// pinned Go modules, starts it, stops it and reports its state. It does not use the
+// engine: pipelines does, through any engine.
 //
-// The rule is that an engine belongs to a home. Everything it keeps lies under
-// HOME/engine, and what upstream hard-wires to places of the host (sockets,
-// helper programs, configuration, leases of addresses) is laid over with
-// directories of the home inside a mount namespace. So two homes never meet,
-// and the host's own files stay as they are. The engine is process 2 of a pid
-// namespace: when its supervisor (engine.sh) is gone, the kernel has ended
-// whatever the engine had started.
+// An engine belongs to a home. All its data is in HOME/engine. Upstream hard-wires some
+// places on the host: sockets, helper programs, configuration and address leases. In
+// the engine's mount namespace, directories of the home cover them. So two homes do not
+// conflict, and the host's own files stay unchanged. The engine is process 2 of a pid
+// namespace. When its supervisor (engine.sh) ends, the kernel ends every process the
+// engine started.
 package native
 
 import (
@@ -27,67 +26,67 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Version of the engine and of its client program. It must equal the version
-// of the Dagger SDK that connects to it.
+// Version is the version of the engine and its client program. It must equal the
+// version of the Dagger SDK.
 const Version = "v0.19.10"
 
-// Options change how an [Engine] is made. The zero value is what users want.
+// Options configure an [Engine]. The zero value is right for normal use.
 type Options struct {
-	// NoInstall forbids to install missing host packages.
+	// NoInstall forbids the installation of missing host packages.
 	NoInstall bool
-	// Idle is how long the engine outlives its last client: 0 means
+	// Idle is how long the engine keeps running without a client: 0 means
 	// [DefaultIdle], a negative value forever.
 	Idle time.Duration
-	// From is a home whose programs are taken instead of being made again, where
-	// it has them and they can be trusted; "" is none.
+	// From is another home. Its programs are copied instead of built, if it has
+	// trustworthy ones. It may be "".
 	From string
-	// Cache is how many bytes the cache may take; 0 leaves it to the engine's own
-	// bound, three quarters of the disk.
+	// Cache is the limit of the cache in bytes. 0 means the engine's own limit, three
+	// quarters of the disk.
 	Cache int64
 }
 
 // DefaultIdle is how long an engine without clients keeps running.
 const DefaultIdle = 2 * time.Hour
 
-// Engine is the native engine of one home. Its methods may be called by any
-// number of processes at once.
+// Engine is the native engine of one home. Any number of processes may call its methods
+// at once.
 type Engine struct {
 	dir  string // HOME/engine
 	log  func(format string, args ...any)
 	opts Options
 }
 
-// Running says how to reach an engine that runs.
+// Running describes a running engine.
 type Running struct {
 	Address string // unix://…
 	Version string
-	Started bool // by this call
+	Started bool // started by this call
 }
 
-// Status is what can be said about an engine without touching it.
+// Status is the state of an engine. Reading it has no side effect.
 type Status struct {
-	Built       bool // the programs of this version are there
+	Built       bool // the programs of this version exist
 	Running     bool
-	Current     bool   // what runs is what this tool would start, and answers
-	PID         int    // of the supervisor; 0 when not running
-	Address     string // "" when not running
-	Connections int    // to the engine's socket; a client makes several
+	Current     bool   // the running engine answers and has this build and configuration
+	PID         int    // supervisor's process ID; 0 if not running
+	Address     string // "" if not running
+	Connections int    // connections to the engine's socket; each client has several
 	Version     string
 	CLI         string
 	Log         string // path of the engine's log
-	StateDir    string // the cache
+	StateDir    string // path of the cache
 	StateBytes  int64
 	Since       time.Time
 }
 
-// New returns the engine of a home, BUILDER_HOME. Nothing is started or
-// written. Progress is told to log, a line per call.
+// New returns the engine of home, the BUILDER_HOME. It starts and writes nothing. Later
+// calls report progress to log, one line per call.
 func New(home string, log func(format string, args ...any), opts Options) *Engine {
 	opts.Idle = cmp.Or(opts.Idle, DefaultIdle)
 	return &Engine{dir: resolve(filepath.Join(home, "engine")), log: log, opts: opts}
 }
 
-// resolve returns the one name of a path that need not exist: a home reached
+// resolve returns the canonical form of a path that need not exist. A home reached
 // through a link is the same home.
 func resolve(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
@@ -99,9 +98,8 @@ func resolve(path string) string {
 	return filepath.Join(resolve(filepath.Dir(path)), filepath.Base(path))
 }
 
-// Up returns a running engine: in milliseconds when it runs already, after
-// building it (once per version), installing what the host lacks and starting
-// it otherwise.
+// Up returns a running engine. This takes milliseconds if it already runs. Otherwise Up
+// builds the engine (once per version), installs missing host packages and starts it.
 func (e *Engine) Up(ctx context.Context) (Running, error) {
 	if e.current() {
 		return e.running(false), e.touch()
@@ -114,7 +112,7 @@ func (e *Engine) Up(ctx context.Context) (Running, error) {
 		return Running{}, err
 	}
 	defer unlock()
-	if e.current() { // another process was faster
+	if e.current() { // another process started it
 		return e.running(false), e.touch()
 	}
 	if err := e.up(ctx); err != nil {
@@ -123,11 +121,10 @@ func (e *Engine) Up(ctx context.Context) (Running, error) {
 	return e.running(true), nil
 }
 
-// instead is what to do when there can be no native engine.
+// instead is the hint for hosts that cannot run a native engine.
 const instead = "start Docker or Podman, or name an engine with --engine URL"
 
-// noEngine gives a class to the faults that have none, a full disk say: no
-// engine can be had.
+// noEngine gives errors without a class, such as a full disk, the class diag.NoEngine.
 func noEngine(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || diag.Worst(err) != diag.OK {
 		return err
@@ -135,7 +132,7 @@ func noEngine(ctx context.Context, err error) error {
 	return diag.Errorf(diag.NoEngine, "%w", err).WithHint(instead)
 }
 
-// up goes from whatever is there to a running engine. The lock is held.
+// up replaces any old engine by a running one. The caller holds the lock.
 func (e *Engine) up(ctx context.Context) error {
 	if err := e.retire(ctx); err != nil {
 		return err
@@ -159,8 +156,8 @@ func (e *Engine) up(ctx context.Context) error {
 	return nil
 }
 
-// programs makes the engine's programs, unless they are there, and returns the paths of
-// those of the host that it runs. The lock is held.
+// programs builds the engine's programs if they are missing, and returns the paths of
+// the host programs it runs. The caller holds the lock.
 func (e *Engine) programs(ctx context.Context) (tools map[string]string, err error) {
 	e.take()
 	goTool, err := e.goTool()
@@ -173,8 +170,8 @@ func (e *Engine) programs(ctx context.Context) (tools map[string]string, err err
 	return tools, e.build(ctx, goTool)
 }
 
-// come starts the engine with these programs of the host; one that does not
-// come up leaves nothing behind.
+// come starts the engine with these host programs. After a failed start nothing is left
+// behind.
 func (e *Engine) come(ctx context.Context, tools map[string]string) error {
 	rec, err := e.record()
 	if err != nil {
@@ -189,8 +186,8 @@ func (e *Engine) come(ctx context.Context, tools map[string]string) error {
 	return nil
 }
 
-// Down stops the engine, if it runs, and takes back what it had from the
-// host: bridge, packet filter rules, address range. The cache stays.
+// Down stops the engine if it runs and releases its host resources: bridge, packet
+// filter rules, address range. The cache stays.
 func (e *Engine) Down(ctx context.Context) error {
 	if _, alive := e.pid(); !alive && !exists(e.path("state.json")) {
 		return nil
@@ -206,7 +203,7 @@ func (e *Engine) Down(ctx context.Context) error {
 	return nil
 }
 
-// Status reports without starting, stopping or waiting for anything.
+// Status reports the state without starting, stopping or waiting for the engine.
 func (e *Engine) Status(ctx context.Context) (Status, error) {
 	s := e.Look()
 	var err error
@@ -214,7 +211,7 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
-// Look is Status without the size of the cache, which takes seconds to add up.
+// Look is Status without the size of the cache, which takes seconds to compute.
 func (e *Engine) Look() Status {
 	s := Status{
 		Built: exists(e.bin("")), Version: Version, CLI: e.bin("dagger"),
@@ -230,12 +227,11 @@ func (e *Engine) Look() Status {
 	return s
 }
 
-// retire stops an engine that is not the one wanted: of another build, of
-// another configuration, or one that does not answer. Nobody's work is taken
-// away: with clients at work it is an error. What an engine that died left
-// behind is removed.
+// retire stops an engine that does not answer, or has another build or configuration.
+// It returns an error if a client uses that engine. It also removes the leftovers of a
+// dead engine.
 func (e *Engine) retire(ctx context.Context) error {
-	// An engine that was killed loses its connections a moment after its socket.
+	// The connections of a killed engine disappear a moment after its socket.
 	for end := time.Now().Add(settle); e.wanted() && !e.answers() && e.connections() > 0 && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
@@ -253,23 +249,22 @@ func (e *Engine) retire(ctx context.Context) error {
 	return e.stop(ctx, stopTimeout)
 }
 
-// current reports whether the engine that is wanted runs and answers.
+// current reports whether an engine with this build and configuration runs and answers.
 func (e *Engine) current() bool {
 	if _, alive := e.pid(); !alive {
 		return false
 	}
-	// An engine at work keeps the bound that it was started with.
+	// An engine with clients keeps the cache limit of its start.
 	return e.wanted() && (e.readRecord().Cache == e.opts.Cache || e.connections() > 0) && e.answers()
 }
 
-// wanted reports whether the engine that was started last is of this build and
-// configuration.
+// wanted reports whether the last started engine has this build and configuration.
 func (e *Engine) wanted() bool {
 	rec := e.readRecord()
 	return rec.Build == buildKey() && rec.Config == configKey()
 }
 
-// settle bounds the wait for the connections of an engine that is dying.
+// settle limits the wait for the connections of a dying engine to close.
 const settle = 15 * time.Second
 
 func (e *Engine) address() string { return "unix://" + e.outer() }
@@ -278,27 +273,26 @@ func (e *Engine) running(started bool) Running {
 	return Running{Address: e.address(), Version: Version, Started: started}
 }
 
-// Holds reports whether the engine has pulled the image with a digest such as sha256:…
-// and keeps it.
+// Holds reports whether the engine's cache has the image with a digest such as
+// sha256:….
 func (e *Engine) Holds(digest string) bool {
 	algorithm, hex, _ := strings.Cut(digest, ":")
 	return hex != "" && exists(e.path("state", "worker", "content", "blobs", algorithm, hex))
 }
 
-// path returns the path of something that the engine keeps.
+// path returns a path below the engine's directory.
 func (e *Engine) path(elem ...string) string {
 	return filepath.Join(append([]string{e.dir}, elem...)...)
 }
 
-// id names the home wherever it shares a name space with others: network,
-// socket, range of addresses. With a digit appended it fits into the 15
-// characters of an interface's name.
+// id identifies the home in names shared with other homes: network, socket, address
+// range. With one more digit it fits into the 15 characters of an interface name.
 func (e *Engine) id() string { return "bd" + hash(e.dir)[:6] }
 
-// Supported says whether this process can start a native engine.
+// Supported returns an error if this process cannot start a native engine.
 func Supported() error { return supported(runtime.GOOS, os.Geteuid()) }
 
-// supported says whether the native engine can run at all.
+// supported returns an error if a native engine cannot run on this system and user.
 func supported(goos string, euid int) error {
 	var why string
 	switch {

@@ -71,7 +71,7 @@ func TestBuildKey(t *testing.T) {
 	}
 }
 
-// Two programs with one name are told apart by what they are for.
+// A program and a plugin of the same name are found in their own directories.
 func TestSurvey(t *testing.T) {
 	bin, cni := t.TempDir(), t.TempDir()
 	program := func(dir, name string, mode os.FileMode) {
@@ -82,7 +82,7 @@ func TestSurvey(t *testing.T) {
 	for _, name := range []string{"ip", "git", "mount", "bridge"} {
 		program(bin, name, 0o755)
 	}
-	program(bin, "runc", 0o644) // a mount point, not a program
+	program(bin, "runc", 0o644) // not executable
 	program(cni, "loopback", 0o755)
 
 	found, missing := survey(needs, dirs{programs: []string{"", bin}, plugins: []string{cni}})
@@ -99,7 +99,7 @@ func TestLacking(t *testing.T) {
 	wantNoEngine(t, lacking([]string{"runc", "iptables"}, false), "runc iptables")
 }
 
-// The index is fetched only when the installation fails without.
+// The index is updated only if the installation fails without it.
 func TestInstall(t *testing.T) {
 	dir := t.TempDir()
 	aptGet := filepath.Join(dir, "apt-get")
@@ -144,7 +144,7 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	tools := map[string]string{"runc": "/usr/sbin/runc", "dnsmasq": "/usr/sbin/dnsmasq", "cni/bridge": "/usr/lib/cni/bridge", "ip": "/sbin/ip"}
-	for range 2 { // also over what was there
+	for range 2 { // the second time over existing files
 		if err := e.prepare(tools); err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestPidFile(t *testing.T) {
 	if _, alive := e.pid(); alive {
 		t.Error("no file, no engine")
 	}
-	if err := os.WriteFile(e.path("pid"), []byte("1\n"), 0o644); err != nil { // process 1 lives, but is another
+	if err := os.WriteFile(e.path("pid"), []byte("1\n"), 0o644); err != nil { // process 1 lives, but is not the supervisor
 		t.Fatal(err)
 	}
 	if _, alive := e.pid(); alive {

@@ -17,12 +17,12 @@ import (
 	"builder/internal/base/diag"
 )
 
-// shared is the one place that homes have in common. It holds links only:
-// claims on ranges of addresses, and short names for long sockets.
+// shared is the only directory common to all homes. It holds only links: claims on
+// address ranges, and short paths of long socket names.
 const shared = "/run/builder"
 
-// A record is what an engine was started with. It outlives a killed engine,
-// so that what that left on the host can be found.
+// A record is the set of parameters an engine was started with. It outlives a killed
+// engine, so the engine's leftovers on the host can be found.
 type record struct {
 	Network string `json:"network"`
 	CIDR    string `json:"cidr"`
@@ -31,21 +31,20 @@ type record struct {
 	Cache   int64  `json:"cache"` // see [Options]
 }
 
-// bridge is the network's interface on the host.
+// bridge returns the name of the network's interface on the host.
 func (r record) bridge() string { return r.Network + "0" }
 
-// readRecord returns the last record. Without one, the name of the network is
-// still known.
+// readRecord returns the last record. Without one it still sets the name of the
+// network.
 func (e *Engine) readRecord() record {
 	rec := record{Network: e.id()}
 	if text, err := os.ReadFile(e.path("state.json")); err == nil {
-		_ = json.Unmarshal(text, &rec) // half a record matches no wanted engine
+		_ = json.Unmarshal(text, &rec) // an incomplete record matches no wanted engine
 	}
 	return rec
 }
 
-// record chooses a network and writes down what the engine is about to be
-// started with.
+// record chooses a network and saves the parameters for the next start.
 func (e *Engine) record() (record, error) {
 	if err := os.MkdirAll(shared, 0o755); err != nil {
 		return record{}, err
@@ -70,12 +69,12 @@ func (e *Engine) record() (record, error) {
 	return rec, atomicfile.Write(e.path("state.json"), append(text, '\n'))
 }
 
-// pool is where the ranges of all homes come from: 256 of 4094 addresses. It
-// holds upstream's default, 10.87.0.0/16.
+// pool contains the address ranges of all homes: 256 ranges of 4094 addresses. It
+// includes upstream's default, 10.87.0.0/16.
 var pool = netip.MustParsePrefix("10.80.0.0/12")
 
-// chooseRange returns the first range, beginning at one that the id decides,
-// that meets no busy one and that can be claimed.
+// chooseRange returns the first range that overlaps no busy one and can be claimed. The
+// search starts at a range derived from id.
 func chooseRange(id string, busy []netip.Prefix, claim func(netip.Prefix) bool) (netip.Prefix, bool) {
 	first, _ := strconv.ParseUint(hash(id)[:2], 16, 8)
 	base := pool.Addr().As4()
@@ -89,8 +88,8 @@ func chooseRange(id string, busy []netip.Prefix, claim func(netip.Prefix) bool) 
 	return netip.Prefix{}, false
 }
 
-// busyRanges is what the host reaches today: its routes, and its name
-// servers, which may lie behind the default route.
+// busyRanges returns the addresses the host reaches today: its routes, and its name
+// servers, which may be behind the default route.
 func busyRanges() ([]netip.Prefix, error) {
 	routes, err := os.ReadFile("/proc/net/route")
 	if err != nil {
@@ -103,8 +102,8 @@ func busyRanges() ([]netip.Prefix, error) {
 	return append(parseRoutes(string(routes)), parseNameservers(string(resolv))...), nil
 }
 
-// parseRoutes reads /proc/net/route, whose numbers are in the host's byte
-// order. The default route is left out.
+// parseRoutes reads /proc/net/route. Its numbers are in host byte order. It skips the
+// default route.
 func parseRoutes(text string) []netip.Prefix {
 	var all []netip.Prefix
 	for line := range strings.Lines(text) {
@@ -140,8 +139,8 @@ func parseNameservers(text string) []netip.Prefix {
 
 func claimName(cidr string) string { return strings.ReplaceAll(cidr, "/", "-") }
 
-// claim makes the link dir/name to owner, unless it is another's. The claim
-// of an owner that no longer exists is void.
+// claim creates the link dir/name to owner, unless another owner has it. The claim of a
+// deleted owner is void.
 func claim(dir, name, owner string) bool {
 	link := filepath.Join(dir, name)
 	if os.Symlink(owner, link) == nil {

@@ -50,7 +50,7 @@ func TestChooseRange(t *testing.T) {
 
 func TestBusyRanges(t *testing.T) {
 	routes := parseRoutes("Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" +
-		"eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" + // the default route
+		"eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n" + // default route
 		"eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n" +
 		"docker0\t0000110A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n")
 	if len(routes) != 2 || routes[0].String() != "192.0.2.0/24" || routes[1].String() != "10.17.0.0/16" {

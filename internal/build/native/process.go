@@ -22,13 +22,13 @@ import (
 
 const (
 	startTimeout = 90 * time.Second
-	stopTimeout  = 5 * time.Minute // upstream's own: it may have to sync disks
+	stopTimeout  = 5 * time.Minute // as in upstream: the engine may have to sync disks
 )
 
 //go:embed engine.sh
 var supervisor []byte
 
-// lock waits for other processes that bring this home's engine up or down.
+// lock waits for other processes that start or stop this home's engine.
 func (e *Engine) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(e.dir, 0o755); err != nil {
 		return nil, err
@@ -55,10 +55,9 @@ func (e *Engine) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// pid returns the host's number of the supervisor, 0 in the moment before it
-// has said it. The pid file is locked by the process that it names, so a file
-// left by a dead one deceives nobody, not even when the number is in use
-// again.
+// pid returns the supervisor's process ID on the host. It is 0 until the supervisor has
+// written it. The supervisor keeps the pid file locked. So the file of a dead
+// supervisor is recognized even if another process has its ID now.
 func (e *Engine) pid() (pid int, alive bool) {
 	f, err := os.Open(e.path("pid"))
 	if err != nil {
@@ -73,8 +72,8 @@ func (e *Engine) pid() (pid int, alive bool) {
 	return pid, true
 }
 
-// start starts the supervisor, detached from this process, and waits until
-// the engine answers.
+// start starts the supervisor, detached from this process, and waits until the engine
+// answers.
 func (e *Engine) start(ctx context.Context, rec record) error {
 	e.log("starting the engine %s", Version)
 	log, offset, err := e.openLog(logLimit)
@@ -101,14 +100,14 @@ func (e *Engine) start(ctx context.Context, rec record) error {
 	return ctx.Err()
 }
 
-// launch starts the supervisor with the locked pid file.
+// launch starts the supervisor and passes it the locked pid file.
 func (e *Engine) launch(cmd *exec.Cmd) error {
 	pid, err := os.Create(e.path("pid"))
 	if err != nil {
 		return err
 	}
-	defer pid.Close() // the supervisor has its own, and with it the lock
-	// Waits, but only for those who just look.
+	defer pid.Close() // the supervisor keeps its own descriptor and with it the lock
+	// This waits only for readers of the pid.
 	if err := flock(pid, syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("locking %s: %w", pid.Name(), err)
 	}
@@ -123,7 +122,7 @@ func (e *Engine) launch(cmd *exec.Cmd) error {
 	return nil
 }
 
-// command is the supervisor with the engine as its argument.
+// command returns the command of the supervisor, with the engine as its argument.
 func (e *Engine) command(rec record) *exec.Cmd {
 	cmd := exec.Command("/bin/sh", e.path("engine.sh"), e.bin("engine"),
 		"--config", "/etc/dagger/engine.toml",
@@ -142,8 +141,8 @@ func (e *Engine) command(rec record) *exec.Cmd {
 	return cmd
 }
 
-// touch tells the supervisor that somebody is about to connect, and how long
-// to wait for the next one.
+// touch informs the supervisor that a client will connect, and how long to wait for the
+// next one.
 func (e *Engine) touch() error {
 	seconds := max(int(e.opts.Idle.Seconds()), -1)
 	return os.WriteFile(e.path("used"), fmt.Appendln(nil, seconds), 0o644)
@@ -167,8 +166,8 @@ func (e *Engine) ready(ctx context.Context, exited <-chan error) error {
 	return nil
 }
 
-// stop ends the supervisor and with it all that belongs to the engine, then
-// removes what is left on the host. Only after the timeout it uses force.
+// stop ends the supervisor and with it every process of the engine, then removes
+// leftovers on the host. It uses force only after the timeout.
 func (e *Engine) stop(ctx context.Context, timeout time.Duration) error {
 	if err := e.terminate(ctx, timeout); err != nil {
 		return err
@@ -177,7 +176,7 @@ func (e *Engine) stop(ctx context.Context, timeout time.Duration) error {
 	return errors.Join(os.RemoveAll(e.path("mask")), os.RemoveAll(e.path("state.json")))
 }
 
-// terminate asks the supervisor to end, and makes it when it does not.
+// terminate sends SIGTERM to the supervisor, and SIGKILL after the timeout.
 func (e *Engine) terminate(ctx context.Context, timeout time.Duration) error {
 	steps := []struct {
 		after  time.Duration
@@ -208,7 +207,7 @@ func (e *Engine) terminate(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// answers reports whether somebody listens on the engine's socket.
+// answers reports whether the engine's socket accepts connections.
 func (e *Engine) answers() bool {
 	conn, err := net.DialTimeout("unix", e.outer(), time.Second)
 	if err != nil {
@@ -218,19 +217,20 @@ func (e *Engine) answers() bool {
 	return true
 }
 
-// connections counts what is connected to the engine's socket. One line of
-// the kernel's list is the listener.
+// connections counts the connections to the engine's socket. One line of the kernel's
+// list is the listener.
 func (e *Engine) connections() int {
 	text, _ := os.ReadFile("/proc/net/unix")
 	return max(0, strings.Count(string(text), " "+e.inner()+"\n")-1)
 }
 
-// DiskUsage is what a directory takes on disk, less what is without.
+// DiskUsage returns the size of a directory on disk, without the files selected by
+// without.
 func DiskUsage(ctx context.Context, dir string, without ...func(fs.FileInfo) bool) (int64, error) {
 	var sum int64
-	linked := map[uint64]bool{} // inodes with several names: layers share files
+	linked := map[uint64]bool{} // inodes with several names, because layers share files
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // not made yet, or gone meanwhile
+		if errors.Is(err, fs.ErrNotExist) { // not created yet, or removed meanwhile
 			return nil
 		} else if err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// release gives back what an engine had from the host: its bridge, its rules
-// in the packet filter and its claims. An engine that ends in good order takes
-// most of it back itself, so nothing of this is an error.
+// release removes an engine's resources on the host: its bridge, its packet filter
+// rules and its claims. An engine that stops normally removes most of them itself, so
+// failures here are not errors.
 func (e *Engine) release(ctx context.Context, rec record) {
 	if exists("/sys/class/net/" + rec.bridge()) {
 		e.host(ctx, "", "ip", "link", "delete", rec.bridge())
@@ -26,7 +26,7 @@ func (e *Engine) release(ctx context.Context, rec record) {
 	os.Remove(filepath.Join(shared, rec.Network))
 }
 
-// host runs one of the host's programs and returns what it prints.
+// host runs a host program and returns its output.
 func (e *Engine) host(ctx context.Context, stdin, name string, args ...string) string {
 	path, ok := find(hostDirs().programs, name)
 	if !ok {
@@ -41,11 +41,10 @@ func (e *Engine) host(ctx context.Context, stdin, name string, args ...string) s
 	return string(out)
 }
 
-// undoRules turns what iptables-save prints into the iptables-restore text
-// that deletes the rules and chains of one network, "" where there are none.
-// The CNI plugins name the network in the rules of nat; those of the firewall
-// are known by their address. The chain CNI-FORWARD itself is shared by
-// everything on the host that uses CNI, and stays.
+// undoRules converts the output of iptables-save into iptables-restore input that
+// deletes the rules and chains of one network. It returns "" if there are none. CNI
+// plugins put the network's name into rules of nat. Firewall rules are recognized by
+// address. The chain CNI-FORWARD stays, because all users of CNI on the host share it.
 func undoRules(saved, network string, cidr netip.Prefix) string {
 	var undo, rules, chains strings.Builder
 	for line := range strings.Lines(saved) {
@@ -70,7 +69,7 @@ func undoRules(saved, network string, cidr netip.Prefix) string {
 	return undo.String()
 }
 
-// addressed reports whether a rule is for packets from or to a range.
+// addressed reports whether a rule applies to packets from or to a range.
 func addressed(rule string, cidr netip.Prefix) bool {
 	f := strings.Fields(rule)
 	for i := range len(f) - 1 {

@@ -14,15 +14,15 @@ import (
 	"builder/internal/base/atomicfile"
 )
 
-// programs are what the build makes.
+// programs are the programs made by the build.
 var programs = []string{"dagger", "dialstdio", "dnsname", "engine", "init"}
 
-// sumsName is a file beside the programs that says what was built, for sha256sum -c.
+// sumsName is a file beside the programs with their digests, for sha256sum -c.
 const sumsName = "sums"
 
-// take copies the programs of [Options.From], which saves the minutes that it takes
-// to make them. They are copied and not linked: what happens to one home's files
-// happens to no other's. Where they cannot be had it says why, and they are made.
+// take copies the programs of [Options.From], which saves minutes of building. It
+// copies and does not link, so later changes in one home do not affect another. If it
+// rejects programs it logs the reason, and they are built.
 func (e *Engine) take() {
 	if e.opts.From == "" || exists(e.bin("")) {
 		return
@@ -38,8 +38,8 @@ func (e *Engine) take() {
 	e.log("took the engine %s from %s", Version, from)
 }
 
-// copyPrograms copies the programs of a build that nobody else can have changed, and
-// demands that they are what was built.
+// copyPrograms copies the programs of a build if no other user can have changed them,
+// and compares them with their digests.
 func copyPrograms(from, to string) error {
 	sums, err := readOurs(filepath.Join(from, sumsName))
 	if err != nil {
@@ -64,7 +64,7 @@ func copyPrograms(from, to string) error {
 	return nil
 }
 
-// writeSums writes down what the programs of a build are.
+// writeSums writes the digests of a build's programs.
 func writeSums(dir string) error {
 	var text strings.Builder
 	for _, name := range programs {
@@ -90,9 +90,10 @@ func readOurs(path string) (string, error) {
 	return string(text), err
 }
 
-// ours demands a file that nobody but this user and root can change or replace: it
-// and all directories above belong to them, and nobody else may write there. In a
-// directory as /tmp, whose files can only be removed by their owners, others may.
+// ours returns an error unless only this user and root can change or replace a file.
+// They must own the file and all directories above it, and others must not have write
+// permission. Others may write to a sticky directory such as /tmp, because only owners
+// can remove files there.
 func ours(path string) error {
 	for at := path; ; at = filepath.Dir(at) {
 		info, err := os.Lstat(at)

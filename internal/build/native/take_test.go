@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// made is an engine whose programs are there, as the build leaves them.
+// made returns an engine with its programs in place, as after a build.
 func made(t *testing.T) *Engine {
 	t.Helper()
 	e := engine(t, Options{})
@@ -30,7 +30,7 @@ func made(t *testing.T) *Engine {
 	return e
 }
 
-// taken has a new home look at the programs of another, and returns what it said.
+// taken calls take for a new home with the programs of another, and returns the log.
 func taken(t *testing.T, from *Engine) (e *Engine, said string) {
 	t.Helper()
 	e = New(t.TempDir(), func(format string, args ...any) { said += fmt.Sprintf(format, args...) }, Options{From: filepath.Dir(from.dir)})
@@ -38,7 +38,7 @@ func taken(t *testing.T, from *Engine) (e *Engine, said string) {
 	return e, said
 }
 
-// An engine that was made once is not made again for another home.
+// A second home copies the programs and does not build them.
 func TestProgramsOfAnotherHomeAreTaken(t *testing.T) {
 	from := made(t)
 	e, said := taken(t, from)
@@ -67,7 +67,7 @@ func TestProgramsOfAnotherHomeAreTaken(t *testing.T) {
 	}
 }
 
-// What another user may have written, or is not what was built, is not taken.
+// Programs that another user may have changed, or with other digests, are refused.
 func TestProgramsThatOthersCouldChangeAreNotTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(e *Engine) error

@@ -446,7 +446,7 @@ func TestCheckForgetsWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// sealed returns results signed with own. Signatures of own and trust count.
+// sealed returns results signed with own. Only signatures of the keys in trust count.
 func sealed(s *store.Store, own signing.Key, notes *[]string, trust ...signing.Key) *results.Results {
 	return results.New(s).Sealed(results.Sealing{
 		Key: func() (signing.Key, error) { return own, nil },

@@ -48,7 +48,7 @@ type Engine interface {
 	// The context of look ends if the engine is lost. An engine that restarts the build
 	// calls look again; the last call counts.
 	Build(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events, look Look) error
-	// Rebuild builds an entry again and ignores cached steps.
+	// Rebuild runs the build of an entry again, even if the engine has it cached.
 	Rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, dir string, events Events) ([]artifact.Artifact, error)
 }
 

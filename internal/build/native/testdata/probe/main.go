@@ -1,4 +1,4 @@
-// Command probe says what an exec in the engine sees.
+// Command probe prints the environment of an exec in the engine.
 package main
 
 import (
