@@ -71,7 +71,7 @@ func TestBuildKey(t *testing.T) {
 	}
 }
 
-// A program and a plugin of the same name are found in their own directories.
+// The program bridge of iproute2 does not count as the plugin bridge.
 func TestSurvey(t *testing.T) {
 	bin, cni := t.TempDir(), t.TempDir()
 	program := func(dir, name string, mode os.FileMode) {

@@ -1,15 +1,14 @@
-// Package bench compares libraries of collectives on the GPUs of one host: the
-// same sweeps of nccl-tests for each of them, interleaved, and the ratio of what
-// was measured in the same round.
+// Package bench compares collective libraries on the GPUs of one host. It runs the same
+// nccl-tests sweeps for each library, interleaved, and computes ratios between sweeps
+// of the same round.
 //
-// Clocks, temperatures and neighbours drift. So the libraries take turns within
-// a round, the one that begins changes from round to round, the first round is
-// thrown away, and a ratio is made of two neighbouring sweeps, never of two
-// averages. A difference is called one only where it is larger than the spread
-// of those ratios.
+// Clocks, temperatures and neighbors drift. So the libraries take turns within a round,
+// each round starts with a different library, and the first round is discarded. A ratio
+// compares two sweeps of one round, never two averages. A difference counts only if it
+// exceeds the spread of the ratios.
 //
-// A library that computes wrong sums is not compared at all: nothing is as fast
-// as doing nothing. Whether an artifact may be published says package gate.
+// A library with wrong results is not compared at all, because doing nothing is always
+// faster. Package gate decides whether an artifact may be published.
 package bench
 
 import (
@@ -23,7 +22,7 @@ import (
 	"builder/internal/machine/nccltests"
 )
 
-// Bounds of a plan. What is beyond them can be neither waited for nor read.
+// Limits of a plan. Larger plans take too long to run and give unreadable results.
 const (
 	maxLibraries = 6
 	maxRounds    = 1000
@@ -31,29 +30,29 @@ const (
 	maxPrograms  = 64
 )
 
-// A Plan is what shall be measured.
+// A Plan is the list of measurements to make.
 type Plan struct {
-	Libraries  []Library // the first is what the others are compared with
+	Libraries  []Library // the others are compared with the first
 	Programs   []Program
 	GPUs       int
-	Limit      float64 // GB/s that no library can exceed between these GPUs; 0 is not known
+	Limit      float64 // upper limit of busbw between these GPUs in GB/s; 0 if unknown
 	MinBytes   int64
 	MaxBytes   int64
 	Factor     int
-	Rounds     int // that count; one more goes before them
-	Iterations int // timed, for each size
-	Warmup     int // not timed, for each size
+	Rounds     int // without the warm-up round
+	Iterations int // timed iterations for each size
+	Warmup     int // untimed iterations for each size
 	Env        map[string]string
-	Timeout    time.Duration // of one sweep
+	Timeout    time.Duration // for one sweep
 }
 
-// A Library is a candidate.
+// A Library is a library to measure.
 type Library struct {
 	Label  string
 	Soname string // libnccl.so.2 or librccl.so.1
-	Dir    string // holds that file
-	Path   string // what the user named: the file, the directory or a wheel
-	SHA256 string // of the file
+	Dir    string // directory of the file Soname
+	Path   string // path given by the user: the file, its directory or a wheel
+	SHA256 string // digest of the file
 }
 
 // A Program measures one collective.
@@ -65,23 +64,23 @@ type Program struct {
 // A Runner runs one sweep: nccltests.Run, or a fake in tests.
 type Runner func(context.Context, nccltests.Sweep) (nccltests.Measured, error)
 
-// A Turn is one sweep of a plan. Round 0 is the one that is thrown away.
+// A Turn is one sweep of a plan. Round 0 is the discarded warm-up round.
 type Turn struct {
 	Round      int
 	Program    Program
 	Library    Library
-	Done, Left int // sweeps before this one, and from this one on
+	Done, Left int // sweeps before this one, and sweeps left including this one
 }
 
-// Events is told what happens while it happens.
+// Events receives the progress of a measurement.
 type Events interface {
 	Began(s Turn)
 	Ended(s Turn, d time.Duration, err error)
-	// Saved is what is known after a whole round.
+	// Saved is called after each round with the result so far.
 	Saved(r Result)
 }
 
-// Validate returns every fault of the plan.
+// Validate returns every error in the plan.
 func (p Plan) Validate() error {
 	var faults []error
 	demand := func(ok bool, format string, args ...any) {
@@ -108,8 +107,8 @@ func (p Plan) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Turns lists the sweeps in their order. Within a round the libraries take turns
-// on each program; who begins moves on by one with each round.
+// Turns lists the sweeps in order. Within a round, the libraries take turns on each
+// program. The starting library advances by one with each round.
 func (p Plan) Turns() []Turn {
 	var turns []Turn
 	for round := range p.Rounds + 1 {
@@ -123,7 +122,7 @@ func (p Plan) Turns() []Turn {
 	return turns
 }
 
-// sizes is how many sizes a program goes through, as nccl-tests counts them.
+// sizes returns the number of sizes in a sweep, counted like nccl-tests.
 func (p Plan) sizes() int {
 	n := 0
 	for bytes := p.MinBytes; bytes <= p.MaxBytes; bytes *= int64(p.Factor) {
@@ -143,7 +142,7 @@ func (p Plan) sweep(s Turn) nccltests.Sweep {
 	}
 }
 
-// String names a turn in messages: all_reduce of ours in round 2.
+// String formats a turn for messages, such as "all_reduce of ours in round 2".
 func (s Turn) String() string {
 	if s.Round == 0 {
 		return fmt.Sprintf("%s of %s in the warm-up round", s.Program.Collective, s.Library.Label)

@@ -10,7 +10,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// planOf is a plan of libraries called by their labels, over 1, 2 and 4 KiB.
+// planOf returns a plan for libraries with these labels, over 1, 2 and 4 KiB.
 func planOf(rounds int, labels ...string) Plan {
 	p := Plan{
 		Programs: []Program{{"all_reduce", "/tests/all_reduce_perf"}, {"broadcast", "/tests/broadcast_perf"}},
@@ -40,7 +40,7 @@ func TestStepsTakeTurns(t *testing.T) {
 	}
 }
 
-// Over as many rounds as there are libraries each has every place once.
+// With as many rounds as libraries, each library has every position once.
 func TestEveryLibraryHasEveryPlace(t *testing.T) {
 	p := planOf(3, "a", "b", "c")
 	places := map[string]map[int]bool{}

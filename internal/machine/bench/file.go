@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// settled returns the result as it is written: with all that follows from the
-// samples, lists instead of null, and nothing that the caller could still change.
+// settled returns the result in the form written to a file: with values computed from
+// the samples, with empty lists instead of null, and without sharing memory with r.
 func (r Result) settled() Result {
 	r.Schema = Schema
 	r.Started, r.Finished = stamp(r.Started), stamp(r.Finished)
@@ -33,13 +33,13 @@ func (r Result) settled() Result {
 	return r
 }
 
-// stamp is a time as it is written: RFC 3339 in UTC, to the second.
+// stamp returns a time in UTC with a precision of seconds.
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// list copies s; a missing list becomes an empty one.
+// list copies s. A nil slice becomes an empty one.
 func list[T any](s []T) []T { return append([]T{}, s...) }
 
-// Encode returns the result as it stands in bench.json.
+// Encode returns the content of bench.json.
 func Encode(r Result) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -51,8 +51,8 @@ func Encode(r Result) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode reads a result back. What follows from the samples is made anew, so no
-// view can show a ratio that the samples do not have.
+// Decode reads a result. It computes all derived values again, so no view can show a
+// ratio that contradicts the samples.
 func Decode(data []byte) (Result, error) {
 	var r Result
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -69,7 +69,7 @@ func Decode(data []byte) (Result, error) {
 	return r.settled(), nil
 }
 
-// check returns the first reason why this cannot be a result.
+// check returns the first error in a result.
 func (r Result) check() error {
 	c := r.Conditions
 	if r.Schema != Schema {
@@ -128,7 +128,7 @@ func (c Collective) check(labels []string, rounds int) error {
 	return nil
 }
 
-// check demands figures in the order of the labels.
+// check requires figures in the order of the labels.
 func (s Size) check(labels []string, rounds int) error {
 	if len(s.Figures) == 0 {
 		return errors.New("nothing was measured")

@@ -13,12 +13,12 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// fixture is a result made of numbers that nobody measured.
+// fixture returns a result with invented numbers.
 func fixture(t testing.TB) Result {
 	t.Helper()
 	p := planOf(5, "vendor", "ours", "empty")
 	p.Programs = p.Programs[:1]
-	noise := []float64{1, 1.1, 0.9, 1.05, 0.97, 1.02} // of a sweep, which the other library does not share
+	noise := []float64{1, 1.1, 0.9, 1.05, 0.97, 1.02} // of one sweep, independent of the other library
 	ours := changed("ours", func(call int, m *nccltests.Measured) error {
 		m.Log = "NCCL version 2.29.8+cuda13.0\n"
 		for i, factor := range []float64{1.1, noise[call-1], 0.8} {
@@ -57,7 +57,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A view shows what the samples say, whatever else stands in the file.
+// Views show values computed from the samples and ignore derived values in the file.
 func TestDecodeComputesAnew(t *testing.T) {
 	content, err := Encode(fixture(t))
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"builder/internal/machine/nccltests"
 )
 
-// Measure goes through the plan. A library that fails is measured no further and
-// the others go on; the error holds the failures of all. When ctx ends, what was
-// measured until then is the result, and Stopped says why it is no more.
+// Measure runs the plan. A failed library is not measured further, while the others
+// continue; the error joins all failures. If ctx ends, Measure returns the result so
+// far, with the reason in Stopped.
 //
-// Builder, Command and the times of the result are the caller's to fill in. Of the
-// host it knows the GPUs that the programs name.
+// The caller fills in Builder, Command and the times of the result. Measure sets only
+// the GPUs of the host, from the output of the programs.
 func (p Plan) Measure(ctx context.Context, run Runner, events Events) (Result, error) {
 	if err := p.Validate(); err != nil {
 		return Result{}, err
@@ -47,14 +47,14 @@ func (p Plan) Measure(ctx context.Context, run Runner, events Events) (Result, e
 	return m.result(), errors.Join(m.faults...)
 }
 
-// measurement is what is known so far.
+// measurement is the state of a running plan.
 type measurement struct {
 	plan      Plan
 	tests     string
 	gpus      []string
 	libraries []Contender
-	sizes     map[string][]int64 // of a collective, as the first sweep has them
-	samples   map[key][]Sample   // by round
+	sizes     map[string][]int64 // by collective, from its first sweep
+	samples   map[key][]Sample   // in order of rounds
 	done      int
 	stopped   string
 	faults    []error
@@ -81,7 +81,7 @@ func (m *measurement) library(label string) *Contender {
 
 func (m *measurement) failed(label string) bool { return m.library(label).Failure != nil }
 
-// left counts the turns that will still be taken.
+// left counts the turns of libraries that have not failed.
 func (m *measurement) left(turns []Turn) int {
 	n := 0
 	for _, s := range turns {
@@ -99,7 +99,7 @@ func (m *measurement) turn(ctx context.Context, s Turn, run Runner, events Event
 	if err == nil {
 		err = m.take(s, measured)
 	} else if ctx.Err() != nil {
-		err = context.Cause(ctx) // it was stopped, and is not to blame
+		err = context.Cause(ctx) // cancelled, so not a failure of the library
 		m.stopped = fmt.Sprintf("%v, during %v", err, s)
 		events.Ended(s, time.Since(begun), err)
 		return
@@ -111,7 +111,7 @@ func (m *measurement) turn(ctx context.Context, s Turn, run Runner, events Event
 	events.Ended(s, time.Since(begun), err)
 }
 
-// take keeps what a sweep measured, if it can be believed.
+// take keeps the measurements of a sweep if they are plausible.
 func (m *measurement) take(s Turn, measured nccltests.Measured) error {
 	if err := m.library(s.Library.Label).recognise(measured.Version()); err != nil {
 		return err
@@ -139,7 +139,8 @@ func (m *measurement) take(s Turn, measured nccltests.Measured) error {
 	return nil
 }
 
-// fail ends a library. What it measured stays, unless its values were wrong.
+// fail records the failure of a library. Earlier samples stay, unless its values were
+// wrong.
 func (m *measurement) fail(s Turn, err error) {
 	_, isWrong := errors.AsType[wrong](err)
 	m.library(s.Library.Label).Failure = &Failure{

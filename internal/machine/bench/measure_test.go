@@ -14,7 +14,7 @@ import (
 	"builder/internal/machine/nccltests"
 )
 
-// witness remembers what it was told.
+// witness records the events.
 type witness struct {
 	turns []Turn
 	ended []error
@@ -25,7 +25,7 @@ func (w *witness) Began(s Turn)                             { w.turns = append(w
 func (w *witness) Ended(_ Turn, _ time.Duration, err error) { w.ended = append(w.ended, err) }
 func (w *witness) Saved(r Result)                           { w.saved = append(w.saved, r) }
 
-// good is a sweep without a fault: 10 us for each size.
+// good returns a sweep without errors: 10 us for each size.
 func good(s nccltests.Sweep) nccltests.Measured {
 	m := nccltests.Measured{Log: "host:1:1 [0] NCCL INFO NCCL version 2.29.7+cuda13.0\n"}
 	m.Report = nccltests.Report{Version: "2.17.6", Library: 22907, Devices: make([]nccltests.Device, s.GPUs)}
@@ -39,7 +39,7 @@ func good(s nccltests.Sweep) nccltests.Measured {
 	return m
 }
 
-// changed runs good sweeps, but those of one library as change makes them.
+// changed runs good sweeps and applies change to those of one library.
 func changed(label string, change func(call int, m *nccltests.Measured) error) Runner {
 	calls := 0
 	return func(_ context.Context, s nccltests.Sweep) (nccltests.Measured, error) {
@@ -60,7 +60,7 @@ func TestMeasure(t *testing.T) {
 		sweeps = append(sweeps, s)
 		m := good(s)
 		for i := range m.Report.Rows {
-			m.Report.Rows[i].OutOfPlace.Microseconds *= float64(len(sweeps)) // who comes later is slower
+			m.Report.Rows[i].OutOfPlace.Microseconds *= float64(len(sweeps)) // later sweeps are slower
 		}
 		return m, nil
 	}, w)
@@ -101,7 +101,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A library that fails ends with the reason, and the others go on.
+// A failed library ends with a reason, and the others continue.
 func TestLibraryFails(t *testing.T) {
 	row := func(change func(*nccltests.Row)) func(int, *nccltests.Measured) error {
 		return func(_ int, m *nccltests.Measured) error {
@@ -166,13 +166,13 @@ func TestLibraryFails(t *testing.T) {
 	}
 }
 
-// What a library measured before it crashed is kept; what it measured before it
-// was found to be wrong is not.
+// After a crash the earlier samples of a library are kept. After wrong values they are
+// dropped.
 func TestLibraryFailsLater(t *testing.T) {
 	for _, wrongValues := range []bool{false, true} {
 		r, err := planOf(5, "vendor", "bad").Measure(t.Context(), changed("bad", func(call int, m *nccltests.Measured) error {
 			switch {
-			case call <= 6: // the warm-up round, the first and the second
+			case call <= 6: // warm-up, first and second round
 				return nil
 			case wrongValues:
 				m.Report.Rows[0].OutOfPlace.Wrong = 1
@@ -204,7 +204,7 @@ func TestFirstLibraryFails(t *testing.T) {
 	}
 }
 
-// Sizes that are too small to be shared are said to have 0 bytes.
+// nccl-tests reports sizes too small to share as 0 bytes.
 func TestSizesTooSmall(t *testing.T) {
 	r, err := planOf(1, "a").Measure(t.Context(), changed("a", func(_ int, m *nccltests.Measured) error {
 		m.Report.Rows[0] = nccltests.Row{OutOfPlace: nccltests.Timing{Measured: true}}
@@ -215,14 +215,14 @@ func TestSizesTooSmall(t *testing.T) {
 	}
 }
 
-// What was measured until the end came is the result, and no library is to blame.
+// After a cancellation the result has the samples so far, and no library has a failure.
 func TestCancelled(t *testing.T) {
 	for _, during := range []bool{false, true} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		calls := 0
 		w := &witness{}
 		r, err := planOf(3, "vendor", "ours").Measure(ctx, func(_ context.Context, s nccltests.Sweep) (nccltests.Measured, error) {
-			if calls++; calls == 9 { // the first of round 2
+			if calls++; calls == 9 { // first sweep of round 2
 				cancel(errors.New("the time is over"))
 				if during {
 					return nccltests.Measured{}, errors.New("signal: killed")

@@ -6,9 +6,9 @@ import (
 	"builder/internal/machine/nccltests"
 )
 
-// OtherReleases says which libraries are of another release than the first, whose
-// ratios tell as much of the releases as of the builds; a library that does not
-// say its release is left out.
+// OtherReleases returns a note for each library of a different release than the first.
+// The ratio of such a library compares releases as much as builds. A library without a
+// known release gets no note.
 func (r Result) OtherReleases() []string {
 	first := nccltests.ReleaseOf(r.Libraries[0].Version)
 	var said []string

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// Schema is the number of the format of bench.json.
+// Schema is the version of the format of bench.json.
 const Schema = 1
 
-// Result is what came of a plan. Samples are what was measured; spreads, ratios
-// and findings follow from them, and are made anew when a file is read.
+// Result is the outcome of a plan. Only the samples are measured. Spreads, ratios and
+// findings are computed from them, again at every read of a file.
 type Result struct {
 	Schema      int          `json:"schema"`
-	Builder     string       `json:"builder"` // version of the tool
+	Builder     string       `json:"builder"` // version of builder
 	Command     string       `json:"command"`
 	Host        Host         `json:"host"`
 	Started     time.Time    `json:"started"`
-	Finished    time.Time    `json:"finished,omitzero"` // absent if it was killed
-	Stopped     string       `json:"stopped,omitempty"` // why it ended before its plan
+	Finished    time.Time    `json:"finished,omitzero"` // absent if builder was killed
+	Stopped     string       `json:"stopped,omitempty"` // why the plan was not completed
 	Conditions  Conditions   `json:"conditions"`
-	Libraries   []Contender  `json:"libraries"` // at least one; the first is what the others are compared with
+	Libraries   []Contender  `json:"libraries"` // at least one; the others are compared with the first
 	Collectives []Collective `json:"collectives"`
 }
 
-// Host is what is known of the machine, in words.
+// Host describes the machine in words.
 type Host struct {
-	GPUs   []string `json:"gpus"`   // NVIDIA H200, one for each that took part
+	GPUs   []string `json:"gpus"`   // NVIDIA H200, one for each GPU used
 	Driver string   `json:"driver"` // 570.86.15
 	Link   string   `json:"link"`   // NV18 between all
 }
 
-// Conditions are what held for every sweep.
+// Conditions are the settings of every sweep.
 type Conditions struct {
 	GPUs       int               `json:"gpus"`
 	MinBytes   int64             `json:"min_bytes"`
@@ -39,54 +39,54 @@ type Conditions struct {
 	Rounds     int               `json:"rounds"`
 	Iterations int               `json:"iterations"`
 	Warmup     int               `json:"warmup_iterations"`
-	Tests      string            `json:"tests"` // version of nccl-tests, empty where the release does not say
+	Tests      string            `json:"tests"` // version of nccl-tests, empty if the release does not report it
 	Env        map[string]string `json:"env"`
 }
 
-// Contender is a library and what became of it.
+// Contender is a library and its failure, if any.
 type Contender struct {
 	Label   string   `json:"label"`
-	Path    string   `json:"path"`    // the file, or the directory or wheel that holds it
-	SHA256  string   `json:"sha256"`  // of the file
-	Version string   `json:"version"` // as the library itself says it
+	Path    string   `json:"path"`    // the file, its directory or its wheel
+	SHA256  string   `json:"sha256"`  // digest of the file
+	Version string   `json:"version"` // reported by the library
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// Failure is why a library was measured no further.
+// Failure is the reason why a library was not measured further.
 type Failure struct {
-	Round      int    `json:"round"` // 0 is the warm-up
+	Round      int    `json:"round"` // 0 is the warm-up round
 	Collective string `json:"collective"`
 	Reason     string `json:"reason"`
-	// Wrong says that its numbers mean nothing: wrong values, values that nobody
-	// checked, or a bandwidth beyond the links. It is not compared, and has no samples.
+	// Wrong means the numbers are meaningless: wrong values, unchecked values, or a
+	// bandwidth above the capacity of the links. The library is not compared and has no
+	// samples.
 	Wrong bool `json:"wrong,omitempty"`
 }
 
-// Collective holds the sizes of one, ascending.
+// Collective holds the sizes of one collective in ascending order.
 type Collective struct {
 	Name  string `json:"name"`
 	Sizes []Size `json:"sizes"`
 }
 
-// Size holds what was measured at one size. Figures and ratios are in the order
-// of the libraries; a library without samples is not among them.
+// Size holds the measurements at one size. Figures and ratios are in the order of the
+// libraries. A library without samples is left out.
 type Size struct {
 	Bytes   int64    `json:"bytes"`
 	Figures []Figure `json:"figures"`
 	Ratios  []Ratio  `json:"ratios"`
 }
 
-// Figure is what was measured of one library.
+// Figure holds the measurements of one library.
 type Figure struct {
 	Library      string   `json:"library"`
-	Samples      []Sample `json:"samples"` // by round
+	Samples      []Sample `json:"samples"` // in order of rounds
 	Microseconds Spread   `json:"us"`
 	BusBW        Spread   `json:"busbw"` // GB/s
 }
 
-// Sample is one size of one sweep. Time and bandwidth are those of the
-// out-of-place half, which every collective has; what the other half took is kept
-// beside it, and 0 where it is not measured.
+// Sample is one size of one sweep. Time and BusBW are out-of-place, which every
+// collective measures. The in-place values are 0 if they were not measured.
 type Sample struct {
 	Round       int     `json:"round"`
 	Time        float64 `json:"us"`
@@ -95,7 +95,7 @@ type Sample struct {
 	InPlaceBW   float64 `json:"in_place_busbw"`
 }
 
-// Figure returns what was measured of a library.
+// Figure returns the measurements of a library.
 func (s Size) Figure(library string) (Figure, bool) {
 	i := slices.IndexFunc(s.Figures, func(f Figure) bool { return f.Library == library })
 	if i < 0 {
@@ -104,7 +104,7 @@ func (s Size) Figure(library string) (Figure, bool) {
 	return s.Figures[i], true
 }
 
-// Ratio returns how a library compares with the first.
+// Ratio returns the comparison of a library with the first.
 func (s Size) Ratio(library string) (Ratio, bool) {
 	i := slices.IndexFunc(s.Ratios, func(r Ratio) bool { return r.Library == library })
 	if i < 0 {

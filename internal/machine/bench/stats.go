@@ -5,45 +5,45 @@ import (
 	"slices"
 )
 
-// Spread is the middle and the ends of some numbers.
+// Spread is the median and range of a set of numbers.
 type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// Ratio compares a library with the first one, by the rounds in which both were
-// measured.
+// Ratio compares a library with the first one over the rounds that measured both.
 type Ratio struct {
 	Library string `json:"library"`
 	Rounds  int    `json:"rounds"`
-	// Speed is busbw over the busbw of the first library: above 1 is faster. It
-	// is taken from the times, of which nccl-tests prints four digits, where the
-	// bandwidth of 8 bytes is printed as 0.00.
+	// Speed is the busbw divided by that of the first library: above 1 is faster. It is
+	// computed from times, because nccl-tests prints four digits of them, but prints
+	// the bandwidth of 8 bytes as 0.00.
 	Speed Spread `json:"busbw"`
-	// Latency is time over the time of the first library: above 1 is slower.
-	// Only sizes below [Small] have it.
+	// Latency is the time divided by that of the first library: above 1 is slower. Only
+	// sizes below [Small] have it.
 	Latency  *Spread  `json:"latency,omitempty"`
-	Interval Interval `json:"interval"` // of Speed
+	Interval Interval `json:"interval"` // interval of Speed
 	Finding  Finding  `json:"finding"`
 }
 
-// Small is the size from which bandwidth says more than latency.
+// Small is the size in bytes from which bandwidth is more informative than latency.
 const Small = 64 << 10
 
-// Interval is where the true median of the speed ratio is expected.
+// Interval is a confidence interval for the median of the speed ratio.
 type Interval struct {
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
-	Confidence float64 `json:"confidence"` // 0.9375; 0: too few rounds, these are the smallest and the largest
+	Confidence float64 `json:"confidence"` // such as 0.9375; 0 with too few rounds, where Low and High are minimum and maximum
 }
 
-// Finding is a ratio in a word.
+// Finding classifies a ratio.
 type Finding string
 
-// The findings. With fewer than three rounds there is no spread to speak of.
+// The findings. Fewer than three rounds give no meaningful spread, so the finding is
+// Unknown.
 const (
-	Inside  Finding = "inside" // 1 is within the interval: no difference was shown
+	Inside  Finding = "inside" // 1 is inside the interval, so no difference was shown
 	Faster  Finding = "faster"
 	Slower  Finding = "slower"
 	Unknown Finding = "unknown"
@@ -55,17 +55,18 @@ const (
 	leastConfidence   = 0.9
 )
 
-// spread needs at least one value.
+// spread requires at least one value.
 func spread(values []float64) Spread {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1]}
 }
 
-// interval is the narrowest one between the k-th smallest and the k-th largest
-// value that holds the median of what they were drawn from with at least 90 %
-// confidence. It asks nothing of their distribution: the median is outside when
-// fewer than k values fall on one side of it, and each falls there with 1/2.
+// interval returns the narrowest interval, from the k-th smallest to the k-th largest
+// value, that contains the true median with at least 90 % confidence. It assumes
+// nothing about the distribution. The median is outside only if fewer than k values
+// fall on one side of it, and each value falls on either side with probability 1/2.
+// Fewer than five values give the whole range with a confidence of 0.
 func interval(values []float64) Interval {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
@@ -73,7 +74,7 @@ func interval(values []float64) Interval {
 	if n < enoughForInterval {
 		return found
 	}
-	ways, outside := 1.0, 0.0 // n over i, and the sum of them
+	ways, outside := 1.0, 0.0 // binomial coefficient n over i, and the sum of these
 	for k := 1; k <= n/2; k++ {
 		outside += ways
 		ways *= float64(n-k+1) / float64(k)
@@ -86,7 +87,7 @@ func interval(values []float64) Interval {
 	return found
 }
 
-// compare makes the ratio of a library to the first; false where no round has
+// compare returns the ratio of a library to the first, or false if no round measured
 // both.
 func compare(bytes int64, first, f Figure) (Ratio, bool) {
 	var speed, latency []float64
@@ -121,8 +122,8 @@ func (r Ratio) find() Finding {
 	return Inside
 }
 
-// settled returns the size with all that follows from its samples. The first
-// library is the one of that name, measured or not.
+// settled returns the size with all values computed from its samples. first is the
+// label of the first library, which may lack samples.
 func (s Size) settled(first string) Size {
 	s.Figures = slices.Clone(s.Figures)
 	s.Ratios = []Ratio{}

@@ -24,8 +24,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// The confidences are those of tables of the binomial distribution: 1 - 2/2^5
-// between the smallest and the largest of five, and so on.
+// The confidences are from tables of the binomial distribution: 1 - 2/2^5 between the
+// smallest and the largest of five, and so on.
 func TestInterval(t *testing.T) {
 	for n, want := range map[int]Interval{
 		1:  {1, 1, 0},
@@ -49,8 +49,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// Drawn from one distribution, the median is outside of the interval about as
-// often as the confidence says.
+// For samples of one distribution, the interval misses the median about as often as the
+// confidence predicts.
 func TestIntervalHoldsTheMedian(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const trials = 20_000
@@ -59,7 +59,7 @@ func TestIntervalHoldsTheMedian(t *testing.T) {
 		for range trials {
 			var values []float64
 			for range n {
-				values = append(values, random.ExpFloat64()) // not symmetric
+				values = append(values, random.ExpFloat64()) // an asymmetric distribution
 			}
 			i := interval(values)
 			if confidence = i.Confidence; i.Low <= math.Ln2 && math.Ln2 <= i.High {
@@ -72,7 +72,8 @@ func TestIntervalHoldsTheMedian(t *testing.T) {
 	}
 }
 
-// figureOf has a sample for each time that is not 0, in round 1, 2 and so on.
+// figureOf returns a figure with a sample for each nonzero time, in rounds 1, 2 and so
+// on.
 func figureOf(library string, times ...float64) Figure {
 	f := Figure{Library: library}
 	for i, us := range times {
@@ -89,7 +90,7 @@ func TestCompare(t *testing.T) {
 		speed        Spread
 		finding      Finding
 	}{
-		// Drift by half that both share does not hide a difference of a hundredth.
+		// A shared drift of 50 % does not hide a difference of 1 %.
 		"drift":      {[]float64{100, 120, 140, 150, 110}, []float64{101, 121.2, 141.4, 151.5, 111.1}, Spread{1 / 1.01, 1 / 1.01, 1 / 1.01}, Slower},
 		"faster":     {[]float64{100, 100, 100}, []float64{80, 50, 90}, Spread{1.25, 100. / 90, 2}, Faster},
 		"inside":     {[]float64{100, 100, 100}, []float64{80, 100, 125}, Spread{1, 0.8, 1.25}, Inside},

@@ -9,29 +9,29 @@ import (
 	"builder/internal/machine/curve"
 )
 
-// Summary is what one collective says about one library.
+// Summary summarizes one library in one collective.
 type Summary struct {
 	Collective string
 	Library    string
-	PeakBW     float64 // the highest median of busbw, GB/s
-	PeakBytes  int64   // where that is
-	// The rest is the comparison with the first library: the findings, and the
-	// sizes with the smallest and the largest ratio. Sizes is 0 for the first.
+	PeakBW     float64 // highest median of busbw, GB/s
+	PeakBytes  int64   // size of PeakBW
+	// The other fields compare with the first library: the number of sizes, the
+	// findings, and the sizes with the lowest and highest ratio. Sizes is 0 for the
+	// first library.
 	Sizes    int
 	Findings map[Finding]int
 	Worst    SizedRatio
 	Best     SizedRatio
-	Median   float64 // of the ratios of all sizes
+	Median   float64 // median ratio over all sizes
 }
 
-// SizedRatio is the ratio at a size.
+// SizedRatio is a ratio at one size.
 type SizedRatio struct {
 	Bytes int64
 	Ratio float64
 }
 
-// Summarise returns what a collective says about a library, false where nothing
-// was measured.
+// Summarise returns the summary of a library, or false if it has no measurements.
 func (c Collective) Summarise(library string) (Summary, bool) {
 	s := Summary{Collective: c.Name, Library: library, Findings: map[Finding]int{}}
 	var ratios []SizedRatio
@@ -56,15 +56,15 @@ func (c Collective) Summarise(library string) (Summary, bool) {
 	return s, measured
 }
 
-// words are how findings are said.
+// words are the findings in English.
 var words = map[Finding]string{
 	Inside: "inside the spread", Faster: "faster", Slower: "slower", Unknown: "too few rounds",
 }
 
-// String says the finding in words.
+// String returns the finding in English.
 func (f Finding) String() string { return words[f] }
 
-// Table is every size of every collective, as text.
+// Table returns a text table with a row for every size of every collective.
 func Table(r Result) (header []string, rows [][]string) {
 	measured, compared := r.shown()
 	header = []string{"collective", "size"}
@@ -82,7 +82,7 @@ func Table(r Result) (header []string, rows [][]string) {
 	return header, rows
 }
 
-// shown are the libraries that have figures, and those that have ratios.
+// shown returns the libraries with figures, and those with ratios.
 func (r Result) shown() (measured, compared []string) {
 	for _, l := range r.Libraries {
 		figures, ratios := false, false
@@ -119,7 +119,7 @@ func (s Size) cells(measured, compared []string) (cells []string) {
 	return cells
 }
 
-// SummaryTable is one line for each collective and library, as text.
+// SummaryTable returns a text table with a row for each collective and library.
 func SummaryTable(r Result) (header []string, rows [][]string) {
 	header = []string{"collective", "library", "highest busbw", "ratio", "lowest", "highest", "sizes"}
 	for _, c := range r.Collectives {
@@ -143,12 +143,13 @@ func (s Summary) cells() []string {
 	}
 }
 
-// String says the ratio and its size: 0.950 at 64 KiB.
+// String formats the ratio and its size, such as "0.950 at 64 KiB".
 func (r SizedRatio) String() string {
 	return fmt.Sprintf("%.3f at %s", r.Ratio, curve.HumanSize(r.Bytes))
 }
 
-// Counts says how many sizes have which finding: 22 inside the spread, 3 faster.
+// Counts formats the number of sizes for each finding, such as "22 inside the spread, 3
+// faster".
 func (s Summary) Counts() string {
 	var parts []string
 	for _, f := range []Finding{Inside, Faster, Slower, Unknown} {

@@ -8,11 +8,11 @@ import (
 	"builder/internal/machine/nccltests"
 )
 
-// wrong is a sweep whose numbers mean nothing: its values were wrong, nobody
-// looked at them, or nothing can be so fast.
+// wrong is the error of a sweep with meaningless numbers: wrong values, unchecked
+// values, or an impossible speed.
 type wrong struct{ error }
 
-// accept returns the rows of a sweep that can be compared, or why there are none.
+// accept returns the comparable rows of a sweep, or an error.
 func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
 	if len(r.Devices) > 0 && len(r.Devices) != p.GPUs {
 		return nil, fmt.Errorf("it ran on %d GPUs, %d were asked for", len(r.Devices), p.GPUs)
@@ -23,7 +23,7 @@ func (p Plan) accept(r nccltests.Report) ([]nccltests.Row, error) {
 	var rows []nccltests.Row
 	for _, row := range r.Rows {
 		if row.Bytes == 0 {
-			continue // all_gather and its like round down: 8 bytes for 2 GPUs are nothing
+			continue // all_gather and similar collectives round down: 8 bytes for 2 GPUs become 0
 		}
 		if len(rows) > 0 && row.Bytes <= rows[len(rows)-1].Bytes {
 			return nil, fmt.Errorf("size %d stands behind size %d", row.Bytes, rows[len(rows)-1].Bytes)
@@ -63,7 +63,7 @@ func (p Plan) acceptRow(r nccltests.Report, row nccltests.Row) error {
 	return nil
 }
 
-// The bounds keep every quotient finite; a NaN is outside of them too.
+// The limits keep every quotient finite and exclude NaN.
 func plausibleTime(us float64) bool { return us > 1e-9 && us < 1e15 }
 
 func plausibleBW(gbs float64) bool { return gbs >= 0 && gbs < 1e15 }
@@ -76,7 +76,7 @@ func sampleOf(round int, row nccltests.Row) Sample {
 	return s
 }
 
-// gpusOf names the GPUs of a sweep, one for each rank.
+// gpusOf returns the GPU names of a sweep, one for each rank.
 func gpusOf(r nccltests.Report) []string {
 	var names []string
 	for _, d := range r.Devices {
@@ -85,8 +85,8 @@ func gpusOf(r nccltests.Report) []string {
 	return names
 }
 
-// recognise notes what a library says it is. One that says something else than
-// before is not the library that is compared.
+// recognise records the version reported by a library. A different version than before
+// is an error, because another library was loaded.
 func (c *Contender) recognise(version string) error {
 	if c.Version != "" && version != "" && version != c.Version {
 		return fmt.Errorf("it says version %s, and %s before: another library was loaded", version, c.Version)

@@ -1,8 +1,7 @@
-// Package curve is bus bandwidth over the size of messages: as data, and in the words
-// that people read and write. What gates on GPUs have measured travels so, with its
-// verdict, from the host that has the GPUs to the page of a run. Files come from
-// anywhere, so curves are held against bounds wherever they are read. How they are
-// measured says package nccltests, how they are drawn package chart.
+// Package curve holds curves of bus bandwidth over message size, and formats and parses
+// their sizes. Curves travel with the verdict of a GPU gate, from the host with the
+// GPUs to the page of a run. Files may come from anywhere, so reading a curve checks
+// its limits. Package nccltests measures curves, and package chart draws them.
 package curve
 
 import (
@@ -10,47 +9,47 @@ import (
 	"fmt"
 )
 
-// Bounds of what belongs to one verdict. A sweep from 8 bytes on by a factor of two
-// has 60 sizes before they can be counted no more.
+// Limits for the curves of one verdict. A sweep from 8 bytes with a factor of two has
+// 60 sizes before int64 overflows.
 const (
 	MaxCurves = 64
 	MaxPoints = 64
-	maxName   = 255  // bytes, as of a file
-	maxRounds = 1000 // of a comparison
-	maxBusBW  = 1e9  // GB/s; a library that does nothing measures thousands
+	maxName   = 255  // bytes, like a file name
+	maxRounds = 1000 // rounds of a comparison
+	maxBusBW  = 1e9  // GB/s; a library that does nothing reaches thousands
 )
 
-// Place says which half of a sweep was measured.
+// Place is the half of a sweep: in-place or out-of-place.
 type Place string
 
 // The halves of a sweep.
 const (
-	OutOfPlace Place = "out-of-place" // into another buffer
+	OutOfPlace Place = "out-of-place" // into a separate buffer
 	InPlace    Place = "in-place"
 )
 
-// A Curve is one library in one collective.
+// A Curve is the bandwidth of one library in one collective.
 type Curve struct {
 	Collective string  `json:"collective"`      // all_reduce
-	Library    string  `json:"library"`         // what it says of itself, or is called: NCCL 2.29.7+cuda13.0
-	Baseline   bool    `json:"rival,omitempty"` // it is what the artifact is compared with, not the artifact
+	Library    string  `json:"library"`         // version reported by the library, or its name: NCCL 2.29.7+cuda13.0
+	Baseline   bool    `json:"rival,omitempty"` // the artifact is compared with this library
 	Place      Place   `json:"place"`
-	Rounds     int     `json:"rounds"` // the sweeps that each figure is the median of
-	Points     []Point `json:"points"` // by size, ascending; at least one
+	Rounds     int     `json:"rounds"` // number of sweeps; each point is their median
+	Points     []Point `json:"points"` // in ascending order of size; at least one
 }
 
-// A Point is one size.
+// A Point is the bandwidth at one size.
 type Point struct {
 	Bytes int64   `json:"bytes"`
-	BusBW float64 `json:"busbw"` // GB/s, 1e9 bytes
+	BusBW float64 `json:"busbw"` // GB/s, where 1 GB is 1e9 bytes
 }
 
-// Curves are those of one verdict. What is read into them is checked.
+// Curves are the curves of one verdict. Decoding checks them.
 type Curves []Curve
 
-// UnmarshalJSON reads curves, and refuses what [Curves.Check] refuses.
+// UnmarshalJSON decodes curves and returns an error if [Curves.Check] does.
 func (c *Curves) UnmarshalJSON(data []byte) error {
-	var read []Curve // without this method
+	var read []Curve // a type without this method avoids recursion
 	if err := json.Unmarshal(data, &read); err != nil {
 		return err
 	}
@@ -61,7 +60,7 @@ func (c *Curves) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Check returns the first reason why nobody can have measured these.
+// Check returns the first error in implausible curves.
 func (c Curves) Check() error {
 	if len(c) > MaxCurves {
 		return fmt.Errorf("%d curves, at most %d belong to one verdict", len(c), MaxCurves)
@@ -90,7 +89,7 @@ func (c Curve) check() error {
 		if p.Bytes <= before {
 			return fmt.Errorf("the size %d stands behind the size %d", p.Bytes, before)
 		}
-		if !(p.BusBW >= 0 && p.BusBW <= maxBusBW) { // NaN is neither
+		if !(p.BusBW >= 0 && p.BusBW <= maxBusBW) { // also refuses NaN
 			return fmt.Errorf("%g GB/s at %d bytes", p.BusBW, p.Bytes)
 		}
 		before = p.Bytes
@@ -98,7 +97,7 @@ func (c Curve) check() error {
 	return nil
 }
 
-// Peak returns the point of the highest bandwidth. It needs at least one.
+// Peak returns the point with the highest bandwidth. The curve must have a point.
 func (c Curve) Peak() Point {
 	best := c.Points[0]
 	for _, p := range c.Points {

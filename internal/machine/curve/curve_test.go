@@ -86,7 +86,7 @@ func TestReadingRefuses(t *testing.T) {
 	}
 }
 
-// What is read can be written, and read again.
+// Decoded curves can be encoded and decoded again.
 func FuzzCurves(f *testing.F) {
 	text, _ := json.Marshal(Curves{one()})
 	f.Add(text)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// units are powers of 1024, as nccl-tests has them.
+// units are powers of 1024, as in nccl-tests.
 var units = []string{"B", "KiB", "MiB", "GiB", "TiB"}
 
-// HumanSize writes a size as people say it: 8 B, 64 KiB, 1.5 MiB.
+// HumanSize formats a size for readers: 8 B, 64 KiB, 1.5 MiB.
 func HumanSize(bytes int64) string {
 	value, unit := float64(bytes), 0
 	for value >= 1024 && unit < len(units)-1 {
@@ -19,15 +19,15 @@ func HumanSize(bytes int64) string {
 	return strconv.FormatFloat(math.Round(value*100)/100, 'f', -1, 64) + " " + units[unit]
 }
 
-// suffixes are what may stand behind the number of a size, as powers of two.
+// suffixes maps the unit after a size to a power of two.
 var suffixes = map[string]uint{
 	"": 0, "B": 0,
 	"K": 10, "KB": 10, "KIB": 10, "M": 20, "MB": 20, "MIB": 20,
 	"G": 30, "GB": 30, "GIB": 30, "T": 40, "TB": 40, "TIB": 40,
 }
 
-// ParseSize reads a size: 8, 64K, 1M, 4G, with or without B or iB. All are powers
-// of 1024.
+// ParseSize parses a size such as 8, 64K, 1M or 4G, with an optional B or iB. All units
+// are powers of 1024.
 func ParseSize(text string) (int64, error) {
 	upper := strings.ToUpper(text)
 	digits := strings.TrimRight(upper, "BKMGTI")
@@ -42,8 +42,8 @@ func ParseSize(text string) (int64, error) {
 	return n << shift, nil
 }
 
-// Digits writes a figure with the digits that nccl-tests gives it: two decimals,
-// one from 100 on, none from 10,000 on.
+// Digits formats a figure with the precision of nccl-tests: two decimals, one from 100,
+// none from 10,000.
 func Digits(value float64) string {
 	switch {
 	case value >= 10_000:

@@ -11,22 +11,22 @@ import (
 	"builder/internal/machine/host"
 )
 
-// A Node is a GPU in the topology of the kernel's compute driver for AMD
+// A Node is a GPU in the topology reported by the kernel's compute driver for AMD
 // (drivers/gpu/drm/amd/amdkfd/kfd_topology.c).
 type Node struct {
 	Target  string // gfx90a
-	Address string // on PCI: 0000:63:00.0
+	Address string // PCI address: 0000:63:00.0
 
 	id    int
-	links map[int]Link // to other GPUs, by their id
+	links map[int]Link // links to other GPUs, by node ID
 }
 
-// A Link is how one of them reaches another. RCCL and rocm-smi read the same.
+// A Link is a connection between two nodes. RCCL and rocm-smi read the same values.
 type Link struct {
-	Kind   string // XGMI or PCIe; "" where the kernel names no way
-	Weight int    // 15 for each hop of xGMI, 13 inside of one GPU, more over PCIe
+	Kind   string // XGMI or PCIe; "" if the kernel reports no link
+	Weight int    // 15 for each hop of xGMI, 13 inside one GPU, more over PCIe
 
-	mbps int // in one direction; 0 where the kernel does not say, as beyond one hop
+	mbps int // one direction; 0 if the kernel does not report it, for example beyond one hop
 }
 
 // The kinds of links.
@@ -37,11 +37,11 @@ const (
 
 const kfdDir = "/sys/class/kfd/kfd/topology/nodes"
 
-// maxNodes bounds the nodes that are read, and the links of each: eight GPUs in
-// eight partitions are 64.
+// maxNodes limits the number of nodes, and the links of each. Eight GPUs in eight
+// partitions are 64 nodes.
 const maxNodes = 256
 
-// ReadKFD reads the nodes that have SIMDs, in the order of their ids.
+// ReadKFD reads all nodes with SIMDs, in order of their IDs.
 func ReadKFD(h host.Host) []Node {
 	nodes := []Node{}
 	for _, id := range numbers(h.Names(kfdDir)) {
@@ -64,8 +64,8 @@ func ReadKFD(h host.Host) []Node {
 	return nodes
 }
 
-// linksOf reads the links of a node: those that are there, and those that the
-// driver puts together of ways over PCIe where GPUs may reach each other so.
+// linksOf reads the links of a node: physical ones, and those composed by the driver
+// from PCIe links between GPUs with peer access. Physical links take precedence.
 func linksOf(h host.Host, node string) map[int]Link {
 	kinds := map[int64]string{2: PCIe, 11: XGMI}
 	links := map[int]Link{}
@@ -81,7 +81,7 @@ func linksOf(h host.Host, node string) map[int]Link {
 	return links
 }
 
-// numbers sorts the names that are numbers.
+// numbers returns the numeric names, sorted.
 func numbers(names []string) []int {
 	var all []int
 	for _, name := range names {
@@ -93,8 +93,7 @@ func numbers(names []string) []int {
 	return all[:min(len(all), maxNodes)]
 }
 
-// properties reads a file of lines with a name and a number; what is none is left
-// out.
+// properties reads a file with a name and a number on each line. It skips other lines.
 func properties(h host.Host, parts ...string) map[string]int64 {
 	values := map[string]int64{}
 	for line := range strings.Lines(h.Says(path.Join(parts...))) {
@@ -107,13 +106,13 @@ func properties(h host.Host, parts ...string) map[string]int64 {
 	return values
 }
 
-// location writes a location_id as a PCI address: bus, device and function; what
-// stands above them is the partition.
+// location converts a location_id to a PCI address from its bus, device and function.
+// The higher bits are the partition.
 func location(domain, id int64) string {
 	return fmt.Sprintf("%04x:%02x:%02x.%x", domain, id>>8&0xff, id>>3&0x1f, id&7)
 }
 
-// gfx writes a gfx_target_version as the compiler does: 90010 is gfx90a, major,
+// gfx converts a gfx_target_version to the compiler's notation. 90010 is gfx90a: major,
 // minor and stepping, two digits each.
 func gfx(version int64) string {
 	if version <= 0 {
@@ -122,7 +121,7 @@ func gfx(version int64) string {
 	return fmt.Sprintf("gfx%d%x%x", version/10000, version/100%100, version%100)
 }
 
-// LinkBetween is how one GPU reaches another, by their addresses.
+// LinkBetween returns the link from one GPU to another, by address.
 func LinkBetween(nodes []Node, from, to string) Link {
 	a := slices.IndexFunc(nodes, func(n Node) bool { return n.Address == from })
 	b := slices.IndexFunc(nodes, func(n Node) bool { return n.Address == to })
@@ -132,7 +131,7 @@ func LinkBetween(nodes []Node, from, to string) Link {
 	return nodes[a].links[nodes[b].id]
 }
 
-// Pairs is how every two of the nodes reach each other.
+// Pairs returns the link of every pair of nodes.
 func Pairs(nodes []Node) []Link {
 	var all []Link
 	for i, a := range nodes {
@@ -143,7 +142,7 @@ func Pairs(nodes []Node) []Link {
 	return all
 }
 
-// String says a link in words: xGMI, 1 hop, 50 GB/s in one direction.
+// String formats a link, such as "xGMI, 1 hop, 50 GB/s in one direction".
 func (l Link) String() string {
 	text := fmt.Sprintf("%s, weight %d", l.Kind, l.Weight)
 	switch hops := l.Weight / 15; {

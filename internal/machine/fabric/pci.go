@@ -1,7 +1,6 @@
-// Package fabric reads which GPUs and NICs a host has and what joins them, as the
-// kernel tells it: the tree of PCI, the compute driver of AMD, the RDMA devices. It
-// asks no tool of a vendor, as package gpu does, and finds no fault, as package
-// doctor does.
+// Package fabric reads the GPUs and NICs of a host and their connections, as reported
+// by the kernel: the PCI tree, AMD's compute driver and the RDMA devices. It runs no
+// vendor tool; package gpu does. It judges nothing; package doctor does.
 package fabric
 
 import (
@@ -13,33 +12,33 @@ import (
 	"builder/internal/machine/host"
 )
 
-// A Tree is the PCI devices of a host by address (0000:1b:00.0).
+// A Tree holds the PCI devices of a host by address (0000:1b:00.0).
 type Tree struct {
-	Err     error // the tree could not be read
+	Err     error // error in reading the tree
 	order   []string
 	devices map[string]Device
 }
 
-// A Device is one of them.
+// A Device is a PCI device.
 type Device struct {
 	Address string
-	NUMA    int      // node of memory; -1 where the firmware does not say
-	Way     []string // from the host bridge down: pci0000:15, 0000:15:01.0, …, the device; nil where it is not known
+	NUMA    int      // NUMA node; -1 if the firmware does not report it
+	Way     []string // path from the host bridge: pci0000:15, 0000:15:01.0, …, the device; nil if unknown
 
 	vendor string // 0x10de
 	class  string // 0x030200
 }
 
-// maxDevices bounds the devices that are looked at; a host with sixteen GPUs has
-// some hundreds.
+// maxDevices limits the number of devices read. A host with sixteen GPUs has some
+// hundreds.
 const maxDevices = 10000
 
 const pciDir = "/sys/bus/pci/devices"
 
-// DeviceFile is the path of a file that the kernel keeps of a device.
+// DeviceFile returns the path of a kernel file for a device.
 func DeviceFile(address, name string) string { return path.Join(pciDir, address, name) }
 
-// ReadPCI reads the tree.
+// ReadPCI reads the PCI tree.
 func ReadPCI(h host.Host) *Tree {
 	t := &Tree{devices: map[string]Device{}}
 	var names []string
@@ -60,7 +59,7 @@ func ReadPCI(h host.Host) *Tree {
 
 var hostBridge = regexp.MustCompile(`^pci[0-9a-f]{4,}:[0-9a-f]{2}$`)
 
-// wayOf cuts the way out of a link such as
+// wayOf extracts the path from a link such as
 // ../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0.
 func wayOf(link string) []string {
 	parts := strings.Split(link, "/")
@@ -72,14 +71,14 @@ func wayOf(link string) []string {
 	return nil
 }
 
-// The vendors of GPUs.
+// PCI vendor IDs of GPUs.
 const (
 	NVIDIA = "0x10de"
 	AMD    = "0x1002"
 )
 
-// Device is the one of an address; of one that PCI does not know nothing else is
-// known.
+// Device returns the device with an address. For an unknown address it sets no other
+// field.
 func (t *Tree) Device(address string) Device {
 	if d, known := t.devices[address]; known {
 		return d
@@ -87,9 +86,8 @@ func (t *Tree) Device(address string) Device {
 	return Device{Address: address, NUMA: -1}
 }
 
-// GPUs lists the devices of a vendor that compute or display: 03 is a display
-// controller, 12 a processing accelerator, as the Instinct cards of 2023 and later
-// call themselves.
+// GPUs lists the GPUs of a vendor. Class 03 is a display controller. Class 12 is a
+// processing accelerator, used by Instinct cards since 2023.
 func (t *Tree) GPUs(vendor string) []Device {
 	var all []Device
 	for _, address := range t.order {
@@ -101,20 +99,20 @@ func (t *Tree) GPUs(vendor string) []Device {
 	return all
 }
 
-// The kinships of two devices, as `nvidia-smi topo` calls them, nearest first.
+// The kinships of two devices, nearest first, named like in `nvidia-smi topo`.
 const (
-	PIX  = "PIX"  // at most one PCIe switch lies between them
-	PXB  = "PXB"  // several switches, and not the host bridge
-	PHB  = "PHB"  // the host bridge of one processor
-	NODE = "NODE" // host bridges of one node of memory
-	SYS  = "SYS"  // nodes of memory
+	PIX  = "PIX"  // at most one PCIe switch between them
+	PXB  = "PXB"  // several switches, but no host bridge
+	PHB  = "PHB"  // through the host bridge of one processor
+	NODE = "NODE" // through host bridges of one NUMA node
+	SYS  = "SYS"  // between NUMA nodes
 
-	Unknown = "?" // their ways do not tell
+	Unknown = "?" // paths or NUMA nodes are unknown
 )
 
 var kinships = []string{PIX, PXB, PHB, NODE, SYS}
 
-// Kinship says how far apart two devices are.
+// Kinship returns the distance between two devices as a class.
 func Kinship(a, b Device) string {
 	if len(a.Way) < 2 || len(b.Way) < 2 {
 		return Unknown
@@ -123,9 +121,9 @@ func Kinship(a, b Device) string {
 	for common < min(len(a.Way), len(b.Way)) && a.Way[common] == b.Way[common] {
 		common++
 	}
-	below := max(len(a.Way), len(b.Way)) - common // steps from the last common bridge
+	below := max(len(a.Way), len(b.Way)) - common // steps below the last common bridge
 	switch {
-	case common > 1 && below <= 2: // the device, and the port of the switch above it
+	case common > 1 && below <= 2: // the device and the switch port above it
 		return PIX
 	case common > 1:
 		return PXB
@@ -139,7 +137,7 @@ func Kinship(a, b Device) string {
 	return SYS
 }
 
-// Nearest is the kinship of a device with the one that is nearest to it.
+// Nearest returns the kinship of a device with the nearest of others.
 func Nearest(d Device, others []Device) string {
 	best := len(kinships)
 	for _, o := range others {
@@ -153,7 +151,7 @@ func Nearest(d Device, others []Device) string {
 	return kinships[best]
 }
 
-// Bridges lists the addresses of the bridges above some devices, each once.
+// Bridges lists the addresses of all bridges above the devices, each once.
 func Bridges(devices []Device) []string {
 	var all []string
 	seen := map[string]bool{}

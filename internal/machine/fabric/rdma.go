@@ -10,12 +10,12 @@ import (
 // A NIC is an RDMA device.
 type NIC struct {
 	Name     string // mlx5_0
-	Address  string // on PCI; "" for one made of software
-	Firmware string // its version
+	Address  string // PCI address; "" for a software device
+	Firmware string // firmware version
 	Ports    []Port
 }
 
-// A Port is one of its ports.
+// A Port is a port of a NIC.
 type Port struct {
 	Number string
 	State  string // ACTIVE
@@ -23,7 +23,7 @@ type Port struct {
 	Layer  string // InfiniBand or Ethernet
 }
 
-// RDMADir holds an entry for each RDMA device.
+// RDMADir has an entry for each RDMA device.
 const RDMADir = "/sys/class/infiniband"
 
 // ReadRDMA reads all devices and ports.

@@ -56,13 +56,13 @@ func amdError(name, output string, err error) error {
 	return failed(name, output, err)
 }
 
-// amdGPU is one item of amd-smi's list.
+// amdGPU is one element of amd-smi's list.
 type amdGPU struct {
 	ASIC struct {
 		Name string `json:"market_name"`
 	} `json:"asic"`
 	Board struct {
-		Name string `json:"product_name"` // better where the other is a family
+		Name string `json:"product_name"` // used if market_name is only a family
 	} `json:"board"`
 	Bus struct {
 		BDF string `json:"bdf"`
@@ -72,8 +72,8 @@ type amdGPU struct {
 	} `json:"driver"`
 }
 
-// parseAMD reads the JSON of `amd-smi static`: a list, below gpu_data since
-// ROCm 7.
+// parseAMD parses the JSON of `amd-smi static`: a list, which is in gpu_data since ROCm
+// 7.
 func parseAMD(text string) (Host, error) {
 	var list []amdGPU
 	var wrapped struct {
@@ -100,8 +100,8 @@ func parseAMD(text string) (Host, error) {
 
 var card = regexp.MustCompile(`^card(\d+)$`)
 
-// parseROCm reads the JSON of rocm-smi, whose keys change their spelling with
-// the release.
+// parseROCm parses the JSON of rocm-smi. The spelling of its keys varies between
+// releases.
 func parseROCm(text string) (Host, error) {
 	var doc map[string]map[string]any
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
@@ -129,7 +129,7 @@ func parseROCm(text string) (Host, error) {
 	return h, nil
 }
 
-// value returns the first of some fields, whatever their case.
+// value returns the first of the named fields, ignoring case.
 func value(fields map[string]any, names ...string) string {
 	for _, name := range names {
 		for key, v := range fields {
@@ -143,8 +143,8 @@ func value(fields map[string]any, names ...string) string {
 
 var between = regexp.MustCompile(`Link type between DRM devices (\d+) and (\d+)$`)
 
-// parseROCmTopology reads the JSON of `rocm-smi --showtopotype` for n GPUs, and
-// returns nil where it does not name every pair.
+// parseROCmTopology parses the JSON of `rocm-smi --showtopotype` for n GPUs. It returns
+// nil if a pair is missing.
 func parseROCmTopology(text string, n int) [][]string {
 	var doc map[string]map[string]any
 	if json.Unmarshal([]byte(text), &doc) != nil {

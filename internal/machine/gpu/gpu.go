@@ -1,9 +1,8 @@
-// Package gpu tells which GPUs a host has, with which driver, how they are linked and
-// what these links carry at most, by asking the vendors' tools.
+// Package gpu reports the GPUs of a host, their driver, their links and the highest
+// bandwidth of these links. It runs the vendors' tools.
 //
-// That there is no GPU and that nobody could be asked are different answers: the
-// first is a [Host] without GPUs, the second [ErrNoTool]. What the kernel tells of
-// them without a tool reads package fabric.
+// A host without GPUs and a host without tools give different results: a [Host] without
+// GPUs, and [ErrNoTool]. Package fabric reads information of the kernel without a tool.
 package gpu
 
 import (
@@ -18,32 +17,33 @@ import (
 	"time"
 )
 
-// A Host is what the GPUs of a host are.
+// A Host describes the GPUs of a host.
 type Host struct {
 	GPUs   []GPU  `json:"gpus"`
 	Driver string `json:"driver"`         // version of the kernel driver
-	CUDA   string `json:"cuda,omitempty"` // highest CUDA that the driver supports
-	// Links is how each GPU reaches each other one: NV18, XGMI, PIX, SYS; empty for
-	// itself. It is nil where the tool does not say.
+	CUDA   string `json:"cuda,omitempty"` // highest CUDA version supported by the driver
+	// Links is the type of link between each pair of GPUs: NV18, XGMI, PIX, SYS; ""
+	// between a GPU and itself. It is nil if the tool does not report links.
 	Links [][]string `json:"links,omitempty"`
-	// AMD says that a tool of AMD told of them: its programs see GPUs by other rules.
+	// AMD means a tool of AMD reported the GPUs. Different variables limit the visible
+	// GPUs there.
 	AMD bool `json:"-"`
 }
 
-// A GPU is one device, in the order of the tool.
+// A GPU is one device. GPUs are in the order of the tool.
 type GPU struct {
 	Name  string `json:"name"`   // NVIDIA H200
 	BusID string `json:"bus_id"` // 0000:8d:00.0
 }
 
-// ErrNoTool says that neither nvidia-smi nor amd-smi nor rocm-smi is there.
+// ErrNoTool means nvidia-smi, amd-smi and rocm-smi are all missing.
 var ErrNoTool = errors.New("no nvidia-smi, amd-smi or rocm-smi answers here: this host has no GPU driver, or the tools are not in PATH")
 
-// A Tool runs one of the vendors' tools and returns what it printed to both
-// outputs. An absent tool is [exec.ErrNotFound]; one that fails has printed why.
+// A Tool runs a vendor tool and returns its stdout and stderr. A missing tool is
+// [exec.ErrNotFound]. The output of a failed tool says why.
 type Tool func(ctx context.Context, name string, args ...string) (string, error)
 
-// Find asks the first tool that is there.
+// Find runs the first available tool.
 func Find(ctx context.Context, tool Tool) (Host, error) {
 	for _, ask := range []func(context.Context, Tool) (Host, error){findNVIDIA, findAMD, findROCm} {
 		host, err := ask(ctx, tool.bounded)
@@ -54,23 +54,24 @@ func Find(ctx context.Context, tool Tool) (Host, error) {
 	return Host{}, ErrNoTool
 }
 
-// toolTime is how long a tool may take: a driver that hangs hangs it too.
+// toolTime limits the run time of a tool, because it hangs if the driver hangs.
 const toolTime = 60 * time.Second
 
-// bounded gives each question that time.
+// bounded runs a tool with the limit toolTime.
 func (t Tool) bounded(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, toolTime, fmt.Errorf("%s did not answer within %v: the driver hangs", name, toolTime))
 	defer cancel()
 	return t(ctx, name, args...)
 }
 
-// failed makes the error of a tool that ran and refused: its first line says why.
+// failed returns the error of a failed tool, with the first line of its output.
 func failed(name, output string, err error) error {
 	first, _, _ := strings.Cut(strings.TrimSpace(output), "\n")
 	return fmt.Errorf("%s: %w: %.200s", name, err, first)
 }
 
-// busID writes a PCI address as the kernel does: 00000000:8D:00.0 is 0000:8d:00.0.
+// busID converts a PCI address to the kernel's notation: 00000000:8D:00.0 is
+// 0000:8d:00.0.
 func busID(text string) string {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if domain, rest, ok := strings.Cut(text, ":"); ok && len(domain) == 8 {
@@ -79,10 +80,9 @@ func busID(text string) string {
 	return text
 }
 
-// visible returns the host as a program sees it that finds list in
-// CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES: the GPUs of these numbers in this
-// order, up to the first that is none. A list of other names leaves the host as
-// it is.
+// visible returns the host seen by a program with this list in CUDA_VISIBLE_DEVICES or
+// HIP_VISIBLE_DEVICES. It has the GPUs with these numbers in this order, up to the
+// first invalid number. A list with other names leaves the host unchanged.
 func (h Host) visible(list string) Host {
 	if strings.ContainsFunc(list, func(r rune) bool { return !strings.ContainsRune("0123456789, -", r) }) {
 		return h
@@ -113,10 +113,10 @@ func (h Host) visible(list string) Host {
 // VisibleVariables are the variables that hide GPUs from a program.
 var VisibleVariables = []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
 
-// VisibleTo returns the host as a program sees it in this environment. ROCr hides
-// first and counts the rest anew; HIP then takes HIP_VISIBLE_DEVICES, or
-// CUDA_VISIBLE_DEVICES where that is empty, and an empty list hides nothing. CUDA
-// knows its own variable alone, and an empty list hides everything.
+// VisibleTo returns the host seen by a program in this environment. ROCr hides GPUs
+// first and renumbers the rest. HIP then uses HIP_VISIBLE_DEVICES, or
+// CUDA_VISIBLE_DEVICES if the former is empty, and an empty list hides nothing. CUDA
+// uses only its own variable, and an empty list hides everything.
 func (h Host) VisibleTo(env map[string]string) Host {
 	if !h.AMD {
 		if list, set := env["CUDA_VISIBLE_DEVICES"]; set {
@@ -133,9 +133,9 @@ func (h Host) VisibleTo(env map[string]string) Host {
 	return h
 }
 
-// Linked reports whether every two of the GPUs of these addresses are joined by
-// NVLink or xGMI, and if not, how those are that are joined worst. It is unknown
-// where an address or a link is.
+// Linked reports whether NVLink or xGMI connects every pair of the GPUs with these
+// addresses. If not, worst is the first link of another type. known is false if an
+// address or a link is unknown.
 func (h Host) Linked(addresses []string) (all bool, worst string, known bool) {
 	var indexes []int
 	for _, address := range addresses {
@@ -170,8 +170,8 @@ func (h Host) index(address string) int {
 	return -1
 }
 
-// direct reports whether a link goes from GPU to GPU: NV and the number of
-// bonded links, or XGMI.
+// direct reports whether a link connects GPUs directly: NV with the number of bonded
+// links, or XGMI.
 func direct(link string) bool {
 	return strings.HasPrefix(link, "NV") || link == "XGMI"
 }

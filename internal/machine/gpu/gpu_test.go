@@ -23,8 +23,8 @@ const (
 	rocmTopo = `{"system": {"(Topology) Link type between DRM devices 0 and 1": "XGMI"}}`
 )
 
-// answers is a host: what its tools print, by command line. A text that begins
-// with ! comes with a bad exit status.
+// answers maps command lines to the output of tools. A leading ! means a failed exit
+// status.
 type answers map[string]string
 
 func (a answers) tool(_ context.Context, name string, args ...string) (string, error) {
@@ -152,7 +152,7 @@ func TestVisible(t *testing.T) {
 }
 
 func TestVisibleTo(t *testing.T) {
-	// Not every product has the vendor in its name.
+	// Some product names lack the vendor.
 	amd := Host{AMD: true, GPUs: []GPU{{"Instinct MI210", "a"}, {"Instinct MI210", "b"}, {"Navi 31", "c"}}}
 	nvidia := Host{GPUs: []GPU{{"NVIDIA H200", "a"}, {"NVIDIA H200", "b"}, {"NVIDIA H200", "c"}}}
 	for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestVisibleTo(t *testing.T) {
 		{amd, map[string]string{"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "2"}, "b"},
 		{amd, map[string]string{"HIP_VISIBLE_DEVICES": "", "CUDA_VISIBLE_DEVICES": ""}, "abc"},
 		{amd, map[string]string{"ROCR_VISIBLE_DEVICES": "1,2", "HIP_VISIBLE_DEVICES": "1"}, "c"},
-		{amd, map[string]string{"ROCR_VISIBLE_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "2"}, ""}, // renumbered, so out of range
+		{amd, map[string]string{"ROCR_VISIBLE_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "2"}, ""}, // out of range after the renumbering
 		{nvidia, map[string]string{"CUDA_VISIBLE_DEVICES": "1"}, "b"},
 		{nvidia, map[string]string{"CUDA_VISIBLE_DEVICES": ""}, ""},
 		{nvidia, map[string]string{"HIP_VISIBLE_DEVICES": "1", "ROCR_VISIBLE_DEVICES": "2"}, "abc"},
@@ -199,7 +199,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// More GPUs of a mesh have more links to each other, up to all of them.
+// More GPUs in a mesh have more links to each other, up to all links of a GPU.
 func TestLimitOfMesh(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -224,8 +224,8 @@ func TestLimitOfMesh(t *testing.T) {
 			t.Errorf("%d of %s: got %v, %v, want %v", c.n, c.name, got, known, c.want)
 		}
 	}
-	// In the mode CPX the partitions of a MI300X are functions of one device; the
-	// kernel tells 819 GB/s between two of them (testdata/topo-mi300-cpx of
+	// In CPX mode, the partitions of an MI300X are functions of one device. The kernel
+	// reports 819 GB/s between two of them (testdata/topo-mi300-cpx of
 	// ROCm/k8s-device-plugin).
 	parts := []GPU{{Name: "AMD Instinct MI300X", BusID: "0000:05:00.0"}, {Name: "AMD Instinct MI300X", BusID: "0000:05:00.1"}}
 	if got, known := Limit(parts); known || got < 819.2 {

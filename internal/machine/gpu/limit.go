@@ -2,10 +2,10 @@ package gpu
 
 import "strings"
 
-// switched lists, for names of GPUs, what all of their links to other GPUs carry
-// in one direction, in GB/s, as the vendors' data sheets state it. A switch, or a
-// bus, joins them: two GPUs have all of it between them. The first name that is
-// part of a GPU's name counts.
+// switched lists the total bandwidth of a GPU's links to other GPUs, in one direction,
+// in GB/s, from the vendors' data sheets. A switch or a bus connects these GPUs, so two
+// of them have the whole bandwidth between them. The first entry contained in a GPU's
+// name applies.
 var switched = []struct {
 	part string
 	all  float64
@@ -35,23 +35,23 @@ var switched = []struct {
 	{"T4", 16}, // PCIe 4 and 3
 }
 
-// An xgmi is how GPUs of AMD are joined: by links from one to the other, without
-// a switch, so that fewer GPUs have fewer links between them.
+// An xgmi describes AMD GPUs with direct links and no switch. Fewer GPUs have fewer
+// links between them.
 type xgmi struct {
 	part string
-	link float64 // what one link carries in one direction, GB/s
-	pair int     // the most links between two GPUs
-	all  int     // the links of one GPU
+	link float64 // one link in one direction, GB/s
+	pair int     // most links between two GPUs
+	all  int     // links of one GPU
 }
 
-// meshed lists them. A link is 16 bits wide; its rate is that of the kernel
-// (amdgpu_xgmi_early_init in drivers/gpu/drm/amd/amdgpu/amdgpu_xgmi.c: 25 GT/s up
-// to gfx90a, 32 GT/s from gfx942 on), for MI100 and MI350 the other one of AMD's
-// data sheets (23 and 38.4 GT/s). The links of one GPU are those of AMD's pages on
-// the architectures (rocm.docs.amd.com, conceptual/gpu-arch); a GPU of MI250 is
-// one of its two dies, which have four links between them
-// (/sys/class/drm/card*/device/xgmi_num_links in ROCm/rocm-systems#5763). Where no
-// page says how many links two GPUs can have, all of one is the number.
+// meshed lists AMD GPUs. A link is 16 bits wide. Its rate is from the kernel
+// (amdgpu_xgmi_early_init in drivers/gpu/drm/amd/amdgpu/amdgpu_xgmi.c): 25 GT/s up to
+// gfx90a, and 32 GT/s from gfx942. For MI100 and MI350 the rate is from AMD's data
+// sheets instead (23 and 38.4 GT/s). The number of links per GPU is from AMD's
+// architecture pages (rocm.docs.amd.com, conceptual/gpu-arch). An MI250 appears as two
+// GPUs, one for each die, with four links between them
+// (/sys/class/drm/card*/device/xgmi_num_links in ROCm/rocm-systems#5763). Without a
+// source for the links between two GPUs, pair is the number of all links.
 var meshed = []xgmi{
 	{"MI355", 76.8, 1, 7},
 	{"MI350", 76.8, 1, 7},
@@ -65,13 +65,13 @@ var meshed = []xgmi{
 	{"MI100", 46, 3, 3},
 }
 
-// Limit returns the GB/s that no collective between these GPUs can be faster
-// than: what the links of one of them to the others carry in both directions
-// together. The bus bandwidth of a ring is bound by one direction, that of a
-// reduction in the switch (NVLS) comes somewhat above it; what is above both is
-// not a measurement of traffic. Of several kinds of GPUs the fastest counts. It is
-// not known for names that are not listed, and for partitions of one GPU, which
-// talk inside of it: then it is the limit of the fastest GPU that is.
+// Limit returns an upper limit in GB/s for any collective between these GPUs: the
+// bandwidth of one GPU's links to the others, both directions together. The bus
+// bandwidth of a ring is limited by one direction. A reduction in the switch (NVLS) is
+// somewhat faster. A value above the sum of both directions does not measure traffic.
+// With several kinds of GPUs, the fastest counts. known is false for unlisted names,
+// and for partitions of one GPU, which communicate inside it. The limit is then that of
+// the fastest listed GPU.
 func Limit(gpus []GPU) (limit float64, known bool) {
 	known = len(gpus) > 0 && !partitioned(gpus)
 	for _, g := range gpus {
@@ -84,8 +84,8 @@ func Limit(gpus []GPU) (limit float64, known bool) {
 	return 2 * limit, known
 }
 
-// carried is what the links of a GPU of this name carry to so many others, in
-// one direction.
+// carried returns the bandwidth of the links from a GPU with this name to others GPUs,
+// in one direction.
 func carried(name string, others int) (gbps float64, listed bool) {
 	for _, m := range meshed {
 		if strings.Contains(name, m.part) {
@@ -111,8 +111,8 @@ func fastest() float64 {
 	return best
 }
 
-// partitioned reports whether two of the GPUs are parts of one: functions of one
-// PCI device, as a GPU in the mode CPX or DPX shows itself.
+// partitioned reports whether two of the GPUs are parts of one device. In CPX or DPX
+// mode they are functions of one PCI device.
 func partitioned(gpus []GPU) bool {
 	seen := map[string]bool{}
 	for _, g := range gpus {

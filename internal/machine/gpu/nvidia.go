@@ -23,8 +23,8 @@ func findNVIDIA(ctx context.Context, tool Tool) (Host, error) {
 	if err != nil {
 		return Host{}, err
 	}
-	// Neither is worth failing for: an old tool, or one in a container, may not
-	// know them.
+	// The next two are optional, because an old tool, or one in a container, may not
+	// report them.
 	if text, err := tool(ctx, nvidiaSMI); err == nil {
 		host.CUDA = parseCUDA(text)
 	}
@@ -41,7 +41,7 @@ func nvidiaError(output string, err error) error {
 	return failed(nvidiaSMI, output, err)
 }
 
-// parseNVIDIA reads the CSV of name, pci.bus_id and driver_version.
+// parseNVIDIA parses the CSV of name, pci.bus_id and driver_version.
 func parseNVIDIA(text string) (Host, error) {
 	var h Host
 	for line := range strings.Lines(text) {
@@ -64,8 +64,8 @@ var (
 	colour  = regexp.MustCompile("\x1b\\[[0-9;]*m")
 )
 
-// parseCUDA returns the highest CUDA that the driver supports, as the header of
-// nvidia-smi says it, or "".
+// parseCUDA returns the highest CUDA version supported by the driver, from the header
+// of nvidia-smi, or "".
 func parseCUDA(text string) string {
 	if m := cuda.FindStringSubmatch(text); m != nil {
 		return m[1]
@@ -73,14 +73,14 @@ func parseCUDA(text string) string {
 	return ""
 }
 
-// parseTopology reads the matrix of `nvidia-smi topo -m` for n GPUs, and returns
-// nil where it is not one.
+// parseTopology parses the matrix of `nvidia-smi topo -m` for n GPUs. It returns nil
+// for any other text.
 func parseTopology(text string, n int) [][]string {
 	var links [][]string
 	for line := range strings.Lines(colour.ReplaceAllString(text, "")) {
 		fields := strings.Fields(line)
 		if i := len(links); i == n || len(fields) <= n || fields[0] != fmt.Sprintf("GPU%d", i) || fields[i+1] != "X" {
-			continue // the header, the NICs, the legend
+			continue // header, NICs or legend
 		}
 		row := make([]string, n)
 		for i, link := range fields[1 : n+1] {

@@ -1,6 +1,5 @@
-// Package host reads what a host is: its files, mounts, kernel and programs, and
-// whether servers answer it. It changes nothing there and finds no fault; package
-// doctor does.
+// Package host reads the state of a host: its files, mounts, kernel and programs, and
+// its access to servers. It changes nothing and judges nothing; package doctor does.
 package host
 
 import (
@@ -17,32 +16,32 @@ import (
 	"builder/internal/base/regular"
 )
 
-// A Host is where one looks. A recorded host answers as the real one does.
+// A Host is a host to read. Tests use a recorded one.
 type Host struct {
-	FS   fs.FS  // its root directory; symbolic links are read where it is an [fs.ReadLinkFS]
-	Path string // of the environment: where programs are
-	// Run runs a program and returns what it printed to both outputs. An absent one
-	// is [exec.ErrNotFound].
+	FS   fs.FS  // root directory; links are read if it is an [fs.ReadLinkFS]
+	Path string // PATH of the environment
+	// Run runs a program and returns its stdout and stderr. A missing program is
+	// [exec.ErrNotFound].
 	Run func(ctx context.Context, name string, args ...string) (string, error)
-	// Ask asks an http or https address for its headers.
+	// Ask sends a HEAD request to an http or https address.
 	Ask func(ctx context.Context, url string) (Answer, error)
-	// Dial connects to an address and hangs up.
+	// Dial connects to an address and closes the connection.
 	Dial func(ctx context.Context, network, address string) error
-	// Free returns the bytes that this user may still write on the disk of a path.
+	// Free returns the bytes available to this user on the disk of a path.
 	Free func(path string) (int64, error)
-	// Writable is nil if this user may write into a directory. Nothing is written.
+	// Writable returns nil if this user may write into a directory. It writes nothing.
 	Writable func(path string) error
 	Now      func() time.Time
 }
 
-// An Answer is what a server said.
+// An Answer is the response of a server.
 type Answer struct {
 	Status int
-	Date   time.Time // zero where it did not say
+	Date   time.Time // zero if absent
 }
 
-// maxFile bounds a file of the host that is read as a whole. The longest that
-// is, a kernel's configuration, has 300 KB.
+// maxFile is the largest size in bytes of a file read as a whole. The largest such
+// file, a kernel configuration, has 300 KB.
 const maxFile = 2 << 20
 
 // Read returns the content of a regular file.
@@ -59,7 +58,7 @@ func (h Host) Read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// Open opens a regular file: to open a pipe could wait forever.
+// Open opens a regular file. Opening a pipe could block forever.
 func (h Host) Open(name string) (fs.File, error) {
 	info, err := h.Stat(name)
 	if err != nil {
@@ -71,7 +70,7 @@ func (h Host) Open(name string) (fs.File, error) {
 	return h.FS.Open(local(name))
 }
 
-// Bytes opens a file for reading at any place.
+// Bytes opens a file for random access.
 func (h Host) Bytes(name string) (io.ReaderAt, func(), error) {
 	f, err := h.Open(name)
 	if err != nil {
@@ -85,15 +84,15 @@ func (h Host) Bytes(name string) (io.ReaderAt, func(), error) {
 	return nil, nil, fmt.Errorf("%s cannot be read at any place", name)
 }
 
-// Stat describes what has that name, behind symbolic links.
+// Stat describes a file and follows symbolic links.
 func (h Host) Stat(name string) (fs.FileInfo, error) { return fs.Stat(h.FS, local(name)) }
 
-// Walk visits a directory and all below it, as [fs.WalkDir] does.
+// Walk walks a directory tree like [fs.WalkDir].
 func (h Host) Walk(dir string, visit fs.WalkDirFunc) error {
 	return fs.WalkDir(h.FS, local(dir), visit)
 }
 
-// local turns an absolute path into one of an [fs.FS].
+// local converts an absolute path to a path in an [fs.FS].
 func local(name string) string {
 	if name = strings.TrimPrefix(path.Clean(name), "/"); name != "" {
 		return name
@@ -101,25 +100,25 @@ func local(name string) string {
 	return "."
 }
 
-// Text returns the content of a file without white space around it.
+// Text returns the content of a file without surrounding white space.
 func (h Host) Text(name string) (string, error) {
 	data, err := h.Read(name)
 	return strings.TrimSpace(string(data)), err
 }
 
-// Says is the content of a file that need not be there.
+// Says returns the text of a file, or "" if it is missing or unreadable.
 func (h Host) Says(name string) string {
 	text, _ := h.Text(name)
 	return text
 }
 
-// Number is the whole number in a file that need not be there.
+// Number returns the integer in a file. known is false if there is none.
 func (h Host) Number(name string) (n int64, known bool) {
 	n, err := strconv.ParseInt(h.Says(name), 10, 64)
 	return n, err == nil
 }
 
-// Exists reports whether there is something of that name.
+// Exists reports whether a file or directory exists.
 func (h Host) Exists(name string) bool {
 	_, err := h.Stat(name)
 	return err == nil
@@ -135,34 +134,34 @@ func (h Host) List(dir string) ([]string, error) {
 	return names, err
 }
 
-// Names are those in a directory that need not be there.
+// Names returns the names in a directory, which may be missing.
 func (h Host) Names(dir string) []string {
 	names, _ := h.List(dir)
 	return names
 }
 
-// Link returns where a symbolic link points, "" where it is none.
+// Link returns the target of a symbolic link, or "" if name is not one.
 func (h Host) Link(name string) string {
 	target, _ := fs.ReadLink(h.FS, local(name))
 	return target
 }
 
-// Glob returns the absolute paths that match.
+// Glob returns the matching absolute paths.
 func (h Host) Glob(pattern string) []string {
-	found, _ := fs.Glob(h.FS, local(pattern)) // the patterns are well formed
+	found, _ := fs.Glob(h.FS, local(pattern)) // patterns are constant and valid
 	for i, name := range found {
 		found[i] = "/" + name
 	}
 	return found
 }
 
-// ProgramDirs returns the directories that programs are looked for in: those of
-// PATH, and what the PATH of a user, or of a service, often lacks.
+// ProgramDirs returns the directories to search for programs: those of PATH, and the
+// usual ones, which the PATH of a user or service often lacks.
 func ProgramDirs(path string) []string {
 	return append(filepath.SplitList(path), "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/go/bin")
 }
 
-// Program returns where a program lies.
+// Program returns the path of a program in dirs.
 func (h Host) Program(name string, dirs []string) (string, bool) {
 	for _, dir := range dirs {
 		file := path.Join(dir, name)
@@ -174,7 +173,7 @@ func (h Host) Program(name string, dirs []string) (string, bool) {
 	return "", false
 }
 
-// FirstLine returns the first line of a text that is not empty.
+// FirstLine returns the first nonempty line of a text.
 func FirstLine(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {

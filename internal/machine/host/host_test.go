@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A file that never ends, and one that nobody writes to, are not waited for.
+// An endless file and a pipe without a writer must not block.
 func TestHostileFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {

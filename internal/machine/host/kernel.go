@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Kernel is the release of the running kernel.
+// Kernel returns the release of the running kernel.
 func (h Host) Kernel() string { return h.Says("/proc/sys/kernel/osrelease") }
 
-// options returns the configuration of the kernel, or "" where it is nowhere.
+// options returns the configuration of the kernel, or "" if it is not available.
 func (h Host) options() string {
 	for _, file := range []string{"/boot/config-" + h.Kernel(), "/lib/modules/" + h.Kernel() + "/config"} {
 		if text := h.Says(file); text != "" {
@@ -32,8 +32,8 @@ func (h Host) options() string {
 	return string(text)
 }
 
-// KernelOption reports whether the kernel was built with an option, and whether that
-// is known.
+// KernelOption reports whether the kernel was built with an option. known is false
+// without a kernel configuration.
 func (h Host) KernelOption(name string) (on, known bool) {
 	config := "\n" + h.options()
 	return strings.Contains(config, "\n"+name+"=y") || strings.Contains(config, "\n"+name+"=m"), len(config) > 1

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Memory returns how many bytes of memory the host lets its processes have: the
-// memory of the machine, or the limit of the control group if that is lower.
+// Memory returns the bytes of memory available to processes: the memory of the machine,
+// or a lower limit of the control group.
 func (h Host) Memory() (int64, error) {
 	total, err := memTotal(h.FS, "proc/meminfo")
 	if err != nil {
@@ -17,12 +17,13 @@ func (h Host) Memory() (int64, error) {
 	}
 	text, err := fs.ReadFile(h.FS, "sys/fs/cgroup/memory.max")
 	if limit, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil {
-		total = min(total, limit) // no limit is the word max
+		total = min(total, limit) // without a limit the file says max
 	}
 	return total, nil
 }
 
-// memTotal reads the machine's memory as proc(5) gives it, in units of 1024.
+// memTotal returns the memory of the machine from meminfo, in units of 1024 bytes there
+// (proc(5)).
 func memTotal(root fs.FS, name string) (int64, error) {
 	f, err := root.Open(name)
 	if err != nil {

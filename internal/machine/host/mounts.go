@@ -12,7 +12,7 @@ type Mount struct {
 	Options     []string
 }
 
-// Mounts lists what is mounted, in the order of mounting.
+// Mounts lists the mounts in the order of mounting.
 func (h Host) Mounts() ([]Mount, error) {
 	text, err := h.Text("/proc/self/mountinfo")
 	if err != nil {
@@ -30,10 +30,11 @@ func (h Host) Mounts() ([]Mount, error) {
 	return all, nil
 }
 
-// unescape undoes what the kernel does to spaces in paths.
+// unescape decodes the kernel's escapes for white space and backslashes in paths.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// Mount returns the mount that a path lies on: the last of the deepest.
+// Mount returns the mount of a path: the deepest, and the last if several have the same
+// mount point.
 func (h Host) Mount(name string) (on Mount, found bool) {
 	all, err := h.Mounts()
 	if err != nil {
@@ -49,5 +50,5 @@ func (h Host) Mount(name string) (on Mount, found bool) {
 	return on, found
 }
 
-// Has reports whether it was mounted with an option.
+// Has reports whether the mount has an option.
 func (m Mount) Has(option string) bool { return slices.Contains(m.Options, option) }

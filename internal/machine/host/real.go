@@ -14,14 +14,14 @@ import (
 	"builder/internal/input/store"
 )
 
-// Bounds of what may hang.
+// Time limits for operations that may hang.
 const (
-	programTime = 20 * time.Second // a program: nvidia-smi of eight GPUs takes some seconds
-	askTime     = 8 * time.Second  // a server
+	programTime = 20 * time.Second // nvidia-smi takes some seconds with eight GPUs
+	askTime     = 8 * time.Second  // for an HTTP request
 	dialTime    = 3 * time.Second
 )
 
-// This is the host that the process runs on.
+// This returns the host of this process.
 func This() Host {
 	return Host{
 		FS: os.DirFS("/"), Path: os.Getenv("PATH"),
@@ -29,8 +29,8 @@ func This() Host {
 	}
 }
 
-// run looks for the program in PATH, and then where the engine looks too: the
-// PATH of a user often lacks ldconfig.
+// run runs a program from PATH, or else from the directories the engine uses. The PATH
+// of a user often lacks ldconfig.
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, programTime, fmt.Errorf("%s did not answer within %v", name, programTime))
 	defer cancel()
@@ -43,8 +43,8 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	return text, err
 }
 
-// client follows no redirection: that the host which was named answers is
-// enough, and no other is asked. The proxy is that of the environment.
+// client does not follow redirects: an answer of the named server is enough, and no
+// other server is contacted. It uses the proxy of the environment.
 var client = func() *http.Client {
 	c := web.Client(web.Stay)
 	c.Timeout = askTime
@@ -65,8 +65,8 @@ func ask(ctx context.Context, address string) (Answer, error) {
 	return Answer{Status: resp.StatusCode, Date: date}, nil
 }
 
-// withoutAddress drops the address that net/http puts before a message, and what
-// stands in the message of that of a proxy: either may hold a password.
+// withoutAddress removes the address that net/http puts before a message, and the
+// address of a proxy inside it. Either may contain a password.
 func withoutAddress(err error) error {
 	return errors.New(store.Redact(web.WithoutAddress(err).Error()))
 }

@@ -15,8 +15,8 @@ func free(path string) (int64, error) {
 	return int64(s.Bavail) * s.Bsize, nil
 }
 
-// Disk returns the size of the disk that a path lies on, or will lie on, and the
-// bytes of it that this user may still write.
+// Disk returns the size of the disk of a path, which need not exist yet, and the bytes
+// available to this user.
 func Disk(path string) (size, left int64, err error) {
 	for path = filepath.Clean(path); ; path = filepath.Dir(path) {
 		var s syscall.Statfs_t

@@ -8,7 +8,7 @@ var errNotLinux = errors.New("this is only asked on Linux")
 
 func free(string) (int64, error) { return 0, errNotLinux }
 
-// Disk is known on Linux alone.
+// Disk works only on Linux.
 func Disk(string) (size, left int64, err error) { return 0, 0, errNotLinux }
 
 func writable(string) error { return errNotLinux }

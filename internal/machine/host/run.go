@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Run runs a program of PATH and returns what it printed to both outputs. An absent
-// one is [exec.ErrNotFound]; where the context ended it, the error is the cause.
+// Run runs a program from PATH and returns its stdout and stderr. A missing program is
+// [exec.ErrNotFound]. If ctx ends, the error is its cause.
 func Run(ctx context.Context, name string, args ...string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -25,7 +25,7 @@ func Run(ctx context.Context, name string, args ...string) (string, error) {
 	return string(out.text), err
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the first 4 MiB written to it.
 type head struct{ text []byte }
 
 func (h *head) Write(p []byte) (int, error) {
