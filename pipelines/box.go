@@ -14,8 +14,8 @@ import (
 	"builder/internal/input/pypi"
 )
 
-// box is the clean container of the gates: the run-time image, the locked
-// run-time packages and what is judged.
+// box is the clean container of the gates: the run-time image, the locked run-time
+// packages and the artifact.
 type box struct {
 	*session
 	ctr *dagger.Container
@@ -23,14 +23,14 @@ type box struct {
 
 var _ gate.Box = box{}
 
-// The places in a box: the working directory of commands, and, where what is
-// judged is no wheel, its tree.
+// Paths in a box: the working directory of commands, and the tree of an artifact that
+// is not a wheel.
 const (
 	boxDir  = "/gate"
 	treeDir = "/opt/tree"
 )
 
-// stock makes a box of the source as upstream released it.
+// stock makes a box with the source as released by upstream.
 func (c *cell) stock(ctx context.Context) (gate.Box, error) {
 	dir, err := c.lay("source", pythonBlobs([]pypi.File{c.entry.Source.File}))
 	if err != nil {
@@ -39,8 +39,8 @@ func (c *cell) stock(ctx context.Context) (gate.Box, error) {
 	return c.box(ctx, filepath.Join(dir, c.entry.Source.Filename))
 }
 
-// box puts a file into a container that has seen nothing of the build: a wheel is
-// installed, an archive unpacked; a wheelhouse lies there as files.
+// box puts a file into a container independent of the build. It installs a wheel and
+// unpacks an archive. A wheelhouse stays as files.
 func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	if c.isStack() {
 		return c.emptyBox(ctx, file)
@@ -66,14 +66,14 @@ func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	return box{c.session, ctr}, nil
 }
 
-// The place of upstream's tests in a box, and the variable that says so to commands.
+// The path of upstream's tests in a box, and the variable with this path.
 const (
 	testsDir      = "/opt/tests"
 	testsVariable = "BUILDER_TESTS"
 )
 
-// tests makes a box with upstream's tests in it, and with what they need of packages
-// that the run-time does not bring.
+// tests makes a box with upstream's tests and their dependencies that the run-time
+// lacks.
 func (c *cell) tests(ctx context.Context, file string) (gate.Box, error) {
 	made, err := c.box(ctx, file)
 	if err != nil {
@@ -112,7 +112,7 @@ done
 	return b, nil
 }
 
-// unfold unpacks the only folder of an archive, and tells commands where.
+// unfold unpacks the only folder of an archive and sets BUILDER_TREE to its path.
 func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, archive string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(archive)
 	ctr = c.writable(ctr.WithMountedFile(at, c.client.Host().File(archive)), treeDir)
@@ -143,8 +143,8 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	output, err := done.Stdout(ctx)
 	var died *dagger.ExecError
 	if errors.As(err, &died) {
-		// Any means 0 to 127: what a signal ended is an error to the SDK, and a
-		// result to a gate.
+		// Any covers exit codes 0 to 127. For a program ended by a signal the SDK
+		// returns an error, but for a gate it is a result.
 		_, output := stamp(died.Stdout)
 		return gate.Result{Exit: died.ExitCode, Output: output}, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"dagger.io/dagger"
 )
 
-// CacheBytes asks the engine how much its cache takes.
+// CacheBytes returns the size of the engine's cache.
 func (e *Engine) CacheBytes(ctx context.Context) (bytes int64, err error) {
 	err = e.ask(ctx, func(ctx context.Context, s *session) error {
 		n, err := s.client.Engine().LocalCache().EntrySet().DiskSpaceBytes(ctx)
@@ -20,8 +20,7 @@ func (e *Engine) CacheBytes(ctx context.Context) (bytes int64, err error) {
 	return bytes, nil
 }
 
-// Prune removes from the engine's cache what nobody uses now: as much as its bound
-// asks for, or all of it.
+// Prune removes unused data from the engine's cache: down to its limit, or all of it.
 func (e *Engine) Prune(ctx context.Context, all bool) error {
 	err := e.ask(ctx, func(ctx context.Context, s *session) error {
 		return s.client.Engine().LocalCache().Prune(ctx, dagger.EngineCachePruneOpts{UseDefaultPolicy: !all})
@@ -32,7 +31,7 @@ func (e *Engine) Prune(ctx context.Context, all bool) error {
 	return nil
 }
 
-// ask asks something in a session of its own.
+// ask sends a query in a new session.
 func (e *Engine) ask(ctx context.Context, question func(context.Context, *session) error) error {
 	ctx, s, err := e.connect(ctx)
 	if err != nil {

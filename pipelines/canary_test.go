@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCanaryOutsideOfTheSandbox runs the canary as a process of this host, where it
-// has to say what it got hold of.
+// The canary runs as a process of this host, outside of the sandbox. It must report
+// everything it could reach.
 func TestCanaryOutsideOfTheSandbox(t *testing.T) {
 	out, err := exec.Command("python3", "-I", "-c", script("canary.py")).Output()
 	var exit *exec.ExitError
@@ -30,7 +30,7 @@ func TestCanaryOutsideOfTheSandbox(t *testing.T) {
 	for _, name := range says.Reached {
 		reached[name] = true
 	}
-	// What every host shows, whoever the user is and whatever the kernel allows.
+	// Every host shows these, to any user and with any kernel settings.
 	for _, name := range []string{"/sys", "devices", "root of the host", "boot_id", "uptime", "load", "kernel in /proc/version", "processor in /proc/cpuinfo"} {
 		if !reached[name] {
 			t.Errorf("it does not report %q, but %q", name, says.Attempts[name])

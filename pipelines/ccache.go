@@ -7,18 +7,18 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// The places of the compiler cache in a build container. They are there in the
-// build step alone, and only where it uses the cache.
+// Paths of the compiler cache in a build container. They exist only in the build step,
+// and only if it uses the cache.
 const (
 	ccachePath   = "/opt/builder/ccache"
 	ccacheConfig = "/opt/builder/ccache.conf"
 	ccacheDir    = "/opt/builder/objects"
 )
 
-// ccacheSettings make a hit mean: the same compiler, the same arguments, the same
-// directory and the same preprocessed text. What would be faster believes more:
-// direct mode does not see a header that appeared earlier in the search path. What
-// is not here is as ccache has it: no base_dir, no sloppiness, no remote storage.
+// ccacheSettings require the same compiler, arguments, directory and preprocessed text
+// for a hit. Faster settings are less strict: direct mode misses a new header earlier
+// in the search path. All other settings are ccache's defaults: no base_dir, no
+// sloppiness, no remote storage.
 const ccacheSettings = `cache_dir = ` + ccacheDir + `
 stats_log = /tmp/builder-ccache.log
 compiler_check = content
@@ -31,8 +31,8 @@ hard_link = false
 max_size = 5G
 `
 
-// ccacheScript stands before the recipe's script: every C and C++ compiler of GCC
-// that the image has by name is reached through ccache, and no other name appears.
+// ccacheScript runs before the recipe's script. It puts ccache in front of every GCC C
+// and C++ compiler of the image, under the same names, and adds no other names.
 const ccacheScript = `mkdir -p /tmp/builder-compilers
 for builder_name in $(IFS=:; for d in $PATH; do
   ls "$d" 2>/dev/null | grep -E '^(x86_64-linux-gnu-)?(gcc|g\+\+)(-[0-9]+)?$|^(cc|c\+\+)$' || true
@@ -42,13 +42,11 @@ PATH="/tmp/builder-compilers:$PATH"
 trap '` + ccachePath + ` --show-log-stats || true' EXIT
 `
 
-// usesCcache reports whether the build step of c may take objects from the
-// compiler cache. A second build never does: it is there to find out whether the
-// first is right.
+// usesCcache reports whether the build step of c may use the compiler cache. A second
+// build never does, because it has to verify the first.
 func (c *cell) usesCcache() bool { return c.Ccache != "" && c.turn == firstTime }
 
-// withCcache adds the compiler cache of the entry to the container of its build
-// step.
+// withCcache adds the entry's compiler cache to the container of its build step.
 func (c *cell) withCcache(ctr *dagger.Container) *dagger.Container {
 	ctr = ctr.
 		WithMountedFile(ccachePath, c.client.Host().File(c.Ccache)).
@@ -57,9 +55,9 @@ func (c *cell) withCcache(ctr *dagger.Container) *dagger.Container {
 	return setEnv(ctr, "CCACHE_CONFIGPATH", ccacheConfig)
 }
 
-// ccacheVolume names the cache that an entry may read and write. Whatever runs in
-// a build step can write into its cache, so that only builds of one source in one
-// image share it: what one source does is never part of another's result.
+// ccacheVolume returns the name of the cache an entry may read and write. Any program
+// in a build step can write into its cache. So only builds of one source in one image
+// share a cache, and no source can affect another's result.
 func ccacheVolume(e lock.Entry) string {
 	return "builder-ccache-" + shortDigest(e.Image.Key()+e.Source.SHA256+pypi.CcachePin().SHA256+ccacheSettings+ccacheScript)
 }

@@ -46,8 +46,7 @@ func TestASecondBuildTakesNothingFromTheCache(t *testing.T) {
 	}
 }
 
-// A build that looks for a compiler must find the names that the image has, and no
-// others.
+// A build must find exactly the compiler names of the image.
 func TestCcacheTakesTheNamesThatAreThere(t *testing.T) {
 	root := t.TempDir()
 	bin := filepath.Join(root, "bin")
@@ -61,7 +60,7 @@ func TestCcacheTakesTheNamesThatAreThere(t *testing.T) {
 	}
 	script := strings.NewReplacer("/opt/builder", root, "/tmp/builder-compilers", root+"/compilers").Replace(ccacheScript) + "trap - EXIT\nls " + root + "/compilers\nprintf %s \"$PATH\"\n"
 	cmd := exec.Command("sh", "-euc", script)
-	cmd.Env = []string{"PATH=" + bin} // the host's compilers are not those of the image
+	cmd.Env = []string{"PATH=" + bin} // excludes the host's compilers
 	for _, tool := range []string{"mkdir", "ls", "grep", "ln", "sh"} {
 		path, err := exec.LookPath(tool)
 		if err != nil {

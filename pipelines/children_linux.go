@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// killMarked ends the client program of a session, which the SDK does not name: it
-// is the child of this process with the session's mark in its environment.
+// killMarked kills the client program of a session. The SDK does not expose its
+// process, so killMarked finds it by the session's mark in the environment of this
+// process's children.
 func killMarked(mark string) {
 	wanted := []byte(markName + "=" + mark)
 	lists, _ := filepath.Glob("/proc/self/task/*/children")

@@ -2,6 +2,6 @@
 
 package pipelines
 
-// killMarked does nothing where processes cannot be told apart; the client program
-// of a hung engine then outlives the session by up to five minutes.
+// killMarked does nothing on systems without /proc. The client program of a hung engine
+// then outlives the session by up to five minutes.
 func killMarked(string) {}

@@ -21,11 +21,10 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// export takes what the build left out of the engine: one wheel or, where the
-// entry promises one in its place, one archive, which comes first, and the files
-// beside it. The wheel is normalised: entries in a fixed order with fixed times and
-// modes, so that equal content is equal bytes. The other files are what the
-// recipe's script made of them.
+// export copies the build's output from the engine: one wheel, or the promised archive
+// in its place, and then the files beside it. The wheel is normalised to a fixed order
+// of entries with fixed times and modes, so that equal content gives equal bytes. All
+// other files are exported unchanged.
 func (c *cell) export(ctx context.Context, container *dagger.Container, dir string) ([]artifact.Artifact, error) {
 	raw, err := os.MkdirTemp(c.Scratch, "dist-*")
 	if err != nil {
@@ -70,9 +69,9 @@ func (c *cell) export(ctx context.Context, container *dagger.Container, dir stri
 	return append(made, a), err
 }
 
-// writeRequirements writes the lines by which pip and uv install the wheel, the wheels
-// of other cells that it was tested with and the locked packages of the run-time image,
-// each by its digest.
+// writeRequirements writes a requirements file for pip and uv with a digest for each
+// line. It lists the wheel, the wheels of other cells it was tested with, and the
+// locked packages of the run-time image.
 func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.Artifact, dir string) (artifact.Artifact, error) {
 	var lines []string
 	for _, a := range append([]artifact.Artifact{made}, inputs...) {
@@ -93,8 +92,8 @@ func writeRequirements(e lock.Entry, made artifact.Artifact, inputs []artifact.A
 	return artifact.Of(path, e.Key())
 }
 
-// writeProfile writes the environment that the artifact is to run in, as lines that
-// a shell, Docker and systemd read alike.
+// writeProfile writes the run-time environment of the artifact in a format common to
+// shells, Docker and systemd.
 func writeProfile(e lock.Entry, dir string) (artifact.Artifact, error) {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "# Run-time environment of %s.\n", e.ID)
@@ -108,9 +107,8 @@ func writeProfile(e lock.Entry, dir string) (artifact.Artifact, error) {
 	return artifact.Of(path, e.Key())
 }
 
-// sortDist tells the artifact in the directory of results, the archive called tree
-// or without one the only wheel, from the files beside it, in the order of their
-// names.
+// sortDist finds the artifact in the output directory: the archive called tree, or the
+// only wheel if tree is empty. It returns the other files sorted by name.
 func sortDist(dir, tree string) (first string, beside []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -141,7 +139,7 @@ func sortDist(dir, tree string) (first string, beside []string, err error) {
 	return append(trees, wheels...)[0], beside, nil
 }
 
-// move puts a file into dir as it is.
+// move copies a file into dir unchanged.
 func move(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 	path := filepath.Join(dir, filepath.Base(from))
 	if err := atomicfile.Copy(from, path); err != nil {
@@ -150,11 +148,11 @@ func move(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 	return artifact.Of(path, e.Key())
 }
 
-// maxMetadata bounds METADATA, in bytes.
+// maxMetadata is the largest size of METADATA, in bytes.
 const maxMetadata = 16 << 20
 
-// normalise writes the wheel into dir with fixed order, times and modes, with the
-// document that says what is in it, and with a description that indexes take.
+// normalise writes the wheel into dir with fixed order, times and modes. It adds the
+// SBOM and replaces the description by one that indexes accept.
 func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 	w, err := wheel.Open(from)
 	if err != nil {
@@ -166,7 +164,7 @@ func normalise(from, dir string, e lock.Entry) (artifact.Artifact, error) {
 		return artifact.Artifact{}, diag.Errorf(diag.Build, "reading the wheel: %w", err)
 	}
 	replace := map[string][]byte{w.DistInfo + "/" + sbom.Member: spdx}
-	// A wheel without metadata is refused by the gate wheel-format, which says so.
+	// The gate wheel-format refuses a wheel without metadata.
 	if metadata, err := w.ReadFile(w.DistInfo+"/METADATA", maxMetadata); err == nil {
 		replace[w.DistInfo+"/METADATA"] = wheel.Described(metadata)
 	}

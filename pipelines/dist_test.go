@@ -57,8 +57,8 @@ func TestSortDist(t *testing.T) {
 	}
 }
 
-// The requirements of a cell are its wheel, the wheels of others and the locked packages,
-// each by its digest.
+// The requirements of a cell list its wheel, other cells' wheels and the locked
+// packages, each with its digest.
 func TestWriteRequirements(t *testing.T) {
 	e := lock.Entry{ID: "tool-1.0-cp311", Runtime: lock.Image{Wheels: []pypi.File{{Project: "dep", Version: "2.0", SHA256: "cc"}}}}
 	made := artifact.Artifact{Name: "The_Tool-1.0+rocm5.7-cp311-cp311-linux_x86_64.whl", SHA256: "aa"}

@@ -19,7 +19,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// proven returns a container of a locked image whose facts were found to hold.
+// proven returns a container of a locked image after verifying the image's facts.
 func (c *cell) proven(ctx context.Context, img lock.Image) (*dagger.Container, error) {
 	ctr, err := c.base(ctx, img)
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *cell) proven(ctx context.Context, img lock.Image) (*dagger.Container, e
 	return ctr, c.probe(ctx, ctr, img)
 }
 
-// base returns a container of a locked image, with its setup done.
+// base returns a container of a locked image after its setup.
 func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, error) {
 	ctr, err := c.rootfs(ctx, img)
 	if err != nil {
@@ -41,8 +41,8 @@ func (c *cell) base(ctx context.Context, img lock.Image) (*dagger.Container, err
 	return ctr, err
 }
 
-// rootfs starts from a registry reference by digest, or installs the locked
-// Debian packages into the set that bootstraps the others.
+// rootfs pulls an image from a registry by digest, or installs the locked Debian
+// packages on top of the bootstrap set.
 func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, error) {
 	ctr := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
 	if img.Pin.Registry != "" {
@@ -50,9 +50,9 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 		if err != nil {
 			return nil, unreachable(img.Pin.Registry, err)
 		}
-		_ = atomicfile.Write(Pulled(c.Scratch, img.Pin.Digest), nil) // without it a later run asks the registry first
-		// The variables of the image's own configuration stay behind: the recipe and
-		// the catalogue state those of a step.
+		_ = atomicfile.Write(Pulled(c.Scratch, img.Pin.Digest), nil) // if it fails, a later run asks the registry first
+		// Variables of the image's own configuration are dropped, because the recipe
+		// and the catalogue define the environment of a step.
 		return c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"}).WithRootfs(ctr.Rootfs()), nil
 	}
 	archive, err := c.bootstrap(img.Pin)
@@ -73,20 +73,20 @@ func (c *cell) rootfs(ctx context.Context, img lock.Image) (*dagger.Container, e
 	return ctr.WithoutMount("/debs"), nil
 }
 
-// Pulled is the file, among those of a directory of scratch files, which says that an
-// engine has pulled the image with a digest.
+// Pulled returns the path of a marker file in the scratch directory. The file exists if
+// an engine has pulled the image with this digest.
 func Pulled(scratch, digest string) string {
 	return filepath.Join(scratch, "pulled-"+strings.ReplaceAll(digest, ":", "-"))
 }
 
-// unreachable is the error for an image that its registry did not hand out.
+// unreachable returns the error for an image that could not be pulled.
 func unreachable(reference string, err error) error {
 	return diag.Errorf(diag.Fetch, "pulling %s: %w", reference, err).
 		WithHint("the engine must reach the image's registry; nothing was built")
 }
 
-// bootstrap writes the first layer of a Debian root file system, once for each
-// list of packages, and again where the file is not what was written.
+// bootstrap writes the first layer of a Debian root file system and returns its path.
+// It reuses the file for the same list of packages if its digest is unchanged.
 func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
 	var debs []deb.Deb
 	var list strings.Builder
@@ -119,7 +119,7 @@ func (c *cell) bootstrap(pin lock.ImagePin) (string, error) {
 	return archive, atomicfile.Write(sum, []byte(made.SHA256))
 }
 
-// probe runs the command of every fact and compares.
+// probe runs the command of every fact and compares the output.
 func (c *cell) probe(ctx context.Context, ctr *dagger.Container, img lock.Image) error {
 	names := slices.Sorted(maps.Keys(img.Provides))
 	var sh strings.Builder

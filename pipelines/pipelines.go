@@ -1,13 +1,13 @@
-// Package pipelines turns one locked entry into artifacts, in Dagger, and hands
-// out the clean container in which the gates look at them.
+// Package pipelines builds the artifacts of one locked entry in Dagger and provides the
+// clean container for its gates.
 //
-// A pipeline is the list [Steps]. Each step is a function from container to
-// container; it is forced before the next one starts, so that an error, a log and a
-// time belong to one step. Nothing here reaches the network: a step can mount only
-// what the store holds, and the store holds only what the lock names.
+// A pipeline is the list [Steps]. Each step is a function from container to container.
+// It runs to completion before the next one starts, so that each error, log and time
+// belongs to one step. Steps have no network. They mount only files of the store, and
+// the store holds only locked files.
 //
-// It knows one engine and one entry at a time: which engine is a matter of fleet,
-// what becomes of the artifacts one of run.
+// The package handles one engine and one entry at a time. Package fleet selects the
+// engine, and package run handles the artifacts.
 package pipelines
 
 import (
@@ -39,13 +39,13 @@ var scripts embed.FS
 func script(name string) string {
 	data, err := scripts.ReadFile("scripts/" + name)
 	if err != nil {
-		panic(fmt.Sprintf("pipelines: script %s is not embedded: %v", name, err)) // a name in this package's own code
+		panic(fmt.Sprintf("pipelines: script %s is not embedded: %v", name, err)) // names are constants of this package
 	}
 	return string(data)
 }
 
-// Revision is the digest of the scripts that steps run, of the places that they know and
-// of how wheels are written; it is part of every cell's key.
+// Revision returns a digest of the steps' scripts, their fixed paths and the format of
+// wheels. It is part of every cell's key.
 func Revision() string {
 	h := sha256.New()
 	err := fs.WalkDir(scripts, ".", func(path string, d fs.DirEntry, err error) error {
@@ -61,39 +61,39 @@ func Revision() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// The places in a build container. They are fixed: a path leaks into a wheel
-// through -g, so another path is another wheel.
+// Paths in a build container. They are fixed: -g puts a path into the wheel, so a
+// different path gives a different wheel.
 const (
 	buildDir  = "/build"
 	sourceDir = buildDir + "/src"
 	distDir   = buildDir + "/dist"
 	venvDir   = "/opt/venv"
 	uvPath    = "/opt/builder/uv"
-	// repackPath is there where the source is a released wheel.
+	// repackPath exists if the source is a released wheel.
 	repackPath = "/opt/builder/repack.py"
 	layout     = sourceDir + distDir + venvDir + uvPath + repackPath
 )
 
 // Engine builds entries on one Dagger engine.
 type Engine struct {
-	Address string // as the Dagger client takes it; "" lets the client provision one in Docker
-	CLI     string // path of the dagger program of the SDK's version
+	Address string // in the notation of the Dagger client; "" lets the client provision an engine in Docker
+	CLI     string // path of the dagger program, of the SDK's version
 	Store   *store.Store
-	Scratch string // directory for what is handed to and taken from the engine
-	UV      string // path of the uv program that is mounted into containers
-	// Bubblewrap is the directory of the program that shuts steps and gates off.
+	Scratch string // directory for files exchanged with the engine
+	UV      string // path of the uv program to mount into containers
+	// Bubblewrap is the directory of the sandbox program for steps and gates.
 	Bubblewrap string
-	Ccache     string // path of the ccache that build steps take objects from; "" is none
-	// StepLimit is how long one step may take; 0 is without a bound.
+	Ccache     string // path of the ccache program for build steps; "" for none
+	// StepLimit is the time limit of a step; 0 means no limit.
 	StepLimit time.Duration
-	// Patience is how long the engine may take to say that it is there before it
-	// is lost; 0 is [Patience].
+	// Patience is how long the engine may leave a query unanswered before it counts as
+	// lost; 0 means [Patience].
 	Patience time.Duration
 }
 
 var _ run.Engine = (*Engine)(nil)
 
-// cell is the state that the steps of one entry share.
+// cell is the shared state of the steps of one entry.
 type cell struct {
 	*Engine
 	*session
@@ -103,13 +103,13 @@ type cell struct {
 	canary string
 }
 
-// A Step is one named, timed, logged move of a cell's container.
+// A Step is a named step of a cell's container, with its own time and log.
 type Step struct {
 	Name string
 	do   func(context.Context, *cell, *dagger.Container) (*dagger.Container, error)
 }
 
-// LastStep is the step that runs the recipe's script.
+// LastStep is the step with the recipe's script.
 const LastStep = "build"
 
 // Steps lists the steps of a build in order.
@@ -124,8 +124,8 @@ func Steps() []Step {
 	}
 }
 
-// Build implements [run.Engine]: it runs all steps of an entry, exports its wheel
-// or archive and what lies beside it into dir, and makes the box of the gates.
+// Build implements [run.Engine]. It runs all steps of an entry, exports its wheel or
+// archive with the other files into dir, and makes the box of the gates.
 func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events, look run.Look) error {
 	return e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) error {
 		made, err := c.make(ctx, events, dir)
@@ -162,8 +162,8 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.
 	})
 }
 
-// Rebuild implements [run.Engine]: it runs the build step once more, whatever the
-// cache knows, and leaves in dir what came of it.
+// Rebuild implements [run.Engine]. It runs the build step again without the cache and
+// exports its output into dir.
 func (e *Engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (made []artifact.Artifact, err error) {
 	err = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) (err error) {
 		c.turn = fmt.Sprintf("again-%d", time.Now().UnixNano())
@@ -173,7 +173,7 @@ func (e *Engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifac
 	return made, err
 }
 
-// make runs all steps and takes what they left out of the engine.
+// make runs all steps and exports their output.
 func (c *cell) make(ctx context.Context, events run.Events, dir string) (made []artifact.Artifact, err error) {
 	if c.isStack() {
 		return c.gather(ctx, events, dir)
@@ -189,7 +189,7 @@ func (c *cell) make(ctx context.Context, events run.Events, dir string) (made []
 	return made, err
 }
 
-// walk takes an empty container through steps.
+// walk runs steps on an empty container.
 func (c *cell) walk(ctx context.Context, events run.Events, steps []Step) (*dagger.Container, error) {
 	container := c.client.Container(dagger.ContainerOpts{Platform: "linux/amd64"})
 	for _, step := range steps {
@@ -204,8 +204,8 @@ func (c *cell) walk(ctx context.Context, events run.Events, steps []Step) (*dagg
 	return container, nil
 }
 
-// step runs one step with its log and its time, for no longer than the limit of a
-// step. What an ended step has started the engine ends.
+// step runs one step with its log and time, up to the time limit. When a step ends, the
+// engine stops its remaining work.
 func (c *cell) step(ctx context.Context, events run.Events, name string, do func(context.Context) error) error {
 	log := events.StepStarted(name)
 	start := time.Now()
@@ -225,7 +225,7 @@ func (c *cell) step(ctx context.Context, events run.Events, name string, do func
 	return nil
 }
 
-// limit bounds the time of a step.
+// limit applies the time limit of a step.
 func (e *Engine) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if e.StepLimit <= 0 {
 		return context.WithCancel(ctx)
@@ -235,8 +235,8 @@ func (e *Engine) limit(ctx context.Context) (context.Context, context.CancelFunc
 			WithHint("the end of its log says where it hangs; a build that needs longer is given more time with --step-limit"))
 }
 
-// in does work in a session of its own: so one bad cell never takes another with
-// it, and every log line has one owner.
+// in runs work in a new session. So one failed cell never affects another, and every
+// log line belongs to one cell.
 func (e *Engine) in(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, work func(context.Context, *cell) error) error {
 	ctx, s, err := e.connect(ctx)
 	if err != nil {

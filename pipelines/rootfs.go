@@ -16,9 +16,8 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// Rootfs writes the file system as a step finds it to dir, and returns the
-// environment and the script of the build step: what is needed to go through a
-// failed build by hand.
+// Rootfs writes the file system before a step to dir. It returns the environment and
+// script of the build step, so that a failed build can be repeated by hand.
 func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, before, dir string, events run.Events) (env map[string]string, script string, err error) {
 	steps := Steps()
 	i := slices.IndexFunc(steps, func(s Step) bool { return s.Name == before })
@@ -35,9 +34,9 @@ func (e *Engine) Rootfs(ctx context.Context, entry lock.Entry, inputs []artifact
 	return buildEnv(entry), entry.Script, err
 }
 
-// unpack writes a container's file system to dir by way of one archive: the
-// export of a whole root file system as a directory stops for good in the middle
-// (engine v0.19.10, 5 GB of 100,000 files).
+// unpack writes a container's file system to dir through an archive. The export of a
+// whole root file system as a directory hangs halfway (engine v0.19.10, 5 GB in 100,000
+// files).
 func (c *cell) unpack(ctx context.Context, container *dagger.Container, dir string) error {
 	const inside = "/builder-rootfs.tar"
 	pack := "tar --one-file-system --numeric-owner -C / -c -f " + inside + " --exclude=." + inside + " .\n"
@@ -45,7 +44,7 @@ func (c *cell) unpack(ctx context.Context, container *dagger.Container, dir stri
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp(c.Scratch, "rootfs-*") // two containers can have one process id
+	scratch, err := os.MkdirTemp(c.Scratch, "rootfs-*") // processes in two containers can have the same ID
 	if err != nil {
 		return err
 	}

@@ -13,36 +13,35 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Capabilities that a step keeps, as setpriv writes a set.
+// Capabilities of a step, in the notation of setpriv.
 const (
 	noCaps = "-all"
-	// installCaps is what dpkg and maintainer scripts need to own files and to
-	// change user; it is a part of what a container has by default.
+	// installCaps lets dpkg and maintainer scripts own files and change users. It is a
+	// subset of a container's default capabilities.
 	installCaps = "-all,+chown,+dac_override,+fowner,+fsetid,+setgid,+setuid,+setfcap,+kill"
 )
 
-// The places of the sandbox in a container, for as long as an exec runs.
+// Paths of the sandbox in a container while an exec runs.
 const (
 	sandboxDir = "/opt/builder/sandbox"
 	filterPath = "/opt/builder/seccomp"
 	toolsDir   = "/opt/builder/host"
 )
 
-// The users of a guest are those of this range on the engine's host, which owns
-// nothing there: 0 inside is firstID outside. The range lies above those that
-// useradd, systemd and container engines give out (systemd's UIDS-GIDS.md). What the
-// pipelines write into a container for a guest to change belongs to guestOwner.
+// firstID is the first user ID of a guest on the engine's host: 0 inside is firstID
+// outside. These users own nothing on the host. The range is above those of useradd,
+// systemd and container engines (systemd's UIDS-GIDS.md). Files that a guest may change
+// belong to guestOwner.
 const firstID = 2_000_000_000
 
 var guestOwner = fmt.Sprintf("%d:%d", firstID, firstID)
 
-// guest adds an exec whose command is a guest of the engine's host: root in a user
-// namespace of its own, with no network, devices or kernel settings, with the
-// capabilities caps and no more. scripts/sandbox.sh says what it sees. The engine
-// has no switch for any of this (SDK v0.19.10), hence the privileged exec that
-// gives up what it was given before the command begins. The name is that of the
-// shell which does so: execs that differ in it alone are two for the cache, and one
-// for what they run.
+// guest adds an exec with its command isolated from the engine's host. The command is
+// root in its own user namespace, without network, devices and kernel settings, with
+// exactly the capabilities caps. scripts/sandbox.sh documents its view of the system.
+// The engine has no option for this (SDK v0.19.10), so the exec is privileged and drops
+// its privileges before the command starts. name is the name of the shell that does so.
+// Two execs that differ only in name have separate cache entries and do the same.
 func (s *session) guest(ctr *dagger.Container, name, caps string, args []string, opts dagger.ContainerWithExecOpts) *dagger.Container {
 	opts.InsecureRootCapabilities = true
 	begin, tools := []string{"/bin/sh"}, ""
@@ -63,8 +62,8 @@ func (s *session) guest(ctr *dagger.Container, name, caps string, args []string,
 		WithoutMount(sandboxDir)
 }
 
-// bubblewrapCaps writes a set of capabilities as bubblewrap takes them: of
-// "-all,+chown" it is "CAP_CHOWN".
+// bubblewrapCaps converts a set of capabilities to bubblewrap's notation: "-all,+chown"
+// becomes "CAP_CHOWN".
 func bubblewrapCaps(caps string) string {
 	var words []string
 	for part := range strings.SplitSeq(caps, ",") {
@@ -75,14 +74,15 @@ func bubblewrapCaps(caps string) string {
 	return strings.Join(words, " ")
 }
 
-// setEnv sets a variable for the commands of guests, and for nothing that runs as
-// root of the host: LD_PRELOAD of a recipe would be root of the host too.
+// setEnv sets a variable only for the commands of guests. Programs running as the
+// host's root do not get it, because a recipe's LD_PRELOAD would then run code as the
+// host's root.
 func setEnv(ctr *dagger.Container, name, value string) *dagger.Container {
 	return ctr.WithEnvVariable("GUEST_"+name, value)
 }
 
-// writable makes directories that a guest may write to. In an image of a registry
-// everything else belongs to root of the host, and a guest may only read it.
+// writable creates directories writable by a guest. In a registry image all other files
+// belong to the host's root, and a guest can only read them.
 func (s *session) writable(ctr *dagger.Container, dirs ...string) *dagger.Container {
 	for _, dir := range dirs {
 		ctr = ctr.WithDirectory(dir, s.client.Directory(), dagger.ContainerWithDirectoryOpts{Owner: guestOwner})
@@ -90,21 +90,20 @@ func (s *session) writable(ctr *dagger.Container, dirs ...string) *dagger.Contai
 	return ctr
 }
 
-// firstTime is the name of an exec that the cache may answer.
+// firstTime is the name of an exec that may come from the cache.
 const firstTime = "guest"
 
-// exec runs one command of a step as a guest, now, and returns the container after
-// it and what it printed. What the cache answers is printed into the step's log
-// like what was just run.
+// exec runs one command of a step as a guest and returns the new container and the
+// output. Cached output goes to the step's log too.
 func (c *cell) exec(ctx context.Context, ctr *dagger.Container, caps string, args []string) (*dagger.Container, string, error) {
 	return c.execNamed(ctx, ctr, firstTime, caps, args)
 }
 
-// execNamed is exec under a name; see [session.guest].
+// execNamed is exec with a name; see [session.guest].
 func (c *cell) execNamed(ctx context.Context, ctr *dagger.Container, name, caps string, args []string) (*dagger.Container, string, error) {
 	start := time.Now()
-	// Sync comes first: an exec of which only the output was asked for is run
-	// again when somebody asks for its files.
+	// Sync comes first. If only the output of an exec was requested, a later request
+	// for its files runs it again.
 	done, err := c.guest(ctr, name, caps, args, dagger.ContainerWithExecOpts{}).Sync(ctx)
 	if err != nil {
 		return nil, "", c.failure(err)
@@ -120,7 +119,8 @@ func (c *cell) execNamed(ctx context.Context, ctr *dagger.Container, name, caps 
 
 const stampPrefix = "builder-ran "
 
-// stamp takes the first line, which says when the exec was run, off its output.
+// stamp removes the first line from an exec's output and returns the time in it, when
+// the exec ran.
 func stamp(printed string) (time.Time, string) {
 	first, rest, _ := strings.Cut(printed, "\n")
 	nanoseconds, err := strconv.ParseInt(strings.TrimPrefix(first, stampPrefix), 10, 64)
@@ -130,8 +130,7 @@ func stamp(printed string) (time.Time, string) {
 	return time.Unix(0, nanoseconds), rest
 }
 
-// failure gives a failed exec the class of a failed build and the end of what it
-// printed.
+// failure gives a failed exec the class of a failed build and attaches its output.
 func (c *cell) failure(err error) error {
 	var failed *dagger.ExecError
 	if !errors.As(err, &failed) {
@@ -146,6 +145,6 @@ func (c *cell) failure(err error) error {
 	}
 }
 
-// shell is the argument vector that runs a script with both streams in one, so
-// that a log keeps its order.
+// shell returns the arguments to run a script with stderr merged into stdout, so that a
+// log keeps its order.
 func shell(script string) []string { return []string{"sh", "-euc", "exec 2>&1\n" + script} }

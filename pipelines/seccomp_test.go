@@ -16,16 +16,17 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// families are the address families of which a guest may make sockets: local,
-// IPv4 and IPv6 over its own loopback, and netlink, which lists its interfaces.
+// families are the socket address families allowed to a guest: local, IPv4 and IPv6
+// over its own loopback, and netlink for listing its interfaces.
 var families = []uint64{1, 2, 10, 16}
 
-// denied are calls that Docker's profile allows on new kernels and no build needs.
+// denied lists calls allowed by Docker's profile on new kernels but not needed by any
+// build.
 var denied = []string{"ptrace", "process_vm_writev"}
 
-// TestSeccompFilter holds the filter that the sandbox loads to Docker's default
-// profile for a container without capabilities, with fewer address families and
-// without the calls in denied. With -update it writes the filter.
+// TestSeccompFilter compares the sandbox's filter with Docker's default profile for a
+// container without capabilities, minus some address families and the calls in denied.
+// With -update it writes the filter.
 func TestSeccompFilter(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the filter is for amd64")
@@ -54,7 +55,7 @@ func TestSeccompFilter(t *testing.T) {
 	golden.CheckFile(t, "scripts/seccomp.b64", encoded(t, program))
 }
 
-// group is a rule of the profile without what the sandbox denies.
+// group converts a rule of the profile without the calls denied by the sandbox.
 func group(t *testing.T, rule specs.LinuxSyscall) seccompbpf.SyscallGroup {
 	t.Helper()
 	g := seccompbpf.SyscallGroup{Action: seccompbpf.ActionAllow}
@@ -93,7 +94,7 @@ func condition(t *testing.T, arg specs.LinuxSeccompArg) seccompbpf.Condition {
 	return seccompbpf.Condition{}
 }
 
-// encoded is a program as the kernel takes it (struct sock_filter), in base 64.
+// encoded returns a program in the kernel's format (struct sock_filter) in base 64.
 func encoded(t *testing.T, program []bpf.Instruction) []byte {
 	t.Helper()
 	raw, err := bpf.Assemble(program)

@@ -19,39 +19,38 @@ import (
 	"builder/internal/build/run"
 )
 
-// session is one connection to the engine. Its context ends when the engine is
-// lost, with a [run.EngineError] as the cause, so that nobody waits for an answer
-// that will not come.
+// session is one connection to the engine. If the engine is lost, its context ends with
+// a [run.EngineError] as the cause, so that no call waits forever.
 type session struct {
 	client *dagger.Client
 	stream *stream
-	mark   string // of its client program; see markName
-	// tools is a root file system whose programs make the sandbox. No step has ever
-	// run in it. It is nil in a cell whose images come from a registry.
+	mark   string // mark of its client program; see markName
+	// tools is a root file system with the programs for the sandbox. No step has ever
+	// run in it. It is nil for images from a registry.
 	tools      *dagger.Directory
 	bubblewrap string // directory; see [Engine]
 	lose       context.CancelCauseFunc
 }
 
 const (
-	// connectTime bounds the wait for an engine that was named. One that the
-	// client provisions in Docker may be pulled first.
+	// connectTime limits the wait for a named engine. provisionTime is longer, because
+	// the client may first pull an engine image in Docker.
 	connectTime   = time.Minute
 	provisionTime = 10 * time.Minute
-	// Patience is how long an engine at work may take to say that it is there.
+	// Patience is how long a working engine may leave a query unanswered.
 	Patience = 2 * time.Minute
-	// farewell is how long a client program may take to end: it has logs to pass on.
+	// farewell is how long a client program may take to end, because it still has to
+	// send logs.
 	farewell = 15 * time.Second
 )
 
 // sessions counts the sessions of this process.
 var sessions atomic.Int64
 
-// markName is the variable that tells the client program of one session from those
-// of the others.
+// markName is the variable that distinguishes the client programs of sessions.
 const markName = "BUILDER_SESSION"
 
-// connect opens a session. The context that it returns is that of all work in it.
+// connect opens a session. All work in the session uses the returned context.
 func (e *Engine) connect(parent context.Context) (context.Context, *session, error) {
 	if err := useClient(e.CLI); err != nil {
 		return nil, nil, err
@@ -77,8 +76,8 @@ func (e *Engine) connect(parent context.Context) (context.Context, *session, err
 	return nil, nil, err
 }
 
-// useClient tells the SDK which client program to use, which only the environment
-// can; without one the SDK downloads it.
+// useClient sets the client program of the SDK, which is possible only through the
+// environment. Without one the SDK downloads it.
 func useClient(program string) error {
 	os.Setenv("DO_NOT_TRACK", "1")
 	if program == "" {
@@ -87,8 +86,8 @@ func useClient(program string) error {
 	return os.Setenv("_EXPERIMENTAL_DAGGER_CLI_BIN", program)
 }
 
-// reachable asks whether anybody listens at an address of a kind that can be asked;
-// the client program asks again and again, until it is stopped.
+// reachable checks that a unix or tcp address accepts connections. Without this check,
+// the client program retries until it is stopped.
 func reachable(ctx context.Context, address string) error {
 	network, place, _ := strings.Cut(address, "://")
 	if network != "unix" && network != "tcp" {
@@ -101,8 +100,8 @@ func reachable(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// dial starts the client program of a session. Where it waits for an engine that
-// hangs it does not end by itself.
+// dial starts the client program of a session. The program does not end by itself if
+// the engine hangs, so dial kills it after a time limit.
 func (e *Engine) dial(ctx context.Context, s *session) (*dagger.Client, error) {
 	limit := connectTime
 	opts := []dagger.ClientOpt{dagger.WithLogOutput(s.stream), dagger.WithEnvironmentVariable(markName, s.mark)}
@@ -117,10 +116,10 @@ func (e *Engine) dial(ctx context.Context, s *session) (*dagger.Client, error) {
 	return dagger.Connect(ctx, opts...)
 }
 
-// patience is how long this engine may take to answer.
+// patience returns how long this engine may leave a query unanswered.
 func (e *Engine) patience() time.Duration { return cmp.Or(e.Patience, Patience) }
 
-// watch asks the engine from time to time whether it is there.
+// watch queries the engine at intervals.
 func (s *session) watch(ctx context.Context, patience time.Duration) {
 	for {
 		select {
@@ -141,9 +140,9 @@ func (s *session) ask(ctx context.Context, within time.Duration) {
 	}
 }
 
-// engines tells a fault of the engine from one of the build: an error without a
-// class that came out of the engine's interface. Where the engine does not answer
-// any more it is lost, and the session ends.
+// engines returns err as a [run.EngineError] if the engine caused it and not the build:
+// an error without a class from the engine's interface. If the engine no longer
+// answers, the session ends.
 func (s *session) engines(ctx context.Context, err error) error {
 	if err == nil || diag.Worst(err) != diag.OK || local(err) {
 		return err
@@ -165,16 +164,16 @@ func (s *session) engines(ctx context.Context, err error) error {
 	return &run.EngineError{Err: err}
 }
 
-// local reports whether an error is about a file of this host.
+// local reports whether an error concerns a file of this host.
 func local(err error) bool {
 	_, path := errors.AsType[*fs.PathError](err)
 	_, link := errors.AsType[*os.LinkError](err)
 	return path || link
 }
 
-// close ends the session. The client program is given time to pass its logs on,
-// unless the engine is lost; one that hangs keeps it for five minutes (SDK
-// v0.19.10).
+// close ends the session. The client program gets time to send its logs, unless the
+// engine is lost. Then close kills it, because a client of a hung engine would wait for
+// five minutes (SDK v0.19.10).
 func (s *session) close(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {

@@ -14,8 +14,8 @@ import (
 	"builder/internal/input/store"
 )
 
-// stage lays blobs out in a directory of the engine's client, so that one mount
-// carries them all.
+// stage puts blobs into a directory for the engine, so that one mount covers all of
+// them.
 func (c *cell) stage(name string, blobs []store.Blob) (*dagger.Directory, error) {
 	dir, err := c.lay(name, blobs)
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *cell) stage(name string, blobs []store.Blob) (*dagger.Directory, error)
 	return c.client.Host().Directory(dir), nil
 }
 
-// lay lays blobs out by their names in a directory of this host.
+// lay puts blobs under their names into a directory of this host.
 func (c *cell) lay(name string, blobs []store.Blob) (string, error) {
 	var list strings.Builder
 	for _, b := range blobs {
@@ -37,13 +37,13 @@ func (c *cell) lay(name string, blobs []store.Blob) (string, error) {
 	return dir, nil
 }
 
-// shortDigest tells apart what is staged under one name.
+// shortDigest distinguishes directories and volumes of the same kind.
 func shortDigest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// debBlobs names the files of locked Debian packages in the store.
+// debBlobs returns the files of locked Debian packages in the store.
 func debBlobs(packages []deb.Package) []store.Blob {
 	blobs := make([]store.Blob, len(packages))
 	for i, p := range packages {
@@ -52,7 +52,7 @@ func debBlobs(packages []deb.Package) []store.Blob {
 	return blobs
 }
 
-// pythonBlobs names the files of locked Python packages in the store.
+// pythonBlobs returns the files of locked Python packages in the store.
 func pythonBlobs(files []pypi.File) []store.Blob {
 	blobs := make([]store.Blob, len(files))
 	for i, f := range files {

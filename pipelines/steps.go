@@ -16,7 +16,7 @@ import (
 	"builder/internal/plan/patch"
 )
 
-// imageStep makes the build image and proves that it is what it says.
+// imageStep makes the build image and verifies its facts.
 func imageStep(ctx context.Context, c *cell, _ *dagger.Container) (*dagger.Container, error) {
 	return c.proven(ctx, c.entry.Image)
 }
@@ -26,8 +26,8 @@ func packagesStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.
 	return c.withWheels(ctx, ctr, c.entry.Image)
 }
 
-// withWheels installs the locked Python packages of an image, and the wheels of the
-// cells that go into this one.
+// withWheels installs the locked Python packages of an image and the wheels of the
+// entry's inputs.
 func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.Image) (*dagger.Container, error) {
 	ctr, err := c.withPackages(ctx, ctr, img)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *cell) withWheels(ctx context.Context, ctr *dagger.Container, img lock.I
 	return ctr.WithoutMount(uvPath), nil
 }
 
-// withPackages makes the virtual environment with the locked Python packages of an
+// withPackages creates the virtual environment with the locked Python packages of an
 // image.
 func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock.Image) (*dagger.Container, error) {
 	wheels, err := c.stage("wheels", pythonBlobs(img.Wheels))
@@ -65,8 +65,7 @@ func (c *cell) withPackages(ctx context.Context, ctr *dagger.Container, img lock
 	return setEnv(ctr.WithoutMount("/wheels").WithoutMount(uvPath), "PATH", venvDir+"/bin:"+img.Env["PATH"]), nil
 }
 
-// install puts a wheel into the virtual environment of a container
-// that has uv.
+// install installs a wheel into the virtual environment of a container with uv.
 func (c *cell) install(ctx context.Context, ctr *dagger.Container, wheel string) (*dagger.Container, error) {
 	at := "/artifact/" + filepath.Base(wheel)
 	script := fmt.Sprintf("UV_OFFLINE=1 UV_NO_CONFIG=1 UV_NO_CACHE=1 %s pip install --python %s --no-index --no-deps --compile-bytecode '%s'", uvPath, venvDir, at)
@@ -77,8 +76,8 @@ func (c *cell) install(ctx context.Context, ctr *dagger.Container, wheel string)
 	return ctr.WithoutMount(at), nil
 }
 
-// sourceStep unpacks the source at its fixed place: a released wheel as it is,
-// beside the program that packs it again, of any other archive what lies in its
+// sourceStep unpacks the source at its fixed path. It unpacks a released wheel as it is
+// and adds the program to repack it. Of any other archive it unpacks the content of the
 // only folder.
 func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	src, err := c.stage("source", pythonBlobs([]pypi.File{c.entry.Source.File}))
@@ -100,14 +99,14 @@ func sourceStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 	return ctr.WithoutMount("/source").WithWorkdir(sourceDir), nil
 }
 
-// untar is a script that unpacks the only folder of an archive. Owners are not
-// restored: root without CAP_DAC_OVERRIDE could not write into files of another
-// user.
+// untar returns a script that unpacks the only folder of an archive. It does not
+// restore owners, because root without CAP_DAC_OVERRIDE could not write into other
+// users' files.
 func untar(archive, to string) string {
 	return fmt.Sprintf("mkdir -p %s\ntar -x --no-same-owner --strip-components=1 -C %s -f '%s'\n", to, to, archive)
 }
 
-// patchStep applies the chosen patches in order; the log says what each did.
+// patchStep applies the selected patches in order and logs the effect of each.
 func patchStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	tree := &containerTree{ctr: ctr}
 	var faults []error
@@ -128,8 +127,8 @@ func patchStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 	return tree.ctr.Sync(ctx)
 }
 
-// canaryStep tries to leave a container that is shut off as the build's is. What
-// it saw is kept with the result; if it got out, the cell fails.
+// canaryStep tries to break out of a container isolated like that of the build. Its
+// findings are kept with the result. If it breaks out, the cell fails.
 func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	img := c.entry.Image
 	_, seen, err := c.exec(ctx, ctr, noCaps, []string{img.Python, "-I", "-c", script("canary.py")})
@@ -140,8 +139,7 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 	return ctr, nil
 }
 
-// buildStep runs the recipe's script without a network and without
-// capabilities.
+// buildStep runs the recipe's script without network and capabilities.
 func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	ctr, script := withEnv(ctr, buildEnv(c.entry)), c.entry.Script
 	if c.usesCcache() {
@@ -151,8 +149,8 @@ func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 	return ctr, err
 }
 
-// buildEnv is the environment of the build step, all of it: what recipe and
-// image state, and what would otherwise be the machine's own.
+// buildEnv returns the complete environment of the build step: variables of the recipe
+// and the image, and fixed values for variables that differ between machines.
 func buildEnv(e lock.Entry) map[string]string {
 	env := maps.Clone(e.Image.Env)
 	maps.Copy(env, e.Env)
@@ -171,8 +169,8 @@ func buildEnv(e lock.Entry) map[string]string {
 	return env
 }
 
-// withEnv sets variables of a guest in a fixed order: the order is part of the cache
-// key.
+// withEnv sets a guest's variables in a fixed order, because the order is part of the
+// cache key.
 func withEnv(ctr *dagger.Container, env map[string]string) *dagger.Container {
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		ctr = setEnv(ctr, k, env[k])

@@ -10,26 +10,25 @@ import (
 	"time"
 )
 
-// stream is the log of the running step. While an exec runs it reads the progress
-// of the Dagger client (its plain form, v0.19.10) and passes on what the exec
-// prints:
+// stream is the log of the running step. While an exec runs, it parses the progress of
+// the Dagger client (in plain format, v0.19.10) and copies the exec's output:
 //
 //	14  : ┆ [12.3s] | Building CXX object …
 //
-// Results and errors come from the API; this is for people who watch, and for
-// the log of a step that fails. The progress lags behind the API: an exec that
-// has ended is waited for ([stream.settle]), and what comes even later is
-// dropped, so that no line stands in the log of another step.
+// The API returns results and errors. The log is for users watching a run and for
+// failed steps. Progress arrives later than the API's answer. So stream waits for the
+// output of a finished exec ([stream.settle]) and drops anything later. No line can get
+// into the log of another step.
 type stream struct {
 	mu     sync.Mutex
 	rest   []byte
 	log    io.Writer
-	lines  int             // that the running exec has printed
-	last   string          // of them
-	number string          // the client's for the running exec
-	ended  map[string]bool // numbers of the execs before it
-	execs  int             // of the step
-	cached int             // of them
+	lines  int             // printed by the running exec
+	last   string          // last line of the running exec
+	number string          // client's number for the running exec
+	ended  map[string]bool // numbers of earlier execs
+	execs  int             // execs of the step
+	cached int             // execs of the step from the cache
 }
 
 var (
@@ -39,7 +38,7 @@ var (
 
 func newStream() *stream { return &stream{log: io.Discard, ended: map[string]bool{}} }
 
-// Write takes the client's progress, in pieces of any size.
+// Write receives the client's progress in pieces of any size.
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,11 +67,11 @@ func (s *stream) line(line []byte) {
 	s.log.Write(append(m[2], '\n'))
 }
 
-// lag is how long an exec that has ended is waited for.
+// lag is the longest wait for the output of a finished exec.
 const lag = time.Second
 
-// settle waits until the progress has caught up with an exec that has ended with
-// this output, and closes its part of the log.
+// settle waits until the progress includes the output of a finished exec, then closes
+// its part of the log.
 func (s *stream) settle(output string) {
 	want := lastLine(output)
 	for deadline := time.Now().Add(lag); !s.seen(want) && time.Now().Before(deadline); {
@@ -95,15 +94,15 @@ func lastLine(output string) string {
 	return strings.TrimSpace(output[strings.LastIndexByte(output, '\n')+1:])
 }
 
-// begin sends what follows to the log of a step.
+// begin directs further output to the log of a step.
 func (s *stream) begin(log io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log, s.lines, s.execs, s.cached = log, 0, 0, 0
 }
 
-// ran notes that an exec of the step has ended, and what it printed. The client
-// shows nothing of what came from the cache; the log does.
+// ran records a finished exec of the step with its output. The client shows no cached
+// output, so ran writes it to the log.
 func (s *stream) ran(cached bool, output string) {
 	if !cached {
 		s.settle(output)
@@ -120,15 +119,15 @@ func (s *stream) ran(cached bool, output string) {
 	s.lines = 0
 }
 
-// note writes a line of our own to the log of the running step.
+// note writes a line to the log of the running step.
 func (s *stream) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(s.log, format+"\n", args...)
 }
 
-// end stops the log and reports whether all execs of the step came from the
-// cache. A step without one did its work here.
+// end stops the log and reports whether all execs of the step came from the cache. A
+// step without execs ran on this host and is not cached.
 func (s *stream) end() (cached bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

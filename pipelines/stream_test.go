@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// progress is what the Dagger client v0.19.10 writes while an exec runs, its
-// colours included.
+// progress is the output of the Dagger client v0.19.10 while an exec runs, with colors.
 const progress = "\x1b[95m14  : \x1b[0m\x1b[90;2m\x1b[0m\x1b[90m[0.1s] \x1b[0m\x1b[90m|\x1b[0m builder-ran 1763710000000000000\n" +
 	"\x1b[95m14  : \x1b[0m\x1b[90;2m\x1b[0m\x1b[90m[0.2s] \x1b[0m\x1b[90m|\x1b[0m line 1\n" +
 	"\x1b[95m14  : \x1b[0m\x1b[90;2m┆ \x1b[0m\x1b[90m[1m2s] \x1b[0m\x1b[90m|\x1b[0m line | 2\n" +
@@ -53,8 +52,8 @@ func TestStreamOfACachedStep(t *testing.T) {
 	}
 }
 
-// The progress of an exec that has ended still comes in: before settle gives up
-// it is waited for, afterwards it is nobody's.
+// Late progress of a finished exec is logged until settle times out, and dropped
+// afterwards.
 func TestStreamWaitsForWhatLags(t *testing.T) {
 	var first, second strings.Builder
 	s := newStream()

@@ -13,8 +13,8 @@ import (
 	"builder/internal/plan/patch"
 )
 
-// containerTree is the source in a container as [patch.Tree]. Each write makes
-// the next container.
+// containerTree is the source in a container as a [patch.Tree]. Each write creates a
+// new container.
 type containerTree struct{ ctr *dagger.Container }
 
 var _ patch.Tree = (*containerTree)(nil)
@@ -35,7 +35,7 @@ func (t *containerTree) WriteFile(ctx context.Context, name string, data []byte)
 		return fmt.Errorf("asking for its mode: %w", err)
 	}
 	opts := dagger.ContainerWithNewFileOpts{Owner: guestOwner}
-	if mode != 0o644 { // which is what the engine gives; to name it is another question for its cache
+	if mode != 0o644 { // the engine's default; naming it would change the cache key
 		opts.Permissions = mode
 	}
 	t.ctr = t.ctr.WithNewFile(at, string(data), opts)

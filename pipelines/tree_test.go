@@ -10,13 +10,13 @@ import (
 	"dagger.io/dagger"
 )
 
-// modes is an engine that knows nothing but the mode of every file.
+// modes is an engine that only returns file modes.
 type modes struct{ query, answer string }
 
 func (*modes) Host() string { return "engine" }
 func (*modes) Close() error { return nil }
 
-// Do answers a question of the SDK.
+// Do answers a query of the SDK.
 func (m *modes) Do(req *http.Request) (*http.Response, error) {
 	var asked struct{ Query string }
 	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil {
@@ -26,8 +26,7 @@ func (m *modes) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(m.answer))}, nil
 }
 
-// The mode that the engine gives by itself is not named: the question would be
-// another for its cache.
+// The engine's default mode is not named, because that would change the cache key.
 func TestAPatchedFileKeepsItsMode(t *testing.T) {
 	for mode, named := range map[string]bool{"493": true, "436": true, "420": false} { // 0755, 0664, 0644
 		engine := &modes{answer: `{"data":{"container":{"file":{"stat":{"permissions":` + mode + `}}}}}`}

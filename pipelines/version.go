@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// Version asks the engine at an address for its version, with the client program
-// at a path. It does not wait longer than the context allows, not even for an
-// engine that hangs.
+// Version returns the version of the engine at an address, using the client program at
+// a path. The wait ends with ctx, even if the engine hangs.
 func Version(ctx context.Context, address, client string) (string, error) {
 	e := Engine{Address: address, CLI: client}
 	ctx, s, err := e.connect(ctx)

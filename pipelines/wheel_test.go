@@ -14,13 +14,12 @@ import (
 	"builder/internal/files/wheel/wheeltest"
 )
 
-// The scripts that take a released wheel apart and pack it again are run by the
-// interpreter of this host.
+// The scripts to unpack and repack a released wheel run with this host's interpreter.
 
 const released = "tool-1.0-cp311-cp311-manylinux2014_x86_64.whl"
 
-// tool is a release as some projects make them: the file was renamed after it was
-// packed, and what it installs lies below .data.
+// tool returns a release in the form some projects publish: the file was renamed after
+// packing, and its modules are below .data.
 func tool() wheeltest.Wheel {
 	return wheeltest.Wheel{
 		Name: released,
@@ -32,8 +31,7 @@ func tool() wheeltest.Wheel {
 	}
 }
 
-// python runs a script of this package in a directory and returns what it
-// printed.
+// python runs a script of this package in a directory and returns its output.
 func python(t *testing.T, dir, name string, env []string, args ...string) (string, error) {
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
@@ -46,7 +44,7 @@ func python(t *testing.T, dir, name string, env []string, args ...string) (strin
 	return string(out), err
 }
 
-// unpacked returns the tree of a wheel as the source step leaves it.
+// unpacked returns the tree of a wheel after the source step.
 func unpacked(t *testing.T, file []byte) (tree, says string, err error) {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), released)
@@ -58,7 +56,7 @@ func unpacked(t *testing.T, file []byte) (tree, says string, err error) {
 	return tree, says, err
 }
 
-// repacked returns the wheel that comes of a tree.
+// repacked returns the wheel made from a tree.
 func repacked(t *testing.T, tree string, args ...string) (path, says string, err error) {
 	t.Helper()
 	dist := t.TempDir()
@@ -110,8 +108,8 @@ func TestRepack(t *testing.T) {
 	}
 }
 
-// Two repacks of one tree are one file, whenever and in whatever order the tree
-// was written.
+// Repacking a tree twice gives the same file, whatever the times and order of writing
+// the tree.
 func TestRepackIsAFunctionOfTheTree(t *testing.T) {
 	var made [][]byte
 	for range 2 {
@@ -140,8 +138,8 @@ func TestRepackIsAFunctionOfTheTree(t *testing.T) {
 
 const info = "tool-1.0.dist-info/"
 
-// requiring gives the release a header of METADATA with requirements, and a text
-// below it that looks like one.
+// requiring returns the release with requirements in METADATA and a similar line in the
+// description below.
 func requiring(lines ...string) wheeltest.Wheel {
 	w := tool()
 	w.Swapped = map[string]string{info + "METADATA": "Metadata-Version: 2.1\nName: tool\nVersion: 1.0\n" +
@@ -198,7 +196,7 @@ func TestRepackRefuses(t *testing.T) {
 	}
 }
 
-// Nothing of a hostile wheel is written.
+// No file of a hostile wheel is written.
 func TestUnpackRefuses(t *testing.T) {
 	for name, f := range map[string]wheeltest.File{
 		"is no plain path":   {Name: "tool/../../x"},

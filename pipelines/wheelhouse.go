@@ -14,10 +14,10 @@ import (
 	"builder/internal/plan/stack"
 )
 
-// A stack is not built: its wheels are there. They are laid out on the host, and
-// the engine is needed for the container that they are installed in.
+// A stack is not built, because its wheels exist already. They are laid out on this
+// host. The engine is only needed for the container of the gates.
 
-// StepNames lists the steps that make the artifacts of a draft.
+// StepNames lists the steps for the artifacts of a draft.
 func StepNames(d lock.Draft) []string {
 	if d.Settings.Expect.Wheelhouse != nil {
 		return []string{gatherStep}
@@ -33,7 +33,7 @@ const gatherStep = "wheelhouse"
 
 func (c *cell) isStack() bool { return c.entry.Expect.Wheelhouse != nil }
 
-// gather lays out the wheels of a stack's parts and of what they need.
+// gather lays out the wheels of a stack's parts and of their dependencies.
 func (c *cell) gather(ctx context.Context, events run.Events, dir string) (made []artifact.Artifact, err error) {
 	err = c.step(ctx, events, gatherStep, func(context.Context) (err error) {
 		manifest, places, err := c.manifest()
@@ -46,8 +46,8 @@ func (c *cell) gather(ctx context.Context, events run.Events, dir string) (made 
 	return made, err
 }
 
-// manifest says what goes into the wheelhouse of the cell's entry, and where it
-// lies now.
+// manifest returns the content of the entry's wheelhouse, and the current path of each
+// file.
 func (c *cell) manifest() (stack.Manifest, map[string]string, error) {
 	m := stack.Manifest{Format: stack.Format, Stack: c.entry.ID, Key: c.entry.Key(), Extra: []stack.Wheel{}, Provided: c.entry.Expect.Wheelhouse.Provided}
 	places := map[string]string{}
@@ -71,8 +71,8 @@ func (c *cell) manifest() (stack.Manifest, map[string]string, error) {
 	return m, places, errors.Join(faults...)
 }
 
-// emptyBox is a container that holds a wheelhouse as files, an interpreter with
-// nothing installed, and uv.
+// emptyBox returns a container with a wheelhouse as files, an interpreter without
+// packages, and uv.
 func (c *cell) emptyBox(ctx context.Context, manifest string) (gate.Box, error) {
 	img := c.entry.Runtime
 	img.Wheels, img.Site = []pypi.File{}, false

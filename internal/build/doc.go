@@ -1,4 +1,4 @@
-// Package build is a folder of packages and holds no code. Its packages hold how
-// locked entries become artifacts: the engine's process, the run over many entries,
-// their results and logs. They do not hold a step of a build: pipelines has them.
+// Package build is a folder of packages and holds no code. Its packages turn locked
+// entries into artifacts: they run the engine's process, process many entries, and keep
+// results and logs. The steps of a build are in pipelines.
 package build

@@ -1,4 +1,3 @@
-// Package machine is a folder of packages and holds no code. Its packages hold what
-// a host, its network and its GPUs are, and what was measured on them. They do not
-// hold a gate.
+// Package machine is a folder of packages and holds no code. Its packages describe a
+// host, its network and its GPUs, and measure them. Gates are in internal/gates.
 package machine

@@ -148,7 +148,7 @@ func (h Host) Link(name string) string {
 
 // Glob returns the matching absolute paths.
 func (h Host) Glob(pattern string) []string {
-	found, _ := fs.Glob(h.FS, local(pattern)) // patterns are constant and valid
+	found, _ := fs.Glob(h.FS, local(pattern)) // callers pass valid patterns
 	for i, name := range found {
 		found[i] = "/" + name
 	}

@@ -11,12 +11,12 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// A Baseline is a library that speeds are compared with: the directory that holds it,
-// and what it is called.
+// A Baseline is a library for comparing speeds: its directory and its name.
 type Baseline struct{ Dir, Name string }
 
-// FindBaseline finds the library to compare with: in a wheel, in a directory or below
-// its nvidia/nccl/lib, or the file itself.
+// FindBaseline finds the library to compare with. place is a wheel, a directory with
+// the library in it or below it in nvidia/nccl/lib and similar folders, or the file
+// itself.
 func FindBaseline(place, scratch string) (Baseline, error) {
 	r := Baseline{Name: filepath.Base(place)}
 	info, err := os.Stat(place)
@@ -51,7 +51,7 @@ func FindBaseline(place, scratch string) (Baseline, error) {
 	return r, linkLibrary(abs, r.Dir)
 }
 
-// linkLibrary puts a library into a directory under the name that programs load.
+// linkLibrary links a library into a directory under the name that programs load.
 func linkLibrary(file, dir string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -75,8 +75,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// TestsDir returns the directory of the programs of nccl-tests: the one that was
-// given, or what a wheel holds.
+// TestsDir returns the directory of the nccl-tests programs: place itself, or the
+// unpacked programs of a wheel.
 func TestsDir(place, scratch string) (string, error) {
 	dir, err := filepath.Abs(place)
 	if err != nil {
@@ -102,8 +102,8 @@ func TestsDir(place, scratch string) (string, error) {
 	return dir, nil
 }
 
-// Unpack writes the chosen members of a wheel into a directory, by their base
-// names alone.
+// Unpack extracts the chosen members of a wheel into a directory under their base
+// names.
 func Unpack(file string, chosen func(name string) bool, dir string) error {
 	w, err := wheel.Open(file)
 	if err != nil {
@@ -120,9 +120,9 @@ func Unpack(file string, chosen func(name string) bool, dir string) error {
 	return nil
 }
 
-// LibraryIn returns the member of a wheel that is NCCL or RCCL: the promised one,
-// or the only one of that name. A file that is no wheel has none; wheel-format
-// says so.
+// LibraryIn returns the NCCL or RCCL member of a wheel: the promised one, or the only
+// one with such a name. It returns "" for a file that is not a wheel; the gate
+// wheel-format reports these.
 func LibraryIn(file, promised string) string {
 	w, err := wheel.Open(file)
 	if err != nil {

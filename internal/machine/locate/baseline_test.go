@@ -45,8 +45,8 @@ func TestFindBaseline(t *testing.T) {
 	}
 }
 
-// TestProgramsOfAWheel: a wheel without programs is refused, and a wheel is
-// unpacked below the scratch directory alone.
+// A wheel without programs is refused, and a wheel is unpacked only below the scratch
+// directory.
 func TestProgramsOfAWheel(t *testing.T) {
 	scratch := t.TempDir()
 	if _, err := TestsDir(ncclWheel, scratch); err == nil || !strings.Contains(err.Error(), "there is no program in") {

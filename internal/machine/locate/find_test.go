@@ -11,13 +11,13 @@ import (
 	"builder/internal/machine/bench"
 )
 
-// The wheels of testdata hold short texts in the layout of the real ones.
+// The wheels in testdata contain short texts in the layout of real wheels.
 const (
 	ncclWheel  = "testdata/nvidia_nccl_cu13-2.29.7-py3-none-any.whl"
 	testsWheel = "testdata/nccl_tests-2.17.6-py3-none-any.whl"
 )
 
-// place copies a wheel, or writes a text, to a directory that is the current one.
+// place changes to a new directory and puts wheels or texts into it.
 func place(t *testing.T, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()

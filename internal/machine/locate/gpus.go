@@ -10,16 +10,16 @@ import (
 	"builder/internal/machine/host"
 )
 
-// GPUs are the GPUs that take part in a comparison.
+// GPUs are the GPUs used in a comparison.
 type GPUs struct {
 	Count int
-	Host  bench.Host // empty where the driver cannot be asked
-	Limit float64    // GB/s, 0 where the GPUs are not known
+	Host  bench.Host // empty if no vendor tool works
+	Limit float64    // GB/s, 0 if the GPUs are unknown
 }
 
-// FindGPUs counts the GPUs that take part, all that are visible in the environment
-// for 0. Where no tool can be asked and the number is said, the programs will tell
-// what they ran on.
+// FindGPUs selects the GPUs to use; wanted = 0 selects all GPUs visible in the
+// environment. Without a working tool but with a given number, it returns only the
+// number, and the programs report the GPUs later.
 func FindGPUs(ctx context.Context, wanted int, env map[string]string) (GPUs, error) {
 	h, err := gpu.Find(ctx, host.Run)
 	h = h.VisibleTo(env)
@@ -36,7 +36,7 @@ func FindGPUs(ctx context.Context, wanted int, env map[string]string) (GPUs, err
 	return describe(h, wanted), nil
 }
 
-// describe says what the first n GPUs of a host are.
+// describe describes the first n GPUs of a host.
 func describe(h gpu.Host, n int) GPUs {
 	found := GPUs{Count: n, Host: bench.Host{Driver: h.Driver}}
 	for _, g := range h.GPUs[:n] {

@@ -11,7 +11,7 @@ import (
 	"builder/internal/machine/bench"
 )
 
-// smi takes the place of nvidia-smi, and of everything else in PATH.
+// smi replaces nvidia-smi and the rest of PATH.
 func smi(t *testing.T, list, topology string) {
 	t.Helper()
 	dir := t.TempDir()

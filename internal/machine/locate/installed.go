@@ -10,17 +10,17 @@ import (
 	"builder/internal/base/diag"
 )
 
-// An installation is where a library and the programs that measure it lie on a
-// host where its vendor, a distribution or this tool has put them.
+// An installation lists the places of a library and its test programs on a host, as
+// installed by the vendor, a distribution or builder.
 type installation struct {
-	name      string // what --library may name alone
+	name      string // name accepted by --library
 	soname    string
-	libraries []string // patterns of directories below the root, the first that has it counts
-	tests     string   // the recipe that makes the programs
-	programs  []string // patterns of directories below the root
+	libraries []string // directory patterns below the root; the first match counts
+	tests     string   // recipe of the programs
+	programs  []string // directory patterns below the root
 }
 
-// installations are those that bench finds by itself.
+// installations are the installations known to bench.
 var installations = []installation{
 	{
 		"nccl", "libnccl.so.2",
@@ -36,7 +36,7 @@ var installations = []installation{
 	},
 }
 
-// installed returns the installation of a name, or of a library.
+// installed returns the installation with a name or soname.
 func installed(name string) (installation, bool) {
 	i := slices.IndexFunc(installations, func(in installation) bool { return in.name == name || in.soname == name })
 	if i < 0 {
@@ -45,7 +45,7 @@ func installed(name string) (installation, bool) {
 	return installations[i], true
 }
 
-// installedNames are those that --library takes alone.
+// installedNames lists the names accepted by --library.
 func installedNames() string {
 	var names []string
 	for _, in := range installations {
@@ -54,8 +54,7 @@ func installedNames() string {
 	return strings.Join(names, " or ")
 }
 
-// library returns the file of the library on the host whose root directory this
-// is.
+// library returns the file of the library on the host with this root directory.
 func (in installation) library(root string) (string, error) {
 	found, err := firstIn(root, in.libraries, in.soname)
 	if err != nil {
@@ -67,8 +66,8 @@ func (in installation) library(root string) (string, error) {
 	return found, nil
 }
 
-// findTests returns the directory or the wheel of the programs: what a run of the
-// recipe left below one of the directories, and then what the host has.
+// findTests returns the directory or wheel of the programs: the output of a run of the
+// recipe below one of outs, or else the host's programs.
 func (in installation) findTests(root string, outs ...string) (string, error) {
 	made, err := firstIn("", outs, filepath.Join(in.tests+"-*", "*.whl"))
 	if err != nil || made != "" {
@@ -81,8 +80,8 @@ func (in installation) findTests(root string, outs ...string) (string, error) {
 	return filepath.Dir(found), nil
 }
 
-// firstIn returns the file of this name in the first of the places that has it,
-// "" where none has. Of several in one place none is chosen.
+// firstIn returns the file called name in the first pattern with a match, or "" without
+// one. Several files for one pattern are an error.
 func firstIn(root string, patterns []string, name string) (string, error) {
 	for _, pattern := range patterns {
 		found, err := distinctFiles(filepath.Join(root, pattern, name))
@@ -99,8 +98,8 @@ func firstIn(root string, patterns []string, name string) (string, error) {
 	return "", nil
 }
 
-// distinctFiles lists the files that a pattern finds, one that has several names
-// once.
+// distinctFiles lists the regular files matching a pattern, each once even if it has
+// several names.
 func distinctFiles(pattern string) ([]string, error) {
 	names, err := filepath.Glob(pattern)
 	if err != nil {
@@ -127,8 +126,8 @@ func places(root string, patterns []string) string {
 	return strings.Join(all, ", ")
 }
 
-// Tests returns where the programs for a library are: what --tests says, or
-// what is found below --out and on this host.
+// Tests returns the place of the programs for a library: the value of --tests, or
+// programs found below --out or on this host.
 func Tests(said, soname, out, root string) (string, error) {
 	if said != "" || soname == "" {
 		return said, nil

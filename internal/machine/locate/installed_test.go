@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A host with two releases of ROCm, of which /opt/rocm is one, and the programs in
-// it; a run of the recipe goes before them.
+// The host has two releases of ROCm, and /opt/rocm is a link to one of them with the
+// programs. Programs from a run of the recipe have precedence.
 func TestInstalledRCCL(t *testing.T) {
 	place(t, map[string]string{
 		"host/opt/rocm-6.4.1/lib/librccl.so.1": "6.4", "host/opt/rocm-6.2.0/lib/librccl.so.1": "6.2", "host/opt/rocm-6.4.1/bin/all_reduce_perf": "#!",
@@ -42,7 +42,7 @@ func TestInstalledRCCL(t *testing.T) {
 	}
 }
 
-// Of several none is chosen.
+// With several matches none is selected.
 func TestSeveralInstalled(t *testing.T) {
 	place(t, map[string]string{
 		"host/opt/rocm-6.4.1/lib/librccl.so.1": "6.4", "host/opt/rocm-6.2.0/lib/librccl.so.1": "6.2",
@@ -59,7 +59,7 @@ func TestSeveralInstalled(t *testing.T) {
 	}
 }
 
-// The directory of a cell stands for its wheel.
+// The directory of a cell selects its wheel.
 func TestCellOfLibrary(t *testing.T) {
 	place(t, map[string]string{"out/cell/nvidia_nccl_cu13-2.29.7-py3-none-any.whl": ncclWheel, "out/tests/nccl_tests-2.17.6-py3-none-any.whl": testsWheel})
 	libraries, _, err := Libraries([]string{"ours=out/cell"}, t.TempDir(), "")

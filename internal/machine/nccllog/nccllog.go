@@ -1,13 +1,12 @@
-// Package nccllog reads what NCCL and RCCL say of themselves with
-// NCCL_DEBUG=INFO: which library it is, over what its channels run, and why not
-// over something better.
+// Package nccllog reads the logs of NCCL and RCCL with NCCL_DEBUG=INFO. They show which
+// library ran, which transports its channels used, and why it did not use better ones.
 //
-// A collective that falls back to sockets or to host memory is right and slow,
-// and says nothing. The log is the only witness. Its lines are those of NCCL 2.18
-// to 2.30 and of RCCL (src/init.cc, src/transport, src/graph/paths.cc); lines that
-// are not known are left alone, and what is kept is bounded. [Parse] is for one run
-// that has to be whole; [ParseRun] for the log of a job, of any size, and says what
-// it left out. What the programs of nccl-tests print reads package nccltests.
+// A collective that falls back to sockets or host memory is correct but slow, and
+// prints no error. Only the log shows it. The parser knows the lines of NCCL 2.18 to
+// 2.30 and of RCCL (src/init.cc, src/transport, src/graph/paths.cc). It ignores other
+// lines and limits the data it keeps. [Parse] reads one complete run. [ParseRun] reads
+// the log of a job, of any size, and reports omissions. Package nccltests reads the
+// output of nccl-tests.
 package nccllog
 
 import (
@@ -21,29 +20,29 @@ import (
 	"strings"
 )
 
-// Bounds of what is read and kept.
+// Limits of the parser.
 const (
 	maxLog   = 16 << 20 // bytes
-	maxPaths = 4096     // different ways of a channel
-	maxLines = 64       // reasons, and warnings
-	maxText  = 400      // characters of each
+	maxPaths = 4096     // different transports of channels
+	maxLines = 64       // reasons and warnings, each
+	maxText  = 400      // characters per line
 )
 
-// Evidence is what a log shows.
+// Evidence is the content of a log.
 type Evidence struct {
-	Library  string         `json:"library"`  // NCCL or RCCL, empty where no line says it
-	Version  string         `json:"version"`  // as it stands in the log: 2.29.7+cuda13.0
+	Library  string         `json:"library"`  // NCCL or RCCL, empty if the log does not name it
+	Version  string         `json:"version"`  // as in the log: 2.29.7+cuda13.0
 	Networks []string       `json:"networks"` // IB, Socket or the name of a plugin
-	Channels map[string]int `json:"channels"` // way to the number of connections that take it: P2P/CUMEM, SHM, NET/IB/0/GDRDMA
+	Channels map[string]int `json:"channels"` // number of connections by transport: P2P/CUMEM, SHM, NET/IB/0/GDRDMA
 	NVLS     bool           `json:"nvls"`     // multicast in the NVLink switch was set up
-	Reasons  []string       `json:"reasons"`  // what it says about devices found, not found or refused, and settings
+	Reasons  []string       `json:"reasons"`  // lines on settings and on devices found, not found or refused
 	Warnings []string       `json:"warnings"` // NCCL WARN
 }
 
-// Parse reads a log; several processes may have written to it.
+// Parse reads a log. Several processes may have written to it.
 func Parse(r io.Reader) (Evidence, error) {
 	limited := &io.LimitedReader{R: r, N: maxLog + 1}
-	in := bufio.NewReaderSize(limited, 4<<10) // a line of NCCL has at most 1 KiB
+	in := bufio.NewReaderSize(limited, 4<<10) // NCCL limits lines to 1 KiB
 	e := Evidence{Channels: map[string]int{}}
 	for {
 		line, err := in.ReadSlice('\n')
@@ -63,8 +62,8 @@ func Parse(r io.Reader) (Evidence, error) {
 }
 
 var (
-	// The suffix of a release candidate belongs to the version; RCCL adds the
-	// commit after a blank, and since 6.3 writes a colon.
+	// The suffix of a release candidate is part of the version. RCCL appends the commit
+	// after a space, and since 6.3 prints a colon before the version.
 	version = regexp.MustCompile(`(?:^|NCCL INFO )([NR]CCL) version (?:: )?(\S+)`)
 	channel = regexp.MustCompile(`NCCL INFO (?:Channel|CollNet) \d+.* via ((?:P2P|SHM|NET|COLLNET)/.+)`)
 	network = regexp.MustCompile(`NCCL INFO Using network (.+)`)
@@ -96,8 +95,8 @@ func (e *Evidence) line(line string) error {
 	return nil
 }
 
-// Speaker is the library that a log names first, NCCL or RCCL, and its version; both
-// are empty where no line says it.
+// Speaker returns the first library named in a log, NCCL or RCCL, and its version. Both
+// are empty if there is none.
 func Speaker(log string) (library, said string) {
 	for line := range strings.Lines(log) {
 		if m := version.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
@@ -107,7 +106,8 @@ func Speaker(log string) (library, said string) {
 	return "", ""
 }
 
-// is notes which library speaks. Two in one log belong to two runs.
+// is records the library of the log. A second library is an error, because the log is
+// then of two runs.
 func (e *Evidence) is(library, version string) error {
 	if e.Version != "" && (e.Library != library || e.Version != version) {
 		return fmt.Errorf("two libraries speak in it, %s %s and %s %s", e.Library, e.Version, library, shorten(version))
@@ -124,7 +124,7 @@ func (e *Evidence) connect(way string) error {
 	return nil
 }
 
-// keep adds a line that is not there yet.
+// keep appends a line unless it is a duplicate or the list is full.
 func keep(lines []string, line string) []string {
 	if line = shorten(line); len(lines) == maxLines || slices.Contains(lines, line) {
 		return lines
@@ -139,14 +139,15 @@ func shorten(text string) string {
 	return text
 }
 
-// ornament is what differs between connections of one kind: a proxy's rank, the
-// way of a copy, whether buffers are shared.
+// ornament matches details that differ between connections of one kind: a proxy's rank,
+// the kind of copy, shared buffers.
 var ornament = regexp.MustCompile(`\(\w+\)|/read|/CE|/Shared`)
 
-// way names a connection without its ornaments: NET/IB/0(3)/GDRDMA(PCI)/Shared
-// is NET/IB/0/GDRDMA, and all of SHM/ is SHM.
+// way returns the name of a connection without ornaments:
+// NET/IB/0(3)/GDRDMA(PCI)/Shared becomes NET/IB/0/GDRDMA, and every name starting with
+// SHM/ becomes SHM.
 func way(text string) string {
-	text, _, _ = strings.Cut(text, " comm ") // RCCL says more
+	text, _, _ = strings.Cut(text, " comm ") // RCCL appends the communicator
 	text = shorten(ornament.ReplaceAllString(strings.TrimSpace(text), ""))
 	switch {
 	case strings.HasPrefix(text, "SHM/"):
@@ -157,21 +158,21 @@ func way(text string) string {
 	return text
 }
 
-// A Transport is a kind of way.
+// A Transport is a class of connections.
 type Transport string
 
-// The kinds of ways. Whether P2P runs over NVLink or PCIe the log does not say.
+// The transports. The log does not show whether P2P uses NVLink or PCIe.
 const (
-	P2P     Transport = "p2p"     // from GPU to GPU
-	SHM     Transport = "shm"     // through the memory of the host
-	IB      Transport = "ib"      // InfiniBand or RoCE, through the memory of the host
-	GDRDMA  Transport = "gdrdma"  // the same, from GPU memory
+	P2P     Transport = "p2p"     // GPU to GPU
+	SHM     Transport = "shm"     // through host memory
+	IB      Transport = "ib"      // InfiniBand or RoCE, through host memory
+	GDRDMA  Transport = "gdrdma"  // InfiniBand or RoCE, from GPU memory
 	Socket  Transport = "socket"  // TCP
-	Other   Transport = "other"   // a network plugin that is none of these
+	Other   Transport = "other"   // any other network plugin
 	CollNet Transport = "collnet" // reductions in the network
 )
 
-// TransportOf returns the kind of a way, a key of [Evidence.Channels].
+// TransportOf returns the transport of a key of [Evidence.Channels].
 func TransportOf(way string) Transport {
 	kind, rest, _ := strings.Cut(way, "/")
 	switch {
@@ -191,7 +192,7 @@ func TransportOf(way string) Transport {
 	return Other
 }
 
-// Transports returns the number of connections of each kind.
+// Transports returns the number of connections for each transport.
 func (e Evidence) Transports() map[Transport]int {
 	count := map[Transport]int{}
 	for way, n := range e.Channels {
@@ -200,7 +201,8 @@ func (e Evidence) Transports() map[Transport]int {
 	return count
 }
 
-// Summary says in a few words over what the channels run, the most used way first.
+// Summary describes the connections of the channels in a few words, the most frequent
+// first.
 func (e Evidence) Summary() string {
 	ways := slices.SortedFunc(maps.Keys(e.Channels), func(a, b string) int {
 		if e.Channels[a] != e.Channels[b] {

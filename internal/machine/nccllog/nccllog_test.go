@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// h is how a line of the log begins, and t with the time that 2.25 and later add
-// to warnings.
+// h is the prefix of a log line. t has the time that 2.25 and later add to warnings.
 const (
 	h = "node1:4711:4720 [0] NCCL INFO "
 	t = "[2026-03-01 09:31:52] node1:4711:4720 [0] "
@@ -29,8 +28,8 @@ func parse(t *testing.T, lines ...string) Evidence {
 func TestVersions(t *testing.T) {
 	for line, want := range map[string][2]string{
 		h + "NCCL version 2.29.7+cuda13.0":                    {"NCCL", "2.29.7+cuda13.0"},
-		"NCCL version 2.18.1+cuda12.1":                        {"NCCL", "2.18.1+cuda12.1"}, // printf at the level VERSION
-		h + "NCCL version 2.29.7+cuda.":                       {"NCCL", "2.29.7+cuda."},    // built with a compiler that it did not find
+		"NCCL version 2.18.1+cuda12.1":                        {"NCCL", "2.18.1+cuda12.1"}, // printed with level VERSION
+		h + "NCCL version 2.29.7+cuda.":                       {"NCCL", "2.29.7+cuda."},    // the build did not detect CUDA's version
 		h + "RCCL version 2.18.3+hip5.7 HEAD:3fa2c8a+":        {"RCCL", "2.18.3+hip5.7"},
 		h + "RCCL version : 2.21.5-HEAD:d7a1f5c":              {"RCCL", "2.21.5-HEAD:d7a1f5c"},
 		h + "NCCL git version v2.29.7-1 2.29.7":               {"", ""},
@@ -46,8 +45,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestChannels has the formats of src/transport of 2.18.1, 2.22.3, 2.29.7 and
-// 2.30.7 and of RCCL 5.7 and 6.2.
+// The formats are from src/transport of 2.18.1, 2.22.3, 2.29.7 and 2.30.7, and of RCCL
+// 5.7 and 6.2.
 func TestChannels(t *testing.T) {
 	for line, want := range map[string]struct {
 		way  string
@@ -126,7 +125,7 @@ func TestNVLS(t *testing.T) {
 	for line, want := range map[string]bool{
 		"NVLS comm 0x55d0c8 headRank 0 nHeads 2 buffSize 1048576 nvlsPerRankSize 4 nvlsTotalSize 8": true,
 		"Connected NVLS tree": true,
-		"NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 16)": false, // can be, is not yet
+		"NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 16)": false, // supported, but not set up yet
 	} {
 		if e := parse(t, h+line); e.NVLS != want {
 			t.Errorf("%s: got %v", line, e.NVLS)
@@ -196,8 +195,8 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// seeds are logs of one line or a few: with whole logs the time of a fuzzer goes into
-// making them smaller.
+// seeds are logs of one or a few lines. With whole logs, the fuzzer would spend its
+// time on minimizing them.
 var seeds = []string{
 	"RCCL version 2.16.5+hip5.6", h + "NCCL version 2.22.3+cuda12.4", h + "RCCL version : 2.21.5-HEAD:d7a1f5c",
 	h + "NCCL_P2P_DISABLE set by environment to 1.", h + "Using network IB", h + "NET/IB : No device found.",

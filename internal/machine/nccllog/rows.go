@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// maxRows is how many rings and trees of a communicator are shown; all of them are
-// in the JSON.
+// maxRows is the number of rings and trees shown for a communicator. The JSON has all
+// of them.
 const maxRows = 8
 
-// A Row is a line about a run: what it says, and of what.
+// A Row is a line of text about a run, with its subject.
 type Row struct{ About, Text string }
 
-// Rows are what a log shows of a run: the communicators with their rings, trees and
-// ways, and what the environment set.
+// Rows describes a run: the communicators with their rings, trees and connections, and
+// the settings from the environment.
 func (r *Run) Rows() []Row {
 	var rows []Row
 	row := func(about, format string, args ...any) {
@@ -56,7 +56,7 @@ func (r *Run) Rows() []Row {
 	return rows
 }
 
-// Speaker names the library that wrote the log.
+// Speaker returns the name and version of the library that wrote the log.
 func (r *Run) Speaker() string {
 	if r.Library == "" {
 		return "NCCL or RCCL; the line with its version is not there"
@@ -83,7 +83,7 @@ func aboutCommunicator(c Communicator) string {
 	return strings.Join(parts, ", ")
 }
 
-// ringLines shows each order of ranks once, with the channels that have it.
+// ringLines lists each order of ranks once, with its channels.
 func ringLines(c Communicator) []string {
 	var orders []string
 	channels := map[string][]int{}
@@ -100,7 +100,7 @@ func ringLines(c Communicator) []string {
 	return withChannels(orders, channels)
 }
 
-// treeLines shows the same of trees, each rank with those below it.
+// treeLines lists each shape of tree once, with its channels.
 func treeLines(c Communicator) []string {
 	var shapes []string
 	channels := map[string][]int{}
@@ -114,7 +114,7 @@ func treeLines(c Communicator) []string {
 	return withChannels(shapes, channels)
 }
 
-// shapeOf writes a tree as its ranks that have others below them: 0 > 1 2.
+// shapeOf formats a tree as its inner ranks with their children: 0 > 1 2.
 func shapeOf(up map[int]int) string {
 	below := map[int][]int{}
 	for _, rank := range slices.Sorted(maps.Keys(up)) {

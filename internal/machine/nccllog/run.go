@@ -13,61 +13,60 @@ import (
 	"strings"
 )
 
-// Bounds of what is kept of a run; a log may be of any size.
+// Limits for the data kept of a run. A log may have any size.
 const (
 	maxCommunicators = 64
-	maxNumbers       = 1 << 20 // ranks in rings and trees, all together
+	maxNumbers       = 1 << 20 // total of ranks in rings and trees
 	maxSettings      = 256
 )
 
-// A Run is what the log of a job shows of how its ranks are joined. Several
-// processes may have written to one log; that of one rank shows less.
+// A Run is the communication structure of a job, read from its log. One log may come
+// from several processes. The log of a single rank is less complete.
 type Run struct {
-	Library       string         `json:"library"` // NCCL or RCCL, empty where no line says it
+	Library       string         `json:"library"` // NCCL or RCCL, empty if the log does not name it
 	Version       string         `json:"version"`
 	Networks      []string       `json:"networks"`
-	Communicators []Communicator `json:"communicators"` // in the order in which they began
-	Settings      []Setting      `json:"settings"`      // of the environment, by name
-	Reasons       []string       `json:"reasons"`       // what it says about devices found, not found or refused
+	Communicators []Communicator `json:"communicators"` // in order of their start
+	Settings      []Setting      `json:"settings"`      // from the environment, sorted by name
+	Reasons       []string       `json:"reasons"`       // lines on devices found, not found or refused
 	Warnings      []string       `json:"warnings"`
-	Cut           bool           `json:"cut,omitempty"` // there was more than can be kept
+	Cut           bool           `json:"cut,omitempty"` // data over the limits, or of a second library, was dropped
 }
 
 // A Communicator is a group of ranks.
 type Communicator struct {
-	ID       string `json:"id"`       // commId; empty for releases that do not say it
-	Ranks    int    `json:"ranks"`    // 0 where no line says it
-	Nodes    int    `json:"nodes"`    // the same
-	Channels int    `json:"channels"` // of collectives; the same
-	Rings    []Ring `json:"rings"`    // by channel
-	Trees    []Tree `json:"trees"`    // by channel
-	// Connections is the number of connections by way, as in [Evidence.Channels].
+	ID       string `json:"id"`       // commId; empty for releases that do not print it
+	Ranks    int    `json:"ranks"`    // 0 if unknown
+	Nodes    int    `json:"nodes"`    // 0 if unknown
+	Channels int    `json:"channels"` // channels of collectives, 0 if unknown
+	Rings    []Ring `json:"rings"`    // sorted by channel
+	Trees    []Tree `json:"trees"`    // sorted by channel
+	// Connections counts the connections by transport, as in [Evidence.Channels].
 	Connections map[string]int `json:"connections"`
 
-	next map[int]map[int]int // of rings: channel to rank to the rank after it
+	next map[int]map[int]int // for rings: channel to rank to next rank
 }
 
-// A Ring is the order of the ranks in a channel. The library prints the first
-// twenty alone, unless it is asked for NCCL_DEBUG_SUBSYS=GRAPH.
+// A Ring is the order of the ranks in a channel. The library prints only the first
+// twenty ranks, except with NCCL_DEBUG_SUBSYS=GRAPH.
 type Ring struct {
 	Channel int   `json:"channel"`
 	Ranks   []int `json:"ranks"`
-	Whole   bool  `json:"whole"` // it holds all ranks
+	Whole   bool  `json:"whole"` // includes all ranks
 }
 
-// A Tree is who hands to whom in a channel: the rank above each rank, -1 for the
-// root. A rank is missing where neither its own log nor that of the rank above it is
-// there.
+// A Tree holds the parents of the ranks in a channel, -1 for the root. A rank is
+// missing if the logs of both the rank and its parent are missing.
 type Tree struct {
 	Channel int         `json:"channel"`
 	Up      map[int]int `json:"up"`
 }
 
-// Shown reports whether the log told of a run at all.
+// Shown reports whether the log contains a run at all.
 func (r Run) Shown() bool { return r.Library != "" || len(r.Communicators) > 0 }
 
-// ParseRun reads the log of a job. What it keeps is bounded, and lines that are not
-// known are left alone.
+// ParseRun reads the log of a job. It ignores unknown lines and limits the data it
+// keeps.
 func ParseRun(in io.Reader) (Run, error) {
 	p := runParser{evidence: Evidence{Channels: map[string]int{}, Reasons: []string{}}, current: map[string]int{}, settings: map[string]string{}}
 	lines := bufio.NewReaderSize(in, 64<<10)
@@ -83,18 +82,18 @@ func ParseRun(in io.Reader) (Run, error) {
 	}
 }
 
-// runParser is what has been read of a log.
+// runParser is the state of parsing a log.
 type runParser struct {
 	run      Run
 	evidence Evidence
-	current  map[string]int // index of the communicator that a GPU of a process is in
+	current  map[string]int // current communicator of a process and GPU, by index
 	settings map[string]string
 	numbers  int
 }
 
 var (
-	// A line begins with host:process:thread [GPU]; threads come and go within a
-	// communicator.
+	// A line starts with host:process:thread [GPU]. The thread is ignored, because a
+	// communicator may use several.
 	speaker = regexp.MustCompile(`(\S+:\d+):\d+ (\[-?\d+\]) NCCL INFO (.+)`)
 	spoken  = regexp.MustCompile(`NCCL INFO (.+)`)
 
@@ -105,7 +104,7 @@ var (
 	linked   = regexp.MustCompile(`^Ring (\d+) : (\d+) -> (\d+) -> (\d+)`)
 	treeLine = regexp.MustCompile(`^Trees \[`)
 	tree     = regexp.MustCompile(`\[(\d+)\] ((?:-?\d+/){2}-?\d+)->(\d+)->(-?\d+)`)
-	members  = regexp.MustCompile(` comm 0x[0-9a-f]+ nRanks (\d+)`) // RCCL alone
+	members  = regexp.MustCompile(` comm 0x[0-9a-f]+ nRanks (\d+)`) // only RCCL
 	counts   = regexp.MustCompile(`^(\d+) coll channels,`)
 	setting  = regexp.MustCompile(`^((?:NCCL|RCCL|HSA)_[A-Z0-9_]+) set by environment to (.*?)\.?$`)
 )
@@ -125,7 +124,7 @@ func (p *runParser) line(line string) {
 		return
 	}
 	if err := p.evidence.line(line); err != nil {
-		p.run.Cut = true // of another library, or more ways than are kept
+		p.run.Cut = true // a second library, or too many transports
 	}
 	switch {
 	case text == "":
@@ -155,14 +154,14 @@ func (p *runParser) line(line string) {
 	}
 }
 
-// set notes a variable of the environment, the last value of each.
+// set records an environment variable. The last value counts.
 func (p *runParser) set(name, value string) {
 	if _, known := p.settings[name]; known || len(p.settings) < maxSettings {
 		p.settings[name] = shorten(value)
 	}
 }
 
-// enter notes that a GPU begins in a communicator.
+// enter records that a GPU joins a communicator.
 func (p *runParser) enter(who, id string) *Communicator {
 	i := slices.IndexFunc(p.run.Communicators, func(c Communicator) bool { return c.ID == id })
 	if i < 0 {
@@ -172,8 +171,8 @@ func (p *runParser) enter(who, id string) *Communicator {
 	return &p.run.Communicators[i]
 }
 
-// of is the communicator that a GPU is in; one without a name where no line said
-// that it began.
+// of returns the communicator of a GPU, or an unnamed one if the log does not show its
+// start.
 func (p *runParser) of(who string) *Communicator {
 	i, known := p.current[who]
 	if !known {
@@ -184,8 +183,7 @@ func (p *runParser) of(who string) *Communicator {
 	return &p.run.Communicators[i]
 }
 
-// add makes a communicator; when there are too many the last one stands for the
-// rest.
+// add adds a communicator. At the limit, the last one stands for all others.
 func (p *runParser) add(id string) int {
 	if len(p.run.Communicators) == maxCommunicators {
 		p.run.Cut = true
@@ -195,7 +193,7 @@ func (p *runParser) add(id string) int {
 	return len(p.run.Communicators) - 1
 }
 
-// keep reports whether so many more ranks can be kept.
+// keep reports whether n more ranks are within the limit.
 func (p *runParser) keep(n int) bool {
 	if p.numbers += n; p.numbers > maxNumbers {
 		p.run.Cut = true
@@ -253,7 +251,7 @@ func (p *runParser) connect(c *Communicator, way string) {
 	c.Connections[way]++
 }
 
-// number reads digits that a pattern found; what is too long is no rank.
+// number converts matched digits. It returns -1 for a number too large for a rank.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -262,7 +260,7 @@ func number(text string) int {
 	return n
 }
 
-// end completes the rings and sorts what was found.
+// end completes the rings and returns the run.
 func (p *runParser) end() Run {
 	r := p.run
 	r.Library, r.Version = p.evidence.Library, p.evidence.Version
@@ -276,8 +274,8 @@ func (p *runParser) end() Run {
 	return r
 }
 
-// complete takes the rings that are told link by link where those go further, and
-// sorts by channel.
+// complete uses the rings printed link by link if they are longer, and sorts rings and
+// trees by channel.
 func (c *Communicator) complete() {
 	for i, next := range c.next {
 		ring := Ring{Channel: i, Ranks: follow(next)}
@@ -296,7 +294,7 @@ func (c *Communicator) complete() {
 	slices.SortFunc(c.Trees, func(a, b Tree) int { return cmp.Compare(a.Channel, b.Channel) })
 }
 
-// follow goes from the lowest rank on as far as the links are known.
+// follow returns the ranks from the lowest one as far as the links are known.
 func follow(next map[int]int) []int {
 	first := slices.Min(slices.Collect(maps.Keys(next)))
 	ranks := []int{first}

@@ -31,8 +31,8 @@ func logOf(t *testing.T, name string) string {
 	return string(data)
 }
 
-// Two hosts whose GPUs could use NICs and use sockets: the trees of the ranks whose
-// lines were posted, and what RCCL warned of.
+// Two hosts with GPUs that could use NICs but use sockets. The log has the trees of
+// some ranks and RCCL's warnings.
 func TestRunOfMI250X(t *testing.T) {
 	r := parseRun(t, logOf(t, "rccl-2.16.5-mi250x.log"))
 	if r.Library != "RCCL" || r.Version != "2.16.5+hip5.6" || len(r.Communicators) != 1 || len(r.Warnings) != 3 || r.Cut {
@@ -85,8 +85,8 @@ func TestRunOfTwoHosts(t *testing.T) {
 	}
 }
 
-// Two communicators after one another in one process, one that the library prints
-// link by link, and settings that take something away.
+// Two successive communicators in one process, one printed link by link, and settings
+// with a cost.
 func TestRunsAfterOneAnother(t_ *testing.T) {
 	var b strings.Builder
 	for _, line := range []string{
@@ -127,7 +127,7 @@ func TestRunsAfterOneAnother(t_ *testing.T) {
 	}
 }
 
-// What the environment sets takes no room from what the library says of devices.
+// Many settings must not displace the library's lines on devices.
 func TestManySettings(t_ *testing.T) {
 	var b strings.Builder
 	for i := range 2 * maxLines {
@@ -139,8 +139,8 @@ func TestManySettings(t_ *testing.T) {
 	}
 }
 
-// A log that is no log of a run says nothing, and one without an end keeps no more
-// than it may.
+// A text without a run gives an empty run. An endless log is kept only up to the
+// limits.
 func TestRunIsBounded(t_ *testing.T) {
 	if r := parseRun(t_, "make: nothing to be done\n"+h+"NET/IB : No device found.\n"); r.Shown() {
 		t_.Errorf("got %+v", r)

@@ -2,17 +2,16 @@ package nccllog
 
 import "strings"
 
-// A Setting is a variable that the environment set.
+// A Setting is a variable set in the environment.
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// Costs says what a value takes away, empty where it is not known to.
+	// Costs describes a known disadvantage of the value, or is empty.
 	Costs string `json:"costs,omitempty"`
 }
 
-// costs lists the settings that take something away, with the value that does, or
-// "" for every value (NVIDIA's user guide of NCCL and AMD's of RCCL, environment
-// variables).
+// costs lists settings with a disadvantage, for one value or, with "", for every value.
+// Sources are the user guides of NCCL (NVIDIA) and RCCL (AMD), environment variables.
 var costs = []struct{ name, value, what string }{
 	{"NCCL_P2P_DISABLE", "1", "no traffic from GPU to GPU: xGMI and NVLink are not used"},
 	{"NCCL_P2P_LEVEL", "LOC", "no traffic from GPU to GPU: xGMI and NVLink are not used"},

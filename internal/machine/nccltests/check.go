@@ -2,12 +2,12 @@ package nccltests
 
 import "slices"
 
-// notInPlace lists the programs that do not check their results in place, where
-// the buffers of one rank overlap (reportErrors in their source).
+// notInPlace lists the programs that do not check in-place results, because the buffers
+// of a rank overlap (reportErrors in their source).
 var notInPlace = []string{"alltoall_perf", "alltoallv_perf", "sendrecv_perf"}
 
-// Unchecked reports whether nobody looked at the values of a row, or at a half of
-// it that its program is able to check.
+// Unchecked reports whether the values of a row, or of a half its program can check,
+// were not checked.
 func (r Report) Unchecked(row Row) bool {
 	out, in := row.OutOfPlace, row.InPlace
 	open := out.Measured && !out.Checked || in.Measured && !in.Checked && !slices.Contains(notInPlace, r.Program)

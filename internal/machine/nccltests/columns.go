@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// columns is the layout of a table as its header states it: before 2.13 each
-// program has its own, later ones add columns.
+// columns is the layout of a table, from its header. Before 2.13 each program has its
+// own layout. Later releases add columns.
 type columns struct {
 	names   []string
-	outside bool // the first half is out of place
+	outside bool // the first half is out-of-place
 }
 
-// The columns that there are. Those of a half come once for each.
+// All known columns. Those of a half appear once for each half.
 var (
 	leading = []string{"size", "count", "type", "redop", "root"}
 	half    = []string{"time", "algbw", "busbw"}
-	checks  = []string{"#wrong", "error"} // since 2.13; before
-	// A column that is not read: of -I (2.18), of -S (2.17.6), of rccl-tests' -A.
+	checks  = []string{"#wrong", "error"} // since 2.13; before 2.13
+	// Ignored columns are from the options -I (2.18) and -S (2.17.6), and from
+	// rccl-tests' -A.
 	ignored = []string{"i_min", "i_max", "i_p99", "i_cv%", "timestamp", "algo", "proto", "nchannels"}
 )
 
@@ -42,12 +43,12 @@ func newColumns(names []string, outside bool) (*columns, error) {
 		return nil, fmt.Errorf("the header of the table is not whole: %.200q", strings.Join(names, " "))
 	}
 	if i := slices.Index(c.names, "timestamp"); i >= 0 {
-		c.names = slices.Insert(c.names, i, "timestamp") // a date and a time
+		c.names = slices.Insert(c.names, i, "timestamp") // it has two fields: date and time
 	}
 	return c, nil
 }
 
-// row reads a line of the table.
+// row parses a line of the table.
 func (c *columns) row(text string) (Row, error) {
 	fields := strings.Fields(text)
 	if len(fields) != len(c.names) {
@@ -110,8 +111,8 @@ func (t *Timing) set(name, text string) (err error) {
 	case "#wrong":
 		t.Wrong, t.Checked, err = wrong(text)
 	case "error":
-		// How far the worst element is off. Whether that is too far only the
-		// footer says, because it depends on the type and the number of ranks.
+		// The value is the largest error of an element. Only the footer says whether it
+		// is too large, because that depends on the type and the number of ranks.
 		if t.Checked = text != "N/A"; t.Checked {
 			_, err = positive(text)
 		}
@@ -119,7 +120,7 @@ func (t *Timing) set(name, text string) (err error) {
 	return err
 }
 
-// wrong reads a number of elements, which is printed as %g, or N/A.
+// wrong parses a number of elements, printed as %g or N/A.
 func wrong(text string) (n int64, checked bool, err error) {
 	if text == "N/A" {
 		return 0, false, nil
@@ -139,7 +140,7 @@ func natural(text string) (int64, error) {
 	return v, err
 }
 
-// positive reads a number that something was measured to be.
+// positive parses a measured number. It refuses negative numbers, infinity and NaN.
 func positive(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0) || v < 0) {

@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// environ is the whole environment of a run. The report of -J holds all of it,
-// and what is not in it cannot change a result.
+// environ returns the complete environment of a run. The report of -J contains all of
+// it. A variable of the user's environment cannot change a result unless the sweep sets
+// it.
 //
-// HOME and NCCL_CONF_FILE keep ~/.nccl.conf out (src/misc/param.cc; before 2.23.4
-// that of the user's entry in passwd is read whatever is set). /etc/nccl.conf belongs to the
-// host and stays.
+// HOME and NCCL_CONF_FILE keep ~/.nccl.conf out (src/misc/param.cc). Before 2.23.4 the
+// library always reads that file in the home from passwd. /etc/nccl.conf belongs to the
+// host and is used.
 func environ(s Sweep, dir string, libraries []string) []string {
 	env := map[string]string{
 		"PATH":              "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"LC_ALL":            "C",
 		"HOME":              dir,
 		"NCCL_CONF_FILE":    "/dev/null",
-		"CUDA_DEVICE_ORDER": "PCI_BUS_ID", // as nvidia-smi counts
+		"CUDA_DEVICE_ORDER": "PCI_BUS_ID", // the order of nvidia-smi
 		"NCCL_DEBUG":        "INFO",
 		"NCCL_DEBUG_SUBSYS": "INIT,ENV,NET",
 		"NCCL_DEBUG_FILE":   filepath.Join(dir, "nccl.%h.%p.log"),
@@ -44,7 +45,7 @@ func environ(s Sweep, dir string, libraries []string) []string {
 	return list
 }
 
-// fault says what is wrong with a sweep, or nil.
+// fault returns all errors of a sweep, or nil.
 func (s Sweep) fault() error {
 	var faults []error
 	check := func(ok bool, format string, args ...any) {
@@ -66,7 +67,8 @@ func (s Sweep) fault() error {
 	return errors.Join(faults...)
 }
 
-// arguments are the same for every release: one thread, one process.
+// arguments returns the arguments, which are the same for every release: one process,
+// and one thread.
 func (s Sweep) arguments() []string {
 	return []string{
 		"-b", fmt.Sprint(s.MinBytes), "-e", fmt.Sprint(s.MaxBytes), "-f", fmt.Sprint(s.Factor),

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// exits are the results of the programs (testResult_t in src/common.h). 6 and 7
-// have changed their meaning: wrong values are 1 up to 2.17.2, 6 up to 2.17.6, and
-// 7 from 2.17.7 on, where 6 is a usage that is invalid.
+// exits describes the exit codes of the programs (testResult_t in src/common.h). The
+// meaning of 6 and 7 has changed. Wrong values are 1 up to 2.17.2, 6 up to 2.17.6, and
+// 7 since 2.17.7, where 6 is invalid usage.
 var exits = map[int]string{
 	1:   "an internal error, or wrong values (up to 2.17.2)",
 	2:   "an error of CUDA or HIP",
@@ -22,7 +22,7 @@ var exits = map[int]string{
 	255: "an option that it refuses",
 }
 
-// words says how the program ended.
+// words describes the end of the program.
 func (e ended) words() string {
 	switch text, known := exits[e.exit]; {
 	case e.signal != 0:
@@ -33,10 +33,10 @@ func (e ended) words() string {
 	return fmt.Sprintf("exit %d", e.exit)
 }
 
-// tells are lines that say why a program failed.
+// tells matches lines with the reason of a failure.
 var tells = regexp.MustCompile(`: Test (CUDA|NCCL|HIP) failure |: Test timeout \(|error while loading shared libraries|version .* not found|symbol lookup error|Invalid number of GPUs|^# error: `)
 
-// telling returns the first lines that say why, else the last that say anything.
+// telling returns the first lines with a reason, or else the last nonempty lines.
 func (e ended) telling() string {
 	var found []string
 	for line := range strings.Lines(e.stdout + "\n" + e.stderr) {

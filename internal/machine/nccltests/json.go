@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// document is the file that -J writes (src/util.cu, since 2.17.3). Its version
-// is that of the format. Without MPI it lists the first device only.
+// document is the file written with -J (src/util.cu, since 2.17.3). Its version is that
+// of the format. Without MPI it lists only the first device.
 type document struct {
 	Args    []string   `json:"args"`
 	Library int        `json:"nccl_version"`
@@ -19,7 +19,7 @@ type document struct {
 	Results []result   `json:"results"`
 	Bounds  *outcome   `json:"out_of_bounds"`
 	Average *bandwidth `json:"average_bus_bandwidth"`
-	// Up to 2.17.8 the key is misspelt.
+	// Misspelt is the key of releases up to 2.17.8.
 	Misspelt *bandwidth `json:"average_bus_bandwidith"`
 }
 
@@ -51,8 +51,8 @@ type result struct {
 	InPlace    *pass           `json:"in_place"`
 }
 
-// pass holds texts, because what is no number is written as "nan" or, against
-// the rules of JSON, as inf.
+// pass keeps the raw texts, because the programs write values that are not numbers as
+// "nan" or as inf, which is invalid JSON.
 type pass struct {
 	Time  json.RawMessage `json:"time"`
 	AlgBW json.RawMessage `json:"alg_bw"`
@@ -76,8 +76,8 @@ func parseJSON(r io.Reader) (Report, error) {
 	return report, nil
 }
 
-// report demands what the end of a whole run writes: since 2.18.5 a run that
-// failed closes its brackets too.
+// report requires the fields written at the end of a complete run. Closed brackets
+// prove nothing: since 2.18.5 a failed run closes them too.
 func (d document) report() (Report, error) {
 	switch {
 	case len(d.Results) == 0:

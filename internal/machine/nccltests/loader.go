@@ -12,12 +12,12 @@ import (
 	"builder/internal/files/elf"
 )
 
-// loader is what the dynamic loader will do with a program: the same question
-// that ldd asks, put to the loader of the program in the environment of the run.
+// loader is the dynamic loader's plan for a program. It comes from the program's own
+// loader in the environment of the run, like the output of ldd.
 type loader struct {
 	collective string   // path of libnccl or librccl
-	missing    []string // libraries that it does not find
-	faults     []string // its other complaints, such as a glibc that is too old
+	missing    []string // libraries it cannot find
+	faults     []string // other errors, such as a glibc that is too old
 }
 
 var (
@@ -26,8 +26,8 @@ var (
 	complaint  = regexp.MustCompile(`: version .* not found|error while loading|cannot |symbol lookup error`)
 )
 
-// dynamic reports whether the file is a program that a loader has to complete. A
-// script, or a program without one, would be run by the question.
+// dynamic reports whether the file is a dynamically linked program. trace would run a
+// script or a static program.
 func dynamic(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func dynamic(path string) bool {
 	return err == nil && len(file.Needed) > 0
 }
 
-// trace asks the loader; env is that of the run.
+// trace runs the loader. c.env is the environment of the run.
 func (c command) trace(ctx context.Context) (loader, error) {
 	if !dynamic(c.path) {
 		return loader{}, nil
@@ -69,7 +69,8 @@ func parseLoader(text string) loader {
 	return l
 }
 
-// fault says why the program cannot start with the library that it shall use.
+// fault returns an error if the program cannot start with the library in the directory
+// library.
 func (l loader) fault(library string) error {
 	switch {
 	case len(l.faults) > 0:
@@ -82,7 +83,8 @@ func (l loader) fault(library string) error {
 	return nil
 }
 
-// within reports whether a file lies in a directory, whatever links lead there.
+// within reports whether a file is in a directory, by identity and not by path, so
+// links do not matter.
 func within(file, dir string) bool {
 	have, err := os.Stat(filepath.Dir(file))
 	if err != nil {
@@ -92,16 +94,16 @@ func within(file, dir string) bool {
 	return err == nil && os.SameFile(have, want)
 }
 
-// runtimes are the places where CUDA's and ROCm's run-time libraries lie beside
-// the directories that the loader knows.
+// runtimes are the usual places of CUDA's and ROCm's run-time libraries outside the
+// loader's directories.
 var runtimes = []string{
 	"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/usr/local/cuda-*/targets/*/lib", "/opt/rocm/lib", "/opt/rocm/core*/lib", "/opt/rocm-*/lib",
 	"/usr/local/lib/python3*/*-packages/nvidia/cuda_runtime/lib", "/usr/local/lib/python3*/*-packages/nvidia/cu*/lib",
 	"/usr/lib/python3*/*-packages/nvidia/cuda_runtime/lib", "/opt/*/lib/python3*/site-packages/nvidia/cuda_runtime/lib",
 }
 
-// supply returns the directories of run-time libraries that are missing, as far
-// as this host has them.
+// supply returns the directories with missing run-time libraries, if this host has
+// them.
 func supply(missing, places []string) []string {
 	var dirs []string
 	for _, name := range missing {
@@ -109,7 +111,7 @@ func supply(missing, places []string) []string {
 			continue
 		}
 		for _, place := range places {
-			found, _ := filepath.Glob(filepath.Join(place, name)) // a bad pattern is a bug that the test finds
+			found, _ := filepath.Glob(filepath.Join(place, name)) // an invalid pattern would fail a test
 			if len(found) > 0 {
 				dirs = append(dirs, filepath.Dir(found[len(found)-1]))
 				break

@@ -1,25 +1,24 @@
-// Package nccltests runs the programs of nccl-tests and rccl-tests on the GPUs
-// of this host and reads what they print: every layout of the table that a
-// release ever had, and the JSON of the later ones.
+// Package nccltests runs the programs of nccl-tests and rccl-tests on the GPUs of this
+// host and parses their output: every layout of the table in any release, and the JSON
+// of later releases.
 //
-// What it reads is not trusted. Output without a row, cut off in the middle or
-// with numbers that are none is an error, never a shorter report: those programs
-// end with status 0 and "OK" when they have measured nothing. Whether what was
-// measured is good says package gate of one artifact, package bench of several
-// libraries.
+// The output is not trusted. Without rows, truncated, or with invalid numbers, it is an
+// error and never a shorter report. The programs exit with status 0 and print "OK" even
+// if they measured nothing. Package gate judges the results of one artifact, and
+// package bench those of several libraries.
 package nccltests
 
 import "time"
 
-// A Report is what one program said about one run.
+// A Report is the output of one run of a program.
 type Report struct {
 	Program string   `json:"program"` // all_reduce_perf
-	Version string   `json:"version"` // of nccl-tests, 2.17.6; empty where the release does not say
-	Library int      `json:"library"` // NCCL's number of the library that was loaded, 22907; 0 where the release does not say
+	Version string   `json:"version"` // version of nccl-tests, 2.17.6; empty if the release does not print it
+	Library int      `json:"library"` // NCCL's version number of the loaded library, 22907; 0 if the release does not print it
 	Devices []Device `json:"devices"` // one for each rank
-	Rows    []Row    `json:"rows"`    // by size, in the order of the run; at least one
-	// OutOfBounds is how many passes had a wrong value, as the footer says. It is
-	// all that a release before 2.13 says of wrong values.
+	Rows    []Row    `json:"rows"`    // in the order of the run; at least one
+	// OutOfBounds is the number of passes with a wrong value, from the footer. Releases
+	// before 2.13 report wrong values only here.
 	OutOfBounds int `json:"out_of_bounds"`
 }
 
@@ -28,7 +27,7 @@ type Device struct {
 	Rank  int    `json:"rank"`
 	Host  string `json:"host"`
 	Name  string `json:"name"`   // NVIDIA H200
-	BusID string `json:"bus_id"` // 0000:8d:00.0, empty where the release does not say
+	BusID string `json:"bus_id"` // 0000:8d:00.0, empty if the release does not print it
 }
 
 // A Row is one size of a sweep.
@@ -36,39 +35,39 @@ type Row struct {
 	Bytes      int64  `json:"bytes"`
 	Count      int64  `json:"count"` // elements
 	Type       string `json:"type"`  // float
-	Op         string `json:"op"`    // sum; none where the collective has none
-	Root       int    `json:"root"`  // -1 where the collective has none
+	Op         string `json:"op"`    // sum; none for a collective without an operation
+	Root       int    `json:"root"`  // -1 for a collective without a root
 	OutOfPlace Timing `json:"out_of_place"`
 	InPlace    Timing `json:"in_place"`
 }
 
-// A Timing is one of the two halves of a row. Where the program does not measure
-// it, as alltoall in place, Measured is false and the rest is zero.
+// A Timing is one of the two halves of a row. If the program does not measure it, like
+// alltoall in place, Measured is false and all other fields are zero.
 type Timing struct {
 	Measured     bool    `json:"measured"`
 	Microseconds float64 `json:"us"`
-	AlgBW        float64 `json:"algbw"`   // GB/s, 1e9 bytes
+	AlgBW        float64 `json:"algbw"`   // GB/s, where 1 GB is 1e9 bytes
 	BusBW        float64 `json:"busbw"`   // GB/s
-	Checked      bool    `json:"checked"` // false: #wrong is N/A, nobody looked
+	Checked      bool    `json:"checked"` // false if #wrong is N/A
 	Wrong        int64   `json:"wrong"`   // elements; always 0 before 2.13, see Report.OutOfBounds
 }
 
-// A Sweep is what a program is asked to measure.
+// A Sweep is a measurement to run.
 type Sweep struct {
 	Program    string            // path of the program, such as all_reduce_perf
-	Library    string            // directory whose libnccl.so.2 or librccl.so.1 is loaded; "" leaves it to the loader
-	GPUs       int               // of this host, one thread each
+	Library    string            // directory of the libnccl.so.2 or librccl.so.1 to load; "" means the loader's choice
+	GPUs       int               // GPUs of this host, with one thread each
 	MinBytes   int64             // first size
 	MaxBytes   int64             // last size
-	Factor     int               // from one size to the next
-	Iterations int               // timed, for each size
-	Warmup     int               // not timed, for each size
-	Env        map[string]string // beside what every run gets; NCCL_DEBUG is the runner's own
-	Timeout    time.Duration     // the process group is killed after it
+	Factor     int               // ratio of successive sizes
+	Iterations int               // timed iterations for each size
+	Warmup     int               // untimed iterations for each size
+	Env        map[string]string // additional variables; NCCL_DEBUG is set by Run
+	Timeout    time.Duration     // then the process group is killed
 }
 
-// Measured is what came of a sweep. Log is what the library said of itself with
-// NCCL_DEBUG=INFO, Output what the program printed beside it.
+// Measured is the outcome of a sweep. Log is the library's log with NCCL_DEBUG=INFO.
+// Output is the output of the program.
 type Measured struct {
 	Report Report
 	Log    string

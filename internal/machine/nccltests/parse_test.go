@@ -20,8 +20,8 @@ func fixture(t testing.TB, name string) string {
 	return string(data)
 }
 
-// TestParseEveryLayout reads the output of releases from 2.0 to 2.19, of
-// rccl-tests, and the JSON; the goldens say what is read.
+// The outputs are of releases from 2.0 to 2.19, of rccl-tests, and JSON. The golden
+// files hold the reports.
 func TestParseEveryLayout(t *testing.T) {
 	files, err := filepath.Glob("testdata/*-*.*")
 	if err != nil || len(files) < 16 {
@@ -46,7 +46,7 @@ func TestParseEveryLayout(t *testing.T) {
 	}
 }
 
-// TestTableAndJSONAgree holds the two forms of one run against each other.
+// Table and JSON of the same run must agree.
 func TestTableAndJSONAgree(t *testing.T) {
 	table, err := Parse(strings.NewReader(fixture(t, "v2.17.6-all_reduce.txt")))
 	if err != nil {
@@ -129,7 +129,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseTolerates lists what may stand between the lines of a table.
+// Other lines may appear between the lines of a table.
 func TestParseTolerates(t *testing.T) {
 	whole := fixture(t, "v2.17.6-all_reduce.txt")
 	want, err := Parse(strings.NewReader(whole))
@@ -159,7 +159,7 @@ func TestParseTolerates(t *testing.T) {
 	}
 }
 
-// endless gives the same line for ever and counts what was taken.
+// endless returns the same line forever and counts the bytes read.
 type endless struct {
 	line  string
 	taken int

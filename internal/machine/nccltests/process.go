@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// grace is how long a process group has between SIGTERM and SIGKILL, and how
-// long what a dead program left behind may hold its output open.
+// grace is the time between SIGTERM and SIGKILL for a process group. It is also how
+// long children of a dead program may keep its output open.
 var grace = 5 * time.Second
 
-// command is a program in a process group of its own, with an environment that
-// holds what is stated and nothing else.
+// command is a program to run in its own process group, with exactly this environment.
 type command struct {
 	path  string
 	args  []string
@@ -26,16 +25,16 @@ type command struct {
 	limit time.Duration
 }
 
-// ended is how a program ended.
+// ended is the result of a finished program.
 type ended struct {
 	stdout, stderr string
-	exit           int            // status, -1 where a signal ended it
-	signal         syscall.Signal // that signal
+	exit           int            // exit status, -1 after a signal
+	signal         syscall.Signal // signal that ended it, or 0
 }
 
-// run runs the program to its end, which is that of its process group. An error
-// says why it has none: it cannot be executed, it took too long, it printed too
-// much, or the context ended. What it printed until then comes with it.
+// run runs the program until its process group ends. It returns an error if the program
+// cannot be executed, takes too long, prints too much, or ctx ends. The output so far
+// comes with the error.
 func (c command) run(ctx context.Context) (ended, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -69,13 +68,14 @@ func (c command) run(ctx context.Context) (ended, error) {
 	return e, err
 }
 
-// wait waits for the program and takes what is left of its group with it. A
-// process that sleeps in a driver cannot be killed: then it is left, and said.
+// wait waits for the program and kills the rest of its process group. A process asleep
+// in a driver cannot be killed. wait then leaves it and returns an error.
 func wait(ctx context.Context, cmd *exec.Cmd) error {
 	done := make(chan error, 1)
 	go func() {
 		err := cmd.Wait()
-		// Not before Wait: until then the number belongs to nobody else.
+		// The kill follows Wait, because it would end the program too. The group ID
+		// cannot be reused while the group has members.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		done <- err
 	}()
@@ -93,20 +93,20 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 	}
 }
 
-// broken passes on what is more than a bad exit status.
+// broken returns errors other than a bad exit status.
 func broken(err error) error {
 	_, exited := errors.AsType[*exec.ExitError](err)
 	switch {
-	case exited: // the status says it
-	case errors.Is(err, exec.ErrWaitDelay): // what held the output open is dead
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the cause says it
+	case exited: // ended has the status
+	case errors.Is(err, exec.ErrWaitDelay): // the process with the output open is dead
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // run reports the cause
 	default:
 		return err
 	}
 	return nil
 }
 
-// capture keeps what is written to it, up to a limit.
+// capture keeps the bytes written to it, up to maxOutput.
 type capture struct {
 	mu   sync.Mutex
 	b    bytes.Buffer
@@ -130,8 +130,8 @@ func (c *capture) text() string {
 	return c.b.String()
 }
 
-// lastLines returns the last three lines that say something, on one line, shortened
-// to what fits an evidence.
+// lastLines returns the last three nonempty lines as one line of at most 600
+// characters.
 func lastLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// recorded wraps lines that real runs of rccl-tests printed into a whole output of
-// one size; what is not recorded is the line with the sizes.
+// recorded completes lines of real rccl-tests runs to an output with one size. Only the
+// line with the sizes is invented.
 func recorded(program, version string, devices []string, between, foot string) string {
 	head := "# nThread 1 nGpus 1 minBytes 8388608 maxBytes 8388608 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n#\n"
 	columns := "#                                                              out-of-place                       in-place          \n" +
@@ -16,10 +16,10 @@ func recorded(program, version string, devices []string, between, foot string) s
 	return program + head + version + "# Using devices\n" + strings.Join(devices, "\n") + "\n" + between + "#\n" + columns + row + "\n" + foot
 }
 
-// The lines are of public threads: of one MI300X host with rccl-tests of 2025
-// (crickett-hpe/hpc-ai-envs#30), of MI300X whose driver says no name
-// (ROCm/rccl#2078), of two MI250X hosts (crickett-hpe/hpc-ai-envs#21), and of
-// rccl-tests 2.17.9 in its new home (ROCm/rocm-systems#3415).
+// The lines are from public threads: one MI300X host with rccl-tests of 2025
+// (crickett-hpe/hpc-ai-envs#30), MI300X with a driver that reports no name
+// (ROCm/rccl#2078), two MI250X hosts (crickett-hpe/hpc-ai-envs#21), and rccl-tests
+// 2.17.9 in its new repository (ROCm/rocm-systems#3415).
 func TestRecordedLinesOfRCCL(t *testing.T) {
 	const (
 		foot = "# Errors with asterisks indicate errors that have exceeded the maximum threshold.\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 142.652 \n#\n"

@@ -13,21 +13,20 @@ import (
 	"time"
 )
 
-// maxQuestion is how long the loader and --help may take. The first start of a
-// library of 200 MB reads it from the disk.
+// maxQuestion limits the run time of the loader and of --help. The first start of a
+// library of 200 MB reads it from disk.
 const maxQuestion = 60 * time.Second
 
-// What can come of a run beside a report; any other error says that what the
-// program printed cannot be believed.
+// Errors of a run without a report. Any other error means unusable output.
 var (
-	ErrNotStarted = errors.New("it did not start")       // the host's fault, or of what was named
-	ErrTimeout    = errors.New("it did not end in time") // it was killed
-	ErrFailed     = errors.New("it failed")              // it ended by itself, badly
+	ErrNotStarted = errors.New("it did not start")       // caused by the host or the arguments
+	ErrTimeout    = errors.New("it did not end in time") // it was killed after the timeout
+	ErrFailed     = errors.New("it failed")              // it exited with a failure
 )
 
-// Run runs a program of nccl-tests or rccl-tests and reads what it measured. The
-// report of a run that found wrong values is no error: it says so itself. With an
-// error come the log and the output as far as they came.
+// Run runs a program of nccl-tests or rccl-tests and parses its measurements. A run
+// with wrong values is not an error: the report contains them. With an error, Run also
+// returns the log and output so far.
 func Run(ctx context.Context, s Sweep) (Measured, error) {
 	if err := s.fault(); err != nil {
 		return Measured{}, fmt.Errorf("running %s: %w", filepath.Base(s.Program), err)
@@ -47,7 +46,7 @@ func Run(ctx context.Context, s Sweep) (Measured, error) {
 	return m, nil
 }
 
-// absolute returns the sweep with paths that mean the same in another directory.
+// absolute returns the sweep with absolute paths.
 func (s Sweep) absolute() (Sweep, error) {
 	var err error
 	if s.Program, err = filepath.Abs(s.Program); err == nil && s.Library != "" {
@@ -82,8 +81,8 @@ func (s Sweep) run(ctx context.Context, dir string) (Measured, error) {
 	return m, err
 }
 
-// prepare makes sure that the loader will take the library that is meant, and
-// completes the environment where the run-time libraries lie elsewhere.
+// prepare checks that the loader will use the intended library. It adds the directories
+// of run-time libraries outside the loader's path to the environment.
 func (c *command) prepare(ctx context.Context, s Sweep, dir string) error {
 	l, err := c.trace(ctx)
 	if err != nil {
@@ -98,8 +97,8 @@ func (c *command) prepare(ctx context.Context, s Sweep, dir string) error {
 	return l.fault(s.Library)
 }
 
-// writesJSON asks the program for its options. --help ends with 0 in every
-// release, before a GPU is touched.
+// writesJSON reports whether the program has the option -J. In every release, --help
+// exits with 0 without using a GPU.
 func (c command) writesJSON(ctx context.Context) (bool, error) {
 	c.args, c.limit = []string{"--help"}, min(c.limit, maxQuestion)
 	end, err := c.run(ctx)
@@ -112,8 +111,8 @@ func (c command) writesJSON(ctx context.Context) (bool, error) {
 	return strings.Contains(end.stdout+end.stderr, "--output_file"), nil
 }
 
-// report reads what a program that ended has measured: from the table, and where
-// it wrote JSON too, the numbers of that, which have more digits.
+// report parses the table of a finished program. If the program also wrote JSON, report
+// takes the numbers from there, because they have more digits.
 func (e ended) report(document string) (Report, error) {
 	report, err := Parse(strings.NewReader(e.stdout))
 	switch {
@@ -143,8 +142,8 @@ func readDocument(path string) (Report, error) {
 	return Parse(f)
 }
 
-// refine takes the numbers of the JSON. Table and JSON come from one run: where
-// they differ in what was measured, neither is believed.
+// refine replaces the rows by those of the JSON. Both come from one run, so a
+// difference in sizes, counts or checks is an error.
 func (r *Report) refine(exact Report) error {
 	if len(exact.Rows) != len(r.Rows) || exact.OutOfBounds != r.OutOfBounds {
 		return fmt.Errorf("the JSON has %d rows and %d out of bounds, the table %d and %d", len(exact.Rows), exact.OutOfBounds, len(r.Rows), r.OutOfBounds)
@@ -162,7 +161,7 @@ func (r *Report) refine(exact Report) error {
 	return nil
 }
 
-// logs returns what the library wrote, one file for each process.
+// logs returns the library's log files, one for each process.
 func logs(dir string) string {
 	files, err := filepath.Glob(filepath.Join(dir, "nccl.*.log"))
 	if err != nil {
@@ -180,7 +179,7 @@ func logs(dir string) string {
 	return b.String()
 }
 
-// unstartable says in words why a program cannot be executed.
+// unstartable explains why a program cannot be executed.
 func unstartable(program string, err error) error {
 	info, stat := os.Stat(program)
 	switch {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// stand writes a shell script that stands in for a program: what is tested here
-// is the handling of processes, and what they print is recorded.
+// stand writes a shell script in place of a program. These tests cover the handling of
+// processes and use recorded output.
 func stand(t *testing.T, script string) Sweep {
 	t.Helper()
 	grace = 300 * time.Millisecond
@@ -70,8 +70,7 @@ echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/hos
 	}
 }
 
-// TestRunFromAnywhere: a program has a directory of its own to run in, and paths
-// are those of the caller.
+// A program runs in its own directory, and relative paths are those of the caller.
 func TestRunFromAnywhere(t *testing.T) {
 	s := stand(t, help+"cat "+data(t, "v2.13.13-all_reduce.txt")+"; pwd >&2; echo $LD_LIBRARY_PATH >&2")
 	t.Chdir(filepath.Dir(s.Program))
@@ -123,8 +122,7 @@ func TestRunSaysWhy(t *testing.T) {
 	}
 }
 
-// TestRunReportsWrongValues: such a run ends with 1, 6 or 7, and its report says
-// it better.
+// A run with wrong values exits with 1, 6 or 7, and its report has the details.
 func TestRunReportsWrongValues(t *testing.T) {
 	m, err := Run(t.Context(), stand(t, help+"cat "+data(t, "v2.13.13-wrong.txt")+"; exit 1"))
 	if err != nil || m.Report.OutOfBounds != 2 || m.Report.Rows[2].InPlace.Wrong != 1_000_000 {
@@ -132,8 +130,8 @@ func TestRunReportsWrongValues(t *testing.T) {
 	}
 }
 
-// TestRunKillsTheGroup: neither a program that hangs nor a child of it that
-// ignores SIGTERM and holds the output open is left behind.
+// Run leaves neither a hanging program behind nor a child that ignores SIGTERM and
+// keeps the output open.
 func TestRunKillsTheGroup(t *testing.T) {
 	for name, script := range map[string]string{
 		"hang":                   "echo before; echo $$ > $PIDS; sleep 1000",
@@ -163,7 +161,7 @@ func TestRunKillsTheGroup(t *testing.T) {
 	}
 }
 
-// gone demands that the process whose number is in a file does not live.
+// gone requires that the process with the ID in a file is dead.
 func gone(t *testing.T, name, pids string) {
 	t.Helper()
 	text, err := os.ReadFile(pids)
@@ -177,7 +175,7 @@ func gone(t *testing.T, name, pids string) {
 	for range 50 {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return // gone, or dead and nobody's child
+			return // gone, or a zombie
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -238,8 +236,7 @@ func TestRunRefusesSweeps(t *testing.T) {
 	}
 }
 
-// TestLoader builds two libraries and programs that need them, and asks the real
-// loader.
+// The test builds two libraries and programs that need them, and runs the real loader.
 func TestLoader(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc to make a library with")

@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// sizes are those that a run goes through: from the first to the last, by a
-// factor or by a number of bytes (TimeTest in src/common.cu).
+// sizes are the sizes of a run, from first to last by a factor or a number of bytes
+// (TimeTest in src/common.cu).
 type sizes struct {
 	first, last, step int64
 	factor            bool
-	want              int64 // the next one
-	partial           bool  // some sizes of the round have come, not all
+	want              int64 // next expected size
+	partial           bool  // only some sizes of the current round have appeared
 }
 
 func newSizes(first, last, step, unit string) (*sizes, error) {
@@ -32,7 +32,7 @@ func newSizes(first, last, step, unit string) (*sizes, error) {
 	return s, nil
 }
 
-// reduce takes back the last size: the GPUs have too little memory for it.
+// reduce lowers the last size, after the program found too little GPU memory for it.
 func (s *sizes) reduce(last string) error {
 	v, err := strconv.ParseInt(last, 10, 64)
 	if err != nil {
@@ -44,9 +44,9 @@ func (s *sizes) reduce(last string) error {
 	return nil
 }
 
-// next takes the size of a row. All but alltoallv, whose ranks send different
-// amounts, print what was asked for, rounded down to what the ranks can share
-// evenly in units of 16 bytes.
+// next checks the size of a row. Programs print the requested size, rounded down to
+// units of 16 bytes shared evenly by the ranks. The exception is alltoallv, whose ranks
+// send different amounts.
 func (s *sizes) next(bytes int64, r Report) error {
 	slack := int64(max(len(r.Devices), 1)) * 32
 	if short := s.want - bytes; (short < 0 || short >= slack && bytes != s.want) && r.Program != "alltoallv_perf" {
@@ -61,11 +61,11 @@ func (s *sizes) next(bytes int64, r Report) error {
 	default:
 		return errors.New("the sizes go beyond what can be counted")
 	}
-	if s.want > s.last { // several types, operations, roots or cycles begin anew
+	if s.want > s.last { // several types, operations, roots or cycles repeat the sizes
 		s.want, s.partial = s.first, false
 	}
 	return nil
 }
 
-// complete reports whether every size has come.
+// complete reports whether every size has appeared.
 func (s *sizes) complete() bool { return !s.partial }

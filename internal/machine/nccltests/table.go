@@ -11,16 +11,15 @@ import (
 	"strings"
 )
 
-// Bounds of what is read: the longest real output has some hundred lines.
+// Limits of the parser. The longest real output has some hundred lines.
 const (
 	maxOutput = 16 << 20 // bytes
 	maxLine   = 64 << 10
 )
 
-// Parse reads what a program printed, or the JSON that it wrote, and tells the
-// two apart. Where the error is not nil there is no report: output that is cut
-// off, that holds a number that is none or that skips a size is not a shorter
-// measurement.
+// Parse parses the output of a program, or its JSON, and detects which it is. Truncated
+// output, an invalid number and a missing size are errors. Parse never returns a
+// partial report.
 func Parse(r io.Reader) (Report, error) {
 	in := bufio.NewReaderSize(&bounded{r: r, left: maxOutput}, maxLine)
 	for {
@@ -36,7 +35,7 @@ func Parse(r io.Reader) (Report, error) {
 	}
 }
 
-// bounded fails where more is read than a program can have printed.
+// bounded returns an error beyond a limit of bytes.
 type bounded struct {
 	r    io.Reader
 	left int
@@ -74,15 +73,15 @@ func parseTable(in *bufio.Reader, err error) (Report, error) {
 	return t.report, nil
 }
 
-// table is what has been read of an output.
+// table is the state of parsing an output.
 type table struct {
 	report   Report
-	sizes    *sizes   // what was asked for
+	sizes    *sizes   // requested sizes
 	columns  *columns // nil before the header
-	last     string   // the last comment, the one before the header
-	starting bool     // the program says where it begins, so it must say where it ends
-	bounds   bool     // the footer's first line
-	average  bool     // its second
+	last     string   // the previous comment
+	starting bool     // the program announced its start, so it must also announce its end
+	bounds   bool     // first line of the footer was read
+	average  bool     // second line of the footer was read
 	ended    bool
 }
 
@@ -94,17 +93,17 @@ func (t *table) line(line string) error {
 		return t.comment(strings.TrimSpace(comment))
 	case failure.MatchString(text):
 		return errors.New(text)
-	case strings.HasPrefix(text, "rccl-tests: Version "): // without a #, rccl-tests of 2024
+	case strings.HasPrefix(text, "rccl-tests: Version "): // rccl-tests of 2024 print it without #
 		t.report.Version = strings.TrimPrefix(text, "rccl-tests: Version ")
 	case t.columns != nil && number.MatchString(text):
 		return t.row(text)
 	}
-	return nil // of the library, the driver, MPI: they share the terminal
+	return nil // a line of the library, the driver or MPI
 }
 
 var (
-	// failure is what CUDACHECK, NCCLCHECK and TESTCHECK print (src/common.h), and
-	// the time limit of the program itself.
+	// failure matches the output of CUDACHECK, NCCLCHECK and TESTCHECK (src/common.h),
+	// and of the program's own time limit.
 	failure = regexp.MustCompile(`: Test (CUDA |NCCL |HIP )?failure |: Test timeout \(`)
 	number  = regexp.MustCompile(`^\d+(\s|$)`)
 
@@ -117,8 +116,7 @@ var (
 	average  = regexp.MustCompile(`^Avg bus bandwidth\s*: (\S+)(?: (?:OK|FAILED))?$`)
 )
 
-// comment reads a line that began with a #. Those that say nothing for a report
-// are left alone.
+// comment parses a line that starts with #. It ignores unknown comments.
 func (t *table) comment(text string) error {
 	last := t.last
 	t.last = text
@@ -138,7 +136,7 @@ func (t *table) comment(text string) error {
 	return nil
 }
 
-// preamble reads a comment above the table.
+// preamble parses a comment above the table.
 func (t *table) preamble(text, last string) (err error) {
 	if m := asked.FindStringSubmatch(text); m != nil {
 		t.sizes, err = newSizes(m[1], m[2], m[3], m[4])
@@ -166,8 +164,8 @@ func (t *table) preamble(text, last string) (err error) {
 	return err
 }
 
-// busID writes the address of a GPU as drivers do. Before 2.14 the programs
-// print one number, which is not an address.
+// busID converts the address of a GPU to the drivers' notation. Before 2.14 the
+// programs print a single number instead of an address.
 func busID(text string) string {
 	switch {
 	case strings.HasPrefix(text, "0x"):
@@ -175,7 +173,7 @@ func busID(text string) string {
 	case strings.Contains(text, "."):
 		return text
 	}
-	return text + ".0" // a GPU is function 0
+	return text + ".0" // GPUs are function 0
 }
 
 func (t *table) outOfBounds(m []string) error {
@@ -205,7 +203,7 @@ func (t *table) row(text string) error {
 	return t.sizes.next(row.Bytes, t.report)
 }
 
-// end demands all that a whole output has.
+// end requires all parts of a complete output.
 func (t *table) end() error {
 	switch {
 	case t.columns == nil:

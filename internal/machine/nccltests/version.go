@@ -7,8 +7,8 @@ import (
 	"builder/internal/machine/nccllog"
 )
 
-// Version is what the library of a run says of itself, 2.29.7+cuda13.0 or
-// 2.21.5-HEAD:9a0e6a1; "" if it says nothing.
+// Version returns the version reported by the library of a run, such as 2.29.7+cuda13.0
+// or 2.21.5-HEAD:9a0e6a1, or "".
 func (m Measured) Version() string {
 	if _, said := nccllog.Speaker(m.Log); ReleaseOf(said) != "" {
 		return said
@@ -16,8 +16,8 @@ func (m Measured) Version() string {
 	return VersionOf(m.Report.Library)
 }
 
-// VersionOf writes NCCL's number as a version: 22907 is 2.29.7; before 2.9 it was
-// 2804 for 2.8.4 (NCCL_VERSION in nccl.h). It is "" for no number.
+// VersionOf converts NCCL's version number: 22907 is 2.29.7. Before 2.9, 2804 is 2.8.4
+// (NCCL_VERSION in nccl.h). Without a number it returns "".
 func VersionOf(number int) string {
 	switch {
 	case number <= 0:
@@ -30,6 +30,5 @@ func VersionOf(number int) string {
 
 var leadingNumbers = regexp.MustCompile(`^\d+(?:\.\d+)+`)
 
-// ReleaseOf is the release in a version: 2.29.7 in 2.29.7+cuda13.0; "" if there is
-// none.
+// ReleaseOf returns the release in a version, such as 2.29.7 in 2.29.7+cuda13.0, or "".
 func ReleaseOf(version string) string { return leadingNumbers.FindString(version) }
