@@ -39,8 +39,8 @@ func (c *cell) stock(ctx context.Context) (gate.Box, error) {
 	return c.box(ctx, filepath.Join(dir, c.entry.Source.Filename))
 }
 
-// box puts a file into a container independent of the build. It installs a wheel and
-// unpacks an archive. A wheelhouse stays as files.
+// box puts a file into a fresh container, separate from the build. It installs a wheel
+// and unpacks an archive. A wheelhouse stays as files.
 func (c *cell) box(ctx context.Context, file string) (gate.Box, error) {
 	if c.isStack() {
 		return c.emptyBox(ctx, file)

@@ -171,8 +171,8 @@ func local(err error) bool {
 	return path || link
 }
 
-// close ends the session. The client program gets time to send its logs, unless the
-// engine is lost. Then close kills it, because a client of a hung engine would wait for
+// close ends the session. It gives the client program time to send its logs, unless the
+// engine is lost, and then kills it. A client of a hung engine would otherwise wait for
 // five minutes (SDK v0.19.10).
 func (s *session) close(ctx context.Context) {
 	ended := make(chan struct{})

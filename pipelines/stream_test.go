@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// progress is the output of the Dagger client v0.19.10 while an exec runs, with colors.
+// progress is the output of the Dagger client v0.19.10 while an exec runs, with
+// colours.
 const progress = "\x1b[95m14  : \x1b[0m\x1b[90;2m\x1b[0m\x1b[90m[0.1s] \x1b[0m\x1b[90m|\x1b[0m builder-ran 1763710000000000000\n" +
 	"\x1b[95m14  : \x1b[0m\x1b[90;2m\x1b[0m\x1b[90m[0.2s] \x1b[0m\x1b[90m|\x1b[0m line 1\n" +
 	"\x1b[95m14  : \x1b[0m\x1b[90;2m┆ \x1b[0m\x1b[90m[1m2s] \x1b[0m\x1b[90m|\x1b[0m line | 2\n" +

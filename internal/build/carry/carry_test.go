@@ -225,10 +225,11 @@ func TestReadRefusesADirectoryThatLies(t *testing.T) {
 	}
 }
 
-// FuzzRead checks for panics and for members with a wrong digest.
+// FuzzRead checks that Read of a damaged file does not panic, and either takes every
+// member or returns an error.
 //
 // An input is a change to a valid file. With a whole file as input, the fuzzer would
-// spend its time on minimizing it.
+// spend its time on making it smaller.
 func FuzzRead(f *testing.F) {
 	var whole [][]byte
 	for _, change := range []func([]file) []file{

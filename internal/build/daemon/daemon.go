@@ -132,8 +132,8 @@ func (d Daemon) look(ctx context.Context, c Container) (is string, there bool) {
 }
 
 // busy reports whether a client is connected. Each client has a dial-stdio process in
-// the container that forwards its connection. The session list does not serve: Podman
-// keeps ended sessions in it.
+// the container that forwards its connection. busy looks at processes, because Podman
+// keeps ended clients in its list of sessions.
 func (d Daemon) busy(ctx context.Context, c Container) bool {
 	processes, err := d.run(ctx, "top", c.Name)
 	return err == nil && strings.Contains(processes, "dial-stdio")

@@ -81,8 +81,8 @@ func (f *Fleet) Rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	return made, err
 }
 
-// anew is how often a build restarts beyond once for each engine. The limit exists
-// because the build itself may kill the engines.
+// anew is how often a build restarts on engines that survive its failure. It is small,
+// because the build itself may kill engines.
 const anew = 2
 
 // try runs work at a place. If the engine fails, try repeats work there or on another

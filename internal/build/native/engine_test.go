@@ -101,8 +101,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// An engine stops after its home was deleted. It does not disturb a new engine started
-// in the same place before that.
+// A new engine starts in the place of a deleted home and works while the old engine is
+// still ending.
 func TestDeletedHome(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_ENGINE") == "" {
 		t.Skip("BUILDER_TEST_ENGINE is not set")

@@ -102,7 +102,7 @@ func addLibraries(ctx context.Context, files map[string]member) error {
 		if m.from == "" {
 			continue
 		}
-		out, _ := exec.CommandContext(ctx, "ldd", m.from).Output() // fails for a static program
+		out, _ := exec.CommandContext(ctx, "ldd", m.from).Output() // fails for a program without libraries
 		for line := range strings.Lines(string(out)) {
 			for field := range strings.FieldsSeq(line) {
 				if strings.HasPrefix(field, "/") {

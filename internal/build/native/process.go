@@ -56,8 +56,8 @@ func (e *Engine) lock(ctx context.Context) (unlock func(), err error) {
 }
 
 // pid returns the supervisor's process ID on the host. It is 0 until the supervisor has
-// written it. The supervisor keeps the pid file locked. So the file of a dead
-// supervisor is recognized even if another process has its ID now.
+// written it. The supervisor keeps the pid file locked. The file of a dead supervisor
+// is not locked, so a reused process ID cannot mislead.
 func (e *Engine) pid() (pid int, alive bool) {
 	f, err := os.Open(e.path("pid"))
 	if err != nil {
@@ -224,8 +224,8 @@ func (e *Engine) connections() int {
 	return max(0, strings.Count(string(text), " "+e.inner()+"\n")-1)
 }
 
-// DiskUsage returns the size of a directory on disk, without the files selected by
-// without.
+// DiskUsage returns the size of a directory on disk. It skips files selected by a
+// function of without.
 func DiskUsage(ctx context.Context, dir string, without ...func(fs.FileInfo) bool) (int64, error) {
 	var sum int64
 	linked := map[uint64]bool{} // inodes with several names, because layers share files

@@ -43,8 +43,9 @@ func (e *Engine) host(ctx context.Context, stdin, name string, args ...string) s
 
 // undoRules converts the output of iptables-save into iptables-restore input that
 // deletes the rules and chains of one network. It returns "" if there are none. CNI
-// plugins put the network's name into rules of nat. Firewall rules are recognized by
-// address. The chain CNI-FORWARD stays, because all users of CNI on the host share it.
+// plugins put the network's name into their nat rules. Their firewall rules are found
+// by address. The chain CNI-FORWARD stays, because all users of CNI on the host share
+// it.
 func undoRules(saved, network string, cidr netip.Prefix) string {
 	var undo, rules, chains strings.Builder
 	for line := range strings.Lines(saved) {

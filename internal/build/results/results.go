@@ -135,7 +135,7 @@ func (r *Results) Carry(e lock.Entry) (record []byte, artifacts []store.Blob, ok
 // whether it did. The store must already have the files of the record. Accept lays out
 // the wheel and its attestations like a run and passes the wheel to prove. prove
 // returns the entry and result supported by the attestations, because the record alone
-// proves nothing. An error of prove becomes an [Unproven].
+// proves nothing. If prove fails or returns another entry, the error is an [Unproven].
 func (r *Results) Accept(key string, record []byte, prove func(wheel string) (lock.Entry, run.Result, error)) (bool, error) {
 	found, err := decode(record)
 	if err != nil {

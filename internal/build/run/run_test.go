@@ -23,7 +23,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// fake implements every interface of a Runner. The cell's ID selects its behavior.
+// fake implements every interface of a Runner. The cell's ID selects its behaviour.
 type fake struct {
 	mu        sync.Mutex
 	kept      []string

@@ -2,10 +2,10 @@
 // nccl-tests sweeps for each library, interleaved, and computes ratios between sweeps
 // of the same round.
 //
-// Clocks, temperatures and neighbors drift. So the libraries take turns within a round,
-// each round starts with a different library, and the first round is discarded. A ratio
-// compares two sweeps of one round, never two averages. A difference counts only if it
-// exceeds the spread of the ratios.
+// Clocks, temperatures and other load drift. So the libraries take turns within a
+// round, each round starts with a different library, and the first round is discarded.
+// A ratio compares two sweeps of one round, never two averages. A difference counts
+// only if it exceeds the spread of the ratios.
 //
 // A library with wrong results is not compared at all, because doing nothing is always
 // faster. Package gate decides whether an artifact may be published.

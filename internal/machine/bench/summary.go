@@ -9,7 +9,7 @@ import (
 	"builder/internal/machine/curve"
 )
 
-// Summary summarizes one library in one collective.
+// Summary holds the results of one library in one collective.
 type Summary struct {
 	Collective string
 	Library    string

@@ -99,7 +99,7 @@ func (t *Tree) GPUs(vendor string) []Device {
 	return all
 }
 
-// The kinships of two devices, nearest first, named like in `nvidia-smi topo`.
+// The kinships of two devices, nearest first, named as in `nvidia-smi topo`.
 const (
 	PIX  = "PIX"  // at most one PCIe switch between them
 	PXB  = "PXB"  // several switches, but no host bridge

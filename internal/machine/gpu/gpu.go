@@ -2,7 +2,8 @@
 // bandwidth of these links. It runs the vendors' tools.
 //
 // A host without GPUs and a host without tools give different results: a [Host] without
-// GPUs, and [ErrNoTool]. Package fabric reads information of the kernel without a tool.
+// GPUs, and [ErrNoTool]. Package fabric reads the kernel's information on GPUs without
+// a tool.
 package gpu
 
 import (

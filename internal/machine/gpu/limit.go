@@ -84,8 +84,8 @@ func Limit(gpus []GPU) (limit float64, known bool) {
 	return 2 * limit, known
 }
 
-// carried returns the bandwidth of the links from a GPU with this name to others GPUs,
-// in one direction.
+// carried returns the bandwidth of the links from a GPU with this name to a number of
+// other GPUs, in one direction.
 func carried(name string, others int) (gbps float64, listed bool) {
 	for _, m := range meshed {
 		if strings.Contains(name, m.part) {

@@ -14,7 +14,7 @@ import (
 type GPUs struct {
 	Count int
 	Host  bench.Host // empty if no vendor tool works
-	Limit float64    // GB/s, 0 if the GPUs are unknown
+	Limit float64    // upper limit of busbw in GB/s, 0 if no vendor tool works
 }
 
 // FindGPUs selects the GPUs to use; wanted = 0 selects all GPUs visible in the

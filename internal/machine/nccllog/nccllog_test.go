@@ -29,7 +29,7 @@ func TestVersions(t *testing.T) {
 	for line, want := range map[string][2]string{
 		h + "NCCL version 2.29.7+cuda13.0":                    {"NCCL", "2.29.7+cuda13.0"},
 		"NCCL version 2.18.1+cuda12.1":                        {"NCCL", "2.18.1+cuda12.1"}, // printed with level VERSION
-		h + "NCCL version 2.29.7+cuda.":                       {"NCCL", "2.29.7+cuda."},    // the build did not detect CUDA's version
+		h + "NCCL version 2.29.7+cuda.":                       {"NCCL", "2.29.7+cuda."},    // its build did not find the compiler that reports CUDA's version
 		h + "RCCL version 2.18.3+hip5.7 HEAD:3fa2c8a+":        {"RCCL", "2.18.3+hip5.7"},
 		h + "RCCL version : 2.21.5-HEAD:d7a1f5c":              {"RCCL", "2.21.5-HEAD:d7a1f5c"},
 		h + "NCCL git version v2.29.7-1 2.29.7":               {"", ""},
@@ -196,7 +196,7 @@ type broken struct{}
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // seeds are logs of one or a few lines. With whole logs, the fuzzer would spend its
-// time on minimizing them.
+// time on making them smaller.
 var seeds = []string{
 	"RCCL version 2.16.5+hip5.6", h + "NCCL version 2.22.3+cuda12.4", h + "RCCL version : 2.21.5-HEAD:d7a1f5c",
 	h + "NCCL_P2P_DISABLE set by environment to 1.", h + "Using network IB", h + "NET/IB : No device found.",

@@ -6,7 +6,7 @@ import (
 )
 
 // recorded completes lines of real rccl-tests runs to an output with one size. Only the
-// line with the sizes is invented.
+// line with the sizes is not recorded.
 func recorded(program, version string, devices []string, between, foot string) string {
 	head := "# nThread 1 nGpus 1 minBytes 8388608 maxBytes 8388608 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n#\n"
 	columns := "#                                                              out-of-place                       in-place          \n" +
