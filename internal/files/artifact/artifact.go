@@ -1,7 +1,6 @@
-// Package artifact names what a cell made: a file, its digest, and the key of
-// the cell that made it. Everything after the build (gates, attestation,
-// publishing) speaks of an [Artifact] and takes its digest as the truth, so the
-// digest is taken once, here.
+// Package artifact describes a file built by a cell: its digest, and the key of the
+// cell. Everything after the build (gates, attestation, publishing) uses an [Artifact]
+// and trusts its digest. The digest is therefore computed once, here.
 package artifact
 
 import (
@@ -15,22 +14,22 @@ import (
 	"builder/internal/base/regular"
 )
 
-// Artifact is one file that a cell made. It is a plain value: its methods would
-// have to read the file again, and the file may have changed by then.
+// Artifact is one file built by a cell. It is a plain value. Methods would have to read
+// the file again, and it may have changed since.
 type Artifact struct {
 	Name   string `json:"name"` // base name, as users and indexes see it
-	Path   string `json:"path"` // where the file lies on this host
+	Path   string `json:"path"` // path of the file on this host
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
-	Key    string `json:"-"` // key of the locked cell; stands beside the artifact in reports
+	Key    string `json:"-"` // key of the locked cell; reports print it beside the artifact
 }
 
-// Of measures the file at path, or the one that a link there leads to, made by the
-// cell of that key.
+// Of hashes and measures the file at path, built by the cell with the given key. It
+// follows a symbolic link.
 func Of(path, key string) (Artifact, error) { return of(path, key, regular.Follow) }
 
-// Unlinked is [Of] for a file that nobody named, and that lies beside one: a link
-// in its place is refused.
+// Unlinked is [Of] for a file the user did not name, such as another subject of an
+// attestation in the same directory. It refuses a symbolic link.
 func Unlinked(path, key string) (Artifact, error) { return of(path, key, regular.Open) }
 
 func of(path, key string, open func(string) (*os.File, error)) (Artifact, error) {

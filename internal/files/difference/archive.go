@@ -14,25 +14,25 @@ import (
 	"builder/internal/files/unpack"
 )
 
-// maxArchive bounds what is unpacked of an archive, in bytes, and maxEntries how
-// many entries are read.
+// maxArchive limits the bytes unpacked from an archive, and maxEntries the entries
+// read.
 const (
 	maxArchive = 8 << 30
 	maxEntries = 100_000
 )
 
-// tarEnds are the ends of names that the archives of source trees have.
+// tarEnds are the file name extensions of source archives.
 var tarEnds = []string{".tar", ".gz", ".tgz", ".xz", ".txz", ".zst"}
 
 func isArchive(name string) bool { return slices.Contains(tarEnds, filepath.Ext(name)) }
 
-// entry is what an archive says of a file beside its bytes, and their digest.
+// entry holds the metadata of an archive member and the digest of its contents.
 type entry struct {
 	says string
 	sum  [sha256.Size]byte
 }
 
-// archives compares two archives of a tree by the names in them.
+// archives compares two tar archives, member by member.
 func archives(first, second string) ([]string, error) {
 	here, err1 := entries(first)
 	there, err2 := entries(second)

@@ -13,7 +13,8 @@ import (
 	"builder/internal/files/difference"
 )
 
-// packed writes an archive of files of an owner and a time; name is what gzip keeps.
+// packed writes an archive of files with the given owner. gzip stores name in its
+// header.
 func packed(t *testing.T, name string, owner int, files ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tool.tar.gz")

@@ -1,9 +1,9 @@
-// Package difference says where two builds of one artifact differ, for a person
-// who has to find out why: which members of a wheel or of an archive, which
-// sections of a library, which names in them, and what the usual cause of such a
-// thing is.
+// Package difference describes where two builds of one artifact differ: members of a
+// wheel or an archive, sections of a library, and names in those sections. It also
+// names the usual cause of such a difference. The output helps the user to find out why
+// a build is not reproducible.
 //
-// It never decides whether two artifacts are the same. Their digests do.
+// The package never decides whether two artifacts are the same. Their digests do.
 package difference
 
 import (
@@ -22,16 +22,17 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// Bounds of what is told: nobody reads more, and hostile files have much to say.
+// Limits of the output. Longer output does not help the user, and hostile files can
+// differ in many places.
 const (
 	maxLines   = 40
 	maxNames   = 4
-	maxSection = 512 << 20 // bytes of a section that is searched for names
+	maxSection = 512 << 20 // bytes of a section searched for names
 	maxText    = 200       // bytes of a name
 )
 
-// Of compares two files of one name, wheels or anything else, and returns lines.
-// Files that are the same give none.
+// Of compares two files of one name, of any type, and returns one line per difference.
+// It returns no lines for equal files.
 func Of(first, second string) ([]string, error) {
 	lines, err := files(first, second)
 	if err != nil {
@@ -50,7 +51,7 @@ func files(first, second string) ([]string, error) {
 	if isArchive(first) {
 		if lines, err := archives(first, second); err == nil {
 			return lines, nil
-		} // what cannot be unpacked is compared as bytes
+		} // an archive with an unpacking error is compared as bytes
 	}
 	a, err := os.Open(first)
 	if err != nil {
@@ -65,7 +66,8 @@ func files(first, second string) ([]string, error) {
 	return contents(filepath.Base(first), a, b)
 }
 
-// wheels compares members by name. RECORD follows from the others.
+// wheels compares members by name. It skips RECORD, which follows from the other
+// members.
 func wheels(first, second string) ([]string, error) {
 	a, err := wheel.Open(first)
 	if err != nil {
@@ -104,7 +106,7 @@ func members(w *wheel.Wheel) []string {
 	return names
 }
 
-// lacking says of every name of a that b lacks it.
+// lacking returns a line for every name in a but not in b, with says as its prefix.
 func lacking(a, b []string, says string) []string {
 	there := map[string]bool{}
 	for _, name := range b {
@@ -133,7 +135,7 @@ func member(a, b *wheel.Wheel, name string) ([]string, error) {
 	return contents(name, x, y)
 }
 
-// contents compares two libraries by sections, and other files as a whole.
+// contents compares two libraries by section, and other files as a whole.
 func contents(name string, a, b io.ReaderAt) ([]string, error) {
 	here, err1 := elf.Sections(a)
 	there, err2 := elf.Sections(b)
@@ -166,8 +168,8 @@ func sectionNames(all []elf.Section) []string {
 	return names
 }
 
-// section says how two stretches of bytes differ: their sizes, the names that only
-// one has, and what usually makes such names.
+// section describes how two sections differ: their sizes, the names found in only one
+// of them, and the usual cause of such names.
 func section(what string, a, b elf.Section) ([]string, error) {
 	if a.SHA256 == b.SHA256 && a.Size == b.Size {
 		return nil, nil
@@ -191,7 +193,7 @@ func section(what string, a, b elf.Section) ([]string, error) {
 	return []string{line}, nil
 }
 
-// missing returns a few names of a that b lacks.
+// missing returns at most maxNames names in a but not in b.
 func missing(a, b map[string]bool) []string {
 	var only []string
 	for name := range a {
@@ -226,7 +228,7 @@ func names(s elf.Section) (map[string]bool, error) {
 	}
 }
 
-// causes are what usually stands behind names that differ, most telling first.
+// causes are the usual causes of differing names, most specific first.
 var causes = []struct {
 	pattern *regexp.Regexp
 	cause   string

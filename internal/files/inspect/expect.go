@@ -12,13 +12,13 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// An Expectation is what somebody says that a file is, in one respect.
+// An Expectation states the values the user expects for one fact of a file.
 type Expectation struct {
 	Name   string
 	Values []string
 }
 
-// aliases are words for the same, as people write them.
+// aliases maps alternative spellings to the value used in reports.
 var aliases = map[string]map[string]string{
 	"framework": {"pytorch": "torch", "tf": "tensorflow"},
 	"rdma":      {"absent": None, "off": None, "verbs": "linked", "dlopen": "dlopened"},
@@ -27,8 +27,8 @@ var aliases = map[string]map[string]string{
 	"nccl":      {"off": None},
 }
 
-// ParseExpectations reads words such as rocm=5.7 and arch=gfx90a. A word without
-// a name is a further value of the one before; a name may be there once.
+// ParseExpectations reads words such as rocm=5.7 and arch=gfx90a. A word without a name
+// adds a value to the previous expectation. Each name may occur once.
 func ParseExpectations(words []string) ([]Expectation, error) {
 	var all []Expectation
 	var faults []error
@@ -69,20 +69,21 @@ func canonical(name, value string) string {
 	return value
 }
 
-// String returns the expectation as it is written.
+// String returns the expectation as NAME=VALUE,VALUE.
 func (e Expectation) String() string { return e.Name + "=" + strings.Join(e.Values, ",") }
 
-// An Answer says whether a file is what was expected of it.
+// An Answer states whether a file meets an expectation.
 type Answer int
 
-// The answers. What the bytes do not say is neither yes nor no.
+// The answers. Unsaid means that the bytes do not decide.
 const (
 	Unsaid Answer = iota
 	Yes
 	No
 )
 
-// Judge compares a fact with what is expected of it, and says what was seen.
+// Judge compares a fact of the report with the expectation. It also returns the
+// evidence.
 func (e Expectation) Judge(r Report) (Answer, string) {
 	f, ok := r.Fact(e.Name)
 	if !ok {
@@ -99,15 +100,15 @@ func (e Expectation) Judge(r Report) (Answer, string) {
 		return yes(slices.ContainsFunc(f.Values, func(v string) bool { return v == e.Values[0] || publicPart(v) == e.Values[0] })), evidence
 	case "glibc":
 		return yes(elf.CompareVersions(f.Values[0], e.Values[0]) <= 0), evidence
-	case "python", "platform": // of several tags, one is enough to be installed
+	case "python", "platform": // installing requires only one of several tags
 		return yes(!slices.ContainsFunc(e.Values, func(v string) bool { return !slices.Contains(f.Values, v) })), evidence
 	}
 	return yes(slices.Equal(unique(e.Values), unique(f.Values))), evidence
 }
 
-// stack compares versions of a GPU stack. The soname shows the major version
-// only; what is more exact is believed of the wheel's own version where the
-// bytes do not contradict it.
+// stack compares versions of a GPU stack. The soname shows only the major version. For
+// a more exact version, stack uses the wheel's own version, as long as the bytes do not
+// contradict it.
 func (e Expectation) stack(f Fact, evidence string) (Answer, string) {
 	want := e.Values[0]
 	if len(f.Values) != 1 || len(e.Values) != 1 {
@@ -125,8 +126,8 @@ func (e Expectation) stack(f Fact, evidence string) (Answer, string) {
 	return yes(within(f.Claim, want)), fmt.Sprintf("%s; the version says %s", evidence, f.Claim)
 }
 
-// within reports whether version is release or one of its patches: 5.7.1 is
-// within 5.7 and within 5.
+// within reports whether version is release or one of its patches: 5.7.1 is within 5.7
+// and within 5.
 func within(version, release string) bool {
 	return version == release || strings.HasPrefix(version, release+".")
 }
@@ -143,8 +144,8 @@ func yes(b bool) Answer {
 	return No
 }
 
-// Promised returns the expectations of where files are installed, as a recipe
-// promises them: horovod, scripts/python3, data/etc.
+// Promised returns the expected install locations in the notation of a recipe: horovod,
+// scripts/python3, data/etc.
 func Promised(all []Expectation) (packages []string) {
 	for _, e := range all {
 		prefix, ok := map[string]string{"packages": "", "programs": "scripts/", "data": "data/"}[e.Name]
@@ -157,14 +158,14 @@ func Promised(all []Expectation) (packages []string) {
 	return packages
 }
 
-// Expectations returns what the file would have to be expected to be: its facts
-// as they would be written, without those that nobody asks for.
+// Expectations returns the facts of the file as the expectations it meets. It leaves
+// out facts not worth checking, such as its name and version.
 func (r Report) Expectations() []Expectation {
 	var all []Expectation
 	for _, f := range r.Facts {
 		said := f.Values[0] != None && !slices.Contains(f.Values, Unknown)
 		if f.Name == "packages" && !slices.ContainsFunc(f.Values, func(v string) bool { return !wheel.Owns(r.Facts[0].Values[0], v) }) {
-			continue // which a wheel may hold without a promise
+			continue // a wheel may install these without a promise
 		}
 		if said && !slices.Contains([]string{"name", "version", "python", "platform", "programs", "data", "glibc"}, f.Name) {
 			values := f.Values

@@ -12,15 +12,15 @@ import (
 	"builder/internal/files/elf"
 )
 
-// seenLibrary is a library as its bytes show it.
+// seenLibrary is a library with everything the features read from its bytes.
 type seenLibrary struct {
 	*elf.File
-	name    string // in the wheel
+	name    string // path in the wheel
 	targets []elf.Target
-	texts   []string // constants that some feature asks for
+	texts   []string // constants used by some feature
 }
 
-// telling are the constants that features ask for: names for dlopen, the version
+// telling matches the constants used by features: names passed to dlopen, the version
 // strings of NCCL and RCCL, and the types of Gloo.
 var telling = regexp.MustCompile(`^libibverbs\.so|^(NCCL|RCCL) version \d|^N?4gloo`)
 
@@ -37,7 +37,7 @@ func look(name string, r io.ReaderAt) (seenLibrary, error) {
 	return seenLibrary{file, name, targets, texts}, err
 }
 
-// needs returns the first soname that the library needs and that matches.
+// needs returns the first matching soname in DT_NEEDED, and the groups of the match.
 func (l seenLibrary) needs(pattern *regexp.Regexp) (soname string, groups []string) {
 	for _, n := range l.Needed {
 		if m := pattern.FindStringSubmatch(n); m != nil {
@@ -47,10 +47,10 @@ func (l seenLibrary) needs(pattern *regexp.Regexp) (soname string, groups []stri
 	return "", nil
 }
 
-// wants returns the first undefined symbol that matches.
+// wants returns the first matching undefined symbol.
 func (l seenLibrary) wants(pattern *regexp.Regexp) string { return named(l.Undefined, pattern) }
 
-// gives returns the first exported symbol that matches.
+// gives returns the first matching exported symbol.
 func (l seenLibrary) gives(pattern *regexp.Regexp) string { return named(l.Exported, pattern) }
 
 func named(symbols []elf.Symbol, pattern *regexp.Regexp) string {
@@ -71,12 +71,11 @@ func (l seenLibrary) text(prefix string) string {
 	return ""
 }
 
-// versions returns what the library says of its own version, where it is NCCL or
-// RCCL.
+// versions returns the versions found in the library's NCCL or RCCL version strings.
 func (l seenLibrary) versions() []string { return versionsIn(l.texts) }
 
-// Versions returns what a library says of its own version, where it is NCCL or
-// RCCL. It may say more than one thing; mostly it says one.
+// Versions returns the versions found in the NCCL or RCCL version strings of a library.
+// Most libraries have one, some have several.
 func Versions(r io.ReaderAt) ([]string, error) {
 	texts, err := elf.Texts(r, telling)
 	return versionsIn(texts), err
@@ -93,14 +92,14 @@ func versionsIn(texts []string) (all []string) {
 	return all
 }
 
-// seen maps a value to why it is thought of a library.
+// seen maps each value of a feature to its evidence in the library.
 type seen map[string]string
 
 // A feature is one kind of fact about libraries.
 type feature struct {
 	name   string
-	absent string // what was looked for, where there is nothing
-	floor  bool   // the highest value is that of the whole
+	absent string // evidence if no library has a value
+	floor  bool   // the highest value counts for the whole file
 	in     func(seenLibrary) seen
 }
 
@@ -127,9 +126,9 @@ var (
 	mxSymbol    = regexp.MustCompile(`^MX[A-Z][a-zA-Z]+$`)
 )
 
-// frameworks goes by what a library wants of others: an extension need not link
-// its framework, because the interpreter has loaded it already. One that lies in
-// the directory of another framework is of neither.
+// frameworks goes by a library's undefined symbols as well as DT_NEEDED: an extension
+// need not link its framework, because the interpreter has already loaded it. A library
+// in the directory of another framework counts for neither.
 func frameworks(l seenLibrary) seen {
 	found := wantedFrameworks(l)
 	if fault := misplaced(l.name, found); fault != "" {
@@ -138,9 +137,9 @@ func frameworks(l seenLibrary) seen {
 	return found
 }
 
-// Misplaced says that a library lies in the directory of one framework and wants
-// another, "" where it does not: Python imports it for the directory's, which it
-// does not serve.
+// Misplaced describes a library in the directory of one framework with symbols of
+// another, and returns "" for other libraries. Python imports such a library for the
+// directory's framework, where it does not work.
 func Misplaced(name string, f *elf.File) string {
 	return misplaced(name, wantedFrameworks(seenLibrary{File: f}))
 }
@@ -170,11 +169,10 @@ func wantedFrameworks(l seenLibrary) seen {
 	return found
 }
 
-var oldString = regexp.MustCompile(`[RP]KSs`) // std::string as GCC mangled it before 5
+var oldString = regexp.MustCompile(`[RP]KSs`) // std::string as GCC before version 5 mangled it
 
-// cxxABI is the form of std::string in which a library speaks to its framework:
-// cxx11 (_GLIBCXX_USE_CXX11_ABI=1) or old. It matters between the two alone; what a
-// library uses inside is its own affair.
+// cxxABI is the form of std::string in the calls from a library to its framework: cxx11
+// (_GLIBCXX_USE_CXX11_ABI=1) or old. Strings used only inside the library do not count.
 func cxxABI(l seenLibrary) seen {
 	found := seen{}
 	for _, s := range l.Undefined {
@@ -196,12 +194,13 @@ var (
 	cudaSymbol = regexp.MustCompile(`^cuda(Malloc|Memcpy|StreamSynchronize|LaunchKernel|GetDevice)`)
 )
 
-// rocm is the major version: the soname of libamdhip64 has had that of ROCm since
-// 4.
+// rocm is the major version of ROCm. Since ROCm 4, the soname of libamdhip64 has the
+// same major version.
 func rocm(l seenLibrary) seen { return runtime(l, hipLib, hipSymbol, "amd") }
 
-// cuda is the version in the soname of libcudart: 11.0 for all of 11, then the
-// major version. A library that holds the runtime itself shows its code only.
+// cuda is the version in the soname of libcudart. CUDA 11 has 11.0 for all its
+// releases, and later ones have the major version. A library with a built-in runtime
+// shows only its device code.
 func cuda(l seenLibrary) seen { return runtime(l, cudaLib, cudaSymbol, "nvidia") }
 
 func runtime(l seenLibrary, lib, symbol *regexp.Regexp, vendor string) seen {
@@ -229,7 +228,7 @@ func archs(l seenLibrary) seen {
 
 var syclLib = regexp.MustCompile(`^libsycl\.so\.(\d+)`)
 
-// sycl is the runtime of Intel's GPUs, by the number in its soname.
+// sycl is the version of Intel's GPU runtime in the soname of libsycl.
 func sycl(l seenLibrary) seen {
 	if n, groups := l.needs(syclLib); n != "" {
 		return seen{groups[0]: "needs " + n}
@@ -265,8 +264,9 @@ var (
 	mpiSymbol = regexp.MustCompile(`^MPI_(Init|Init_thread|Allreduce|Comm_rank)$`)
 )
 
-// mpi tells the families apart by the major version of their soname: 40 is Open
-// MPI 3 and later, 12 is MPICH and what keeps its ABI.
+// mpi recognizes the MPI family by the major version in the soname: 40 is Open MPI 3
+// and later, 20 is Open MPI 2, and 12 is MPICH or an implementation compatible with its
+// ABI.
 func mpi(l seenLibrary) seen {
 	n, groups := l.needs(mpiLib)
 	switch {

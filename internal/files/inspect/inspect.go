@@ -1,6 +1,6 @@
-// Package inspect says what a finished file is: a wheel or a library, for which
-// framework, GPUs, collectives and fabric. It goes by the bytes alone, so that
-// it serves for files whose makers said nothing, or something else.
+// Package inspect reports what a finished wheel or library contains: framework, GPU
+// targets, collectives and fabric. It reads only the bytes of the file, so it also
+// works for files with missing or wrong metadata.
 package inspect
 
 import (
@@ -18,30 +18,30 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// A Report is what one file is.
+// A Report lists the facts of one file.
 type Report struct {
 	Kind  string `json:"kind"`  // wheel or library
 	Facts []Fact `json:"facts"` // in the order of [Names]
 }
 
-// A Fact is one thing that the bytes say. Values is never empty: where there is
-// nothing of a kind it is none, and where the bytes do not say it is unknown.
+// A Fact is one property read from the bytes. Values is never empty: it holds [None] if
+// the property is absent, and [Unknown] if the bytes do not decide.
 type Fact struct {
 	Name    string   `json:"name"`
 	Values  []string `json:"values"`
-	Because []string `json:"because"` // what was seen, and in which file
-	// Claim is what the version's local part says of it, such as 5.7 of
-	// 0.28.1+rocm5.7: somebody's word, and more exact than the bytes.
+	Because []string `json:"because"` // the evidence, with its file
+	// Claim is the value in the local part of the wheel's version, such as 5.7 in
+	// 0.28.1+rocm5.7. It is more exact than the bytes, but unproven.
 	Claim string `json:"claim,omitempty"`
 }
 
-// The values of a fact that is no name or number.
+// Values of a fact without a name or number.
 const (
 	None    = "none"
 	Unknown = "unknown"
 )
 
-// Fact returns the fact of that name.
+// Fact returns the fact with the given name.
 func (r Report) Fact(name string) (Fact, bool) {
 	i := slices.IndexFunc(r.Facts, func(f Fact) bool { return f.Name == name })
 	if i < 0 {
@@ -50,7 +50,7 @@ func (r Report) Fact(name string) (Fact, bool) {
 	return r.Facts[i], true
 }
 
-// Names lists the facts; a library has no tags.
+// Names lists the names of all facts. A library has no tags.
 func Names() []string {
 	names := []string{"name", "version", "python", "platform", "packages", "programs", "data"}
 	for _, f := range features {
@@ -59,9 +59,9 @@ func Names() []string {
 	return names
 }
 
-// File inspects the file at a path. A file that is neither a wheel nor a shared
-// library is an error, and so is one that contradicts itself: half of the bytes
-// say nothing of the whole. What it costs is bounded by the file's size.
+// File inspects the file at a path. It returns an error for a file of another type and
+// for one that contradicts itself, because a partly read file gives no reliable facts.
+// The file's size limits the work.
 func File(ctx context.Context, file string) (Report, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -137,7 +137,8 @@ func wheelFile(ctx context.Context, file string) (Report, error) {
 	return Report{Kind: "wheel", Facts: append(facts, seen.facts(local)...)}, nil
 }
 
-// sight is what was seen of all features: value, and the places where it was.
+// sight collects the values of all features, and for each value the places where it was
+// found.
 type sight struct {
 	of       map[string]map[string][]string
 	files    int
@@ -145,8 +146,8 @@ type sight struct {
 	versions []string // of NCCL or RCCL
 }
 
-// member adds a library of the wheel; other files, and linker scripts, say
-// nothing.
+// member adds a library of the wheel. It skips other files, and linker scripts named
+// like libraries.
 func (s *sight) member(ctx context.Context, w *wheel.Wheel, name string) error {
 	if !wheel.IsLibrary(name) {
 		return nil
@@ -163,7 +164,7 @@ func (s *sight) member(ctx context.Context, w *wheel.Wheel, name string) error {
 	return err
 }
 
-// add looks at one library and returns its soname.
+// add reads one library and returns its soname.
 func (s *sight) add(ctx context.Context, name string, r io.ReaderAt) (string, error) {
 	lib, err := look(name, r)
 	if err != nil {
@@ -187,15 +188,15 @@ func (s *sight) add(ctx context.Context, name string, r io.ReaderAt) (string, er
 	return lib.Soname, nil
 }
 
-// Bounds of what is told of one fact. Real wheels have ten values and a hundred
-// libraries; hostile ones have names of 64 KiB.
+// Limits per fact. Real wheels have ten values and a hundred libraries. Hostile ones
+// have names of 64 KiB.
 const (
 	maxValues  = 1000
 	maxBecause = 1000
 	maxWords   = 1000 // bytes
 )
 
-// note adds what a library says of one fact.
+// note adds a value and its evidence to a fact.
 func (s *sight) note(fact, value, because string) error {
 	if s.of[fact] == nil {
 		s.of[fact] = map[string][]string{}
@@ -210,8 +211,8 @@ func (s *sight) note(fact, value, because string) error {
 	return nil
 }
 
-// facts returns every feature. A lower bound, as of glibc, is the highest that
-// any library has.
+// facts returns every feature. A lower bound, such as glibc's, is the highest bound of
+// all libraries.
 func (s *sight) facts(local string) []Fact {
 	var facts []Fact
 	for _, f := range features {
@@ -236,8 +237,8 @@ func (s *sight) facts(local string) []Fact {
 	return facts
 }
 
-// claim finds what a local version says of a name: 5.7 of rocm5.7.tf2.13.0.
-// Parts that begin with a digit belong to the part before.
+// claim returns the value of a name in a local version: 5.7 for rocm in
+// rocm5.7.tf2.13.0. Parts that begin with a digit belong to the preceding part.
 func claim(local, name string) string {
 	var value []string
 	found := false

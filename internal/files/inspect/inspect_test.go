@@ -98,7 +98,7 @@ func wheelReport(t *testing.T, version string, libraries map[string]elftest.Libr
 	return r
 }
 
-// A wheel is what its libraries are together.
+// The facts of a wheel combine those of its libraries.
 func TestWheel(t *testing.T) {
 	r := wheelReport(t, "0.28.1+rocm5.7.tf2.13.0.gfx90a", map[string]elftest.Library{
 		extension: {

@@ -1,5 +1,5 @@
-// Package unpack opens compressed streams by the suffix of a file's name, as
-// Debian packages and upstream archives have them.
+// Package unpack opens compressed streams by the suffix of the file name, as used by
+// Debian packages and upstream archives.
 package unpack
 
 import (
@@ -12,12 +12,11 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// maxWindow bounds the memory of the zstd decoder, in bytes.
+// maxWindow limits the memory of the zstd decoder, in bytes.
 const maxWindow = 256 << 20
 
-// Reader returns what r holds, decompressed as the suffix of name says: .gz,
-// .xz, .txz or .zst; a .tar is passed on as it is. The caller bounds how much
-// it reads.
+// Reader decompresses r according to the suffix of name: .gz, .tgz, .xz, .txz or .zst.
+// It returns a .tar unchanged. The caller must limit how much it reads.
 func Reader(r io.Reader, name string) (io.ReadCloser, error) {
 	switch path.Ext(name) {
 	case ".tar":
@@ -36,8 +35,7 @@ func Reader(r io.Reader, name string) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("%s is compressed in a way that is not known", name)
 }
 
-// Writer is the other way round: what is written to it goes to w compressed as
-// the suffix of name says. Closing it does not close w.
+// Writer compresses to w according to the suffix of name. Closing it does not close w.
 func Writer(w io.Writer, name string) (io.WriteCloser, error) {
 	switch path.Ext(name) {
 	case ".tar":

@@ -55,7 +55,7 @@ func TestReaderRefuses(t *testing.T) {
 func TestReaderRefusesEveryTruncation(t *testing.T) {
 	for _, suffix := range []string{".gz", ".xz", ".zst"} {
 		whole := packed(t, suffix, strings.Repeat("text ", 1000))
-		for n := 1; n < len(whole); n++ { // to zstd nothing is a whole file
+		for n := 1; n < len(whole); n++ { // zstd accepts an empty file
 			if err := readAll(whole[:n], suffix); err == nil {
 				t.Errorf("%d of %d bytes of a file%s were read to their end", n, len(whole), suffix)
 			}
@@ -71,7 +71,7 @@ func readAll(data []byte, suffix string) error {
 	return err
 }
 
-// Streams of xz may be followed by zeros, and by other streams.
+// Zeros and further streams may follow an xz stream.
 func TestPaddedXZ(t *testing.T) {
 	one := packed(t, ".xz", "text")
 	for _, zeros := range []int{0, 4, 12, 16, 4096, 9000} {
@@ -87,7 +87,7 @@ func TestPaddedXZ(t *testing.T) {
 	}
 }
 
-// What is read is bounded by who reads; here a megabyte.
+// The caller limits the bytes read, here to a megabyte.
 func FuzzReader(f *testing.F) {
 	suffixes := []string{".gz", ".xz", ".zst", ".tar"}
 	for i, suffix := range suffixes {

@@ -12,12 +12,12 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// footer is the size of what ends a stream: a sum, 6 bytes that it is of, and two
-// letters (xz-file-format.txt, 2.1.2).
+// footer is the size of the stream footer: a checksum, the 6 bytes it covers, and two
+// magic letters (xz-file-format.txt, 2.1.2).
 const footer = 12
 
-// xzReader demands that a stream has its end: the library takes a file that was
-// cut behind its header or behind a block for a whole one.
+// xzReader requires the footer of a stream. The library accepts a file truncated after
+// the header or after a block.
 type xzReader struct {
 	plain io.Reader
 	tail  *tail
@@ -40,7 +40,7 @@ func (x xzReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail passes bytes on and remembers the last ones. Zeros at the end are padding,
+// tail passes bytes through and keeps the last ones. Zeros at the end are padding,
 // which may follow a stream.
 type tail struct {
 	r     io.Reader

@@ -1,6 +1,6 @@
 package x86
 
-// form is what stands behind an opcode.
+// form describes the bytes after an opcode.
 type form uint16
 
 const (
@@ -17,7 +17,7 @@ const (
 	moffs   form = 7
 )
 
-// span gives a run of opcodes one form.
+// span assigns one form to a range of opcodes.
 type span struct {
 	from, to byte
 	form     form
@@ -32,7 +32,8 @@ func table(spans []span) (t [256]form) {
 	return t
 }
 
-// oneByte is the first map (table A-2); prefixes and escapes are not asked for.
+// oneByte is the first opcode map (table A-2). The decoder handles prefixes and escapes
+// before it looks here.
 var oneByte = table([]span{
 	{0x00, 0x03, modrm},
 	{0x04, 0x04, imm8},
@@ -119,7 +120,7 @@ var oneByte = table([]span{
 	{0xfe, 0xff, modrm},
 })
 
-// twoByte is the map behind 0F (table A-3).
+// twoByte is the opcode map after 0F (table A-3).
 var twoByte = table([]span{
 	{0x00, 0x03, modrm},
 	{0x04, 0x04, invalid},
@@ -164,7 +165,7 @@ var twoByte = table([]span{
 	{0xd0, 0xff, modrm},
 })
 
-// escape reads an opcode behind 0F.
+// escape reads an opcode after 0F.
 func (d *decoder) escape() (Feature, bool) {
 	op := d.next()
 	switch op {
@@ -187,9 +188,9 @@ func (d *decoder) escape() (Feature, bool) {
 	return feature, true
 }
 
-// mapEscape returns the extension of an opcode behind 0F; the ModRM byte is still
-// to come. TZCNT is left out: GCC writes it for BSF, which it is on processors
-// that do not know it.
+// mapEscape returns the extension of an opcode after 0F. The decoder has not yet read
+// the ModRM byte. TZCNT is left out: GCC writes it for BSF, and processors without
+// TZCNT execute it as BSF.
 func (d *decoder) mapEscape(op byte) Feature {
 	switch {
 	case op == 0xb8 && d.repeat == 0xf3:
@@ -208,7 +209,7 @@ func (d *decoder) mapEscape(op byte) Feature {
 	return ""
 }
 
-// map38 returns the extension of an opcode behind 0F 38 (table A-4).
+// map38 returns the extension of an opcode after 0F 38 (table A-4).
 func (d *decoder) map38(op byte) Feature {
 	switch {
 	case op <= 0x0b, op >= 0x1c && op <= 0x1e:
@@ -233,7 +234,7 @@ func (d *decoder) map38(op byte) Feature {
 	return ""
 }
 
-// map3A returns the extension of an opcode behind 0F 3A (table A-5).
+// map3A returns the extension of an opcode after 0F 3A (table A-5).
 func map3A(op byte) Feature {
 	switch {
 	case op == 0x0f:

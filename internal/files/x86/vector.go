@@ -1,7 +1,7 @@
 package x86
 
-// vex reads an instruction with a VEX prefix. In 64-bit code C4 and C5 are always
-// that: LES and LDS are gone.
+// vex reads an instruction with a VEX prefix. In 64-bit code C4 and C5 are always VEX
+// prefixes, because LES and LDS do not exist.
 func (d *decoder) vex(first byte) (Feature, bool) {
 	opcodes, b := byte(1), d.next()
 	if first == 0xc4 {
@@ -16,7 +16,7 @@ func (d *decoder) vex(first byte) (Feature, bool) {
 	return feature, true
 }
 
-// vectorOperands skips what stands behind an opcode of a VEX or EVEX prefix.
+// vectorOperands skips the bytes after the opcode of a VEX or EVEX instruction.
 func (d *decoder) vectorOperands(opcodes, op byte) bool {
 	switch opcodes {
 	case 1:
@@ -32,7 +32,7 @@ func (d *decoder) vectorOperands(opcodes, op byte) bool {
 	case 3:
 		d.modRM()
 		d.skip(1)
-	case 7: // of the register forms of WRMSRNS and its like
+	case 7: // immediate forms of WRMSRNS and similar instructions
 		d.modRM()
 		d.skip(4)
 	default:
@@ -53,8 +53,9 @@ func (d *decoder) vexFeature(opcodes, op byte, long bool, pp byte) Feature {
 	return AVXOther
 }
 
-// vex0F: moves, floats and 128-bit integers are AVX, integers of 256 bits AVX2.
-// Instructions on mask registers belong to AVX-512.
+// vex0F returns the extension of a VEX opcode of map 0F. Moves, floats and 128-bit
+// integers are AVX, 256-bit integers are AVX2. Instructions on mask registers belong to
+// AVX-512.
 func vex0F(op byte, long bool) Feature {
 	switch {
 	case op >= 0x41 && op <= 0x4b, op >= 0x90 && op <= 0x93, op == 0x98, op == 0x99:
@@ -88,7 +89,7 @@ func (d *decoder) vex38(op byte, long bool, pp byte) Feature {
 		return GFNI
 	case op >= 0x50 && op <= 0x53:
 		return AVXVNNI
-	case op == 0x18 || op == 0x19: // a broadcast out of a register came with AVX2
+	case op == 0x18 || op == 0x19: // AVX2 added the broadcast from a register
 		if d.register() {
 			return AVX2
 		}
@@ -132,8 +133,8 @@ func vex3A(op byte, long bool) Feature {
 	return AVX
 }
 
-// evex reads an instruction with an EVEX prefix, which 62 always begins in 64-bit
-// code: BOUND is gone.
+// evex reads an instruction with an EVEX prefix. In 64-bit code 62 always begins one,
+// because BOUND does not exist.
 func (d *decoder) evex() (Feature, bool) {
 	opcodes := d.next() & 7
 	d.skip(2)
@@ -141,7 +142,8 @@ func (d *decoder) evex() (Feature, bool) {
 	return AVX512, d.vectorOperands(opcodes, op)
 }
 
-// xop reads an instruction of AMD's XOP; 8F with another ModRM than POP has.
+// xop reads an instruction of AMD's XOP extension. It begins with 8F like POP, but has
+// another ModRM byte.
 func (d *decoder) xop() (Feature, bool) {
 	opcodes := d.next() & 0x1f
 	d.skip(1)

@@ -1,22 +1,22 @@
-// Package x86 reads machine code of 64-bit x86 as far as one question needs:
-// where an instruction ends, and which extension of the processor it takes.
+// Package x86 decodes 64-bit x86 machine code to find the end of each instruction and
+// the processor extension it requires.
 //
-// It is a length decoder and no disassembler: opcodes have their operands'
-// layout and their extension, and no names. The tables follow the opcode maps of
-// Intel's Software Developer's Manual, volume 2, appendix A, and chapters 2.3
-// (VEX) and 2.7 (EVEX).
+// It is a length decoder, not a disassembler: its tables give the operand layout and
+// the extension of an opcode, but no names. The tables follow the opcode maps of
+// Intel's Software Developer's Manual, volume 2, appendix A, and chapters 2.3 (VEX) and
+// 2.7 (EVEX).
 package x86
 
 import "errors"
 
-// MaxLength is the longest instruction, in bytes.
+// MaxLength is the length of the longest instruction, in bytes.
 const MaxLength = 15
 
-// Feature is an extension as GCC's -m options name it; "" is what every 64-bit
-// processor has. All of AVX-512 is one.
+// Feature is a processor extension, named as in GCC's -m options. "" is the baseline of
+// every 64-bit processor. All of AVX-512 is one feature.
 type Feature string
 
-// The extensions that are told apart.
+// The extensions distinguished by [Decode].
 const (
 	SSE3     Feature = "sse3"
 	SSSE3    Feature = "ssse3"
@@ -39,7 +39,7 @@ const (
 	FMA      Feature = "fma"
 	AVXVNNI  Feature = "avxvnni"
 	AVX512   Feature = "avx512"
-	XOP      Feature = "xop" // and FMA4, of AMD's Bulldozer alone
+	XOP      Feature = "xop" // also FMA4; only AMD's Bulldozer has them
 	AVXOther Feature = "avx-other"
 )
 
@@ -51,8 +51,8 @@ func Features() []Feature {
 	}
 }
 
-// Levels are the names of sets of features (x86-64 psABI, "Micro-Architecture
-// Levels"). Each contains the one before.
+// levels names sets of features (x86-64 psABI, "Micro-Architecture Levels"). Each level
+// contains the preceding ones.
 var levels = []struct {
 	name string
 	adds []Feature
@@ -63,7 +63,7 @@ var levels = []struct {
 	{"x86-64-v4", []Feature{AVX512}},
 }
 
-// Level returns the features of a level, and whether there is one of that name.
+// Level returns the features of a level, and reports whether the level exists.
 func Level(name string) ([]Feature, bool) {
 	var all []Feature
 	for _, l := range levels {
@@ -75,14 +75,13 @@ func Level(name string) ([]Feature, bool) {
 	return nil, false
 }
 
-// The errors of [Decode].
+// Errors returned by [Decode].
 var (
 	ErrShort   = errors.New("the instruction is cut off")
 	ErrInvalid = errors.New("no instruction of 64-bit x86")
 )
 
-// An Instruction is one instruction: its length in bytes, and the extension that
-// it takes.
+// An Instruction has a length in bytes and requires an extension.
 type Instruction struct {
 	Length  int
 	Feature Feature
@@ -102,11 +101,11 @@ func Decode(code []byte) (Instruction, error) {
 type decoder struct {
 	code  []byte
 	at    int
-	whole bool // there is no more code to be had
-	short bool // what was asked for lies behind the end
+	whole bool // code holds MaxLength bytes
+	short bool // the decoder needed bytes past the end of code
 
-	size   bool // prefix 66: operands of 16 bits
-	addr   bool // prefix 67: addresses of 32 bits
+	size   bool // prefix 66: 16-bit operands
+	addr   bool // prefix 67: 32-bit addresses
 	repeat byte // prefix F2 or F3
 	wide   bool // REX.W
 }
@@ -138,7 +137,7 @@ func (d *decoder) instruction() (Feature, error) {
 	feature, ok := d.opcode(op)
 	switch {
 	case d.short && d.whole:
-		return "", ErrInvalid // longer than any instruction may be
+		return "", ErrInvalid // longer than MaxLength
 	case d.short:
 		return "", ErrShort
 	case !ok:
@@ -147,8 +146,8 @@ func (d *decoder) instruction() (Feature, error) {
 	return feature, nil
 }
 
-// prefixes reads up to the opcode. Of a REX prefix only the last counts, and only
-// right before the opcode.
+// prefixes reads the prefixes and returns the opcode. Only the last REX prefix counts,
+// and only directly before the opcode.
 func (d *decoder) prefixes() (op byte) {
 	for !d.short {
 		switch op = d.next(); {
@@ -190,13 +189,13 @@ func (d *decoder) opcode(op byte) (Feature, bool) {
 	return "", true
 }
 
-// operands skips what stands behind an opcode of the first two maps.
+// operands skips the bytes after an opcode of the first two maps.
 func (d *decoder) operands(form form) {
 	reg := byte(0)
 	if form&modrm != 0 {
 		reg = d.modRM()
 	}
-	if form&group3 != 0 && reg > 1 { // of F6 and F7, only TEST has an operand in the code
+	if form&group3 != 0 && reg > 1 { // in groups F6 and F7, only TEST has an immediate operand
 		return
 	}
 	switch form &^ (modrm | group3) {
@@ -208,9 +207,9 @@ func (d *decoder) operands(form form) {
 		d.skip(3)
 	case immZ:
 		d.skip(d.z())
-	case rel32: // an operand-size prefix is ignored by Intel's processors
+	case rel32: // Intel's processors ignore an operand-size prefix here
 		d.skip(4)
-	case immV: // MOV with an operand as wide as the register
+	case immV: // MOV with an immediate as wide as the register
 		if d.wide {
 			d.skip(8)
 		} else {
@@ -225,7 +224,7 @@ func (d *decoder) operands(form form) {
 	}
 }
 
-// z is the size of an operand that is of 16 or 32 bits.
+// z returns the size of a 16- or 32-bit operand, in bytes.
 func (d *decoder) z() int {
 	if d.size && !d.wide {
 		return 2
@@ -233,8 +232,8 @@ func (d *decoder) z() int {
 	return 4
 }
 
-// modRM skips the ModRM byte, the SIB byte and the displacement, and returns the
-// field reg.
+// modRM skips the ModRM byte, the SIB byte and the displacement, and returns the reg
+// field.
 func (d *decoder) modRM() (reg byte) {
 	b := d.next()
 	mod, rm := b>>6, b&7
@@ -248,11 +247,11 @@ func (d *decoder) modRM() (reg byte) {
 	switch {
 	case mod == 1:
 		d.skip(1)
-	case mod == 2, base == 5 && mod == 0: // with SIB no base, without it relative to the instruction
+	case mod == 2, base == 5 && mod == 0: // base 5 is no base with SIB, and RIP-relative without
 		d.skip(4)
 	}
 	return b >> 3 & 7
 }
 
-// register reports whether the ModRM byte that comes next names a register.
+// register reports whether the next byte is a ModRM byte that names a register.
 func (d *decoder) register() bool { return d.peek()>>6 == 3 }

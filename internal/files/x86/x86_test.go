@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The encodings are those of GNU as 2.40.
+// The encodings are the output of GNU as 2.40.
 func TestDecode(t *testing.T) {
 	for _, c := range []struct {
 		code, text string
@@ -138,7 +138,7 @@ func TestDecode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What follows must not be taken for a part of it.
+		// The bytes after the instruction must not count as part of it.
 		got, err := Decode(append(slices.Clone(code), slices.Repeat([]byte{0x90}, MaxLength)...))
 		if err != nil || got != (Instruction{len(code), c.want}) {
 			t.Errorf("%s (%s): got %+v, %v, want %d bytes of %q", c.text, c.code, got, err, len(code), c.want)
@@ -153,10 +153,10 @@ func TestDecode(t *testing.T) {
 
 func TestNoInstructions(t *testing.T) {
 	for _, code := range []string{
-		"06", "0e", "1e", "27", "37", "60", "82c001", "9a", "ce", "d6", "ea", // gone in 64-bit code
+		"06", "0e", "1e", "27", "37", "60", "82c001", "9a", "ce", "d6", "ea", // invalid in 64-bit code
 		"0f04", "0f0a", "0f24c0", "0f36", "0f3b",
-		"c4e058c0", "62f44848c0", // VEX and EVEX of opcode maps that do not exist
-		"66", // more prefixes than an instruction is long
+		"c4e058c0", "62f44848c0", // VEX and EVEX with opcode maps that do not exist
+		"66", // more prefixes than an instruction may have
 	} {
 		raw, err := hex.DecodeString(code)
 		if err != nil {
