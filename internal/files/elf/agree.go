@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// tableTags are the sections that say where a table lies of which the loader knows by
-// a tag of the dynamic segment.
+// tableTags maps the types of sections to the dynamic tag by which the loader finds the
+// same table.
 var tableTags = map[elf.SectionType]elf.DynTag{
 	elf.SHT_DYNSYM: elf.DT_SYMTAB, elf.SHT_HASH: elf.DT_HASH, elf.SHT_GNU_HASH: elf.DT_GNU_HASH,
 	elf.SHT_GNU_VERSYM: elf.DT_VERSYM, elf.SHT_GNU_VERNEED: elf.DT_VERNEED, elf.SHT_GNU_VERDEF: elf.DT_VERDEF,
 }
 
-// agree demands that the section table describes what the segments load. A file
-// can hold two libraries: one that the section table shows to who looks, and one
-// that the loader runs.
+// agree returns an error if the section table does not describe the loaded segments.
+// One file can hold two libraries: the section table shows one to tools, and the loader
+// runs the other.
 func (img *image) agree() error {
 	for i := range img.sections {
 		if i == img.names {
-			continue // of the names of sections no loader knows
+			continue // the loader does not read section names
 		}
 		if err := img.place(&img.sections[i]); err != nil {
 			return err
@@ -33,7 +33,7 @@ func (img *image) agree() error {
 	return nil
 }
 
-// place compares a section with what the loader has at its address.
+// place compares a section with the bytes the loader maps to its address.
 func (img *image) place(s *section) error {
 	kind := elf.SectionType(s.Type)
 	if kind == elf.SHT_NULL || kind == elf.SHT_NOBITS || s.Size == 0 {
@@ -58,12 +58,12 @@ func (img *image) place(s *section) error {
 	return nil
 }
 
-// loadedSections hold what a runtime hands to a GPU: pointers lead there, so that
-// the loader must have put it to an address.
+// loadedSections hold GPU code. A runtime follows pointers into them, so the loader
+// must map them.
 var loadedSections = []string{hipFatbin, loaded, relocatable}
 
-// agree compares the tables that the section table shows with those that the
-// dynamic segment names.
+// agree compares the addresses of tables in the section table with those in the dynamic
+// segment.
 func (d *dynamic) agree() error {
 	for i := range d.sections {
 		s := &d.sections[i]

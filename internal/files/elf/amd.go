@@ -21,16 +21,16 @@ const (
 	plainMagic      = "__CLANG_OFFLOAD_BUNDLE__"
 	compressedMagic = "CCOB"
 
-	maxBundle  = 1 << 30   // one bundle, decompressed
-	maxWindow  = 256 << 20 // memory of the zstd decoder; clang asks for 128 MiB at most
-	maxEntries = 4096      // per bundle: one per target
+	maxBundle  = 1 << 30   // bytes of one decompressed bundle
+	maxWindow  = 256 << 20 // bytes of memory for the zstd decoder; clang uses 128 MiB at most
+	maxEntries = 4096      // per bundle, one per target
 	maxID      = 4096
 )
 
 const hipFatbin = ".hip_fatbin"
 
-// bundles reads the bundles of one library. They share decoders, because to make
-// one for each would cost more than to read most of them.
+// bundles reads the bundles of one library. They share decoders, because creating a
+// decoder costs more than reading most bundles.
 type bundles struct {
 	meter *meter
 	zstd  *zstd.Decoder
@@ -56,8 +56,8 @@ func (b *bundles) close() {
 	}
 }
 
-// readBundle reads a plain bundle: a table of entries, then their code, at
-// offsets from the bundle's start.
+// readBundle reads a plain bundle: a table of entries, then their code, at offsets from
+// the start of the bundle.
 func (b *bundles) readBundle(r *bufio.Reader, visit visitor) error {
 	entries, position, err := readTable(r)
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *bundles) readBundle(r *bufio.Reader, visit visitor) error {
 	return nil
 }
 
-// visitEntry visits what is code for a GPU; the host's is read over.
+// visitEntry visits GPU code and skips other code, such as the host's.
 func visitEntry(r io.Reader, e bundleEntry, visit visitor) error {
 	target, ok := parseID(e.id)
 	if !ok {
@@ -91,7 +91,7 @@ func visitEntry(r io.Reader, e bundleEntry, visit visitor) error {
 	return visitPart(r, e.Size, object{target: target, machine: elf.EM_AMDGPU}, visit)
 }
 
-// readTable returns the entries that have code, and how long the header is.
+// readTable returns the entries with code, and the length of the header in bytes.
 func readTable(r io.Reader) (entries []bundleEntry, length uint64, err error) {
 	var h struct {
 		Magic [len(plainMagic)]byte
@@ -141,10 +141,10 @@ func readBundleEntry(r io.Reader) (bundleEntry, error) {
 	return e, nil
 }
 
-// parseID reads an entry id, kind-triple-target: the triple has three or four
-// parts (hip-amdgcn-amd-amdhsa-gfx906, hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+)
-// and the target may have dashes of its own (gfx9-4-generic). Host code and
-// other vendors' are not ours.
+// parseID reads an entry id, kind-triple-target. The triple has three or four parts
+// (hip-amdgcn-amd-amdhsa-gfx906, hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+), and the
+// target may contain dashes (gfx9-4-generic). It returns false for host code and code
+// of other vendors.
 func parseID(id string) (Target, bool) {
 	parts := strings.SplitN(id, "-", 5)
 	if len(parts) < 5 || parts[0] == "host" || parts[1] != "amdgcn" && parts[1] != "spirv64" {
@@ -162,10 +162,10 @@ func parseID(id string) (Target, bool) {
 	return Target{Vendor: "amd", Arch: fields[0], Features: features}, true
 }
 
-// compressedHeader is what the three versions of the header have in common.
+// compressedHeader holds the fields common to the three versions of the header.
 type compressedHeader struct {
 	method       uint16
-	payload      uint64 // compressed bytes that follow; 0 in version 1, which does not say
+	payload      uint64 // compressed bytes after the header; 0 in version 1, which does not state them
 	uncompressed uint64
 }
 
@@ -204,8 +204,8 @@ func readCompressedHeader(r io.Reader) (h compressedHeader, err error) {
 	return h, err
 }
 
-// readCompressed unpacks a bundle as it streams by and reads it to its end: a
-// header may promise targets whose code was cut off.
+// readCompressed decompresses a bundle as a stream and reads it to its end, because the
+// header of a truncated bundle still lists all targets.
 func (b *bundles) readCompressed(r *bufio.Reader, visit visitor) error {
 	h, err := readCompressedHeader(r)
 	if err != nil {
@@ -224,9 +224,9 @@ func (b *bundles) readCompressed(r *bufio.Reader, visit visitor) error {
 	return skip(payload, uint64(payload.N))
 }
 
-// unpack reads exactly the promised bytes. A version 1 bundle does not say where
-// it ends: both decoders then stop behind its last byte, and the search for the
-// next bundle goes on from there.
+// unpack reads exactly the number of bytes stated in the header. The header of a
+// version 1 bundle does not state where the bundle ends. Both decoders stop after its
+// last byte, and the search for the next bundle continues there.
 func (b *bundles) unpack(h compressedHeader, r *bufio.Reader, visit visitor) error {
 	decoder, err := b.decoder(h.method, r)
 	if err != nil {
@@ -249,7 +249,7 @@ func (b *bundles) unpack(h compressedHeader, r *bufio.Reader, visit visitor) err
 	return nil
 }
 
-// atEnd reports whether nothing follows; decoders check their sum there.
+// atEnd reports whether r is at its end. Decoders verify their checksum there.
 func atEnd(r io.Reader) bool {
 	n, err := io.ReadFull(r, make([]byte, 1))
 	return n == 0 && err == io.EOF

@@ -11,7 +11,7 @@ import (
 	"builder/internal/files/elf/elftest"
 )
 
-// changed returns a library with a section changed in place.
+// changed returns a library after change edited one of its sections in place.
 func changed(t *testing.T, l elftest.Library, section string, change func([]byte)) *bytes.Reader {
 	t.Helper()
 	file := l.Bytes()
@@ -31,12 +31,12 @@ func wantFault(t *testing.T, r *bytes.Reader, says string) {
 	}
 }
 
-// The loader finds symbols by the hash table alone: one that it does not lead to
-// is exported to nobody.
+// The loader finds symbols only by the hash table. A symbol missing there is not
+// exported.
 func TestSymbolsThatTheLoaderDoesNotFindAreRefused(t *testing.T) {
 	l := elftest.Library{Exported: elftest.Named("ncclGetVersion", "ncclAllReduce")}
 	wantFault(t, changed(t, l, ".hash", func(b []byte) {
-		copy(b[8:], []byte{0, 0, 0, 0}) // the bucket begins nowhere
+		copy(b[8:], []byte{0, 0, 0, 0}) // the bucket is empty
 	}), `has "ncclGetVersion", and the hash table`)
 	wantFault(t, changed(t, l, ".hash", func(b []byte) {
 		copy(b[16:], []byte{1, 0, 0, 0}) // the first symbol leads to itself
@@ -46,11 +46,11 @@ func TestSymbolsThatTheLoaderDoesNotFindAreRefused(t *testing.T) {
 	}), "and the hash table")
 }
 
-// The loader demands every version of the table, whichever symbol has it.
+// The loader requires every version in the table, even a version without a symbol.
 func TestARequiredVersionIsNotHiddenByAnother(t *testing.T) {
 	l := elftest.Library{Needed: []string{"libc.so.6"}, Undefined: append(elftest.From("libc.so.6", "GLIBC_2.99", "new"), elftest.From("libc.so.6", "GLIBC_2.2.5", "puts")...)}
 	wantFault(t, changed(t, l, ".gnu.version_r", func(b []byte) {
-		copy(b[16+16+6:], b[16+6:16+8]) // the second has the index of the first
+		copy(b[16+16+6:], b[16+6:16+8]) // the second version has the index of the first
 	}), "two versions have the index 2")
 	low, err := elf.Read(changed(t, l, ".gnu.version_r", func(b []byte) {
 		copy(b[16+6:], []byte{1, 0}) // the index of no version
@@ -60,7 +60,7 @@ func TestARequiredVersionIsNotHiddenByAnother(t *testing.T) {
 	}
 }
 
-// What a filter names is loaded as what is needed is.
+// The loader loads the library named by a filter, as it does for DT_NEEDED.
 func TestFiltersAreNeeded(t *testing.T) {
 	for _, tag := range []uint64{0x7ffffffd, 0x7fffffff} {
 		f, err := elf.Read(changed(t, elftest.Library{Needed: []string{"libforbidden.so"}}, ".dynamic", func(b []byte) {
@@ -72,7 +72,7 @@ func TestFiltersAreNeeded(t *testing.T) {
 	}
 }
 
-// Of two values of one tag loaders take the last, and who reads may see the first.
+// Loaders take the last of two values of one tag. A reader may show the first.
 func TestTagsThatAreThereTwiceAreRefused(t *testing.T) {
 	l := elftest.Library{Soname: "libx.so", Runpath: "/home/x"}
 	wantFault(t, changed(t, l, ".dynamic", func(b []byte) {
@@ -80,19 +80,20 @@ func TestTagsThatAreThereTwiceAreRefused(t *testing.T) {
 	}), "DT_SONAME twice")
 }
 
-// Machine code that is not where the section table says is code that nobody read.
+// CPUUses reads only the sections marked as code. Machine code elsewhere would go
+// unread.
 func TestFunctionsOutsideOfTheCodeThatIsReadAreRefused(t *testing.T) {
 	l := elftest.Library{Exported: elftest.Named("f"), Texts: []string{"\xc5\xf8\x57\xc0\xc3"}}
 	r := changed(t, l, ".dynsym", func(b []byte) {
 		at := binary.LittleEndian.Uint64(b[24+8:])
-		binary.LittleEndian.PutUint64(b[24+8:], at+17) // into .rodata, which can be executed too
+		binary.LittleEndian.PutUint64(b[24+8:], at+17) // into .rodata, which is executable too
 	})
 	if uses, err := elf.CPUUses(r); err == nil || !strings.Contains(err.Error(), "in no section of code") {
 		t.Errorf("it takes %v, %v", uses, err)
 	}
 }
 
-// Names that share their bytes cost no less to look at than others.
+// Names with shared bytes cost as much work as other names.
 func TestManyLongNamesAreRefused(t *testing.T) {
 	short := make([]string, 100_000)
 	for i := range short {
@@ -106,7 +107,7 @@ func TestManyLongNamesAreRefused(t *testing.T) {
 	}), "more work than")
 }
 
-// The budget is of the file, however many libraries it has and whatever is asked.
+// The budget belongs to the file. Several libraries and several calls share it.
 func TestTheBudgetIsOfAllLibraries(t *testing.T) {
 	bomb := elftest.Compress(3, 1, elftest.Bundle(elftest.Code{ID: "hipv4-amdgcn-amd-amdhsa--gfx90a", Data: make([]byte, 64<<20)}))
 	file := elftest.Library{Sections: []elftest.Section{{Name: ".hip_fatbin", Data: bytes.Repeat(bomb, 10)}}}.Bytes()

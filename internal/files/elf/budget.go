@@ -7,23 +7,22 @@ import (
 	"io/fs"
 )
 
-// A Budget bounds the work and the memory that the libraries of one file may
-// cost, however many they are and however often they are read. A file that takes
-// more is not read to its end, which is an error and never a shorter answer.
+// A Budget limits the work and the memory spent on the libraries of one file, over all
+// libraries and all calls. A file over the limit is an error, never a partial result.
 //
-// The unit of work is about a nanosecond: a byte that is read or unpacked costs
-// one, what takes longer costs more (see the weights). All questions of this
-// package about the library of NCCL 2.32.3, in a wheel of 352 MB, took 1.7 G of
-// the wheel's 46 G units and 9 s on one core; a wheel that gives out its free
-// work, whatever its size, takes 3 to 5 s (2026-11-22).
+// A unit of work is about a nanosecond. Reading or unpacking a byte costs one unit, and
+// slower work costs more (see the weights). All functions of this package, applied to
+// the library of NCCL 2.32.3 in a wheel of 352 MB, used 1.7 G of the wheel's 46 G units
+// and 9 s on one core. A hostile wheel of any size uses up its free work in 3 to 5 s
+// (2026-11-22).
 type Budget struct {
-	size   int64 // of the file
-	work   int64 // what is left
+	size   int64 // bytes of the file
+	work   int64 // units left
 	memory uint64
-	unseen int64 // work since the last look at the context
+	unseen int64 // units since the last check of the context
 }
 
-// Limits of a budget.
+// Limits of a budget, in units of work and bytes of memory.
 const (
 	freeWork    = 4 << 30
 	workPerByte = 128
@@ -33,20 +32,20 @@ const (
 	maxMemory     = 2 << 30
 )
 
-// Weights of work, by measurement on one core of 2.9 GHz.
+// Weights of work, measured on one core of 2.9 GHz.
 const (
-	weighText     = 8     // a byte that is looked at for texts
-	weighCode     = 16    // a byte of machine code
-	weighName     = 8     // a byte of a symbol's name
-	weighRecord   = 64    // a symbol, a version, a section
-	weighVisit    = 512   // a text, for who looks whether it matches
-	weighObject   = 2048  // an object of device code, a container of them
-	weighDecoder  = 16384 // a stream that is unpacked
+	weighText     = 8     // per byte searched for texts
+	weighCode     = 16    // per byte of machine code
+	weighName     = 8     // per byte of a symbol's name
+	weighRecord   = 64    // per symbol, version or section
+	weighVisit    = 512   // per text, for the visitor's pattern match
+	weighObject   = 2048  // per object or container of device code
+	weighDecoder  = 16384 // per unpacked stream
 	lookAfterWork = 1 << 18
 )
 
-// NewBudget returns the budget of a file of that many bytes, packed as it lies
-// there.
+// NewBudget returns the budget of a file of size bytes. Size counts the bytes on disk,
+// before unpacking.
 func NewBudget(size int64) *Budget {
 	size = max(0, min(size, 1<<40))
 	return &Budget{
@@ -55,14 +54,14 @@ func NewBudget(size int64) *Budget {
 	}
 }
 
-// Reader returns a reader of one library of the file. What the functions of this
-// package do with it counts, and ends with the context.
+// Reader returns a reader for one library of the file. The functions of this package
+// charge their work on it to the budget, and stop when ctx ends.
 func (b *Budget) Reader(ctx context.Context, r io.ReaderAt) io.ReaderAt {
 	return &meter{r: r, budget: b, stopped: ctx.Err}
 }
 
-// Bounded returns a reader of a library that is a file of its own, with the budget
-// of its size.
+// Bounded returns a reader for a library in a file of its own. Its budget follows from
+// the size of r.
 func Bounded(ctx context.Context, r io.ReaderAt) io.ReaderAt {
 	size := int64(0)
 	switch of := r.(type) {
@@ -76,16 +75,15 @@ func Bounded(ctx context.Context, r io.ReaderAt) io.ReaderAt {
 	return NewBudget(size).Reader(ctx, r)
 }
 
-// meter reads a library, and counts.
+// meter reads a library and charges the work to a budget.
 type meter struct {
 	r       io.ReaderAt
 	budget  *Budget
 	stopped func() error
-	held    uint64 // bytes of memory
+	held    uint64 // bytes of memory in use
 }
 
-// metered returns the meter of one question. A reader that no budget gave out
-// gets one of its own.
+// metered returns a meter for one call. A reader without a budget gets a new one.
 func metered(r io.ReaderAt) *meter {
 	m, ok := r.(*meter)
 	if !ok {
@@ -94,12 +92,12 @@ func metered(r io.ReaderAt) *meter {
 	return m.over(m.r)
 }
 
-// over returns a meter of the same budget that has no memory in use.
+// over returns a meter for r with the same budget and no memory in use.
 func (m *meter) over(r io.ReaderAt) *meter {
 	return &meter{r: r, budget: m.budget, stopped: m.stopped}
 }
 
-// ReadAt reads, and counts what it was asked for.
+// ReadAt reads, and charges len(p) bytes.
 func (m *meter) ReadAt(p []byte, off int64) (int, error) {
 	if err := m.spend(len(p), 1); err != nil {
 		return 0, err
@@ -107,7 +105,7 @@ func (m *meter) ReadAt(p []byte, off int64) (int, error) {
 	return m.r.ReadAt(p, off)
 }
 
-// spend counts work on n things of a weight.
+// spend charges n times weight units of work.
 func (m *meter) spend(n, weight int) error {
 	b := m.budget
 	cost := int64(n) * int64(weight)
@@ -125,7 +123,7 @@ func (m *meter) spend(n, weight int) error {
 	return nil
 }
 
-// hold counts memory that the answer needs.
+// hold charges n bytes of memory.
 func (m *meter) hold(n uint64) error {
 	if n > m.budget.memory || m.held > m.budget.memory-n {
 		return fmt.Errorf("reading it takes more memory than a file of %d bytes may take (%d bytes)", m.budget.size, m.budget.memory)
@@ -134,8 +132,8 @@ func (m *meter) hold(n uint64) error {
 	return nil
 }
 
-// weighed counts what is read at a weight: it comes out of a decoder, or takes
-// longer to look at than to read.
+// weighed charges every byte read with a weight. It serves for the output of decoders,
+// and for bytes with a higher cost than reading them.
 type weighed struct {
 	io.Reader
 	meter  *meter

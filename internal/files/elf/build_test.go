@@ -11,7 +11,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The helpers of this file write the formats that the package reads.
+// The helpers of this file write the formats read by the package.
 
 func pack(values ...any) []byte {
 	var b bytes.Buffer
@@ -31,7 +31,7 @@ type part struct {
 	data []byte
 }
 
-// header returns the start of an ELF file with this many sections.
+// header returns the header of an ELF file with the given number of sections.
 func header(kind elf.Type, machine elf.Machine, sections, names int) elf.Header64 {
 	h := elf.Header64{
 		Type: uint16(kind), Machine: uint16(machine), Version: 1,
@@ -43,8 +43,8 @@ func header(kind elf.Type, machine elf.Machine, sections, names int) elf.Header6
 	return h
 }
 
-// library returns an ELF file with these sections and no other, which are loaded
-// to where they lie in the file.
+// library returns an ELF file with exactly these sections. Their addresses equal their
+// offsets in the file.
 func library(parts ...part) []byte {
 	h := header(elf.ET_DYN, elf.EM_X86_64, len(parts)+2, len(parts)+1)
 	h.Phoff, h.Phentsize, h.Phnum = uint64(binary.Size(h)), progSize, 1
@@ -68,7 +68,7 @@ func library(parts ...part) []byte {
 	return append(body, pack(table)...)
 }
 
-// The symbols of code objects that tests are made of.
+// Symbols for the code objects of tests.
 func cudaKernel(name string) symbol   { return symbol{name, elf.STT_FUNC, cudaEntry, 1, 128} }
 func cudaFunction(name string) symbol { return symbol{name, elf.STT_FUNC, 0, 1, 128} }
 func outside(name string) symbol      { return symbol{name, elf.STT_FUNC, 0, elf.SHN_UNDEF, 0} }
@@ -137,7 +137,7 @@ func bundleOf(entries ...amdCode) []byte {
 	return append(head, body...)
 }
 
-// compressed wraps a bundle as clang does in one version of its format.
+// compressed wraps a bundle as clang does in the given version of the format.
 func compressed(version, method uint16, plain []byte) []byte {
 	var payload bytes.Buffer
 	switch method {
@@ -168,7 +168,7 @@ func entry(kind uint16, arch uint32, flags uint64, size int) []byte {
 	return append(pack(entryHeader{Kind: kind, HeaderSize: 64, Size: uint64(size), Arch: arch, Flags: flags}), make([]byte, size)...)
 }
 
-// entryOf returns an entry with code that is packed as the flags say.
+// entryOf returns an entry with code packed according to flags.
 func entryOf(kind uint16, arch uint32, flags uint64, plain []byte) []byte {
 	h := entryHeader{Kind: kind, HeaderSize: 64, Arch: arch, Flags: flags}
 	payload := plain
@@ -192,15 +192,15 @@ func entryOf(kind uint16, arch uint32, flags uint64, plain []byte) []byte {
 	return pack(h, payload, padding)
 }
 
-// region returns a fat binary of entries.
+// region returns a fat binary with the given entries.
 func region(entries ...[]byte) []byte {
 	body := bytes.Join(entries, nil)
 	return append(pack(regionHeader{0xBA55ED50, 1, 16, uint64(len(body))}), body...)
 }
 
-// edited changes a file as a fuzzer says: each four bytes are a place, a way and a
-// value. What is fuzzed are the few bytes of the changes, because the fuzzer of Go
-// spends a minute on making each find of a kilobyte smaller.
+// edited applies edits from a fuzzer to a file. Every four bytes give an offset (two
+// bytes), a kind of change and a value. Fuzzing covers these few bytes and not the
+// file, because Go's fuzzer spends a minute on minimizing each input of a kilobyte.
 func edited(file, edits []byte) []byte {
 	file = bytes.Clone(file)
 	for ; len(edits) >= 4 && len(file) > 8; edits = edits[4:] {
@@ -221,7 +221,7 @@ func edited(file, edits []byte) []byte {
 	return file
 }
 
-// fuzz fuzzes changes of these files.
+// fuzz fuzzes edits of these files.
 func fuzz(f *testing.F, files [][]byte, check func(*testing.T, []byte)) {
 	for i := range files {
 		f.Add(byte(i), []byte{})

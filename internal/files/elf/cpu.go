@@ -14,22 +14,21 @@ import (
 	"builder/internal/files/x86"
 )
 
-// A CPUUse says that a function has instructions of an extension of the
-// processor. Function is "" for code that no symbol names.
+// A CPUUse counts the instructions of a processor extension in a function. Function is
+// "" for code without a symbol.
 type CPUUse struct {
 	Feature  x86.Feature
 	Function string
 	Count    int
-	First    uint64 // address of the first
+	First    uint64 // address of the first such instruction
 }
 
-// maxUses is far more than a library has functions that use extensions.
+// maxUses is far above the number of functions with extensions in real libraries.
 const maxUses = 1 << 20
 
-// CPUUses reads all machine code of a library for x86_64 and returns the
-// extensions of the processor that it takes, by function, sorted by feature and
-// address. Code with bytes that are no instruction is an error: what stands
-// behind them was not read.
+// CPUUses reads all machine code of an x86_64 library and returns the processor
+// extensions it uses, by function, sorted by feature and address. Invalid instructions
+// are an error, because the code after them cannot be read.
 func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
 	img, err := openSectioned(r)
 	if err != nil {
@@ -62,15 +61,15 @@ func CPUUses(r io.ReaderAt) ([]CPUUse, error) {
 	return code.sorted(), nil
 }
 
-// machineCode is what was read of a library's code.
+// machineCode is a library with the results read from its code so far.
 type machineCode struct {
 	*image
 	functions []place
 	uses      map[useKey]*CPUUse
-	seen      []place // the sections that were read
+	seen      []place // sections already read
 }
 
-// sorted joins the uses of functions of one name.
+// sorted merges the uses of functions with the same name.
 func (c machineCode) sorted() []CPUUse {
 	byName := map[CPUUse]*CPUUse{}
 	for _, u := range c.uses {
@@ -91,8 +90,8 @@ func (c machineCode) sorted() []CPUUse {
 	return all
 }
 
-// entries demands that the functions which the loader calls, or gives to others,
-// lie in the code that was read.
+// entries returns an error if a function called by the loader or exported by the
+// library lies outside the code already read.
 func (c machineCode) entries() error {
 	if c.dynamic == nil {
 		return nil
@@ -122,7 +121,7 @@ func (c machineCode) entries() error {
 	return nil
 }
 
-// has reports whether an address lies in code that was read.
+// has reports whether an address lies in code already read.
 func (c machineCode) has(at uint64) bool {
 	return slices.ContainsFunc(c.seen, func(p place) bool { return at >= p.start && at < p.end })
 }
@@ -132,14 +131,14 @@ func isFunction(symbol []byte) bool {
 	return (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && index != elf.SHN_UNDEF
 }
 
-// useKey has the number of a function and not its name, which may be long and is
-// looked up for each instruction.
+// useKey holds the index of a function instead of its name. The name can be long, and
+// read looks up the key for each instruction.
 type useKey struct {
 	feature  x86.Feature
 	function int
 }
 
-// read reads the instructions of a section one after the other.
+// read decodes the instructions of a section in order.
 func (c machineCode) read(s *section) error {
 	raw, err := c.open(s)
 	if err != nil {
@@ -188,15 +187,15 @@ func (c machineCode) note(f x86.Feature, at uint64) error {
 	return nil
 }
 
-// place is where in the code a function lies. Of size 0 it lasts until
-// the next.
+// place is the address range of a function. A function of size 0 extends to the next
+// one.
 type place struct {
 	name       string
 	start, end uint64
 }
 
-// functions returns the functions of the full symbol table, and of the dynamic
-// one where that was stripped, sorted by address.
+// functions returns the functions in the full symbol table, sorted by address. For a
+// stripped library it uses the dynamic symbol table.
 func (img *image) functions() ([]place, error) {
 	s := img.byType(elf.SHT_SYMTAB)
 	if s == nil {
@@ -232,8 +231,7 @@ func (img *image) functions() ([]place, error) {
 	return all, nil
 }
 
-// functionAt returns the number of the function that lies at an address, -1 for
-// none.
+// functionAt returns the index of the function at an address, or -1.
 func functionAt(functions []place, at uint64) int {
 	i := sort.Search(len(functions), func(i int) bool { return functions[i].start > at }) - 1
 	if i < 0 || functions[i].end > functions[i].start && at >= functions[i].end {

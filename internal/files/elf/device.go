@@ -12,46 +12,46 @@ import (
 	"strings"
 )
 
-// Target is one kind of GPU that a library has code for.
+// Target is a kind of GPU for which a library has code.
 type Target struct {
 	Vendor   string   // "amd" or "nvidia"
 	Arch     string   // gfx90a, sm_90, sm_90a; compute_90 for PTX
 	Features []string // xnack+, sramecc-; sorted
 }
 
-// String returns the target as compilers take it, such as gfx90a:xnack+.
+// String returns the target in the notation of compilers, such as gfx90a:xnack+.
 func (t Target) String() string {
 	return strings.Join(append([]string{t.Arch}, t.Features...), ":")
 }
 
-// format is how a vendor packs device code: a section of containers, each of
-// which begins with a magic. The linker lays the containers of several
-// translation units one after the other, with padding between them.
+// format describes how a vendor packs device code: a section of containers, each with a
+// magic number at its start. The linker concatenates the containers of several
+// translation units, with padding between them.
 type format struct {
 	section string
-	magics  []string // the shortest first
-	// read consumes one container, magic included, and visits what it holds.
+	magics  []string // shortest first
+	// read consumes one container, including its magic, and visits its objects.
 	read func(r *bufio.Reader, visit visitor) error
 }
 
-// object is a piece of code for one target, as a container holds it.
+// object is a piece of code for one target in a container.
 type object struct {
 	target  Target
-	machine elf.Machine // of the ELF file that it is; EM_NONE for PTX, which is text
+	machine elf.Machine // of the code's ELF file; EM_NONE for PTX, which is text
 	method  method
-	size    uint64 // once unpacked; unset where it is not packed
+	size    uint64 // unpacked bytes; unset if not packed
 	code    io.Reader
 }
 
-// A visitor looks at one object. The code that it leaves unread is skipped, and
-// must be there all the same.
+// A visitor processes one object. The caller skips the code left unread, and returns an
+// error if it is truncated.
 type visitor func(object) error
 
-// maxTargets is far more than compilers know.
+// maxTargets is far above the number of targets known to compilers.
 const maxTargets = 1024
 
-// DeviceTargets returns the GPU targets that a library has code for, sorted and
-// each once. A library without device code has none, which is no error.
+// DeviceTargets returns the GPU targets for which a library has code, sorted and
+// without duplicates. It returns none for a library without device code.
 func DeviceTargets(r io.ReaderAt) ([]Target, error) {
 	found := targetSet{}
 	err := eachObject(r, func(_ string, o object) error { return found.add(o.target) })
@@ -61,7 +61,7 @@ func DeviceTargets(r io.ReaderAt) ([]Target, error) {
 	return found.sorted(), nil
 }
 
-// eachObject visits every object of a library, by section.
+// eachObject visits every object of device code in a library, by section.
 func eachObject(r io.ReaderAt, visit func(section string, o object) error) error {
 	img, err := openSectioned(r)
 	if err != nil {
@@ -84,8 +84,8 @@ func eachObject(r io.ReaderAt, visit func(section string, o object) error) error
 	return nil
 }
 
-// readSection reads a section from front to back, so that the work is linear in
-// its size whatever the headers say.
+// readSection reads a section from front to back. The work is therefore linear in its
+// size, whatever its headers claim.
 func readSection(img *image, s *section, f format, visit visitor) error {
 	raw, err := img.open(s)
 	if err != nil {
@@ -103,7 +103,7 @@ func readSection(img *image, s *section, f format, visit visitor) error {
 	return err
 }
 
-// visitPart visits an object that is the next n bytes, and reads to their end.
+// visitPart visits an object in the next n bytes, and reads to their end.
 func visitPart(r io.Reader, n uint64, o object, visit visitor) error {
 	code := &io.LimitedReader{R: r, N: int64(min(n, 1<<62))}
 	o.code = code
@@ -116,7 +116,7 @@ func visitPart(r io.Reader, n uint64, o object, visit visitor) error {
 	return nil
 }
 
-// targetSet holds targets by vendor and text.
+// targetSet maps the key of each target to the target.
 type targetSet map[string]Target
 
 func (s targetSet) add(t Target) error {
@@ -132,7 +132,7 @@ func (s targetSet) has(t Target) bool {
 	return ok
 }
 
-// key tells targets apart, and sorts them.
+// key identifies a target and gives the sort order.
 func (t Target) key() string { return t.Vendor + " " + t.String() }
 
 func (s targetSet) sorted() []Target {
@@ -143,7 +143,8 @@ func (s targetSet) sorted() []Target {
 	return targets
 }
 
-// containers calls read at each magic of the stream and returns how many it met.
+// containers calls read at each magic in the stream and returns the number of
+// containers.
 func containers(r *bufio.Reader, magics []string, read func(*bufio.Reader) error) (int, error) {
 	for count := 0; ; count++ {
 		err := seek(r, magics)
@@ -159,11 +160,12 @@ func containers(r *bufio.Reader, magics []string, read func(*bufio.Reader) error
 	}
 }
 
-// seek discards bytes up to the next magic; io.EOF where there is none.
+// seek discards bytes up to the next magic. It returns io.EOF if there is none.
 func seek(r *bufio.Reader, magics []string) error {
 	longest := len(magics[len(magics)-1])
 	for {
-		// What is buffered comes without copying; only its end needs more.
+		// Peek returns buffered bytes without copying, and reads only if fewer than
+		// longest remain.
 		window, err := r.Peek(max(longest, r.Buffered()))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
@@ -185,8 +187,8 @@ func seek(r *bufio.Reader, magics []string) error {
 	}
 }
 
-// first returns where the first of the magics begins, -1 for nowhere. Those after
-// the first are looked for no further than the first was found.
+// first returns the position of the first magic in the window, or -1. It searches for
+// the later magics no further than the first match.
 func first(window []byte, magics []string) int {
 	at := -1
 	for _, m := range magics {
@@ -197,7 +199,7 @@ func first(window []byte, magics []string) int {
 	return at
 }
 
-// skip discards n bytes, all of which must be there.
+// skip discards n bytes. Fewer bytes are an error.
 func skip(r io.Reader, n uint64) error {
 	if n > 1<<62 {
 		return io.ErrUnexpectedEOF
@@ -206,7 +208,7 @@ func skip(r io.Reader, n uint64) error {
 	return noEOF(err)
 }
 
-// noEOF turns an end inside a container into an error that says so.
+// noEOF turns io.EOF into io.ErrUnexpectedEOF, for an end inside a container.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -83,7 +83,7 @@ func TestDeviceTargets(t *testing.T) {
 	}
 }
 
-// The file is what clang 19 wrote for two translation units, gfx90a:xnack+,
+// clang 19 wrote the file for two translation units and the targets gfx90a:xnack+,
 // gfx942 and gfx1100, with --offload-compress.
 func TestDeviceTargetsOfClang(t *testing.T) {
 	data, err := os.ReadFile("testdata/clang19-compressed.hip_fatbin")
@@ -181,14 +181,14 @@ func TestTargetsAreBounded(t *testing.T) {
 	}
 }
 
-// A decoder that fails at the end has found its sum wrong.
+// A decoder returns an error at its end if the checksum is wrong.
 func TestAtEnd(t *testing.T) {
 	if !atEnd(strings.NewReader("")) || atEnd(strings.NewReader("x")) || atEnd(iotest.ErrReader(errors.New("checksum"))) {
 		t.Error("what follows the end is misjudged")
 	}
 }
 
-// A function without a size reaches to the next.
+// A function without a size extends to the next one.
 func TestFunctionAt(t *testing.T) {
 	functions := []place{{"a", 10, 20}, {"b", 25, 25}, {"c", 30, 40}}
 	for at, want := range map[uint64]int{9: -1, 10: 0, 19: 0, 20: -1, 24: -1, 25: 1, 29: 1, 30: 2, 39: 2, 40: -1} {

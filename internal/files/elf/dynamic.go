@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Tags of which a library may have several. DT_AUXILIARY and DT_FILTER name
-// libraries that the loader loads too.
+// Tags with several values. DT_AUXILIARY and DT_FILTER name libraries, which the loader
+// loads too.
 const (
 	tagAuxiliary = elf.DynTag(0x7ffffffd)
 	tagFilter    = elf.DynTag(0x7fffffff)
 )
 
-// dynamic is the dynamic segment: for each tag its one value, and of those that
-// name other libraries the values in order.
+// dynamic is the dynamic segment. It has one value per tag, and an ordered list for the
+// tags of other libraries.
 type dynamic struct {
 	*image
 	values map[elf.DynTag]uint64
 	needed []uint64
-	names  string // the table at DT_STRTAB
+	names  string // the string table at DT_STRTAB
 }
 
 func readDynamic(img *image) (*dynamic, error) {
@@ -67,7 +67,7 @@ func (d *dynamic) add(tag elf.DynTag, value uint64) error {
 	return nil
 }
 
-// at reads n bytes that the loader has at an address.
+// at reads n bytes from an address of the loaded library.
 func (img *image) at(what string, addr, n, limit uint64) ([]byte, error) {
 	off, err := img.offset(addr, n)
 	if err != nil {
@@ -76,7 +76,7 @@ func (img *image) at(what string, addr, n, limit uint64) ([]byte, error) {
 	return img.part(what, off, n, limit)
 }
 
-// text is at for tables of names, which stay in memory as one string.
+// text is at for string tables, which stay in memory as one string.
 func (img *image) text(what string, addr, n uint64) (string, error) {
 	off, err := img.offset(addr, n)
 	if err == nil && n > maxNames {
@@ -89,14 +89,14 @@ func (img *image) text(what string, addr, n uint64) (string, error) {
 		return "", fmt.Errorf("reading %s: %w", what, err)
 	}
 	var b strings.Builder
-	b.Grow(int(n)) // the file has that many: the segments were looked at
+	b.Grow(int(n)) // readSegments checked that the file holds n bytes
 	_, err = io.CopyN(&b, io.NewSectionReader(img.r, int64(off), int64(n)), int64(n))
 	return b.String(), noEOF(err)
 }
 
-// count returns how many dynamic symbols there are. Nothing says it outright: the
-// hash tables know of those that are exported, the relocations of those that are
-// wanted, and the section table, which the loader does not read, of all.
+// count returns the number of dynamic symbols. No field states it. The hash tables
+// cover the exported symbols, and the relocations cover the undefined symbols in use.
+// The section table covers all symbols, but the loader does not read it.
 func (d *dynamic) count(found exports) (int, error) {
 	count := max(found.count, 1)
 	for _, table := range []struct{ at, size elf.DynTag }{{elf.DT_RELA, elf.DT_RELASZ}, {elf.DT_JMPREL, elf.DT_PLTRELSZ}} {
@@ -115,7 +115,7 @@ func (d *dynamic) count(found exports) (int, error) {
 	return count, nil
 }
 
-// highestSymbol returns the highest symbol that a table of relocations uses.
+// highestSymbol returns the highest symbol index in a relocation table.
 func (d *dynamic) highestSymbol(addr, size uint64) (highest int, err error) {
 	const entry = 24
 	if addr == 0 || size == 0 {

@@ -1,10 +1,10 @@
-// Package elf answers what gates ask of a shared library: what it needs and
-// from where, which symbols it wants and gives, the oldest libraries that it
-// runs with, and the GPU code inside.
+// Package elf reads shared libraries for the gates: the libraries a file needs and
+// their search paths, its undefined and exported symbols, the oldest library versions
+// it runs with, and its GPU code.
 //
-// It reads 64-bit little-endian files, which is what Linux wheels hold. The
-// bytes are not trusted: memory is bounded, and what contradicts itself is an
-// error, never a shorter answer.
+// It reads 64-bit little-endian files, the only kind in Linux wheels. Input is
+// untrusted: memory is bounded, and a contradiction is an error, never a partial
+// result.
 package elf
 
 import (
@@ -16,23 +16,22 @@ import (
 	"strings"
 )
 
-// File is what the dynamic section and the dynamic symbols of a library say.
+// File holds the contents of the dynamic segment and the dynamic symbols of a library.
 type File struct {
 	Soname    string
 	Needed    []string // DT_NEEDED, in order
-	Runpath   []string // directories of DT_RUNPATH
-	Rpath     []string // directories of DT_RPATH
+	Runpath   []string // directories in DT_RUNPATH
+	Rpath     []string // directories in DT_RPATH
 	Undefined []Symbol
 	Exported  []Symbol
-	// Floors holds the highest version required per namespace, such as
-	// "GLIBC": "2.38". Versions that are not numbers, as GLIBC_PRIVATE, are not
-	// in it.
+	// Floors holds the highest required version per namespace, such as "GLIBC": "2.38".
+	// It leaves out versions without a number, such as GLIBC_PRIVATE.
 	Floors  map[string]string
-	Machine string // as platform tags write it: x86_64, aarch64
+	Machine string // as in platform tags: x86_64, aarch64
 }
 
-// Symbol is one dynamic symbol. Library is the library that an undefined symbol
-// is expected in, where its version says so.
+// Symbol is one dynamic symbol. For an undefined symbol with a version, Library is the
+// library expected to define it.
 type Symbol struct {
 	Name    string
 	Version string
@@ -40,16 +39,16 @@ type Symbol struct {
 	Weak    bool
 }
 
-// Is reports whether a file begins as an ELF file does: what is called like a
-// library may be a linker script.
+// Is reports whether a file begins like an ELF file. A file named like a library may be
+// a linker script.
 func Is(r io.ReaderAt) bool {
 	magic := make([]byte, len(elf.ELFMAG))
-	n, _ := r.ReadAt(magic, 0) // a shorter file is none
+	n, _ := r.ReadAt(magic, 0) // a shorter file is not ELF
 	return string(magic[:n]) == elf.ELFMAG
 }
 
-// Read reads the dynamic linking information of a shared library, as the loader
-// does: by the program headers and the dynamic segment.
+// Read reads the dynamic linking information of a shared library from the program
+// headers and the dynamic segment, as the loader does.
 func Read(r io.ReaderAt) (*File, error) {
 	img, err := openLibrary(r)
 	if err != nil {
@@ -82,7 +81,7 @@ func machineName(m elf.Machine) string {
 	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
 }
 
-// readNames reads what the dynamic segment says in words.
+// readNames reads the names in the dynamic segment.
 func (f *File) readNames(d *dynamic) error {
 	for _, off := range d.needed {
 		name, err := d.r.name(d.names, off)
@@ -138,11 +137,11 @@ func (f *File) readSymbols(d *dynamic, versions map[uint16]version) error {
 	return nil
 }
 
-// gnuUnique is STB_GNU_UNIQUE: one definition in the process, as C++ wants for
-// static members of templates.
+// gnuUnique is STB_GNU_UNIQUE: one definition per process, required by C++ for static
+// members of templates.
 const gnuUnique = elf.STB_LOOS
 
-// heldSymbol is what a symbol takes in memory, in a list that grows.
+// heldSymbol is the memory of a symbol in a growing list, in bytes.
 const heldSymbol = 128
 
 func (f *File) addSymbol(d *dynamic, raw []byte, v version) error {
@@ -178,9 +177,9 @@ func (f *File) setFloors(required []version) {
 	}
 }
 
-// splitVersion splits GLIBCXX_3.4.32 into namespace and number. What has no
-// number (GLIBC_PRIVATE, CXXABI_FLOAT128) or writes it otherwise (OPENSSL_1_1_0)
-// sets no floor.
+// splitVersion splits GLIBCXX_3.4.32 into namespace and number. It returns false for
+// versions without a number (GLIBC_PRIVATE, CXXABI_FLOAT128) and for other notations
+// (OPENSSL_1_1_0). These set no floor.
 func splitVersion(s string) (namespace, number string, ok bool) {
 	i := strings.LastIndexByte(s, '_')
 	if i <= 0 {
@@ -191,7 +190,7 @@ func splitVersion(s string) (namespace, number string, ok bool) {
 	return namespace, number, isNumber(number) && (last < '0' || last > '9' || !strings.Contains(namespace, "_"))
 }
 
-// isNumber reports whether s is numbers between single dots.
+// isNumber reports whether s consists of numbers separated by single dots.
 func isNumber(s string) bool {
 	for part := range strings.SplitSeq(s, ".") {
 		if part == "" || strings.Trim(part, "0123456789") != "" {
@@ -201,8 +200,8 @@ func isNumber(s string) bool {
 	return true
 }
 
-// CompareVersions compares two versions such as 2.9 and 2.38 number by number,
-// of any length. The empty version is less than every other.
+// CompareVersions compares two versions such as 2.9 and 2.38, number by number. The
+// numbers may have any length. The empty version sorts first.
 func CompareVersions(a, b string) int {
 	for a != "" && b != "" {
 		var x, y string

@@ -27,7 +27,7 @@ __attribute__((visibility("hidden"))) int kept(void) { return 1; }
 	versionScript = "MINE_1.2 { global: given; local: *; };\n"
 )
 
-// compile builds a small library with gcc, as a wheel's extension is built.
+// compile builds a small library with gcc, in the same way as the extension of a wheel.
 func compile(t *testing.T) string {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
@@ -84,7 +84,7 @@ func TestRead(t *testing.T) {
 	wantUndefined(t, got, "puts", "libc.so.6", false)
 }
 
-// exportedCode leaves out the symbols that stand for the versions themselves.
+// exportedCode leaves out the symbols for the versions themselves.
 func exportedCode(f *File) []Symbol {
 	return slices.DeleteFunc(slices.Clone(f.Exported), func(s Symbol) bool { return strings.HasPrefix(s.Name, "MINE_") })
 }
@@ -137,7 +137,7 @@ func TestReadRefusesEveryTruncation(t *testing.T) {
 	}
 }
 
-// Records that overlap would let a small table stand for any number of versions.
+// With overlapping records, a small table could list any number of versions.
 func TestVersionTableIsBounded(t *testing.T) {
 	walk := func(data []byte, walk func(*versionTable) error) error {
 		return walk(&versionTable{metered(bytes.NewReader(data)), data, "\x00", &versions{of: map[uint16]version{}}, maxVersions})
@@ -152,7 +152,7 @@ func TestVersionTableIsBounded(t *testing.T) {
 	}
 }
 
-// small is a library of a few hundred bytes that has something of everything.
+// small is a library of a few hundred bytes with every kind of content.
 func small() elftest.Library {
 	return elftest.Library{
 		Soname: "liba.so", Needed: []string{"libc.so.6"}, Runpath: "$ORIGIN", Texts: []string{"a text"},
@@ -171,8 +171,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// What is read by the section table of a file that is taken is what the loader
-// has at the addresses of the sections, and the dynamic segment is the section.
+// In an accepted file, the bytes of each section equal the bytes loaded at its address,
+// and the dynamic section is the dynamic segment.
 func FuzzTheLoaderSeesTheSame(f *testing.F) {
 	files := [][]byte{small().Bytes(), elftest.Two(small(), elftest.Library{}, false), elftest.Two(small(), elftest.Library{}, true)}
 	fuzz(f, files, func(t *testing.T, file []byte) {

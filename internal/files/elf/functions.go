@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// Function is one function of the device code for one target. A kernel is a
-// function that the host can start. The others are reached from a kernel, often
-// through a table, so that a library may have all its kernels and still lack
-// what they do.
+// Function is one function in the device code for one target. The host can start a
+// kernel. Kernels call the other functions, often through a table, so a library can
+// have all its kernels and still lack the functions they call.
 type Function struct {
 	Target Target
-	Name   string // as the compiler mangled it
+	Name   string // as mangled by the compiler
 	Kernel bool
 }
 
-// DeviceFunctions returns the functions that a library's device code defines,
-// sorted by target and name, each once. Of PTX it returns the kernels only.
+// DeviceFunctions returns the functions defined in a library's device code, sorted by
+// target and name, without duplicates. For PTX it returns only the kernels.
 //
-// NVIDIA's relocatable code counts only for a target that the device linker made
-// no code for: there the driver would link it, elsewhere it is not run, and holds
-// functions that the linker left out.
+// NVIDIA's relocatable code counts only for targets without code from the device
+// linker. For these targets, the driver would link it. For other targets it does not
+// run, and contains functions removed by the linker.
 func DeviceFunctions(r io.ReaderAt) ([]Function, error) {
 	m := metered(r)
 	u, err := newUnpacker(m)
@@ -42,7 +41,7 @@ func DeviceFunctions(r io.ReaderAt) ([]Function, error) {
 type inventory struct {
 	*unpacker
 	linked, targets targetSet
-	found           map[string]map[string]bool // by target and name: whether it is a kernel
+	found           map[string]map[string]bool // by target and name: true for a kernel
 }
 
 func (inv *inventory) look(section string, o object) error {
@@ -75,7 +74,7 @@ func (inv *inventory) look(section string, o object) error {
 	return nil
 }
 
-// of returns what is known of a target.
+// of returns the functions found so far for a target.
 func (inv *inventory) of(t Target) (map[string]bool, error) {
 	known := inv.found[t.key()]
 	if known != nil {
@@ -86,7 +85,7 @@ func (inv *inventory) of(t Target) (map[string]bool, error) {
 	return known, inv.targets.add(t)
 }
 
-// add keeps a copy of the name, so that what it was read from can go.
+// add keeps a copy of the name, so that the memory of its string table can be freed.
 func (inv *inventory) add(known map[string]bool, name string, kernel bool) error {
 	if was, ok := known[name]; ok {
 		known[name] = was || kernel

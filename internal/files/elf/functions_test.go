@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// functionNames returns the functions as "sm_90 name" and, of kernels, "sm_90 name()".
+// functionNames returns functions as "sm_90 name", and kernels as "sm_90 name()".
 func functionNames(t *testing.T, file []byte) []string {
 	t.Helper()
 	functions, err := DeviceFunctions(bytes.NewReader(file))
@@ -28,7 +28,7 @@ func functionNames(t *testing.T, file []byte) []string {
 	return names
 }
 
-// Both are long and alike, so that they are worth packing.
+// Both are long and repetitive, and therefore worth compressing.
 var (
 	cubin = codeObject(elf.EM_CUDA, cudaKernel("allreduce_kernel"), cudaFunction("allreduce_function"),
 		cudaFunction("allreduce_function"), outside("allreduce_outside"), symbol{"allreduce_data", elf.STT_OBJECT, cudaEntry, 1, 64})
@@ -95,8 +95,8 @@ func testdata(t *testing.T, name string) []byte {
 	return data
 }
 
-// The files are what nvcc 13.0.88 wrote for sm_90 and compute_90, packed by
-// --compress-mode=default and speed, and what clang 19 wrote.
+// nvcc 13.0.88 wrote the files for sm_90 and compute_90, packed with
+// --compress-mode=default and speed. clang 19 wrote the AMD file.
 func TestDeviceFunctionsOfCompilers(t *testing.T) {
 	nvcc := []string{
 		"compute_90 _Z5scaleIfEvPT_()", "compute_90 _ZN36_GLOBAL__N__1840428d_4_a_cu_1efa1a856hiddenEPi()", "compute_90 plain()",
@@ -120,8 +120,8 @@ func TestDeviceFunctionsOfCompilers(t *testing.T) {
 	}
 }
 
-// nvcc -rdc compiled a kernel that calls one of two functions; the device linker
-// left the other out.
+// nvcc -rdc compiled a kernel with a call to one of two functions. The device linker
+// removed the other.
 func TestDeviceFunctionsOfTheDeviceLinker(t *testing.T) {
 	linked, compiled := part{loaded, testdata(t, "nvcc13-rdc.nv_fatbin")}, part{relocatable, testdata(t, "nvcc13-rdc.nv_relfatbin")}
 	want := []string{"sm_90 _Z4usedPf", "sm_90 _Z5firstPf()"}
@@ -135,7 +135,7 @@ func TestDeviceFunctionsOfTheDeviceLinker(t *testing.T) {
 }
 
 func TestDeviceFunctionsRefuses(t *testing.T) {
-	// claim returns an entry whose header says something else than what is true.
+	// claim returns an entry with an edited header.
 	claim := func(plain []byte, flags uint64, edit func(*entryHeader)) []byte {
 		raw := entryOf(kindCubin, 90, flags, plain)
 		var h entryHeader

@@ -7,22 +7,22 @@ import (
 	"fmt"
 )
 
-// exports is what the loader finds by name: a symbol that the symbol table has
-// and a hash table does not lead to is given to nobody.
+// exports are the symbols the loader finds by name. A symbol in the symbol table
+// without an entry in the hash table is not exported.
 type exports struct {
-	count  int // of symbols that the tables know
+	count  int // symbols covered by the tables
 	system *hashTable
 	gnu    *gnuTable
 }
 
-// hashTable says in which bucket the loader meets a symbol.
+// hashTable maps each symbol to its bucket.
 type hashTable struct {
 	buckets uint32
-	of      []uint32 // by symbol, the number of its bucket, from 1 on
+	of      []uint32 // by symbol: the number of its bucket, starting at 1; 0 for none
 }
 
-// gnuTable is the table that GNU's loader prefers: a filter, buckets, and the
-// hashes of all symbols from first on. A bit ends the hashes of a bucket.
+// gnuTable is the table preferred by the GNU loader: a Bloom filter, buckets, and the
+// hashes of all symbols from first on. The lowest bit marks the last hash of a bucket.
 type gnuTable struct {
 	hashTable
 	first, shift uint64
@@ -46,12 +46,12 @@ func (d *dynamic) exports() (x exports, err error) {
 
 var errHash = errors.New("it contradicts itself")
 
-// newHashTable makes room for n symbols.
+// newHashTable returns a table for n symbols.
 func newHashTable(d *dynamic, buckets, n uint64) (hashTable, error) {
 	return hashTable{uint32(buckets), make([]uint32, n)}, d.r.hold(4 * n)
 }
 
-// put notes that a symbol lies in a bucket. It can lie in one only.
+// put records the bucket of a symbol. A second bucket for one symbol is an error.
 func (t *hashTable) put(symbol, bucket uint64) error {
 	if symbol >= uint64(len(t.of)) || t.of[symbol] != 0 {
 		return errHash
@@ -64,8 +64,8 @@ func (t *hashTable) has(symbol int, hash uint32) bool {
 	return t.buckets > 0 && symbol < len(t.of) && t.of[symbol] == hash%t.buckets+1
 }
 
-// readSystem reads the table of the System V ABI: buckets, each the first of a
-// chain of symbols.
+// readSystem reads the table of the System V ABI: buckets, each with the first symbol
+// of a chain.
 func (x *exports) readSystem(d *dynamic, addr uint64) error {
 	head, err := d.at("head", addr, 8, maxTable)
 	if err != nil {
@@ -125,7 +125,7 @@ func (x *exports) readGNU(d *dynamic, addr uint64) error {
 	return g.walk(starts)
 }
 
-// walk goes through the hashes of each bucket.
+// walk records the symbols of each bucket.
 func (g *gnuTable) walk(starts []byte) error {
 	for b := range uint64(len(starts) / 4) {
 		i := word(starts, int(4*b))
@@ -170,7 +170,7 @@ func (g *gnuTable) readHashes(d *dynamic, addr, last uint64) (err error) {
 	}
 }
 
-// finds reports whether the loader gets from a name to a symbol.
+// finds reports whether the loader finds a symbol by its name.
 func (x exports) finds(name string, symbol int) bool {
 	return (x.gnu != nil || x.system != nil) &&
 		(x.gnu == nil || x.gnu.finds(name, symbol)) &&
@@ -194,7 +194,7 @@ func hashGNU(name string) uint32 {
 	return h
 }
 
-// hashSystem is the hash of the System V ABI.
+// hashSystem is the hash function of the System V ABI.
 func hashSystem(name string) uint32 {
 	var h uint32
 	for i := range len(name) {

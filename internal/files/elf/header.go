@@ -6,16 +6,16 @@ import (
 	"io"
 )
 
-// Header is what the first bytes of an ELF file say, of whatever machine.
+// Header holds the first fields of an ELF file, for any machine.
 type Header struct {
-	Machine string // as [File] has it; cuda and amdgpu are code of GPUs
-	System  string // ELFOSABI_FREEBSD, "" for what Linux loads
+	Machine string // as in [File]; also cuda and amdgpu for GPU code
+	System  string // such as ELFOSABI_FREEBSD; "" for files Linux loads
 }
 
-// ReadHeader reads the first bytes of a file. It reports whether it is an ELF file.
+// ReadHeader reads the header of a file. It returns false if r is not an ELF file.
 func ReadHeader(r io.ReaderAt) (Header, bool) {
 	b := make([]byte, 20)
-	if n, _ := r.ReadAt(b, 0); n < len(b) || string(b[:4]) != elf.ELFMAG { // a shorter file is none
+	if n, _ := r.ReadAt(b, 0); n < len(b) || string(b[:4]) != elf.ELFMAG { // a shorter file is not ELF
 		return Header{}, false
 	}
 	order := binary.ByteOrder(binary.LittleEndian)

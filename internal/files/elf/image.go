@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// Bounds of what is held in memory. A shared library stays far below them: the
-// largest of the ROCm stack have 60 sections and 40 MiB of names.
+// Limits on memory. Shared libraries stay far below them: the largest of the ROCm stack
+// have 60 sections and 40 MiB of names.
 const (
 	maxSections = 4096
 	maxNames    = 256 << 20 // string table of the dynamic symbols
-	maxSymbols  = 256 << 20 // the dynamic symbols, and their version indexes
+	maxSymbols  = 256 << 20 // dynamic symbols, and their version indexes
 	maxTable    = 1 << 20   // section names, dynamic section, version tables
 	maxName     = 64 << 10  // one name
 )
 
-// image is a library as the loader maps it, and its section table, which must
-// not contradict that. debug/elf gives the layout and the constants, but not the
-// parser: it says of itself that it is not hardened, and a few kilobytes of
+// image is a library as the loader maps it, with its section table, which must agree
+// with the mapping. The package uses the layout and the constants of debug/elf, but not
+// its parser: its documentation calls the parser not hardened, and a few kilobytes of
 // version tables make it use gigabytes.
 type image struct {
 	r       *meter
 	machine elf.Machine
 	segments
 	sections []section
-	names    int               // the section of their names
-	tables   map[uint32]string // string tables by section, read once
+	names    int               // index of the section with the section names
+	tables   map[uint32]string // string tables by section, each read once
 }
 
 type section struct {
@@ -37,8 +37,8 @@ type section struct {
 	name string
 }
 
-// openLibrary opens what a loader loads. The section table, where there is one,
-// has to tell the same as the segments do.
+// openLibrary opens a file the loader can load. A section table must agree with the
+// segments.
 func openLibrary(r io.ReaderAt) (*image, error) {
 	img, h, err := openImage(r)
 	if err != nil {
@@ -53,8 +53,8 @@ func openLibrary(r io.ReaderAt) (*image, error) {
 	return img, img.agree()
 }
 
-// openSectioned is openLibrary for who looks at sections and has nothing to look
-// at in a file without their table.
+// openSectioned is openLibrary for callers that read sections. It refuses a file
+// without a section table.
 func openSectioned(r io.ReaderAt) (*image, error) {
 	img, err := openLibrary(r)
 	if err == nil && len(img.sections) == 0 {
@@ -63,7 +63,8 @@ func openSectioned(r io.ReaderAt) (*image, error) {
 	return img, err
 }
 
-// openImage reads the section table, with names. A file without one has none.
+// openImage reads the section table and its names. A file without a section table has
+// no sections.
 func openImage(r io.ReaderAt) (*image, elf.Header64, error) {
 	m := metered(r)
 	h, err := readHeader(m)
@@ -92,7 +93,7 @@ func readHeader(r io.ReaderAt) (h elf.Header64, err error) {
 	return h, nil
 }
 
-// checkABI demands what the loader of Linux does.
+// checkABI refuses files the Linux loader refuses.
 func checkABI(h elf.Header64) error {
 	abi := elf.OSABI(h.Ident[elf.EI_OSABI])
 	switch {
@@ -146,7 +147,7 @@ func (img *image) nameSections(index int) error {
 	return nil
 }
 
-// open returns a reader of the section's bytes in the file.
+// open returns a reader for the section's bytes in the file.
 func (img *image) open(s *section) (*io.SectionReader, error) {
 	if elf.SectionFlag(s.Flags)&elf.SHF_COMPRESSED != 0 {
 		return nil, fmt.Errorf("section %q is compressed, which the loader would refuse", s.name)
@@ -168,8 +169,8 @@ func (img *image) data(s *section, limit uint64) ([]byte, error) {
 	return img.part(fmt.Sprintf("section %q", s.name), s.Off, s.Size, limit)
 }
 
-// part returns n bytes of the file. Memory grows with what the file holds, not
-// with what its headers claim.
+// part returns n bytes of the file. Its memory grows with the bytes present, not with
+// the claims of a header.
 func (img *image) part(what string, off, n, limit uint64) ([]byte, error) {
 	if n > limit {
 		return nil, fmt.Errorf("%s has %d bytes, more than the %d that are read", what, n, limit)
@@ -187,7 +188,7 @@ func (img *image) part(what string, off, n, limit uint64) ([]byte, error) {
 	return b, nil
 }
 
-// byType returns the first section of a type, nil where there is none.
+// byType returns the first section of a type, or nil.
 func (img *image) byType(t elf.SectionType) *section {
 	for i := range img.sections {
 		if elf.SectionType(img.sections[i].Type) == t {
@@ -197,7 +198,7 @@ func (img *image) byType(t elf.SectionType) *section {
 	return nil
 }
 
-// linked returns the string table that belongs to a section.
+// linked returns the string table of a section.
 func (img *image) linked(s *section) (string, error) {
 	if int(s.Link) >= len(img.sections) {
 		return "", fmt.Errorf("section %q links to section %d of %d", s.name, s.Link, len(img.sections))
@@ -215,7 +216,7 @@ func (img *image) linked(s *section) (string, error) {
 	return img.tables[s.Link], err
 }
 
-// decode reads a value of fixed size, or a slice of them, at an offset.
+// decode reads a value of fixed size, or a slice of such values, at an offset.
 func decode(r io.ReaderAt, off uint64, v any) error {
 	if int64(off) < 0 {
 		return fmt.Errorf("offset %#x lies past the end of the file", off)
@@ -224,8 +225,8 @@ func decode(r io.ReaderAt, off uint64, v any) error {
 	return noEOF(binary.Read(io.NewSectionReader(r, int64(off), size), binary.LittleEndian, v))
 }
 
-// name is nameAt, and counts: a million names that point into one long one cost
-// as much to look at as a million long ones.
+// name is nameAt with a charge to the budget. A million names within one long name cost
+// as much work as a million long names.
 func (m *meter) name(table string, off uint64) (string, error) {
 	name, err := nameAt(table, off)
 	if err == nil {
@@ -234,8 +235,7 @@ func (m *meter) name(table string, off uint64) (string, error) {
 	return name, err
 }
 
-// nameAt returns the name at an offset of a string table. It shares the table's
-// memory.
+// nameAt returns the name at an offset of a string table. It shares the table's memory.
 func nameAt(table string, off uint64) (string, error) {
 	if off > uint64(len(table)) || off == uint64(len(table)) && off > 0 {
 		return "", fmt.Errorf("name at %d lies outside its table of %d bytes", off, len(table))

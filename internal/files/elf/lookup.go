@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// ReadLinks is [Read] without the symbols: what a library is called, what it needs
-// and where it looks for that. It costs little, however large the library is.
+// ReadLinks is [Read] without the symbols: it returns the soname, the needed libraries
+// and their search paths. It is cheap for libraries of any size.
 func ReadLinks(r io.ReaderAt) (*File, error) {
 	img, err := openLibrary(r)
 	if err != nil {
@@ -26,7 +26,7 @@ func ReadLinks(r io.ReaderAt) (*File, error) {
 	return f, f.readNames(d)
 }
 
-// FindSection returns the section of a name, without its digest.
+// FindSection returns the section with the given name, without its digest.
 func FindSection(r io.ReaderAt, name string) (s Section, ok bool, err error) {
 	img, _, err := openImage(r)
 	if err != nil {
@@ -41,12 +41,12 @@ func FindSection(r io.ReaderAt, name string) (s Section, ok bool, err error) {
 	return s, false, nil
 }
 
-// ErrNoSymbol says that a library has no symbol of a name. Libraries that were
-// stripped have none but the dynamic ones.
+// ErrNoSymbol means that a library has no symbol of that name. Stripped libraries have
+// only dynamic symbols.
 var ErrNoSymbol = errors.New("there is no symbol of that name")
 
-// Constant returns n bytes at the place of a symbol, local ones included. Where there
-// is none the error is [ErrNoSymbol].
+// Constant returns n bytes at the address of a symbol, including local symbols. It
+// returns [ErrNoSymbol] if the symbol does not exist.
 func Constant(r io.ReaderAt, name string, n uint64) ([]byte, error) {
 	img, err := openLibrary(r)
 	if err != nil {
@@ -87,16 +87,16 @@ func valueOf(table []byte, names, name string) (uint64, bool) {
 	return 0, false
 }
 
-// windowSize is how much of the constants is looked at in one piece, and maxLibraryName
-// how long a name in them may be to be found where two pieces meet.
+// windowSize is the number of bytes of constants searched at a time. maxLibraryName is
+// the longest library name found across the border of two windows.
 const (
 	windowSize     = 1 << 20
 	maxLibraryName = 256
 )
 
-// LibraryNames returns the constant texts of a library that are file names of other
-// libraries, such as libnvrtc.so.13, sorted and each once: what it may open at run
-// time. It is the faster [Texts] for this one question.
+// LibraryNames returns the constant texts of a library with the form of a library file
+// name, such as libnvrtc.so.13, sorted and without duplicates. The library may open
+// these at run time. LibraryNames is faster than [Texts] for this purpose.
 func LibraryNames(r io.ReaderAt) ([]string, error) {
 	img, err := openSectioned(r)
 	if err != nil {
@@ -146,8 +146,8 @@ func namesIn(r io.Reader, found []string) ([]string, error) {
 	}
 }
 
-// nameAround returns the text that has a .so before at, "" where that is no name of
-// a library or the text is not whole.
+// nameAround returns the text around the .so that ends at at. It returns "" if the text
+// is incomplete or not the name of a library.
 func nameAround(window []byte, at int) string {
 	start, end := at, at
 	for start > 0 && at-start <= maxLibraryName && window[start-1] > ' ' && window[start-1] <= '~' {

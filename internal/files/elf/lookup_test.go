@@ -58,13 +58,13 @@ func TestLibraryNames(t *testing.T) {
 		"libnvrtc.so.13", "opening libnone.so.1", "libno%d.so", "/usr/lib/libpath.so.1", "libtext.so.1 is missing", "nolib.so", "libwords.sound", "libplain.so",
 		strings.Repeat("x", 3<<20), "libfar.so.2.1", "libnvrtc.so.13",
 	}
-	// One name lies over the end of the first piece that is looked at.
+	// This name crosses the end of the first window.
 	texts = append(texts, strings.Repeat("y", 1<<20), "libborder.so.7")
 	got, err := elf.LibraryNames(bytes.NewReader(elftest.Library{Texts: texts}.Bytes()))
 	if want := []string{"libborder.so.7", "libfar.so.2.1", "libnvrtc.so.13", "libplain.so"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for at := 1<<20 - 40; at < 1<<20+10; at++ { // wherever it lies
+	for at := 1<<20 - 40; at < 1<<20+10; at++ { // at every position around the border
 		got, err := elf.LibraryNames(bytes.NewReader(elftest.Library{Texts: []string{strings.Repeat("z", at), "libedge.so.3"}}.Bytes()))
 		if err != nil || !slices.Equal(got, []string{"libedge.so.3"}) {
 			t.Fatalf("%d: %v, %v", at, got, err)

@@ -9,17 +9,16 @@ import (
 	"io"
 )
 
-// The sections of NVIDIA's device code. What is compiled to be linked on the
-// device (nvcc -rdc) stays in the second, and what the device linker made of it
-// is in the first.
+// Sections of NVIDIA's device code. Code compiled for device linking (nvcc -rdc) stays
+// in relocatable, and the output of the device linker is in loaded.
 const (
 	loaded      = ".nv_fatbin"
 	relocatable = "__nv_relfatbin"
 )
 
-// NVIDIA documents no format for fat binaries. What is read here is what
-// fatbinary writes from CUDA 11 to 13: a region header, then entries of header
-// and payload. Sections may hold many regions.
+// nvidia reads fat binaries. NVIDIA does not document their format. The reader follows
+// the output of fatbinary from CUDA 11 to 13: a region header, then entries of header
+// and payload. A section may hold many regions.
 func nvidia(m *meter, section string) format {
 	return format{section: section, magics: []string{"\x50\xed\x55\xba"}, read: func(r *bufio.Reader, visit visitor) error {
 		return readRegion(m, r, visit)
@@ -30,21 +29,21 @@ type regionHeader struct {
 	Magic      uint32
 	Version    uint16
 	HeaderSize uint16
-	Size       uint64 // of all entries
+	Size       uint64 // bytes of all entries
 }
 
 type entryHeader struct {
 	Kind       uint16
 	Version    uint16
 	HeaderSize uint32
-	Size       uint64 // of the payload, padding included
-	Packed     uint32 // of the payload without padding, where it is compressed
+	Size       uint64 // bytes of the payload, including padding
+	Packed     uint32 // bytes of a compressed payload, without padding
 	_          [8]byte
 	Arch       uint32
 	_          [8]byte
 	Flags      uint64
 	_          [8]byte
-	Unpacked   uint64 // where it is compressed
+	Unpacked   uint64 // bytes of a compressed payload after unpacking
 }
 
 const (
@@ -52,7 +51,7 @@ const (
 	kindCubin = 2
 
 	flagLZ4    = 1 << 13 // one block: CUDA 12.4, and --compress-mode=speed of 13.0
-	flagZstd   = 1 << 15 // a frame: CUDA 13.0
+	flagZstd   = 1 << 15 // one frame: CUDA 13.0
 	flagArch   = 1 << 20 // sm_90a: runs on this architecture only
 	flagFamily = 1 << 21 // sm_100f: runs on this family only
 
@@ -97,8 +96,8 @@ func readEntry(r io.Reader, visit visitor) error {
 	}
 	prefix := map[uint16]string{kindPTX: "compute_", kindCubin: "sm_"}[h.Kind]
 	if prefix == "" || h.Size == 0 {
-		// Other kinds, such as the intermediate code of link-time optimisation,
-		// are no code that a GPU is given.
+		// A GPU does not run other kinds, such as the intermediate code of link-time
+		// optimization.
 		return skip(r, h.Size)
 	}
 	return visitPayload(r, h, prefix, visit)
@@ -132,8 +131,8 @@ func visitPayload(r io.Reader, h entryHeader, prefix string, visit visitor) erro
 	return skip(r, h.Size-length)
 }
 
-// method returns how the payload is packed. An entry that speaks of sizes and
-// of no method that is known is packed in a way that is not.
+// method returns how the payload is packed. An entry with packed or unpacked sizes but
+// without a known method has unknownMethod.
 func (h entryHeader) method() method {
 	switch h.Flags & (flagLZ4 | flagZstd) {
 	case flagLZ4:

@@ -9,21 +9,22 @@ import (
 	"strings"
 )
 
-// cudaEntry is STO_CUDA_ENTRY, the flag of a kernel in st_other of a cubin's
+// cudaEntry is STO_CUDA_ENTRY. It marks a kernel in the st_other field of a cubin's
 // symbol.
 const cudaEntry = 0x10
 
-// AMD's kernels have a descriptor: an object of 64 bytes with this suffix to the
-// kernel's name (llvm/docs/AMDGPUUsage.rst, code object V3 and later).
+// Each AMD kernel has a descriptor: an object of 64 bytes, named like the kernel with
+// this suffix (llvm/docs/AMDGPUUsage.rst, code object V3 and later).
 const (
 	descriptorSuffix = ".kd"
 	descriptorSize   = 64
 )
 
-// objectFunctions calls found for each function that a code object defines; for
-// AMD's kernels more than once. Names are valid during the call.
+// objectFunctions calls found for each function defined in a code object. For AMD
+// kernels it calls found more than once. The names are valid only during the call.
 func objectFunctions(m *meter, code []byte, machine elf.Machine, found func(name string, kernel bool) error) error {
-	// No more than fit, lest a few bytes cost the memory of the largest table.
+	// The limit follows from the size of the code. Otherwise a few bytes could allocate
+	// the largest section table.
 	sections := min(len(code)/binary.Size(elf.Section64{}), int(elf.SHN_LORESERVE)-1)
 	of := m.over(bytes.NewReader(code))
 	h, err := readHeader(of)
@@ -37,7 +38,7 @@ func objectFunctions(m *meter, code []byte, machine elf.Machine, found func(name
 	if img.machine != machine {
 		return fmt.Errorf("it is code for %v, not for %v", img.machine, machine)
 	}
-	left := len(code) // of names: more than the file's size means that they overlap
+	left := len(code) // bytes of names; names longer than the file overlap
 	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
 		s := img.byType(kind)
 		if s == nil {
@@ -85,14 +86,14 @@ func tableFunctions(img *image, s *section, left *int, found func(string, bool) 
 	return nil
 }
 
-// role is what a symbol says of a function.
+// role is the meaning of a symbol for a function.
 type role int
 
 const (
 	noFunction role = iota
 	function
 	kernel
-	descriptor // perhaps: its name decides
+	descriptor // candidate; the name decides
 )
 
 func roleOf(symbol []byte, machine elf.Machine) role {

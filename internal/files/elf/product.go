@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// products maps the name that a GPU is sold under, as [Architecture] reads it, to
-// the architecture of its code. AMD's are those of its list of system requirements
-// for ROCm, NVIDIA's those of its list of compute capabilities.
+// products maps the product name of a GPU, as normalized by [Architecture], to the
+// architecture of its code. AMD's names come from its system requirements for ROCm, and
+// NVIDIA's from its list of compute capabilities.
 var products = map[string]string{
 	"mi50": "gfx906", "mi60": "gfx906", "radeonvii": "gfx906", "mi100": "gfx908",
 	"mi200": "gfx90a", "mi210": "gfx90a", "mi250": "gfx90a", "mi250x": "gfx90a",
@@ -31,9 +31,8 @@ var (
 	forms  = regexp.MustCompile(`(sxm\d?|pcie|nvl|oam|\d+gb|superchip)+$`)
 )
 
-// Architecture returns the architecture of the code of a GPU by the name that the
-// GPU is sold under: gfx942 for MI300X and AMD Instinct MI300X, sm_90 for H200. It
-// returns "" for other names.
+// Architecture returns the code architecture of a GPU by its product name: gfx942 for
+// MI300X and AMD Instinct MI300X, sm_90 for H200. It returns "" for other names.
 func Architecture(name string) string {
 	name = strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(name))
 	if arch, ok := products[name]; ok {

@@ -6,8 +6,7 @@ import (
 	"regexp"
 )
 
-// The directives that may stand before .entry, and the name that follows it
-// (PTX ISA 9.0, 4.4 and 10.1).
+// Directives allowed before .entry, and the name after it (PTX ISA 9.0, 4.4 and 10.1).
 var (
 	beforeEntry = regexp.MustCompile(`^\s*(?:\.(?:visible|weak|extern)\s+)*$`)
 	entryName   = regexp.MustCompile(`^\s+([a-zA-Z][\w$]*|[_$%][\w$]+)`)

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// A Section is one part of a library's file. Open reads its bytes as they lie
-// there; a section that takes no room in the file has none.
+// A Section is one section of a library's file. A section without bytes in the file
+// reads as empty.
 type Section struct {
 	Name   string
 	Size   int64 // bytes in the file
@@ -18,11 +18,10 @@ type Section struct {
 	offset int64
 }
 
-// Open reads the section.
+// Open returns a reader for the section's bytes in the file, without unpacking.
 func (s Section) Open() io.Reader { return io.NewSectionReader(s.r, s.offset, s.Size) }
 
-// Sections lists the sections of a library in their order, each with the digest
-// of its bytes.
+// Sections lists the sections of a library in order, each with the digest of its bytes.
 func Sections(r io.ReaderAt) ([]Section, error) {
 	img, _, err := openImage(r)
 	if err != nil {
@@ -54,8 +53,8 @@ func orEOF(err error) error {
 	return err
 }
 
-// Whole returns all of a file as one section, for files that are no libraries. A
-// file that cannot be read has no bytes.
+// Whole returns a whole file as one section, for files other than libraries. An
+// unreadable file has no bytes.
 func Whole(r io.ReaderAt, name string) Section {
 	s := Section{Name: name, r: r}
 	h := sha256.New()

@@ -7,26 +7,26 @@ import (
 	"io"
 )
 
-// maxSegments is far more than linkers write: a library has about ten.
+// maxSegments is far above the number written by linkers. A library has about ten.
 const maxSegments = 256
 
-// minPage is the smallest page that a loader maps.
+// minPage is the smallest page size of a loader.
 const minPage = 0x1000
 
-// segments is the file as the dynamic loader sees it: what is mapped to which
-// address. The loader reads nothing else, and in particular no section table.
+// segments is the file as the dynamic loader maps it to addresses. The loader reads
+// only the segments, not the section table.
 type segments struct {
 	loads   []elf.Prog64
-	dynamic *elf.Prog64 // nil where there is none
+	dynamic *elf.Prog64 // nil if there is none
 }
 
-// readSegments reads the program headers and refuses what loaders read
-// differently, or refuse.
+// readSegments reads the program headers. It refuses values that loaders refuse or
+// interpret differently.
 func readSegments(r io.ReaderAt, h elf.Header64) (s segments, err error) {
 	if h.Phoff == 0 && h.Phnum == 0 {
 		return s, nil
 	}
-	if h.Phnum > maxSegments || int(h.Phentsize) != progSize { // PN_XNUM among them
+	if h.Phnum > maxSegments || int(h.Phentsize) != progSize { // also refuses PN_XNUM
 		return s, fmt.Errorf("the ELF header describes an impossible table of segments (%d of %d bytes)", h.Phnum, h.Phentsize)
 	}
 	table := make([]elf.Prog64, h.Phnum)
@@ -49,10 +49,11 @@ func readSegments(r io.ReaderAt, h elf.Header64) (s segments, err error) {
 
 const progSize = 56
 
-// check demands that the segments do not overlap, neither in bytes nor in pages
-// with other bytes, and that the file holds all of them.
+// check returns an error if segments overlap, if two segments map different bytes of
+// the file to one page, or if a segment ends after the end of the file. The dynamic
+// segment must be loaded from its own position in the file.
 func (s segments) check(r io.ReaderAt) error {
-	page := uint64(1 << 62) // the largest that can be in use: loaders refuse a smaller alignment
+	page := uint64(1 << 62) // the largest possible page size: loaders refuse a smaller alignment
 	for _, p := range s.loads {
 		page = min(page, p.Align)
 	}
@@ -80,8 +81,8 @@ func (s segments) check(r io.ReaderAt) error {
 	return nil
 }
 
-// overlap reports whether b begins before a ends, or in a page of a that holds
-// other bytes of the file: the loader maps whole pages.
+// overlap reports whether b begins before a ends, or in a page of a with other bytes of
+// the file. The loader maps whole pages.
 func overlap(a, b elf.Prog64, page uint64) bool {
 	if b.Vaddr < a.Vaddr+a.Memsz || b.Vaddr < a.Vaddr {
 		return true
@@ -90,8 +91,8 @@ func overlap(a, b elf.Prog64, page uint64) bool {
 	return same && a.Vaddr-a.Off != b.Vaddr-b.Off
 }
 
-// offset returns where in the file the n bytes lie that are loaded to an
-// address. Room that the loader fills with zeros is in no file.
+// offset returns the position in the file of n bytes loaded to an address. Memory
+// filled with zeros by the loader has no position.
 func (s segments) offset(addr, n uint64) (uint64, error) {
 	for _, p := range s.loads {
 		if at := addr - p.Vaddr; addr >= p.Vaddr && at <= p.Filesz && n <= p.Filesz-at {
@@ -101,7 +102,7 @@ func (s segments) offset(addr, n uint64) (uint64, error) {
 	return 0, fmt.Errorf("no segment loads %d bytes to address %#x", n, addr)
 }
 
-// room returns how many bytes of the file are loaded from an address on.
+// room returns the number of bytes of the file loaded from an address on.
 func (s segments) room(addr uint64) uint64 {
 	for _, p := range s.loads {
 		if at := addr - p.Vaddr; addr >= p.Vaddr && at < p.Filesz {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What a symbol is for the linker follows from its binding, whether it is defined,
-// and its visibility.
+// The binding, the definition and the visibility of a symbol decide how the linker
+// treats it.
 func TestSymbolsByBinding(t *testing.T) {
 	const names = "\x00add\x00"
 	symbol := func(name uint32, bind elf.SymBind, visible elf.SymVis, section elf.SectionIndex) []byte {
@@ -43,8 +43,8 @@ func TestSymbolsByBinding(t *testing.T) {
 	}
 }
 
-// A section may lie at the very beginning and be empty, and never beyond what an
-// offset of a file can be.
+// A section may begin at offset 0 and may be empty. Its offset and its end must fit in
+// an int64.
 func TestPlacesOfSections(t *testing.T) {
 	for _, c := range []struct {
 		off, size uint64

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Bounds of texts: a shorter run of printable bytes is chance, and more matches
-// than these say nothing more.
+// Limits of texts. A shorter run of printable bytes occurs by chance, and more matches
+// add no information.
 const (
 	minText  = 6
 	maxTexts = 1000
 )
 
-// Texts returns the constant texts of a library that match, sorted and each
-// once. A name that the library opens at run time is such a text, and so is its
-// version.
+// Texts returns the constant texts of a library that match the pattern, sorted and
+// without duplicates. Such texts include the names opened at run time and the version
+// of the library.
 func Texts(r io.ReaderAt, pattern *regexp.Regexp) ([]string, error) {
 	var found []string
 	err := EachText(r, func(text string) {
@@ -31,15 +31,14 @@ func Texts(r io.ReaderAt, pattern *regexp.Regexp) ([]string, error) {
 	return slices.Compact(found), err
 }
 
-// EachText visits the printable texts among the constants of a library
-// (.rodata): messages, banners, the names under which kernels are registered.
-// Longer ones than a name can be are cut.
+// EachText visits the printable texts in the constants of a library (.rodata):
+// messages, banners, names of registered kernels. It truncates a text to maxName bytes.
 func EachText(r io.ReaderAt, visit func(string)) error {
 	return eachText(r, constants, visit)
 }
 
-// EachSourceText visits what EachText does, and the texts that are there for
-// debuggers: names of source files, of directories and of the compiler.
+// EachSourceText visits the texts of EachText and those for debuggers: names of source
+// files, of directories and of the compiler.
 func EachSourceText(r io.ReaderAt, visit func(string)) error {
 	return eachText(r, func(section string) bool {
 		return constants(section) || slices.Contains([]string{".debug_str", ".debug_line_str", ".debug_line", ".comment"}, section)
@@ -50,7 +49,7 @@ func constants(section string) bool {
 	return section == ".rodata" || strings.HasPrefix(section, ".rodata.")
 }
 
-// eachText visits the texts of the sections that are wanted.
+// eachText visits the texts of the wanted sections.
 func eachText(r io.ReaderAt, wanted func(section string) bool, visit func(string)) error {
 	img, err := openSectioned(r)
 	if err != nil {
@@ -79,7 +78,7 @@ func eachText(r io.ReaderAt, wanted func(section string) bool, visit func(string
 	return nil
 }
 
-// texts returns how many bytes it read.
+// texts visits the texts in r and returns the number of bytes read.
 func texts(r io.ByteReader, visit func(string) error) (size uint64, err error) {
 	run := make([]byte, 0, maxName)
 	for ; ; size++ {

@@ -46,8 +46,9 @@ func TestEachTextOfWhatIsNotThere(t *testing.T) {
 	if err := EachText(strings.NewReader("text"), func(string) {}); err == nil {
 		t.Error("a text passes for a library")
 	}
-	// The section is made to end behind the file: 1 is its index, 32 where a
-	// section header holds the size, 0x28 where the file's holds their place.
+	// The section is edited to extend past the end of the file. 0x28 is the offset of
+	// the section table in the file header, 1 the index of the section, and 32 the
+	// offset of the size in a section header.
 	at := int(file[0x28]) | int(file[0x29])<<8
 	file[at+64+32+2] = 1
 	if err := EachText(bytes.NewReader(file), func(string) {}); err == nil || !strings.Contains(err.Error(), "no segment loads") {

@@ -10,7 +10,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// method is how an object is packed in its container.
+// method is how a container packs an object.
 type method int
 
 const (
@@ -20,14 +20,14 @@ const (
 	unknownMethod
 )
 
-// Bounds of unpacking. NCCL 2.28.9 has objects of 134 MB, and packs them, as
-// PTX does, to a twentieth at most; LZ4 reaches 255 by its design.
+// Limits of unpacking. NCCL 2.28.9 has objects of 134 MB, packed to a twentieth at
+// most, as PTX is. LZ4 cannot exceed a ratio of 255.
 const (
 	maxObject = 512 << 20
 	maxRatio  = 255
 )
 
-// unpacker holds one object at a time in memory that the next one uses again.
+// unpacker holds one object at a time and reuses its memory for the next.
 type unpacker struct {
 	meter  *meter
 	packed bytes.Buffer
@@ -43,7 +43,7 @@ func newUnpacker(m *meter) (*unpacker, error) {
 
 func (u *unpacker) close() { u.zstd.Close() }
 
-// unpack returns the code of an object, which is valid until the next call.
+// unpack returns the code of an object. It is valid until the next call.
 func (u *unpacker) unpack(o object) ([]byte, error) {
 	u.packed.Reset()
 	most := int64(min(maxObject, u.meter.budget.memory))
@@ -57,7 +57,7 @@ func (u *unpacker) unpack(o object) ([]byte, error) {
 		return u.packed.Bytes(), nil
 	case o.method == unknownMethod:
 		return nil, errors.New("it is compressed in a way that this tool does not know")
-	case o.size == 0: // the decoder of LZ4 does not survive it
+	case o.size == 0: // the LZ4 decoder crashes on it
 		return nil, fmt.Errorf("%d bytes unpack to nothing", n)
 	case o.size > uint64(most) || o.size > maxRatio*uint64(n):
 		return nil, fmt.Errorf("%d bytes unpack to %d, more than this tool reads", n, o.size)
@@ -71,7 +71,7 @@ func (u *unpacker) unpack(o object) ([]byte, error) {
 	return u.decompress(o.method, u.plain[:o.size])
 }
 
-// decompress fills plain, to its last byte.
+// decompress fills all of plain.
 func (u *unpacker) decompress(m method, plain []byte) ([]byte, error) {
 	var n int
 	var err error

@@ -7,29 +7,29 @@ import (
 	"fmt"
 )
 
-// version is what a symbol's version index stands for: a version of another
-// library that is required, or one that this library defines (no library then).
+// version is the meaning of a symbol's version index: a version required of another
+// library, or a version defined by this library, with library "".
 type version struct {
 	name    string
 	library string
 }
 
-// An index has 15 bits, so more versions than this contradict each other. The
-// bound also stops tables whose entries overlap.
+// maxVersions follows from the 15 bits of an index. It also stops reading a table with
+// overlapping entries.
 const maxVersions = 1 << 15
 
-// hidden marks a version that is not the default one; it is no part of the index.
+// hidden marks a version other than the default. It is not part of the index.
 const hidden = 0x8000
 
-// versions are those that the library requires and defines, by index, and all
-// that the loader will demand of other libraries, whether a symbol has them or not.
+// versions holds the required and defined versions of a library by index, and all
+// versions the loader requires of other libraries, including those without a symbol.
 type versions struct {
 	of       map[uint16]version
 	required []version
 }
 
-// readVersions returns the versions that the library requires and defines.
-// Indexes 0 and 1 stand for no version.
+// readVersions returns the versions required and defined by the library. Indexes 0 and
+// 1 mean no version.
 func (d *dynamic) readVersions() (versions, error) {
 	all := versions{of: map[uint16]version{}}
 	for _, kind := range []struct {
@@ -54,7 +54,7 @@ func (d *dynamic) readVersions() (versions, error) {
 	return all, nil
 }
 
-// versionTable walks one of the two tables: records that point to records.
+// versionTable reads one of the two tables, a linked list of records.
 type versionTable struct {
 	meter    *meter
 	data     []byte
@@ -73,7 +73,7 @@ func (t *versionTable) record(off uint64, size uint64) ([]byte, error) {
 	return t.data[off : off+size], nil
 }
 
-// needs reads Verneed: per library a list of the versions that it must have.
+// needs reads Verneed: a list of required versions for each library.
 func (t *versionTable) needs() error {
 	for off := uint64(0); ; {
 		need, err := t.record(off, 16)
@@ -113,8 +113,8 @@ func (t *versionTable) need(library string, off uint64, count uint16) error {
 	return nil
 }
 
-// put notes a version. No two have one index: who looks would see the last, and
-// the loader demands both.
+// put records a version. A repeated index is an error: a tool would see only the last
+// version, and the loader requires both.
 func (t *versionTable) put(index uint16, v version) error {
 	index &^= hidden
 	if v.library != "" {
@@ -130,8 +130,8 @@ func (t *versionTable) put(index uint16, v version) error {
 	return nil
 }
 
-// definitions reads Verdef: the versions that the library itself has. Only the
-// first name of each counts, the others are its parents.
+// definitions reads Verdef, the versions defined by the library. Only the first name of
+// each counts. The others are its parents.
 func (t *versionTable) definitions() error {
 	const base = 1 // names the library, not a version
 	for off := uint64(0); ; {

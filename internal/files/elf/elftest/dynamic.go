@@ -7,31 +7,30 @@ import (
 	"strings"
 )
 
-// dynamic makes what the dynamic linker reads. finish comes last: it alone knows
-// where everything lies.
+// dynamic writes the tables for the dynamic linker. Call finish last: only then are all
+// positions known.
 type dynamic struct {
 	w     *writer
 	names table // .dynstr
 	tags  []elf.Dyn64
 
 	syms     []elf.Sym64
-	indexes  []uint16 // the number of each symbol's version
+	indexes  []uint16 // the version number of each symbol
 	versions []version
 }
 
-// version is a version of a library, of this one where library is "". Its number
-// is its place plus firstVersion.
+// version is a version of another library, or of this library if library is "". Its
+// number is its index plus firstVersion.
 type version struct{ library, name string }
 
-// firstVersion comes after the numbers of no version and of the library itself.
+// firstVersion follows the numbers for no version (0) and for the library itself (1).
 const firstVersion = 2
 
-// tag adds a dynamic tag.
 func (d *dynamic) tag(tag elf.DynTag, value uint64) {
 	d.tags = append(d.tags, elf.Dyn64{Tag: int64(tag), Val: value})
 }
 
-// name adds a tag whose value is a text; an empty one is left out.
+// name adds a tag with a string as its value, unless the string is empty.
 func (d *dynamic) name(tag elf.DynTag, text string) {
 	if text != "" {
 		d.tag(tag, uint64(d.names.add(text)))
@@ -47,10 +46,10 @@ func (d *dynamic) texts(texts []string) {
 // returnZero is the machine code of a function that returns 0.
 var returnZero = []byte{0x31, 0xc0, 0xc3}
 
-// nop stands between functions.
+// nop is the padding between functions.
 const nop = 0x90
 
-// symbols notes the symbols and writes their code.
+// symbols adds the symbols and writes the code of the exported ones.
 func (d *dynamic) symbols(undefined, exported []Symbol) {
 	d.syms, d.indexes = make([]elf.Sym64, 1), make([]uint16, 1)
 	var code []byte
@@ -87,7 +86,7 @@ func (d *dynamic) symbol(s Symbol, sym elf.Sym64) {
 	d.indexes = append(d.indexes, index)
 }
 
-// finish writes the tables, and the segments that say where they lie.
+// finish writes the tables and the segments.
 func (d *dynamic) finish(soname string) []byte {
 	needs, libraries := d.needs()
 	gives, count := d.definitions(soname)
@@ -120,8 +119,8 @@ func (d *dynamic) finish(soname string) []byte {
 	return w.bytes()
 }
 
-// segments loads the whole file as one. Without a stack segment the linker would
-// ask for a stack that can be executed.
+// segments loads the whole file as one segment. Without PT_GNU_STACK the linker would
+// request an executable stack.
 func (d *dynamic) segments(table elf.Section64) {
 	all := uint64(len(d.w.body))
 	d.w.segments = []elf.Prog64{
@@ -131,9 +130,9 @@ func (d *dynamic) segments(table elf.Section64) {
 	}
 }
 
-// hash is the table by which symbols are found, with one bucket that holds all.
+// hash returns the hash table of the symbols, with one bucket for all.
 func (d *dynamic) hash() []byte {
-	chain := make([]uint32, len(d.syms)) // each to the next, the last to 0
+	chain := make([]uint32, len(d.syms)) // each symbol links to the next, the last to 0
 	for i := 1; i+1 < len(chain); i++ {
 		chain[i] = uint32(i + 1)
 	}
@@ -141,8 +140,8 @@ func (d *dynamic) hash() []byte {
 	return pack(uint32(1), uint32(len(d.syms)), first, chain)
 }
 
-// needs is the table of versions that other libraries must have, and how many
-// libraries those are.
+// needs returns the table of versions required of other libraries, and the number of
+// those libraries.
 func (d *dynamic) needs() (table []byte, libraries int) {
 	var order []string
 	for _, v := range d.versions {
@@ -166,7 +165,8 @@ func (d *dynamic) needs() (table []byte, libraries int) {
 	return table, len(order)
 }
 
-// definitions is the table of versions that this library has, itself first.
+// definitions returns the table of versions defined by this library. Its first entry is
+// the library itself.
 func (d *dynamic) definitions(soname string) (table []byte, count int) {
 	type definition struct {
 		flags, index uint16
@@ -188,7 +188,7 @@ func (d *dynamic) definitions(soname string) (table []byte, count int) {
 	return table, len(all)
 }
 
-// next is the distance to the next record; the last has none.
+// next returns the distance to the next record, or 0 for the last record.
 func next(i, count int, size uint32) uint32 {
 	if i == count-1 {
 		return 0
@@ -196,7 +196,7 @@ func next(i, count int, size uint32) uint32 {
 	return size
 }
 
-// versionHash is the hash of the System V ABI.
+// versionHash is the hash function of the System V ABI.
 func versionHash(name string) uint32 {
 	var h uint32
 	for _, c := range []byte(name) {

@@ -1,8 +1,8 @@
-// Package elftest makes small shared libraries from values, for tests that need
-// one which differs from a good one in a single thing.
+// Package elftest makes small shared libraries from values, for tests with a library
+// that differs from a good one in a single property.
 //
-// What it makes is whole: the dynamic linker of Linux loads it. It shares no code
-// with internal/files/elf, so that a mistake of the reader cannot hide in the writer.
+// The dynamic linker of Linux loads these libraries. The package shares no code with
+// internal/files/elf, because a mistake in shared code would stay hidden.
 package elftest
 
 import (
@@ -10,28 +10,28 @@ import (
 	"debug/elf"
 )
 
-// Library is a shared library as its dynamic section, its symbols and its texts
-// show it. The zero value needs nothing and gives nothing.
+// Library describes a shared library by its dynamic section, symbols and texts. The
+// zero value needs no library and exports no symbol.
 type Library struct {
-	Machine   string // as platform tags write it: x86_64, which "" stands for, or aarch64
+	Machine   string // as in platform tags: x86_64 (also "") or aarch64
 	Soname    string
 	Needed    []string
-	Rpath     string // directories with colons between them; "" for none
+	Rpath     string // directories separated by colons; "" for none
 	Runpath   string
 	Undefined []Symbol
 	Exported  []Symbol
 	Texts     []string  // constants, in .rodata
-	Sections  []Section // what else it holds, such as .nv_fatbin
+	Sections  []Section // additional sections, such as .nv_fatbin
 }
 
-// Symbol is a dynamic symbol. An undefined one has Library and Version, or
-// neither; an exported one may have a Version of its own.
+// Symbol is a dynamic symbol. An undefined symbol has both Library and Version, or
+// neither. An exported symbol may have a Version of its own.
 type Symbol struct {
 	Name    string
 	Version string
 	Library string
 	Weak    bool
-	Code    []byte // of an exported function, at any address; nil returns 0 on x86_64
+	Code    []byte // position-independent code of an exported function; nil returns 0 on x86_64
 }
 
 // From lists undefined symbols of one version of one library.
@@ -46,13 +46,13 @@ func From(library, version string, names ...string) []Symbol {
 // Named lists symbols without a version.
 func Named(names ...string) []Symbol { return From("", "", names...) }
 
-// Section is a section of bytes that the program reads.
+// Section is a section of data read by the program.
 type Section struct {
 	Name string
 	Data []byte
 }
 
-// File returns an ELF file with these sections and no other. Nothing loads it.
+// File returns an ELF file with exactly these sections. The loader does not load it.
 func File(sections ...Section) []byte {
 	w := newWriter(elf.EM_X86_64, 0)
 	for _, s := range sections {

@@ -61,7 +61,7 @@ func TestLibraryIsRead(t *testing.T) {
 	}
 }
 
-// The dynamic linker is the judge of what a library is.
+// The dynamic linker must accept the library and find its symbols.
 func TestLibraryLoads(t *testing.T) {
 	const script = `
 p = ctypes.CDLL(None)
@@ -81,8 +81,8 @@ func TestZeroLibrary(t *testing.T) {
 	}
 }
 
-// One file can be two libraries: one for who reads the section table, another for
-// the loader. What is said of it must be of the one that runs, or nothing.
+// One file can hold two libraries: the section table describes one, and the loader runs
+// the other. Every reader must refuse it.
 func TestTwoLibrariesInOneFileAreRefused(t *testing.T) {
 	returns := func(n byte) []byte { return []byte{0xb8, n, 0, 0, 0, 0xc3} }
 	good := elftest.Library{

@@ -15,8 +15,7 @@ type Code struct {
 	Data []byte
 }
 
-// HIP is the section of a library with code for these AMD targets, such as
-// gfx90a:xnack+, as hipcc lays it.
+// HIP returns the section hipcc writes for these AMD targets, such as gfx90a:xnack+.
 func HIP(targets ...string) Section {
 	entries := []Code{{ID: "host-x86_64-unknown-linux--"}}
 	for _, t := range targets {
@@ -39,8 +38,8 @@ func Bundle(entries ...Code) []byte {
 	return append(head, body...)
 }
 
-// Compress wraps a bundle as clang does in versions 1 to 3 of its format, with
-// zlib (method 0) or zstd (1).
+// Compress wraps a bundle as clang does in versions 1 to 3 of the format, with zlib
+// (method 0) or zstd (1).
 func Compress(version, method uint16, plain []byte) []byte {
 	var payload bytes.Buffer
 	switch method {
@@ -66,7 +65,7 @@ func Compress(version, method uint16, plain []byte) []byte {
 	return append(head, payload.Bytes()...)
 }
 
-// Kinds of entry in a fat binary of NVIDIA, and flags of its architecture.
+// Kinds of entry in NVIDIA's fat binaries, and flags of the architecture.
 const (
 	PTX   = 1
 	Cubin = 2
@@ -75,8 +74,8 @@ const (
 	FamilyOnly = 1 << 21 // sm_100f
 )
 
-// CUDA is the section of a library with code for these NVIDIA targets: sm_90,
-// sm_90a, sm_100f, or compute_90 for PTX.
+// CUDA returns a section with code for these NVIDIA targets: sm_90, sm_90a, sm_100f, or
+// compute_90 for PTX.
 func CUDA(targets ...string) Section {
 	var entries [][]byte
 	for _, t := range targets {
@@ -87,7 +86,7 @@ func CUDA(targets ...string) Section {
 		flags := map[byte]uint64{'a': ArchOnly, 'f': FamilyOnly}[number[len(number)-1]]
 		arch, err := strconv.ParseUint(strings.TrimRight(number, "af"), 10, 16)
 		if err != nil {
-			panic(err) // not one of the above
+			panic(err) // another notation
 		}
 		entries = append(entries, Entry(kind, uint32(arch), flags, []byte("the code")))
 	}
@@ -100,7 +99,7 @@ func Entry(kind uint16, arch uint32, flags uint64, payload []byte) []byte {
 	return append(pack(kind, uint16(0), uint32(header), uint64(len(payload)), make([]byte, 12), arch, make([]byte, 8), flags, make([]byte, 16)), payload...)
 }
 
-// Region returns a fat binary of entries.
+// Region returns a fat binary with the given entries.
 func Region(entries ...[]byte) []byte {
 	body := bytes.Join(entries, nil)
 	return append(pack(uint32(0xBA55ED50), uint16(1), uint16(16), uint64(len(body))), body...)

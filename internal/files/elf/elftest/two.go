@@ -6,9 +6,9 @@ import (
 	"encoding/binary"
 )
 
-// Two returns one file that is two libraries: the loader runs the first, and who
-// goes by the section table sees the second. Where mapped is set, the second is
-// loaded too, behind the first, so that its sections lie where they say.
+// Two returns one file with two libraries: the loader runs the first, and the section
+// table describes the second. If mapped is set, the file also loads the second after
+// the first, to the addresses in its section table.
 func Two(runs, shows Library, mapped bool) []byte {
 	file, second := runs.Bytes(), shows.Bytes()
 	file = append(file, make([]byte, -len(file)&(0x1000-1))...)
@@ -23,7 +23,7 @@ func Two(runs, shows Library, mapped bool) []byte {
 		}
 	}
 	copy(second[other.Shoff:], pack(table))
-	if mapped { // in the place of the segment that asks for a stack
+	if mapped { // replace the stack segment
 		all := uint64(len(second))
 		copy(file[head.Phoff+2*56:], pack(elf.Prog64{
 			Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R), Off: shift, Vaddr: shift, Filesz: all, Memsz: all, Align: 0x1000,
@@ -41,6 +41,6 @@ func headerOf(file []byte) (h elf.Header64) {
 
 func mustDecode(raw []byte, v any) {
 	if err := binary.Read(bytes.NewReader(raw), binary.LittleEndian, v); err != nil {
-		panic(err) // what this package wrote itself
+		panic(err) // this package wrote raw
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 )
 
-// pack writes values one after the other as the file has them.
+// pack encodes values one after the other, little-endian.
 func pack(values ...any) []byte {
 	var b bytes.Buffer
 	for _, v := range values {
@@ -14,24 +14,24 @@ func pack(values ...any) []byte {
 			v = []byte(s)
 		}
 		if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
-			panic(err) // a value of no fixed size
+			panic(err) // a value without a fixed size
 		}
 	}
 	return b.Bytes()
 }
 
-// table is a string table that grows.
+// table is a growing string table.
 type table []byte
 
-// add returns the offset of a name.
+// add appends a name and returns its offset.
 func (t *table) add(name string) uint32 {
 	at := len(*t)
 	*t = append(append(*t, name...), 0)
 	return uint32(at)
 }
 
-// writer lays out sections behind a header and, for what shall be loaded, room
-// for segments. A section's address is its offset in the file.
+// writer lays out sections after a header. A loadable file has room for segments, and
+// the address of a section equals its offset.
 type writer struct {
 	header   elf.Header64
 	segments []elf.Prog64
@@ -57,10 +57,10 @@ func newWriter(machine elf.Machine, segments int) *writer {
 	return w
 }
 
-// pad makes the next section begin where any may.
+// pad aligns the start of the next section.
 func (w *writer) pad() { w.body = append(w.body, make([]byte, -len(w.body)&(align-1))...) }
 
-// add appends a section and returns its number.
+// add appends a section and returns its index.
 func (w *writer) add(name string, s elf.Section64, data []byte) uint32 {
 	w.pad()
 	s.Name, s.Off, s.Size = w.names.add(name), uint64(len(w.body)), uint64(len(data))
@@ -72,7 +72,7 @@ func (w *writer) add(name string, s elf.Section64, data []byte) uint32 {
 	return uint32(len(w.sections) - 1)
 }
 
-// bytes returns the file, the table of sections last.
+// bytes returns the file. The section table comes last.
 func (w *writer) bytes() []byte {
 	names := string(w.names) + ".shstrtab\x00"
 	w.header.Shstrndx = uint16(w.add(".shstrtab", elf.Section64{Type: uint32(elf.SHT_STRTAB)}, []byte(names)))
