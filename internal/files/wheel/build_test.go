@@ -24,7 +24,7 @@ type entry struct {
 	mode fs.FileMode
 }
 
-// goodEntries returns the members of a wheel without a fault, RECORD last.
+// goodEntries returns the members of a correct wheel, RECORD last.
 func goodEntries() []entry {
 	return withRecord([]entry{
 		{"horovod/__init__.py", "__version__ = '0.28.1'\n", 0o644},
@@ -36,7 +36,7 @@ func goodEntries() []entry {
 	})
 }
 
-// filesOf returns entries as wheeltest has them.
+// filesOf converts entries to the type of wheeltest.
 func filesOf(entries []entry) []wheeltest.File {
 	var files []wheeltest.File
 	for _, e := range entries {
@@ -49,7 +49,7 @@ func withRecord(entries []entry) []entry {
 	return append(entries, entry{info + "RECORD", wheeltest.Record(info+"RECORD", filesOf(entries)...).Text, 0o644})
 }
 
-// zipOf writes entries as they are, with a time of their own.
+// zipOf writes entries unchanged, with the given modification time.
 func zipOf(t testing.TB, modified time.Time, entries ...entry) []byte {
 	t.Helper()
 	return wheeltest.ZIP(modified, filesOf(entries)...)

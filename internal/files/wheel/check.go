@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// Check returns the faults of the wheel, each a sentence that names the file
-// and what is wrong with it. It reads all members, once.
+// Check returns the problems of the wheel, each as a sentence that names the file. It
+// reads every member once.
 func (w *Wheel) Check() []string {
 	return slices.Concat(
 		slices.Clone(w.faults),
@@ -25,7 +25,7 @@ func (w *Wheel) Check() []string {
 	)
 }
 
-// pathFault says why a name must not be unpacked, "" if it may.
+// pathFault returns the reason why a name must not be unpacked, or "" for a safe name.
 func pathFault(name string) string {
 	switch {
 	case name == "":
@@ -48,7 +48,8 @@ func pathFault(name string) string {
 	return ""
 }
 
-// checkDistInfo judges the directory's name, which installers trust.
+// checkDistInfo compares the name of the .dist-info directory, which installers trust,
+// with the file name.
 func (w *Wheel) checkDistInfo() (faults []string) {
 	switch len(w.infoDirs) {
 	case 0:
@@ -71,7 +72,7 @@ func (w *Wheel) isNamed(name string) bool { return NormalName(name) == NormalNam
 
 func (w *Wheel) checkMetadata() (faults []string) {
 	if len(w.Metadata) == 0 {
-		return nil // opening has told why
+		return nil // Open recorded the reason
 	}
 	file := w.DistInfo + "/METADATA"
 	faults = append(faults, missing(file, w.Metadata, "Metadata-Version", "Name", "Version")...)
@@ -84,7 +85,7 @@ func (w *Wheel) checkMetadata() (faults []string) {
 	return faults
 }
 
-// missing tells of fields that are absent, empty, or there more than once.
+// missing reports fields that are absent, empty or repeated.
 func missing(file string, h Header, keys ...string) (faults []string) {
 	for _, key := range keys {
 		if values := h.Values(key); len(values) != 1 || values[0] == "" {
@@ -120,7 +121,7 @@ func (w *Wheel) checkWheelInfo() (faults []string) {
 	return faults
 }
 
-// checkRecord compares RECORD with the members, both ways.
+// checkRecord compares RECORD with the members in both directions.
 func (w *Wheel) checkRecord() (faults []string) {
 	if w.DistInfo == "" {
 		return nil

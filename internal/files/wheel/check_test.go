@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// edit returns good entries with one changed; RECORD is made anew before the
-// change when it shall not be a fault.
+// edit returns the good entries with one of them changed. RECORD keeps the old line;
+// use rerecorded for a new one.
 func edit(name string, change func(*entry)) []entry {
 	entries := goodEntries()
 	i := slices.IndexFunc(entries, func(e entry) bool { return e.name == name })
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 	tests := []struct {
 		name    string
 		entries []entry
-		want    []string // one per fault, a part of it
+		want    []string // part of the sentence of each problem
 	}{
 		{"good", goodEntries(), nil},
 		{"no RECORD", without(info + "RECORD"), []string{`RECORD": it is not in the wheel`}},
@@ -96,7 +96,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What the wheel holds is that of the file name, in distribution and version.
+// The distribution and the version in the wheel must match the file name.
 func TestCheckComparesWithTheFileName(t *testing.T) {
 	const tags = "-cp311-cp311-linux_x86_64.whl"
 	for name, says := range map[string]string{"hvd-0.28.1+rocm5.7": `Name "horovod"`, "horovod-0.28.1+rocm6.1": `Version "0.28.1+rocm5.7"`} {
@@ -105,15 +105,14 @@ func TestCheckComparesWithTheFileName(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	// Of two directories neither is meant.
+	// With two directories, Check compares neither.
 	got := openBytes(t, "hvd-0.28.1"+tags, zipOf(t, firstTime, added("other-1.dist-info/x", 0o644)...)).Check()
 	if len(got) != 1 || !strings.Contains(got[0], "2 .dist-info directories") {
 		t.Errorf("%q", got)
 	}
 }
 
-// A RECORD says no more than a wheel can hold, and of one that does as much is
-// told.
+// Both the lines of RECORD and the problems reported for them are limited.
 func TestRecordIsBounded(t *testing.T) {
 	_, faults := parseRecord("RECORD", bytes.Repeat([]byte("a,,\n"), 3*maxMembers))
 	if n := len(faults); n != 2*maxMembers+1 || !strings.Contains(faults[n-1], "more lines than") {

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// The types of descriptions. RST is what a description is whose type METADATA does not
-// say, by the standard.
+// Types of descriptions. By the standard, RST is the default if METADATA states no
+// type.
 const (
 	typeRST   = "text/x-rst"
 	typePlain = "text/plain"
 )
 
-// Described returns METADATA with a description and its type, which package indexes ask
-// for (twine check --strict): the type that a description has by default is written
-// out, and a wheel without a description is described by its summary, or its name.
-// Metadata older than 2.1, which has no such type, and what cannot be read stay as they
-// are.
+// Described returns METADATA with a description and its type, as package indexes
+// require (twine check --strict). If the type is missing, it adds the default. A wheel
+// without a description gets its summary or its name as the description. Described
+// returns unreadable METADATA and versions before 2.1 unchanged, because older versions
+// have no description type.
 func Described(metadata []byte) []byte {
 	head, body := metadata, []byte(nil)
 	if i := bytes.Index(metadata, []byte("\n\n")); i >= 0 {

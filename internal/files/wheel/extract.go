@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 )
 
-// Extract writes the files whose whole name matches the pattern below dir,
-// which must exist, and returns their paths, sorted. The pattern is that of
-// [path.Match], so a * stays within one directory: "nvidia/nccl/lib/*". A file
-// keeps the name that it has in the wheel and becomes 0644 or 0755, less the umask.
+// Extract writes the files whose full name matches the pattern below dir, which must
+// exist, and returns their paths, sorted. The pattern follows [path.Match], so a *
+// stays within one directory: "nvidia/nccl/lib/*". Files keep their path in the wheel
+// and get mode 0644 or 0755, less the umask.
 //
-// It fails where nothing matches, and where a file is there already or above the
-// place of one; what was written until then stays. How much is
-// written is bounded as all reading of a wheel is.
+// It returns an error if no file matches, and if a file already exists at the path or
+// in place of a parent directory. Files written before the error remain. The limits of
+// reading a wheel also limit the output.
 func (w *Wheel) Extract(dir, pattern string) ([]string, error) {
 	names, err := w.matching(pattern)
 	if err != nil {
@@ -37,7 +37,7 @@ func (w *Wheel) Extract(dir, pattern string) ([]string, error) {
 	return paths, nil
 }
 
-// matching returns the files to unpack.
+// matching returns the names of the files that match, sorted.
 func (w *Wheel) matching(pattern string) ([]string, error) {
 	var names []string
 	for _, f := range w.Files {

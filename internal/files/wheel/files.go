@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// ReadFiles reads the members of a wheel that wanted chooses, by name. Those of
-// more than limit bytes are left out. The file itself may be called anything.
+// ReadFiles returns the members of a wheel chosen by wanted, by name. It leaves out
+// members of more than limit bytes. The wheel may have any file name.
 func ReadFiles(path string, wanted func(name string) bool, limit int64) (map[string][]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

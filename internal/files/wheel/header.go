@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Header holds the fields of METADATA or WHEEL; Get and Values read it.
+// Header holds the fields of METADATA or WHEEL. Read them with Get and Values.
 type Header = textproto.MIMEHeader
 
-// ParseHeader reads the fields that stand before the first empty line. It takes
-// what Python's email parser takes, which is wider than MIME: values in UTF-8,
-// and no empty line at the end.
+// ParseHeader reads the fields before the first empty line. Like Python's email parser,
+// it accepts more than MIME: values in UTF-8, and a missing empty line at the end.
 func ParseHeader(data []byte) (Header, error) {
 	h := Header{}
-	var field []string // a field's lines
+	var field []string // lines of the current field
 	number := 0
 	for line := range strings.Lines(string(data)) {
 		number++

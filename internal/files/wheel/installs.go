@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// Places are where installers put the files of a wheel, but for .dist-info.
+// Places lists where installers put the files of a wheel, except .dist-info.
 type Places struct {
-	Packages []string // names among the packages of the interpreter: horovod, horovod.pth
-	Programs []string // among its programs, whether a file or made of entry_points.txt
-	Data     []string // directories below its prefix, two deep: etc/profile.d
+	Packages []string // names in site-packages: horovod, horovod.pth
+	Programs []string // programs, from files and from entry_points.txt
+	Data     []string // directories below the prefix, two levels deep: etc/profile.d
 }
 
-// moduleEnd is what a module of one file, or the directory of the libraries that
-// auditwheel adds, has behind the name of the package.
+// moduleEnd matches the suffix of a single-file module, and of the library directory
+// added by auditwheel, after the name of the package.
 var moduleEnd = regexp.MustCompile(`(\.py|(\.[\w-]+)?\.so|\.libs)$`)
 
-// Owns reports whether a name among the packages is that of a project itself. The
-// projects of NVIDIA share one.
+// Owns reports whether a name in site-packages belongs to the project itself. All
+// NVIDIA projects share the name nvidia.
 func Owns(project, name string) bool {
 	project, name = NormalName(project), NormalName(moduleEnd.ReplaceAllString(name, ""))
 	return name == project || name == "nvidia" && strings.HasPrefix(project, "nvidia-")
 }
 
-// maxEntryPoints bounds entry_points.txt; the longest real ones have 100 KiB.
+// maxEntryPoints limits entry_points.txt, in bytes. The longest real ones have 100 KiB.
 const maxEntryPoints = 1 << 20
 
-// Installs returns where the files go, each list sorted. What cannot be read of it
-// [Wheel.Check] tells.
+// Installs returns the places of the files, each list sorted. It ignores errors, which
+// [Wheel.Check] reports.
 func (w *Wheel) Installs() Places {
 	var p Places
 	for _, f := range w.Files {
@@ -55,13 +55,13 @@ func (w *Wheel) Installs() Places {
 	return Places{sortedSet(p.Packages), sortedSet(append(p.Programs, names...)), sortedSet(p.Data)}
 }
 
-// dataDir is the directory whose files go elsewhere than among the packages (PEP
-// 427).
+// dataDir returns the name of the wheel's .data directory (PEP 427). Its subdirectories
+// name install schemes.
 func (w *Wheel) dataDir() string { return strings.TrimSuffix(w.DistInfo, ".dist-info") + ".data" }
 
-// place returns where a file goes: its path among the packages, with no scheme, or
-// below where the scheme of .data stands for. Where pure and other packages lie in
-// two directories is long ago.
+// place returns where a file goes: its path in site-packages with an empty scheme, or
+// its path below the scheme of a .data directory. purelib and platlib are the same
+// directory on current systems.
 func (w *Wheel) place(name string) (scheme, below string) {
 	rest, ok := strings.CutPrefix(name, w.dataDir()+"/")
 	if !ok || w.DistInfo == "" {
@@ -74,12 +74,12 @@ func (w *Wheel) place(name string) (scheme, below string) {
 	return scheme, below
 }
 
-// checkPlaces judges where installers put the files: pip takes every directory
-// NAME.data for one of PEP 427 and uv that of the wheel; and of two files for one
-// place the later one wins, which differs.
+// checkPlaces checks where installers put the files. pip treats every NAME.data as the
+// .data directory of PEP 427, and uv only the wheel's own. If two files go to one
+// place, the later one wins, and installers differ in which is later.
 func (w *Wheel) checkPlaces() (faults []string) {
 	if w.DistInfo == "" {
-		return nil // told elsewhere
+		return nil // checkDistInfo reports it
 	}
 	taken := map[[2]string]string{}
 	for _, f := range w.Files {
@@ -114,8 +114,8 @@ func (w *Wheel) checkPlaces() (faults []string) {
 	return faults
 }
 
-// folded is a path as the file systems of the wheel's platform compare it: with
-// small letters but on Linux.
+// folded returns a path as the file systems of the wheel's platform compare it:
+// unchanged on Linux, in lower case elsewhere.
 func (w *Wheel) folded(path string) string {
 	if strings.Contains(w.Name.Platform, "linux") {
 		return path
@@ -123,7 +123,7 @@ func (w *Wheel) folded(path string) string {
 	return strings.ToLower(path)
 }
 
-// entryPoints lists the programs that installers make of entry_points.txt.
+// entryPoints lists the programs installers create from entry_points.txt.
 func (w *Wheel) entryPoints() (names []string, err error) {
 	file := w.DistInfo + "/entry_points.txt"
 	if w.members[file] == nil {
@@ -138,7 +138,7 @@ func (w *Wheel) entryPoints() (names []string, err error) {
 		line = strings.TrimSpace(line)
 		switch name, _, ok := strings.Cut(line, "="); {
 		case strings.HasPrefix(line, "["):
-			if !strings.HasSuffix(line, "]") { // a group for some readers
+			if !strings.HasSuffix(line, "]") { // some parsers accept it as a group
 				return names, fmt.Errorf("%s has the line %.100q, which is no group", file, line)
 			}
 			group := strings.TrimSpace(strings.Trim(line, "[]"))
@@ -153,18 +153,18 @@ func (w *Wheel) entryPoints() (names []string, err error) {
 	return names, nil
 }
 
-// unchecked reports whether a file of bytecode is run whatever its source says (PEP
-// 552). Of any other the interpreter compares a hash of the source, or the time and
-// the size, and the time is that of the installation.
+// unchecked reports whether Python runs a bytecode file without a comparison with its
+// source (PEP 552). For other files the interpreter compares a hash of the source, or
+// its time and size. The time is that of the installation.
 func (w *Wheel) unchecked(name string) bool {
 	r, err := w.members[name].Open()
 	if err != nil {
-		return true // nobody knows what installers make of it
+		return true // installers may handle it in any way
 	}
 	defer r.Close()
-	var head [8]byte // a magic number, and flags: 1 is a hash, 2 is that it is compared
+	var head [8]byte // a magic number, then flags: 1 for a hash, 2 to check it
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return false // too short to be run
+		return false // too short to run
 	}
 	return binary.LittleEndian.Uint32(head[4:])&3 == 1
 }

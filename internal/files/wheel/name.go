@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Name is the file name of a wheel, in parts (PEP 427).
+// Name holds the parts of a wheel's file name (PEP 427).
 type Name struct {
 	Distribution string
-	Version      string // with its local part, as written
-	Build        string // build tag, most often empty
-	Python       string // tags; several are joined by dots
+	Version      string // including the local part, as written
+	Build        string // build tag, usually empty
+	Python       string // tags, joined by dots
 	ABI          string
 	Platform     string
 }
@@ -25,7 +25,7 @@ var (
 	tagPattern          = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
 )
 
-// ParseName reads the base name of a wheel.
+// ParseName parses the base name of a wheel.
 func ParseName(file string) (Name, error) {
 	stem, ok := strings.CutSuffix(file, ".whl")
 	if !ok {
@@ -73,31 +73,31 @@ func (n Name) String() string {
 	return strings.Join(parts, "-") + ".whl"
 }
 
-// HasVersion reports whether the name has this version by PEP 440, the local part
-// included.
+// HasVersion reports whether the name has this version according to PEP 440, including
+// the local part.
 func (n Name) HasVersion(version string) bool {
 	return normalVersion(version) == normalVersion(n.Version)
 }
 
-// IsLibrary reports whether a member is named as a shared library; a linker
-// script may be too.
+// IsLibrary reports whether a member has the name of a shared library. Linker scripts
+// have such names too.
 func IsLibrary(member string) bool {
 	base := path.Base(member)
 	return strings.HasSuffix(base, ".so") || strings.Contains(base, ".so.")
 }
 
-// Tags returns the compatibility tags that the name stands for, sorted:
-// py2.py3-none-any stands for two.
+// Tags returns the compatibility tags of the name, sorted and expanded:
+// py2.py3-none-any gives two.
 func (n Name) Tags() []string {
 	tags, _ := expandTag(strings.Join([]string{n.Python, n.ABI, n.Platform}, "-"))
 	return tags
 }
 
-// maxTags bounds what one compressed tag may stand for; the widest real ones
-// stand for a dozen.
+// maxTags limits the expansion of one compressed tag. The widest real ones expand to a
+// dozen.
 const maxTags = 4096
 
-// expandTag returns the tags that a compressed tag stands for, sorted.
+// expandTag expands a compressed tag to single tags, sorted.
 func expandTag(tag string) ([]string, bool) {
 	sets := strings.Split(tag, "-")
 	if len(sets) != 3 {

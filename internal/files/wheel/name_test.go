@@ -72,7 +72,7 @@ func TestIsLibrary(t *testing.T) {
 }
 
 func TestNormalVersion(t *testing.T) {
-	tests := [][]string{ // each line one version
+	tests := [][]string{ // each line lists spellings of one version
 		{"0.28.1", "v0.28.1", "0.28.1.0", "00.28.01", " 0.28.1 ", "0!0.28.1"},
 		{"0", "0.0", "v00"},
 		{"0.28.1+rocm5.7.tf2.13", "0.28.1+ROCM5.7-tf2.13", "0.28.1+rocm5_7_tf2.13"},

@@ -19,26 +19,26 @@ import (
 	"time"
 )
 
-// Packing names how [Normalise] and [Described] write: with another name the same
-// content may be other bytes.
+// Packing identifies the output format of [Normalise] and [Described]. A change of the
+// value means that the same content may give other bytes.
 const Packing = "2: sizes before members, described"
 
-// Options say how [Normalise] changes a wheel.
+// Options control how [Normalise] changes a wheel.
 type Options struct {
-	// Epoch is the time of every member, SOURCE_DATE_EPOCH most often. A ZIP
-	// knows the years 1980 to 2106.
+	// Epoch is the time of every member, usually SOURCE_DATE_EPOCH. ZIP supports the
+	// years 1980 to 2106.
 	Epoch time.Time
-	// Replace gives members new content; names that the wheel lacks are added.
+	// Replace gives members new content, and adds names missing in the wheel.
 	Replace map[string][]byte
-	// Remove, where it is set, leaves members out.
+	// Remove, if set, selects members to leave out.
 	Remove func(name string) bool
 }
 
-// Normalise writes the wheel so that the same content gives the same bytes,
-// whatever the order, times, modes and compression of the original: sorted
-// names with .dist-info last and a new RECORD at the very end, one time, and
-// modes 0644 or 0755. Directory entries and signatures of the old RECORD are
-// left out. The bytes also depend on the deflate of the Go release that built the tool.
+// Normalise writes the wheel so that the same content gives the same bytes, independent
+// of the order, times, modes and compression of the original. The output has sorted
+// names with .dist-info last, a new RECORD at the very end, one time, and modes 0644 or
+// 0755. It leaves out directory entries and signatures of the old RECORD. The bytes
+// also depend on the deflate implementation of the Go release that built the tool.
 func Normalise(dst io.Writer, w *Wheel, opts Options) error {
 	if w.DistInfo == "" || len(w.infoDirs) != 1 {
 		return fmt.Errorf("normalising %s: it has %d .dist-info directories, want 1", w.Name, len(w.infoDirs))
@@ -98,8 +98,8 @@ func (w *Wheel) selection(opts Options) ([]string, error) {
 	return slices.SortedFunc(maps.Keys(names), w.compareNames), nil
 }
 
-// compareNames orders .dist-info behind all else, as PEP 427 recommends: it can
-// then be read and amended without rewriting the rest.
+// compareNames sorts .dist-info last, as PEP 427 recommends. Tools can then read and
+// amend it without rewriting the rest.
 func (w *Wheel) compareNames(a, b string) int {
 	rank := func(name string) int {
 		if strings.HasPrefix(name, w.DistInfo+"/") {
@@ -125,7 +125,7 @@ func (w *Wheel) writeMember(out writer, name string, replace map[string][]byte) 
 	return out.write(name, mode, func(dst io.Writer) error { return copyMember(dst, f) })
 }
 
-// copied writes bytes that are at hand.
+// copied returns a function that writes data.
 func copied(data []byte) func(io.Writer) error {
 	return func(dst io.Writer) error {
 		_, err := dst.Write(data)
@@ -133,9 +133,10 @@ func copied(data []byte) func(io.Writer) error {
 	}
 }
 
-// writer writes members that differ in name, content and the executable bit, and in
-// nothing else. The sizes of a member stand before it, as the Python index demands of
-// an upload: it is compressed into the spool first, a file without a name.
+// writer writes members that differ only in name, content and the executable bit. The
+// sizes of a member precede its content, as the Python index requires for uploads.
+// writer therefore first compresses the member to the spool, an unlinked temporary
+// file.
 type writer struct {
 	zip   *zip.Writer
 	epoch time.Time
@@ -150,12 +151,12 @@ func newWriter(dst io.Writer, epoch time.Time) (writer, error) {
 	return writer{zip.NewWriter(dst), clamp(epoch), spool}, err
 }
 
-// Of the header of a member: the release of the format that is needed to unpack it, and
+// Constants of a member's header: the version of the format needed to unpack it, and
 // the extra field with its time in seconds (APPNOTE.TXT 4.4.3, 4.5.2).
 const (
 	unpackedBy = 20
 	timeExtra  = 0x5455
-	maxMember  = math.MaxUint32 - 1 // bytes that fit into a header without an extra field
+	maxMember  = math.MaxUint32 - 1 // bytes that fit in a header without an extra field
 )
 
 // write writes a member and returns its line of RECORD.
@@ -177,7 +178,7 @@ func (w writer) write(name string, mode fs.FileMode, fill func(io.Writer) error)
 	return line, err
 }
 
-// pack compresses a member into the spool.
+// pack compresses a member to the spool.
 func (w writer) pack(name string, fill func(io.Writer) error) (*zip.FileHeader, recordLine, error) {
 	if _, err := w.spool.Seek(0, io.SeekStart); err != nil {
 		return nil, recordLine{}, err
@@ -206,11 +207,12 @@ func (w writer) pack(name string, fill func(io.Writer) error) (*zip.FileHeader, 
 	return h, lineOf(name, sum.Sum(nil), int64(plain)), err
 }
 
-// level is how hard the compressor tries: what archive/zip takes, which keeps wheels of
-// one content the same.
+// level is the compression level of archive/zip. With another level, the same content
+// would give other bytes.
 const level = 5
 
-// dosTime is a time as the older field has it, in steps of two seconds.
+// dosTime returns a time in the format of the older field, with a resolution of two
+// seconds.
 func dosTime(t time.Time) (date, clock uint16) {
 	return uint16(t.Day() + int(t.Month())<<5 + (t.Year()-1980)<<9), uint16(t.Second()/2 + t.Minute()<<5 + t.Hour()<<11)
 }
@@ -221,7 +223,7 @@ func isASCII(s string) bool {
 
 var (
 	firstTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
-	lastTime  = time.Unix(math.MaxUint32-1, 0).UTC() // of the extended field; an even second, as the old one has them
+	lastTime  = time.Unix(math.MaxUint32-1, 0).UTC() // last time of the extended field, rounded to the two seconds of the older one
 )
 
 func clamp(t time.Time) time.Time {

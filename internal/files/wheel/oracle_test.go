@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// installed are the files that an installer made of a wheel, by name; nil where it
-// refused. Its own notes in .dist-info are left out.
+// installed returns the files an installer created from a wheel, by name, or nil if it
+// refused the wheel. It leaves out the installer's own records in .dist-info.
 func installed(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -33,7 +33,7 @@ func installed(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// byPip installs all cases, and returns what came of each.
+// byPip installs all cases, and returns the result of each.
 func byPip(t *testing.T, wheels string) map[string]map[string]string {
 	t.Helper()
 	to := t.TempDir()
@@ -68,7 +68,7 @@ func byUV(t *testing.T, uv, wheel string) map[string]string {
 	return installed(t, to)
 }
 
-// ours reads all of a wheel, nil where it or a member is refused.
+// ours reads all files of a wheel. It returns nil if the wheel or a member is refused.
 func ours(t *testing.T, path string) map[string]string {
 	t.Helper()
 	w, err := Open(path)
@@ -89,9 +89,9 @@ func ours(t *testing.T, path string) map[string]string {
 	return files
 }
 
-// What pip and uv install differently, or what one of them refuses, is refused here;
-// what is taken here they install alike, byte for byte; and what writers of wheels
-// make all three take.
+// This package refuses every wheel that pip and uv install differently or that one of
+// them refuses. For an accepted wheel, both install the same bytes. All three accept
+// the output of common wheel writers.
 func TestInstallersAgreeOnWhatIsTaken(t *testing.T) {
 	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
 		t.Skipf("no pip: %s", out)

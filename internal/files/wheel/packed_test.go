@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The sizes of a member stand before it: the Python index takes no wheel with sizes
-// behind its members.
+// The sizes of a member precede its content. The Python index refuses wheels with sizes
+// after the members.
 func TestNormaliseWritesNoDescriptors(t *testing.T) {
 	entries := append(goodEntries(), entry{"horovod/ünicode.py", "x", 0o644}, entry{"horovod/empty.py", "", 0o644})
 	data := normalised(t, openEntries(t, entries...), Options{Epoch: epoch})
@@ -39,7 +39,7 @@ func TestNormaliseWritesNoDescriptors(t *testing.T) {
 	}
 }
 
-// Other programs read what is written here.
+// Other programs can read the output.
 func TestOthersReadIt(t *testing.T) {
 	at := filepath.Join(t.TempDir(), goodName)
 	if err := os.WriteFile(at, normalised(t, openEntries(t, goodEntries()...), Options{Epoch: epoch}), 0o600); err != nil {
@@ -47,7 +47,7 @@ func TestOthersReadIt(t *testing.T) {
 	}
 	for _, command := range [][]string{{"python3", "-m", "zipfile", "-t", at}, {"python3", "-m", "zipfile", "-l", at}, {"unzip", "-t", at}} {
 		if _, err := exec.LookPath(command[0]); err != nil {
-			continue // TestNormaliseWritesNoDescriptors looked at the bytes
+			continue // TestNormaliseWritesNoDescriptors checks the bytes
 		}
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Errorf("%v: %v: %s", command, err, out)

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// recordLine is one line of RECORD: path, hash, size. The hash is written
-// sha256=… in URL-safe base64 without padding.
+// recordLine is one line of RECORD: path, hash, size. The hash has the form sha256=…,
+// in URL-safe base64 without padding.
 type recordLine struct{ path, hash, size string }
 
 // measure copies a member to dst and returns its line.
@@ -39,14 +39,14 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// unhashed reports whether RECORD gives a file no hash: itself, and signatures
-// of itself.
+// unhashed reports whether RECORD lists a file without a hash: RECORD itself, and its
+// signatures.
 func unhashed(name, distInfo string) bool {
 	rest, ok := strings.CutPrefix(name, distInfo+"/RECORD")
 	return ok && (rest == "" || rest == ".jws" || rest == ".p7s")
 }
 
-// parseRecord returns the lines of RECORD by path, and what is wrong with them.
+// parseRecord returns the lines of RECORD by path, and their problems.
 func parseRecord(name string, data []byte) (lines map[string]recordLine, faults []string) {
 	r := csv.NewReader(bytes.NewReader(data))
 	r.FieldsPerRecord = -1
@@ -75,26 +75,26 @@ func parseRecord(name string, data []byte) (lines map[string]recordLine, faults 
 	}
 }
 
-// formatRecord writes RECORD, its own line last.
+// formatRecord writes RECORD, with its own line last.
 func formatRecord(lines []recordLine, self string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	for _, l := range append(lines, recordLine{path: self}) {
-		w.Write([]string{l.path, l.hash, l.size}) // a buffer takes all
+		w.Write([]string{l.path, l.hash, l.size}) // writing to a buffer does not fail
 	}
 	w.Flush()
 	return b.Bytes()
 }
 
-// Listed is a line of RECORD: a path, and the digest and size of the file there, both
-// "" where RECORD does not say them.
+// Listed is a line of RECORD: a path, and the digest and size of the file. Digest and
+// size are "" if RECORD does not state them.
 type Listed struct {
-	Path, SHA256 string // the digest in hexadecimal
+	Path, SHA256 string // digest in hexadecimal
 	Size         string
 }
 
-// ParseRecord reads the RECORD of an installed distribution, whose paths are below the
-// directory of its packages and may lead out of it.
+// ParseRecord reads the RECORD of an installed distribution. Its paths are relative to
+// site-packages and may lead outside.
 func ParseRecord(data []byte) ([]Listed, error) {
 	lines, faults := parseRecord("RECORD", data)
 	if len(faults) > 0 {

@@ -14,19 +14,20 @@ import (
 	"unicode/utf8"
 )
 
-// A ZIP says what it holds in up to four places: in front of each member, behind
-// it, in the directory at the end, and in the end record. pip goes by the
-// directory, uv by the members from the first to the last. What says two things
-// there is two wheels, so it is none.
+// A ZIP describes its members in up to four places: before each member, after it, in
+// the directory at the end, and in the end record. pip reads the directory, and uv
+// reads the members from first to last. If the places contradict each other, installers
+// see different wheels, so this package refuses the ZIP.
 //
-// The rules are those of the Python index for an upload, with three differences.
-// The index takes an archive comment, and any extra field but a broken one; no
-// wheel in use needs either. It refuses every data descriptor; uv and pip read one, and
-// Python and Go write one where the output cannot be sought: it is taken where it
-// agrees with the directory and the member is compressed, so that its end can be found
-// from its front too. The wheels of this program have none.
+// The rules follow those of the Python index for uploads, with three differences. The
+// index accepts an archive comment. It accepts any well-formed extra field. Wheels in
+// use need neither, so this package refuses both. The index refuses every data
+// descriptor. uv and pip read descriptors, and Python and Go write them to outputs
+// without seek. This package accepts a descriptor if it agrees with the directory and
+// the member is compressed, because only then can a reader from the front find the end
+// of the member. The wheels of this program have no descriptors.
 
-// The records of a ZIP (APPNOTE.TXT 4.3) and their lengths without what varies.
+// Records of a ZIP (APPNOTE.TXT 4.3) and the lengths of their fixed parts.
 const (
 	localSignature      = "PK\x03\x04"
 	descriptorSignature = "PK\x07\x08"
@@ -42,26 +43,26 @@ const (
 	endLength     = 22
 )
 
-// The flags of a member that change nothing of what it is: how hard the compressor
-// tried, sizes behind the member, a name in UTF-8.
+// Flags that do not change the content of a member: compression effort, sizes after the
+// member, a name in UTF-8.
 const (
 	flagEffort     = 0x0006
 	flagDescriptor = 0x0008
 	flagUTF8       = 0x0800
 )
 
-// zip64Extra is the extra field that holds sizes of more than 32 bits.
+// zip64Extra is the extra field for sizes of more than 32 bits.
 const zip64Extra = 0x0001
 
-// plainExtras are the extra fields that installers need not know: sizes, times,
-// owners, and padding. Any other may give a member another name (0x7075), a
-// password or a link, for those readers that know it.
+// plainExtras are the extra fields installers may ignore: sizes, times, owners, and
+// padding. Other fields can give a member another name (0x7075), a password or a link
+// in readers that support them.
 var plainExtras = []uint16{zip64Extra, 0x000a, 0x5455, 0x5855, 0x7855, 0x7875, 0xa220, 0xcafe, 0xd935}
 
-// maxVersion is the highest version of the format that Python's zipfile reads.
+// maxVersion is the highest version of the format supported by Python's zipfile.
 const maxVersion = 63
 
-// zipMember is what the directory says of a member.
+// zipMember is the entry of a member in the directory.
 type zipMember struct {
 	name           string
 	flags, method  uint16
@@ -73,17 +74,17 @@ type zipMember struct {
 	comment, extra []byte
 }
 
-// layout is a ZIP that is read from its records.
+// layout reads the records of a ZIP.
 type layout struct {
 	r    io.ReaderAt
 	size uint64
 }
 
-// span is where the directory lies.
+// span is the position and the entry count of the directory.
 type span struct{ offset, size, count uint64 }
 
-// checkLayout refuses a ZIP that two readers can read differently. It reads the
-// directory once and the records around each member, not the members.
+// checkLayout refuses a ZIP that two readers could interpret differently. It reads the
+// directory once and the records around each member, but not the members.
 func checkLayout(r io.ReaderAt, size int64) error {
 	z := layout{r, uint64(max(size, 0))}
 	dir, err := z.end()
@@ -125,7 +126,7 @@ func (z layout) read(offset uint64, n int) ([]byte, error) {
 	return b, nil
 }
 
-// end reads the record at the end, and the longer one before it where it is needed.
+// end reads the end record, and the ZIP64 end record if there is one.
 func (z layout) end() (span, error) {
 	tail, err := z.read(z.size-min(z.size, math.MaxUint16+endLength), int(min(z.size, math.MaxUint16+endLength)))
 	if err != nil {
@@ -166,9 +167,9 @@ func (z layout) end() (span, error) {
 	return dir, nil
 }
 
-// end64 reads the end record of large ZIPs. Python takes it wherever it is, Go
-// where the plain one has a value that does not fit: it must be needed, lie where
-// both look, and agree in all that the plain one can say.
+// end64 reads the end record of large ZIPs. Python uses it wherever it is present, and
+// Go only if a value does not fit in the plain record. The record must therefore be
+// needed, be where both look, and agree with every value in the plain record.
 func (z layout) end64(locator []byte, ends uint64, plain span) (span, uint64, error) {
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 	if plain.offset != math.MaxUint32 && plain.size != math.MaxUint32 && plain.count != math.MaxUint16 {
@@ -191,11 +192,11 @@ func (z layout) end64(locator []byte, ends uint64, plain span) (span, uint64, er
 	return dir, ends - end64Length, nil
 }
 
-// differs reports whether a short value is neither the long one nor the mark that
-// stands for it.
+// differs reports whether a short value equals neither the long value nor the mark for
+// a long value.
 func differs(short, long, mark uint64) bool { return short != long && short != mark }
 
-// directory reads what the directory says of each member.
+// directory reads the entries of the directory.
 func (z layout) directory(dir span) ([]zipMember, error) {
 	r := bufio.NewReader(io.NewSectionReader(z.r, int64(dir.offset), int64(dir.size)))
 	var members []zipMember
@@ -240,8 +241,8 @@ func readCentral(r io.Reader) (m zipMember, length uint64, err error) {
 	}, uint64(len(b) + len(rest)), nil
 }
 
-// fault says what is wrong with what the directory says of a member, "" for
-// nothing, and takes its sizes from where they stand.
+// fault returns the first problem of a directory entry, or "". It also replaces the
+// marks for long values by the values in the extra field.
 func (m *zipMember) fault() string {
 	extras, err := readExtras(m.extra)
 	if err != nil {
@@ -276,9 +277,8 @@ func (m *zipMember) fault() string {
 	return m.kindFault()
 }
 
-// lengthen takes the values that do not fit from the extra field: unpacked size,
-// packed size, offset, each there if its short form is the mark. Go writes the
-// offset always.
+// lengthen takes long values from the extra field: unpacked size, packed size and
+// offset, each present if its short form is the mark. Go always writes the offset.
 func (m *zipMember) lengthen(long []byte) bool {
 	for _, value := range []*uint64{&m.size, &m.packed, &m.offset} {
 		if *value == math.MaxUint32 {
@@ -293,8 +293,8 @@ func (m *zipMember) lengthen(long []byte) bool {
 	return len(long) == 0
 }
 
-// kindFault judges the mode as Python does, which takes the upper half of the
-// attributes for it whatever system wrote them.
+// kindFault checks the mode as Python does: it uses the upper half of the attributes,
+// whatever system wrote them.
 func (m *zipMember) kindFault() string {
 	const kinds, link, file, directory, dos = 0o170000, 0o120000, 0o100000, 0o040000, 0x10
 	kind, named := m.attrs>>16&kinds, strings.HasSuffix(m.name, "/")
@@ -311,7 +311,7 @@ func (m *zipMember) kindFault() string {
 	return ""
 }
 
-// readExtras takes extra fields apart.
+// readExtras splits extra fields by id.
 func readExtras(data []byte) (map[uint16][]byte, error) {
 	fields := map[uint16][]byte{}
 	for len(data) > 0 {
@@ -330,9 +330,9 @@ func readExtras(data []byte) (map[uint16][]byte, error) {
 	return fields, nil
 }
 
-// checkNames refuses names that stand for one path, or for a file and a directory.
-// Letters are compared as they are: so do the file systems of Linux, and a wheel for
-// others is judged by [Wheel.Check].
+// checkNames refuses repeated names, and names used for both a file and a directory. It
+// compares case-sensitively, as the file systems of Linux do. [Wheel.Check] covers
+// wheels for other systems.
 func checkNames(members []zipMember) error {
 	files := make(map[string]bool, len(members))
 	for _, m := range members {
@@ -355,8 +355,8 @@ func checkNames(members []zipMember) error {
 	return nil
 }
 
-// member compares what stands before and behind a member with the directory, and
-// returns where the next one begins.
+// member compares the records before and after a member with the directory, and returns
+// the position of the next member.
 func (z layout) member(m zipMember, limit uint64) (uint64, error) {
 	b, err := z.read(m.offset, localLength)
 	if err != nil {
@@ -399,8 +399,9 @@ func (z layout) member(m zipMember, limit uint64) (uint64, error) {
 	return z.descriptor(m, ends+m.packed, large)
 }
 
-// longer takes the sizes of a member's own header from its extra field, which
-// must hold both (APPNOTE.TXT 4.5.3). The header has the marks, or the same.
+// longer takes the sizes of a member's local header from the extra field, which must
+// hold both (APPNOTE.TXT 4.5.3). The header itself must have the marks or the same
+// sizes.
 func (m *zipMember) longer(long []byte) bool {
 	if len(long) != 16 {
 		return false
@@ -413,8 +414,9 @@ func (m *zipMember) longer(long []byte) bool {
 	return true
 }
 
-// descriptor reads the sizes behind a member. They have eight bytes each where
-// the member's own header says so or they need them; Go goes by the need alone.
+// descriptor reads the sizes after a member. They have eight bytes each if the local
+// header has a ZIP64 extra field or if the sizes need them. Go considers only the
+// sizes.
 func (z layout) descriptor(m zipMember, at uint64, large bool) (uint64, error) {
 	want := binary.LittleEndian.AppendUint32([]byte(descriptorSignature), m.crc)
 	if large || m.packed >= math.MaxUint32 || m.size >= math.MaxUint32 {

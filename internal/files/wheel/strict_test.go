@@ -13,40 +13,41 @@ import (
 	"time"
 )
 
-// A handMade ZIP is written record by record, so that each can lie.
+// A handMade ZIP is written record by record, so that each record can contradict the
+// others.
 type handMade struct {
 	members  []handMember
-	before   []byte                  // the first member
-	between  []byte                  // the members and the directory
-	end      func(span) []byte       // in the place of the end record
-	behind   []byte                  // the end record
-	central  func(all []byte) []byte // what becomes of the directory
-	reversed bool                    // the directory
+	before   []byte                  // bytes before the first member
+	between  []byte                  // bytes between the members and the directory
+	end      func(span) []byte       // replaces the end record
+	behind   []byte                  // bytes after the end record
+	central  func(all []byte) []byte // edits the directory
+	reversed bool                    // reverse the directory
 }
 
-// A handMember is a member whose headers can differ from it and from each other.
+// A handMember is a member with headers that can contradict it and each other.
 type handMember struct {
 	name, text string
 	stored     bool
-	descriptor bool                // sizes behind it
-	flags      uint16              // more of them
-	padding    []byte              // behind its compressed bytes, and counted as them
-	mode       fs.FileMode         // of a Unix
+	descriptor bool                // write sizes after the member
+	flags      uint16              // additional flags
+	padding    []byte              // after the compressed bytes, and counted with them
+	mode       fs.FileMode         // Unix mode
 	extra      []byte              // in both headers
-	local      func([]byte) []byte // what becomes of its own header
-	central    func([]byte) []byte // what becomes of its entry
-	behind     func([]byte) []byte // what becomes of the sizes behind it
+	local      func([]byte) []byte // edits the local header
+	central    func([]byte) []byte // edits the directory entry
+	behind     func([]byte) []byte // edits the data descriptor
 }
 
 func deflated(text string) []byte {
 	var b bytes.Buffer
-	w, _ := flate.NewWriter(&b, 9) // 9 is a level
-	w.Write([]byte(text))          // a buffer takes all
+	w, _ := flate.NewWriter(&b, 9) // 9 is a valid level
+	w.Write([]byte(text))          // writing to a buffer does not fail
 	w.Close()
 	return b.Bytes()
 }
 
-// changed applies a function that may be missing.
+// changed applies a function, which may be nil.
 func changed(b []byte, by func([]byte) []byte) []byte {
 	if by == nil {
 		return b
@@ -76,7 +77,7 @@ func (h handMade) bytes() []byte {
 			b = binary.LittleEndian.AppendUint32(b, sizes[0])
 			out = append(out, changed(binary.LittleEndian.AppendUint32(b, sizes[1]), m.behind)...)
 		}
-		tail := make([]byte, 14) // comment, disk, two kinds of attributes, place
+		tail := make([]byte, 14) // comment, disk, two kinds of attributes, offset
 		binary.LittleEndian.PutUint32(tail[6:], uint32(m.attributes()))
 		binary.LittleEndian.PutUint32(tail[10:], uint32(at))
 		entries = append(entries, changed(m.header(centralSignature, m.flags, sum, sizes, tail), m.central))
@@ -114,12 +115,12 @@ func (m handMember) attributes() uint64 {
 	return kind << 16
 }
 
-// header writes what both headers share; tail are the further values of an entry
-// of the directory.
+// header writes the fields common to both headers. tail holds the additional fields of
+// a directory entry.
 func (m handMember) header(signature string, flags uint16, sum uint32, sizes [2]uint32, tail []byte) []byte {
 	b := []byte(signature)
 	if tail != nil {
-		b = append(b, 20, 3) // made by a Unix
+		b = append(b, 20, 3) // made by Unix
 	}
 	method := uint16(8)
 	if m.stored {
@@ -146,7 +147,8 @@ func endOf(dir span) []byte {
 	return append(b, 0, 0)
 }
 
-// end64Of is the end record for more than 4 GiB, at a place, and its locator.
+// end64Of returns the end record for more than 4 GiB, to be placed at at, and its
+// locator.
 func end64Of(dir span, at uint64) []byte {
 	b := binary.LittleEndian.AppendUint64([]byte(end64Signature), end64Length-12)
 	b = append(b, 45, 3, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -162,12 +164,12 @@ func extra(id uint16, data string) []byte {
 	return append(binary.LittleEndian.AppendUint16(b, uint16(len(data))), data...)
 }
 
-// put returns a function that writes a value over bytes.
+// put returns a function that overwrites bytes with a value.
 func put(at int, value ...byte) func([]byte) []byte {
 	return func(b []byte) []byte { copy(b[at:], value); return b }
 }
 
-// byHand is a wheel of one module and its .dist-info.
+// byHand returns a wheel with one module and its .dist-info.
 func byHand() handMade {
 	var h handMade
 	for _, e := range withRecord([]entry{
@@ -180,7 +182,7 @@ func byHand() handMade {
 	return h
 }
 
-// A zipCase is a ZIP and why it is none, "" for one that all readers read alike.
+// A zipCase is a ZIP and the reason to refuse it, "" for one accepted by all readers.
 type zipCase struct {
 	name   string
 	change func(*handMade)
@@ -192,7 +194,7 @@ func first(name, says string, change func(*handMember)) zipCase {
 	return zipCase{name, func(h *handMade) { change(&h.members[0]) }, says}
 }
 
-// more adds a member.
+// more adds members.
 func more(name, says string, all ...handMember) zipCase {
 	return zipCase{name, func(h *handMade) { h.members = append(h.members, all...) }, says}
 }
@@ -201,7 +203,7 @@ func zipCases() []zipCase {
 	return slices.Concat(plainZIPs(), endCases(), headerCases(), placeCases(), nameCases())
 }
 
-// plainZIPs are what writers of wheels make.
+// plainZIPs are the forms written by common tools.
 func plainZIPs() []zipCase {
 	large := func(text string, unpacked, packed uint64) []byte {
 		b := binary.LittleEndian.AppendUint64(nil, unpacked)
@@ -234,7 +236,7 @@ func plainZIPs() []zipCase {
 	}
 }
 
-// endCases lie about where the directory is.
+// endCases state a wrong position of the directory.
 func endCases() []zipCase {
 	other := func(dir span) span { dir.count--; return dir }
 	return []zipCase{
@@ -295,7 +297,7 @@ func endCases() []zipCase {
 	}
 }
 
-// headerCases lie in the header of a member or in its entry of the directory.
+// headerCases have wrong values in the header of a member or in its directory entry.
 func headerCases() []zipCase {
 	unicode := extra(0x7075, "\x01\x00\x00\x00\x00evil.pth")
 	large := extra(zip64Extra, "\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00")
@@ -341,7 +343,7 @@ func headerCases() []zipCase {
 
 func (c zipCase) saying(text string) zipCase { c.says = text; return c }
 
-// placeCases lie about which bytes are whose.
+// placeCases state wrong positions of members.
 func placeCases() []zipCase {
 	evil := handMade{members: []handMember{{name: "evil.pth", text: "import os"}}, end: func(span) []byte { return nil }, central: func([]byte) []byte { return nil }}
 	return []zipCase{
@@ -367,7 +369,7 @@ func placeCases() []zipCase {
 	}
 }
 
-// nameCases are names that must not be unpacked.
+// nameCases have names that must not be unpacked.
 func nameCases() []zipCase {
 	name := func(says, name string) zipCase {
 		return more("the name "+name[:min(len(name), 20)], says, handMember{name: name})
@@ -402,8 +404,8 @@ func nameCases() []zipCase {
 	}
 }
 
-// A ZIP that two readers can read differently is no wheel, and what writers of
-// wheels make is one.
+// The package refuses ZIPs that two readers can interpret differently, and accepts the
+// output of common tools.
 func TestZIPsThatReadersReadDifferentlyAreRefused(t *testing.T) {
 	for _, c := range zipCases() {
 		h := byHand()
@@ -423,8 +425,8 @@ func TestZIPsThatReadersReadDifferentlyAreRefused(t *testing.T) {
 	}
 }
 
-// Behind the end of what is compressed a reader from the front finds the next
-// member, and one that goes by the directory finds nothing.
+// After the end of the compressed bytes, a reader from the front finds the next member.
+// A reader of the directory ignores these bytes.
 func TestBytesBehindTheEndOfACompressedMemberAreRefused(t *testing.T) {
 	h := byHand()
 	h.members[0].padding = []byte("hidden")
@@ -438,7 +440,7 @@ func TestBytesBehindTheEndOfACompressedMemberAreRefused(t *testing.T) {
 	}
 }
 
-// The directory may be as long as the file, and is held in memory.
+// A directory can be as long as the file, and stays in memory.
 func TestDirectoryIsBounded(t *testing.T) {
 	for says, dir := range map[string]span{
 		"200001 members, at most": {0, 1, maxMembers + 1},
@@ -452,8 +454,8 @@ func TestDirectoryIsBounded(t *testing.T) {
 	}
 }
 
-// What Go and this program write is a wheel of more than 4 GiB too; the sizes
-// alone are that large.
+// Wheels of more than 4 GiB written by Go and by this program are accepted. Only the
+// stated sizes are that large here.
 func TestLargeMembersAreRead(t *testing.T) {
 	const size = 5 << 30
 	m := zipMember{name: "a", method: 8, flags: flagDescriptor, packed: 0xffffffff, size: 0xffffffff, offset: 7}
@@ -471,7 +473,7 @@ func TestLargeMembersAreRead(t *testing.T) {
 	}
 }
 
-// walk reads a ZIP from the front as uv does, without the directory.
+// walk reads a ZIP from the front without the directory, as uv does.
 func walk(data []byte) (map[string]string, bool) {
 	members := map[string]string{}
 	for len(data) >= localLength && string(data[:4]) == localSignature {
@@ -531,8 +533,8 @@ func walk(data []byte) (map[string]string, bool) {
 	return members, true
 }
 
-// FuzzReadersAgree: what is taken as a wheel without a broken member holds the same
-// for this program, for archive/zip, and for a reader from the front.
+// Every accepted wheel without a broken member has the same contents for this package,
+// for archive/zip, and for a reader from the front.
 func FuzzReadersAgree(f *testing.F) {
 	for _, c := range zipCases() {
 		h := handMade{members: []handMember{{name: "horovod/a.py", text: "a"}, {name: "b", text: "bb", descriptor: true}, {name: "c", stored: true}, {name: "d", text: "d"}}}
@@ -568,7 +570,7 @@ func FuzzReadersAgree(f *testing.F) {
 	})
 }
 
-// Our own wheels are read.
+// The reader accepts the output of [Normalise].
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	data := normalised(t, openEntries(t, goodEntries()...), Options{Epoch: time.Unix(1700000000, 0)})
 	if err := checkLayout(bytes.NewReader(data), int64(len(data))); err != nil {

@@ -8,7 +8,7 @@ import (
 var (
 	separators = regexp.MustCompile(`[-_.]+`)
 
-	// The parts of a version by PEP 440: epoch, release, pre, post (two
+	// The parts of a version according to PEP 440: epoch, release, pre, post (two
 	// spellings), dev, local.
 	pep440 = regexp.MustCompile(`^v?(?:([0-9]+)!)?([0-9]+(?:\.[0-9]+)*)` +
 		`(?:[-_.]?(alpha|a|beta|b|preview|pre|rc|c)[-_.]?([0-9]*))?` +
@@ -16,20 +16,20 @@ var (
 		`(?:[-_.]?(dev)[-_.]?([0-9]*))?` +
 		`(?:\+([a-z0-9]+(?:[-_.][a-z0-9]+)*))?$`)
 
-	// A file name writes an underscore for the dash of a short post release.
+	// A file name has an underscore in place of the dash in a short post release.
 	underscorePost = regexp.MustCompile(`^([^+]*[0-9])_([0-9]+)(\+.*)?$`)
 
 	preNames = map[string]string{"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 )
 
-// NormalName returns the name that PEP 503 compares.
+// NormalName normalizes a project name for comparison (PEP 503).
 func NormalName(s string) string {
 	return strings.ToLower(separators.ReplaceAllString(s, "-"))
 }
 
-// normalVersion returns the version that PEP 440 compares, its local part
-// included: builds that differ only there are different wheels. What is no
-// version by PEP 440 is compared as it is written.
+// normalVersion normalizes a version for comparison (PEP 440), including the local
+// part: builds with different local parts are different wheels. Texts outside PEP 440
+// are compared in lower case.
 func normalVersion(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	s = underscorePost.ReplaceAllString(s, "$1-$2$3")
@@ -60,7 +60,7 @@ func normalVersion(s string) string {
 	return b.String()
 }
 
-// number drops leading zeros; no digits stand for 0.
+// number drops leading zeros. An empty number is 0.
 func number(s string) string {
 	if s = strings.TrimLeft(s, "0"); s == "" {
 		return "0"
@@ -68,8 +68,8 @@ func number(s string) string {
 	return s
 }
 
-// release drops leading zeros of each number, and the zeros at the end, which
-// PEP 440 gives no meaning.
+// release drops the leading zeros of each number, and trailing zeros, which have no
+// meaning in PEP 440.
 func release(s string) string {
 	parts := strings.Split(s, ".")
 	for i := range parts {

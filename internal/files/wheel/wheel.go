@@ -1,10 +1,10 @@
-// Package wheel reads, checks and writes Python wheels: the file name, METADATA
-// and WHEEL, RECORD, and the ZIP itself.
+// Package wheel reads, checks and writes Python wheels: the file name, METADATA and
+// WHEEL, RECORD, and the ZIP itself.
 //
-// A wheel comes from a build or from somewhere else, and neither is trusted.
-// Nothing is unpacked by its own name: a member is read into memory up to a
-// limit or into a temporary file that has no name. Directory, members and
-// decompression are bounded.
+// Wheels are untrusted, from builds as well as from other sources. The package never
+// unpacks a member under its own name, except into a directory the caller asks for: it
+// reads a member into memory, up to a limit, or into an unlinked temporary file. The
+// directory, the members and the decompression are bounded.
 package wheel
 
 import (
@@ -25,33 +25,32 @@ import (
 	"sync"
 )
 
-// Bounds of what is read. The largest wheels of the field have 20,000 members
-// and 5 GiB.
+// Limits of reading. The largest wheels in the field have 20,000 members and 5 GiB.
 const (
 	maxDirectory = 32 << 20 // bytes of the ZIP's directory
 	maxMembers   = 200_000
 	maxPath      = 1024
-	maxPart      = 255      // of a path, as file systems have it
+	maxPart      = 255      // bytes of a path component, the limit of file systems
 	maxTotal     = 64 << 30 // bytes, unpacked
-	freeTotal    = 1 << 30  // up to here any ratio is taken
-	maxRatio     = 200      // unpacked : packed, of the whole wheel
+	freeTotal    = 1 << 30  // maxRatio applies above this size
+	maxRatio     = 200      // unpacked : packed, for the whole wheel
 	maxHeader    = 16 << 20 // METADATA, WHEEL
 	maxRecord    = 64 << 20
 )
 
-// Wheel is an open wheel. Metadata and WheelInfo are empty where the wheel has
-// none that can be read; [Wheel.Check] then says so.
+// Wheel is an open wheel. Metadata and WheelInfo are empty if they are missing or
+// unreadable. [Wheel.Check] reports this.
 type Wheel struct {
 	Name      Name
 	Files     []File // without directories, in the order of the ZIP
-	DistInfo  string // name of the .dist-info directory, "" where that is not clear
+	DistInfo  string // name of the .dist-info directory, "" if ambiguous
 	Metadata  Header
 	WheelInfo Header
 
 	zip      *zip.Reader
 	members  map[string]*zip.File
 	infoDirs []string // every .dist-info directory
-	faults   []string // met while opening
+	faults   []string // found while opening
 	close    func() error
 	size     int64
 }
@@ -63,10 +62,9 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// Open opens the wheel at path. It fails for what is no wheel at all: a name
-// that says nothing, a truncated ZIP, one that two readers can read differently or
-// that must not be unpacked, sizes beyond reason. All else is left to
-// [Wheel.Check].
+// Open opens the wheel at path. It returns an error for an invalid name, a truncated
+// ZIP, a ZIP that two readers could interpret differently or that must not be unpacked,
+// and excessive sizes. [Wheel.Check] reports all other problems.
 func Open(path string) (*Wheel, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -113,8 +111,8 @@ func read(base string, r io.ReaderAt, size int64) (*Wheel, error) {
 	return w, nil
 }
 
-// openZIP reads the directory of a ZIP and refuses what cannot be true, and what
-// another reader would read differently.
+// openZIP reads the directory of a ZIP. It refuses impossible values, and values
+// another reader would interpret differently.
 func openZIP(r io.ReaderAt, size int64) (*zip.Reader, error) {
 	if err := checkLayout(r, size); err != nil {
 		return nil, err
@@ -126,7 +124,7 @@ func openZIP(r io.ReaderAt, size int64) (*zip.Reader, error) {
 	return archive, plausible(archive.File)
 }
 
-// plausible refuses directories that promise more than a wheel can hold.
+// plausible refuses directories with more content than a wheel can have.
 func plausible(files []*zip.File) error {
 	var packed, unpacked uint64
 	for _, f := range files {
@@ -144,10 +142,10 @@ func plausible(files []*zip.File) error {
 	return nil
 }
 
-// findDistInfo takes the directory of the name that the file name promises, and
-// where there is none the only one.
+// findDistInfo chooses the .dist-info directory that matches the file name. Without a
+// match, it takes the only one.
 func (w *Wheel) findDistInfo() {
-	for name := range w.members { // directories too, which pip counts
+	for name := range w.members { // including directory entries, which pip counts
 		if top, _, _ := strings.Cut(name, "/"); strings.HasSuffix(top, ".dist-info") {
 			w.infoDirs = append(w.infoDirs, top)
 		}
@@ -183,10 +181,11 @@ func (w *Wheel) header(file string) Header {
 	return h
 }
 
-// Close closes the file. Members that were opened stay open.
+// Close closes the file. Open members remain usable.
 func (w *Wheel) Close() error { return w.close() }
 
-// ReadFile returns the bytes of a member that has at most limit of them.
+// ReadFile returns the contents of a member. A member of more than limit bytes is an
+// error.
 func (w *Wheel) ReadFile(name string, limit int64) ([]byte, error) {
 	f, err := w.member(name)
 	if err != nil {
@@ -202,14 +201,14 @@ func (w *Wheel) ReadFile(name string, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Member is an open member: a file without a name that goes when it is closed.
+// Member is an open member: an unlinked file, freed by Close.
 type Member interface {
 	io.ReaderAt
 	io.Closer
 }
 
-// Open unpacks a member into a temporary file, for readers that need to seek. It
-// ends with the context.
+// Open unpacks a member into a temporary file, for readers that need to seek. It stops
+// when ctx ends.
 func (w *Wheel) Open(ctx context.Context, name string) (Member, error) {
 	f, err := w.member(name)
 	if err != nil {
@@ -219,14 +218,14 @@ func (w *Wheel) Open(ctx context.Context, name string) (Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %q: %w", name, err)
 	}
-	// Without its name nothing is left behind, however the process ends.
+	// An unlinked file leaves nothing behind, however the process ends.
 	if err := errors.Join(os.Remove(tmp.Name()), copyMember(until{ctx, tmp}, f)); err != nil {
 		return nil, errors.Join(err, tmp.Close())
 	}
 	return tmp, nil
 }
 
-// until writes as long as the context lasts.
+// until writes until its context ends.
 type until struct {
 	ctx context.Context
 	io.Writer
@@ -239,10 +238,10 @@ func (u until) Write(p []byte) (int, error) {
 	return u.Writer.Write(p)
 }
 
-// Size returns how many bytes the file has.
+// Size returns the size of the wheel's file in bytes.
 func (w *Wheel) Size() int64 { return w.size }
 
-// ExtractAs unpacks a member into a new file, whose path the caller chooses.
+// ExtractAs unpacks a member to a new file at the path to.
 func (w *Wheel) ExtractAs(name, to string, mode fs.FileMode) error {
 	f, err := w.member(name)
 	if err != nil {
@@ -262,9 +261,9 @@ func (w *Wheel) member(name string) (*zip.File, error) {
 	return nil, fmt.Errorf("reading %q: it is not in the wheel", name)
 }
 
-// copyMember unpacks a member. It fails when it is longer or shorter than the
-// directory says, its checksum differs, or bytes follow the end of its compressed
-// ones: a reader from the front takes those for the next member.
+// copyMember unpacks a member. It returns an error if the size or the checksum differs
+// from the directory, or if bytes follow the end of the compressed stream: a reader
+// from the front would take these for the next member.
 func copyMember(dst io.Writer, f *zip.File) error {
 	if err := unpack(dst, f); err != nil {
 		return fmt.Errorf("reading %q: %w", f.Name, err)
@@ -272,7 +271,8 @@ func copyMember(dst io.Writer, f *zip.File) error {
 	return nil
 }
 
-// inflaters keeps what unpacks: one has 40 KiB, and a wheel thousands of members.
+// inflaters reuses decompressors. One takes 40 KiB, and a wheel has thousands of
+// members.
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(strings.NewReader("")) }}
 
 func unpack(dst io.Writer, f *zip.File) error {
@@ -288,7 +288,7 @@ func unpack(dst io.Writer, f *zip.File) error {
 		if err := inflater.(flate.Resetter).Reset(packed, nil); err != nil {
 			return err
 		}
-		plain = inflater // which reads no byte too many from what can give single ones
+		plain = inflater // reads no byte past the end, because packed is an io.ByteReader
 	}
 	sum := crc32.NewIEEE()
 	n, err := io.Copy(io.MultiWriter(dst, sum), io.LimitReader(plain, int64(f.UncompressedSize64)+1))

@@ -1,8 +1,8 @@
-// Package wheeltest makes wheels from values, for tests that need one which
-// differs from a good one in a single thing.
+// Package wheeltest makes wheels from values, for tests with a wheel that differs from
+// a good one in a single property.
 //
-// It shares no code with internal/files/wheel, so that a mistake of the reader cannot
-// hide in the writer.
+// The package shares no code with internal/files/wheel, because a mistake in shared
+// code would stay hidden.
 package wheeltest
 
 import (
@@ -26,35 +26,35 @@ import (
 type File struct {
 	Name string
 	Text string
-	Mode fs.FileMode // 0 stands for 0644
+	Mode fs.FileMode // 0 means 0644
 }
 
-// Wheel is a wheel that is right unless a field says otherwise.
+// Wheel is a correct wheel, unless a field introduces a problem.
 type Wheel struct {
-	// Name is the name of the file. METADATA, WHEEL and the .dist-info directory
+	// Name is the file name. METADATA, WHEEL and the name of the .dist-info directory
 	// follow from it.
 	Name  string
-	Files []File // without those of .dist-info
-	// Requires and External are lines of Requires-Dist and Requires-External in
+	Files []File // without .dist-info
+	// Requires and External are the values of Requires-Dist and Requires-External in
 	// METADATA.
 	Requires, External []string
 
-	// The lies.
-	Version  string                        // in METADATA instead of the one in Name
-	Tags     []string                      // in WHEEL instead of the one in Name
+	// The following fields introduce problems.
+	Version  string                        // in METADATA, in place of the version in Name
+	Tags     []string                      // in WHEEL, in place of the tag in Name
 	Unlisted []File                        // written, but not in RECORD
-	Swapped  map[string]string             // written instead of what RECORD was made from
+	Swapped  map[string]string             // written in place of the content RECORD was made from
 	Omitted  []string                      // in RECORD, but not written
-	Record   func(lines []string) []string // what becomes of RECORD
+	Record   func(lines []string) []string // edits RECORD
 }
 
-// Info is the name of the .dist-info directory.
+// Info returns the name of the .dist-info directory.
 func (w Wheel) Info() string {
 	parts := strings.Split(w.Name, "-")
 	return parts[0] + "-" + parts[1] + ".dist-info"
 }
 
-// metadata returns the members of .dist-info but for RECORD.
+// metadata returns the members of .dist-info except RECORD.
 func (w Wheel) metadata() []File {
 	parts := strings.Split(strings.TrimSuffix(w.Name, ".whl"), "-")
 	tags := w.Tags
@@ -94,7 +94,7 @@ func (w Wheel) Bytes() []byte {
 	return ZIP(time.Unix(1700000000, 0), written...)
 }
 
-// Write writes the wheel into a directory of the test and returns its path.
+// Write writes the wheel to a temporary directory of the test and returns its path.
 func (w Wheel) Write(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), w.Name)
@@ -104,20 +104,20 @@ func (w Wheel) Write(t testing.TB) string {
 	return path
 }
 
-// Record returns RECORD for these members, its own line last.
+// Record returns RECORD for these members, with its own line last.
 func Record(name string, files ...File) File {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	for _, f := range files {
 		sum := sha256.Sum256([]byte(f.Text))
-		out.Write([]string{f.Name, "sha256=" + base64.RawURLEncoding.EncodeToString(sum[:]), strconv.Itoa(len(f.Text))}) // a buffer takes all
+		out.Write([]string{f.Name, "sha256=" + base64.RawURLEncoding.EncodeToString(sum[:]), strconv.Itoa(len(f.Text))}) // writing to a buffer does not fail
 	}
 	out.Write([]string{name, "", ""})
 	out.Flush()
 	return File{Name: name, Text: b.String()}
 }
 
-// ZIP returns members as they are given, whatever they are called.
+// ZIP returns a ZIP of the given members, without a check of their names.
 func ZIP(modified time.Time, files ...File) []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -132,11 +132,11 @@ func ZIP(modified time.Time, files ...File) []byte {
 			_, err = member.Write([]byte(f.Text))
 		}
 		if err != nil {
-			panic(err) // a directory with content, which archive/zip refuses to write
+			panic(err) // archive/zip refuses a directory with content
 		}
 	}
 	if err := w.Close(); err != nil {
-		panic(err) // a buffer takes all
+		panic(err) // writing to a buffer does not fail
 	}
 	return b.Bytes()
 }

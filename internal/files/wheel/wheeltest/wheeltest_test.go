@@ -19,11 +19,11 @@ func good() wheeltest.Wheel {
 	}
 }
 
-// The reader agrees with the writer, about what is right and about every lie.
+// The reader must accept the correct wheel and find every introduced problem.
 func TestWheel(t *testing.T) {
 	for name, c := range map[string]struct {
 		lie  func(*wheeltest.Wheel)
-		says string // of the one fault; "" for none
+		says string // text of the only problem; "" for none
 	}{
 		"good":       {func(*wheeltest.Wheel) {}, ""},
 		"version":    {func(w *wheeltest.Wheel) { w.Version = "0.28.1" }, `says Version "0.28.1"`},
