@@ -1,5 +1,4 @@
-// Package publishing is a folder of packages and holds no code. Its packages hold
-// what leaves the host and what is taken from elsewhere: publish, the index,
-// uploads, results of others. They do not hold a decision whether an artifact is
-// good: gates and evidence make it.
+// Package publishing is a folder of packages and holds no code. Its packages publish
+// artifacts and take published ones: publish, the index, uploads, results of other
+// hosts. They do not decide whether an artifact is good: gates and evidence do.
 package publishing

@@ -16,9 +16,9 @@ import (
 	"builder/internal/files/artifact"
 )
 
-// A Publication is what [Index.Add] takes: a record without what the index finds
-// out itself, the wheel with its METADATA or an archive, and the files beside it by
-// their path below the project's folder.
+// A Publication is the argument of [Index.Add]: a record without the fields the index
+// fills in, the wheel with its METADATA or an archive, and the files beside it, by
+// their path in the project's folder.
 type Publication struct {
 	Record   Record
 	Wheel    artifact.Artifact
@@ -26,16 +26,15 @@ type Publication struct {
 	Beside   map[string]artifact.Artifact
 }
 
-// A Conflict is another file under the name of one that is published.
+// A Conflict is a different file with the name of a published one.
 type Conflict struct{ Filename, Have, Want string }
 
 func (c *Conflict) Error() string {
 	return fmt.Sprintf("%s is published with sha256 %s, this one has %s", c.Filename, c.Have, c.Want)
 }
 
-// Add publishes a wheel into channels, or adds channels to it where it is
-// published already; existed says which. The same name with other bytes is a
-// [Conflict].
+// Add publishes a wheel in channels. For a published wheel, it adds the channels and
+// returns existed as true. The same name with other bytes is a [Conflict].
 func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool, err error) {
 	if fault := p.fault(); fault != "" {
 		return r, false, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, fault)
@@ -46,7 +45,7 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 	}
 	defer free()
 	all, err := x.All(ctx)
-	if err != nil { // the pages are made of all records: nothing is begun that cannot be ended
+	if err != nil { // fail before any change: the pages need all records
 		return r, false, err
 	}
 	r, existed, err = p.merged(all)
@@ -62,9 +61,9 @@ func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool,
 	return r, existed, x.write(r, all)
 }
 
-// merged returns the record that a publication comes to, beside all others. What is
-// published already stays as it is: who built it first and said how is not replaced by
-// somebody who built the same bytes again; channels and rounds of gates are added.
+// merged returns the new record of a publication, given all records. An existing record
+// keeps its builder and its provenance, even if another builder publishes the same
+// bytes. merged adds the channels, and for the same key it updates the gates.
 func (p Publication) merged(all []Record) (r Record, existed bool, err error) {
 	r = p.Record
 	r.Schema, r.Filename, r.SHA256, r.Size = schema, p.Wheel.Name, p.Wheel.SHA256, p.Wheel.Size
@@ -88,7 +87,7 @@ func conflict(name, have, want string) error {
 		WithHint("a published file never changes: give the build another version, or publish to another place")
 }
 
-// fault says which name cannot be one of a file in the index.
+// fault returns the first invalid name of the publication, or "".
 func (p Publication) fault() string {
 	r := p.Record
 	switch {
@@ -111,8 +110,8 @@ func (p Publication) fault() string {
 	return ""
 }
 
-// files copies the wheel and all that goes with it, each checked on the way. A file
-// that no record names was left by somebody who did not come to an end.
+// files copies the wheel and the files beside it, and checks each digest on the way. It
+// replaces a file without a record, which an interrupted publisher left.
 func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Record) error {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	if r.IsWheel() {
@@ -141,7 +140,7 @@ func (x *Index) files(ctx context.Context, r *Record, p Publication, all []Recor
 	return put(ctx, filepath.Join(folder, r.Filename), p.Wheel)
 }
 
-// claimed returns the file of a path that a record of a project names.
+// claimed returns the file at a path, if a record of the project lists it.
 func claimed(all []Record, project, path string) (File, bool) {
 	for _, r := range all {
 		i := slices.IndexFunc(r.Beside, func(f File) bool { return f.Path == path })
@@ -158,9 +157,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// sweep removes what publishers have left who were killed, where the publication of
-// a wheel writes: hidden files that no page names. Nobody else writes while the
-// index is locked.
+// sweep removes temporary files of killed publishers from the folders a publication
+// writes to: hidden files without a link in a page. The lock excludes other writers.
 func (x *Index) sweep(project, filename string) error {
 	var faults []error
 	for _, folder := range []string{

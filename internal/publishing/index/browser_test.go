@@ -10,7 +10,7 @@ import (
 	"builder/internal/testutil/browsertest"
 )
 
-// People choose by axis, and get the line for pip with the address that they see.
+// Visitors choose by axis, and get the pip command with the address of the page.
 func TestPageInABrowser(t *testing.T) {
 	x, dir := open(t)
 	for n := range 3 {

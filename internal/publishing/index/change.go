@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// without returns the records but for that of one file.
+// without returns the records except the one of r's file.
 func without(all []Record, r Record) []Record {
 	return slices.DeleteFunc(slices.Clone(all), r.sameFile)
 }
 
-// write puts the record down and makes the pages that follow from it and from all
-// others.
+// write stores the record and rewrites the pages from all records.
 func (x *Index) write(r Record, all []Record) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -36,10 +35,10 @@ func (x *Index) recordPath(project, filename string) string {
 	return filepath.Join(x.dir, filesDir, project, filename+recordEnd)
 }
 
-// Withdraw takes the wheels of keys out of the pages and then removes their files. A
-// key without a wheel is none to withdraw.
+// Withdraw removes the wheels with the given keys from the pages, then their files. It
+// ignores keys without a wheel.
 func (x *Index) Withdraw(ctx context.Context, keys ...string) error {
-	if len(keys) == 0 { // who removes nothing need not be able to write
+	if len(keys) == 0 { // no write access needed
 		return nil
 	}
 	free, err := x.lock(ctx)
@@ -71,8 +70,8 @@ func (x *Index) Withdraw(ctx context.Context, keys ...string) error {
 	return errors.Join(faults...)
 }
 
-// removeFiles removes a wheel and what is its alone: other wheels of a cell may
-// share what lies beside it.
+// removeFiles removes a wheel and the files that belong only to it. It keeps files
+// beside the wheel that other wheels of the cell may share.
 func (x *Index) removeFiles(r Record) error {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
 	faults := []error{remove(filepath.Join(folder, r.Filename)), remove(filepath.Join(folder, r.Filename+metadata))}
@@ -85,15 +84,15 @@ func (x *Index) removeFiles(r Record) error {
 	}
 	delete(folders, ".")
 	for name := range folders {
-		_ = os.Remove(filepath.Join(folder, name)) // stays where others have put something into it
+		_ = os.Remove(filepath.Join(folder, name)) // a folder with other files stays
 	}
 	return errors.Join(faults...)
 }
 
-// Yank says of a wheel that nobody should take it any more, and why: pip and uv
-// pass it over unless its very version is asked for, and it is not taken instead
-// of a build. Without a reason that is taken back. Where there is none of the key the
-// error is [fs.ErrNotExist].
+// Yank marks a wheel as withdrawn, with a reason. pip and uv then skip it unless a
+// requirement names its exact version, and builder does not take it in place of a
+// build. An empty reason removes the mark. Yank returns [fs.ErrNotExist] if no wheel
+// has the key.
 func (x *Index) Yank(ctx context.Context, key, because string) (Record, error) {
 	free, err := x.lock(ctx)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"builder/internal/base/diag"
 )
 
-// errChanged is the fault of a file that is not what it was said to be.
+// errChanged means that a file differs from its stated digest.
 var errChanged = errors.New("has changed")
 
-// failed is the fault of writing: what was being done, and what to do about it. A
-// fault that has its class keeps it, and an interruption is nobody's.
+// failed describes a failed write and adds a hint. It returns errors with a class and
+// interruptions unchanged.
 func failed(err error, format string, args ...any) error {
 	_, ours := errors.AsType[*diag.Error](err)
 	if ours || err == nil || is(err, context.Canceled, context.DeadlineExceeded) {
@@ -23,7 +23,7 @@ func failed(err error, format string, args ...any) error {
 	return diag.Errorf(diag.Publish, "%s: %w", fmt.Sprintf(format, args...), err).WithHint("%s", remedy(err))
 }
 
-// remedy says what to do about a fault of the disk, "" where nobody knows.
+// remedy returns a hint for a disk error, or "" for an unknown one.
 func remedy(err error) string {
 	switch {
 	case is(err, syscall.ENOSPC, syscall.EDQUOT):

@@ -1,19 +1,19 @@
-// Package index keeps published wheels in a directory that any web server, or any
-// tool that copies directories, makes an index of Python packages of: pages by PEP
-// 503 and PEP 691, metadata by PEP 658, hashes everywhere.
+// Package index keeps published wheels in a directory. Any web server, and any tool
+// that copies directories, can serve it as an index of Python packages: pages by PEP
+// 503 and PEP 691, metadata by PEP 658, hashes for every file.
 //
-//	simple/<project>/index.html, index.json     what pip and uv read
-//	files/<project>/<wheel>                     the wheel, its .metadata, what was
-//	                                            made beside it and what was said
-//	files/<project>/<archive>                   the same of an archive, which has no
+//	simple/<project>/index.html, index.json     read by pip and uv
+//	files/<project>/<wheel>                     the wheel, its .metadata, the files
+//	                                            made beside it and the statements
+//	files/<project>/<archive>                   the same for an archive, which has no
 //	                                            metadata and no place in simple/
-//	files/<project>/<wheel>.record.json         what is known of it here
+//	files/<project>/<wheel>.record.json         the record of the wheel
 //	keys/<key>.json                             the wheel of a cell
-//	index.html, index.json                      for people and for builder
+//	index.html, index.json                      for users and for builder
 //
-// Files come before the pages that name them, and each is seen whole or not at
-// all, so that a reader never meets half a publication. Names in the directory are
-// checked before they are used: whoever can write it is not trusted with more.
+// The index writes files before the pages that link them, and each file atomically, so
+// readers never find a half-finished publication. Names in the directory are checked
+// before use, because its contents are untrusted.
 package index
 
 import (
@@ -33,7 +33,7 @@ import (
 	"builder/internal/input/store"
 )
 
-// The folders of an index, and the ends of names in them.
+// Folders of an index, and suffixes of file names.
 const (
 	simpleDir = "simple"
 	filesDir  = "files"
@@ -46,15 +46,15 @@ const (
 // An Index is a directory.
 type Index struct{ dir string }
 
-// Open returns the index in dir. Reading makes nothing; what is missing is made by
-// the first publication.
+// Open returns the index in dir. Reading creates nothing. The first publication creates
+// missing directories.
 func Open(dir string) *Index { return &Index{dir} }
 
-// URL returns the address that pip and uv take as --index-url.
+// URL returns the address for pip's and uv's --index-url.
 func (x *Index) URL() string { return "file://" + filepath.Join(x.dir, simpleDir) + "/" }
 
-// Where returns where a record is to be had: of a wheel the address of the index,
-// of an archive that of the file.
+// Where returns the address of a record: for a wheel the address of the index, for an
+// archive the address of the file.
 func (x *Index) Where(r Record) string {
 	if r.IsWheel() {
 		return x.URL()
@@ -62,20 +62,19 @@ func (x *Index) Where(r Record) string {
 	return "file://" + filepath.Join(x.dir, filesDir, r.Project, r.Filename)
 }
 
-// lock holds other publishers out.
+// lock excludes other publishers.
 func (x *Index) lock(ctx context.Context) (free func(), err error) {
 	if err := os.MkdirAll(x.dir, 0o755); err != nil {
 		return nil, failed(err, "opening the index")
 	}
 	free, err = store.Lock(ctx, filepath.Join(x.dir, ".lock"), func() {})
 	if err != nil && ctx.Err() != nil {
-		return nil, err // an interruption is nobody's fault
+		return nil, err // an interruption keeps its class
 	}
 	return free, failed(err, "opening the index")
 }
 
-// Find returns the record of the cell with a key; where there is none the error
-// is [fs.ErrNotExist].
+// Find returns the record with the given key, or [fs.ErrNotExist].
 func (x *Index) Find(ctx context.Context, key string) (Record, error) {
 	if !hexKey.MatchString(key) {
 		return Record{}, fs.ErrNotExist
@@ -87,8 +86,8 @@ func (x *Index) Find(ctx context.Context, key string) (Record, error) {
 	return parse(data, key)
 }
 
-// All lists every record, by project, version and name. All that cannot be read
-// is told together; the others are returned too.
+// All lists every record, by project and file name. The error joins all unreadable
+// records. The others are returned as well.
 func (x *Index) All(ctx context.Context) ([]Record, error) {
 	paths, err := fs.Glob(os.DirFS(x.dir), path.Join(filesDir, "*", "*"+recordEnd))
 	faults := []error{err}
@@ -109,11 +108,10 @@ func byName(a, b Record) int {
 	return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Filename, b.Filename))
 }
 
-// maxRecord bounds what is read of one record, in bytes.
+// maxRecord limits the size of one record, in bytes.
 const maxRecord = 4 << 20
 
-// read reads a record and refuses one whose names lead elsewhere, to the file of
-// another too.
+// read reads a record. It refuses a record with names of other files.
 func (x *Index) read(ctx context.Context, path string) (Record, error) {
 	data, err := store.Small(ctx, store.Place(path), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,8 +130,8 @@ func (x *Index) read(ctx context.Context, path string) (Record, error) {
 	return r, nil
 }
 
-// Take copies the wheel of a record and all that goes with it into dir, as far as vet
-// admits it, and checks every digest.
+// Take copies the wheel of a record and its other files to dir, as far as vet admits
+// them, and checks every digest.
 func (x *Index) Take(ctx context.Context, r Record, dir string, vet Vet) (artifact.Artifact, error) {
 	where := func(f File) string { return filepath.Join(x.dir, filesDir, r.Project, f.Path) }
 	return r.take(ctx, dir, vet, func(f File) store.Place { return store.Place(where(f)) },

@@ -24,7 +24,7 @@ func open(t testing.TB) (*index.Index, string) {
 	return index.Open(dir), dir
 }
 
-// file writes a file of some content.
+// file writes a file with the given content.
 func file(t testing.TB, name, text string) artifact.Artifact {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -114,7 +114,7 @@ func TestAddAgain(t *testing.T) {
 	if err != nil || !existed || !slices.Equal(r.Channels, []string{"candidate", "stable"}) || len(r.Gates) != 2 || len(r.Beside) != 2 || !r.Published.Equal(before.Published) {
 		t.Errorf("%+v, %v, %v", r, existed, err)
 	}
-	// Somebody else built the same bytes: who was first stays.
+	// Another builder publishes the same bytes: the first record stays.
 	other := publication(t, 1, "wheel")
 	other.Record.Key = key(9)
 	other.Beside[other.Wheel.Name+".attestations/provenance.sigstore.json"] = file(t, "p", "another")
@@ -124,7 +124,7 @@ func TestAddAgain(t *testing.T) {
 	if text := read(t, dir, "files", "tool", r.Filename+".attestations", "provenance.sigstore.json"); text != "provenance of wheel" {
 		t.Errorf("the provenance was replaced: %s", text)
 	}
-	// Other bytes are refused, and nothing changes.
+	// Add refuses other bytes and changes nothing.
 	pages := read(t, dir, "index.json")
 	_, _, err = x.Add(t.Context(), publication(t, 1, "other"))
 	c, ok := errors.AsType[*index.Conflict](err)
@@ -166,7 +166,7 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// What stands in the directory may be anybody's.
+// The contents of the directory are untrusted.
 func TestHostileRecords(t *testing.T) {
 	x, dir := open(t)
 	r := add(t, x, publication(t, 1, "wheel"))
@@ -194,7 +194,7 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// Nothing is begun that cannot be ended: the pages are made of all records.
+// Add needs all records for the pages, so it fails before any change.
 func TestTheRecordOfAnotherIsDamaged(t *testing.T) {
 	x, dir := open(t)
 	other := add(t, x, publication(t, 1, "wheel"))
@@ -211,8 +211,8 @@ func TestTheRecordOfAnotherIsDamaged(t *testing.T) {
 	}
 }
 
-// The same bytes again put right what a disk has lost, and remove what a killed
-// publisher has left.
+// Publishing the same bytes again restores damaged files and removes temporary files of
+// a killed publisher.
 func TestPublishingAgainRepairs(t *testing.T) {
 	x, dir := open(t)
 	p := publication(t, 1, "wheel")
@@ -238,7 +238,7 @@ func TestPublishingAgainRepairs(t *testing.T) {
 	}
 }
 
-// A publisher that was killed has claimed nothing: there is no record of its files.
+// Files of a killed publisher without a record do not count as published.
 func TestWhatNobodyEndedIsNotPublished(t *testing.T) {
 	x, dir := open(t)
 	p := publication(t, 1, "wheel")
@@ -253,9 +253,9 @@ func TestWhatNobodyEndedIsNotPublished(t *testing.T) {
 	}
 }
 
-// What cannot be written is of the class of publishing, and says what to do.
+// Disk errors have the class of publishing and a hint.
 func TestFaultsOfTheDisk(t *testing.T) {
-	for _, path := range []string{"", ".lock/x", "simple"} { // a lock that is a directory, and files
+	for _, path := range []string{"", ".lock/x", "simple"} { // a file in place of the index or of simple, and a lock that is a directory
 		x, dir := open(t)
 		blocked := filepath.Join(dir, path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(blocked), 0o755), os.WriteFile(blocked, nil, 0o600)); err != nil {
@@ -268,7 +268,7 @@ func TestFaultsOfTheDisk(t *testing.T) {
 	}
 }
 
-// A copy takes as long as a wheel is large; who interrupts it does not wait for that.
+// An interruption must not wait for the copy of a large wheel.
 func TestInterrupted(t *testing.T) {
 	x, _ := open(t)
 	r := add(t, x, publication(t, 1, "wheel"))
@@ -281,8 +281,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A publisher that was killed between the record and its key is taken away too, and
-// what it began can be yanked.
+// A publisher killed between writing the record and the key leaves a wheel that can be
+// yanked and withdrawn.
 func TestARecordWithoutItsKey(t *testing.T) {
 	x, dir := open(t)
 	r := add(t, x, publication(t, 1, "wheel"))
@@ -329,8 +329,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// Nobody finds a wheel by looking, and looking makes nothing; a name that is a
-// pattern too is a name.
+// Reading an index creates nothing. A directory name may contain glob characters.
 func TestReadingMakesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "in[de]x")
 	x := index.Open(dir)
@@ -349,7 +348,7 @@ func TestReadingMakesNothing(t *testing.T) {
 	}
 }
 
-// Publishers at once: every wheel is in the pages in the end.
+// With concurrent publishers, every wheel ends up in the pages.
 func TestPublishersAtOnce(t *testing.T) {
 	_, dir := open(t)
 	var all []index.Publication
@@ -373,7 +372,7 @@ func TestPublishersAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkAdd publishes one more wheel into an index of 10,000.
+// BenchmarkAdd publishes one more wheel to an index of 10,000.
 func BenchmarkAdd(b *testing.B) {
 	x, dir := open(b)
 	r := add(b, x, publication(b, 0, "wheel"))
@@ -394,5 +393,5 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// all is a vet that admits what is offered.
+// all is a vet that admits every offered file.
 func all(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil }

@@ -18,8 +18,8 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// published puts a wheel that pip takes into an index. With requirements the cell has
-// such a file beside it.
+// published adds an installable wheel to an index. If requirements is set, the cell has
+// a requirements file beside the wheel.
 func published(t *testing.T, x *index.Index, name, version, requires, requirements string, at time.Time) artifact.Artifact {
 	t.Helper()
 	w := wheeltest.Wheel{
@@ -48,10 +48,10 @@ func published(t *testing.T, x *index.Index, name, version, requires, requiremen
 	return a
 }
 
-// user is somebody with an empty environment and an index of their own.
+// user has an empty environment and a package index.
 type user struct{ venv, index string }
 
-// does runs what a page says, as it is typed.
+// does runs a command line copied from a page.
 func (u user) does(t *testing.T, dir, line string) (string, error) {
 	t.Helper()
 	cmd := exec.Command("sh", "-eu", "-c", line)
@@ -63,7 +63,7 @@ func (u user) does(t *testing.T, dir, line string) (string, error) {
 	return string(out), err
 }
 
-// newUser makes an empty environment.
+// newUser creates an empty environment.
 func newUser(t *testing.T, index string) user {
 	t.Helper()
 	u := user{filepath.Join(t.TempDir(), "venv"), index}
@@ -91,7 +91,8 @@ func needsUV(t *testing.T) {
 
 var printed = regexp.MustCompile(`(?s)<pre class="(pip|uv|toml)">(.*?)</pre>`)
 
-// said returns what the page of an index says, by kind, as a browser shows it.
+// said returns the install commands on the page of an index, by kind, as a browser
+// shows them.
 func said(t *testing.T, address string) map[string]string {
 	t.Helper()
 	resp, err := http.Get(address)
@@ -110,7 +111,7 @@ func said(t *testing.T, address string) map[string]string {
 	return lines
 }
 
-// served is an index behind a web server that knows nothing but files.
+// served returns an index behind a plain file server.
 func served(t *testing.T) (*index.Index, string) {
 	t.Helper()
 	x, dir := open(t)
@@ -121,13 +122,13 @@ func served(t *testing.T) (*index.Index, string) {
 
 var then = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// What the page says is what installs, in an empty environment, with the packages of
-// the user's own index.
+// The commands on the page install the wheel in an empty environment, with the
+// dependencies from the user's own index.
 func TestInstallLines(t *testing.T) {
 	own, ownAddress := served(t)
 	dep := published(t, own, "dep", "2.0", "", "", then)
 	published(t, own, "dep", "3.0", "", "", then)
-	published(t, own, "tool", "9.0", "", "", then) // somebody else's under the same name
+	published(t, own, "tool", "9.0", "", "", then) // an unrelated package with the same name
 	x, address := served(t)
 	published(t, x, "tool", "1.0+cuda13.0", "dep", "dep==2.0 --hash=sha256:"+dep.SHA256, then)
 	lines := said(t, address)
@@ -163,7 +164,8 @@ func TestInstallLines(t *testing.T) {
 	}
 }
 
-// Who asks for what was there on a day gets it: the pages say when each file came.
+// The pages state the upload time of each file, so uv can exclude files newer than a
+// date.
 func TestExcludeNewer(t *testing.T) {
 	needsUV(t)
 	x, address := served(t)

@@ -11,14 +11,14 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// page is what the page for people shows: wheels as rows, and the axes that tell
-// them apart.
+// page is the content of the HTML page for users: wheels as rows, and the axes that
+// distinguish them.
 type page struct {
 	Axes []pageAxis
 	Rows []pageRow
 }
 
-// pageAxis is an axis with every value that a wheel has.
+// pageAxis is an axis with all values of the wheels.
 type pageAxis struct {
 	Name   string
 	Values []string
@@ -26,7 +26,7 @@ type pageAxis struct {
 
 type pageRow struct {
 	Record
-	Values       []string // of the axes, in their order
+	Values       []string // axis values, in the order of the axes
 	Gate         []gateRow
 	Requirements string // address of the requirements file, "" for none
 }
@@ -60,7 +60,7 @@ func newPage(all []Record) page {
 	return p
 }
 
-// Passed says how many gates passed, of all.
+// Passed returns the number of passed gates and the number of all gates.
 func (r Record) Passed() string {
 	passed := 0
 	for _, status := range r.Gates {
@@ -71,14 +71,13 @@ func (r Record) Passed() string {
 	return fmt.Sprintf("%d of %d", passed, len(r.Gates))
 }
 
-// Requirement returns the line of a requirements file that is this wheel and no
-// other.
+// Requirement returns the line of a requirements file for exactly this wheel.
 func (r Record) Requirement() string {
 	return pypi.File{Project: r.Project, Version: r.Version, SHA256: r.SHA256}.Requirement()
 }
 
-// requirements returns the requirements file of the cell, which pins what the wheel was
-// tested with, by its address from the root of the index; "" where the cell has none.
+// requirements returns the address of the cell's requirements file from the root of the
+// index, or "" if the cell has none. The file pins the packages tested with the wheel.
 func (r Record) requirements() string {
 	want := r.Cell + lock.RequirementsEnd
 	if !slices.ContainsFunc(r.Beside, func(f File) bool { return f.Path == want }) {
@@ -87,11 +86,11 @@ func (r Record) requirements() string {
 	return r.hrefOf(want, "")
 }
 
-// Checked returns the line by which sha256sum checks the file.
+// Checked returns the line for checking the file with sha256sum.
 func (r Record) Checked() string { return r.SHA256 + "  " + r.Filename }
 
-// Statements are the files beside the wheel that say how it was made and what was
-// found, by their addresses from the root of the index.
+// Statements lists the signed files beside the wheel about its build and its tests,
+// with addresses from the root of the index.
 func (r pageRow) Statements() []statement {
 	var all []statement
 	for _, f := range r.Beside {
@@ -102,8 +101,8 @@ func (r pageRow) Statements() []statement {
 	return all
 }
 
-// A statement is one such file.
+// A statement is one of these files.
 type statement struct{ Name, Href string }
 
-// ChannelList names the channels.
+// ChannelList returns the channels, separated by commas.
 func (r pageRow) ChannelList() string { return strings.Join(r.Channels, ", ") }

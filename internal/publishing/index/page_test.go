@@ -6,7 +6,7 @@ import (
 	"builder/internal/testutil/pagetest"
 )
 
-// Who sees no page, has no mouse or needs contrast can choose a wheel too.
+// The page must be usable with a screen reader, with a keyboard, and in high contrast.
 func TestPageForEveryone(t *testing.T) {
 	x, dir := open(t)
 	for n := range 2 {

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// pages writes what follows from the records of projects, then what follows from
-// all.
+// pages rewrites the pages of the given projects, then the pages of the whole index.
 func (x *Index) pages(all []Record, projects ...string) error {
 	slices.SortFunc(all, byName)
 	slices.Sort(projects)
@@ -29,12 +28,13 @@ func (x *Index) pages(all []Record, projects ...string) error {
 	return nil
 }
 
-// wheels are the records that pip can install.
+// wheels returns the records pip can install.
 func wheels(all []Record) []Record {
 	return slices.DeleteFunc(slices.Clone(all), func(r Record) bool { return !r.IsWheel() })
 }
 
-// projectPages writes the pages of one project; without a wheel they go.
+// projectPages writes the pages of one project. It removes them if the project has no
+// wheel.
 func (x *Index) projectPages(project string, records []Record) error {
 	records = wheels(records)
 	dir := filepath.Join(x.dir, simpleDir, project)
@@ -51,8 +51,7 @@ func (x *Index) projectPages(project string, records []Record) error {
 	return x.render(filepath.Join(dir, "index.html"), "project", map[string]any{"Project": project, "Records": records})
 }
 
-// rootPages writes the list of projects, the page for people and the list for
-// builder.
+// rootPages writes the list of projects, the page for users and the list for builder.
 func (x *Index) rootPages(all []Record) error {
 	var projects []string
 	for _, r := range wheels(all) {
@@ -86,10 +85,11 @@ func (x *Index) rootPages(all []Record) error {
 	return x.render(filepath.Join(x.dir, "index.html"), "page", newPage(all))
 }
 
-// The JSON of PEP 691, with the names of PEP 714, and with versions, sizes and times of
-// PEP 700. The page of HTML says sizes and times too: uv reads them there, and a server
-// of plain files has nothing else for it. There is no provenance of PEP 740: it wants a
-// certificate and a transparency log, and the statements of a cell are signed with keys.
+// The JSON of PEP 691, with the names of PEP 714, and with the versions, sizes and
+// times of PEP 700. The HTML page has sizes and times too: with a plain file server, uv
+// reads them only there. There is no provenance according to PEP 740: it requires a
+// certificate and a transparency log, and the statements of a cell are signed with
+// keys.
 type (
 	meta struct {
 		Version string `json:"api-version"`
@@ -134,11 +134,11 @@ func newSimple(project string, records []Record) simple {
 	return s
 }
 
-// UploadTime is when the file was published, as PEP 700 writes it.
+// UploadTime returns the time of publication in the format of PEP 700.
 func (r Record) UploadTime() string { return r.Published.UTC().Format("2006-01-02T15:04:05Z") }
 
-// href returns the address of a wheel from a page. A plus is written out: some
-// object stores read it as a blank.
+// href returns the address of a wheel relative to a page. It escapes a plus sign,
+// because some object stores read it as a space.
 func (r Record) href(up string) string { return r.hrefOf(r.Filename, up) }
 
 func (r Record) hrefOf(file, up string) string {

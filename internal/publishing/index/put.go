@@ -14,9 +14,9 @@ import (
 	"builder/internal/files/artifact"
 )
 
-// put copies an artifact to its place, unless the same bytes lie there. What has
-// changed since it was measured is an error. Nothing is left of it then, nor of a copy
-// that somebody interrupts.
+// put copies an artifact to a path, unless the same bytes are already there. A file
+// changed since it was measured is an error. After an error or an interruption no
+// partial copy remains.
 func put(ctx context.Context, to string, a artifact.Artifact) error {
 	if have, err := artifact.Of(to, ""); err == nil && have.SHA256 == a.SHA256 {
 		return nil
@@ -41,7 +41,7 @@ func put(ctx context.Context, to string, a artifact.Artifact) error {
 	})
 }
 
-// watched is a reader that ends with its context.
+// watched is a reader that stops when its context ends.
 type watched struct {
 	ctx context.Context
 	r   io.Reader
@@ -55,7 +55,7 @@ func (w watched) Read(p []byte) (int, error) {
 	return w.r.Read(p)
 }
 
-// putBytes writes data to its place and returns its sha256.
+// putBytes writes data to a path and returns its sha256.
 func putBytes(to string, data []byte) (string, error) {
 	sum := sha256.Sum256(data)
 	want := hex.EncodeToString(sum[:])

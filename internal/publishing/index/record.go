@@ -17,47 +17,47 @@ import (
 	"builder/internal/input/store"
 )
 
-// A Record is what is known of a published wheel.
+// A Record describes a published wheel or archive.
 type Record struct {
 	Schema         int               `json:"schema"`
-	Project        string            `json:"project"` // normalised (PEP 503)
+	Project        string            `json:"project"` // normalized (PEP 503)
 	Version        string            `json:"version"`
 	Filename       string            `json:"filename"`
 	SHA256         string            `json:"sha256"`
 	Size           int64             `json:"size"` // bytes
 	RequiresPython string            `json:"requires_python,omitempty"`
-	Metadata       string            `json:"metadata"` // sha256 of the .metadata file; "" of an archive
+	Metadata       string            `json:"metadata"` // sha256 of the .metadata file; "" for an archive
 	Cell           string            `json:"cell"`
 	Key            string            `json:"key"`
 	Recipe         string            `json:"recipe"`
 	Axes           map[string]string `json:"axes"`
-	Beside         []File            `json:"beside"`             // files of the same cell, the wheel's folder of statements included
+	Beside         []File            `json:"beside"`             // files of the same cell, including the wheel's statements
 	Gates          map[string]string `json:"gates"`              // gate to status
-	Evidence       map[string]string `json:"evidence,omitempty"` // gate to what it saw
+	Evidence       map[string]string `json:"evidence,omitempty"` // gate to evidence
 	Channels       []string          `json:"channels"`
 	Published      time.Time         `json:"published"`
-	Yanked         string            `json:"yanked,omitempty"` // why nobody should take it any more (PEP 592)
-	Tags           []string          `json:"tags,omitempty"`   // in a registry: those that others gave it
+	Yanked         string            `json:"yanked,omitempty"` // reason not to use it (PEP 592)
+	Tags           []string          `json:"tags,omitempty"`   // in a registry: tags set by others
 }
 
-// sameFile reports whether two records are of one file: a name stands for one.
+// sameFile reports whether two records describe the same file. A name identifies a file
+// within a project.
 func (r Record) sameFile(other Record) bool {
 	return r.Project == other.Project && r.Filename == other.Filename
 }
 
-// A File is one that was made beside a wheel, by its path below the project's
-// folder.
+// A File is a file made beside a wheel. Path is relative to the project's folder.
 type File struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
 }
 
-// schema is the number of the format of records.
+// schema is the version of the record format.
 const schema = 1
 
-// IsWheel reports whether pip can install it; anything else is an archive, of which
-// a Python index knows nothing.
+// IsWheel reports whether pip can install the file. Other files are archives, which a
+// Python index does not list.
 func (r Record) IsWheel() bool { return filepath.Ext(r.Filename) == ".whl" }
 
 var (
@@ -67,8 +67,8 @@ var (
 	ends    = regexp.MustCompile(`\.(whl|tar|tar\.(gz|xz|zst)|tgz|txz)$`)
 )
 
-// parse reads a record, of a key where one is given, and refuses one whose names
-// are not those of files here.
+// parse reads a record. It refuses a record with invalid names, and with a key other
+// than the given one.
 func parse(data []byte, key string) (Record, error) {
 	var r Record
 	err := json.Unmarshal(data, &r)
@@ -87,20 +87,22 @@ func parse(data []byte, key string) (Record, error) {
 	return r, nil
 }
 
-// A Vet is shown what a place offers, an artifact first and then the files that were
-// made with it, and what is said about it, which lies here already. It returns the
-// same files with the sizes that they may have, or says why none may come.
+// A Vet decides which files to take from a source. offered holds the artifact first,
+// then the files made with it. said holds the statements about the artifact, already
+// copied to this host. It returns the offered files with the sizes they may have, or an
+// error if none may be taken.
 type Vet func(offered, said []artifact.Artifact) ([]artifact.Artifact, error)
 
-// Bounds of what is taken before anybody was asked.
+// Limits of the statements taken before a vet runs.
 const (
 	maxStatements = 256
 	maxStatement  = 32 << 20  // bytes
-	maxSaid       = 128 << 20 // bytes of all
+	maxSaid       = 128 << 20 // bytes of all statements
 )
 
-// take copies the files of a record: first what is said about the wheel, and what vet
-// admits after that. Where says where a file is to be had, and bring brings one.
+// take copies the files of a record: first the statements about the wheel, then the
+// files admitted by vet. where returns the place of a file, and bring copies a file to
+// this host.
 func (r Record) take(ctx context.Context, dir string, vet Vet, where func(File) store.Place, bring func(artifact.Artifact) (path string, err error)) (artifact.Artifact, error) {
 	wheel := artifact.Artifact{Name: r.Filename, Path: filepath.Join(dir, r.Filename), SHA256: r.SHA256, Size: r.Size, Key: r.Key}
 	offered, said := []artifact.Artifact{wheel}, []artifact.Artifact(nil)
@@ -135,14 +137,14 @@ func (r Record) take(ctx context.Context, dir string, vet Vet, where func(File) 
 	return wheel, nil
 }
 
-// below is an artifact of a directory as a file of the index.
+// below returns an artifact in dir as a file of the index.
 func below(dir string, a artifact.Artifact) File {
-	rel, _ := filepath.Rel(dir, a.Path) // it was joined to dir
+	rel, _ := filepath.Rel(dir, a.Path) // cannot fail: the path was joined to dir
 	return File{filepath.ToSlash(rel), a.SHA256, a.Size}
 }
 
-// takeSaid copies what is said about an artifact. Nobody has vouched for its size
-// yet, so it is small, and nothing of it goes into the store.
+// takeSaid copies the statements about an artifact. Their sizes are not verified yet,
+// so they must be small, and they bypass the store.
 func takeSaid(ctx context.Context, said []artifact.Artifact, where func(artifact.Artifact) store.Place) error {
 	left := int64(maxSaid)
 	if len(said) > maxStatements {

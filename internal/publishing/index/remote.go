@@ -13,20 +13,19 @@ import (
 	"builder/internal/input/store"
 )
 
-// Remote is an index that a web server serves. It can be read and nothing else.
+// Remote is a read-only index served by a web server.
 type Remote struct {
 	base  string
 	store *store.Store
 }
 
-// OpenRemote returns the index at an http or https address. What is taken from it
-// goes through s, which resumes, tries again and checks.
+// OpenRemote returns the index at an http or https address. It fetches files through s,
+// which resumes, retries and checks digests.
 func OpenRemote(base string, s *store.Store) Remote {
 	return Remote{strings.TrimSuffix(base, "/") + "/", s}
 }
 
-// Find returns the record of the cell with a key; where there is none the error
-// is [fs.ErrNotExist].
+// Find returns the record with the given key, or [fs.ErrNotExist].
 func (r Remote) Find(ctx context.Context, key string) (Record, error) {
 	if !hexKey.MatchString(key) {
 		return Record{}, fs.ErrNotExist
@@ -38,7 +37,8 @@ func (r Remote) Find(ctx context.Context, key string) (Record, error) {
 	return parse(data, key)
 }
 
-// maxList bounds the list of an index, in bytes: some ten thousand wheels.
+// maxList limits the list of an index, in bytes. It allows for about ten thousand
+// wheels.
 const maxList = 64 << 20
 
 // All lists every record.
@@ -64,8 +64,8 @@ func (r Remote) All(ctx context.Context) ([]Record, error) {
 	return all, errors.Join(faults...)
 }
 
-// Take brings the wheel of a record and all that goes with it into dir, as far as vet
-// admits it.
+// Take copies the wheel of a record and its other files to dir, as far as vet admits
+// them.
 func (r Remote) Take(ctx context.Context, record Record, dir string, vet Vet) (artifact.Artifact, error) {
 	where := func(f File) store.Place {
 		escaped := (&url.URL{Path: filesDir + "/" + record.Project + "/" + f.Path}).EscapedPath()

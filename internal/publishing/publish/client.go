@@ -15,21 +15,21 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// A Client looks at what was published as those who install do.
+// A Client tests a publication in the same way as its users.
 type Client struct {
 	Run  Runner
-	UV   string                                                                  // the pinned program, "" where it was not fetched
-	Take func(ctx context.Context, from Source, key, dir string) (Bundle, error) // brings and verifies
+	UV   string                                                                  // path of the pinned uv, "" if it was not fetched
+	Take func(ctx context.Context, from Source, key, dir string) (Bundle, error) // fetches and verifies
 }
 
-// A Runner runs a program to its end and returns what it printed. What it is told
-// of the environment takes the place of all that the host says of indexes.
+// A Runner runs a program to its end and returns its output. env replaces every setting
+// of the host for package indexes.
 type Runner func(ctx context.Context, env []string, name string, args ...string) (string, error)
 
-// install installs a published wheel by its hash into empty directories as an
-// unmodified pip and uv do, for the platform of its tags. A host without pip has
-// not looked, which is an error too. The wheel is not imported: it wants the
-// run-time image, in which the gate import has done so.
+// install installs a published wheel by its hash into empty directories, with
+// unmodified pip and uv, for the platform of its tags. A host without pip cannot check,
+// which is an error too. install does not import the wheel: importing needs the
+// run-time image, and the gate import has done so there.
 func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []string, err error) {
 	scratch, err := os.MkdirTemp("", "builder-client-*")
 	if err != nil {
@@ -66,7 +66,7 @@ func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []st
 	return by, nil
 }
 
-// pull takes what was published by its key, as run --from does, and verifies it.
+// pull takes the publication by its key, as run --from does, and verifies it.
 func (c Client) pull(ctx context.Context, from Source, b Bundle) ([]string, error) {
 	scratch, err := os.MkdirTemp("", "builder-client-*")
 	if err != nil {
@@ -83,9 +83,9 @@ func (c Client) pull(ctx context.Context, from Source, b Bundle) ([]string, erro
 	return []string{"pull and verify"}, nil
 }
 
-// pipArgs ask pip for the platform of a wheel instead of the host's. A wheel for py3
-// says no minor version, and pip takes "3" for 3.0, which Requires-Python refuses: the
-// host's interpreter counts then.
+// pipArgs requests the platform of the wheel instead of the host's. A wheel for py3 has
+// no minor version. pip would read "3" as 3.0, which Requires-Python refuses, so the
+// version of the host's interpreter counts then.
 func pipArgs(name wheel.Name) []string {
 	python := interpreter(name)
 	args := []string{
@@ -101,7 +101,7 @@ func pipArgs(name wheel.Name) []string {
 	return args
 }
 
-// uvArgs ask uv for the same.
+// uvArgs requests the same from uv.
 func uvArgs(name wheel.Name) []string {
 	args := []string{"pip", "install", "--quiet", "--no-progress", "--no-cache", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-python-downloads"}
 	if version := digits(interpreter(name)); strings.Contains(version, ".") {
@@ -113,8 +113,9 @@ func uvArgs(name wheel.Name) []string {
 	return args
 }
 
-// uvPlatform writes the platform of a wheel as uv does: manylinux_2_36_x86_64 is
-// x86_64-manylinux_2_36, and any is that of the host.
+// uvPlatform returns the platform of a wheel in uv's notation: manylinux_2_36_x86_64
+// becomes x86_64-manylinux_2_36. It returns false for any, which means the host's
+// platform.
 func uvPlatform(platforms []string) (string, bool) {
 	for _, p := range platforms {
 		for _, arch := range []string{"x86_64", "aarch64"} {
@@ -129,13 +130,14 @@ func uvPlatform(platforms []string) (string, bool) {
 	return "", false
 }
 
-// interpreter is the newest that a wheel is for: of py2.py3 it is py3.
+// interpreter returns the last Python tag of a wheel, which is the newest: py3 for
+// py2.py3.
 func interpreter(name wheel.Name) string {
 	tags := strings.Split(name.Python, ".")
 	return tags[len(tags)-1]
 }
 
-// digits returns the version of an interpreter's tag: cp311 is 3.11, py3 is 3.
+// digits returns the version in a Python tag: 3.11 for cp311, 3 for py3.
 func digits(tag string) string {
 	number := strings.TrimLeftFunc(tag, func(r rune) bool { return !unicode.IsDigit(r) })
 	if len(number) > 1 {
@@ -144,7 +146,7 @@ func digits(tag string) string {
 	return number
 }
 
-// installed compares what was installed with what the wheel holds.
+// installed compares the installed METADATA with that of the wheel.
 func (b Bundle) installed(target string) error {
 	w, err := wheel.Open(b.Wheel.Path)
 	if err != nil {
@@ -161,7 +163,7 @@ func (b Bundle) installed(target string) error {
 	return nil
 }
 
-// shown is an address without credentials.
+// shown returns an address without credentials.
 func shown(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -170,7 +172,7 @@ func shown(address string) string {
 	return u.Redacted()
 }
 
-// lastLine returns the last line that says something.
+// lastLine returns the last non-empty line.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])

@@ -14,23 +14,24 @@ import (
 	"builder/internal/publishing/upload"
 )
 
-// A Destination takes bundles.
+// A Destination accepts bundles.
 type Destination interface {
-	// Put says where the wheel is to be found, and whether it was there before;
-	// other bytes under its name are an error of class diag.Publish, and nothing is
-	// half published.
+	// Put publishes the bundle and returns its address, and whether it existed before.
+	// Other bytes under the same name are an error of class diag.Publish, and leave the
+	// destination unchanged.
 	Put(ctx context.Context, b Bundle, channel string) (Receipt, error)
-	// Check takes what was put as others take it, compares the bytes, and says who
-	// has looked: nobody, where the destination can only be asked what Put has asked.
+	// Check takes the publication as its users do and compares the bytes. It returns
+	// the names of the clients used. It returns none if the destination offers no more
+	// than the comparison in Put.
 	Check(ctx context.Context, c Client, b Bundle) (by []string, err error)
 	String() string
 }
 
-// A Catalogue is a destination whose wheels can be listed, taken and withdrawn.
+// A Catalogue is a destination with wheels that can be listed, taken and withdrawn.
 type Catalogue interface {
 	Destination
 	Source
-	// Withdraw takes the wheels of keys away, and is content where there is none.
+	// Withdraw removes the wheels with the given keys. A missing wheel is not an error.
 	Withdraw(ctx context.Context, keys ...string) error
 }
 
@@ -40,7 +41,7 @@ var (
 	_ Destination = Server{}
 )
 
-// A Receipt is what a destination says of a bundle.
+// A Receipt describes the publication of a bundle in a destination.
 type Receipt struct {
 	Wheel   string   `json:"wheel"`
 	SHA256  string   `json:"sha256"`
@@ -48,18 +49,18 @@ type Receipt struct {
 	Key     string   `json:"key"`
 	Channel string   `json:"channel"`
 	Where   string   `json:"where"`             // an address, or a digest in a repository
-	Existed bool     `json:"existed"`           // the same bytes were there
-	Checked []string `json:"checked,omitempty"` // the clients that have taken it
+	Existed bool     `json:"existed"`           // the same bytes were already published
+	Checked []string `json:"checked,omitempty"` // clients that took it
 }
 
-// Receipt is what a destination says of the bundle.
+// Receipt returns the receipt of the bundle.
 func (b Bundle) Receipt(channel, where string, existed bool) Receipt {
 	return Receipt{Wheel: b.Wheel.Name, SHA256: b.Wheel.SHA256, Cell: b.Entry.ID, Key: b.Entry.Key(), Channel: channel, Where: where, Existed: existed}
 }
 
-// Publish puts a bundle into a destination and, with a client, looks at it there.
-// What cannot be taken is withdrawn again, if it came just now and the destination
-// lets it.
+// Publish puts a bundle in a destination. If c is not nil, it also checks the
+// publication with this client. If the check fails, Publish withdraws a new
+// publication, if the destination supports it.
 func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *Client) (Receipt, error) {
 	receipt, err := to.Put(ctx, b, channel)
 	if err != nil || c == nil {
@@ -70,8 +71,8 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *C
 		return receipt, nil
 	}
 	if place, ok := to.(Catalogue); ok && !receipt.Existed {
-		// An interruption does not leave what nobody has looked at, and is not held up
-		// for long.
+		// An interruption must not leave an unchecked publication. The time for
+		// withdrawing it is limited.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		err = errors.Join(err, place.Withdraw(last, b.Entry.Key()))
@@ -79,17 +80,17 @@ func Publish(ctx context.Context, to Destination, b Bundle, channel string, c *C
 	return Receipt{}, err
 }
 
-// Destinations explains how a destination is written.
+// Destinations describes the syntax of a destination.
 const Destinations = "file:DIR, oci://HOST/REPOSITORY or pypi:URL"
 
-// Options say how a destination is spoken with. The functions may be nil.
+// Options control the connection to a destination. The functions may be nil.
 type Options struct {
 	Insecure bool // allow plain HTTP to other hosts
 	Warn     func(format string, args ...any)
 	Progress func(done, total int64) // bytes of one bundle
 }
 
-// Open reads a destination.
+// Open parses a destination and connects to it.
 func Open(ctx context.Context, text string, o Options) (Destination, error) {
 	switch {
 	case strings.HasPrefix(text, "file:"):
@@ -105,7 +106,7 @@ func Open(ctx context.Context, text string, o Options) (Destination, error) {
 	return nil, diag.Errorf(diag.Usage, "%q is no destination", text).WithHint("write %s", Destinations)
 }
 
-// OpenCatalogue reads a destination whose content is to be changed.
+// OpenCatalogue parses a destination whose contents will be changed.
 func OpenCatalogue(text string, insecure bool) (Catalogue, error) {
 	switch {
 	case strings.HasPrefix(text, "file:"):
@@ -134,8 +135,7 @@ func openDirectory(text string) (Directory, error) {
 	return Directory{indexSource{x, "file:" + dir}, dir, x}, err
 }
 
-// List implements [Source]. A directory that is not there is a mistake, not an index
-// without wheels.
+// List implements [Source]. A missing directory is an error, not an empty index.
 func (d Directory) List(ctx context.Context) ([]index.Record, error) {
 	if _, err := os.Stat(d.dir); err != nil {
 		return nil, diag.Errorf(diag.Usage, "listing %s: %w", d, err)
@@ -152,8 +152,9 @@ func (d Directory) Put(ctx context.Context, b Bundle, channel string) (Receipt, 
 	return b.Receipt(strings.Join(r.Channels, ", "), d.index.Where(r), existed), nil
 }
 
-// Check implements [Destination]: pip installs the wheel, and the pinned uv where it
-// was fetched. An archive is taken and verified: to a Python index it is nothing.
+// Check implements [Destination]: pip installs the wheel, and so does the pinned uv if
+// it was fetched. An archive is taken and verified instead, because pip cannot install
+// it.
 func (d Directory) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
 	if b.isTree() {
 		return c.pull(ctx, d, b)
@@ -166,14 +167,14 @@ func (d Directory) Withdraw(ctx context.Context, keys ...string) error {
 	return d.index.Withdraw(ctx, keys...)
 }
 
-// Yank says of the wheel of a key that nobody should take it any more, and why;
-// without a reason that is taken back.
+// Yank marks the wheel with the given key as withdrawn, with a reason. An empty reason
+// removes the mark.
 func (d Directory) Yank(ctx context.Context, key, because string) (index.Record, error) {
 	return d.index.Yank(ctx, key, because)
 }
 
-// Server is an upload server: it takes the wheel, and nothing that was said about
-// it but what lies inside.
+// Server is an upload server. It accepts only the wheel, without the statements and
+// files beside it.
 type Server struct {
 	*upload.Server
 	progress func(done, total int64)
@@ -182,8 +183,8 @@ type Server struct {
 // String implements [Destination].
 func (s Server) String() string { return upload.Prefix + s.URL }
 
-// Put implements [Destination]. An upload server knows no channels, and no archive
-// that is not a Python package.
+// Put implements [Destination]. An upload server has no channels, and accepts only
+// Python packages, not archives.
 func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
 	if b.isTree() {
 		return Receipt{}, diag.Errorf(diag.Publish, "publishing %s to %s: an upload server takes Python packages, and this is an archive of a source tree", b.Wheel.Name, s).
@@ -193,7 +194,6 @@ func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
 	return b.Receipt("", s.URL, result == upload.Existed), err
 }
 
-// Check implements [Destination]. Nobody has looked: Put has compared the digest
-// that the server's index shows, and who may install from there is the server's to
-// say.
+// Check implements [Destination]. It returns no client: Put has already compared the
+// digest in the server's index, and the server decides who may install from it.
 func (s Server) Check(context.Context, Client, Bundle) ([]string, error) { return nil, nil }

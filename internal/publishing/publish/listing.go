@@ -20,13 +20,14 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// List implements [Source]. The time of a record is that of its build.
+// List implements [Source]. Published is the time of the build.
 func (r Registry) List(ctx context.Context) ([]index.Record, error) {
 	named, err := r.named(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// What has no key is none of ours: an image that shares the repository, say.
+	// A manifest without a key tag is not a cell, for example an image in the same
+	// repository.
 	digests := slices.DeleteFunc(slices.Sorted(maps.Keys(named)), func(d string) bool { return !slices.ContainsFunc(named[d], isKeyTag) })
 	records := make([]index.Record, len(digests))
 	err = each(len(digests), func(i int) (err error) {
@@ -39,8 +40,8 @@ func (r Registry) List(ctx context.Context) ([]index.Record, error) {
 	return records, err
 }
 
-// named returns the tags of each digest. A tag that went meanwhile is none, and a
-// repository that is not there has none.
+// named returns the tags of each digest. It skips tags deleted during the listing. A
+// missing repository has no tags.
 func (r Registry) named(ctx context.Context) (map[string][]string, error) {
 	tags, err := r.Tags(ctx)
 	if err != nil && !isMissing(err) {
@@ -63,7 +64,7 @@ func (r Registry) named(ctx context.Context) (map[string][]string, error) {
 	return named, err
 }
 
-// record reads what a package and its referrers say of themselves.
+// record reads the record of a package from its manifest and its referrers.
 func (r Registry) record(ctx context.Context, digest string, tags []string) (index.Record, error) {
 	m, err := r.Manifest(ctx, digest)
 	if err != nil {
@@ -89,14 +90,14 @@ func (r Registry) record(ctx context.Context, digest string, tags []string) (ind
 	} else if name, err := wheel.ParseName(file.Name); err == nil {
 		record.Project, record.Version = wheel.NormalName(name.Distribution), name.Version
 	}
-	_ = json.Unmarshal([]byte(m.Annotations[axesNote]), &record.Axes) // none, where nobody says any
+	_ = json.Unmarshal([]byte(m.Annotations[axesNote]), &record.Axes) // no axes if the annotation is missing
 	record.Channels, record.Tags = sortTags(record.Cell, tags)
 	all, err := r.Referrers(ctx, digest)
 	record.Published, record.Gates = notes(all)
 	return record, err
 }
 
-// sortTags tells the channels of a cell from the tags that somebody else gave it.
+// sortTags separates the channels of a cell from tags set by others.
 func sortTags(cell string, tags []string) (channels, others []string) {
 	ours := map[string]string{tagOf(cell): ""}
 	for _, channel := range attest.Policies() {
@@ -114,8 +115,8 @@ func sortTags(cell string, tags []string) (channels, others []string) {
 	return channels, others
 }
 
-// notes reads the annotations of referrers: when the wheel was built, and what all
-// rounds of gates say.
+// notes reads the annotations of referrers: the time of the build, and the results of
+// all rounds of gates.
 func notes(all []oci.Reference) (built time.Time, gates map[string]string) {
 	created := func(ref oci.Reference) time.Time {
 		t, _ := time.Parse(time.RFC3339, ref.Annotations[createdNote])
@@ -142,10 +143,10 @@ func verdictsOf(round map[string]verdict.Status) []verdict.Verdict {
 	return verdicts
 }
 
-// atOnce is how many requests for a list are under way at once.
+// atOnce is the number of concurrent requests for a list.
 const atOnce = 8
 
-// each does n things, some at once, and returns all that went wrong.
+// each calls do n times, partly concurrently, and joins the errors.
 func each(n int, do func(i int) error) error {
 	errs := make([]error, n)
 	all := pool.New().WithMaxGoroutines(atOnce)

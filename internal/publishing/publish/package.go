@@ -13,7 +13,7 @@ import (
 	"builder/internal/input/oci"
 )
 
-// Media types of what is kept in a registry.
+// Media types of files in a registry.
 const (
 	cellType   = "application/vnd.builder.cell.v1"
 	wheelType  = "application/vnd.builder.wheel.v1+zip"
@@ -23,13 +23,13 @@ const (
 	plainType  = "application/json"
 )
 
-// Annotations. What they say is for lists; what counts is in the signed files. The
-// names of dev.sigstore are those that cosign reads.
+// Annotations. They serve for lists. Only the signed files count as evidence. cosign
+// reads the names in dev.sigstore.
 const (
 	cellNote    = "org.builder.cell"
 	keyNote     = "org.builder.key"
 	recipeNote  = "org.builder.recipe"
-	versionNote = "org.builder.version" // of an archive, whose name does not tell it
+	versionNote = "org.builder.version" // of an archive, whose name does not state it
 	axesNote    = "org.builder.axes"    // JSON
 	gatesNote   = "org.builder.gates"   // JSON, gate to status, of one round
 	createdNote = "org.opencontainers.image.created"
@@ -37,7 +37,7 @@ const (
 	saysNote    = "dev.sigstore.bundle.predicateType"
 )
 
-// ociPackage is the bundle as a registry takes it.
+// ociPackage returns the bundle as a package for a registry.
 func (b Bundle) ociPackage() (oci.Package, error) {
 	axes, err := json.Marshal(b.Entry.Axes)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b Bundle) ociPackage() (oci.Package, error) {
 	return p, nil
 }
 
-// annotations say on the outside what a signed document is about.
+// annotations returns the type, time and verdicts of a signed document.
 func annotations(d attest.Document) (map[string]string, error) {
 	notes := map[string]string{contentNote: "dsse-envelope", saysNote: d.PredicateType}
 	if !d.Made.IsZero() {
@@ -86,11 +86,11 @@ func fileOf(a artifact.Artifact, mediaType string) oci.File {
 	return oci.File{Path: a.Path, Name: a.Name, MediaType: mediaType, SHA256: a.SHA256, Size: a.Size}
 }
 
-// maxTag is the length of a tag, in bytes (the distribution specification).
+// maxTag is the maximum length of a tag, in bytes (distribution specification).
 const maxTag = 128
 
-// tagOf returns the tag of a name: a tag has no plus sign, and what is too long for
-// one ends in the digest of the whole.
+// tagOf returns the tag for a name. Tags cannot contain a plus sign. A name longer than
+// a tag is truncated and ends in a digest of the whole name.
 func tagOf(name string) string {
 	tag := strings.ReplaceAll(name, "+", "_")
 	if len(tag) <= maxTag {

@@ -1,11 +1,11 @@
-// Package publish decides what may be published: a wheel, or an archive of a source
-// tree where a recipe makes no wheel, with everything that was made beside it and said
-// about it, all of it verified, and with the verdicts that its channel asks for. A file
-// without them cannot even be passed to a destination, because a [Bundle] is made by
-// [Load] alone. How a place keeps what it is given is the matter of the packages index,
-// oci and upload.
+// Package publish decides whether an artifact may be published. The artifact is a
+// wheel, or an archive of a source tree if the recipe makes no wheel. It must come with
+// every file made beside it and every statement about it, all verified, and with the
+// verdicts required by its channel. Only [Load] makes a [Bundle], so other files cannot
+// even be passed to a destination. The packages index, oci and upload implement the
+// storage.
 //
-// It never builds and never asks a gate.
+// This package never builds and never runs a gate.
 package publish
 
 import (
@@ -23,22 +23,22 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// A Bundle is what can be published.
+// A Bundle is a verified artifact, ready for publishing.
 type Bundle struct {
 	Wheel    artifact.Artifact   // or the archive in its place
-	Beside   []artifact.Artifact // the other files of the cell
-	Said     []artifact.Artifact // the files of its folder of statements that count
+	Beside   []artifact.Artifact // other files of the cell
+	Said     []artifact.Artifact // verified files in its folder of statements
 	Entry    lock.Entry
 	Verdicts []verdict.Verdict
 
 	documents                        []attest.Document
 	project, version, requiresPython string
 	metadata                         []byte
-	name                             wheel.Name // none of an archive
+	name                             wheel.Name // empty for an archive
 }
 
-// Load verifies a wheel by the policy of a channel, and finds what goes with it.
-// Everything that is wrong comes together, as class diag.Gate.
+// Load verifies a wheel by the policy of a channel, and finds the files that belong to
+// it. It reports all problems of the verification together, as class diag.Gate.
 func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error) {
 	a, err := artifact.Of(path, "")
 	if err != nil {
@@ -59,8 +59,8 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 	return b, b.readMetadata()
 }
 
-// whole demands that the other files that the provenance names lie beside an artifact:
-// a cell is published whole.
+// whole returns an error if another file in the provenance is missing beside the
+// artifact. A cell is published as a whole.
 func whole(a artifact.Artifact, said attest.Bundle) error {
 	var faults []error
 	for _, s := range said.Artifacts {
@@ -73,10 +73,10 @@ func whole(a artifact.Artifact, said attest.Bundle) error {
 	return errors.Join(faults...)
 }
 
-// maxMetadata bounds METADATA, in bytes.
+// maxMetadata limits METADATA, in bytes.
 const maxMetadata = 16 << 20
 
-// isTree reports whether the artifact is an archive: nothing can install it.
+// isTree reports whether the artifact is an archive, which cannot be installed.
 func (b Bundle) isTree() bool { return b.Entry.Expect.Tree != "" }
 
 func (b *Bundle) readMetadata() error {
@@ -100,7 +100,7 @@ func (b *Bundle) readMetadata() error {
 	return nil
 }
 
-// publication is the bundle as a directory index takes it.
+// publication returns the bundle as a publication for a directory index.
 func (b Bundle) publication(channel string) index.Publication {
 	beside := map[string]artifact.Artifact{}
 	for _, a := range b.Beside {
@@ -120,7 +120,7 @@ func (b Bundle) publication(channel string) index.Publication {
 	}
 }
 
-// statuses says of each gate what it said.
+// statuses returns the status of each gate.
 func statuses(verdicts []verdict.Verdict) map[string]string {
 	gates := map[string]string{}
 	for _, v := range verdicts {
@@ -129,7 +129,7 @@ func statuses(verdicts []verdict.Verdict) map[string]string {
 	return gates
 }
 
-// evidence says of each gate what it saw.
+// evidence returns the evidence of each gate.
 func evidence(verdicts []verdict.Verdict) map[string]string {
 	seen := map[string]string{}
 	for _, v := range verdicts {
@@ -138,8 +138,7 @@ func evidence(verdicts []verdict.Verdict) map[string]string {
 	return seen
 }
 
-// Channel returns the policy of a channel: wheels are handed out under the name of
-// what was asked of them.
+// Channel returns the policy of a channel. A channel has the name of its policy.
 func Channel(name string) (attest.Policy, error) {
 	if !slices.Contains(attest.Policies(), name) {
 		return "", diag.Errorf(diag.Usage, "no channel is called %q", name).WithHint("%s", diag.DidYouMean(name, attest.Policies()))

@@ -28,8 +28,8 @@ import (
 
 var built = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// bundle is what Load would have made of a wheel of some version: it has a
-// provenance and a round of gates, which nobody reads here.
+// bundle returns a bundle as Load would return it for a wheel of the given version. Its
+// provenance and its round of gates have dummy contents, which these tests do not read.
 func bundle(t *testing.T, version string) Bundle {
 	t.Helper()
 	path := wheeltest.Wheel{
@@ -64,7 +64,8 @@ func bundle(t *testing.T, version string) Bundle {
 	return b
 }
 
-// said lists the files of an artifact's folder, whoever signed them.
+// said lists the files in an artifact's folder of statements, without a check of
+// signatures.
 func said(t *testing.T, a artifact.Artifact) (files []artifact.Artifact) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(attest.Dir(a.Path), "*"))
@@ -81,10 +82,10 @@ func said(t *testing.T, a artifact.Artifact) (files []artifact.Artifact) {
 	return files
 }
 
-// anything is a vet that admits what is offered.
+// anything is a vet that admits every offered file.
 func anything(offered, _ []artifact.Artifact) ([]artifact.Artifact, error) { return offered, nil }
 
-// taken is a client that believes what it is given.
+// taken fetches without verification.
 func taken(ctx context.Context, from Source, key, dir string) (Bundle, error) {
 	path, err := from.Bring(ctx, key, dir, anything)
 	if err != nil {
@@ -112,7 +113,7 @@ func list(t *testing.T, at Source) []index.Record {
 	return all
 }
 
-// catalogues are the places that keep more than wheels, empty.
+// catalogues returns one empty catalogue of each kind.
 func catalogues(t *testing.T) map[string]Catalogue {
 	t.Helper()
 	places := map[string]string{"directory": "file:" + t.TempDir()}
@@ -175,7 +176,7 @@ func TestCatalogues(t *testing.T) {
 				t.Errorf("came with it: %v, %v", said, err)
 			}
 
-			for range 2 { // the second time nothing is there, and that is fine
+			for range 2 { // withdrawing a missing wheel is no error
 				if err := place.Withdraw(t.Context(), one.Entry.Key()); err != nil {
 					t.Fatal(err)
 				}
@@ -193,7 +194,7 @@ func TestCatalogues(t *testing.T) {
 	}
 }
 
-// registry is an empty repository of a registry that lists referrers.
+// registry returns an empty repository of a registry with the referrers API.
 func registry(t *testing.T) Registry {
 	t.Helper()
 	address, stop := ocitest.Serve(true)
@@ -205,7 +206,7 @@ func registry(t *testing.T) Registry {
 	return place
 }
 
-// The tags and annotations of a registry are what oras, crane and cosign see.
+// oras, crane and cosign show these tags and annotations.
 func TestRegistryNames(t *testing.T) {
 	place := registry(t)
 	b := bundle(t, "1.0+rocm5.7")
@@ -234,7 +235,7 @@ func TestRegistryNames(t *testing.T) {
 		t.Errorf("%q", seen)
 	}
 
-	// What somebody else named stays, and is seen.
+	// Tags set by others stay, and are listed.
 	if err := place.Tag(t.Context(), digest, "prod", oci.TagOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func TestRegistryNames(t *testing.T) {
 	}
 }
 
-// A registry that lies about what its tags name is told, not believed.
+// A tag of the registry that names something else is an error or is skipped.
 func TestRegistryThatLies(t *testing.T) {
 	place := registry(t)
 	b := bundle(t, "1.0")
@@ -275,7 +276,7 @@ func TestRegistryThatLies(t *testing.T) {
 	}
 }
 
-// An index behind a web server lists the same as its directory.
+// An index behind a web server gives the same list as its directory.
 func TestListOverTheNetwork(t *testing.T) {
 	dir := t.TempDir()
 	place, err := openDirectory("file:" + dir)
@@ -300,7 +301,7 @@ func TestListOverTheNetwork(t *testing.T) {
 	}
 }
 
-// program runs what it is told to, without the indexes of the host.
+// program runs a program without the host's index settings.
 func program(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, env...)
@@ -308,8 +309,8 @@ func program(ctx context.Context, env []string, name string, args ...string) (st
 	return string(out), err
 }
 
-// A real pip, and a uv in PATH, install what was published; what they cannot install
-// goes again.
+// A real pip, and a uv in PATH, install the published wheel. A wheel they cannot
+// install is withdrawn.
 func TestClients(t *testing.T) {
 	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
 		t.Skipf("this host has no pip: %s", out)
@@ -330,7 +331,7 @@ func TestClients(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 
-	// A wheel that says another name inside is one that pip refuses.
+	// pip refuses a wheel with another name inside.
 	liar := bundle(t, "2.0")
 	liar.project = "toll"
 	if _, err := Publish(t.Context(), place, liar, "candidate", client); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "with pip") {
@@ -341,7 +342,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// Both are asked for the platform of the wheel and not for that of the host.
+// The arguments request the platform of the wheel, not of the host.
 func TestArgumentsOfClients(t *testing.T) {
 	for file, want := range map[string]string{
 		"tool-1.0-cp311-cp311-manylinux_2_36_x86_64.whl": "cp cp311 3.11 manylinux_2_36_x86_64 | 3.11 x86_64-manylinux_2_36",
@@ -366,7 +367,8 @@ func TestArgumentsOfClients(t *testing.T) {
 	}
 }
 
-// What comes back from a registry is verified, and goes again where it does not.
+// Publish verifies the package pulled from a registry, and withdraws it if the
+// verification fails.
 func TestPullIsVerified(t *testing.T) {
 	place := registry(t)
 	b := bundle(t, "1.0")

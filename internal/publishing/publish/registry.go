@@ -15,9 +15,9 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// Registry is a repository of an OCI registry. The files of a cell are one package;
-// what was said about the wheel are its referrers; tags name the cell, its key, and
-// its place in a channel.
+// Registry is a repository of an OCI registry. The files of a cell form one package,
+// and the statements about the wheel are its referrers. Tags name the cell, its key,
+// and its place in a channel.
 type Registry struct {
 	*oci.Repository
 	progress func(done, total int64)
@@ -52,12 +52,12 @@ func (r Registry) Put(ctx context.Context, b Bundle, channel string) (Receipt, e
 	return b.Receipt(channel, r.String()+"@"+digest, existed), err
 }
 
-// Check implements [Destination]: what is pulled by its digest verifies.
+// Check implements [Destination]: it pulls the package by its key and verifies it.
 func (r Registry) Check(ctx context.Context, c Client, b Bundle) ([]string, error) {
 	return c.pull(ctx, r, b)
 }
 
-// refused gives a fault of reading the class of publishing, which it was for.
+// refused gives an error of reading the class of publishing, the purpose of the read.
 func refused(err error) error {
 	if fault, ok := errors.AsType[*diag.Error](err); ok {
 		own := *fault
@@ -67,8 +67,7 @@ func refused(err error) error {
 	return err
 }
 
-// find returns the digest of the package of a key; where there is none the error
-// is [ErrNotPublished].
+// find returns the digest of the package with the given key, or [ErrNotPublished].
 func (r Registry) find(ctx context.Context, key string) (digest string, err error) {
 	digest, err = r.Resolve(ctx, keyTag(key))
 	if isMissing(err) {
@@ -77,8 +76,8 @@ func (r Registry) find(ctx context.Context, key string) (digest string, err erro
 	return digest, err
 }
 
-// said names what is said already about the cell of a key: who built it first and
-// said how is not contradicted by somebody who built the same bytes again.
+// said returns the names of the statements already published for a key. Statements of
+// the first builder are not replaced if another builder publishes the same bytes.
 func (r Registry) said(ctx context.Context, key string) (map[string]bool, error) {
 	digest, err := r.find(ctx, key)
 	if errors.Is(err, ErrNotPublished) {
@@ -133,7 +132,7 @@ func (r Registry) Bring(ctx context.Context, key, dir string, vet index.Vet) (st
 	return path, nil
 }
 
-// artifactOf returns the file that the others of a package were made beside.
+// artifactOf returns the main file of a package: its wheel or archive.
 func artifactOf(m oci.Manifest) (oci.File, bool) {
 	i := slices.IndexFunc(m.Files, func(f oci.File) bool { return filepath.Ext(f.Name) == ".whl" || f.MediaType == treeType })
 	if i < 0 {
@@ -142,12 +141,12 @@ func artifactOf(m oci.Manifest) (oci.File, bool) {
 	return m.Files[i], true
 }
 
-// maxSaid bounds what is said about a package, in bytes: nobody has vouched for any
-// of it when it comes.
+// maxSaid limits the statements about a package, in bytes. They are unverified when
+// they arrive.
 const maxSaid = 128 << 20
 
-// bringSaid lays out what was said about a package, and names it. What others have put
-// beside it and cannot be read, or is no statement of ours, is passed over.
+// bringSaid copies the statements about a package to dir and returns them. It skips
+// unreadable referrers and referrers of other types.
 func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []artifact.Artifact, err error) {
 	all, err := r.Referrers(ctx, digest)
 	if err != nil {
@@ -163,7 +162,7 @@ func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []art
 		}
 		for _, f := range ref.Files {
 			if slices.ContainsFunc(said, func(a artifact.Artifact) bool { return a.Name == f.Name }) {
-				continue // two publishers at once: one of them is enough
+				continue // two publishers at once: one statement is enough
 			}
 			if left -= f.Size; left < 0 {
 				return nil, fmt.Errorf("what speaks of %s@%s has more than %d bytes", r, digest, maxSaid)
@@ -192,9 +191,9 @@ func (r Registry) Withdraw(ctx context.Context, keys ...string) error {
 	return errors.Join(faults...)
 }
 
-// remove deletes a package first, then the tags that still stand for it, where the
-// registry has not done that itself, and last what speaks of it: nobody finds a
-// package about which nothing is said.
+// remove deletes the package first, then its remaining tags, which some registries
+// delete themselves, and last its referrers. In this order a package without statements
+// is never visible.
 func (r Registry) remove(ctx context.Context, digest string, tags []string) error {
 	about, err := r.Referrers(ctx, digest)
 	if err != nil {

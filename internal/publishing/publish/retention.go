@@ -11,23 +11,23 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// Retention says which wheels of a channel may go: those that are both older than
-// an age and not among the newest of their kind. A limit of zero is none.
+// Retention selects the wheels of a channel to remove: those older than Age and not
+// among the newest Keep of their kind. Zero disables a limit.
 type Retention struct {
 	Channel string
 	Age     time.Duration
-	Keep    int // of each kind in the channel: a recipe with all axes but the version
+	Keep    int // per kind in the channel: a recipe with all axes except version
 }
 
-// A Decision is what becomes of a published wheel, and why.
+// A Decision states whether a published wheel is removed, and why.
 type Decision struct {
 	index.Record `json:"wheel"`
 	Remove       bool   `json:"remove"`
 	Because      string `json:"because"`
 }
 
-// Decide says what becomes of every wheel. What is in another channel too, what a
-// tag of somebody else names, and what a lock needs (by its key) always stays.
+// Decide returns a decision for every wheel. A wheel always stays if it is in another
+// channel too, if a tag set by others names it, or if a lock needs its key.
 func (r Retention) Decide(all []index.Record, needed map[string]bool, now time.Time) []Decision {
 	newest := slices.Clone(all)
 	slices.SortStableFunc(newest, func(a, b index.Record) int { return b.Published.Compare(a.Published) })
@@ -44,7 +44,7 @@ func (r Retention) Decide(all []index.Record, needed map[string]bool, now time.T
 	return decisions
 }
 
-// judge says why a wheel, the nth newest of its kind, stays or goes.
+// judge decides about a wheel, the nth newest of its kind.
 func (r Retention) judge(record index.Record, nth int, needed bool, now time.Time) (because string, remove bool) {
 	age := now.Sub(record.Published)
 	others := slices.DeleteFunc(slices.Clone(record.Channels), func(c string) bool { return c == r.Channel })
@@ -69,7 +69,7 @@ func (r Retention) judge(record index.Record, nth int, needed bool, now time.Tim
 
 func days(d time.Duration) int { return int(d / (24 * time.Hour)) }
 
-// kind names what a wheel is one release of.
+// kind returns a name common to all releases of a wheel.
 func kind(r index.Record) string {
 	parts := []string{r.Recipe}
 	for _, axis := range slices.Sorted(maps.Keys(r.Axes)) {

@@ -17,28 +17,27 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// A Source is a place where others have published.
+// A Source is a place with published cells.
 type Source interface {
-	// Bring lays what is published under the key of a cell out in dir, as a run
-	// leaves it, and returns the path of the wheel; where there is nothing the error
-	// is [ErrNotPublished]. What is said about the wheel comes first, and the files
-	// that vet admits after it: [Load] says whether all of it can be trusted.
+	// Bring copies the publication of a key to dir, in the layout of a run, and returns
+	// the path of the wheel. It returns [ErrNotPublished] if the place has none. It
+	// copies the statements about the wheel first, then the files admitted by vet.
+	// [Load] decides whether to trust the result.
 	Bring(ctx context.Context, key, dir string, vet index.Vet) (wheel string, err error)
-	// List says what is there: what the place says, verified by nobody.
+	// List returns the records of the place, unverified.
 	List(ctx context.Context) ([]index.Record, error)
 	String() string
 }
 
-// ErrNotPublished says that a place has nothing under a key.
+// ErrNotPublished means that a place has no publication under a key.
 var ErrNotPublished = errors.New("it is not published there")
 
 var _ Source = indexSource{}
 
-// Sources explains how a source is written.
+// Sources describes the syntax of a source.
 const Sources = "file:DIR, oci://HOST/REPOSITORY or the URL of an index"
 
-// OpenSource reads the place of a source. What comes over the network from an index
-// goes through s.
+// OpenSource parses a source. Files from an index on the network go through s.
 func OpenSource(text string, insecure bool, s *store.Store) (Source, error) {
 	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
 		return indexSource{index.OpenRemote(text, s), store.Redact(text)}, nil
@@ -49,7 +48,7 @@ func OpenSource(text string, insecure bool, s *store.Store) (Source, error) {
 	return openDirectory(text)
 }
 
-// records is an index that can be read.
+// records is a readable index.
 type records interface {
 	All(ctx context.Context) ([]index.Record, error)
 	Find(ctx context.Context, key string) (index.Record, error)
@@ -83,8 +82,8 @@ func (x indexSource) Bring(ctx context.Context, key, dir string, vet index.Vet) 
 	return wheel.Path, err
 }
 
-// Take brings what is published under the key of a cell into dir and verifies it by
-// the policy of a channel: what is said about it before the rest is fetched.
+// Take copies the publication of a key to dir and verifies it by the policy of a
+// channel. It verifies the statements before it fetches the other files.
 func Take(ctx context.Context, from Source, key, dir string, trust signing.Trust, policy attest.Policy) (Bundle, error) {
 	path, err := from.Bring(ctx, key, dir, Vet(key, trust, policy))
 	if err != nil {
@@ -93,13 +92,13 @@ func Take(ctx context.Context, from Source, key, dir string, trust signing.Trust
 	return Load(path, trust, policy)
 }
 
-// maxUnsigned bounds a file whose size nobody signed, in bytes: statements from before
-// 2026-11-22 say none.
+// maxUnsigned limits a file without a signed size, in bytes. Statements made before
+// 2026-11-22 state no sizes.
 const maxUnsigned = 4 << 30
 
-// Vet admits of the files of a key those that statements name which verify, with the
-// sizes that are signed. A file that nobody signed is refused, and keeps the others
-// back: what a place adds to a cell is not of the cell.
+// Vet admits the files of a key listed in verified statements, with their signed sizes.
+// One unsigned file is enough to refuse all, because a file added by the place is not
+// part of the cell.
 func Vet(key string, trust signing.Trust, policy attest.Policy) index.Vet {
 	return func(offered, said []artifact.Artifact) ([]artifact.Artifact, error) {
 		wheel := offered[0]
@@ -127,7 +126,7 @@ func Vet(key string, trust signing.Trust, policy attest.Policy) index.Vet {
 	}
 }
 
-// signedSize returns how many bytes an offered file may have.
+// signedSize returns the size an offered file must have, in bytes.
 func signedSize(f artifact.Artifact, signed []artifact.Artifact) (int64, error) {
 	i := slices.IndexFunc(signed, func(s artifact.Artifact) bool { return s.Name == f.Name && s.SHA256 == f.SHA256 })
 	switch {
@@ -143,7 +142,7 @@ func signedSize(f artifact.Artifact, signed []artifact.Artifact) (int64, error) 
 	return f.Size, nil
 }
 
-// FindCell returns what a place says of a cell, by its id or key.
+// FindCell returns the record of a cell by its id or key.
 func FindCell(ctx context.Context, at Source, name string) (index.Record, error) {
 	all, err := at.List(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"builder/internal/publishing/upload"
 )
 
-// treeBundle is what Load would have made of an archive of a source tree.
+// treeBundle returns a bundle as Load would return it for an archive of a source tree.
 func treeBundle(t *testing.T) Bundle {
 	t.Helper()
 	const name = "gpt-sovits-20240821v2+rocm6.1.tar.gz"
@@ -47,7 +47,7 @@ func treeBundle(t *testing.T) Bundle {
 
 func TestTrees(t *testing.T) {
 	client := &Client{
-		Run:  nil, // no program of Python is asked about an archive
+		Run:  nil, // no Python client checks an archive
 		Take: taken,
 	}
 	for name, place := range catalogues(t) {
@@ -82,7 +82,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// pip would take an archive in an index for a source distribution.
+// pip would treat an archive in an index as a source distribution.
 func TestTreesAreInNoPythonIndex(t *testing.T) {
 	dir := t.TempDir()
 	place, err := openDirectory("file:" + dir)

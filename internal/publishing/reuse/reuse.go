@@ -1,6 +1,5 @@
-// Package reuse takes a cell from where others have published it instead of building
-// it, where its signature, verdicts and key hold. What this host has made itself is
-// package results'.
+// Package reuse takes a published cell instead of building it, if its signature,
+// verdicts and key are valid. Package results covers cells built on this host.
 package reuse
 
 import (
@@ -20,15 +19,15 @@ import (
 	"builder/internal/publishing/publish"
 )
 
-// A Finder implements [run.Finder]: what this host does not know is looked for where
-// others have published it. A bundle whose signature, verdicts or key do not hold
-// is told and not taken.
+// A Finder implements [run.Finder]. It searches the published places for cells without
+// a result on this host. It reports a bundle with an invalid signature, verdict or key,
+// and does not take it.
 type Finder struct {
 	*results.Results
 
-	Places  []string // where cells are published: directories and addresses
+	Places  []string // directories and addresses with published cells
 	Trust   signing.Trust
-	Only    bool // what no place has is an error
+	Only    bool // a cell missing in every place is an error
 	Store   *store.Store
 	Scratch string
 	Note    func(string, ...any)
@@ -66,7 +65,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 	return run.Result{}, false, nil
 }
 
-// take copies a published cell, verifies it and keeps it as a result of this host.
+// take copies a published cell, verifies it and stores it as a result of this host.
 func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 	source, err := publish.OpenSource(place, false, f.Store)
 	if err != nil {
@@ -85,7 +84,7 @@ func (f Finder) take(ctx context.Context, place string, e lock.Entry) error {
 	return f.Keep(e, ResultOf(b))
 }
 
-// ResultOf is a verified bundle as a result of this host.
+// ResultOf returns a verified bundle as a result of this host.
 func ResultOf(b publish.Bundle) run.Result {
 	return run.Result{
 		Artifacts: append([]artifact.Artifact{b.Wheel}, b.Beside...), Attestations: b.Said, Verdicts: b.Verdicts,

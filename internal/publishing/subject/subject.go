@@ -1,6 +1,6 @@
-// Package subject finds finished artifacts where a person names them, by a file or
-// by the directory of a cell, with what they promise and what lies beside them. It
-// judges none: gates do, and attest.
+// Package subject finds the finished artifacts the user names, by file or by the
+// directory of a cell, with their promises and the files beside them. It does not judge
+// them. Gates and package attest do.
 package subject
 
 import (
@@ -23,23 +23,23 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A Subject is an artifact that is judged.
+// A Subject is an artifact to be judged.
 type Subject struct {
 	Artifact artifact.Artifact
 	Expect   recipe.Expect
-	Key      string // of the entry that Expect stands in
+	Key      string // of the entry with Expect
 	Entry    lock.Entry
-	Promise  string         // the file that Expect and Entry stand in, "" where nothing is promised
-	Doubted  bool           // nobody who is trusted signed the promise, and nobody gave it
-	given    bool           // a person named the promise
-	Beside   []string       // the files that were made with it
-	Library  string         // member of the wheel that is NCCL or RCCL, "" where none is
-	Is       inspect.Report // what it is, once it was inspected
-	Fault    error          // why it could not be inspected
+	Promise  string         // file of Expect and Entry, "" without a promise
+	Doubted  bool           // the promise has no trusted signature, and the user did not name it
+	given    bool           // the user named the promise
+	Beside   []string       // files made with it
+	Library  string         // NCCL or RCCL in the wheel, "" for none
+	Is       inspect.Report // result of Inspect
+	Fault    error          // error of Inspect
 }
 
-// Find finds the artifacts of every path, and all that is wrong with any. What they
-// promise is in the file of an entry that a person named, or in that beside them.
+// Find finds the artifacts of every path, and joins all errors. The promise is the
+// entry file named by the user, or the one beside the artifact.
 func Find(paths []string, entry string) ([]Subject, error) {
 	var subjects []Subject
 	var faults []error
@@ -50,10 +50,10 @@ func Find(paths []string, entry string) ([]Subject, error) {
 	return subjects, errors.Join(faults...)
 }
 
-// Vouch says what the promise is worth, and returns what is to be told of it. Signed is
-// the key of the entry that a trusted key signed about these bytes. A promise that
-// nobody signed waives nothing, and beside other expectations it does not count at
-// all: whoever can write to a directory can put one there.
+// Vouch decides how far the promise counts, and returns a note for the user. signed is
+// the key of the entry signed for these bytes by a trusted key. An unsigned promise
+// waives nothing. Beside other expectations it does not count at all, because anyone
+// with write access to a directory can put a promise there.
 func (s *Subject) Vouch(signed string, expected bool) (note string) {
 	if s.Promise == "" || s.given || s.Key == signed {
 		return ""
@@ -92,9 +92,9 @@ func find(path, entry string) ([]Subject, error) {
 	return subjects, nil
 }
 
-// Passed finds the wheels of every path: that of a file, or those that
-// passed in the directory of a cell, or the archive in their place. What a gate
-// refused has no bundle.
+// Passed finds the wheels of every path: the file itself, or the wheels that passed in
+// the directory of a cell, or the archive in their place. A refused wheel has no
+// bundle.
 func Passed(paths []string) ([]string, error) {
 	var wheels []string
 	var faults []error
@@ -116,8 +116,8 @@ func Passed(paths []string) ([]string, error) {
 	return wheels, errors.Join(faults...)
 }
 
-// wheelsOf lists the wheels of a cell, or the archive that it makes in their place:
-// what passed, else what a gate refused.
+// wheelsOf lists the wheels of a cell, or the archive in their place: those that
+// passed, or else those a gate refused.
 func wheelsOf(dir string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil {
 		return nil, diag.Errorf(diag.Usage, "%s is not the directory of a cell: it holds no %s", dir, lock.EntryFile).
@@ -136,8 +136,8 @@ func wheelsOf(dir string) ([]string, error) {
 	return nil, diag.Errorf(diag.Usage, "%s holds no %s", dir, cmp.Or(tree, "wheel")).WithHint("the cell was not built: builder run")
 }
 
-// treeOf returns the name of the archive that the cell of a directory makes in
-// place of a wheel, "" for any other directory.
+// treeOf returns the name of the archive the cell in dir makes in place of a wheel, or
+// "" for other directories.
 func treeOf(dir string) string {
 	e, err := lock.ReadEntry(dir)
 	if err != nil {
@@ -146,7 +146,7 @@ func treeOf(dir string) string {
 	return e.Expect.Tree
 }
 
-// wheelsIn lists the wheels that lie in a directory, and the file called tree.
+// wheelsIn lists the wheels in a directory, and the file named tree.
 func wheelsIn(dir, tree string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	var wheels []string
@@ -158,8 +158,8 @@ func wheelsIn(dir, tree string) ([]string, error) {
 	return wheels, err
 }
 
-// Inspect says what the artifact is, where that was asked or nobody says what it
-// is to be.
+// Inspect inspects the artifact if asked is set or if there is no promise. It reports
+// whether it did so.
 func (s *Subject) Inspect(ctx context.Context, asked bool) bool {
 	if s.Promise != "" && !asked {
 		return false
@@ -168,8 +168,8 @@ func (s *Subject) Inspect(ctx context.Context, asked bool) bool {
 	return true
 }
 
-// read measures a file and finds its promise: in the file of an entry that was named,
-// else beside it, or one directory up for a wheel that was refused.
+// read measures a file and finds its promise: in the given entry file, or else beside
+// the wheel. For a refused wheel it also looks one directory up.
 func read(path, entry string) (Subject, error) {
 	a, err := artifact.Of(path, "")
 	if err != nil {
@@ -207,16 +207,16 @@ func read(path, entry string) (Subject, error) {
 	return s, nil
 }
 
-// lookForLibrary finds the library that the artifact promises, or has.
+// lookForLibrary finds the library promised by or contained in the artifact.
 func (s *Subject) lookForLibrary() {
 	s.Library = locate.LibraryIn(s.Artifact.Path, s.Expect.Library)
 	if s.Library != "" && len(s.Expect.Collectives) == 0 {
-		s.Expect.Collectives = []string{"all_reduce"} // what every NCCL can do
+		s.Expect.Collectives = []string{"all_reduce"} // supported by every NCCL
 	}
 }
 
-// Source finds the source tree of a subject in the store of a home; nil is that it
-// is not at hand.
+// Source finds the source tree of the subject in the store of a home. It returns nil if
+// the tree is missing or damaged.
 func (s Subject) Source(home string) *gate.Upstream {
 	dir := filepath.Join(home, "store")
 	if _, err := os.Stat(dir); err != nil || s.Promise == "" {
@@ -230,7 +230,7 @@ func (s Subject) Source(home string) *gate.Upstream {
 	return &gate.Upstream{Archive: path, Name: s.Entry.Source.Filename, Patches: s.Entry.Patches, Facts: s.Entry.Facts}
 }
 
-// filesBeside lists the other files of an artifact's directory.
+// filesBeside lists the other files in an artifact's directory.
 func filesBeside(path string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	var beside []string

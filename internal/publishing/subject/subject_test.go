@@ -15,8 +15,8 @@ import (
 	"builder/internal/plan/sourcetree/sourcetreetest"
 )
 
-// The gate changes is asked of a finished archive too, wherever the store has the
-// source; a damaged one is none.
+// The gate changes also runs on a finished archive if the store has the source. A
+// damaged source counts as missing.
 func TestTheSourceOfASubject(t *testing.T) {
 	home, dir := t.TempDir(), t.TempDir()
 	source := filepath.Join(dir, "tool-1.tar")

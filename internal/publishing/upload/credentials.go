@@ -19,28 +19,28 @@ import (
 	"builder/internal/base/regular"
 )
 
-// whereCredentials says where they are looked for, in that order.
+// whereCredentials is a hint with the sources of credentials, in order of precedence.
 const whereCredentials = "set BUILDER_PUBLISH_USERNAME and BUILDER_PUBLISH_PASSWORD, or BUILDER_PUBLISH_TOKEN; " +
 	"TWINE_USERNAME and TWINE_PASSWORD, a netrc file and the program keyring are looked at too"
 
-// tokenUser stands for the name of the user where a token says who that is.
+// tokenUser is the user name for a token, which itself identifies the user.
 const tokenUser = "__token__"
 
-// credentials are a name and a password. They print as the place where they were
-// found, in every form, and are not found by encoders.
+// credentials are a user name and a password. Every form of printing shows only their
+// source, and encoders cannot reach them.
 type credentials struct {
-	// from is where they were found, "" where there are none.
+	// from is the source of the credentials, "" for none.
 	from string
 
-	get func() (user, password string) // a value would be printed by %#v of what holds it
+	get func() (user, password string) // a function, because %#v of an enclosing value would print a string
 }
 
-// credentialsFrom makes credentials of a name and a password found in some place.
+// credentialsFrom returns credentials found in the source from.
 func credentialsFrom(from, user, password string) credentials {
 	return credentials{from: from, get: func() (string, string) { return user, password }}
 }
 
-// String says where the credentials were found.
+// String returns the source of the credentials.
 func (c credentials) String() string {
 	if c.get == nil {
 		return "no credentials"
@@ -48,7 +48,7 @@ func (c credentials) String() string {
 	return "credentials from " + c.from
 }
 
-// GoString says the same.
+// GoString returns the same source for %#v.
 func (c credentials) GoString() string { return fmt.Sprintf("upload.credentials(%q)", c.String()) }
 
 func (c credentials) authorise(req *http.Request) {
@@ -57,7 +57,7 @@ func (c credentials) authorise(req *http.Request) {
 	}
 }
 
-// scrub takes what a server repeats of them out of its answer.
+// scrub removes the credentials from a server's answer.
 func (c credentials) scrub(text string) string {
 	if c.get == nil {
 		return text
@@ -71,7 +71,7 @@ func (c credentials) scrub(text string) string {
 	return text
 }
 
-// advice says what to do where a server does not want them.
+// advice returns a hint for a server that refuses the credentials.
 func (c credentials) advice(code int) string {
 	switch {
 	case c.get == nil:
@@ -82,7 +82,7 @@ func (c credentials) advice(code int) string {
 	return fmt.Sprintf("the server does not take the %s: correct them there", c)
 }
 
-// find looks for credentials for a server.
+// find searches for credentials for a server.
 func (o Options) find(ctx context.Context, u *url.URL) (credentials, error) {
 	c, user, err := o.environment()
 	if err != nil || c.get != nil {
@@ -104,7 +104,8 @@ func (o Options) find(ctx context.Context, u *url.URL) (credentials, error) {
 	return credentials{}, nil
 }
 
-// environment reads the variables. A name alone is for the other places.
+// environment reads the environment variables. A user name without a password applies
+// to the other sources.
 func (o Options) environment() (c credentials, user string, err error) {
 	token, password := o.env("BUILDER_PUBLISH_TOKEN"), o.env("BUILDER_PUBLISH_PASSWORD")
 	if token != "" && password != "" {
@@ -136,10 +137,10 @@ func (o Options) environment() (c credentials, user string, err error) {
 	return credentialsFrom("TWINE_USERNAME and TWINE_PASSWORD", user, password), user, nil
 }
 
-// netrc returns what the netrc file says about a host.
+// netrc returns the credentials for a host in the netrc file.
 func (o Options) netrc(u *url.URL) (credentials, error) { return o.netrcFor(u, "") }
 
-// netrcFor is netrc for a user, if there is a wish.
+// netrcFor is netrc for the given user, or for any user if user is "".
 func (o Options) netrcFor(u *url.URL, user string) (credentials, error) {
 	file, home := o.env("NETRC"), o.env("HOME")
 	switch {
@@ -169,17 +170,17 @@ func (o Options) netrcFor(u *url.URL, user string) (credentials, error) {
 	return credentials{}, nil
 }
 
-// maxNetrc bounds a netrc file, in bytes.
+// maxNetrc limits a netrc file, in bytes.
 const maxNetrc = 1 << 20
 
 // machine is an entry of a netrc file.
 type machine struct{ host, login, password string }
 
-// parseNetrc reads the entries of hosts. The entry default is left out: a password
-// is for the server that it was meant for.
+// parseNetrc reads the entries of hosts. It ignores the entry default, because a
+// password is meant for one server only.
 func parseNetrc(text string) []machine {
 	var all []machine
-	m := &machine{} // of no host
+	m := &machine{} // collects fields outside any entry
 	words := netrcWords(text)
 	for i := 0; i < len(words); i++ {
 		value := ""
@@ -206,8 +207,8 @@ func parseNetrc(text string) []machine {
 	return all
 }
 
-// netrcWords returns the words without comments, which are lines of their own, and
-// macros, which end with an empty line.
+// netrcWords returns the words without comments and macros. A comment is a line of its
+// own, and a macro ends with an empty line.
 func netrcWords(text string) []string {
 	var words []string
 	macro := false
@@ -225,7 +226,7 @@ func netrcWords(text string) []string {
 	return words
 }
 
-// unquote takes the quotes off a value, as curl does.
+// unquote removes the quotes around a value, as curl does.
 func unquote(value string) string {
 	if len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"' {
 		return value[1 : len(value)-1]
@@ -233,10 +234,11 @@ func unquote(value string) string {
 	return value
 }
 
-// keyringPatience is how long somebody may take to unlock a keyring.
+// keyringPatience is the time the user has to unlock a keyring.
 const keyringPatience = 30 * time.Second
 
-// askKeyring asks the program keyring, where there is one, for a password.
+// askKeyring gets a password from the program keyring. It returns "" without the
+// program or without a password.
 func askKeyring(ctx context.Context, address, user string) string {
 	program, err := exec.LookPath("keyring")
 	if err != nil {

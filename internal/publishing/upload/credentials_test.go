@@ -99,7 +99,8 @@ func TestAReadableNetrcIsNamed(t *testing.T) {
 	}
 }
 
-// The program keyring gets the address and the user, and its silence is no fault.
+// The program keyring receives the address and the user. A failure of the program is no
+// error.
 func TestTheKeyringProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":/usr/bin:/bin")

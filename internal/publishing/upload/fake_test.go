@@ -23,13 +23,14 @@ import (
 	"builder/internal/files/wheel/wheeltest"
 )
 
-// fake is an upload server with its index, as small as the protocol allows.
+// fake is a minimal upload server with its index.
 type fake struct {
 	*httptest.Server
 	json bool
-	// fault answers the n-th upload, from 1, in place of the server, if it says so.
+	// fault may answer the n-th upload, counted from 1, in place of the server. It
+	// returns whether it did.
 	fault func(n int, w http.ResponseWriter, r *http.Request) bool
-	// look does the same for the index.
+	// look does the same for requests to the index.
 	look func(n int, w http.ResponseWriter, r *http.Request) bool
 
 	mu     sync.Mutex
@@ -68,7 +69,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take stores what is uploaded, as servers do that allow nothing to change.
+// take stores an upload, like a server that allows no changes.
 func (f *fake) take(w http.ResponseWriter, r *http.Request) {
 	name, sum, ok := f.receive(w, r)
 	if !ok {
@@ -131,7 +132,7 @@ func (f *fake) show(w http.ResponseWriter, r *http.Request) {
 
 const secret = "geheim-4711"
 
-// open is Open without waiting between tries, for a user with a password.
+// open is Open with minimal delays between tries, for a user with a password.
 func open(t *testing.T, text string, o Options) *Server {
 	t.Helper()
 	if o.env == nil {
@@ -160,7 +161,7 @@ func env(pairs ...string) func(string) string {
 
 const demo = "demo_pkg-1.0+cu130-py3-none-any.whl"
 
-// small makes a wheel that holds a text.
+// small returns a wheel with the given text.
 func small(t testing.TB, text string) artifact.Artifact {
 	t.Helper()
 	return measure(t, wheeltest.Wheel{Name: demo, Files: []wheeltest.File{{Name: "demo_pkg/__init__.py", Text: text}}}.Write(t))
@@ -168,7 +169,7 @@ func small(t testing.TB, text string) artifact.Artifact {
 
 const largeName = "large_pkg-1.0-py3-none-any.whl"
 
-// largeBytes takes its time under the race detector: once is enough.
+// largeBytes is computed once, because it is slow under the race detector.
 var largeBytes = sync.OnceValue(func() []byte {
 	var noise strings.Builder
 	for sum := sha256.Sum256(nil); noise.Len() < 8<<20; sum = sha256.Sum256(sum[:]) {
@@ -177,7 +178,7 @@ var largeBytes = sync.OnceValue(func() []byte {
 	return wheeltest.Wheel{Name: largeName, Files: []wheeltest.File{{Name: "large_pkg/noise", Text: noise.String()}}}.Bytes()
 })
 
-// large makes one that does not fit into the buffers of a connection.
+// large returns a wheel too large for the buffers of a connection.
 func large(t testing.TB) artifact.Artifact {
 	t.Helper()
 	return measure(t, write(t, filepath.Join(t.TempDir(), largeName), string(largeBytes()), 0o600))
@@ -192,7 +193,7 @@ func measure(t testing.TB, path string) artifact.Artifact {
 	return a
 }
 
-// cutConnection ends a connection as a network does.
+// cutConnection closes a connection without an answer.
 func cutConnection(w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {

@@ -18,13 +18,13 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// maxMetadata bounds METADATA, in bytes; a description is a readme.
+// maxMetadata limits METADATA, in bytes. Its description is usually a readme.
 const maxMetadata = 4 << 20
 
 // A column is a field of METADATA and its name in the form.
 type column struct{ form, metadata string }
 
-// single are the fields that stand at most once; multiple may be repeated.
+// single are the fields allowed once. multiple are the fields that may be repeated.
 var (
 	single = []column{
 		{"metadata_version", "Metadata-Version"},
@@ -58,20 +58,20 @@ var (
 	}
 )
 
-// required is how many of single no server does without, from the first.
+// required is the number of leading fields in single required by every server.
 const required = 3
 
-// A form is the body of an upload: what stands before the file and after it.
+// A form is the body of an upload: the bytes before the file and after it.
 type form struct {
 	wheel      artifact.Artifact
 	name       wheel.Name
 	kind       string // content type
 	head, tail []byte
-	ask        bool // whether the server would take it, before the file is sent
+	ask        bool // send Expect: 100-continue before the file
 }
 
-// worthAsking is the size of a file from which on a server is asked first whether
-// it would take it.
+// worthAsking is the minimum size of a file, in bytes, for asking the server first
+// whether it accepts the upload.
 const worthAsking = 1 << 20
 
 func newForm(a artifact.Artifact) (*form, error) {
@@ -111,7 +111,7 @@ func newForm(a artifact.Artifact) (*form, error) {
 
 type field struct{ name, value string }
 
-// readFields returns what METADATA says, as the form names it.
+// readFields returns the fields of METADATA under their names in the form.
 func readFields(a artifact.Artifact) ([]field, error) {
 	w, err := wheel.Open(a.Path)
 	if err != nil {
@@ -141,8 +141,8 @@ func readFields(a artifact.Artifact) ([]field, error) {
 	return fields, nil
 }
 
-// describe returns the description, which is a field in old metadata and what
-// stands below the fields in newer.
+// describe returns the description: the text below the fields, or in old metadata a
+// field.
 func describe(h wheel.Header, text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if _, body, ok := strings.Cut(text, "\n\n"); ok && strings.TrimSpace(body) != "" {
@@ -153,16 +153,16 @@ func describe(h wheel.Header, text string) string {
 
 func (f *form) size() int64 { return int64(len(f.head)) + f.wheel.Size + int64(len(f.tail)) }
 
-// errChanged is a fault of this host: no server will mend it.
+// errChanged is an error of this host. Retrying does not help.
 var errChanged = errors.New("the wheel is not what was measured")
 
-// A body reads a form once. The transport reads it in a goroutine of its own, and
-// may do so after the answer has come.
+// A body reads a form once. The transport reads it in its own goroutine, possibly after
+// the answer arrived.
 type body struct {
 	mu       sync.Mutex
 	form     *form
 	file     *os.File
-	rest     io.Reader // of the part that is being read
+	rest     io.Reader // of the current part
 	part     int
 	sum      hash.Hash
 	done     int64 // bytes of the file
@@ -189,7 +189,7 @@ func (b *body) Read(data []byte) (int, error) {
 	for {
 		n, err := b.rest.Read(data)
 		if b.part == 1 && n > 0 {
-			b.sum.Write(data[:n]) // a hash takes all
+			b.sum.Write(data[:n]) // a hash accepts all bytes
 			b.done += int64(n)
 			b.progress(b.done, b.form.wheel.Size)
 		}
@@ -204,8 +204,8 @@ func (b *body) Read(data []byte) (int, error) {
 	}
 }
 
-// next goes on to the next part. The file is only followed by the end of the form,
-// without which no server takes it, if it was the right one.
+// next switches to the next part. It adds the end of the form only if the file had the
+// right size and digest. Servers refuse a form without its end.
 func (b *body) next() error {
 	b.part++
 	if b.part == 1 {
@@ -220,7 +220,8 @@ func (b *body) next() error {
 	return nil
 }
 
-// Close implements [io.Closer]; after it nothing is read and no progress told.
+// Close implements [io.Closer]. After Close the body reads nothing and reports no
+// progress.
 func (b *body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -231,7 +232,7 @@ func (b *body) Close() error {
 	return b.file.Close()
 }
 
-// ours returns the fault of the file, if it had one.
+// ours returns the error of the file, if any.
 func (b *body) ours() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Bounds of what a server may answer, in bytes, and of what a fault quotes.
+// Limits of a server's answer, in bytes, and of the part quoted in an error.
 const (
 	maxAnswer = 1 << 20
 	maxPage   = 32 << 20
@@ -35,9 +35,9 @@ var (
 	errStalled   = errors.New("nothing moved for too long")
 )
 
-// redirected follows an index within its origin, for a slash or a normal name. An
-// upload is never sent on, nor are credentials: both were meant for the address
-// that the user wrote.
+// redirected follows redirects of an index within its origin, for a missing slash or a
+// normalized name. It never redirects uploads or credentials, because the user meant
+// them for the given address only.
 func redirected(req *http.Request, via []*http.Request) error {
 	switch {
 	case via[0].Method != http.MethodGet:
@@ -61,12 +61,12 @@ func port(u *url.URL) string {
 	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
 }
 
-// An answer is what the server said to an upload.
+// An answer is the server's response to an upload.
 type answer struct {
 	code     int
-	reason   string // of the status line
+	reason   string // from the status line
 	location string
-	after    time.Duration // it wishes to be left alone for
+	after    time.Duration // Retry-After
 	text     string        // without markup
 	page     bool
 }
@@ -89,7 +89,7 @@ func (s *Server) post(ctx context.Context, f *form, progress func(done, total in
 	if err != nil {
 		return answer{}, web.WithoutAddress(err)
 	}
-	req.ContentLength = f.size() // some servers refuse chunks
+	req.ContentLength = f.size() // some servers refuse chunked bodies
 	req.Header.Set("Content-Type", f.kind)
 	if f.ask {
 		req.Header.Set("Expect", "100-continue")
@@ -110,8 +110,8 @@ func (s *Server) post(ctx context.Context, f *form, progress func(done, total in
 	return s.read(resp), nil
 }
 
-// read takes as much of an answer as is reasonable. The status counts, also where
-// the text behind it is cut or has no end.
+// read reads at most maxAnswer bytes of an answer. The status counts even if the text
+// is truncated or endless.
 func (s *Server) read(resp *http.Response) answer {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	start := strings.ToLower(strings.TrimSpace(string(data[:min(len(data), 512)])))
@@ -133,7 +133,7 @@ func (s *Server) read(resp *http.Response) answer {
 	return a
 }
 
-// plain returns what a reader of a web page sees of it.
+// plain returns the visible text of a web page.
 func plain(page string) string {
 	var b strings.Builder
 	hidden := false
@@ -155,7 +155,7 @@ func plain(page string) string {
 	}
 }
 
-// printable makes one line of a text, without what a terminal would obey.
+// printable turns a text into one line without terminal control characters.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -168,12 +168,12 @@ func printable(text string) string {
 
 func (a answer) taken() bool { return a.code >= 200 && a.code < 300 }
 
-// maybeThere reports whether servers give this answer for a file that they have.
+// maybeThere reports whether servers give this status for a file they already have.
 func (a answer) maybeThere() bool {
 	return a.code == http.StatusBadRequest || a.code == http.StatusForbidden || a.code == http.StatusConflict
 }
 
-// existing are the words in which servers say that a name is taken.
+// existing lists phrases servers use for a name already in use.
 var existing = []string{"already exist", "already been taken", "already uploaded", "does not allow updating", "overwrite", "redeploy"}
 
 func (a answer) saysExists() bool {
@@ -189,7 +189,7 @@ func (a answer) saysExists() bool {
 	return false
 }
 
-// err is the answer as an error.
+// err returns the answer as an error.
 func (a answer) err() error {
 	reason := a.reason
 	if reason == "" {
@@ -209,7 +209,7 @@ func cut(text string) string {
 	return text
 }
 
-// hinted is a fault with what to do about it.
+// hinted is an error with a hint.
 type hinted struct {
 	err  error
 	hint string
@@ -218,7 +218,7 @@ type hinted struct {
 func (h *hinted) Error() string { return h.err.Error() }
 func (h *hinted) Unwrap() error { return h.err }
 
-// refused turns an answer into a fault, temporary where servers mean it so.
+// refused turns an answer into an error. The error is temporary if the status is.
 func (s *Server) refused(a answer, f *form) error {
 	err := a.err()
 	switch code := a.code; {
@@ -241,14 +241,14 @@ func (s *Server) refused(a answer, f *form) error {
 	return err
 }
 
-// busy reports whether a status asks to come again.
+// busy reports whether a status asks the client to try again.
 func busy(code int) bool {
 	return code == http.StatusRequestTimeout || code == http.StatusTooManyRequests || code >= 500 && code != http.StatusNotImplemented && code != http.StatusInsufficientStorage
 }
 
-// temporary marks what another request may mend: a stall, a connection that broke,
-// and one that is refused by a server that was there and may be starting again; not
-// a name that does not exist.
+// temporary marks errors that another request may avoid: a stall, a broken connection,
+// and a connection refused by a server that answered before and may be restarting. An
+// unknown host name is permanent.
 func (s *Server) temporary(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		return retry.Temporary(cause, 0)
@@ -259,7 +259,7 @@ func (s *Server) temporary(ctx context.Context, err error) error {
 	return retry.Dropped(err)
 }
 
-// explain makes of an error what a user sees.
+// explain turns an error into a message for the user, with a hint.
 func (s *Server) explain(what string, err error) error {
 	explained := diag.Errorf(diag.Publish, "%s: %w", what, err)
 	if h, ok := errors.AsType[*hinted](err); ok {

@@ -20,10 +20,10 @@ import (
 	"builder/internal/files/artifact"
 )
 
-// tools are real servers and installers, in a directory of the test.
+// tools are real servers and installers, in a temporary directory of the test.
 type tools struct{ bin string }
 
-// install makes a virtual environment with everything, from wherever pip takes it.
+// install creates a virtual environment with all tools, from the host's package index.
 func install(t *testing.T) tools {
 	dir := filepath.Join(t.TempDir(), "venv")
 	command(t, os.Environ(), "python3", "-m", "venv", dir)
@@ -34,7 +34,7 @@ func install(t *testing.T) tools {
 
 func (v tools) path(name string) string { return filepath.Join(v.bin, name) }
 
-// clean is the environment without what the host says about indexes.
+// clean returns the environment without the host's index settings.
 func clean() []string {
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		return strings.HasPrefix(pair, "PIP_") || strings.HasPrefix(pair, "UV_")
@@ -99,8 +99,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// pypiserver starts one that wants a password, and sends to another index for what
-// it does not have, as it does unless told otherwise.
+// pypiserver starts a pypiserver with a password. By default it redirects to another
+// index for missing packages.
 func (v tools) pypiserver(t *testing.T) string {
 	dir, port := t.TempDir(), freePort(t)
 	hash := sha1.Sum([]byte(secret))
@@ -110,8 +110,7 @@ func (v tools) pypiserver(t *testing.T) string {
 	return address
 }
 
-// devpi starts one with an index of the user ann where files may be replaced, or
-// may not.
+// devpi starts a devpi with an index of the user ann. volatile allows replacing files.
 func (v tools) devpi(t *testing.T, volatile bool) string {
 	dir, port := t.TempDir(), freePort(t)
 	command(t, clean(), v.path("devpi-init"), "--serverdir", dir, "--no-root-pypi")
@@ -141,8 +140,8 @@ func (v tools) devpi(t *testing.T, volatile bool) string {
 	return address + "ann/dev/"
 }
 
-// What the protocol means is what the servers do, and what installers make of it.
-// BUILDER_TEST_SERVERS=1 asks for it; it needs python3 and an index to install from.
+// Real servers and installers must agree with this package about the protocol. The test
+// needs BUILDER_TEST_SERVERS=1, python3 and an index to install from.
 func TestRealServers(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_SERVERS") != "1" {
 		t.Skip("BUILDER_TEST_SERVERS=1 installs and starts pypiserver and devpi")
@@ -151,7 +150,7 @@ func TestRealServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		start  func(*testing.T) string
 		simple string
-		keeps  bool // refuses other bytes itself
+		keeps  bool // the server itself refuses other bytes
 	}{
 		"pypiserver":     {v.pypiserver, "simple/", true},
 		"devpi":          {func(t *testing.T) string { return v.devpi(t, false) }, "+simple/", true},
@@ -191,8 +190,7 @@ func TestRealServers(t *testing.T) {
 	}
 }
 
-// asServerSays sends without a look at the index before: what another upload that
-// runs at the same time would meet.
+// asServerSays sends without first reading the index, like a concurrent upload.
 func asServerSays(t *testing.T, s *Server, same, other artifact.Artifact) {
 	t.Helper()
 	for _, w := range []artifact.Artifact{same, other} {
@@ -208,7 +206,7 @@ func asServerSays(t *testing.T, s *Server, same, other artifact.Artifact) {
 	}
 }
 
-// use installs what was uploaded, by digest, and imports it.
+// use installs the uploaded wheel by digest and imports it.
 func (v tools) use(t *testing.T, index string, w artifact.Artifact) {
 	t.Helper()
 	wish := write(t, filepath.Join(t.TempDir(), "requirements.txt"), "demo-pkg==1.0+cu130 --hash=sha256:"+w.SHA256+"\n", 0o600)

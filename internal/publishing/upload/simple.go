@@ -28,10 +28,9 @@ const (
 	accepted = jsonPage + ", " + htmlPage + ";q=0.2, text/html;q=0.1"
 )
 
-// lookup asks the index for the sha256 of a file, in hex. A project or a file that
-// is not there is no error; a file that is listed without sha256 is one, because
-// nobody can tell what it is. An index that sends elsewhere for a project does not
-// have it itself.
+// lookup returns the sha256 of a file in the index, in hex. A missing project or file
+// is no error. A listed file without sha256 is one, because its content is unknown. An
+// index that redirects a project to another origin counts as without the project.
 func (s *Server) lookup(ctx context.Context, project, filename string) (string, bool, error) {
 	for _, root := range s.places() {
 		files, err := s.project(ctx, root, project)
@@ -41,7 +40,7 @@ func (s *Server) lookup(ctx context.Context, project, filename string) (string, 
 				return sum, found, err
 			}
 		case errors.Is(err, errNoProject):
-		case s.simple == "" && errors.Is(err, errNoIndex) && !retry.IsTemporary(err): // only a guess
+		case s.simple == "" && errors.Is(err, errNoIndex) && !retry.IsTemporary(err): // the address was a guess
 		default:
 			return "", false, fmt.Errorf("asking the index: %w", err)
 		}
@@ -49,8 +48,8 @@ func (s *Server) lookup(ctx context.Context, project, filename string) (string, 
 	return "", false, nil
 }
 
-// places are the roots where an index may be: the one that was named, or those of
-// pypiserver, Artifactory and Nexus, and of devpi.
+// places returns the possible roots of the index: the one in the destination, or those
+// of pypiserver, Artifactory and Nexus, and of devpi.
 func (s *Server) places() []string {
 	if s.simple != "" {
 		return []string{s.simple}
@@ -64,7 +63,7 @@ var (
 	errNoIndex   = errors.New("there is no index that can be read")
 )
 
-// project returns the files of a project that the index at root shows.
+// project returns the files of a project in the index at root.
 func (s *Server) project(ctx context.Context, root, project string) ([]listed, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -75,7 +74,7 @@ func (s *Server) project(ctx context.Context, root, project string) ([]listed, e
 		return nil, web.WithoutAddress(err)
 	}
 	req.Header.Set("Accept", accepted)
-	req.Header.Set("Cache-Control", "no-cache") // what was put there a moment ago counts
+	req.Header.Set("Cache-Control", "no-cache") // the page must include the latest upload
 	s.forIndex(req.URL).authorise(req)
 	resp, err := s.client.Do(req)
 	switch {
@@ -99,7 +98,7 @@ func (s *Server) project(ctx context.Context, root, project string) ([]listed, e
 	return files, nil
 }
 
-// forIndex returns what an index may know of the user.
+// forIndex returns the credentials for an index.
 func (s *Server) forIndex(u *url.URL) credentials {
 	if target, err := url.Parse(s.URL); err == nil && sameOrigin(target, u) {
 		return s.credentials
@@ -107,7 +106,7 @@ func (s *Server) forIndex(u *url.URL) credentials {
 	return s.foreign
 }
 
-// noIndex says why there is no page.
+// noIndex returns the reason for a missing page.
 func (s *Server) noIndex(resp *http.Response) error {
 	a := s.read(resp)
 	err := fmt.Errorf("%w: %w", errNoIndex, a.err())
@@ -120,7 +119,7 @@ func (s *Server) noIndex(resp *http.Response) error {
 	return err
 }
 
-// bounded is a reader of which no more than a limit is taken.
+// bounded is a reader with a limit, past which it returns an error.
 type bounded struct {
 	r     io.Reader
 	left  int64
@@ -141,10 +140,10 @@ func (b *bounded) Read(data []byte) (int, error) {
 // A listed file is an entry of an index page.
 type listed struct {
 	name   string
-	sha256 string // in lower case, "" where the page does not say
+	sha256 string // in lower case, "" if the page has none
 }
 
-// parse reads an index page of either form.
+// parse reads an index page in JSON or HTML.
 func parse(contentType string, page io.Reader) ([]listed, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -187,7 +186,7 @@ func parseJSON(page io.Reader) ([]listed, error) {
 	return files, nil
 }
 
-// known refuses a version of the format that may mean something else.
+// known refuses an unknown major version of the format.
 func known(version string) error {
 	if major, _, _ := strings.Cut(version, "."); major != "1" {
 		return fmt.Errorf("%w: version %.20q of its format is not known", errNoIndex, version)
@@ -195,7 +194,7 @@ func known(version string) error {
 	return nil
 }
 
-// parseHTML reads a page of PEP 503: every link is a file, its digest is in the
+// parseHTML reads a page of PEP 503. Every link is a file, with its digest in the
 // fragment.
 func parseHTML(page io.Reader) ([]listed, error) {
 	var files []listed
@@ -235,8 +234,8 @@ func attribute(tag html.Token, name string) string {
 	return ""
 }
 
-// link reads where a link leads. The name of a file is the last part of its
-// address, and so what an installer compares; the text is for people.
+// link reads the target of a link. The name of a file is the last part of its address,
+// which installers use too. The text of the link does not count.
 func link(href string) (listed, bool) {
 	u, err := url.Parse(strings.TrimSpace(href))
 	if err != nil || u.Path == "" || strings.HasSuffix(u.Path, "/") {
@@ -251,7 +250,7 @@ func link(href string) (listed, bool) {
 	return f, true
 }
 
-// digest returns a sha256 as we write it, and "" for what is none.
+// digest normalizes a sha256 to lower case. It returns "" for other texts.
 func digest(text string) string {
 	if raw, err := hex.DecodeString(text); err != nil || len(raw) != 32 {
 		return ""
@@ -259,7 +258,7 @@ func digest(text string) string {
 	return strings.ToLower(text)
 }
 
-// find returns the one digest that a page gives for a name.
+// find returns the only digest for a name on a page.
 func find(files []listed, name string) (sum string, found bool, err error) {
 	for _, f := range files {
 		switch {

@@ -14,8 +14,8 @@ func TestPages(t *testing.T) {
 	const name = "a-1+b-py3-none-any.whl"
 	for title, c := range map[string]struct {
 		kind, page string
-		sum        string // "" for not there
-		says       string // of the fault
+		sum        string // "" if not there
+		says       string // text of the error
 	}{
 		"html":              {"text/html; charset=utf-8", `<html><body><a href="../../f/a-1%2Bb-py3-none-any.whl#sha256=` + sum + `">x</a>`, sum, ""},
 		"not encoded":       {"text/html", `<a href='a-1+b-py3-none-any.whl#sha256=` + strings.ToUpper(sum) + `'/>`, sum, ""},
@@ -50,7 +50,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A page that is cut is not a page without the file.
+// A truncated page does not prove that the file is missing.
 func TestACutPage(t *testing.T) {
 	for _, kind := range []string{"text/html", jsonPage} {
 		page := io.MultiReader(strings.NewReader(`<a href="x">`), iotest.ErrReader(io.ErrUnexpectedEOF))

@@ -1,15 +1,15 @@
-// Package upload puts a wheel onto an upload server that speaks the protocol of
-// PyPI, as PyPI itself, devpi, pypiserver, Artifactory and Nexus do, and says
-// whether it is there.
+// Package upload uploads a wheel to a server with the protocol of PyPI, such as PyPI
+// itself, devpi, pypiserver, Artifactory and Nexus, and reports whether the server has
+// it.
 //
-// One name stands for one file. What the server's index shows is compared with
-// the digest of the wheel before anything is sent and again afterwards: the same
-// bytes are left alone, other bytes under the name are a [Conflict], whatever the
-// server itself would have done. So an upload may be repeated, by a person or by
-// the retry after a cut connection.
+// A name identifies one file. Before and after the upload, the package compares the
+// digest in the server's index with the wheel. It sends nothing if the same bytes are
+// there. Other bytes under the name are a [Conflict], even if the server would have
+// accepted the upload. An upload can therefore be repeated, by the user or by the retry
+// after a broken connection.
 //
-// Credentials come from the environment, a netrc file or a keyring, go to the one
-// address that was named, and stand in no error.
+// Credentials come from the environment, a netrc file or a keyring. They are sent only
+// to the given address, and no error contains them.
 package upload
 
 import (
@@ -34,53 +34,52 @@ import (
 // Prefix begins a destination of this package.
 const Prefix = "pypi:"
 
-// A Server is where wheels go.
+// A Server is an upload server.
 type Server struct {
-	URL string // that takes uploads
-	// simple is the root of the index where the files are seen, PEP 503 or 691.
-	// Where it is empty, the usual places below URL are looked at.
+	URL string // address for uploads
+	// simple is the root of the server's index, PEP 503 or 691. If it is empty, the
+	// usual places below URL are tried.
 	simple      string
 	credentials credentials
 
-	foreign  credentials // for an index that is of another origin
+	foreign  credentials // for an index of another origin
 	client   *http.Client
 	policy   retry.Policy
-	shown    retry.Policy  // how long an index may take to show what it was given
-	stall    time.Duration // the longest silence of a connection
-	answered *atomic.Bool  // since it was opened
+	shown    retry.Policy  // how long to wait for an upload to appear in the index
+	stall    time.Duration // maximum time without progress on a connection
+	answered *atomic.Bool  // whether the server answered since Open
 }
 
-// Options say how [Open] reads a destination. The zero value is right for a user's
-// own host.
+// Options control [Open]. The zero value suits the user's own host.
 type Options struct {
-	simple   string                                   // index, in place of the one that the destination names
-	Insecure bool                                     // allow http, and so a readable password, to other hosts
-	env      func(name string) string                 // nil is [os.Getenv]
+	simple   string                                   // index, in place of the one in the destination
+	Insecure bool                                     // allow http to other hosts, with a readable password
+	env      func(name string) string                 // nil means [os.Getenv]
 	Warn     func(format string, args ...any)         // may be nil
-	keyring  func(url, user string) (password string) // in place of the program, for tests
+	keyring  func(url, user string) (password string) // replaces the program in tests
 }
 
-// Result is what became of an upload.
+// Result is the outcome of an upload.
 type Result string
 
-// The results.
+// The results of an upload.
 const (
-	// Uploaded: the index shows the file with its digest, which it did not before.
+	// Uploaded: the index now shows the file with its digest, and did not before.
 	Uploaded Result = "uploaded"
-	// Accepted: the server took the file, but no index that is known shows it yet.
+	// Accepted: the server accepted the file, but no known index shows it yet.
 	Accepted Result = "accepted"
-	// Existed: the very file was there; nothing was changed.
+	// Existed: the same file was already there, and nothing changed.
 	Existed Result = "existed"
 )
 
-// A Conflict is another file under the name of the wheel.
+// A Conflict is a different file with the name of the wheel.
 type Conflict struct {
 	Name string
 	Want string // sha256 of the wheel
-	Have string // sha256 of what is there, "" where the server does not say
+	Have string // sha256 of the server's file, "" if unknown
 }
 
-// Error says which files differ.
+// Error returns the name and both digests.
 func (c *Conflict) Error() string {
 	if c.Have == "" {
 		return fmt.Sprintf("the server has another file named %q (ours has sha256 %s)", c.Name, c.Want)
@@ -88,9 +87,9 @@ func (c *Conflict) Error() string {
 	return fmt.Sprintf("the server has another file named %q: sha256 %s, ours has %s", c.Name, c.Have, c.Want)
 }
 
-// Open reads a destination: pypi:URL, where ?simple=URL may name the index, also
-// relative to the first. It asks for credentials, and no server for anything. All
-// faults are of class [diag.Usage].
+// Open parses a destination: pypi:URL, with an optional ?simple=URL for the index,
+// which may be relative. It searches for credentials, but contacts no server. All
+// errors have class [diag.Usage].
 func Open(ctx context.Context, text string, o Options) (*Server, error) {
 	if o.env == nil {
 		o.env = os.Getenv
@@ -120,7 +119,7 @@ func Open(ctx context.Context, text string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// addresses splits a destination into the address of uploads and that of the
+// addresses splits a destination into the address for uploads and the address of the
 // index, which may be nil.
 func (o Options) addresses(text string) (target, index *url.URL, err error) {
 	target, err = o.address(strings.TrimPrefix(text, Prefix))
@@ -132,7 +131,7 @@ func (o Options) addresses(text string) (target, index *url.URL, err error) {
 		return nil, nil, diag.Errorf(diag.Usage, "%q has a query or a fragment that has no meaning here", store.Redact(text)).
 			WithHint("only ?simple=URL may follow; a token belongs in BUILDER_PUBLISH_TOKEN")
 	}
-	if simple, err = url.PathUnescape(simple); err != nil { // where a + is no space: devpi has +simple/
+	if simple, err = url.PathUnescape(simple); err != nil { // not QueryUnescape, which turns the + in devpi's +simple/ into a space
 		return nil, nil, diag.Errorf(diag.Usage, "the address of the index cannot be read")
 	}
 	target.RawQuery, target.ForceQuery = "", false
@@ -153,8 +152,8 @@ func (o Options) addresses(text string) (target, index *url.URL, err error) {
 	return target, index, err
 }
 
-// address reads an address that a password may be sent to. A fault does not quote
-// what cannot be parsed: nobody knows where in it a password stands.
+// address parses an address to which a password may be sent. Its errors do not quote an
+// unparsable address, which may contain a password at any place.
 func (o Options) address(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -177,12 +176,12 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Upload puts the wheel onto the server unless it is there. The file is read while
-// it is sent, and its end is held back until size and sha256 were found right.
-// Progress, if not nil, is called with the bytes of the file that were sent; done
-// falls back where sending starts over.
+// Upload uploads the wheel unless the server already has it. It reads the file while
+// sending, and sends the end of the form only after it has verified size and sha256. If
+// progress is not nil, it is called with the bytes of the file sent so far. done
+// decreases when a retry starts over.
 //
-// A fault is of class [diag.Publish]; a [Conflict] is found in it with errors.As.
+// Errors have class [diag.Publish]. Use errors.As to find a [Conflict].
 func (s *Server) Upload(ctx context.Context, w artifact.Artifact, progress func(done, total int64)) (Result, error) {
 	if progress == nil {
 		progress = func(int64, int64) {}
@@ -208,7 +207,7 @@ func (s *Server) upload(ctx context.Context, w artifact.Artifact, progress func(
 	}
 	tried := false
 	result, err := retry.Do(ctx, s.policy, func(ctx context.Context) (Result, error) {
-		if tried { // the answer may have been lost, and not the file
+		if tried { // an earlier try may have succeeded without an answer
 			if there, err := s.compare(ctx, f); there || err != nil {
 				return Uploaded, err
 			}
@@ -224,7 +223,7 @@ func (s *Server) upload(ctx context.Context, w artifact.Artifact, progress func(
 	return result, err
 }
 
-// attempt sends the file once and finds out what the answer means.
+// attempt sends the file once and interprets the answer.
 func (s *Server) attempt(ctx context.Context, f *form, progress func(done, total int64)) (Result, error) {
 	a, err := s.post(ctx, f, progress)
 	switch {
@@ -240,7 +239,7 @@ func (s *Server) attempt(ctx context.Context, f *form, progress func(done, total
 
 var errNotShown = errors.New("the index does not show the file")
 
-// confirm looks whether the index shows what the server took.
+// confirm checks whether the index shows the accepted file.
 func (s *Server) confirm(ctx context.Context, f *form, a answer) (Result, error) {
 	there, err := s.await(ctx, f)
 	switch {
@@ -258,7 +257,7 @@ func (s *Server) confirm(ctx context.Context, f *form, a answer) (Result, error)
 	return Accepted, nil
 }
 
-// resolve finds out whether a refusal means that the file is there.
+// resolve decides whether a refusal means that the server already has the file.
 func (s *Server) resolve(ctx context.Context, f *form, a answer) (Result, error) {
 	if !a.saysExists() {
 		if there, err := s.compare(ctx, f); there || err != nil {
@@ -276,8 +275,8 @@ func (s *Server) resolve(ctx context.Context, f *form, a answer) (Result, error)
 	return "", s.refused(a, f)
 }
 
-// await compares until the index shows the file or has had time enough: an index
-// may be a cache. One that was only guessed is asked once.
+// await compares until the index shows the file or the time is up, because an index may
+// be cached. It queries a guessed index only once.
 func (s *Server) await(ctx context.Context, f *form) (bool, error) {
 	if s.simple == "" {
 		there, err := s.compare(ctx, f)
@@ -295,8 +294,8 @@ func (s *Server) await(ctx context.Context, f *form) (bool, error) {
 	})
 }
 
-// compare reports whether the index shows the file; another one under its name is
-// a [Conflict].
+// compare reports whether the index shows the file. Another file under its name is a
+// [Conflict].
 func (s *Server) compare(ctx context.Context, f *form) (bool, error) {
 	sum, found, err := s.lookup(ctx, f.name.Distribution, f.wheel.Name)
 	if found && err == nil && sum != f.wheel.SHA256 {

@@ -191,8 +191,8 @@ func TestATemporaryFaultPasses(t *testing.T) {
 	}
 }
 
-// A server that was there may be starting again; one that never was is not waited
-// for.
+// A server that answered before may be restarting, so the client waits. It does not
+// wait for a server that never answered.
 func TestAServerThatRestarts(t *testing.T) {
 	f := newFake(t)
 	s, w := open(t, f.URL, Options{}), small(t, "a = 1\n")
@@ -220,7 +220,7 @@ func TestAServerThatRestarts(t *testing.T) {
 	}
 }
 
-// The server has the file, and the answer is lost.
+// The server stores the file, but the answer is lost.
 func TestALostAnswer(t *testing.T) {
 	f := newFake(t)
 	f.fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
@@ -253,7 +253,7 @@ func TestTheServersWishToWaitCounts(t *testing.T) {
 	}
 }
 
-// An answer without end says as much as its status, and no more of it is read.
+// For an endless answer only the status counts. The client stops reading.
 func TestAnEndlessAnswer(t *testing.T) {
 	f := newFake(t)
 	sent := 0
@@ -333,7 +333,7 @@ func TestTwoAtOnce(t *testing.T) {
 	both := sync.WaitGroup{}
 	both.Add(2)
 	f.fault = func(int, http.ResponseWriter, *http.Request) bool {
-		both.Done() // neither has seen the file of the other
+		both.Done() // both have read the index before either upload
 		both.Wait()
 		return false
 	}
@@ -367,7 +367,7 @@ func TestAFileThatChanges(t *testing.T) {
 		}
 		write(t, w.Path, string(change(data)), 0o600)
 		_, err = upload(t, open(t, f.URL, Options{}), w)
-		f.Close() // which waits until it has seen the end
+		f.Close() // waits until the server has read to the end
 		if !errors.Is(err, errChanged) || len(f.files) != 0 || f.posts > 1 {
 			t.Errorf("%s: %v, %v", name, err, f.files)
 		}
@@ -401,7 +401,7 @@ func TestNothingMoves(t *testing.T) {
 	}
 }
 
-// Credentials are for the one address, whoever it points to.
+// Credentials go only to the given address, not to the target of a redirect.
 func TestRedirectsCarryNoCredentials(t *testing.T) {
 	asked := 0
 	var seen []string
@@ -420,7 +420,7 @@ func TestRedirectsCarryNoCredentials(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), other.URL) || asked != 0 {
 		t.Errorf("%v, asked %d times", err, asked)
 	}
-	f.fault, f.look = nil, send // an index that shows what others have
+	f.fault, f.look = nil, send // an index that redirects to another
 	if got, err := upload(t, open(t, f.URL, Options{simple: "/simple/"}), small(t, "a = 1\n")); got != Accepted || err != nil || asked != 0 {
 		t.Errorf("%q, %v, asked %d times", got, err, asked)
 	}
@@ -446,7 +446,7 @@ func TestItCanBeInterrupted(t *testing.T) {
 	f := newFake(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	f.fault = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
-		io.Copy(io.Discard, r.Body) // only then a server notices that the client has gone
+		io.Copy(io.Discard, r.Body) // a server detects a closed connection only after reading the body
 		cancel()
 		<-r.Context().Done()
 		return true
@@ -457,7 +457,7 @@ func TestItCanBeInterrupted(t *testing.T) {
 	}
 }
 
-// A large file is not sent to a server that says beforehand that it will not take it.
+// A large file is not sent to a server that refuses it in advance.
 func TestARefusalBeforehand(t *testing.T) {
 	f := newFake(t)
 	f.fault = func(_ int, w http.ResponseWriter, _ *http.Request) bool {
@@ -471,7 +471,7 @@ func TestARefusalBeforehand(t *testing.T) {
 	}
 }
 
-// What an index does not show because it was cut or is busy may be there all the same.
+// A truncated page or a busy index does not prove that the file is missing.
 func TestAnIndexThatFails(t *testing.T) {
 	for name, look := range map[string]func(w http.ResponseWriter){
 		"cut": func(w http.ResponseWriter) {

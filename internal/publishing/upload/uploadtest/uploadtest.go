@@ -1,8 +1,7 @@
-// Package uploadtest serves an upload server with its index in the process of a
-// test.
+// Package uploadtest provides an in-process upload server with its index, for tests.
 //
-// It shares no code with internal/publishing/upload, so that a mistake of the client cannot
-// hide in the server.
+// The package shares no code with internal/publishing/upload, because a mistake in
+// shared code would stay hidden.
 package uploadtest
 
 import (
@@ -17,17 +16,17 @@ import (
 	"sync"
 )
 
-// maxForm bounds what of an upload is held in memory, in bytes.
+// maxForm limits the part of an upload held in memory, in bytes.
 const maxForm = 64 << 20
 
-// A Server takes wheels at / and shows them in the index below /simple/, which is
-// that of one project. What it has never changes. The zero value is ready.
+// A Server accepts wheels at / and lists them in the index below /simple/, which has a
+// single project. Stored files never change. The zero value is ready to use.
 type Server struct {
 	mu    sync.Mutex
 	files map[string][]byte
 }
 
-// File returns the bytes under a name, and whether there are any.
+// File returns the file with the given name, and whether it exists.
 func (s *Server) File(name string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// take keeps a file whose digest is the one that the form says.
+// take stores a file if its digest matches the form.
 func (s *Server) take(w http.ResponseWriter, req *http.Request) {
 	name, data, err := received(req)
 	if err != nil {
@@ -66,7 +65,7 @@ func (s *Server) take(w http.ResponseWriter, req *http.Request) {
 	s.files[name] = data
 }
 
-// received reads the form to its end before it believes any of it.
+// received reads the whole form before it uses any field.
 func received(req *http.Request) (name string, data []byte, err error) {
 	if err := req.ParseMultipartForm(maxForm); err != nil {
 		return "", nil, err
@@ -85,7 +84,7 @@ func received(req *http.Request) (name string, data []byte, err error) {
 	return header.Filename, data, nil
 }
 
-// show answers with the page of PEP 691.
+// show answers with a page of PEP 691.
 func (s *Server) show(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
