@@ -1,4 +1,4 @@
-// Package input is a folder of packages and holds no code. Its packages hold where
-// bytes come from: the store, Debian, Python indexes, git, registries. They do not
-// hold what the bytes are used for.
+// Package input is a folder of packages and holds no code. Its packages fetch and keep
+// input bytes: the store, Debian packages, Python indexes, git and registries. They do
+// not decide how the bytes are used.
 package input

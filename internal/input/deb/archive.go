@@ -16,11 +16,11 @@ import (
 	"builder/internal/input/store"
 )
 
-// maxUnpacked bounds what one package may unpack to, in bytes. The largest of
-// the field (librccl1 of ROCm 7) has 2 GiB.
+// maxUnpacked bounds the unpacked size of one package, in bytes. The largest known
+// package (librccl1 of ROCm 7) unpacks to 2 GiB.
 const maxUnpacked = 8 << 30
 
-// verify compares a file with what the lock says of it.
+// verify compares the size and digest of a file with the lock.
 func verify(path string, p Package) error {
 	is, err := store.Of(path)
 	if err == nil && (is.Size != p.Size || is.SHA256 != p.SHA256) {
@@ -29,7 +29,7 @@ func verify(path string, p Package) error {
 	return err
 }
 
-// unpackData checks a package and writes its data archive, decompressed, to file.
+// unpackData verifies a package and writes its decompressed data archive to file.
 func unpackData(d Deb, file string) error {
 	if err := verify(d.Path, d.Package); err != nil {
 		return err
@@ -46,8 +46,8 @@ func unpackData(d Deb, file string) error {
 	return errors.Join(extract(out, f, maxUnpacked), out.Close())
 }
 
-// extract writes the data archive of a package, decompressed, to w. More than
-// limit bytes are refused.
+// extract writes the decompressed data archive of a package to w. It returns an error
+// after more than limit bytes.
 func extract(w io.Writer, r io.Reader, limit int64) error {
 	data, name, err := dataMember(bufio.NewReader(r))
 	if err != nil {
@@ -68,7 +68,7 @@ func extract(w io.Writer, r io.Reader, limit int64) error {
 	return nil
 }
 
-// eachEntry visits the entries of a tar archive.
+// eachEntry calls visit for each entry of a tar archive.
 func eachEntry(r io.Reader, visit func(*tar.Header, io.Reader) error) error {
 	archive := tar.NewReader(r)
 	for {
@@ -85,8 +85,8 @@ func eachEntry(r io.Reader, visit func(*tar.Header, io.Reader) error) error {
 	}
 }
 
-// dataMember finds data.tar.* in the ar archive of a package (deb(5)): the magic,
-// then members with a header of 60 bytes each, at even offsets.
+// dataMember finds data.tar.* in the ar archive of a package (deb(5)). The archive is
+// the magic followed by members, each with a header of 60 bytes at an even offset.
 func dataMember(r io.Reader) (io.Reader, string, error) {
 	magic := make([]byte, 8)
 	if _, err := io.ReadFull(r, magic); err != nil || string(magic) != "!<arch>\n" {
@@ -117,8 +117,8 @@ func dataMember(r io.Reader) (io.Reader, string, error) {
 	}
 }
 
-// member reads one member of an ar archive; a file that ends before it does is
-// an error.
+// member reads one member of an ar archive. It returns io.ErrUnexpectedEOF if the file
+// ends inside the member.
 type member struct {
 	r    io.Reader
 	left int64

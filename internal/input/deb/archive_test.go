@@ -17,7 +17,8 @@ import (
 
 var suffixes = []string{"", ".gz", ".xz", ".zst"}
 
-// extracted returns the data archive of a package, which may hold limit bytes.
+// extracted returns the data archive of a package. limit is the largest allowed size in
+// bytes.
 func extracted(content []byte, limit int64) ([]byte, error) {
 	var b bytes.Buffer
 	err := extract(&b, bytes.NewReader(content), limit)
@@ -50,7 +51,7 @@ func TestExtractRefuses(t *testing.T) {
 		return string(arOf(format)) + p.header()[:48] + size + "`\n" + plain
 	}
 	garbled := compress(t, ".gz", []byte(plain))
-	garbled[len(garbled)-5] ^= 1 // of the checksum
+	garbled[len(garbled)-5] ^= 1 // in the checksum
 	for name, c := range map[string]struct{ content, want string }{
 		"empty":                  {"", "not a Debian package"},
 		"short magic":            {"!<arc", "not a Debian package"},
@@ -94,7 +95,7 @@ func TestExtractRefuses(t *testing.T) {
 
 func cut(content []byte, n int) string { return string(content[:len(content)-n]) }
 
-// What is written is bounded, however little it was packed into.
+// The output is bounded, however well the data was compressed.
 func TestExtractIsBounded(t *testing.T) {
 	const limit = 100_000
 	for _, suffix := range suffixes {
@@ -110,7 +111,7 @@ func TestExtractIsBounded(t *testing.T) {
 	}
 }
 
-// A frame that asks for a window of 2 GiB is refused before it is allocated.
+// A frame with a window of 2 GiB is refused before the memory is allocated.
 func TestExtractRefusesAHugeZstdWindow(t *testing.T) {
 	frame := "\x28\xb5\x2f\xfd\x00\xa8" + "\x01\x00\x00"
 	got, err := extracted(arOf(format, part{"data.tar.zst", frame}), 1<<20)
@@ -148,7 +149,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Nothing is unpacked before its digest is known to be right.
+// A package with a wrong digest is not unpacked.
 func TestUnpackVerifiesFirst(t *testing.T) {
 	d := pack(t, "good", file("./x", "x"))
 	content, err := os.ReadFile(d.Path)
@@ -168,7 +169,7 @@ func TestUnpackVerifiesFirst(t *testing.T) {
 	}
 }
 
-// counter counts what is written to it.
+// counter counts the bytes written to it.
 type counter int
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -176,17 +177,18 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// sparing makes a stream of xz ask for a dictionary of 4 KiB and not of 8 MiB.
+// sparing lowers the dictionary size of an xz stream from 8 MiB to 4 KiB.
 func sparing(stream []byte) []byte {
-	const at = 12 // of the header of the first block, behind that of the stream
+	const at = 12 // offset of the first block's header, behind the stream header
 	sum := at + int(stream[at])*4
 	stream[at+bytes.Index(stream[at:sum], []byte("\x21\x01"))+2] = 0
 	binary.LittleEndian.PutUint32(stream[sum:], crc32.ChecksumIEEE(stream[at:sum]))
 	return stream
 }
 
-// FuzzPackage: an input is what was done to a whole package. A package as input would
-// be so large that the time goes into making it smaller. Each package shows one thing.
+// FuzzPackage takes a change to a whole package as its input. Whole packages as input
+// are so large that the fuzzer spends its time minimizing them. Each package of the
+// corpus shows one property.
 func FuzzPackage(f *testing.F) {
 	var whole [][]byte
 	for _, i := range []item{
@@ -230,7 +232,7 @@ func FuzzPackage(f *testing.F) {
 		var written counter
 		l := &layer{out: tar.NewWriter(&written), seen: map[string]entryOf{}}
 		_ = eachEntry(bytes.NewReader(plain), func(h *tar.Header, r io.Reader) error { return l.entry("p", h, r) })
-		// A header may grow by records for what its fields do not hold.
+		// A header may grow by PAX records for values too large for its fields.
 		if most := 8*len(plain) + 4096; int(written) > most {
 			t.Errorf("%d bytes of a data archive became %d of a layer", len(plain), written)
 		}

@@ -22,16 +22,16 @@ import (
 	"builder/internal/input/store"
 )
 
-// A Deb is a locked package and the file that holds it.
+// A Deb is a locked package and the path of its file.
 type Deb struct {
 	Package Package
 	Path    string
 }
 
-// Bootstrap writes an OCI image archive whose one layer is what the packages
-// hold: the file system in which dpkg can run. Its bytes are a function of the
-// packages and of firstID, the user that root of the packages is. Every file is
-// compared with its digest before it is read.
+// Bootstrap writes an OCI image archive with one layer: the unpacked packages, a file
+// system in which dpkg can run. The bytes depend only on the packages and on firstID,
+// the user id in the layer for the packages' root. Bootstrap verifies the digest of
+// every file before it reads it.
 func Bootstrap(archive string, debs []Deb, firstID int) error {
 	dir, err := os.MkdirTemp(filepath.Dir(archive), ".bootstrap-*")
 	if err != nil {
@@ -49,14 +49,14 @@ func Bootstrap(archive string, debs []Deb, firstID int) error {
 	return os.Rename(image, archive)
 }
 
-// layer collects the entries of several packages.
+// layer writes the entries of several packages into one tar archive.
 type layer struct {
 	out   *tar.Writer
-	first int // added to every user and group
+	first int // added to every user and group id
 	seen  map[string]entryOf
 }
 
-// entryOf says which package brought a path, and as what.
+// entryOf records the package and the tar type of a path in the layer.
 type entryOf struct {
 	pkg  string
 	kind byte
@@ -84,8 +84,8 @@ func writeLayer(file string, debs []Deb, firstID int) error {
 	return errors.Join(l.out.Close(), f.Close())
 }
 
-// unpackAll checks and decompresses the data archives of all packages into dir,
-// several at a time: xz is what takes the time here.
+// unpackAll verifies all packages and decompresses their data archives into dir. It
+// works in parallel because xz decompression takes most of the time.
 func unpackAll(dir string, debs []Deb) ([]string, error) {
 	plain := make([]string, len(debs))
 	errs := make([]error, len(debs))
@@ -104,8 +104,8 @@ func unpackAll(dir string, debs []Deb) ([]string, error) {
 
 var usrDirs = []string{"bin", "lib", "lib64", "sbin"}
 
-// mergeUsr makes /bin, /lib, /lib64 and /sbin links into /usr before the first
-// package could make them directories.
+// mergeUsr makes /bin, /lib, /lib64 and /sbin links into /usr before a package can make
+// them directories.
 func (l *layer) mergeUsr() error {
 	epoch := time.Unix(0, 0)
 	for _, dir := range append([]string{"usr"}, prefixed("usr/", usrDirs)...) {
@@ -131,7 +131,7 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// add appends the entries of a decompressed data archive, and removes it.
+// add appends the entries of a decompressed data archive and removes the archive.
 func (l *layer) add(pkg, plain string) error {
 	f, err := os.Open(plain)
 	if err != nil {
@@ -142,7 +142,7 @@ func (l *layer) add(pkg, plain string) error {
 	return eachEntry(f, func(h *tar.Header, r io.Reader) error { return l.entry(pkg, h, r) })
 }
 
-// entry writes one entry under its place in a merged /usr.
+// entry writes one entry to its path in a merged /usr.
 func (l *layer) entry(pkg string, h *tar.Header, r io.Reader) error {
 	name, err := place(h.Name)
 	if err != nil {
@@ -185,8 +185,8 @@ func (l *layer) entry(pkg string, h *tar.Header, r io.Reader) error {
 	return err
 }
 
-// ordinary reports whether an entry is of a kind that packages hold. Of a sparse
-// file a few bytes could claim any size.
+// ordinary reports whether an entry is a file, directory or link. Sparse files are not
+// ordinary: a few bytes could claim any size.
 func ordinary(h *tar.Header) bool {
 	for record := range h.PAXRecords {
 		if strings.HasPrefix(record, "GNU.sparse.") {
@@ -196,8 +196,8 @@ func ordinary(h *tar.Header) bool {
 	return slices.Contains([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeLink}, h.Typeflag)
 }
 
-// reachable refuses a path below something that is no directory: where it would
-// end up is for a link to say.
+// reachable refuses a path below a link or a file. A link would decide where the path
+// ends up.
 func (l *layer) reachable(name string) error {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if above, ok := l.seen[dir]; ok && above.kind != tar.TypeDir {
@@ -207,7 +207,7 @@ func (l *layer) reachable(name string) error {
 	return nil
 }
 
-// target returns the place of the file that a hard link leads to.
+// target returns the path of a hard link's target.
 func (l *layer) target(link string) (string, error) {
 	to, err := place(link)
 	if err != nil {
@@ -219,9 +219,9 @@ func (l *layer) target(link string) (string, error) {
 	return to, nil
 }
 
-// shares reports whether what comes later at the same path is no other thing:
-// directories are shared, also with a link to one, and /bin and its like are
-// there.
+// shares reports whether a later entry of this kind may have the same path. A directory
+// may repeat a directory or a link. /bin and the other links of the merged /usr may
+// repeat too.
 func (e entryOf) shares(kind byte) bool {
 	if kind == tar.TypeDir {
 		return e.kind == tar.TypeDir || e.kind == tar.TypeSymlink
@@ -229,7 +229,7 @@ func (e entryOf) shares(kind byte) bool {
 	return e.kind == kind && e.pkg == ""
 }
 
-// String says where an entry comes from.
+// String names the origin of an entry.
 func (e entryOf) String() string {
 	if e.pkg == "" {
 		return "the merged /usr"
@@ -237,8 +237,8 @@ func (e entryOf) String() string {
 	return "package " + e.pkg
 }
 
-// place returns the path of an entry below the root, in a merged /usr. A path
-// that leaves the root is refused.
+// place returns the path of an entry below the root, in a merged /usr. It refuses a
+// path outside the root.
 func place(name string) (string, error) {
 	clean := strings.TrimPrefix(path.Clean("/"+name), "/")
 	if slices.Contains(strings.Split(name, "/"), "..") || !fs.ValidPath(path.Clean(strings.TrimPrefix(name, "./"))) && clean != "" {
@@ -254,7 +254,7 @@ func place(name string) (string, error) {
 	return clean, nil
 }
 
-// writeImage wraps a layer into an OCI image layout in a tar.
+// writeImage writes a tar of an OCI image layout with one layer.
 func writeImage(file, layerFile string) error {
 	layerDesc, err := describe(layerFile)
 	if err != nil {
@@ -317,7 +317,7 @@ func blobPath(d ocispec.Descriptor) string {
 func blob(mediaType string, v any) ([]byte, ocispec.Descriptor) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("deb: an image document is not JSON: %v", err)) // maps of strings and numbers only
+		panic(fmt.Sprintf("deb: an image document is not JSON: %v", err)) // unreachable: maps of strings and numbers only
 	}
 	return data, ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
 }

@@ -56,7 +56,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// entries reads a tar archive: headers as text, and the contents of files.
+// entries reads a tar archive. It returns the headers as text and the contents of the
+// files.
 func entries(t *testing.T, archive io.Reader) (headers []string, files map[string][]byte) {
 	t.Helper()
 	files = map[string][]byte{}
@@ -76,7 +77,7 @@ func entries(t *testing.T, archive io.Reader) (headers []string, files map[strin
 	return headers, files
 }
 
-// bootstrapped returns the archive that the packages become.
+// bootstrapped returns the image archive of the packages.
 func bootstrapped(t *testing.T, debs ...Deb) []byte {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), "image.tar")
@@ -145,7 +146,7 @@ func TestBootstrapMergesUsr(t *testing.T) {
 	}
 }
 
-// Owners are numbers and times those of the package: nothing is the host's.
+// The layer holds numeric owners and the packages' times, nothing of the host.
 func TestBootstrapKeepsOwnersAndTimes(t *testing.T) {
 	layer := layerOf(t, bootstrapped(t, pack(t, "base", base...)))
 	err := eachEntry(bytes.NewReader(layer), func(h *tar.Header, _ io.Reader) error {
@@ -175,8 +176,8 @@ func TestBootstrapIsAFunctionOfItsPackages(t *testing.T) {
 	}
 }
 
-// The golden value is what every host has to get: a change of it changes the
-// root file system of every image.
+// Every host must produce this golden value. A new value changes the root file system
+// of every image.
 func TestBootstrapDigest(t *testing.T) {
 	var items []item
 	for _, suffix := range suffixes {
@@ -269,12 +270,13 @@ func TestBootstrapRefuses(t *testing.T) {
 	}
 }
 
-// sparseArchives are data archives of a few hundred bytes with a file that
-// claims a terabyte, in the ways that tar has for it.
+// sparseArchives returns data archives of a few hundred bytes, each with a file of a
+// claimed size of 1 TiB. There is one for each sparse format of tar.
 func sparseArchives(t testing.TB) map[string][]byte {
 	t.Helper()
 	const size = "1099511627776"
-	// archive/tar writes no records of sparse files: they get their names after.
+	// archive/tar refuses to write sparse records, so pax replaces their names
+	// afterwards.
 	pax := func(body string, records map[string]string) []byte {
 		i := file("./x", body)
 		i.PAXRecords = records
@@ -286,7 +288,7 @@ func sparseArchives(t testing.TB) map[string][]byte {
 	patchHeader(gnu, map[int]string{
 		156: string(tar.TypeGNUSparse),
 		257: "ustar  \x00",
-		483: "\x80\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", // the size with its holes
+		483: "\x80\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", // the size with holes
 	})
 	return map[string][]byte{
 		"0.1": pax("", map[string]string{"GNUxsparse.size": size, "GNUxsparse.numblocks": "1", "GNUxsparse.map": size + ",0"}),
@@ -295,7 +297,8 @@ func sparseArchives(t testing.TB) map[string][]byte {
 	}
 }
 
-// patchHeader changes fields of an archive's first header, by offset.
+// patchHeader overwrites fields of an archive's first header, by offset, and mends the
+// checksum.
 func patchHeader(archive []byte, fields map[int]string) {
 	header := archive[:512]
 	for at, text := range fields {
@@ -324,7 +327,7 @@ func TestBootstrapRefusesSparseFiles(t *testing.T) {
 	}
 }
 
-// A size that a directory or a link claims is not one that follows it.
+// The claimed size of a directory or a link is ignored: no content follows its header.
 func TestBootstrapDropsSizesOfWhatHasNone(t *testing.T) {
 	archive := data(t, symlink("./a", "b"), file("./c", "text"))
 	patchHeader(archive, map[int]string{124: "00000001000\x00"})
@@ -345,7 +348,7 @@ func TestPackagesThatDoNotGoTogether(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "package two: etc/x is in package one too") {
 		t.Errorf("got %v", err)
 	}
-	// A directory may also be a link to one, as dpkg has it.
+	// As in dpkg, a link to a directory may take the place of the directory.
 	bootstrapped(t, pack(t, "three", dir("./run/"), symlink("./var", "run")), pack(t, "four", dir("./var/")))
 }
 
@@ -373,7 +376,7 @@ func TestBootstrapNamesEveryBadPackage(t *testing.T) {
 func TestBootstrapRefusesADamagedDataArchive(t *testing.T) {
 	plain := data(t, file("./x", strings.Repeat("x", 2000)))
 	damaged := bytes.Clone(plain)
-	damaged[100] ^= 0xff // in the mode, which the checksum covers
+	damaged[100] ^= 0xff // in the mode, covered by the checksum
 	for name, archive := range map[string][]byte{"checksum": damaged, "cut": plain[:1024], "cut in the header": plain[:300]} {
 		err := Bootstrap(filepath.Join(t.TempDir(), "image.tar"), []Deb{locked(t, "p", debOf(t, ".xz", archive))}, 0)
 		if err == nil || !strings.Contains(err.Error(), "package p: ") {

@@ -16,12 +16,12 @@ import (
 	"builder/internal/files/unpack"
 )
 
-// The helpers of this file write the formats that the package reads.
+// The helpers of this file write the formats that package deb reads.
 
-// then is when every file of the tests was made.
+// then is the modification time of every test file.
 var then = time.Unix(1700000000, 0)
 
-// item is one entry of a data archive; body is the content of a file.
+// item is one entry of a data archive. body is the content of a file.
 type item struct {
 	tar.Header
 	body string
@@ -88,7 +88,7 @@ func arOf(parts ...part) []byte {
 
 var format = part{"debian-binary", "2.0\n"}
 
-// debOf returns a package; suffix says how its data archive is compressed.
+// debOf returns a package. suffix names the compression of its data archive.
 func debOf(t testing.TB, suffix string, plain []byte) []byte {
 	t.Helper()
 	return arOf(format, part{"control.tar.xz", "odd"}, part{"data.tar" + suffix, string(compress(t, suffix, plain))})
@@ -108,7 +108,7 @@ func compress(t testing.TB, suffix string, plain []byte) []byte {
 	return b.Bytes()
 }
 
-// locked writes a package and returns it as a lock names it.
+// locked writes a package to a file and returns its lock entry.
 func locked(t testing.TB, name string, content []byte) Deb {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+"_1.0-1_amd64.deb")
@@ -122,7 +122,7 @@ func locked(t testing.TB, name string, content []byte) Deb {
 	}, path}
 }
 
-// pack makes a package of entries.
+// pack makes a package from entries.
 func pack(t testing.TB, name string, items ...item) Deb {
 	t.Helper()
 	return locked(t, name, debOf(t, ".gz", data(t, items...)))

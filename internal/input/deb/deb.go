@@ -1,12 +1,12 @@
-// Package deb makes root file systems from Debian packages: from names to a
-// locked list ([Resolve], the only part that uses a network, through the host's
-// apt), and from the list to a file system that is a function of it
-// ([Bootstrap] for the packages that every other needs, [InstallScript] for the
-// rest, run inside).
+// Package deb makes root file systems from Debian packages. [Resolve] turns package
+// names into a locked list. It uses the host's apt and is the only part with network
+// access. [Bootstrap] and [InstallScript] turn the list into a file system that depends
+// on the list alone: Bootstrap unpacks the packages required by dpkg itself, and
+// InstallScript installs the rest inside.
 //
-// Where the archive is, is configuration: the user's mirrors, the host's own
-// apt configuration, or a snapshot archive by date. No host is named here. The
-// files of a list are brought by internal/build/fetch.
+// The archive's address is configuration: the user's mirrors, the host's apt
+// configuration, or a snapshot archive with a date. This package names no host.
+// internal/build/fetch downloads the files of a list.
 package deb
 
 import (
@@ -25,19 +25,18 @@ type Package struct {
 	Path         string `json:"path"` // below the archive's base: pool/main/…/name_version_arch.deb
 	Size         int64  `json:"size"` // bytes
 	SHA256       string `json:"sha256"`
-	// Bootstrap says that the package belongs to the set that is unpacked
-	// without dpkg, because dpkg itself needs it.
+	// Bootstrap marks the packages unpacked without dpkg, because dpkg itself needs
+	// them.
 	Bootstrap bool `json:"bootstrap,omitempty"`
 }
 
-// Blob names the package's file in the store.
+// Blob returns the name, size and digest of the package's file for the store.
 func (p Package) Blob() store.Blob {
 	return store.Blob{Name: path.Base(p.Path), Size: p.Size, SHA256: p.SHA256}
 }
 
-// URLs lists the places where a file of a pool may be had, given the path of a
-// [Package]: each mirror, then the snapshot archive, if one is configured, as it
-// was on a date (20261121T000000Z).
+// URLs lists the addresses of a pool file, given the path of a [Package]: first each
+// mirror, then the snapshot archive at a date (20261121T000000Z), if both are set.
 func URLs(mirrors []string, snapshot, date, pool string) []string {
 	var urls []string
 	for _, m := range mirrors {
@@ -49,8 +48,7 @@ func URLs(mirrors []string, snapshot, date, pool string) []string {
 	return urls
 }
 
-// join appends a path to an address, escaped: versions hold plus signs and
-// tildes.
+// join appends an escaped path to an address. Versions hold plus signs and tildes.
 func join(base, name string) string {
 	escaped := (&url.URL{Path: name}).EscapedPath()
 	return strings.TrimSuffix(base, "/") + "/" + escaped

@@ -12,9 +12,9 @@ import (
 //go:embed install.sh
 var installScript string
 
-// InstallScript returns the shell script that is run as root in the bootstrapped
-// file system, without a network, with all packages of the list in dir under
-// the names of their files. It installs exactly the list and fails otherwise.
+// InstallScript returns a shell script to run as root in the bootstrapped file system.
+// It needs no network: dir holds all packages of the list under their file names. The
+// script fails unless exactly the packages of the list are installed.
 func InstallScript(packages []Package, dir string) string {
 	var bootstrap, all, want []string
 	for _, p := range packages {

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// named returns a package of which only name and version matter.
+// named returns a package with a name and a version.
 func named(name, version string, bootstrap bool) Package {
 	return Package{Name: name, Version: version, Path: "pool/main/x/" + name + "_" + version + "_amd64.deb", Bootstrap: bootstrap}
 }
 
-// lines returns the lines of a script that hold text.
+// lines returns the script's lines with text in them.
 func lines(script, text string) []string {
 	var found []string
 	for line := range strings.Lines(script) {
@@ -53,7 +53,7 @@ func TestInstallScriptIsAShellScript(t *testing.T) {
 	}
 }
 
-// What stands in a list is no placeholder for more of the list.
+// A package name that looks like a placeholder is not replaced.
 func TestInstallScriptFillsInOnce(t *testing.T) {
 	script := InstallScript([]Package{named("@ALL@", "@WANT@", false)}, "@BOOTSTRAP@")
 	if !strings.Contains(script, "'@BOOTSTRAP@/@ALL@_@WANT@_amd64.deb'") || !strings.Contains(script, "\n@ALL@ @WANT@\n") {

@@ -9,7 +9,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Mirror returns the mirror to resolve names with.
+// Mirror returns the mirror used to resolve names.
 func Mirror(mirrors []string) (string, error) {
 	if len(mirrors) == 0 {
 		return "", diag.Errorf(diag.Fetch, "no Debian mirror is known: the host's apt configuration names none").
@@ -18,9 +18,9 @@ func Mirror(mirrors []string) (string, error) {
 	return mirrors[0], nil
 }
 
-// HostMirrors returns the base addresses of Debian archives that the apt
-// configuration below root names, in its order. Ubuntu, security and third-party
-// archives are not among them.
+// HostMirrors returns the base addresses of the Debian archives in the apt
+// configuration below root, in the order of the configuration. It leaves out Ubuntu,
+// security and third-party archives.
 func HostMirrors(root fs.FS) []string {
 	files := []string{"etc/apt/sources.list"}
 	for _, pattern := range []string{"etc/apt/sources.list.d/*.list", "etc/apt/sources.list.d/*.sources"} {
@@ -31,7 +31,7 @@ func HostMirrors(root fs.FS) []string {
 	for _, file := range files {
 		data, err := fs.ReadFile(root, file)
 		if err != nil {
-			continue // a host need not have it
+			continue // the file is optional
 		}
 		parse := parseOneLine
 		if strings.HasSuffix(file, ".sources") {
@@ -48,7 +48,7 @@ func HostMirrors(root fs.FS) []string {
 
 // entry is one archive of an apt configuration.
 type entry struct {
-	uri    string // without a slash at the end
+	uri    string // without a final slash
 	suites []string
 }
 
@@ -57,7 +57,7 @@ var suites = []string{
 	"oldoldstable", "oldstable", "stable", "testing", "unstable",
 }
 
-// isDebian reports whether an entry is a Debian archive that serves a pool.
+// isDebian reports whether an entry is a Debian archive with a pool.
 func (e entry) isDebian() bool {
 	web := strings.HasPrefix(e.uri, "http://") || strings.HasPrefix(e.uri, "https://") || strings.HasPrefix(e.uri, "file:")
 	return web && strings.HasSuffix(e.uri, "/debian") && slices.ContainsFunc(e.suites, func(suite string) bool {
@@ -83,7 +83,7 @@ func parseOneLine(text string) []entry {
 
 var blankLine = regexp.MustCompile(`\n[ \t\r]*\n`)
 
-// off are the words that apt takes for no.
+// off lists the words that mean "no" to apt.
 var off = []string{"no", "false", "without", "off", "disable", "0"}
 
 // parseDeb822 reads the stanzas of a .sources file.

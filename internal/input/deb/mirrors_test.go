@@ -21,7 +21,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// TestParse has both parsers read what sources.list(5) allows, and what it does not.
+// The cases are valid and invalid lines of sources.list(5).
 func TestParse(t *testing.T) {
 	const mirror = "http://mirror.example/debian"
 	trixie := entry{mirror, []string{"trixie"}}

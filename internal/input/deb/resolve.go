@@ -17,20 +17,19 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Request asks for the packages of a root file system: those that the first
-// suite calls essential or required, and those that are named, with all that
-// they depend on and nothing that they recommend.
+// A Request asks for the packages of a root file system: the essential and required
+// packages of the first suite, the named packages, and all their dependencies.
+// Recommended packages are left out.
 type Request struct {
 	Mirror       string // base address of the archive
 	Suites       []Suite
 	Packages     []string
-	Architecture string // amd64
+	Architecture string // such as amd64
 }
 
-// A Suite is a release with apt's pin priority; 0 means apt's own 500. The index
-// of a Stale one is read past the day until which its archive vouches for it, as
-// those of snapshots and of mirrors that have stopped are; its signature is
-// checked all the same.
+// A Suite is a release with apt's pin priority; 0 means apt's default of 500. Stale
+// accepts an index after its Valid-Until date, as in snapshots and mirrors that are no
+// longer updated. The signature is checked in both cases.
 type Suite struct {
 	Name       string
 	Components []string
@@ -38,9 +37,9 @@ type Suite struct {
 	Stale      bool
 }
 
-// Resolve asks apt, in a tree of its own below scratch, for the packages of a
-// request, sorted by name. The indexes' signatures are checked against the
-// host's Debian archive keyring.
+// Resolve returns the packages of a request, sorted by name. It runs apt in its own
+// tree below scratch. apt checks the signatures of the indexes with the host's Debian
+// archive keyring.
 func Resolve(ctx context.Context, scratch string, req Request) ([]Package, error) {
 	a, err := newApt(scratch, req)
 	if err != nil {
@@ -81,8 +80,8 @@ func suiteNames(req Request) string {
 	return strings.Join(names, " and ")
 }
 
-// apt is apt with configuration, indexes and status of its own: of the host it
-// uses the programs and the keyring.
+// apt is an apt with its own configuration, indexes and status. It uses only the
+// programs and the keyring of the host.
 type apt struct {
 	dir  string
 	main string // the first suite
@@ -118,7 +117,7 @@ func newApt(scratch string, req Request) (*apt, error) {
 	return a, nil
 }
 
-// files are the configuration of the isolated apt.
+// files returns the configuration files of the isolated apt, by path.
 func (a *apt) files(req Request) map[string]string {
 	var sources, pins strings.Builder
 	for _, s := range req.Suites {
@@ -141,7 +140,7 @@ Acquire::Languages "none"; Acquire::ForceHash "SHA256"; APT::Sandbox::User "root
 	return map[string]string{"etc/sources.list": sources.String(), "etc/preferences": pins.String(), "status": "", "apt.conf": conf}
 }
 
-// install asks what would be installed.
+// install returns the packages that apt would install.
 func (a *apt) install(ctx context.Context, names []string) ([]Package, error) {
 	args := []string{
 		"-qq", "--print-uris", "--yes", "install", "apt",
@@ -170,7 +169,7 @@ func (a *apt) run(ctx context.Context, stdout *bytes.Buffer, name string, args .
 	return nil
 }
 
-// faultLines keeps what apt calls an error; all of it where nothing is.
+// faultLines returns apt's "E:" lines as an error, or all of the text if it has none.
 func faultLines(text string) error {
 	var errs []string
 	for line := range strings.Lines(text) {
@@ -186,7 +185,7 @@ func faultLines(text string) error {
 
 var uriLine = regexp.MustCompile(`^'([^']+)' (\S+)_(\S+)_(\w+)\.deb (\d+) SHA256:([0-9a-f]{64})$`)
 
-// parseURIs reads what apt-get --print-uris writes:
+// parseURIs parses the output of apt-get --print-uris:
 //
 //	'http://…/pool/main/m/make-dfsg/make_4.4.1-2_amd64.deb' make_4.4.1-2_amd64.deb 463104 SHA256:70a9…
 func parseURIs(text, base string) ([]Package, error) {

@@ -18,7 +18,7 @@ const (
 	sum    = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"
 )
 
-// uri is a line as apt-get --print-uris writes it.
+// uri is a line in the format of apt-get --print-uris.
 func uri(pool, name string) string {
 	return "'" + mirror + pool + "' " + name + " 463104 SHA256:" + sum + "\n"
 }
@@ -113,9 +113,8 @@ func TestAptIsIsolated(t *testing.T) {
 	}
 }
 
-// fakeApt puts a program in the place of apt-get that says what the files
-// update, minimal and all of dir hold: the first for update, the last where
-// the package extra is asked for.
+// fakeApt replaces apt-get with a program that prints a file of dir: update for apt-get
+// update, all if the package extra is requested, minimal otherwise.
 func fakeApt(t *testing.T, answers map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -20,16 +20,15 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Tree is what an archive is made of.
+// A Tree selects the content of an archive.
 type Tree struct {
 	Commit string
-	Under  string // the folder of it that is wanted, without submodules; "" is all
-	Folder string // of the archive, which holds everything
+	Under  string // folder of the commit to archive, without submodules; "" is the whole commit
+	Folder string // top folder of the archive
 }
 
-// Make writes the archive of a tree to a file, and returns when its commit was
-// made, in seconds since 1970. Its clone lies below scratch and serves the next
-// time too.
+// Make writes the archive of a tree to a file. It returns the time of the commit in
+// seconds since 1970. It keeps a clone below scratch and reuses it in later calls.
 func Make(ctx context.Context, scratch string, from Repository, t Tree, to string) (int64, error) {
 	name := sha256.Sum256([]byte(from))
 	c, err := open(ctx, filepath.Join(scratch, fmt.Sprintf("git-%x", name[:8])), from)
@@ -58,8 +57,8 @@ func (c *clone) made(ctx context.Context, sha string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 }
 
-// archive writes a tree to w as an uncompressed tar, with the trees of its
-// submodules. Equal commits give equal bytes on every host.
+// archive writes a tree with its submodules to w as an uncompressed tar. Equal commits
+// give equal bytes on every host.
 func (c *clone) archive(ctx context.Context, w io.Writer, t Tree) error {
 	files, err := c.files(ctx, t)
 	if err != nil {
@@ -86,7 +85,7 @@ type file struct {
 	object string
 }
 
-// maxDepth bounds how deep submodules may hold submodules.
+// maxDepth bounds the nesting of submodules.
 const maxDepth = 8
 
 // files lists the files of a tree.
@@ -104,7 +103,7 @@ func (c *clone) files(ctx context.Context, t Tree) ([]file, error) {
 	return files, err
 }
 
-// tree lists the files of a commit and of its submodules, which are fetched.
+// tree lists the files of a commit and of its submodules. It fetches the submodules.
 func (c *clone) tree(ctx context.Context, from Repository, sha, prefix string, depth int) ([]file, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("submodules are nested deeper than %d", maxDepth)
@@ -134,8 +133,8 @@ func (c *clone) tree(ctx context.Context, from Repository, sha, prefix string, d
 	return files, nil
 }
 
-// list lists the files of a commit and the places of its submodules, below a folder
-// where one is given.
+// list lists the files of a commit and the paths of its submodules, only below folder
+// if given.
 func (c *clone) list(ctx context.Context, sha, prefix string, folder ...string) (files, links []file, err error) {
 	args := append([]string{"--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", sha, "--"}, folder...)
 	out, err := run(ctx, c.dir, args...)
@@ -161,7 +160,7 @@ func (c *clone) list(ctx context.Context, sha, prefix string, folder ...string) 
 	return files, links, nil
 }
 
-// objects is one process that hands out the content of objects.
+// objects is a running git process that returns the content of objects.
 type objects struct {
 	in  io.WriteCloser
 	out *bufio.Reader
@@ -221,6 +220,6 @@ func (o *objects) copy(out *tar.Writer, f file) error {
 			return err
 		}
 	}
-	_, err = o.out.Discard(1) // the line end behind each object
+	_, err = o.out.Discard(1) // the newline after each object
 	return err
 }

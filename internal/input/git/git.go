@@ -1,10 +1,10 @@
-// Package git reads the tree of one commit out of a repository and writes it as
-// an archive whose bytes follow from the commit alone: sorted, without times,
-// owners and the git version of the host, submodules in their places. So a
-// source that is had from git is pinned by sha256 like any other file.
+// Package git writes the tree of one commit as an archive. The bytes of the archive
+// depend on the commit alone, not on times, owners or the host's git version. Entries
+// are sorted and submodules are included. A source from git is therefore pinned by
+// sha256 like any other file.
 //
-// It is the only package that calls git, and never runs what a repository
-// brings: no hook, no filter, no working tree.
+// Only this package calls git. It runs nothing of a repository: it uses no hooks, no
+// filters and no working tree.
 package git
 
 import (
@@ -23,8 +23,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Repository is a place to take commits from: an address (https, ssh) or the
-// absolute path of a local repository.
+// Repository is the address (https, ssh) of a repository or the absolute path of a
+// local one.
 type Repository string
 
 var (
@@ -32,7 +32,7 @@ var (
 	commit  = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 )
 
-// check refuses what git could take for an option or a program to run.
+// check refuses addresses that git could read as an option or as a program to run.
 func (r Repository) check() error {
 	if filepath.IsAbs(string(r)) {
 		return nil
@@ -44,7 +44,7 @@ func (r Repository) check() error {
 	return nil
 }
 
-// Resolve returns the commit that a tag names today.
+// Resolve returns the current commit of a tag.
 func Resolve(ctx context.Context, r Repository, tag string) (string, error) {
 	if err := r.check(); err != nil {
 		return "", err
@@ -57,7 +57,7 @@ func Resolve(ctx context.Context, r Repository, tag string) (string, error) {
 	if err != nil {
 		return "", unreachable(r, err)
 	}
-	// The peeled line, ^{}, is the commit of an annotated tag and comes last.
+	// The peeled line, ^{}, holds the commit of an annotated tag and comes last.
 	found := ""
 	for line := range strings.Lines(string(out)) {
 		found, _, _ = strings.Cut(line, "\t")
@@ -73,13 +73,13 @@ func unreachable(r Repository, err error) error {
 		WithHint("--set source.NAME=PATH names a local repository that has the commit")
 }
 
-// A clone is a bare repository on this host that holds what has been fetched.
+// A clone is a bare repository on this host with the fetched commits.
 type clone struct {
 	dir  string
 	from Repository
 }
 
-// open makes the clone in dir where it is missing.
+// open makes the clone in dir if it is missing.
 func open(ctx context.Context, dir string, from Repository) (*clone, error) {
 	if err := from.check(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func open(ctx context.Context, dir string, from Repository) (*clone, error) {
 	return &clone{dir, from}, nil
 }
 
-// bring fetches one commit, or everything where the server hands out no single
+// bring fetches one commit, or everything if the server refuses to serve single
 // commits.
 func (c *clone) bring(ctx context.Context, from Repository, sha string) error {
 	if !commit.MatchString(sha) {
@@ -121,7 +121,7 @@ func (c *clone) has(ctx context.Context, sha string) bool {
 	return err == nil
 }
 
-// submodules returns where the submodules of a commit come from, by their path.
+// submodules returns the repositories of a commit's submodules, by path.
 func (c *clone) submodules(ctx context.Context, from Repository, sha string) (map[string]Repository, error) {
 	out, err := run(ctx, c.dir, "config", "--blob", sha+":.gitmodules", "--null", "--list")
 	if err != nil {
@@ -145,8 +145,8 @@ func (c *clone) submodules(ctx context.Context, from Repository, sha string) (ma
 	return places, nil
 }
 
-// submodule is where the repository of a submodule lies: inside a local
-// repository if it is there, else at its address, which may be relative.
+// submodule returns the repository of a submodule. In a local repository it prefers the
+// submodule's local copy. Otherwise it uses address, which may be relative.
 func submodule(from Repository, name, at, address string) Repository {
 	if filepath.IsAbs(string(from)) {
 		for _, dir := range []string{filepath.Join(string(from), ".git", "modules", name), filepath.Join(string(from), "modules", name), filepath.Join(string(from), at)} {
@@ -179,8 +179,8 @@ func isRepository(dir string) bool {
 	return false
 }
 
-// run calls git with nothing of the user's that could run a program or ask a
-// question; proxies and credentials stay.
+// run calls git without user configuration that could run a program or ask a question.
+// Proxies and credentials stay in effect.
 func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := command(ctx, dir, args...)
 	var stdout, stderr bytes.Buffer

@@ -17,8 +17,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// repository makes a repository whose tag v1 has these files; a name that ends
-// in @ is a link, one that ends in * a program.
+// repository makes a repository with these files at tag v1. A name with a final @ is a
+// link, and a name with a final * is a program.
 func repository(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -167,7 +167,7 @@ func TestSubmodulePlaces(t *testing.T) {
 	}
 }
 
-// A folder of a tree is had without its submodules, and without the rest.
+// The archive of a folder leaves out submodules and other folders.
 func TestArchiveOfAFolder(t *testing.T) {
 	inner := repository(t, map[string]string{"gloo.h": "int x;\n"})
 	repo := repository(t, map[string]string{"Makefile": "all:\n", "test/a.py": "1", "test/deep/b.py": "2", "tester/c.py": "3"})

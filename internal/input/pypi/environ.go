@@ -13,8 +13,8 @@ import (
 	"builder/internal/input/store"
 )
 
-// uvOfPip names uv's variable for a setting of pip: whoever has configured pip
-// alone has configured the index of the host.
+// uvOfPip maps pip's settings to uv's variables, so that a pip configuration alone is
+// enough to name the host's index.
 var uvOfPip = map[string]string{
 	"index-url":       "UV_DEFAULT_INDEX",
 	"extra-index-url": "UV_INDEX",
@@ -22,8 +22,9 @@ var uvOfPip = map[string]string{
 	"cert":            "SSL_CERT_FILE",
 }
 
-// environ is the environment that uv gets: the user's, and where that is silent
-// the store of certificates of the system, our cache, and the index of pip.
+// environ returns the environment for uv: the user's variables, with defaults for those
+// not set. The defaults are the system's certificates, the cache of this tool, and the
+// index of pip.
 func (t Tool) environ(ctx context.Context) vars {
 	env := variables(os.Environ())
 	env.fill("UV_CACHE_DIR", t.cache)
@@ -37,7 +38,7 @@ func (t Tool) environ(ctx context.Context) vars {
 	return env
 }
 
-// vars are environment variables by name.
+// vars holds environment variables by name.
 type vars map[string]string
 
 func variables(list []string) vars {
@@ -64,7 +65,7 @@ func (v vars) list() []string {
 	return all
 }
 
-// configured reports whether uv itself has been told of an index.
+// configured reports whether uv's own configuration names an index.
 func (v vars) configured() bool {
 	for _, name := range []string{"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_NO_INDEX", "UV_CONFIG_FILE"} {
 		if v[name] != "" {
@@ -82,7 +83,7 @@ func (v vars) configured() bool {
 	})
 }
 
-// indexes lists the addresses of indexes that the variables name.
+// indexes lists the addresses of the indexes in the variables.
 func (v vars) indexes() []string {
 	var all []string
 	for _, name := range []string{"UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL"} {
@@ -96,15 +97,15 @@ func (v vars) indexes() []string {
 	return all
 }
 
-// Indexes lists the addresses of Python package indexes that this host is
-// configured to. They may hold credentials. It is empty where nothing is
-// configured, or in a file of uv's own.
+// Indexes lists the addresses of the Python package indexes configured on this host.
+// They may hold credentials. The list is empty if no index is configured, or only in
+// uv's own configuration file.
 func Indexes(ctx context.Context) []string {
 	return Tool{}.environ(ctx).indexes()
 }
 
-// authorise gives the files of an index the credentials that its variable holds:
-// uv leaves them out of what it writes.
+// authorise adds the credentials of an index's variable to the addresses of its files.
+// uv leaves credentials out of its output.
 func (v vars) authorise(releases []release) {
 	users := map[string]*url.Userinfo{} // by scheme and host
 	for _, entry := range v.indexes() {
@@ -123,8 +124,8 @@ func (v vars) authorise(releases []release) {
 	}
 }
 
-// pipSettings asks pip, if there is one, for what it is configured to; its
-// variables count without it.
+// pipSettings returns the configuration of pip. pip's environment variables apply even
+// if pip is not installed.
 func pipSettings(ctx context.Context, env vars) map[string]string {
 	settings := map[string]string{}
 	if pip := findPip(ctx); pip != nil {
@@ -144,8 +145,8 @@ func pipSettings(ctx context.Context, env vars) map[string]string {
 // pipLine is a line of `pip config list`: global.index-url='https://…'.
 var pipLine = regexp.MustCompile(`^(?:global|download|install|:env:)\.([a-z-]+)=(['"])(.*)['"]$`)
 
-// parsePipConfig returns the settings that uv has a name for. Pip lists what
-// wins last; several values stand in one, with the line breaks escaped.
+// parsePipConfig returns the settings with a uv equivalent. pip lists the effective
+// setting last. A setting with several values is one line with escaped line breaks.
 func parsePipConfig(text string) map[string]string {
 	settings := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -158,7 +159,7 @@ func parsePipConfig(text string) map[string]string {
 	return settings
 }
 
-// findPip returns the command of a pip that works, or nil.
+// findPip returns the command of a working pip, or nil.
 func findPip(ctx context.Context) []string {
 	for _, pip := range [][]string{{"python3", "-m", "pip"}, {"pip3"}, {"pip"}} {
 		if exec.CommandContext(ctx, pip[0], append(slices.Clone(pip[1:]), "--version")...).Run() == nil {

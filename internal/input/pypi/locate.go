@@ -13,8 +13,8 @@ import (
 	"builder/internal/input/store"
 )
 
-// Locate returns where the index keeps these very files, by sha256. The places
-// hold for this process only: an index may sign them, or move them tomorrow.
+// Locate returns the addresses of exactly these files in the index, by sha256. The
+// addresses are valid for this process only, because an index may sign or move them.
 func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[string]store.Place, error) {
 	missing := map[string]File{}
 	for _, f := range files {
@@ -42,7 +42,7 @@ func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[str
 	return places, absent(missing)
 }
 
-// absent is the error for files that the index does not have (any more).
+// absent returns an error for files that the index does not have, or no longer has.
 func absent(missing map[string]File) error {
 	if len(missing) == 0 {
 		return nil
@@ -56,8 +56,8 @@ func absent(missing map[string]File) error {
 		WithHint("name another place for the same bytes with --set source.NAME=PATH|URL, or move the pins with builder lock --update")
 }
 
-// A round is what one call of uv can answer: one version of each project, and
-// one Python, because uv leaves out wheels of an older one.
+// A round is the question of one call of uv: one version of each project and one
+// Python. uv leaves out the wheels for older Pythons.
 type round struct {
 	minor int
 	pins  map[string]string // project to version
@@ -77,8 +77,8 @@ func (r round) requirements() ([]string, error) {
 	return all, nil
 }
 
-// rounds spreads files over as few calls as possible; a set that was resolved
-// together needs one. Files for any Python go with the newest Python there is.
+// rounds spreads files over as few calls as possible. A set resolved together needs one
+// call. Files for any Python join the newest Python of the set.
 func rounds(files []File) []round {
 	most := 0
 	for _, f := range files {
@@ -107,8 +107,8 @@ func rounds(files []File) []round {
 	return all
 }
 
-// pythonMinor returns the only Python 3 that a file is for, 0 if it is for more
-// than one.
+// pythonMinor returns the minor version of the only Python 3 that a file supports, or 0
+// for several.
 func pythonMinor(filename string) int {
 	name, err := wheel.ParseName(filename)
 	if err != nil || name.ABI == "abi3" {

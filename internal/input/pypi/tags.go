@@ -11,7 +11,7 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// target is a CPython on a glibc Linux.
+// target is a CPython on Linux with glibc.
 type target struct {
 	minor int // of Python 3
 	arch  string
@@ -38,16 +38,17 @@ func newTarget(python, platform string) (target, error) {
 	return target{minor, arch, glibc}, nil
 }
 
-// rank orders the tags that fit, the higher the better: first what was built for
-// this very Python, then the stable ABI, then what needs no ABI, then what runs
-// anywhere; of these the newest Python; of these the newest glibc.
+// rank orders matching tags; a higher rank is better. The ABI decides first: built for
+// this Python, then the stable ABI, then no ABI, then any platform. A newer Python
+// decides next, and a newer glibc last.
 type rank struct{ abi, minor, glibc int }
 
 func (r rank) compare(o rank) int {
 	return cmp.Or(cmp.Compare(r.abi, o.abi), cmp.Compare(r.minor, o.minor), cmp.Compare(r.glibc, o.glibc))
 }
 
-// rank returns how well a tag such as cp311-abi3-manylinux_2_17_x86_64 fits.
+// rank returns the rank of a tag such as cp311-abi3-manylinux_2_17_x86_64, and whether
+// it matches.
 func (t target) rank(tag string) (rank, bool) {
 	parts := strings.Split(tag, "-")
 	if len(parts) != 3 {
@@ -58,7 +59,7 @@ func (t target) rank(tag string) (rank, bool) {
 	if !ok || interpreter == nil {
 		return rank{}, false
 	}
-	minor, _ := strconv.Atoi(interpreter[2]) // none in py3: 0
+	minor, _ := strconv.Atoi(interpreter[2]) // 0 for py3
 	cpython := interpreter[1] == "cp"
 	own := cpython && minor == t.minor && interpreter[2] != ""
 	switch abi := parts[1]; {
@@ -75,8 +76,8 @@ func (t target) rank(tag string) (rank, bool) {
 	return rank{}, false
 }
 
-// platform returns the glibc that a platform tag is for; those without one come
-// last.
+// platform returns the minor version of glibc 2 in a platform tag, and whether the tag
+// matches. Tags without a version rank last.
 func (t target) platform(tag string) (glibc int, ok bool) {
 	switch tag {
 	case "any":
@@ -88,8 +89,8 @@ func (t target) platform(tag string) (glibc int, ok bool) {
 	return glibc, arch == t.arch && glibc <= t.glibc
 }
 
-// glibcOf returns the minor of glibc 2 that a platform tag is for, and its machine,
-// "" for a tag without one.
+// glibcOf returns the minor version of glibc 2 and the machine in a platform tag. The
+// machine is "" for a tag without a version.
 func glibcOf(tag string) (minor int, arch string) {
 	version, arch := wheel.Glibc(tag)
 	text, _ := strings.CutPrefix(version, "2.")
@@ -100,7 +101,7 @@ func glibcOf(tag string) (minor int, arch string) {
 	return minor, arch
 }
 
-// wheelRank returns the best rank of the tags that a wheel's name stands for.
+// wheelRank returns the best rank among the tags in a wheel's name.
 func (t target) wheelRank(filename string) (best rank, build string, ok bool) {
 	name, err := wheel.ParseName(filename)
 	if err != nil {
@@ -114,8 +115,8 @@ func (t target) wheelRank(filename string) (best rank, build string, ok bool) {
 	return best, name.Build, ok
 }
 
-// best returns the wheel of a release that fits best. The order is total, so the
-// choice does not depend on that of the index.
+// best returns the best matching wheel of a release. The order is total, so the choice
+// does not depend on the order of the index.
 func (t target) best(p release) (found, error) {
 	type candidate struct {
 		found
@@ -136,7 +137,7 @@ func (t target) best(p release) (found, error) {
 	}).found, nil
 }
 
-// buildNumber reads the digits that a build tag begins with.
+// buildNumber returns the leading digits of a build tag as a number.
 func buildNumber(tag string) int {
 	end := strings.IndexFunc(tag, func(r rune) bool { return r < '0' || r > '9' })
 	if end < 0 {

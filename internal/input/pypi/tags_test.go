@@ -10,7 +10,7 @@ func TestBest(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		python, platform string
-		files            string // the wanted one is first
+		files            string // the expected file is first
 	}{
 		{"own ABI before stable ABI before none", "3.11", "x86_64-manylinux_2_28", "a-1-cp311-cp311-manylinux_2_17_x86_64 a-1-cp311-abi3-manylinux_2_28_x86_64 a-1-py3-none-any"},
 		{"the newer glibc", "3.11", "x86_64-manylinux_2_28", "a-1-cp311-cp311-manylinux_2_28_x86_64 a-1-cp311-cp311-manylinux2014_x86_64 a-1-cp311-cp311-manylinux_2_34_x86_64"},
@@ -62,7 +62,7 @@ func TestBestFindsNone(t *testing.T) {
 }
 
 func FuzzParsePylock(f *testing.F) {
-	// Small seeds: with a whole lock the time goes into making it smaller.
+	// The seeds are small: with a whole lock the fuzzer spends its time minimizing.
 	for _, file := range []string{
 		"wheels=[{url='https://x.invalid/a-1-py3-none-any.whl',upload-time=2026-09-30T04:35:14Z,hashes={sha256='" + strings.Repeat("a", 64) + "'}}]",
 		"sdist={url='https://u:p@x.invalid/f?q#g',name='a.tar.gz',size=1,hashes={sha256='" + strings.Repeat("0", 64) + "'}}",

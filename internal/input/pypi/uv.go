@@ -19,22 +19,22 @@ import (
 
 // Tool is a uv program of the pinned version.
 type Tool struct {
-	Path    string // of the program
-	Wheel   string // of the wheel that it came in
+	Path    string // path of the program
+	Wheel   string // path of the program's wheel
 	Version string
 	SHA256  string // of the wheel
 
 	cache string
 }
 
-// requirementPattern takes names, versions, extras and markers. It leaves out
-// options, paths, URLs and variables, which uv would follow.
+// requirementPattern matches names, versions, extras and markers. It excludes options,
+// paths, URLs and variables, because uv would follow them.
 var requirementPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._,;<>=!~ \[\]()'"+*-]*$`)
 
-// inputs are the lists that uv resolves by.
+// inputs holds the input lists of uv.
 type inputs struct{ requirements, excludes []string }
 
-// compile lets uv resolve requirements and returns what it found.
+// compile resolves requirements with uv and returns the releases.
 func (t Tool) compile(ctx context.Context, scratch string, in inputs, args ...string) ([]release, error) {
 	for _, line := range slices.Concat(in.requirements, in.excludes) {
 		if !requirementPattern.MatchString(line) {
@@ -72,8 +72,8 @@ const output = "pylock.toml"
 
 func lines(all []string) []byte { return []byte(strings.Join(all, "\n") + "\n") }
 
-// run starts uv in an empty directory, so that no project of the user's is taken
-// for ours; the user's own and the system's configuration count.
+// run starts uv in an empty directory, so that it does not read a user's project. The
+// user's and the system's configuration of uv apply.
 func (t Tool) run(ctx context.Context, dir string, env, args []string) error {
 	args = append([]string{
 		"pip", "compile", "requirements.in", "--excludes", "excludes.in", "--format", "pylock.toml",
@@ -83,7 +83,7 @@ func (t Tool) run(ctx context.Context, dir string, env, args []string) error {
 	cmd.Dir, cmd.Env = dir, env
 	cmd.WaitDelay = 5 * time.Second
 	var stderr bytes.Buffer
-	cmd.Stderr = &stderr // what it writes to stdout is the lock again, with addresses
+	cmd.Stderr = &stderr // stdout is discarded: it repeats the lock, with addresses
 	err := cmd.Run()
 	switch {
 	case err == nil:
@@ -98,7 +98,7 @@ func (t Tool) run(ctx context.Context, dir string, env, args []string) error {
 	}
 }
 
-// tail returns the last lines of what a program said, without secrets.
+// tail returns the last n lines of a program's output, without secrets.
 func tail(text string, n int) []string {
 	text = strings.TrimSpace(store.Redact(text))
 	if text == "" {
@@ -108,7 +108,7 @@ func tail(text string, n int) []string {
 	return all[max(0, len(all)-n):]
 }
 
-// message returns what is wrong in one line: the error and its causes.
+// message returns the error and its causes in one line.
 func message(output []string) string {
 	var parts []string
 	for _, line := range output {
