@@ -15,8 +15,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// The registry of the distribution project, as Debian packages it: it keeps no list
-// of referrers, and lets nothing be deleted unless it is told to.
+// The test uses the registry of the distribution project from Debian. It has no
+// referrers API and allows deletion only if so configured.
 func TestAgainstDistribution(t *testing.T) {
 	binary, err := exec.LookPath("docker-registry")
 	if err != nil {
@@ -77,7 +77,7 @@ func distribution(t testing.TB, binary string) string {
 		t.Fatal(err)
 	}
 	host := listener.Addr().String()
-	listener.Close() // the registry takes it a moment later
+	listener.Close() // the registry takes the port a moment later
 	dir := t.TempDir()
 	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage:\n  filesystem: {rootdirectory: %s}\nhttp: {addr: %s}\n", filepath.Join(dir, "data"), host)
 	path := filepath.Join(dir, "config.yml")

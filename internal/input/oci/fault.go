@@ -24,12 +24,12 @@ import (
 	"builder/internal/base/diag"
 )
 
-// NotFound is the fault of a tag or a digest that a repository does not have.
+// NotFound is the error for a tag or digest missing in a repository.
 type NotFound struct{}
 
 func (*NotFound) Error() string { return "the registry does not have it" }
 
-// Conflict is the fault of a tag that stands for other content.
+// Conflict is the error for a tag on other content.
 type Conflict struct {
 	Tag        string
 	Have, Want string // digests
@@ -39,9 +39,9 @@ func (c *Conflict) Error() string {
 	return fmt.Sprintf("the tag %s stands for %s and not for %s", c.Tag, c.Have, c.Want)
 }
 
-// A Refusal is the answer of a registry that says no.
+// A Refusal is an error status of a registry.
 type Refusal struct {
-	Status int    // of HTTP
+	Status int    // HTTP status
 	Reason string // in the registry's words; may be empty
 }
 
@@ -53,18 +53,18 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// silent is the fault of a registry that neither says nor takes anything.
+// silent is the error for a registry that sent and received no bytes for a time.
 type silent struct{ after time.Duration }
 
 func (s *silent) Error() string {
 	return fmt.Sprintf("the registry was silent for %s", s.after)
 }
 
-// errRealm is a service for tokens that is not trusted with a password.
+// errRealm is the error for a token service that must not receive a password.
 var errRealm = errors.New("the registry wants the password sent where it does not go")
 
-// stripped is a fault whose text has lost its addresses: what a registry sends us
-// to may carry a right to be there.
+// stripped is an error without addresses in its text. The address of a redirect may
+// carry credentials.
 type stripped struct {
 	error
 	text string
@@ -75,7 +75,7 @@ func (s *stripped) Unwrap() error { return s.error }
 
 var address = regexp.MustCompile(`"?https?://[^\s"]*"?`)
 
-// plainFault turns an error of oras-go or net/http into a fault that can be shown.
+// plainFault turns an error of oras-go or net/http into an error that is safe to print.
 func plainFault(err error) error {
 	if response, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		if response.StatusCode == http.StatusNotFound && (response.Method == http.MethodGet || response.Method == http.MethodHead) {
@@ -95,7 +95,7 @@ func plainFault(err error) error {
 		err = e.Err
 	}
 	text := address.ReplaceAllString(err.Error(), "(address)")
-	switch { // oras-go has no types for them
+	switch { // oras-go has no types for these errors
 	case strings.Contains(text, "mismatch"):
 		return fmt.Errorf("%w: %s", errContent, text)
 	case strings.Contains(text, "bearer realm"):
@@ -107,8 +107,8 @@ func plainFault(err error) error {
 	return err
 }
 
-// reason returns what a registry says of its refusal, short and printable. Of who
-// may come in nothing is repeated.
+// reason returns a registry's reason for a refusal, short and printable. It returns ""
+// for 401: details of authentication are not repeated.
 func reason(response *errcode.ErrorResponse) string {
 	if response.StatusCode == http.StatusUnauthorized {
 		return ""
@@ -129,7 +129,7 @@ func reason(response *errcode.ErrorResponse) string {
 	return text
 }
 
-// passes reports whether another try may help.
+// passes reports whether another attempt may succeed.
 func (r *Repository) passes(err, fault error) bool {
 	if refusal, ok := errors.AsType[*Refusal](fault); ok {
 		return isPassing(refusal.Status) || isBehind(err)
@@ -141,7 +141,7 @@ func (r *Repository) passes(err, fault error) bool {
 		return false
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return r.answered.Load() // it was there, and may be starting again
+		return r.answered.Load() // it answered before and may be restarting
 	}
 	_, asked := errors.AsType[*url.Error](err)
 	_, network := errors.AsType[net.Error](err)
@@ -158,10 +158,10 @@ func isPassing(status int) bool {
 	return status >= 500
 }
 
-// isBehind reports whether a registry does not know of what it was given before:
-// the upload that it began, or what a manifest refers to, which is always sent
-// first. One of several registries behind one name may be late, and one that keeps
-// plain files may be read while another publisher writes the same.
+// isBehind reports whether a registry does not know content sent earlier: an upload it
+// started, or a blob of a manifest. Push sends blobs before manifests, so another
+// attempt may succeed. One of several registries behind a name may be late, and a
+// registry on plain files may be read while another publisher writes the same file.
 func isBehind(err error) bool {
 	response, ok := errors.AsType[*errcode.ErrorResponse](err)
 	return ok && slices.ContainsFunc(response.Errors, func(e errcode.Error) bool {
@@ -169,7 +169,7 @@ func isBehind(err error) bool {
 	})
 }
 
-// isOurs reports whether this side found the fault.
+// isOurs reports whether this package or this host caused the error.
 func isOurs(err error) bool {
 	_, file := errors.AsType[*fs.PathError](err)
 	return file || errors.Is(err, errRedirect) || errors.Is(err, errRealm) || errors.Is(err, errChanged) || errors.Is(err, errContent)
@@ -182,8 +182,8 @@ func isTLS(err error) bool {
 	return certificate || alert || header || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// fail says what was being done when a fault came up, of which class it is, and
-// what can be done about it. An interruption is nobody's fault.
+// fail wraps an error with the operation, its class and a hint. An interruption gets
+// neither class nor hint.
 func (r *Repository) fail(ctx context.Context, code diag.Code, err error, format string, args ...any) error {
 	doing := fmt.Sprintf(format, args...)
 	switch {
@@ -230,7 +230,7 @@ func (r *Repository) hint(err error) string {
 	return ""
 }
 
-// notSentOn is what to do about a redirect of what is written.
+// notSentOn is the hint for a redirect of a write.
 const notSentOn = "what is to be stored is not sent on to another host: if that is the right one, name it"
 
 func hintOf(status int, host string) string {

@@ -1,15 +1,16 @@
-// Package oci speaks with registries: it asks what the reference of an image means
-// today, and keeps packages of files in them.
+// Package oci talks to registries. It resolves image references and stores packages of
+// files.
 //
-// Building never asks: a lock holds the answer, and the engine pulls by digest.
+// Only locks resolve references. A build uses the digest in the lock, and the engine
+// pulls by digest.
 //
-// A [Package] is written in the layout of ORAS, one layer per file with the name in
-// its title, so that oras and its kind can pull it. What speaks of a package (its
-// [Referrer] documents) is found through its digest, by the registry where it can
-// and by a list under a tag where it cannot. The same package always has the same
-// digest. Nothing that a registry says is believed: bytes are taken when they have
-// the digest that was asked for, names when they are plain base names, and
-// credentials go to the registry itself and nowhere else.
+// A [Package] has the layout of ORAS, one layer per file with the file name as its
+// title, so that oras and similar tools can pull it. A [Referrer] is a document about a
+// package and is found by the package's digest. A registry without the referrers API
+// keeps a list of referrers under a tag. The same package always has the same digest.
+// This package does not trust registries: it accepts bytes only with the requested
+// digest and names only as plain base names, and it sends credentials to the registry
+// alone.
 package oci
 
 import (
@@ -36,15 +37,15 @@ import (
 	"builder/internal/base/web"
 )
 
-// patience bounds a resolution as a whole: a registry that does not answer is to
-// be told, not waited for.
+// patience bounds a whole resolution. A registry that does not answer is an error, not
+// a reason to wait.
 const patience = 30 * time.Second
 
 var platform = ocispec.Platform{OS: "linux", Architecture: "amd64"}
 
-// Resolve returns the digest of the linux/amd64 manifest that a reference such
-// as rocm/dev-ubuntu-22.04:6.1-complete names. Credentials are docker's, where
-// the host has them.
+// Resolve returns the digest of the linux/amd64 manifest of a reference such as
+// rocm/dev-ubuntu-22.04:6.1-complete. It uses docker's credentials if the host has
+// them.
 func Resolve(ctx context.Context, name string) (string, error) {
 	return resolve(ctx, name, patience, retry.Policy{Tries: 4, First: time.Second, Most: 5 * time.Second})
 }
@@ -72,7 +73,7 @@ func resolve(ctx context.Context, name string, patience time.Duration, policy re
 		WithHint("the digest is only needed to lock: write the lock where the registry can be reached and check it in, or say with HTTPS_PROXY how it is reached; an image whose digest stands in images/*.yaml needs no registry here")
 }
 
-// open returns the repository of a reference, with its tag or digest.
+// open returns the repository of a reference, including the tag or digest.
 func open(text string) (*remote.Repository, error) {
 	name, err := reference.ParseNormalizedNamed(text) // completes a short name as docker does
 	if err != nil {
@@ -86,7 +87,7 @@ func open(text string) (*remote.Repository, error) {
 		return nil, errors.New("it has neither tag nor digest")
 	}
 	repo.PlainHTTP = isLocal(repo.Reference.Host())
-	// The transport of oras-go repeats requests by itself; that is retry's to do.
+	// The default transport of oras-go repeats requests. Package retry does that here.
 	client := &auth.Client{Client: web.Client(nil), Cache: auth.NewCache()}
 	if store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{}); err == nil {
 		client.Credential = credentials.Credential(store)
@@ -95,7 +96,7 @@ func open(text string) (*remote.Repository, error) {
 	return repo, nil
 }
 
-// Endpoint returns the address at which the registry of a reference answers.
+// Endpoint returns the address of a reference's registry.
 func Endpoint(name string) (string, error) {
 	repo, err := open(name)
 	if err != nil {
@@ -108,8 +109,8 @@ func Endpoint(name string) (string, error) {
 	return scheme + "://" + repo.Reference.Host() + "/v2/", nil
 }
 
-// isLocal reports whether a registry is on this host, where nobody has a
-// certificate.
+// isLocal reports whether a registry runs on this host. Local registries have no TLS
+// certificates.
 func isLocal(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -119,7 +120,7 @@ func isLocal(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// mark says which refusals are worth another try.
+// mark marks the errors worth another attempt as temporary.
 func mark(err error) error {
 	if response, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		if response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500 {
@@ -133,7 +134,7 @@ func mark(err error) error {
 	return err
 }
 
-// plain drops the addresses that oras-go and net/http put before a message.
+// plain removes the addresses that oras-go and net/http prepend to messages.
 func plain(err error) error {
 	if errors.Is(err, errdef.ErrNotFound) {
 		return errors.New("the registry does not have it for linux/amd64")

@@ -23,9 +23,9 @@ import (
 type images struct {
 	blobs   map[string][]byte // by digest or tag
 	types   map[string]string
-	fail    atomic.Int32 // requests to refuse
+	fail    atomic.Int32 // number of requests to refuse
 	status  int
-	user    string // if set, wanted with the password "secret"
+	user    string // if set, required with the password "secret"
 	seen    atomic.Int32
 	hanging chan struct{}
 }
@@ -78,7 +78,7 @@ const (
 
 type object = map[string]any
 
-// manifest adds an image of an architecture and returns its digest.
+// manifest adds an image for an architecture and returns its digest.
 func (r *images) manifest(tag, arch string) string {
 	config := r.add(configType, "config-"+arch, object{"os": "linux", "architecture": arch})
 	return r.add(manifestType, tag, object{
@@ -87,8 +87,8 @@ func (r *images) manifest(tag, arch string) string {
 	})
 }
 
-// start serves images under three tags and returns the registry, its host and
-// the digest of the amd64 manifest.
+// start serves images under three tags. It returns the registry, its host and the
+// digest of the amd64 manifest.
 func start(t *testing.T) (r *images, host, amd64 string) {
 	t.Helper()
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
@@ -188,7 +188,7 @@ func TestResolveWithCredentials(t *testing.T) {
 	}
 }
 
-// A short name is completed as every container tool does it.
+// Short names are completed as in other container tools.
 func TestShortNames(t *testing.T) {
 	for in, want := range map[string]string{
 		"debian:12":                 "library/debian:12",

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// orasProgram is the oras of the host; benchmarks of the registry are nothing
-// without it.
+// orasProgram returns the path of the host's oras. It skips the test or benchmark if
+// there is none.
 func orasProgram(tb testing.TB) string {
 	tb.Helper()
 	path, err := exec.LookPath("oras")
@@ -33,7 +33,7 @@ func runOras(tb testing.TB, dir string, args ...string) {
 	}
 }
 
-// What is pushed here oras pulls, and what oras pushes is read here.
+// oras pulls a package pushed here, and a package pushed by oras is readable here.
 func TestOrasReadsAndWrites(t *testing.T) {
 	oras := orasProgram(t)
 	t.Logf("with %s", oras)
@@ -67,8 +67,8 @@ func TestOrasReadsAndWrites(t *testing.T) {
 	}
 }
 
-// BenchmarkAgainstOras pushes and pulls a file of 1 GiB in turns with oras, and
-// reports the medians of the ratios: below 1 this package is faster.
+// BenchmarkAgainstOras pushes and pulls a file of 1 GiB in turns with oras. It reports
+// the medians of the ratios of times; below 1 this package is faster.
 func BenchmarkAgainstOras(b *testing.B) {
 	orasProgram(b)
 	binary, err := exec.LookPath("docker-registry")
@@ -108,7 +108,7 @@ func BenchmarkAgainstOras(b *testing.B) {
 			},
 			func() { runOras(b, there, "pull", "--plain-http", host+"/theirs:v1") },
 		}
-		if len(pushes)%2 == 1 { // who goes first changes
+		if len(pushes)%2 == 1 { // alternate the order
 			steps[0], steps[1], steps[2], steps[3] = steps[1], steps[0], steps[3], steps[2]
 		}
 		var took []float64
@@ -128,7 +128,7 @@ func BenchmarkAgainstOras(b *testing.B) {
 	b.ReportMetric(pulls[len(pulls)/2], "pull/oras")
 }
 
-// randomFile makes a file that nothing can make smaller.
+// randomFile makes a file that cannot be compressed.
 func randomFile(tb testing.TB, path string, size int64) File {
 	tb.Helper()
 	f, err := os.Create(path)

@@ -17,7 +17,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Bounds of what is written and of what is taken from a registry.
+// Bounds of packages and of a registry's answers.
 const (
 	maxManifest  = 4 << 20 // bytes
 	maxFiles     = 256     // of one package
@@ -26,18 +26,18 @@ const (
 	maxName      = 255 // bytes
 )
 
-// A File is a file of a package. Path is where it lies on this host: it is set by
-// who pushes, and empty in what a registry returns.
+// A File is a file of a package. Path is the file on this host: the caller sets it for
+// a push, and it is empty in results from a registry.
 type File struct {
 	Path      string
-	Name      string // base name, as those who pull see it
+	Name      string // base name in the registry
 	MediaType string
 	SHA256    string // 64 hexadecimal digits
 	Size      int64  // bytes
 }
 
-// A Package is a list of files under one digest; their order counts, that of the
-// referrers does not.
+// A Package is a list of files under one digest. The order of the files changes the
+// digest, the order of the referrers does not.
 type Package struct {
 	ArtifactType string // a media type
 	Files        []File
@@ -45,16 +45,16 @@ type Package struct {
 	Referrers    []Referrer
 }
 
-// A Referrer is a document about a package, found through the package's digest.
+// A Referrer is a document about a package, found by the package's digest.
 type Referrer struct {
 	ArtifactType string // a media type
 	File         File
 	Annotations  map[string]string
 }
 
-// A Manifest is what a registry says of a package, or of a referrer: then Subject
-// is the digest of the package that it speaks of. The bytes that said so have the
-// digest; every name is a plain base name, and there is each only once.
+// A Manifest is the manifest of a package or of a referrer in a registry. For a
+// referrer, Subject is the digest of its package. The bytes match the digest, and every
+// name is a plain, unique base name.
 type Manifest struct {
 	Digest       string
 	ArtifactType string
@@ -63,36 +63,35 @@ type Manifest struct {
 	Annotations  map[string]string
 }
 
-// plainName reports whether a name may stand for a file: a base name of printable
-// characters.
+// plainName reports whether a name is a base name of printable characters.
 func plainName(name string) bool {
 	return name != "" && len(name) <= maxName && name != "." && name != ".." &&
 		utf8.ValidString(name) && filepath.Base(name) == name &&
 		!strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == '\\' || !unicode.IsPrint(r) })
 }
 
-// A document is a manifest as it travels.
+// A document is an encoded manifest.
 type document struct {
 	ocispec.Descriptor
 	data []byte
 }
 
-// packed is a package, ready to be sent. Blobs are there once each.
+// packed is a package in the form sent to a registry. Each blob is listed once.
 type packed struct {
 	blobs     []blob
 	manifest  document
 	referrers []document
 }
 
-// A blob is what a manifest refers to: the file at path, or data.
+// A blob is the content that a manifest refers to: the file at path, or data.
 type blob struct {
 	ocispec.Descriptor
 	name, path string
 	data       []byte
 }
 
-// pack checks a package and writes its manifests. The same package gives the same
-// bytes: nothing of the host and no time is in there.
+// pack checks a package and encodes its manifests. The same package gives the same
+// bytes: they hold no time and nothing of the host.
 func pack(p Package) (packed, error) {
 	if err := p.check(); err != nil {
 		return packed{}, err
@@ -123,8 +122,8 @@ func pack(p Package) (packed, error) {
 	return parts, nil
 }
 
-// write makes a manifest in the layout of ORAS: an empty configuration, and one
-// layer per file with its name in the title.
+// write encodes a manifest in the layout of ORAS: an empty configuration and one layer
+// per file with its name as the title.
 func write(artifactType string, files []File, annotations map[string]string, subject *ocispec.Descriptor) (document, error) {
 	m := ocispec.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
@@ -150,7 +149,7 @@ func (f File) descriptor() ocispec.Descriptor {
 	}
 }
 
-// check returns all that is wrong with a package.
+// check returns all errors of a package.
 func (p Package) check() error {
 	var faults []error
 	if err := mediaType(p.ArtifactType); err != nil {
@@ -171,7 +170,7 @@ func (p Package) check() error {
 	return errors.Join(faults...)
 }
 
-// checkFiles checks every file, and that there are no two of one name.
+// checkFiles checks every file and refuses duplicate names.
 func checkFiles(files []File) error {
 	var faults []error
 	names := map[string]bool{}
@@ -207,7 +206,7 @@ func mediaType(text string) error {
 	return nil
 }
 
-// read makes sense of the bytes of a manifest. All that is wrong comes together.
+// read decodes the bytes of a manifest. It returns all errors at once.
 func read(data []byte) (Manifest, error) {
 	if len(data) > maxManifest {
 		return Manifest{}, fmt.Errorf("it has more than %d bytes", maxManifest)
@@ -235,11 +234,11 @@ func read(data []byte) (Manifest, error) {
 	for _, l := range m.Layers {
 		title := l.Annotations[ocispec.AnnotationTitle]
 		if title == "" && l.MediaType == ocispec.MediaTypeEmptyJSON {
-			continue // stands where a manifest must have a layer and has no file
+			continue // fills the place of a layer in a manifest without files
 		}
 		sum, ok := strings.CutPrefix(l.Digest.String(), "sha256:")
 		if !ok {
-			sum = l.Digest.String() // is no sha256, and checkFiles says so
+			sum = l.Digest.String() // not a sha256: checkFiles reports it
 		}
 		out.Files = append(out.Files, File{Name: title, MediaType: l.MediaType, SHA256: sum, Size: l.Size})
 	}

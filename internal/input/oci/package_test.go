@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The bytes of a manifest are a promise: with others, every package that is pushed
-// again would have a new digest.
+// The bytes of a manifest must not change: otherwise every package pushed again gets a
+// new digest.
 func TestTheBytesOfAManifest(t *testing.T) {
 	sum := strings.Repeat("ab", 32)
 	f := File{Path: "/any/where", Name: "a.whl", MediaType: "application/zip", SHA256: sum, Size: 7}

@@ -21,8 +21,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// errContent is the fault of content that is not what its digest, its size or its
-// manifest says.
+// errContent is the error for content that does not match its digest, its size or its
+// manifest.
 var errContent = errors.New("the registry gave something else")
 
 func isMissing(err error) bool {
@@ -32,9 +32,9 @@ func isMissing(err error) bool {
 	return errors.Is(err, errdef.ErrNotFound)
 }
 
-// Resolve returns the digest that a tag stands for, or the digest itself where the
-// repository has it; where not, the error is [NotFound]. The digest is taken of the
-// bytes, not from what the registry says of them.
+// Resolve returns the digest of a tag, or a given digest if the repository has it.
+// Otherwise the error is [NotFound]. Resolve computes the digest from the bytes and
+// ignores the registry's claim.
 func (r *Repository) Resolve(ctx context.Context, tagOrDigest string) (string, error) {
 	d, err := r.get(ctx, tagOrDigest)
 	if err != nil {
@@ -43,8 +43,8 @@ func (r *Repository) Resolve(ctx context.Context, tagOrDigest string) (string, e
 	return d.Digest.String(), nil
 }
 
-// Manifest returns what a repository keeps under a digest. A manifest that is not
-// of a package, or in which anything is wrong, is an error.
+// Manifest returns the manifest with a digest. A manifest of anything but a package, or
+// with any problem, is an error.
 func (r *Repository) Manifest(ctx context.Context, digest string) (Manifest, error) {
 	m, err := r.manifest(ctx, digest)
 	return m, r.fail(ctx, diag.Fetch, err, "reading %s in %s", digest, r)
@@ -65,7 +65,7 @@ func (r *Repository) manifest(ctx context.Context, digest string) (Manifest, err
 	return m, nil
 }
 
-// get reads what a tag or a digest stands for.
+// get reads the manifest of a tag or a digest.
 func (r *Repository) get(ctx context.Context, reference string) (document, error) {
 	if err := checkReference(reference); err != nil {
 		return document{}, err
@@ -104,16 +104,17 @@ func checkTag(tag string) error {
 	return nil
 }
 
-// A Reference is a referrer as it is found: Fault says why it could not be read,
-// which happens where others put something of their own beside a package. Its
-// manifest then has a digest and nothing else.
+// A Reference is a referrer in a repository. Fault is set if the referrer was
+// unreadable, for example because another tool attached it. Its manifest then holds
+// only a digest.
 type Reference struct {
 	Manifest
 	Fault error
 }
 
-// Referrers returns what speaks of a package, in the order of the digests. Each was
-// read and names that package itself; nothing is believed of the list.
+// Referrers returns the documents about a package, sorted by digest. It reads each
+// document and checks that it names the package, because the registry's list is not
+// trusted.
 func (r *Repository) Referrers(ctx context.Context, of string) ([]Reference, error) {
 	all, err := r.referrers(ctx, of)
 	return all, r.fail(ctx, diag.Fetch, err, "looking for what speaks of %s in %s", of, r)
@@ -145,13 +146,12 @@ func (r *Repository) referrers(ctx context.Context, of string) ([]Reference, err
 	return all, nil
 }
 
-// ownTag is the form of the tags under which lists of referrers lie in registries
-// that keep none by themselves.
+// ownTag matches the tags for lists of referrers in registries without the referrers
+// API.
 var ownTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}$`)
 
-// Tags returns the tags of a repository in alphabetical order, without those that
-// only hold lists of referrers. Of a repository that is not there the error is
-// [NotFound].
+// Tags returns the tags of a repository in alphabetical order, without the tags for
+// lists of referrers. The error for a missing repository is [NotFound].
 func (r *Repository) Tags(ctx context.Context) ([]string, error) {
 	tags, err := do(ctx, r, func(ctx context.Context) ([]string, error) {
 		var tags []string
@@ -173,10 +173,10 @@ func (r *Repository) Tags(ctx context.Context) ([]string, error) {
 	return slices.Compact(tags), r.fail(ctx, diag.Fetch, err, "listing the tags of %s", r)
 }
 
-// Fetch puts a file of a package into a folder that exists, under its own name. It
-// appears there when all of its bytes were right, and takes the place of what had
-// the name; where the same file is there already nothing is fetched. Nothing is
-// written outside the folder, and no more than the file's size. progress may be nil.
+// Fetch writes a file of a package to an existing folder, under its own name. The file
+// appears only after all its bytes were verified, and it replaces a file of the same
+// name. Fetch does nothing if the folder already holds the same file. It writes nothing
+// outside the folder and at most the file's size. progress may be nil.
 func (r *Repository) Fetch(ctx context.Context, f File, dir string, progress func(done, total int64)) error {
 	return r.fail(ctx, diag.Fetch, r.fetch(ctx, f, dir, progress), "fetching %q from %s", f.Name, r)
 }
@@ -212,7 +212,7 @@ func (r *Repository) fetch(ctx context.Context, f File, dir string, progress fun
 	return err
 }
 
-// holds reports whether a folder has the file.
+// holds reports whether a folder holds the file.
 func holds(root *os.Root, f File) bool {
 	info, err := root.Lstat(f.Name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() != f.Size {
@@ -226,7 +226,7 @@ func holds(root *os.Root, f File) bool {
 	return f.copy(io.Discard, there, func(int64) {}) == nil
 }
 
-// place writes a file under another name first.
+// place writes a file under a temporary name and renames it.
 func place(root *os.Root, f File, write func(io.Writer) error) (err error) {
 	name := fmt.Sprintf(".fetch-%016x", rand.Uint64())
 	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
@@ -248,7 +248,8 @@ func place(root *os.Root, f File, write func(io.Writer) error) (err error) {
 	return root.Rename(name, f.Name)
 }
 
-// copy copies the bytes of a file, no more than it has, and checks them.
+// copy copies and verifies the bytes of a file. It fails after more bytes than the file
+// has.
 func (f File) copy(to io.Writer, from io.Reader, moved func(done int64)) error {
 	sum := sha256.New()
 	done := int64(0)

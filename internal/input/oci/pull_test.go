@@ -21,8 +21,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// What oras itself makes of a package: it follows the graph, and finds the files
-// under their names.
+// oras copies the graph of a package and finds the files by name.
 func TestOrasReadsAPackage(t *testing.T) {
 	for name, referrers := range modes {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +59,7 @@ func TestOrasReadsAPackage(t *testing.T) {
 	}
 }
 
-// What oras packs is read here.
+// A package made by oras is readable here.
 func TestAPackageOfOras(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)
@@ -80,7 +79,7 @@ func TestAPackageOfOras(t *testing.T) {
 	}
 }
 
-// store puts a manifest there as it is.
+// store pushes a manifest unchanged.
 func store(t *testing.T, r *Repository, m any) string {
 	t.Helper()
 	data, err := json.Marshal(m)
@@ -140,7 +139,7 @@ func TestManifestsThatAreNotTaken(t *testing.T) {
 			t.Errorf("%q: %v", data, err)
 		}
 	}
-	// Who asks for such a file in spite of it gets nothing either.
+	// Fetch refuses such a name even if a caller asks for it.
 	dir := filepath.Join(t.TempDir(), "in", "here")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -218,7 +217,7 @@ func TestResolveInARepository(t *testing.T) {
 	}
 }
 
-// A registry that answers with other bytes, or names them wrongly.
+// The registry answers with other bytes, or with a wrong digest in a header.
 func TestWrongDigests(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)
@@ -228,7 +227,7 @@ func TestWrongDigests(t *testing.T) {
 	if err := r.Tag(t.Context(), good, "v1", TagOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // the other manifest under the name of the first
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // the second manifest under the digest of the first
 		if !strings.Contains(req.URL.Path, "/manifests/") {
 			return false
 		}
@@ -313,7 +312,7 @@ func TestFetchOfBadContent(t *testing.T) {
 		same(t, f.Path, filepath.Join(dir, f.Name))
 	}
 	first := true
-	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // once cut, then whole
+	at.breaks(func(w http.ResponseWriter, req *http.Request) bool { // first truncated, then complete
 		if first && strings.Contains(req.URL.Path, f.SHA256) {
 			first = false
 			return cut(w, req)
@@ -363,7 +362,7 @@ func TestFetchWhatIsThere(t *testing.T) {
 	}
 }
 
-// What others put beside a package, or a list that lies, does not stand in the way.
+// Documents of other tools and wrong lists do not hide the valid referrers.
 func TestForeignReferrers(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)

@@ -23,25 +23,28 @@ import (
 	"builder/internal/base/regular"
 )
 
-// errChanged is the fault of a file that is not what it was said to be.
+// errChanged is the error for a file that differs from its recorded size or digest.
 var errChanged = errors.New("the file is not what it was when it was measured")
 
-// errLost is the fault of a registry that took something and does not have it.
+// errLost is the error for a registry that accepted a blob and does not have it.
 var errLost = errors.New("the registry took it and does not have it")
 
-// rounds is how often the referrers of a package are put into its list. Where the
-// registry keeps no list the publishers do, and overwrite each other's.
+// rounds bounds the attempts to add referrers to a package's list. Without the
+// referrers API, publishers write the list themselves and may overwrite each other's
+// entries.
 const rounds = 6
 
-// Push stores a package and returns the digest of its manifest. What the registry
-// has is not sent again, so that a push goes on where another was interrupted;
-// existed reports that it had everything. All files come first, those of the
-// referrers too, and are looked for again; then the manifest, then the referrers:
-// what can be found is whole.
-// A file that does not have the digest it was said to have is not stored.
+// Push stores a package and returns the digest of its manifest. It skips content that
+// the registry has, so it continues an interrupted push. existed reports whether the
+// registry had everything.
 //
-// progress, which may be nil, is told bytes; done falls back when a file has to be
-// sent once more. Errors are of the class [diag.Publish].
+// Push sends all files first, including those of the referrers, and checks that the
+// registry kept them. Then it sends the manifest, then the referrers. A visible package
+// is therefore complete. Push does not store a file whose digest differs from its
+// recorded digest.
+//
+// progress receives bytes and may be nil; done decreases if a file is sent again.
+// Errors have the class [diag.Publish].
 func (r *Repository) Push(ctx context.Context, p Package, progress func(done, total int64)) (digest string, existed bool, err error) {
 	parts, err := pack(p)
 	if err != nil {
@@ -70,13 +73,13 @@ func (r *Repository) Push(ctx context.Context, p Package, progress func(done, to
 	return parts.manifest.Digest.String(), !s.sent, nil
 }
 
-// sending is one push.
+// sending is the state of one push.
 type sending struct {
 	r           *Repository
 	progress    func(done, total int64)
 	done, total int64
-	sent        bool   // anything
-	taken       []blob // by the registry, just now
+	sent        bool   // whether anything was sent
+	taken       []blob // uploaded in this push
 }
 
 func (s *sending) say(more int64) {
@@ -85,7 +88,7 @@ func (s *sending) say(more int64) {
 	}
 }
 
-// blob sends what a manifest refers to, unless it is there.
+// blob sends a blob unless the registry has it.
 func (s *sending) blob(ctx context.Context, b blob) error {
 	there, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
 		found, err := s.r.repo.Blobs().Resolve(ctx, b.Digest.String())
@@ -109,8 +112,8 @@ func (s *sending) blob(ctx context.Context, b blob) error {
 	return nil
 }
 
-// kept looks whether the registry has what it took. One of several registries
-// behind one name may be late.
+// kept checks that the registry has an uploaded blob. It tries again, because one of
+// several registries behind a name may be late.
 func (s *sending) kept(ctx context.Context, b blob) error {
 	_, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
 		found, err := s.r.repo.Blobs().Resolve(ctx, b.Digest.String())
@@ -122,7 +125,7 @@ func (s *sending) kept(ctx context.Context, b blob) error {
 	return err
 }
 
-// upload sends a blob and checks it on the way.
+// upload sends a blob and verifies it while reading.
 func (s *sending) upload(ctx context.Context, b blob) error {
 	from := io.NopCloser(bytes.NewReader(b.data))
 	if b.path != "" {
@@ -138,7 +141,8 @@ func (s *sending) upload(ctx context.Context, b blob) error {
 	}
 	defer body.Close()
 	err := s.r.repo.Blobs().Push(ctx, b.Descriptor, body)
-	// A registry that was cut off may say anything: what is wrong here comes first.
+	// The registry's error after an aborted upload may be arbitrary, so an error of the
+	// file takes precedence.
 	if fault := body.fault(); fault != nil {
 		return fault
 	}
@@ -164,9 +168,9 @@ func openFile(path string, size int64) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// checked reads content that has a known size and digest. The last bytes are only
-// handed out when all of it was right. The client of HTTP may still be reading when
-// its request is over, hence the lock.
+// checked reads content of a known size and digest. It returns the last bytes only if
+// the whole content is right. The lock is necessary because the HTTP client may still
+// read after its request has ended.
 type checked struct {
 	mu     sync.Mutex
 	from   io.ReadCloser
@@ -208,7 +212,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the reading; nothing is read, and nobody told, afterwards.
+// Close ends the reading. Afterwards checked neither reads nor reports progress.
 func (c *checked) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +229,7 @@ func (c *checked) fault() error {
 	return c.failed
 }
 
-// manifest sends a manifest, unless it is there.
+// manifest sends a manifest unless the registry has it.
 func (s *sending) manifest(ctx context.Context, d document) error {
 	_, err := do(ctx, s.r, func(ctx context.Context) (bool, error) {
 		there, err := s.r.repo.Manifests().Exists(ctx, d.Descriptor)
@@ -243,15 +247,14 @@ func (r *Repository) put(ctx context.Context, d document, reference string) erro
 	return r.repo.Manifests().PushReference(ctx, d.Descriptor, bytes.NewReader(d.data), reference)
 }
 
-// refer sends the referrers that the list of the package lacks, and looks whether
-// they are in it afterwards.
+// refer sends the referrers missing in the package's list, then checks the list again.
 func (s *sending) refer(ctx context.Context, parts packed) error {
 	for round := range rounds {
 		missing, err := s.unlisted(ctx, parts)
 		if err != nil || len(missing) == 0 {
 			return err
 		}
-		if round > 0 { // lists that are written by several at once are written apart
+		if round > 0 { // spread out concurrent writers of the list
 			if err := pause(ctx, rand.N(time.Duration(round)*200*time.Millisecond)); err != nil {
 				return err
 			}
@@ -272,7 +275,7 @@ func (s *sending) refer(ctx context.Context, parts packed) error {
 	return fmt.Errorf("the registry took %d of them and does not list them", len(missing))
 }
 
-// unlisted returns the referrers that are not in the list of the package.
+// unlisted returns the referrers missing in the package's list.
 func (s *sending) unlisted(ctx context.Context, parts packed) ([]document, error) {
 	if len(parts.referrers) == 0 {
 		return nil, nil
@@ -291,7 +294,7 @@ func (s *sending) unlisted(ctx context.Context, parts packed) ([]document, error
 	return missing, nil
 }
 
-// list returns what a registry lists as referrers of a manifest, each once.
+// list returns the referrers of a manifest in the registry's list, each once.
 func (r *Repository) list(ctx context.Context, subject ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 	return do(ctx, r, func(ctx context.Context) ([]ocispec.Descriptor, error) {
 		var all []ocispec.Descriptor

@@ -50,7 +50,7 @@ func TestPushAndFetch(t *testing.T) {
 	}
 }
 
-// reads pulls a package and compares it with what was pushed.
+// reads pulls a package and compares it with the pushed package.
 func reads(t *testing.T, r *Repository, digest string, p Package) {
 	t.Helper()
 	if err := r.Tag(t.Context(), digest, "v1", TagOptions{}); err != nil {
@@ -101,7 +101,7 @@ func TestPushTwiceSendsNothing(t *testing.T) {
 			at := newPlace(t, referrers)
 			first, _ := push(t, at.open(t), sample(t, "a"))
 			at.forget()
-			second, existed := push(t, at.open(t), sample(t, "a")) // of other paths
+			second, existed := push(t, at.open(t), sample(t, "a")) // from other paths
 			if first != second || !existed {
 				t.Errorf("%s and then %s, existed %v", first, second, existed)
 			}
@@ -131,7 +131,7 @@ func TestOnlyTheNewReferrerIsSent(t *testing.T) {
 	}
 }
 
-// A registry is killed while it takes the second file, and comes up again.
+// The registry is killed while it receives the second file, and restarted.
 func TestPushGoesOn(t *testing.T) {
 	at := newPlace(t, false)
 	p := sample(t, "a")
@@ -163,7 +163,7 @@ func TestPushGoesOn(t *testing.T) {
 	reads(t, at.open(t), digest, Package{Files: p.Files, Annotations: p.Annotations, Referrers: p.Referrers})
 }
 
-// on answers requests of a method to paths that hold a text, n times.
+// on answers the first n requests with this method and with path in their URL path.
 func on(method, path string, n int32, answer func(http.ResponseWriter)) func(http.ResponseWriter, *http.Request) bool {
 	var left atomic.Int32
 	left.Store(n)
@@ -190,7 +190,7 @@ func TestRefusalsOfAPush(t *testing.T) {
 	for step, at := range where {
 		for _, status := range []int{400, 401, 403, 404, 405, 409, 413, 429, 500, 503, 507} {
 			if step == "looking" && status == 404 {
-				continue // is an answer
+				continue // a valid answer
 			}
 			t.Run(fmt.Sprint(step, status), func(t *testing.T) {
 				place := newPlace(t, true)
@@ -223,8 +223,8 @@ func TestRefusalsOfAPush(t *testing.T) {
 	}
 }
 
-// A registry that says that it has a file and has none: no manifest may name it. One
-// that is late is waited for.
+// If a registry confirms a file and does not have it, no manifest may name the file.
+// Push waits for a registry that is late.
 func TestWhatIsTakenAndNotKept(t *testing.T) {
 	at := newPlace(t, true)
 	p := sample(t, "a")
@@ -236,7 +236,7 @@ func TestWhatIsTakenAndNotKept(t *testing.T) {
 	if n := at.count("PUT /v2/wheels/horovod/manifests/"); n != 0 {
 		t.Errorf("%d manifests were sent", n)
 	}
-	at = newPlace(t, true) // where the first look after all was sent comes too early
+	at = newPlace(t, true) // the first check after the upload comes too early
 	last := "/blobs/sha256:" + p.Referrers[1].File.SHA256
 	looks := 0
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
@@ -255,8 +255,8 @@ func TestWhatIsTakenAndNotKept(t *testing.T) {
 	reads(t, at.open(t), digest, p)
 }
 
-// A large file is not sent where it is not wanted, and where the registry only says
-// so in the midst of it the answer is heard.
+// A file that the registry refuses is not sent. If the registry refuses it during the
+// upload, its answer is still read.
 func TestAFileThatIsTooLarge(t *testing.T) {
 	for _, taken := range []int64{0, 1 << 20} {
 		at := newPlace(t, true)
@@ -281,8 +281,7 @@ func TestAFileThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// Where several registries stand behind one name, one may not know yet of what
-// another was given.
+// One of several registries behind a name may not know content sent to another.
 func TestARegistryThatIsBehind(t *testing.T) {
 	for code, where := range map[string]string{"BLOB_UPLOAD_UNKNOWN": "/blobs/uploads/", "MANIFEST_BLOB_UNKNOWN": "/manifests/"} {
 		at := newPlace(t, true)
@@ -346,7 +345,7 @@ func TestAFileThatChangedIsNotStored(t *testing.T) {
 	}
 }
 
-// A file that grows or shrinks while it is being sent.
+// The file grows or shrinks during the upload.
 func TestAFileThatChangesOnTheWay(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"cut":     func(path string) error { return os.Truncate(path, 2<<20) },
@@ -416,7 +415,7 @@ func TestAnEmptyFile(t *testing.T) {
 	same(t, f.Path, filepath.Join(dir, "empty"))
 }
 
-// Several publishers push at once, through clients of their own.
+// Several publishers push at once, each with its own client.
 func TestPublishersAtOnce(t *testing.T) {
 	for name, referrers := range modes {
 		t.Run(name, func(t *testing.T) {
@@ -448,8 +447,8 @@ func TestPublishersAtOnce(t *testing.T) {
 	}
 }
 
-// Where publishers keep the list of referrers themselves, one may overwrite what
-// another has just written; who finds its own missing puts it there again.
+// Publishers that keep the list of referrers themselves may overwrite each other's
+// entries. Each adds its own missing entries again.
 func TestAReferrerThatWasOverwrittenComesBack(t *testing.T) {
 	at := newPlace(t, false)
 	p := sample(t, "a")
@@ -460,7 +459,7 @@ func TestAReferrerThatWasOverwrittenComesBack(t *testing.T) {
 	var lost atomic.Int32
 	at.breaks(func(w http.ResponseWriter, req *http.Request) bool {
 		if req.Method == http.MethodPut && strings.HasSuffix(req.URL.Path, tag) && lost.Add(1) == 2 {
-			w.WriteHeader(http.StatusCreated) // as if another list had come right after
+			w.WriteHeader(http.StatusCreated) // as if another publisher's list came right after
 			return true
 		}
 		return false

@@ -19,38 +19,39 @@ import (
 	"builder/internal/base/web"
 )
 
-// Scheme stands before a repository as users write it.
+// Scheme is the prefix of a repository in user input.
 const Scheme = "oci://"
 
-// silence is how long a registry may say nothing and take nothing. It includes
-// the time that it needs to store what was sent.
+// silence bounds the time without any byte sent or received. It includes the registry's
+// time to store the content.
 const silence = 2 * time.Minute
 
-// expectAbove is the size in bytes of a body that is only sent when the registry
-// has said that it wants it: a refusal then costs nothing, and is seen as what it
-// is and not as a connection that broke.
+// expectAbove is a size in bytes. A larger body is sent only after the registry agreed
+// to receive it (Expect: 100-continue). A refusal then costs no upload and does not
+// look like a broken connection.
 const expectAbove = 1 << 20
 
-// Options say how a repository is spoken to. The zero value is for everyday use.
+// Options configure the access to a repository. The zero value is the usual
+// configuration.
 type Options struct {
-	Insecure bool          // plain HTTP also to other hosts
+	Insecure bool          // allow plain HTTP to other hosts
 	retry    retry.Policy  // the zero value is [retry.Default]
-	silence  time.Duration // the longest that a registry may be silent; 0 is two minutes
+	silence  time.Duration // longest time without a byte; 0 means two minutes
 }
 
-// A Repository keeps packages in a registry. Its methods may be called at once.
+// A Repository stores packages in a registry. Its methods are safe for concurrent use.
 type Repository struct {
 	repo     *remote.Repository
 	policy   retry.Policy
 	silence  time.Duration
 	insecure bool
-	answered atomic.Bool // since it was opened
+	answered atomic.Bool // whether the registry has answered
 }
 
-// OpenRepository returns the repository that a text such as
-// oci://registry.example:5000/wheels/horovod names; nothing is asked of the
-// registry. TLS is verified. Plain HTTP is spoken to this host, and to others only
-// where the options allow it. Credentials are docker's.
+// OpenRepository returns the repository of an address such as
+// oci://registry.example:5000/wheels/horovod. It sends no request. TLS certificates are
+// verified. Plain HTTP is used for this host, and for other hosts only with
+// [Options].Insecure. The credentials are docker's.
 func OpenRepository(text string, o Options) (*Repository, error) {
 	where, err := parsePlace(text)
 	if err != nil {
@@ -66,8 +67,8 @@ func OpenRepository(text string, o Options) (*Repository, error) {
 	r.repo = &remote.Repository{
 		Reference: where,
 		PlainHTTP: o.Insecure || isLocal(where.Host()),
-		// The index of referrers that another publisher may be reading stays; not
-		// every registry lets us delete it either.
+		// Keep old lists of referrers: another publisher may be reading them, and some
+		// registries refuse to delete them.
 		SkipReferrersGC:      true,
 		MaxMetadataBytes:     maxManifest,
 		ReferrerListMaxPages: maxReferrers,
@@ -79,7 +80,7 @@ func OpenRepository(text string, o Options) (*Repository, error) {
 	return r, nil
 }
 
-// String returns the repository as users write it.
+// String returns the repository in the form that users write.
 func (r *Repository) String() string {
 	return Scheme + r.repo.Reference.Registry + "/" + r.repo.Reference.Repository
 }
@@ -87,7 +88,7 @@ func (r *Repository) String() string {
 func parsePlace(text string) (registry.Reference, error) {
 	rest, ok := strings.CutPrefix(text, Scheme)
 	hint := "write it as " + Scheme + "HOST/REPOSITORY, without a tag"
-	if strings.Contains(rest, "@") { // may hold a password, so it is not repeated
+	if strings.Contains(rest, "@") { // may hold a password, so the message omits it
 		return registry.Reference{}, diag.Errorf(diag.Usage, "reading the address of a repository: it holds a digest or a user's name").
 			WithHint("%s; credentials are those of docker's configuration", hint)
 	}
@@ -98,7 +99,7 @@ func parsePlace(text string) (registry.Reference, error) {
 	return where, nil
 }
 
-// client returns a client that gives credentials to one host and to nobody else.
+// client returns a client that sends credentials to one host only.
 func (r *Repository) client(host string) (*auth.Client, error) {
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
@@ -119,11 +120,11 @@ func (r *Repository) client(host string) (*auth.Client, error) {
 	}, nil
 }
 
-// errRedirect is a redirect that is not followed.
+// errRedirect is the error for a refused redirect.
 var errRedirect = errors.New("the registry sends us where we do not go")
 
-// redirect decides whether to follow. What is read may lie elsewhere: it has a
-// digest, and no credentials go there. What is written goes to the registry alone.
+// redirect decides whether to follow a redirect. Reads may go to another host, without
+// credentials, because their content has a digest. Writes go to the registry only.
 func (r *Repository) redirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -139,8 +140,8 @@ func (r *Repository) redirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// A try is one attempt at an operation: what the registry asked us to wait, and a
-// watch that ends the attempt when nothing moves any more.
+// A try is one attempt of an operation. It holds the delay requested by the registry
+// and a timer that ends the attempt after too long without a byte.
 type try struct {
 	after   atomic.Int64 // nanoseconds
 	watch   *time.Timer
@@ -149,15 +150,15 @@ type try struct {
 
 type tryKey struct{}
 
-// moved says that something was sent or received.
+// moved records that bytes were sent or received.
 func moved(ctx context.Context) {
 	if t, ok := ctx.Value(tryKey{}).(*try); ok {
 		t.watch.Reset(t.silence)
 	}
 }
 
-// do tries f until it succeeds or there is no hope. Errors are plain faults
-// without addresses.
+// do calls f until it succeeds or another attempt cannot help. It removes addresses
+// from errors.
 func do[T any](ctx context.Context, r *Repository, f func(context.Context) (T, error)) (T, error) {
 	return retry.Do(ctx, r.policy, func(ctx context.Context) (T, error) {
 		t := &try{silence: r.silence}
@@ -178,7 +179,7 @@ func do[T any](ctx context.Context, r *Repository, f func(context.Context) (T, e
 	})
 }
 
-// transport notes what is said between the lines of HTTP.
+// transport records requested delays and traffic of HTTP requests.
 type transport struct {
 	of   *Repository
 	base http.RoundTripper
@@ -203,7 +204,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// retryAfter returns how long a registry asks to be left alone, 0 where it does not.
+// retryAfter returns the delay requested by a registry, or 0.
 func retryAfter(resp *http.Response, now time.Time) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return 0

@@ -53,7 +53,7 @@ func TestOpenRepository(t *testing.T) {
 	}
 }
 
-// logIn writes docker's configuration.
+// logIn writes a docker configuration with credentials for host.
 func logIn(t *testing.T, host string) (header string) {
 	t.Helper()
 	header = base64.StdEncoding.EncodeToString([]byte("me:" + secret))
@@ -64,7 +64,7 @@ func logIn(t *testing.T, host string) (header string) {
 	return "Basic " + header
 }
 
-// guard lets nobody in without the header.
+// guard refuses requests without the header.
 func guard(header string, then func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, req *http.Request) bool {
 		if req.Header.Get("Authorization") != header {
@@ -97,8 +97,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A redirect to another host is followed for what is read, without credentials, and
-// not for what is written.
+// A redirect to another host is followed without credentials for reads and refused for
+// writes.
 func TestRedirects(t *testing.T) {
 	at := newPlace(t, true)
 	header := logIn(t, at.addr)
@@ -131,7 +131,7 @@ func TestRedirects(t *testing.T) {
 	if err := r.Fetch(t.Context(), p.Files[0], t.TempDir(), nil); err != nil {
 		t.Error(err)
 	}
-	status.Store(http.StatusUnauthorized) // asks for them, and gets none
+	status.Store(http.StatusUnauthorized) // the other host asks for credentials and gets none
 	err := r.Fetch(t.Context(), p.Files[0], t.TempDir(), nil)
 	if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != http.StatusUnauthorized || strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v", err)
@@ -156,7 +156,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// Where an upload goes on is for the registry to say, within itself.
+// A registry may move an upload within itself only.
 func TestUploadsStayWhereTheyAre(t *testing.T) {
 	at := newPlace(t, true)
 	logIn(t, at.addr)
@@ -206,7 +206,7 @@ func TestWhereRedirectsMayLead(t *testing.T) {
 	}
 }
 
-// Tokens are those of docker's protocol, and are renewed when they end.
+// Tokens follow docker's protocol and are renewed after they expire.
 func TestTokens(t *testing.T) {
 	at := newPlace(t, true)
 	basic := logIn(t, at.addr)
@@ -217,7 +217,7 @@ func TestTokens(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				return true
 			}
-			left.Store(4) // requests that it is good for
+			left.Store(4) // number of requests before the token expires
 			_, _ = fmt.Fprintf(w, `{"token":"%s-%d"}`, secret, issued.Add(1))
 			return true
 		}
@@ -315,7 +315,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// Another publisher tags in the same instant, and wins.
+// Another publisher sets the tag at the same moment and wins.
 func TestATagThatIsTakenOnTheWay(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)

@@ -23,14 +23,13 @@ import (
 	"builder/internal/base/retry"
 )
 
-// A keeper is a registry that keeps what it is given, and that can be made to
-// misbehave.
+// A keeper is a registry that stores content and can be made to misbehave.
 type keeper struct {
 	keeps http.Handler
 	*httptest.Server
 	addr string
 
-	// fault answers a request instead of the registry, if it returns true.
+	// fault answers a request in place of the registry if it returns true.
 	fault atomic.Pointer[func(w http.ResponseWriter, req *http.Request) bool]
 
 	uploaded atomic.Int64 // bytes of blobs received
@@ -80,7 +79,7 @@ func (p *keeper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	p.asked = append(p.asked, req.Method+" "+req.URL.Path)
 	p.mu.Unlock()
 	if req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/blobs/") {
-		counted := *req // the server looks at its own when it is over
+		counted := *req // the server reads its own body after the request
 		counted.Body = countingBody{req.Body, &p.uploaded}
 		req = &counted
 	}
@@ -93,7 +92,7 @@ func (p *keeper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (p *keeper) breaks(f func(w http.ResponseWriter, req *http.Request) bool) { p.fault.Store(&f) }
 func (p *keeper) mend()                                                        { p.fault.Store(nil) }
 
-// count returns how many requests there were whose method and path begin so.
+// count returns the number of requests whose method and path begin with one of methods.
 func (p *keeper) count(methods ...string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +123,7 @@ func (p *keeper) open(t *testing.T) *Repository {
 
 var slow = retry.Policy{Tries: 2, First: time.Millisecond, Most: time.Millisecond}
 
-// file writes a file and measures it.
+// file writes a file and returns its size and digest.
 func file(t *testing.T, name string, content []byte) File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -135,7 +134,7 @@ func file(t *testing.T, name string, content []byte) File {
 	return File{Path: path, Name: name, MediaType: "application/zip", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
 }
 
-// noise returns bytes that no other seed gives.
+// noise returns random bytes that depend on the seed.
 func noise(seed string, n int) []byte {
 	out := make([]byte, n)
 	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(seed))).Read(out)
@@ -147,7 +146,7 @@ const (
 	proofType = "application/vnd.example.provenance.v1"
 )
 
-// sample is a package of two files and two referrers.
+// sample returns a package of two files and two referrers.
 func sample(t *testing.T, seed string) Package {
 	t.Helper()
 	return Package{

@@ -8,15 +8,15 @@ import (
 	"builder/internal/base/diag"
 )
 
-// TagOptions say what a tag may do.
+// TagOptions restrict [Repository.Tag].
 type TagOptions struct {
-	Move bool // away from what it stands for
+	Move bool // move the tag if it names other content
 }
 
-// Tag lets a tag stand for a digest that the repository has. A tag that stands for
-// something else is left alone, and the error is [Conflict], unless the options let
-// it move. Registries cannot compare and set: of two who tag at the same instant the
-// later wins, and the earlier is told if it can still be seen.
+// Tag sets a tag to a digest in the repository. If the tag names other content, Tag
+// leaves it unchanged and returns [Conflict], unless the options allow a move.
+// Registries have no compare-and-set: of two publishers at the same moment the later
+// wins. The earlier gets [Conflict] if it sees the change when it reads the tag back.
 func (r *Repository) Tag(ctx context.Context, digest, tag string, o TagOptions) error {
 	return r.fail(ctx, diag.Publish, r.tag(ctx, digest, tag, o), "tagging %s as %q in %s", digest, tag, r)
 }
@@ -51,8 +51,8 @@ func (r *Repository) tag(ctx context.Context, digest, tag string, o TagOptions) 
 	return nil
 }
 
-// Delete removes the manifest of that digest, where the registry allows it; most
-// remove its tags with it, none its referrers. Where it is not there the error is
+// Delete removes the manifest with a digest, if the registry allows it. Most registries
+// also remove its tags, none its referrers. The error for a missing manifest is
 // [NotFound].
 func (r *Repository) Delete(ctx context.Context, digest string) error {
 	return r.fail(ctx, diag.Publish, r.remove(ctx, digest), "deleting %s in %s", digest, r)

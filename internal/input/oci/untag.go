@@ -11,14 +11,14 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Untag removes a tag and leaves what it stood for. Where the tag is not there the
-// error is [NotFound]; registries that cannot do that (those of the distribution
-// project before 3.0) remove tags with the manifest, see [Repository.Delete].
+// Untag removes a tag and keeps its content. The error for a missing tag is [NotFound].
+// Registries without this operation (those of the distribution project before 3.0)
+// remove tags together with the manifest, see [Repository.Delete].
 func (r *Repository) Untag(ctx context.Context, tag string) error {
 	return r.fail(ctx, diag.Publish, r.untag(ctx, tag), "removing the tag %q in %s", tag, r)
 }
 
-// untag asks by itself: oras-go deletes by digest alone.
+// untag sends its own request, because oras-go deletes by digest only.
 func (r *Repository) untag(ctx context.Context, tag string) error {
 	if err := checkTag(tag); err != nil {
 		return err

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A Want says how much of a store is to stay.
+// A Want is the target of a collection.
 type Want struct {
-	Most   int64               // bytes
-	Made   map[string][]string // from the digest of what a cell made to the keys of the results that name it
+	Most   int64               // largest size of the store in bytes
+	Made   map[string][]string // from the digest of a cell's output to the keys of the results that name it
 	DryRun bool
 }
 
-// Collected is what went, or would go.
+// Collected lists the removed files and results. In a dry run it lists those to remove.
 type Collected struct {
 	Before  int64    `json:"before"` // bytes
 	After   int64    `json:"after"`
@@ -25,10 +25,10 @@ type Collected struct {
 	Results []string `json:"results"` // keys
 }
 
-// Collect removes what was not wanted for the longest time until the store holds
-// no more than it should: first what is half fetched, then what can be fetched
-// again, and only then what cells made, together with the results that name it.
-// A file whose lock somebody holds stays. The caller has the store [Store.Alone].
+// Collect removes the least recently used files until the store has at most w.Most
+// bytes. Partial downloads go first, then files that can be fetched again, and last the
+// outputs of cells with the results that name them. Collect keeps files locked by
+// another process. The caller must hold the store with [Store.Alone].
 func (s *Store) Collect(w Want) (Collected, error) {
 	all, err := s.Survey(w.Made)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) Collect(w Want) (Collected, error) {
 	return c, errors.Join(faults...)
 }
 
-// worth orders kinds by what it takes to have them again.
+// worth orders kinds by the cost of getting the file again.
 func (k Kind) worth() int {
 	switch k {
 	case Partial:
@@ -72,8 +72,8 @@ func (k Kind) worth() int {
 	return 1
 }
 
-// remove takes a file away, with the results that would be without it, unless
-// another process is at it.
+// remove removes a file and the results that name it, unless another process holds its
+// lock.
 func (s *Store) remove(k Kept, w Want) (bool, error) {
 	unlock, err := tryLock(filepath.Join(s.dir, locks, k.SHA256))
 	if unlock == nil || err != nil {
@@ -87,7 +87,7 @@ func (s *Store) remove(k Kept, w Want) (bool, error) {
 		err = os.Remove(filepath.Join(s.dir, partials, k.SHA256))
 		return err == nil, err
 	}
-	for _, key := range w.Made[k.SHA256] { // before it: a result never names what is not there
+	for _, key := range w.Made[k.SHA256] { // first, so that no result names a missing file
 		if err := s.DropResult(key); err != nil {
 			return false, err
 		}
@@ -96,14 +96,14 @@ func (s *Store) remove(k Kept, w Want) (bool, error) {
 	return err == nil, err
 }
 
-// idle is how long what is staged stays without being used.
+// idle is how long a staged directory stays without use.
 const idle = 24 * time.Hour
 
-// Unstage removes from a directory of scratch what nobody has used for a day, and
-// what holds links to blobs that are no longer in the store: they would go on
-// taking their room. Clones of repositories stay, they are not copies of anything
-// here. It returns the names of what went, or would go. The caller has the store
-// [Store.Alone].
+// Unstage removes directories of scratch: those unused for a day, and those with links
+// to blobs no longer in the store, because such links still occupy disk space. It keeps
+// clones of repositories, because they are not copies of blobs. It returns the names of
+// the removed directories, or in a dry run those to remove. The caller must hold the
+// store with [Store.Alone].
 func (s *Store) Unstage(scratch string, c Collected, dryRun bool) ([]string, error) {
 	entries, err := os.ReadDir(scratch)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -132,7 +132,7 @@ func (s *Store) Unstage(scratch string, c Collected, dryRun bool) ([]string, err
 	return gone, errors.Join(faults...)
 }
 
-// inodes returns those of the blobs that stay.
+// inodes returns the inodes of the remaining blobs.
 func (s *Store) inodes(c Collected) (map[uint64]bool, error) {
 	digests, err := s.digests()
 	going := map[string]bool{}
@@ -148,8 +148,8 @@ func (s *Store) inodes(c Collected) (map[uint64]bool, error) {
 	return kept, err
 }
 
-// orphaned reports whether path is a staged directory of which a file is linked
-// from no blob that stays.
+// orphaned reports whether path is a staged directory with a file that is not a link to
+// a remaining blob.
 func orphaned(path string, kept map[uint64]bool) bool {
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// used makes it so long ago that b was wanted.
+// used sets the last use of b to a time in the past.
 func used(t *testing.T, s *Store, b Blob, ago time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-ago)
@@ -57,7 +57,7 @@ func TestCollect(t *testing.T) {
 	if _, ok := s.Path(old); !ok {
 		t.Fatal("a dry run removed something")
 	}
-	if _, err := s.Use(old); err != nil { // now it is the one used last
+	if _, err := s.Use(old); err != nil { // now the most recently used
 		t.Fatal(err)
 	}
 	got, err := s.Collect(want(2000, false))
@@ -104,7 +104,7 @@ func TestCollectLeavesWhatSomebodyIsAt(t *testing.T) {
 func TestCollectWaitsForUsers(t *testing.T) {
 	s := fresh(t)
 	one, err1 := s.Hold(t.Context(), nil)
-	two, err2 := s.Hold(t.Context(), nil) // any number
+	two, err2 := s.Hold(t.Context(), nil) // several processes may hold the store
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestUnstage(t *testing.T) {
 	}
 }
 
-// Reading every file is not wanting it.
+// A verification does not count as a use.
 func TestVerifyIsNoUse(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a", "content")
@@ -174,7 +174,7 @@ func TestVerifyIsNoUse(t *testing.T) {
 	}
 }
 
-// What is used again is not old.
+// Staging a directory again updates its last use.
 func TestStageNotesThatItIsUsed(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a", "content")

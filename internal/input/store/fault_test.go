@@ -10,8 +10,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A page that says that one shall log in, or that nothing is here, comes with
-// status 200 from many a proxy. Asking again would bring it again.
+// Many proxies send a login page or a "not found" page with status 200. Another request
+// would get the same page.
 func TestFetchOfAPage(t *testing.T) {
 	const page = "<html>please log in</html>"
 	for name, answer := range map[string]func(w http.ResponseWriter){
@@ -41,7 +41,7 @@ func TestFetchOfAPage(t *testing.T) {
 	}
 }
 
-// A file of another size is another file, and what came before it stays.
+// A file of another size is another file. The partial download is kept.
 func TestFetchOfAShorterFile(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
 	write(t, s.partial(b), sample[:1<<20])
@@ -53,7 +53,8 @@ func TestFetchOfAShorterFile(t *testing.T) {
 	}
 }
 
-// Another host learns neither the password nor the token of the first.
+// The target of a redirect receives neither the password nor the token of the first
+// host.
 func TestRedirectTellsNothing(t *testing.T) {
 	var requests []string
 	other := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
@@ -83,8 +84,7 @@ func TestRedirectForEver(t *testing.T) {
 	}
 }
 
-// What does not answer at all is given up after a bounded time, and the next
-// place is asked.
+// Fetch gives up on a silent server after a bounded time and asks the next place.
 func TestFetchFromADeafServer(t *testing.T) {
 	s, b := fresh(t), blobOf(sample)
 	s.stall = 300 * time.Millisecond

@@ -13,13 +13,13 @@ import (
 	"builder/internal/base/retry"
 )
 
-// Fetch returns the path of b, which is brought from the first of the sources
-// that has it if it is not there yet. Progress, if not nil, is called with the
-// bytes that have come and the bytes that are expected (0 or less if unknown);
-// done falls back when a transfer has to start over.
+// Fetch returns the path of b. If the store does not have b, Fetch downloads it from
+// the first working source. Fetch calls progress, if not nil, with the downloaded and
+// the expected bytes (total is 0 or less if unknown). done decreases if a transfer
+// starts over.
 //
-// A failure lists what each source said. A cancelled fetch keeps what it has,
-// and the next one continues.
+// The error of a failed fetch lists the error of each source. A cancelled fetch keeps
+// the downloaded bytes, and the next fetch continues.
 func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(done, total int64)) (string, error) {
 	if err := b.fault(); err != nil {
 		return "", err
@@ -58,7 +58,7 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 	return "", s.unavailable(b, faults)
 }
 
-// get brings b from one source.
+// get fetches b from one source.
 func (s *Store) get(ctx context.Context, b Blob, source Place, progress func(done, total int64)) error {
 	path, local, err := source.local()
 	switch {
@@ -73,7 +73,7 @@ func (s *Store) get(ctx context.Context, b Blob, source Place, progress func(don
 	return err
 }
 
-// attempt continues the partial of b with what one request yields.
+// attempt continues the partial download of b with one request.
 func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func(done, total int64)) error {
 	p, err := openPartial(filepath.Join(s.dir, partials, b.SHA256))
 	if err != nil {
@@ -88,7 +88,8 @@ func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func
 	resumed := p.size > 0
 	if b.Size <= 0 || p.size < b.Size {
 		if resumed, err = s.download(ctx, p, b, source, progress); err != nil {
-			// A full disk is not helped by keeping it, and nobody by an empty one.
+			// Keeping the bytes would not help a full disk, and an empty partial is
+			// useless.
 			if _, ours := errors.AsType[*diskError](err); ours || p.size == 0 {
 				p.remove()
 			}
@@ -98,7 +99,7 @@ func (s *Store) attempt(ctx context.Context, b Blob, source Place, progress func
 	return s.accept(p, b, resumed)
 }
 
-// refusal is what one source said.
+// refusal is the error of one source.
 type refusal struct {
 	source Place
 	err    error
@@ -107,7 +108,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.source.String() + ": " + Redact(r.err.Error()) }
 func (r *refusal) Unwrap() error { return r.err }
 
-// explain says what a fault of the disk means.
+// explain adds the cause to errors of the disk.
 func (s *Store) explain(err error) error {
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("the store in %s cannot be written: %w", s.dir, err)
@@ -118,7 +119,7 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
-// unavailable lists every source's fault in one error.
+// unavailable joins the errors of all sources in one error.
 func (s *Store) unavailable(b Blob, faults []error) error {
 	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror of Debian with BUILDER_MIRROR_DEBIAN"
 	if _, ours := errors.AsType[*diskError](errors.Join(faults...)); ours {
@@ -135,7 +136,7 @@ func (s *Store) unavailable(b Blob, faults []error) error {
 	return (&diag.Error{Code: diag.Fetch, Err: e}).WithHint("%s", hint)
 }
 
-// list is one error over several lines.
+// list is one error that prints over several lines.
 type list struct {
 	what   string
 	faults []error

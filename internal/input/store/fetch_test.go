@@ -22,7 +22,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// sample is a file larger than any buffer on its way.
+// sample is a file larger than any buffer of a transfer.
 var sample = func() []byte {
 	data := make([]byte, 3<<20)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -37,7 +37,8 @@ func blobOf(data []byte) Blob {
 	return Blob{"sample.whl", int64(len(data)), hex.EncodeToString(sum[:])}
 }
 
-// server answers the n-th request, from 1, and notes the ranges asked for.
+// server passes the number of each request, from 1, to its handler and records the
+// requested ranges.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -64,19 +65,19 @@ func (s *server) asked() []string {
 	return s.ranges
 }
 
-// whole answers as a server does that knows ranges.
+// whole answers like a server with support for ranges.
 func whole(w http.ResponseWriter, r *http.Request, data []byte) {
 	http.ServeContent(w, r, "sample.whl", time.Time{}, bytes.NewReader(data))
 }
 
-// cut promises more than it sends, then hangs up.
+// cut announces more bytes than it sends, then closes the connection.
 func cut(w http.ResponseWriter, data []byte, promised int) {
 	w.Header().Set("Content-Length", fmt.Sprint(promised))
 	_, _ = w.Write(data)
 	panic(http.ErrAbortHandler)
 }
 
-// fetched fails the test unless the sample arrives whole.
+// fetched fails the test unless the fetched sample is complete.
 func fetched(t *testing.T, s *Store, b Blob, from ...Place) {
 	t.Helper()
 	path, err := s.Fetch(t.Context(), b, from, nil)
@@ -111,7 +112,7 @@ func TestFetch(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		partial []byte // left by an earlier run
+		partial []byte // from an earlier run
 		answer  func(n int, w http.ResponseWriter, r *http.Request)
 		ranges  []string
 	}{
@@ -333,7 +334,7 @@ func TestFetchOnceForMany(t *testing.T) {
 	fetched(t, s, b)
 }
 
-// TestFetchOnceForManyProcesses starts itself several times.
+// TestFetchOnceForManyProcesses runs itself in several processes.
 func TestFetchOnceForManyProcesses(t *testing.T) {
 	b := blobOf(sample)
 	if dir := os.Getenv("STORE_TEST_DIR"); dir != "" {
@@ -404,7 +405,7 @@ func TestDamagedBlobIsFetchedAgain(t *testing.T) {
 	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { whole(w, r, sample) })
 	fetched(t, s, b, Place(server.URL))
 	path := s.place(b.SHA256)
-	if err := errors.Join(os.Chmod(path, 0o644), os.Truncate(path, 5)); err != nil { // who is not root writes no blob
+	if err := errors.Join(os.Chmod(path, 0o644), os.Truncate(path, 5)); err != nil { // blobs are read-only for users other than root
 		t.Fatal(err)
 	}
 	if _, ok := s.Path(b); ok {

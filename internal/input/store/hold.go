@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// users is the file that everybody locks who reads blobs, and nobody removes.
+// users is the lock file of all readers of blobs. It is never removed.
 const users = "users"
 
-// Hold says that this process uses the store: nothing is collected before
-// release is called. Any number of processes may hold it. waiting, if not nil, is
-// called once where a collection is under way.
+// Hold registers this process as a user of the store: no collection starts before
+// release is called. Any number of processes may hold the store. Hold calls waiting, if
+// not nil, once if a collection is running.
 func (s *Store) Hold(ctx context.Context, waiting func()) (release func(), err error) {
 	release, err = s.flock(ctx, syscall.LOCK_SH, waiting)
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-		return func() {}, nil // who cannot write here cannot collect here
+		return func() {}, nil // a store that is not writable is not collected
 	}
 	return release, err
 }
 
-// Alone waits until nobody uses the store, and keeps everybody away until release
+// Alone waits until no process uses the store, then excludes all others until release
 // is called.
 func (s *Store) Alone(ctx context.Context, waiting func()) (release func(), err error) {
 	return s.flock(ctx, syscall.LOCK_EX, waiting)
 }
 
-// flock asks again and again, because a blocked flock cannot be cancelled.
+// flock polls, because a blocked flock cannot be cancelled.
 func (s *Store) flock(ctx context.Context, how int, waiting func()) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(s.dir, users), os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
 	if err != nil {

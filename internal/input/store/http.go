@@ -15,9 +15,9 @@ import (
 
 var client = web.Client(redirected)
 
-// redirected follows a server to another place and tells that place nothing: net/http
-// leaves the password out where the host is another, but says in the Referer where
-// it was sent from, and a token may stand there.
+// redirected follows redirects without passing on secrets. net/http drops the password
+// for another host but sends the previous address as the Referer, and the address may
+// hold a token.
 func redirected(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("the server redirects for ever")
@@ -35,8 +35,8 @@ var (
 	errRange   = errors.New("the server has no such range")
 )
 
-// download appends to p what source has beyond it, and reports whether p's
-// beginning is of an earlier attempt.
+// download appends the remaining bytes of source to p. resumed reports whether the
+// beginning of p is from an earlier attempt.
 func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, progress func(done, total int64)) (resumed bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -78,8 +78,8 @@ func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, 
 	return at > 0, nil
 }
 
-// announced refuses an answer that says itself that it is another file: trying
-// again would bring it again.
+// announced refuses an answer whose announced size is wrong: another attempt would get
+// the same file.
 func announced(resp *http.Response, at int64, b Blob) error {
 	size := at + resp.ContentLength
 	switch {
@@ -91,7 +91,8 @@ func announced(resp *http.Response, at int64, b Blob) error {
 	return otherSize(resp, size, b)
 }
 
-// isPage recognises the login or the error of a proxy that claims to be the file.
+// isPage reports whether an answer is HTML: a proxy's login or error page in place of
+// the file.
 func isPage(resp *http.Response) bool {
 	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html")
 }
@@ -104,8 +105,8 @@ func otherSize(resp *http.Response, size int64, b Blob) error {
 	return fmt.Errorf("the server answers with %s of %d bytes instead of the expected %d", what, size, b.Size)
 }
 
-// request asks for the bytes from offset on and says where the answer begins. It
-// is not taken at its word: a server may ignore the wish.
+// request requests the bytes from offset on and returns the offset of the answer's
+// first byte. A server may ignore the range.
 func (s *Store) request(ctx context.Context, source Place, offset int64) (*http.Response, int64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(source), http.NoBody)
 	if err != nil {
@@ -137,7 +138,8 @@ func begins(resp *http.Response, offset int64) bool {
 	return err == nil && first == offset
 }
 
-// status turns a refusal into an error, temporary where servers mean it so.
+// status turns a refusal into an error. The error is temporary for the statuses that
+// mean so.
 func status(resp *http.Response) error {
 	err := fmt.Errorf("the server says %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch code := resp.StatusCode; {
@@ -147,8 +149,8 @@ func status(resp *http.Response) error {
 	return err
 }
 
-// broken marks the end of a body that had begun: whatever ended it, the rest can
-// be asked for, unless the fault is of our disk or there was too much.
+// broken marks an interrupted body as temporary, because the rest can be requested.
+// Errors of the local disk and bodies that are too long are permanent.
 func broken(ctx context.Context, err error) error {
 	if _, ours := errors.AsType[*diskError](err); ours || errors.Is(err, errTooLong) {
 		return err
@@ -156,8 +158,8 @@ func broken(ctx context.Context, err error) error {
 	return retry.Temporary(temporary(ctx, err), 0)
 }
 
-// temporary marks what another request may mend: a stall or a connection that
-// broke; not one that was refused, nor a name that does not exist.
+// temporary marks stalls and broken connections as temporary. A refused connection and
+// an unknown host name are permanent.
 func temporary(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		return retry.Temporary(cause, 0)
@@ -165,7 +167,7 @@ func temporary(ctx context.Context, err error) error {
 	return retry.Dropped(err)
 }
 
-// watched is a reader that ends with its context and tells of what it read.
+// watched is a reader that ends with its context and reports each read.
 type watched struct {
 	io.Reader
 	ctx  context.Context

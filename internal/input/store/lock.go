@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Lock holds path against other processes, and other holders in this one, until
-// unlock is called. The file goes with the lock. waiting, if not nil, is called
-// once where another holds it.
+// Lock locks path against other processes and other callers in this process until
+// unlock is called. Unlocking removes the file. Lock calls waiting, if not nil, once if
+// another holds the lock.
 func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	unlock, err = tryLock(path)
 	if unlock != nil || err != nil {
@@ -23,8 +23,7 @@ func Lock(ctx context.Context, path string, waiting func()) (unlock func(), err 
 	return lock(ctx, path)
 }
 
-// lock asks again and again instead of blocking, because a blocked flock cannot
-// be cancelled.
+// lock polls, because a blocked flock cannot be cancelled.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		unlock, err := tryLock(path)
@@ -39,7 +38,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// tryLock returns neither lock nor error while another holds it.
+// tryLock returns nil and no error while another holds the lock.
 func tryLock(path string) (func(), error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
@@ -48,7 +47,7 @@ func tryLock(path string) (func(), error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil && current(f, path) {
 		return func() {
-			_ = os.Remove(path) // before it is free: whoever waits sees that its file is gone
+			_ = os.Remove(path) // before unlocking, so that waiting processes see that their file is gone
 			_ = f.Close()
 		}, nil
 	}
@@ -59,7 +58,8 @@ func tryLock(path string) (func(), error) {
 	return nil, fmt.Errorf("locking %s: %w", path, err)
 }
 
-// current reports whether path still names f: its last holder has removed it.
+// current reports whether path still names f. The last holder of the lock removes the
+// file.
 func current(f *os.File, path string) bool {
 	mine, err1 := f.Stat()
 	theirs, err2 := os.Lstat(path)

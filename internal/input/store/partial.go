@@ -16,19 +16,19 @@ import (
 	"builder/internal/base/retry"
 )
 
-// maxUnknown bounds a blob whose size nobody stated.
+// maxUnknown bounds a blob of unknown size, in bytes.
 const maxUnknown = 64 << 30
 
 var errTooLong = errors.New("it is longer than")
 
-// partial is a file that is not a blob yet: its bytes are hashed as they come.
+// partial is an incomplete blob. It hashes its bytes as they arrive.
 type partial struct {
 	file *os.File
 	sum  hash.Hash
 	size int64
 }
 
-// openPartial opens the file at path and takes what it holds as the beginning.
+// openPartial opens the file at path and continues after its content.
 func openPartial(path string) (*partial, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -44,7 +44,7 @@ func openPartial(path string) (*partial, error) {
 	return p, nil
 }
 
-// temp opens a partial that nobody will continue.
+// temp opens a partial that is never continued.
 func (s *Store) temp() (*partial, error) {
 	f, err := os.CreateTemp(filepath.Join(s.dir, temps), "blob-*")
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) temp() (*partial, error) {
 	return &partial{file: f, sum: sha256.New()}, nil
 }
 
-// A diskError is a fault of our side: another source would not mend it.
+// A diskError is an error of this host's disk. Another source would not help.
 type diskError struct{ err error }
 
 func (e *diskError) Error() string { return e.err.Error() }
@@ -70,7 +70,7 @@ func (p *partial) Write(data []byte) (int, error) {
 	return n, nil
 }
 
-// restart forgets all bytes.
+// restart discards all bytes.
 func (p *partial) restart() error {
 	p.sum.Reset()
 	p.size = 0
@@ -83,13 +83,14 @@ func (p *partial) restart() error {
 
 func (p *partial) close() { _ = p.file.Close() }
 
-// remove is for a partial that is of no use; once it was accepted it has gone.
+// remove removes a useless partial. After accept the file no longer exists under this
+// name.
 func (p *partial) remove() { _ = os.Remove(p.file.Name()) }
 
 func (p *partial) digest() string { return hex.EncodeToString(p.sum.Sum(nil)) }
 
-// fill appends what r holds. It stops at the first byte too many: a server may
-// send for ever.
+// fill appends the content of r. It stops at the first byte too many, because a server
+// may send without end.
 func (p *partial) fill(r io.Reader, b Blob) error {
 	most := int64(maxUnknown)
 	if b.Size > 0 {
@@ -103,9 +104,9 @@ func (p *partial) fill(r io.Reader, b Blob) error {
 	return err
 }
 
-// accept makes p the blob b, if that is what it is. resumed says that the
-// beginning came from an earlier attempt, and so perhaps from another place:
-// then a wrong digest is worth a fresh start.
+// accept turns p into the blob b if size and digest match. resumed means that the
+// beginning is from an earlier attempt and perhaps from another place: a wrong digest
+// is then temporary, because a fresh start may succeed.
 func (s *Store) accept(p *partial, b Blob, resumed bool) error {
 	if p.size < b.Size {
 		return retry.Temporary(fmt.Errorf("%w: got %d of %d bytes", io.ErrUnexpectedEOF, p.size, b.Size), 0)
@@ -121,7 +122,7 @@ func (s *Store) accept(p *partial, b Blob, resumed bool) error {
 	return s.keep(p)
 }
 
-// keep makes p visible under its digest.
+// keep renames p to its digest.
 func (s *Store) keep(p *partial) error {
 	path := s.place(p.digest())
 	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), p.file.Chmod(0o444), p.file.Sync())
@@ -131,12 +132,12 @@ func (s *Store) keep(p *partial) error {
 	if err != nil {
 		return &diskError{err}
 	}
-	_ = os.Remove(s.record(p.digest())) // it is wanted now, whatever was before
+	_ = os.Remove(s.record(p.digest())) // a new file counts as used now
 	s.note(p.digest())
 	return nil
 }
 
-// Put keeps what r holds.
+// Put stores the content of r.
 func (s *Store) Put(r io.Reader) (Blob, error) {
 	p, err := s.temp()
 	if err != nil {
@@ -153,9 +154,9 @@ func (s *Store) Put(r io.Reader) (Blob, error) {
 	return Blob{Size: p.size, SHA256: p.digest()}, nil
 }
 
-// Receive keeps what r holds if that is b, and reports whether it is new here. What
-// is here already is read all the same: who brings it wants to know whether it
-// came whole.
+// Receive stores the content of r if it is b, and reports whether b is new in the
+// store. It reads r also if the store has b, so that the caller learns whether r is
+// intact.
 func (s *Store) Receive(b Blob, r io.Reader) (added bool, err error) {
 	if err := b.fault(); err != nil {
 		return false, err
@@ -178,7 +179,7 @@ func (s *Store) Receive(b Blob, r io.Reader) (added bool, err error) {
 	return true, nil
 }
 
-// same256 reads what should be b and keeps nothing of it.
+// same256 reads r and compares its digest with b.
 func same256(b Blob, r io.Reader) error {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, r); err != nil {
@@ -190,7 +191,7 @@ func same256(b Blob, r io.Reader) error {
 	return nil
 }
 
-// Import keeps a copy of the file at path, under its base name.
+// Import stores a copy of the file at path, under its base name.
 func (s *Store) Import(path string) (Blob, error) {
 	f, err := regular.Follow(path)
 	if err != nil {
@@ -202,7 +203,7 @@ func (s *Store) Import(path string) (Blob, error) {
 	return b, err
 }
 
-// Of returns what the file at path is.
+// Of returns the name, size and digest of the file at path.
 func Of(path string) (Blob, error) {
 	f, err := regular.Follow(path)
 	if err != nil {
@@ -214,8 +215,8 @@ func Of(path string) (Blob, error) {
 	return Blob{filepath.Base(path), n, hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// copyLocal is a fetch from this host. The file is copied, not linked: it is its
-// owner's, who may write to it tomorrow.
+// copyLocal fetches b from a file on this host. It copies the file instead of linking
+// it, because its owner may change it later.
 func (s *Store) copyLocal(ctx context.Context, b Blob, path string, progress func(done, total int64)) error {
 	f, err := regular.Follow(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Who else writes to a home can put pipes into the store: nobody waits for one.
+// Other users of a home can put pipes into the store. No operation blocks on one.
 func TestPipesInAStoreKeepNobodyWaiting(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {

@@ -9,25 +9,25 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Place is where a blob may be had: an http, https or file URL, or a path. It
-// may hold credentials and prints without them.
+// A Place is an address of a blob: an http, https or file URL, or a path. It may hold
+// credentials and prints without them.
 type Place string
 
-// String returns the source without user information and query.
+// String returns the place without user information and query.
 func (s Place) String() string { return Redact(string(s)) }
 
-// GoString hides the same from %#v.
+// GoString hides the same for %#v.
 func (s Place) GoString() string { return fmt.Sprintf("store.Place(%q)", s.String()) }
 
 var queryPattern = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s"'?]*)\?[^\s"'#)]*`)
 
-// Redact takes user information and queries out of the URLs in a text: that is
-// where tokens stand.
+// Redact removes user information and queries from the URLs in a text, because they may
+// hold tokens.
 func Redact(text string) string {
 	return queryPattern.ReplaceAllString(diag.Redact(text), "$1?…")
 }
 
-// local returns the path of a source on this host; false is for the network.
+// local returns the path of a place on this host, or false for a place in the network.
 func (s Place) local() (string, bool, error) {
 	scheme, _, ok := strings.Cut(string(s), "://")
 	switch {

@@ -11,7 +11,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// readOnly makes a directory one that nobody can write to, root included.
+// readOnly makes a directory read-only, also for root.
 func readOnly(t *testing.T, dir string) {
 	t.Helper()
 	if err := syscall.Mount(dir, dir, "", syscall.MS_BIND, ""); err != nil {
@@ -27,8 +27,7 @@ func readOnly(t *testing.T, dir string) {
 	}
 }
 
-// A store that cannot be written serves what it has, and says what is wrong when
-// it should have more.
+// A read-only store serves its blobs and explains why it cannot add one.
 func TestStoreThatCannotBeWritten(t *testing.T) {
 	s := fresh(t)
 	b, absent := put(t, s, "a.whl", "good"), blobOf(sample)

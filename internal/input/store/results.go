@@ -15,7 +15,7 @@ import (
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 
-// PutResult keeps a small document under a key; it is seen whole or not at all.
+// PutResult stores a small document under a key. The write is atomic.
 func (s *Store) PutResult(key string, data []byte) error {
 	if !keyPattern.MatchString(key) {
 		return fmt.Errorf("keeping result: %q is no key", key)
@@ -26,7 +26,7 @@ func (s *Store) PutResult(key string, data []byte) error {
 	return nil
 }
 
-// DropResult forgets what is kept under a key.
+// DropResult removes the document under a key.
 func (s *Store) DropResult(key string) error {
 	if err := os.Remove(s.result(key)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -34,9 +34,9 @@ func (s *Store) DropResult(key string) error {
 	return nil
 }
 
-// Results lists the keys under which something is kept, sorted.
+// Results lists the keys of all documents, sorted.
 func (s *Store) Results() []string {
-	entries, _ := os.ReadDir(filepath.Join(s.dir, results)) // a store that was opened has the folder
+	entries, _ := os.ReadDir(filepath.Join(s.dir, results)) // Open made the folder
 	var keys []string
 	for _, e := range entries {
 		if key, ok := strings.CutSuffix(e.Name(), ".json"); ok && keyPattern.MatchString(key) {
@@ -46,10 +46,11 @@ func (s *Store) Results() []string {
 	return keys
 }
 
-// maxResult bounds a document, in bytes: that of the largest stack is a thousandth.
+// maxResult bounds a document, in bytes. The document of the largest stack is a
+// thousandth of it.
 const maxResult = 16 << 20
 
-// Result returns the document kept under key.
+// Result returns the document under key.
 func (s *Store) Result(key string) ([]byte, bool) {
 	if !keyPattern.MatchString(key) {
 		return nil, false

@@ -12,7 +12,7 @@ import (
 	"builder/internal/base/web"
 )
 
-// Size asks a source how long its file is, without fetching it.
+// Size asks a source for the size of its file without fetching it.
 func Size(ctx context.Context, source Place) (int64, error) {
 	n, err := size(ctx, source)
 	if err != nil {
@@ -44,7 +44,7 @@ func size(ctx context.Context, source Place) (int64, error) {
 	})
 }
 
-// ask sends one request, as often as it takes, and has its answer read.
+// ask sends a request, with retries, and passes the answer to read.
 func ask[T any](ctx context.Context, method string, source Place, read func(*http.Response) (T, error)) (T, error) {
 	return retry.Do(ctx, retry.Default, func(ctx context.Context) (none T, err error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errStalled)

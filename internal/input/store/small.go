@@ -10,9 +10,8 @@ import (
 	"builder/internal/base/regular"
 )
 
-// Small reads a file whose digest nobody knows, such as an answer that says which
-// digests there are. What is longer than limit (bytes) is refused; where there is
-// no such file the error is [fs.ErrNotExist].
+// Small reads a file of unknown digest, such as an index of digests. It refuses a file
+// of more than limit bytes. The error for a missing file is [fs.ErrNotExist].
 func Small(ctx context.Context, source Place, limit int64) ([]byte, error) {
 	data, err := small(ctx, source, limit)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Stage makes dir hold exactly the blobs, by name, as hard links where the file
-// system allows: what a container mounts. A directory that is right already is
-// left as it is, and one that is not is replaced as a whole.
+// Stage makes dir hold exactly the blobs, by name, for containers to mount. Files are
+// hard links where the file system allows them. Stage keeps a correct directory and
+// replaces any other as a whole.
 func (s *Store) Stage(dir string, blobs []Blob) error {
 	want, err := s.named(blobs)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *Store) Stage(dir string, blobs []Blob) error {
 	return nil
 }
 
-// named returns the file of each name. Names come from locks and are not to
-// lead anywhere else.
+// named returns the path of each name. It refuses names that lead outside the
+// directory, because the names come from locks.
 func (s *Store) named(blobs []Blob) (map[string]string, error) {
 	want := map[string]string{}
 	var faults []error
@@ -106,8 +106,8 @@ func replace(dir string, want map[string]string) error {
 	return os.Rename(fresh, dir)
 }
 
-// link falls back to a copy: another device, another owner, a file system
-// without links.
+// link copies the file if a hard link is not possible: on another device, with another
+// owner, or on a file system without links.
 func link(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil

@@ -1,14 +1,12 @@
-// Package store keeps files by the digest of their content. What a lock names is
-// fetched into it once, and what is in it has been checked: a file becomes
-// visible under its digest only after its size and sha256 were found right, and
-// it is read-only from then on. Where the bytes came from does not matter, so a
-// mirror, a disk and a colleague's archive are equally good places.
+// Package store keeps files by the digest of their content. Each file of a lock is
+// fetched once. A file becomes visible under its digest only after its size and sha256
+// were verified, and it is read-only from then on. The origin of the bytes does not
+// matter: a mirror, a disk and a colleague's archive are equally good places.
 //
-// Several processes may share a store. What is half fetched stays for the next
-// one to continue.
+// Several processes may share a store. The next fetch continues a partial download.
 //
-// It knows what a file is by its digest, and what lies under a key not at all: that
-// is for results. It decides no name and no place: those are in the lock.
+// The store knows the digests of its files. Documents under keys are for results, and
+// the store does not interpret them. File names and places come from locks.
 package store
 
 import (
@@ -24,17 +22,17 @@ import (
 	"builder/internal/base/retry"
 )
 
-// A Blob names content: the digest decides, the size is a quick check, and the
-// name is for messages and for [Store.Stage].
+// A Blob names content. The digest identifies it, the size allows a quick check, and
+// the name is for messages and for [Store.Stage].
 type Blob struct {
 	Name   string
-	Size   int64 // 0 or less where it is not known
+	Size   int64 // 0 or less if unknown
 	SHA256 string
 }
 
 var digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// fault refuses what could be a path, or could never be found right.
+// fault refuses a digest that could be a path or that no content can have.
 func (b Blob) fault() error {
 	if !digestPattern.MatchString(b.SHA256) {
 		return diag.Errorf(diag.Fetch, "%s: %q is no sha256", b.Name, b.SHA256)
@@ -46,7 +44,7 @@ func (b Blob) fault() error {
 type Store struct {
 	dir    string
 	policy retry.Policy
-	stall  time.Duration // without a byte, a connection is given up
+	stall  time.Duration // longest time without a byte on a connection
 }
 
 // The folders of a store.
@@ -59,7 +57,7 @@ const (
 	results  = "results"
 )
 
-// Open returns the store in dir, which is made where it is missing.
+// Open returns the store in dir. It makes missing directories.
 func Open(dir string) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -75,12 +73,11 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Peek returns the store in dir for looking alone: nothing is made, and nothing
-// cleared away.
+// Peek returns the store in dir for reading only. It makes and removes nothing.
 func Peek(dir string) *Store { return &Store{dir: dir} }
 
-// sweep removes what killed processes left. Failing is no harm: the files are
-// in nobody's way.
+// sweep removes the temporary files of killed processes. It ignores errors, because the
+// files do no harm.
 func (s *Store) sweep() {
 	entries, _ := os.ReadDir(filepath.Join(s.dir, temps))
 	for _, e := range entries {
@@ -90,13 +87,13 @@ func (s *Store) sweep() {
 	}
 }
 
-// place is where a blob lies once it is there. The digest has been checked.
+// place returns the path of a blob. The caller has checked the digest's format.
 func (s *Store) place(digest string) string {
 	return filepath.Join(s.dir, contents, digest[:2], digest)
 }
 
-// Path returns where b lies, if it is there and has the right size. The content
-// was checked when it came; [Store.Use] makes sure that it still is.
+// Path returns the path of b if the store has it with the right size. It does not check
+// the content again; [Store.Use] does.
 func (s *Store) Path(b Blob) (string, bool) {
 	if b.fault() != nil {
 		return "", false
@@ -109,8 +106,8 @@ func (s *Store) Path(b Blob) (string, bool) {
 	return path, true
 }
 
-// Verify reads b and compares its digest. A damaged file is removed, so that it
-// is fetched again, and is an error all the same.
+// Verify reads b and compares its digest. It removes a damaged file, so that it is
+// fetched again, and returns an error.
 func (s *Store) Verify(b Blob) error {
 	path, ok := s.Path(b)
 	if !ok {

@@ -18,7 +18,7 @@ import (
 	"builder/internal/base/retry"
 )
 
-// fresh returns an empty store that does not wait long.
+// fresh returns an empty store with short waiting times.
 func fresh(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(filepath.Join(t.TempDir(), "store"))
@@ -287,7 +287,7 @@ func FuzzRedact(f *testing.F) {
 		if secret == "" || strings.ContainsAny(secret+rest, " \x01\t\r\n\f\v\"'/?#@:%") {
 			t.Skip()
 		}
-		// The mark tells the secret from the same letters elsewhere.
+		// The mark distinguishes the secret from the same letters elsewhere.
 		secret = "\x01" + secret
 		if got := Redact("https://u:" + secret + "@" + rest + "/p?t=" + secret); strings.Contains(got, secret) {
 			t.Errorf("%q tells it", got)
@@ -295,7 +295,7 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// Whoever has to wait is told so once, and can give up.
+// A waiting caller is notified once and can give up.
 func TestLockSaysThatItWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := Lock(t.Context(), path, func() { t.Error("nobody else holds it") })

@@ -18,10 +18,10 @@ type Kept struct {
 	SHA256 string    `json:"sha256"`
 	Size   int64     `json:"size"`
 	Kind   Kind      `json:"kind"`
-	Used   time.Time `json:"used"` // when somebody last wanted it
+	Used   time.Time `json:"used"` // last use
 }
 
-// Kind is what a file is, as far as its first bytes tell.
+// Kind is the type of a file, derived from its first bytes.
 type Kind string
 
 // The kinds of files.
@@ -29,16 +29,16 @@ const (
 	Deb     Kind = "deb"     // a Debian package
 	Wheel   Kind = "wheel"   // or another ZIP file
 	Archive Kind = "source"  // a tar archive, compressed or not
-	Made    Kind = "result"  // what a cell made, whatever it is
-	Partial Kind = "partial" // half fetched, for the next fetch to continue
+	Made    Kind = "result"  // output of a cell, of any type
+	Partial Kind = "partial" // partial download, continued by the next fetch
 	Other   Kind = "other"
 )
 
-// Kinds lists every kind in the order in which they are printed.
+// Kinds lists all kinds in the order of printing.
 func Kinds() []Kind { return []Kind{Deb, Wheel, Archive, Made, Partial, Other} }
 
-// Survey lists all files in the order of their digests, with half fetched ones at
-// the end. made says of which blobs a result is made.
+// Survey lists all files, sorted by digest, followed by the partial downloads. made
+// maps the digests of cells' outputs to the keys of their results.
 func (s *Store) Survey(made map[string][]string) ([]Kept, error) {
 	digests, err := s.digests()
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Store) Survey(made map[string][]string) ([]Kept, error) {
 	for _, digest := range digests {
 		info, err := os.Lstat(s.place(digest))
 		if err != nil {
-			continue // it went just now
+			continue // removed meanwhile
 		}
 		k := Kept{digest, info.Size(), Made, s.lastUse(digest, info)}
 		if len(made[digest]) == 0 {
@@ -65,7 +65,7 @@ func (s *Store) Survey(made map[string][]string) ([]Kept, error) {
 	return all, err
 }
 
-// digests lists the blobs. What else lies in their folders is not of the store.
+// digests lists the digests of the blobs. It ignores foreign files in their folders.
 func (s *Store) digests() ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(s.dir, contents, "??", "*"))
 	var all []string
@@ -78,7 +78,7 @@ func (s *Store) digests() ([]string, error) {
 	return all, err
 }
 
-// lastUse is when a blob came, where nobody has wanted it since.
+// lastUse returns the last use of a blob, or its arrival if it was not used since.
 func (s *Store) lastUse(digest string, info fs.FileInfo) time.Time {
 	if noted, err := os.Stat(s.record(digest)); err == nil {
 		return noted.ModTime()
@@ -86,7 +86,7 @@ func (s *Store) lastUse(digest string, info fs.FileInfo) time.Time {
 	return info.ModTime()
 }
 
-// kindOf looks at the beginning of a file.
+// kindOf derives the kind from the beginning of a file.
 func kindOf(path string) Kind {
 	f, err := regular.Open(path)
 	if err != nil {

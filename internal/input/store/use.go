@@ -12,14 +12,14 @@ import (
 	"builder/internal/base/regular"
 )
 
-// trusted is how long a check of a file counts that nobody has written to since:
-// disks rot without a trace in the directory.
+// trusted is how long a check of an unchanged file is valid. It is bounded, because a
+// disk may damage data without a change in the directory.
 const trusted = 7 * 24 * time.Hour
 
-// Use returns where b lies, for somebody who is going to read it: the content is
-// known to be right, and [Store.Collect] learns that it was wanted. A damaged
-// file is removed, so that it is fetched again, and is an error; where there is
-// none, or one of another size, the error is [fs.ErrNotExist].
+// Use returns the path of b for reading. It ensures that the content is right and
+// records the use for [Store.Collect]. It removes a damaged file, so that it is fetched
+// again, and returns an error. The error for a file that is missing or has another size
+// is [fs.ErrNotExist].
 func (s *Store) Use(b Blob) (string, error) {
 	path, ok := s.Path(b)
 	if !ok {
@@ -31,17 +31,17 @@ func (s *Store) Use(b Blob) (string, error) {
 		}
 	}
 	now := time.Now()
-	_ = os.Chtimes(s.record(b.SHA256), now, now) // a store that cannot be written is not collected either
+	_ = os.Chtimes(s.record(b.SHA256), now, now) // fails in a read-only store, which is never collected
 	return path, nil
 }
 
-// record is where it is noted when a blob was checked. The file's own time is
-// that of the last use: a time of the blob itself would be seen by the engine,
-// which then takes the file for another.
+// record returns the path of a blob's record. Its content is the last check, and its
+// modification time is the last use. The blob's own times stay unchanged, because the
+// engine takes a file with new times for another file.
 func (s *Store) record(digest string) string { return filepath.Join(s.dir, records, digest) }
 
-// note remembers that the file of a digest was found right just now; that is no
-// use of it. It is no fault if noting fails: the file is read once more.
+// note records that the blob was just verified, without counting it as a use. It
+// ignores errors: the file is then only read once more.
 func (s *Store) note(digest string) {
 	info, err := os.Lstat(s.place(digest))
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) note(digest string) {
 	_ = os.Chtimes(s.record(digest), wanted, wanted)
 }
 
-// checked reports whether a blob was read lately, and is the same file still.
+// checked reports whether a blob was verified recently and has not changed since.
 func (s *Store) checked(digest string) bool {
 	data, err := regular.Read(s.record(digest), 1<<10)
 	if err != nil {
@@ -68,12 +68,12 @@ func (s *Store) checked(digest string) bool {
 	return err == nil && age >= 0 && age < trusted
 }
 
-// markOf tells a file from others, and from itself after somebody wrote to it.
+// markOf identifies a file and its state: a write changes the mark.
 func markOf(info fs.FileInfo) string {
 	return fmt.Sprintf("%d %d %d", inode(info), info.Size(), info.ModTime().UnixNano())
 }
 
-// inode is 0 where the file system has none.
+// inode returns the file's inode, or 0 if the file system has none.
 func inode(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Ino
@@ -81,7 +81,7 @@ func inode(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// drop removes a blob with what is noted of it.
+// drop removes a blob and its record.
 func (s *Store) drop(digest string) error {
 	_ = os.Remove(s.record(digest))
 	return os.Remove(s.place(digest))

@@ -14,8 +14,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// spoil puts other content of the same size into a file of the store that holds
-// "good".
+// spoil replaces the content "good" of a file with other content of the same size.
 func spoil(t *testing.T, s *Store, b Blob) {
 	t.Helper()
 	path := s.place(b.SHA256)
@@ -40,7 +39,7 @@ func TestUseNoticesWhatWasWrittenTo(t *testing.T) {
 	}
 }
 
-// A check does not count for ever: what rots leaves no other trace.
+// A check expires, because a damaged disk leaves no other trace.
 func TestUseReadsAgainAfterAWhile(t *testing.T) {
 	s := fresh(t)
 	b := put(t, s, "a.whl", "good")
@@ -121,7 +120,8 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// What a check costs, once a week and after each write: go test -bench Use.
+// BenchmarkUse measures the cost of a check, once a week and after each write. Run it
+// with go test -bench Use.
 func BenchmarkUse(b *testing.B) {
 	s, err := Open(b.TempDir())
 	if err != nil {
@@ -150,7 +150,7 @@ func BenchmarkUse(b *testing.B) {
 	})
 }
 
-// zeros is a reader of so many zeros.
+// zeros reads as left zero bytes.
 type zeros struct{ left int }
 
 func (z *zeros) Read(p []byte) (int, error) {

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Pull returns the files of what a tag stands for, by their names, with nothing but
-// the requests of the distribution specification: as any client of registries does
-// that knows nothing of builder.
+// Pull returns the files of a tag, by name. It sends only requests of the distribution
+// specification, as a client that knows nothing of builder does.
 func Pull(address, tag string) (map[string][]byte, error) {
 	host, repository, _ := strings.Cut(strings.TrimPrefix(address, "oci://"), "/")
 	base := "http://" + host + "/v2/" + repository

@@ -1,4 +1,4 @@
-// Package ocitest serves an OCI registry in the process of a test.
+// Package ocitest runs an OCI registry inside a test.
 package ocitest
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// New returns a registry that keeps what it is given, with or without the referrers
+// New returns a registry that keeps content in memory, with or without the referrers
 // API.
 func New(referrers bool) http.Handler {
 	return registry.New(registry.WithReferrersSupport(referrers), registry.Logger(log.New(io.Discard, "", 0)))
 }
 
-// Serve starts a registry on this host, with or without the referrers API, and
-// returns the address of one of its repositories as users write it.
+// Serve starts a registry on this host, with or without the referrers API. It returns
+// the address of one repository in the form that users write.
 func Serve(referrers bool) (address string, stop func()) {
 	s := httptest.NewServer(New(referrers))
 	return "oci://" + strings.TrimPrefix(s.URL, "http://") + "/wheels", s.Close
