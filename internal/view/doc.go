@@ -1,4 +1,3 @@
-// Package view is a folder of packages and holds no code. Its packages hold how
-// results are shown: run.json, the pages, charts, progress and the terminal. They do
-// not hold a decision.
+// Package view is a folder of packages and holds no code. Its packages present results:
+// run.json, the pages, charts, progress and the terminal. They make no decisions.
 package view

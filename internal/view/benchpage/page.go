@@ -1,8 +1,7 @@
-// Package benchpage shows the result of a comparison as one page that needs
-// nothing else: no script, no font, no address outside of it. What it says by
-// colour it says by the shape of a mark and by a word too, and every picture has
-// a table of the same figures below it. It measures and compares nothing: package
-// bench does.
+// Package benchpage shows the result of a comparison as a self-contained HTML page
+// without scripts, fonts or external addresses. Every colour is accompanied by the
+// shape of a mark and by a word, and every picture is followed by a table of the same
+// figures. Package bench measures and compares.
 package benchpage
 
 import (
@@ -33,7 +32,7 @@ var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
 	"css":    func() template.CSS { return template.CSS(css + chart.Style) }, //nolint:gosec // our own files
 }).Parse(text + chart.Template))
 
-// Render makes the page.
+// Render returns the page.
 func Render(r bench.Result) ([]byte, error) {
 	var b bytes.Buffer
 	if err := tmpl.Execute(&b, newPage(r)); err != nil {
@@ -42,7 +41,7 @@ func Render(r bench.Result) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// page is what the template knows.
+// page is the data of the template.
 type page struct {
 	Heading   []word
 	Date      string
@@ -52,19 +51,19 @@ type page struct {
 	Facts     []fact
 	Libraries []library
 	Compared  bool     // there is more than one library
-	Releases  []string // which libraries are of another release than the first
+	Releases  []string // libraries of another release than the first
 	First     string
 	Sections  []section
 }
 
 type fact struct{ Name, Value string }
 
-// library is one with the style of its curves.
+// library is a library with the style of its curves.
 type library struct {
 	bench.Contender
 	Style int
 	Key   string // the mark in a legend
-	Ended string // why it was measured no further, in words
+	Ended string // why its measurement ended early, in words
 }
 
 func newPage(r bench.Result) page {
@@ -82,13 +81,13 @@ func newPage(r bench.Result) page {
 	return p
 }
 
-// A word of the heading; what joins the others is small.
+// A word of the heading. Words that join others are small.
 type word struct {
 	Word  string
 	Small bool
 }
 
-// heading says what was measured on what: ours against vendor on 2 × NVIDIA H200.
+// heading names the libraries and the GPUs: ours against vendor on 2 × NVIDIA H200.
 func heading(r bench.Result) []word {
 	var words []word
 	first, others := r.Libraries[0], r.Libraries[1:]
@@ -104,7 +103,7 @@ func heading(r bench.Result) []word {
 	return append(words, word{first.Label, false}, word{"on", true}, word{devices(r), false})
 }
 
-// devices names the GPUs, each kind once.
+// devices names the GPUs, each model once.
 func devices(r bench.Result) string {
 	kinds := slices.Compact(slices.Sorted(slices.Values(r.Host.GPUs)))
 	if len(kinds) == 0 {
@@ -162,7 +161,7 @@ func ended(f *bench.Failure) string {
 	return where + ": " + shortened(f.Reason)
 }
 
-// shortened bounds what a failure may say on the page.
+// shortened bounds the text of a failure on the page.
 func shortened(reason string) string {
 	const most = 600
 	runes := []rune(strings.Join(strings.Fields(reason), " "))

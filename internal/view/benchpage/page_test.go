@@ -16,7 +16,8 @@ import (
 	"builder/internal/view/chart"
 )
 
-// fixture is what the tests of package bench write: numbers that nobody measured.
+// fixture returns the result that the tests of package bench write. Its numbers are
+// invented.
 func fixture(t testing.TB) bench.Result {
 	t.Helper()
 	content, err := os.ReadFile("../../machine/bench/testdata/bench.json")
@@ -58,7 +59,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// The page needs nothing but itself.
+// The page refers to no other file or address.
 func TestPageIsSelfContained(t *testing.T) {
 	page := strings.ToLower(render(t, fixture(t)))
 	for _, outside := range []string{"http", "src=", "@import", "url(", "<script", "<link", "<iframe", "//"} {
@@ -68,7 +69,7 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
-// Every tag is closed. That ids and links fit is among the rules of pagetest.
+// Every tag is closed. pagetest checks ids and links.
 func TestEveryTagIsClosed(t *testing.T) {
 	_, body, _ := strings.Cut(render(t, fixture(t)), "<body>")
 	body, _, _ = strings.Cut(body, "</body>")
@@ -82,7 +83,7 @@ func TestEveryTagIsClosed(t *testing.T) {
 	}
 }
 
-// Who sees no page, has no mouse or needs contrast can use the page too.
+// The page is accessible without sight, without a mouse and with high contrast.
 func TestPageForEveryone(t *testing.T) {
 	alone := fixture(t)
 	alone.Libraries = alone.Libraries[:1]
@@ -98,7 +99,7 @@ func TestPageForEveryone(t *testing.T) {
 	}
 }
 
-// What a file says is shown as it is, and never becomes a part of the page.
+// Texts of a result file are escaped and never become markup.
 func TestHostileText(t *testing.T) {
 	r := fixture(t)
 	const evil = `"><script>alert(1)</script><a href="javascript:x">`
@@ -174,7 +175,7 @@ func TestIntervalName(t *testing.T) {
 	}
 }
 
-// Whatever a file may hold has a place in the pictures.
+// Every value of a result file fits into the pictures.
 func FuzzRender(f *testing.F) {
 	f.Add(int64(8), int64(16), 10.0, 11.0, 0.0, 0.5)
 	f.Add(int64(1), int64(1<<63-1), 2e-9, 9e14, 9e14, 0.0)

@@ -12,12 +12,12 @@ import (
 // A section is one collective.
 type section struct {
 	Name      string
-	Libraries []library // that were measured, in their order
-	Others    []library // of these, those that are compared with the first
+	Libraries []library // the measured ones, in their order
+	Others    []library // those compared with the first
 	Summaries []summary
 	Figures   []figure
 	Rows      []row
-	Interval  string // what stands beside a ratio
+	Interval  string // name of the intervals beside the ratios
 }
 
 // summary is one line of the overview.
@@ -27,23 +27,23 @@ type summary struct {
 	Key   string
 }
 
-// A figure is a picture with its caption, in every shape that it has.
+// A figure is a picture in all its shapes, with a caption.
 type figure struct {
 	Caption string
 	Note    string
 	Charts  []chart.Chart
 }
 
-// A row is one size; Figures and Ratios have an entry for each library, nil where
-// it was not measured.
+// A row is one size. Figures and Ratios have an entry for each library, nil if it was
+// not measured.
 type row struct {
 	Bytes   int64
 	Figures []*bench.Figure
 	Ratios  []*finding
 }
 
-// A finding is a ratio as a row says it: inside the spread is most of them, and
-// says no more than inside.
+// A finding is a ratio with its word in a row. Most ratios are inside the spread and
+// show only that.
 type finding struct {
 	bench.Ratio
 	Class, Word string
@@ -108,8 +108,8 @@ func (s *section) rows(c bench.Collective) {
 	s.Interval = intervalName(confidences)
 }
 
-// intervalName says what the intervals of a table are. They differ where a
-// library was measured in fewer rounds than another.
+// intervalName names the intervals of a table. They differ if a library was measured in
+// fewer rounds than another.
 func intervalName(confidences []float64) string {
 	slices.Sort(confidences)
 	switch all := slices.Compact(confidences); {
@@ -129,8 +129,8 @@ func figureOf(s bench.Size, library string) *bench.Figure {
 	return nil
 }
 
-// bandwidth is busbw over size: line and marks are medians, the band is from the
-// smallest to the largest.
+// bandwidth plots busbw over size. Lines and marks are medians; the band spans minimum
+// and maximum.
 func (s *section) bandwidth(c bench.Collective) figure {
 	p := chart.Plot{YTitle: "GB/s", Least: 1e-9, About: "Bus bandwidth of " + c.Name + " over size. "}
 	for _, sum := range s.Summaries {
@@ -144,7 +144,7 @@ func (s *section) bandwidth(c bench.Collective) figure {
 	return figure{Caption: "Bus bandwidth over size", Note: "higher is better; line: median of the rounds, band: lowest to highest", Charts: p.Charts()}
 }
 
-// latency is time over size, where bandwidth says nothing.
+// latency plots time over size for small messages, where bandwidth is meaningless.
 func (s *section) latency(c bench.Collective) figure {
 	p := chart.Plot{Low: true, YTitle: "µs", Least: 1e-9, About: "Time of " + c.Name + " for sizes below " + curve.HumanSize(bench.Small) + "."}
 	p.Series = s.series(s.Libraries, c, func(size bench.Size, f bench.Figure) (chart.Point, bool) {
@@ -155,8 +155,8 @@ func (s *section) latency(c bench.Collective) figure {
 	return figure{Caption: "Time of small messages", Note: "lower is better", Charts: p.Charts()}
 }
 
-// ratios is every library over the first. A filled mark is a difference, a hollow
-// one is inside the spread.
+// ratios plots the ratio of every library to the first. A filled mark is a difference;
+// a hollow mark is inside the spread.
 func (s *section) ratios(c bench.Collective, first string) figure {
 	p := chart.Plot{YTitle: "ratio", Around: 1, Least: 0.05, Whisker: true, About: fmt.Sprintf("Bus bandwidth of %s, relative to %s. ", c.Name, first)}
 	for _, sum := range s.Summaries {
@@ -174,7 +174,7 @@ func (s *section) ratios(c bench.Collective, first string) figure {
 	return figure{Caption: "Ratio to " + first, Note: note, Charts: p.Charts()}
 }
 
-// point is a spread as a mark of a picture.
+// point returns the mark of a spread.
 func point(bytes int64, s bench.Spread, filled bool, title string) chart.Point {
 	return chart.Point{Bytes: bytes, Low: s.Min, Value: s.Median, High: s.Max, Filled: filled, Title: title}
 }
@@ -197,7 +197,7 @@ func (s *section) series(libraries []library, c bench.Collective, pick func(benc
 	return all
 }
 
-// Line says the comparison of one library in a sentence.
+// Line summarises the comparison of one library in a sentence.
 func (s summary) Line(first string) string {
 	if s.Sizes == 0 {
 		return ""

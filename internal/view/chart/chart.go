@@ -1,8 +1,7 @@
-// Package chart draws figures over the size of messages as SVG, whoever measured them:
-// the pictures of a comparison and of a run. A page takes the pictures of a [Plot],
-// the definitions of [Template] and the rules of [Style]. What colour says the shape
-// of a mark and the dashes of a line say too; a table of the same figures is the
-// page's own.
+// Package chart draws figures over the size of messages as SVG, for the pages of a
+// comparison and of a run. A page uses the pictures of a [Plot], the definitions of
+// [Template] and the rules of [Style]. Shapes of marks and dashes of lines repeat the
+// meaning of colours. The page itself provides a table of the same figures.
 package chart
 
 import (
@@ -12,23 +11,23 @@ import (
 	"strings"
 )
 
-// Template defines "chart", which draws a [Chart], and "key", which draws the mark
-// of something with the fields Style and Key in a legend.
+// Template defines "chart", which draws a [Chart], and "key", which draws a legend mark
+// for a value with the fields Style and Key.
 //
 //go:embed chart.tmpl
 var Template string
 
-// Style is the rules for both, by the colours --text, --quiet, --edge and --ground
-// of the page.
+// Style holds the CSS rules for both. They use the colours --text, --quiet, --edge and
+// --ground of the page.
 //
 //go:embed chart.css
 var Style string
 
-// Styles is the number of styles that there are; each has a mark of its own shape.
+// Styles is the number of styles. Each has its own shape of mark.
 const Styles = 6
 
-// A Chart is a picture as the template draws it: places in units of the picture,
-// words for those who do not see it.
+// A Chart is the data of a picture for the template: positions in units of the picture,
+// and a description in words for screen readers.
 type Chart struct {
 	Class          string
 	Width, Height  float64
@@ -37,7 +36,7 @@ type Chart struct {
 	XTicks, YTicks []Tick
 	YTitle         string
 	About          string
-	Rule           float64 // where 1.0 is, 0 where there is no such line
+	Rule           float64 // position of the value 1.0, 0 for no line
 	Curves         []Curve
 }
 
@@ -57,22 +56,21 @@ type Mark struct {
 	Title   string
 }
 
-// A Point is a figure, between the lowest and the highest that were measured.
+// A Point is a figure with its lowest and highest measured values.
 type Point struct {
 	Bytes            int64
 	Low, Value, High float64
 	Filled           bool
-	Title            string // for who points at the mark
+	Title            string // tooltip of the mark
 }
 
-// A Series is what a chart shows of one library.
+// A Series holds the points of one library.
 type Series struct {
-	Style  int // 0 to Styles-1; 0 is grey, as what others are compared with
+	Style  int // 0 to Styles-1; 0 is grey, for the reference
 	Points []Point
 }
 
-// A shape is where the plot lies in its picture, and how much room for words there
-// is.
+// A shape is the layout of a picture: the position of the plot and the room for labels.
 type shape struct {
 	class                    string
 	width, height            float64
@@ -81,25 +79,25 @@ type shape struct {
 	mark                     float64
 }
 
-// Each picture is made twice, for a screen and for a phone: scaled down its words
-// could not be read.
+// Each picture is drawn twice, for a screen and for a phone. Scaled down, its text
+// would be unreadable.
 var (
 	wide   = shape{"wide", 960, 340, 64, 20, 28, 34, 11, 6, 3.2}
 	narrow = shape{"narrow", 356, 260, 46, 12, 26, 30, 5, 5, 2.6}
 )
 
-// A Plot is what shall be shown, before it has a shape.
+// A Plot is the content of a picture, independent of its shape.
 type Plot struct {
 	Series  []Series
 	YTitle  string
-	About   string  // what the picture shows, in words for those who do not see it
-	Low     bool    // a picture of less height
-	Whisker bool    // the spread as whiskers instead of a band, and no line
-	Around  float64 // a value that is always in sight: 0, or the 1 of a ratio
-	Least   float64 // the least that is in sight beside it
+	About   string  // description in words for screen readers
+	Low     bool    // a lower picture
+	Whisker bool    // shows the spread as whiskers instead of a band, without a line
+	Around  float64 // a value that is always visible: 0, or the 1 of a ratio
+	Least   float64 // the smallest visible distance from it
 }
 
-// Charts are the pictures of a plot; none where there is nothing to show.
+// Charts returns the pictures of a plot, or none if it has no points.
 func (p Plot) Charts() []Chart {
 	first, last := p.sizes()
 	if last == 0 {
@@ -142,7 +140,7 @@ func (p Plot) draw(s shape, first, last int64) Chart {
 		Class: s.class, Width: s.width, Height: s.height, YTitle: p.YTitle, About: p.About,
 		Left: s.left, Right: s.width - s.right, Top: s.top, Bottom: s.height - s.bottom,
 	}
-	inset := 8.0 // for the marks at the ends
+	inset := 8.0 // room for the marks at the ends
 	x, xTicks := logarithmic(first, last, s.xLabels, c.Left+inset, c.Right-inset)
 	low, high := p.values()
 	y, yTicks := linear(low, high, s.yLabels, c.Bottom, c.Top)
@@ -191,11 +189,11 @@ func whisker(x, top, bottom, size float64) string {
 	return fmt.Sprintf("M%.1f %.1fV%.1fM%.1f %.1fh%.1fM%.1f %.1fh%.1f", x, top, bottom, x-size, top, 2*size, x-size, bottom, 2*size)
 }
 
-// Key is the mark of a style in a legend.
+// Key returns the path of a style's mark in a legend.
 func Key(style int) string { return markPath(style, 14, 7, 3.6) }
 
-// markPath draws the mark of a library, each of another shape: a circle, a square,
-// a triangle, a diamond, a triangle on its head, a bar.
+// markPath returns the path of a style's mark: a circle, a square, a triangle, a
+// diamond, an inverted triangle or a bar.
 func markPath(style int, x, y, r float64) string {
 	polygon := func(points ...float64) string {
 		var corners []string

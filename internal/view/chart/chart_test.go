@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every style has a mark of its own shape.
+// Every style has its own shape of mark.
 func TestMarks(t *testing.T) {
 	seen := map[string]bool{}
 	for style := range Styles {

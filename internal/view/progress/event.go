@@ -7,24 +7,24 @@ import (
 	"builder/internal/view/term"
 )
 
-// EventSchema is the number of the format of events. A field may be added without
-// a new number; whoever reads events passes over what they do not know.
+// EventSchema is the version of the event format. New fields may be added without a new
+// version, so readers must ignore unknown fields.
 const EventSchema = 1
 
-// Kind says what happened.
+// Kind is the type of an event.
 type Kind string
 
-// The kinds of events.
+// The kinds of events. Each comment lists the fields that are set.
 const (
 	RunStarted  Kind = "run-started"  // cells, estimate
-	CellStarted Kind = "cell-started" // cell, estimate: before the first of its steps; what is taken from a store has none
-	StepStarted Kind = "step-started" // cell, step, status where it waits, estimate
-	LogLine     Kind = "line"         // cell, step, text; only where lines are asked for
-	Bytes       Kind = "bytes"        // cell, step, done, total: once a second at most
-	StepDone    Kind = "step-done"    // cell, step, status, seconds, text where it failed
+	CellStarted Kind = "cell-started" // cell, estimate: before its first step; never for a cell from a store
+	StepStarted Kind = "step-started" // cell, step, estimate, status if it waits
+	LogLine     Kind = "line"         // cell, step, text: only if log lines are requested
+	Bytes       Kind = "bytes"        // cell, step, done, total: at most once a second
+	StepDone    Kind = "step-done"    // cell, step, status, seconds, text if it failed
 	CellDone    Kind = "cell-done"    // cell, status, seconds, text
 	Note        Kind = "note"         // text
-	Fault       Kind = "fault"        // code, text, hint, log: last of all
+	Fault       Kind = "fault"        // code, text, hint, log: after all other events
 	RunDone     Kind = "run-done"     // seconds
 )
 
@@ -33,17 +33,16 @@ func Kinds() []Kind {
 	return []Kind{RunStarted, CellStarted, StepStarted, LogLine, Bytes, StepDone, CellDone, Note, Fault, RunDone}
 }
 
-// The states of a step. Those of a cell are its statuses in run.json.
+// The states of a step. The states of a cell are the statuses in run.json.
 const (
-	Waiting = "waiting" // it does nothing until others make room
+	Waiting = "waiting" // idle until other cells release resources
 	Done    = "done"
-	Cached  = "cached" // its result was there
+	Cached  = "cached" // its result already existed
 	Failed  = "failed"
-	Stopped = "stopped" // it had not ended when the display did
+	Stopped = "stopped" // still running when the display closed
 )
 
-// Event is something that happened, as --progress json writes it: one line each.
-// Kind says which fields an event has.
+// Event is one line of --progress json. Its Kind determines which fields are set.
 type Event struct {
 	Schema   int       `json:"schema" jsonschema:"enum=1,description=number of this format"`
 	Time     time.Time `json:"time" jsonschema:"description=when it happened in UTC"`
@@ -62,7 +61,7 @@ type Event struct {
 	Log      string    `json:"log,omitempty" jsonschema:"description=path of the log that explains a fault"`
 }
 
-// said is what an event says behind the names of its cell and its step.
+// said returns the text of an event after the names of its cell and step.
 func (e Event) said() string {
 	switch e.Event {
 	case StepStarted:
@@ -78,7 +77,7 @@ func (e Event) said() string {
 	return e.Text
 }
 
-// ended is the state of what is over, with its time and its fault.
+// ended returns the final state with its duration and error.
 func (e Event) ended() string {
 	text := e.Status
 	if e.Seconds != nil && e.Status != Cached {
@@ -92,7 +91,8 @@ func (e Event) ended() string {
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// seconds is exact where it matters and readable where it does not.
+// seconds formats durations below ten minutes with tenths and longer ones in whole
+// seconds.
 func seconds(d time.Duration) string {
 	if d < 10*time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())

@@ -7,15 +7,15 @@ import (
 	"builder/internal/view/term"
 )
 
-// maxGroup bounds the lines of a step that a group shows: the end of its log.
+// maxGroup bounds the log lines in the group of a step. The group holds the last lines.
 const maxGroup = 500
 
-// maxLine bounds such a line, in columns: linkers are known to print megabytes.
+// maxLine bounds a log line, in columns. Some linkers print lines of megabytes.
 const maxLine = 500
 
-// github is a log of GitHub Actions: a group for each step, which opens to its
-// log, and annotations for faults. Steps of several cells run at a time and groups
-// cannot, so that one is written when its step has ended.
+// github writes a log for GitHub Actions: a group with the log of each step, and
+// annotations for errors. A group is written after its step has ended, because steps of
+// several cells run at the same time and groups cannot overlap.
 type github struct {
 	plain
 	logs map[string]*tail // by cell
@@ -24,7 +24,7 @@ type github struct {
 // tail is the end of a log.
 type tail struct {
 	lines []string
-	cut   int // lines before them
+	cut   int // number of earlier lines
 }
 
 func (t *tail) add(line string) {
@@ -56,7 +56,7 @@ func (g *github) draw(events []Event, now moment) {
 	g.flush(&b)
 }
 
-// group writes a step that has ended, with its log inside.
+// group writes the group of an ended step with its log.
 func (g *github) group(b *strings.Builder, e Event) {
 	fmt.Fprintf(b, "::group::%s\n", data.Replace(e.Cell+" "+e.Step+" "+e.said()))
 	if t := g.logs[e.Cell]; t != nil {
@@ -71,7 +71,7 @@ func (g *github) group(b *strings.Builder, e Event) {
 	b.WriteString("::endgroup::\n")
 }
 
-// quiet writes lines that are no commands, whatever they say.
+// quiet writes lines that GitHub Actions never reads as commands.
 func quiet(b *strings.Builder, write func(*strings.Builder)) {
 	var lines strings.Builder
 	write(&lines)
@@ -87,7 +87,7 @@ func hint(text string) string {
 	return "hint: " + text
 }
 
-// The escapes of a command's text and of its properties.
+// The escapes for a command's text and properties.
 var (
 	data     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")

@@ -12,21 +12,21 @@ import (
 // Cell is one cell of a run.
 type Cell struct {
 	ID string
-	// Steps is how long each of its steps is likely to take; nil where nothing is
-	// known. Of steps that are not there it is believed that they take no time.
+	// Steps holds the expected duration of each step, or nil if unknown. Missing steps
+	// count as zero.
 	Steps map[string]time.Duration
 }
 
-// A job is a cell of the run, or something else that steps are reported of.
+// A job is a cell of the run, or another task with steps.
 type job struct {
 	id, label string
-	planned   bool      // a cell of the run: it stays until it is done
-	known     bool      // its time can be estimated
+	planned   bool      // a cell of the run: shown until it is done
+	known     bool      // its duration can be estimated
 	begun     time.Time // zero until its first step
 	ended     bool
 	failed    bool
 
-	step  string // the newest; it may be over
+	step  string // the latest step, which may have ended
 	since time.Time
 	over  bool
 	waits bool
@@ -34,7 +34,7 @@ type job struct {
 	shown time.Time // when a plain log last mentioned it
 	moved transfer
 
-	ahead map[string]time.Duration // of the steps that are not over
+	ahead map[string]time.Duration // expected durations of the steps not yet ended
 }
 
 func newJob(c Cell) *job {
@@ -58,7 +58,7 @@ func (j *job) done(step string) {
 	}
 }
 
-// left is how long the job is likely to go on, if that is known.
+// left returns the expected remaining time of the job, if known.
 func (j *job) left(now time.Time) (left time.Duration, known bool) {
 	for step, likely := range j.ahead {
 		if step == j.step && !j.over {
@@ -69,8 +69,8 @@ func (j *job) left(now time.Time) (left time.Duration, known bool) {
 	return left, j.known
 }
 
-// says is the newest that is known of the running step: the bytes that it moved,
-// or the last line of its log.
+// says returns the latest state of the running step: its transferred bytes or the last
+// line of its log.
 func (j *job) says(now time.Time) string {
 	if text := j.moved.String(now); text != "" {
 		return text
@@ -78,15 +78,15 @@ func (j *job) says(now time.Time) string {
 	return j.last
 }
 
-// transfer is how many bytes of all a step has moved.
+// transfer counts the bytes transferred by a step.
 type transfer struct {
 	done, total int64
-	first       int64 // what was there when it began
+	first       int64 // bytes from an earlier run
 	since       time.Time
 	shown       time.Time // when an event last mentioned it
 }
 
-// String returns the bytes with a bar and with the rate, where that is known.
+// String returns the bytes with a bar and the rate, if known.
 func (t transfer) String(now time.Time) string {
 	if t.since.IsZero() {
 		return ""
@@ -119,10 +119,11 @@ type totals struct {
 	all, done, failed, running, waiting int
 	elapsed                             time.Duration
 	left                                time.Duration
-	known                               bool // left is
+	known                               bool // whether left is known
 }
 
-// total counts jobs at a time; slots is how many run at a time.
+// total counts the jobs at the time now. slots is the number of cells that run at the
+// same time.
 func total(jobs []*job, begun, now time.Time, slots int) totals {
 	t := totals{elapsed: now.Sub(begun)}
 	for _, j := range jobs {
@@ -145,8 +146,9 @@ func total(jobs []*job, begun, now time.Time, slots int) totals {
 	return t
 }
 
-// remaining is how long the cells that are not done will take when each that waits
-// begins as soon as another has ended. It is not known while that of one cell is not.
+// remaining returns the expected time for all unfinished cells, if each waiting cell
+// starts as soon as another has ended. It is unknown if the estimate of any cell is
+// unknown.
 func remaining(jobs []*job, now time.Time, slots int) (time.Duration, bool) {
 	ends := make([]time.Duration, 0, len(jobs))
 	for _, j := range jobs {
@@ -170,7 +172,7 @@ func remaining(jobs []*job, now time.Time, slots int) (time.Duration, bool) {
 	return slices.Max(ends), true
 }
 
-// about writes an estimate as exactly as one can be.
+// about formats an estimate with few digits.
 func about(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -181,7 +183,7 @@ func about(d time.Duration) string {
 	return short(d.Round(time.Minute))
 }
 
-// short writes a duration without the units that are zero at its end: 12m, 1h3m.
+// short formats a duration without trailing zero units: 12m, 1h3m.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Hour && d%time.Hour < time.Minute:

@@ -6,11 +6,11 @@ import (
 	"builder/internal/view/term"
 )
 
-// separators are what the parts of a cell's id stand between.
+// separators are the characters between the parts of a cell's id.
 const separators = "-+_"
 
-// label gives the cells of a run short names, which are what tells their ids
-// apart: of a-1+rocm5.7-x and a-1+rocm6.1-x these are rocm5.7 and rocm6.1.
+// label gives the cells of a run short names: the differing parts of their ids. For
+// a-1+rocm5.7-x and a-1+rocm6.1-x these are rocm5.7 and rocm6.1.
 func label(jobs []*job) {
 	if len(jobs) < 2 {
 		return
@@ -27,7 +27,7 @@ func label(jobs []*job) {
 	}
 	for _, j := range jobs {
 		if len(j.label) <= len(head)+len(tail) {
-			return // one is a part of another: whole ids are clearer
+			return // one label is part of another: whole ids are clearer
 		}
 	}
 	for _, j := range jobs {
@@ -51,15 +51,15 @@ func commonTail(a, b string) string {
 	return a[len(a)-n:]
 }
 
-// shorten takes the middle out of a name that is wider than width: beginning and
-// end say most.
+// shorten cuts the middle out of a name wider than width, because the beginning and the
+// end identify it best.
 func shorten(name string, width int) string {
 	over := term.Columns(name) - width
 	if over <= 0 {
 		return name
 	}
 	letters := []rune(name)
-	keep := max(0, len(letters)-over-1) // of cells of one column each, which ids are made of
+	keep := max(0, len(letters)-over-1) // assumes one column per rune, as in ids
 	tail := (keep + 1) / 2
 	return string(letters[:keep-tail]) + "…" + string(letters[len(letters)-tail:])
 }

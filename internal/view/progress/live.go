@@ -11,9 +11,9 @@ import (
 	"builder/internal/view/term"
 )
 
-// A frame is one write between these: the terminal shows it at once if it
-// knows synchronised output (mode 2026), and never shows a travelling cursor.
-// The cursor is visible again at the end of every frame.
+// Each frame is one write between beginFrame and endFrame. A terminal with synchronised
+// output (mode 2026) shows it at once and without a moving cursor. The cursor is
+// visible again after every frame.
 const (
 	beginFrame = "\x1b[?2026h\x1b[?25l"
 	endFrame   = "\x1b[?25h\x1b[?2026l"
@@ -21,8 +21,8 @@ const (
 	eraseBelow = "\x1b[J"
 )
 
-// look is how a state is marked: a state that has no look of its own is bad. The
-// word of the state stands behind the sign.
+// look is the sign and the colour of a state. A state without its own look is shown as
+// bad. The word of the state follows the sign.
 type look struct {
 	sign  string
 	paint func(string) string
@@ -40,14 +40,14 @@ func lookOf(status string) look {
 	return look{"✗", term.Bad}
 }
 
-// live keeps one line for each running cell at the bottom of what has been said,
-// and the sum of the run below them. The cursor rests below the last line.
+// live keeps one line per running cell below the permanent lines, and the totals of the
+// run below those. The cursor rests below the last line.
 type live struct {
 	w      io.Writer
 	size   func() (width, height int)
 	colour bool
 	width  int
-	shown  []string // the lines on the screen that move
+	shown  []string // the lines on the screen that are redrawn
 }
 
 func (l *live) draw(events []Event, now moment) {
@@ -67,12 +67,12 @@ func (l *live) draw(events []Event, now moment) {
 		b.WriteString(l.paint(term.Busy, line) + eraseLine + "\n")
 	}
 	b.WriteString(eraseBelow + endFrame)
-	_, _ = io.WriteString(l.w, b.String()) // nobody is left to be told
+	_, _ = io.WriteString(l.w, b.String()) // there is no other place to report an error
 	l.width, l.shown = width, lines
 }
 
-// keep returns the lines that stay: the table of the cells that are done, one row
-// more for each. The steps of a cell of the run are seen from its moving line.
+// keep returns the permanent lines: a table with one row for each finished cell. The
+// steps of a cell appear only in its moving line.
 func (l *live) keep(events []Event, now moment) []string {
 	planned := map[string]bool{}
 	for _, j := range now.jobs {
@@ -101,7 +101,7 @@ func (l *live) keep(events []Event, now moment) []string {
 	return lines
 }
 
-// logLine is a line of a log with the cell that it is of, where there are several.
+// logLine returns a line of a log, with its cell if there are several.
 func logLine(e Event, now moment) string {
 	if !now.several() {
 		return e.Text
@@ -115,8 +115,8 @@ func logLine(e Event, now moment) string {
 	return cell + " " + e.said()
 }
 
-// paint colours the first column of s, which holds the sign. Words keep the
-// terminal's own colour, which can be read on any ground.
+// paint colours the first column of s, the sign. Words keep the terminal's own colour,
+// which is readable on any background.
 func (l *live) paint(colour func(string) string, s string) string {
 	sign, rest, found := strings.Cut(s, " ")
 	if !l.colour {
@@ -128,9 +128,8 @@ func (l *live) paint(colour func(string) string, s string) string {
 	return colour(sign) + rest
 }
 
-// block returns the lines that move: those of the running cells, cut to the width
-// and, where more run than fit on the screen, to the height; below them the sum of
-// a run.
+// block returns the moving lines: the running cells, then the totals of the run. It
+// cuts them to the width and the height of the screen.
 func block(now moment, width, height int) []string {
 	var running []*job
 	for _, j := range now.jobs {
@@ -157,9 +156,9 @@ func block(now moment, width, height int) []string {
 	return append(lines, sum...)
 }
 
-// line is the moving line of a job: what it does, since when, how long it is likely
-// to take, and the newest that it says. Of a name that is too long the middle goes,
-// and the estimate goes where it would take the name's place.
+// line returns the moving line of a job: its step, the elapsed and the expected time,
+// and its latest output. It cuts the middle out of a long name, and drops the estimate
+// if there is not enough room for the name.
 func (j *job) line(now time.Time, width int) string {
 	name := shorten(j.label, max(12, width*2/5))
 	step, from := term.OneLine(j.step), j.since
@@ -167,7 +166,7 @@ func (j *job) line(now time.Time, width int) string {
 		step = Waiting + " for " + step
 	}
 	if j.planned {
-		from = j.begun // the line stays from the first step to the last
+		from = j.begun // the line of a cell covers all its steps
 	}
 	took := now.Sub(from).Truncate(time.Second)
 	spent := fmt.Sprintf("%4s", took)
@@ -183,8 +182,8 @@ func (j *job) line(now time.Time, width int) string {
 	return term.Truncate(words(line, j.says(now)), width)
 }
 
-// sum is the last line: how many cells of the run are where, for how long it runs,
-// and how long it is likely to take. A narrow screen gets the shortest form.
+// sum returns the last line: the number of cells in each state, the elapsed time and
+// the expected time. A narrow screen gets the shortest form.
 func (m moment) sum(width int) string {
 	t := total(m.jobs, m.begun, m.time, m.slots)
 	took, whole, brief := t.elapsed.Truncate(time.Second).String(), "", ""
@@ -209,8 +208,8 @@ func (m moment) sum(width int) string {
 	return term.Truncate(forms[len(forms)-1], width)
 }
 
-// rows counts the rows that lines take in a terminal of this width. It matters
-// after a terminal became narrower: it has wrapped the lines that were there.
+// rows counts the rows of lines in a terminal of this width. A terminal that became
+// narrower has wrapped the lines already drawn.
 func rows(lines []string, width int) int {
 	n := 0
 	for _, line := range lines {
@@ -226,10 +225,10 @@ func up(n int) string {
 	return fmt.Sprintf("\r\x1b[%dA", n)
 }
 
-// pad aligns the names of steps, which are short.
+// pad aligns the short names of steps.
 func pad(step string) string { return fmt.Sprintf("%-6s", step) }
 
-// length is how long something took, nothing where that is not known.
+// length formats a duration; nil counts as zero.
 func length(seconds *float64) string {
 	d := duration(*cmp.Or(seconds, new(0.0)))
 	if d < time.Minute {

@@ -6,34 +6,34 @@ import (
 	"builder/internal/view/term"
 )
 
-// Format is how progress is shown.
+// Format is the display format of progress.
 type Format string
 
-// The formats of progress.
+// The display formats.
 const (
-	Live   Format = "live"   // lines that move, on a terminal
-	Plain  Format = "plain"  // a log with times
-	GitHub Format = "github" // a log of GitHub Actions, with groups and annotations
-	JSON   Format = "json"   // an [Event] in each line
+	Live   Format = "live"   // moving lines on a terminal
+	Plain  Format = "plain"  // a log with timestamps
+	GitHub Format = "github" // a log for GitHub Actions, with groups and annotations
+	JSON   Format = "json"   // one [Event] per line
 )
 
-// Formats lists the formats of progress.
+// Formats lists the display formats.
 func Formats() []Format { return []Format{Live, Plain, GitHub, JSON} }
 
-// Options say how progress is shown. The zero value is a plain log.
+// Options configure a display. The zero value is a plain log.
 type Options struct {
 	Format Format
-	// Colour allows colour; only used together with Live.
+	// Colour allows colour. Only the format Live uses it.
 	Colour bool
-	// Size returns columns and lines of the terminal; nil means 80 by 24. It is
-	// asked before every frame, which is how a resize is noticed.
+	// Size returns the columns and lines of the terminal; nil means 80 by 24. It is
+	// called before every frame, to follow changes of the size.
 	Size func() (width, height int)
-	// Verbose shows the lines of the steps' logs too.
+	// Verbose also shows the log lines of steps.
 	Verbose bool
 }
 
-// Detect finds out what w can show. getenv is usually [os.Getenv]; GITHUB_ACTIONS,
-// NO_COLOR and TERM are asked for. A dumb terminal gets the log, which a screen
+// Detect returns the options for w. It reads GITHUB_ACTIONS, NO_COLOR and TERM with
+// getenv, usually [os.Getenv]. A dumb terminal gets the plain log, which a screen
 // reader can follow.
 func Detect(w io.Writer, getenv func(string) string) Options {
 	if getenv("GITHUB_ACTIONS") == "true" {

@@ -9,14 +9,14 @@ import (
 	"builder/internal/view/term"
 )
 
-// heartbeat is how long a running step may be silent in a plain log, so that a
-// CI system does not take a long compilation for a dead one.
+// heartbeat is the longest silence of a running step in a plain log. It keeps CI
+// systems from taking a long compilation for a hung job.
 const heartbeat = 30 * time.Second
 
-// plain is a log: one line with the time for everything that happened.
+// plain writes a log: one line with the time per event.
 type plain struct {
 	w       io.Writer
-	undated bool // where the reader of the log adds times
+	undated bool // the log's reader adds times itself
 }
 
 func (p *plain) draw(events []Event, now moment) {
@@ -28,8 +28,8 @@ func (p *plain) draw(events []Event, now moment) {
 	p.flush(&b)
 }
 
-// event writes the line of an event. That cells begin and that bytes move is seen
-// from steps.
+// event writes the line of an event. The start of cells and the bytes of transfers get
+// no line, because steps show both.
 func (p *plain) event(b *strings.Builder, e Event, now moment) {
 	switch e.Event {
 	case CellStarted, Bytes, Fault, RunDone:
@@ -48,7 +48,7 @@ func (p *plain) event(b *strings.Builder, e Event, now moment) {
 	}
 }
 
-// beat mentions the steps that were silent for long.
+// beat writes a line for each step that was silent for too long.
 func (p *plain) beat(b *strings.Builder, now moment) {
 	for _, j := range now.jobs {
 		if !j.running() || j.over || now.time.Sub(j.shown) < heartbeat {
@@ -82,11 +82,11 @@ func (p *plain) line(b *strings.Builder, now moment, parts ...string) {
 
 func (p *plain) flush(b *strings.Builder) {
 	if b.Len() > 0 {
-		_, _ = io.WriteString(p.w, b.String()) // nobody is left to be told
+		_, _ = io.WriteString(p.w, b.String()) // there is no other place to report an error
 	}
 }
 
-// counted is a number of things in words: 1 cell, 2 cells.
+// counted formats a number of things: 1 cell, 2 cells.
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -1,12 +1,10 @@
-// Package progress shows a run while it goes on: lines that move on a terminal, a log,
-// the groups and annotations of GitHub Actions, or events for programs. It is told what
-// happens and knows nothing of cells but their names and how long they are likely to
-// take; what is printed when all is over is [builder/internal/view/term]'s.
+// Package progress shows a run while it is in progress: as moving lines on a terminal,
+// a log, a log with groups and annotations for GitHub Actions, or events for programs.
+// It receives events and knows only the names and the expected durations of cells.
+// [builder/internal/view/term] prints the results at the end.
 //
-//   - A line that is kept is written once. Only the lines of running steps are
-//     drawn again, and each frame leaves the terminal as it found it, so that a
-//     tool that is killed leaves nothing to repair.
-//   - Nothing is said by colour alone, nor by a sign alone: there is always a word.
+//   - A permanent line is written once. Only the lines of running steps are redrawn, and each frame leaves the terminal in a normal state, so that a killed tool leaves nothing to repair.
+//   - Every colour and every sign is accompanied by a word.
 package progress
 
 import (
@@ -25,39 +23,39 @@ import (
 // frame is the time between two frames.
 const frame = 100 * time.Millisecond
 
-// maxText bounds what a single event may say about an error.
+// maxText bounds the error text of one event.
 const maxText = 300
 
-// A Display shows what runs. Callers report events, in any order and from any
-// goroutine; how they look is the business of a view.
+// A Display shows running steps. Callers report events in any order and from any
+// goroutine. A view decides their appearance.
 type Display struct {
 	mu      sync.Mutex
 	view    view
-	lines   bool // the view wants the lines of logs
+	lines   bool // the view shows log lines
 	now     moment
-	pending []Event // lines that the next frame shows
+	pending []Event // log lines for the next frame
 	closed  bool
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// A view shows events for good and the present for now.
+// A view draws permanent events and the current state.
 type view interface {
 	draw(events []Event, now moment)
 }
 
-// A moment is the present of a display.
+// A moment is the state of a display at one time.
 type moment struct {
 	time  time.Time
-	begun time.Time // when the run began, zero where there is none
-	slots int       // how many of its cells run at a time
-	jobs  []*job    // the cells of the run, then what else goes on
+	begun time.Time // start of the run, zero if there is none
+	slots int       // number of cells that run at the same time
+	jobs  []*job    // the cells of the run, then other tasks
 }
 
-// several reports whether a line must say which cell it is of.
+// several reports whether lines must name their cell.
 func (m moment) several() bool { return len(m.jobs) > 1 }
 
-// New shows progress on w as the options say. Close it when nothing runs any more.
+// New starts a display on w. The caller must close it after the last event.
 func New(w io.Writer, options Options) *Display {
 	p := &Display{
 		view: newView(w, options), lines: options.Verbose || options.Format == GitHub,
@@ -67,8 +65,8 @@ func New(w io.Writer, options Options) *Display {
 	return p
 }
 
-// Run reports the cells that are to be built, slots of them at a time. Of these
-// each has one line from its first step until CellDone.
+// Run announces the cells to build, slots of them at a time. Each cell has one line
+// from its first step until CellDone.
 func (p *Display) Run(cells []Cell, slots int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +81,7 @@ func (p *Display) Run(cells []Cell, slots int) {
 	p.say(Event{Event: RunStarted, Cells: ids, Estimate: estimate(left, known)})
 }
 
-// Start reports that a step of a cell has begun.
+// Start reports the start of a cell's step.
 func (p *Display) Start(cell, step string) { p.start(cell, step, false) }
 
 // Wait reports that a cell waits for others, as a step of its own.
@@ -115,8 +113,8 @@ func (p *Display) start(cell, step string, waits bool) {
 	p.say(append(events, e)...)
 }
 
-// Line reports a line of the log of the cell's step. It is shown with the next
-// frame; of lines that come faster a display that shows one shows the newest.
+// Line reports a line of the log of the cell's step. It appears in the next frame. A
+// display with room for one line shows the latest.
 func (p *Display) Line(cell, line string) {
 	line = newest(diag.Redact(line))
 	p.mu.Lock()
@@ -125,7 +123,7 @@ func (p *Display) Line(cell, line string) {
 	if j == nil || j.over {
 		return
 	}
-	if strings.ContainsFunc(line, unicode.IsLetter) { // compilers underline
+	if strings.ContainsFunc(line, unicode.IsLetter) { // skip the underlining of compilers
 		j.last = line
 	}
 	if p.lines {
@@ -133,8 +131,8 @@ func (p *Display) Line(cell, line string) {
 	}
 }
 
-// newest is the last line of s that shows anything: of a progress bar, which
-// overwrites itself, its newest state.
+// newest returns the last line of s that is not blank. A progress bar overwrites
+// itself, so this is its latest state.
 func newest(s string) string {
 	lines := strings.Split(term.Clean(s), "\n")
 	for _, line := range slices.Backward(lines) {
@@ -145,8 +143,8 @@ func newest(s string) string {
 	return ""
 }
 
-// Bytes reports how many bytes of all the cell's step has moved; total is 0 or
-// less where it is not known. Done may fall back.
+// Bytes reports the bytes transferred by the cell's step. total is 0 or less if
+// unknown. done may decrease.
 func (p *Display) Bytes(cell string, done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +163,8 @@ func (p *Display) Bytes(cell string, done, total int64) {
 	}
 }
 
-// Done reports that a step has ended: after d, or because its result was
-// already there, or with an error. A step that was never started may end too.
+// Done reports the end of a step: after d, from a cache, or with an error. The step
+// need not have been started.
 func (p *Display) Done(cell, step string, d time.Duration, cached bool, err error) {
 	e := Event{Event: StepDone, Cell: cell, Step: step, Status: Done, Seconds: inSeconds(d)}
 	switch {
@@ -186,8 +184,8 @@ func (p *Display) Done(cell, step string, d time.Duration, cached bool, err erro
 	p.say(e)
 }
 
-// CellDone reports what became of a cell of the run: its status, of which good is
-// no failure, how long its steps took, and a word on it, which may be empty.
+// CellDone reports the end of a cell: its status, whether the status is good, the
+// duration of its steps, and a short text or "".
 func (p *Display) CellDone(cell, status string, good bool, d time.Duration, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +195,7 @@ func (p *Display) CellDone(cell, status string, good bool, d time.Duration, text
 	p.say(Event{Event: CellDone, Cell: cell, Status: status, Seconds: inSeconds(d), Text: term.OneLine(text)})
 }
 
-// Note says something that belongs to no step.
+// Note prints a message that belongs to no step.
 func (p *Display) Note(format string, args ...any) {
 	text := strings.TrimRight(term.Clean(fmt.Sprintf(format, args...)), "\n")
 	var events []Event
@@ -209,8 +207,8 @@ func (p *Display) Note(format string, args ...any) {
 	p.say(events...)
 }
 
-// Faults reports what is wrong in the end, to programs and to servers that mark
-// it; people read it elsewhere ([term.PrintError]).
+// Faults reports the final errors to programs and to CI servers with annotations.
+// [term.PrintError] prints them for users.
 func (p *Display) Faults(err error) {
 	var events []Event
 	for _, f := range diag.All(err) {
@@ -221,8 +219,8 @@ func (p *Display) Faults(err error) {
 	p.say(events...)
 }
 
-// Close ends the display. Steps that still run are said to have stopped. It
-// may be called twice; events that come later are still printed.
+// Close ends the display and reports running steps as stopped. It may be called twice.
+// Later events are still printed.
 func (p *Display) Close() {
 	if !p.finish() {
 		return
@@ -252,7 +250,7 @@ func (p *Display) finish() bool {
 	return true
 }
 
-// tick draws again while time passes.
+// tick redraws the display at every frame.
 func (p *Display) tick() {
 	defer close(p.stopped)
 	ticker := time.NewTicker(frame)
@@ -269,7 +267,7 @@ func (p *Display) tick() {
 	}
 }
 
-// say draws a frame with what is new in it; the caller holds the lock.
+// say draws a frame with new events. The caller holds the lock.
 func (p *Display) say(events ...Event) {
 	for i, e := range events {
 		events[i] = p.stamp(e)
@@ -279,7 +277,7 @@ func (p *Display) say(events ...Event) {
 	p.pending = nil
 }
 
-// stamp completes an event: names are foreign text too.
+// stamp completes an event and cleans its texts, because names are not trusted either.
 func (p *Display) stamp(e Event) Event {
 	e.Schema, e.Time = EventSchema, time.Now().UTC()
 	e.Cell, e.Step = term.OneLine(e.Cell), term.OneLine(e.Step)
@@ -287,7 +285,7 @@ func (p *Display) stamp(e Event) Event {
 	return e
 }
 
-// job returns what is known of a cell, nil if nothing goes on there.
+// job returns the job of a cell, or nil.
 func (p *Display) job(cell string) *job {
 	i := slices.IndexFunc(p.now.jobs, func(j *job) bool { return j.id == cell })
 	if i < 0 {
@@ -296,7 +294,7 @@ func (p *Display) job(cell string) *job {
 	return p.now.jobs[i]
 }
 
-// estimate is a likely time as an event has it, nil where it is not known.
+// estimate returns an expected duration in seconds for an event, or nil if unknown.
 func estimate(d time.Duration, known bool) *float64 {
 	if !known {
 		return nil
@@ -309,7 +307,7 @@ func inSeconds(d time.Duration) *float64 {
 	return &s
 }
 
-// words joins what an event or a job has to say, without gaps for what is empty.
+// words joins the parts that are not empty.
 func words(parts ...string) string {
 	var said []string
 	for _, part := range parts {

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 
 const cell = "nccl-2.27.7+cuda12.9-sm90"
 
-// onScreen runs f in a bubble, where time passes only while all sleep.
+// onScreen runs f in a synctest bubble, where time advances only while all goroutines
+// are blocked.
 func onScreen(t *testing.T, width, height int, f func(p *progress.Display, s *screen)) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
@@ -242,7 +243,7 @@ func TestDetect(t *testing.T) {
 		if (got.Format == progress.Live) != c.live || got.Colour != c.colour {
 			t.Errorf("%s with %q: got %+v", c.file, c.env, got)
 		}
-		// A fresh pseudo-terminal does not know its size.
+		// A new pseudo-terminal has no size.
 		if c.live && term.Width(f) != 80 {
 			t.Errorf("%s: got width %d, want 80", c.file, term.Width(f))
 		}

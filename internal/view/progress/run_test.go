@@ -18,16 +18,16 @@ import (
 	"builder/internal/view/term"
 )
 
-// horovod is a cell whose id is longer than half a screen.
+// horovod returns an id longer than half a screen.
 func horovod(rocm string) string { return "horovod-0.28.1+rocm" + rocm + "-tf2.13.0-cp311-gfx90a" }
 
-// likely is a cell that was built before.
+// likely returns a cell with known durations.
 func likely(id string) progress.Cell {
 	return progress.Cell{ID: id, Steps: map[string]time.Duration{"fetch": 30 * time.Second, "build": 200 * time.Second}}
 }
 
-// begin reports three cells, of which the first came from the store, the second is
-// built and the third has not begun.
+// begin reports three cells: the first is from the store, the second is being built and
+// the third has not started.
 func begin(p *progress.Display) {
 	p.Run([]progress.Cell{likely(horovod("5.7")), likely(horovod("6.1")), likely(horovod("6.2"))}, 1)
 	p.CellDone(horovod("5.7"), "pass", true, 0, "from store")
@@ -48,7 +48,7 @@ func TestRunOnAWideTerminal(t *testing.T) {
 			"▸ rocm6.1  build    30s of ~3m30s  [ 4%] Building CXX object horovod/common/op…",
 			"= 1 of 3 cells done, 1 running, 1 waiting, 30s, about 6m50s left")
 		p.Done(horovod("6.1"), "build", 20*time.Second, false, errors.New("exit 1"))
-		time.Sleep(time.Second) // the line stays until the cell is done: nothing jumps
+		time.Sleep(time.Second) // the line stays until the cell is done
 		see(t, s,
 			"✓ pass            0.0s  "+horovod("5.7")+"  from store",
 			"▸ rocm6.1  build    31s of ~31s",
@@ -75,14 +75,14 @@ func TestRunOnANarrowTerminal(t *testing.T) {
 	})
 }
 
-// moving is the last two lines.
+// moving returns the last two lines.
 func (s *screen) moving() string {
 	synctest.Wait()
 	lines := strings.SplitAfter(s.String(), "\n")
 	return strings.Join(lines[len(lines)-3:], "")
 }
 
-// What nobody knows is not said.
+// Without a known duration no estimate is shown.
 func TestNoEstimate(t *testing.T) {
 	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
 		p.Run([]progress.Cell{likely("a"), {ID: "b"}}, 2)
@@ -93,7 +93,8 @@ func TestNoEstimate(t *testing.T) {
 	})
 }
 
-// An estimate follows what turns out: a cached step takes no time, a slow one more.
+// The estimate follows the real times: a cached step takes no time, a slow step takes
+// longer.
 func TestEstimateFollows(t *testing.T) {
 	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
 		p.Run([]progress.Cell{likely("a")}, 1)
@@ -141,7 +142,7 @@ func TestMoreCellsThanRows(t *testing.T) {
 	})
 }
 
-// tail is the last n lines.
+// tail returns the last n lines.
 func (s *screen) tail(n int) string {
 	synctest.Wait()
 	lines := strings.SplitAfter(strings.TrimRight(s.String(), "\n"), "\n")
@@ -152,7 +153,7 @@ func TestBytes(t *testing.T) {
 	onScreen(t, 80, 24, func(p *progress.Display, s *screen) {
 		p.Run([]progress.Cell{{ID: "a"}}, 1)
 		p.Start("a", "fetch")
-		p.Bytes("a", 1e6, 40e6) // what an earlier run had brought
+		p.Bytes("a", 1e6, 40e6) // bytes from an earlier run
 		time.Sleep(5 * time.Second)
 		p.Bytes("a", 21e6, 40e6)
 		p.Line("a", "21 of 40 MB, 2 of 6 files")
@@ -160,7 +161,7 @@ func TestBytes(t *testing.T) {
 		if got := s.tail(2); !strings.HasPrefix(got, "▸ a  fetch     5s  [#####.....] 21.0 of 40.0 MB, 3.9 MB/s\n") {
 			t.Errorf("got %q", got)
 		}
-		p.Bytes("a", 22e6, 0) // a server that does not say how much there is
+		p.Bytes("a", 22e6, 0) // a server that announces no size
 		time.Sleep(100 * time.Millisecond)
 		if got := s.tail(2); !strings.Contains(got, "  22.0 MB, ") {
 			t.Errorf("got %q", got)
@@ -168,7 +169,7 @@ func TestBytes(t *testing.T) {
 	})
 }
 
-// logged runs f with a display on a file.
+// logged runs f with a display on a buffer and returns the output.
 func logged(t *testing.T, options progress.Options, f func(p *progress.Display)) string {
 	t.Helper()
 	var b bytes.Buffer

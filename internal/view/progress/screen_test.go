@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// screen is a small terminal: it wraps, scrolls and, when resized, joins and
-// wraps its rows again as today's terminals do.
+// screen is a small terminal. It wraps and scrolls, and a resize wraps its rows again
+// as current terminals do.
 type screen struct {
 	mu            sync.Mutex
 	width, height int
@@ -21,7 +21,7 @@ type screen struct {
 
 type row struct {
 	text    []rune
-	wrapped bool // goes on in the next row
+	wrapped bool // continues in the next row
 }
 
 func newScreen(width, height int) *screen {
@@ -53,7 +53,7 @@ func (s *screen) put(r rune) {
 	case '\r':
 		s.x = 0
 	case '\n':
-		s.x = 0 // as a tty does, that turns \n into \r\n
+		s.x = 0 // a tty turns \n into \r\n
 		s.rows[s.y].wrapped = false
 		s.down()
 	default:
@@ -100,8 +100,8 @@ func (s *screen) eraseLine() {
 	s.rows[s.y].wrapped = false
 }
 
-// resize joins what was wrapped and wraps it anew. The cursor is at the end of
-// the text, where every frame leaves it.
+// resize joins wrapped rows and wraps them again. The cursor is at the end of the text,
+// where every frame leaves it.
 func (s *screen) resize(width, height int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *screen) resize(width, height int) {
 	}
 }
 
-// String is the text with its scrollback, without blanks at the end.
+// String returns the text with its scrollback, without trailing blanks.
 func (s *screen) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,22 +10,22 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Auto lets what the progress is written to decide how it is shown.
+// Auto selects the format by the type of the output.
 const Auto Format = "auto"
 
-// Shown is the progress of a command until it ends.
+// Shown is the progress display of a command.
 type Shown struct {
 	*Display
 	Format Format
-	unhear func() // the interrupt; what was heard has been answered then
+	unhear func() // stops waiting for an interrupt, after answering one that arrived
 }
 
-// stopping is said at once when somebody wants a command to end: what runs is told
-// to, and takes a moment.
+// stopping is printed as soon as an interrupt arrives, because running steps take a
+// moment to end.
 const stopping = "stopping: what runs is told to end (once more stops now)"
 
-// Begin shows the progress of a command on w, as a person asked for it. Format is auto
-// where w decides.
+// Begin shows the progress of a command on w in the requested format. With Auto, w
+// decides.
 func Begin(ctx context.Context, w io.Writer, asked Format, verbose bool) (*Shown, error) {
 	options := Detect(w, os.Getenv)
 	switch {
@@ -42,7 +42,7 @@ func Begin(ctx context.Context, w io.Writer, asked Format, verbose bool) (*Shown
 	return &Shown{p, options.Format, answer(ctx, p)}, nil
 }
 
-// answer says at once that an interrupt was heard, until unhear is called.
+// answer prints stopping as soon as ctx is cancelled, until unhear is called.
 func answer(ctx context.Context, p *Display) (unhear func()) {
 	said := make(chan struct{})
 	unheard := context.AfterFunc(ctx, func() {
@@ -59,7 +59,7 @@ func answer(ctx context.Context, p *Display) (unhear func()) {
 	})
 }
 
-// withoutActions is the environment of a terminal that somebody opened in a job of
+// withoutActions is [os.Getenv] without GITHUB_ACTIONS, for a terminal inside a job of
 // GitHub Actions.
 func withoutActions(name string) string {
 	if name == "GITHUB_ACTIONS" {
@@ -68,14 +68,14 @@ func withoutActions(name string) string {
 	return os.Getenv(name)
 }
 
-// Close ends the display; it may be called twice.
+// Close ends the display. It may be called twice.
 func (d *Shown) Close() {
 	d.unhear()
 	d.Display.Close()
 }
 
-// End closes the display and reports what was wrong to whoever reads it there. To a
-// program that reads events a fault is one, and is said nowhere else.
+// End closes the display and reports err. In the format JSON the error is only an
+// event, and nothing else prints it.
 func (d *Shown) End(err error) error {
 	d.Close()
 	if err == nil {
@@ -88,13 +88,13 @@ func (d *Shown) End(err error) error {
 	return err
 }
 
-// told is an error that its reader knows already.
+// told is an error already reported as an event.
 type told struct{ error }
 
-// Unwrap returns what was told.
+// Unwrap returns the reported error.
 func (t *told) Unwrap() error { return t.error }
 
-// Untold is err, or nil where it was told.
+// Untold returns err, or nil if the display already printed it.
 func Untold(err error) error {
 	if _, ok := errors.AsType[*told](err); ok {
 		return nil

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// late is a context that, once canceled, has not yet called its functions.
+// late is a cancelled context that has not called its functions yet.
 type late struct{ context.Context }
 
-// Value hides the context inside, which would be asked in place of AfterFunc.
+// Value hides the inner context, which context.AfterFunc would otherwise use.
 func (late) Value(any) any { return nil }
 
 func (late) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
 
-// A command that ends as soon as its context does still answers the interrupt.
+// A command that ends together with its context still answers the interrupt.
 func TestAnInterruptIsAnsweredByACommandThatEndsAtOnce(t *testing.T) {
 	for _, interrupted := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -6,9 +6,9 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Err returns what a run that ended like this one returned: the faults of every
-// cell that did not pass, each of its class; nil if all passed. A cell that was
-// not built is [diag.Unexpected], and so is a run without any.
+// Err returns the errors of every cell that did not pass, each with its class, or nil
+// if all passed. These are the errors that the run returned. A cell that was not built
+// and a run without cells are [diag.Unexpected].
 func Err(run Run) error {
 	if len(run.Cells) == 0 {
 		return diag.Errorf(diag.Unexpected, "no run tells of a cell")
@@ -29,7 +29,7 @@ func Err(run Run) error {
 	return errors.Join(faults...)
 }
 
-// refusals are the gates that keep a cell back.
+// refusals returns an error for each gate that refuses a cell.
 func refusals(c Cell) (faults []error) {
 	for _, v := range c.Verdicts {
 		if v.Refuses() {
@@ -42,8 +42,8 @@ func refusals(c Cell) (faults []error) {
 	return faults
 }
 
-// codeNamed is the class of an error; a word that names none, or no fault, is
-// [diag.Unexpected].
+// codeNamed returns the class of an error by name. It returns [diag.Unexpected] for an
+// unknown name and for the name of success.
 func codeNamed(name string) diag.Code {
 	for _, code := range diag.Codes() {
 		if code.String() == name && code != diag.OK {

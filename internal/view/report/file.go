@@ -11,7 +11,7 @@ import (
 	"builder/internal/base/regular"
 )
 
-// Write replaces the file at path by run, as a whole or not at all.
+// Write atomically replaces the file at path by run.
 func Write(path string, run Run) error {
 	content, err := encode(run)
 	if err == nil {
@@ -23,12 +23,11 @@ func Write(path string, run Run) error {
 	return nil
 }
 
-// maxBytes bounds a file that is read. A run of all cells is a tenth of it.
+// maxBytes bounds the size of a file to read. A run of all cells has a tenth of it.
 const maxBytes = 64 << 20
 
-// Read reads a run back. A file of another schema is an error: its numbers
-// could mean something else. So is one that is no regular file, or is larger
-// than any run.
+// Read reads a run from a file. It refuses other schemas, because their numbers may
+// have another meaning, and files that are too large or not regular.
 func Read(path string) (Run, error) {
 	content, err := regular.ReadFollowed(path, maxBytes)
 	if err != nil {
@@ -37,7 +36,7 @@ func Read(path string) (Run, error) {
 	return decode(path, content)
 }
 
-// decode reads what stands in the file at path.
+// decode parses the content of the file at path.
 func decode(path string, content []byte) (Run, error) {
 	var run Run
 	if err := json.Unmarshal([]byte(diag.Redact(string(content))), &run); err != nil {
@@ -46,7 +45,7 @@ func decode(path string, content []byte) (Run, error) {
 	if run.Schema != Schema {
 		return Run{}, fmt.Errorf("reading %s: schema %d, want %d", path, run.Schema, Schema)
 	}
-	// An artifact carries the key of its cell, which the file states once.
+	// The file states the key of a cell once. Each artifact gets a copy.
 	for _, cell := range run.Cells {
 		for i := range cell.Artifacts {
 			cell.Artifacts[i].Key = cell.Key
@@ -64,11 +63,11 @@ func encode(run Run) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // evidence is full of < and >
+	encoder.SetEscapeHTML(false) // evidence often holds < and >
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(run)
-	return []byte(diag.Redact(b.String())), err // what another wrote may hold an address
+	return []byte(diag.Redact(b.String())), err // text from other programs may hold an address with credentials
 }
 
-// stamp is a time as it is written: RFC 3339 in UTC, to the millisecond.
+// stamp rounds a time to the format of the file: RFC 3339 in UTC, to the millisecond.
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }

@@ -8,8 +8,8 @@ import (
 	"builder/internal/view/term"
 )
 
-// The elements of JUnit's XML as CI servers read it: a suite for each cell, a case
-// for each gate, and one case for a cell that has no result.
+// The elements of JUnit's XML in the form that CI servers read: a suite for each cell,
+// a case for each gate, and one case for a cell without a result.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -41,8 +41,8 @@ type (
 	}
 )
 
-// JUnit is the run as test results. A gate that did not look is an error, because
-// CI servers take what was skipped for good; a failure that is waived is skipped.
+// JUnit returns the run as test results. A gate that did not run is an error, because
+// CI servers treat skipped tests as passed. A waived failure is skipped.
 func JUnit(run Run) ([]byte, error) {
 	all := junitSuites{Name: "builder"}
 	for _, c := range run.Cells {

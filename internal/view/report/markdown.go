@@ -8,14 +8,14 @@ import (
 	"builder/internal/base/diag"
 )
 
-// The bounds of a summary. GitHub Actions takes one megabyte of each step.
+// The bounds of a summary. GitHub Actions accepts one megabyte per step.
 const (
 	maxMarkdown = 900 << 10
 	maxText     = 400 // runes of one text
 )
 
-// Markdown is the summary of a run as a page: the headline, the table, and under it
-// what each cell lacks. Whatever stands in the run is text there, never markup.
+// Markdown returns the summary of a run as a page: the headline, the table, and the
+// reasons why cells did not pass. Text of the run is escaped and never becomes markup.
 func Markdown(run Run) string {
 	var page strings.Builder
 	fmt.Fprintf(&page, "### builder: %s\n\n", inert(Headline(run)))
@@ -52,7 +52,7 @@ func writeFaults(page *strings.Builder, faults []*diag.Error) {
 	more(page, rest, "faults")
 }
 
-// more says how much was left out.
+// more prints how many items were left out.
 func more(page *strings.Builder, n int, what string) {
 	if n > 0 {
 		fmt.Fprintf(page, "\n%d more %s are in run.json.\n", n, what)
@@ -67,7 +67,7 @@ func row(cells []string) string {
 	return line.String() + "|\n"
 }
 
-// inert writes text so that Markdown and HTML show it and read nothing into it.
+// inert escapes text so that Markdown and HTML show it unchanged.
 func inert(text string) string {
 	var out strings.Builder
 	n := 0

@@ -17,21 +17,21 @@ import (
 	"builder/internal/plan/stack"
 )
 
-// A Part is one of several runs that are joined.
+// A Part is one of several runs to merge.
 type Part struct {
-	Dir string // where it lies
+	Dir string // directory of the run
 	Run Run
 }
 
-// Open reads the run that lies in a directory, which may come from anywhere:
-// names that lead out of it are refused. Artifacts and logs are named by where
-// they lie below dir; none of them is opened.
+// Open reads the run in a directory. The run may come from another machine, so Open
+// refuses names that lead outside the directory. It sets the paths of artifacts and
+// logs to places below dir and opens none of them.
 func Open(dir string) (Part, error) {
 	run, err := Read(filepath.Join(dir, "run.json"))
 	return opened(dir, run, err)
 }
 
-// opened is what was read in a directory.
+// opened returns the part for a run read from a directory.
 func opened(dir string, run Run, err error) (Part, error) {
 	path := filepath.Join(dir, "run.json")
 	if err != nil {
@@ -51,15 +51,15 @@ func opened(dir string, run Run, err error) (Part, error) {
 	return Part{dir, run}, errors.Join(faults...)
 }
 
-// place writes into a cell where its files lie below dir, and returns the names
-// that would lie elsewhere.
+// place sets the paths of a cell's files to places below dir. It returns the names that
+// lead outside.
 func place(c Cell, dir string) (outside []string) {
 	if !plain(strings.TrimPrefix(c.ID, stack.Prefix)) {
 		return []string{c.ID}
 	}
 	for i, a := range c.Artifacts {
 		name := a.Name
-		if _, inside, ok := strings.Cut(a.Path, "/"+c.ID+"/"); ok { // a refused wheel lies deeper
+		if _, inside, ok := strings.Cut(a.Path, "/"+c.ID+"/"); ok { // a refused wheel is in a subdirectory
 			name = inside
 		}
 		base := strings.TrimPrefix(a.Name, stack.Folder+"/")
@@ -80,16 +80,16 @@ func place(c Cell, dir string) (outside []string) {
 	return outside
 }
 
-// plain reports whether a name is that of a file in a directory.
+// plain reports whether a name is a plain file name.
 func plain(name string) bool {
 	return filepath.IsLocal(name) && name == filepath.Base(name) && name != "."
 }
 
-// Merge joins runs into one, in whatever order they come: its cells are sorted
-// by id. Of a cell that several runs tell of the worst counts, and a run in which
-// its turn did not come counts least. expected are cells that some run is to tell
-// of: one that none does is skipped. Runs that contradict each other, the same
-// cell with another key or with other bytes, are an error that names them all.
+// Merge joins runs into one. The order of the runs does not matter, and the cells are
+// sorted by id. For a cell in several runs the worst result counts; a skipped result
+// counts least. expected lists the cells that some run must contain: a missing one
+// becomes skipped. Runs with different keys or different bytes for the same cell are an
+// error that lists every contradiction.
 func Merge(parts []Part, expected []Cell) (Run, error) {
 	merged := Run{Schema: Schema, Cells: []Cell{}}
 	testimonies := map[string][]testimony{}
@@ -116,7 +116,7 @@ func Merge(parts []Part, expected []Cell) (Run, error) {
 	return merged, errors.Join(faults...)
 }
 
-// each joins the different values that runs have.
+// each joins the distinct values of the runs.
 func each(parts []Part, value func(Run) string) string {
 	var all []string
 	for _, p := range parts {
@@ -130,8 +130,7 @@ func each(parts []Part, value func(Run) string) string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-// span is from the first start to the last end; there is no end if one run had
-// none.
+// span returns the first start and the last end. The end is zero if any run has none.
 func span(parts []Part) (started, finished time.Time) {
 	killed := false
 	for i, p := range parts {
@@ -149,21 +148,20 @@ func span(parts []Part) (started, finished time.Time) {
 	return started, finished
 }
 
-// testimony is what one run tells of a cell.
+// testimony is a cell in one run.
 type testimony struct {
 	dir  string
 	cell Cell
 }
 
-// gravity orders states by what they say about a cell, the least first.
+// gravity orders states from the weakest to the strongest.
 var gravity = []Status{Skipped, Pass, NotMeasured, Fail, Errored}
 
-// origins orders where a cell comes from by how much that says.
+// origins orders the origins of a cell from the weakest to the strongest.
 var origins = []From{"", Store, Registry, Build}
 
-// compare orders what runs tell of one cell so that the last counts. Equals that
-// differ in words only are ordered by these: the result shall not depend on which
-// run came first.
+// compare orders the results of one cell; the last one counts. Results of equal state
+// and origin are ordered by their bytes, so that the order of the runs does not matter.
 func (t testimony) compare(u testimony) int {
 	return cmp.Or(
 		cmp.Compare(slices.Index(gravity, t.cell.Status), slices.Index(gravity, u.cell.Status)),
@@ -173,11 +171,11 @@ func (t testimony) compare(u testimony) int {
 }
 
 func (t testimony) bytes() []byte {
-	text, _ := json.Marshal(t.cell) // holds nothing that cannot be written
+	text, _ := json.Marshal(t.cell) // a cell always encodes
 	return text
 }
 
-// contradictions compares what runs tell of one cell with what the first tells.
+// contradictions compares the results of one cell with the first result.
 func contradictions(testimonies []testimony) (faults []error) {
 	first := testimonies[0]
 	made := slices.IndexFunc(testimonies, func(t testimony) bool { return len(t.cell.Artifacts) > 0 })
@@ -185,7 +183,7 @@ func contradictions(testimonies []testimony) (faults []error) {
 		if t.cell.Key != first.cell.Key {
 			faults = append(faults, diag.Errorf(diag.Drift, "%s has the key %s in %s and %s in %s", t.cell.ID, first.cell.Key, first.dir, t.cell.Key, t.dir).
 				WithHint("the runs had other recipes, locks or releases of builder: merge runs of one commit"))
-			continue // other inputs make other bytes
+			continue // other inputs give other bytes
 		}
 		if i+1 > made && made >= 0 && len(t.cell.Artifacts) > 0 && !slices.Equal(digests(testimonies[made].cell), digests(t.cell)) {
 			faults = append(faults, diag.Errorf(diag.Gate, "%s has other bytes in %s than in %s: %s, and %s", t.cell.ID, testimonies[made].dir, t.dir,
@@ -196,7 +194,7 @@ func contradictions(testimonies []testimony) (faults []error) {
 	return faults
 }
 
-// digests lists the artifacts of a cell by name and digest.
+// digests lists the names and digests of a cell's artifacts.
 func digests(c Cell) []string {
 	var all []string
 	for _, a := range c.Artifacts {

@@ -16,7 +16,7 @@ import (
 	"builder/internal/view/report"
 )
 
-// passed is a cell with one wheel that one gate let pass.
+// passed returns a cell with one wheel and one passed gate.
 func passed(id, sha string) report.Cell {
 	return report.Cell{
 		ID: id, Key: "key of " + id, From: report.Build,
@@ -58,7 +58,7 @@ func TestMergeJoins(t *testing.T) {
 	}
 }
 
-// The worst that is told of a cell counts, and what was not begun counts least.
+// The worst result of a cell counts, and a skipped one counts least.
 func TestMergeTakesTheWorst(t *testing.T) {
 	skipped := report.Cell{ID: "a", Key: "key of a"}
 	refused := passed("a", "1")
@@ -109,8 +109,8 @@ func TestMergeRefusesContradictions(t *testing.T) {
 	}
 }
 
-// However the cells of a matrix are dealt out to runs, and in whatever order the
-// runs are named, once or twice, the result is the same.
+// The merged run does not depend on the distribution of cells to runs or on the order
+// and repetition of runs.
 func TestMergeIsOneRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var cells []report.Cell
@@ -144,12 +144,12 @@ func TestMergeIsOneRun(t *testing.T) {
 	})
 }
 
-// The class of every error that a run can have is found again.
+// Every error class survives the way through run.json.
 func TestErrHasTheCodeOfARun(t *testing.T) {
 	for _, code := range diag.Codes() {
 		want := code
 		if code == diag.OK {
-			want = diag.Unexpected // an error that says that there is none
+			want = diag.Unexpected // an error with the code of success
 		}
 		if got := diag.CodeOf(report.Err(report.Run{Cells: []report.Cell{passed("a", "1"), failed("b", code.String())}})); got != want {
 			t.Errorf("%s: exit code %d, want %d", code, got, want)
@@ -198,8 +198,8 @@ func TestOpenPlacesFiles(t *testing.T) {
 	}
 }
 
-// What another machine wrote names no file outside its directory, and all of it
-// is told at once.
+// A run from another machine names no file outside its directory. All errors are
+// reported at once.
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
@@ -227,7 +227,7 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Truncate(filepath.Join(dir, "run.json"), 1<<30); err != nil { // a hole: no disk is used
+	if err := os.Truncate(filepath.Join(dir, "run.json"), 1<<30); err != nil { // a sparse file: no disk space is used
 		t.Fatal(err)
 	}
 	if _, err := report.Open(dir); err == nil || !strings.Contains(err.Error(), "larger than") {
@@ -244,8 +244,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// Whatever a run says, nothing of it is read as Markdown or HTML, and the page
-// stays within what GitHub takes.
+// Text of a run is never read as Markdown or HTML, and the page stays below GitHub's
+// limit.
 func TestMarkdown(t *testing.T) {
 	hostile := failed("a|b", "build")
 	hostile.Error.Message = "<img src=x onerror=alert(1)> [x](y) `code` @all | **b**\n# head\x1b[31m \u202e" + strings.Repeat("x", 1000)
@@ -275,7 +275,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// FuzzOpen reads, joins and prints whatever a run.json says.
+// FuzzOpen reads, merges and prints an arbitrary run.json.
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte(`{"schema":1,"cells":[{"id":"a","verdicts":[{"gate":"g","status":"fail"}]}]}`))
 	f.Add([]byte(`{"schema": 1, "cells": [{"id": "a", "artifacts": [{"name": "..", "path": "/a/"}], "error": {}}]}`))

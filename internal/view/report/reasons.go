@@ -8,18 +8,18 @@ import (
 	"builder/internal/view/term"
 )
 
-// Reason is why cells did not pass: the error that ended them, a gate that refused
-// them, or that they were not built.
+// Reason explains why cells did not pass: an error ended them, a gate refused them, or
+// they were not built.
 type Reason struct {
 	Status Status
-	What   string   // gate, or class of the error
+	What   string   // name of the gate, or class of the error
 	Text   string   // evidence, or message
 	Remedy string   // what to do
-	Cells  []string // ids of the cells that it keeps back
+	Cells  []string // ids of the affected cells
 }
 
-// Reasons returns why the cells of a run did not pass, the worst first. Cells that
-// did not pass for the same reason share it.
+// Reasons returns the reasons why cells did not pass, the worst first. Cells with the
+// same reason share one entry.
 func Reasons(run Run) []Reason {
 	var all []Reason
 	known := map[[4]string]int{}
@@ -38,10 +38,10 @@ func Reasons(run Run) []Reason {
 	return all
 }
 
-// worst orders the states of cells that did not pass.
+// worst orders the states of cells that did not pass, the worst first.
 var worst = []Status{Errored, Fail, NotMeasured, Skipped}
 
-// reasonsOf returns why one cell did not pass.
+// reasonsOf returns the reasons why one cell did not pass.
 func reasonsOf(c Cell) (all []Reason) {
 	status := StatusOf(c)
 	switch {
@@ -68,8 +68,8 @@ func reasonsOf(c Cell) (all []Reason) {
 // maxHeadline bounds the reason in a headline, in runes.
 const maxHeadline = 120
 
-// Headline says in one line what became of a run: that all cells passed, or how many
-// did not, and the first reason.
+// Headline returns the result of a run in one line: all cells passed, or how many did
+// not, with the first reason.
 func Headline(run Run) string {
 	if len(run.Cells) == 0 {
 		return "No run tells of a cell"
@@ -106,7 +106,7 @@ func Headline(run Run) string {
 	return line
 }
 
-// clip shortens a text to so many runes.
+// clip shortens a text to n runes.
 func clip(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
 		return strings.TrimSpace(string(runes[:n-1])) + "…"

@@ -8,14 +8,14 @@ import (
 	"builder/internal/view/report"
 )
 
-// refused is a cell that a gate refused.
+// refused returns a cell refused by a gate.
 func refused(id, gate, status, evidence string) report.Cell {
 	c := passed(id, "1")
 	c.Verdicts = append(c.Verdicts, report.Verdict{Gate: gate, Status: status, Evidence: evidence, Remedy: "mend it"})
 	return c
 }
 
-// The headline is the answer: how many cells passed or did not, and the first reason.
+// The headline gives the number of cells that passed or did not, and the first reason.
 func TestHeadline(t *testing.T) {
 	check := refused("c", "check-build", "fail", "TensorFlow was not found\nand more")
 	gpu := refused("d", "nccl-tests", "not-measured", "no GPU")
@@ -40,7 +40,7 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// Cells that share a reason are told of together, errors before gates that said no.
+// Cells with the same reason share one entry. Errors come before refusals of gates.
 func TestReasons(t *testing.T) {
 	run := report.Run{Cells: []report.Cell{
 		{ID: "skipped"}, refused("a", "size", "fail", "too large"), passed("fine", "1"), refused("b", "size", "fail", "too large"),

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// A Recorder keeps run.json true while cells end in any order. It is safe for
+// A Recorder keeps run.json up to date while cells end in any order. It is safe for
 // concurrent use.
 type Recorder struct {
 	mu    sync.Mutex
 	path  string
 	run   Run
-	index map[string]int // from a cell's id to its place
+	index map[string]int // from a cell's id to its index
 }
 
-// NewRecorder writes run, whose cells are those that are to be built, in the
-// order in which they will stand. Until its update comes a cell is skipped.
+// NewRecorder writes run with the cells to build, in their final order. A cell is
+// skipped until its update.
 func NewRecorder(path string, run Run) (*Recorder, error) {
 	r := &Recorder{path: path, run: run, index: map[string]int{}}
 	r.run.Cells = nil
@@ -43,7 +43,7 @@ func (r *Recorder) Update(cell Cell) error {
 	return Write(r.path, r.run)
 }
 
-// Finish states when the run ended, writes the file and returns the run.
+// Finish sets the end of the run, writes the file and returns the run.
 func (r *Recorder) Finish(at time.Time) (Run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,7 +1,6 @@
-// Package report writes down what a run did. run.json is the truth: it is
-// replaced as a whole after every cell, so that a run that is killed leaves a
-// file that is complete and says only what happened. Everything else, such as
-// the table at the end, is a view of it.
+// Package report records the results of a run. run.json is the authoritative record. It
+// is replaced atomically after every cell, so that a killed run leaves a complete and
+// correct file. All other output, such as the table at the end, is derived from it.
 package report
 
 import (
@@ -15,8 +14,8 @@ import (
 	"builder/internal/machine/curve"
 )
 
-// Schema is the number of the format of run.json. A field may be added without a
-// new one.
+// Schema is the version of the format of run.json. Fields may be added without a new
+// version.
 const Schema = 1
 
 // Run is one invocation of the tool.
@@ -29,15 +28,14 @@ type Run struct {
 	Cells    []Cell    `json:"cells"`
 }
 
-// Engine is what built the cells.
+// Engine describes the engine that built the cells.
 type Engine struct {
 	Kind    string `json:"kind"`
 	Version string `json:"version"`
 	Address string `json:"address"`
 }
 
-// Cell is what became of one cell. Its status is always that of [StatusOf]:
-// writing a cell sets it, whatever stood there.
+// Cell is the result of one cell. Writing a cell sets its status to [StatusOf].
 type Cell struct {
 	ID        string              `json:"id"`
 	Key       string              `json:"key"`
@@ -45,17 +43,17 @@ type Cell struct {
 	Axes      map[string]string   `json:"axes"`
 	Status    Status              `json:"status"`
 	From      From                `json:"from,omitempty"`
-	Engine    string              `json:"engine,omitempty"` // address of the one that built it
-	Taken     Seconds             `json:"taken,omitempty"`  // what it took to take a stored or published result
+	Engine    string              `json:"engine,omitempty"` // address of the engine that built it
+	Taken     Seconds             `json:"taken,omitempty"`  // time to take a stored or published result
 	Steps     []Step              `json:"steps"`
 	Artifacts []artifact.Artifact `json:"artifacts"`
 	Verdicts  []Verdict           `json:"verdicts"`
 	Error     *CellError          `json:"error,omitempty"`
 }
 
-// Seconds is the time that the cell took in this run: its steps together, of which
-// each gate is one and waiting for other cells is none. The steps of a result that
-// was taken from somewhere are those of another day.
+// Seconds returns the time of the cell in this run: the sum of its steps, including
+// gates and without waiting for other cells. For a stored or published result it is the
+// time to take the result, because its steps ran earlier.
 func (c Cell) Seconds() Seconds {
 	if c.From != Build && c.Taken > 0 {
 		return c.Taken
@@ -63,8 +61,7 @@ func (c Cell) Seconds() Seconds {
 	return c.Built()
 }
 
-// Built is the time that the steps took together when the cell was built, now or
-// earlier.
+// Built returns the sum of the steps when the cell was built, now or earlier.
 func (c Cell) Built() Seconds {
 	var sum Seconds
 	for _, s := range c.Steps {
@@ -75,20 +72,20 @@ func (c Cell) Built() Seconds {
 	return sum
 }
 
-// Status is the one word about a cell.
+// Status is the overall result of a cell.
 type Status string
 
-// The states of a cell, from bad to good; Skipped is a cell that has nothing to
-// show, because its turn did not come or the run was killed before its end.
+// The states of a cell. Skipped is a cell without a result, because the run did not
+// reach it or was killed before.
 const (
-	Errored     Status = "error"        // it has no result
-	Fail        Status = "fail"         // a gate said no
-	NotMeasured Status = "not-measured" // a gate did not look, or there was none
+	Errored     Status = "error"        // an error ended it without a result
+	Fail        Status = "fail"         // a gate failed
+	NotMeasured Status = "not-measured" // a gate did not run, or there was none
 	Pass        Status = "pass"
 	Skipped     Status = "skipped"
 )
 
-// From says where a cell's artifacts come from.
+// From is the origin of a cell's artifacts.
 type From string
 
 // The origins of an artifact.
@@ -98,9 +95,9 @@ const (
 	Registry From = "registry"
 )
 
-// Step is a timed move of a cell's container; Log is the path of its log. A step
-// that is Waiting moved nothing: others had what it needs, such as the memory. One
-// that Failed ended with an error, or is a gate that refuses.
+// Step is a timed step of a cell. Log is the path of its log. Waiting marks a step in
+// which the cell only waited for resources such as memory. Failed marks a step that
+// ended with an error, or a gate that refuses.
 type Step struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started,omitzero"`
@@ -111,7 +108,7 @@ type Step struct {
 	Log     string    `json:"log"`
 }
 
-// Verdict is the answer of a gate. Measured are the figures of one that measures.
+// Verdict is the answer of a gate. Measured holds the figures of a measuring gate.
 type Verdict struct {
 	Gate     string       `json:"gate"`
 	Status   string       `json:"status"`
@@ -122,14 +119,14 @@ type Verdict struct {
 	Seconds  Seconds      `json:"seconds"`
 }
 
-// Waiver is why a failure does not keep an artifact back, and until which day.
+// Waiver states why a failure does not keep an artifact back, and until which day.
 type Waiver struct {
 	Because string `json:"because"`
 	Issue   string `json:"issue"`
 	Until   string `json:"until"`
 }
 
-// The statuses of a verdict; any other counts as not measured.
+// The statuses of a verdict. Any other status counts as not measured.
 const (
 	verdictPass   = "pass"
 	verdictWaived = "waived"
@@ -139,15 +136,15 @@ const (
 // Refuses reports whether the verdict keeps the cell from passing.
 func (v Verdict) Refuses() bool { return v.Status != verdictPass && v.Status != verdictWaived }
 
-// CellError is why a cell has no result. Code is the name of an exit code.
+// CellError is the error that left a cell without a result. Code is the name of an exit
+// code.
 type CellError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
 }
 
-// Seconds is a duration as it stands in run.json, where it is rounded to
-// milliseconds.
+// Seconds is a duration. run.json holds it rounded to milliseconds.
 type Seconds float64
 
 // MarshalJSON writes at most three decimals.
@@ -155,9 +152,9 @@ func (s Seconds) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, math.Round(float64(s)*1000)/1000, 'f', -1, 64), nil
 }
 
-// StatusOf derives the status of a cell: error before fail before not-measured
-// before pass. A cell with a result that no gate looked at is not measured; it
-// never passes by having no verdicts.
+// StatusOf derives the status of a cell: error takes precedence over fail, fail over
+// not-measured, and not-measured over pass. A cell with a result and no verdicts is not
+// measured; it never passes.
 func StatusOf(c Cell) Status {
 	failed := func(v Verdict) bool { return v.Status == verdictFail }
 	switch {
@@ -173,8 +170,8 @@ func StatusOf(c Cell) Status {
 	return Pass
 }
 
-// settled returns the cell as it is written: with its status, lists instead of
-// null, and nothing that the caller could still change.
+// settled returns the cell in the form to write: with its status, lists instead of
+// null, and copies of everything that the caller could change.
 func settled(c Cell) Cell {
 	c.Status = StatusOf(c)
 	c.Axes = maps.Clone(c.Axes)
@@ -191,5 +188,5 @@ func settled(c Cell) Cell {
 	return c
 }
 
-// list copies s; a missing list becomes an empty one.
+// list copies s. The copy of nil is an empty list.
 func list[T any](s []T) []T { return append([]T{}, s...) }

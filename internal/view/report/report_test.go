@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// killedRun makes the test binary a run that writes until it is killed.
+// killedRun turns the test binary into a run that writes until it is killed.
 const killedRun = "REPORT_TEST_KILLED_RUN"
 
 func TestMain(m *testing.M) {
@@ -140,7 +140,7 @@ func TestStatusOf(t *testing.T) {
 	}
 }
 
-// To wait for others is no work of the cell.
+// Waiting for other cells does not count as time of the cell.
 func TestSecondsLeaveOutWaiting(t *testing.T) {
 	c := report.Cell{Steps: []report.Step{{Name: "memory", Seconds: 100, Waiting: true}, {Name: "fetch", Seconds: 1}, {Name: "build", Seconds: 2}}}
 	if got := c.Seconds(); got != 3 {
@@ -161,7 +161,7 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 			if err := recorder.Update(finished(cell)); err != nil {
 				t.Error(err)
 			}
-			// What every reader sees at any time is a whole file.
+			// Readers see a complete file at any time.
 			if _, err := report.Read(path); err != nil {
 				t.Error(err)
 			}
@@ -231,7 +231,7 @@ func TestKilledRunLeavesAValidFile(t *testing.T) {
 			t.Errorf("got %d cells, finished %v", len(run.Cells), run.Finished)
 		}
 	}
-	// A kill between writing and renaming leaves half a file with another name.
+	// A kill between writing and renaming leaves a truncated file with another name.
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".run.json.1.tmp"), []byte(`{"schema`), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestKilledRunLeavesAValidFile(t *testing.T) {
 	}
 }
 
-// kill starts a run and kills it a while after its first update.
+// kill starts a run and kills it some time after its first update.
 func kill(t *testing.T, path string, after time.Duration) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -262,7 +262,7 @@ func kill(t *testing.T, path string, after time.Duration) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // the error is the kill
 }
 
 func writeForever(path string) {
@@ -295,7 +295,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// A stored result says what it took now, and what it took when it was built.
+// A stored result shows its time in this run and its time when it was built.
 func TestSummaryOfAStoredResult(t *testing.T) {
 	cell := report.Cell{ID: "a", From: report.Store, Taken: 0.1, Steps: []report.Step{{Name: "build", Seconds: 465, Cached: true}}}
 	_, rows := report.Summary(report.Run{Cells: []report.Cell{cell}})

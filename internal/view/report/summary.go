@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Summary is the table at the end of a run: a header and one row for each cell.
+// Summary returns the table at the end of a run: a header and one row per cell.
 func Summary(run Run) (header []string, rows [][]string) {
 	for _, c := range run.Cells {
 		rows = append(rows, []string{c.ID, state(c), dash(string(c.From)), dash(wheel(c)), dash(gates(c)), took(c)})
@@ -14,7 +14,7 @@ func Summary(run Run) (header []string, rows [][]string) {
 	return []string{"cell", "status", "from", "wheel", "gates", "time"}, rows
 }
 
-// state names the class of an error, which says where to look.
+// state returns the status, with the class of an error.
 func state(c Cell) string {
 	if c.Error != nil && c.Error.Code != "" {
 		return fmt.Sprintf("%s: %s", Errored, c.Error.Code)
@@ -22,8 +22,8 @@ func state(c Cell) string {
 	return string(StatusOf(c))
 }
 
-// wheel is the file that users want, which comes first: a wheel, an archive or the
-// manifest of a wheelhouse.
+// wheel returns the name of the first artifact, the main one for users: a wheel, an
+// archive or the manifest of a wheelhouse.
 func wheel(c Cell) string {
 	if len(c.Artifacts) > 0 {
 		return c.Artifacts[0].Name
@@ -31,8 +31,7 @@ func wheel(c Cell) string {
 	return ""
 }
 
-// gates counts the verdicts; those that were waived or failed have names, and
-// come last because they are lists.
+// gates counts the verdicts. Waived and failed gates are listed by name at the end.
 func gates(c Cell) string {
 	counts := map[string]int{}
 	var waived, failed []string
@@ -72,7 +71,8 @@ func waiver(v Verdict) string {
 	return fmt.Sprintf("%s until %s", v.Gate, v.Waiver.Until)
 }
 
-// took is the time of now, and of a stored result that of then too.
+// took returns the time in this run and, for a stored result, also the time of its
+// build.
 func took(c Cell) string {
 	text := fmt.Sprintf("%.1fs", float64(c.Seconds()))
 	if c.Taken > 0 && c.From != Build && c.Built() > 0 {

@@ -15,24 +15,25 @@ import (
 	"builder/internal/view/report"
 )
 
-// maxReasons bounds the reasons at the head of the page; each cell shows its own.
+// maxReasons bounds the reasons at the top of the page. Each cell shows its own
+// reasons.
 const maxReasons = 20
 
-// maxCommands bounds the cells for which the head of the page shows commands; each
-// cell shows its own.
+// maxCommands bounds the cells with commands at the top of the page. Each cell shows
+// its own commands.
 const maxCommands = 3
 
-// reference is a text that leads somewhere. Without an address it is text alone.
+// reference is a link. Without an address it is plain text.
 type reference struct{ Text, Address string }
 
-// reason is why cells did not pass, with the places to look at.
+// reason explains why cells did not pass, with links to the cells and logs.
 type reason struct {
 	report.Reason
 	Cells []reference // in this page
-	Logs  []reference // of the first cells, as far as they are there
+	Logs  []reference // existing logs of the first cells
 }
 
-// newReasons adds to the reasons of a run where their cells stand and their logs lie.
+// newReasons adds links to cells and logs to the reasons of a run.
 func newReasons(run report.Run, cells []cell) []reason {
 	shown := map[string]cell{}
 	for _, c := range cells {
@@ -55,7 +56,7 @@ func newReasons(run report.Run, cells []cell) []reason {
 	return all
 }
 
-// logOf returns the log that tells of a reason: that of the gate, or of the last step.
+// logOf returns the log for a reason: that of the gate or of the last step.
 func (c cell) logOf(r report.Reason) reference {
 	last := len(c.Steps) - 1
 	for i, s := range c.Steps {
@@ -66,16 +67,16 @@ func (c cell) logOf(r report.Reason) reference {
 	return reference{}
 }
 
-// command is what to type next, and why. A file's lines belong to one cell and are not
-// put together with those of others.
+// command is a suggested command and its purpose. The lines of a file belong to one
+// cell and are not joined with those of other cells.
 type command struct {
 	Why   string
 	Lines []string
 	file  bool
 }
 
-// commandsOf returns what to type next for a cell: how to install what passed, or how
-// to build again what did not.
+// commandsOf returns the suggested commands for a cell: how to install a passed cell,
+// or how to build another again.
 func commandsOf(c report.Cell) []command {
 	if report.StatusOf(c) != report.Pass {
 		if c.Recipe == "" {
@@ -105,8 +106,9 @@ func commandsOf(c report.Cell) []command {
 	return all
 }
 
-// next returns the commands for the head of a page: those of the first cells that did
-// not pass, or of the first of all. What has the same reason stands together.
+// next returns the commands for the top of the page: those of the first cells that did
+// not pass, or of the first cells if all passed. Commands with the same purpose are
+// joined.
 func next(cells []cell) []command {
 	chosen := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Status == report.Pass })
 	if len(chosen) == 0 {
@@ -129,8 +131,8 @@ func next(cells []cell) []command {
 	return all
 }
 
-// installed returns the directory of a cell's artifact, and the words by which pip and
-// uv install it; none where it is nothing that they install.
+// installed returns the directory of a cell's artifact and the arguments with which pip
+// and uv install it. It returns none if they cannot install it.
 func installed(c report.Cell) (dir string, words []string) {
 	if len(c.Artifacts) == 0 || c.Artifacts[0].Path == "" {
 		return "", nil
@@ -152,8 +154,8 @@ func installed(c report.Cell) (dir string, words []string) {
 	return dir, []string{first.Path}
 }
 
-// uvIndex returns the lines by which a project takes the wheel of a cell from its
-// directory, none where the cell has no wheel.
+// uvIndex returns the lines of a pyproject.toml that take the cell's wheel from its
+// directory. It returns none if the cell has no wheel.
 func uvIndex(c report.Cell, dir string) []string {
 	name, err := wheel.ParseName(c.Artifacts[0].Name)
 	if err != nil {
@@ -165,7 +167,7 @@ func uvIndex(c report.Cell, dir string) []string {
 	}
 }
 
-// linked is a file that the run names. It is a link where the file is there.
+// linked returns a reference to a file of the run. It is a link if the file exists.
 func (o Options) linked(text, file string) reference {
 	if text == "" || o.Link == nil {
 		return reference{Text: text}

@@ -16,8 +16,8 @@ import (
 	"builder/internal/view/report"
 )
 
-// wheels is a run of three cells of Horovod. Where it failed, the first lacks
-// TensorFlow.
+// wheels returns a run of three cells of Horovod. If failed, the first was built
+// without TensorFlow.
 func wheels(failed bool) report.Run {
 	run := report.Run{Builder: "devel", Engine: report.Engine{Kind: "native", Version: "v0.19.10"}, Started: began, Finished: began.Add(8 * time.Minute)}
 	for i, python := range []string{"3.9", "3.10", "3.11"} {
@@ -49,11 +49,11 @@ func wheels(failed bool) report.Run {
 	return run
 }
 
-// there links every file, as if the page lay in out.
+// there links every file, as if the page were in out.
 func there(path string) string { return strings.TrimPrefix(path, "out/") }
 
-// What failed stands first: the answer, the gate with its remedy and its log, and the
-// command that comes next.
+// The failure comes first: the headline, the gate with its remedy and log, and the next
+// command.
 func TestAnswerOfAFailure(t *testing.T) {
 	page := write(t, wheels(true), Options{LogDir: "out", Link: there})
 	id := "horovod-0.28.1+rocm5.7-tf2.13.0-cp39-gfx90a"
@@ -88,7 +88,7 @@ func TestAnswerOfAFailure(t *testing.T) {
 	}
 }
 
-// A pass says how to install the wheel, which is a link.
+// A pass shows how to install the wheel and links to it.
 func TestAnswerOfAPass(t *testing.T) {
 	page := write(t, wheels(false), Options{LogDir: "out", Link: there})
 	at := "horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a/horovod-0.28.1&#43;rocm5.7.tf2.13-cp39-cp39-linux_x86_64.whl"
@@ -110,7 +110,7 @@ func TestAnswerOfAPass(t *testing.T) {
 	}
 }
 
-// Other results than wheels are installed otherwise, or not at all.
+// Results other than wheels have other commands to install, or none.
 func TestCommands(t *testing.T) {
 	cell := func(id, name string) report.Cell {
 		return report.Cell{
@@ -152,7 +152,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Both pages can be used by everyone, and a browser shows them on a phone and a wall.
+// Both pages are accessible and fit on phones and on large screens.
 func TestAnswerInABrowser(t *testing.T) {
 	logs := fstest.MapFS{}
 	for _, c := range wheels(true).Cells {
@@ -177,6 +177,6 @@ func TestAnswerInABrowser(t *testing.T) {
 		browsertest.Picture(t, server.URL+"/"+name, "400,1600", name+"-400")
 		browsertest.Picture(t, server.URL+"/"+name, "1280,1600", name+"-1280")
 	}
-	browsertest.Picture(t, server.URL+"/failed", "1100,700", "report") // of docs/images
+	browsertest.Picture(t, server.URL+"/failed", "1100,700", "report") // for docs/images
 	browsertest.Picture(t, server.URL+"/failed", "400,900", "report-phone")
 }

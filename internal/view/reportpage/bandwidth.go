@@ -11,8 +11,8 @@ import (
 	"builder/internal/view/report"
 )
 
-// bandwidth is what one gate measured of one collective: a picture, and the same
-// figures as a table.
+// bandwidth holds the measurements of one collective by one gate: a picture and a table
+// of the same figures.
 type bandwidth struct {
 	Collective string
 	Gate       string
@@ -22,20 +22,21 @@ type bandwidth struct {
 	Rows       []figures
 }
 
-// line is one curve as a legend and the head of a column name it.
+// line is one curve in the legend and in the header of a column.
 type line struct {
 	Label string
 	Style int
 	Key   string // the mark in the legend
 }
 
-// figures are those of one size in the order of the lines, "–" where one has none.
+// figures holds the figures of one size in the order of the lines; "–" stands for a
+// missing one.
 type figures struct {
 	Bytes int64
 	BusBW []string
 }
 
-// newBandwidths are the curves of a verdict, those of one collective together.
+// newBandwidths groups the curves of a verdict by collective.
 func newBandwidths(v report.Verdict) []bandwidth {
 	var names []string
 	of := map[string][]curve.Curve{}
@@ -52,8 +53,8 @@ func newBandwidths(v report.Verdict) []bandwidth {
 	return all
 }
 
-// newBandwidth shows curves of one collective. What the artifact is compared with is
-// grey, as in the page of curve.
+// newBandwidth shows the curves of one collective. The baseline is grey, as in the page
+// of bench.
 func newBandwidth(gate string, curves []curve.Curve) bandwidth {
 	first := curves[0]
 	samePlace := !slices.ContainsFunc(curves, func(c curve.Curve) bool { return c.Place != first.Place })
@@ -76,7 +77,7 @@ func newBandwidth(gate string, curves []curve.Curve) bandwidth {
 	return b
 }
 
-// note says what the figures of a picture are.
+// note describes the figures of a picture.
 func note(gate string, c curve.Curve, samePlace bool) string {
 	words := []string{"gate " + gate, "higher is better"}
 	if c.Rounds > 1 {
@@ -88,7 +89,7 @@ func note(gate string, c curve.Curve, samePlace bool) string {
 	return strings.Join(words, ", ")
 }
 
-// label names a curve: the artifact's own library, or the baseline.
+// label names the library of a curve and marks the baseline.
 func label(c curve.Curve, samePlace bool) string {
 	text := c.Library
 	if c.Baseline {
@@ -109,7 +110,7 @@ func series(c curve.Curve, l line) chart.Series {
 	return s
 }
 
-// table puts the figures of all curves side by side, by size.
+// table lists the figures of all curves side by side, by size.
 func table(curves []curve.Curve) []figures {
 	var rows []figures
 	for i, c := range curves {

@@ -11,9 +11,9 @@ import (
 	"builder/internal/view/report"
 )
 
-// recorded is what was measured on two H200 (docs/reports has all of it), as the
-// gates on GPUs keep it: a sweep of the artifact's library, and its medians beside
-// those of the vendor's.
+// recorded returns a measurement on two H200 in the form of the GPU gates: a sweep of
+// the artifact's library, and its medians beside those of the vendor's library.
+// docs/reports has the whole measurement.
 func recorded(t testing.TB) []report.Verdict {
 	t.Helper()
 	content, err := os.ReadFile("../../../docs/reports/nccl-2.28.9-2.29.7-h200x2.json")
@@ -48,7 +48,7 @@ func recorded(t testing.TB) []report.Verdict {
 	}
 }
 
-// measured is a run whose cells were measured and built by two engines.
+// measured returns a run with measured cells from two engines.
 func measured(t testing.TB) report.Run {
 	run := sample(4)
 	for i := range run.Cells {
@@ -58,7 +58,7 @@ func measured(t testing.TB) report.Run {
 	return run
 }
 
-// What was measured is drawn, and stands there as a table too.
+// The page shows a measurement as a picture and as a table.
 func TestBandwidth(t *testing.T) {
 	page := write(t, measured(t), Options{})
 	demand(t, page,
@@ -79,7 +79,7 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-// Sizes that one curve lacks have a place in the table all the same.
+// The table has a row also for a size missing in one curve.
 func TestTableOfCurves(t *testing.T) {
 	points := func(bytes ...int64) (all []curve.Point) {
 		for _, b := range bytes {
@@ -93,7 +93,7 @@ func TestTableOfCurves(t *testing.T) {
 	}
 }
 
-// Whatever may be read has a place in the pictures.
+// Every readable value fits into the pictures.
 func TestExtremeFigures(t *testing.T) {
 	run := sample(1)
 	for _, p := range []curve.Point{{Bytes: 1}, {Bytes: 1<<63 - 1, BusBW: 1e9}, {Bytes: 3, BusBW: 5e-324}} {
@@ -118,7 +118,7 @@ func TestExtremeFigures(t *testing.T) {
 	}
 }
 
-// Where several engines built the cells, each says which.
+// With several engines, each cell names its engine.
 func TestEngines(t *testing.T) {
 	page := write(t, measured(t), Options{})
 	demand(t, page,

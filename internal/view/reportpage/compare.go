@@ -6,11 +6,11 @@ import (
 	"builder/internal/view/report"
 )
 
-// change is what differs between two runs of one cell.
+// change is a difference between two runs of one cell.
 type change struct{ ID, What, Was, Is string }
 
-// compare lists what became other than it was: cells that came or went, statuses,
-// the bytes of artifacts, and times that doubled or halved.
+// compare lists the differences: added and removed cells, changed statuses, changed
+// bytes of artifacts, and times that doubled or halved.
 func compare(before, now report.Run) []change {
 	was := map[string]report.Cell{}
 	for _, c := range before.Cells {

@@ -7,18 +7,18 @@ import (
 	"builder/internal/view/report"
 )
 
-// engine is one of several that built the cells of a run.
+// engine is one of several engines of a run.
 type engine struct {
 	Address string
 	N       int // cells
 }
 
-// EngineAxis is the place of the engine among the values of a cell: behind its axes
+// EngineAxis returns the index of the engine in the values of a cell, after its axes
 // and its status.
 func (v view) EngineAxis() int { return len(v.Axes) + 1 }
 
-// newEngines lists the engines that built cells, by address; none where one engine
-// built them all: the head of the page names it.
+// newEngines lists the engines that built cells, by address. It returns none for a
+// single engine, which the head of the page names.
 func newEngines(cells []report.Cell) []engine {
 	built := map[string]int{}
 	for _, c := range cells {

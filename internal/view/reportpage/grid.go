@@ -5,22 +5,23 @@ import (
 	"strings"
 )
 
-// grid is the matrix: the axis with most values across, the others down.
+// grid is the matrix of cells. The axis with the most values, at most maxAcross, runs
+// across. The others run down.
 type grid struct {
 	Across axis
-	Down   []string // names of the axes down
+	Down   []string // names of the axes that run down
 	Rows   []gridRow
 }
 
 type gridRow struct {
 	Label string
-	Cells [][]cell // for each value across; mostly one
+	Cells [][]cell // for each value across, usually one
 }
 
-// maxAcross is the number of columns that a page has room for.
+// maxAcross bounds the columns of the grid, so that it fits on the page.
 const maxAcross = 12
 
-// newGrid lays cells out; without two axes that vary there is no grid.
+// newGrid arranges cells in a grid. It returns an empty grid unless two axes vary.
 func newGrid(axes []axis, cells []cell) grid {
 	across := -1
 	for i, a := range axes {

@@ -11,17 +11,17 @@ import (
 	"builder/internal/view/term"
 )
 
-// The bounds of what is shown of one log.
+// The bounds of the excerpt of one log.
 const (
 	maxLogBytes = 64 << 10
 	maxLogLines = 40
 )
 
-// excerpt is the end of the log of a step that did not go well.
+// excerpt is the end of a failed step's log.
 type excerpt struct{ Path, Text string }
 
-// excerpts returns the logs that tell why a cell did not pass: that of its last
-// step where it has no result, else those of the gates that refused.
+// excerpts returns the logs that explain why a cell did not pass: the log of its last
+// step if it has no result, otherwise those of the refusing gates.
 func excerpts(c report.Cell, logs fs.FS) []excerpt {
 	if logs == nil {
 		return nil
@@ -44,8 +44,7 @@ func excerpts(c report.Cell, logs fs.FS) []excerpt {
 	return all
 }
 
-// tail returns the last lines of a log, "" where it cannot be read: what is not
-// there is not shown.
+// tail returns the last lines of a log, or "" if it is not readable.
 func tail(logs fs.FS, path string) string {
 	f, err := logs.Open(path)
 	if err != nil {

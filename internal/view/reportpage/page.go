@@ -1,7 +1,7 @@
-// Package reportpage shows a run as a page: one file that needs no other and no
-// network, can be read without its script, printed, and used with the keyboard.
-// It is a view of run.json and says nothing that does not stand there or in the
-// logs beside it. What a terminal shows of a run is said by package report.
+// Package reportpage shows a run as an HTML page. The page is one file, needs no
+// network, is readable without its script, and can be printed and used with the
+// keyboard. All its facts come from run.json and the logs beside it. Package report
+// prints a run on a terminal.
 package reportpage
 
 import (
@@ -23,12 +23,12 @@ import (
 	"builder/internal/view/report"
 )
 
-// Options say what a page shows beside the run. All may be missing.
+// Options add content to a page. All fields are optional.
 type Options struct {
-	Logs   fs.FS                    // opens the logs of steps by their names in the run, and nothing else
-	LogDir string                   // directory that the names of logs begin in, as Link takes it
-	Link   func(path string) string // where a file lies as seen from the page; "" if it is not there
-	Before *report.Run              // an earlier run, to compare with
+	Logs   fs.FS                    // opens the logs of steps by their names in the run, nothing else
+	LogDir string                   // directory of the log names, in the form that Link takes
+	Link   func(path string) string // path of a file relative to the page; "" if it does not exist
+	Before *report.Run              // an earlier run to compare with
 }
 
 //go:embed page.tmpl
@@ -41,33 +41,33 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"percent": percent, "size": curve.HumanSize,
 }).Parse(pageText + chart.Template))
 
-// Write writes the page of a run. Whatever the run or its logs say is text there.
+// Write writes the page of a run. Texts of the run and of its logs are escaped.
 func Write(w io.Writer, run report.Run, o Options) error {
 	return page.Execute(w, newView(run, o))
 }
 
-// percent is a place or a length in a bar, as a style wants it.
+// percent formats a position or a length in a bar for CSS.
 func percent(v float64) template.CSS { return template.CSS(fmt.Sprintf("%.3f%%", 100*v)) } //nolint:gosec // a number
 
-// view is what the template shows.
+// view is the data of the template.
 type view struct {
 	Style    template.CSS
 	Run      report.Run
 	Headline string
-	State    report.Status // the worst of a cell
+	State    report.Status // the worst status of a cell
 	Reasons  []reason
-	Commands []command // to type next
+	Commands []command // suggested next
 	Took     string
-	Killed   bool // the run did not come to its end
+	Killed   bool // the run did not finish
 	Counts   []count
-	Same     []axis   // with one value in all cells
-	Axes     []axis   // that tell the cells apart
-	Engines  []engine // that built cells, where there are several
+	Same     []axis   // axes with one value in all cells
+	Axes     []axis   // axes that vary
+	Engines  []engine // the engines, if there are several
 	Grid     grid
 	Cells    []cell
 	Timeline timeline
 	Changes  []change
-	Against  string // when the run began that this one is compared with
+	Against  string // start of the earlier run
 }
 
 type count struct {
@@ -80,14 +80,14 @@ type axis struct {
 	Values []string
 }
 
-// cell is one cell with all that is known of it.
+// cell is one cell with the derived data of the page.
 type cell struct {
 	report.Cell
 	Anchor   string
-	Values   []string // of the axes that vary, in their order
-	Gates    string   // how many passed, of all
+	Values   []string // of the varying axes, in their order
+	Gates    string   // number of passed gates and of all gates
 	Took     string
-	Verdicts []report.Verdict // those that refuse first
+	Verdicts []report.Verdict // refusals first
 	Steps    []step
 	Files    []file
 	Commands []command
@@ -147,8 +147,7 @@ func countStatuses(cells []report.Cell) []count {
 	return all
 }
 
-// splitAxes tells the axes that are the same everywhere from those that tell cells
-// apart.
+// splitAxes separates the axes with one value from those that vary.
 func splitAxes(cells []report.Cell) (same, apart []axis) {
 	values := map[string]map[string]bool{}
 	for _, c := range cells {
@@ -201,8 +200,7 @@ func newCell(c report.Cell, anchor string, axes []axis, o Options) cell {
 	return shown
 }
 
-// rank orders verdicts by what is to be done about them: those that refuse, those that
-// are waived, those that passed.
+// rank orders verdicts: refusals, then waived, then passed.
 func rank(v report.Verdict) int {
 	switch {
 	case v.Refuses():
@@ -213,14 +211,14 @@ func rank(v report.Verdict) int {
 	return 2
 }
 
-// Label is the cell by what tells it apart, or by its id where nothing does.
+// Label returns the varying values of the cell, or its id if none vary.
 func (c cell) Label() string { return cmp.Or(strings.Join(c.Values, " "), c.ID) }
 
 func humanSeconds(s report.Seconds) string {
 	return human(time.Duration(float64(s) * float64(time.Second)))
 }
 
-// human writes a duration with two units at most: 0.4s, 12s, 3m 5s, 2h 10m.
+// human formats a duration with at most two units: 0.4s, 12s, 3m 5s, 2h 10m.
 func human(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:

@@ -23,7 +23,7 @@ import (
 
 var began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// sample is a run of n cells over two axes: the first failed, the second has no
+// sample returns a run of n cells over two axes. The first failed, the second has no
 // result, the others passed.
 func sample(n int) report.Run {
 	run := report.Run{Builder: "v1", Engine: report.Engine{Kind: "native", Version: "0.19"}, Started: began, Finished: began.Add(10 * time.Minute)}
@@ -93,7 +93,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A cell that waited shows it in the timeline, in words too, and it counts as no work.
+// The timeline shows waiting, also in words, and waiting does not count as time of the
+// cell.
 func TestWaiting(t *testing.T) {
 	run := sample(1)
 	run.Cells[0].Steps = append([]report.Step{{Name: "memory", Started: began, Seconds: 60, Waiting: true, Log: "tool-0/logs/memory.log"}}, run.Cells[0].Steps...)
@@ -102,7 +103,7 @@ func TestWaiting(t *testing.T) {
 		`<span class="waiting"></span>waiting`, "<td>waited</td>", "gates 1 of 2 · 4m 3s")
 }
 
-// One cell has no matrix, and a run that was killed says so.
+// A single cell has no matrix, and the page of a killed run mentions the kill.
 func TestPageOfLittle(t *testing.T) {
 	one := sample(1)
 	one.Finished = time.Time{}
@@ -128,7 +129,7 @@ func TestCompared(t *testing.T) {
 	demand(t, write(t, before, Options{Before: &before}), "<p>Nothing.</p>")
 }
 
-// Logs are anybody's: neither their names nor their sizes are believed.
+// Neither the names nor the sizes of logs are trusted.
 func TestHostileLogs(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600); err != nil {
@@ -158,7 +159,7 @@ func TestHostileLogs(t *testing.T) {
 	}
 }
 
-// Who sees no page, has no mouse or needs contrast can use the page too.
+// The page is accessible without sight, without a mouse and with high contrast.
 func TestPageForEveryone(t *testing.T) {
 	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
 	before := sample(3)
@@ -182,8 +183,7 @@ func TestPageForEveryone(t *testing.T) {
 	}
 }
 
-// A browser shows five hundred cells, filters them, and opens the one that the
-// address names.
+// A browser shows five hundred cells, filters them, and opens the cell in the address.
 func TestInABrowser(t *testing.T) {
 	logs := fstest.MapFS{"tool-1/logs/build.log": {Data: []byte("cc1plus: out of memory\n")}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -194,7 +194,7 @@ func TestInABrowser(t *testing.T) {
 		case "/measured":
 			run = measured(t)
 			run.Cells = run.Cells[2:3]
-			run.Cells[0].Verdicts[0].Status = "fail" // what did not pass is open
+			run.Cells[0].Verdicts[0].Status = "fail" // cells that did not pass are open
 		}
 		fmt.Fprint(w, write(t, run, Options{Logs: logs}))
 	}))

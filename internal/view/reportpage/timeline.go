@@ -8,7 +8,7 @@ import (
 	"builder/internal/view/report"
 )
 
-// timeline shows when the steps of each cell ran, as parts of the whole time.
+// timeline shows when the steps of each cell ran, as fractions of the whole time.
 type timeline struct {
 	Took string
 	Rows []timelineRow
@@ -16,18 +16,18 @@ type timeline struct {
 
 type timelineRow struct {
 	ID     string
-	Engine string // that built it
+	Engine string // address of the engine
 	Bars   []bar
 }
 
-// bar is one step. Left and Width are parts of the whole, 0 to 1.
+// bar is one step. Left and Width are fractions of the whole, 0 to 1.
 type bar struct {
 	Left, Width float64
-	Kind        string // build, gate, waiting or other: with the name it is never colour alone
+	Kind        string // build, gate, waiting or other; sets the colour, and Title has the words
 	Title       string
 }
 
-// newTimeline leaves out what came from a store: it took no time in this run.
+// newTimeline leaves out cells from a store, because they took no time in this run.
 func newTimeline(run report.Run) timeline {
 	begin, end := run.Started, run.Finished
 	for _, c := range run.Cells {

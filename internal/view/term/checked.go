@@ -2,8 +2,8 @@ package term
 
 import "io"
 
-// Checked remembers that a result could not be written, on a full disk say:
-// half a result is not done.
+// Checked records the first write error, for example on a full disk. A truncated result
+// is a failure.
 type Checked struct {
 	W   io.Writer
 	Err error

@@ -8,10 +8,9 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// escapes matches whole escape sequences, so that their parameters do not stay
-// behind as litter: CSI, the strings OSC, DCS, SOS, PM and APC up to their
-// terminator, and the short forms. What it misses loses its ESC in [printable]
-// and is harmless text.
+// escapes matches whole escape sequences, so that no parameters remain: CSI, the
+// strings OSC, DCS, SOS, PM and APC up to their terminator, and the short forms. An
+// unmatched sequence loses its ESC in [printable] and becomes harmless text.
 var escapes = regexp.MustCompile(
 	"(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]" +
 		"|\x1b[\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)" +
@@ -20,9 +19,9 @@ var escapes = regexp.MustCompile(
 
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// Clean makes foreign text safe to print: escape sequences, control characters
-// and what nobody sees (which can reorder a line, or hide a word) are dropped, tabs
-// become spaces, a carriage return becomes a newline. Newlines stay.
+// Clean makes untrusted text safe to print. It removes escape sequences, control
+// characters and invisible characters, which can reorder a line or hide a word. Tabs
+// become spaces and a carriage return becomes a newline. Newlines stay.
 func Clean(s string) string {
 	s = newlines.Replace(strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Map(printable, escapes.ReplaceAllString(s, ""))
@@ -40,12 +39,12 @@ func printable(r rune) rune {
 	return r
 }
 
-// OneLine is s cleaned, with everything on one line.
+// OneLine cleans s and joins it into one line.
 func OneLine(s string) string {
 	return strings.Join(strings.Fields(Clean(s)), " ")
 }
 
-// Truncate shortens s to width columns and shows that it did.
+// Truncate shortens s to width columns and marks the cut.
 func Truncate(s string, width int) string {
 	switch {
 	case lipgloss.Width(s) <= width:

@@ -9,12 +9,12 @@ import (
 	"builder/internal/base/diag"
 )
 
-// maxLogLine bounds a line of a log: linkers are known to print megabytes.
+// maxLogLine bounds a line of a log. Some linkers print lines of megabytes.
 const maxLogLine = 500
 
-// PrintError prints every fault in err: position and message, the end of the
-// log, what to do about it, and where the whole log is. Text is wrapped where w
-// is a terminal and never elsewhere, so that a log can be searched.
+// PrintError prints every error in err: position and message, the end of the log, the
+// hint, and the path of the log. It wraps text only if w is a terminal, so that logs
+// stay searchable.
 func PrintError(w io.Writer, err error) {
 	width := Width(w)
 	long := false
@@ -25,7 +25,7 @@ func PrintError(w io.Writer, err error) {
 		if i > 0 && (long || wasLong) {
 			text = "\n" + text
 		}
-		// Colour is taken out again where w, NO_COLOR or TERM refuse it.
+		// Fprint removes colour if w, NO_COLOR or TERM refuse it.
 		_, _ = lipgloss.Fprint(w, text)
 	}
 }
@@ -47,18 +47,17 @@ func describe(fault *diag.Error, width int) string {
 	return b.String()
 }
 
-// labelled returns text behind a label; further lines are indented.
+// labelled returns text after a label, with further lines indented.
 func labelled(style lipgloss.Style, label, text string, width int) string {
 	indent := strings.Repeat(" ", len(label))
 	lines := wrap(strings.TrimSpace(Clean(text)), width-len(indent))
-	// The space stays outside: some terminals would paint it.
+	// The space is not styled, because some terminals would colour it.
 	head := style.Render(strings.TrimSpace(label)) + " "
 	return head + strings.Join(lines, "\n"+indent) + "\n"
 }
 
-// wrap breaks the lines of text at spaces. A longer word stays whole, so that
-// a path or a cell's id can be copied; so does everything if width leaves no
-// room for prose.
+// wrap breaks the lines of text at spaces. It does not break words, so that a path or a
+// cell's id can be copied, and it breaks nothing if width is too small for text.
 func wrap(text string, width int) []string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {

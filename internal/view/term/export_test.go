@@ -1,4 +1,4 @@
 package term
 
-// Wrap is the wrapping of errors, which needs a terminal to be seen.
+// Wrap exports wrap, because PrintError wraps only on a terminal.
 var Wrap = wrap

@@ -12,23 +12,24 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A Guard is the last thing before stdout and stderr: whatever is printed, from
-// wherever, leaves it without control characters, without commands to a server that
-// reads the log, and without credentials. The colours of this package stay. It does
-// not replace [Clean], which keeps a foreign text on the lines that it was given.
+// A Guard filters all output to stdout and stderr. It removes control characters,
+// commands for CI servers, and credentials, whatever code printed them. It keeps the
+// colours of this package. It does not replace [Clean], which also keeps untrusted text
+// on its own lines.
 type Guard struct {
 	w io.Writer
 
 	mu   sync.Mutex
-	rest []byte // the beginning of a rune, of an escape sequence or of a line end
-	line string // the end of the line that is being written
+	rest []byte // the beginning of a rune, an escape sequence or a line end
+	line string // the end of the current line
 }
 
-// NewGuard returns a guard before w.
+// NewGuard returns a guard that writes to w.
 func NewGuard(w io.Writer) *Guard { return &Guard{w: w} }
 
-// Raw is what stands behind the guard, for who moves the cursor, gives commands to a
-// server, or hands the terminal to a program; every text in it is clean already.
+// Raw returns the writer behind the guard. Use it to move the cursor, to send commands
+// to a CI server, or to give the terminal to a program. The caller must clean all text
+// itself.
 func Raw(w io.Writer) io.Writer {
 	if g, ok := w.(*Guard); ok {
 		return g.w
@@ -46,7 +47,7 @@ func (g *Guard) Write(p []byte) (int, error) {
 	return len(p), g.pass(string(data[:cut]))
 }
 
-// Flush writes what waits for its other half.
+// Flush writes a remaining incomplete sequence.
 func (g *Guard) Flush() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,7 +56,7 @@ func (g *Guard) Flush() error {
 	return g.pass(rest)
 }
 
-// pass writes whole runes and whole escape sequences.
+// pass writes text that ends with a complete rune and a complete escape sequence.
 func (g *Guard) pass(text string) error {
 	if text == "" {
 		return nil
@@ -72,10 +73,10 @@ func (g *Guard) pass(text string) error {
 	return err
 }
 
-// ownColours are those of this package.
+// ownColours matches the colours of this package.
 var ownColours = regexp.MustCompile(`^\x1b\[(?:1|2|31|32|35|1;31)?m$`)
 
-// visible is [Clean] for a line that may have our own colours and tabs.
+// visible is [Clean] for a line that may hold this package's colours and tabs.
 func visible(line string) string {
 	var b strings.Builder
 	from := 0
@@ -98,7 +99,7 @@ func tabbed(text string) string {
 	}, text)
 }
 
-// inert is [Inert] for the next part of the line that is being written.
+// inert is [Inert] for the next part of the current line.
 func (g *Guard) inert(part string) string {
 	var safe string
 	if shown(g.line) == "" {
@@ -107,29 +108,29 @@ func (g *Guard) inert(part string) string {
 		safe = commands.ReplaceAllString(part, "# #$1[")
 	}
 	if whole := g.line + safe; shown(Inert(whole)) != shown(whole) {
-		safe = " " + safe // the command began in an earlier part
+		safe = " " + safe // the command started in an earlier part
 	}
 	g.line = strings.TrimLeft(shown(g.line+safe), " \t")
 	if len(g.line) > 2*maxCommand {
 		g.line = strings.ToValidUTF8(g.line[len(g.line)-maxCommand:], "")
-		g.line = "|" + g.line // it does not begin here
+		g.line = "|" + g.line // a command cannot start in the middle of the line
 	}
 	return safe
 }
 
-// shown is a text without our own colours.
+// shown returns a text without escape sequences.
 func shown(text string) string { return escapes.ReplaceAllString(text, "") }
 
-// maxCommand bounds the word of a command.
+// maxCommand bounds the name of a command.
 const maxCommand = 32
 
-// commands are those that a server obeys anywhere in a line: ##[command] of GitHub
-// Actions, ##vso[command] and ##teamcity[command] of others.
+// commands matches the commands that a CI server executes anywhere in a line:
+// ##[command] of GitHub Actions, ##vso[command] and ##teamcity[command] of others.
 var commands = regexp.MustCompile(`##(\w{0,16})\[`)
 
-// Inert makes a line of foreign text no command to a server that reads the log.
-// That of GitHub Actions obeys ::command:: at the beginning of a line, behind blanks
-// too, and ##[command] anywhere.
+// Inert changes a line of untrusted text so that a CI server executes no command in it.
+// GitHub Actions executes ::command:: at the beginning of a line, also after blanks,
+// and ##[command] anywhere.
 func Inert(line string) string {
 	line = commands.ReplaceAllString(line, "# #$1[")
 	if strings.HasPrefix(strings.TrimSpace(shown(line)), "::") {
@@ -138,11 +139,11 @@ func Inert(line string) string {
 	return line
 }
 
-// maxRest bounds an escape sequence whose end is waited for.
+// maxRest bounds an incomplete escape sequence that is kept back.
 const maxRest = 4 << 10
 
-// unfinished is how many bytes at the end of data may be the beginning of a rune,
-// of an escape sequence, or of a line end of two bytes.
+// unfinished returns the number of bytes at the end of data that may begin a rune, an
+// escape sequence, or a line end of two bytes.
 func unfinished(data []byte) int {
 	if i := bytes.LastIndexByte(data, 0x1b); i >= 0 && len(data)-i < maxRest {
 		tail := data[i:]
@@ -164,7 +165,7 @@ func unfinished(data []byte) int {
 	return 0
 }
 
-// Fd is that of the terminal behind the guard, or none.
+// Fd returns the descriptor of the file behind the guard, or an invalid one.
 func (g *Guard) Fd() uintptr {
 	if f, ok := g.w.(*os.File); ok {
 		return f.Fd()
@@ -172,8 +173,8 @@ func (g *Guard) Fd() uintptr {
 	return ^uintptr(0)
 }
 
-// Read implements what makes a writer a terminal to others; there is nothing.
+// Read returns io.EOF. Some libraries accept only readers as terminals.
 func (g *Guard) Read([]byte) (int, error) { return 0, io.EOF }
 
-// Close does nothing: who opened what is behind the guard closes it.
+// Close does nothing. The owner of the inner writer closes it.
 func (g *Guard) Close() error { return nil }

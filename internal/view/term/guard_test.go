@@ -12,7 +12,7 @@ import (
 	"builder/internal/view/term"
 )
 
-// guarded is what comes out of a guard for parts that are written one by one.
+// guarded returns the output of a guard for parts written one by one.
 func guarded(parts ...string) string {
 	var b bytes.Buffer
 	g := term.NewGuard(&b)
@@ -55,7 +55,7 @@ func TestGuard(t *testing.T) {
 
 var anyColour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// obeyed returns a line of a log that a terminal or a server would obey.
+// obeyed returns the first line that a terminal or a CI server would execute.
 func obeyed(text string) string {
 	for line := range strings.SplitSeq(anyColour.ReplaceAllString(text, ""), "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "::") || strings.Contains(line, "##[") || strings.Contains(line, "##vso[") {
@@ -70,7 +70,7 @@ func obeyed(text string) string {
 	return ""
 }
 
-// However it is written, nothing that leaves a guard is obeyed by anybody.
+// However it is split into writes, no output of a guard is executed.
 func FuzzGuard(f *testing.F) {
 	f.Add("\x1b[31m::set", "-output::\x1b]0;t\x07\r\n\u009b", "##")
 	f.Add(":", ":a::", "[x]")
@@ -82,12 +82,12 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// What is written as JSON is the same value, and nobody obeys its text.
+// The JSON decodes to the same value, and no text in it is executed.
 func FuzzJSON(f *testing.F) {
 	f.Add("a\u202e\u009b\x7f ##[x] \U000e0041\t\\u")
 	f.Fuzz(func(t *testing.T, s string) {
 		if strings.Contains(s, "://") || strings.Contains(s, "=") {
-			return // credentials are left out
+			return // credentials are removed
 		}
 		var b bytes.Buffer
 		if err := term.JSON(&b, s, ""); err != nil {

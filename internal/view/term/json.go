@@ -11,9 +11,9 @@ import (
 	"builder/internal/base/diag"
 )
 
-// JSON writes a value as JSON whose texts are as they are, < and > too, but that can
-// be shown: what [Clean] would take out is written as an escape, and so is what a
-// server would take for a command. Credentials are left out.
+// JSON writes a value as JSON that is safe to print. It keeps < and > as they are. It
+// escapes the characters that [Clean] removes and the commands that a CI server
+// executes. It removes credentials.
 func JSON(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -26,9 +26,9 @@ func JSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// ShownJSON does to JSON that is written already what [JSON] does.
+// ShownJSON makes encoded JSON safe to print, as [JSON] does.
 func ShownJSON(text string) string {
-	// Two # stand in a text only, and so does what cannot be shown.
+	// In valid JSON, ## and unprintable characters occur only inside strings.
 	text = commands.ReplaceAllString(diag.Redact(text), "#\\u0023$1[")
 	var b strings.Builder
 	for _, r := range text {

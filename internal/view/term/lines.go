@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// maxPending bounds a line that has not come to its end: a longer one is handed on
-// in parts.
+// maxPending bounds an incomplete line, in bytes. A longer line is passed on in parts.
 const maxPending = 64 << 10
 
-// Lines is a writer that hands on whole lines, without their ends. It is safe for
+// Lines is a writer that passes on whole lines without line ends. It is safe for
 // concurrent use.
 type Lines struct {
 	mu   sync.Mutex
@@ -18,10 +17,10 @@ type Lines struct {
 	each func(line string)
 }
 
-// NewLines returns a writer whose lines go to each, one at a time.
+// NewLines returns a writer that calls each with one line at a time.
 func NewLines(each func(line string)) *Lines { return &Lines{each: each} }
 
-// Write implements io.Writer; it never fails.
+// Write implements io.Writer. It never fails.
 func (l *Lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,7 +40,7 @@ func (l *Lines) Write(p []byte) (int, error) {
 	}
 }
 
-// Flush hands on a last line that has no end.
+// Flush passes on a last line without a line end.
 func (l *Lines) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,10 +50,10 @@ func (l *Lines) Flush() {
 	}
 }
 
-// Cleaned returns a writer that passes on to w what is safe to show; see [Clean].
-// Flush it at the end.
+// Cleaned returns a writer that passes cleaned lines to w; see [Clean]. Flush it at the
+// end.
 func Cleaned(w io.Writer) *Lines {
 	return NewLines(func(line string) {
-		_, _ = io.WriteString(w, Clean(line)+"\n") // nobody is left to be told
+		_, _ = io.WriteString(w, Clean(line)+"\n") // there is no other place to report an error
 	})
 }

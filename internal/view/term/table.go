@@ -9,12 +9,12 @@ import (
 
 const (
 	gap       = "  "
-	minColumn = 12 // a narrower column is harder to read than a wrapped line
+	minColumn = 12 // a wrapped line is easier to read than a narrower column
 )
 
-// Table prints rows under a header, in aligned columns. If they need more than
-// width columns the widest are wrapped; a width of 0 or less never wraps, which
-// is right for a file or a pipe (see [Width]).
+// Table prints rows under a header in aligned columns. If they need more than width
+// columns, it wraps the widest. A width of 0 or less never wraps, as is right for a
+// file or a pipe (see [Width]).
 func Table(w io.Writer, width int, header []string, rows [][]string) {
 	table := append([][]string{header}, rows...)
 	table = cleaned(table)
@@ -29,7 +29,7 @@ func Table(w io.Writer, width int, header []string, rows [][]string) {
 			b.WriteString(style.Render(line) + "\n")
 		}
 	}
-	// The bold header becomes plain where w, NO_COLOR or TERM refuse it.
+	// Fprint removes the bold style if w, NO_COLOR or TERM refuse it.
 	_, _ = lipgloss.Fprint(w, b.String())
 }
 
@@ -43,7 +43,7 @@ func cleaned(table [][]string) [][]string {
 	return out
 }
 
-// columns returns the width that each column would like to have.
+// columns returns the natural width of each column.
 func columns(table [][]string) []int {
 	var widths []int
 	for _, row := range table {
@@ -57,8 +57,7 @@ func columns(table [][]string) []int {
 	return widths
 }
 
-// fit takes columns off the widest until all fit, or until nothing is left
-// that could be taken.
+// fit narrows the widest columns until all fit or all have the minimum width.
 func fit(widths []int, width int) []int {
 	total := len(gap) * (len(widths) - 1)
 	for _, w := range widths {
@@ -79,7 +78,7 @@ func fit(widths []int, width int) []int {
 	return widths
 }
 
-// layOut returns the lines of a row: as many as its highest cell has.
+// layOut returns the lines of a row, as many as its tallest cell has.
 func layOut(row []string, widths []int) []string {
 	var lines []string
 	for column, cell := range row {
@@ -93,7 +92,7 @@ func layOut(row []string, widths []int) []string {
 	return lines
 }
 
-// offset returns where a column begins.
+// offset returns the first column of a table column.
 func offset(widths []int, column int) int {
 	n := 0
 	for _, w := range widths[:column] {
@@ -102,8 +101,8 @@ func offset(widths []int, column int) int {
 	return n
 }
 
-// at pads line up to a column. Padding in front of a cell instead of behind it
-// leaves no blanks at the end of a line.
+// at pads line up to a column. Padding before a cell instead of after it leaves no
+// blanks at the end of a line.
 func at(line string, column int) string {
 	return line + strings.Repeat(" ", max(0, column-lipgloss.Width(line)))
 }

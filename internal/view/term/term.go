@@ -1,12 +1,10 @@
-// Package term prints for people: a text that is safe to show, a table, a list, an
-// error. What moves while something runs is [builder/internal/view/progress]'s.
+// Package term prints texts, tables, lists and errors for users.
+// [builder/internal/view/progress] shows running work.
 //
 // Its rules:
 //
-//   - Nothing is said by colour alone, nor by a sign alone: there is always a word.
-//   - Whatever comes from a build is hostile. Control characters and escape
-//     sequences never reach the terminal, nor commands the server that reads the
-//     log; see [Clean] for a text, and [Guard] for all that is printed.
+//   - Every colour and every sign is accompanied by a word.
+//   - Output of a build is hostile. Control characters and escape sequences never reach the terminal, and commands never reach a CI server that reads the log. [Clean] handles a single text, and [Guard] handles all output.
 package term
 
 import (
@@ -15,7 +13,7 @@ import (
 	"golang.org/x/term"
 )
 
-// A descriptor is what a terminal can be behind: a file, or a [Guard].
+// A descriptor is a writer with a file descriptor: a file or a [Guard].
 type descriptor interface{ Fd() uintptr }
 
 // Is reports whether w is a terminal.
@@ -24,7 +22,7 @@ func Is(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Width returns the columns of the terminal behind w, 0 if it is none.
+// Width returns the columns of the terminal w, or 0 if w is not a terminal.
 func Width(w io.Writer) int {
 	if !Is(w) {
 		return 0
@@ -33,9 +31,8 @@ func Width(w io.Writer) int {
 	return width
 }
 
-// Size returns the columns and lines of the terminal behind w. Of one that does not
-// know them, such as a serial line, and of what is none, they are those of the
-// classical screen.
+// Size returns the columns and lines of the terminal w. It returns 80 and 24 if w is
+// not a terminal or, like a serial line, has no size.
 func Size(w io.Writer) (width, height int) {
 	if file, ok := w.(descriptor); ok {
 		width, height, err := term.GetSize(int(file.Fd()))
