@@ -49,8 +49,8 @@ func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
 	}
 }
 
-// found returns the names of what the whole catalogue finds in a text, but for
-// symptoms that stand behind a cause.
+// found returns the names of the catalogue's findings in a text, without symptoms that
+// follow a cause.
 func found(t *testing.T, e *diagnose.Examiner, of diagnose.Subject, text string) []string {
 	t.Helper()
 	r, err := e.Text(of, text)
@@ -66,8 +66,8 @@ func found(t *testing.T, e *diagnose.Examiner, of diagnose.Subject, text string)
 	return names
 }
 
-// What shows one failure, as loading has proved, shows no other: nobody shall
-// choose between two remedies.
+// The example of one failure shows no other, so that users need not choose between two
+// remedies.
 func TestExamplesShowOneFailure(t *testing.T) {
 	all := load(t)
 	e := diagnose.NewExaminer(all)
@@ -82,7 +82,7 @@ func TestExamplesShowOneFailure(t *testing.T) {
 	}
 }
 
-// Lines of a log have times, ranks and colours around them.
+// In real logs the lines have times, ranks and colours around them.
 func TestExamplesInTheWild(t *testing.T) {
 	all := load(t)
 	e := diagnose.NewExaminer(all)
@@ -102,7 +102,7 @@ func TestExamplesInTheWild(t *testing.T) {
 	}
 }
 
-// What is said to mend something exists.
+// Every named fix exists.
 func TestMenders(t *testing.T) {
 	rs, err := recipe.Load(recipes.FS, "recipes")
 	if err != nil {
@@ -128,7 +128,7 @@ func TestMenders(t *testing.T) {
 	}
 }
 
-// A source in docs/ is there.
+// Every source in docs/ exists.
 func TestSources(t *testing.T) {
 	for _, d := range load(t) {
 		if strings.HasPrefix(d.Source, "docs/") {
@@ -139,7 +139,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// Logs of what went well show no failure.
+// Logs of successful runs show no failure.
 func TestGoodLogs(t *testing.T) {
 	e := diagnose.NewExaminer(load(t))
 	logs, err := filepath.Glob("testdata/good-*.log")
@@ -161,7 +161,7 @@ func TestGoodLogs(t *testing.T) {
 
 const made = "<!-- What follows is made from diagnoses/*.yaml: go test ./diagnoses -update -->\n"
 
-// The page that people read says what the tool says; what stands above the mark is
+// The page lists the failures as the tool reports them. The part above the mark is
 // written by hand.
 func TestTroubleshooting(t *testing.T) {
 	path := filepath.Join("..", "docs", "troubleshooting.md")
@@ -186,7 +186,7 @@ func TestTroubleshooting(t *testing.T) {
 	golden.CheckFile(t, path, []byte(byHand+made+b.String()))
 }
 
-// seen is the gist of an example as code.
+// seen shortens the lines of an example and formats them as code.
 func seen(example string) string {
 	const width = 90
 	var lines []string
@@ -200,7 +200,7 @@ func seen(example string) string {
 	return strings.Join(lines, " and ")
 }
 
-// cell keeps a text inside its cell of a table, and out of HTML.
+// cell escapes a text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
 }

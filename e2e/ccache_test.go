@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// compilerCache builds one source twice with the compiler cache: the second cell,
-// of which the linker alone sees the difference, takes every object from it. Each
-// is built once more without, and has to be the same to the byte.
+// compilerCache builds one source twice with the compiler cache. Only the linker flags
+// of the second cell differ, so it takes every object from the cache. Each cell is also
+// rebuilt without the cache and must have the same bytes.
 func compilerCache(b *tool) {
 	site, err := filepath.Abs("../bench/site")
 	if err != nil {
@@ -37,8 +37,7 @@ func compilerCache(b *tool) {
 	}
 }
 
-// builtWith returns the versions of what a cell was built with, as its provenance
-// says them.
+// builtWith returns the versions of a cell's build inputs from its provenance.
 func builtWith(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	var bundle struct {

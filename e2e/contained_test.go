@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// inContainers builds a small cell through Docker and through Podman, with the image
-// that is made of the native engine's files, and without a registry. Both run with
-// directories of their own, so that the other chapters never find them.
+// inContainers builds a small cell through Docker and through Podman without a
+// registry. The image is made of the native engine's files. Both daemons use their own
+// directories, so that the other chapters do not see them.
 func inContainers(b *tool) {
 	image := filepath.Join(b.dir, "engine.tar")
 	b.want(0, "engine", "image", "--to", image)
@@ -23,14 +23,14 @@ func inContainers(b *tool) {
 	cell := []string{"run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift"}
 	sums := map[string]string{}
 	for _, d := range []struct {
-		program, pkg, brings string               // of the package: a host may have the client docker alone
-		start                func(*tool) []string // and returns the variables that lead there
+		program, pkg, brings string               // brings is the program of the package: a host may have only docker's client
+		start                func(*tool) []string // returns the variables for clients
 	}{{"docker", "docker.io", "dockerd", startDocker}, {"podman", "podman", "podman", confinePodman}} {
 		b.t.Run(d.program, func(t *testing.T) {
 			own := *b.beside(t, d.program)
 			bring(t, d.brings, d.pkg)
 			own.cache = append(own.cache, append(d.start(&own), "BUILDER_ENGINE=")...)
-			own.stopsEngine() // with the variables that lead to the daemon
+			own.stopsEngine() // uses the variables of the daemon
 			sums[d.program] = own.contained(d.program, image, cell)
 		})
 	}
@@ -43,8 +43,8 @@ func inContainers(b *tool) {
 	}
 }
 
-// contained loads the image and builds a cell with it: the sandbox holds there, the
-// bound counts, and what it takes can be freed. It returns the digest of the wheel.
+// contained loads the image and builds a cell with it. The sandbox holds, the cache
+// limit applies, and the cache can be freed. It returns the digest of the wheel.
 func (b *tool) contained(program, image string, run []string) string {
 	b.t.Helper()
 	b.ask(program, "load", "--input", image)
@@ -64,7 +64,7 @@ func (b *tool) contained(program, image string, run []string) string {
 	return cell.Artifacts[0].SHA256
 }
 
-// ask runs a client program of a daemon where the tool would.
+// ask runs a client program of a daemon with the tool's environment.
 func (b *tool) ask(program string, args ...string) string {
 	b.t.Helper()
 	cmd := exec.Command(program, args...)
@@ -76,7 +76,7 @@ func (b *tool) ask(program string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// bring installs the Debian package of a program. Without it there is nothing to test.
+// bring installs the Debian package of a program if it is missing.
 func bring(t *testing.T, program, pkg string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {
@@ -91,10 +91,10 @@ func bring(t *testing.T, program, pkg string) {
 	}
 }
 
-// startDocker starts a daemon whose every file lies in the chapter's directory.
+// startDocker starts a daemon with all its files in the chapter's directory.
 func startDocker(b *tool) []string {
 	b.t.Helper()
-	dir, err := os.MkdirTemp("", "d") // short: sockets lie in it
+	dir, err := os.MkdirTemp("", "d") // a short path, because it holds sockets
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func startDocker(b *tool) []string {
 	return nil
 }
 
-// confinePodman has Podman keep everything in the chapter's directory, and hides
+// confinePodman makes Podman keep its files in the chapter's directory, and hides
 // Docker.
 func confinePodman(b *tool) []string {
 	b.t.Helper()
@@ -145,7 +145,7 @@ func confinePodman(b *tool) []string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { // Podman mounts this over itself, and leaves it so
+	b.t.Cleanup(func() { // Podman mounts the directory over itself and never unmounts it
 		if err := syscall.Unmount(filepath.Join(graph, "overlay"), syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOENT) {
 			b.t.Errorf("unmounting what Podman left: %v", err)
 		}
@@ -153,9 +153,9 @@ func confinePodman(b *tool) []string {
 	return []string{"CONTAINERS_STORAGE_CONF=" + storage, "CONTAINERS_CONF=" + settings, "DOCKER_HOST=unix:///nonexistent"}
 }
 
-// fittingRuntime writes a runc that asks for what this host may give: a machine that
-// is itself a container often lacks CAP_SYS_RESOURCE, and a privileged container asks
-// for all capabilities.
+// fittingRuntime writes a wrapper of runc that requests only the capabilities of this
+// host. A privileged container requests all capabilities, but a machine that is itself
+// a container often lacks CAP_SYS_RESOURCE.
 func fittingRuntime(b *tool) string {
 	b.t.Helper()
 	path := filepath.Join(b.dir, "fit")

@@ -11,15 +11,15 @@ import (
 	"builder/internal/testutil/markdown"
 )
 
-// readme is the page that shows the main job from nothing.
+// readme is the page that shows the main job from the beginning.
 const readme = "../README.md"
 
-// shownPages returns the pages of docs with blocks that need an engine.
+// shownPages returns the pages of docs with commands that need an engine.
 func shownPages(t *testing.T) []string {
 	t.Helper()
 	var pages []string
 	err := filepath.WalkDir("../docs", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && d.Name() == "reference" { // is written from the code
+		if err == nil && d.IsDir() && d.Name() == "reference" { // generated from the code
 			return filepath.SkipDir
 		}
 		if err != nil || filepath.Ext(path) != ".md" {
@@ -58,17 +58,17 @@ func shown(t *testing.T, path string) []string {
 	return commands
 }
 
-// shows does what a page shows with an engine, in the directory of the story, and
-// compares what is printed.
+// shows runs the commands of a page that need an engine, in the directory of the story,
+// and compares their output.
 func (b *tool) shows(path string) {
 	b.t.Helper()
-	env := append(b.env(), "PATH="+filepath.Dir(b.path)+string(filepath.ListSeparator)+os.Getenv("PATH"), "MAKELEVEL=0", "MAKEFLAGS=") // not a part of the make that runs the tests
+	env := append(b.env(), "PATH="+filepath.Dir(b.path)+string(filepath.ListSeparator)+os.Getenv("PATH"), "MAKELEVEL=0", "MAKEFLAGS=") // independent of the make that runs the tests
 	docscript.Host{Dir: b.dir, Env: env}.Play(b.t, path, docscript.E2E)
 }
 
-// whatPagesShow does what every page of docs shows with an engine, each in a
-// directory of its own that holds the examples, with the state of the story: the
-// main job is built already.
+// whatPagesShow runs the commands of every page of docs that need an engine. Each page
+// has its own directory with the examples. The state is that of the story: the main job
+// is already built.
 func whatPagesShow(b *tool) {
 	for _, path := range shownPages(b.t) {
 		b.t.Run(filepath.Base(path), func(t *testing.T) {
@@ -82,8 +82,8 @@ func whatPagesShow(b *tool) {
 	}
 }
 
-// The story takes what it does from the pages, so a page that lost its marks would
-// not be seen by it.
+// The story runs the marked commands of the pages. A page without marks would be
+// skipped silently, so this test lists the marked commands.
 func TestPagesOfTheStory(t *testing.T) {
 	want := []string{"make wheel"}
 	if got := shown(t, readme); !slices.Equal(got, want) {

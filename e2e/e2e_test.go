@@ -1,7 +1,7 @@
-// Package e2e runs the tool as its users do: the real engine building the real
-// wheel from nothing, on real input. It takes long (CONTRIBUTING.md says how long)
-// and needs root and a network, so it runs where BUILDER_E2E=1 says so (make test
-// does); it then fails, and never skips, where something is missing.
+// Package e2e runs the tool as users do: the real engine builds the real wheel from
+// nothing, with real input. The tests are slow (CONTRIBUTING.md has the times) and need
+// root and a network, so they run only with BUILDER_E2E=1, as in make test. Then they
+// fail, and never skip, if something is missing.
 package e2e
 
 import (
@@ -23,13 +23,13 @@ import (
 	"builder/internal/input/oci/ocitest"
 )
 
-// tool is the built program with a state directory of its own.
+// tool is the built program with its own state directory.
 type tool struct {
 	t     *testing.T
 	path  string
 	home  string
-	dir   string   // working directory: out/ lies below it
-	cache []string // variables: the user's cache directory, whose home has the engine that is made once
+	dir   string   // working directory, with out/ in it
+	cache []string // variables that set the user's cache directory; its home holds the engine, built once
 }
 
 func newTool(t *testing.T) *tool {
@@ -50,7 +50,7 @@ func newTool(t *testing.T) *tool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := cmp.Or(os.Getenv("BUILDER_ENGINE"), "native") // one chapter alone is about Docker and Podman
+	engine := cmp.Or(os.Getenv("BUILDER_ENGINE"), "native") // only one chapter uses Docker and Podman
 	cache := filepath.Join(dir, "cache")
 	b := &tool{t, path, filepath.Join(cache, "builder"), dir, []string{"XDG_CACHE_HOME=" + cache, "GOCACHE=" + strings.TrimSpace(string(goCache)), "BUILDER_ENGINE=" + engine}}
 	if err := os.Mkdir(cache, 0o755); err != nil {
@@ -67,8 +67,8 @@ func newTool(t *testing.T) *tool {
 	return b
 }
 
-// checkOut copies the files of the repository to dir, as git clone would with all
-// changes committed: make wheel runs there.
+// checkOut copies the files of the repository to dir, as git clone would after a commit
+// of all changes. make wheel runs there.
 func checkOut(t *testing.T, dir string) {
 	t.Helper()
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -80,7 +80,7 @@ func checkOut(t *testing.T, dir string) {
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		info, err := os.Lstat(filepath.Join("..", name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // deleted, and not committed yet
+			continue // deleted, but not committed yet
 		}
 		data, err2 := os.ReadFile(filepath.Join("..", name))
 		if err := errors.Join(err, err2, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)); err != nil {
@@ -92,13 +92,13 @@ func checkOut(t *testing.T, dir string) {
 	}
 }
 
-// stopsEngine has the engine of a home stopped where the test ends.
+// stopsEngine stops the engine of a home at the end of the test.
 func (b *tool) stopsEngine() {
 	own := *b
 	b.t.Cleanup(func() { own.command(context.Background(), "engine", "down").Run() })
 }
 
-// beside is the tool with another home and another working directory.
+// beside returns the tool with another home and another working directory.
 func (b *tool) beside(t *testing.T, name string) *tool {
 	t.Helper()
 	own := *b
@@ -122,14 +122,14 @@ func (b *tool) env() []string {
 	return append(append(os.Environ(), b.cache...), "BUILDER_HOME="+b.home)
 }
 
-// result is what a user sees of one invocation.
+// result is the visible outcome of one invocation.
 type result struct {
 	code           int
 	stdout, stderr string
 	took           time.Duration
 }
 
-// run runs the tool to its end and passes on what it says.
+// run runs the tool to its end and copies its output to the test's log.
 func (b *tool) run(args ...string) result {
 	b.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -146,7 +146,7 @@ func (b *tool) run(args ...string) result {
 	return r
 }
 
-// want runs the tool and demands an exit code.
+// want runs the tool and fails the test on another exit code.
 func (b *tool) want(code int, args ...string) result {
 	b.t.Helper()
 	r := b.run(args...)
@@ -156,7 +156,7 @@ func (b *tool) want(code int, args ...string) result {
 	return r
 }
 
-// runFile is what the tests read of run.json.
+// runFile holds the used parts of run.json.
 type runFile struct{ Cells []cellFile }
 
 type cellFile struct {
@@ -170,14 +170,14 @@ type cellFile struct {
 	}
 }
 
-// quick demands that a command took at most a twentieth of what the cell took that
-// it saved the work of: the host may be busy with other things.
+// quick fails the test if a command took more than a twentieth of the build that it
+// replaced. The bound is wide, because the host may be busy.
 func (b *tool) quick(r result, made cellFile) {
 	b.t.Helper()
 	var whole float64
 	for _, s := range made.Steps {
 		if s.Name == "build" && s.Cached {
-			return // by the engine of an earlier story: there is nothing to compare with
+			return // cached by the engine of an earlier story: no time to compare with
 		}
 		whole += s.Seconds
 	}
@@ -213,7 +213,7 @@ func contains(t *testing.T, text string, wants ...string) {
 
 const gates = 15
 
-// mainJob is what the README shows.
+// mainJob runs the commands of the README.
 func mainJob(b *tool) {
 	b.getsGo()
 	b.shows(readme)
@@ -237,7 +237,7 @@ func mainJob(b *tool) {
 	contains(b.t, string(log), "-DHAVE_ROCM=1", "-DHAVE_NCCL=1")
 }
 
-// getsGo demands that a host without Go gets the pinned one.
+// getsGo checks that a host without Go gets the pinned one.
 func (b *tool) getsGo() {
 	b.t.Helper()
 	cmd := exec.Command("./toolchain.sh")
@@ -254,7 +254,8 @@ func (b *tool) getsGo() {
 	}
 }
 
-// again: the key is in the store, so neither engine nor network is asked.
+// again runs the main job once more. The key is in the store, so neither engine nor
+// network is used.
 func again(b *tool) {
 	before := b.runJSON("out").Cells[0]
 	b.want(0, "engine", "down")
@@ -267,7 +268,7 @@ func again(b *tool) {
 	contains(b.t, b.want(0, "engine", "status").stdout, "not running")
 }
 
-// makeSite makes a directory for --recipes with these files in it.
+// makeSite makes a directory for --recipes with these files.
 func (b *tool) makeSite(files map[string]string) string {
 	b.t.Helper()
 	dir := b.t.TempDir()
@@ -307,8 +308,8 @@ func withoutFindHIP(b *tool) {
 	}
 }
 
-// verified checks what a run left with nothing but the public key, and finds out
-// that a byte was changed.
+// verified checks the results of a run with only the public key, and detects a changed
+// byte.
 func verified(b *tool) {
 	cell := b.runJSON("out").Cells[0]
 	dir := filepath.Join("out", cell.ID)
@@ -335,8 +336,8 @@ func verified(b *tool) {
 }
 
 // published puts the wheel into an index, a registry and an upload server, where
-// clients that know nothing of builder find it, and takes it back from the first
-// two on hosts that have nothing but the public key.
+// clients without knowledge of builder find it. Hosts with only the public key take it
+// back from the first two.
 func published(b *tool) {
 	made := b.runJSON("out").Cells[0]
 	dir := filepath.Join("out", made.ID)
@@ -365,7 +366,7 @@ func published(b *tool) {
 	}
 }
 
-// takenFrom takes a cell from where it is published, on a host with nothing.
+// takenFrom takes a cell from its place of publication on a host with an empty home.
 func (b *tool) takenFrom(place string, made cellFile) {
 	own := *b
 	own.home = filepath.Join(b.t.TempDir(), "home")
@@ -380,9 +381,10 @@ func (b *tool) takenFrom(place string, made cellFile) {
 	own.want(0, "verify", filepath.Join(out, taken.ID), "--trust", trust)
 }
 
-// elsewhere builds the main wheel once more from its bundle and from what was
-// carried there, without a network: another state directory, another engine, whose
-// programs alone are those of the first, and another host's key. That one processor makes the same bytes is seen by TestFull.
+// elsewhere builds the main wheel once more from its bundle and the exported store,
+// without a network. The state directory, the engine and the key are new; only the
+// engine's programs are taken from the first home. TestFull covers a build on one
+// processor.
 func elsewhere(b *tool) {
 	cell := b.runJSON("out").Cells[0]
 	own := *b
@@ -397,13 +399,14 @@ func elsewhere(b *tool) {
 	r := own.want(0, "verify", filepath.Join("out", cell.ID), "--rebuild", "--attach", "--offline", "--trust", filepath.Join(b.home, "key.pem.pub"))
 	contains(b.t, r.stdout, "rebuild     pass", "2 files are the same in a second build")
 
-	// Device code needs a gate on a GPU before stable, whatever another host says.
+	// Device code must pass a gate on a GPU before stable, even if another host rebuilt
+	// it.
 	place := "file:" + filepath.Join(b.t.TempDir(), "index")
 	b.want(0, "publish", filepath.Join("out", cell.ID), "--to", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
 	r = b.want(6, "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
 	contains(b.t, r.stderr, "no gate runs that on GPUs yet")
 
-	// A wheel without device code reaches stable once another host has rebuilt it.
+	// A wheel without device code reaches stable after another host has rebuilt it.
 	site, err := filepath.Abs("../docs/examples/stack")
 	if err != nil {
 		b.t.Fatal(err)
@@ -419,8 +422,9 @@ func elsewhere(b *tool) {
 	contains(b.t, r.stdout, "candidate, stable")
 }
 
-// leaks runs a build that tries to leave, to read what is the host's, and to use
-// the processor of the host: each is refused, the same everywhere, or caught.
+// leaks runs a build that tries to reach the network, to read the host's files, and to
+// use the host's processor. Each attempt is refused, gives the same result everywhere,
+// or is detected.
 func leaks(b *tool) {
 	built := b.read("recipes/horovod.yaml")
 	from, to := strings.Index(built, "\nbuild: |\n"), strings.Index(built, "\nrequires:\n")
@@ -446,7 +450,7 @@ func leaks(b *tool) {
 	}
 }
 
-// leakyBuild is a build script that leaves a wheel of what it saw.
+// leakyBuild is a build script that writes its observations into a wheel.
 const leakyBuild = `
 build: |
   tried() {
@@ -474,15 +478,15 @@ build: |
   python -m wheel pack w --dest-dir "$BUILDER_DIST"
 `
 
-// cpuTensorFlow builds against tensorflow-cpu, which succeeds without a word and
-// gives a wheel that cannot load, and without the patch that seals the rendezvous.
+// cpuTensorFlow builds against tensorflow-cpu, without the patch that seals the
+// rendezvous. The build succeeds silently and gives a wheel that cannot load.
 func cpuTensorFlow(b *tool) {
 	built := b.read("recipes/horovod.yaml")
 	recipe := strings.ReplaceAll(built, "tensorflow-rocm=={{tensorflow}}.570", "tensorflow-cpu==2.15.1")
 	if recipe == built {
 		b.t.Fatal("the recipe's requirement has moved")
 	}
-	// What is refused anyway need not be fast.
+	// The wheel is refused anyway, so it need not be fast.
 	debug := strings.Replace(recipe, "\nenv:\n", "\nenv:\n  HOROVOD_DEBUG: \"1\"\n", 1)
 	if debug == recipe {
 		b.t.Fatal("the recipe's environment has moved")
@@ -512,7 +516,7 @@ func cpuTensorFlow(b *tool) {
 	}
 }
 
-// wrongDigest gives the sdist from a place that holds other bytes of that size.
+// wrongDigest sets the source of the sdist to a file with other bytes of the same size.
 func wrongDigest(b *tool) {
 	bad := filepath.Join(b.t.TempDir(), "horovod-0.28.1.tar.gz")
 	if err := os.WriteFile(bad, bytes.Repeat([]byte{'x'}, 3515786), 0o644); err != nil {
@@ -521,21 +525,21 @@ func wrongDigest(b *tool) {
 	home := b.t.TempDir()
 	own := *b
 	own.home = home
-	// An empty store whose Debian packages are those that are known already.
+	// The store has the Debian packages already and lacks the sdist.
 	b.linkStore(home)
 	own.forget("92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
 	r := own.want(8, "run", "horovod", "--rocm", "5.7", "--set", "source.horovod="+bad)
 	contains(b.t, r.stderr, "horovod-0.28.1.tar.gz", "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0")
 }
 
-// linkStore makes the store of another home of the files of this one, which other
-// lanes may be changing.
+// linkStore fills the store of another home with links to the files of this one. Other
+// lanes may change them at the same time.
 func (b *tool) linkStore(home string) {
 	b.t.Helper()
 	err := filepath.WalkDir(filepath.Join(b.home, "store"), func(path string, d os.DirEntry, err error) error {
 		rest, outside := filepath.Rel(b.home, path)
 		switch {
-		case errors.Is(err, os.ErrNotExist): // it was temporary
+		case errors.Is(err, os.ErrNotExist): // a temporary file
 			return nil
 		case errors.Join(err, outside) != nil:
 			return errors.Join(err, outside)
@@ -552,7 +556,7 @@ func (b *tool) linkStore(home string) {
 	}
 }
 
-// forget removes a blob and every remembered result from the store.
+// forget removes a blob and all results from the store.
 func (b *tool) forget(sha256 string) {
 	b.t.Helper()
 	filepath.WalkDir(filepath.Join(b.home, "store"), func(path string, d os.DirEntry, err error) error {
@@ -563,7 +567,7 @@ func (b *tool) forget(sha256 string) {
 	})
 }
 
-// notRoot asks for an engine as an ordinary user of a host without Docker.
+// notRoot requests an engine as an ordinary user on a host without Docker.
 func notRoot(b *tool) {
 	dir, err := os.MkdirTemp("", "builder-nobody-*")
 	if err != nil {
@@ -590,7 +594,8 @@ func notRoot(b *tool) {
 	contains(b.t, stderr.String(), "root", "--engine")
 }
 
-// smallNCCL is a library with one function of NCCL's: the others take an hour.
+// smallNCCL builds a library with one function of NCCL. All functions would take an
+// hour.
 var smallNCCL = []string{"run", "nccl", "--version", "2.29.7", "--cuda", "13.0", "--functions", "allreduce-sum-f32", "--rdma", "verbs"}
 
 func ncclVerbs(b *tool) {
@@ -604,8 +609,8 @@ func ncclVerbs(b *tool) {
 		"says 2.29.7+cuda13.0 and 22907", "wants GLIBC_2.38", ".txz: ")
 }
 
-// ncclUnlinked is what upstream's makefiles make on Debian: the link succeeds and
-// no symbol of libibverbs can be found.
+// ncclUnlinked builds NCCL as upstream's makefiles do on Debian: the link succeeds, but
+// no symbol of libibverbs can be resolved.
 func ncclUnlinked(b *tool) {
 	patch := b.read("patches/nccl/12-rdma-libverbs-order.yaml")
 	never := strings.Replace(patch, `version: ">=2.27"`, `version: ">=99"`, 1)
@@ -620,7 +625,7 @@ func ncclUnlinked(b *tool) {
 	}
 }
 
-// evidence joins what the gates saw, and demands that each passed.
+// evidence joins the evidence of the gates and fails the test unless all passed.
 func (b *tool) evidence(verdicts []struct{ Gate, Status, Evidence, Remedy string }) string {
 	b.t.Helper()
 	var all []string

@@ -17,15 +17,15 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// fault is something that goes wrong while the tool works, or before.
+// fault is a failure before or during a run of the tool.
 type fault struct {
 	name  string
-	exit  string // of the run that it happened to
-	after string // what is true then, and what the next run does
+	exit  string // exit code of the affected run
+	after string // the state afterwards and the behaviour of the next run
 	tell  func(*scene)
 }
 
-// faults are told in this order, with the real engine and real wheels.
+// faults are run in this order, with the real engine and real wheels.
 var faults = []fault{
 	{
 		"the client is killed while the image is made", "-", "the next run goes on with the image as far as it was made",
@@ -96,8 +96,7 @@ var faults = []fault{
 	{"client, engine or both are killed at a random moment, again and again", "-", "the store is whole each time, and the run after the last kill succeeds", randomKills},
 }
 
-// TestFaultTable compares the table with the documentation; what it says of each
-// fault TestE2E sees.
+// The table of faults is that of the documentation. TestE2E checks each row.
 func TestFaultTable(t *testing.T) {
 	if len(faults) < 25 {
 		t.Errorf("%d faults, 25 are promised", len(faults))
@@ -115,7 +114,7 @@ func faultTable(rows []fault) string {
 	return b.String()
 }
 
-// unlucky tells all faults.
+// unlucky runs all faults.
 func unlucky(b *tool) {
 	turns := 0
 	site, stamp := b.steady()
@@ -138,8 +137,7 @@ func killClient(step string) func(*scene) {
 	}
 }
 
-// killedHung demands that a build does not live on by itself: the next run would
-// join it.
+// A build must not survive its killed client: the next run would join it.
 func killedHung(s *scene) {
 	p := s.start(s.cell("hung")).in("build")
 	time.Sleep(2 * time.Second)
@@ -157,7 +155,7 @@ func interrupt(sig syscall.Signal) func(*scene) {
 	}
 }
 
-// report is run.json as it stands.
+// report returns the current run.json.
 func (s *scene) report() []byte {
 	data, err := os.ReadFile(filepath.Join(s.dir, s.out, "run.json"))
 	if err != nil {
@@ -249,7 +247,7 @@ func unreachableEngine(s *scene) {
 	s.sound()
 }
 
-// two chooses two cells that nobody has built.
+// two chooses two cells never built before.
 func (s *scene) two(pace string) []string {
 	args := s.cell(pace)
 	*s.turns++
@@ -263,7 +261,7 @@ func oneOfTwoUnreachable(s *scene) {
 	s.sound()
 }
 
-// second is another home on this host, with an engine of its own.
+// second returns the tool with another home on this host and its own engine.
 func (s *scene) second() *tool {
 	own := *s.tool
 	own.home = filepath.Join(s.dir, "second")
@@ -290,8 +288,8 @@ func oneOfTwoKilled(s *scene) {
 
 const markupsafe = "d283d37a890ba4c1ae73ffadf8046435c76e7bc2247bbb63c00bd1a709c6544b"
 
-// source is a server of the sdist. What it does with a request handle says; where
-// that is nil, or returns true, it answers as servers do.
+// source starts a server of the sdist. handle may answer a request and return true;
+// otherwise the server answers normally.
 func (s *scene) source(handle func(w http.ResponseWriter, r *http.Request, data []byte) (done bool)) (set string) {
 	s.t.Helper()
 	data, err := os.ReadFile(s.blob(markupsafe))
@@ -308,7 +306,7 @@ func (s *scene) source(handle func(w http.ResponseWriter, r *http.Request, data 
 	return "source.markupsafe=" + server.URL + "/MarkupSafe-2.1.5.tar.gz"
 }
 
-// blob is the path of a file of the store.
+// blob returns the path of a file in the store.
 func (b *tool) blob(sum string) string {
 	var found string
 	filepath.WalkDir(filepath.Join(b.home, "store", "sha256"), func(path string, d os.DirEntry, err error) error {
@@ -320,7 +318,7 @@ func (b *tool) blob(sum string) string {
 	return found
 }
 
-// drop takes a file out of the store.
+// drop removes a file from the store.
 func (b *tool) drop(sum string) {
 	b.t.Helper()
 	if err := os.Remove(b.blob(sum)); err != nil {
@@ -328,7 +326,7 @@ func (b *tool) drop(sum string) {
 	}
 }
 
-// alone is an environment that reaches nothing but this host.
+// alone is an environment without access to other hosts.
 var alone = []string{"HTTPS_PROXY=http://127.0.0.1:1", "https_proxy=http://127.0.0.1:1"}
 
 func half(w http.ResponseWriter, data []byte, from int) {
@@ -475,8 +473,8 @@ func damagedLayer(s *scene) {
 	s.sound()
 }
 
-// elsewhere is the scene with an engine of its own, which has built a cell and is
-// stopped: what is damaged there nobody else misses.
+// elsewhere gives the scene its own engine, which has built a cell and is stopped.
+// Damage there does not affect other chapters.
 func (s *scene) elsewhere() {
 	s.t.Helper()
 	s.tool = s.second()
@@ -542,7 +540,7 @@ func sameCell(s *scene) {
 	s.sound()
 }
 
-// randomKills kills as often as BUILDER_E2E_KILLS says.
+// randomKills kills the tool BUILDER_E2E_KILLS times.
 func randomKills(s *scene) {
 	kills, err := strconv.Atoi(os.Getenv("BUILDER_E2E_KILLS"))
 	if err != nil {
@@ -556,7 +554,7 @@ func randomKills(s *scene) {
 	for i := range kills {
 		last = s.start(args)
 		select {
-		case <-last.ended: // it was faster: another cell
+		case <-last.ended: // it ended before the kill: use another cell
 			args = s.cell("swift")
 			continue
 		case <-time.After(time.Duration(chance.Int64N(int64(span)))):

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFull runs cells that fetch and build for longer than every change can
-// wait for: make test-full. Its inputs are 8 GB.
+// TestFull runs cells that are too slow for every change: make test-full. They fetch 8
+// GB.
 func TestFull(t *testing.T) {
 	if os.Getenv("BUILDER_E2E") != "full" {
 		t.Skip("run make test-full")
@@ -69,7 +69,7 @@ func oneProcessor(b *tool) {
 	contains(b.t, r.stdout, "2 files are the same in a second build")
 }
 
-// plannedGates returns the gates that plan names for a cell, and the one of
+// plannedGates returns the gates that plan lists for a cell, with the gate of
 // --rebuild.
 func (b *tool) plannedGates(args []string) []string {
 	b.t.Helper()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// oneTemporary has all temporary directories of a test made in one.
+// oneTemporary makes one directory for all temporary files of a test.
 func oneTemporary(t *testing.T) (dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "builder-e2e-*")
@@ -24,18 +24,17 @@ func oneTemporary(t *testing.T) (dir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil { // for the chapter of who is not root
+	if err := os.Chmod(dir, 0o711); err != nil { // for the chapter with an ordinary user
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", dir)
 	return dir
 }
 
-// clearsUp clears up where the test is interrupted, runs out of time or loses the
-// process that started it: engines would work on for hours, and what they made would
-// stay.
+// clearsUp cleans up if the test is interrupted, runs out of time or loses its parent
+// process. Otherwise engines would run on for hours and leave their files behind.
 func (b *tool) clearsUp(dir string) {
-	var clearing sync.Mutex // for good: the chapters that fail of it must not end the test
+	var clearing sync.Mutex // never unlocked: chapters that fail during the cleanup must not end the test
 	ended, signals := make(chan struct{}), make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	b.t.Cleanup(func() { clearing.Lock(); signal.Stop(signals); close(ended) })
@@ -61,9 +60,8 @@ func (b *tool) clearsUp(dir string) {
 	}()
 }
 
-// clearUp ends the processes that were started and the engines, and removes a
-// directory and what is mounted in it. No chapter can start the tool meanwhile: it
-// has another name.
+// clearUp ends the started processes and engines, and removes a directory with all
+// mounts in it. It renames the tool first, so that no chapter can start it meanwhile.
 func (b *tool) clearUp(dir string) {
 	own := *b
 	own.path += "-last"

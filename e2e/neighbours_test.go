@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// neighbours packs Ray and OpenRLHF again, twice, and asks both what they do.
+// neighbours repackages Ray and OpenRLHF twice and checks the behaviour of both.
 func neighbours(b *tool) {
 	b.want(0, "run", "ray", "--version", "2.12.0", "--rocm", "6.1", "--locked", "--rebuild", "--out", "out-ray")
 	cell := b.runJSON("out-ray").Cells[0]
@@ -21,7 +21,8 @@ func neighbours(b *tool) {
 	contains(b.t, b.evidence(cell.Verdicts), "sync-backend: it says accepts=--vllm.sync_backend default=nccl refuses=--vllm_sync_backend")
 }
 
-// setEdit is what is told from hand to hand: it applies, and nothing changes.
+// setEdit is an edit passed around among users. It applies without an error and has no
+// effect.
 const setEdit = `edits:
   - kind: replace
     file: ray/_private/accelerators/__init__.py
@@ -29,8 +30,8 @@ const setEdit = `edits:
     count: 1
 `
 
-// rayWithTheSetEdit leaves AMD's class out of the set of all managers, and does no
-// more.
+// rayWithTheSetEdit builds Ray with setEdit, which removes AMD's class only from the
+// set of all managers.
 func rayWithTheSetEdit(b *tool) {
 	const patch = "patches/ray/10-visible-devices-rocr.yaml"
 	head, _, ok := strings.Cut(b.read(patch), "edits:\n")

@@ -18,25 +18,24 @@ import (
 	"time"
 )
 
-// scene is where a fault happens: the tool, a directory of results of its own, and
-// cells that nobody has built yet.
+// scene is the setting of a fault: the tool, its own directory of results, and cells
+// never built before.
 type scene struct {
 	*tool
 	out   string
 	site  string
-	stamp string // in the environment of the builds of this site, and of no other
-	turns *int   // cells that were handed out
+	stamp string // unique value in the environment of this site's builds
+	turns *int   // number of cells handed out
 }
 
-// cell chooses a cell that is built for the first time, as arguments.
+// cell returns the arguments of a cell never built before.
 func (s *scene) cell(pace string) []string {
 	*s.turns++
 	return []string{"run", "steady", "--recipes", s.site, "--turn", strconv.Itoa(*s.turns), "--pace", pace, "--out", s.out}
 }
 
-// steady copies the recipe that the faults happen to, so that no earlier run of
-// this test has built its cells. What tells them apart from others is in the
-// environment of their builds.
+// steady copies the recipe for the faults and adds a unique stamp to the environment of
+// its builds, so that no earlier run of this test has built its cells.
 func (b *tool) steady() (site, stamp string) {
 	b.t.Helper()
 	const turn = `TURN: "{{turn}}`
@@ -52,11 +51,11 @@ func (b *tool) steady() (site, stamp string) {
 	return b.makeSite(files), stamp
 }
 
-// patience is how long a process is waited for that should have said something or
-// ended: long, because other lanes have the processors too.
+// patience bounds the time to wait for output or the end of a process. It is long,
+// because other lanes use the processors too.
 const patience = 15 * time.Minute
 
-// proc is the tool at work.
+// proc is a running process of the tool.
 type proc struct {
 	*scene
 	cmd    *exec.Cmd
@@ -65,7 +64,7 @@ type proc struct {
 	wanted []string
 }
 
-// buffer is written by a process and read by a test.
+// buffer is written by a process and read by a test at the same time.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -83,8 +82,8 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// start starts the tool with variables added to its environment, as a terminal
-// would: in a process group of its own.
+// start starts the tool with additional variables and, as a terminal does, in its own
+// process group.
 func (s *scene) start(args []string, env ...string) *proc {
 	s.t.Helper()
 	p := &proc{scene: s, cmd: s.command(s.t.Context(), args...), said: &buffer{}, ended: make(chan struct{}), wanted: args}
@@ -101,7 +100,7 @@ func (s *scene) start(args []string, env ...string) *proc {
 	return p
 }
 
-// until waits for words in what the tool says.
+// until waits for words in the output.
 func (p *proc) until(words string) *proc {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience); !strings.Contains(p.said.String(), words); time.Sleep(20 * time.Millisecond) {
@@ -120,7 +119,7 @@ func (p *proc) until(words string) *proc {
 	return p
 }
 
-// in waits until the build of the cell has printed something.
+// in waits for the start of a step.
 func (p *proc) in(step string) *proc { return p.until(" " + step + " started") }
 
 func (p *proc) signal(sig syscall.Signal) *proc {
@@ -131,7 +130,7 @@ func (p *proc) signal(sig syscall.Signal) *proc {
 	return p
 }
 
-// end waits for the end and returns the exit code, -1 where a signal was it.
+// end waits for the end and returns the exit code, or -1 after a signal.
 func (p *proc) end() int {
 	p.t.Helper()
 	select {
@@ -145,7 +144,7 @@ func (p *proc) end() int {
 	return code
 }
 
-// exits demands an exit code and words.
+// exits waits for the end and checks the exit code and the output.
 func (p *proc) exits(code int, words ...string) {
 	p.t.Helper()
 	if got := p.end(); got != code {
@@ -154,14 +153,13 @@ func (p *proc) exits(code int, words ...string) {
 	contains(p.t, p.said.String(), words...)
 }
 
-// again runs the same once more: with nothing in its way it succeeds.
+// again runs the same command once more. Without the fault it succeeds.
 func (p *proc) again(env ...string) {
 	p.t.Helper()
 	p.start(p.wanted, env...).exits(0)
 }
 
-// engineProcess is the process of an engine, or of its supervisor, 0 where none
-// runs.
+// engineProcess returns the process of an engine or of its supervisor, or 0.
 func (b *tool) engineProcess(program string) int {
 	b.t.Helper()
 	for pid := range processes() {
@@ -180,7 +178,7 @@ func (b *tool) engineProcess(program string) int {
 	return 0
 }
 
-// parentIsNot tells the supervisor from the shells that it starts.
+// parentIsNot distinguishes the supervisor from the shells that it starts.
 func parentIsNot(pid int, program, home string) bool {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
@@ -199,8 +197,7 @@ func (b *tool) killEngine(program string, sig syscall.Signal) {
 	}
 }
 
-// processes are those of this host, with their environments as far as they can be
-// read.
+// processes returns the processes of this host with their environments, where readable.
 func processes() map[int]string {
 	all := map[int]string{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
@@ -213,8 +210,8 @@ func processes() map[int]string {
 	return all
 }
 
-// sound demands what has to hold after every fault: the store is whole, run.json
-// is true, and nothing is left behind.
+// sound checks the conditions after every fault: the store is intact, run.json is true,
+// and nothing is left behind.
 func (s *scene) sound() {
 	s.t.Helper()
 	s.nothingLeft()
@@ -224,8 +221,8 @@ func (s *scene) sound() {
 	s.trueReport()
 }
 
-// nothingLeft waits for what ends by itself and demands that it does: processes of
-// builds, clients of the engine, mounts.
+// nothingLeft waits until the processes of builds, the clients of the engine and the
+// mounts have ended, and fails the test if any remain.
 func (s *scene) nothingLeft() {
 	s.t.Helper()
 	var left []string
@@ -234,7 +231,7 @@ func (s *scene) nothingLeft() {
 		for pid, env := range processes() {
 			build := s.builds(env)
 			client := strings.Contains(env, "BUILDER_SESSION=") && strings.Contains(env, "BUILDER_HOME="+s.home+"\x00")
-			if build || client { // of this test: others may be at work on this host
+			if build || client { // of this test: the host may run others
 				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 				left = append(left, fmt.Sprintf("process %d: %s", pid, bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
 			}
@@ -254,18 +251,18 @@ func (s *scene) nothingLeft() {
 	}
 }
 
-// builds reports whether an environment is that of a build of this scene.
+// builds reports whether an environment belongs to a build of this scene.
 func (s *scene) builds(env string) bool {
 	return strings.Contains(env, "BUILDER_DIST=") && strings.Contains(env, " of "+s.stamp+"\x00")
 }
 
-// trueReport demands of every cell in run.json that it says of itself as good was
-// built as good: its wheel is there with its digest, and gates have looked.
+// trueReport checks every cell with a good status in run.json: its wheel exists with
+// its digest, and it has verdicts of gates.
 func (s *scene) trueReport() {
 	s.t.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, s.out, "run.json"))
 	if err != nil {
-		return // nothing was begun
+		return // no run has started
 	}
 	var f runFile
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -311,8 +308,8 @@ func digest(path string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// damage overwrites the middle of the files below a directory of the home that a
-// test chooses, whatever their permissions; there have to be some.
+// damage overwrites the middle of the chosen files below a directory of the home,
+// whatever their permissions. It fails the test if there are none.
 func (b *tool) damage(dir string, chosen func(path string) bool) {
 	b.t.Helper()
 	n := 0
@@ -340,8 +337,8 @@ func (b *tool) damage(dir string, chosen func(path string) bool) {
 	}
 }
 
-// limited mounts a file system of a size over a directory, and returns what makes
-// it larger.
+// limited mounts a file system of a fixed size over a directory. enlarge changes the
+// size.
 func (s *scene) limited(dir, size string) (enlarge func(size string)) {
 	s.t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// uploadServer starts a real pypiserver, installed from wherever pip takes it, and
-// returns the destination of uploads and the index where they are seen.
+// uploadServer installs a real pypiserver with pip and starts it. It returns the
+// address for uploads and the address of the index.
 func uploadServer(t *testing.T) (destination, simple string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,8 +52,7 @@ func uploadServer(t *testing.T) (destination, simple string) {
 	return "", ""
 }
 
-// freeAddress is one of this host that nobody listens at; a server takes it a moment
-// later.
+// freeAddress returns a free address of this host. A server binds it a moment later.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,8 +63,8 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// pipDownload takes a wheel by its hash with the host's pip, and returns the sha256
-// of what came.
+// pipDownload downloads a wheel by its hash with the host's pip and returns the sha256
+// of the file.
 func pipDownload(t *testing.T, simple, wheel string) string {
 	t.Helper()
 	data, err := os.ReadFile(wheel)

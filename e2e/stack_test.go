@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// stacked: two parts that are built, three wheels of the index and one that the
-// platform brings become a wheelhouse that installs without a network; again it is
-// the same bytes, without an engine.
+// stacked builds a wheelhouse of two built parts, three wheels of the index and one
+// package of the platform. It installs without a network. A second run gives the same
+// bytes without an engine.
 func stacked(b *tool) {
 	site, err := filepath.Abs("../docs/examples/stack")
 	if err != nil {
@@ -40,7 +40,7 @@ func stacked(b *tool) {
 	b.lacking(site)
 }
 
-// house returns the digests of what a stack is made of, by name.
+// house returns the digests of a stack's files, by name.
 func (b *tool) house(out string) map[string]string {
 	b.t.Helper()
 	sums := map[string]string{}
@@ -59,8 +59,8 @@ func (b *tool) house(out string) map[string]string {
 	return sums
 }
 
-// lacking says that the platform brings what nothing needs: the gate refuses that,
-// and there is no wheelhouse.
+// lacking declares a package of the platform that nothing requires. The gate refuses
+// the stack, and there is no wheelhouse.
 func (b *tool) lacking(site string) {
 	b.t.Helper()
 	bare := b.t.TempDir()

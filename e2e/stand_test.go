@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// lookedAt has a build fail, looks at it where it failed, and replays it without
-// the tool.
+// lookedAt makes a build fail, opens a shell at the failure, and replays the build
+// without the tool.
 func lookedAt(b *tool) {
 	site, _ := b.steady()
 	path := filepath.Join(site, "recipes", "steady.yaml")

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// A lane is chapters that are told in order: each uses the state that the one before
-// it left.
+// A lane is a list of chapters in order. Each uses the state of the one before.
 type lane struct {
-	home     string // its own, where it is not that of the first lane
-	after    string // the chapter of another lane that has to be over, "" is the making of the engine
+	home     string // home of the lane, if not that of the first lane
+	after    string // chapter of another lane to wait for; "" means the build of the engine
 	chapters []chapter
 }
 
@@ -25,10 +24,10 @@ const (
 	onceMore    = "again, nothing changed"
 )
 
-// story is told lane beside lane, because much of a chapter waits: for what a fault
-// has killed, for the network, for one thread of a linker or a gate. The faults kill
-// engines, so they have a home of their own. The first lane makes the engine; it and
-// its wheel are what the others begin with.
+// The lanes of the story run in parallel, because much of a chapter is waiting: for
+// killed processes, for the network, for a single thread of a linker or a gate. The
+// faults kill engines, so they have their own home. The first lane builds the engine,
+// and the others start with the engine and its wheel.
 var story = []lane{
 	{"", "", []chapter{
 		{fromNothing, mainJob},
@@ -63,7 +62,7 @@ var story = []lane{
 	}},
 }
 
-// TestE2E tells the story. A chapter that fails ends its lane.
+// TestE2E runs the story. A failed chapter ends its lane.
 func TestE2E(t *testing.T) {
 	b := newTool(t)
 	over := map[string]chan struct{}{}
@@ -95,12 +94,12 @@ func TestE2E(t *testing.T) {
 	lanes.Wait()
 }
 
-// chapter tells one, and reports whether it went well. It says so at once: Go does
-// when all lanes are over.
+// chapter runs one chapter and reports whether it passed. It logs the result at once,
+// because go test prints it only after all lanes have ended.
 func (b *tool) chapter(c chapter) bool {
 	ran, start := false, time.Now()
 	passed := b.t.Run(c.name, func(t *testing.T) {
-		ran = true // -run may leave it out
+		ran = true // -run may skip it
 		own := *b
 		own.t = t
 		c.tell(&own)
@@ -111,8 +110,8 @@ func (b *tool) chapter(c chapter) bool {
 	return passed
 }
 
-// waitForEngine returns when the home has the programs of an engine, or will not get
-// them.
+// waitForEngine waits until the home has the programs of an engine or the first chapter
+// has ended.
 func (b *tool) waitForEngine(ended <-chan struct{}) {
 	for {
 		made, _ := filepath.Glob(filepath.Join(b.home, "engine", "build-*[0-9a-f]", "bin"))

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// waysOut has a build step, and a gate on what it built, try to get out of their
-// sandbox. None of the ways leads out, and the canary of the cell asks for each.
+// waysOut runs a build step, and a gate on its wheel, that try to escape their sandbox.
+// None of the ways succeeds, and the canary of the cell covers each.
 func waysOut(b *tool) {
 	script := b.read("e2e/testdata/ways_out.py")
 	site, _ := b.steady()
@@ -63,9 +63,9 @@ expect:
 	}
 }
 
-// trapped builds a wheel that installs programs over those that make a sandbox. They
-// are first on the path of every gate, and would write as root of the host if
-// anything ran them outside of a sandbox.
+// trapped builds a wheel that replaces the programs for making a sandbox. Its programs
+// come first in the PATH of every gate and would write as the host's root if they ran
+// outside a sandbox.
 func (b *tool) trapped(site, path, recipe string) {
 	laid := strings.Replace(recipe, "--wheel-dir \"$BUILDER_DIST\" .\n", "--wheel-dir \"$BUILDER_DIST\" .\n"+traps, 1)
 	if laid == recipe {
@@ -90,7 +90,7 @@ const traps = `  python -m wheel unpack --dest /tmp/traps "$BUILDER_DIST"/*.whl
   python -m wheel pack --dest-dir "$BUILDER_DIST" /tmp/traps/*
 `
 
-// indent puts a prefix before every line of a text that has words.
+// indent adds a prefix to every line that is not blank.
 func indent(text, prefix string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

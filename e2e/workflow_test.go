@@ -8,9 +8,8 @@ import (
 	"builder/internal/testutil/acttest"
 )
 
-// workflow executes every step of build.yml on real cells, as a repository would
-// that keeps recipes of its own: plan, a job for each cell, publication, and the
-// report over all.
+// workflow runs every step of build.yml on real cells, as a repository with its own
+// recipes would: the plan, a job for each cell, the publication and the final report.
 func workflow(b *tool) {
 	checkout, _ := b.steady()
 	key, err := os.ReadFile(filepath.Join(b.home, "key.pem.pub"))
@@ -22,7 +21,7 @@ func workflow(b *tool) {
 	}
 	place := filepath.Join(b.t.TempDir(), "index")
 
-	// The wheel of Horovod that this story has built already.
+	// The wheel of Horovod, already built by this story.
 	said := b.executes(checkout, map[string]string{"cells": "horovod --rocm 5.7", "publish": "file:" + place, "trust": "ours.pem.pub"})
 	contains(b.t, said, "### builder: 1 of 1 cells passed", "gfx90a | pass | ")
 	found, err := filepath.Glob(filepath.Join(place, "files", "horovod", "*.whl"))
@@ -30,13 +29,13 @@ func workflow(b *tool) {
 		b.t.Errorf("published: %v, %v", found, err)
 	}
 
-	// Two that nobody has built.
+	// Two cells never built before.
 	said = b.executes(checkout, map[string]string{"cells": "steady --turn 1,2 --pace swift", "recipes": "."})
 	contains(b.t, said, "### builder: 2 of 2 cells passed", "| steady-1-swift | pass | build |", "| steady-2-swift | pass | build |")
 }
 
-// executes has act play build.yml with the state of the story, demands that all jobs
-// succeed, and returns the summary.
+// executes runs build.yml with act and the state of the story. It fails the test unless
+// all jobs succeed, and returns the summary.
 func (b *tool) executes(checkout string, inputs map[string]string) string {
 	b.t.Helper()
 	root, err := filepath.Abs("..")
@@ -63,8 +62,8 @@ func (b *tool) executes(checkout string, inputs map[string]string) string {
 	return result.Summary
 }
 
-// hostEnv is what a runner has of this host: its programs, and no word about this
-// tool.
+// hostEnv returns the environment of a runner: that of this host without the variables
+// of this tool.
 func hostEnv() map[string]string {
 	env := map[string]string{}
 	for _, variable := range os.Environ() {

@@ -1,11 +1,11 @@
 // Package patches holds the patches that come with builder: one folder for each
-// distribution, applied in the order of their file names. The types and the
-// loader are in internal/plan/patch.
+// distribution, applied in the order of their file names. The types and the loader are
+// in internal/plan/patch.
 package patches
 
 import "embed"
 
-// FS holds <distribution>/*.yaml, the diffs that they name, and schema.json.
+// FS holds <distribution>/*.yaml, their diffs, and schema.json.
 //
 //go:embed gpt-sovits horovod nccl ray *.json
 var FS embed.FS

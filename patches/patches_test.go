@@ -19,7 +19,7 @@ func TestSchema(t *testing.T) {
 	golden.CheckFile(t, "schema.json", recipe.Schema(&patch.Patch{}))
 }
 
-// Embedding takes the folders that it names, and leaves files out without a word.
+// go:embed lists folders by name and silently leaves out others.
 func TestEveryFileIsEmbedded(t *testing.T) {
 	for _, name := range files(t) {
 		want, err := os.ReadFile(name)
@@ -32,7 +32,7 @@ func TestEveryFileIsEmbedded(t *testing.T) {
 	}
 }
 
-// files lists what lies here and below and is not Go.
+// files lists all files in this folder and below, except Go files.
 func files(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -50,7 +50,7 @@ func files(t *testing.T) []string {
 
 var numbered = regexp.MustCompile(`^[0-9]{2}-`)
 
-// Every file is a patch of a recipe, the diff of one, or the schema.
+// Every file is a patch of a recipe, a diff of one, or the schema.
 func TestEveryFileIsRead(t *testing.T) {
 	read := map[string]bool{"schema.json": true}
 	all, err := recipe.Load(recipes.FS, "recipes")

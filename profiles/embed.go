@@ -1,4 +1,4 @@
-// Package profiles holds the run-time environments that come with builder, one a
+// Package profiles holds the run-time environments that come with builder, one for each
 // stack. The types, the loader and the choice are in internal/plan/profile.
 package profiles
 

@@ -42,7 +42,7 @@ func load(t *testing.T) []*profile.Profile {
 	return all
 }
 
-// openRLHF is the profile that depends on most.
+// openRLHF returns the profile with the most dependencies.
 func openRLHF(t *testing.T) *profile.Profile {
 	t.Helper()
 	all := load(t)
@@ -65,8 +65,7 @@ func axis(t *testing.T, p *profile.Profile, name string) []string {
 	return nil
 }
 
-// each visits every combination of a profile that can be had; an axis that is fixed
-// has one value.
+// each visits every valid combination of a profile. A fixed axis has one value.
 func each(t *testing.T, p *profile.Profile, fixed matrix.Filter, visit func(profile.Environment)) {
 	t.Helper()
 	filter := matrix.Filter{}
@@ -85,14 +84,13 @@ func each(t *testing.T, p *profile.Profile, fixed matrix.Filter, visit func(prof
 	}
 }
 
-// Every combination has an environment: no two settings disagree, and the profile
-// contradicts itself nowhere.
+// Every combination has an environment: no two settings contradict each other.
 func TestEveryCombination(t *testing.T) {
 	for _, p := range load(t) {
 		used := map[string]bool{}
 		fixed := matrix.Filter{}
 		if p.Name == "openrlhf" {
-			fixed["rocm"] = "6.1" // which decides about one rule only
+			fixed["rocm"] = "6.1" // it affects one rule only
 		}
 		each(t, p, fixed, func(e profile.Environment) {
 			for _, v := range slices.Concat(e.Variables, e.Options) {
@@ -115,17 +113,17 @@ func TestEveryCombination(t *testing.T) {
 	}
 }
 
-// A released program, as it was read from its wheel.
+// A release holds the recorded facts of a released wheel.
 type release struct {
 	Version string            `json:"version"`
 	Wheel   string            `json:"wheel"`
 	SHA256  string            `json:"sha256"`
-	Ray     string            `json:"ray,omitempty"`     // the one that OpenRLHF pins
-	Options map[string]string `json:"options,omitempty"` // of train_ppo_ray that speak of weights and GPUs, with defaults
-	NoSet   []string          `json:"noset"`             // variables RAY_EXPERIMENTAL_NOSET_… that it knows for GPUs
+	Ray     string            `json:"ray,omitempty"`     // the version pinned by OpenRLHF
+	Options map[string]string `json:"options,omitempty"` // options of train_ppo_ray about weights and GPUs, with defaults
+	NoSet   []string          `json:"noset"`             // known variables RAY_EXPERIMENTAL_NOSET_… for GPUs
 }
 
-// recorded are the releases of a project that were read.
+// recorded returns the recorded releases of a project.
 func recorded(t *testing.T, project string) []release {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", project+".json"))
@@ -147,7 +145,7 @@ func versions(all []release) []string {
 	return list
 }
 
-// A release is on the axis if, and only if, somebody has read it.
+// The axes list exactly the recorded releases.
 func TestAxesAreReleasesThatWereRead(t *testing.T) {
 	p := openRLHF(t)
 	for name, project := range map[string]string{"version": "openrlhf", "ray": "ray"} {
@@ -160,8 +158,8 @@ func TestAxesAreReleasesThatWereRead(t *testing.T) {
 	}
 }
 
-// The options are those of the released parser: none is made up, and one that was
-// renamed has the name of its release.
+// The options exist in the parser of the release: none is invented, and a renamed one
+// has the name of its release.
 func TestOptionsAreThoseOfTheRelease(t *testing.T) {
 	p := openRLHF(t)
 	for _, r := range recorded(t, "openrlhf") {
@@ -178,7 +176,7 @@ func TestOptionsAreThoseOfTheRelease(t *testing.T) {
 	}
 }
 
-// What is said to be released together is what the wheel pins.
+// The profile pairs OpenRLHF with the Ray that its wheel pins.
 func TestPinsAreThoseOfTheRelease(t *testing.T) {
 	p := openRLHF(t)
 	for _, r := range recorded(t, "openrlhf") {
@@ -189,11 +187,11 @@ func TestPinsAreThoseOfTheRelease(t *testing.T) {
 	}
 }
 
-// amd are the variables that keep Ray from choosing GPUs of AMD.
+// amd lists the variables that keep Ray from choosing AMD GPUs.
 var amd = []string{"RAY_EXPERIMENTAL_NOSET_ROCR_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES"}
 
-// The variable is the one that this Ray reads and this OpenRLHF looks for; any other
-// that a user asks for is refused.
+// The profile sets the variable that this Ray reads and this OpenRLHF checks. It
+// refuses any other that a user requests.
 func TestVariablesAreThoseOfTheRelease(t *testing.T) {
 	p := openRLHF(t)
 	knows := map[string][]string{}

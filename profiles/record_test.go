@@ -19,9 +19,9 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// Wheels of OpenRLHF and Ray lie in the directory that BUILDER_TEST_WHEELS names; as
-// fetched by `pip download --no-deps openrlhf==0.11.2`. What is recorded is what they
-// say; -update records it anew.
+// BUILDER_TEST_WHEELS names a directory with wheels of OpenRLHF and Ray, as fetched by
+// `pip download --no-deps openrlhf==0.11.2`. The records must match the wheels; -update
+// writes them again.
 func TestRecordsAreWhatTheWheelsSay(t *testing.T) {
 	dir := os.Getenv("BUILDER_TEST_WHEELS")
 	if dir == "" {
@@ -56,7 +56,7 @@ func newerFirst(a, b release) int {
 	va, err1 := version.Parse(a.Version)
 	vb, err2 := version.Parse(b.Version)
 	if err := cmp.Or(err1, err2); err != nil {
-		panic(fmt.Sprintf("a wheel's version: %v", err)) // its name was read as one
+		panic(fmt.Sprintf("a wheel's version: %v", err)) // the wheel's name was parsed with it
 	}
 	return version.Compare(vb, va)
 }
@@ -76,16 +76,16 @@ func digest(t *testing.T, path string) string {
 }
 
 var (
-	// argument is a call of add_argument, up to the end of its default.
+	// argument matches a call of add_argument up to the end of its default.
 	argument = regexp.MustCompile(`add_argument\(\s*"(--[\w.]+)"(?:[^()]*?default=([^,()\s]+))?`)
-	// aboutWeights are options that decide how weights and GPUs are shared.
+	// aboutWeights matches the options that decide how weights and GPUs are shared.
 	aboutWeights = regexp.MustCompile(`sync|colocate|async`)
 	noSet        = regexp.MustCompile(`RAY_EXPERIMENTAL_NOSET_(?:CUDA|ROCR|HIP)_VISIBLE_DEVICES`)
 	pinned       = regexp.MustCompile(`^ray\[default\] ?==([\d.]+)$`)
 )
 
-// readOpenRLHF reads the parser of its command, the pin of Ray, and the variables
-// that it looks for.
+// readOpenRLHF reads the command's parser, the pin of Ray, and the variables that
+// OpenRLHF checks.
 func readOpenRLHF(t *testing.T, w *wheel.Wheel) release {
 	r := release{Options: map[string]string{}, NoSet: []string{}}
 	for _, m := range argument.FindAllStringSubmatch(member(t, w, "openrlhf/cli/train_ppo_ray.py"), -1) {
@@ -102,19 +102,19 @@ func readOpenRLHF(t *testing.T, w *wheel.Wheel) release {
 	return r
 }
 
-// readRay reads which variables its part for AMD GPUs knows; old ones have none.
+// readRay reads the variables known to Ray's code for AMD GPUs. Old releases have none.
 func readRay(t *testing.T, w *wheel.Wheel) release {
 	return release{NoSet: append([]string{}, found(member(t, w, "ray/_private/accelerators/amd_gpu.py"))...)}
 }
 
-// found are the variables in a text, each once.
+// found returns the variables in a text, each once.
 func found(text string) []string {
 	names := noSet.FindAllString(text, -1)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// member returns the text of the one file whose path ends so, "" if there is none.
+// member returns the text of the file whose path has this ending, or "".
 func member(t *testing.T, w *wheel.Wheel, end string) string {
 	t.Helper()
 	for _, f := range w.Files {

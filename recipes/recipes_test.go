@@ -59,7 +59,7 @@ func load(t *testing.T) []*recipe.Recipe {
 	return all
 }
 
-// catalogue is what the recipes may name.
+// catalogue returns the images and patches that recipes may name.
 func catalogue(t *testing.T) lock.Catalogue {
 	t.Helper()
 	all, err := image.Load(images.FS, "images")
@@ -82,8 +82,8 @@ func catalogue(t *testing.T) lock.Catalogue {
 	return c
 }
 
-// drafts are all cells of a recipe with what they are made of: whatever the
-// recipe names is there, and every name in double braces has a value.
+// drafts returns all cells of a recipe with their inputs. It checks that every named
+// input exists and every name in double braces has a value.
 func drafts(t *testing.T, r *recipe.Recipe, c lock.Catalogue) ([]lock.Draft, []matrix.Exclusion) {
 	t.Helper()
 	cells, excluded, err := matrix.Expand(r, matrix.Everything(r))
@@ -102,7 +102,7 @@ func drafts(t *testing.T, r *recipe.Recipe, c lock.Catalogue) ([]lock.Draft, []m
 	return all, excluded
 }
 
-// What no cell uses has no place in a recipe: it is a slip or a leftover.
+// An entry that no cell uses is a mistake or a leftover.
 func TestNothingInARecipeIsIdle(t *testing.T) {
 	c := catalogue(t)
 	for _, r := range load(t) {
@@ -115,7 +115,7 @@ func TestNothingInARecipeIsIdle(t *testing.T) {
 			}
 			for _, axis := range r.Axes {
 				for _, value := range axis.Values {
-					// A value may be there to say why it cannot be had.
+					// A value may exist only to state why it is not available.
 					if slices.ContainsFunc(excluded, func(e matrix.Exclusion) bool { return e.Axes[axis.Name] == value && e.Source != "" }) {
 						continue
 					}
@@ -142,7 +142,7 @@ func TestNothingInARecipeIsIdle(t *testing.T) {
 	}
 }
 
-// Every patch acts on some cell, and every image carries some cell.
+// Every patch applies to some cell, and every image is used by some cell.
 func TestEveryPatchAndImageIsUsed(t *testing.T) {
 	c := catalogue(t)
 	usedImages := map[string]bool{}
@@ -172,7 +172,7 @@ func TestEveryPatchAndImageIsUsed(t *testing.T) {
 	}
 }
 
-// What an advisory says to mend it is a patch, and mends it where it says.
+// The fix named by an advisory is a patch, and the patch applies to the stated cells.
 func TestAdvisories(t *testing.T) {
 	c := catalogue(t)
 	for _, r := range load(t) {
@@ -204,7 +204,7 @@ func TestAdvisories(t *testing.T) {
 	}
 }
 
-// draft is the one cell that a filter chooses.
+// draft returns the one cell chosen by a filter.
 func draft(t *testing.T, recipeName string, chosen matrix.Filter) lock.Draft {
 	t.Helper()
 	r, err := recipe.Find(load(t), recipeName)
@@ -222,8 +222,8 @@ func draft(t *testing.T, recipeName string, chosen matrix.Filter) lock.Draft {
 	return d
 }
 
-// Where the image has no MPI, that of a wheel is built against and is there at run
-// time; an import finds it in the folder lib of the environment.
+// If the image has no MPI, the cell builds against the MPI of a wheel and requires it
+// at run time. An import finds it in the folder lib of the environment.
 func TestMPIFromWheels(t *testing.T) {
 	const path = "-Wl,-rpath,$ORIGIN/../../../.."
 	for _, c := range []struct {
@@ -258,8 +258,8 @@ func TestMPIFromWheels(t *testing.T) {
 	}
 }
 
-// No recipe prefers a library with a part of its functions, and one that has a part
-// says so in its name, its version and its promise.
+// No recipe prefers a library with a subset of the functions. A reduced library states
+// it in its name, its version and its promise.
 func TestNoReducedBuildIsPreferred(t *testing.T) {
 	for _, name := range []string{"nccl", "rccl"} {
 		whole, part := draft(t, name, nil), draft(t, name, matrix.Filter{"functions": "allreduce-sum-f32"})
@@ -302,9 +302,9 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// locked fails for a cell that the lock does not cover, if it lacks anything but the
-// digest of an image that no file states. What is built where nothing is said about
-// it must be covered.
+// locked fails for a cell that the lock does not cover, unless it lacks only the digest
+// of an image that no file states. The lock must cover the cell that is built by
+// default.
 func locked(t *testing.T, r *recipe.Recipe, c lock.Catalogue, f lock.File, all []lock.Draft) {
 	t.Helper()
 	preferred, _, err := matrix.Expand(r, nil)
@@ -324,7 +324,7 @@ func locked(t *testing.T, r *recipe.Recipe, c lock.Catalogue, f lock.File, all [
 	}
 }
 
-// TestProofsAreOfCells: what was proven was proven of a recipe that is here.
+// Every proof belongs to an existing recipe.
 func TestProofsAreOfCells(t *testing.T) {
 	all := load(t)
 	proofs, err := proven.Read(recipes.FS)

@@ -1,5 +1,5 @@
 // Package stacks holds the stacks that come with builder and their locks: cells of
-// several recipes that are used together. The types and the loader are in
+// several recipes for use together. The types and the loader are in
 // internal/plan/stack.
 package stacks
 
