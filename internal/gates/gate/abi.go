@@ -22,14 +22,14 @@ var ncclABI = Gate{
 	check:  checkABI,
 }
 
-// ncclExports lists the functions of the vendor's libraries and the release in
-// which each came; see the head of the file.
+// ncclExports lists the functions of the vendor's libraries and the first release of
+// each. The head of the file describes the format.
 //
 //go:embed abi/nccl.txt
 var ncclExports string
 
-// export is a function and the releases, both included, in which the vendor's
-// library has it; last is the zero value where it still does.
+// export is a function and the first and last releases of the vendor's library with it.
+// last is zero if the newest release still has it.
 type export struct {
 	name        string
 	since, last version.Version
@@ -39,7 +39,8 @@ func (e export) in(v version.Version) bool {
 	return version.Compare(e.since, v) <= 0 && (e.last == version.Version{} || version.Compare(v, e.last) <= 0)
 }
 
-// exports reads the table of functions, and the releases that it was made from.
+// exports parses the table of functions. It also returns the releases used to make the
+// table.
 func exports(table string) (all []export, releases []version.Version, err error) {
 	for line := range strings.Lines(table) {
 		line = strings.TrimSpace(line)
@@ -65,7 +66,7 @@ func exports(table string) (all []export, releases []version.Version, err error)
 	return all, releases, nil
 }
 
-// nearest is the newest measured release that is not newer than v.
+// nearest returns the newest release of the table that is not newer than v.
 func nearest(releases []version.Version, v version.Version) (version.Version, bool) {
 	later := slices.IndexFunc(releases, func(r version.Version) bool { return version.Compare(r, v) > 0 })
 	if later < 0 {

@@ -76,7 +76,7 @@ func TestExportsRefuses(t *testing.T) {
 	}
 }
 
-// The table that is built in is whole: sorted releases, each with its functions.
+// The built-in table is complete: sorted releases, each with functions.
 func TestTheTableOfTheVendor(t *testing.T) {
 	all, releases, err := exports(ncclExports)
 	if err != nil {

@@ -24,15 +24,15 @@ var allreduce2 = Gate{
 //go:embed scripts/allreduce.py
 var allreduceScript string
 
-// launchers are horovodrun's arguments for each controller. --oversubscribe: two
-// ranks have to fit where Open MPI counts one slot; MPICH counts none.
+// launchers maps controllers to horovodrun's arguments. Open MPI needs --oversubscribe
+// to start two ranks in one slot. MPICH counts no slots.
 var launchers = map[string][]string{
 	"mpi":   {"--mpi", "--mpi-args=--oversubscribe"},
 	"mpich": {"--mpi"},
 	"gloo":  {"--gloo"},
 }
 
-// rankReport is the JSON line that each rank prints.
+// rankReport is the JSON line printed by each rank.
 type rankReport struct {
 	Rank      int       `json:"rank"`
 	Size      int       `json:"size"`
@@ -62,7 +62,7 @@ func checkAllreduce(ctx context.Context, s Subject) verdict.Verdict {
 	return judgeRanks(rankReports[rankReport](out.Output))
 }
 
-// rankReports finds the reports in lines such as `[1,0]<stdout>: {"rank": 0, …}`.
+// rankReports parses the reports in lines such as `[1,0]<stdout>: {"rank": 0, …}`.
 func rankReports[T any](output string) []T {
 	var reports []T
 	for line := range strings.Lines(output) {
@@ -78,8 +78,8 @@ func rankReports[T any](output string) []T {
 	return reports
 }
 
-// judgeRanks compares with the known results: rank r holds [r+1, 10(r+1)], so
-// the sum is [3, 30], the gathering [1, 10, 2, 20], and rank 1 broadcasts [2, 20].
+// judgeRanks compares reports with the known results. Rank r holds [r+1, 10(r+1)], so
+// the sum is [3, 30], the allgather is [1, 10, 2, 20], and rank 1 broadcasts [2, 20].
 func judgeRanks(reports []rankReport) verdict.Verdict {
 	if len(reports) != 2 {
 		return verdict.Unmeasured("%d ranks reported, 2 were started", len(reports))

@@ -9,7 +9,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// launch notes what horovodrun is asked, and answers as two good ranks do.
+// launch records the arguments of horovodrun and answers like two good ranks.
 type launch struct{ args *string }
 
 // Run implements [Box].
@@ -18,8 +18,8 @@ func (l launch) Run(_ context.Context, c Command) (Result, error) {
 	return Result{Output: strings.NewReplacer("[1,0]<stdout>:", "[0]", "[1,1]<stdout>:", "[1]").Replace(ranks)}, nil
 }
 
-// MPICH's launcher refuses the option by which Open MPI's starts two ranks on one
-// processor, and labels lines in its own way.
+// MPICH's launcher refuses Open MPI's option to start two ranks on one processor, and
+// labels lines differently.
 func TestLaunchers(t *testing.T) {
 	for launcher, want := range map[string]string{
 		"mpi": "--mpi --mpi-args=--oversubscribe PYTHON", "mpich": "localhost:2 --mpi PYTHON", "gloo": "localhost:2 --gloo PYTHON",

@@ -40,7 +40,7 @@ func checkArchive(ctx context.Context, s Subject) verdict.Verdict {
 		[]string{fmt.Sprintf("%s: %d files, lib/%s is the wheel's", s.Expect.Archive, len(found.files), library)})
 }
 
-// librarySum is the sha256 of the wheel's library.
+// librarySum returns the sha256 of the wheel's library.
 func (s Subject) librarySum(ctx context.Context) (string, error) {
 	h := sha256.New()
 	err := s.withLibrary(ctx, func(r io.ReaderAt) error {

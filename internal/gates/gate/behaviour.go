@@ -23,8 +23,8 @@ var behaviour = Gate{
 	check:  checkBehaviour,
 }
 
-// checkBehaviour asks every behaviour, whatever came of the others. What could
-// not be asked outweighs what was right, and a fault outweighs both.
+// checkBehaviour checks every behaviour, also after a failure. A failure takes
+// precedence over not measured, and not measured over a pass.
 func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
 	var faults, blind, seen []string
 	for _, b := range s.Expect.Behaviour {
@@ -44,8 +44,8 @@ func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
 	return verdict.Judge(slices.Concat(faults, blind), seen)
 }
 
-// behaves asks one behaviour of the artifact, and of the source as upstream
-// released it, where something is known of that.
+// behaves checks one behaviour of the artifact. If the recipe states the behaviour of
+// upstream's release, it checks that too.
 func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (fault, says string, err error) {
 	have, err := ask(ctx, s, b)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (fault, says s
 		says += "; upstream's release says " + released
 	}
 	switch {
-	case fault != "": // whatever the release says
+	case fault != "": // regardless of upstream's release
 		return fault, says, nil
 	case err != nil:
 		return "", "", fmt.Errorf("%w; %s", err, says)
@@ -66,9 +66,8 @@ func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (fault, says s
 	return "", says, nil
 }
 
-// released asks a behaviour of the source as upstream released it. Where that does
-// not say what it is known to say the script does not see what it was written to
-// see, which is an error.
+// released checks a behaviour of upstream's release. A result other than the known one
+// is an error: the script does not detect the behaviour it was written for.
 func (s Subject) released(ctx context.Context, b recipe.Behaviour) (says string, err error) {
 	s.Box = s.Stock
 	have, err := ask(ctx, s, b)
@@ -81,7 +80,7 @@ func (s Subject) released(ctx context.Context, b recipe.Behaviour) (says string,
 	return said(have), err
 }
 
-// ask runs the script of a behaviour in the box of s and returns what was said.
+// ask runs the script of a behaviour in the box of s and returns its answer.
 func ask(ctx context.Context, s Subject, b recipe.Behaviour) (map[string]string, error) {
 	out, err := s.run(ctx, Command{
 		Name: "behaviour-" + b.Name, Args: []string{"sh", "-eu", "behaviour.sh"},
@@ -104,11 +103,11 @@ func ask(ctx context.Context, s Subject, b recipe.Behaviour) (map[string]string,
 	return says, nil
 }
 
-// maxAnswer bounds what becomes evidence, in bytes.
+// maxAnswer bounds the answer in the evidence, in bytes.
 const maxAnswer = 4096
 
-// differing says how an answer differs from what is promised or known, or
-// nothing.
+// differing describes how an answer differs from the promised or known one, or returns
+// "".
 func differing(have, want map[string]string, word string) string {
 	var faults []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -119,7 +118,7 @@ func differing(have, want map[string]string, word string) string {
 	return strings.Join(faults, ", ")
 }
 
-// said writes an answer as a person reads it: gpus=2 set=CUDA_VISIBLE_DEVICES.
+// said formats an answer for users: gpus=2 set=CUDA_VISIBLE_DEVICES.
 func said(answer map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(answer)) {

@@ -9,7 +9,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Every behaviour is asked, and what could not be asked hides no fault.
+// Every behaviour is checked, and one that was not measured hides no failure.
 func TestEveryBehaviourIsAsked(t *testing.T) {
 	b := func(name string) recipe.Behaviour {
 		return recipe.Behaviour{Name: name, Run: "echo " + name, Says: map[string]string{"a": "1"}}
@@ -34,7 +34,7 @@ func TestEveryBehaviourIsAsked(t *testing.T) {
 	}
 }
 
-// The script of the recipe is what is run, in both containers.
+// Both containers run the recipe's script.
 func TestTheScriptIsRunInBothContainers(t *testing.T) {
 	artifact, release := &answers{result: Result{Output: `{"a": "1"}`}}, &answers{result: Result{Output: `{"a": "0"}`}}
 	s := Subject{Box: artifact, Stock: release, Expect: recipe.Expect{Behaviour: []recipe.Behaviour{
@@ -63,7 +63,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// Of Horovod the extension is imported, of others the module.
+// For Horovod the gate imports the extension, for other projects the module.
 func TestImportOfAModule(t *testing.T) {
 	v := importModule.Check(t.Context(), Subject{Expect: recipe.Expect{Import: []string{"ray"}}, Box: &answers{}})
 	if v.Status != verdict.Pass || v.Evidence != "import ray" {

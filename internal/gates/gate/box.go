@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// A Box is a clean container without a network that holds the artifact,
-// installed, and its locked run-time dependencies, and nothing of the build. That
-// of a wheelhouse holds it as files in the working directory, and uv.
+// A Box is a clean container without a network. It holds the installed artifact and its
+// locked run-time dependencies, and nothing of the build. The box of a wheelhouse holds
+// the wheelhouse as files in the working directory, and uv.
 type Box interface {
-	// Run executes a command in the box. A command that exits with a status
-	// other than zero is a Result, not an error.
+	// Run executes a command in the box. A nonzero exit status is a Result, not an
+	// error.
 	Run(ctx context.Context, c Command) (Result, error)
 }
 
-// A Command is an argument vector, and files that it finds in its working
-// directory. PYTHON in Args stands for the interpreter of the box, UV for the uv of
-// a box that holds a wheelhouse.
+// A Command is an argument vector and files for its working directory. PYTHON in Args
+// stands for the interpreter of the box, and UV for the uv in the box of a wheelhouse.
 type Command struct {
 	Name  string
 	Args  []string
@@ -25,7 +24,7 @@ type Command struct {
 	Files map[string]string
 }
 
-// Result is what a command printed, standard error included, and its status.
+// Result is the output of a command, including standard error, and its exit status.
 type Result struct {
 	Exit   int
 	Output string

@@ -10,8 +10,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// listing is what horovodrun --check-build prints (Horovod 0.28.1), white space
-// at the ends included.
+// listing is the output of horovodrun --check-build (Horovod 0.28.1), including leading
+// and trailing white space.
 const listing = `Horovod v0.28.1:
 
 Available Frameworks:
@@ -31,7 +31,7 @@ Available Tensor Operations:
     [ ] Gloo    
 `
 
-// answers is a box that gives the same answer to every command.
+// answers is a box with the same answer to every command.
 type answers struct {
 	result Result
 	err    error
@@ -138,7 +138,7 @@ func TestImport(t *testing.T) {
 	if v := check(importModule, "", 0); v.Status != verdict.Pass {
 		t.Errorf("got %+v", v)
 	}
-	// Every module is asked, also after one that does not import.
+	// Every module is imported, also after a failed import.
 	e := expect()
 	e.Import = []string{"horovod.torch", "horovod.tensorflow"}
 	v = importModule.Check(t.Context(), Subject{Expect: e, Box: &answers{result: Result{Exit: 1}}})
@@ -147,7 +147,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// What could not look is never a pass, whatever the gate.
+// A gate that could not run never passes.
 func TestNoGatePassesWithoutLooking(t *testing.T) {
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -53,9 +53,9 @@ func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 	return verdict.Judge(faults, seen)
 }
 
-// builtFault says how the result of NAME_built() differs from its promise: true,
-// false, or a constraint on a version, which the function returns as NCCL's
-// number.
+// builtFault describes how the result of NAME_built() differs from its promise. The
+// promise is true, false, or a constraint on a version; the function returns versions
+// in NCCL's number format.
 func builtFault(have, promise string) (string, error) {
 	if promise == "true" || promise == "false" {
 		if have != promise {

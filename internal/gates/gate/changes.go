@@ -18,13 +18,12 @@ import (
 	"builder/internal/plan/sourcetree"
 )
 
-// An Upstream is what an archive was made of: the tree before the patches, and the
-// patches.
+// An Upstream is the source of an archive: the original tree and the patches.
 type Upstream struct {
-	Archive string            // path of the archive of the tree, as the lock pins it
-	Name    string            // its name, which says how it is compressed
-	Patches []patch.Patch     // in the order in which they were applied
-	Facts   map[string]string // that they may name
+	Archive string            // path of the original tree's archive, pinned by the lock
+	Name    string            // its name, whose suffix gives the compression
+	Patches []patch.Patch     // in the order of application
+	Facts   map[string]string // values for the patches
 }
 
 var changes = Gate{
@@ -54,11 +53,11 @@ func checkChanges(ctx context.Context, s Subject) verdict.Verdict {
 	return verdict.Judge(append(made.faults, source.differs(made.below())...), []string{seen})
 }
 
-// tree says what each file of a tree is: the digest of its bytes, whether it is a
-// program, or where it leads as a link.
+// tree describes each file of a tree: its digest and whether it is a program, or its
+// target as a link.
 type tree map[string]string
 
-// below is what an archive holds, by names below its only directory.
+// below returns the content of an archive, by names below its only directory.
 func (c *contents) below() tree {
 	t := tree{}
 	add := func(name, is string) {
@@ -81,15 +80,14 @@ func kindOf(sum string, program bool) string {
 	return "a file, sha256 " + sum
 }
 
-// patchedTree is what the patches make of a source tree, and which lines they
-// changed.
+// patchedTree is the patched source tree with the changed lines.
 type patchedTree struct {
 	tree
 	edited map[string]bool
 	edits  []string // "file line 12", sorted
 }
 
-// patched applies the patches to what the archive holds.
+// patched applies the patches to the content of the archive.
 func (s Upstream) patched(ctx context.Context) (patchedTree, error) {
 	all, err := readNamed(s.Archive, s.Name, maxArchive)
 	if err != nil {
@@ -120,8 +118,7 @@ func (s Upstream) patched(ctx context.Context) (patchedTree, error) {
 	return t, nil
 }
 
-// differs compares the tree of an archive with what the patches make of the
-// source.
+// differs compares the tree of an archive with the patched source tree.
 func (t patchedTree) differs(made tree) []string {
 	var faults []string
 	all := maps.Clone(t.tree)
@@ -144,8 +141,8 @@ func (t patchedTree) differs(made tree) []string {
 	return faults
 }
 
-// changedLines names the lines that differ: one by one where their number is the
-// same, else from the first to the last that is not as it was.
+// changedLines names the changed lines: each one if the number of lines is the same,
+// otherwise the range from the first to the last.
 func changedLines(was, is []byte) string {
 	a, b := bytes.Split(was, []byte("\n")), bytes.Split(is, []byte("\n"))
 	if len(a) == len(b) {

@@ -27,8 +27,8 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	listing, err := parseCheckBuild(out.Output)
 	if err != nil {
-		// The exit status is 0 whatever was found, so it is evidence of nothing
-		// but a crash.
+		// The exit status is 0 for any listing, so another status only indicates a
+		// crash.
 		return verdict.Unmeasured("horovodrun --check-build (exit %d): %v: %s", out.Exit, err, lastLine(out.Output))
 	}
 	faults := slices.Concat(
@@ -41,19 +41,19 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 			faults = append(faults, fmt.Sprintf("controller [X] %s was not asked for", name))
 		}
 	}
-	// Frameworks that were not asked for are judged by extension-present:
-	// horovodrun prints [X] PyTorch where no extension was built, because
-	// horovod/torch/__init__.py swallows the ImportError (horovod#2713).
+	// The gate extension-present judges additional frameworks: horovodrun prints [X]
+	// PyTorch even without its extension, because horovod/torch/__init__.py swallows
+	// the ImportError (horovod#2713).
 	return verdict.Judge(faults, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, s.Expect.Controllers, s.Expect.Operations), ", [X] ")})
 }
 
-// checkBuildListing is the output of horovodrun --check-build: name to whether
-// it is ticked.
+// checkBuildListing is the output of horovodrun --check-build. It maps names to whether
+// they are ticked.
 type checkBuildListing struct {
 	frameworks, controllers, operations map[string]bool
 }
 
-// lacks names every wanted item that is not ticked.
+// lacks names every wanted item without a tick.
 func (checkBuildListing) lacks(kind string, have map[string]bool, want []string) []string {
 	var faults []string
 	for _, name := range want {
@@ -76,9 +76,9 @@ func ticked(have map[string]bool) []string {
 	return on
 }
 
-// parseCheckBuild reads the listing (horovod/runner/launch.py, check_build, at
-// v0.28.1). It demands all three sections with at least one item each: output
-// that stops half-way is not a listing.
+// parseCheckBuild parses the listing (horovod/runner/launch.py, check_build, at
+// v0.28.1). It requires all three sections with at least one item each, because
+// truncated output is not a listing.
 func parseCheckBuild(output string) (checkBuildListing, error) {
 	l := checkBuildListing{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	sections := map[string]map[string]bool{

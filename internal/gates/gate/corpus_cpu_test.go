@@ -7,8 +7,8 @@ import (
 	"builder/internal/files/wheel/wheeltest"
 )
 
-// badCode is code for another processor than was promised, and the wheel of
-// another size.
+// badCode lists wheels with code for other processors than promised, or of another
+// size.
 func badCode() []bad {
 	add := func(s *specimen, name string, code []byte) {
 		s.library().Exported = append(slices.Clone(s.library().Exported), elftest.Symbol{Name: name, Code: code})
@@ -68,7 +68,7 @@ func badCode() []bad {
 	}
 }
 
-// debug adds what compilers write for debuggers.
+// debug adds a section of debug information.
 func (s *specimen) debug(text string) {
 	l := s.library()
 	l.Sections = append(slices.Clone(l.Sections), elftest.Section{Name: ".debug_line_str", Data: []byte(text + "\x00")})

@@ -9,11 +9,11 @@ import (
 	"builder/internal/files/wheel/wheeltest"
 )
 
-// running are the gates that import the extension.
+// running lists the gates that import the extension.
 const running = "import check-build built-flags allreduce-2 train-step"
 
-// cannotImport answers as a container does where the extension does not load.
-// The listing is that of Horovod 0.28.1: PyTorch is ticked whatever was built.
+// cannotImport sets the answers of a container in which the extension does not load.
+// The listing is that of Horovod 0.28.1, which always ticks PyTorch.
 func (s *specimen) cannotImport(why string) {
 	traceback := "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n" + why + "\n"
 	s.box.answers["import"] = Result{Exit: 1, Output: traceback}
@@ -23,28 +23,28 @@ func (s *specimen) cannotImport(why string) {
 	s.box.answers["train-step"] = s.box.answers["allreduce-2"]
 }
 
-// replace changes what the commands of some gates print.
+// replace changes the output of a gate's command.
 func (s *specimen) replace(gate string, pairs ...string) {
 	answer := s.box.answers[gate]
 	answer.Output = strings.NewReplacer(pairs...).Replace(answer.Output)
 	s.box.answers[gate] = answer
 }
 
-// drop takes a library off the link line, and its symbols with it.
+// drop removes a needed library and the symbols used from it.
 func (s *specimen) drop(soname, prefix string) {
 	l := s.library()
 	l.Needed = slices.DeleteFunc(slices.Clone(l.Needed), func(n string) bool { return n == soname })
 	l.Undefined = slices.DeleteFunc(slices.Clone(l.Undefined), func(u elftest.Symbol) bool { return strings.HasPrefix(u.Name, prefix) })
 }
 
-// relink needs one library instead of another.
+// relink replaces a needed library by another.
 func (s *specimen) relink(from, to string) {
 	l := s.library()
 	l.Needed = slices.Clone(l.Needed)
 	l.Needed[slices.Index(l.Needed, from)] = to
 }
 
-// badBuilds are what Horovod's build makes without an error.
+// badBuilds lists bad wheels that Horovod's build makes without an error.
 func badBuilds() []bad {
 	const gpuDevice = "_ZN10tensorflow7functor11DenseUpdateIN5Eigen9GpuDeviceEhLNS_15DenseUpdateTypeE2E"
 	return []bad{
@@ -162,7 +162,7 @@ func badBuilds() []bad {
 	}
 }
 
-// badTargets are builds for other GPUs.
+// badTargets lists builds for other GPUs.
 func badTargets() []bad {
 	amd := func(targets ...string) func(*specimen) {
 		return func(s *specimen) { s.library().Sections = []elftest.Section{elftest.HIP(targets...)} }
@@ -200,7 +200,8 @@ func badTargets() []bad {
 	}
 }
 
-// badLinks are libraries that need, or look in, what is not there on another host.
+// badLinks lists libraries with dependencies or search paths that other hosts do not
+// have.
 func badLinks() []bad {
 	path := func(what, runpath, why string) bad {
 		return bad{

@@ -7,7 +7,7 @@ import (
 	"builder/internal/files/elf/elftest"
 )
 
-// badNCCL are libraries that say they are NCCL.
+// badNCCL lists libraries that claim to be NCCL.
 func badNCCL() []bad {
 	named := func(platform string) func(*specimen) {
 		return func(s *specimen) { s.wheel.Name = strings.Replace(s.wheel.Name, "manylinux_2_38_x86_64", platform, 1) }
@@ -140,7 +140,7 @@ func badNCCL() []bad {
 	}
 }
 
-// badArchives are archives beside a wheel that is good.
+// badArchives lists bad archives beside a good wheel.
 func badArchives() []bad {
 	row := func(what, says string, change func(*archived)) bad {
 		return bad{what: what, of: ncclVerbs, change: func(s *specimen) { change(&s.archive) }, gate: "archive", says: says, do: "the archive must hold what the gates looked at"}
@@ -164,7 +164,7 @@ func badArchives() []bad {
 	const library = "nccl/lib/libnccl.so.2.29.7"
 	many := row("an archive of more entries than are read", "more than 10000 entries", nil)
 	many.change = func(s *specimen) {
-		s.expect.Archive = "nccl.tar" // xz takes seconds for so many
+		s.expect.Archive = "nccl.tar" // xz takes seconds for so many entries
 		s.archive = archived{name: "nccl.tar", entries: slices.Repeat([]member{file("nccl/x", "")}, maxArchived+1)}
 	}
 	return []bad{

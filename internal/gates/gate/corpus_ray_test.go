@@ -7,15 +7,15 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// What two actors of a node with two fake cards said of Ray 2.12.0, as it was
-// recorded in a network namespace of its own.
+// The recorded answers of two actors of Ray 2.12.0 on a node with two simulated GPUs,
+// in a separate network namespace.
 const (
 	rayStock    = `{"gpus": "2", "set": "ROCR_VISIBLE_DEVICES", "ids": "0 1"}`
 	raySwapped  = `{"gpus": "2", "set": "CUDA_VISIBLE_DEVICES", "ids": "0 1"}`
-	rayFolklore = rayStock // AMDGPUAcceleratorManager left out of the set, and nothing else
+	rayFolklore = rayStock // only removes AMDGPUAcceleratorManager from the set
 )
 
-// rayROCm is Ray with the one constant changed.
+// rayROCm returns Ray with the one changed constant.
 func rayROCm() *specimen {
 	const version = "2.12.0+rocm6.1.cudavis"
 	s := &specimen{
@@ -37,8 +37,8 @@ func rayROCm() *specimen {
 	return s
 }
 
-// badBehaviour are artifacts that do something else than was promised, and
-// questions that were not answered.
+// badBehaviour lists artifacts with another behaviour than promised, and scripts
+// without an answer.
 func badBehaviour() []bad {
 	const (
 		asked     = "behaviour-visible-devices"

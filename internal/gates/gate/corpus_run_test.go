@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// badRuns are answers of a container that are no yes.
+// badRuns lists bad answers of a container.
 func badRuns() []bad {
 	const lookAgain = "what was not measured is not a pass"
 	answers := func(gate, output string, exit int) func(*specimen) {

@@ -15,20 +15,20 @@ import (
 	"builder/internal/plan/stack"
 )
 
-// house is a wheelhouse as a value.
+// house describes a wheelhouse.
 type house struct {
 	parts, extra []*housed
-	after        func(dir string) error // what happens to it when it is written; may be nil
+	after        func(dir string) error // changes the written wheelhouse; may be nil
 }
 
-// housed is a wheel in it.
+// housed is a wheel of a wheelhouse.
 type housed struct {
 	wheel wheeltest.Wheel
 	lib   *elftest.Library // nil for none
 	axes  map[string]string
 }
 
-// write lays the wheelhouse out and returns the path of its manifest.
+// write writes the wheelhouse and returns the path of its manifest.
 func (h *house) write(t *testing.T) string {
 	t.Helper()
 	from, dir := t.TempDir(), t.TempDir()
@@ -67,8 +67,8 @@ func (h *house) write(t *testing.T) string {
 	return made[0].Path
 }
 
-// houseInstalled is what uv 0.13.8 prints of the good wheelhouse: standard error
-// and output as they come.
+// houseInstalled is the output of uv 0.13.8 for the good wheelhouse, including standard
+// error.
 const houseInstalled = `Using Python 3.11.7 environment at: /opt/venv
 Resolved 3 packages in 5ms
 Prepared 3 packages in 57ms
@@ -89,8 +89,8 @@ Found 1 incompatibility
 
 const torchLacks = "The package `horovod` requires `torch>=2.1`, but it's not installed\n"
 
-// openrlhf is a wheelhouse of Ray and Horovod for ROCm 6.1, with one package of the
-// index, where the site brings PyTorch.
+// openrlhf returns a wheelhouse of Ray and Horovod for ROCm 6.1 with one package of the
+// index. The site provides PyTorch.
 func openrlhf() *specimen {
 	axes := func() map[string]string { return map[string]string{"rocm": "6.1", "python": "3.11"} }
 	return &specimen{
@@ -126,7 +126,7 @@ func second(l *elftest.Library) func(*specimen) {
 
 func badStacks() []bad {
 	const agree, add = "give the parts axes that agree", "add what lacks to extra"
-	prints := func(output string) func(*specimen) { // uv ends with 1
+	prints := func(output string) func(*specimen) { // uv exits with 1
 		return func(s *specimen) { s.box.answers["wheelhouse"] = Result{Exit: 1, Output: output} }
 	}
 	found := func(n, lines string) string {

@@ -11,18 +11,18 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// A bad artifact is a good one with a small change, and the gate that must
-// refuse it. The corpus is the measure of the gates: what once got through, or
-// was seen in the wild, is a row.
+// A bad artifact is a good one with a small change, and the gate that must refuse it.
+// Each row is an artifact that once passed the gates or was seen in the wild, so the
+// corpus measures the gates.
 type bad struct {
-	what   string // as docs/refused.md has it
+	what   string // as in docs/refused.md
 	of     func() *specimen
 	change func(*specimen)
-	gate   string // the one that must refuse it
-	blind  bool   // because it cannot look, not because of what it saw
+	gate   string // the gate that must refuse it
+	blind  bool   // the verdict is not measured, not a failure
 	says   string // in the evidence
 	do     string // in the remedy
-	also   string // the other gates that refuse it
+	also   string // other gates that refuse it
 }
 
 func corpus() []bad {
@@ -77,8 +77,8 @@ func (b bad) judgeRefusal(t *testing.T, v verdict.Verdict) {
 	}
 }
 
-// Those of the gates on GPUs and of two builds stand beside their code, and the many
-// of device-functions in functions_test.go.
+// The bad artifacts of the GPU gates and of the gate on two builds are in the tests of
+// their packages. Most of device-functions are in functions_test.go.
 func TestEveryGateRefusesSomething(t *testing.T) {
 	all := corpus()
 	for _, g := range All() {
@@ -96,7 +96,7 @@ const (
 	end         = "<!-- end of corpus -->\n"
 )
 
-// The page asks the questions in the words of the gates.
+// The page states the questions in the words of the gates.
 func TestGatesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestGatesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestCorpusIsDocumented compares the table with the page, or writes it.
+// TestCorpusIsDocumented compares the table with the page, or writes it with -update.
 func TestCorpusIsDocumented(t *testing.T) {
 	golden.CheckSection(t, refusedPage, begin, end, corpusTable())
 }

@@ -6,8 +6,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// horovodTested is Horovod on ROCm whose recipe names upstream's tests, and one case
-// that is known to fail.
+// horovodTested returns Horovod on ROCm with upstream's tests and one known failure in
+// its recipe.
 func horovodTested() *specimen {
 	s := horovodROCm()
 	s.expect.Tests = recipe.Tests{Launcher: "horovodrun", Ranks: 2, Files: []recipe.TestFile{{
@@ -20,8 +20,8 @@ func horovodTested() *specimen {
 
 var goodRank = suite("test_horovod_grouped_allreduce_cpu", "test_horovod_grouped_allreduce_gpu?", "test_known!")
 
-// badTests are wheels that pass whatever asks for a library, and fail upstream's own
-// tests, or keep them from being asked.
+// badTests lists wheels that pass the gates on their libraries, but fail upstream's
+// tests or prevent them from running.
 func badTests() []bad {
 	const lookAgain = "what was not measured is not a pass"
 	row := func(what string, blind bool, says, do string, answer Result) bad {

@@ -10,8 +10,8 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// training is what two good ranks print; change may edit a report, or leave it out
-// by taking its case away.
+// training returns the output of two good ranks. change may edit a report, or omit it
+// by clearing its case.
 func training(module string, change func(*trainReport)) string {
 	task := newTrainTask()
 	var out strings.Builder
@@ -31,7 +31,7 @@ func training(module string, change func(*trainReport)) string {
 			}
 			text, err := json.Marshal(r)
 			if err != nil {
-				panic(err) // numbers and strings only
+				panic(err) // unreachable: numbers and strings only
 			}
 			fmt.Fprintf(&out, "[1,%d]<stdout>: %s\n", rank, text)
 		}
@@ -39,7 +39,7 @@ func training(module string, change func(*trainReport)) string {
 	return out.String()
 }
 
-// groups is what a right grouped_allreduce gives.
+// groups returns the results of a correct grouped_allreduce.
 func (t trainTask) groups() []groupedResult {
 	var all []groupedResult
 	for _, g := range t.Grouped {
@@ -52,8 +52,8 @@ func (t trainTask) groups() []groupedResult {
 	return all
 }
 
-// summed are the weights where gradients are added and not averaged: with two
-// ranks, twice the rate.
+// summed returns the weights if gradients are summed instead of averaged. With two
+// ranks this doubles the rate.
 func (t trainTask) summed() []float64 {
 	t.Rate *= 2
 	return t.trained(0, 1)
@@ -64,7 +64,7 @@ const (
 	frameworkCUDA = `{"platforms": ["cuda"], "loaded": {"rocm": [], "cuda": ["libcudart.so.12.4.127", "libnccl.so.2"]}, "version": "2.6.0+cu124", "built": "2.6.0+cu124"}`
 )
 
-// badTraining are wheels that load and reduce one tensor, and do not train.
+// badTraining lists wheels that load and reduce one tensor, but do not train.
 func badTraining() []bad {
 	const trainsWrongly = "would train wrongly or stop"
 	task := newTrainTask()
@@ -169,7 +169,7 @@ func badTraining() []bad {
 	}
 }
 
-// badPlatforms are wheels beside the framework of another platform.
+// badPlatforms lists wheels installed with the framework of another platform.
 func badPlatforms() []bad {
 	const otherVendor = "the framework is of the other vendor"
 	row := func(what, output string, exit int, says string) bad {
@@ -195,8 +195,8 @@ func badPlatforms() []bad {
 	}
 }
 
-// What is wrong is wrong by far more than what is allowed, or the gate could not
-// tell.
+// Wrong results differ by far more than the tolerance. Otherwise the gate could not
+// detect them.
 func TestWrongTrainingIsFarOff(t *testing.T) {
 	task := newTrainTask()
 	right := task.trained(0, 1)
@@ -210,7 +210,7 @@ func TestWrongTrainingIsFarOff(t *testing.T) {
 	}
 }
 
-// Every controller that the wheel promises is tried, and one that fails hides no other.
+// Every promised controller is checked, and the failure of one hides no other.
 func TestEveryControllerTrains(t *testing.T) {
 	box := &answers{result: Result{Output: training("horovod.tensorflow", nil)}}
 	e := expect()

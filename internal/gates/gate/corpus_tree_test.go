@@ -11,13 +11,13 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// original is a source tree and the patches that were applied to it.
+// original is a source tree and its patches.
 type original struct {
 	entries []member
 	patches []patch.Patch
 }
 
-// write makes the archive as the store keeps it, under a name that says nothing.
+// write writes the archive as in the store, under a name without a suffix.
 func (o *original) write(t *testing.T) *Upstream {
 	if o == nil {
 		return nil
@@ -39,7 +39,7 @@ func toGloo(name, file, search string) patch.Patch {
 	return patch.Patch{Name: name, Edits: []patch.Edit{{Kind: patch.Replace, File: file, Search: search, Replace: `"gloo"`, Count: 1}}}
 }
 
-// soVITS is GPT-SoVITS with its two patches, cut down to what they touch.
+// soVITS returns GPT-SoVITS with its two patches, reduced to the patched files.
 func soVITS() *specimen {
 	files := func(top, s1, s2 string) []member {
 		program := file(top+"/install.sh", "#!/bin/sh\n")
@@ -71,7 +71,7 @@ func TestTreeThatDiffersByItsPatches(t *testing.T) {
 	}
 }
 
-// badTrees are archives that are not the source tree with its patches.
+// badTrees lists archives that differ from the patched source tree.
 func badTrees() []bad {
 	edit := func(name string, change func(*member)) func(*specimen) {
 		return func(s *specimen) {
@@ -110,7 +110,7 @@ func badTrees() []bad {
 	}
 }
 
-// A lock of an old source would make every file a fault.
+// With the lock of an older source every file differs. The evidence must stay bounded.
 func TestFaultsOfATreeAreNotEndless(t *testing.T) {
 	s := soVITS()
 	for range 60 {

@@ -11,8 +11,8 @@ import (
 	"builder/internal/files/wheel/wheeltest"
 )
 
-// badWheels are files that no installer, or not every one, takes for what they
-// say that they are.
+// badWheels lists files that some or all installers refuse or read differently than
+// their names claim.
 func badWheels() []bad {
 	const (
 		again  = "truncated, edited after the build, or made by a broken backend"
@@ -44,7 +44,7 @@ func badWheels() []bad {
 		}
 		return b
 	}
-	// What no reader may open no other gate can look into.
+	// If a file cannot be opened, all gates that read it refuse too.
 	closed := func(b bad) bad {
 		b.also = "extension-present elf-needed cpu-isa build-paths device-code elf-symbols"
 		return b

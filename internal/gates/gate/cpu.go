@@ -49,7 +49,7 @@ func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 	})
 }
 
-// allowedFeatures joins levels and extensions.
+// allowedFeatures returns the features of levels and extensions.
 func allowedFeatures(names []string) ([]x86.Feature, error) {
 	var all []x86.Feature
 	for _, name := range names {
@@ -62,7 +62,7 @@ func allowedFeatures(names []string) ([]x86.Feature, error) {
 	return all, nil
 }
 
-// byFeature splits uses that are sorted by feature.
+// byFeature groups uses sorted by feature.
 func byFeature(uses []elf.CPUUse) (groups [][]elf.CPUUse) {
 	for len(uses) > 0 {
 		n := slices.IndexFunc(uses, func(u elf.CPUUse) bool { return u.Feature != uses[0].Feature })
@@ -78,7 +78,7 @@ func dispatched(patterns []string, function string) bool {
 	return function != "" && slices.ContainsFunc(patterns, func(p string) bool { return anyMatch(p, []string{function}) })
 }
 
-// places names the first functions, and how many there are.
+// places names the first functions and the number of all.
 func places(uses []elf.CPUUse) string {
 	const shown = 3
 	var names []string

@@ -15,7 +15,7 @@ func listed(names []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], " "), len(names)-n)
 }
 
-// some quotes a few names of many: they come from the file, and may be anything.
+// some quotes a few names of many. The names come from the file and are not trusted.
 func some(names []string) string {
 	var quoted []string
 	for _, name := range names {
@@ -24,11 +24,11 @@ func some(names []string) string {
 	return listed(quoted, 3)
 }
 
-// maxEvidence is far more than anybody reads: files with thousands of libraries,
-// or with names of thousands of letters, have more to say.
+// maxEvidence bounds the evidence, in bytes. Files with thousands of libraries or with
+// very long names could make it longer than anyone can read.
 const maxEvidence = 64 << 10
 
-// cut shortens a text to n bytes, and says so.
+// cut shortens a text to n bytes and marks the cut.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -36,12 +36,12 @@ func cut(text string, n int) string {
 	return fmt.Sprintf("%s… and %d bytes more", strings.ToValidUTF8(text[:n], ""), len(text)-n)
 }
 
-// telling is a line that says why a program failed; Python and the dynamic
-// linker say it last, MPI says more afterwards.
+// telling matches a line with the cause of a failure. Python and the dynamic linker
+// print it last; MPI prints more lines afterwards.
 var telling = regexp.MustCompile(`\w*(Error|Exception)\b|FAILED|undefined symbol|cannot open shared object`)
 
-// lastLine returns the last line that says why, else the last that says
-// anything, shortened to what fits an evidence.
+// lastLine returns the last line with a cause, otherwise the last line with letters,
+// shortened for evidence.
 func lastLine(output string) string {
 	last := "no output"
 	found := false
@@ -58,8 +58,8 @@ func lastLine(output string) string {
 	return last
 }
 
-// jsonLine returns the last line that is a JSON object: warnings may stand
-// before and after it.
+// jsonLine returns the last line with a JSON object. Warnings may precede and follow
+// it.
 func jsonLine(output string) string {
 	var found string
 	for line := range strings.Lines(output) {

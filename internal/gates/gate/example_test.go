@@ -13,7 +13,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// licensed is a gate as docs/writing-a-gate.md explains it.
+// licensed is the gate explained in docs/writing-a-gate.md.
 var licensed = Gate{
 	Name:   "licensed",
 	Asks:   "the wheel holds the text of its licence",
@@ -57,7 +57,7 @@ func ExampleGate() {
 	code := wheeltest.File{Name: "dotprod/__init__.py", Text: "\n"}
 	ask("dotprod-1.1-py3-none-any.whl", code, text)
 	ask("dotprod-1.0-py3-none-any.whl", code)
-	ask("dotprod-0.9-py3-none-any.whl") // is not there
+	ask("dotprod-0.9-py3-none-any.whl") // does not exist
 	// Output:
 	// pass: false
 	// fail: true

@@ -7,8 +7,8 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// Expected judges what a file is by what somebody expects it to be, one verdict
-// for each expectation. The fault is why the file could not be inspected.
+// Expected compares a file with the user's expectations, one verdict for each. fault is
+// the error of the file's inspection.
 func Expected(is inspect.Report, fault error, all []inspect.Expectation) []verdict.Verdict {
 	var verdicts []verdict.Verdict
 	for _, e := range all {
@@ -33,8 +33,8 @@ func Expected(is inspect.Report, fault error, all []inspect.Expectation) []verdi
 	return verdicts
 }
 
-// Unpromised is the verdict about a file of which nobody says what it is to be:
-// its form alone could be judged.
+// Unpromised returns the verdict for a file without a promise: only its format was
+// judged.
 func Unpromised(is inspect.Report, fault error) verdict.Verdict {
 	v := verdict.Verdict{Gate: "promise", Evidence: "nobody says what the file is to be, so that its form alone was judged"}
 	v.Remedy = "give the directory of its cell, name its entry.json with --entry, or say what it is to be, such as --expect arch=gfx90a"
@@ -46,8 +46,8 @@ func Unpromised(is inspect.Report, fault error) verdict.Verdict {
 	return v
 }
 
-// Doubted is the verdict about a file whose promise nobody vouches for: what refuses it
-// counts, and what passes is not enough.
+// Doubted returns the verdict for a file whose promise has no trusted signature.
+// Refusals count, but passed gates are not enough.
 func Doubted(promise string) verdict.Verdict {
 	return verdict.Verdict{
 		Gate: "promise", Evidence: promise + " says what the file is to be, and nobody who is trusted signed it",

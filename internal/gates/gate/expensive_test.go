@@ -13,7 +13,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// bombs is a wheel of libraries that unpack to 10 GB each.
+// bombs returns a wheel of libraries that unpack to 10 GB each.
 func bombs(t *testing.T, libraries int) Subject {
 	bomb := elftest.Compress(3, 1, elftest.Bundle(elftest.Code{ID: "hipv4-amdgcn-amd-amdhsa--gfx90a", Data: make([]byte, 64<<20)}))
 	library := string(elftest.Library{Sections: []elftest.Section{{Name: ".hip_fatbin", Data: bytes.Repeat(bomb, 160)}}}.Bytes())
@@ -35,7 +35,7 @@ func TestAGateEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// All libraries of a wheel have one budget, and all gates.
+// All libraries of a wheel, and all gates, share one budget.
 func TestAnExpensiveWheelIsNotMeasured(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -40,7 +40,7 @@ func checkDeviceFunctions(ctx context.Context, s Subject) verdict.Verdict {
 	})
 }
 
-// sentence joins what is said of one file, if anything is.
+// sentence joins the statements about one file, if any.
 func sentence(name string, parts []string) []string {
 	if len(parts) == 0 {
 		return nil
@@ -48,10 +48,10 @@ func sentence(name string, parts []string) []string {
 	return []string{name + " " + strings.Join(parts, "; ")}
 }
 
-// inventory is what a library has for each target.
+// inventory maps targets to the functions of a library.
 type inventory map[string]functions
 
-// functions are the names for one target, and how many of them are kernels.
+// functions holds the names for one target and the number of kernels among them.
 type functions struct {
 	kernels int
 	names   []string
@@ -95,7 +95,7 @@ func (inside inventory) judge(ctx context.Context, e recipe.Expect) (faults, see
 	return append(faults, forbidden...), slices.Concat(seen, matched, absent)
 }
 
-// forbidden looks for what no target may have, PTX included.
+// forbidden finds functions that no target may have, including PTX.
 func (inside inventory) forbidden(ctx context.Context, targets, patterns []string) (faults, absent []string) {
 	for _, pattern := range patterns {
 		before := len(faults)
@@ -111,12 +111,11 @@ func (inside inventory) forbidden(ctx context.Context, targets, patterns []strin
 	return faults, absent
 }
 
-// judged returns the targets that must have what is promised: those that have
-// functions, and those that the library is made for. PTX is no code that a GPU is
-// given. Code for one architecture or family only (sm_90a, sm_100f) adds to the
-// plain code: NCCL compiles some kernels for sm_100f whatever it is asked for
-// (src/device/Makefile at v2.29.7-1, NVCC_GENCODE_LDMC_FP8), so it is judged only
-// where there is no other.
+// judged returns the targets that must have the promised functions: the targets with
+// functions and the promised targets. It leaves out PTX, which is no code for a GPU.
+// Code for one architecture or family (sm_90a, sm_100f) supplements the plain code:
+// NCCL always compiles some kernels for sm_100f (src/device/Makefile at v2.29.7-1,
+// NVCC_GENCODE_LDMC_FP8). It is judged only if there is no other code.
 func (inside inventory) judged(promised []string) []string {
 	targets := slices.Concat(slices.Collect(maps.Keys(inside)), promised)
 	targets = slices.DeleteFunc(targets, func(t string) bool { return strings.HasPrefix(t, "compute_") })
@@ -130,10 +129,10 @@ func (inside inventory) judged(promised []string) []string {
 	return slices.Compact(targets)
 }
 
-// A gap is the patterns that match nothing for the same targets.
+// A gap lists patterns without a match for the same targets.
 type gap struct{ targets, patterns []string }
 
-// gaps returns what the patterns do not find, and says how much they do.
+// gaps returns the patterns without a match, and describes the matches of the others.
 func (inside inventory) gaps(ctx context.Context, targets, patterns []string) (gaps []gap, matched []string) {
 	for _, pattern := range patterns {
 		var lacking []string
@@ -159,7 +158,7 @@ func (inside inventory) gaps(ctx context.Context, targets, patterns []string) (g
 	return gaps, matched
 }
 
-// in says the gap in words, with what is there instead.
+// in describes the gap and the existing functions.
 func (g gap) in(ctx context.Context, inside inventory) string {
 	var have []string
 	for _, target := range g.targets {
@@ -172,7 +171,7 @@ func (g gap) in(ctx context.Context, inside inventory) string {
 func matching(ctx context.Context, pattern string, names []string) []string {
 	var found []string
 	for i, name := range names {
-		if i%1024 == 0 && ctx.Err() != nil { // the gate then says that it was stopped
+		if i%1024 == 0 && ctx.Err() != nil { // the gate then reports the interruption
 			return nil
 		}
 		if ok, err := path.Match(pattern, name); err == nil && ok {
@@ -182,7 +181,7 @@ func matching(ctx context.Context, pattern string, names []string) []string {
 	return found
 }
 
-// nearestNames says which names have most of the beginning of a pattern.
+// nearestNames names the functions that share the longest beginning with a pattern.
 func nearestNames(ctx context.Context, pattern string, names []string) string {
 	text := strings.TrimLeft(pattern, "*")
 	if i := strings.IndexAny(text, `*?[\`); i >= 0 {

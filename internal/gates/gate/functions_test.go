@@ -16,7 +16,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// wheelOf returns the path of a wheel that holds one library.
+// wheelOf returns the path of a wheel with one library.
 func wheelOf(t testing.TB, library []byte) string {
 	t.Helper()
 	empty, err := wheel.Open("testdata/x-1.0-py3-none-any.whl")
@@ -54,8 +54,8 @@ type elfSection struct {
 	data []byte
 }
 
-// elfFile returns a 64-bit ELF file with these sections, numbered from 1, and
-// their names behind them.
+// elfFile returns a 64-bit ELF file with these sections, numbered from 1, followed by
+// the section of their names.
 func elfFile(machine uint16, sections ...elfSection) []byte {
 	sections = append(sections, elfSection{name: ".shstrtab", kind: 3})
 	names, starts := []byte{0}, []int{}
@@ -74,8 +74,8 @@ func elfFile(machine uint16, sections ...elfSection) []byte {
 	return append(body, table...)
 }
 
-// cubin returns an entry of a fat binary for an architecture: names that end in
-// () are kernels.
+// cubin returns an entry of a fat binary for an architecture. Names with a final () are
+// kernels.
 func cubin(arch uint32, flags uint64, functions ...string) []byte {
 	names, symbols := []byte{0}, make([]byte, 24)
 	for _, f := range functions {
@@ -109,7 +109,7 @@ func fatbin(entries ...[]byte) []byte {
 	return elftest.Library{Sections: []elftest.Section{{Name: ".nv_fatbin", Data: region}}}.Bytes()
 }
 
-// The functions of small libraries of NCCL, as ONLY_FUNCS chose them.
+// The functions of small libraries of NCCL, as selected by ONLY_FUNCS.
 var (
 	chosen = []string{
 		"_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE()",

@@ -9,7 +9,7 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// What a container prints is not trusted: the artifact's own code runs in it.
+// The output of a container is not trusted, because the artifact's own code runs in it.
 
 func FuzzCheckBuild(f *testing.F) {
 	f.Add(listing)

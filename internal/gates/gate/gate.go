@@ -1,11 +1,11 @@
-// Package gate asks named questions about a finished artifact: of its bytes, of
-// the artifact as it runs in a clean container, and on GPUs. [All] is the list.
+// Package gate checks a finished artifact: its bytes, its behaviour in a clean
+// container, and its behaviour on GPUs. [All] lists the gates.
 //
-// A gate judges by [recipe.Expect], what the artifact promises, and never by how
-// it was built. One that crashed, timed out, found nothing to look at or could not
-// parse what it got has not measured, which is never a pass. What a verdict means
-// for the artifact is the package verdict's; how a library is run on GPUs, the
-// package device's; what a file is, promised or not, inspect's.
+// A gate judges by [recipe.Expect], the promises of the artifact, and never by how the
+// artifact was built. A gate that crashed, timed out, found nothing to check or could
+// not parse its input has not measured, which is never a pass. Package verdict defines
+// the meaning of a verdict, package device runs libraries on GPUs, and package inspect
+// determines the properties of a file, promised or not.
 package gate
 
 import (
@@ -21,12 +21,11 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A Subject is what gates look at: the file of a wheel, of the archive that is the
-// artifact where Expect.Tree names one, or the manifest of a wheelhouse, the files
-// that were made beside it, and what they promise. Box is nil where no container can
-// be had, Stock where none holds the source as upstream released it, Device where no
-// GPU is asked for, Source where the source tree is not at hand. Unpacked and Log,
-// which takes what commands print, may be nil.
+// A Subject is the input of the gates: the artifact, the files made beside it, and its
+// promises. The artifact is a wheel, the archive named by Expect.Tree, or the manifest
+// of a wheelhouse. Box is nil without a container, Stock without a container of
+// upstream's release, Device if no GPU is requested, and Source without the source
+// tree. Unpacked may be nil, and so may Log, which receives the output of commands.
 type Subject struct {
 	Artifact string // path
 	Beside   []string
@@ -34,40 +33,39 @@ type Subject struct {
 	Source   *Upstream
 	Unpacked *Unpacked
 	Box      Box
-	Tests    Box // as Box, with upstream's tests and what they need; nil where there are none
-	Stock    Box // as Box, with the source as upstream released it in the place of the artifact
+	Tests    Box // a Box with upstream's tests and their dependencies; nil if there are none
+	Stock    Box // a Box with upstream's release in place of the artifact
 	Device   *device.Setup
 	Log      io.Writer
-	// Keep keeps a file of results with the cell; it may be nil.
+	// Keep stores a file of results with the cell. It may be nil.
 	Keep func(name string, data []byte) error
 }
 
-// Need is what has to be at hand for a gate to look, each more than the one before.
+// Need is the precondition of a gate. Each need includes more than the one before.
 type Need int
 
 // The needs.
 const (
-	File      Need = iota // the artifact as a file, and what lies beside it
-	Container             // a clean container with the artifact in it: [Subject.Box]
-	Tests                 // the same, with upstream's tests: asked with --tests quick and full
-	Long                  // the same, and minutes: asked with --tests full alone
-	GPUs                  // of this host: [Subject.Device]
-	TwoBuilds             // of the cell; who builds compares them
+	File      Need = iota // the artifact as a file, and the files beside it
+	Container             // a clean container with the artifact: [Subject.Box]
+	Tests                 // the same with upstream's tests: runs with --tests quick and full
+	Long                  // the same, for minutes: runs with --tests full only
+	GPUs                  // GPUs of this host: [Subject.Device]
+	TwoBuilds             // two builds of the cell, compared by the builder
 )
 
-// A Gate is one question.
+// A Gate is one check.
 type Gate struct {
-	Name   string // as in the verdict, in docs/gates.md and on the command line
-	Asks   string // the question, one line
-	Remedy string // what to do where the answer is no and the evidence says no more
-	// Wants reports whether the question makes sense for what is promised.
+	Name   string // name in verdicts, in docs/gates.md and on the command line
+	Asks   string // the question in one line
+	Remedy string // default remedy for a failure without its own
+	// Wants reports whether the gate applies to the promises.
 	Wants func(recipe.Expect) bool
 	Needs Need
 	check func(context.Context, Subject) verdict.Verdict
 }
 
-// All lists every gate, in the order in which they are asked: what needs little
-// comes before what needs much.
+// All lists every gate in the order in which they run, by increasing need.
 func All() []Gate {
 	return []Gate{
 		partsAgree,
@@ -104,8 +102,8 @@ func All() []Gate {
 	}
 }
 
-// Reproducible is the gate of who builds a cell twice, and compares the builds
-// itself: what one artifact holds does not answer it.
+// Reproducible is the gate for a cell built twice. The code that builds the cell
+// compares the builds itself, because one artifact is not enough to answer.
 var Reproducible = Gate{
 	Name:   "reproducible",
 	Asks:   "a second build makes the same files of the same bytes",
@@ -126,14 +124,12 @@ func Names() []string {
 	return names
 }
 
-// Wanted returns the gates that apply to what is promised and need no more than
-// that.
+// Wanted returns the gates that apply to the promises and need at most most.
 func Wanted(e recipe.Expect, most Need) []Gate {
 	return slices.DeleteFunc(All(), func(g Gate) bool { return g.Needs > most || !g.Wants(e) })
 }
 
-// Check asks one gate. It never panics and never returns a pass for a gate that
-// did not come to its end.
+// Check runs one gate. It never panics, and an interrupted gate never passes.
 func (g Gate) Check(ctx context.Context, s Subject) (v verdict.Verdict) {
 	start := time.Now()
 	defer func() {
@@ -148,11 +144,11 @@ func (g Gate) Check(ctx context.Context, s Subject) (v verdict.Verdict) {
 	return g.complete(v, start)
 }
 
-// complete adds to what a check found the name, the time and, unless it passed, a
-// remedy.
+// complete adds the gate's name, the time and, unless the gate passed, a remedy to a
+// verdict.
 func (g Gate) complete(v verdict.Verdict, start time.Time) verdict.Verdict {
 	v.Gate, v.Seconds = g.Name, time.Since(start).Seconds()
-	if err := v.Measured.Check(); err != nil { // nobody could read the verdict back
+	if err := v.Measured.Check(); err != nil { // a reader would refuse the verdict
 		v.Measured = nil
 		v.Evidence += fmt.Sprintf("; its figures are left out: %v", err)
 	}

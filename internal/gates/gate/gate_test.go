@@ -10,7 +10,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// What needs little is asked before what needs much.
+// Gates run in the order of increasing need.
 func TestGates(t *testing.T) {
 	before := File
 	seen := map[string]bool{}
@@ -25,7 +25,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// A gate is asked where, and only where, something is promised that it can judge.
+// A gate runs exactly if it applies to a promise.
 func TestWanted(t *testing.T) {
 	for _, c := range []struct {
 		expect recipe.Expect
@@ -126,7 +126,7 @@ func TestJSONLine(t *testing.T) {
 	}
 }
 
-// What ran in the box is in the log, whatever came of it.
+// The log has every command in the box, whatever its result.
 func TestCommandsAreLogged(t *testing.T) {
 	var log strings.Builder
 	s := Subject{Expect: expect(), Box: &answers{result: Result{Exit: 3, Output: "why\n"}}}

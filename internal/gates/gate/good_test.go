@@ -13,9 +13,9 @@ import (
 	"builder/internal/plan/version"
 )
 
-// The good artifacts, as the recipes horovod and nccl promise them and as such
-// builds were seen: Horovod 0.28.1 for ROCm 5.7 and for CUDA 12.4, NCCL 2.29.7
-// with libibverbs linked and opened at run time.
+// The good artifacts match the recipes horovod and nccl and real builds: Horovod 0.28.1
+// for ROCm 5.7 and for CUDA 12.4, NCCL 2.29.7 with libibverbs linked and opened at run
+// time.
 
 const ranks = `[1,0]<stdout>: {"rank": 0, "size": 2, "allreduce": [3.0, 30.0], "allgather": [1.0, 10.0, 2.0, 20.0], "broadcast": [2.0, 20.0]}
 [1,1]<stdout>: {"rank": 1, "size": 2, "allreduce": [3.0, 30.0], "allgather": [1.0, 10.0, 2.0, 20.0], "broadcast": [2.0, 20.0]}
@@ -23,14 +23,14 @@ const ranks = `[1,0]<stdout>: {"rank": 0, "size": 2, "allreduce": [3.0, 30.0], "
 
 const builtROCm = `{"nccl": "21304", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}`
 
-// What takes more than every processor of 64 bits has.
+// Instructions that not every 64-bit x86 processor has.
 var (
 	avx    = []byte{0xc5, 0xf8, 0x57, 0xc0, 0xc3}             // vxorps xmm0,xmm0,xmm0; ret
 	avx2   = []byte{0xc5, 0xfd, 0xef, 0xc0, 0xc3}             // vpxor ymm0,ymm0,ymm0; ret
 	avx512 = []byte{0x62, 0xf1, 0x7d, 0x48, 0xef, 0xc0, 0xc3} // vpxord zmm0,zmm0,zmm0; ret
 )
 
-// horovodROCm is Horovod for TensorFlow on ROCm.
+// horovodROCm returns Horovod for TensorFlow on ROCm.
 func horovodROCm() *specimen {
 	const extension = "horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so"
 	l := &elftest.Library{
@@ -87,7 +87,7 @@ func horovod(version, extension string, l *elftest.Library) *specimen {
 	}
 }
 
-// horovodCUDA is Horovod for PyTorch on CUDA.
+// horovodCUDA returns Horovod for PyTorch on CUDA.
 func horovodCUDA() *specimen {
 	const extension = "horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"
 	l := &elftest.Library{
@@ -124,7 +124,7 @@ func horovodCUDA() *specimen {
 	return s
 }
 
-// ibverbs are functions of libibverbs that NCCL calls, by version.
+// ibverbs returns the functions of libibverbs called by NCCL, by version.
 func ibverbs() []elftest.Symbol {
 	return slices.Concat(
 		elftest.From("libibverbs.so.1", "IBVERBS_1.0", "ibv_event_type_str", "ibv_alloc_pd", "ibv_create_qp", "ibv_modify_qp"),
@@ -133,7 +133,7 @@ func ibverbs() []elftest.Symbol {
 	)
 }
 
-// ncclVerbs is NCCL with libibverbs linked.
+// ncclVerbs returns NCCL with libibverbs linked.
 func ncclVerbs() *specimen {
 	const extension = "nvidia/nccl/lib/libnccl.so.2"
 	l := &elftest.Library{
@@ -167,7 +167,7 @@ func ncclVerbs() *specimen {
 	return s
 }
 
-// ncclDlopen is NCCL that opens libibverbs at run time.
+// ncclDlopen returns an NCCL that opens libibverbs at run time.
 func ncclDlopen() *specimen {
 	s := ncclVerbs()
 	l := s.library()
@@ -179,7 +179,7 @@ func ncclDlopen() *specimen {
 	return s
 }
 
-// functionsOf lists what the vendor's library of a release exports.
+// functionsOf lists the exports of the vendor's library of a release.
 func functionsOf(release string) []string {
 	all, _, err := exports(ncclExports)
 	if err != nil {
@@ -198,17 +198,17 @@ func functionsOf(release string) []string {
 	return names
 }
 
-// ballast makes a wheel as large as it should be.
+// ballast is a file that gives a wheel the promised size.
 const ballast = "horovod/ballast"
 
-// noise is text that does not shrink, the same each time.
+// noise returns a text that cannot be compressed, always the same.
 func noise(size int) string {
 	text := make([]byte, size)
 	rand.NewChaCha8([32]byte{}).Read(text)
 	return string(text)
 }
 
-// What the bad artifacts differ from passes every gate that applies to it.
+// The good artifacts, from which the bad ones differ, pass every applicable gate.
 func TestGoodArtifacts(t *testing.T) {
 	for name, c := range map[string]struct {
 		good  *specimen

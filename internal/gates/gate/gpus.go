@@ -40,8 +40,8 @@ var busbw = Gate{
 
 func wantsCollectives(e recipe.Expect) bool { return len(e.Collectives) > 0 }
 
-// Unused is the verdict about GPUs that somebody asked for and that no gate has used,
-// with what the host cannot give of them.
+// Unused returns the verdict for requested GPUs that no gate used. It names missing
+// GPUs.
 func Unused(d *device.Setup) verdict.Verdict {
 	v := verdict.Unmeasured("no gate that was asked runs the artifact on GPUs")
 	v.Gate, v.Remedy = "gpus", "leave out --gpus, or name gates with --only that run on GPUs, and an artifact that promises collectives or holds libnccl.so.2 or librccl.so.1"
@@ -51,7 +51,7 @@ func Unused(d *device.Setup) verdict.Verdict {
 	return v
 }
 
-// UsesGPUs reports whether the verdict is that of a gate on GPUs.
+// UsesGPUs reports whether the verdict is from a GPU gate.
 func UsesGPUs(v verdict.Verdict) bool {
 	return slices.ContainsFunc(All(), func(g Gate) bool { return g.Needs == GPUs && g.Name == v.Gate })
 }

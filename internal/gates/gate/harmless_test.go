@@ -10,8 +10,8 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// checkBuildOf is the listing of a release: the third operation was called MLSL
-// up to 0.19.0 and CCL since (horovod/run/run.py, horovod/runner/launch.py).
+// checkBuildOf returns the listing of a release. The third operation was called MLSL up
+// to 0.19.0 and CCL since (horovod/run/run.py, horovod/runner/launch.py).
 func checkBuildOf(release string) string {
 	text := strings.Replace(listing, "v0.28.1", "v"+release, 1)
 	if release < "0.19.1" {
@@ -20,8 +20,8 @@ func checkBuildOf(release string) string {
 	return text
 }
 
-// What differs from a good artifact and is no fault passes every gate too: a gate
-// that refuses what is right is switched off.
+// Harmless differences from a good artifact pass every gate. Users switch off a gate
+// that refuses good artifacts.
 func TestHarmlessChanges(t *testing.T) {
 	prints := func(gate string, change func(string) string) func(*specimen) {
 		return func(s *specimen) { s.box.answers[gate] = Result{Output: change(s.box.answers[gate].Output)} }

@@ -21,7 +21,7 @@ func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 	var faults, seen []string
 	for _, module := range s.Expect.Import {
 		if len(s.Expect.Frameworks) > 0 {
-			module += ".mpi_ops" // the package of a framework imports without its extension
+			module += ".mpi_ops" // the package of a framework imports even without its extension
 		}
 		out, err := s.run(ctx, Command{Name: "import", Args: []string{"PYTHON", "-c", "import " + module}})
 		if err != nil {

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// caseStatus is what became of a test case.
+// caseStatus is the result of a test case.
 type caseStatus string
 
 const (
 	casePassed  caseStatus = "passed"
-	caseFailed  caseStatus = "failed" // or broke before or after the test
+	caseFailed  caseStatus = "failed" // including errors before or after the test
 	caseSkipped caseStatus = "skipped"
 )
 
-// A testCase is one case of a JUnit file. Message says why it failed or was
-// skipped.
+// A testCase is one case of a JUnit file. Message is the reason for a failure or a
+// skip.
 type testCase struct {
 	Class   string     `json:"class,omitempty"`
 	Name    string     `json:"name"`
@@ -27,16 +27,16 @@ type testCase struct {
 	Message string     `json:"message,omitempty"`
 }
 
-// What is read of a JUnit file: whoever wrote it may have written anything.
+// Bounds of a JUnit file, whose content is not trusted.
 const (
 	maxJUnitDepth = 8
 	maxCases      = 20_000
 	maxMessage    = 2_000
 )
 
-// readJUnit reads the cases of a JUnit file as pytest writes it. It refuses a file
-// that is not whole, that has no cases, and one whose suites count more than they
-// hold. pytest counts a case once that failed and broke again after it.
+// readJUnit parses the cases of a JUnit file written by pytest. It refuses a truncated
+// file, a file without cases, and a file whose suites count more cases than they hold.
+// pytest counts a case once if it fails and then has an error in its teardown.
 func readJUnit(text string) ([]testCase, error) {
 	r := junitReader{dec: xml.NewDecoder(strings.NewReader(text))}
 	for {
@@ -119,8 +119,7 @@ func (r *junitReader) begin(e xml.StartElement) error {
 	return nil
 }
 
-// note sets the status of the last case. A case that failed stays so, whatever
-// else is said of it.
+// note sets the status of the last case. A failed case stays failed.
 func (r *junitReader) note(e xml.StartElement) {
 	c := &r.cases[len(r.cases)-1]
 	status := caseFailed

@@ -12,17 +12,17 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// groupedAllreduce is the file of Horovod, and the line in it, that make
-// grouped_allreduce add a tensor to a list elementwise where it should append it.
+// groupedAllreduce is the file of Horovod with a faulty line: grouped_allreduce adds a
+// tensor to a list elementwise instead of appending it.
 const groupedAllreduce = "horovod/tensorflow/__init__.py"
 
 var addsToList = regexp.MustCompile(`^\s*new_tensors \+= `)
 
-// KnownFaults judges a wheel by its bytes alone for faults that every release of
-// upstream has. It says nothing of a wheel that cannot have them.
+// KnownFaults finds faults that every release of upstream has, by the wheel's bytes
+// alone. It returns nothing for a wheel that cannot have them.
 func KnownFaults(file string, is inspect.Report) []verdict.Verdict {
 	rocm, known := is.Fact("rocm")
-	if !known || slices.Equal(rocm.Values, []string{inspect.None}) { // the lines run on ROCm alone
+	if !known || slices.Equal(rocm.Values, []string{inspect.None}) { // only ROCm runs the faulty lines
 		return nil
 	}
 	files, err := wheel.ReadFiles(file, func(name string) bool { return name == groupedAllreduce }, 1<<20)

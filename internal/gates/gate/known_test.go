@@ -20,7 +20,7 @@ func TestKnownFaults(t *testing.T) {
 		file, text string
 		is         inspect.Report
 		want       verdict.Status
-		says       string // "" is that nothing is said
+		says       string // "" means no verdict
 	}{
 		"as upstream released it": {groupedAllreduce, broken, rocm, verdict.Fail, "lines 4: new_tensors += "},
 		"patched":                 {groupedAllreduce, mended, rocm, verdict.Pass, "appends its tensors"},

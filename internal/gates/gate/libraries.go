@@ -13,8 +13,8 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// libraryFaults compares every library and every program of the wheel with its tags,
-// which is all that installers go by, and with the place that it lies in.
+// libraryFaults compares every library and every program of the wheel with the wheel's
+// tags, because installers go by the tags alone, and with its path in the wheel.
 func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (faults []string) {
 	for _, f := range w.Files {
 		isLibrary := wheel.IsLibrary(f.Name)
@@ -48,15 +48,15 @@ func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (faults []st
 	return faults
 }
 
-// machines are the processors of platform tags, as the headers of files have them.
+// machines maps the processors of platform tags to the names in ELF headers.
 var machines = map[string]string{
 	"x86_64": "x86_64", "i686": "386", "aarch64": "aarch64", "armv6l": "arm", "armv7l": "arm",
 	"ppc64le": "ppc64", "s390x": "s390", "riscv64": "riscv", "loongarch64": "loongarch",
 }
 
-// nativeFault reads the first bytes of a file: whether a system loads or runs it,
-// and why one with the wheel's tags does not. Code of GPUs is in the same format,
-// and is a program for no system.
+// nativeFault reads the header of a file. It reports whether a system loads or runs the
+// file, and why the system of the wheel's tags does not. GPU code has the same format
+// but runs on no system.
 func nativeFault(r io.ReaderAt, name wheel.Name) (native bool, fault string) {
 	h, ok := elf.ReadHeader(r)
 	switch {
@@ -75,7 +75,7 @@ func nativeFault(r io.ReaderAt, name wheel.Name) (native bool, fault string) {
 
 var platformPattern = regexp.MustCompile(`^(?:linux|manylinux(?:1|2010|2014|_\d+_\d+)|musllinux_\d+_\d+)_(\w+)$`)
 
-// processor is the end of a platform tag of Linux, "" of another.
+// processor returns the processor of a Linux platform tag, or "".
 func processor(platform string) string {
 	if m := platformPattern.FindStringSubmatch(platform); m != nil {
 		return m[1]
@@ -83,8 +83,8 @@ func processor(platform string) string {
 	return ""
 }
 
-// libcFault compares the C library that a library needs with the tags: linux and
-// manylinux are taken where there is glibc, musllinux where there is musl.
+// libcFault compares the C library needed by a library with the tags. Installers take
+// linux and manylinux on systems with glibc, musllinux on systems with musl.
 func libcFault(needed []string, name wheel.Name) string {
 	for platform := range strings.SplitSeq(name.Platform, ".") {
 		musl := strings.HasPrefix(platform, "musllinux")
@@ -99,8 +99,8 @@ func libcFault(needed []string, name wheel.Name) string {
 
 var suffixPattern = regexp.MustCompile(`\.cpython-(\d+)[a-z]*-(x86_64|aarch64)-linux-(gnu|musl)\w*\.so$`)
 
-// suffixFault compares the end of an extension's name, which Python imports by,
-// with the tags: an extension of another Python is not found.
+// suffixFault compares the suffix of an extension's name with the tags. Python finds an
+// extension only by its own suffix.
 func suffixFault(file string, name wheel.Name) string {
 	m := suffixPattern.FindStringSubmatch(file)
 	if m == nil {

@@ -18,8 +18,8 @@ func nameOf(t *testing.T, tag string) wheel.Name {
 	return name
 }
 
-// The first bytes of a library say for which machine and system it is, and
-// installers go by the tag alone.
+// The header of a library states its machine and system. Installers go by the tag
+// alone.
 func TestLibrariesAreForTheTag(t *testing.T) {
 	header := func(change ...byte) []byte {
 		b := (&elftest.Library{}).Bytes()
@@ -78,7 +78,7 @@ func TestLibrariesAreForTheLibcOfTheTag(t *testing.T) {
 	}
 }
 
-// Python imports an extension by the end of its name.
+// Python finds an extension by the suffix of its name.
 func TestExtensionsAreNamedForTheTag(t *testing.T) {
 	for _, c := range []struct {
 		tag, file string

@@ -37,7 +37,7 @@ func TestJudgeLoaded(t *testing.T) {
 		have loaded
 		says []string
 		evidence,
-		remedy string // "" for a pass, and for the remedy of the gate
+		remedy string // "" for a pass or for the gate's own remedy
 	}{
 		"good":          {good, []string{want}, "", ""},
 		"no CUDA":       {good, []string{"2.29.7+cuda."}, `its version string is ["2.29.7+cuda."], promised is "2.29.7+cuda13.0"`, ""},

@@ -26,7 +26,7 @@ var ncclLoad = Gate{
 //go:embed scripts/load.py
 var loadScript string
 
-// loaded is what the library answered.
+// loaded is the answer of the library.
 type loaded struct {
 	Code    int    `json:"code"`
 	Version int    `json:"version"`
@@ -73,12 +73,12 @@ func judgeLoaded(have loaded, says []string, want string) verdict.Verdict {
 	return a
 }
 
-// versionString is VERSION_STRING of src/init.cc; other texts name the release
-// alone.
+// versionString matches VERSION_STRING of src/init.cc. Other texts name only the
+// release.
 var versionString = regexp.MustCompile(`^NCCL version \d[^\s+]*\+\S*$`)
 
-// versionText returns the version strings in the library's bytes, each without
-// the words before it.
+// versionText returns the version strings in the library's bytes, without the leading
+// words.
 func (s Subject) versionText(ctx context.Context) ([]string, error) {
 	var says []string
 	err := s.withLibrary(ctx, func(r io.ReaderAt) error {

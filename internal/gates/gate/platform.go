@@ -26,7 +26,7 @@ var platform = Gate{
 //go:embed scripts/framework_platform.py
 var platformScript string
 
-// promisedPlatform is the one whose NAME_built() has to be true.
+// promisedPlatform returns the platform whose NAME_built() must be true.
 func promisedPlatform(e recipe.Expect) string {
 	for _, name := range []string{"rocm", "cuda"} {
 		if e.Built[name] == "true" {
@@ -36,12 +36,12 @@ func promisedPlatform(e recipe.Expect) string {
 	return ""
 }
 
-// framework is what the script says.
+// framework is the answer of the script.
 type framework struct {
-	Platforms []string            `json:"platforms"` // by its own word
-	Loaded    map[string][]string `json:"loaded"`    // files in its process, by platform
+	Platforms []string            `json:"platforms"` // as the framework reports them
+	Loaded    map[string][]string `json:"loaded"`    // files loaded by its process, by platform
 	Version   string              `json:"version"`
-	Built     string              `json:"built"` // version that the wheel was built against
+	Built     string              `json:"built"` // version of the framework in the wheel's build
 }
 
 func checkPlatform(ctx context.Context, s Subject) verdict.Verdict {

@@ -17,8 +17,8 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// host is a box on this machine: the dynamic linker and the libraries are real,
-// the wheel's files lie in a Python environment of their own.
+// host is a box on this machine. The dynamic linker and the libraries are real, and the
+// wheel's files are in a separate Python environment.
 type host struct{ python, site, work string }
 
 func newHost(t *testing.T) host {
@@ -33,7 +33,7 @@ func newHost(t *testing.T) host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(env, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n")) // all of what venv makes that counts here
+	write(t, filepath.Join(env, "pyvenv.cfg"), []byte("home = "+filepath.Dir(python)+"\n")) // the only relevant file of a venv
 	site, err := exec.Command(h.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func (h host) Run(ctx context.Context, c Command) (Result, error) {
 	return Result{Exit: exit, Output: string(out)}, nil
 }
 
-// install lays the specimen's libraries where its wheel has them.
+// install writes the specimen's libraries to their paths in the wheel.
 func (h host) install(t *testing.T, s *specimen) {
 	t.Helper()
 	for name, l := range s.libraries {
@@ -79,7 +79,7 @@ func (h host) install(t *testing.T, s *specimen) {
 	}
 }
 
-// ask installs a specimen and asks one gate on this machine.
+// ask installs a specimen and runs one gate on this machine.
 func (h host) ask(t *testing.T, g Gate, s *specimen) verdict.Verdict {
 	t.Helper()
 	h.install(t, s)
@@ -123,15 +123,15 @@ func TestTheLinkerOfThisHost(t *testing.T) {
 	}
 }
 
-// Machine code of the functions that nccl-load calls.
+// Machine code of the functions called by nccl-load.
 
-// givesVersion writes a number to where the argument points, and returns 0.
+// givesVersion stores a number through its argument and returns 0.
 func givesVersion(number uint32) elftest.Symbol {
 	code := binary.LittleEndian.AppendUint32([]byte{0xc7, 0x07}, number)
 	return elftest.Symbol{Name: "ncclGetVersion", Code: append(code, 0x31, 0xc0, 0xc3)}
 }
 
-// givesText returns the address of a text that lies behind it.
+// givesText returns the address of a text that follows the code.
 func givesText(text string) elftest.Symbol {
 	return elftest.Symbol{Name: "ncclGetErrorString", Code: append([]byte{0x48, 0x8d, 0x05, 1, 0, 0, 0, 0xc3}, text+"\x00"...)}
 }

@@ -21,15 +21,15 @@ var rdma = Gate{
 	check:  checkRDMA,
 }
 
-// verbs is the library's own way to the fabric as its bytes show it.
+// verbs describes how the library uses libibverbs, as its bytes show.
 type verbs struct {
 	needed    string   // the soname in DT_NEEDED
-	undefined []string // ibv_ symbols that it wants of a library
-	opens     []string // names that it can give to dlopen
+	undefined []string // undefined symbols named ibv_…
+	opens     []string // names for dlopen
 }
 
-// state is how libibverbs is reached. Wanting symbols without the library is no
-// state at all.
+// state describes how libibverbs is reached. Undefined symbols without the library are
+// an error, not a valid state.
 func (v verbs) state() string {
 	switch {
 	case v.needed != "" && len(v.undefined) > 0:

@@ -24,9 +24,9 @@ var rendezvous = Gate{
 //go:embed scripts/rendezvous.py
 var rendezvousScript string
 
-// request is what the script says of one request. An attack is refused or has
-// fired, an honest request is served or broken; an attack that could not be made
-// is broken too.
+// request is the script's result of one request. A hostile request is refused or has
+// fired; an honest one is served or broken. A hostile request that could not be sent is
+// broken too.
 type request struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
@@ -34,7 +34,7 @@ type request struct {
 	Detail  string `json:"detail"`
 }
 
-// requests are all that the script makes, by kind.
+// requests lists all requests of the script, by kind.
 var requests = map[string][]string{
 	"hostile": {
 		"pickled-registration", "connect-back", "stolen-key", "file-of-the-launcher", "replaced-function", "replaced-result",
@@ -61,8 +61,8 @@ func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
 	return judgeRequests(said.Requests)
 }
 
-// judgeRequests wants every request reported once. What fired or broke is a
-// fault even where others are missing.
+// judgeRequests requires a report of every request. A fired or broken request is a
+// failure even if others are missing.
 func judgeRequests(all []request) verdict.Verdict {
 	var faults, blind []string
 	for _, kind := range []string{"hostile", "honest"} {
@@ -80,7 +80,7 @@ func judgeRequests(all []request) verdict.Verdict {
 	return verdict.Passed("%d attacks refused, %d honest requests served", len(requests["hostile"]), len(requests["honest"]))
 }
 
-// judgeRequest returns what is wrong with one request, or why that is not known.
+// judgeRequest returns the problem of one request, or why its result is unknown.
 func judgeRequest(kind, name string, all []request) (fault, unseen []string) {
 	i := slices.IndexFunc(all, func(r request) bool { return r.Kind == kind && r.Name == name })
 	if i < 0 {

@@ -13,8 +13,8 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// allRequests is what the script prints about a sealed rendezvous, with other
-// outcomes for some requests; an empty one leaves the request out.
+// allRequests returns the script's output for a sealed rendezvous with other outcomes
+// for some requests. An empty outcome omits the request.
 func allRequests(other map[string]string) string {
 	var said struct {
 		Requests []request `json:"requests"`
@@ -32,13 +32,13 @@ func allRequests(other map[string]string) string {
 	}
 	text, err := json.Marshal(said)
 	if err != nil {
-		panic(err) // strings only
+		panic(err) // unreachable: strings only
 	}
 	return string(text) + "\n"
 }
 
-// asReleased is what the script printed about Horovod 0.25.0 to 0.28.1 as upstream
-// released them.
+// asReleased returns the script's output for upstream's releases of Horovod 0.25.0 to
+// 0.28.1.
 func asReleased() map[string]string {
 	fired := map[string]string{}
 	for _, name := range requests["hostile"] {
@@ -47,7 +47,7 @@ func asReleased() map[string]string {
 	return fired
 }
 
-// badRequests are launchers that take the values of strangers, or none of anybody.
+// badRequests lists launchers that accept values from strangers, or from no one.
 func badRequests() []bad {
 	const (
 		seal      = "lacks the patch rendezvous-seal"
@@ -94,7 +94,7 @@ func TestRendezvousThatIsPromised(t *testing.T) {
 	if v := rendezvous.Check(t.Context(), Subject{Expect: e, Box: &answers{result: Result{Output: allRequests(nil)}}}); v.Status != verdict.NotMeasured {
 		t.Errorf("%+v", v)
 	}
-	// A request of the other kind is another request.
+	// A request with the other kind is another request.
 	swapped := strings.Replace(allRequests(nil), `"name":"stolen-key","kind":"hostile"`, `"name":"stolen-key","kind":"honest"`, 1)
 	if v := check(rendezvous, swapped, 0); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "nothing is said of stolen-key") {
 		t.Errorf("%+v", v)
@@ -103,7 +103,7 @@ func TestRendezvousThatIsPromised(t *testing.T) {
 
 var scriptRow = regexp.MustCompile(`(?m)^@(hostile|honest)\ndef (\w+)\(`)
 
-// The gate knows every request of the script, and none beside.
+// The gate knows exactly the requests of the script.
 func TestRequestsAreThoseOfTheScript(t *testing.T) {
 	made := map[string][]string{}
 	for _, m := range scriptRow.FindAllStringSubmatch(rendezvousScript, -1) {
@@ -116,7 +116,7 @@ func TestRequestsAreThoseOfTheScript(t *testing.T) {
 	}
 }
 
-// On a host without Horovod the script says so, and nothing passes.
+// On a host without Horovod the script reports it, and the gate does not pass.
 func TestRendezvousWithoutHorovod(t *testing.T) {
 	h := newHost(t)
 	if v := h.ask(t, rendezvous, horovodROCm()); v.Status != verdict.NotMeasured || !strings.Contains(v.Evidence, "ModuleNotFoundError") {
@@ -124,8 +124,8 @@ func TestRendezvousWithoutHorovod(t *testing.T) {
 	}
 }
 
-// TestRendezvousOfATree judges the Horovod below BUILDER_TEST_HOROVOD with the
-// python3 of the path, which has cloudpickle, psutil, PyYAML and packaging.
+// TestRendezvousOfATree checks the source tree of Horovod in BUILDER_TEST_HOROVOD with
+// the python3 in PATH, which needs cloudpickle, psutil, PyYAML and packaging.
 func TestRendezvousOfATree(t *testing.T) {
 	tree := os.Getenv("BUILDER_TEST_HOROVOD")
 	if tree == "" {

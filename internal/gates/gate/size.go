@@ -33,7 +33,7 @@ func checkSize(_ context.Context, s Subject) verdict.Verdict {
 	return verdict.Passed("%s", says)
 }
 
-// fileSize writes a size as recipes do.
+// fileSize formats a size as recipes do.
 func fileSize(bytes int64) string {
 	if bytes < 1e6 {
 		return fmt.Sprintf("%.1fKB", float64(bytes)/1e3)

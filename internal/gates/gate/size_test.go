@@ -9,7 +9,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Both ends of the band are within it.
+// The range includes both ends.
 func TestSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x-1-py3-none-any.whl")
 	for bytes, want := range map[int]verdict.Status{19_999: verdict.Fail, 20_000: verdict.Pass, 30_000: verdict.Pass, 30_001: verdict.Fail} {
@@ -34,8 +34,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// Every pattern is looked at, also behind one that fails, and the remedy for
-// another framework is given where nothing else is wrong.
+// Every pattern is checked, also after a failure. The remedy for an additional
+// framework applies only if nothing else is wrong.
 func TestExtensionsAreAllNamed(t *testing.T) {
 	s := horovodROCm()
 	s.expect.Extensions = []string{"a/*.so", "b/*.so"}

@@ -16,35 +16,34 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// specimen is an artifact as a value: what is promised, the wheel with its
-// libraries or the archive in its place, what lies beside it, and the container
-// that it is installed in.
+// specimen describes an artifact: its promises, the wheel with its libraries or the
+// archive in its place, the files beside it, and the container for its installation.
 type specimen struct {
 	expect    recipe.Expect
 	wheel     wheeltest.Wheel
-	extension string // where the library is that the recipe builds
+	extension string // path of the library built by the recipe
 	libraries map[string]*elftest.Library
-	damage    func(file []byte) []byte // of the wheel's file
+	damage    func(file []byte) []byte // changes the wheel's file
 	archive   archived                 // beside the wheel, or in its place
 	source    *original
 	box       container
-	house     *house    // of a stack, in the place of the wheel
-	tests     container // the same with upstream's tests
-	stock     container // the same with upstream's release in the place of the wheel
+	house     *house    // a stack, in place of the wheel
+	tests     container // box with upstream's tests
+	stock     container // box with upstream's release in place of the wheel
 }
 
-// archived is the archive beside the wheel; without a name there is none.
+// archived is the archive beside the wheel. Without a name there is none.
 type archived struct {
 	name    string
 	entries []member // nil for upstream's layout
-	plain   []byte   // in the place of the entries
+	plain   []byte   // content in place of the entries
 	damage  func(file []byte) []byte
 }
 
-// library is the one that the recipe builds.
+// library returns the library built by the recipe.
 func (s *specimen) library() *elftest.Library { return s.libraries[s.extension] }
 
-// subject writes the files.
+// subject writes the files and returns the subject.
 func (s *specimen) subject(t *testing.T) Subject {
 	t.Helper()
 	if s.expect.Tree != "" {
@@ -101,7 +100,7 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// verdicts asks every gate that applies.
+// verdicts runs every applicable gate.
 func (s *specimen) verdicts(t *testing.T) []verdict.Verdict {
 	t.Helper()
 	subject := s.subject(t)
@@ -112,9 +111,9 @@ func (s *specimen) verdicts(t *testing.T) []verdict.Verdict {
 	return all
 }
 
-// container is a box that has libraries, and answers to commands by their names.
+// container is a box with libraries and with answers to commands, by name.
 type container struct {
-	libraries map[string][]string // soname to what it exports, NAME or NAME@VERSION
+	libraries map[string][]string // soname to exports, NAME or NAME@VERSION
 	answers   map[string]Result
 	failure   error
 }
@@ -132,7 +131,7 @@ func (c container) Run(_ context.Context, asked Command) (Result, error) {
 	return Result{Exit: 127, Output: asked.Name + ": not found"}, nil
 }
 
-// resolve answers as resolve.py does.
+// resolve answers like resolve.py.
 func (c container) resolve(question string) Result {
 	var ask wanted
 	if err := json.Unmarshal([]byte(question), &ask); err != nil {
@@ -160,8 +159,8 @@ func (c container) resolve(question string) Result {
 	return Result{Output: string(text) + "\n"}
 }
 
-// installs gives the container what a library wants, each symbol in the library
-// that its version names, or else in the one that is named for it.
+// installs adds the libraries needed by l to the container. Each symbol is in the
+// library of its version, otherwise in the library that home names for its prefix.
 func (c *container) installs(l *elftest.Library, home map[string]string) {
 	c.libraries = map[string][]string{}
 	for _, soname := range l.Needed {

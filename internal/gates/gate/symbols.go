@@ -25,18 +25,18 @@ var elfSymbols = Gate{
 	check:  checkSymbols,
 }
 
-// wanted is what the script in the box is asked: the libraries that a file
-// needs, and the symbols, with their versions, that it wants of them.
+// wanted is the question for the script in the box: the libraries needed by a file, and
+// its undefined symbols with their versions.
 type wanted struct {
 	Needed  []string    `json:"needed"`
 	Symbols [][2]string `json:"symbols"` // name, version
 }
 
-// resolved is what the script in the box found.
+// resolved is the answer of the script in the box.
 type resolved struct {
 	Unloaded map[string]string `json:"unloaded"` // library to the loader's message
 	Missing  []string          `json:"missing"`
-	Found    map[string]int    `json:"found"` // base name of a file to how many symbols it gives
+	Found    map[string]int    `json:"found"` // base name of a file to its number of found symbols
 }
 
 //go:embed scripts/resolve.py
@@ -52,7 +52,7 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 			return nil, nil, err
 		}
 		ask := wantedOf(f)
-		if len(ask.Symbols) == 0 && len(f.Exported) == 0 { // one that stands alone offers something
+		if len(ask.Symbols) == 0 && len(f.Exported) == 0 { // a library without dependencies must export symbols
 			return nil, nil, errors.New("it wants no symbol of any library and offers none: its dynamic symbols were taken out")
 		}
 		have, err := s.resolve(ctx, ask)
@@ -63,9 +63,9 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	})
 }
 
-// wantedOf lists what must be found: a weak symbol may stay undefined.
+// wantedOf lists the symbols that must be found. A weak symbol may stay undefined.
 func wantedOf(f *elf.File) wanted {
-	ask := wanted{Needed: append([]string{}, f.Needed...), Symbols: [][2]string{}} // lists in JSON, if empty
+	ask := wanted{Needed: append([]string{}, f.Needed...), Symbols: [][2]string{}} // empty lists in JSON, not null
 	for _, u := range f.Undefined {
 		if !u.Weak {
 			ask.Symbols = append(ask.Symbols, [2]string{u.Name, u.Version})

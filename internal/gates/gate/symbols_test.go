@@ -26,7 +26,7 @@ func TestWantedOf(t *testing.T) {
 	}
 }
 
-// The script is given lists, not null.
+// The script receives lists, never null.
 func TestNothingWantedIsAList(t *testing.T) {
 	if got, err := json.Marshal(wantedOf(&elf.File{})); err != nil || string(got) != `{"needed":[],"symbols":[]}` {
 		t.Errorf("%s, %v", got, err)
@@ -53,8 +53,8 @@ func TestResolved(t *testing.T) {
 	}
 }
 
-// A library that computes and calls nobody wants nothing: that was seen, in the
-// symbols that it offers.
+// A library without undefined symbols passes if it exports some: its dynamic symbols
+// are intact.
 func TestALibraryThatStandsAlone(t *testing.T) {
 	s := horovodROCm()
 	s.library().Undefined = nil
@@ -74,8 +74,8 @@ func TestListed(t *testing.T) {
 	}
 }
 
-// A wheel of an MPI brings its library into the environment's lib, where the run path
-// of an extension leads and no package lies.
+// The wheel of an MPI installs its library into the environment's folder lib. The run
+// path of an extension leads there, and it is no folder of packages.
 func TestLibraryOfTheEnvironmentIsFound(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"builder/internal/files/unpack"
 )
 
-// maxArchive bounds what an archive may unpack to, in bytes, and maxArchived how
-// many entries it may hold.
+// maxArchive bounds the unpacked size of an archive in bytes, and maxArchived the
+// number of its entries.
 const (
 	maxArchive  = 8 << 30
 	maxArchived = 10_000
@@ -28,8 +28,8 @@ func readArchive(file string, limit int64) (*contents, error) {
 	return readNamed(file, filepath.Base(file), limit)
 }
 
-// readNamed reads an archive whose name, which says how it is compressed, is not
-// that of its file.
+// readNamed reads an archive. The compression follows from name, because the name of
+// the file has no suffix.
 func readNamed(file, name string, limit int64) (*contents, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -49,15 +49,15 @@ func readNamed(file, name string, limit int64) (*contents, error) {
 	return found, nil
 }
 
-// contents is what an archive holds, and what is wrong with it.
+// contents holds the content of an archive and its problems.
 type contents struct {
 	files    map[string]string // regular files to their sha256
-	programs map[string]bool   // regular files that their owner may execute
-	links    map[string]string // symbolic links to the names that they lead to
-	names    map[string]bool   // of every entry
-	count    int               // of entries
-	top      string            // the directory that all lie below
-	left     int64             // bytes that may still be unpacked
+	programs map[string]bool   // regular files executable by their owner
+	links    map[string]string // symbolic links to their targets
+	names    map[string]bool   // names of all entries
+	count    int               // number of entries
+	top      string            // the common top directory
+	left     int64             // number of bytes still allowed
 	faults   []string
 }
 
@@ -84,8 +84,8 @@ func (c *contents) read(r *io.LimitedReader) error {
 	return padding(r)
 }
 
-// padding reads what follows the end of an archive to its own end: only there
-// does a decompressor compare its sums, and find that the file was cut.
+// padding reads the rest of the stream after the end of the archive. Only at the end of
+// the stream does a decompressor check its sums and detect a truncated file.
 func padding(r *io.LimitedReader) error {
 	for buf := make([]byte, 32<<10); ; {
 		n, err := r.Read(buf)
@@ -104,7 +104,8 @@ func padding(r *io.LimitedReader) error {
 	}
 }
 
-// add notes one entry. What is unpacked by root must not surprise.
+// add records one entry and its problems. Root may unpack the archive, so owners and
+// modes are checked too.
 func (c *contents) add(h *tar.Header, r io.Reader) error {
 	name := strings.TrimSuffix(h.Name, "/")
 	if c.count++; c.count > maxArchived {
@@ -134,8 +135,7 @@ func (c *contents) addKind(name string, h *tar.Header, r io.Reader) error {
 		}
 		c.files[name], c.programs[name] = hex.EncodeToString(sum.Sum(nil)), h.Mode&0o100 != 0
 	case tar.TypeSymlink:
-		// Through links from one directory to another even a name without ..
-		// can lead out.
+		// Through links between directories even a name without .. can lead outside.
 		if strings.Contains(h.Linkname, "/") || h.Linkname == "." || h.Linkname == ".." {
 			c.fault("%s leads to %s, out of its directory", name, h.Linkname)
 		}
@@ -150,11 +150,11 @@ func (c *contents) fault(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Sprintf(format, args...))
 }
 
-// ofRoot reports whether tar gives what has this owner's name to root.
+// ofRoot reports whether tar maps this owner's name to root.
 func ofRoot(name string) bool { return name == "" || name == "root" }
 
-// placeFaults says what is wrong with the place of an entry: all of them lie
-// below one directory, each once.
+// placeFaults describes the problems of an entry's path. All entries must be below one
+// directory, each once.
 func (c *contents) placeFaults(name string) (faults []string) {
 	top, _, _ := strings.Cut(name, "/")
 	switch {
@@ -171,8 +171,8 @@ func (c *contents) placeFaults(name string) (faults []string) {
 	return nil
 }
 
-// differs says how the library that a linker or a loader finds in the archive
-// differs from the wheel's: by its soname and by the name without a version.
+// differs compares the library that a linker or a loader finds in the archive with the
+// wheel's library, by its soname and by its name without a version.
 func (c *contents) differs(soname, want string) (faults []string) {
 	development, _, _ := strings.Cut(soname, ".so")
 	for _, name := range []string{soname, development + ".so"} {
@@ -183,7 +183,8 @@ func (c *contents) differs(soname, want string) (faults []string) {
 	return faults
 }
 
-// resolve follows links to a regular file and returns its sum, "" for nothing.
+// resolve follows links to a regular file and returns its sha256, or "" if there is
+// none.
 func (c *contents) resolve(name string) string {
 	for range len(c.links) + 1 {
 		if sum := c.files[name]; sum != "" {

@@ -33,7 +33,7 @@ func link(name, to string) member {
 	return member{Header: tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: to, Mode: 0o777}}
 }
 
-// layout is upstream's, with this text as the library.
+// layout returns upstream's layout with text as the library.
 func layout(text string) []member {
 	return []member{
 		dir("nccl/"), dir("nccl/lib/"), link("nccl/lib/libnccl.so", "libnccl.so.2"), link("nccl/lib/libnccl.so.2", "libnccl.so.2.29.7"),
@@ -61,8 +61,8 @@ func tarOf(t testing.TB, entries ...member) []byte {
 
 var alreadyPacked sync.Map
 
-// compressed returns bytes compressed as the name says. The same bytes are packed
-// once: most bad artifacts have the archive of the good one.
+// compressed compresses bytes in the format of the name. It caches results, because
+// most bad artifacts have the archive of the good one.
 func compressed(t testing.TB, name string, plain []byte) []byte {
 	t.Helper()
 	key := name + string(plain)
@@ -89,7 +89,7 @@ func readTar(plain []byte, limit int64) (*contents, error) {
 	return c, c.read(&io.LimitedReader{R: bytes.NewReader(plain), N: limit + 1})
 }
 
-// edited returns the layout with one entry changed.
+// edited returns the layout with one changed entry.
 func edited(name string, change func(*member)) []member {
 	entries := layout("code")
 	change(&entries[slices.IndexFunc(entries, func(m member) bool { return m.Name == name })])
@@ -100,7 +100,7 @@ func TestTarball(t *testing.T) {
 	const header, library = "nccl/include/nccl.h", "nccl/lib/libnccl.so.2.29.7"
 	for name, c := range map[string]struct {
 		entries []member
-		says    []string // one for each fault
+		says    []string // one for each problem
 	}{
 		"good":                {layout("code"), nil},
 		"without directories": {slices.DeleteFunc(layout("code"), func(m member) bool { return m.Typeflag == tar.TypeDir }), nil},
@@ -171,8 +171,8 @@ func TestTarballIsBounded(t *testing.T) {
 	}
 }
 
-// sparse is an archive of 1.5 KiB with a file of 1 TiB, none of which is there
-// (the old format of GNU tar).
+// sparse returns an archive of 1.5 KiB with a file of 1 TiB without data (the old
+// format of GNU tar).
 func sparse() []byte {
 	h := make([]byte, 512)
 	for at, text := range map[int]string{
@@ -181,7 +181,7 @@ func sparse() []byte {
 	} {
 		copy(h[at:], text)
 	}
-	sum := 8 * int(' ') // what stands for the sum itself
+	sum := 8 * int(' ') // stands for the checksum itself
 	for _, b := range h {
 		sum += int(b)
 	}
@@ -189,7 +189,7 @@ func sparse() []byte {
 	return append(h, make([]byte, 1024)...)
 }
 
-// An archive that lacks any of its last bytes is refused: tar needs none of them.
+// A truncated archive is refused, although tar needs none of its last bytes.
 func TestCutTarball(t *testing.T) {
 	for _, suffix := range []string{".txz", ".tar.gz", ".tar.zst"} {
 		whole := compressed(t, suffix, tarOf(t, layout("code")...))

@@ -27,7 +27,7 @@ var trainStep = Gate{
 //go:embed scripts/train.py
 var trainScript string
 
-// trainCases are what each rank reports, in order, by module.
+// trainCases lists the cases that each rank reports, in order, by module.
 var trainCases = map[string][]string{
 	"horovod.tensorflow": {
 		"grouped-allreduce", "sparse-in-a-group", "tape", "tape-graph", "tape-groups", "tape-alone",
@@ -36,12 +36,13 @@ var trainCases = map[string][]string{
 	"horovod.torch": {"grouped-allreduce", "optimizer", "optimizer-groups", "optimizer-accumulates", "optimizer-alone"},
 }
 
-// trainTolerance is how far a weight may be from that of one process. The weights
-// are near 1, and ranks compute in float32; a wrong factor moves them by 0.01 and more.
+// trainTolerance is the largest accepted difference of a weight from the result of one
+// process. The weights are near 1 and computed in float32; a wrong factor changes them
+// by 0.01 or more.
 const trainTolerance = 1e-5
 
-// A trainTask is what the script gets: data that differs between ranks, and no
-// result.
+// A trainTask is the input of the script: data that differs between ranks, without the
+// results.
 type trainTask struct {
 	Start   weights         `json:"start"`
 	Rate    float64         `json:"rate"`
@@ -50,11 +51,11 @@ type trainTask struct {
 	Limit   int             `json:"limit"` // seconds until a rank gives up
 }
 
-// weights are those of y = scale·(x·matrix + bias).
+// weights holds the weights of y = scale·(x·matrix + bias).
 type weights struct {
 	Matrix []float64 `json:"matrix"` // 2×2
 	Bias   []float64 `json:"bias"`
-	Scale  []float64 `json:"scale"` // of shape [1], which a broken list of tensors swallows
+	Scale  []float64 `json:"scale"` // of shape [1]: a faulty list of tensors loses it
 }
 
 type batch struct {
@@ -62,7 +63,7 @@ type batch struct {
 	Y [][]float64 `json:"y"`
 }
 
-// groupedTensor is one call of grouped_allreduce: values by tensor and rank.
+// groupedTensor is one call of grouped_allreduce, with values by tensor and rank.
 type groupedTensor struct {
 	Op     string        `json:"op"`
 	Type   string        `json:"type"`
@@ -70,8 +71,8 @@ type groupedTensor struct {
 	Values [][][]float64 `json:"values"`
 }
 
-// right returns what a tensor of the group has to be on both ranks. Averages of
-// integers are cut, as Horovod's C++ code does.
+// right returns the correct result of a tensor of the group on both ranks. Averages of
+// integers are truncated, as in Horovod's C++ code.
 func (g groupedTensor) right(tensor int) []float64 {
 	var sums []float64
 	for i, a := range g.Values[tensor][0] {
@@ -92,7 +93,7 @@ func newTrainTask() trainTask {
 		Start: weights{Matrix: []float64{0.5, -0.3, 0.2, 0.8}, Bias: []float64{0.1, -0.2}, Scale: []float64{1.2}},
 		Rate:  0.1, Limit: 180,
 	}
-	// Any numbers do, as long as the ranks differ.
+	// Any numbers will do, as long as the ranks differ.
 	for rank := range 2 {
 		var steps []batch
 		for step := range 3 {
@@ -115,8 +116,8 @@ func newTrainTask() trainTask {
 	return t
 }
 
-// trained returns the weights after the steps of one process: with the batches of
-// all ranks joined, or with those of one rank.
+// trained returns the weights after the steps of one process, with the joined batches
+// of the given ranks.
 func (t trainTask) trained(ranks ...int) []float64 {
 	w := weights{slices.Clone(t.Start.Matrix), slices.Clone(t.Start.Bias), slices.Clone(t.Start.Scale)}
 	for step := range t.Batches[0] {
@@ -155,18 +156,18 @@ func (w *weights) descend(b batch, rate float64) {
 	w.Scale[0] -= rate * scale
 }
 
-// right returns the weights that a rank has to report in a case.
+// right returns the correct weights of a rank in a case.
 func (t trainTask) right(name string, rank int) []float64 {
 	switch {
 	case name == "sparse-in-a-group":
-		return []float64{15, 0.5, 1} // the dense gradient, and the two rows of the sparse one
+		return []float64{15, 0.5, 1} // the dense gradient and the two rows of the sparse one
 	case strings.HasSuffix(name, "-alone"):
 		return t.trained(rank)
 	}
 	return t.trained(0, 1)
 }
 
-// trainReport is the JSON line that each rank prints for each case.
+// trainReport is the JSON line printed by each rank for each case.
 type trainReport struct {
 	Rank    int             `json:"rank"`
 	Size    int             `json:"size"`
@@ -177,7 +178,7 @@ type trainReport struct {
 }
 
 type groupedResult struct {
-	Type   string      `json:"type"` // of an allreduce of the first tensor alone
+	Type   string      `json:"type"` // from an allreduce of the first tensor alone
 	One    []float64   `json:"one"`
 	Types  []string    `json:"types"`
 	Shapes [][]int     `json:"shapes"`
@@ -232,9 +233,9 @@ func (s Subject) trains(ctx context.Context, controller string) verdict.Verdict 
 	return judgeTraining(task, trainCases[module], out)
 }
 
-// judgeTraining wants every case from both ranks. A fault counts even where other
-// cases are missing; where the program ended early, the first case that is missing
-// is what it ended in.
+// judgeTraining requires every case from both ranks. A problem is a failure even if
+// other cases are missing. If the program failed early, the first missing case names
+// the place.
 func judgeTraining(task trainTask, cases []string, out Result) verdict.Verdict {
 	reports := rankReports[trainReport](out.Output)
 	var faults, missing []string
@@ -264,7 +265,8 @@ func judgeTraining(task trainTask, cases []string, out Result) verdict.Verdict {
 	return verdict.Judge(faults, []string{fmt.Sprintf("%d cases on 2 ranks (%s), weights at most %.1g from those of one process", len(cases), strings.Join(cases, " "), worst)})
 }
 
-// judge says what is wrong with a report, and how far its weights are from right.
+// judge returns the problem of a report, and the distance of its weights from the
+// correct ones.
 func (t trainTask) judge(r trainReport) (fault string, off float64) {
 	switch {
 	case r.Error != "":
@@ -294,15 +296,14 @@ func (t trainTask) judge(r trainReport) (fault string, off float64) {
 	return fmt.Sprintf("its weights are %.5g, right is %.5g (off by %.2g, allowed is %.0g)", r.Weights, right, off, trainTolerance), off
 }
 
-// distance is the largest difference, and infinite where there is no number to
-// compare.
+// distance returns the largest difference, or infinity if the lengths differ.
 func distance(have, want []float64) float64 {
 	if len(have) != len(want) {
 		return math.Inf(1)
 	}
 	worst := 0.0
 	for i := range have {
-		worst = max(worst, math.Abs(have[i]-want[i])) // no NaN: JSON has none
+		worst = max(worst, math.Abs(have[i]-want[i])) // never NaN: JSON has none
 	}
 	return worst
 }

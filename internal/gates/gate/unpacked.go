@@ -10,18 +10,18 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// Unpacked keeps the libraries of one wheel between gates, so that each is
-// unpacked once, all gates look at the same bytes, and what they cost is bounded
-// for the wheel as a whole. Close frees them. A nil one keeps nothing.
+// Unpacked keeps the libraries of one wheel between gates. Each library is unpacked
+// once, all gates read the same bytes, and the cost is bounded for the whole wheel.
+// Close frees the libraries. A nil Unpacked keeps nothing.
 type Unpacked struct {
 	members map[string]wheel.Member
-	budget  *elf.Budget // of the wheel, over all gates
+	budget  *elf.Budget // of the wheel, shared by all gates
 }
 
-// NewUnpacked returns one that holds no library yet.
+// NewUnpacked returns an empty Unpacked.
 func NewUnpacked() *Unpacked { return &Unpacked{members: map[string]wheel.Member{}} }
 
-// read gives a member of the wheel to a function. What that costs counts.
+// read calls a function with a member of the wheel and charges the cost to the budget.
 func (u *Unpacked) read(ctx context.Context, w *wheel.Wheel, name string, read func(io.ReaderAt) error) error {
 	if u == nil {
 		u = NewUnpacked()
@@ -41,7 +41,7 @@ func (u *Unpacked) read(ctx context.Context, w *wheel.Wheel, name string, read f
 	return read(u.budget.Reader(ctx, r))
 }
 
-// Close frees what is kept.
+// Close frees the libraries.
 func (u *Unpacked) Close() error {
 	var faults []error
 	for name, r := range u.members {

@@ -43,8 +43,8 @@ var upstreamTestsFull = Gate{
 //go:embed scripts/upstream.py
 var upstreamScript string
 
-// checkUpstream runs the files, each whatever came of the others. What was not
-// measured outweighs what was right, and a fault outweighs both.
+// checkUpstream runs all files, also after a failure. A failure takes precedence over
+// not measured, and not measured over a pass.
 func checkUpstream(ctx context.Context, s Subject, name string, full bool) verdict.Verdict {
 	if s.Tests == nil {
 		return verdict.Unmeasured("no container with upstream's tests to run them in")
@@ -83,23 +83,23 @@ func checkUpstream(ctx context.Context, s Subject, name string, full bool) verdi
 	return verdict.Judge(nil, seen)
 }
 
-// A fileResult is what came of one file. Unmeasured says why its results do not
-// count, where they do not.
+// A fileResult holds the results of one file. Unmeasured is the reason if they do not
+// count.
 type fileResult struct {
 	File       string       `json:"file"`
 	Select     string       `json:"select,omitempty"`
 	Seconds    float64      `json:"seconds"`
 	Unmeasured string       `json:"unmeasured,omitempty"`
 	Ranks      [][]testCase `json:"ranks"`
-	Log        string       `json:"log,omitempty"` // the end of it, where a case failed or nothing was measured
-	known      []string     // cases that fail as the recipe says
+	Log        string       `json:"log,omitempty"` // the end of the log, if a case failed or nothing was measured
+	known      []string     // cases that failed as the recipe expects
 }
 
-// limit is how long a file may take that took somebody so many seconds: a host may be
-// slow and busy, and a hang must end.
+// limit returns the time limit of a file from its time in the recipe. It is generous,
+// because a host may be slow and busy, but a hang must end.
 func limit(seconds int) time.Duration { return time.Duration(6*seconds+300) * time.Second }
 
-// runFile runs one file in a process of its own, or in one for each rank.
+// runFile runs one file in its own process, or in one process per rank.
 func (s Subject) runFile(ctx context.Context, f recipe.TestFile, full bool) fileResult {
 	r := fileResult{File: f.File, Ranks: [][]testCase{}}
 	most := limit(f.Seconds)
@@ -137,7 +137,7 @@ func (s Subject) runFile(ctx context.Context, f recipe.TestFile, full bool) file
 	return r
 }
 
-// ended is what the script prints about a file.
+// ended is the script's output for a file.
 type ended struct {
 	Exit    int       `json:"exit"`
 	Seconds float64   `json:"seconds"`
@@ -146,25 +146,25 @@ type ended struct {
 	Ranks   []rankEnd `json:"ranks"`
 }
 
-// A rankEnd is what a rank left. Why says why it left nothing.
+// A rankEnd is the result of a rank. Why is the reason for a missing result.
 type rankEnd struct {
 	Exit  int    `json:"exit"`
 	Junit string `json:"junit"`
 	Why   string `json:"why"`
 }
 
-// maxPrinted bounds what is read of a file's output.
+// maxPrinted bounds the output of a file, in bytes.
 const maxPrinted = 128 << 20
 
-// The exits of pytest after which its results count: all passed, some failed. Five
-// is that no test was collected.
+// The exit codes of pytest. The results count after 0 (all passed) and 1 (some failed);
+// 5 means that no test was collected.
 const (
 	exitPassed, exitFailed = 0, 1
 	exitNothing            = 5
 )
 
-// read takes what the script printed. Nothing counts of a file whose ranks did not
-// all come to the end of the same cases.
+// read parses the script's output. The results count only if all ranks completed the
+// same cases.
 func (r *fileResult) read(out Result, ranks int, most time.Duration) {
 	var e ended
 	line := jsonLine(out.Output[:min(len(out.Output), maxPrinted)])
@@ -204,7 +204,7 @@ func (r *fileResult) read(out Result, ranks int, most time.Duration) {
 	}
 }
 
-// reason is why a rank left no results, in words.
+// reason formats why a rank has no results.
 func reason(why string) string {
 	if why == "" {
 		return ""
@@ -239,7 +239,7 @@ func (r *fileResult) count(status caseStatus) (most int) {
 	return most
 }
 
-// summary says what was seen, as a person reads it.
+// summary describes the results for users.
 func (r *fileResult) summary() string {
 	text := fmt.Sprintf("%s on %d ranks: %d passed, %d skipped, %d failed", path.Base(r.File), len(r.Ranks), r.count(casePassed), r.count(caseSkipped), r.count(caseFailed))
 	if len(r.known) > 0 {
@@ -248,14 +248,14 @@ func (r *fileResult) summary() string {
 	return text
 }
 
-// tally is what became of the cases of one name on all ranks.
+// tally holds the results of the cases of one name on all ranks.
 type tally struct {
 	failed map[int]string // message by rank
 	passed int
 }
 
-// judge returns what is wrong with the results of a file. Known failures have to
-// fail: with --tests full all of them, else those that were chosen.
+// judge returns the problems of a file's results. Known failures must fail: all of them
+// with --tests full, otherwise the selected ones.
 func (r *fileResult) judge(f recipe.TestFile, full bool) (faults []string) {
 	if r.Unmeasured != "" {
 		return nil
@@ -294,7 +294,7 @@ func (r *fileResult) judge(f recipe.TestFile, full bool) (faults []string) {
 	return faults
 }
 
-// tallies gathers the cases of all ranks by the names of their functions.
+// tallies groups the cases of all ranks by function name.
 func (r *fileResult) tallies() map[string]*tally {
 	all := map[string]*tally{}
 	for rank, cases := range r.Ranks {
@@ -329,10 +329,10 @@ func firstOf(byRank map[int]string) string {
 	return byRank[slices.Min(slices.Collect(maps.Keys(byRank)))]
 }
 
-// maxKept bounds the file of all results, in bytes; beyond it the messages go.
+// maxKept bounds the file of all results, in bytes. A larger file loses its messages.
 const maxKept = 8 << 20
 
-// keep hands all results to whoever keeps them with the cell.
+// keep stores all results with the cell.
 func (s Subject) keep(name string, results []fileResult) error {
 	if s.Keep == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// recorded is the JUnit file of a rank: pytest 7.4.4 on two ranks of Horovod 0.28.1
-// for ROCm 5.7, cut to a few cases.
+// recorded returns the JUnit file of a rank: pytest 7.4.4 on two ranks of Horovod
+// 0.28.1 for ROCm 5.7, reduced to a few cases.
 func recorded(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/junit/" + name + ".xml")
@@ -26,7 +26,7 @@ func recorded(t *testing.T, name string) string {
 	return string(data)
 }
 
-// one is what the script prints of a file whose ranks left these JUnit files.
+// one returns the script's output for a file whose ranks wrote these JUnit files.
 func one(exit int, junit ...string) Result {
 	e := ended{Exit: exit, Seconds: 7, Log: "1 failed\n"}
 	for _, text := range junit {
@@ -43,8 +43,7 @@ func printed(e ended) Result {
 	return Result{Output: "noise\n\n" + string(data) + "\n"}
 }
 
-// suite writes a JUnit file with cases by their names; "name!" failed, "name?" was
-// skipped.
+// suite returns a JUnit file with these cases. "name!" failed and "name?" was skipped.
 func suite(names ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest" tests="%d">`, len(names))
@@ -110,8 +109,8 @@ func TestUpstreamTests(t *testing.T) {
 	}
 }
 
-// What pytest really wrote of Horovod without the patch grouped-allreduce: cases that
-// pass and that fail.
+// Recorded output of pytest for Horovod without the patch grouped-allreduce, with
+// passed and failed cases.
 func TestRecordedJUnit(t *testing.T) {
 	cases, err := readJUnit(recorded(t, "tensorflow"))
 	if err != nil {
@@ -157,7 +156,7 @@ func TestHostileJUnit(t *testing.T) {
 	}
 }
 
-// A file is run by its launcher at its own limit, and at the level quick in part.
+// A file runs with its launcher and its own limit, and only in part at the level quick.
 func TestUpstreamCommands(t *testing.T) {
 	good := suite("test_a")
 	for name, c := range map[string]struct {
@@ -192,7 +191,7 @@ func TestUpstreamCommands(t *testing.T) {
 	}
 }
 
-// One file after another is run, and all results are kept.
+// All files run, and all results are stored.
 func TestUpstreamResultsAreKept(t *testing.T) {
 	e := tested()
 	e.Tests.Files = append(e.Tests.Files, recipe.TestFile{File: "test/test_y.py", Seconds: 1})
@@ -219,7 +218,7 @@ func TestUpstreamResultsAreKept(t *testing.T) {
 	}
 }
 
-// A box that never answers does not keep the gate for ever.
+// A box that never answers does not block the gate forever.
 func TestUpstreamTestsEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

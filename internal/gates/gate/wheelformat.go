@@ -39,9 +39,9 @@ func checkWheelFormat(ctx context.Context, s Subject) verdict.Verdict {
 	return v
 }
 
-// placeFaults names what is installed elsewhere than in the promised packages.
-// Where nobody promises any, the wheel has its own name: what else it brings it
-// puts before what others installed, or it runs at every start of Python.
+// placeFaults names the files installed outside the promised packages. If no packages
+// are promised, only the package of the wheel's name is allowed. Other files may shadow
+// those of other wheels, or run at every start of Python.
 func placeFaults(w *wheel.Wheel, packages []string) (faults []string) {
 	promised := func(name string) bool { return slices.Contains(packages, name) }
 	says := "lies outside the promised packages " + strings.Join(packages, ", ")
@@ -69,12 +69,12 @@ func placeFaults(w *wheel.Wheel, packages []string) (faults []string) {
 	return faults
 }
 
-// documents are directories below the prefix out of which nothing is run.
+// documents lists directories below the prefix whose files are never executed.
 var documents = []string{"share/man", "share/doc", "share/licenses", "share/locale"}
 
-// systemPrograms are names that a shell, a script or a person means something else
-// by: interpreters, shells, installers, compilers, launchers, and what scripts are
-// made of. A number may follow.
+// systemPrograms matches names of well-known programs: interpreters, shells,
+// installers, compilers, launchers and common tools of scripts, with an optional
+// number.
 var systemPrograms = regexp.MustCompile(`^(python|pypy|pip|pipx|easy_install|uv|uvx|conda|mamba|(ba|da|z|k|c|tc|fi|pw|a)?sh|activate.*|Activate\..*|` +
 	`perl|ruby|node|npm|npx|lua|php|java|go|cargo|rustc|gcc|g\+\+|cc|c\+\+|cpp|clang|clang\+\+|ld|as|ar|nm|strip|objdump|make|cmake|ninja|nvcc|hipcc|ldconfig|` +
 	`mpirun|mpiexec|orterun|srun|sbatch|docker|podman|kubectl|git|svn|ssh|scp|sftp|rsync|curl|wget|gpg|openssl|sudo|su|doas|env|which|time|nice|nohup|timeout|` +
@@ -82,17 +82,17 @@ var systemPrograms = regexp.MustCompile(`^(python|pypy|pip|pipx|easy_install|uv|
 	`grep|egrep|fgrep|sed|awk|find|xargs|sort|uniq|head|tail|tee|cut|tr|wc|diff|patch|tar|gzip|gunzip|zcat|bzip2|xz|zip|unzip|vi|vim|nano|less|more|man|apt|apt-get|dpkg|yum|dnf|rpm|apk|systemctl|crontab|` +
 	`nvidia-smi|rocm-smi|amd-smi|rocminfo)(-?\d[\d.]*)?(-config)?$`)
 
-// ofSystem reports whether a program has the name of one of the system's, unless
-// it is what the wheel is called for.
+// ofSystem reports whether a program has the name of a system program other than the
+// wheel's own.
 func ofSystem(name, distribution string) bool {
 	m := systemPrograms.FindStringSubmatch(name)
 	return m != nil && wheel.NormalName(m[1]) != wheel.NormalName(distribution)
 }
 
-// firstBelow is the first file that is installed as a top-level name or below it.
+// firstBelow returns the first file installed as or below a top-level name.
 func firstBelow(w *wheel.Wheel, top string) string {
 	for _, f := range w.Files {
-		_, moved, ok := strings.Cut(f.Name, "lib/") // of .data/purelib and .data/platlib
+		_, moved, ok := strings.Cut(f.Name, "lib/") // in .data/purelib and .data/platlib
 		if strings.HasPrefix(f.Name+"/", top+"/") || ok && strings.HasPrefix(moved+"/", top+"/") {
 			return f.Name
 		}

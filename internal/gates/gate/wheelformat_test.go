@@ -10,8 +10,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// What a wheel installs beside the package of its name is refused, unless somebody
-// promises it.
+// Files outside the package of the wheel's name are refused unless promised.
 func TestWhatNobodyPromisedIsRefused(t *testing.T) {
 	const info, data = "horovod-1.dist-info/", "horovod-1.data/"
 	for _, c := range []struct {
@@ -71,7 +70,7 @@ func TestWhatNobodyPromisedIsRefused(t *testing.T) {
 	}
 }
 
-// A wheel is called for what it installs, and may be called as a program is.
+// A wheel may have the name of a system program and install that program.
 func TestProgramsOfTheSystem(t *testing.T) {
 	for program, distribution := range map[string]string{"pip": "pip", "pip3.11": "pip", "uv": "uv", "cmake": "cmake", "mpiexec2": "mpiexec", "pythonista": "x", "horovodrun": "horovod", "shell": "x"} {
 		if ofSystem(program, distribution) {
@@ -85,7 +84,7 @@ func TestProgramsOfTheSystem(t *testing.T) {
 	}
 }
 
-// A RECORD of thousands of faults is told in a few lines.
+// Thousands of problems in a RECORD give a few lines of evidence.
 func TestFaultsOfAWheelAreNotEndless(t *testing.T) {
 	w := wheeltest.Wheel{
 		Name:  "horovod-1-py3-none-any.whl",

@@ -74,9 +74,9 @@ func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
 	return verdict.Judge(faults, seen)
 }
 
-// requirements are what the METADATA of the wheels asks for, for whatever extra:
-// of the index, and of the platform. A recipe that takes a requirement out of a
-// wheel leaves it there as an external one.
+// requirements returns the requirements in the METADATA of the wheels, including those
+// of extras: on projects of the index and on the platform. If a recipe removes a
+// requirement from a wheel, it remains there as an external one.
 func requirements(dir string, house stack.Manifest) ([]requirement, error) {
 	var all []requirement
 	for _, w := range house.Wheels() {
@@ -96,13 +96,13 @@ func requirements(dir string, house stack.Manifest) ([]requirement, error) {
 	return all, nil
 }
 
-// A requirement is a line of the METADATA of a wheel.
+// A requirement is a line of a wheel's METADATA.
 type requirement struct {
 	by, text string
-	external bool // of the platform
+	external bool // must be met by the platform
 }
 
-// idle names what is said to be provided and no wheel asks for.
+// idle names the packages declared as provided that no wheel requires.
 func idle(provided []recipe.Provided, asked []requirement) []string {
 	var faults []string
 	for _, p := range provided {
@@ -113,8 +113,8 @@ func idle(provided []recipe.Provided, asked []requirement) []string {
 	return faults
 }
 
-// external are the requirements that only the platform can fulfil: nobody installs
-// them.
+// external returns the requirements that only the platform can meet. They are never
+// installed.
 func external(asked []requirement) []lack {
 	var lacks []lack
 	for _, r := range asked {
@@ -127,18 +127,18 @@ func external(asked []requirement) []lack {
 
 var projectPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+`)
 
-// projectOf is the name that a requirement begins with.
+// projectOf returns the project name of a requirement.
 func projectOf(requirement string) string { return projectPattern.FindString(requirement) }
 
-// cutInstall takes the output of the script apart: what is installed, and what uv
-// says of needs. It reports whether the installation came to its end.
+// cutInstall splits the output of the script into the installed packages and the output
+// of uv's check. ok reports whether the installation completed.
 func cutInstall(output string) (installed, needs string, ok bool) {
 	_, rest, ok := strings.Cut(output, "== installed\n")
 	installed, needs, checked := strings.Cut(rest, "== needs\n")
 	return installed, needs, ok && checked
 }
 
-// complaint is what uv says is wrong, without where it looked.
+// complaint returns uv's error and its causes, without the searched locations.
 func complaint(output string) string {
 	var parts []string
 	for line := range strings.Lines(output) {
@@ -154,8 +154,8 @@ func complaint(output string) string {
 	return strings.Join(parts, ": ")
 }
 
-// notInstalled names the wheels that uv does not list, and what it lists beside
-// them.
+// notInstalled names the wheels missing in uv's list, and the additional packages in
+// it.
 func notInstalled(house stack.Manifest, listing string) []string {
 	listed := map[string]string{}
 	for line := range strings.Lines(listing) {
@@ -182,10 +182,10 @@ func notInstalled(house stack.Manifest, listing string) []string {
 	return faults
 }
 
-// A lack is a requirement of an installed wheel that nothing fulfils.
+// A lack is a requirement of an installed wheel that is not met.
 type lack struct {
 	by, requirement, instead string
-	absent                   bool // there is no version of it at all
+	absent                   bool // no version of it is installed
 }
 
 func (l lack) isOf(p recipe.Provided) bool {
@@ -204,8 +204,8 @@ var (
 	lackCount = regexp.MustCompile(`^Found (\d+) incompatibilit(?:y|ies)$`)
 )
 
-// parseNeeds reads what uv pip check says (0.13). It demands a line for each lack
-// that uv has counted: of what it says otherwise nothing is known.
+// parseNeeds parses the output of uv pip check (0.13). It requires a line for each
+// problem in uv's count, because other output has no known meaning.
 func parseNeeds(output string, exit int) ([]lack, error) {
 	var lacks []lack
 	counted := ""
