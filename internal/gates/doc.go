@@ -1,4 +1,3 @@
-// Package gates is a folder of packages and holds no code. Its packages hold the
-// questions about an artifact and their answers. They do not hold anything that
-// builds or publishes.
+// Package gates is a folder of packages and holds no code. Its packages check artifacts
+// and return verdicts. They build and publish nothing.
 package gates

@@ -14,18 +14,17 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// again is how many times the rounds are run once more where a size falls short.
-// At 1 MiB the rounds of one library differ by a third (reduce_scatter of NCCL
-// 2.28.9 and of 2.29.7 on two H200, by the protocol LL), and the median of three
-// is then chance.
+// again is how many times more rounds are run if a size is too slow. At 1 MiB the
+// rounds of one library differ by a third (reduce_scatter of NCCL 2.28.9 and 2.29.7 on
+// two H200 with the protocol LL), so the median of three rounds is random.
 const again = 3
 
-// busbwBytes is the first size that is compared: below it the start of a kernel
-// is measured, whose noise is larger than any difference.
+// busbwBytes is the smallest compared size. Below it the time is the launch of a
+// kernel, with more noise than any difference.
 const busbwBytes = 1 << 20
 
-// CheckBusbw asks whether the library is as fast as the one that it replaces, on
-// this host, in the same minutes.
+// CheckBusbw checks that the library is as fast as the library it replaces, both
+// measured alternately on this host.
 func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(2); lacks {
 		return a
@@ -62,15 +61,14 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 	return verdict.Judge(faults, seen).With(measured)
 }
 
-// A comparison is what the rounds of both libraries measured, and the ratios of
-// their medians.
+// A comparison holds the rounds of both libraries and the ratios of their medians.
 type comparison struct {
 	ours, theirs []nccltests.Measured
 	ratios       []ratio
 }
 
-// otherRelease says that the two are of different releases, "" where they are of
-// one or do not say it.
+// otherRelease returns a note if the two libraries are of different releases, otherwise
+// "". It returns "" also if a release is unknown.
 func (c comparison) otherRelease(baseline string) string {
 	ours, theirs := nccltests.ReleaseOf(c.ours[0].Version()), nccltests.ReleaseOf(c.theirs[0].Version())
 	if ours == theirs || ours == "" || theirs == "" {
@@ -79,8 +77,8 @@ func (c comparison) otherRelease(baseline string) string {
 	return fmt.Sprintf("ours is release %s, %s is %s: that compares releases as much as builds", ours, baseline, theirs)
 }
 
-// compareTwice compares both libraries, and where a size falls short by all
-// rounds of a longer comparison.
+// compareTwice compares both libraries. If a size is too slow, it compares again with
+// more rounds and judges all rounds together.
 func (d *Setup) compareTwice(ctx context.Context, collective string) (c comparison, stopped *verdict.Verdict) {
 	for _, more := range []int{d.Rounds, again * d.Rounds} {
 		ours, theirs, stopped := d.duel(ctx, collective, more)
@@ -100,13 +98,13 @@ func (d *Setup) compareTwice(ctx context.Context, collective string) (c comparis
 	return c, nil
 }
 
-// short returns the sizes at which ours is slower than may be.
+// short returns the sizes at which the ratio is below the tolerance.
 func short(ratios []ratio, tolerance float64) []ratio {
 	return slices.DeleteFunc(slices.Clone(ratios), func(r ratio) bool { return r.ratio >= tolerance })
 }
 
-// duel runs both libraries in turn, the first of each round the second of the
-// next, so that heat, clocks and neighbours meet both alike.
+// duel runs both libraries alternately. The order changes every round, so that heat,
+// clocks and other load affect both alike.
 func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *verdict.Verdict) {
 	run := func(library string, into *[]nccltests.Measured) error {
 		m, err := d.run(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))
@@ -143,14 +141,14 @@ func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, 
 	return ours, theirs, nil
 }
 
-// ratio is what both do at one size: medians of the rounds.
+// ratio holds the medians of both libraries at one size.
 type ratio struct {
 	bytes        int64
 	ours, theirs float64 // GB/s
 	ratio        float64
 }
 
-// compare puts the medians of every size side by side.
+// compare returns the medians of both libraries for every size.
 func compare(ours, theirs []nccltests.Measured) ([]ratio, error) {
 	mine, other := medians(ours), medians(theirs)
 	var ratios []ratio
@@ -166,8 +164,7 @@ func compare(ours, theirs []nccltests.Measured) ([]ratio, error) {
 	return ratios, nil
 }
 
-// medians returns the median bus bandwidth of every size, out of place where
-// that was measured.
+// medians returns the median bus bandwidth of every size, out of place if measured.
 func medians(runs []nccltests.Measured) map[int64]float64 {
 	all := map[int64][]float64{}
 	for _, m := range runs {
@@ -185,7 +182,7 @@ func medians(runs []nccltests.Measured) map[int64]float64 {
 	return result
 }
 
-// ratioText names the first, the last and the worst size.
+// ratioText describes the first, the last and the worst size.
 func ratioText(ratios []ratio) string {
 	worst := slices.MinFunc(ratios, func(a, b ratio) int {
 		switch {

@@ -15,8 +15,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// CheckCollectives asks whether the promised collectives give right results at
-// every size, by the promised library, no faster than the links allow.
+// CheckCollectives checks that the promised collectives give right results at every
+// size, that the promised library ran, and that no bandwidth exceeds the links.
 func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(1); lacks {
 		return a
@@ -56,7 +56,7 @@ func nonEmpty(fault string) []string {
 	return []string{fault}
 }
 
-// wrongValues says which sizes are wrong or were not looked at.
+// wrongValues describes the sizes with wrong or unchecked results.
 func wrongValues(r nccltests.Report) []string {
 	var faults []string
 	for _, row := range r.Rows {
@@ -76,7 +76,7 @@ func wrongValues(r nccltests.Report) []string {
 	return faults
 }
 
-// atLeast demands as many ranks as were asked for, each on a GPU of its own.
+// atLeast requires as many ranks as requested, each on its own GPU.
 func atLeast(r nccltests.Report, gpus int) []string {
 	var faults []string
 	if len(r.Devices) != gpus {
@@ -92,8 +92,8 @@ func atLeast(r nccltests.Report, gpus int) []string {
 	return faults
 }
 
-// impossible names the first bandwidth that is above what the links carry. With
-// one rank there is no link.
+// impossible describes the first bandwidth above the limit of the links. A single rank
+// uses no link.
 func impossible(r nccltests.Report) string {
 	if len(r.Devices) < 2 {
 		return ""
@@ -112,7 +112,7 @@ func impossible(r nccltests.Report) string {
 	return ""
 }
 
-// devices are the GPUs of all ranks.
+// devices returns the GPUs of all ranks.
 func devices(r nccltests.Report) []gpu.GPU {
 	var gpus []gpu.GPU
 	for _, d := range r.Devices {
@@ -121,12 +121,12 @@ func devices(r nccltests.Report) []gpu.GPU {
 	return gpus
 }
 
-// spoken is which library ran: in words, and how that differs from the promise.
+// spoken names the library that ran, and its difference from the promise.
 type spoken struct{ says, fault string }
 
-// speaks holds what the library says of itself against what is promised, such as
-// 2.29.7+cuda13.0. Where only the number of the release is known, it alone is
-// compared; that the artifact's file was loaded the runner has made sure.
+// speaks compares the version that the library prints with the promise, such as
+// 2.29.7+cuda13.0. If only the release number is known, it compares only that. The
+// runner has verified that the artifact's file was loaded.
 func speaks(m nccltests.Measured, promised string) (spoken, error) {
 	log, err := nccllog.Parse(strings.NewReader(m.Log))
 	if err != nil {
@@ -153,7 +153,7 @@ func differs(have, promised string) string {
 	return fmt.Sprintf("the library says %s, promised is %s", have, promised)
 }
 
-// summary says what was measured.
+// summary describes a measurement.
 func summary(r nccltests.Report, library string) string {
 	best := 0.0
 	for _, row := range r.Rows {

@@ -7,8 +7,7 @@ import (
 	"builder/internal/machine/nccltests"
 )
 
-// halves are the curves of one sweep: out of place and in place, where the program
-// measures both.
+// halves returns the curves of one sweep, out of place and in place as measured.
 func halves(collective, library string, r nccltests.Report) curve.Curves {
 	var found curve.Curves
 	for _, place := range []curve.Place{curve.OutOfPlace, curve.InPlace} {
@@ -20,8 +19,9 @@ func halves(collective, library string, r nccltests.Report) curve.Curves {
 	return found
 }
 
-// points are the sizes of one half. The smallest are rounded down to what the ranks
-// can share, which may be nothing, or what the size before was.
+// points returns the sizes of one half. The program rounds the smallest sizes down to a
+// multiple of the ranks, so a size may be zero or repeat the size before; points leaves
+// those out.
 func points(rows []nccltests.Row, place curve.Place) []curve.Point {
 	var found []curve.Point
 	before := int64(0)
@@ -38,8 +38,8 @@ func points(rows []nccltests.Row, place curve.Place) []curve.Point {
 	return found
 }
 
-// sideBySide are the curves of a comparison: what it is compared with, and the
-// artifact, by the number that the program gives of it.
+// sideBySide returns the curves of a comparison: the baseline, and the artifact under
+// the version that the program reports.
 func sideBySide(collective, baseline string, ours []nccltests.Measured, ratios []ratio) curve.Curves {
 	_, place := halfOf(ours[0].Report.Rows[0])
 	theirs := curve.Curve{Collective: collective, Library: baseline, Baseline: true, Place: place, Rounds: len(ours)}
@@ -51,8 +51,7 @@ func sideBySide(collective, baseline string, ours []nccltests.Measured, ratios [
 	return curve.Curves{theirs, mine}
 }
 
-// halfOf is the half of a row that libraries are compared by: out of place where
-// that was measured.
+// halfOf returns the half of a row used to compare libraries: out of place if measured.
 func halfOf(row nccltests.Row) (nccltests.Timing, curve.Place) {
 	if row.OutOfPlace.Measured {
 		return row.OutOfPlace, curve.OutOfPlace

@@ -17,7 +17,7 @@ import (
 	"builder/internal/machine/nccltests"
 )
 
-// recorded answers every sweep with what a program printed on two H200.
+// recorded answers every sweep with output recorded on two H200.
 func recorded(t *testing.T, name string) func(nccltests.Sweep) (nccltests.Measured, error) {
 	t.Helper()
 	text, err := os.ReadFile("../../machine/nccltests/testdata/" + name)
@@ -30,8 +30,8 @@ func recorded(t *testing.T, name string) func(nccltests.Sweep) (nccltests.Measur
 	}
 }
 
-// rounds answers the sweeps of two libraries with the rounds of a comparison that
-// was made on two H200: docs/reports has all of its figures.
+// rounds answers the sweeps of two libraries with the rounds of a comparison recorded
+// on two H200. docs/reports has all its figures.
 func rounds(t *testing.T, ours, theirs string) func(nccltests.Sweep) (nccltests.Measured, error) {
 	t.Helper()
 	content, err := os.ReadFile("../../../docs/reports/nccl-2.28.9-2.29.7-h200x2.json")
@@ -58,7 +58,7 @@ func rounds(t *testing.T, ours, theirs string) func(nccltests.Sweep) (nccltests.
 	}
 }
 
-// brief says a curve in a line: whose it is, the number of sizes, first and last.
+// brief describes each curve in a line: library, number of sizes, first and last size.
 func brief(all curve.Curves) []string {
 	var lines []string
 	for _, c := range all {
@@ -69,7 +69,7 @@ func brief(all curve.Curves) []string {
 	return lines
 }
 
-// What a gate measured on GPUs it keeps as data.
+// The GPU gates return their measurements as data.
 func TestMeasured(t *testing.T) {
 	for name, c := range map[string]struct {
 		gate     string
@@ -121,7 +121,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// A verdict that could not be read back is not made.
+// A verdict must not hold figures that its reader would refuse.
 func TestFiguresThatNobodyCouldRead(t *testing.T) {
 	s, _ := subject(but(func(m *nccltests.Measured) { m.Report.Rows[20].InPlace.BusBW = 2e9 }), nil)
 	v := named(t, "nccl-tests").Check(t.Context(), s)

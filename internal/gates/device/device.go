@@ -1,8 +1,8 @@
-// Package device runs a library that is NCCL or RCCL on the GPUs of this host, by
-// the programs of nccl-tests, and judges what they print: are the results right,
-// which way do the GPUs talk, is it as fast as the library that it replaces. It
-// needs no wheel, no container and no network; which artifacts are asked is the
-// package gate's, the programs and their output are nccltests'.
+// Package device runs NCCL or RCCL on the GPUs of this host with the programs of
+// nccl-tests and judges their output. It checks the results, the transport between the
+// GPUs, and the speed against the library it replaces. It needs no wheel, container or
+// network. Package gate selects the artifacts; package nccltests runs the programs and
+// parses their output.
 package device
 
 import (
@@ -19,27 +19,27 @@ import (
 	"builder/internal/machine/nccltests"
 )
 
-// A Setup is what is needed to ask: the host, the programs of nccl-tests, and the
+// A Setup holds the inputs of the checks: the host, the programs of nccl-tests, and the
 // artifact's library as a file.
 type Setup struct {
-	// Sweep runs one program of nccl-tests over a range of sizes, as
-	// [nccltests.Run] does.
+	// Sweep runs one program of nccl-tests over a range of sizes, as [nccltests.Run]
+	// does.
 	Sweep    func(context.Context, nccltests.Sweep) (nccltests.Measured, error)
 	Host     gpu.Host
-	Fault    error  // why nothing is known of the host's GPUs
-	GPUs     int    // of the host, asked for
-	Programs string // directory that holds all_reduce_perf; "" where none was given
-	Library  string // directory that holds the artifact's library
-	// Against is the directory of the library that speeds are compared with, ""
-	// for none, and Baseline what it is called.
+	Fault    error  // error of the detection of GPUs
+	GPUs     int    // number of requested GPUs
+	Programs string // directory with all_reduce_perf, or ""
+	Library  string // directory of the artifact's library
+	// Against is the directory of the library to compare with, or "". Baseline is its
+	// name.
 	Against, Baseline string
 	Transport         Transport
 	MaxBytes          int64
 	Rounds            int     // of a comparison
-	Tolerance         float64 // the least that ours/theirs may be
+	Tolerance         float64 // smallest accepted ratio ours/theirs
 	Env               map[string]string
 	Timeout           time.Duration // of one sweep
-	Log               io.Writer     // takes what the programs print; may be nil
+	Log               io.Writer     // receives the output of the programs; may be nil
 }
 
 // Sizes and counts of every sweep.
@@ -50,8 +50,7 @@ const (
 	warmup     = 5
 )
 
-// sweep is what is asked of the program of a collective, with the library in a
-// directory.
+// sweep returns the sweep of a collective with the library in a directory.
 func (d *Setup) sweep(collective, library string, from, to int64, env map[string]string) nccltests.Sweep {
 	merged := maps.Clone(d.Env)
 	if merged == nil {
@@ -65,7 +64,7 @@ func (d *Setup) sweep(collective, library string, from, to int64, env map[string
 	}
 }
 
-// run runs a sweep and keeps what it printed in the log.
+// run runs a sweep and logs its output.
 func (d *Setup) run(ctx context.Context, sweep nccltests.Sweep) (nccltests.Measured, error) {
 	m, err := d.Sweep(ctx, sweep)
 	if d.Log != nil {
@@ -74,7 +73,7 @@ func (d *Setup) run(ctx context.Context, sweep nccltests.Sweep) (nccltests.Measu
 	return m, err
 }
 
-// Short is the verdict where the host does not have the GPUs that are asked for.
+// Short returns a verdict if the host lacks the requested GPUs.
 func (d *Setup) Short() (verdict.Verdict, bool) {
 	switch {
 	case d.Fault != nil:
@@ -87,7 +86,7 @@ func (d *Setup) Short() (verdict.Verdict, bool) {
 	return verdict.Verdict{}, false
 }
 
-// lacks is the verdict where nothing can be asked, and says what to give.
+// lacks returns a verdict if a check cannot run. Its remedy names the missing input.
 func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
 	if d == nil {
 		return verdict.Unmeasured("no GPU was asked for").Because("run it on a host with GPUs: builder gate PATH --gpus N --tests DIR"), true
@@ -109,8 +108,8 @@ func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
 	return verdict.Verdict{}, false
 }
 
-// failedRun turns the error of a sweep into a verdict: what the library did is a
-// failure, what kept it from doing anything is not.
+// failedRun turns the error of a sweep into a verdict. An error of the library is a
+// failure. An error that kept it from running is not measured.
 func failedRun(collective string, err error) verdict.Verdict {
 	switch {
 	case errors.Is(err, nccltests.ErrTimeout):
@@ -125,8 +124,8 @@ func failedRun(collective string, err error) verdict.Verdict {
 	return verdict.Unmeasured("%s: %v", collective, err)
 }
 
-// sizeText writes a number of bytes exactly, in the largest unit that divides it:
-// sizes that a verdict compares must not be rounded.
+// sizeText formats a number of bytes exactly, in the largest unit that divides it.
+// Verdicts compare sizes, so they must not be rounded.
 func sizeText(n int64) string {
 	for _, unit := range []struct {
 		shift int

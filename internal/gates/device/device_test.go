@@ -17,8 +17,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// named is the gate that asks: what it adds to the verdict of this package, its
-// remedy above all, is tested with it.
+// named returns a gate of package gate, so that the tests include the parts that it
+// adds to a verdict, such as its remedy.
 func named(t *testing.T, name string) gate.Gate {
 	t.Helper()
 	i := slices.Index(gate.Names(), name)
@@ -28,7 +28,7 @@ func named(t *testing.T, name string) gate.Gate {
 	return gate.All()[i]
 }
 
-// bench is a host with two H200 whose runs are made of values.
+// bench is a simulated host with two H200.
 type bench struct {
 	measured func(nccltests.Sweep) (nccltests.Measured, error)
 	asked    []nccltests.Sweep
@@ -51,7 +51,7 @@ var h200 = []nccltests.Device{
 	{Rank: 1, Name: "NVIDIA H200", BusID: "0000:95:00.0"},
 }
 
-// good is a run as it should be: every size right, at busbw GB/s.
+// good returns a correct run: every size right, at busbw GB/s.
 func good(s nccltests.Sweep, busbw float64, log string) nccltests.Measured {
 	m := nccltests.Measured{Report: nccltests.Report{Library: 22907, Devices: h200[:min(s.GPUs, 2)]}, Log: log}
 	for size := s.MinBytes; size <= s.MaxBytes; size *= int64(s.Factor) {
@@ -61,7 +61,7 @@ func good(s nccltests.Sweep, busbw float64, log string) nccltests.Measured {
 	return m
 }
 
-// subject is an artifact on that host; the edit makes it another.
+// subject returns an artifact on that host, changed by edit.
 func subject(measured func(nccltests.Sweep) (nccltests.Measured, error), edit func(*gate.Subject)) (gate.Subject, *bench) {
 	b := &bench{measured: measured}
 	s := gate.Subject{
@@ -86,7 +86,7 @@ func right(s nccltests.Sweep) (nccltests.Measured, error) {
 	return good(s, 100, version2297+overP2P), nil
 }
 
-// but is right with a change.
+// but returns right with a change.
 func but(change func(*nccltests.Measured)) func(nccltests.Sweep) (nccltests.Measured, error) {
 	return func(s nccltests.Sweep) (nccltests.Measured, error) {
 		m := good(s, 100, version2297+overP2P)
@@ -166,7 +166,7 @@ func TestCollectives(t *testing.T) {
 	})
 }
 
-// At most three sizes are named, and no rest of none.
+// At most three sizes are named, followed by the number of the others, if any.
 func TestWrongValuesAreShortened(t *testing.T) {
 	m := good(nccltests.Sweep{MinBytes: 8, MaxBytes: 128, Factor: 2, GPUs: 2}, 100, "")
 	for i := range 4 {
@@ -229,8 +229,8 @@ func TestTransport(t *testing.T) {
 	})
 }
 
-// TestTransportForcesTheWay: between the GPUs of one host NCCL takes the network
-// only where nothing better is left.
+// Between the GPUs of one host NCCL uses the network only if the better transports are
+// disabled.
 func TestTransportForcesTheWay(t *testing.T) {
 	for name, want := range map[device.Transport]string{
 		device.NVLink: "", device.P2P: "", device.SHM: "NCCL_P2P_DISABLE", device.IB: "NCCL_SHM_DISABLE", device.GDRDMA: "NCCL_SHM_DISABLE", device.Socket: "NCCL_NET",
@@ -251,7 +251,8 @@ func TestTransportForcesTheWay(t *testing.T) {
 }
 
 func TestBusbw(t *testing.T) {
-	// speeds gives ours and theirs, a share more or less in each round.
+	// speeds returns runs with the speeds ours and theirs. noise scales ours in each
+	// round.
 	speeds := func(ours, theirs float64, noise ...float64) func(nccltests.Sweep) (nccltests.Measured, error) {
 		count := map[string]int{}
 		return func(s nccltests.Sweep) (nccltests.Measured, error) {

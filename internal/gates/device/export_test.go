@@ -1,6 +1,6 @@
 package device
 
-// What the tests from outside look at.
+// Exported for the tests of package device_test.
 const BusbwBytes = busbwBytes
 
 var (

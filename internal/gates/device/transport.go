@@ -13,25 +13,25 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Transport is the way that the GPUs shall talk.
+// Transport is a kind of connection between GPUs.
 type Transport string
 
-// The transports that can be asked for. The first is also what is asked where
-// nothing is named and the links of the host are NVLink or xGMI.
+// The transports that a user can request. The first is the default if the links of the
+// host are NVLink or xGMI.
 const (
 	NVLink Transport = "nvlink" // from GPU to GPU, over NVLink or xGMI
 	P2P    Transport = "p2p"    // from GPU to GPU, over any bus
 	SHM    Transport = "shm"    // through the memory of the host
 	IB     Transport = "ib"     // InfiniBand or RoCE
-	GDRDMA Transport = "gdrdma" // the same, straight from GPU memory
+	GDRDMA Transport = "gdrdma" // InfiniBand or RoCE, directly from GPU memory
 	Socket Transport = "socket" // TCP
 )
 
 // Transports lists every transport.
 func Transports() []Transport { return []Transport{NVLink, P2P, SHM, IB, GDRDMA, Socket} }
 
-// way is how a transport shows in the log, and what makes NCCL take it between
-// the GPUs of one host, where it prefers those above.
+// way lists how a transport appears in the log, and the variables that make NCCL use it
+// between the GPUs of one host. NCCL prefers the transports above it.
 type way struct {
 	shows []nccllog.Transport
 	env   map[string]string
@@ -48,11 +48,11 @@ var ways = map[Transport]way{
 
 var network = map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
 
-// transportBytes is enough for every channel to be connected.
+// transportBytes is large enough to connect every channel.
 const transportBytes = 64 << 20
 
-// CheckTransport asks whether the GPUs talk over the wanted transport, and not
-// silently over a worse one.
+// CheckTransport checks that the GPUs communicate over the requested transport and not
+// silently over a slower one.
 func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(2); lacks {
 		return a
@@ -81,7 +81,7 @@ func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verd
 	return d.judgeTransport(wanted, w, log, m.Report)
 }
 
-// judgeTransport demands that every connection takes the wanted way.
+// judgeTransport requires the requested transport for every connection.
 func (d *Setup) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r nccltests.Report) verdict.Verdict {
 	count := log.Transports()
 	right, wrong := 0, 0
@@ -111,8 +111,8 @@ func (d *Setup) judgeTransport(wanted Transport, w way, log nccllog.Evidence, r 
 	return verdict.Passed("%s: %s", wanted, log.Summary())
 }
 
-// addresses are those of the first GPUs of the host, which a run takes where
-// nothing hides them.
+// addresses returns the bus addresses of the host's first GPUs, which a run uses unless
+// they are hidden.
 func (d *Setup) addresses() []string {
 	var all []string
 	for _, g := range d.Host.GPUs[:min(d.GPUs, len(d.Host.GPUs))] {
@@ -137,7 +137,7 @@ func joined(transports []Transport) string {
 	return strings.Join(names, "|")
 }
 
-// TransportNamed returns the transport of a name.
+// TransportNamed returns the transport with a name.
 func TransportNamed(name string) (Transport, error) {
 	if _, ok := ways[Transport(name)]; !ok {
 		return "", fmt.Errorf("no transport is called %q", name)

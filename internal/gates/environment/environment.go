@@ -1,10 +1,9 @@
-// Package environment asks named questions about installed packages instead of one
-// file: which file does a process get for NCCL, RCCL, NVSHMEM, libibverbs and the run
-// times of CUDA and HIP, and which other file could it have been.
+// Package environment checks installed packages instead of a single file. It determines
+// which file a process loads for NCCL, RCCL, NVSHMEM, libibverbs and the run times of
+// CUDA and HIP, and which other files it could load instead.
 //
-// It goes by the files alone. It loads libraries on paper, as the dynamic linker of
-// Linux does, and imports nothing. Only the gate env-process starts an interpreter,
-// where it was asked for.
+// The checks read files only. They simulate the dynamic linker of Linux and import
+// nothing. Only the gate env-process starts an interpreter, and only on request.
 package environment
 
 import (
@@ -23,27 +22,27 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// An Environment is what is installed for one interpreter.
+// An Environment is the set of packages installed for one interpreter.
 type Environment struct {
-	Path   string   // as it was named
-	Python string   // the interpreter, "" where none is known
-	Site   []string // the directories of packages, in the order of import
-	Run    bool     // a process may be asked
+	Path   string   // as given by the user
+	Python string   // the interpreter, or "" if unknown
+	Site   []string // directories of packages, in the order of import
+	Run    bool     // allows starting a process
 
 	distributions []*distribution
 	loader        *loader
-	byName        map[string][]string // the paths of libraries by file name
+	byName        map[string][]string // paths of libraries by file name
 	processes     []*process
-	blind         []string // what could not be read
+	blind         []string // unreadable files
 }
 
-// Host is where a process looks for libraries that no package brings.
+// Host holds the library directories outside the packages.
 type Host struct {
 	LibraryPath []string // LD_LIBRARY_PATH
-	Directories []string // /etc/ld.so.conf, and what the loader always looks into
+	Directories []string // /etc/ld.so.conf and the default directories of the loader
 }
 
-// Open reads an environment: PATH is an interpreter, a virtual environment, the prefix
+// Open reads an environment. path is an interpreter, a virtual environment, the prefix
 // of an installation or a directory of packages.
 func Open(ctx context.Context, path string, host Host) (*Environment, error) {
 	e := &Environment{Path: path, byName: map[string][]string{}}
@@ -64,7 +63,7 @@ func Open(ctx context.Context, path string, host Host) (*Environment, error) {
 	return e, ctx.Err()
 }
 
-// locate finds the interpreter and the directories of packages.
+// locate returns the interpreter and the directories of packages of a path.
 func locate(path string) (python string, site []string, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -93,7 +92,8 @@ func locate(path string) (python string, site []string, err error) {
 	return "", nil, errors.New("no packages are installed there: it holds neither pyvenv.cfg, nor *.dist-info, nor lib/python3*/site-packages")
 }
 
-// ofInterpreter goes by where the interpreter lies: nothing is started.
+// ofInterpreter derives the directories of packages from the interpreter's path. It
+// starts no program.
 func ofInterpreter(path string) (python string, site []string, err error) {
 	if prefix := filepath.Dir(filepath.Dir(path)); isFile(filepath.Join(prefix, "pyvenv.cfg")) {
 		_, site, err = ofVenv(prefix)
@@ -113,7 +113,7 @@ func ofInterpreter(path string) (python string, site []string, err error) {
 	}
 	prefix := filepath.Dir(filepath.Dir(real))
 	version := strings.TrimRight(filepath.Base(real), "dmu")
-	for _, dir := range []string{ // Debian's two come first and last
+	for _, dir := range []string{ // Debian's own directories come first and last
 		filepath.Join(prefix, "local/lib", version, "dist-packages"), filepath.Join(prefix, "lib", version, "site-packages"),
 		filepath.Join(prefix, "lib64", version, "site-packages"), filepath.Join(prefix, "lib/python3/dist-packages"),
 	} {
@@ -127,8 +127,8 @@ func ofInterpreter(path string) (python string, site []string, err error) {
 	return path, unique(site), nil
 }
 
-// ofVenv returns what a virtual environment has, and the packages of its interpreter
-// where it shares them.
+// ofVenv returns the interpreter and the packages of a virtual environment, with the
+// packages of the base interpreter if the environment includes them.
 func ofVenv(dir string) (python string, site []string, err error) {
 	settings, err := regular.ReadFollowed(filepath.Join(dir, "pyvenv.cfg"), 1<<16)
 	if err != nil {
@@ -158,13 +158,13 @@ func ofVenv(dir string) (python string, site []string, err error) {
 // below lists the directories of packages below a prefix.
 func below(prefix string) (site []string) {
 	for _, pattern := range []string{"lib/python3*/site-packages", "lib64/python3*/site-packages"} {
-		found, _ := filepath.Glob(filepath.Join(quoted(prefix), pattern)) // the pattern is right
+		found, _ := filepath.Glob(filepath.Join(quoted(prefix), pattern)) // the pattern is valid
 		site = append(site, found...)
 	}
 	return unique(site)
 }
 
-// unique leaves out directories that are another one by a link.
+// unique removes directories that are links to earlier ones.
 func unique(dirs []string) (kept []string) {
 	seen := map[string]bool{}
 	for _, dir := range dirs {
@@ -176,7 +176,7 @@ func unique(dirs []string) (kept []string) {
 	return kept
 }
 
-// quoted is a path as a pattern that matches it alone.
+// quoted returns a glob pattern that matches only path.
 func quoted(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
@@ -201,15 +201,15 @@ type distribution struct {
 
 func (d *distribution) String() string { return d.name + " " + d.version }
 
-// Bounds of what is read of one distribution, in bytes, and of files in a directory of
-// packages. A torch with all of CUDA has 30,000.
+// Bounds of one distribution's files, in bytes, and of the files in a directory of
+// packages. A torch with all of CUDA has 30,000 files.
 const (
 	maxRecord = 64 << 20
 	maxFiles  = 2_000_000
 )
 
-// readDistributions reads METADATA and RECORD of every distribution. One without
-// RECORD, such as Debian's, lists nothing.
+// readDistributions reads METADATA and RECORD of every distribution. A distribution
+// without RECORD, such as Debian's, lists no files.
 func (e *Environment) readDistributions(site string) error {
 	infos, err := filepath.Glob(filepath.Join(quoted(site), "*.dist-info"))
 	if err != nil {
@@ -218,7 +218,7 @@ func (e *Environment) readDistributions(site string) error {
 	for _, info := range infos {
 		text, err := regular.ReadFollowed(filepath.Join(info, "METADATA"), maxRecord)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // what pip leaves of a distribution that it removed
+			continue // leftovers of a distribution removed by pip
 		}
 		var header wheel.Header
 		if err == nil {
@@ -241,7 +241,8 @@ func (e *Environment) readDistributions(site string) error {
 	return nil
 }
 
-// findLibraries finds what is named as a library, whoever put it there.
+// findLibraries finds all files with the name of a library, whether or not a RECORD
+// lists them.
 func (e *Environment) findLibraries(ctx context.Context, site string) error {
 	count := 0
 	return filepath.WalkDir(site, func(path string, entry fs.DirEntry, err error) error {
@@ -259,7 +260,7 @@ func (e *Environment) findLibraries(ctx context.Context, site string) error {
 	})
 }
 
-// owners lists the distributions whose RECORD has a file, with its line.
+// owners lists the distributions with the file in their RECORD.
 func (e *Environment) owners(path string) (found []owner) {
 	for _, d := range e.distributions {
 		name, err := filepath.Rel(d.site, path)
@@ -279,7 +280,7 @@ type owner struct {
 	listed wheel.Listed
 }
 
-// short is the path of a file as messages have it: below its directory of packages.
+// short returns the path of a file for messages, relative to its directory of packages.
 func (e *Environment) short(path string) string {
 	for _, site := range e.Site {
 		if rel, err := filepath.Rel(site, path); err == nil && filepath.IsLocal(rel) {
@@ -289,12 +290,13 @@ func (e *Environment) short(path string) string {
 	return path
 }
 
-// within reports whether a file lies among the packages.
+// within reports whether a file is in a directory of packages.
 func (e *Environment) within(path string) bool { return e.short(path) != path }
 
-// pinned is what an installed distribution asks for of the projects whose names begin
-// so, such as nvidia-nccl-cu13==2.30.7; where none does, the first of them that is
-// installed, and at last the beginning itself.
+// pinned returns the requirement of an installed distribution on a project whose name
+// has this prefix, such as nvidia-nccl-cu13==2.30.7. Without such a requirement it
+// returns the first installed project with the prefix, and without that the prefix
+// itself.
 func (e *Environment) pinned(prefix string) string {
 	for _, d := range e.distributions {
 		for _, line := range d.requires {

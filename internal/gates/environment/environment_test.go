@@ -15,18 +15,18 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// installed is a distribution as pip leaves it.
+// installed is a distribution as installed by pip.
 type installed struct {
 	name, version string
 	requires      []string
 	files         map[string]string // path below site-packages
 }
 
-// world is an environment as a value, and what its host has.
+// world describes an environment and its host.
 type world struct {
 	dists  []*installed
-	after  map[string]string // written over or beside what is installed; "" removes
-	system map[string]string // below the directory of the system's libraries
+	after  map[string]string // files to write after the installation; "" removes the file
+	system map[string]string // below the directory of system libraries
 	ahead  map[string]string // below the directory in LD_LIBRARY_PATH
 }
 
@@ -109,7 +109,7 @@ func nvshmemHeader(version string) string {
 	return text
 }
 
-// half is the constant of NVSHMEM's device half.
+// half returns the version constant of NVSHMEM's device library.
 func half(major, minor, patch uint32) elftest.Symbol {
 	var b []byte
 	for _, n := range []uint32{major, minor, patch} {
@@ -130,7 +130,7 @@ func torchModule() string {
 	return elfOf(elftest.Library{Needed: []string{"libtorch_cuda.so"}, Rpath: "$ORIGIN/lib"})
 }
 
-// torchCUDA is the library of torch that needs NCCL.
+// torchCUDA returns the library of torch that needs NCCL.
 func torchCUDA() elftest.Library {
 	return elftest.Library{
 		Soname: "libtorch_cuda.so", Needed: []string{"libnccl.so.2", "libcudart.so.13", "libnvshmem_host.so.3"}, Rpath: cu13,
@@ -140,7 +140,8 @@ func torchCUDA() elftest.Library {
 	}
 }
 
-// torch13 is torch for CUDA 13 as PyPI has it: 2.15.0 was read for it on 2026-11-23.
+// torch13 returns torch for CUDA 13 in the layout of PyPI, taken from version 2.15.0 on
+// 2026-11-23.
 func torch13() *world {
 	return &world{dists: []*installed{
 		{"torch", "2.15.0", []string{"nvidia-nccl-cu13==2.30.7; platform_system == 'Linux'", "nvidia-nvshmem-cu13 ==3.7.2", "nvidia-cuda-nvrtc==13.2.86"},
@@ -157,7 +158,7 @@ func cudart(major string) string {
 	return elfOf(elftest.Library{Soname: soname, Exported: []elftest.Symbol{{Name: "cudaMalloc", Version: soname}}})
 }
 
-// torch12 is torch for CUDA 12, which lays every library into a folder of its own.
+// torch12 returns torch for CUDA 12, with each library in its own folder.
 func torch12() *world {
 	l := elftest.Library{
 		Soname: "libtorch_cuda.so", Needed: []string{"libnccl.so.2", "libcudart.so.12"}, Rpath: "$ORIGIN/../../nvidia/nccl/lib:$ORIGIN/../../nvidia/cuda_runtime/lib:$ORIGIN",
@@ -177,7 +178,7 @@ func rccl(more elftest.Section, symbols ...string) string {
 	})
 }
 
-// torchROCm is torch with RCCL and HIP inside its own wheel.
+// torchROCm returns torch with RCCL and HIP inside its wheel.
 func torchROCm() *world {
 	l := elftest.Library{Soname: "libtorch_hip.so", Needed: []string{"librccl.so.1", "libamdhip64.so.7"}, Rpath: "$ORIGIN", Undefined: elftest.Named("ncclAllReduce", "ncclCommWindowRegister", "hipMalloc")}
 	return &world{dists: []*installed{{"torch", "2.11.0+rocm7.0", nil, map[string]string{
@@ -188,7 +189,7 @@ func torchROCm() *world {
 	}}}}
 }
 
-// theRock is RCCL with its device code beside it.
+// theRock returns torch with an RCCL whose device code is in separate files.
 func theRock() *world {
 	w := torchROCm()
 	files := w.of("torch").files
@@ -212,7 +213,7 @@ func TestHealthy(t *testing.T) {
 			hostLib: elfOf(elftest.Library{Soname: "libnvshmem_host.so.3", Texts: []string{"NVSHMEM v3.7.2", "libnccl.so.2"}}),
 		}}}},
 		"NCCL alone": {dists: []*installed{torch13().of("nvidia-nccl-cu13")}},
-		// DT_RPATH of torch comes before all of this.
+		// torch's DT_RPATH takes precedence over both.
 		"a host with NCCL of its own": with(torch13(), func(w *world) {
 			w.system = map[string]string{"libnccl.so.2": nccl("2.18.1"), "libibverbs.so.1": elfOf(elftest.Library{Soname: "libibverbs.so.1"})}
 			w.ahead = map[string]string{"libnccl.so.2": nccl("2.19.3")}
@@ -223,8 +224,8 @@ func TestHealthy(t *testing.T) {
 				"cupy.libs/libcudart-9e1ebc30.so.12":        elfOf(elftest.Library{Soname: "libcudart-9e1ebc30.so.12"}),
 			}})
 		}),
-		// torchaudio and torchvision have no path to torch's libraries: their import loads
-		// torch first. Seen with torch 2.11.0 and a CUDA of the host.
+		// torchaudio and torchvision have no path to torch's libraries, because their
+		// import loads torch first. Seen with torch 2.11.0 and a CUDA of the host.
 		"an extension of torch, and a run time of the host": with(torch13(), func(w *world) {
 			w.system = map[string]string{"libcudart.so.13": cudart("13"), "libnccl.so.2": nccl("2.28.3")}
 			w.dists = append(w.dists, &installed{"torchaudio", "2.11.0", nil, map[string]string{
@@ -237,7 +238,7 @@ func TestHealthy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			verdicts := w.write(t).Judge(t.Context(), nil)
-			if name == "one file in two distributions" { // its version is not NCCL's, all else is well
+			if name == "one file in two distributions" { // only its version is not NCCL's
 				verdicts = slices.DeleteFunc(verdicts, func(v verdict.Verdict) bool { return v.Gate == "env-version" })
 			}
 			if !verdict.AllPass(verdicts) {
@@ -247,8 +248,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// broken is an environment that somebody had, the gates that refuse it, and what they
-// advise.
+// broken is a reported broken environment, the gates that refuse it, and their remedy.
 type broken struct {
 	thread string
 	world  *world
@@ -356,7 +356,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// A process is believed about itself, and compared with what the files say.
+// The answer of a process is compared with the files.
 func TestProcess(t *testing.T) {
 	for name, c := range map[string]struct{ line, want string }{
 		"agrees":       {`{"imported":"torch","says":"2.30.7","files":{"SITE/` + ncclLib + `":"2.30.7"}}`, "imported torch"},
@@ -413,7 +413,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// What a command of a remedy holds comes from files: it stays one word.
+// A remedy's command holds text from files. Quoting keeps each text one word.
 func TestRemediesAreQuoted(t *testing.T) {
 	w := torch13()
 	w.of("torch").requires = []string{"nvidia-nccl-cu13==1; rm -rf ~", "nvidia-nccl-cu13==$(id)"}
@@ -431,8 +431,7 @@ func TestRemediesAreQuoted(t *testing.T) {
 	}
 }
 
-// What cannot be read is no pass: neither a library that ends in the middle nor a
-// RECORD that is none.
+// An unreadable file is not a pass: neither a truncated library nor an invalid RECORD.
 func TestUnreadable(t *testing.T) {
 	half := nccl("2.30.7", "ncclMemFree")
 	for name, w := range map[string]*world{

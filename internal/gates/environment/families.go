@@ -13,13 +13,13 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// A family is a library of which a process is to have one file.
+// A family is a library that a process must load from a single file.
 type family struct {
 	name     string
-	file     *regexp.Regexp // its file names: bundled copies have a digest in theirs
-	symbols  *regexp.Regexp // what it alone gives
-	project  string         // what the wheels that bring it begin with
-	alone    bool           // two files of it in one process are a fault, whatever they are called
+	file     *regexp.Regexp // matches its file names; bundled copies have a digest in their name
+	symbols  *regexp.Regexp // matches the symbols that only this library exports
+	project  string         // name prefix of its projects
+	alone    bool           // two files in one process are an error even with different names
 	versions func(*os.File) ([]string, error)
 }
 
@@ -36,7 +36,7 @@ func called(stem string) *regexp.Regexp {
 	return regexp.MustCompile(`^lib` + stem + `(-[0-9a-f]{6,})?\.so(\.\d+)*$`)
 }
 
-// familyOf returns the family of a file name, nil for others.
+// familyOf returns the family of a file name, or nil.
 func familyOf(name string) *family {
 	i := slices.IndexFunc(families, func(f *family) bool { return f.file.MatchString(filepath.Base(name)) })
 	if i < 0 {
@@ -45,7 +45,7 @@ func familyOf(name string) *family {
 	return families[i]
 }
 
-// ncclVersions returns the versions that NCCL and RCCL say in their banner: 2.30.7 of
+// ncclVersions returns the versions in the banner of NCCL or RCCL: 2.30.7 for
 // "2.30.7+cuda13.3".
 func ncclVersions(f *os.File) ([]string, error) {
 	all, err := inspect.Versions(f)
@@ -64,7 +64,7 @@ func nvshmemVersions(f *os.File) ([]string, error) {
 
 var leading = regexp.MustCompile(`^\d+(\.\d+)*`)
 
-// numbers returns the first numbers of texts, each once.
+// numbers returns the leading version numbers of texts, each once.
 func numbers(texts []string) (versions []string) {
 	for _, text := range texts {
 		if v := leading.FindString(text); v != "" && !slices.Contains(versions, v) {
@@ -74,7 +74,7 @@ func numbers(texts []string) (versions []string) {
 	return versions
 }
 
-// sameVersion compares the first three numbers, which is all that libraries say.
+// sameVersion compares the first three numbers, because libraries report no more.
 func sameVersion(a, b string) bool {
 	cut := func(v string) []string {
 		parts := strings.Split(leading.FindString(v), ".")
@@ -86,13 +86,13 @@ func sameVersion(a, b string) bool {
 	return slices.Equal(cut(a), cut(b))
 }
 
-// candidate is a file of a family among the packages.
+// candidate is a file of a family in the packages.
 type candidate struct {
 	*family
 	path string
 }
 
-// candidates lists the files of all families among the packages, each once.
+// candidates lists the files of all families in the packages, each once.
 func (e *Environment) candidates() (all []candidate) {
 	seen := map[string]bool{}
 	for _, f := range families {
@@ -113,8 +113,8 @@ func (e *Environment) candidates() (all []candidate) {
 	return all
 }
 
-// version is what a file of a family says of its version, "" where it says nothing, or
-// more than one thing.
+// version returns the version that a file of a family reports, or "" if it reports none
+// or several.
 func (e *Environment) version(f *family, path string) (string, error) {
 	if f.versions == nil {
 		return "", nil
@@ -130,8 +130,8 @@ func (e *Environment) version(f *family, path string) (string, error) {
 	return all[0], nil
 }
 
-// told is a file of a family as evidence has it: where it lies, whose it is and what
-// it says of its version.
+// told describes a file of a family for evidence: its path, its version and its
+// distributions.
 func (e *Environment) told(f *family, path string) string {
 	text := e.short(path)
 	var says []string
@@ -147,8 +147,9 @@ func (e *Environment) told(f *family, path string) string {
 	return text
 }
 
-// simulate loads on paper what is imported, each alone, and the families that nobody
-// needs. Kept is what meets a family.
+// simulate determines the libraries that each importable module loads on its own, and
+// keeps the processes that load a file of a family. It adds a process for each file of
+// a family that no module loads.
 func (e *Environment) simulate() {
 	var roots []string
 	for name, paths := range e.byName {
@@ -186,18 +187,20 @@ func (e *Environment) simulate() {
 	}
 }
 
-// frameworks are the packages whose extensions need their libraries and have no path to
-// them: torchvision and Horovod import torch first, and the loader takes what is loaded.
+// frameworks lists the packages whose libraries extensions of other packages use
+// without a search path to them. torchvision and Horovod import torch first, so the
+// loader finds the libraries already loaded.
 var frameworks = []struct {
-	library string // what the names of its libraries begin with
-	module  string // that its import loads, as a pattern below the directory of packages
+	library string // name prefix of its libraries
+	module  string // module loaded by its import, as a pattern relative to a directory of packages
 }{
 	{"libtorch", "torch/_C.*.so"},
 	{"libc10", "torch/_C.*.so"},
 	{"libtensorflow_", "tensorflow/python/_pywrap_tensorflow_*.so"},
 }
 
-// before returns what is loaded when a module is imported: the framework that it extends.
+// before returns the process with the framework that a module extends, or nil. The
+// module's import loads the framework first.
 func (e *Environment) before(root *library) *process {
 	for _, f := range frameworks {
 		needs := func(name string) bool { return strings.HasPrefix(name, f.library) }
@@ -206,7 +209,7 @@ func (e *Environment) before(root *library) *process {
 			continue
 		}
 		for _, site := range e.Site {
-			modules, _ := filepath.Glob(filepath.Join(quoted(site), f.module)) // the pattern is right
+			modules, _ := filepath.Glob(filepath.Join(quoted(site), f.module)) // the pattern is valid
 			for _, path := range modules {
 				if module := e.loader.open(path); module.fault == nil {
 					return e.loader.process(module, nil)
@@ -217,8 +220,8 @@ func (e *Environment) before(root *library) *process {
 	return nil
 }
 
-// loadable reports whether a file is for a processor of hosts: wheels hold libraries of
-// GPUs and linker scripts too.
+// loadable reports whether a file is a library for a CPU. Wheels also hold GPU code and
+// linker scripts.
 func (e *Environment) loadable(path string) bool {
 	var h elf.Header
 	var ok bool
@@ -229,22 +232,23 @@ func (e *Environment) loadable(path string) bool {
 	return err == nil && ok && (h.Machine == "x86_64" || h.Machine == "aarch64")
 }
 
-// isModule reports whether Python imports a file of that name.
+// isModule reports whether a file of that name is an importable module.
 func isModule(name string) bool {
 	return strings.HasSuffix(name, ".so") && (!strings.HasPrefix(name, "lib") || strings.Contains(name, ".cpython-") || strings.HasSuffix(name, ".abi3.so"))
 }
 
-// meetsFamily reports whether a process loads a file of a family, or wants to.
+// meetsFamily reports whether a process loads, or fails to find, a file of a family.
 func (p *process) meetsFamily() bool {
 	return slices.ContainsFunc(p.all, func(lib *library) bool { return familyOf(lib.path) != nil }) ||
 		slices.ContainsFunc(p.missing, func(m missing) bool { return familyOf(m.name) != nil })
 }
 
-// imported reports whether a process begins with something that is imported.
+// imported reports whether the process starts with an importable module.
 func (p *process) imported() bool { return isModule(filepath.Base(p.root.path)) }
 
-// bringers are the libraries of wheels with CUDA or ROCm, and what the projects that
-// bring them begin with. A name of them that no file has is in no wheel that is there.
+// bringers maps the libraries in wheels for CUDA or ROCm to the name prefixes of their
+// projects. Only those wheels bring such a library, so a name without a file means a
+// missing wheel.
 var bringers = map[string]string{
 	"nccl": "nvidia-nccl-", "nvshmem_host": "nvidia-nvshmem-", "cudart": "nvidia-cuda-runtime", "nvrtc": "nvidia-cuda-nvrtc",
 	"cupti": "nvidia-cuda-cupti", "cufile": "nvidia-cufile", "cublas": "nvidia-cublas", "cublasLt": "nvidia-cublas", "cudnn": "nvidia-cudnn-",
@@ -254,8 +258,8 @@ var bringers = map[string]string{
 
 var libraryName = regexp.MustCompile(`^lib([A-Za-z][\w]*?)(?:-[0-9a-f]{6,})?\.so((?:\.\d+)*)$`)
 
-// bringer returns the stem of a library's name and the beginning of the projects that
-// bring it, "" where no wheel does.
+// bringer returns the stem of a library's name and the name prefix of its projects, or
+// "" if no wheel brings it.
 func bringer(name string) (stem, project string) {
 	m := libraryName.FindStringSubmatch(name)
 	if m == nil {
@@ -264,14 +268,14 @@ func bringer(name string) (stem, project string) {
 	return m[1], bringers[m[1]]
 }
 
-// without are libraries that go on without one that they open by name: NVSHMEM says so
-// and takes collectives of its own.
+// without maps a library to an optional library that it opens by name. Without NCCL,
+// NVSHMEM prints a message and uses its own collectives.
 var without = map[string]string{"nvshmem_host": "nccl"}
 
-// ofDriver are libraries that the GPU's driver brings, which no package can.
+// ofDriver matches libraries of the GPU driver, which no package can bring.
 var ofDriver = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix)\.so(\.|$)`)
 
-// matters reports whether a file is code that two distributions cannot share.
+// matters reports whether a file is code that two distributions must not share.
 func matters(path string) bool {
 	return wheel.IsLibrary(path) || slices.Contains([]string{".a", ".bc", ".kpack", ".hsaco", ".co", ".fatbin", ".cubin"}, filepath.Ext(path))
 }

@@ -22,16 +22,16 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// A Gate is one question about an environment.
+// A Gate is one check of an environment.
 type Gate struct {
 	Name   string
 	Asks   string
-	Remedy string // what to do where the answer is no and the evidence says no more
+	Remedy string // default remedy for a failure without its own
 	wants  func(*Environment) bool
 	check  func(context.Context, *Environment) verdict.Verdict
 }
 
-// All lists the gates in the order in which they are asked.
+// All lists the gates in the order in which they run.
 func All() []Gate {
 	has := func(names ...string) func(*Environment) bool {
 		return func(e *Environment) bool {
@@ -91,8 +91,7 @@ func Names() (names []string) {
 	return names
 }
 
-// Judge asks the gates that have something to look at, of those that are named, all
-// where none is.
+// Judge runs the named gates, or all applicable gates if none are named.
 func (e *Environment) Judge(ctx context.Context, only []string) []verdict.Verdict {
 	verdicts := []verdict.Verdict{}
 	for _, g := range All() {
@@ -107,7 +106,7 @@ func (e *Environment) Judge(ctx context.Context, only []string) []verdict.Verdic
 	return verdicts
 }
 
-// ask asks one gate, which never passes without having come to its end.
+// ask runs one gate. An interrupted or crashed gate never passes.
 func (g Gate) ask(ctx context.Context, e *Environment) (v verdict.Verdict) {
 	start := time.Now()
 	defer func() {
@@ -130,10 +129,10 @@ func (g Gate) complete(v verdict.Verdict, start time.Time) verdict.Verdict {
 	return v
 }
 
-// fault is what is wrong, and what to do.
+// fault is a problem and its remedy.
 type fault struct{ what, remedy string }
 
-// judged makes a verdict of faults, of what could not be read and of what was seen.
+// judged makes a verdict from problems, unreadable files and evidence.
 func judged(faults []fault, blind, seen []string) verdict.Verdict {
 	var told, remedies []string
 	for _, f := range faults {
@@ -167,7 +166,7 @@ func checkOwners(ctx context.Context, e *Environment) verdict.Verdict {
 			return o.listed.SHA256 == "" || o.listed.SHA256 != owners[0].listed.SHA256
 		})
 		if names := named(owners); len(owners) > 1 && differ && !told[names] {
-			told[names] = true // one line for two distributions, not one for each of their files
+			told[names] = true // one line for each pair of distributions, not for each file
 			faults = append(faults, e.shared(path, owners))
 		} else if len(owners) == 1 && familyOf(path) != nil {
 			f, err := e.replaced(ctx, path, owners[0])
@@ -200,8 +199,7 @@ func named(owners []owner) string {
 	return strings.Join(names, " and ")
 }
 
-// shared is the fault of a file that two distributions installed, of which the last one
-// won.
+// shared describes a file installed by two distributions; the later one overwrote it.
 func (e *Environment) shared(path string, owners []owner) fault {
 	is := "none of them"
 	size, sum, err := digest(path)
@@ -230,7 +228,7 @@ func (e *Environment) shared(path string, owners []owner) fault {
 	}
 }
 
-// replaced compares a file with the line of the one distribution that lists it.
+// replaced compares a file with its line in the RECORD of its only distribution.
 func (e *Environment) replaced(ctx context.Context, path string, o owner) ([]fault, error) {
 	again := reinstall(o.name + "==" + o.version)
 	info, err := os.Stat(path)
@@ -267,8 +265,8 @@ func digest(path string) (size int64, sum string, err error) {
 	return size, hex.EncodeToString(h.Sum(nil)), err
 }
 
-// reinstall is the command that installs a distribution over itself. Its name comes from
-// a file that anybody may have written.
+// reinstall returns the command to reinstall a distribution. The name is quoted,
+// because it comes from an untrusted file.
 func reinstall(what string) string {
 	return shell.Line("pip", "install", "--force-reinstall", "--no-deps", what)
 }
@@ -287,7 +285,7 @@ func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 		}
 		seen = append(seen, e.told(c.family, c.path))
 		for _, o := range e.owners(c.path) {
-			// A framework that bundles the library has a version of its own.
+			// A framework with a bundled library has its own version.
 			if says != "" && strings.Contains(o.name, strings.ToLower(c.name)) && !sameVersion(says, o.version) {
 				faults = append(faults, fault{
 					fmt.Sprintf("%s says %s, its distribution %s", e.short(c.path), says, o),
@@ -299,8 +297,8 @@ func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 	return judged(faults, blind, seen)
 }
 
-// pinnedExactly is what an installed distribution asks for of a project with a version,
-// "" where none does.
+// pinnedExactly returns the requirement of an installed distribution on an exact
+// version of a project, or "".
 func (e *Environment) pinnedExactly(project string) string {
 	if pin := e.pinned(project); strings.Contains(pin, "==") {
 		return pin
@@ -327,7 +325,7 @@ func checkNeeded(_ context.Context, e *Environment) verdict.Verdict {
 	return judged(faults, e.blind, few(seen))
 }
 
-// elsewhere says that a file of the name is there, where the loader does not look.
+// elsewhere names a file of that name outside the loader's search path.
 func (e *Environment) elsewhere(name string) string {
 	if paths := e.byName[name]; len(paths) > 0 {
 		return fmt.Sprintf(" where the loader looks; %s is not on the way", e.short(paths[0]))
@@ -335,7 +333,7 @@ func (e *Environment) elsewhere(name string) string {
 	return ""
 }
 
-// bring says how a library comes to the environment.
+// bring returns the remedy for a missing library.
 func (e *Environment) bring(name string) string {
 	_, project := bringer(name)
 	switch {
@@ -380,8 +378,8 @@ func checkDlopen(_ context.Context, e *Environment) verdict.Verdict {
 	return judged(faults, blind, few(slices.Compact(seen)))
 }
 
-// opens lists the names among the texts of a library that are names of libraries that
-// wheels bring, and are not linked.
+// opens lists the library names among a library's texts: those of libraries from
+// wheels, without the linked ones.
 func (e *Environment) opens(lib *library) (names []string, err error) {
 	err = lib.with(func(f *os.File) (err error) {
 		names, err = elf.LibraryNames(elf.Bounded(e.loader.ctx, f))
@@ -394,8 +392,8 @@ func (e *Environment) opens(lib *library) (names []string, err error) {
 	}), err
 }
 
-// unbrought judges the names that a library may open. Of several versions of one
-// library it takes what it finds: one has to be there.
+// unbrought judges the libraries that a library may open at run time. It opens any
+// available version, so one version of each library must exist.
 func (e *Environment) unbrought(p *process, lib *library, names []string) (faults []fault, seen []string) {
 	by := map[string][]string{}
 	for _, name := range names {
@@ -422,14 +420,14 @@ func (e *Environment) unbrought(p *process, lib *library, names []string) (fault
 	return faults, seen
 }
 
-// got is a file of a family that a process gets, and what is imported for that.
+// got is a file of a family loaded by an import.
 type got struct {
 	*family
 	lib  *library
 	root *process
 }
 
-// chosen lists which files of families the imports get, each file once.
+// chosen lists the files of families that the imports load, each once.
 func (e *Environment) chosen() (all []got) {
 	for _, p := range e.processes {
 		for _, lib := range p.all {
@@ -473,7 +471,7 @@ func checkLibrary(_ context.Context, e *Environment) verdict.Verdict {
 	return judged(faults, nil, seen)
 }
 
-// others lists the files of a family that no import gets: among the packages, in
+// others lists the files of a family that no import loads: in the packages, in
 // LD_LIBRARY_PATH and in the system.
 func (e *Environment) others(f *family, mine []got) (told []string) {
 	seen := map[string]bool{}
@@ -492,7 +490,7 @@ func (e *Environment) others(f *family, mine []got) (told []string) {
 		}
 	}
 	for _, dir := range slices.Concat(e.loader.host.LibraryPath, e.loader.host.Directories) {
-		names, _ := os.ReadDir(dir) // one that is not there holds none
+		names, _ := os.ReadDir(dir) // a missing directory holds none
 		for _, n := range names {
 			if f.file.MatchString(n.Name()) {
 				add(filepath.Join(dir, n.Name()))
@@ -502,7 +500,8 @@ func (e *Environment) others(f *family, mine []got) (told []string) {
 	return told
 }
 
-// severalFaults judges how many files of a family there are to be had.
+// severalFaults returns a problem if a process could load more than one file of a
+// family.
 func (e *Environment) severalFaults(f *family, mine []got, others []string) (faults []fault) {
 	if len(mine) > 1 {
 		var files []string
@@ -517,12 +516,12 @@ func (e *Environment) severalFaults(f *family, mine []got, others []string) (fau
 	if !f.alone || f.name == "libibverbs" {
 		return nil
 	}
-	inside := map[string]candidate{} // by version, or where none is said by file
+	inside := map[string]candidate{} // by version, or by path if unknown
 	for _, c := range e.candidates() {
 		if c.family != f {
 			continue
 		}
-		version, _ := e.version(f, c.path) // checkVersion tells why there is none
+		version, _ := e.version(f, c.path) // checkVersion reports the error
 		inside[cmp.Or(version, c.path)] = c
 	}
 	if len(inside) > 1 {
@@ -538,7 +537,7 @@ func (e *Environment) severalFaults(f *family, mine []got, others []string) (fau
 	return nil
 }
 
-// keep says which file of a family is to stay.
+// keep names the file of a family to keep.
 func (e *Environment) keep(f *family, mine []got) string {
 	if pin := e.pinned(f.project); pin != f.project {
 		return fmt.Sprintf("that of %s, and uninstall or rebuild what brings another", pin)
@@ -549,8 +548,8 @@ func (e *Environment) keep(f *family, mine []got) string {
 	return "uninstall what brings the others"
 }
 
-// outside is the fault of a library that the system, or who set LD_LIBRARY_PATH, puts
-// before the one that the packages bring.
+// outside returns a problem if a library of the system or of LD_LIBRARY_PATH takes
+// precedence over the library of the packages.
 func (e *Environment) outside(f *family, g got) (fault, bool) {
 	if e.within(g.lib.path) || f.name == "libibverbs" {
 		return fault{}, false
@@ -604,8 +603,8 @@ func checkSymbols(ctx context.Context, e *Environment) verdict.Verdict {
 	return judged(faults, blind, few(seen))
 }
 
-// lacks lists the symbols of a family that a library wants, and that neither the file
-// of the family nor another library of the process has.
+// lacks lists the symbols of a family that lib requires and that neither the family's
+// file nor another library needed by lib exports. wants counts the required symbols.
 func (e *Environment) lacks(p *process, lib, to *library) (names []string, wants int, err error) {
 	from, err := e.loader.symbols(lib)
 	if err != nil {
@@ -654,7 +653,7 @@ func quotedSome(names []string) string {
 	return fmt.Sprintf("%.100q", names)
 }
 
-// newer says what to install where a library lacks symbols.
+// newer returns the remedy for missing symbols.
 func (e *Environment) newer(f *family, lib, to *library) string {
 	var who string
 	if owners := e.owners(lib.path); len(owners) > 0 {
@@ -666,8 +665,8 @@ func (e *Environment) newer(f *family, lib, to *library) string {
 	return fmt.Sprintf("put a %s of the release that %s was built with in the place of %s", f.name, cmp.Or(who, e.short(lib.path)), e.short(to.path))
 }
 
-// deviceVersion is the constant of NVSHMEM's device library that says its version:
-// three numbers of 32 bits.
+// deviceVersion is the version constant of NVSHMEM's device library: three 32-bit
+// numbers.
 const deviceVersion = "_ZL27nvshmemi_device_lib_version"
 
 var headerVersion = regexp.MustCompile(`(?m)^#define NVSHMEM_VENDOR_(MAJOR|MINOR|PATCH)_VERSION (\d+)\s*$`)
@@ -724,7 +723,7 @@ func is(lib *library, family string) bool {
 	return f != nil && f.name == family
 }
 
-// nvshmemOf names the distribution of the host half in another version.
+// nvshmemOf names the distribution of the host library in another version.
 func nvshmemOf(e *Environment, host *library, version string) string {
 	if owners := e.owners(host.path); len(owners) > 0 {
 		return owners[0].name + "==" + version
@@ -732,7 +731,7 @@ func nvshmemOf(e *Environment, host *library, version string) string {
 	return "NVSHMEM " + version
 }
 
-// deviceHalf is the version of NVSHMEM's device library that was linked into a library.
+// deviceHalf returns the version of NVSHMEM's device library linked into a library.
 func (e *Environment) deviceHalf(lib *library) (version string, err error) {
 	err = lib.with(func(f *os.File) error {
 		data, err := elf.Constant(elf.Bounded(e.loader.ctx, f), deviceVersion, 12)
@@ -744,7 +743,7 @@ func (e *Environment) deviceHalf(lib *library) (version string, err error) {
 	return version, err
 }
 
-// headerOf reads the version of the headers that lie beside the host half.
+// headerOf reads the version from the headers beside the host library.
 func headerOf(path string) (string, bool) {
 	var text []byte
 	header := &library{path: filepath.Join(filepath.Dir(filepath.Dir(path)), "include/non_abi/nvshmem_version.h")}
@@ -777,7 +776,7 @@ func checkVerbs(_ context.Context, e *Environment) verdict.Verdict {
 	return judged(faults, nil, []string{"no package brings libibverbs"})
 }
 
-// kpackPath is how a library of ROCm says where its device code lies, beside it since
+// kpackPath matches the path of separate device code in a ROCm library, used since
 // 2026: ../.kpack/rccl_lib_@GFXARCH@.kpack.
 var kpackPath = regexp.MustCompile(`[\w./@-]*\.kpack/[\w.@-]+\.kpack`)
 
@@ -808,7 +807,7 @@ func (e *Environment) kernels(c candidate) string {
 	return reinstall(e.pinned(c.project))
 }
 
-// deviceCode says where the code for GPUs of a library is, or what it lacks.
+// deviceCode returns the location of a library's GPU code, or the missing file.
 func (e *Environment) deviceCode(path string) (where, lacks string, err error) {
 	err = e.loader.open(path).with(func(f *os.File) error {
 		r := elf.Bounded(e.loader.ctx, f)

@@ -13,20 +13,20 @@ import (
 	"builder/internal/files/elf"
 )
 
-// loader is the dynamic linker of Linux on paper: what it would open for a name, who
-// asks for it being given.
+// loader simulates the dynamic linker of Linux: it finds the file for a name, given the
+// library that needs it.
 type loader struct {
 	ctx   context.Context
 	host  Host
-	main  *library // the interpreter, whose DT_RPATH counts for all; may be nil
+	main  *library // the interpreter; its DT_RPATH applies to all libraries; may be nil
 	known map[string]*library
 }
 
-// library is a file that was opened once.
+// library is a library file, read once.
 type library struct {
 	path, real string
 	links      *elf.File
-	full       *elf.File // with symbols; nil until somebody asked
+	full       *elf.File // with symbols; nil until requested
 	fault      error
 }
 
@@ -42,7 +42,7 @@ func newLoader(ctx context.Context, host Host, python string) *loader {
 	return l
 }
 
-// open reads what a library asks of the loader, once.
+// open reads the dynamic section of a library, once.
 func (l *loader) open(path string) *library {
 	if lib, ok := l.known[path]; ok {
 		return lib
@@ -59,7 +59,7 @@ func (l *loader) open(path string) *library {
 	return lib
 }
 
-// with opens the file for one question.
+// with opens the file for the duration of a call.
 func (lib *library) with(ask func(*os.File) error) error {
 	f, err := regular.Follow(lib.path)
 	if err != nil {
@@ -69,7 +69,7 @@ func (lib *library) with(ask func(*os.File) error) error {
 	return ask(f)
 }
 
-// symbols reads the library with its symbols, once.
+// symbols reads a library with its symbols, once.
 func (l *loader) symbols(lib *library) (*elf.File, error) {
 	if lib.full != nil {
 		return lib.full, nil
@@ -84,27 +84,27 @@ func (l *loader) symbols(lib *library) (*elf.File, error) {
 	return lib.full, nil
 }
 
-// process is what the loader maps for one library that is imported, alone or after the
-// framework that it extends.
+// process is the set of libraries loaded for one imported library, on its own or after
+// the framework that it extends.
 type process struct {
 	root    *library
 	all     []*library          // in the order of loading
-	by      map[string]*library // by every name under which it is known
+	by      map[string]*library // by each of their names
 	parent  map[*library]*library
 	missing []missing
 }
 
-// missing is a name that nothing has.
+// missing is a needed name without a file.
 type missing struct {
 	name string
 	by   *library
 }
 
-// maxLoaded bounds what one process loads.
+// maxLoaded bounds the libraries of one process.
 const maxLoaded = 4096
 
-// process loads a library and all that it needs, after what is loaded before it, which
-// may be nil.
+// process loads a library and all its dependencies. before is an already loaded process
+// and may be nil.
 func (l *loader) process(root *library, before *process) *process {
 	p := &process{root: root, by: map[string]*library{}, parent: map[*library]*library{}}
 	if before != nil {
@@ -131,7 +131,7 @@ func (l *loader) process(root *library, before *process) *process {
 	return p
 }
 
-// add maps a library, unless it is mapped under another name.
+// add adds a library unless it is loaded under another name.
 func (p *process) add(lib, parent *library, name string) {
 	for _, have := range p.all {
 		if have.real == lib.real {
@@ -145,8 +145,8 @@ func (p *process) add(lib, parent *library, name string) {
 	}
 }
 
-// find returns the file that the loader opens for a name, nil where there is none: a
-// file for another processor is passed over.
+// find returns the file that the loader opens for a name, or nil. It skips files for
+// another processor.
 func (l *loader) find(p *process, from *library, name string) *library {
 	if strings.Contains(name, "/") {
 		return l.fit(name, from)
@@ -170,9 +170,9 @@ func (l *loader) fit(path string, from *library) *library {
 	return lib
 }
 
-// directories lists where the loader looks, in its order: DT_RPATH of the library and
-// of all who asked for it, unless it has DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; the
-// system's.
+// directories lists the search path of the loader in order: DT_RPATH of the library and
+// of its parents, unless the library has DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; the
+// system's directories.
 func (l *loader) directories(p *process, from *library) (dirs []string) {
 	if len(from.links.Runpath) == 0 {
 		for lib := from; lib != nil; lib = p.parent[lib] {
@@ -189,7 +189,7 @@ func (l *loader) directories(p *process, from *library) (dirs []string) {
 	return append(dirs, l.host.Directories...)
 }
 
-// expanded puts the place of a library into its search path.
+// expanded replaces $ORIGIN and $LIB in a search path.
 func expanded(paths []string, lib *library) (dirs []string) {
 	origin := filepath.Dir(lib.path)
 	for _, path := range paths {
@@ -201,7 +201,8 @@ func expanded(paths []string, lib *library) (dirs []string) {
 	return dirs
 }
 
-// ThisHost is where processes of this host look, with the LD_LIBRARY_PATH of who asks.
+// ThisHost returns the library directories of this host, with the LD_LIBRARY_PATH of
+// this process.
 func ThisHost() Host {
 	h := Host{LibraryPath: strings.FieldsFunc(os.Getenv("LD_LIBRARY_PATH"), func(r rune) bool { return r == ':' || r == ';' })}
 	h.Directories = configured("/etc/ld.so.conf", 0)
@@ -213,11 +214,11 @@ func ThisHost() Host {
 	return h
 }
 
-// configured reads the directories of ld.so.conf, and of the files that it includes.
+// configured reads the directories of ld.so.conf and of its included files.
 func configured(path string, depth int) (dirs []string) {
 	text, err := regular.ReadFollowed(path, 1<<20)
 	if err != nil || depth > 8 {
-		return nil // a system without the file has the directories below
+		return nil // without the file only the default directories apply
 	}
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")

@@ -19,23 +19,23 @@ import (
 //go:embed process.py
 var asking string
 
-// Bounds of the process that is asked.
+// Bounds of the started process.
 const (
 	maxAsked  = 5 * time.Minute
 	maxOutput = 1 << 20
 )
 
-// answer is what the process says: the files of families in its memory, by path what
-// they say of their version, and what the framework says of itself.
+// answer is the output of the process: the loaded files of families with their
+// versions, and the version that the framework reports.
 type answer struct {
 	Imported string            `json:"imported"`
 	Fault    string            `json:"fault"`
-	Files    map[string]string `json:"files"` // path, and version where it says one
+	Files    map[string]string `json:"files"` // path to version, "" if unknown
 	Says     string            `json:"says"`  // torch.cuda.nccl.version()
 }
 
 // checkProcess imports the framework in the environment's own interpreter and compares
-// what it has with what the files let expect.
+// the loaded files with those expected from the files on disk.
 func checkProcess(ctx context.Context, e *Environment) verdict.Verdict {
 	if e.Python == "" {
 		return verdict.Unmeasured("a directory of packages has no interpreter").Because("name the interpreter, or its virtual environment")
@@ -84,7 +84,7 @@ func checkProcess(ctx context.Context, e *Environment) verdict.Verdict {
 	return judged(faults, nil, append([]string{"imported " + said.Imported}, seen...))
 }
 
-// expected lists the files of a family that imports get by the files.
+// expected lists the files of a family that the simulated imports load.
 func (e *Environment) expected(f *family) (paths []string) {
 	for _, g := range e.chosen() {
 		if g.family == f {
@@ -94,7 +94,7 @@ func (e *Environment) expected(f *family) (paths []string) {
 	return paths
 }
 
-// process asks the interpreter.
+// process runs the interpreter and returns its answer.
 func (e *Environment) process(ctx context.Context) (said answer, err error) {
 	ctx, stop := context.WithTimeout(ctx, maxAsked)
 	defer stop()
@@ -118,7 +118,8 @@ func lastLine(text []byte) []byte {
 	return text[bytes.LastIndexByte(text, '\n')+1:]
 }
 
-// bounded keeps the end of what is written.
+// bounded keeps the last written bytes, at most maxOutput. It drops all earlier bytes
+// if a write would exceed the bound.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {

@@ -1,8 +1,8 @@
 package verdict
 
-// Merge returns the verdicts of both. The newer answer of a gate replaces the
-// older, except that a gate that could not look takes nothing back that was
-// measured: these are the same bytes. Neither is changed.
+// Merge returns the verdicts of both lists, for the same bytes. The newer answer of a
+// gate replaces the older, except that a newer NotMeasured does not replace a
+// measurement. Merge changes neither list.
 func Merge(older, newer []Verdict) []Verdict {
 	measured := map[string]Verdict{}
 	for _, v := range older {
@@ -22,7 +22,7 @@ func Merge(older, newer []Verdict) []Verdict {
 	return append(merged, Others(older, answered)...)
 }
 
-// Others returns the verdicts of gates that are not among those answered.
+// Others returns the verdicts of gates not in answered.
 func Others(verdicts []Verdict, answered map[string]bool) []Verdict {
 	var others []Verdict
 	for _, v := range verdicts {

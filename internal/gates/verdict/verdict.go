@@ -1,6 +1,6 @@
-// Package verdict is the answer of a gate, and what answers mean for an artifact:
-// which of them keep it back, what a waiver makes of a failure, which of two
-// answers counts. It asks nothing itself; that is the package gate's.
+// Package verdict defines the answer of a gate and its meaning for an artifact: which
+// answers keep the artifact back, how waivers apply, and which of two answers counts.
+// Package gate runs the gates.
 package verdict
 
 import (
@@ -12,20 +12,20 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// Status is what a gate found. The zero value is [NotMeasured].
+// Status is the result of a gate. The zero value is [NotMeasured].
 type Status int
 
-// The four answers.
+// The four statuses.
 const (
-	NotMeasured Status = iota // the gate could not look; the evidence says why
+	NotMeasured Status = iota // the gate could not run; the evidence gives the reason
 	Pass
 	Fail
-	Waived // a known failure with reason, issue and expiry date
+	Waived // a known failure with a reason, an issue and an expiry date
 )
 
 var statusNames = []string{"not-measured", "pass", "fail", "waived"}
 
-// String returns the status as it stands in run.json.
+// String returns the name of the status in run.json.
 func (s Status) String() string {
 	if s < 0 || int(s) >= len(statusNames) {
 		return statusNames[NotMeasured]
@@ -33,10 +33,10 @@ func (s Status) String() string {
 	return statusNames[s]
 }
 
-// MarshalText makes a status a JSON string.
+// MarshalText returns the name of the status.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote; anything else is an error.
+// UnmarshalText parses the output of MarshalText. Any other text is an error.
 func (s *Status) UnmarshalText(text []byte) error {
 	i := slices.Index(statusNames, string(text))
 	if i < 0 {
@@ -46,10 +46,10 @@ func (s *Status) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A Verdict is the answer of one gate about one artifact. Evidence is what was
-// seen; Remedy is what a person can do and is empty for a pass. Waiver is what
-// the recipe says about a failure of this gate, where it says something.
-// Measured are the figures of a gate that measures.
+// A Verdict is the answer of one gate about one artifact. Evidence describes the
+// observations. Remedy says what the user can do; it is empty for a pass. Waiver is the
+// recipe's waiver for this gate, if any. Measured holds the figures of a measuring
+// gate.
 type Verdict struct {
 	Gate     string         `json:"gate"`
 	Status   Status         `json:"status"`
@@ -60,23 +60,23 @@ type Verdict struct {
 	Seconds  float64        `json:"seconds"`
 }
 
-// Passed is the verdict of a gate that saw what was promised.
+// Passed returns the verdict of a gate that observed the promised result.
 func Passed(format string, args ...any) Verdict {
 	return Verdict{Status: Pass, Evidence: fmt.Sprintf(format, args...)}
 }
 
-// Failed is the verdict of a gate that saw something else.
+// Failed returns the verdict of a gate that observed another result.
 func Failed(format string, args ...any) Verdict {
 	return Verdict{Status: Fail, Evidence: fmt.Sprintf(format, args...)}
 }
 
-// Unmeasured is the verdict of a gate that could not look.
+// Unmeasured returns the verdict of a gate that could not run.
 func Unmeasured(format string, args ...any) Verdict {
 	return Verdict{Status: NotMeasured, Evidence: fmt.Sprintf(format, args...)}
 }
 
-// Judge turns the faults found and what was looked at into a verdict: with
-// faults it fails, with nothing looked at it has not measured.
+// Judge makes a verdict from problems and observations. With problems the gate fails;
+// without observations it has not measured.
 func Judge(faults, seen []string) Verdict {
 	switch {
 	case len(faults) > 0:
@@ -87,14 +87,14 @@ func Judge(faults, seen []string) Verdict {
 	return Passed("%s", strings.Join(seen, "; "))
 }
 
-// How many faults are told, and how many bytes of each: what is judged may have one
-// for every line of a file, and each goes to a terminal, a log and a report.
+// Bounds of the number of problems in the evidence and of the bytes of each. A file may
+// have a problem in every line, and all of them go to a terminal, a log and a report.
 const (
 	maxFaults = 20
 	maxFault  = 1000
 )
 
-// few shortens what is told.
+// few shortens a list of problems.
 func few(faults []string) []string {
 	var shown []string
 	for i, fault := range faults {
@@ -109,13 +109,13 @@ func few(faults []string) []string {
 	return shown
 }
 
-// Because returns the verdict with a remedy of its own, in the place of the gate's.
+// Because returns the verdict with its own remedy in place of the gate's.
 func (v Verdict) Because(remedy string, args ...any) Verdict {
 	v.Remedy = fmt.Sprintf(remedy, args...)
 	return v
 }
 
-// With returns the verdict and what was measured for it.
+// With returns the verdict with its measurements.
 func (v Verdict) With(measured curve.Curves) Verdict {
 	v.Measured = measured
 	return v
@@ -124,7 +124,7 @@ func (v Verdict) With(measured curve.Curves) Verdict {
 // Refuses reports whether the verdict keeps the artifact back.
 func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived }
 
-// AllPass reports whether no verdict refuses, and that there is at least one.
+// AllPass reports whether there is at least one verdict and none refuses.
 func AllPass(verdicts []Verdict) bool {
 	return len(verdicts) > 0 && !slices.ContainsFunc(verdicts, Verdict.Refuses)
 }

@@ -9,22 +9,21 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// unexpected begins the evidence of a gate that passes although the recipe says that it
-// fails. What is signed holds it, so that it is not changed.
+// unexpected is the first part of the evidence if a gate passes although the recipe
+// expects a failure. Signed documents hold this text, so it must not change.
 const unexpected = "a failure was expected, and the gate passes: "
 
-// Waive judges a verdict by the waivers of its recipe as of now: a failure that
-// is waived does not keep the artifact back, until the waiver's last day is
-// over. A gate that passes although its failure is expected fails, because the
-// waiver would hide the next failure; one that has not measured stays so. The
-// verdict of an earlier day is judged anew.
+// Waive applies the recipe's waivers to a verdict as of now. A waived failure does not
+// keep the artifact back until the end of the waiver's last day. A gate that passes
+// despite a waiver fails, because the waiver would hide the next failure. NotMeasured
+// is never waived. Waive first removes the effect of an earlier call.
 func (v Verdict) Waive(waivers []recipe.Waiver, now time.Time) Verdict {
 	i := slices.IndexFunc(waivers, func(w recipe.Waiver) bool { return w.Gate == v.Gate })
-	if saw, ok := strings.CutPrefix(v.Evidence, unexpected); ok && v.Status == Fail { // judged once already
+	if saw, ok := strings.CutPrefix(v.Evidence, unexpected); ok && v.Status == Fail { // result of an earlier call
 		v.Status, v.Evidence, v.Remedy, v.Waiver = Pass, saw, "", nil
 	}
 	if i < 0 {
-		if v.Status == Waived { // of an earlier day, or of a stranger
+		if v.Status == Waived { // waived earlier, or by another host
 			v.Status, v.Waiver, v.Remedy = Fail, nil, "the recipe has no waiver for it any more; "+v.Remedy
 		}
 		return v
@@ -46,7 +45,7 @@ func (v Verdict) Waive(waivers []recipe.Waiver, now time.Time) Verdict {
 	return v
 }
 
-// WaiveAll judges every verdict by the waivers of its recipe as of now.
+// WaiveAll applies the recipe's waivers to all verdicts as of now.
 func WaiveAll(verdicts []Verdict, waivers []recipe.Waiver, now time.Time) []Verdict {
 	judged := make([]Verdict, len(verdicts))
 	for i, v := range verdicts {
