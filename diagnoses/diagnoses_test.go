@@ -49,8 +49,8 @@ func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
 	}
 }
 
-// found returns the names of the catalogue's findings in a text, without symptoms that
-// follow a cause.
+// found returns the names of the catalogue's findings in a text, without the symptoms
+// of a cause already found.
 func found(t *testing.T, e *diagnose.Examiner, of diagnose.Subject, text string) []string {
 	t.Helper()
 	r, err := e.Text(of, text)
@@ -66,7 +66,7 @@ func found(t *testing.T, e *diagnose.Examiner, of diagnose.Subject, text string)
 	return names
 }
 
-// The example of one failure shows no other, so that users need not choose between two
+// The example of one failure shows no other, or users would have to choose between two
 // remedies.
 func TestExamplesShowOneFailure(t *testing.T) {
 	all := load(t)

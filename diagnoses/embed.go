@@ -1,5 +1,5 @@
-// Package diagnoses holds the known failures that come with builder, by topic.
-// The types, the loader and the search are in internal/plan/diagnose.
+// Package diagnoses holds builder's own list of known failures, by topic. The types,
+// the loader and the search are in internal/plan/diagnose.
 package diagnoses
 
 import "embed"

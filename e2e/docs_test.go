@@ -11,7 +11,7 @@ import (
 	"builder/internal/testutil/markdown"
 )
 
-// readme is the page that shows the main job from the beginning.
+// readme is the page with the main job from the beginning.
 const readme = "../README.md"
 
 // shownPages returns the pages of docs with commands that need an engine.

@@ -96,7 +96,7 @@ var faults = []fault{
 	{"client, engine or both are killed at a random moment, again and again", "-", "the store is whole each time, and the run after the last kill succeeds", randomKills},
 }
 
-// The table of faults is that of the documentation. TestE2E checks each row.
+// docs/reliability.md has the same table of faults. TestE2E checks each row.
 func TestFaultTable(t *testing.T) {
 	if len(faults) < 25 {
 		t.Errorf("%d faults, 25 are promised", len(faults))

@@ -52,7 +52,7 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// oneProcessor builds the main wheel, and again in a home whose engine has one
+// oneProcessor builds the main wheel, and again in a home with an engine on one
 // processor.
 func oneProcessor(b *tool) {
 	b.want(0, "run", "horovod", "--rocm", "5.7", "--locked")

@@ -178,7 +178,7 @@ func (b *tool) engineProcess(program string) int {
 	return 0
 }
 
-// parentIsNot distinguishes the supervisor from the shells that it starts.
+// parentIsNot distinguishes the supervisor from its shells.
 func parentIsNot(pid int, program, home string) bool {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))

@@ -90,7 +90,7 @@ const traps = `  python -m wheel unpack --dest /tmp/traps "$BUILDER_DIST"/*.whl
   python -m wheel pack --dest-dir "$BUILDER_DIST" /tmp/traps/*
 `
 
-// indent adds a prefix to every line that is not blank.
+// indent adds a prefix to every non-blank line.
 func indent(text, prefix string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -1,5 +1,5 @@
-// Package images holds the image catalogues that come with builder. The types
-// and the loader are in internal/plan/image.
+// Package images holds builder's own image catalogues. The types and the loader are in
+// internal/plan/image.
 package images
 
 import "embed"

@@ -1,6 +1,6 @@
-// Package patches holds the patches that come with builder: one folder for each
-// distribution, applied in the order of their file names. The types and the loader are
-// in internal/plan/patch.
+// Package patches holds builder's own patches: one folder for each distribution,
+// applied in the order of their file names. The types and the loader are in
+// internal/plan/patch.
 package patches
 
 import "embed"

@@ -1,5 +1,5 @@
-// Package profiles holds the run-time environments that come with builder, one for each
-// stack. The types, the loader and the choice are in internal/plan/profile.
+// Package profiles holds builder's own run-time environments, one for each stack. The
+// types, the loader and the choice are in internal/plan/profile.
 package profiles
 
 import "embed"

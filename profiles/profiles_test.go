@@ -176,7 +176,7 @@ func TestOptionsAreThoseOfTheRelease(t *testing.T) {
 	}
 }
 
-// The profile pairs OpenRLHF with the Ray that its wheel pins.
+// The profile pairs OpenRLHF with the Ray pinned by its wheel.
 func TestPinsAreThoseOfTheRelease(t *testing.T) {
 	p := openRLHF(t)
 	for _, r := range recorded(t, "openrlhf") {
@@ -187,11 +187,11 @@ func TestPinsAreThoseOfTheRelease(t *testing.T) {
 	}
 }
 
-// amd lists the variables that keep Ray from choosing AMD GPUs.
+// amd lists the variables to keep Ray from choosing AMD GPUs.
 var amd = []string{"RAY_EXPERIMENTAL_NOSET_ROCR_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES"}
 
 // The profile sets the variable that this Ray reads and this OpenRLHF checks. It
-// refuses any other that a user requests.
+// refuses any other variable.
 func TestVariablesAreThoseOfTheRelease(t *testing.T) {
 	p := openRLHF(t)
 	knows := map[string][]string{}

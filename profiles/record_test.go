@@ -78,14 +78,14 @@ func digest(t *testing.T, path string) string {
 var (
 	// argument matches a call of add_argument up to the end of its default.
 	argument = regexp.MustCompile(`add_argument\(\s*"(--[\w.]+)"(?:[^()]*?default=([^,()\s]+))?`)
-	// aboutWeights matches the options that decide how weights and GPUs are shared.
+	// aboutWeights matches the options about sharing weights and GPUs.
 	aboutWeights = regexp.MustCompile(`sync|colocate|async`)
 	noSet        = regexp.MustCompile(`RAY_EXPERIMENTAL_NOSET_(?:CUDA|ROCR|HIP)_VISIBLE_DEVICES`)
 	pinned       = regexp.MustCompile(`^ray\[default\] ?==([\d.]+)$`)
 )
 
-// readOpenRLHF reads the command's parser, the pin of Ray, and the variables that
-// OpenRLHF checks.
+// readOpenRLHF reads the command's parser, the pin of Ray, and the variables checked by
+// OpenRLHF.
 func readOpenRLHF(t *testing.T, w *wheel.Wheel) release {
 	r := release{Options: map[string]string{}, NoSet: []string{}}
 	for _, m := range argument.FindAllStringSubmatch(member(t, w, "openrlhf/cli/train_ppo_ray.py"), -1) {
@@ -114,7 +114,7 @@ func found(text string) []string {
 	return slices.Compact(names)
 }
 
-// member returns the text of the file whose path has this ending, or "".
+// member returns the text of the file with this path ending, or "".
 func member(t *testing.T, w *wheel.Wheel, end string) string {
 	t.Helper()
 	for _, f := range w.Files {

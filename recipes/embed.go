@@ -1,6 +1,5 @@
-// Package recipes holds the recipes that come with builder and their locks: data for
-// users to read and edit. The types and loaders are in internal/plan/recipe and
-// internal/plan/lock.
+// Package recipes holds builder's own recipes and their locks: data for users to read
+// and edit. The types and loaders are in internal/plan/recipe and internal/plan/lock.
 package recipes
 
 import "embed"

@@ -59,7 +59,7 @@ func load(t *testing.T) []*recipe.Recipe {
 	return all
 }
 
-// catalogue returns the images and patches that recipes may name.
+// catalogue returns the images and patches for recipes to name.
 func catalogue(t *testing.T) lock.Catalogue {
 	t.Helper()
 	all, err := image.Load(images.FS, "images")
@@ -102,7 +102,7 @@ func drafts(t *testing.T, r *recipe.Recipe, c lock.Catalogue) ([]lock.Draft, []m
 	return all, excluded
 }
 
-// An entry that no cell uses is a mistake or a leftover.
+// An entry unused by all cells is a mistake or a leftover.
 func TestNothingInARecipeIsIdle(t *testing.T) {
 	c := catalogue(t)
 	for _, r := range load(t) {
@@ -302,9 +302,8 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// locked fails for a cell that the lock does not cover, unless it lacks only the digest
-// of an image that no file states. The lock must cover the cell that is built by
-// default.
+// locked fails for a cell outside the lock, unless the lock lacks only an image digest
+// stated in no file. The lock must cover the default cell.
 func locked(t *testing.T, r *recipe.Recipe, c lock.Catalogue, f lock.File, all []lock.Draft) {
 	t.Helper()
 	preferred, _, err := matrix.Expand(r, nil)

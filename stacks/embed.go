@@ -1,6 +1,5 @@
-// Package stacks holds the stacks that come with builder and their locks: cells of
-// several recipes for use together. The types and the loader are in
-// internal/plan/stack.
+// Package stacks holds builder's own stacks and their locks: cells of several recipes
+// for use together. The types and the loader are in internal/plan/stack.
 package stacks
 
 import "embed"

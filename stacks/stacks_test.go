@@ -35,7 +35,7 @@ func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
 	}
 }
 
-// environment returns a function that finds profiles.
+// environment returns a function to find profiles.
 func environment(t *testing.T) func(string, map[string]string) (string, error) {
 	all, err := profile.Load(profiles.FS, "profiles")
 	if err != nil {
@@ -51,7 +51,7 @@ func environment(t *testing.T) func(string, map[string]string) (string, error) {
 	}
 }
 
-// Every stack consists of existing cells that fit together, and has a lock.
+// Every stack consists of existing, compatible cells and has a lock.
 func TestEveryStackIsARecipe(t *testing.T) {
 	all, err := stack.Load(stacks.FS, "stacks")
 	if err != nil {

@@ -23,7 +23,7 @@ const again = 3
 // kernel, with more noise than any difference.
 const busbwBytes = 1 << 20
 
-// CheckBusbw checks that the library is as fast as the library it replaces, both
+// CheckBusbw compares the speed of the library with the library it replaces, both
 // measured alternately on this host.
 func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(2); lacks {
@@ -103,8 +103,8 @@ func short(ratios []ratio, tolerance float64) []ratio {
 	return slices.DeleteFunc(slices.Clone(ratios), func(r ratio) bool { return r.ratio >= tolerance })
 }
 
-// duel runs both libraries alternately. The order changes every round, so that heat,
-// clocks and other load affect both alike.
+// duel runs both libraries alternately. The order changes every round, and heat, clocks
+// and other load affect both alike.
 func (d *Setup) duel(ctx context.Context, collective string, rounds int) (ours, theirs []nccltests.Measured, stopped *verdict.Verdict) {
 	run := func(library string, into *[]nccltests.Measured) error {
 		m, err := d.run(ctx, d.sweep(collective, library, busbwBytes, d.MaxBytes, nil))

@@ -15,8 +15,9 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// CheckCollectives checks that the promised collectives give right results at every
-// size, that the promised library ran, and that no bandwidth exceeds the links.
+// CheckCollectives checks the results of the promised collectives at every size, the
+// version of the library that ran, and the bandwidth, which must not exceed that of the
+// links.
 func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(1); lacks {
 		return a
@@ -124,9 +125,9 @@ func devices(r nccltests.Report) []gpu.GPU {
 // spoken names the library that ran, and its difference from the promise.
 type spoken struct{ says, fault string }
 
-// speaks compares the version that the library prints with the promise, such as
+// speaks compares the version printed by the library with the promise, such as
 // 2.29.7+cuda13.0. If only the release number is known, it compares only that. The
-// runner has verified that the artifact's file was loaded.
+// runner has already verified the loaded file.
 func speaks(m nccltests.Measured, promised string) (spoken, error) {
 	log, err := nccllog.Parse(strings.NewReader(m.Log))
 	if err != nil {

@@ -39,7 +39,7 @@ func points(rows []nccltests.Row, place curve.Place) []curve.Point {
 }
 
 // sideBySide returns the curves of a comparison: the baseline, and the artifact under
-// the version that the program reports.
+// the version reported by the program.
 func sideBySide(collective, baseline string, ours []nccltests.Measured, ratios []ratio) curve.Curves {
 	_, place := halfOf(ours[0].Report.Rows[0])
 	theirs := curve.Curve{Collective: collective, Library: baseline, Baseline: true, Place: place, Rounds: len(ours)}

@@ -121,7 +121,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// A verdict must not hold figures that its reader would refuse.
+// A verdict must not hold figures its reader would refuse.
 func TestFiguresThatNobodyCouldRead(t *testing.T) {
 	s, _ := subject(but(func(m *nccltests.Measured) { m.Report.Rows[20].InPlace.BusBW = 2e9 }), nil)
 	v := named(t, "nccl-tests").Check(t.Context(), s)

@@ -109,7 +109,7 @@ func (d *Setup) lacks(needed int) (verdict.Verdict, bool) {
 }
 
 // failedRun turns the error of a sweep into a verdict. An error of the library is a
-// failure. An error that kept it from running is not measured.
+// failure. An error before it ran is not measured.
 func failedRun(collective string, err error) verdict.Verdict {
 	switch {
 	case errors.Is(err, nccltests.ErrTimeout):

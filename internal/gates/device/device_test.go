@@ -17,8 +17,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// named returns a gate of package gate, so that the tests include the parts that it
-// adds to a verdict, such as its remedy.
+// named returns a gate of package gate, so that the tests cover its additions to a
+// verdict, such as the remedy.
 func named(t *testing.T, name string) gate.Gate {
 	t.Helper()
 	i := slices.Index(gate.Names(), name)

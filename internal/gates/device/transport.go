@@ -16,7 +16,7 @@ import (
 // Transport is a kind of connection between GPUs.
 type Transport string
 
-// The transports that a user can request. The first is the default if the links of the
+// The transports for users to request. The first is the default if the links of the
 // host are NVLink or xGMI.
 const (
 	NVLink Transport = "nvlink" // from GPU to GPU, over NVLink or xGMI
@@ -30,7 +30,7 @@ const (
 // Transports lists every transport.
 func Transports() []Transport { return []Transport{NVLink, P2P, SHM, IB, GDRDMA, Socket} }
 
-// way lists how a transport appears in the log, and the variables that make NCCL use it
+// way lists how a transport appears in the log, and the variables to make NCCL use it
 // between the GPUs of one host. NCCL prefers the transports above it.
 type way struct {
 	shows []nccllog.Transport
@@ -51,8 +51,8 @@ var network = map[string]string{"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"
 // transportBytes is large enough to connect every channel.
 const transportBytes = 64 << 20
 
-// CheckTransport checks that the GPUs communicate over the requested transport and not
-// silently over a slower one.
+// CheckTransport checks the transport between the GPUs: it must be the requested one,
+// not silently a slower one.
 func CheckTransport(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(2); lacks {
 		return a

@@ -164,7 +164,7 @@ func below(prefix string) (site []string) {
 	return unique(site)
 }
 
-// unique removes directories that are links to earlier ones.
+// unique removes links to earlier directories.
 func unique(dirs []string) (kept []string) {
 	seen := map[string]bool{}
 	for _, dir := range dirs {
@@ -293,10 +293,9 @@ func (e *Environment) short(path string) string {
 // within reports whether a file is in a directory of packages.
 func (e *Environment) within(path string) bool { return e.short(path) != path }
 
-// pinned returns the requirement of an installed distribution on a project whose name
-// has this prefix, such as nvidia-nccl-cu13==2.30.7. Without such a requirement it
-// returns the first installed project with the prefix, and without that the prefix
-// itself.
+// pinned returns the requirement of an installed distribution on a project with this
+// name prefix, such as nvidia-nccl-cu13==2.30.7. Without such a requirement it returns
+// the first installed project with the prefix, and without that the prefix itself.
 func (e *Environment) pinned(prefix string) string {
 	for _, d := range e.distributions {
 		for _, line := range d.requires {

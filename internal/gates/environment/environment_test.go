@@ -130,7 +130,7 @@ func torchModule() string {
 	return elfOf(elftest.Library{Needed: []string{"libtorch_cuda.so"}, Rpath: "$ORIGIN/lib"})
 }
 
-// torchCUDA returns the library of torch that needs NCCL.
+// torchCUDA returns the library of torch linked with NCCL.
 func torchCUDA() elftest.Library {
 	return elftest.Library{
 		Soname: "libtorch_cuda.so", Needed: []string{"libnccl.so.2", "libcudart.so.13", "libnvshmem_host.so.3"}, Rpath: cu13,
@@ -189,7 +189,7 @@ func torchROCm() *world {
 	}}}}
 }
 
-// theRock returns torch with an RCCL whose device code is in separate files.
+// theRock returns torch with an RCCL that has its device code in separate files.
 func theRock() *world {
 	w := torchROCm()
 	files := w.of("torch").files

@@ -13,11 +13,11 @@ import (
 	"builder/internal/files/wheel"
 )
 
-// A family is a library that a process must load from a single file.
+// A family is a library to be loaded from a single file in a process.
 type family struct {
 	name     string
 	file     *regexp.Regexp // matches its file names; bundled copies have a digest in their name
-	symbols  *regexp.Regexp // matches the symbols that only this library exports
+	symbols  *regexp.Regexp // matches the symbols exported only by this library
 	project  string         // name prefix of its projects
 	alone    bool           // two files in one process are an error even with different names
 	versions func(*os.File) ([]string, error)
@@ -113,7 +113,7 @@ func (e *Environment) candidates() (all []candidate) {
 	return all
 }
 
-// version returns the version that a file of a family reports, or "" if it reports none
+// version returns the version reported by a file of a family, or "" if it reports none
 // or several.
 func (e *Environment) version(f *family, path string) (string, error) {
 	if f.versions == nil {
@@ -147,9 +147,9 @@ func (e *Environment) told(f *family, path string) string {
 	return text
 }
 
-// simulate determines the libraries that each importable module loads on its own, and
-// keeps the processes that load a file of a family. It adds a process for each file of
-// a family that no module loads.
+// simulate determines the libraries loaded by each importable module on its own, and
+// keeps the processes with a file of a family. It adds a process for each other file of
+// a family.
 func (e *Environment) simulate() {
 	var roots []string
 	for name, paths := range e.byName {
@@ -187,7 +187,7 @@ func (e *Environment) simulate() {
 	}
 }
 
-// frameworks lists the packages whose libraries extensions of other packages use
+// frameworks lists the packages with libraries that extensions of other packages use
 // without a search path to them. torchvision and Horovod import torch first, so the
 // loader finds the libraries already loaded.
 var frameworks = []struct {
@@ -199,7 +199,7 @@ var frameworks = []struct {
 	{"libtensorflow_", "tensorflow/python/_pywrap_tensorflow_*.so"},
 }
 
-// before returns the process with the framework that a module extends, or nil. The
+// before returns the process with the framework extended by a module, or nil. The
 // module's import loads the framework first.
 func (e *Environment) before(root *library) *process {
 	for _, f := range frameworks {
@@ -268,14 +268,14 @@ func bringer(name string) (stem, project string) {
 	return m[1], bringers[m[1]]
 }
 
-// without maps a library to an optional library that it opens by name. Without NCCL,
-// NVSHMEM prints a message and uses its own collectives.
+// without maps a library to an optional library opened by name. Without NCCL, NVSHMEM
+// prints a message and uses its own collectives.
 var without = map[string]string{"nvshmem_host": "nccl"}
 
 // ofDriver matches libraries of the GPU driver, which no package can bring.
 var ofDriver = regexp.MustCompile(`^lib(cuda|nvidia-[\w-]+|nvcuvid|nvoptix)\.so(\.|$)`)
 
-// matters reports whether a file is code that two distributions must not share.
+// matters reports whether a file is code not to be shared by two distributions.
 func matters(path string) bool {
 	return wheel.IsLibrary(path) || slices.Contains([]string{".a", ".bc", ".kpack", ".hsaco", ".co", ".fatbin", ".cubin"}, filepath.Ext(path))
 }

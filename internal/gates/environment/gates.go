@@ -392,8 +392,8 @@ func (e *Environment) opens(lib *library) (names []string, err error) {
 	}), err
 }
 
-// unbrought judges the libraries that a library may open at run time. It opens any
-// available version, so one version of each library must exist.
+// unbrought judges the libraries a library may open at run time. It opens any available
+// version, so one version of each library must exist.
 func (e *Environment) unbrought(p *process, lib *library, names []string) (faults []fault, seen []string) {
 	by := map[string][]string{}
 	for _, name := range names {
@@ -427,7 +427,7 @@ type got struct {
 	root *process
 }
 
-// chosen lists the files of families that the imports load, each once.
+// chosen lists the files of families loaded by the imports, each once.
 func (e *Environment) chosen() (all []got) {
 	for _, p := range e.processes {
 		for _, lib := range p.all {

@@ -85,7 +85,7 @@ func (l *loader) symbols(lib *library) (*elf.File, error) {
 }
 
 // process is the set of libraries loaded for one imported library, on its own or after
-// the framework that it extends.
+// the framework it extends.
 type process struct {
 	root    *library
 	all     []*library          // in the order of loading

@@ -26,7 +26,7 @@ const (
 )
 
 // answer is the output of the process: the loaded files of families with their
-// versions, and the version that the framework reports.
+// versions, and the version reported by the framework.
 type answer struct {
 	Imported string            `json:"imported"`
 	Fault    string            `json:"fault"`
@@ -84,7 +84,7 @@ func checkProcess(ctx context.Context, e *Environment) verdict.Verdict {
 	return judged(faults, nil, append([]string{"imported " + said.Imported}, seen...))
 }
 
-// expected lists the files of a family that the simulated imports load.
+// expected lists the files of a family loaded by the simulated imports.
 func (e *Environment) expected(f *family) (paths []string) {
 	for _, g := range e.chosen() {
 		if g.family == f {

@@ -21,7 +21,7 @@ import (
 // An Upstream is the source of an archive: the original tree and the patches.
 type Upstream struct {
 	Archive string            // path of the original tree's archive, pinned by the lock
-	Name    string            // its name, whose suffix gives the compression
+	Name    string            // its name; the suffix gives the compression
 	Patches []patch.Patch     // in the order of application
 	Facts   map[string]string // values for the patches
 }

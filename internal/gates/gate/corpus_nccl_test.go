@@ -7,7 +7,7 @@ import (
 	"builder/internal/files/elf/elftest"
 )
 
-// badNCCL lists libraries that claim to be NCCL.
+// badNCCL lists libraries claiming to be NCCL.
 func badNCCL() []bad {
 	named := func(platform string) func(*specimen) {
 		return func(s *specimen) { s.wheel.Name = strings.Replace(s.wheel.Name, "manylinux_2_38_x86_64", platform, 1) }

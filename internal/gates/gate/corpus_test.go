@@ -12,8 +12,8 @@ import (
 )
 
 // A bad artifact is a good one with a small change, and the gate that must refuse it.
-// Each row is an artifact that once passed the gates or was seen in the wild, so the
-// corpus measures the gates.
+// The rows once passed the gates or were seen in the wild, so the corpus measures the
+// gates.
 type bad struct {
 	what   string // as in docs/refused.md
 	of     func() *specimen

@@ -20,8 +20,8 @@ func horovodTested() *specimen {
 
 var goodRank = suite("test_horovod_grouped_allreduce_cpu", "test_horovod_grouped_allreduce_gpu?", "test_known!")
 
-// badTests lists wheels that pass the gates on their libraries, but fail upstream's
-// tests or prevent them from running.
+// badTests lists wheels with good libraries that fail upstream's tests or prevent them
+// from running.
 func badTests() []bad {
 	const lookAgain = "what was not measured is not a pass"
 	row := func(what string, blind bool, says, do string, answer Result) bad {

@@ -64,7 +64,7 @@ const (
 	frameworkCUDA = `{"platforms": ["cuda"], "loaded": {"rocm": [], "cuda": ["libcudart.so.12.4.127", "libnccl.so.2"]}, "version": "2.6.0+cu124", "built": "2.6.0+cu124"}`
 )
 
-// badTraining lists wheels that load and reduce one tensor, but do not train.
+// badTraining lists wheels with a working import and allreduce, but wrong training.
 func badTraining() []bad {
 	const trainsWrongly = "would train wrongly or stop"
 	task := newTrainTask()

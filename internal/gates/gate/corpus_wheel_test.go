@@ -11,7 +11,7 @@ import (
 	"builder/internal/files/wheel/wheeltest"
 )
 
-// badWheels lists files that some or all installers refuse or read differently than
+// badWheels lists files refused by some or all installers, or read differently than
 // their names claim.
 func badWheels() []bad {
 	const (
@@ -44,7 +44,7 @@ func badWheels() []bad {
 		}
 		return b
 	}
-	// If a file cannot be opened, all gates that read it refuse too.
+	// If a file cannot be opened, all gates on its content refuse too.
 	closed := func(b bad) bad {
 		b.also = "extension-present elf-needed cpu-isa build-paths device-code elf-symbols"
 		return b

@@ -46,8 +46,8 @@ func Unpromised(is inspect.Report, fault error) verdict.Verdict {
 	return v
 }
 
-// Doubted returns the verdict for a file whose promise has no trusted signature.
-// Refusals count, but passed gates are not enough.
+// Doubted returns the verdict for a file with a promise, but no trusted signature on
+// it. Refusals count, but passed gates are not enough.
 func Doubted(promise string) verdict.Verdict {
 	return verdict.Verdict{
 		Gate: "promise", Evidence: promise + " says what the file is to be, and nobody who is trusted signed it",

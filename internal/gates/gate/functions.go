@@ -95,7 +95,7 @@ func (inside inventory) judge(ctx context.Context, e recipe.Expect) (faults, see
 	return append(faults, forbidden...), slices.Concat(seen, matched, absent)
 }
 
-// forbidden finds functions that no target may have, including PTX.
+// forbidden finds functions forbidden for all targets, including PTX.
 func (inside inventory) forbidden(ctx context.Context, targets, patterns []string) (faults, absent []string) {
 	for _, pattern := range patterns {
 		before := len(faults)
@@ -111,10 +111,10 @@ func (inside inventory) forbidden(ctx context.Context, targets, patterns []strin
 	return faults, absent
 }
 
-// judged returns the targets that must have the promised functions: the targets with
-// functions and the promised targets. It leaves out PTX, which is no code for a GPU.
-// Code for one architecture or family (sm_90a, sm_100f) supplements the plain code:
-// NCCL always compiles some kernels for sm_100f (src/device/Makefile at v2.29.7-1,
+// judged returns the targets for the promised functions: the targets with functions and
+// the promised targets. It leaves out PTX, which is no code for a GPU. Code for one
+// architecture or family (sm_90a, sm_100f) supplements the plain code: NCCL always
+// compiles some kernels for sm_100f (src/device/Makefile at v2.29.7-1,
 // NVCC_GENCODE_LDMC_FP8). It is judged only if there is no other code.
 func (inside inventory) judged(promised []string) []string {
 	targets := slices.Concat(slices.Collect(maps.Keys(inside)), promised)
@@ -181,7 +181,7 @@ func matching(ctx context.Context, pattern string, names []string) []string {
 	return found
 }
 
-// nearestNames names the functions that share the longest beginning with a pattern.
+// nearestNames names the functions sharing the longest beginning with a pattern.
 func nearestNames(ctx context.Context, pattern string, names []string) string {
 	text := strings.TrimLeft(pattern, "*")
 	if i := strings.IndexAny(text, `*?[\`); i >= 0 {

@@ -102,8 +102,8 @@ func All() []Gate {
 	}
 }
 
-// Reproducible is the gate for a cell built twice. The code that builds the cell
-// compares the builds itself, because one artifact is not enough to answer.
+// Reproducible is the gate for a cell built twice. The caller compares the builds
+// itself, because one artifact is not enough to answer.
 var Reproducible = Gate{
 	Name:   "reproducible",
 	Asks:   "a second build makes the same files of the same bytes",
@@ -124,7 +124,7 @@ func Names() []string {
 	return names
 }
 
-// Wanted returns the gates that apply to the promises and need at most most.
+// Wanted returns the gates for the promises with at most this need.
 func Wanted(e recipe.Expect, most Need) []Gate {
 	return slices.DeleteFunc(All(), func(g Gate) bool { return g.Needs > most || !g.Wants(e) })
 }

@@ -23,7 +23,7 @@ const ranks = `[1,0]<stdout>: {"rank": 0, "size": 2, "allreduce": [3.0, 30.0], "
 
 const builtROCm = `{"nccl": "21304", "rocm": "true", "cuda": "false", "mpi": "true", "gloo": "false", "ddl": "false", "ccl": "false"}`
 
-// Instructions that not every 64-bit x86 processor has.
+// Instructions missing in some 64-bit x86 processors.
 var (
 	avx    = []byte{0xc5, 0xf8, 0x57, 0xc0, 0xc3}             // vxorps xmm0,xmm0,xmm0; ret
 	avx2   = []byte{0xc5, 0xfd, 0xef, 0xc0, 0xc3}             // vpxor ymm0,ymm0,ymm0; ret
@@ -167,7 +167,7 @@ func ncclVerbs() *specimen {
 	return s
 }
 
-// ncclDlopen returns an NCCL that opens libibverbs at run time.
+// ncclDlopen returns an NCCL with libibverbs opened at run time.
 func ncclDlopen() *specimen {
 	s := ncclVerbs()
 	l := s.library()
@@ -198,10 +198,10 @@ func functionsOf(release string) []string {
 	return names
 }
 
-// ballast is a file that gives a wheel the promised size.
+// ballast is a file to give a wheel the promised size.
 const ballast = "horovod/ballast"
 
-// noise returns a text that cannot be compressed, always the same.
+// noise returns an incompressible text, always the same.
 func noise(size int) string {
 	text := make([]byte, size)
 	rand.NewChaCha8([32]byte{}).Read(text)

@@ -27,7 +27,7 @@ type testCase struct {
 	Message string     `json:"message,omitempty"`
 }
 
-// Bounds of a JUnit file, whose content is not trusted.
+// Bounds of a JUnit file. Its content is not trusted.
 const (
 	maxJUnitDepth = 8
 	maxCases      = 20_000
@@ -35,8 +35,8 @@ const (
 )
 
 // readJUnit parses the cases of a JUnit file written by pytest. It refuses a truncated
-// file, a file without cases, and a file whose suites count more cases than they hold.
-// pytest counts a case once if it fails and then has an error in its teardown.
+// file, a file without cases, and a file with suites that count more cases than they
+// hold. pytest counts a case once if it fails and then has an error in its teardown.
 func readJUnit(text string) ([]testCase, error) {
 	r := junitReader{dec: xml.NewDecoder(strings.NewReader(text))}
 	for {

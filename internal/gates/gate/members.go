@@ -43,8 +43,8 @@ func (s Subject) each(ctx context.Context, w *wheel.Wheel, names []string, ask q
 	return verdict.Judge(faults, seen)
 }
 
-// promised lists the files that match the patterns. A pattern without a file is an
-// error, because a check of the other files alone would be incomplete.
+// promised lists the files matching the patterns. A pattern without a file is an error,
+// because a check of the other files alone would be incomplete.
 func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
 	var names []string
 	for _, pattern := range patterns {
@@ -57,7 +57,7 @@ func promised(w *wheel.Wheel, patterns []string) ([]string, error) {
 	return names, nil
 }
 
-// match returns the names of the wheel's files that match the pattern.
+// match returns the names of the wheel's files matching the pattern.
 func match(w *wheel.Wheel, pattern string) []string {
 	var found []string
 	for _, f := range w.Files {

@@ -47,7 +47,7 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 	})
 }
 
-// strays lists the libraries that are not promised extensions.
+// strays lists the libraries outside the promised extensions.
 func strays(w *wheel.Wheel, extensions []string) (names []string) {
 	for _, f := range w.Files {
 		if wheel.IsLibrary(f.Name) && !slices.Contains(extensions, f.Name) {

@@ -26,7 +26,7 @@ var platform = Gate{
 //go:embed scripts/framework_platform.py
 var platformScript string
 
-// promisedPlatform returns the platform whose NAME_built() must be true.
+// promisedPlatform returns the platform with a promise of NAME_built() = true.
 func promisedPlatform(e recipe.Expect) string {
 	for _, name := range []string{"rocm", "cuda"} {
 		if e.Built[name] == "true" {

@@ -131,7 +131,7 @@ func givesVersion(number uint32) elftest.Symbol {
 	return elftest.Symbol{Name: "ncclGetVersion", Code: append(code, 0x31, 0xc0, 0xc3)}
 }
 
-// givesText returns the address of a text that follows the code.
+// givesText returns the address of the text after the code.
 func givesText(text string) elftest.Symbol {
 	return elftest.Symbol{Name: "ncclGetErrorString", Code: append([]byte{0x48, 0x8d, 0x05, 1, 0, 0, 0, 0xc3}, text+"\x00"...)}
 }

@@ -47,7 +47,7 @@ func asReleased() map[string]string {
 	return fired
 }
 
-// badRequests lists launchers that accept values from strangers, or from no one.
+// badRequests lists launchers accepting values from strangers, or from no one.
 func badRequests() []bad {
 	const (
 		seal      = "lacks the patch rendezvous-seal"

@@ -63,7 +63,7 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	})
 }
 
-// wantedOf lists the symbols that must be found. A weak symbol may stay undefined.
+// wantedOf lists the symbols to find. A weak symbol may stay undefined.
 func wantedOf(f *elf.File) wanted {
 	ask := wanted{Needed: append([]string{}, f.Needed...), Symbols: [][2]string{}} // empty lists in JSON, not null
 	for _, u := range f.Undefined {

@@ -171,7 +171,7 @@ func (c *contents) placeFaults(name string) (faults []string) {
 	return nil
 }
 
-// differs compares the library that a linker or a loader finds in the archive with the
+// differs compares the library found by a linker or a loader in the archive with the
 // wheel's library, by its soname and by its name without a version.
 func (c *contents) differs(soname, want string) (faults []string) {
 	development, _, _ := strings.Cut(soname, ".so")

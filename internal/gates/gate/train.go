@@ -27,7 +27,7 @@ var trainStep = Gate{
 //go:embed scripts/train.py
 var trainScript string
 
-// trainCases lists the cases that each rank reports, in order, by module.
+// trainCases lists the cases reported by each rank, in order, by module.
 var trainCases = map[string][]string{
 	"horovod.tensorflow": {
 		"grouped-allreduce", "sparse-in-a-group", "tape", "tape-graph", "tape-groups", "tape-alone",
@@ -41,7 +41,7 @@ var trainCases = map[string][]string{
 // by 0.01 or more.
 const trainTolerance = 1e-5
 
-// A trainTask is the input of the script: data that differs between ranks, without the
+// A trainTask is the input of the script: data, different for each rank, without the
 // results.
 type trainTask struct {
 	Start   weights         `json:"start"`

@@ -157,7 +157,7 @@ type rankEnd struct {
 const maxPrinted = 128 << 20
 
 // The exit codes of pytest. The results count after 0 (all passed) and 1 (some failed);
-// 5 means that no test was collected.
+// 5 means no test was collected.
 const (
 	exitPassed, exitFailed = 0, 1
 	exitNothing            = 5

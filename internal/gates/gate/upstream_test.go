@@ -26,7 +26,7 @@ func recorded(t *testing.T, name string) string {
 	return string(data)
 }
 
-// one returns the script's output for a file whose ranks wrote these JUnit files.
+// one returns the script's output for a file with these JUnit files, one per rank.
 func one(exit int, junit ...string) Result {
 	e := ended{Exit: exit, Seconds: 7, Log: "1 failed\n"}
 	for _, text := range junit {
@@ -231,7 +231,7 @@ func TestUpstreamTestsEnd(t *testing.T) {
 	}
 }
 
-// silent is a box whose commands end with their context.
+// silent is a box with commands that end with their context.
 type silent struct{}
 
 func (silent) Run(ctx context.Context, _ Command) (Result, error) {

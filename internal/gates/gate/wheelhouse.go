@@ -102,7 +102,7 @@ type requirement struct {
 	external bool // must be met by the platform
 }
 
-// idle names the packages declared as provided that no wheel requires.
+// idle names the packages declared as provided, but required by no wheel.
 func idle(provided []recipe.Provided, asked []requirement) []string {
 	var faults []string
 	for _, p := range provided {
@@ -182,7 +182,7 @@ func notInstalled(house stack.Manifest, listing string) []string {
 	return faults
 }
 
-// A lack is a requirement of an installed wheel that is not met.
+// A lack is an unmet requirement of an installed wheel.
 type lack struct {
 	by, requirement, instead string
 	absent                   bool // no version of it is installed

@@ -1,8 +1,8 @@
 package verdict
 
 // Merge returns the verdicts of both lists, for the same bytes. The newer answer of a
-// gate replaces the older, except that a newer NotMeasured does not replace a
-// measurement. Merge changes neither list.
+// gate replaces the older, but a newer NotMeasured does not replace a measurement.
+// Merge changes neither list.
 func Merge(older, newer []Verdict) []Verdict {
 	measured := map[string]Verdict{}
 	for _, v := range older {

@@ -47,9 +47,9 @@ func (s *Status) UnmarshalText(text []byte) error {
 }
 
 // A Verdict is the answer of one gate about one artifact. Evidence describes the
-// observations. Remedy says what the user can do; it is empty for a pass. Waiver is the
-// recipe's waiver for this gate, if any. Measured holds the figures of a measuring
-// gate.
+// observations. Remedy names the next step for the user; it is empty for a pass. Waiver
+// is the recipe's waiver for this gate, if any. Measured holds the figures of a
+// measuring gate.
 type Verdict struct {
 	Gate     string         `json:"gate"`
 	Status   Status         `json:"status"`
@@ -60,12 +60,12 @@ type Verdict struct {
 	Seconds  float64        `json:"seconds"`
 }
 
-// Passed returns the verdict of a gate that observed the promised result.
+// Passed returns the verdict of a gate with the promised result.
 func Passed(format string, args ...any) Verdict {
 	return Verdict{Status: Pass, Evidence: fmt.Sprintf(format, args...)}
 }
 
-// Failed returns the verdict of a gate that observed another result.
+// Failed returns the verdict of a gate with another result.
 func Failed(format string, args ...any) Verdict {
 	return Verdict{Status: Fail, Evidence: fmt.Sprintf(format, args...)}
 }

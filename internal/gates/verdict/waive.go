@@ -14,8 +14,8 @@ import (
 const unexpected = "a failure was expected, and the gate passes: "
 
 // Waive applies the recipe's waivers to a verdict as of now. A waived failure does not
-// keep the artifact back until the end of the waiver's last day. A gate that passes
-// despite a waiver fails, because the waiver would hide the next failure. NotMeasured
+// keep the artifact back until the end of the waiver's last day. A pass despite a
+// waiver becomes a failure, because the waiver would hide the next failure. NotMeasured
 // is never waived. Waive first removes the effect of an earlier call.
 func (v Verdict) Waive(waivers []recipe.Waiver, now time.Time) Verdict {
 	i := slices.IndexFunc(waivers, func(w recipe.Waiver) bool { return w.Gate == v.Gate })

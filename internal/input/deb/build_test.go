@@ -16,7 +16,7 @@ import (
 	"builder/internal/files/unpack"
 )
 
-// The helpers of this file write the formats that package deb reads.
+// The helpers of this file write the formats read by package deb.
 
 // then is the modification time of every test file.
 var then = time.Unix(1700000000, 0)

@@ -53,7 +53,7 @@ func TestInstallScriptIsAShellScript(t *testing.T) {
 	}
 }
 
-// A package name that looks like a placeholder is not replaced.
+// A package name in the form of a placeholder is not replaced.
 func TestInstallScriptFillsInOnce(t *testing.T) {
 	script := InstallScript([]Package{named("@ALL@", "@WANT@", false)}, "@BOOTSTRAP@")
 	if !strings.Contains(script, "'@BOOTSTRAP@/@ALL@_@WANT@_amd64.deb'") || !strings.Contains(script, "\n@ALL@ @WANT@\n") {

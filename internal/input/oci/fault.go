@@ -53,7 +53,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// silent is the error for a registry that sent and received no bytes for a time.
+// silent is the error for a registry without any traffic for a time.
 type silent struct{ after time.Duration }
 
 func (s *silent) Error() string {
@@ -75,7 +75,7 @@ func (s *stripped) Unwrap() error { return s.error }
 
 var address = regexp.MustCompile(`"?https?://[^\s"]*"?`)
 
-// plainFault turns an error of oras-go or net/http into an error that is safe to print.
+// plainFault turns an error of oras-go or net/http into an error safe to print.
 func plainFault(err error) error {
 	if response, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		if response.StatusCode == http.StatusNotFound && (response.Method == http.MethodGet || response.Method == http.MethodHead) {

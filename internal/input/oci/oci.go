@@ -37,8 +37,8 @@ import (
 	"builder/internal/base/web"
 )
 
-// patience bounds a whole resolution. A registry that does not answer is an error, not
-// a reason to wait.
+// patience bounds a whole resolution. A silent registry is an error, not a reason to
+// wait.
 const patience = 30 * time.Second
 
 var platform = ocispec.Platform{OS: "linux", Architecture: "amd64"}
@@ -134,7 +134,7 @@ func mark(err error) error {
 	return err
 }
 
-// plain removes the addresses that oras-go and net/http prepend to messages.
+// plain removes the addresses before the messages of oras-go and net/http.
 func plain(err error) error {
 	if errors.Is(err, errdef.ErrNotFound) {
 		return errors.New("the registry does not have it for linux/amd64")

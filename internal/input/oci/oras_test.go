@@ -128,7 +128,7 @@ func BenchmarkAgainstOras(b *testing.B) {
 	b.ReportMetric(pulls[len(pulls)/2], "pull/oras")
 }
 
-// randomFile makes a file that cannot be compressed.
+// randomFile makes an incompressible file.
 func randomFile(tb testing.TB, path string, size int64) File {
 	tb.Helper()
 	f, err := os.Create(path)

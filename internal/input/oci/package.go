@@ -83,7 +83,7 @@ type packed struct {
 	referrers []document
 }
 
-// A blob is the content that a manifest refers to: the file at path, or data.
+// A blob is content of a manifest: the file at path, or data.
 type blob struct {
 	ocispec.Descriptor
 	name, path string

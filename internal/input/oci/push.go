@@ -23,10 +23,10 @@ import (
 	"builder/internal/base/regular"
 )
 
-// errChanged is the error for a file that differs from its recorded size or digest.
+// errChanged is the error for a file with another size or digest than recorded.
 var errChanged = errors.New("the file is not what it was when it was measured")
 
-// errLost is the error for a registry that accepted a blob and does not have it.
+// errLost is the error for a blob that the registry accepted and then lost.
 var errLost = errors.New("the registry took it and does not have it")
 
 // rounds bounds the attempts to add referrers to a package's list. Without the
@@ -34,14 +34,13 @@ var errLost = errors.New("the registry took it and does not have it")
 // entries.
 const rounds = 6
 
-// Push stores a package and returns the digest of its manifest. It skips content that
-// the registry has, so it continues an interrupted push. existed reports whether the
-// registry had everything.
+// Push stores a package and returns the digest of its manifest. It skips content
+// already in the registry and so continues an interrupted push. existed reports whether
+// the registry had everything.
 //
 // Push sends all files first, including those of the referrers, and checks that the
 // registry kept them. Then it sends the manifest, then the referrers. A visible package
-// is therefore complete. Push does not store a file whose digest differs from its
-// recorded digest.
+// is therefore complete. Push does not store a file with another digest than recorded.
 //
 // progress receives bytes and may be nil; done decreases if a file is sent again.
 // Errors have the class [diag.Publish].

@@ -224,7 +224,7 @@ func TestRefusalsOfAPush(t *testing.T) {
 }
 
 // If a registry confirms a file and does not have it, no manifest may name the file.
-// Push waits for a registry that is late.
+// Push waits for a late registry.
 func TestWhatIsTakenAndNotKept(t *testing.T) {
 	at := newPlace(t, true)
 	p := sample(t, "a")
@@ -255,8 +255,8 @@ func TestWhatIsTakenAndNotKept(t *testing.T) {
 	reads(t, at.open(t), digest, p)
 }
 
-// A file that the registry refuses is not sent. If the registry refuses it during the
-// upload, its answer is still read.
+// A refused file is not sent. If the registry refuses it during the upload, its answer
+// is still read.
 func TestAFileThatIsTooLarge(t *testing.T) {
 	for _, taken := range []int64{0, 1 << 20} {
 		at := newPlace(t, true)
@@ -447,8 +447,8 @@ func TestPublishersAtOnce(t *testing.T) {
 	}
 }
 
-// Publishers that keep the list of referrers themselves may overwrite each other's
-// entries. Each adds its own missing entries again.
+// Without the referrers API, publishers may overwrite each other's entries in the list
+// of referrers. Each adds its own missing entries again.
 func TestAReferrerThatWasOverwrittenComesBack(t *testing.T) {
 	at := newPlace(t, false)
 	p := sample(t, "a")

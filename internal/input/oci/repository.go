@@ -80,7 +80,7 @@ func OpenRepository(text string, o Options) (*Repository, error) {
 	return r, nil
 }
 
-// String returns the repository in the form that users write.
+// String returns the repository as users write it.
 func (r *Repository) String() string {
 	return Scheme + r.repo.Reference.Registry + "/" + r.repo.Reference.Repository
 }
@@ -141,7 +141,7 @@ func (r *Repository) redirect(req *http.Request, via []*http.Request) error {
 }
 
 // A try is one attempt of an operation. It holds the delay requested by the registry
-// and a timer that ends the attempt after too long without a byte.
+// and a timer to end the attempt after too long without a byte.
 type try struct {
 	after   atomic.Int64 // nanoseconds
 	watch   *time.Timer

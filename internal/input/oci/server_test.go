@@ -23,7 +23,7 @@ import (
 	"builder/internal/base/retry"
 )
 
-// A keeper is a registry that stores content and can be made to misbehave.
+// A keeper is a registry for tests. It stores content and can be made to misbehave.
 type keeper struct {
 	keeps http.Handler
 	*httptest.Server
@@ -134,7 +134,7 @@ func file(t *testing.T, name string, content []byte) File {
 	return File{Path: path, Name: name, MediaType: "application/zip", SHA256: hex.EncodeToString(sum[:]), Size: int64(len(content))}
 }
 
-// noise returns random bytes that depend on the seed.
+// noise returns random bytes derived from the seed.
 func noise(seed string, n int) []byte {
 	out := make([]byte, n)
 	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(seed))).Read(out)

@@ -28,7 +28,7 @@ type program struct {
 	name, version string
 	wheels        map[string]store.Blob // by GOARCH
 	member        string                // path of the program in the wheel
-	library       string                // path in the wheel of a library that the program loads by relative path; "" means none
+	library       string                // path in the wheel of a library, loaded by relative path; "" means none
 }
 
 var uv = program{name: "uv", version: uvVersion, wheels: uvWheels, member: "uv-" + uvVersion + ".data/scripts/uv"}
@@ -45,7 +45,7 @@ var uvWheels = map[string]store.Blob{
 	},
 }
 
-// Pin returns the wheel of the uv that installs packages in builds. Its digest is part
+// Pin returns the wheel of the uv for installing packages in builds. Its digest is part
 // of a build's inputs.
 func Pin() store.Blob { return uvWheels["amd64"] }
 

@@ -42,7 +42,7 @@ func (t Tool) Locate(ctx context.Context, scratch string, files []File) (map[str
 	return places, absent(missing)
 }
 
-// absent returns an error for files that the index does not have, or no longer has.
+// absent returns an error for files not, or no longer, in the index.
 func absent(missing map[string]File) error {
 	if len(missing) == 0 {
 		return nil

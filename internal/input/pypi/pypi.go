@@ -35,7 +35,7 @@ func (f File) Blob() store.Blob {
 	return store.Blob{Name: f.Filename, Size: f.Size, SHA256: f.SHA256}
 }
 
-// Requirement returns the line of a requirements file that selects exactly this file.
+// Requirement returns the requirements line for exactly this file.
 func (f File) Requirement() string {
 	return fmt.Sprintf("%s==%s --hash=sha256:%s", f.Project, f.Version, f.SHA256)
 }
@@ -154,5 +154,5 @@ func exact(project, version string) (string, error) {
 	return project + "==" + version, nil
 }
 
-// newest is the Python for files that support any Python.
+// newest is the Python for files supporting any Python.
 const newest = "3.14"

@@ -136,7 +136,7 @@ func (s *Store) unavailable(b Blob, faults []error) error {
 	return (&diag.Error{Code: diag.Fetch, Err: e}).WithHint("%s", hint)
 }
 
-// list is one error that prints over several lines.
+// list is an error of several lines.
 type list struct {
 	what   string
 	faults []error

@@ -20,7 +20,7 @@ const users = "users"
 func (s *Store) Hold(ctx context.Context, waiting func()) (release func(), err error) {
 	release, err = s.flock(ctx, syscall.LOCK_SH, waiting)
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-		return func() {}, nil // a store that is not writable is not collected
+		return func() {}, nil // a read-only store is never collected
 	}
 	return release, err
 }

@@ -78,7 +78,7 @@ func (s *Store) download(ctx context.Context, p *partial, b Blob, source Place, 
 	return at > 0, nil
 }
 
-// announced refuses an answer whose announced size is wrong: another attempt would get
+// announced refuses an answer with a wrong announced size: another attempt would get
 // the same file.
 func announced(resp *http.Response, at int64, b Blob) error {
 	size := at + resp.ContentLength
@@ -138,8 +138,8 @@ func begins(resp *http.Response, offset int64) bool {
 	return err == nil && first == offset
 }
 
-// status turns a refusal into an error. The error is temporary for the statuses that
-// mean so.
+// status turns a refusal into an error. The statuses 408, 429 and 5xx except 501 are
+// temporary.
 func status(resp *http.Response) error {
 	err := fmt.Errorf("the server says %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch code := resp.StatusCode; {
@@ -150,7 +150,7 @@ func status(resp *http.Response) error {
 }
 
 // broken marks an interrupted body as temporary, because the rest can be requested.
-// Errors of the local disk and bodies that are too long are permanent.
+// Errors of the local disk and oversized bodies are permanent.
 func broken(ctx context.Context, err error) error {
 	if _, ours := errors.AsType[*diskError](err); ours || errors.Is(err, errTooLong) {
 		return err

@@ -16,10 +16,10 @@ import (
 // disk may damage data without a change in the directory.
 const trusted = 7 * 24 * time.Hour
 
-// Use returns the path of b for reading. It ensures that the content is right and
-// records the use for [Store.Collect]. It removes a damaged file, so that it is fetched
-// again, and returns an error. The error for a file that is missing or has another size
-// is [fs.ErrNotExist].
+// Use returns the path of b for reading. It checks the content, if not checked
+// recently, and records the use for [Store.Collect]. It removes a damaged file, so that
+// it is fetched again, and returns an error. The error for a missing file or one of
+// another size is [fs.ErrNotExist].
 func (s *Store) Use(b Blob) (string, error) {
 	path, ok := s.Path(b)
 	if !ok {

@@ -81,7 +81,7 @@ func newPage(r bench.Result) page {
 	return p
 }
 
-// A word of the heading. Words that join others are small.
+// A word of the heading. Joining words are small.
 type word struct {
 	Word  string
 	Small bool

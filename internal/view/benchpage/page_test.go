@@ -16,7 +16,7 @@ import (
 	"builder/internal/view/chart"
 )
 
-// fixture returns the result that the tests of package bench write. Its numbers are
+// fixture returns the result written by the tests of package bench. Its numbers are
 // invented.
 func fixture(t testing.TB) bench.Result {
 	t.Helper()

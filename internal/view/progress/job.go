@@ -122,7 +122,7 @@ type totals struct {
 	known                               bool // whether left is known
 }
 
-// total counts the jobs at the time now. slots is the number of cells that run at the
+// total counts the jobs at the time now. slots is the number of cells running at the
 // same time.
 func total(jobs []*job, begun, now time.Time, slots int) totals {
 	t := totals{elapsed: now.Sub(begun)}

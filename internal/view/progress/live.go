@@ -47,7 +47,7 @@ type live struct {
 	size   func() (width, height int)
 	colour bool
 	width  int
-	shown  []string // the lines on the screen that are redrawn
+	shown  []string // the redrawn lines on the screen
 }
 
 func (l *live) draw(events []Event, now moment) {

@@ -48,7 +48,7 @@ func (p *plain) event(b *strings.Builder, e Event, now moment) {
 	}
 }
 
-// beat writes a line for each step that was silent for too long.
+// beat writes a line for each step silent for too long.
 func (p *plain) beat(b *strings.Builder, now moment) {
 	for _, j := range now.jobs {
 		if !j.running() || j.over || now.time.Sub(j.shown) < heartbeat {

@@ -3,7 +3,9 @@
 // It receives events and knows only the names and the expected durations of cells.
 // [builder/internal/view/term] prints the results at the end.
 //
-//   - A permanent line is written once. Only the lines of running steps are redrawn, and each frame leaves the terminal in a normal state, so that a killed tool leaves nothing to repair.
+//   - A permanent line is written once. Only the lines of running steps are redrawn,
+//     and each frame leaves the terminal in a normal state, so that a killed tool
+//     leaves nothing to repair.
 //   - Every colour and every sign is accompanied by a word.
 package progress
 
@@ -48,7 +50,7 @@ type view interface {
 type moment struct {
 	time  time.Time
 	begun time.Time // start of the run, zero if there is none
-	slots int       // number of cells that run at the same time
+	slots int       // number of cells running at the same time
 	jobs  []*job    // the cells of the run, then other tasks
 }
 
@@ -131,8 +133,8 @@ func (p *Display) Line(cell, line string) {
 	}
 }
 
-// newest returns the last line of s that is not blank. A progress bar overwrites
-// itself, so this is its latest state.
+// newest returns the last non-blank line of s. A progress bar overwrites itself, so
+// this is its latest state.
 func newest(s string) string {
 	lines := strings.Split(term.Clean(s), "\n")
 	for _, line := range slices.Backward(lines) {
@@ -307,7 +309,7 @@ func inSeconds(d time.Duration) *float64 {
 	return &s
 }
 
-// words joins the parts that are not empty.
+// words joins the non-empty parts.
 func words(parts ...string) string {
 	var said []string
 	for _, part := range parts {

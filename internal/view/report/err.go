@@ -7,7 +7,7 @@ import (
 )
 
 // Err returns the errors of every cell that did not pass, each with its class, or nil
-// if all passed. These are the errors that the run returned. A cell that was not built
+// if all passed. These are the errors returned by the run. A cell that was not built
 // and a run without cells are [diag.Unexpected].
 func Err(run Run) error {
 	if len(run.Cells) == 0 {

@@ -8,8 +8,8 @@ import (
 	"builder/internal/view/term"
 )
 
-// The elements of JUnit's XML in the form that CI servers read: a suite for each cell,
-// a case for each gate, and one case for a cell without a result.
+// The elements of JUnit's XML as read by CI servers: a suite for each cell, a case for
+// each gate, and one case for a cell without a result.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`

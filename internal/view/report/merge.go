@@ -87,9 +87,9 @@ func plain(name string) bool {
 
 // Merge joins runs into one. The order of the runs does not matter, and the cells are
 // sorted by id. For a cell in several runs the worst result counts; a skipped result
-// counts least. expected lists the cells that some run must contain: a missing one
-// becomes skipped. Runs with different keys or different bytes for the same cell are an
-// error that lists every contradiction.
+// counts least. expected lists the required cells: a missing one becomes skipped. Runs
+// with different keys or different bytes for the same cell are an error that lists
+// every contradiction.
 func Merge(parts []Part, expected []Cell) (Run, error) {
 	merged := Run{Schema: Schema, Cells: []Cell{}}
 	testimonies := map[string][]testimony{}

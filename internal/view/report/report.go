@@ -96,8 +96,8 @@ const (
 )
 
 // Step is a timed step of a cell. Log is the path of its log. Waiting marks a step in
-// which the cell only waited for resources such as memory. Failed marks a step that
-// ended with an error, or a gate that refuses.
+// which the cell only waited for resources such as memory. Failed marks a failed step
+// or a refusing gate.
 type Step struct {
 	Name    string    `json:"name"`
 	Started time.Time `json:"started,omitzero"`
@@ -136,8 +136,7 @@ const (
 // Refuses reports whether the verdict keeps the cell from passing.
 func (v Verdict) Refuses() bool { return v.Status != verdictPass && v.Status != verdictWaived }
 
-// CellError is the error that left a cell without a result. Code is the name of an exit
-// code.
+// CellError is the error of a cell without a result. Code is the name of an exit code.
 type CellError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -171,7 +170,7 @@ func StatusOf(c Cell) Status {
 }
 
 // settled returns the cell in the form to write: with its status, lists instead of
-// null, and copies of everything that the caller could change.
+// null, and copies of everything the caller could change.
 func settled(c Cell) Cell {
 	c.Status = StatusOf(c)
 	c.Axes = maps.Clone(c.Axes)

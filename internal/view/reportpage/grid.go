@@ -9,7 +9,7 @@ import (
 // across. The others run down.
 type grid struct {
 	Across axis
-	Down   []string // names of the axes that run down
+	Down   []string // names of the axes running down
 	Rows   []gridRow
 }
 

@@ -20,7 +20,7 @@ const (
 // excerpt is the end of a failed step's log.
 type excerpt struct{ Path, Text string }
 
-// excerpts returns the logs that explain why a cell did not pass: the log of its last
+// excerpts returns the logs explaining why a cell did not pass: the log of its last
 // step if it has no result, otherwise those of the refusing gates.
 func excerpts(c report.Cell, logs fs.FS) []excerpt {
 	if logs == nil {

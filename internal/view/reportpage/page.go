@@ -147,7 +147,7 @@ func countStatuses(cells []report.Cell) []count {
 	return all
 }
 
-// splitAxes separates the axes with one value from those that vary.
+// splitAxes separates the axes with one value from the varying ones.
 func splitAxes(cells []report.Cell) (same, apart []axis) {
 	values := map[string]map[string]bool{}
 	for _, c := range cells {

@@ -24,7 +24,7 @@ type Guard struct {
 	line string // the end of the current line
 }
 
-// NewGuard returns a guard that writes to w.
+// NewGuard returns a guard for w.
 func NewGuard(w io.Writer) *Guard { return &Guard{w: w} }
 
 // Raw returns the writer behind the guard. Use it to move the cursor, to send commands
@@ -124,8 +124,8 @@ func shown(text string) string { return escapes.ReplaceAllString(text, "") }
 // maxCommand bounds the name of a command.
 const maxCommand = 32
 
-// commands matches the commands that a CI server executes anywhere in a line:
-// ##[command] of GitHub Actions, ##vso[command] and ##teamcity[command] of others.
+// commands matches the commands executed by CI servers anywhere in a line: ##[command]
+// of GitHub Actions, ##vso[command] and ##teamcity[command] of others.
 var commands = regexp.MustCompile(`##(\w{0,16})\[`)
 
 // Inert changes a line of untrusted text so that a CI server executes no command in it.
@@ -139,7 +139,7 @@ func Inert(line string) string {
 	return line
 }
 
-// maxRest bounds an incomplete escape sequence that is kept back.
+// maxRest bounds an incomplete escape sequence kept back.
 const maxRest = 4 << 10
 
 // unfinished returns the number of bytes at the end of data that may begin a rune, an

@@ -11,9 +11,9 @@ import (
 	"builder/internal/base/diag"
 )
 
-// JSON writes a value as JSON that is safe to print. It keeps < and > as they are. It
-// escapes the characters that [Clean] removes and the commands that a CI server
-// executes. It removes credentials.
+// JSON writes a value as JSON safe to print. It keeps < and > as they are. It escapes
+// the commands of CI servers and the characters removed by [Clean]. It removes
+// credentials.
 func JSON(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -50,8 +50,7 @@ func (l *Lines) Flush() {
 	}
 }
 
-// Cleaned returns a writer that passes cleaned lines to w; see [Clean]. Flush it at the
-// end.
+// Cleaned returns a writer of cleaned lines to w; see [Clean]. Flush it at the end.
 func Cleaned(w io.Writer) *Lines {
 	return NewLines(func(line string) {
 		_, _ = io.WriteString(w, Clean(line)+"\n") // there is no other place to report an error

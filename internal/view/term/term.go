@@ -4,7 +4,9 @@
 // Its rules:
 //
 //   - Every colour and every sign is accompanied by a word.
-//   - Output of a build is hostile. Control characters and escape sequences never reach the terminal, and commands never reach a CI server that reads the log. [Clean] handles a single text, and [Guard] handles all output.
+//   - Output of a build is hostile. Control characters and escape sequences never
+//     reach the terminal, and commands never reach a CI server that reads the log.
+//     [Clean] handles a single text, and [Guard] handles all output.
 package term
 
 import (

@@ -9,7 +9,7 @@ import (
 )
 
 // Pull returns the files of a tag, by name. It sends only requests of the distribution
-// specification, as a client that knows nothing of builder does.
+// specification, like any client without knowledge of builder.
 func Pull(address, tag string) (map[string][]byte, error) {
 	host, repository, _ := strings.Cut(strings.TrimPrefix(address, "oci://"), "/")
 	base := "http://" + host + "/v2/" + repository
