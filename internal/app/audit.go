@@ -15,9 +15,9 @@ import (
 	"builder/internal/plan/sourcetree"
 )
 
-// Audit applies the patches of recipes over every cell. It returns the reports by
-// recipe, and as an error all that they find; fetch brings the sources that the store
-// lacks. There are no reports where a recipe cannot be audited.
+// Audit applies the patches of recipes to every cell. It returns the reports by recipe
+// name and all findings joined into one error. With fetch it downloads sources missing
+// from the store. If a recipe cannot be audited, Audit returns no reports.
 func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (map[string]audit.Report, error) {
 	w, err := s.open(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (ma
 	return reports, errors.Join(faults...)
 }
 
-// PatchAsDiff returns the patch of that name as a diff that upstream can take.
+// PatchAsDiff returns the named patch as a diff for upstream.
 func PatchAsDiff(ctx context.Context, s *Session, rs []*recipe.Recipe, name string) (string, error) {
 	w, err := s.open(ctx)
 	if err != nil {
@@ -77,7 +77,8 @@ func (w *workspace) audit(ctx context.Context, r *recipe.Recipe, fetch bool) (au
 	return audit.Run(ctx, w.Catalogue.Patches[r.Name], cells, openSources(w.store, w.Catalogue.Patches[r.Name]))
 }
 
-// auditCells returns every cell of a recipe with its facts and its source.
+// auditCells returns every cell of a recipe with its facts and the digest of its
+// source.
 func (w *workspace) auditCells(ctx context.Context, r *recipe.Recipe, fetch bool) ([]audit.Cell, error) {
 	cells, _, err := matrix.Expand(r, matrix.Everything(r))
 	if err != nil {
@@ -109,7 +110,7 @@ func (w *workspace) auditCells(ctx context.Context, r *recipe.Recipe, fetch bool
 	return audited, nil
 }
 
-// openSources reads the trees of sources that the store holds, each once.
+// openSources reads the source trees in the store, each once.
 func openSources(s *store.Store, patches []patch.Patch) audit.Open {
 	wanted := sourcetree.Files(patches)
 	trees := map[string]*sourcetree.Tree{}

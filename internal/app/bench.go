@@ -17,12 +17,12 @@ import (
 	"builder/internal/view/progress"
 )
 
-// hostRoot is below which libraries and programs of this host lie.
+// hostRoot is the root directory for this host's libraries and programs.
 const hostRoot = "/"
 
-// A BenchRequest says which libraries are compared, and how.
+// A BenchRequest names the libraries to compare and how to compare them.
 type BenchRequest struct {
-	bench.Plan // without what has to be looked for first
+	bench.Plan // look fills in libraries, programs and GPUs
 
 	Libraries   []string // LABEL=PATH
 	Tests       string
@@ -30,10 +30,10 @@ type BenchRequest struct {
 	Collectives []string
 	TimeLimit   time.Duration
 	Out         string
-	Command     string // how the tool was called
+	Command     string // the command line of the tool
 }
 
-// A BenchRun is a comparison at work.
+// A BenchRun is a planned comparison.
 type BenchRun struct {
 	*Session
 	BenchRequest
@@ -41,7 +41,8 @@ type BenchRun struct {
 	host bench.Host
 }
 
-// PlanBench looks for what the request names, and takes wheels apart below scratch.
+// PlanBench finds the libraries, programs and GPUs of the request. It unpacks wheels
+// below scratch.
 func PlanBench(ctx context.Context, s *Session, r BenchRequest, scratch string) (*BenchRun, error) {
 	plan, host, err := r.look(ctx, scratch)
 	if err != nil {
@@ -53,7 +54,7 @@ func PlanBench(ctx context.Context, s *Session, r BenchRequest, scratch string) 
 	return &BenchRun{s, r, plan, host}, nil
 }
 
-// Measure measures with run, and writes what it knows after every round.
+// Measure measures with run and writes the results so far after every round.
 func (b *BenchRun) Measure(ctx context.Context, run bench.Runner) (bench.Result, error) {
 	w := &benchWatch{progress: b.Display, rounds: b.plan.Rounds, begun: bench.Result{
 		Builder: b.Version, Command: b.Command, Host: b.host, Started: time.Now(),
@@ -72,7 +73,8 @@ func (b *BenchRun) Measure(ctx context.Context, run bench.Runner) (bench.Result,
 	return measured, failures
 }
 
-// look looks for what the request names, and takes wheels apart below scratch.
+// look finds the libraries, programs and GPUs of the request. It unpacks wheels below
+// scratch.
 func (r BenchRequest) look(ctx context.Context, scratch string) (bench.Plan, bench.Host, error) {
 	p := r.Plan
 	libraries, soname, libraryFault := locate.Libraries(r.Libraries, scratch, hostRoot)
@@ -91,8 +93,8 @@ func (r BenchRequest) look(ctx context.Context, scratch string) (bench.Plan, ben
 	return p, found.Host, p.Validate()
 }
 
-// writeBench replaces the result and the page. The page is made from what was
-// written, so that it is the one that --render makes.
+// writeBench replaces the result and the page. It renders the page from the encoded
+// result, so it equals the page of --render.
 func writeBench(dir string, r bench.Result) error {
 	content, err := bench.Encode(r)
 	if err != nil {
@@ -116,11 +118,11 @@ func WritePage(path string, r bench.Result) error {
 	return atomicfile.Write(path, page)
 }
 
-// maxResult bounds a result that is read. Six libraries, six collectives and a
-// hundred rounds are about 20 MB.
+// maxResult limits the size of a result file. Six libraries, six collectives and a
+// hundred rounds take about 20 MB.
 const maxResult = 256 << 20
 
-// ReadBench reads a result that was measured before.
+// ReadBench reads the result of an earlier measurement.
 func ReadBench(path string) (bench.Result, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -134,7 +136,7 @@ func ReadBench(path string) (bench.Result, error) {
 	return bench.Decode(content)
 }
 
-// benchWatch shows the sweeps and keeps what each round adds.
+// benchWatch shows the sweeps and writes the result after each round.
 type benchWatch struct {
 	progress *progress.Display
 	begun    bench.Result
@@ -160,8 +162,8 @@ func (w *benchWatch) Ended(s bench.Turn, d time.Duration, err error) {
 	w.last = s
 }
 
-// Saved implements [bench.Events]. A file that cannot be written now is said; the
-// last one that cannot is an error.
+// Saved implements [bench.Events]. It prints a failed write as a note.
+// [BenchRun.Measure] returns an error if the last write fails.
 func (w *benchWatch) Saved(r bench.Result) {
 	w.progress.Note("%s", w.left(w.last))
 	if err := writeBench(w.dir, w.complete(r)); err != nil {
@@ -169,8 +171,8 @@ func (w *benchWatch) Saved(r bench.Result) {
 	}
 }
 
-// complete adds what was known before. What the driver says of the GPUs is more
-// than what the programs do.
+// complete adds the facts known before the run. The driver reports more about the GPUs
+// than the programs do, so its report replaces theirs.
 func (w *benchWatch) complete(r bench.Result) bench.Result {
 	r.Builder, r.Command, r.Started = w.begun.Builder, w.begun.Command, w.begun.Started
 	if len(w.begun.Host.GPUs) > 0 {
@@ -188,7 +190,7 @@ func (w *benchWatch) round(s bench.Turn) string {
 
 func (w *benchWatch) name(s bench.Turn) string { return s.Program.Collective + " " + s.Library.Label }
 
-// left estimates the rest by the mean of what was.
+// left estimates the remaining time from the mean of the sweeps so far.
 func (w *benchWatch) left(s bench.Turn) string {
 	said := fmt.Sprintf("%d of %d sweeps done", s.Done, s.Done+s.Left)
 	if s.Done == 0 {

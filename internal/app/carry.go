@@ -28,12 +28,12 @@ import (
 	"builder/internal/publishing/reuse"
 )
 
-// An ExportRequest says what is to be carried, and where.
+// An ExportRequest names the cells to export and the destination.
 type ExportRequest struct {
 	Selection
-	To        string   // a tar file or a directory, which must not exist
-	NoResults bool     // leave out what the cells made
-	Without   []string // of images and uv, what the other machine has
+	To        string   // a tar file or a directory; must not exist yet
+	NoResults bool     // leave out the results of the cells
+	Without   []string // any of images and uv: the other machine has these already
 }
 
 func (x ExportRequest) fault() error {
@@ -49,7 +49,7 @@ func (x ExportRequest) fault() error {
 	return AbsentPath(x.To)
 }
 
-// Export writes what the chosen cells need, and those that go into them.
+// Export writes all files needed by the chosen cells and their input cells.
 func Export(ctx context.Context, s *Session, x ExportRequest) (carry.Index, error) {
 	if err := x.fault(); err != nil {
 		return carry.Index{}, err
@@ -63,7 +63,7 @@ func Export(ctx context.Context, s *Session, x ExportRequest) (carry.Index, erro
 		return carry.Index{}, err
 	}
 	defer w.close()
-	builds := func(context.Context) error { return nil } // not here: the host need not be able to
+	builds := func(context.Context) error { return nil } // builds nothing: this host may be unable to build
 	entries, err := w.resolving(builds).Entries(ctx, x.Recipe, x.Filter, drafts)
 	if err != nil {
 		return carry.Index{}, err
@@ -78,8 +78,8 @@ func Export(ctx context.Context, s *Session, x ExportRequest) (carry.Index, erro
 	return carry.Write(x.To, load)
 }
 
-// images names the images that only an engine can keep: there is no file of them
-// in the store.
+// images returns an error for each image held only by an engine: the store has no file
+// to export. With --without images it prints a note instead.
 func (x ExportRequest) images(entries []lock.Entry, note func(string, ...any)) error {
 	cells := map[string][]string{}
 	for _, e := range entries {
@@ -102,7 +102,7 @@ func (x ExportRequest) images(entries []lock.Entry, note func(string, ...any)) e
 	return errors.Join(faults...)
 }
 
-// gather brings what the store lacks and says what is to be carried.
+// gather downloads files missing from the store and returns everything to export.
 func (x ExportRequest) gather(ctx context.Context, w *workspace, entries []lock.Entry) (carry.Load, error) {
 	load := carry.Load{Builder: w.Version, Entries: entries, Blobs: fetch.Blobs(entries...), Results: map[string][]byte{}, Open: w.read}
 	if err := w.bring(ctx, entries, &load, x.Without); err != nil {
@@ -118,8 +118,8 @@ func (x ExportRequest) gather(ctx context.Context, w *workspace, entries []lock.
 	return load, nil
 }
 
-// bring fetches what entries name, uv and bubblewrap. Offline it says all that is
-// not there.
+// bring fetches the files of entries and the wheels of uv and bubblewrap. Offline it
+// reports all missing files.
 func (w *workspace) bring(ctx context.Context, entries []lock.Entry, load *carry.Load, without []string) error {
 	log := noteWriter(w.Note)
 	var faults []error
@@ -141,7 +141,7 @@ func (w *workspace) bring(ctx context.Context, entries []lock.Entry, load *carry
 }
 
 // programs puts the wheels of uv and bubblewrap into the store. The other machine
-// installs them from there.
+// installs them from its store.
 func (w *workspace) programs(ctx context.Context) ([]store.Blob, error) {
 	uv, err := w.uv(ctx)
 	if err != nil {
@@ -173,7 +173,7 @@ func (w *workspace) read(b store.Blob) (io.ReadCloser, error) {
 	return os.Open(path)
 }
 
-// noteWriter passes lines on.
+// noteWriter prints each line as a note.
 type noteWriter func(string, ...any)
 
 func (n noteWriter) Write(line []byte) (int, error) {
@@ -181,8 +181,9 @@ func (n noteWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Import takes what another machine exported, and says what of it can be had here now.
-// It tells all that is wrong beside what was taken.
+// Import reads the files exported by another machine and reports the state of each
+// imported cell on this machine. On an error it still returns everything it imported,
+// and joins all errors.
 func Import(ctx context.Context, s *Session, paths []string) (Imported, error) {
 	w, err := s.open(ctx)
 	if err != nil {
@@ -203,35 +204,35 @@ func Import(ctx context.Context, s *Session, paths []string) (Imported, error) {
 	return t.Imported, errors.Join(faults...)
 }
 
-// Imported is what was taken.
+// Imported counts the imported files and results.
 type Imported struct {
 	Files   int            `json:"files"`
 	Bytes   int64          `json:"bytes"`
-	Known   int            `json:"known"` // files that were here already
+	Known   int            `json:"known"` // files already in the store
 	Results int            `json:"results"`
 	Cells   []ImportedCell `json:"cells"`
 }
 
-// An ImportedCell is a cell that came, and whether it can be had here.
+// An ImportedCell is an imported cell and its state on this machine.
 type ImportedCell struct {
 	ID    string `json:"id"`
 	Key   string `json:"key"`
 	State string `json:"state"`
 }
 
-// taker puts what is carried into the store.
+// taker puts the exported files into the store.
 type taker struct {
 	*workspace
 	ctx context.Context
 	Imported
 	entries []lock.Entry
-	trusted signing.Trust // whose results are taken
+	trusted signing.Trust // signers whose results are accepted
 }
 
 var _ carry.Taker = (*taker)(nil)
 
-// Entry implements [carry.Taker]. An entry that this builder does not understand
-// is no fault of the file.
+// Entry implements [carry.Taker]. An entry of another builder version is no error of
+// the file: the cell's state reports it.
 func (t *taker) Entry(id, key string, data []byte) error {
 	e, err := lock.ParseEntry(data)
 	if err != nil || e.Key() != key || e.ID != id {
@@ -268,7 +269,7 @@ func (t *taker) Result(key string, record []byte) error {
 	})
 	if unproven, ok := errors.AsType[*results.Unproven](err); ok {
 		t.Note("a result is not taken: %v", diag.First(unproven.Err))
-		return nil // the files are good: the cell can be built of them
+		return nil // the files are intact, so the cell can be built from them
 	}
 	if added && err == nil {
 		t.Results++
@@ -276,17 +277,17 @@ func (t *taker) Result(key string, record []byte) error {
 	return err
 }
 
-// judge says of each cell that came whether it can be had here now.
+// judge appends the state of each imported cell.
 func (t *taker) judge() {
 	asm := t.Assembler()
 	for _, e := range assemble.OneOfEach(t.entries) {
 		t.Cells = append(t.Cells, ImportedCell{e.ID, e.Key(), t.state(asm, e)})
 	}
-	t.Cells = append([]ImportedCell{}, t.Cells...) // in JSON a list is never null
+	t.Cells = append([]ImportedCell{}, t.Cells...) // an empty list in JSON, not null
 }
 
-// state compares an entry with the one that this builder makes for the same cell:
-// with another one run would look for other files.
+// state compares an entry with the entry that this builder makes for the same cell. If
+// they differ, run would look for other files.
 func (t *taker) state(asm *assemble.Assembler, e lock.Entry) string {
 	made, err := asm.Input(t.ctx, recipe.Input{Recipe: e.Recipe, Axes: matrix.Filter(e.Axes)})
 	switch {

@@ -20,8 +20,8 @@ func program(t *testing.T, path, script string) {
 	}
 }
 
-// Docker answers, and holds the image, pulls it, or has neither: then the native
-// engine is taken, or the fault says how the image comes there.
+// Docker has the image, can pull it, or neither. In the last case the native engine
+// runs, or the error explains how to load the image.
 func TestDockerWithAndWithoutItsImage(t *testing.T) {
 	const wanted = native.UpstreamImage
 	for name, c := range map[string]struct{ held, pull, image string }{

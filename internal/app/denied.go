@@ -11,8 +11,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// Denied gives an error about a file that this user may not read or write the class of a
-// usage error, and says whose it is and what names another place.
+// Denied turns permission errors on files into usage errors. The hint names the file's
+// owner and the settings for another place.
 func Denied(err error) error {
 	all := diag.All(err)
 	changed := false
@@ -36,7 +36,7 @@ func Denied(err error) error {
 	return Joined(all)
 }
 
-// Joined joins faults.
+// Joined joins errors.
 func Joined(all []*diag.Error) error {
 	faults := make([]error, len(all))
 	for i, fault := range all {
@@ -45,7 +45,7 @@ func Joined(all []*diag.Error) error {
 	return errors.Join(faults...)
 }
 
-// refusedPath is the path that the system refused to this user, "" where it did not.
+// refusedPath returns the path denied to this user, or "".
 func refusedPath(err error) (path string, readOnly bool) {
 	fault, ok := errors.AsType[*fs.PathError](err)
 	if !ok {
@@ -58,7 +58,7 @@ func refusedPath(err error) (path string, readOnly bool) {
 	return "", false
 }
 
-// ownerOf says whom a path, or the first directory above it that is there, belongs to.
+// ownerOf names the owner of a path or of its nearest existing parent directory.
 func ownerOf(path string) string {
 	for ; path != "" && path != "/" && path != "."; path = filepath.Dir(path) {
 		info, err := os.Stat(path)

@@ -12,8 +12,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// A path that the system refuses to a user is a usage error that says whose it is and
-// what names another; other errors stay as they are.
+// A permission error becomes a usage error. Its hint names the file's owner and the
+// settings for another place. Other errors stay unchanged.
 func TestDenied(t *testing.T) {
 	file, theirs := t.TempDir(), t.TempDir()
 	refused := &fs.PathError{Op: "mkdir", Path: file + "/store/sha256", Err: syscall.EACCES}
@@ -33,7 +33,7 @@ func TestDenied(t *testing.T) {
 		"has no path":      {fs.ErrPermission, diag.Unexpected, ""},
 		"nothing is wrong": {nil, diag.OK, ""},
 	}
-	if os.Chown(theirs, os.Geteuid()+1, -1) == nil { // which root may
+	if os.Chown(theirs, os.Geteuid()+1, -1) == nil { // only root may chown
 		tests["somebody else's"] = test{&fs.PathError{Op: "open", Path: theirs + "/x", Err: syscall.EACCES}, diag.Usage, theirs + fmt.Sprintf(" belongs to user %d, and this is user %d: name a place", os.Geteuid()+1, os.Geteuid())}
 	}
 	for name, c := range tests {

@@ -14,8 +14,8 @@ import (
 	"builder/internal/view/term"
 )
 
-// Diagnose says what each file shows, and as an error what kept it from looking. A file
-// that is - is read from in.
+// Diagnose examines files for known failures. The file name - stands for in. The error
+// joins the errors of unreadable files.
 func Diagnose(ctx context.Context, s *Session, files []string, in io.Reader) ([]Examined, error) {
 	known, err := s.Catalogue.Diagnoses()
 	if err != nil {
@@ -36,7 +36,8 @@ func Diagnose(ctx context.Context, s *Session, files []string, in io.Reader) ([]
 	return reports, errors.Join(faults...)
 }
 
-// Diagnosable returns the files that the arguments stand for.
+// Diagnosable expands the arguments to files: a directory stands for its logs and
+// wheels.
 func Diagnosable(args []string) ([]string, error) {
 	if len(args) == 0 {
 		return nil, diag.Errorf(diag.Usage, "diagnose: name a file, a directory, or - for standard input").
@@ -46,7 +47,7 @@ func Diagnosable(args []string) ([]string, error) {
 	for _, arg := range args {
 		info, err := os.Stat(arg)
 		if arg == "-" || err != nil || !info.IsDir() {
-			files = append(files, arg) // that it cannot be read is said when it is
+			files = append(files, arg) // reading it reports the error
 			continue
 		}
 		inside, err := resultsIn(arg)
@@ -58,7 +59,7 @@ func Diagnosable(args []string) ([]string, error) {
 	return files, nil
 }
 
-// resultsIn returns the logs and wheels below the directory of a cell, or of many.
+// resultsIn returns the logs and wheels below the directory of one or more cells.
 func resultsIn(dir string) ([]string, error) {
 	var files []string
 	for _, pattern := range []string{"*.log", "logs/*.log", "*/logs/*.log", "*.whl", "rejected/*.whl", "*/*.whl", "*/rejected/*.whl"} {
@@ -81,8 +82,8 @@ func resultsIn(dir string) ([]string, error) {
 	return files, nil
 }
 
-// Examined is what a file shows: known failures, and how the ranks of a job were
-// joined, nil where it is no log of one.
+// Examined holds the known failures found in a file. Run describes how the ranks of a
+// job connected. It is nil if the file is no log of such a job.
 type Examined struct {
 	diagnose.Report
 	Run *nccllog.Run
@@ -111,7 +112,7 @@ func examine(ctx context.Context, e *diagnose.Examiner, file string, in io.Reade
 	return Examined{report, run}, err
 }
 
-// examineInput reads once what can be read only once, for both.
+// examineInput reads a stream once and passes it to both parsers.
 func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.Reader) (Examined, error) {
 	read, write := io.Pipe()
 	type result struct {
@@ -121,7 +122,7 @@ func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.
 	done := make(chan result, 1)
 	go func() {
 		run, err := runIn(read)
-		_, _ = io.Copy(io.Discard, read) // who writes must never wait
+		_, _ = io.Copy(io.Discard, read) // the writer must not block
 		done <- result{run, err}
 	}()
 	report, err := e.Log(ctx, name, io.TeeReader(in, write))
@@ -130,8 +131,8 @@ func examineInput(ctx context.Context, e *diagnose.Examiner, name string, in io.
 	return Examined{report, other.run}, errors.Join(err, other.err)
 }
 
-// runOf reads how the ranks of a job were joined, out of a log that NCCL or RCCL
-// wrote to. There is none in most logs.
+// runOf reads from an NCCL or RCCL log how the ranks of a job connected. It returns nil
+// for other logs.
 func runOf(file string) (*nccllog.Run, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -149,7 +150,7 @@ func runIn(r io.Reader) (*nccllog.Run, error) {
 	return &run, nil
 }
 
-// jsonReport is what a file shows, as --json prints it.
+// jsonReport is the --json form of one examined file.
 type jsonReport struct {
 	File     string        `json:"file"`
 	Kind     string        `json:"kind"`
@@ -173,7 +174,7 @@ type jsonFinding struct {
 	Versions map[string]string `json:"versions,omitempty"`
 }
 
-// DiagnosedJSON is what --json prints of examined files.
+// DiagnosedJSON returns the --json form of examined files.
 func DiagnosedJSON(reports []Examined) any {
 	list := []jsonReport{}
 	for _, r := range reports {

@@ -1,7 +1,8 @@
-// Package app holds what the verbs do. A [Session] is what the verbs of one invocation
-// share; a request is what one verb was asked for; a function such as [Run] takes both
-// and returns a value. The package knows no flags and prints nothing: cmd/builder does.
+// Package app holds what the verbs do. A [Session] is the state that the verbs of one
+// invocation share. A request holds the arguments of one verb. A function such as [Run]
+// takes both and returns a value. The package parses no flags and prints nothing:
+// cmd/builder does both.
 //
-// The packages below it hold the configuration, the catalogue, the assembly of entries,
-// what cells need, the checks of a host, and the command line as data.
+// The packages below it contain the configuration, the catalogue, the assembly of
+// entries, the needs of cells, the checks of a host, and the command line as data.
 package app

@@ -16,8 +16,8 @@ import (
 	"builder/pipelines"
 )
 
-// Examine says what this host has and lacks for building, and with a recipe for its
-// chosen cell. The error names what the work needs and the host lacks.
+// Examine checks whether this host can build. With a recipe it also checks the needs of
+// the chosen cell. The error names the failed checks.
 func Examine(ctx context.Context, s *Session, of Selection) (doctor.Report, error) {
 	work, err := s.workOf(ctx, of)
 	if err != nil {
@@ -28,7 +28,7 @@ func Examine(ctx context.Context, s *Session, of Selection) (doctor.Report, erro
 	return r, lacking(r)
 }
 
-// lacking is the error for a host that cannot do the work.
+// lacking returns an error if the host cannot do the work.
 func lacking(r doctor.Report) error {
 	names := r.Lacking()
 	if len(names) == 0 {
@@ -38,14 +38,14 @@ func lacking(r doctor.Report) error {
 		WithHint("what the checks found stands above, with what to do")
 }
 
-// workOf says what the host is examined for.
+// workOf returns the work to examine the host for.
 func (s *Session) workOf(ctx context.Context, of Selection) (doctor.Work, error) {
 	w := doctor.Work{Home: s.Home, Engine: s.engineState(ctx)}
 	if of.Recipe == nil {
 		return w, nil
 	}
 	pinned := s.Assembler()
-	pinned.Forbids = "--offline" // nobody is asked over the network
+	pinned.Forbids = "--offline" // no network access here
 	var err error
 	w.Recipe, err = needs.Of(ctx, pinned, of.Recipe, of.Filter, store.Peek(filepath.Join(s.Home, "store")), s.heldBy(w.Engine))
 	if err != nil {
@@ -61,10 +61,10 @@ func (s *Session) workOf(ctx context.Context, of Selection) (doctor.Work, error)
 	return w, err
 }
 
-// engineTime bounds the question for the version of an engine.
+// engineTime limits the query for an engine's version.
 const engineTime = 20 * time.Second
 
-// engineState finds the engine that a run would take, and starts none.
+// engineState finds the engine for a run. It starts none.
 func (s *Session) engineState(ctx context.Context) doctor.EngineState {
 	own := native.New(s.Home, func(string, ...any) {}, s.Native).Look()
 	state := doctor.EngineState{
@@ -87,8 +87,8 @@ func (s *Session) engineState(ctx context.Context) doctor.EngineState {
 	return state
 }
 
-// heldImage returns the engine's image that a daemon holds, or the one that it would
-// have to pull.
+// heldImage returns the daemon's engine image. If the daemon has none, heldImage
+// returns the image to pull and false.
 func heldImage(ctx context.Context, d daemon.Daemon) (image string, holds bool) {
 	for _, image := range []string{native.ImageName, native.UpstreamImage} {
 		if d.Has(ctx, image) {

@@ -21,16 +21,15 @@ import (
 	"builder/pipelines"
 )
 
-// Revision names everything that takes part in a build and stands in no recipe:
-// the steps' own scripts, the programs that install packages and shut steps off, and
-// the engine.
+// Revision is a digest of the parts of a build outside the recipe: the scripts of the
+// steps, uv, bubblewrap (it isolates steps), and the engine.
 func Revision() string {
 	sum := sha256.Sum256([]byte(pipelines.Revision() + " uv " + pypi.Pin().SHA256 + " bubblewrap " + pypi.BubblewrapPin().SHA256 + " dagger " + native.Version))
 	return hex.EncodeToString(sum[:])
 }
 
-// engine is one Dagger engine of a run. It is chosen when the first cell needs it,
-// once for the run.
+// engine is one Dagger engine of a run. It is chosen once per run, when the first cell
+// needs it.
 type engine struct {
 	EngineChoice
 	*Session
@@ -39,14 +38,14 @@ type engine struct {
 	uv      func(context.Context) (pypi.Tool, error)
 
 	starting sync.Mutex
-	own      *native.Engine                                    // nil where the engine is somebody else's
+	own      *native.Engine                                    // nil unless it is the native engine
 	chosen   *pipelines.Engine                                 // nil before the first cell
-	wakes    func(context.Context) (address string, err error) // starts an engine of ours, if it does not run
-	disk     string                                            // where its cache lies, where builder bounds it; "" elsewhere
+	wakes    func(context.Context) (address string, err error) // starts the engine if it is not running; nil for an engine given by address
+	disk     string                                            // path of its cache if builder limits the cache's size, else ""
 	rooms    rooms
 }
 
-// fleet is the engines that the cells of a run share.
+// fleet returns the engines shared by the cells of a run.
 func (w *workspace) fleet() *fleet.Fleet {
 	var members []fleet.Member
 	if w.Builder != nil {
@@ -65,7 +64,8 @@ func (w *workspace) fleet() *fleet.Fleet {
 	return fleet.New(members, w.Note)
 }
 
-// up returns the engine, started if it is ours and does not run.
+// up returns the engine. If builder manages the engine, up starts it when it is not
+// running.
 func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 	e.starting.Lock()
 	defer e.starting.Unlock()
@@ -79,8 +79,8 @@ func (e *engine) up(ctx context.Context) (*pipelines.Engine, error) {
 	return e.chosen, err
 }
 
-// choose takes the engine that was named, one in a running Docker or Podman, or the
-// native one, and finds the programs that go with it.
+// choose returns the engine given by address, an engine in a running Docker or Podman,
+// or the native engine, and installs the programs for it.
 func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 	own := e.NativeEngine()
 	address, client, contained := e.Address, "", false
@@ -116,8 +116,8 @@ func (e *engine) choose(ctx context.Context) (*pipelines.Engine, error) {
 	}, nil
 }
 
-// renew puts an engine in order for a [fleet.Member]: the native one is started
-// again, and begins anew where what it keeps is damaged; another has to answer.
+// renew repairs an engine for a [fleet.Member]. It restarts the native engine, with an
+// empty cache if the cache is damaged. Any other engine only has to answer.
 func (e *engine) renew(ctx context.Context, why *run.EngineError) error {
 	p, err := e.up(ctx)
 	if err != nil {
@@ -132,8 +132,7 @@ func (e *engine) renew(ctx context.Context, why *run.EngineError) error {
 	return e.own.Mend(ctx, cmp.Or(silent, why.Err), silent != nil)
 }
 
-// ccache returns the path of the compiler cache's program, "" where nobody asked for
-// it.
+// ccache returns the path of the compiler cache program, or "" if it was not requested.
 func (e *engine) ccache(ctx context.Context) (string, error) {
 	if !e.Ccache {
 		return "", nil
@@ -141,7 +140,7 @@ func (e *engine) ccache(ctx context.Context) (string, error) {
 	return pypi.EnsureCcache(ctx, e.Home, e.Note, e.pypiOptions(e.store))
 }
 
-// wake starts the native engine if it does not run.
+// wake starts the native engine if it is not running.
 func (e *engine) wake(ctx context.Context) (address string, err error) {
 	running, err := e.own.Up(ctx)
 	if err == nil && running.Started {
@@ -150,10 +149,10 @@ func (e *engine) wake(ctx context.Context) (address string, err error) {
 	return running.Address, err
 }
 
-// contained starts the engine in a running Docker or Podman, with the client program
-// that its image holds. There is none where no daemon runs, and where the native engine
-// does its work: the daemon holds no image of the engine, and its registry is out of
-// reach.
+// contained starts the engine in a running Docker or Podman. The client program comes
+// from the engine's image. there is false if no daemon runs. It is also false if the
+// image cannot be pulled or started and this host supports the native engine, which is
+// used instead.
 func (e *engine) contained(ctx context.Context, own *native.Engine) (address, client string, there bool, err error) {
 	d, found := e.Daemon(ctx)
 	if !found {
@@ -179,8 +178,7 @@ func (e *engine) contained(ctx context.Context, own *native.Engine) (address, cl
 	return "", client, false, err
 }
 
-// image returns the name of an image of the engine that the daemon holds, pulled if
-// need be.
+// image returns the name of the daemon's engine image. It pulls the image if necessary.
 func (e *engine) image(ctx context.Context, d daemon.Daemon) (string, error) {
 	image, holds := heldImage(ctx, d)
 	if holds {
@@ -194,12 +192,12 @@ func (e *engine) image(ctx context.Context, d daemon.Daemon) (string, error) {
 	return image, nil
 }
 
-// loadHint says how a daemon gets the engine's image without a registry.
+// loadHint explains how to load the engine's image into a daemon without a registry.
 func loadHint(d daemon.Daemon) string {
 	return fmt.Sprintf("make the image where builder may be root, and load it here: builder engine image --to engine.tar && %s load -i engine.tar", d)
 }
 
-// describe says what is known of the engines before they are needed.
+// describe returns the facts known about the engines before they start.
 func (s *Session) describe() report.Engine {
 	return report.Engine{Kind: "dagger", Version: native.Version, Address: strings.Join(s.addresses(), ",")}
 }
@@ -212,10 +210,10 @@ func (s *Session) addresses() []string {
 	return addresses
 }
 
-// NativeEngine is the native engine of the session's home.
+// NativeEngine returns the native engine of the session's home.
 func (s *Session) NativeEngine() *native.Engine { return native.New(s.Home, s.Note, s.Native) }
 
-// StopEngine stops the native engine, and removes the container of the home's engine in
+// StopEngine stops the native engine. It also removes the home's engine container from
 // Docker or Podman.
 func StopEngine(ctx context.Context, s *Session) error {
 	err := s.NativeEngine().Down(ctx)

@@ -13,16 +13,16 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// An EngineChoice is an engine that was asked for and what may be asked of it.
+// An EngineChoice is a requested engine and the limits for its use.
 type EngineChoice struct {
-	Address    string // "" is the one that is found: Docker's, Podman's, or the native one
-	Jobs       int    // builds at a time
-	NativeOnly bool   // no other than the native one is taken
-	Memory     int64  // bytes that they may take together; 0 is without a bound
+	Address    string // "" finds one: in Docker, in Podman, or the native engine
+	Jobs       int    // concurrent builds
+	NativeOnly bool   // use only the native engine
+	Memory     int64  // limit for all builds together in bytes; 0 is no limit
 }
 
-// ParseEngine reads ADDRESS[#jobs=N&memory=SIZE]. An address that the client would
-// refuse is refused now, not after everything was fetched.
+// ParseEngine parses ADDRESS[#jobs=N&memory=SIZE]. It rejects addresses unsupported by
+// the client, before anything is fetched.
 func ParseEngine(place string, e EngineChoice) (EngineChoice, error) {
 	address, said, _ := strings.Cut(place, "#")
 	e.Address = address
@@ -53,20 +53,20 @@ func ParseEngine(place string, e EngineChoice) (EngineChoice, error) {
 	return e, errors.Join(faults...)
 }
 
-// EngineKinds are the schemes that the Dagger client of native.Version connects
-// to; some name a program too, as in container+podman.
+// EngineKinds are the URL schemes supported by the Dagger client of version
+// native.Version. A scheme can include a program, as in container+podman.
 var EngineKinds = []string{
 	"unix", "tcp", "ssh", "kube-pod", "docker-container", "docker-image", "container", "image", "dagger-cloud",
 }
 
-// nativeName is the engine that has no address until it runs.
+// nativeName selects the native engine, which has no address until it runs.
 const nativeName = "native"
 
 func checkEngine(address string) error {
 	scheme, place, _ := strings.Cut(address, "://")
 	kind, _, _ := strings.Cut(scheme, "+")
-	// A dialer repeats what it cannot read, without the scheme by which a password is
-	// known for one.
+	// A dialer's error message repeats an address it cannot parse. Without the scheme
+	// the password in it would not be recognized and redacted.
 	if user, _, found := strings.Cut(place, "@"); found && strings.Contains(user, ":") {
 		return diag.Errorf(diag.Usage, "--engine: the address of an engine holds no password").
 			WithHint("an engine asks for none: leave it out, and protect the socket")
@@ -78,7 +78,7 @@ func checkEngine(address string) error {
 		WithHint("write unix:///PATH, tcp://HOST:PORT or native; known: %s", strings.Join(EngineKinds, ", "))
 }
 
-// HostMemory is --memory in bytes, or the memory of this host where nothing is said.
+// HostMemory returns --memory in bytes, or this host's memory if text is empty.
 func HostMemory(text string) (int64, error) {
 	if text != "" {
 		bytes, err := recipe.ParseSize(text)
@@ -89,7 +89,7 @@ func HostMemory(text string) (int64, error) {
 	}
 	bytes, err := host.This().Memory()
 	if err != nil {
-		return 0, nil // a host without /proc: the builds run elsewhere
+		return 0, nil // a host without /proc builds on other machines
 	}
 	return bytes, nil
 }

@@ -9,7 +9,7 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// A JudgedEnvironment is what came of one environment.
+// A JudgedEnvironment holds the verdicts on one environment.
 type JudgedEnvironment struct {
 	Path     string            `json:"path"`
 	Python   string            `json:"python,omitempty"`
@@ -17,15 +17,15 @@ type JudgedEnvironment struct {
 	Verdicts []verdict.Verdict `json:"verdicts"`
 }
 
-// An EnvironmentReport is what came of all environments.
+// An EnvironmentReport holds the verdicts on all environments.
 type EnvironmentReport struct {
 	Schema       int                 `json:"schema"`
 	Builder      string              `json:"builder"`
 	Environments []JudgedEnvironment `json:"environments"`
 }
 
-// JudgeEnvironments asks the gates on environments; one that does not pass takes none of
-// the others with it. The report is empty where the work was interrupted.
+// JudgeEnvironments runs the gates on environments. A refused environment does not stop
+// the others. The report is empty if the work was interrupted.
 func JudgeEnvironments(ctx context.Context, s *Session, paths, only []string, run bool) (EnvironmentReport, error) {
 	report := EnvironmentReport{Schema: 1, Builder: s.Version, Environments: []JudgedEnvironment{}}
 	var faults []error
@@ -46,7 +46,8 @@ func JudgeEnvironments(ctx context.Context, s *Session, paths, only []string, ru
 	return report, errors.Join(faults...)
 }
 
-// refusedEnvironment is the error for verdicts that keep an environment back.
+// refusedEnvironment returns an error if a verdict refuses an environment or no gate
+// applies to it.
 func refusedEnvironment(e JudgedEnvironment) error {
 	if len(e.Verdicts) == 0 {
 		return diag.Errorf(diag.Gate, "%s: no gate has anything to look at: no NCCL, RCCL, NVSHMEM, libibverbs, CUDA or HIP run time is installed, and nothing needs one", e.Path).

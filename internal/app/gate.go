@@ -22,31 +22,30 @@ import (
 	"builder/internal/publishing/subject"
 )
 
-// A GateRequest says which artifacts are judged, and by which gates.
+// A GateRequest names the artifacts to judge and the gates to run.
 type GateRequest struct {
 	Paths  []string
-	Only   []string // gates; none asks all that apply
+	Only   []string // names of gates; empty runs all applicable gates
 	Expect []inspect.Expectation
-	Entry  string         // file of the promise; "" is the one beside the artifact
-	Attach bool           // sign the verdicts and put them beside the artifact
-	Log    string         // file of what the programs print; "" is none
-	Device *DeviceRequest // nil asks no gate on GPUs
+	Entry  string         // file of the promise; "" is the file beside the artifact
+	Attach bool           // sign the verdicts and write them beside the artifact
+	Log    string         // file for the output of the programs; "" is none
+	Device *DeviceRequest // nil runs no gate on GPUs
 }
 
-// Gated is what came of one artifact.
+// Gated holds the verdicts on one artifact.
 type Gated struct {
 	artifact.Artifact
-	Promise  string            `json:"promise,omitempty"` // the file that says what it promises
-	Is       *inspect.Report   `json:"is,omitempty"`      // what it is, where that was asked or nothing promises it
+	Promise  string            `json:"promise,omitempty"` // the file of the promise
+	Is       *inspect.Report   `json:"is,omitempty"`      // facts of the artifact, if requested or if it has no promise
 	Verdicts []verdict.Verdict `json:"verdicts"`
-	Attached map[string]bool   `json:"-"` // gates whose verdict was there before
+	Attached map[string]bool   `json:"-"` // gates whose verdict was attached earlier
 }
 
-// gateSchema is the number of the format of gate --json. A field may be added
-// without a new one.
+// gateSchema is the version of the format of gate --json. New fields do not change it.
 const gateSchema = 1
 
-// A GateReport is what came of all artifacts.
+// A GateReport holds the verdicts on all artifacts.
 type GateReport struct {
 	Schema    int       `json:"schema"`
 	Builder   string    `json:"builder"`
@@ -54,8 +53,8 @@ type GateReport struct {
 	Artifacts []Gated   `json:"artifacts"`
 }
 
-// Judge asks the gates of every artifact; one that does not pass takes none of the
-// others with it. The report is empty where nothing was judged.
+// Judge runs the gates on every artifact. A refused artifact does not stop the others.
+// The report is empty if nothing was judged.
 func Judge(ctx context.Context, s *Session, r GateRequest, subjects []subject.Subject) (GateReport, error) {
 	shared, err := openGateRun(ctx, s, r)
 	if err != nil {
@@ -77,22 +76,22 @@ func Judge(ctx context.Context, s *Session, r GateRequest, subjects []subject.Su
 	return report, errors.Join(faults...)
 }
 
-// gateRun is what all artifacts of an invocation share.
+// gateRun is the state shared by all artifacts of an invocation.
 type gateRun struct {
 	*Session
 	options GateRequest
-	host    *gpu.Host // nil without --gpus, and where nothing is known of them
-	tests   string    // directory of the programs
+	host    *gpu.Host // nil without --gpus and if the search for GPUs failed
+	tests   string    // directory of the test programs
 	against locate.Baseline
-	fault   error // why the host's GPUs are not known
+	fault   error // error of the search for GPUs
 	trust   signing.Trust
 	scratch string
 	log     io.Writer
 	close   func()
 }
 
-// judge asks the gates of one artifact, adds what is attached to it, and attaches
-// the sum where that was asked for.
+// judge runs the gates on one artifact and adds the verdicts attached earlier. With
+// --attach it attaches the new verdicts.
 func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	done := Gated{Artifact: s.Artifact, Promise: s.Promise, Verdicts: []verdict.Verdict{}, Attached: map[string]bool{}}
 	said, err := b.vouch(&s)
@@ -121,7 +120,7 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	}
 	shown := newer
 	if gpus != nil && !slices.ContainsFunc(newer, gate.UsesGPUs) {
-		shown = append(slices.Clone(newer), gate.Unused(gpus)) // it says nothing of the artifact that could be attached
+		shown = append(slices.Clone(newer), gate.Unused(gpus)) // not attached, since it says nothing about the artifact
 	}
 	done.add(shown, verdict.WaiveAll(said.Verdicts(), s.Expect.Waivers, time.Now()))
 	if !b.options.Attach || ctx.Err() != nil {
@@ -137,8 +136,8 @@ func (b *gateRun) judge(ctx context.Context, s subject.Subject) (Gated, error) {
 	return done, attest.Sealer{Key: key}.AddRound(s.Artifact, attest.NewTestResult(newer, s.Key, b.Version, b.host, time.Now()))
 }
 
-// vouch reads what is said about an artifact, and with that says what its promise is
-// worth.
+// vouch reads the attestations of an artifact and decides from the signed entry whether
+// its promise can be trusted.
 func (b *gateRun) vouch(s *subject.Subject) (attest.Bundle, error) {
 	said, err := attest.Read(s.Artifact, b.trust)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,8 +153,7 @@ func (b *gateRun) vouch(s *subject.Subject) (attest.Bundle, error) {
 	return said, err
 }
 
-// add shows the answers of now, and what is attached of the gates that were not
-// asked.
+// add appends the new verdicts, and the attached verdicts of all other gates.
 func (g *Gated) add(now, attached []verdict.Verdict) {
 	asked := map[string]bool{}
 	for _, v := range now {
@@ -168,7 +166,7 @@ func (g *Gated) add(now, attached []verdict.Verdict) {
 	g.Verdicts = slices.Concat(now, others)
 }
 
-// ask asks the chosen gates in their order.
+// ask runs the chosen gates in order.
 func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup) []verdict.Verdict {
 	unpacked := gate.NewUnpacked()
 	defer unpacked.Close()
@@ -197,8 +195,8 @@ func (b *gateRun) ask(ctx context.Context, s subject.Subject, gpus *device.Setup
 	return verdicts
 }
 
-// chosen reports whether a gate is asked: those that were named, or those that
-// read the file, and with --gpus those that run it.
+// chosen reports whether a gate runs. With --only the named gates run. Otherwise the
+// gates that read the file run and, with --gpus, the gates that need GPUs.
 func (b *gateRun) chosen(g gate.Gate, s subject.Subject, gpus *device.Setup) bool {
 	if len(b.options.Only) > 0 {
 		return slices.Contains(b.options.Only, g.Name)
@@ -207,7 +205,8 @@ func (b *gateRun) chosen(g gate.Gate, s subject.Subject, gpus *device.Setup) boo
 	return atHand && s.Is.Kind != "library" && g.Wants(s.Expect)
 }
 
-// one asks a gate, unless there is nothing that it could judge by.
+// one runs a gate. If the artifact makes no promise for the gate to check, the verdict
+// is not measured.
 func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject.Subject, judged gate.Subject) verdict.Verdict {
 	if g.Wants(s.Expect) {
 		return g.Check(ctx, judged).Waive(s.Expect.Waivers, time.Now())
@@ -219,7 +218,7 @@ func (b *gateRun) one(ctx context.Context, g gate.Gate, s subject.Subject, judge
 	return v
 }
 
-// refused is the error for verdicts that do not let an artifact pass.
+// refused returns an error if a verdict refuses the artifact or no gate ran.
 func refused(done Gated) error {
 	if len(done.Verdicts) == 0 {
 		return diag.Errorf(diag.Gate, "%s: no gate looked at it", done.Name).WithHint("leave out --only, or give --gpus")
@@ -227,7 +226,8 @@ func refused(done Gated) error {
 	return refusals(done.Name, done.Verdicts)
 }
 
-// refusals is the error for the verdicts that refuse what has a name.
+// refusals returns an error for each refusing verdict on the named artifact or
+// environment.
 func refusals(name string, verdicts []verdict.Verdict) error {
 	var faults []error
 	for _, v := range verdicts {

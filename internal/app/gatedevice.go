@@ -19,7 +19,7 @@ import (
 	"builder/internal/publishing/subject"
 )
 
-// A DeviceRequest says how the gates on GPUs are asked.
+// A DeviceRequest configures the gates on GPUs.
 type DeviceRequest struct {
 	GPUs      int // 0: all
 	Tests     string
@@ -31,7 +31,7 @@ type DeviceRequest struct {
 	Env       map[string]string
 }
 
-// openGateRun asks the host for its GPUs and lays out what the gates need.
+// openGateRun finds the host's GPUs and prepares the files for the gates.
 func openGateRun(ctx context.Context, s *Session, r GateRequest) (*gateRun, error) {
 	b := &gateRun{Session: s, options: r, log: io.Discard}
 	scratch, err := os.MkdirTemp("", "builder-gate-*")
@@ -76,16 +76,16 @@ func (b *gateRun) fill(ctx context.Context) error {
 	}
 	host, err := gpu.Find(ctx, host.Run)
 	if b.fault = err; err != nil {
-		return nil // a verdict says it
+		return nil // a verdict reports the error
 	}
 	host = host.VisibleTo(d.Env)
-	host.GPUs = append([]gpu.GPU{}, host.GPUs...) // no GPU is a list too
+	host.GPUs = append([]gpu.GPU{}, host.GPUs...) // an empty list in JSON, not null
 	b.host = &host
 	return nil
 }
 
-// setup lays the library of an artifact out and returns what the gates on GPUs
-// work with; nil where none is asked for.
+// setup unpacks the library of an artifact and returns the setup for the gates on GPUs.
+// It returns nil if no gate on GPUs was requested.
 func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 	o := b.options.Device
 	if o == nil {
@@ -116,7 +116,7 @@ func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 
 var byteText = regexp.MustCompile(`^(\d{1,9})([KMG]?)$`)
 
-// ParseBytes reads a size as nccl-tests does: 8, 64K, 128M, 8G.
+// ParseBytes parses a size in the notation of nccl-tests: 8, 64K, 128M, 8G.
 func ParseBytes(text string) (int64, error) {
 	m := byteText.FindStringSubmatch(strings.ToUpper(text))
 	if m == nil {

@@ -13,15 +13,14 @@ import (
 	"builder/internal/evidence/signing"
 )
 
-// homeKey is the name of the key below the state directory that signs where no
-// other is named.
+// homeKey is the file name of the default signing key in the state directory.
 const homeKey = "key.pem"
 
-// PublicOf returns where the public half of a key lies.
+// PublicOf returns the path of the public half of a key.
 func PublicOf(path string) string { return path + ".pub" }
 
-// SigningKey reads the key that was named, or that of the host, which is made
-// where there is none.
+// SigningKey reads the key given by --key, or the host's key. It creates the host's key
+// if it does not exist.
 func (s *Session) SigningKey() (signing.Key, error) {
 	if s.Key != "" {
 		return signing.ReadKey(s.Key)
@@ -29,7 +28,7 @@ func (s *Session) SigningKey() (signing.Key, error) {
 	return s.hostKey()
 }
 
-// hostKey reads the key of the host, which is made where there is none.
+// hostKey reads the host's key and creates it if it does not exist.
 func (s *Session) hostKey() (signing.Key, error) {
 	path := filepath.Join(s.Home, homeKey)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +36,7 @@ func (s *Session) hostKey() (signing.Key, error) {
 		switch {
 		case err == nil:
 			s.Note("made a key that signs what this host builds; others check with %s", PublicOf(path))
-		case !errors.Is(err, fs.ErrExist): // another process was faster
+		case !errors.Is(err, fs.ErrExist): // another process may have created it first
 			return signing.Key{}, err
 		}
 	}
@@ -48,8 +47,8 @@ func (s *Session) hostKey() (signing.Key, error) {
 	return k, publicHalf(k, PublicOf(path))
 }
 
-// publicHalf makes sure that the public half of a key lies at path: a process
-// that was killed may have left it out.
+// publicHalf writes the public half of a key to path if it is missing: a killed process
+// may not have written it.
 func publicHalf(k signing.Key, path string) error {
 	err := k.Public().Write(path)
 	if !errors.Is(err, fs.ErrExist) {
@@ -63,7 +62,7 @@ func publicHalf(k signing.Key, path string) error {
 	return err
 }
 
-// NewKey makes a key with its public half beside it. Neither replaces a file.
+// NewKey creates a key and its public half beside it. It replaces no file.
 func NewKey(path string, until time.Time) error {
 	k, err := signing.NewKey(until)
 	if err != nil {
@@ -78,8 +77,8 @@ func NewKey(path string, until time.Time) error {
 	return k.Public().Write(PublicOf(path))
 }
 
-// Trusted returns the keys whose signatures count: those that were named, and
-// that of the host.
+// Trusted returns the keys whose signatures count: the keys given by --trust and the
+// host's key.
 func (s *Session) Trusted() (signing.Trust, error) { return s.trusting(s.Trust) }
 
 func (s *Session) trusting(named []string) (signing.Trust, error) {
@@ -90,7 +89,7 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 	}
 	var faults []error
 	for _, path := range named {
-		if path == "" { // a variable that is set to nothing
+		if path == "" { // an environment variable may be set but empty
 			continue
 		}
 		k, err := signing.ReadPublicKey(path)
@@ -99,8 +98,8 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 	return t, errors.Join(faults...)
 }
 
-// sealing says that what a home remembers is signed with the home's own key, whatever
-// key signs what leaves it.
+// sealing signs the records in a home with the home's own key. The session's key signs
+// only files for use outside the home.
 func (s *Session) sealing() results.Sealing {
 	return results.Sealing{
 		Key:   s.hostKey,

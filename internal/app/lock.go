@@ -12,18 +12,19 @@ import (
 	"builder/internal/plan/matrix"
 )
 
-// A LockRequest says of which cells the lock is to be compared or moved, and which pins.
+// A LockRequest names the cells whose lock to compare or update, and the pins to
+// update.
 type LockRequest struct {
 	Selection
-	Check   bool     // only compare
-	Every   bool     // all cells were asked for: what no file states is no fault
-	Update  bool     // move every pin of the chosen cells
-	Upgrade []string // move those that pin one of the names
-	Prune   bool     // drop those that no cell needs
+	Check   bool     // compare only
+	Every   bool     // all cells were requested: unstated digests are no error
+	Update  bool     // update every pin of the chosen cells
+	Upgrade []string // update the pins of these names
+	Prune   bool     // drop unneeded pins
 }
 
-// Lock compares or moves the lock of one recipe. The result is empty where nothing was
-// compared or moved.
+// Lock compares or updates the lock of one recipe. The result is empty if it did
+// neither.
 func Lock(ctx context.Context, s *Session, r LockRequest) (LockResult, error) {
 	if r.Check {
 		return s.checkLock(ctx, r)
@@ -31,8 +32,8 @@ func Lock(ctx context.Context, s *Session, r LockRequest) (LockResult, error) {
 	return s.moveLock(ctx, r)
 }
 
-// checkLock compares the lock with what the chosen cells need. What no cell of
-// the recipe needs is said, and is no fault.
+// checkLock compares the lock with the needs of the chosen cells. Pins unneeded by all
+// cells of the recipe cause a note, not an error.
 func (s *Session) checkLock(ctx context.Context, r LockRequest) (LockResult, error) {
 	drafts, _, err := s.choose(r.Selection)
 	if err != nil {
@@ -63,8 +64,8 @@ func (s *Session) checkLock(ctx context.Context, r LockRequest) (LockResult, err
 	return result, nil
 }
 
-// cover notes the cells that only a registry can lock. What else is not locked is a
-// fault.
+// cover records the cells for which a registry or repository must be queried. It
+// returns an error for all other missing pins.
 func (r *LockResult) cover(ctx context.Context, asm *assemble.Assembler, drafts []lock.Draft) error {
 	c, err := asm.Cover(ctx, r.Recipe, drafts)
 	if err == nil && len(c.Lacks) > 0 {
@@ -75,8 +76,9 @@ func (r *LockResult) cover(ctx context.Context, asm *assemble.Assembler, drafts 
 	return err
 }
 
-// unneeded returns what the lock at the lock path pins and no cell of the recipe
-// needs; drafts are those that were chosen, which are often enough to tell.
+// unneeded returns the pins at the lock path not needed by any cell of the recipe.
+// drafts are the chosen cells. If they need all pins, the other cells need not be
+// drafted.
 func (s *Session) unneeded(r Selection, drafts []lock.Draft) (lock.File, error) {
 	own, err := s.Catalogue.Locks(s.Home).Own(r.Recipe.Name)
 	if err != nil {
@@ -90,22 +92,23 @@ func (s *Session) unneeded(r Selection, drafts []lock.Draft) (lock.File, error) 
 	return left.Unneeded(all), err
 }
 
-// everyCell drafts all cells of a recipe, whatever was chosen.
+// everyCell drafts all cells of a recipe, not only the chosen ones.
 func (s *Session) everyCell(of Selection) ([]lock.Draft, error) {
 	drafts, _, err := s.choose(Selection{of.Recipe, matrix.Everything(of.Recipe)})
 	return drafts, err
 }
 
-// A LockResult is what became of the lock of a recipe.
+// A LockResult describes the changes to the lock of a recipe.
 type LockResult struct {
 	Recipe   string           `json:"recipe"`
 	Cells    []string         `json:"cells"`
 	Changes  []lock.PinChange `json:"changes"`
-	Unneeded string           `json:"unneeded,omitempty"` // what no cell of the recipe needs
-	// Unstated is what keeps cells from being locked, and is no fault of the lock.
+	Unneeded string           `json:"unneeded,omitempty"` // pins not needed by any cell of the recipe
+	// Unstated lists the reasons why cells cannot be locked. They are no error of the
+	// lock.
 	Unstated []assemble.Unstated `json:"unstated,omitempty"`
 	Wrote    string              `json:"wrote,omitempty"` // path of the lock, if it was written
-	Checked  bool                `json:"-"`               // nothing was to be moved
+	Checked  bool                `json:"-"`               // --check: no update was requested
 }
 
 func cellIDs(drafts []lock.Draft) []string {
@@ -116,8 +119,8 @@ func cellIDs(drafts []lock.Draft) []string {
 	return ids
 }
 
-// moveLock resolves what is missing and what is to move, and writes the lock. Where
-// something cannot be resolved the rest is written all the same.
+// moveLock resolves missing pins and the pins to update, and writes the lock. If some
+// cannot be resolved it still writes the rest.
 func (s *Session) moveLock(ctx context.Context, r LockRequest) (LockResult, error) {
 	if s.Locked || s.Offline {
 		return LockResult{}, diag.Errorf(diag.Usage, "lock resolves names: --locked and --offline forbid just that")
@@ -162,8 +165,8 @@ func (s *Session) moveLock(ctx context.Context, r LockRequest) (LockResult, erro
 	return result, unresolved
 }
 
-// questions returns what is to be resolved. Where that is every name no pin is
-// read: a lock that was edited by hand can be replaced.
+// questions returns the names to resolve. With --update it returns every name and reads
+// no pin, because a lock edited by hand must be replaceable.
 func (s *Session) questions(r LockRequest, drafts []lock.Draft) (lock.Missing, error) {
 	f, err := s.Catalogue.Locks(s.Home).Read(r.Recipe.Name)
 	if r.Update && (err == nil || errors.Is(err, lock.ErrEdited)) {

@@ -10,13 +10,13 @@ import (
 	"builder/internal/view/report"
 )
 
-// A LogsRequest names a run, and in it a cell and a step by any part of their names.
+// A LogsRequest names a run and, by any part of their names, a cell and a step.
 type LogsRequest struct {
 	Out, Cell, Step string
 }
 
-// Logs surveys the logs of a run, or of the one cell of it that is named. The root is
-// that of the results, to be closed by the caller.
+// Logs surveys the logs of a run, or of the named cell only. It also returns the root
+// of the results; the caller closes it.
 func Logs(r LogsRequest) (*os.Root, []runlog.Cell, error) {
 	run, err := report.Read(filepath.Join(r.Out, "run.json"))
 	if err != nil {
@@ -38,7 +38,7 @@ func Logs(r LogsRequest) (*os.Root, []runlog.Cell, error) {
 	return root, slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Cell != id }), nil
 }
 
-// ChooseLog chooses among the logs of the one cell that was named, or that runs.
+// ChooseLog chooses a log of the named cell, or of the one running cell.
 func ChooseLog(cells []runlog.Cell, r LogsRequest) (runlog.Log, error) {
 	if r.Cell == "" {
 		cells = slices.DeleteFunc(cells, func(c runlog.Cell) bool { return c.Status != runlog.Running })

@@ -13,16 +13,16 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A MatrixRequest says which cells become jobs.
+// A MatrixRequest selects the cells for jobs.
 type MatrixRequest struct {
 	Recipes  []*recipe.Recipe
 	Filter   matrix.Filter
-	All      bool // leave every axis open that is not named
-	Condense bool // keep a few cells that stand for all
+	All      bool // leave every unnamed axis open
+	Condense bool // keep a few representative cells
 }
 
-// Jobs returns the jobs of the chosen cells of all recipes, before they are dealt out to
-// shards. What was asked for and is in none of them is noted.
+// Jobs returns the jobs of the chosen cells of all recipes, before they are split into
+// shards. It notes requested values without a cell.
 func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) ([]ci.Job, error) {
 	jobs := []ci.Job{}
 	for _, of := range r.Recipes {
@@ -49,7 +49,7 @@ func Jobs(cat catalogue.Catalogue, r MatrixRequest, note func(string, ...any)) (
 	return jobs, nil
 }
 
-// atSite returns a job that finds its recipe: that of a site is where the site is.
+// atSite adds --recipes to a job, which then finds the site's recipes.
 func atSite(j ci.Job, site string) ci.Job {
 	if site != "" {
 		j.Flags = slices.Insert(slices.Clone(j.Flags), 1, "--recipes", site)
@@ -57,8 +57,7 @@ func atSite(j ci.Job, site string) ci.Job {
 	return j
 }
 
-// OpenAxes returns a filter that names every axis that the given one leaves out, if
-// that is asked for or if it names none.
+// OpenAxes adds every missing axis to a filter, if all is set or the filter is empty.
 func OpenAxes(r *recipe.Recipe, filter matrix.Filter, all bool) matrix.Filter {
 	if len(filter) > 0 && !all {
 		return filter
@@ -68,7 +67,7 @@ func OpenAxes(r *recipe.Recipe, filter matrix.Filter, all bool) matrix.Filter {
 	return opened
 }
 
-// condense keeps a few cells of one recipe that stand for all.
+// condense keeps a few representative cells of one recipe.
 func condense(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell, error) {
 	points, err := Points(cat, cells)
 	if err != nil {
@@ -85,7 +84,7 @@ func condense(cat catalogue.Catalogue, cells []matrix.Cell) ([]matrix.Cell, erro
 	return kept, nil
 }
 
-// Points adds to cells what their images state.
+// Points adds the facts stated by their images to cells.
 func Points(cat catalogue.Catalogue, cells []matrix.Cell) ([]ci.Point, error) {
 	points := make([]ci.Point, len(cells))
 	for i, cell := range cells {

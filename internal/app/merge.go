@@ -13,19 +13,19 @@ import (
 	"builder/internal/view/reportpage"
 )
 
-// maxMatrix bounds the file of --matrix.
+// maxMatrix limits the size of the --matrix file.
 const maxMatrix = 16 << 20
 
-// A MergeRequest names the runs that become one.
+// A MergeRequest names the runs to merge.
 type MergeRequest struct {
 	Dirs    []string
-	Matrix  string // file of the cells that are demanded; "" demands none
+	Matrix  string // file of the required cells; "" requires none
 	Out     string // directory of the result; "" writes nothing
-	Against string // directory of the run that the page is compared with
+	Against string // directory of the run to compare the page with
 }
 
-// Merge joins the runs and writes the result. The error is what a run of all their cells
-// would have returned; the report is empty where the runs cannot be joined.
+// Merge joins the runs and writes the result. It returns the same error as one run of
+// all their cells. The report is empty if the runs cannot be joined.
 func Merge(r MergeRequest) (report.Run, error) {
 	expected, err := expectedCells(r.Matrix)
 	faults := []error{err}
@@ -65,8 +65,8 @@ func writeMerged(r MergeRequest, merged report.Run) error {
 	return writeViews(r.Out, merged, page)
 }
 
-// below is a file system of what lies in some directories, by the names that
-// [report.Open] gives it. Links do not lead out of them: runs come from anywhere.
+// below is a file system of several directories. It uses the names of [report.Open].
+// Symbolic links cannot leave a directory, because runs come from untrusted places.
 type below []string
 
 // Open implements [fs.FS].
@@ -86,7 +86,7 @@ func (dirs below) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// expectedCells reads what builder matrix printed as json or github.
+// expectedCells reads the output of builder matrix in the format json or github.
 func expectedCells(file string) ([]report.Cell, error) {
 	if file == "" {
 		return nil, nil
@@ -112,8 +112,8 @@ func expectedCells(file string) ([]report.Cell, error) {
 	return expected, nil
 }
 
-// matrixCells decodes a list of cells, or one below include. Of a cell a matrix
-// states id, recipe and axes.
+// matrixCells decodes a list of cells, either at the top level or below include. A cell
+// of a matrix has id, recipe and axes.
 func matrixCells(data []byte) ([]report.Cell, error) {
 	var cells []report.Cell
 	if err := json.Unmarshal(data, &cells); err == nil {

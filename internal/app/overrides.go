@@ -11,7 +11,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// ParseOverrides reads source.NAME=PLACE, as --set has it.
+// ParseOverrides parses the source.NAME=PLACE arguments of --set.
 func ParseOverrides(settings []string) (map[string][]string, error) {
 	overrides := map[string][]string{}
 	for _, s := range settings {
@@ -32,7 +32,7 @@ func ParseOverrides(settings []string) (map[string][]string, error) {
 	return overrides, nil
 }
 
-// unusedOverrides refuses a --set for something that no cell reads.
+// unusedOverrides rejects a --set not used by any cell.
 func unusedOverrides(overrides map[string][]string, entries []lock.Entry) error {
 	var known []string
 	for _, e := range entries {

@@ -7,7 +7,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// AbsentPath refuses to write over what is there.
+// AbsentPath returns an error if the path of --to is empty or exists.
 func AbsentPath(to string) error {
 	if to == "" {
 		return diag.Errorf(diag.Usage, "--to is missing: where shall it be written?").WithHint("--to DIR names a place that does not exist yet")
@@ -18,7 +18,7 @@ func AbsentPath(to string) error {
 	return nil
 }
 
-// HomeDir is BUILDER_HOME, or builder in the user's cache directory.
+// HomeDir returns BUILDER_HOME, or builder in the user's cache directory.
 func HomeDir() (string, error) {
 	if home := os.Getenv("BUILDER_HOME"); home != "" {
 		if info, err := os.Stat(home); err == nil && !info.IsDir() {
@@ -33,7 +33,7 @@ func HomeDir() (string, error) {
 	return home, nil
 }
 
-// DefaultHome is the home of who sets no BUILDER_HOME, "" where there is none.
+// DefaultHome returns the home used without BUILDER_HOME.
 func DefaultHome() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -42,7 +42,7 @@ func DefaultHome() (string, error) {
 	return filepath.Join(cache, "builder"), nil
 }
 
-// CheckOut refuses a file in the place of the results, before anything is done.
+// CheckOut returns an error if dir is a file, before any work starts.
 func CheckOut(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return diag.Errorf(diag.Usage, "--out: %s is not a directory", dir)

@@ -7,8 +7,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// pick finds the one that a word names: by all of its name, its beginning, or any
-// part.
+// pick finds the item identified by a word: by its full name, its prefix, or any part
+// of its name.
 func pick[T any](what, word string, from []T, name func(T) string) (string, error) {
 	var names []string
 	for _, f := range from {

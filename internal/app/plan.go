@@ -20,57 +20,58 @@ import (
 	"builder/pipelines"
 )
 
-// A PlanRequest says of which cells it is to be explained what run would do.
+// A PlanRequest names the cells to plan a run for.
 type PlanRequest struct {
 	Selection
 	With Comparison // nil compares nothing
 }
 
-// A Plan is what run would do.
+// A Plan describes what run would do.
 type Plan struct {
 	Recipe   string        `json:"recipe"`
 	Cells    []PlannedCell `json:"cells"`
 	Excluded []Excluded    `json:"excluded"`
 }
 
-// A PlannedCell is what run would do for one cell.
+// A PlannedCell describes what run would do for one cell.
 type PlannedCell struct {
 	ID      string            `json:"id"`
-	Key     string            `json:"key,omitempty"` // empty while the lock lacks something
+	Key     string            `json:"key,omitempty"` // empty while the lock lacks a pin
 	Axes    map[string]string `json:"axes"`
-	Chosen  []string          `json:"chosen"` // axes whose value was chosen by preference
-	Forced  []matrix.Forced   `json:"forced"` // values that nobody asked for and nobody prefers: a rule leaves no other
-	Site    []string          `json:"site"`   // what of it a site brings, and whether that replaces something
+	Chosen  []string          `json:"chosen"` // axes whose value comes from a preference
+	Forced  []matrix.Forced   `json:"forced"` // values neither requested nor preferred: a rule leaves no other
+	Site    []string          `json:"site"`   // parts from a site, and whether they replace built-in ones
 	Image   string            `json:"image"`
 	Runtime string            `json:"runtime"`
 	Source  string            `json:"source"`
 	Python  []string          `json:"python"`
-	Inputs  []string          `json:"inputs,omitempty"` // ids of the cells that go into it
-	// Provided is what the platform brings to a stack, and why.
+	Inputs  []string          `json:"inputs,omitempty"` // ids of its input cells
+	// Provided lists the projects provided by the platform to a stack, with reasons.
 	Provided []string          `json:"provided,omitempty"`
 	Patches  []PlannedPatch    `json:"patches"`
 	Env      map[string]string `json:"env"`
 	Steps    []string          `json:"steps"`
 	Gates    []string          `json:"gates"`
-	Tests    *PlannedTests     `json:"tests,omitempty"`   // upstream's own, where the recipe names some
-	Stable   string            `json:"stable,omitempty"`  // why the channel stable cannot be reached
-	Missing  string            `json:"missing,omitempty"` // what the lock lacks
-	// Unstated says why the lock lacks what one place alone can tell, and what to do.
+	Tests    *PlannedTests     `json:"tests,omitempty"`   // upstream's tests, if the recipe names any
+	Stable   string            `json:"stable,omitempty"`  // why the cell cannot reach the channel stable
+	Missing  string            `json:"missing,omitempty"` // pins missing from the lock
+	// Unstated lists missing pins that no file or index states: a registry or
+	// repository must be queried. Each has the reason and the command to run.
 	Unstated []string        `json:"unstated,omitempty"`
-	Proven   proven.Standing `json:"proven"`         // whether anybody built it, and what was seen
+	Proven   proven.Standing `json:"proven"`         // whether the cell was ever built, and its record
 	Known    bool            `json:"known"`          // the result is in the store
-	Diff     *PlannedDiff    `json:"diff,omitempty"` // what changed since the last run, if that was asked
+	Diff     *PlannedDiff    `json:"diff,omitempty"` // changes since the last run, if requested
 }
 
-// A PlannedPatch is a patch that a cell gets or not.
+// A PlannedPatch says whether a cell gets a patch.
 type PlannedPatch struct {
 	Name    string      `json:"name"`
 	Applies bool        `json:"applies"`
-	State   patch.State `json:"state"` // not measured where it applies: no tree has been seen
+	State   patch.State `json:"state"` // not measured if it applies: no source tree was read
 	Because string      `json:"because"`
 }
 
-// PlannedTests says what upstream's tests take at each level.
+// PlannedTests gives the duration of upstream's tests at each level.
 type PlannedTests struct {
 	Source string `json:"source"`
 	Quick  int    `json:"quick-seconds"`
@@ -85,16 +86,16 @@ func testsOf(d lock.Draft) *PlannedTests {
 	return &PlannedTests{d.Tests.Project + " " + d.Tests.Version, t.QuickSeconds(), t.QuickSeconds() + t.FullSeconds()}
 }
 
-// Excluded are values that no cell has together.
+// Excluded is a combination of values without a cell.
 type Excluded struct {
 	Axes    map[string]string `json:"axes"`
 	Because string            `json:"because"`
 	Source  string            `json:"source"`
-	Instead []string          `json:"instead"` // what goes together
+	Instead []string          `json:"instead"` // valid combinations
 }
 
-// PlanRun explains what run would do. The error is that with which run would end before
-// it builds anything; the plan is empty where nothing can be explained.
+// PlanRun explains what run would do. It returns the error with which run would end
+// before it builds anything. The plan is empty if nothing can be explained.
 func PlanRun(ctx context.Context, s *Session, r PlanRequest) (Plan, error) {
 	p, err := s.plan(r)
 	if err != nil {
@@ -139,7 +140,7 @@ func (s *Session) plan(r PlanRequest) (Plan, error) {
 	return p, nil
 }
 
-// knownResults opens the results without making a store where there is none.
+// knownResults opens the results. It does not create a missing store.
 func (s *Session) knownResults() (func(key string) bool, error) {
 	dir := filepath.Join(s.Home, "store")
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +175,7 @@ func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key
 		c.Gates = append(c.Gates, g.Name)
 	}
 	c.Tests = testsOf(d)
-	if d.Settings.Expect.Wheelhouse != nil { // nothing is built of a source
+	if d.Settings.Expect.Wheelhouse != nil { // a stack builds nothing from source
 		c.Source, c.Python = "its parts", notNil(d.Settings.Requires.Run)
 	}
 	entries, err := lock.Assemble([]lock.Draft{d}, f, asm.Revision)
@@ -200,7 +201,7 @@ func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key
 	return c, err
 }
 
-// providedBy says what the platform brings to a stack.
+// providedBy lists the projects provided by the platform to a stack.
 func providedBy(house *recipe.Wheelhouse) []string {
 	if house == nil {
 		return nil
@@ -212,5 +213,5 @@ func providedBy(house *recipe.Wheelhouse) []string {
 	return all
 }
 
-// notNil makes an empty list of none: in JSON a list is never null.
+// notNil returns an empty list for nil: JSON lists are never null.
 func notNil(list []string) []string { return append([]string{}, list...) }

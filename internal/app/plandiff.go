@@ -15,17 +15,17 @@ import (
 	"builder/pipelines"
 )
 
-// A Comparison finds the entry that a cell had; nil compares nothing.
+// A Comparison finds the earlier entry of a cell; nil compares nothing.
 type Comparison func(lock.Draft) (had earlier, err error)
 
-// earlier is the entry that a cell had.
+// earlier is the earlier entry of a cell.
 type earlier struct {
 	entry   lock.Entry
-	place   string // where it stands
-	missing string // why there is none, or empty
+	place   string // its file
+	missing string // why there is no entry, or empty
 }
 
-// WithRun compares with the entries that a run below out began with.
+// WithRun compares with the entries of a run below out.
 func WithRun(out string) Comparison {
 	return func(d lock.Draft) (earlier, error) {
 		dir := filepath.Join(out, d.Cell.ID)
@@ -40,12 +40,12 @@ func WithRun(out string) Comparison {
 	}
 }
 
-// maxLock bounds the lock that a plan is compared with.
+// maxLock limits the size of the lock to compare with.
 const maxLock = 32 << 20
 
-// WithLock compares with the entries of today's recipe and another lock.
+// WithLock compares with the entries made from today's recipe and another lock.
 func WithLock(file, recipe string) (Comparison, error) {
-	f, err := os.Open(file) // a pipe too: <(git show HEAD:recipes/NAME.lock.json)
+	f, err := os.Open(file) // may be a pipe: <(git show HEAD:recipes/NAME.lock.json)
 	if err != nil {
 		return nil, diag.Errorf(diag.Usage, "--against: %w", err)
 	}
@@ -77,18 +77,18 @@ func WithLock(file, recipe string) (Comparison, error) {
 	}, nil
 }
 
-// A PlannedDiff is what changed in a cell, and what run does again for it.
+// A PlannedDiff lists the changes in a cell and the steps to run again.
 type PlannedDiff struct {
-	With    string        `json:"with,omitempty"`    // file that the cell is compared with
+	With    string        `json:"with,omitempty"`    // file to compare with
 	Missing string        `json:"missing,omitempty"` // why there is nothing to compare
 	Changes []lock.Change `json:"changes"`
-	From    string        `json:"from,omitempty"` // first step that runs again
-	Again   []string      `json:"again"`          // it and everything behind it
+	From    string        `json:"from,omitempty"` // first step to run again
+	Again   []string      `json:"again"`          // From and all later steps
 	Result  string        `json:"result"`         // the same in words
 }
 
-// diff compares the entry of a cell with the one that it had; known says that
-// the store has the result.
+// diff compares the entry of a cell with its earlier entry. known is true if the store
+// has the result.
 func (with Comparison) diff(d lock.Draft, now lock.Entry, known bool) (*PlannedDiff, error) {
 	had, err := with(d)
 	if err != nil {
@@ -113,13 +113,13 @@ func (with Comparison) diff(d lock.Draft, now lock.Entry, known bool) (*PlannedD
 	return p, nil
 }
 
-// undecided is the Comparison of a cell that the lock does not pin yet.
+// undecided is the diff of a cell not yet pinned by the lock.
 func undecided() *PlannedDiff {
 	const why = "the lock does not pin the cell yet"
 	return &PlannedDiff{Missing: why, Changes: []lock.Change{}, From: lock.Steps()[0], Again: stepsFrom(lock.Steps()[0]), Result: "every step runs"}
 }
 
-// stepsFrom returns a step and everything behind it, the gates last.
+// stepsFrom returns a step and all later ones, ending with the gates.
 func stepsFrom(step string) []string {
 	var names []string
 	for _, s := range pipelines.Steps() {

@@ -8,7 +8,7 @@ import (
 	"builder/pipelines"
 )
 
-// The steps of changes are steps of the pipeline, in its order, and the gates.
+// lock.Steps must be steps of the pipeline in pipeline order, plus the gates.
 func TestChangesNameStepsOfThePipeline(t *testing.T) {
 	last := -1
 	all := stepsFrom(pipelines.Steps()[0].Name)

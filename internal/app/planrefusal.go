@@ -14,9 +14,9 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// refusal is the error with which run would end before it builds anything: the lock
-// lacks something and --locked or --offline forbids to resolve it, or --offline
-// forbids to fetch what the store lacks.
+// refusal returns the error with which run would end before it builds anything. Either
+// the lock lacks a pin and --locked or --offline forbids resolving it, or the store
+// lacks a file and --offline forbids fetching it.
 func (s *Session) refusal(ctx context.Context, of Selection) error {
 	if !s.Locked && !s.Offline {
 		return nil
@@ -44,7 +44,8 @@ func (s *Session) refusal(ctx context.Context, of Selection) error {
 	return errors.Join(faults...)
 }
 
-// lackingFiles is the error for files of an entry that the store lacks.
+// lackingFiles returns an error with the names of an entry's files missing from the
+// store.
 func lackingFiles(e lock.Entry, kept *store.Store) error {
 	var names []string
 	for _, b := range fetch.Blobs(e) {

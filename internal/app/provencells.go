@@ -5,8 +5,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// ProvenCells says how many cells of a recipe somebody built and gated, and on which day
-// last.
+// ProvenCells returns the number of a recipe's cells that were ever built and gated,
+// and the day of the last build.
 func ProvenCells(cat catalogue.Catalogue, r *recipe.Recipe) (built int, last string, err error) {
 	done, err := cat.Proven()
 	for _, p := range done {

@@ -10,7 +10,7 @@ import (
 	"builder/internal/publishing/publish"
 )
 
-// A PruneReport says which wheels go, and why.
+// A PruneReport lists the decision on each wheel and its reason.
 type PruneReport struct {
 	Schema int                `json:"schema"`
 	At     string             `json:"at"`
@@ -18,7 +18,7 @@ type PruneReport struct {
 	Wheels []publish.Decision `json:"wheels"`
 }
 
-// Prune says which wheels may go from a place, and lets them go unless dry is set.
+// Prune decides which wheels a place may remove, and removes them unless dry is set.
 func Prune(ctx context.Context, s *Session, at publish.Catalogue, rule publish.Retention, dry bool) (PruneReport, error) {
 	all, err := at.List(ctx)
 	if err != nil {
@@ -41,9 +41,8 @@ func Prune(ctx context.Context, s *Session, at publish.Catalogue, rule publish.R
 	return report, at.Withdraw(ctx, keys...)
 }
 
-// lockedKeys returns the keys that the locks known here ask for, of the cells that
-// are published. Of what no recipe here makes nothing is known; a lock that cannot
-// be read is an error.
+// lockedKeys returns the keys of published cells required by the local locks. It skips
+// cells of unknown recipes. An unreadable lock is an error.
 func (s *Session) lockedKeys(ctx context.Context, all []index.Record) (map[string]bool, error) {
 	for _, r := range s.Catalogue.Recipes {
 		if _, err := s.Catalogue.Locks(s.Home).Read(r.Name); err != nil {

@@ -20,17 +20,17 @@ import (
 	"builder/internal/publishing/subject"
 )
 
-// A PublishRequest says what is published, and where.
+// A PublishRequest names the wheels to publish and the destination.
 type PublishRequest struct {
 	Paths    []string
 	To       string
 	Channel  attest.Policy
 	DryRun   bool
-	Check    bool // look at what was published as a client
+	Check    bool // check the published wheels as a client
 	Insecure bool
 }
 
-// A PublishReport is what was published.
+// A PublishReport lists the published wheels.
 type PublishReport struct {
 	Schema    int               `json:"schema"`
 	To        string            `json:"to"`
@@ -38,8 +38,8 @@ type PublishReport struct {
 	Published []publish.Receipt `json:"published"`
 }
 
-// Publish verifies every wheel before the first is published: one that is refused keeps
-// all back. The report is empty where none was begun.
+// Publish verifies every wheel before it publishes the first. One refused wheel stops
+// all. The report is empty if no wheel was started.
 func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, error) {
 	trust, err := s.Trusted()
 	if err != nil {
@@ -80,16 +80,15 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 	return report, errors.Join(faults...)
 }
 
-// A PlaceError is an error about the word that names a place.
+// A PlaceError is an error in the name of a place.
 type PlaceError struct{ Err error }
 
 func (e *PlaceError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong with the word.
+// Unwrap returns the error in the name.
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-// loadBundles verifies the wheels of every path, and tells all that is wrong with
-// any.
+// loadBundles verifies the wheels of every path and returns all errors.
 func loadBundles(r PublishRequest, trust signing.Trust) ([]publish.Bundle, error) {
 	wheels, err := subject.Passed(r.Paths)
 	if err != nil {
@@ -104,7 +103,7 @@ func loadBundles(r PublishRequest, trust signing.Trust) ([]publish.Bundle, error
 	return bundles, errors.Join(faults...)
 }
 
-// client is what looks at the published, nil where nobody shall.
+// client returns the client for checking published wheels, or nil without --check.
 func (s *Session) client(r PublishRequest, trust signing.Trust) *publish.Client {
 	if !r.Check {
 		return nil
@@ -117,8 +116,8 @@ func (s *Session) client(r PublishRequest, trust signing.Trust) *publish.Client 
 	}
 }
 
-// ordinary is what a program needs of an environment: where programs, the user and
-// the network are. What is left out holds tokens, and settings of the installer.
+// ordinary filters an environment down to the variables that programs need to find
+// other programs, the user and the network. It drops tokens and installer settings.
 func ordinary(environ []string) []string {
 	return slices.DeleteFunc(environ, func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
@@ -140,8 +139,8 @@ func runProgram(ctx context.Context, env []string, name string, args ...string) 
 	return b.String(), err
 }
 
-// Promote puts a published cell into another channel, if what is signed about it allows
-// that. Nothing is built and no byte changes.
+// Promote puts a published cell into another channel if its signed statements allow it.
+// It builds nothing and changes no byte.
 func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string, channel attest.Policy) (PublishReport, error) {
 	trust, err := s.Trusted()
 	if err != nil {
@@ -173,7 +172,7 @@ func Promote(ctx context.Context, s *Session, at publish.Catalogue, cell string,
 	return PublishReport{Schema: 1, To: at.String(), Published: []publish.Receipt{receipt}}, nil
 }
 
-// Listed returns what a place holds whose records say every word.
+// Listed returns the records of a place containing every word.
 func Listed(ctx context.Context, at publish.Source, words []string) ([]index.Record, error) {
 	all, err := at.List(ctx)
 	if err != nil {
@@ -182,7 +181,7 @@ func Listed(ctx context.Context, at publish.Source, words []string) ([]index.Rec
 	return matching(all, words), nil
 }
 
-// matching keeps the records that say every word.
+// matching keeps the records containing every word.
 func matching(all []index.Record, words []string) []index.Record {
 	kept := []index.Record{}
 	for _, r := range all {
@@ -198,8 +197,7 @@ func matching(all []index.Record, words []string) []index.Record {
 	return kept
 }
 
-// Yank says of a published cell that nobody should take it any more; because is empty
-// where that is taken back.
+// Yank marks a published cell as not to be used. An empty because removes the mark.
 func Yank(ctx context.Context, place publish.Directory, cell, because string) (index.Record, error) {
 	r, err := publish.FindCell(ctx, place, cell)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"builder/internal/view/progress"
 )
 
-// quiet is how long a push may take before a log tells of it: most take no time.
+// quiet is the time before a log reports a push: most pushes finish sooner.
 const quiet = 5 * time.Second
 
-// push shows how far one wheel has come on its way to a destination.
+// push shows the progress of one wheel's upload.
 type push struct {
 	mu       sync.Mutex
 	progress *progress.Display
@@ -32,7 +32,7 @@ func (p *push) show() {
 	p.progress.Start(p.wheel, "push")
 }
 
-// bytes is told what was sent.
+// bytes reports how many bytes were sent.
 func (p *push) bytes(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *push) bytes(done, total int64) {
 	p.progress.Bytes(p.wheel, done, total)
 }
 
-// end is told how it went.
+// end reports the result.
 func (p *push) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

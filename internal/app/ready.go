@@ -18,11 +18,11 @@ import (
 	"builder/pipelines"
 )
 
-// registryTime bounds how long a registry may take to answer that it is there.
+// registryTime limits the wait for a registry's answer.
 const registryTime = 5 * time.Second
 
-// ready refuses what this host cannot do before anything is fetched: entries are those
-// of the run, none where the lock is still to be completed.
+// ready returns an error if this host cannot do the work, before anything is fetched.
+// entries are those of the run; empty means the lock still lacks pins.
 func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
 	if w.Builder != nil {
 		return nil
@@ -46,8 +46,8 @@ func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
 	return errors.Join(faults...)
 }
 
-// cannot returns what keeps the host from the work. Of several engines that were named
-// one that answers is enough: it gets the cells of the others.
+// cannot returns the failed checks of the host. Of several engines given by address,
+// one working engine is enough: it builds the cells of the others.
 func cannot(ctx context.Context, work doctor.Work) []doctor.Result {
 	if len(work.Engine.Addresses) > 1 {
 		for _, address := range work.Engine.Addresses {
@@ -61,9 +61,10 @@ func cannot(ctx context.Context, work doctor.Work) []doctor.Result {
 	return doctor.Cannot(ctx, host.This(), work)
 }
 
-// heldBy tells the images that an engine keeps. Of that in Docker or Podman it is known
-// what it has pulled for this home. Of one that was named nobody knows, and what it
-// reaches is not what this host does.
+// heldBy returns a function that reports whether an engine has an image. For an engine
+// in Docker or Podman it checks the images pulled for this home. For an engine given by
+// address it returns nil: the engine's images are unknown, and it may reach other
+// registries than this host.
 func (s *Session) heldBy(state doctor.EngineState) func(digest string) bool {
 	switch state.Kind {
 	case doctor.Native:
@@ -77,8 +78,8 @@ func (s *Session) heldBy(state doctor.EngineState) func(digest string) bool {
 	return nil
 }
 
-// pullable refuses images that the engine does not keep and whose registry does not
-// answer, or may not be asked.
+// pullable returns an error for each image missing from the engine if its registry does
+// not answer or --offline forbids the query.
 func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 	asked := map[string]error{}
 	var faults []error
@@ -103,7 +104,7 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 	return errors.Join(faults...)
 }
 
-// answers asks whether anybody is at an address. Who is slow may be there.
+// answers queries the server at url. A timeout is no error: the server may be slow.
 func answers(ctx context.Context, url string) error {
 	asked, done := context.WithTimeout(ctx, registryTime)
 	defer done()

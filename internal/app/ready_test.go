@@ -16,8 +16,8 @@ import (
 	"builder/pipelines"
 )
 
-// An image that the engine does not keep has to come from its registry: that one which
-// does not answer is said before anything is fetched, with the digest of the image.
+// A missing image must come from its registry. If the registry does not answer, the
+// error appears before anything is fetched and has the digest of the image.
 func TestImagesArePullableBeforeTheRun(t *testing.T) {
 	const digest = "sha256:e50984d2e1ef6300e3fd51303839842189a077b10cb5cadff1923df10c61c493"
 	home := t.TempDir()

@@ -18,9 +18,8 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// rebuildBundle builds the cell of a bundle once more from what its provenance
-// says and compares every file. What differs is left in rebuilt/ beside the
-// artifact.
+// rebuildBundle builds the cell of a bundle again from its provenance and compares
+// every file. Differing files stay in rebuilt/ beside the artifact.
 func (s *Session) rebuildBundle(ctx context.Context, a artifact.Artifact, b attest.Bundle) (attest.Check, error) {
 	e := b.Provenance.Definition.Internal.Entry
 	if e.Pipeline != Revision() {
@@ -55,8 +54,8 @@ func (s *Session) rebuildBundle(ctx context.Context, a artifact.Artifact, b atte
 	return c, err
 }
 
-// attachRebuild signs what a second build found, as a round of the gate that
-// compares two builds.
+// attachRebuild signs the result of a second build as a round of the reproducibility
+// gate.
 func (s *Session) attachRebuild(a artifact.Artifact, b attest.Bundle, c attest.Check) error {
 	key, err := s.SigningKey()
 	if err != nil {
@@ -71,7 +70,7 @@ func (s *Session) attachRebuild(a artifact.Artifact, b attest.Bundle, c attest.C
 	return attest.Sealer{Key: key}.AddRound(a, round)
 }
 
-// compareRebuilt demands every file that the provenance names, with its digest.
+// compareRebuilt requires every file named in the provenance, with its digest.
 func compareRebuilt(a artifact.Artifact, b attest.Bundle, made []artifact.Artifact) (attest.Check, error) {
 	c := attest.Check{Name: "rebuild", Seen: fmt.Sprintf("%d files are the same in a second build", len(b.Artifacts))}
 	again := map[string]artifact.Artifact{}

@@ -14,18 +14,18 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// rooms is what the cells at work take of the cache of one engine, and of its disk.
+// rooms counts the cache and disk space of one engine used by running cells.
 type rooms struct {
 	mu     sync.Mutex
-	taken  int64 // bytes that the cells at work are likely to take
+	taken  int64 // expected cache use of the running cells in bytes
 	cells  int
-	shared bool             // several cells were at work since there was none
-	took   map[string]int64 // by cell: what those took that were at work alone
+	shared bool             // cells have overlapped since the engine was last idle
+	took   map[string]int64 // by cell: cache use of cells that ran alone
 }
 
-// room makes room for a cell in the cache of an engine that builder starts: it
-// collects what is over the bound, and if that is not enough, what nobody uses. It
-// returns what is called when the cell has ended. An engine of others bounds itself.
+// room makes room for a cell in the cache of an engine started by builder. It collects
+// cache beyond the bound first, then all unused cache. The caller calls ended when the
+// cell has ended. For other engines room does nothing: they bound their own cache.
 func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err error) {
 	if e.disk == "" {
 		return func() {}, nil
@@ -34,7 +34,7 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 	e.rooms.mu.Lock()
 	defer e.rooms.mu.Unlock()
 	had, err := e.collect(ctx, need+e.rooms.taken)
-	if err != nil { // what is wrong with the engine the build will say
+	if err != nil { // the build will report an engine error
 		e.Note("how much room there is for %s is not known: %v", entry.ID, err)
 		return func() {}, nil
 	}
@@ -47,7 +47,7 @@ func (e *engine) room(ctx context.Context, entry lock.Entry) (ended func(), err 
 	return func() { e.leave(ctx, entry, need, had) }, nil
 }
 
-// need is what a cell takes of the engine's cache, and how that is known.
+// need returns the cache use of a cell in bytes, and the source of the figure.
 func (e *engine) need(ctx context.Context, entry lock.Entry) (bytes int64, how string) {
 	past, _ := history.Read(ctx, e.Home)
 	if bytes, known := past.Disk(entry.Recipe, entry.ID); known {
@@ -56,8 +56,8 @@ func (e *engine) need(ctx context.Context, entry lock.Entry) (bytes int64, how s
 	return needs.Cache(entry), "by the files of its lock"
 }
 
-// collect makes room for so many bytes, as far as it goes, and returns what the cache
-// has then.
+// collect tries to make room for wanted bytes and returns the size of the cache
+// afterwards.
 func (e *engine) collect(ctx context.Context, wanted int64) (has int64, err error) {
 	for _, all := range []bool{false, true} {
 		if has, err = e.chosen.CacheBytes(ctx); err != nil {
@@ -75,7 +75,7 @@ func (e *engine) collect(ctx context.Context, wanted int64) (has int64, err erro
 	return e.chosen.CacheBytes(ctx)
 }
 
-// enough refuses a cell for which there is too little room, after collecting.
+// enough returns an error if a cell still has too little room after collecting.
 func (e *engine) enough(need int64, how string, entry lock.Entry) error {
 	bound := e.Native.Cache
 	_, left, err := host.Disk(e.disk)
@@ -91,8 +91,8 @@ func (e *engine) enough(need int64, how string, entry lock.Entry) error {
 	return nil
 }
 
-// leave ends what room began, and notes what the cell took where no other was at
-// work.
+// leave ends the reservation of room. It records the cell's cache use if no other cell
+// ran at the same time.
 func (e *engine) leave(ctx context.Context, entry lock.Entry, need, had int64) {
 	e.rooms.mu.Lock()
 	defer e.rooms.mu.Unlock()
@@ -114,8 +114,8 @@ func (e *engine) leave(ctx context.Context, entry lock.Entry, need, had int64) {
 	}
 }
 
-// rememberDisk keeps what a cell took of an engine's cache, unless it found its image
-// there.
+// rememberDisk stores the cache use of a cell, unless its image was already in the
+// cache.
 func (w *workspace) rememberDisk(ctx context.Context, entry lock.Entry, steps map[string]float64) error {
 	if _, cold := steps["image"]; !cold {
 		return nil
@@ -131,14 +131,15 @@ func (w *workspace) rememberDisk(ctx context.Context, entry lock.Entry, steps ma
 	return nil
 }
 
-// tooLittle is the error for a disk that is too small for what is wanted of it.
+// tooLittle returns the error for a disk with too little free space.
 func tooLittle(disk string, left int64, wanted string) error {
 	return diag.Errorf(diag.NoEngine, "the disk of %s has %s free: %s", disk, gigabytes(left), wanted).
 		WithHint("make room: `builder store gc` empties the engine's cache, with --keep 0 the store too; or set BUILDER_HOME to a larger disk")
 }
 
-// makeRoom asks, before the first file is fetched, whether the disk has room for the
-// files of what is to be built and for the largest of its cells, and collects where it has not.
+// makeRoom checks the disk space before the first fetch. The disk needs room for the
+// files of all cells to build and for the cache of the largest cell. If it has too
+// little, makeRoom collects the engine's cache.
 func (w *workspace) makeRoom(ctx context.Context, build []lock.Entry) error {
 	i := slices.IndexFunc(w.engines, func(e *engine) bool { return e.Address == "" })
 	if len(build) == 0 {
@@ -161,7 +162,7 @@ func (w *workspace) makeRoom(ctx context.Context, build []lock.Entry) error {
 	}
 	_, left, err := host.Disk(w.Home)
 	if err != nil || left >= files+cache {
-		return nil // where it is not known, what is short will be said
+		return nil // if the free space is unknown, a later error reports a full disk
 	}
 	if cache > 0 {
 		left, err = w.engines[i].free(ctx, files+cache, left)
@@ -181,8 +182,8 @@ func (e *engine) here(ctx context.Context) bool {
 	return !found
 }
 
-// free collects the engine's cache for a run, unless nothing comes of it, and returns
-// what the disk has then.
+// free collects the engine's cache for a run and returns the free disk space
+// afterwards. It does not collect if the cache is too small to help.
 func (e *engine) free(ctx context.Context, wanted, left int64) (int64, error) {
 	if has, err := e.NativeEngine().CacheBytes(ctx); err != nil || left+has < wanted {
 		return left, err

@@ -14,15 +14,15 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// vast is an entry whose one wheel is larger than any disk.
+// vast is an entry with one wheel larger than any disk.
 func vast() lock.Entry {
 	e := lock.Entry{Recipe: "tiny", ID: "tiny-1"}
 	e.Image.Wheels = []pypi.File{{Filename: "vast-1-py3-none-any.whl", SHA256: strings.Repeat("0", 64), Size: 1 << 50}}
 	return e
 }
 
-// A run for which the disk is too small is refused before anything is fetched or
-// started, with what it takes and what to do.
+// A run too large for the disk is refused before anything is fetched or started. The
+// error gives the required size and a remedy.
 func TestRunThatDoesNotFit(t *testing.T) {
 	home := t.TempDir()
 	s, err := store.Open(home + "/store")
@@ -41,8 +41,8 @@ func TestRunThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// What a cell took before counts more than what its lock lets expect, and a cell that
-// takes more than the cache may is refused with the flag that allows it.
+// The recorded cache use of a cell overrides the estimate from its lock. A cell larger
+// than the cache bound is refused. The hint names the flag to raise the bound.
 func TestCellThatDoesNotFit(t *testing.T) {
 	home := t.TempDir()
 	e := &engine{disk: home, Session: &Session{Home: home, Engines: Engines{Native: native.Options{Cache: 20e9}}, Note: t.Logf}}

@@ -18,15 +18,14 @@ import (
 	"builder/pipelines"
 )
 
-// A Rootfs is the file system of a cell as its build step finds it.
+// A Rootfs is the file system of a cell at the start of its build step.
 type Rootfs struct {
 	ID    string `json:"id"`
 	Key   string `json:"key"`
-	Build string `json:"build"` // path of the script that runs the build step
+	Build string `json:"build"` // path of the script for the build step
 }
 
-// WriteRootfs writes the file system of the one chosen cell to a directory that does not
-// exist.
+// WriteRootfs writes the file system of the one chosen cell to a new directory.
 func WriteRootfs(ctx context.Context, s *Session, of Selection, to string) (Rootfs, error) {
 	w, err := s.open(ctx)
 	if err != nil {
@@ -37,10 +36,10 @@ func WriteRootfs(ctx context.Context, s *Session, of Selection, to string) (Root
 	if err != nil {
 		return Rootfs{}, err
 	}
-	return w.rootfs(ctx, entries[len(entries)-1], pipelines.LastStep, to) // before it stands what goes into it
+	return w.rootfs(ctx, entries[len(entries)-1], pipelines.LastStep, to) // its input cells come before it
 }
 
-// OneCell refuses a selection of several cells.
+// OneCell returns an error unless exactly one cell is selected.
 func OneCell(s *Session, of Selection) error {
 	drafts, _, err := s.choose(of)
 	if err == nil && len(drafts) != 1 {
@@ -49,7 +48,7 @@ func OneCell(s *Session, of Selection) error {
 	return err
 }
 
-// rootfs writes to dir what a cell is when a step begins.
+// rootfs writes the file system of a cell at the start of a step to dir.
 func (w *workspace) rootfs(ctx context.Context, e lock.Entry, step, dir string) (Rootfs, error) {
 	inputs, err := w.builtInputs(e)
 	if err != nil {
@@ -59,8 +58,7 @@ func (w *workspace) rootfs(ctx context.Context, e lock.Entry, step, dir string) 
 	return Rootfs{e.ID, e.Key(), build}, err
 }
 
-// EntryOf returns what a cell below out was built from; the cell is named by its id or
-// a part of it.
+// EntryOf returns the entry of a cell below out. cell is its id or a part of it.
 func EntryOf(out, cell string) (lock.Entry, error) {
 	found, err := filepath.Glob(filepath.Join(out, "*", lock.EntryFile))
 	if err != nil {
@@ -81,7 +79,7 @@ func EntryOf(out, cell string) (lock.Entry, error) {
 	return e, err
 }
 
-// Stand writes to dir what the cell of an entry is when a step begins.
+// Stand writes the file system of an entry's cell at the start of a step to dir.
 func Stand(ctx context.Context, s *Session, e lock.Entry, step, dir string) (Rootfs, error) {
 	w, err := s.open(ctx)
 	if err != nil {
@@ -91,7 +89,7 @@ func Stand(ctx context.Context, s *Session, e lock.Entry, step, dir string) (Roo
 	return w.rootfs(ctx, e, step, dir)
 }
 
-// StepsToStandAt are the steps before which there is a file system.
+// StepsToStandAt returns the steps with a file system at their start.
 func StepsToStandAt() []string {
 	var names []string
 	for _, s := range pipelines.Steps()[1:] {
@@ -100,9 +98,9 @@ func StepsToStandAt() []string {
 	return names
 }
 
-// standAt writes to dir what a cell is when a step begins: its file system, and
-// the scripts build, which runs the build step in it, and shell. It returns the
-// path of the first.
+// standAt writes to dir the file system of a cell at the start of a step, and two
+// scripts: build runs the build step in it, shell opens a shell in it. It returns the
+// path of build.
 func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, step, dir string) (string, error) {
 	watch := NewWatch(filepath.Join(dir, "logs"), e.ID, w.Display)
 	if err := run.Fetch(ctx, watch, w.fetcher(), e); err != nil {
@@ -117,7 +115,7 @@ func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact
 		return "", err
 	}
 	for name := range env {
-		if !shell.Name(name) { // of an entry that somebody else wrote
+		if !shell.Name(name) { // the entry may be untrusted
 			return "", diag.Errorf(diag.Drift, "%s: env: %q is no name of a variable", e.ID, name)
 		}
 	}
@@ -128,12 +126,11 @@ func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact
 	)
 }
 
-// anyShell opens the best shell that an image has, where the source is if it is
-// there already.
+// anyShell opens the best shell of an image, in the source directory if it exists.
 const anyShell = "cd /build/src 2>/dev/null || cd /; if command -v bash >/dev/null; then exec bash --norc -i; fi; exec sh -i"
 
-// builtInputs returns the wheels of the cells that go into e, which must have
-// been built before.
+// builtInputs returns the wheels of e's input cells. It is an error if one has not been
+// built.
 func (w *workspace) builtInputs(e lock.Entry) ([]artifact.Artifact, error) {
 	var wheels []artifact.Artifact
 	for _, in := range e.Inputs {
@@ -149,12 +146,12 @@ func (w *workspace) builtInputs(e lock.Entry) ([]artifact.Artifact, error) {
 	return wheels, nil
 }
 
-// chrooted begins a command in the file system: as root without a capability.
+// chrooted is the start of a command in the file system: root without capabilities.
 const chrooted = "chroot . setpriv --bounding-set -all --inh-caps -all --no-new-privs "
 
-// chrootScript runs a command in the file system beside it, as root without a
-// network, without the devices of the host and without its kernel settings. Its
-// mounts and processes end with it.
+// chrootScript returns a script to run a command in the file system beside it. The
+// command runs as root without a network, the host's devices or the host's kernel
+// settings. The script's mounts and processes end with it.
 func chrootScript(about string, env map[string]string, command string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `#!/bin/sh
@@ -185,8 +182,8 @@ exec unshare --mount --net --pid --ipc --uts --fork --kill-child --propagation p
 	return b.String()
 }
 
-// shellAt is the command that opens a shell where a cell failed, "" where there is
-// no file system yet.
+// shellAt returns the command to open a shell at the failed step of a cell, or "" if
+// the step has no file system.
 func shellAt(o run.Outcome, out string) string {
 	if len(o.Steps) == 0 {
 		return ""

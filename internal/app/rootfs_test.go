@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// The environment of the script is the build step's and nothing else, whatever
-// the values hold.
+// The script must set the build step's environment and nothing else, even for values
+// with quotes and $.
 func TestChrootScript(t *testing.T) {
 	script := chrootScript("Says what it sees.", map[string]string{"A": "it's $HOME", "B": ""}, "chroot . sh -euc 'env'")
-	// What needs root and a file system is left out; the rest is run as it is.
+	// The test drops the parts that need root or the file system and runs the rest
+	// unchanged.
 	head, command, ok := strings.Cut(script, "' sh \\\n")
 	if !ok || !strings.Contains(head, "exec unshare --mount --net") || !strings.Contains(head, `exec env -i "$@"`) {
 		t.Fatal(script)
@@ -29,7 +30,7 @@ func TestChrootScript(t *testing.T) {
 	}
 }
 
-// A name that is none is no command either.
+// Invalid variable names must not run as commands.
 func TestAScriptQuotesTheNamesOfVariables(t *testing.T) {
 	script := chrootScript("Says what it sees.", map[string]string{"A;touch x;B": "v", "C$(touch x)": "v"}, "true")
 	for _, want := range []string{"  'A;touch x;B'='v' \\\n", "  'C$(touch x)'='v' \\\n"} {

@@ -23,18 +23,18 @@ import (
 	"builder/internal/view/term"
 )
 
-// A RunRequest says which cells are to be built, and where their results go.
+// A RunRequest names the cells to build and the directory of their results.
 type RunRequest struct {
 	Selection
 	Out      string    // directory of the results
-	FailFast bool      // begin no further cell after the first that fails
-	Most     gate.Need // what a gate may need to be asked, at least [gate.Container]
-	Rebuild  bool      // build every cell that passed a second time and compare
-	From     []string  // places to take cells from: directories and addresses
+	FailFast bool      // start no further cell after the first failure
+	Most     gate.Need // strongest requirement of the gates to run; at least [gate.Container]
+	Rebuild  bool      // build every passing cell a second time and compare
+	From     []string  // directories and URLs to take cells from
 	FromOnly bool      // build nothing
 }
 
-// A cellRun is a run at work.
+// A cellRun is a run in progress.
 type cellRun struct {
 	*workspace
 	RunRequest
@@ -45,8 +45,8 @@ type cellRun struct {
 	rec      *report.Recorder
 }
 
-// Run takes the chosen cells from names to verdicts. The report is that of run.json,
-// empty where no cell was begun; the error is every fault of every cell.
+// Run resolves, builds and judges the chosen cells. It returns the report written to
+// run.json, empty if no cell was started, and the errors of all cells.
 func Run(ctx context.Context, s *Session, r RunRequest) (report.Run, error) {
 	known, err := s.Catalogue.Diagnoses()
 	if err != nil {
@@ -66,25 +66,25 @@ func Run(ctx context.Context, s *Session, r RunRequest) (report.Run, error) {
 		return report.Run{}, err
 	}
 	c := &cellRun{workspace: w, RunRequest: r, trust: trust, sealer: sealer, examiner: diagnose.NewExaminer(known)}
-	entries, err := w.entries(ctx, r.Selection, func(e lock.Entry) bool { return !c.builds(e) }) // a rebuild takes the inputs anew
+	entries, err := w.entries(ctx, r.Selection, func(e lock.Entry) bool { return !c.builds(e) }) // a rebuild needs the inputs again
 	if err != nil {
 		return report.Run{}, err
 	}
 	return c.run(ctx, entries)
 }
 
-// builds reports whether an entry is to be built, as far as its result is known.
+// builds reports whether an entry must be built, judging by the results known so far.
 func (c *cellRun) builds(e lock.Entry) bool { return c.Rebuild || !c.has(e) }
 
-// has reports whether a result is known that has all verdicts that this run asks for.
+// has reports whether a known result has all verdicts required by this run.
 func (c *cellRun) has(e lock.Entry) bool {
 	found, ok := c.results.Known(e.Key())
 	return ok && run.Answered(found, e, max(c.Most, gate.Container))
 }
 
-// run takes entries to verdicts.
+// run builds and judges entries.
 func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, error) {
-	var build []lock.Entry // by the engines of this run, as far as is known
+	var build []lock.Entry // cells for this run's engines, as far as known
 	for _, e := range entries {
 		if c.builds(e) && len(c.From) == 0 {
 			build = append(build, e)
@@ -121,7 +121,7 @@ func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, er
 	return final, errors.Join(faults...)
 }
 
-// sayUnproven notes which entries nobody has built and gated before.
+// sayUnproven notes entries never built and judged before.
 func (c *cellRun) sayUnproven(build []lock.Entry) error {
 	done, err := c.Catalogue.Proven()
 	if err != nil {
@@ -142,13 +142,13 @@ func (c *cellRun) sayUnproven(build []lock.Entry) error {
 	return nil
 }
 
-// take has every entry fetched, built and judged, and writes down what becomes of it.
+// take fetches, builds and judges every entry, and records the outcomes.
 func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.Outcome {
 	engines := c.fleet()
 	c.past = c.history(ctx)
 	c.Display.Run(c.planned(c.past, entries), engines.Jobs())
 	if slices.ContainsFunc(build, func(e lock.Entry) bool { return !c.has(e) }) {
-		engines.Warm(ctx) // while the first files are fetched
+		engines.Warm(ctx) // while the first files download
 	}
 	files := c.fetcher()
 	files.Tests = c.Most >= gate.Tests
@@ -170,13 +170,13 @@ func (c *cellRun) take(ctx context.Context, entries, build []lock.Entry) []run.O
 	}.Run(ctx, entries)
 }
 
-// finder looks for results here, and where --from says.
+// finder searches for results in the store and in the places of --from.
 func (c *cellRun) finder() run.Finder {
 	return reuse.Finder{Results: c.results, Places: c.From, Trust: c.trust, Only: c.FromOnly, Store: c.store, Scratch: c.scratch, Note: c.Note}
 }
 
-// holdOut waits until no other run writes to the directory of the results: two
-// would take each other's wheels away.
+// holdOut waits until no other run writes to the output directory: two runs would
+// delete each other's wheels.
 func (c *cellRun) holdOut(ctx context.Context) (free func(), err error) {
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return nil, diag.Errorf(diag.Usage, "--out: %w", err)
@@ -186,7 +186,7 @@ func (c *cellRun) holdOut(ctx context.Context) (free func(), err error) {
 	})
 }
 
-// refuse writes down why none of the entries was begun.
+// refuse records the reason why no entry was started.
 func (c *cellRun) refuse(entries []lock.Entry, why error) error {
 	var faults []error
 	for _, e := range entries {
@@ -196,7 +196,7 @@ func (c *cellRun) refuse(entries []lock.Entry, why error) error {
 	return errors.Join(append(faults, err)...)
 }
 
-// finish ends run.json and writes the views of it.
+// finish completes run.json and writes its views.
 func (c *cellRun) finish() (report.Run, error) {
 	final, err := c.rec.Finish(time.Now())
 	if err == nil {
@@ -205,7 +205,7 @@ func (c *cellRun) finish() (report.Run, error) {
 	return final, err
 }
 
-// diagnosed adds to the faults of a cell what is known about them.
+// diagnosed adds the diagnosis of known failures to the errors of a cell.
 func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 	if o.Err == nil {
 		return nil
@@ -215,7 +215,7 @@ func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 		if fault.Code == diag.Build && len(o.Steps) > 0 {
 			fault.LogPath = filepath.Join(out, logOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
 			fault.Log = diagnose.Meaningful(fault.LogPath, fault.Log)
-			if d, ok := examiner.Cause(context.Background(), fault.LogPath); ok { // of a run that was stopped too
+			if d, ok := examiner.Cause(context.Background(), fault.LogPath); ok { // diagnose the log even after the run was interrupted
 				fault.Hint = d.Hint()
 			}
 			if open := shellAt(o, out); open != "" {
@@ -227,7 +227,7 @@ func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 	return errors.Join(faults...)
 }
 
-// record begins run.json with every cell that was chosen.
+// record starts run.json with every chosen cell.
 func (c *cellRun) record(entries []lock.Entry) (err error) {
 	begun := report.Run{Builder: c.Version, Engine: c.describe(), Started: time.Now()}
 	for _, e := range entries {
@@ -237,7 +237,7 @@ func (c *cellRun) record(entries []lock.Entry) (err error) {
 	return err
 }
 
-// cellOf is an outcome as run.json says it, beside the cell's own directory.
+// cellOf converts an outcome to its form in run.json.
 func cellOf(o run.Outcome) report.Cell {
 	c := report.Cell{
 		ID: o.Entry.ID, Key: o.Entry.Key(), Recipe: o.Entry.Recipe, Axes: o.Entry.Axes,
@@ -255,7 +255,7 @@ func cellOf(o run.Outcome) report.Cell {
 	for _, v := range o.Verdicts {
 		c.Verdicts = append(c.Verdicts, toReport(v))
 	}
-	// A cell that a gate refused has a result: its verdicts are the error.
+	// A cell refused by a gate has a result, and its verdicts are the error.
 	if code := diag.CodeOf(o.Err); o.Err != nil && !o.Skipped && (code != diag.Gate || len(o.Verdicts) == 0) {
 		c.Error = &report.CellError{Code: code.String(), Message: diag.Redact(term.Clean(o.Err.Error())), Hint: diag.Redact(firstHint(o.Err))}
 	}

@@ -35,7 +35,7 @@ import (
 	"builder/internal/view/report"
 )
 
-// builds is an engine that writes a wheel with one package, and counts.
+// builds is an engine. It writes a wheel with one package and counts its builds.
 type builds struct {
 	holds string // the package
 	n     int
@@ -65,7 +65,7 @@ func (b *builds) Rebuild(_ context.Context, e lock.Entry, _ []artifact.Artifact,
 	return []artifact.Artifact{a}, err
 }
 
-// wheel writes a wheel that holds its bill of materials.
+// wheel writes a wheel with its SBOM inside.
 func (b *builds) wheel(path string, e lock.Entry) error {
 	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: b.holds + "/__init__.py", Text: "name = 'tiny'\n"}}}
 	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
@@ -85,11 +85,11 @@ func (b *builds) wheel(path string, e lock.Entry) error {
 	return errors.Join(err, os.WriteFile(path, out.Bytes(), 0o644))
 }
 
-// source is what the tarball and the one wheel of the site hold.
+// source is the content of both the tarball and the one wheel of the site.
 const source = "content"
 
-// newSession returns a session of an empty home whose store holds what the cells of the
-// site are made of, and the one cell that is chosen.
+// newSession returns a session with a new home and a selection of one cell. The store
+// contains the source files of the site's cells.
 func newSession(t *testing.T, b run.Engine) (*app.Session, app.Selection) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(source))
@@ -136,7 +136,7 @@ func newSession(t *testing.T, b run.Engine) (*app.Session, app.Selection) {
 	return s, app.Selection{Recipe: tiny, Filter: matrix.Filter{}}
 }
 
-// A run builds, asks the gates, signs and writes run.json; the next one finds the result.
+// A run builds, judges, signs and writes run.json. The next run finds the result.
 func TestRun(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)
@@ -150,7 +150,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	read, err := report.Read(filepath.Join(out, "run.json"))
-	returned, err1 := json.MarshalIndent(done.Cells, "", "  ") // times are rounded when they are written
+	returned, err1 := json.MarshalIndent(done.Cells, "", "  ") // written times are rounded
 	written, err2 := json.MarshalIndent(read.Cells, "", "  ")
 	if diff := cmp.Diff(string(returned), string(written)); errors.Join(err, err1, err2) != nil || diff != "" {
 		t.Errorf("run.json says something else, %v (-returned +written):\n%s", errors.Join(err, err1, err2), diff)
@@ -179,7 +179,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A wheel that a gate refuses is set aside and neither signed nor remembered.
+// A wheel refused by a gate is set aside, neither signed nor stored.
 func TestRunThatAGateRefuses(t *testing.T) {
 	engine := &builds{holds: "other"}
 	s, of := newSession(t, engine)
@@ -201,7 +201,7 @@ func TestRunThatAGateRefuses(t *testing.T) {
 	}
 }
 
-// What the store lacks ends a run that may not fetch, and the other verbs with it.
+// A file missing from the store ends an offline run and an offline plan.
 func TestRunWithoutItsFiles(t *testing.T) {
 	engine := &builds{holds: "tiny"}
 	s, of := newSession(t, engine)

@@ -11,10 +11,10 @@ import (
 	"builder/internal/view/progress"
 )
 
-// Schemas are the types of the files that people write.
+// Schemas maps each name to the Go type of a file or record format with a JSON schema.
 var Schemas = map[string]any{
 	"recipe": &recipe.Recipe{}, "stack": &stack.Stack{}, "image": &image.Catalogue{}, "patch": &patch.Patch{}, "diagnosis": &diagnose.File{}, "config": &config.File{},
 	"profile":     &profile.Profile{},
-	"environment": &profile.Environment{}, // of profile --format json
-	"progress":    &progress.Event{},      // of --progress json
+	"environment": &profile.Environment{}, // the output of profile --format json
+	"progress":    &progress.Event{},      // the output of --progress json
 }

@@ -21,15 +21,15 @@ import (
 // sealer implements [run.Sealer] with the key of an invocation.
 type sealer struct {
 	key    signing.Key
-	trust  signing.Trust // whose earlier statements about a result are kept with it
+	trust  signing.Trust // signers of earlier statements to keep with a result
 	engine report.Engine
-	tool   string // version of the tool
-	ccache bool   // the build step may have taken objects from the compiler cache
+	tool   string // version of builder
+	ccache bool   // the build step may use objects from the compiler cache
 }
 
 var _ run.Sealer = sealer{}
 
-// Sealer signs what passed with the key of the session.
+// Sealer returns a sealer that signs passing results with the session's key.
 func (s *Session) Sealer() (run.Sealer, error) {
 	key, err := s.SigningKey()
 	if err != nil {
@@ -56,7 +56,7 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 		return nil, err
 	}
 	trust := signing.Trust{Keys: append(slices.Clone(s.trust.Keys), s.key.Public()), Now: time.Now()}
-	// What is wrong in the folder is not of the result: verify names it.
+	// Problems in the folder are not problems of the result: verify reports them.
 	said, err := attest.Read(r.Artifacts[0], trust)
 	if said.Provenance == nil {
 		return nil, errors.Join(err, fmt.Errorf("the statements about %s do not verify", r.Artifacts[0].Name))
@@ -64,8 +64,8 @@ func (s sealer) Seal(e lock.Entry, r run.Result, round []verdict.Verdict) ([]art
 	return said.Said, nil
 }
 
-// builder says what built, and where: a workflow of GitHub Actions by its
-// reference, any other host as local.
+// builder identifies the builder: on GitHub Actions by the workflow reference, on any
+// other host as local.
 func (s sealer) builder(env func(string) string) attest.Builder {
 	id := "urn:builder:local"
 	if ref := env("GITHUB_WORKFLOW_REF"); ref != "" && env("GITHUB_ACTIONS") == "true" {
@@ -78,8 +78,8 @@ func (s sealer) builder(env func(string) string) attest.Builder {
 	return attest.Builder{ID: id, Version: versions}
 }
 
-// invocation names the run of a workflow, "" elsewhere: the name of a host or of
-// a person belongs in no statement.
+// invocation returns the URL of a workflow run, or "" elsewhere: no statement may
+// contain the name of a host or a person.
 func invocation(env func(string) string) string {
 	if env("GITHUB_ACTIONS") != "true" {
 		return ""

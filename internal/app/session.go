@@ -16,49 +16,48 @@ import (
 	"builder/internal/view/progress"
 )
 
-// A Session is what the verbs of one invocation share.
+// A Session is the state shared by the verbs of one invocation.
 type Session struct {
-	Version   string // of the tool
+	Version   string // of builder
 	Home      string // the state directory
 	Catalogue catalogue.Catalogue
 	Sources
 	Engines
 	Keys
-	Display *progress.Display // hears what happens to cells; verbs that build need it
+	Display *progress.Display // receives the events of cells; required by verbs that build
 	Format  progress.Format   // of the display
 	Note    func(format string, args ...any)
 
-	// Builder builds every cell in the place of the engines; nil outside tests. The
-	// host is not asked whether it can do the work.
+	// Builder replaces the engines; nil outside tests. With it the host is not checked.
 	Builder run.Engine
 
 	asking sync.Mutex
 	asked  bool
-	found  daemon.Daemon // "" where none runs
+	found  daemon.Daemon // "" if none runs
 }
 
-// Sources say how names become digests, and where files come from.
+// Sources configures how names become digests and where files come from.
 type Sources struct {
-	Locked    bool                // no name is resolved
-	Offline   bool                // nothing but the store is used
-	Overrides map[string][]string // other places for the same digests, by project
+	Locked    bool                // resolve no name
+	Offline   bool                // use only the store
+	Overrides map[string][]string // other locations of the same digests, by project
 	Mirrors   []string            // of Debian
-	Snapshot  string              // a mirror of Debian's snapshots
+	Snapshot  string              // a mirror of snapshot.debian.org
 }
 
-// Engines say which engines build, and how long they may take.
+// Engines configures the engines and their time limits.
 type Engines struct {
 	Choices   []EngineChoice // at least one
 	Native    native.Options
-	StepLimit time.Duration // of one step of a build; 0 is without a bound
-	Patience  time.Duration // until an engine that says nothing is lost
+	StepLimit time.Duration // limit for one build step; 0 is no limit
+	Patience  time.Duration // how long a silent engine counts as running
 	Ccache    bool          // take objects from the compiler cache
 }
 
-// Keys say who signs, and whose signatures count.
+// Keys configures the signing key and the trusted keys.
 type Keys struct {
-	Key   string   // file of the key that signs; "" is the host's own
-	Trust []string // files of public keys, beside the host's own
+	Key   string   // file of the signing key; "" is the host's key
+	Trust []string // public key files, in addition to the host's key
 }
 
 // A Selection chooses cells of a recipe.
@@ -67,8 +66,8 @@ type Selection struct {
 	Filter matrix.Filter
 }
 
-// Daemon returns the Docker or Podman that runs on this host. It is asked once in a
-// session.
+// Daemon returns the running Docker or Podman of this host. A session looks for it
+// once.
 func (s *Session) Daemon(ctx context.Context) (d daemon.Daemon, found bool) {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -79,7 +78,7 @@ func (s *Session) Daemon(ctx context.Context) (d daemon.Daemon, found bool) {
 	return s.found, s.found != ""
 }
 
-// Assembler makes entries of what the locks pin.
+// Assembler returns an assembler that makes entries from the pins of the locks.
 func (s *Session) Assembler() *assemble.Assembler {
 	a := &assemble.Assembler{Locks: s.Catalogue.Locks(s.Home), Revision: Revision()}
 	switch {
@@ -91,10 +90,10 @@ func (s *Session) Assembler() *assemble.Assembler {
 	return a
 }
 
-// choose drafts the chosen cells and returns those that are excluded beside them.
+// choose drafts the chosen cells and returns the excluded combinations.
 func (s *Session) choose(of Selection) ([]lock.Draft, []matrix.Exclusion, error) {
 	return assemble.Choose(s.Catalogue, of.Recipe, of.Filter)
 }
 
-// CacheFlag is the flag, and the key, of the bound of an engine's cache.
+// CacheFlag is the flag and configuration key for the size limit of an engine's cache.
 const CacheFlag = "engine-cache"

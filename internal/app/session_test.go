@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Docker is asked once in a session, by whoever needs to know first.
+// A session queries Docker once, at the first call.
 func TestDaemonIsAskedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
@@ -16,7 +16,7 @@ func TestDaemonIsAskedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bin := t.TempDir()
 			program(t, filepath.Join(bin, "docker"), `echo "$1" >>`+bin+"/asked\n"+c.script)
-			t.Setenv("PATH", bin) // a Podman of this host would answer
+			t.Setenv("PATH", bin) // hides a Podman of this host
 			var s Session
 			asked := 0
 			for range 3 {

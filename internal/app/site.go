@@ -16,14 +16,14 @@ import (
 	"builder/recipes"
 )
 
-// newFile is one file that init writes, below the site's directory.
+// newFile is one file that init writes, relative to the site's directory.
 type newFile struct {
 	path string
 	data []byte
 }
 
-// NewSite writes the files of a site, with copies of the named built-in recipes, or none
-// where one is there already. It returns those that were written.
+// NewSite writes the files of a site with copies of the named built-in recipes. If any
+// of the files exists it writes none. It returns the written files.
 func NewSite(dir string, names []string) (written []string, err error) {
 	files := []newFile{{"README.md", []byte(siteReadme)}}
 	var faults []error
@@ -67,7 +67,7 @@ func NewSite(dir string, names []string) (written []string, err error) {
 	return written, nil
 }
 
-// siteFiles reads built-in files to be laid below a folder of the site.
+// siteFiles reads built-in files to write below a folder of the site.
 func siteFiles(fsys fs.FS, below, pattern string) ([]newFile, error) {
 	matches, err := fs.Glob(fsys, pattern)
 	if err != nil {
@@ -84,7 +84,7 @@ func siteFiles(fsys fs.FS, below, pattern string) ([]newFile, error) {
 	return files, nil
 }
 
-// known refuses a name that no built-in recipe has.
+// known returns an error if no built-in recipe has the name.
 func known(name string) error {
 	all, err := recipe.Load(recipes.FS, "recipes")
 	if err == nil {

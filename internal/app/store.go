@@ -16,7 +16,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// kept is the store of a session's home with the results in it.
+// kept is the store of a session's home with its results.
 type kept struct {
 	*Session
 	*store.Store
@@ -28,14 +28,14 @@ func (s *Session) kept() (kept, error) {
 	return kept{s, opened, results.New(opened)}, err
 }
 
-// A CollectRequest says how much may stay.
+// A CollectRequest sets the limits for collecting.
 type CollectRequest struct {
-	Keep       string // a size or a share of the disk
-	KeepEngine bool   // leave the caches of the engines
+	Keep       string // a size or a percentage of the disk
+	KeepEngine bool   // keep the engines' caches
 	DryRun     bool
 }
 
-// Collected is what went, or would go.
+// Collected lists the removed files; with DryRun the files to remove.
 type Collected struct {
 	store.Collected
 	Staged []string   `json:"staged"`
@@ -43,8 +43,9 @@ type Collected struct {
 	DryRun bool       `json:"dry-run"`
 }
 
-// Collect frees disk: the engines' caches, and what the store has too much. What went is
-// returned with what went wrong; there are no places where nothing was begun.
+// Collect frees disk space: it empties the engines' caches and removes files of the
+// store beyond the limit. On an error it still reports the removed files. Places is
+// empty if nothing was started.
 func Collect(ctx context.Context, s *Session, r CollectRequest) (Collected, error) {
 	k, err := s.kept()
 	if err != nil {
@@ -80,15 +81,15 @@ func Collect(ctx context.Context, s *Session, r CollectRequest) (Collected, erro
 	return c, errors.Join(faults...)
 }
 
-// A StoreCheck is what came of reading every file.
+// A StoreCheck is the result of reading every file.
 type StoreCheck struct {
 	Files   int      `json:"files"`
 	Bytes   int64    `json:"bytes"`
 	Damaged []string `json:"damaged"`
 }
 
-// VerifyStore reads every file and removes the damaged. Damaged is nil where not all
-// were read.
+// VerifyStore reads every file and removes damaged ones. Damaged is nil if it did not
+// read all files.
 func VerifyStore(ctx context.Context, s *Session) (StoreCheck, error) {
 	k, err := s.kept()
 	if err != nil {
@@ -106,7 +107,7 @@ func VerifyStore(ctx context.Context, s *Session) (StoreCheck, error) {
 	report := StoreCheck{Damaged: []string{}}
 	var faults []error
 	for _, f := range all {
-		if f.Kind == store.Partial { // of which nothing is promised
+		if f.Kind == store.Partial { // an unfinished download has no digest to check
 			continue
 		}
 		if ctx.Err() != nil {
@@ -122,7 +123,7 @@ func VerifyStore(ctx context.Context, s *Session) (StoreCheck, error) {
 	return report, errors.Join(append(faults, k.results.Check())...)
 }
 
-// A StoreList is what the store and the directories beside it hold.
+// A StoreList describes the contents of the store and the directories beside it.
 type StoreList struct {
 	Store   string       `json:"store"`
 	Files   int          `json:"files"`
@@ -132,14 +133,14 @@ type StoreList struct {
 	Places  []*Holding   `json:"places"`
 }
 
-// A StoreGroup is the files of one kind.
+// A StoreGroup counts the files of one kind.
 type StoreGroup struct {
 	Kind  store.Kind `json:"kind"`
 	Files int        `json:"files"`
 	Bytes int64      `json:"bytes"`
 }
 
-// ListStore says how many files of which kind the store holds.
+// ListStore counts the store's files by kind.
 func ListStore(ctx context.Context, s *Session) (StoreList, error) {
 	k, err := s.kept()
 	if err != nil {
@@ -169,28 +170,29 @@ func ListStore(ctx context.Context, s *Session) (StoreList, error) {
 	return report, nil
 }
 
-// A Holding is a directory of the home beside the store that takes disk.
+// A Holding is a directory beside the store that uses disk space.
 type Holding struct {
 	Name   string `json:"place"`
 	Before int64  `json:"before"` // bytes
 	After  int64  `json:"after"`
 	bytes  func() int64
-	empty  func() error // nil where it is not emptied as a whole
+	empty  func() error // nil if collecting does not empty it
 }
 
-// Emptied reports whether the place is emptied as a whole.
+// Emptied reports whether collecting empties the place.
 func (h *Holding) Emptied() bool { return h.empty != nil }
 
-// places are scratch and the caches of the engines that builder starts for a home.
+// places returns the scratch directory and the caches of a home's engines, if builder
+// starts them.
 func (k kept) places(ctx context.Context) []*Holding {
 	own := k.NativeEngine()
 	bytes := func(dir string, without ...func(fs.FileInfo) bool) func() int64 {
 		return func() int64 {
-			n, _ := native.DiskUsage(ctx, dir, without...) // what cannot be read is not counted
+			n, _ := native.DiskUsage(ctx, dir, without...) // unreadable files are not counted
 			return n
 		}
 	}
-	linked := func(info fs.FileInfo) bool { // to a file of the store, and takes nothing
+	linked := func(info fs.FileInfo) bool { // a hard link to a file of the store uses no space
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		return ok && info.Mode().IsRegular() && stat.Nlink > 1
 	}
@@ -208,7 +210,7 @@ func (k kept) places(ctx context.Context) []*Holding {
 	return all
 }
 
-// sizeOf reads --keep.
+// sizeOf parses --keep.
 func sizeOf(text, home string) (int64, error) {
 	if text == "0" {
 		return 0, nil

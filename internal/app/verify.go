@@ -11,7 +11,7 @@ import (
 	"builder/internal/publishing/subject"
 )
 
-// Verified is what came of one artifact.
+// Verified holds the checks of one artifact.
 type Verified struct {
 	artifact.Artifact
 	Cell   string         `json:"cell,omitempty"`
@@ -19,23 +19,24 @@ type Verified struct {
 	Checks []attest.Check `json:"checks"`
 }
 
-// A VerifyReport is what came of all artifacts.
+// A VerifyReport holds the checks of all artifacts.
 type VerifyReport struct {
 	Schema    int           `json:"schema"`
 	Policy    attest.Policy `json:"policy"`
 	Artifacts []Verified    `json:"artifacts"`
 }
 
-// A VerifyRequest says what is to be verified.
+// A VerifyRequest names the artifacts to verify and how to verify them.
 type VerifyRequest struct {
 	Paths   []string
 	Policy  attest.Policy
-	Rebuild bool   // build each cell once more and compare
-	Attach  bool   // sign what that found
-	Record  string // file that notes the cells that passed; "" is none
+	Rebuild bool   // build each cell again and compare
+	Attach  bool   // sign the result of the rebuild
+	Record  string // file to record passing cells in; "" is none
 }
 
-// Verifiable measures the artifacts below paths, and demands a key to trust.
+// Verifiable hashes the artifacts below paths. It returns an error if no key is
+// trusted.
 func Verifiable(s *Session, paths []string) ([]artifact.Artifact, error) {
 	artifacts, err := artifactsOf(paths)
 	if err != nil {
@@ -52,8 +53,8 @@ func Verifiable(s *Session, paths []string) ([]artifact.Artifact, error) {
 	return artifacts, nil
 }
 
-// Verify asks about every artifact; one that is refused takes none of the others with
-// it. The report is empty where a rebuild could not be done.
+// Verify checks every artifact. A refused artifact does not stop the others. The report
+// is empty if a rebuild could not be done.
 func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifact.Artifact) (VerifyReport, error) {
 	trust, err := s.Trusted()
 	if err != nil {
@@ -89,8 +90,7 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	return report, errors.Join(faults...)
 }
 
-// artifactsOf measures the wheels of every path, and tells all that is wrong with
-// any.
+// artifactsOf hashes the wheels of every path and returns all errors.
 func artifactsOf(paths []string) ([]artifact.Artifact, error) {
 	files, err := subject.Passed(paths)
 	var artifacts []artifact.Artifact

@@ -11,8 +11,8 @@ import (
 	"builder/internal/view/reportpage"
 )
 
-// writeViews writes what people and CI servers read of a run beside its run.json:
-// report.html, report.md and junit.xml.
+// writeViews writes report.html, report.md and junit.xml beside run.json, for people
+// and CI servers.
 func writeViews(dir string, r report.Run, o reportpage.Options) error {
 	o.Link = func(path string) string { return seenFrom(dir, path) }
 	page := atomicfile.Fill(filepath.Join(dir, "report.html"), func(w io.Writer) error { return reportpage.Write(w, r, o) })
@@ -23,8 +23,8 @@ func writeViews(dir string, r report.Run, o reportpage.Options) error {
 	return errors.Join(page, err, atomicfile.Write(filepath.Join(dir, "report.md"), []byte(report.Markdown(r))))
 }
 
-// seenFrom returns the way from a directory to a regular file, with slashes; "" where
-// there is no such file.
+// seenFrom returns the relative slash-separated path from a directory to a regular
+// file, or "" if no such file exists.
 func seenFrom(dir, path string) string {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -39,8 +39,8 @@ func seenFrom(dir, path string) string {
 	return filepath.ToSlash(way)
 }
 
-// views writes the views of a run in the directory of its results. They follow from
-// run.json: what cannot be written is told and no fault of a cell.
+// views writes the views of a run to its output directory. They are derived from
+// run.json: a write error is noted and is no error of a cell.
 func (c *cellRun) views(r report.Run) {
 	root, err := os.OpenRoot(c.Out)
 	if err == nil {

@@ -29,16 +29,16 @@ type watch struct {
 
 var _ run.Events = (*watch)(nil)
 
-// NewWatch returns what shows the steps of a cell and keeps their logs below out.
+// NewWatch returns events that show the steps of a cell and write their logs below out.
 func NewWatch(out, id string, p *progress.Display) run.Events {
 	return &watch{dir: filepath.Join(out, id, steplog.Dir), id: id, progress: p}
 }
 
-// logOf is the log of a step, below the directory of the results.
+// logOf returns the path of a step's log, relative to the output directory.
 func logOf(id, step string) string { return filepath.Join(id, steplog.Dir, steplog.Name(step)) }
 
-// StepStarted implements [run.Events]. A log that cannot be opened is said and
-// not kept: it is no reason to stop a build.
+// StepStarted implements [run.Events]. If it cannot open the log it prints a note and
+// continues: a missing log must not stop a build.
 func (w *watch) StepStarted(step string) io.Writer {
 	if run.IsWait(step) {
 		w.progress.Wait(w.id, step)
@@ -62,9 +62,9 @@ func (w *watch) StepDone(step string, d time.Duration, cached bool, err error) {
 	w.progress.Done(w.id, step, d, cached, err)
 }
 
-// stepLog is where a step writes: into its file, and onto the display.
+// stepLog writes the output of a step to its file and to the display.
 type stepLog struct {
-	file     *os.File // nil where it cannot be kept
+	file     *os.File // nil if the file could not be created
 	lines    *term.Lines
 	wrote    bool
 	id       string
@@ -88,7 +88,7 @@ func (l *stepLog) Write(p []byte) (int, error) {
 // Bytes implements [fetch.Counter].
 func (l *stepLog) Bytes(done, total int64) { l.progress.Bytes(l.id, done, total) }
 
-// close ends the log. Of a step that wrote nothing its fault is the log.
+// close ends the log. If the step wrote nothing, close writes its error as the log.
 func (l *stepLog) close(err error) {
 	if err != nil && !l.wrote {
 		for _, fault := range diag.All(err) {
@@ -104,7 +104,7 @@ func (l *stepLog) close(err error) {
 	}
 }
 
-// showDone shows what became of a cell.
+// showDone shows the result of a cell.
 func showDone(p *progress.Display, c report.Cell) {
 	status := report.StatusOf(c)
 	var took report.Seconds
@@ -115,8 +115,8 @@ func showDone(p *progress.Display, c report.Cell) {
 	p.CellDone(c.ID, string(status), good, time.Duration(float64(took)*float64(time.Second)), remark(c, status))
 }
 
-// remark is what is worth a word about a cell: where it comes from, or what kept
-// it from passing.
+// remark returns a note on a cell: the source of its result, or the reason why it did
+// not pass.
 func remark(c report.Cell, status report.Status) string {
 	switch {
 	case c.Error != nil:
@@ -133,8 +133,8 @@ func remark(c report.Cell, status report.Status) string {
 	return strings.Join(gates, ", ")
 }
 
-// planned are the cells of a run, with how long they are likely to take. Of a second
-// build nothing is known, and what is in the store takes no time.
+// planned returns the cells of a run with their expected durations. A second build has
+// no record, and a cell in the store takes no time.
 func (c *cellRun) planned(past history.History, entries []lock.Entry) []progress.Cell {
 	var cells []progress.Cell
 	for _, e := range entries {
@@ -154,7 +154,8 @@ func (c *cellRun) planned(past history.History, entries []lock.Entry) []progress
 	return cells
 }
 
-// history is how long cells took on this host before. Without it a run is no worse.
+// history returns the recorded durations of cells on this host. A run can do without
+// it, so an error is only a note.
 func (w *workspace) history(ctx context.Context) history.History {
 	past, err := history.Read(ctx, w.Home)
 	if err != nil {
@@ -163,8 +164,7 @@ func (w *workspace) history(ctx context.Context) history.History {
 	return past
 }
 
-// remember keeps how long the steps of a cell took, and how much of the engine's
-// cache.
+// remember records the durations of a cell's steps and its use of the engine's cache.
 func (w *workspace) remember(ctx context.Context, o run.Outcome) error {
 	steps := timed(o)
 	err := errors.Join(
@@ -177,8 +177,8 @@ func (w *workspace) remember(ctx context.Context, o run.Outcome) error {
 	return err
 }
 
-// timed are the seconds of the steps that a cell really went through: not of what
-// was cached, waited or failed, nor of a second build.
+// timed returns the seconds of the completed steps. It omits cached, waiting and failed
+// steps and a second build.
 func timed(o run.Outcome) map[string]float64 {
 	took := map[string]float64{}
 	for _, s := range o.Steps {

@@ -30,11 +30,11 @@ import (
 	"builder/internal/view/report"
 )
 
-// workbench is the outside of a run, of which one cell fails. A build that takes
-// memory goes on until another waits for it.
+// workbench is a fake fetcher, engine, finder and sealer for a run with one failing
+// cell. A build with reserved memory continues until another cell waits for it.
 type workbench struct{ fails, out string }
 
-// crowded waits until the log says that a cell waits.
+// crowded blocks until a log shows a waiting cell.
 func (w workbench) crowded(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -84,8 +84,8 @@ func (workbench) Seal(lock.Entry, run.Result, []verdict.Verdict) ([]artifact.Art
 	return nil, nil
 }
 
-// ran takes three cells through a run and returns what it said and left; two of
-// them share the memory of one.
+// ran runs three cells and returns the output and the run. Two of the cells each need
+// all of the memory.
 func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	t.Helper()
 	home := t.TempDir()
@@ -133,7 +133,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	return b.String(), c
 }
 
-// Every event of a run follows the schema, and there is one of each kind.
+// Every event of a run follows the schema, and every kind of event occurs.
 func TestEventsFollowTheirSchema(t *testing.T) {
 	stderr, _ := ran(t, progress.Options{Format: progress.JSON, Verbose: true})
 	validate := recipetest.Validator(t, recipe.Schema(&progress.Event{}))
@@ -163,7 +163,7 @@ func TestEventsFollowTheirSchema(t *testing.T) {
 	}
 }
 
-// The cell that waited says so, in run.json and while it waited.
+// A waiting cell is reported while it waits and in run.json.
 func TestWaitingIsRecorded(t *testing.T) {
 	stderr, w := ran(t, progress.Options{Format: progress.Plain})
 	if !strings.Contains(stderr, " wait waiting\n") || !strings.Contains(stderr, " wait done ") {
@@ -189,7 +189,8 @@ func TestWaitingIsRecorded(t *testing.T) {
 	}
 }
 
-// What was really done is remembered, and the next run says how long it will take.
+// A run records the durations of its completed steps. The next run uses them as its
+// estimate.
 func TestTheNextRunKnowsHowLong(t *testing.T) {
 	_, w := ran(t, progress.Options{Format: progress.Plain})
 	cells := w.planned(w.history(t.Context()), []lock.Entry{{ID: "tool-1", Recipe: "tool"}, {ID: "tool-4", Recipe: "tool"}, {ID: "other", Recipe: "other"}})

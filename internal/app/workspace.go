@@ -17,7 +17,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// A workspace is a session with its store open.
+// A workspace is a session with an open store.
 type workspace struct {
 	*Session
 	store   *store.Store
@@ -25,7 +25,7 @@ type workspace struct {
 	engines []*engine
 	scratch string
 	uv      func(context.Context) (pypi.Tool, error)
-	close   func() // lets the store be collected again
+	close   func() // allows collecting the store again
 }
 
 func (s *Session) open(ctx context.Context) (*workspace, error) {
@@ -51,12 +51,12 @@ func (s *Session) open(ctx context.Context) (*workspace, error) {
 	return w, nil
 }
 
-// Results are those that a store remembers, as this home has signed them.
+// Results returns the results in a store, verified and signed with this home's key.
 func (s *Session) Results(kept *store.Store) *results.Results {
 	return results.New(kept).Sealed(s.sealing())
 }
 
-// pypiOptions say how the programs that builds use may be brought.
+// pypiOptions returns the options for installing the programs used by builds.
 func (s *Session) pypiOptions(kept *store.Store) pypi.Options {
 	return pypi.Options{NoInstall: s.Native.NoInstall, Offline: s.Offline, Store: kept}
 }
@@ -68,8 +68,8 @@ func (w *workspace) fetcher() *fetch.Fetcher {
 	}
 }
 
-// entries returns the locked entries of the chosen cells, and before them those of the
-// cells that go into them; known says which results are there already.
+// entries returns the locked entries of the chosen cells, preceded by those of their
+// input cells. known reports which results already exist.
 func (w *workspace) entries(ctx context.Context, of Selection, known func(lock.Entry) bool) ([]lock.Entry, error) {
 	drafts, _, err := w.choose(of)
 	if err != nil {
@@ -89,8 +89,8 @@ func (w *workspace) entries(ctx context.Context, of Selection, known func(lock.E
 // has reports whether the result of an entry is known.
 func (w *workspace) has(e lock.Entry) bool { return w.results.Has(e.Key()) }
 
-// resolving makes entries; where a lock lacks something it is resolved. Before is asked
-// first.
+// resolving returns an assembler that resolves pins missing from a lock. It calls
+// before first.
 func (w *workspace) resolving(before func(context.Context) error) *assemble.Assembler {
 	a := w.Assembler()
 	a.Resolve = func(ctx context.Context, recipe string, missing lock.Missing) (lock.File, error) {
@@ -115,8 +115,8 @@ func (w *workspace) resolver() lock.Resolver {
 	return lock.Resolver{Scratch: w.scratch, Mirrors: w.Mirrors, Overrides: w.Overrides, UV: w.uv, Now: time.Now}
 }
 
-// once calls f at most once and remembers what came of it, unless the context
-// ended: a later caller may have a better one.
+// once calls f at most once and remembers the result. If the context ended it does not
+// remember it: a later caller may have a live context.
 func once[T any](f func(context.Context) (T, error)) func(context.Context) (T, error) {
 	var mu sync.Mutex
 	var value T

@@ -1,6 +1,6 @@
-// Package assemble turns what was chosen of a catalogue into locked entries: the
-// cells of a recipe, and before them the cells of others that go into them. It
-// asks nobody what a name means today; who may do that is [Assembler.Resolve].
+// Package assemble turns chosen cells of a catalogue into locked entries: the cells of
+// a recipe, preceded by their input cells of other recipes. It resolves no names
+// itself: [Assembler.Resolve] does.
 package assemble
 
 import (
@@ -32,21 +32,21 @@ func Choose(cat catalogue.Catalogue, r *recipe.Recipe, chosen matrix.Filter) ([]
 	return drafts, excluded, errors.Join(faults...)
 }
 
-// An Assembler makes entries of drafts, and of the cells of other recipes that go
-// into them. Those are made once however many cells need them.
+// An Assembler makes entries from drafts, and from their input cells. It makes each
+// input cell once, however many cells need it.
 type Assembler struct {
 	Locks    catalogue.Locks
-	Revision string // of the steps that build
-	// Resolve pins what the lock of a recipe lacks and returns that lock; nil
-	// resolves nothing.
+	Revision string // of the build steps
+	// Resolve resolves the pins missing from the lock of a recipe and returns the lock.
+	// nil resolves nothing.
 	Resolve func(ctx context.Context, recipe string, missing lock.Missing) (lock.File, error)
-	Forbids string // the flag that forbids to resolve, "" where none does
+	Forbids string // the flag that forbids resolving, or ""
 
-	made map[string][]lock.Entry // by recipe and axes: the cell last, before it what goes into it
+	made map[string][]lock.Entry // by recipe and axes: input cells first, the cell last
 }
 
-// Entries returns the entries of drafts of a recipe. What goes into one of them
-// stands before all of them, each once.
+// Entries returns the entries of a recipe's drafts. Their input cells come first, each
+// once.
 func (a *Assembler) Entries(ctx context.Context, r *recipe.Recipe, chosen matrix.Filter, drafts []lock.Draft) ([]lock.Entry, error) {
 	f, err := a.read(ctx, r.Name, drafts)
 	if err != nil {
@@ -67,8 +67,8 @@ func (a *Assembler) Entries(ctx context.Context, r *recipe.Recipe, chosen matrix
 	return OneOfEach(append(before, entries...)), nil
 }
 
-// read returns the lock of a recipe with what drafts need, as far as it may be
-// resolved.
+// read returns the lock of a recipe. If allowed, it resolves pins needed by drafts and
+// missing from the lock.
 func (a *Assembler) read(ctx context.Context, recipe string, drafts []lock.Draft) (lock.File, error) {
 	f, err := a.Locks.Read(recipe)
 	if err != nil || a.Resolve == nil || a.Forbids != "" {
@@ -81,9 +81,8 @@ func (a *Assembler) read(ctx context.Context, recipe string, drafts []lock.Draft
 	return a.Resolve(ctx, recipe, missing)
 }
 
-// Pinned returns the entries of drafts of a recipe that a lock gives, without what
-// goes into them. What the lock lacks is named together with the command that
-// pins it.
+// Pinned returns the entries of a recipe's drafts made from the lock f, without their
+// input cells. If f lacks a pin, the error names the pin and the command to add it.
 func (a *Assembler) Pinned(recipe string, chosen matrix.Filter, drafts []lock.Draft, f lock.File) ([]lock.Entry, error) {
 	entries, err := lock.Assemble(drafts, f, a.Revision)
 	fault, ok := errors.AsType[*diag.Error](err)
@@ -97,7 +96,7 @@ func (a *Assembler) Pinned(recipe string, chosen matrix.Filter, drafts []lock.Dr
 	return nil, fault.WithHint("%s", hint)
 }
 
-// Inputs makes the entries that go into a cell and notes them in its own.
+// Inputs makes the input entries of a cell and records them in e.
 func (a *Assembler) Inputs(ctx context.Context, d lock.Draft, e *lock.Entry) ([]lock.Entry, error) {
 	var before []lock.Entry
 	for _, in := range d.Settings.Inputs {
@@ -112,8 +111,8 @@ func (a *Assembler) Inputs(ctx context.Context, d lock.Draft, e *lock.Entry) ([]
 	return before, nil
 }
 
-// Input makes the entry of the one cell that an input names, last, and before it
-// what goes into that.
+// Input makes the entry of the one cell named by an input. Its own input cells come
+// first, the cell last.
 func (a *Assembler) Input(ctx context.Context, in recipe.Input) ([]lock.Entry, error) {
 	name := in.Recipe + " " + matrix.Pairs(in.Axes)
 	if made, ok := a.made[name]; ok {
@@ -144,7 +143,7 @@ func (a *Assembler) Input(ctx context.Context, in recipe.Input) ([]lock.Entry, e
 	return made, err
 }
 
-// OneOfEach keeps the first of the entries with one key.
+// OneOfEach keeps the first entry of each key.
 func OneOfEach(entries []lock.Entry) []lock.Entry {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(entries, func(e lock.Entry) bool {
@@ -154,8 +153,8 @@ func OneOfEach(entries []lock.Entry) []lock.Entry {
 	})
 }
 
-// Needed leaves out what goes only into cells that are known already; the last n
-// entries are those that were asked for.
+// Needed drops input cells needed by known cells only. The last n entries are the
+// requested cells; Needed keeps all of them.
 func Needed(entries []lock.Entry, n int, known func(lock.Entry) bool) []lock.Entry {
 	wanted := map[string]bool{}
 	var kept []lock.Entry

@@ -11,21 +11,22 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A Coverage says how many cells are locked, and what the others lack.
+// A Coverage counts the locked cells and lists the missing pins of the others.
 type Coverage struct {
 	Cells    int
 	Locked   int
 	Unstated []Unstated
-	Lacks    []string // everything else, in words, each once
+	Lacks    []string // all other missing pins, in words, each once
 }
 
-// Unstated is what one place alone can tell, and how many cells need it.
+// Unstated is a fact that no file or index states, and the number of cells that need
+// it. A registry or repository must be queried for it.
 type Unstated struct {
 	Why   string `json:"why"`
 	Cells int    `json:"cells"`
 }
 
-// CoverAll is [Assembler.Cover] of every cell of a recipe.
+// CoverAll applies [Assembler.Cover] to every cell of a recipe.
 func (a *Assembler) CoverAll(ctx context.Context, r *recipe.Recipe) (Coverage, error) {
 	drafts, _, err := Choose(a.Locks.Catalogue, r, matrix.Everything(r))
 	if err != nil {
@@ -34,7 +35,7 @@ func (a *Assembler) CoverAll(ctx context.Context, r *recipe.Recipe) (Coverage, e
 	return a.Cover(ctx, r.Name, drafts)
 }
 
-// Cover looks at cells of a recipe and at what goes into them.
+// Cover checks which cells of a recipe, with their input cells, are locked.
 func (a *Assembler) Cover(ctx context.Context, recipe string, drafts []lock.Draft) (Coverage, error) {
 	c := Coverage{Cells: len(drafts)}
 	f, err := a.Locks.Read(recipe)
@@ -56,7 +57,7 @@ func (a *Assembler) Cover(ctx context.Context, recipe string, drafts []lock.Draf
 	return c, errors.Join(faults...)
 }
 
-// note adds a cell that lacks something of its own, or of what goes into it.
+// note counts a cell as locked, or records the pins missing for it or its input cells.
 func (c *Coverage) note(missing lock.Missing, input error) {
 	if missing.None() && input == nil {
 		c.Locked++

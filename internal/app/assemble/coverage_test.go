@@ -20,12 +20,12 @@ func builtIn(t *testing.T) catalogue.Catalogue {
 	return cat
 }
 
-// Every cell of the built-in catalogue is locked, or lacks only what stands here.
+// Every cell of the built-in catalogue is locked, or lacks only the pins listed here.
 func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 	cat := builtIn(t)
 	asm := &assemble.Assembler{Locks: cat.Locks(t.TempDir())}
-	// AMD's registry alone knows the digests; the trees of GPT-SoVITS are on GitHub
-	// alone. What gets known leaves this list.
+	// Only AMD's registry has the digests of the images. The trees of GPT-SoVITS are
+	// only on GitHub. Remove a pin from this list when it becomes known.
 	waiting := map[string][]string{
 		"horovod":    {"image rocm-6.0-ubuntu-22.04", "image rocm-6.1-ubuntu-22.04"},
 		"rccl":       {"image rocm-6.0-ubuntu-22.04"},
@@ -51,7 +51,7 @@ func TestEveryCellIsLockedOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// What a lock lacks beside an image is a fault of the lock.
+// A missing pin other than an image is an error of the lock.
 func TestCoverageNamesWhatIsMissing(t *testing.T) {
 	cat := builtIn(t)
 	i := 0
@@ -71,8 +71,8 @@ func TestCoverageNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What is left open falls to a cell that is built on images with digests, where
-// there is one.
+// For open axes the preferred cell is built on images with digests, if such a cell
+// exists.
 func TestPreferenceIsForImagesWithADigest(t *testing.T) {
 	cat := builtIn(t)
 	for _, r := range cat.Recipes {
@@ -84,7 +84,7 @@ func TestPreferenceIsForImagesWithADigest(t *testing.T) {
 			for _, value := range axis.Values {
 				cells, _, err := matrix.Expand(r, matrix.Filter{axis.Name: value})
 				if err != nil {
-					continue // a value that is there to say why it cannot be had
+					continue // the value exists only to explain why it is unavailable
 				}
 				chosen, err := lock.NewDraft(cells[0], cat.LockInputs())
 				if err != nil {

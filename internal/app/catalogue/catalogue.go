@@ -1,7 +1,6 @@
-// Package catalogue holds what the data folders hold, those of a site laid over
-// those of the tool: recipes with the stacks among them, images, patches, profiles,
-// diagnoses, and the locks beside them. What a site brings is checked when it is
-// read. What is then chosen of it, and what that is made of, is package assemble's.
+// Package catalogue loads the data folders: recipes and stacks, images, patches,
+// profiles, diagnoses, and locks. A site's files override the built-in ones of the same
+// name and are checked when read. Package assemble turns chosen cells into entries.
 package catalogue
 
 import (
@@ -29,33 +28,33 @@ import (
 	"builder/stacks"
 )
 
-// A Catalogue is everything that the data folders hold, those of the tool with
-// those of a site laid over them.
+// A Catalogue is the content of the built-in data folders, with a site's files laid
+// over it.
 type Catalogue struct {
-	Recipes []*recipe.Recipe // those of stacks too
+	Recipes []*recipe.Recipe // including those of stacks
 	Images  []image.Image
 	Patches map[string][]patch.Patch
-	Site    string // its directory, or ""
-	// Profiles reads the run-time environments when they are first asked for. What
-	// is there is read also where something has a fault.
+	Site    string // directory of the site, or ""
+	// Profiles reads the run-time environments at the first call. On an error it still
+	// returns the valid ones.
 	Profiles func() ([]*profile.Profile, error)
-	// Proven reads which cells were built and gated when it is first asked for. A cell
-	// of the site's file replaces the built-in one.
+	// Proven reads, at the first call, which cells were built and gated. A cell in the
+	// site's file replaces the built-in one.
 	Proven func() (proven.Cells, error)
 
-	owned map[string]bool // recipes that the site brings itself
-	// bring says of what the site brings whether it is new or replaces something:
-	// "patch horovod/findhip" and its like.
+	owned map[string]bool // recipes defined by the site
+	// bring records whether each item of the site is new or replaces a built-in one. A
+	// key is, for example, "patch horovod/findhip".
 	bring map[string]string
 }
 
-// Taken are the names that no axis can have, because they are flags: of every
-// recipe, and of every profile.
+// Taken lists the names that no axis can have: every recipe or every profile has a flag
+// of that name.
 type Taken struct{ Recipe, Profile []string }
 
-// Load reads the data of the tool and, if site is not empty, the folders below it.
-// What has the same name as something built in replaces it. What is there is
-// returned also where something has a fault.
+// Load reads the built-in data and, if site is not empty, the folders below site. A
+// site's item replaces the built-in item of the same name. On an error Load still
+// returns the valid items.
 func Load(site string, taken Taken) (Catalogue, error) {
 	c := Catalogue{
 		Patches: map[string][]patch.Patch{}, Site: site, owned: map[string]bool{}, bring: map[string]string{},
@@ -75,7 +74,7 @@ func Load(site string, taken Taken) (Catalogue, error) {
 		return c, err
 	}
 	if err = c.add(data.folder("recipes"), data.folder("images"), data.folder("patches"), site); err == nil {
-		err = errors.Join(c.checkPatches(), c.checkInputs(), c.checkWaivers(), c.checkAdvisories()) // a recipe with a fault would be missed
+		err = errors.Join(c.checkPatches(), c.checkInputs(), c.checkWaivers(), c.checkAdvisories()) // skipped after an error: a recipe with an error is absent and would be reported as missing
 	}
 	own, err2 := stack.Load(data.folder("stacks"), filepath.Join(site, "stacks"))
 	err = errors.Join(err, err2, c.checkAxes(taken.Recipe))
@@ -85,7 +84,7 @@ func Load(site string, taken Taken) (Catalogue, error) {
 	return c, err
 }
 
-// readProven reads the built-in file and that of a site over it.
+// readProven reads the built-in file and lays the site's file over it.
 func readProven(site string) (proven.Cells, error) {
 	cells, err := proven.Read(recipes.FS)
 	if err != nil || site == "" {
@@ -100,7 +99,7 @@ func readProven(site string) (proven.Cells, error) {
 	return cells, err
 }
 
-// add lays the recipes, images and patches of a place over those that are there.
+// add lays the recipes, images and patches of a directory over the existing ones.
 func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 	rs, err1 := recipe.Load(recipeFS, filepath.Join(site, "recipes"))
 	is, err2 := image.Load(imageFS, filepath.Join(site, "images"))
@@ -127,7 +126,7 @@ func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 	return errors.Join(faults...)
 }
 
-// note remembers what a site brings, and whether that was there.
+// note records an item of a site, and whether it replaces an existing one.
 func (c *Catalogue) note(site, what string, there bool) {
 	if site == "" {
 		return
@@ -138,8 +137,8 @@ func (c *Catalogue) note(site, what string, there bool) {
 	}
 }
 
-// addStacks adds stacks as recipes, those of a site laid over the built-in ones,
-// when all recipes that they may name are there.
+// addStacks adds stacks as recipes, with a site's stacks laid over the built-in ones.
+// It must run after all recipes are loaded, because stacks name recipes.
 func (c *Catalogue) addStacks(built, own []*stack.Stack) error {
 	all := built
 	var there bool
@@ -161,7 +160,8 @@ func (c *Catalogue) addStacks(built, own []*stack.Stack) error {
 	return errors.Join(faults...)
 }
 
-// environment is the text of the one combination of a profile, as a stack wants it.
+// environment returns the variables of a profile for the given axes as text, for
+// stacks.
 func (c *Catalogue) environment(name string, axes map[string]string) (string, error) {
 	all, err := c.Profiles()
 	if err != nil {
@@ -179,8 +179,8 @@ func (c *Catalogue) environment(name string, axes map[string]string) (string, er
 	return string(text), err
 }
 
-// Diagnoses reads the known failures, those of the site laid over the built-in
-// ones. Only the verbs that look for them pay for that.
+// Diagnoses reads the known failures, with the site's laid over the built-in ones. Load
+// does not read them, because few verbs need them.
 func (c Catalogue) Diagnoses() ([]diagnose.Diagnosis, error) {
 	all, err := diagnose.Load(diagnoses.FS, "diagnoses")
 	if c.Site == "" || err != nil {
@@ -197,8 +197,8 @@ func (c Catalogue) Diagnoses() ([]diagnose.Diagnosis, error) {
 	return all, err
 }
 
-// readProfiles reads the run-time environments, those of the site laid over the
-// built-in ones.
+// readProfiles reads the run-time environments, with the site's laid over the built-in
+// ones.
 func readProfiles(site string, taken []string) ([]*profile.Profile, error) {
 	all, err := profile.Load(profiles.FS, "profiles")
 	if site == "" || err != nil {
@@ -219,7 +219,7 @@ func readProfiles(site string, taken []string) ([]*profile.Profile, error) {
 	return all, err
 }
 
-// OfSite says what of a cell the site brings, and whether it is new.
+// OfSite lists the parts of a cell defined by the site, and whether each is new.
 func (c Catalogue) OfSite(d lock.Draft) []string {
 	names := []string{"recipe " + d.Cell.Recipe.Name, "image " + d.Image.Name}
 	if d.Runtime.Name != d.Image.Name {
@@ -237,7 +237,7 @@ func (c Catalogue) OfSite(d lock.Draft) []string {
 	return brought
 }
 
-// Names are those of all recipes.
+// Names returns the names of all recipes.
 func (c Catalogue) Names() []string {
 	var names []string
 	for _, r := range c.Recipes {
@@ -246,15 +246,16 @@ func (c Catalogue) Names() []string {
 	return names
 }
 
-// Locks are those of the recipes, on the host that keeps its state in home.
+// Locks returns the locks of the recipes on the host with the state directory home.
 func (c Catalogue) Locks(home string) Locks { return Locks{c, home} }
 
-// LockInputs is what the draft of a cell is made from.
+// LockInputs returns the parts of the catalogue that drafts are made from.
 func (c Catalogue) LockInputs() lock.Catalogue {
 	return lock.Catalogue{Images: c.Images, Patches: c.Patches}
 }
 
-// folders are those of fsys, which need not be there, and links to others of them.
+// folders returns the directories in the root of fsys, including links to directories.
+// A missing root is no error.
 func folders(fsys fs.FS) (names []string, err error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -274,8 +275,8 @@ func folders(fsys fs.FS) (names []string, err error) {
 	return names, errors.Join(faults...)
 }
 
-// replace returns list with item in the place of what has its name, and whether
-// there was one; else item stands at the end.
+// replace replaces the item of the same name in list, or appends item. It reports
+// whether it replaced one.
 func replace[T any](list []T, item T, name func(T) string) (_ []T, there bool) {
 	i := slices.IndexFunc(list, func(x T) bool { return name(x) == name(item) })
 	if i < 0 {

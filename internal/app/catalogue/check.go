@@ -18,24 +18,24 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// maxSiteFile bounds a file of a site. The largest that is built in, a lock, is a
-// hundredth of it.
+// maxSiteFile limits the size of a site's files. The largest built-in file, a lock, is
+// a hundredth of it.
 const maxSiteFile = 32 << 20
 
-// siteFolders are what is read of a site.
+// siteFolders are the folders of a site.
 var siteFolders = []string{"recipes", "stacks", "images", "patches", "diagnoses", "profiles"}
 
-// siteFiles are the files of a site: somebody else's, perhaps.
+// siteFiles are the files of a site. They are untrusted.
 type siteFiles struct{ fs.FS }
 
-// folder is one of them, which need not be there.
+// folder returns a folder of the site, which may be missing.
 func (s siteFiles) folder(name string) fs.FS {
-	sub, _ := fs.Sub(s.FS, name) // the name is well formed
+	sub, _ := fs.Sub(s.FS, name) // never fails: the name is valid
 	return sub
 }
 
-// openSite refuses a directory, and files in it, that would be passed over in
-// silence.
+// openSite opens a site. It returns an error if the directory is no site, or if it has
+// files that would be silently ignored.
 func openSite(site string) (siteFiles, error) {
 	info, err := os.Stat(site)
 	if err != nil {
@@ -69,7 +69,7 @@ func checkSite(site string, dir fs.FS) error {
 			WithHint("name the directory that they lie in")
 	}
 	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
-		files, _ := fs.Glob(dir, pattern) // the pattern is well formed
+		files, _ := fs.Glob(dir, pattern) // never fails: the pattern is valid
 		for _, file := range files {
 			faults = append(faults, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
 		}
@@ -77,7 +77,8 @@ func checkSite(site string, dir fs.FS) error {
 	return errors.Join(faults...)
 }
 
-// asUsage gives what cannot be read of a site its class, where there is none yet.
+// asUsage turns a read error of a site's file into a usage error, unless it has a class
+// already.
 func asUsage(err error) error {
 	if err == nil || diag.Worst(err) != diag.OK {
 		return err
@@ -85,7 +86,7 @@ func asUsage(err error) error {
 	return diag.Errorf(diag.Usage, "--recipes: %w", err).WithHint("a site holds all that is read of it: put the file itself there")
 }
 
-// checkPatches refuses patches for a recipe that does not exist.
+// checkPatches rejects patches for an unknown recipe.
 func (c *Catalogue) checkPatches() error {
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(c.Patches)) {
@@ -96,7 +97,7 @@ func (c *Catalogue) checkPatches() error {
 	return errors.Join(faults...)
 }
 
-// checkInputs refuses inputs of recipes that do not exist, and circles.
+// checkInputs rejects inputs from unknown recipes, and cycles of inputs.
 func (c *Catalogue) checkInputs() error {
 	needs := map[string][]string{}
 	var faults []error
@@ -116,7 +117,7 @@ func (c *Catalogue) checkInputs() error {
 	return errors.Join(faults...)
 }
 
-// circleFrom returns a way from the first name of the path back to it.
+// circleFrom returns a cycle from the first name of path back to it.
 func circleFrom(needs map[string][]string, name string, path []string, seen map[string]bool) []string {
 	if slices.Contains(path, name) {
 		if path[0] == name {
@@ -125,7 +126,7 @@ func circleFrom(needs map[string][]string, name string, path []string, seen map[
 		return nil
 	}
 	if seen[name] {
-		return nil // no way leads back from there
+		return nil // no path leads back from here
 	}
 	seen[name] = true
 	path = append(slices.Clone(path), name)
@@ -137,8 +138,7 @@ func circleFrom(needs map[string][]string, name string, path []string, seen map[
 	return nil
 }
 
-// checkWaivers refuses waivers of gates that do not exist: they would never
-// expire.
+// checkWaivers rejects waivers of unknown gates: they would never expire.
 func (c *Catalogue) checkWaivers() error {
 	var faults []error
 	for _, r := range c.Recipes {
@@ -152,8 +152,8 @@ func (c *Catalogue) checkWaivers() error {
 	return errors.Join(faults...)
 }
 
-// checkAdvisories refuses advisories that a patch is said to mend which does not
-// exist: every build would be said to be open.
+// checkAdvisories rejects an advisory whose mending patch does not exist: every build
+// would be reported as vulnerable.
 func (c *Catalogue) checkAdvisories() error {
 	var faults []error
 	for _, r := range c.Recipes {
@@ -173,8 +173,8 @@ func (c *Catalogue) checkAdvisories() error {
 
 var axisName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// checkAxes refuses axes that cannot be flags, and leaves their recipes out: the
-// flag parser would panic.
+// checkAxes rejects axes whose names cannot be flags and drops their recipes: the flag
+// parser would panic.
 func (c *Catalogue) checkAxes(taken []string) error {
 	var faults []error
 	c.Recipes = slices.DeleteFunc(slices.Clone(c.Recipes), func(r *recipe.Recipe) bool {
@@ -193,8 +193,8 @@ func (c *Catalogue) checkAxes(taken []string) error {
 	return errors.Join(faults...)
 }
 
-// checkProfile refuses axes that cannot be flags beside those of every profile: the
-// flag parser would panic.
+// checkProfile rejects axes named like a flag of every profile: the flag parser would
+// panic.
 func checkProfile(p *profile.Profile, taken []string) error {
 	var faults []error
 	for _, name := range p.AxisNames() {

@@ -23,15 +23,17 @@ import (
 	"builder/stacks"
 )
 
-// Locks are the locks of a catalogue's recipes on this host: the built-in ones, and
-// those of the site or, where there is no site, of the user laid over them.
+// Locks reads and writes the locks of a catalogue's recipes on this host. The locks of
+// the site are laid over the built-in ones; without a site, those of the user's home
+// are.
 type Locks struct {
 	Catalogue
 	home string
 }
 
-// path is where a recipe's lock is read and written: in the site, whoever brings
-// the recipe, else below the home, because what is built in cannot be written.
+// path returns the file of a recipe's own lock. With a site it is in the site, also for
+// built-in recipes. Otherwise it is below the home, because built-in files are
+// read-only.
 func (l Locks) path(name string) string {
 	if l.Site != "" {
 		folder, file := lockFile(name)
@@ -40,8 +42,8 @@ func (l Locks) path(name string) string {
 	return filepath.Join(l.home, "locks", name+".lock.json")
 }
 
-// lockFile is where the lock of a recipe or a stack lies among data: beside the
-// file that asks for it.
+// lockFile returns the folder and file name of the lock of a recipe or stack: it lies
+// beside the recipe or stack.
 func lockFile(name string) (folder, file string) {
 	if stack, ok := strings.CutPrefix(name, stack.Prefix); ok {
 		return "stacks", stack + ".lock.json"
@@ -49,8 +51,8 @@ func lockFile(name string) (folder, file string) {
 	return "recipes", name + ".lock.json"
 }
 
-// Read returns the pins of a recipe: the built-in ones with those of the
-// lock path laid over them.
+// Read returns the pins of a recipe: the built-in ones with those at the lock path laid
+// over them.
 func (l Locks) Read(name string) (lock.File, error) {
 	built, err := l.built(name)
 	if err != nil {
@@ -60,7 +62,7 @@ func (l Locks) Read(name string) (lock.File, error) {
 	return built.With(own), err
 }
 
-// built returns the pins that come with the tool.
+// built returns the built-in pins.
 func (l Locks) built(name string) (lock.File, error) {
 	none := lock.File{Schema: lock.Schema, Recipe: name}
 	if l.owned[name] {
@@ -77,7 +79,7 @@ func (l Locks) built(name string) (lock.File, error) {
 	return lock.Decode(folder+"/"+file, data)
 }
 
-// Own returns the pins at the lock path, none where there is no file.
+// Own returns the pins at the lock path. A missing file has no pins.
 func (l Locks) Own(name string) (lock.File, error) {
 	none := lock.File{Schema: lock.Schema, Recipe: name}
 	path := l.path(name)
@@ -111,7 +113,8 @@ func (l Locks) ownFile(name string) ([]byte, error) {
 	return fs.ReadFile(site.folder(folder), file)
 }
 
-// damaged says what mends a lock that cannot be read: builder lock reads it too.
+// damaged adds a hint on how to repair an unreadable lock. Plain builder lock does not
+// repair it, because it reads the lock too.
 func (l Locks) damaged(err error, name string) error {
 	pin := l.PinCommand(name, nil)
 	if errors.Is(err, lock.ErrEdited) {
@@ -120,7 +123,7 @@ func (l Locks) damaged(err error, name string) error {
 	return diag.HintAll(err, "restore the file, or remove it and run `"+pin+"`")
 }
 
-// PinCommand is the command line that pins what the chosen cells need.
+// PinCommand returns the command line to pin the chosen cells.
 func (c Catalogue) PinCommand(recipe string, chosen matrix.Filter) string {
 	words := []string{"builder", "lock", recipe}
 	if c.Site != "" {
@@ -132,23 +135,23 @@ func (c Catalogue) PinCommand(recipe string, chosen matrix.Filter) string {
 	return shell.Line(words...)
 }
 
-// An Update is what happens to the lock of a recipe.
+// An Update is a change to the lock of a recipe.
 type Update struct {
-	Pins    lock.File                     // what names were resolved to
-	Replace bool                          // a lock that was edited by hand is written anew
-	Drop    func(own lock.File) lock.File // what goes; may be nil
+	Pins    lock.File                     // the resolved pins
+	Replace bool                          // replace a lock edited by hand
+	Drop    func(own lock.File) lock.File // returns the pins to drop; may be nil
 }
 
-// An Updated lock is what an update made of a lock.
+// Updated is the result of an [Update].
 type Updated struct {
 	Path          string
-	Before, After lock.File // with the pins that are built in
-	Edited        bool      // the pins of the file were not read
+	Before, After lock.File // including the built-in pins
+	Edited        bool      // the file was edited by hand and its pins were ignored
 	Wrote         bool
 }
 
-// Update changes the lock of a recipe. One process at a time reads, changes
-// and writes, so that none loses the pins of another.
+// Update changes the lock of a recipe. It holds a file lock, so that concurrent
+// processes do not lose each other's pins.
 func (l Locks) Update(name string, u Update) (Updated, error) {
 	done := Updated{Path: l.path(name)}
 	if err := os.MkdirAll(filepath.Dir(done.Path), 0o755); err != nil {
@@ -175,7 +178,7 @@ func (l Locks) Update(name string, u Update) (Updated, error) {
 	}
 	done.After = built.With(own)
 	if _, err := os.Stat(done.Path); errors.Is(err, fs.ErrNotExist) && own.None() {
-		return done, nil // what is built in is enough
+		return done, nil // the built-in pins suffice
 	}
 	done.Wrote, err = lock.Write(done.Path, own)
 	return done, err

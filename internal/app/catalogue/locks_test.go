@@ -14,7 +14,7 @@ import (
 	"builder/internal/plan/matrix"
 )
 
-// tinySite are the locks of a site that brings the recipe tiny.
+// tinySite returns the locks of a site with the recipe tiny.
 func tinySite(t *testing.T) Locks {
 	t.Helper()
 	return Catalogue{Site: t.TempDir(), owned: map[string]bool{"tiny": true}}.Locks("")
@@ -28,7 +28,7 @@ func release(n int) lock.File {
 	}}}}
 }
 
-// Whoever resolves at the same time loses no pin, and reads no half of a lock.
+// Concurrent updates lose no pin, and no reader sees half a lock.
 func TestUpdateLockAtOnce(t *testing.T) {
 	locks := tinySite(t)
 	const many = 30
@@ -82,8 +82,8 @@ func TestUpdateLock(t *testing.T) {
 	}
 }
 
-// With a site the lock of a built-in recipe is read and written there: the built-in
-// pins below, those of the home nowhere.
+// With a site the lock of a built-in recipe is in the site. Its pins are laid over the
+// built-in ones. The lock in the home is not used.
 func TestSiteLockOfABuiltInRecipe(t *testing.T) {
 	site, home := t.TempDir(), t.TempDir()
 	if err := os.MkdirAll(filepath.Join(site, "patches"), 0o755); err != nil {
@@ -115,7 +115,7 @@ func TestSiteLockOfABuiltInRecipe(t *testing.T) {
 	}
 }
 
-// What the lock lacks is pinned by a command line that a shell takes as it is.
+// A shell can run the command line for missing pins unchanged.
 func TestPinCommand(t *testing.T) {
 	for want, c := range map[string]struct {
 		site   string

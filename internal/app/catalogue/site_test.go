@@ -12,11 +12,10 @@ import (
 	"builder/internal/base/diag"
 )
 
-// secret is what stands in a file that the user may read and the maker of a site
-// may not.
+// secret is the content of a file readable by the user but not by the author of a site.
 const secret = "-----BEGIN KEY----- dont-tell"
 
-// write makes a file of a site, with its folders.
+// write writes a file of a site and creates its directories.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -27,7 +26,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// everything reads all that a site brings.
+// everything reads all data of a site.
 func everything(t *testing.T, site string) (err error) {
 	t.Helper()
 	done := make(chan struct{})
@@ -66,8 +65,8 @@ from: {kind: sdist}
 build: "true"
 `
 
-// Whatever a site has in the place of a file, nothing is read that does not lie in
-// the site, and nothing waits.
+// Whatever takes the place of a site's file, builder reads nothing outside the site and
+// does not block.
 func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	write(t, key, secret)
@@ -104,8 +103,8 @@ func TestNoFileOfASiteLeadsOutOfIt(t *testing.T) {
 	}
 }
 
-// A file in the site that is no text of anybody's is not shown, and a pipe is not
-// opened; a link that stays in the site is as good as the file.
+// An error does not print the content of a malformed file. A pipe is not opened. A link
+// to a file inside the site works like the file.
 func TestWhatLiesInASiteIsARegularFile(t *testing.T) {
 	site := t.TempDir()
 	write(t, filepath.Join(site, "shared", "own.yaml"), ownRecipe)

@@ -1,6 +1,6 @@
-// Package complete says what may stand next on a command line, and writes the
-// scripts that let bash, zsh and fish ask for it. It reads nothing but the command
-// line as a value and the ids of cells that it is given.
+// Package complete lists the possible next words of a command line and writes the
+// completion scripts for bash, zsh and fish. Its only inputs are the command line as
+// data and the ids of cells.
 package complete
 
 import (
@@ -10,27 +10,27 @@ import (
 	"builder/internal/app/syntax"
 )
 
-// A Word is one that may stand where the cursor is.
+// A Word is a possible completion at the cursor.
 type Word struct {
 	Text  string
 	About string // one line, or ""
 }
 
-// An Answer is all that may stand where the cursor is.
+// An Answer holds all possible completions at the cursor.
 type Answer struct {
 	Words       []Word
 	Files       bool // the shell adds files
 	Directories bool // the shell adds directories
 }
 
-// Cells are those of the last run, in their order.
+// Cells are the cells of the last run, in order.
 type Cells struct {
-	Out string // the directory that holds theirs
+	Out string // the output directory
 	IDs []string
 }
 
-// Line answers for the words of a command line behind the tool's name. The last
-// one is that under the cursor, and may be empty.
+// Line completes the words of a command line after the tool's name. The last word is
+// the one at the cursor and may be empty.
 func Line(tool syntax.Verb, words []string, cells Cells) Answer {
 	if len(words) == 0 {
 		words = []string{""}
@@ -43,16 +43,16 @@ func Line(tool syntax.Verb, words []string, cells Cells) Answer {
 	return at.answer(words[last], cells)
 }
 
-// position is what the words before the cursor say.
+// position is the parser state before the word at the cursor.
 type position struct {
 	verb     syntax.Verb
 	operands int
 	used     []string     // names of flags
-	open     *syntax.Flag // the flag whose value comes next
-	plain    bool         // behind --
+	open     *syntax.Flag // the flag that awaits its value
+	plain    bool         // after --
 }
 
-// read takes a word into account.
+// read advances the state by one word.
 func (p *position) read(word string) {
 	switch {
 	case p.open != nil:
@@ -79,7 +79,7 @@ func (p *position) read(word string) {
 	}
 }
 
-// answer is what may stand where word is.
+// answer returns the completions of word.
 func (p *position) answer(word string, cells Cells) Answer {
 	if p.open != nil {
 		return fitting(p.open.Takes, p.open.List, "", word, cells)
@@ -105,7 +105,7 @@ func (p *position) answer(word string, cells Cells) Answer {
 	return a
 }
 
-// verbs are those below that begin with a word.
+// verbs returns the subverbs with the given prefix.
 func (p *position) verbs(begin string) []Word {
 	var words []Word
 	for _, below := range p.verb.Verbs {
@@ -116,7 +116,8 @@ func (p *position) verbs(begin string) []Word {
 	return words
 }
 
-// flags are those that begin with a word and may still be given, axes first.
+// flags returns the flags with the given prefix, axes first. It omits flags already
+// used, unless they can repeat.
 func (p *position) flags(begin string) []Word {
 	var axes, others []Word
 	for _, f := range p.verb.Flags {
@@ -132,8 +133,8 @@ func (p *position) flags(begin string) []Word {
 	return append(axes, others...)
 }
 
-// fitting are the values that begin with a word. before is what stands in front of
-// it in the same word; of a list only the last part is completed.
+// fitting returns the values with the prefix word. before is the text in front of it in
+// the same shell word. In a list only the last item is completed.
 func fitting(takes syntax.Takes, list bool, before, word string, cells Cells) Answer {
 	var there []string
 	if comma := strings.LastIndex(word, ","); list && comma >= 0 {

@@ -80,8 +80,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestOfferedWordsContinueWhatIsThere: whatever was typed, a word that is offered
-// begins with it.
+// Every offered word must begin with the typed text.
 func TestOfferedWordsContinueWhatIsThere(t *testing.T) {
 	word := rapid.SampledFrom([]string{"", "run", "horovod", "--rocm", "--rocm=", "6", "6.1,", "--", "-", "--o", "gate", "out/", "=", ",,", "--=", "all"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,7 +113,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestScripts: every script is one that its shell can read.
+// Every script must parse in its shell.
 func TestScripts(t *testing.T) {
 	for _, shell := range complete.Shells {
 		text, err := complete.Script(shell)

@@ -11,7 +11,8 @@ import (
 	"builder/internal/view/report"
 )
 
-// NameRecipes says where the name of a recipe may stand that is no verb.
+// NameRecipes sets the names of recipes as the values of flags and operands that take a
+// recipe, and adds the verbs to the operands of help and man.
 func NameRecipes(tool *syntax.Verb, names []string) {
 	for i, v := range tool.Verbs {
 		for j, f := range v.Flags {
@@ -32,8 +33,8 @@ func NameRecipes(tool *syntax.Verb, names []string) {
 	}
 }
 
-// LastCells lists the cells below the directory of the results: those of the last
-// run first, then those of others.
+// LastCells lists the cells below the output directory: first those of the last run,
+// then the others.
 func LastCells(dir string) Cells {
 	cells := Cells{Out: dir}
 	if last, err := report.Read(filepath.Join(dir, "run.json")); err == nil {

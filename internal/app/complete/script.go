@@ -10,21 +10,21 @@ import (
 //go:embed scripts
 var scripts embed.FS
 
-// Shells are those that there is a script for.
+// Shells are the shells with a completion script.
 var Shells = []string{"bash", "zsh", "fish"}
 
-// Verb is the hidden verb of the tool that the scripts call. Behind it stand the
-// words of the command line; it prints an [Answer] and never anything else.
+// Verb is the hidden verb called by the scripts. Its operands are the words of the
+// command line. It prints an [Answer] and nothing else.
 const Verb = "__complete"
 
-// Script returns the script of one of the [Shells].
+// Script returns the completion script of one of [Shells].
 func Script(shell string) (string, error) {
 	text, err := scripts.ReadFile("scripts/" + shell)
 	return string(text), err
 }
 
-// Write prints an answer as the scripts read it: a line that says what the shell
-// adds, then a word a line, with what it means behind a tab.
+// Write prints an answer in the format of the scripts: one line with the kind of paths
+// that the shell adds, then one line per word with its description after a tab.
 func (a Answer) Write(w io.Writer) error {
 	var b strings.Builder
 	switch {

@@ -13,32 +13,32 @@ import (
 	"builder/internal/base/regular"
 )
 
-// Name is what the file is called.
+// Name is the name of the configuration file.
 const Name = "builder.yaml"
 
-// Override is the variable that names the one file to read in the place of all
-// others; set to nothing, no file is read.
+// Override is the variable with the path of the only file to read. If it is set but
+// empty, no file is read.
 const Override = "BUILDER_CONFIG"
 
-// maxBytes bounds a file that is read.
+// maxBytes limits the size of a configuration file.
 const maxBytes = 64 << 10
 
-// A Config is what the files say.
+// A Config is the merged content of the configuration files.
 type Config struct {
-	Files       []string // those that were read, the nearest first
+	Files       []string // the files read, nearest first
 	Settings    []Setting
 	Preferences []Preference
 }
 
-// A Host is what [Load] has to know of the place where the tool is called.
+// A Host describes the environment of this process for [Load].
 type Host struct {
-	Dir    string // working directory, absolute, "" where it is gone
-	User   string // the user's configuration directory, "" where there is none
-	Home   string // the user's home directory, "" where there is none
+	Dir    string // absolute working directory, "" if it was deleted
+	User   string // the user's configuration directory, or ""
+	Home   string // the user's home directory, or ""
 	Lookup func(name string) (value string, ok bool)
 }
 
-// This returns the host and the user of this process. What it lacks holds no file.
+// This returns the host of this process. Unknown directories are "" and not searched.
 func This() Host {
 	known := func(dir string, err error) string {
 		if err != nil {
@@ -49,8 +49,8 @@ func This() Host {
 	return Host{Dir: known(os.Getwd()), User: known(os.UserConfigDir()), Home: known(os.UserHomeDir()), Lookup: os.LookupEnv}
 }
 
-// Load reads the files that count on a host. Faults are of class [diag.Usage] and
-// have a place; all of all files come at once.
+// Load reads the configuration files of a host. It reports all errors of all files
+// together. Each has the class [diag.Usage] and a position.
 func Load(host Host) (Config, error) {
 	paths, err := host.paths()
 	faults := []error{err}
@@ -70,19 +70,18 @@ func Load(host Host) (Config, error) {
 	return all, errors.Join(faults...)
 }
 
-// found reports whether a file counts because of where it lies, and not because the
-// user put it into a place of the user's own or named it.
+// found reports whether a file was found by searching from the working directory. Such
+// a file is not trusted like the user's own file or the file of [Override].
 func (h Host) found(path string) bool {
 	_, named := h.Lookup(Override)
 	return !named && path != h.own()
 }
 
-// personal are the keys that say whom the user trusts, and with what.
+// personal lists the keys for trusted keys, the signing key and the engine.
 var personal = []string{"trust", "key", "engine"}
 
-// presumes refuses what a file must not say that comes with the files around it:
-// a checkout of somebody else's would say whose signatures count, what signs, and
-// where it is built.
+// presumes rejects the personal keys in a file found beside the work. Otherwise an
+// untrusted checkout could choose the trusted keys, the signing key and the build host.
 func (c Config) presumes() error {
 	var faults []error
 	for _, s := range c.Settings {
@@ -94,7 +93,7 @@ func (c Config) presumes() error {
 	return errors.Join(faults...)
 }
 
-// short names a file without the working directory.
+// short returns a path relative to the working directory if it is below it.
 func (h Host) short(path string) string {
 	if rest, ok := strings.CutPrefix(path, h.Dir+string(filepath.Separator)); ok {
 		return rest
@@ -102,7 +101,7 @@ func (h Host) short(path string) string {
 	return path
 }
 
-// paths lists the files that count, the nearest first.
+// paths lists the configuration files, nearest first.
 func (h Host) paths() ([]string, error) {
 	if path, ok := h.Lookup(Override); ok {
 		if path == "" {
@@ -124,7 +123,7 @@ func (h Host) paths() ([]string, error) {
 	return paths, err
 }
 
-// own is the place of the user's own file.
+// own returns the path of the user's own file.
 func (h Host) own() string {
 	if h.User == "" {
 		return ""
@@ -132,7 +131,7 @@ func (h Host) own() string {
 	return filepath.Join(h.User, "builder", Name)
 }
 
-// nearest finds the file in the working directory, or in the nearest one above.
+// nearest finds the file in the working directory or its nearest parent.
 func (h Host) nearest() (string, error) {
 	for dir := h.Dir; dir != ""; dir = filepath.Dir(dir) {
 		if path := filepath.Join(dir, Name); exists(path) {
@@ -149,15 +148,15 @@ func (h Host) nearest() (string, error) {
 	return "", nil
 }
 
-// exists reports whether there is anything of that name; what is no file is told
-// when it is read.
+// exists reports whether the path exists. A path that is no file causes an error when
+// it is read.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// planted reports whether a file may have been put in the user's way: into /tmp,
-// say, below which he works.
+// planted reports whether another user may have placed the file, for example in /tmp
+// above the user's working directory.
 func planted(dir, path string) bool {
 	around, err := os.Stat(dir)
 	if err != nil || around.Mode().Perm()&0o002 == 0 {
@@ -171,8 +170,9 @@ func planted(dir, path string) bool {
 	return !ok || stat.Uid != 0 && int(stat.Uid) != os.Getuid()
 }
 
-// readBounded reads a regular file of at most maxBytes. One that is found beside the
-// work lies there itself: a link in somebody else's checkout would have a key shown.
+// readBounded reads a regular file of at most maxBytes. A file found beside the work
+// must not be a link out of its directory: a link in an untrusted checkout could expose
+// a key in an error message.
 func (h Host) readBounded(path string) ([]byte, error) {
 	read := regular.ReadFollowed
 	if h.found(path) {
@@ -191,7 +191,7 @@ func (h Host) readBounded(path string) ([]byte, error) {
 	return nil, diag.At(diag.Pos{File: path}, "%w", err)
 }
 
-// readInside reads a file that does not lead out of its directory.
+// readInside reads a file without following links out of its directory.
 func readInside(path string, max int64) ([]byte, error) {
 	dir, err := regular.Inside(filepath.Dir(path), max)
 	if err != nil {
@@ -200,7 +200,7 @@ func readInside(path string, max int64) ([]byte, error) {
 	return fs.ReadFile(dir, filepath.Base(path))
 }
 
-// under adds what a file says that is farther away: what is known counts.
+// under adds the settings of a farther file. Settings already in c take precedence.
 func (c Config) under(path string, far Config) Config {
 	c.Files = append(slices.Clone(c.Files), path)
 	for _, s := range far.Settings {
@@ -217,7 +217,7 @@ func (c Config) under(path string, far Config) Config {
 	return c
 }
 
-// Setting returns what the files say about a key.
+// Setting returns the setting of a key, and whether a file has it.
 func (c Config) Setting(key string) (Setting, bool) {
 	i := slices.IndexFunc(c.Settings, func(s Setting) bool { return s.Key == key })
 	if i < 0 {

@@ -13,7 +13,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// environment is a host's variables.
+// environment is a map of environment variables.
 type environment map[string]string
 
 func (e environment) lookup(name string) (string, bool) {
@@ -21,7 +21,8 @@ func (e environment) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// host lays out files below a directory and works in dir, which is one of it.
+// host writes files below a temporary directory and returns a host with the working
+// directory dir inside it.
 func host(t *testing.T, dir string, files map[string]string) (config.Host, string) {
 	t.Helper()
 	root := t.TempDir()
@@ -88,7 +89,7 @@ func TestEffective(t *testing.T) {
 	}{
 		"home":   {"state", config.FromFile},
 		"jobs":   {"5", config.FromVariable},
-		"engine": {"", config.FromDefault}, // a variable that is set to nothing
+		"engine": {"", config.FromDefault}, // an empty variable
 		"locked": {"false", config.FromFile},
 		"memory": {"", config.FromDefault},
 	} {
@@ -113,7 +114,7 @@ func TestPathsMeanTheSameFromEverywhere(t *testing.T) {
 	for key, want := range map[string][]string{
 		"trust": {root + "/a/keys/a.pub", root + "/me/b.pub", "/c.pub", root + "/d.pub"},
 		"from":  {"file:" + root + "/a/wheels", "file:/srv", "oci://h/r", "https://h/simple", "file:///x"},
-		"out":   {"out"}, // below the working directory: as it is typed there
+		"out":   {"out"}, // below the working directory: relative to it
 	} {
 		if s, _ := c.Setting(key); s.Value != strings.Join(want, ",") {
 			t.Errorf("%s is %s", key, s.Value)
@@ -177,7 +178,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestAFoundFileTrustsNobody: a checkout must not say whose signatures count.
+// A checkout must not choose the trusted keys.
 func TestAFoundFileTrustsNobody(t *testing.T) {
 	text := "jobs: 2\ntrust: [a.pub]\nkey: k.pem\nengine: [\"unix:///x\"]\n"
 	h, root := host(t, "a", map[string]string{"a/builder.yaml": text})
@@ -203,8 +204,8 @@ func TestEveryFaultOfEveryFileAtOnce(t *testing.T) {
 	}
 }
 
-// TestPlanted: below a directory that everybody can write to, another's file is no
-// word of the user. Root can make one.
+// In a world-writable directory another user's file is not read. Only root can create
+// such a file in a test.
 func TestPlanted(t *testing.T) {
 	h, root := host(t, "tmp/mine", map[string]string{"tmp/builder.yaml": "jobs: 2\n"})
 	if err := os.Chmod(filepath.Join(root, "tmp"), 0o777|os.ModeSticky); err != nil {
@@ -224,7 +225,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestKeys: a key says what it is for, and is a field of the schema.
+// Every key has a description and is in the schema.
 func TestKeys(t *testing.T) {
 	schema := string(recipe.Schema(&config.File{}))
 	for _, key := range config.Keys() {

@@ -2,18 +2,18 @@ package config
 
 import "builder/internal/base/diag"
 
-// Origin is where a setting comes from.
+// Origin is the source of a setting.
 type Origin string
 
-// The origins of a setting, beside a flag, which no other run has.
+// The origins of a setting other than flags, which apply to one run only.
 const (
 	FromVariable Origin = "variable"
 	FromFile     Origin = "file"
 	FromDefault  Origin = "default"
 )
 
-// An Effective is what counts for a key where no flag is given. Value is empty
-// where the default counts, and Pos unless a file does.
+// An Effective is the value used for a key without a flag. Value is empty for the
+// default. Pos is set only if a file has the key.
 type Effective struct {
 	Key    string
 	Value  string
@@ -21,8 +21,8 @@ type Effective struct {
 	Pos    diag.Pos
 }
 
-// Effective returns what counts for every key, in the order of [Keys]. A variable
-// that is set to nothing means the default, whatever the files say.
+// Effective returns the value used for every key, in the order of [Keys]. An empty
+// variable selects the default and overrides the files.
 func (c Config) Effective(lookup func(name string) (value string, ok bool)) []Effective {
 	all := make([]Effective, len(keys))
 	for i, key := range keys {

@@ -1,10 +1,10 @@
-// Package config reads builder.yaml, in which a user says once what would be a
-// flag or a variable of every run, and tells where each setting comes from.
+// Package config reads builder.yaml, which replaces flags and variables repeated in
+// every run, and reports the source of each setting.
 //
-// A key K of the file is the variable BUILDER_K and, where a verb has it, the flag
-// --K. A flag counts before a variable, a variable before the file that is nearest
-// to the working directory, that before the user's own, and all of them before the
-// default. Nothing is joined: the first that has a key says all of it.
+// A key K of the file corresponds to the variable BUILDER_K and, if a verb has it, the
+// flag --K. A flag overrides a variable. A variable overrides the file nearest to the
+// working directory, which overrides the user's own file, which overrides the default.
+// Values are never merged: the first source with a key provides its whole value.
 package config
 
 import (
@@ -22,8 +22,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// A File is builder.yaml as written. Its keys are explained where they are
-// declared: schema, reference and `builder config show` read them from here.
+// A File is builder.yaml as written. The field tags describe the keys: the schema, the
+// reference and `builder config show` use these texts.
 type File struct {
 	Home                 Path      `yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of everything that the tool keeps: store and engine and keys"`
 	Recipes              Path      `yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site whose recipes and images and patches and diagnoses and profiles are laid over the built-in ones"`
@@ -48,12 +48,13 @@ type File struct {
 	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key that signs; never the key itself"`
 	MirrorDebian         []Address `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors; without it those of this host's apt"`
 	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of an archive of Debian's past; for packages that the mirrors no longer have"`
-	// Axes is the one key that is no variable: what an axis of a recipe falls to.
+	// Axes is the only key without a variable: preferred values for the axes of
+	// recipes.
 	Axes map[string]map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=values that the axes of a recipe fall to where the command line does not name them"`
 }
 
-// A Path is a file or a directory; a relative one is relative to the file that it
-// stands in, ~/ is the user's home directory.
+// A Path is a file or a directory. A relative path is relative to the directory of the
+// configuration file. ~/ is the user's home directory.
 type Path string
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
@@ -62,7 +63,7 @@ func (p *Path) UnmarshalText(text []byte) error {
 	return plain(string(text))
 }
 
-// A Place is an address, or file:DIR, which holds a [Path].
+// A Place is a URL, or file:DIR with a [Path].
 type Place string
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
@@ -80,8 +81,9 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return plain(string(text))
 }
 
-// plain refuses a value that looks like a secret, without saying it: files are
-// copied, checked in and shown. It refuses what cannot stand in a variable too.
+// plain rejects a value that looks like a secret, without repeating it in the error:
+// configuration files are copied, committed and printed. It also rejects values that a
+// variable cannot hold.
 func plain(text string) error {
 	switch {
 	case strings.Contains(text, "PRIVATE KEY") || store.Redact(text) != text:
@@ -95,7 +97,7 @@ func plain(text string) error {
 	return nil
 }
 
-// A Size is a number of bytes as a person writes it.
+// A Size is a number of bytes with a unit, as in 64GB.
 type Size string
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
@@ -105,7 +107,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Share is a number of bytes as a person writes it, or a share of a disk.
+// A Share is a [Size] or a percentage of a disk.
 type Share string
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
@@ -115,7 +117,7 @@ func (s *Share) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Duration is a time as a person writes it.
+// A Duration is a duration as in 90s or 1h30m.
 type Duration string
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
@@ -127,24 +129,24 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A Setting is what a file says about a key, as its variable would hold it.
+// A Setting is the value of a key in a file, in the form of its variable.
 type Setting struct {
 	Key   string
 	Value string
 	Pos   diag.Pos
 }
 
-// A Preference is what a file says about an axis of a recipe.
+// A Preference is the preferred value of a recipe's axis.
 type Preference struct {
 	Recipe, Axis, Value string
 	Pos                 diag.Pos
 }
 
-// read returns what a file says that is called name in messages. All its faults
-// come at once.
+// read parses the content of a file and reports all errors together. name is the file's
+// name in messages.
 func read(name string, from base, data []byte) (Config, error) {
 	if blank(data) {
-		return Config{}, nil // everything in it is commented out
+		return Config{}, nil // only comments
 	}
 	var f File
 	index, err := decode.Placed(name, data, &f)
@@ -160,7 +162,7 @@ func read(name string, from base, data []byte) (Config, error) {
 	return Config{Settings: r.settings, Preferences: r.prefers}, errors.Join(r.faults...)
 }
 
-// blank reports whether there is nothing but comments.
+// blank reports whether data contains only comments.
 func blank(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
@@ -178,7 +180,7 @@ type reader struct {
 	faults   []error
 }
 
-// setting adds what a field says; one that is not there says nothing.
+// setting adds the value of a field, if it is set.
 func (r *reader) setting(key string, field reflect.Value) {
 	if field.IsZero() {
 		return
@@ -195,7 +197,7 @@ func (r *reader) setting(key string, field reflect.Value) {
 	r.settings = append(r.settings, Setting{key, strings.Join(texts, ","), pos})
 }
 
-// text is one value as a variable holds it.
+// text returns one value in the form of a variable.
 func (r *reader) text(key string, v reflect.Value, pos diag.Pos) string {
 	switch v := v.Interface().(type) {
 	case *bool:
@@ -214,7 +216,7 @@ func (r *reader) text(key string, v reflect.Value, pos diag.Pos) string {
 	}
 }
 
-// preferences adds what the file says about axes, sorted by recipe and axis.
+// preferences adds the axes of the file, sorted by recipe and axis.
 func (r *reader) preferences(axes map[string]map[string]string) {
 	for recipe, values := range sorted(axes) {
 		for axis, value := range sorted(values) {

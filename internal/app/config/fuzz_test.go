@@ -7,8 +7,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// FuzzLoad: whatever stands in the file, it is a configuration or a fault of class
-// usage, and no value of it is a secret.
+// Any content parses or causes usage errors, and no parsed value is a secret.
 func FuzzLoad(f *testing.F) {
 	for _, text := range []string{
 		"jobs: 2\naxes: {horovod: {rocm: \"6.1\"}}\n", "trust: [~/a, \"\"]\n", "from: [\"file:\"]\n", "home: \"\"\n", "- a\n", "\xff",

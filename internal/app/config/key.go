@@ -9,26 +9,27 @@ import (
 	"strings"
 )
 
-// A Key is a name that may stand in builder.yaml.
+// A Key is a key of builder.yaml.
 type Key struct {
 	Name  string
-	Form  string // what its value is: a path, a list of paths, true or false, …
+	Form  string // type of its value: a path, a list of paths, true or false, …
 	About string
 }
 
-// keys are those of a [File] that are variables too, in the order of its fields.
+// keys are the keys of [File] except axes, which is no variable, in the order of its
+// fields.
 var keys = fields()
 
-// Keys lists what may stand in builder.yaml beside axes, in the order in which it
-// is documented.
+// Keys lists the keys of builder.yaml except axes, in the order of the documentation.
 func Keys() []Key { return slices.Clone(keys) }
 
-// Variable is the environment variable of a key: BUILDER_ENGINE_IDLE of engine-idle.
+// Variable returns the environment variable of a key: BUILDER_ENGINE_IDLE for
+// engine-idle.
 func Variable(key string) string {
 	return "BUILDER_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }
 
-// forms says what the value of a key is, by the type of its field.
+// forms maps the type of a field to the description of its values.
 var forms = map[reflect.Type]string{
 	reflect.TypeFor[Address]():   "address",
 	reflect.TypeFor[Path]():      "path",
@@ -57,13 +58,14 @@ func fields() []Key {
 	return all
 }
 
-// base is what paths in a file begin at.
+// base resolves relative paths in a file.
 type base struct {
 	dir  string // of the file
 	host Host
 }
 
-// path returns a path as it is typed in the working directory.
+// path resolves a path of the file. The result is relative to the working directory if
+// it is below it.
 func (b base) path(text string) string {
 	if rest, ok := strings.CutPrefix(text, "~/"); ok && b.host.Home != "" {
 		return filepath.Join(b.host.Home, rest)
@@ -74,8 +76,8 @@ func (b base) path(text string) string {
 	return b.host.short(filepath.Join(b.dir, text))
 }
 
-// place is [base.path] of the directory that file:DIR names; an address stays as
-// it is.
+// place resolves the directory of file:DIR like [base.path]. Other addresses stay
+// unchanged.
 func (b base) place(text string) string {
 	if dir, ok := strings.CutPrefix(text, "file:"); ok && !strings.HasPrefix(dir, "//") {
 		return "file:" + b.path(dir)
@@ -83,7 +85,7 @@ func (b base) place(text string) string {
 	return text
 }
 
-// sorted walks a map in the order of its keys.
+// sorted iterates over a map in the order of its keys.
 func sorted[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, key := range slices.Sorted(maps.Keys(m)) {

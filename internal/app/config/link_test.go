@@ -9,8 +9,9 @@ import (
 	"builder/internal/app/config"
 )
 
-// A checkout of somebody else's has no key of the user's shown: a file that is found
-// beside the work is no link out of its directory. The user's own may be one.
+// A file found beside the work must not be a link out of its directory: an untrusted
+// checkout could expose the user's key in an error message. The user's own file may be
+// a link.
 func TestALinkBesideTheWorkIsNotFollowed(t *testing.T) {
 	dir, user, elsewhere := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "key")
 	for _, err := range []error{

@@ -9,8 +9,9 @@ import (
 	"builder/internal/plan/version"
 )
 
-// Preferred returns recipes whose axes fall to what builder.yaml says, where the
-// command line does not name them and where it is compatible.
+// Preferred returns recipes with the axis values of builder.yaml as their first
+// preference. The values apply if the command line does not name the axis and if they
+// are compatible.
 func (c Config) Preferred(recipes []*recipe.Recipe) ([]*recipe.Recipe, error) {
 	recipes = slices.Clone(recipes)
 	var faults []error
@@ -30,7 +31,7 @@ func (c Config) Preferred(recipes []*recipe.Recipe) ([]*recipe.Recipe, error) {
 	return recipes, errors.Join(faults...)
 }
 
-// prefer returns a recipe with the values of a preference in front.
+// prefer returns a copy of a recipe with the preferred values first.
 func prefer(r *recipe.Recipe, p Preference) (*recipe.Recipe, error) {
 	axis, ok := r.Axis(p.Axis)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"builder/internal/input/store"
 )
 
-// A Shown is a setting as config show prints it.
+// A Shown is one setting as printed by config show.
 type Shown struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
@@ -14,8 +14,8 @@ type Shown struct {
 	Place  string `json:"place,omitempty"` // the variable, or file:line:column
 }
 
-// ShownSettings lists the settings and then the axes. Addresses are shown without what may
-// be a secret in them.
+// ShownSettings lists the settings and then the axes. It redacts possible secrets in
+// addresses.
 func (c Config) ShownSettings(effective []Effective, defaults map[string]string) []Shown {
 	var all []Shown
 	for _, e := range effective {
@@ -38,7 +38,7 @@ func (c Config) ShownSettings(effective []Effective, defaults map[string]string)
 	return all
 }
 
-// redacted takes what may be a secret out of every part of a list.
+// redacted redacts possible secrets in every item of a list.
 func redacted(value string) string {
 	parts := strings.Split(value, ",")
 	for i, part := range parts {

@@ -1,11 +1,10 @@
-// Package doctor says what a host has and lacks for building and for running
-// what was built: the engine and what it needs, memory and disk, the places that
-// inputs come from, GPUs, the fabric between them, and the libraries that are
-// there already.
+// Package doctor checks whether a host can build wheels and run them. It examines the
+// engine and its requirements, memory and disk, the servers that provide inputs, GPUs,
+// the fabric between them, and installed libraries.
 //
-// A [Check] is a value in the list [Checks]. It judges what packages host, fabric
-// and gpu read of a host. What could not be looked at is unknown, and what is
-// unknown has not passed.
+// A [Check] is an item of the list [Checks]. It judges the facts read by packages host,
+// fabric and gpu. If a fact cannot be read, the verdict is [Unknown], and Unknown is
+// not a pass.
 package doctor
 
 import (
@@ -17,62 +16,62 @@ import (
 	"builder/internal/machine/host"
 )
 
-// Schema is the number of the format of a [Report] as JSON.
+// Schema is the version of the JSON format of a [Report].
 const Schema = 1
 
-// A Verdict is the answer of a check. The zero value is [Unknown].
+// A Verdict is the result of a check. The zero value is [Unknown].
 type Verdict int
 
 // The verdicts.
 const (
-	Unknown Verdict = iota // it could not be looked at; Found says why
+	Unknown Verdict = iota // the fact could not be read; Found gives the reason
 	OK
-	Warn // it works, and worse than it could
+	Warn // it works, but worse than possible
 	Fail // it does not work
-	None // it is not there, and nothing asks for it
+	None // it is absent and not required
 )
 
 var verdictNames = []string{"unknown", "ok", "warn", "fail", "none"}
 
-// String returns the verdict as it stands in reports.
+// String returns the verdict as used in reports.
 func (v Verdict) String() string { return verdictNames[v] }
 
 // MarshalText implements [encoding.TextMarshaler].
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// A Purpose is what a check is for.
+// A Purpose is the group of a check.
 type Purpose string
 
 // The purposes, in the order of the report.
 const (
-	Engine    Purpose = "engine"    // an engine that runs builds
-	Build     Purpose = "build"     // room for them
-	Network   Purpose = "network"   // where inputs come from
-	GPU       Purpose = "gpu"       // what the result runs on
-	Fabric    Purpose = "fabric"    // how GPUs of several hosts talk
-	Libraries Purpose = "libraries" // what is installed already
+	Engine    Purpose = "engine"    // an engine for builds
+	Build     Purpose = "build"     // disk and memory for builds
+	Network   Purpose = "network"   // servers that provide inputs
+	GPU       Purpose = "gpu"       // GPUs for the result
+	Fabric    Purpose = "fabric"    // communication between the GPUs of several hosts
+	Libraries Purpose = "libraries" // installed libraries
 )
 
-// A Check is one question about a host.
+// A Check examines one property of a host.
 type Check struct {
 	Name  string
 	For   Purpose
-	About string // what it asks, in a few words
-	How   string // where it looks
-	// needed says whether the host cannot do the work where the check fails.
+	About string // the property, in a few words
+	How   string // the files and commands it reads
+	// needed reports whether a failure of the check prevents the work.
 	needed func(Work) bool
 	look   func(context.Context, *exam) Finding
 }
 
-// A Finding is what a check saw. Texts come from the host and are not cleaned.
+// A Finding is the result of a check. Its texts come from the host and are not cleaned.
 type Finding struct {
 	Verdict Verdict  `json:"verdict"`
 	Found   string   `json:"found"`
-	Remedy  string   `json:"remedy,omitempty"` // what to do; empty where nothing is to be done
-	Detail  []string `json:"detail,omitempty"` // lines that say more, in a fixed-width font
+	Remedy  string   `json:"remedy,omitempty"` // empty if there is nothing to do
+	Detail  []string `json:"detail,omitempty"` // further lines for a fixed-width font
 }
 
-// A Result is a check with what it found.
+// A Result is a check with its finding.
 type Result struct {
 	Name   string  `json:"check"`
 	For    Purpose `json:"for"`
@@ -82,16 +81,16 @@ type Result struct {
 	Finding
 }
 
-// A Report is what all checks found, in their order.
+// A Report holds the results of all checks in order.
 type Report struct {
 	Schema  int      `json:"schema"`
 	Builder string   `json:"builder"`
 	Recipe  string   `json:"recipe,omitempty"`
-	Cell    string   `json:"cell,omitempty"` // the one that the recipe prefers
+	Cell    string   `json:"cell,omitempty"` // the recipe's preferred cell
 	Checks  []Result `json:"checks"`
 }
 
-// Lacking names the checks that failed and that the chosen work needs.
+// Lacking names the failed checks that the chosen work needs.
 func (r Report) Lacking() []string {
 	var names []string
 	for _, c := range r.Checks {
@@ -102,7 +101,7 @@ func (r Report) Lacking() []string {
 	return names
 }
 
-// Examine runs all checks. When ctx ends, those that are left are unknown.
+// Examine runs all checks. When ctx ends, the remaining checks are unknown.
 func Examine(ctx context.Context, h host.Host, w Work) Report {
 	r := Report{Schema: Schema}
 	if w.Recipe != nil {
@@ -123,8 +122,9 @@ func Examine(ctx context.Context, h host.Host, w Work) Report {
 	return r
 }
 
-// Cannot asks what a run asks before it fetches anything: the checks of the engine and
-// of room that the work needs, without the network. It returns those that failed.
+// Cannot runs the checks that a run makes before it fetches anything: the required
+// checks of the engine and of the build resources, without network access. It returns
+// the failed ones.
 func Cannot(ctx context.Context, h host.Host, w Work) []Result {
 	var failed []Result
 	e := newExam(h, w)
@@ -139,10 +139,11 @@ func Cannot(ctx context.Context, h host.Host, w Work) []Result {
 	return failed
 }
 
-// askedByClient is the check that starts the client program, which a run does anyway.
+// askedByClient is the check that starts the client program. A run starts the client
+// anyway, so Cannot skips it.
 const askedByClient = "engine-version"
 
-// The findings, by verdict.
+// Constructors of findings, one per verdict.
 
 func unknown(format string, args ...any) Finding { return found(Unknown, format, args...) }
 func ok(format string, args ...any) Finding      { return found(OK, format, args...) }
@@ -154,8 +155,8 @@ func found(v Verdict, format string, args ...any) Finding {
 	return Finding{Verdict: v, Found: clip(fmt.Sprintf(format, args...))}
 }
 
-// each looks at several things of a kind. The finding has the worst of their
-// verdicts, and says what each is.
+// each combines the findings on several items. The result has the worst verdict and the
+// texts of all items.
 func each(names []string, look func(name string) Finding) Finding {
 	badness := []Verdict{None, OK, Warn, Unknown, Fail}
 	var all Finding
@@ -177,7 +178,7 @@ func each(names []string, look func(name string) Finding) Finding {
 	return all
 }
 
-// maxText bounds what a finding says in one line: hosts are hostile.
+// maxText limits the length of a finding's line, because hosts are untrusted.
 const maxText = 400
 
 func clip(text string) string {
@@ -187,13 +188,13 @@ func clip(text string) string {
 	return text
 }
 
-// remedy returns the finding with what to do about it.
+// remedy returns the finding with a remedy.
 func (f Finding) remedy(format string, args ...any) Finding {
 	f.Remedy = clip(fmt.Sprintf(format, args...))
 	return f
 }
 
-// detail returns the finding with lines that say more.
+// detail returns the finding with further lines.
 func (f Finding) detail(lines ...string) Finding {
 	f.Detail = slices.Clone(lines[:min(len(lines), maxDetail)])
 	for i, line := range f.Detail {
@@ -202,5 +203,5 @@ func (f Finding) detail(lines ...string) Finding {
 	return f
 }
 
-// maxDetail bounds the lines of a detail; sixteen GPUs and NICs take forty.
+// maxDetail limits the lines of a detail. Sixteen GPUs and NICs take forty.
 const maxDetail = 200

@@ -20,10 +20,10 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// work is what a host is examined for where a test asks for nothing special.
+// work is the default work of the tests.
 var work = Work{Home: "/root/.cache/builder", Engine: EngineState{Kind: Native, Wanted: "v0.19.10"}}
 
-// withRecipe is a build that takes 16 GB and fetches nothing more.
+// withRecipe returns a build with 16 GB of memory and nothing left to fetch.
 func withRecipe(change func(*Needs)) Work {
 	w := work
 	w.Recipe = &Needs{Name: "nccl", Cell: "nccl-1", Memory: 16e9, Total: 2e9}
@@ -49,7 +49,7 @@ func TestRecordedHosts(t *testing.T) {
 	}
 }
 
-// examine returns what one check finds.
+// examine returns the result of one check.
 func examine(t *testing.T, name string, h host.Host, w Work) Result {
 	t.Helper()
 	for _, c := range Examine(t.Context(), h, w).Checks {
@@ -61,8 +61,8 @@ func examine(t *testing.T, name string, h host.Host, w Work) Result {
 	return Result{}
 }
 
-// A host of which nothing can be read passes nothing, and of nothing is it said
-// that it is not there; but a program that is not in PATH is not there.
+// On an unreadable host no check passes, and no check reports a thing as absent. Only
+// programs missing from PATH are absent.
 func TestBlindness(t *testing.T) {
 	blind := fake(fstest.MapFS{}, nil)
 	blind.Free = func(string) (int64, error) { return 0, errors.New("no statfs") }
@@ -75,14 +75,14 @@ func TestBlindness(t *testing.T) {
 	}
 }
 
-// denied is a root directory that nobody may read.
+// denied is an unreadable root directory.
 type denied struct{}
 
 func (denied) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 }
 
-// Who says nothing has not passed, and neither has who was interrupted.
+// An empty finding and an interrupted check are unknown.
 func TestZeroVerdictIsUnknown(t *testing.T) {
 	if v := (Finding{}).Verdict; v != Unknown || v.String() != "unknown" {
 		t.Errorf("a finding that says nothing is %s", v)
@@ -114,7 +114,7 @@ func TestLacking(t *testing.T) {
 	}
 }
 
-// What a GPU or a fabric lacks keeps nobody from building.
+// A build requires no GPU and no fabric.
 func TestGPUsAreNotNeeded(t *testing.T) {
 	for _, c := range Checks() {
 		r := withRecipe(func(r *Needs) { r.Fetch = 1; r.Places = []Place{{}} })
@@ -235,7 +235,7 @@ func TestLocks(t *testing.T) {
 	if got := examine(t, "locks", h, work); got.Found != "store/users by process 12177 (builder)" {
 		t.Error(got.Found)
 	}
-	root["root/.cache/builder/store/users"].Sys = &syscall.Stat_t{Ino: 9977922} // a POSIX lock: of others
+	root["root/.cache/builder/store/users"].Sys = &syscall.Stat_t{Ino: 9977922} // a POSIX lock of another program
 	if got := examine(t, "locks", h, work); got.Found != "nobody" {
 		t.Error(got.Found)
 	}
@@ -306,7 +306,7 @@ func TestCountList(t *testing.T) {
 	}
 }
 
-// serve is a host that reaches a server whose clock is off.
+// serve returns a host that reaches a server with a wrong clock.
 func serve(t *testing.T, status int, off time.Duration) (host.Host, string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -384,7 +384,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// Nobody is asked over the network whom the recipe does not name.
+// Without a recipe no server is contacted.
 func TestNobodyIsAskedWithoutARecipe(t *testing.T) {
 	h := recorded(t, "bare")
 	h.Ask = func(_ context.Context, url string) (host.Answer, error) {
@@ -412,8 +412,7 @@ func TestRealHost(t *testing.T) {
 	}
 }
 
-// With another engine than the native one, nothing that this host lacks for the
-// native one is a fault.
+// The requirements of the native engine do not apply to other engines.
 func TestAnotherEngineNeedsLess(t *testing.T) {
 	h := recorded(t, "nvidia-container")
 	lacking := []string{"host-packages", "privileges", "overlayfs"}
@@ -434,7 +433,7 @@ func TestHostOf(t *testing.T) {
 	}
 }
 
-// A daemon alone is no engine: it needs its image.
+// A container daemon needs the engine's image.
 func TestContainerImage(t *testing.T) {
 	for name, c := range map[string]struct {
 		engine EngineState

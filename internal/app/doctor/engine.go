@@ -10,7 +10,7 @@ import (
 
 const anotherEngine = "start Docker or Podman, or name an engine with --engine URL"
 
-// engine looks for the engine that a run would take.
+// engine checks the engine for a run.
 func engine(ctx context.Context, e *exam) Finding {
 	state := e.work.Engine
 	switch state.Kind {
@@ -37,8 +37,8 @@ func engine(ctx context.Context, e *exam) Finding {
 	}
 }
 
-// contained says whether a daemon has what it starts the engine from. Whether it can
-// pull, only a pull tells.
+// contained checks whether a daemon has the engine's image. Only a pull can show
+// whether it can pull the image.
 func contained(state EngineState) Finding {
 	if state.Holds {
 		return ok("%s answers and holds the engine's image %s", state.Program, state.Image)
@@ -47,7 +47,7 @@ func contained(state EngineState) Finding {
 		remedy("without its registry: builder engine image --to engine.tar && %s load -i engine.tar", state.Program)
 }
 
-// namedEngine connects where the address is one that a host connects to.
+// namedEngine connects to an engine if its address is a socket of this host or network.
 func (e *exam) namedEngine(ctx context.Context, name string) Finding {
 	scheme, address, _ := strings.Cut(name, "://")
 	if scheme != "unix" && scheme != "tcp" {
@@ -60,7 +60,7 @@ func (e *exam) namedEngine(ctx context.Context, name string) Finding {
 	return ok("%s answers", name)
 }
 
-// effectiveUser is the number of the user that files are made for.
+// effectiveUser returns the effective user id of this process.
 func (e *exam) effectiveUser() string {
 	ids, _ := field(e.Says("/proc/self/status"), "Uid")
 	if all := strings.Fields(ids); len(all) > 1 {
@@ -69,7 +69,7 @@ func (e *exam) effectiveUser() string {
 	return ""
 }
 
-// engineVersion compares what runs with what this tool speaks with.
+// engineVersion compares the version of the running engine with the wanted one.
 func engineVersion(ctx context.Context, e *exam) Finding {
 	state := e.work.Engine
 	switch {
@@ -93,8 +93,8 @@ func engineVersion(ctx context.Context, e *exam) Finding {
 	return none("nothing runs; %s will be built", state.Wanted)
 }
 
-// judge compares versions. A difference is a fault: client and engine refuse each
-// other, or speak of different things.
+// judge compares versions. A different version fails: client and engine refuse each
+// other, or interpret messages differently.
 func (s EngineState) judge(has string) Finding {
 	if strings.TrimPrefix(has, "v") == strings.TrimPrefix(s.Wanted, "v") {
 		return ok("%s, the one that is wanted", has)
@@ -102,8 +102,8 @@ func (s EngineState) judge(has string) Finding {
 	return fail("it is %s; %s is wanted", has, s.Wanted).remedy("start the engine %s, or name another with --engine", s.Wanted)
 }
 
-// containerVersion looks at the engines that run as containers. The client
-// starts one of its own version beside them.
+// containerVersion checks the engines that run as containers. The client starts an
+// engine of its own version beside them.
 func (e *exam) containerVersion(ctx context.Context) Finding {
 	text, err := e.Run(ctx, e.work.Engine.Program, "ps", "--filter", "name=dagger-engine", "--filter", "name=builder-engine", "--format", "{{.Image}}")
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"builder/internal/machine/host"
 )
 
-// An exam is a host while it is examined. What several checks want to know is
-// asked once.
+// An exam is an examination of a host. It caches facts shared by several checks.
 type exam struct {
 	host.Host
 	work Work
@@ -17,7 +16,7 @@ type exam struct {
 	answers   map[string]answered
 	devices   *fabric.Tree
 	gpus      *gpuTools
-	nodes     []fabric.Node        // nil: not read yet
+	nodes     []fabric.Node        // nil: not yet read
 	libraries map[string]installed // by soname
 }
 
@@ -25,14 +24,14 @@ func newExam(h host.Host, w Work) *exam {
 	return &exam{Host: h, work: w, answers: map[string]answered{}, libraries: map[string]installed{}}
 }
 
-// A gpuTools is what the tools of the vendors say.
+// A gpuTools holds the output of the vendors' tools.
 type gpuTools struct {
 	gpu.Host
 	err  error
-	tool string // the one that answered; "" where none did
+	tool string // the tool that answered, or ""
 }
 
-// tools asks the vendors' tools.
+// tools runs the vendors' tools.
 func (e *exam) tools(ctx context.Context) gpuTools {
 	if e.gpus == nil {
 		e.gpus = &gpuTools{}
@@ -55,7 +54,7 @@ func (e *exam) pci() *fabric.Tree {
 	return e.devices
 }
 
-// kfd reads the GPUs that AMD's compute driver knows.
+// kfd reads the GPUs known to AMD's compute driver.
 func (e *exam) kfd() []fabric.Node {
 	if e.nodes == nil {
 		e.nodes = fabric.ReadKFD(e.Host)

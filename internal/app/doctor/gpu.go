@@ -13,14 +13,14 @@ import (
 	"builder/internal/machine/gpu"
 )
 
-// moduleVersion is the version in the first line of /proc/driver/nvidia/version:
-// NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun …
+// moduleVersion matches the version in the first line of /proc/driver/nvidia/version:
+//
+//	NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun …
 var moduleVersion = regexp.MustCompile(`Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)`)
 
 const nvidiaVersion = "/proc/driver/nvidia/version"
 
-// nvidia compares three witnesses: the devices on the bus, the module of the
-// kernel, and the tool.
+// nvidia compares three sources: the PCI devices, the kernel module and nvidia-smi.
 func nvidia(ctx context.Context, e *exam) Finding {
 	tools, devices := e.tools(ctx), len(e.pci().GPUs(fabric.NVIDIA))
 	module := ""
@@ -45,8 +45,8 @@ func nvidia(ctx context.Context, e *exam) Finding {
 	return none("no GPU of NVIDIA")
 }
 
-// judgeNVIDIA compares the GPUs that the tool sees with those on the bus, and the
-// highest CUDA with what the recipe is for.
+// judgeNVIDIA compares the GPUs of nvidia-smi with the PCI devices, and the highest
+// CUDA version with the recipe's.
 func (e *exam) judgeNVIDIA(tools gpuTools, devices int) Finding {
 	highest := tools.CUDA
 	if highest == "" {
@@ -64,8 +64,8 @@ func (e *exam) judgeNVIDIA(tools gpuTools, devices int) Finding {
 	return ok("%s", text)
 }
 
-// major is the first number of a version: a driver runs every minor release of
-// the CUDA that it was made for.
+// major returns the major version: a driver supports every minor release of its CUDA
+// version.
 func major(version string) string {
 	first, _, _ := strings.Cut(version, ".")
 	return first
@@ -80,17 +80,17 @@ func models(h gpu.Host) string {
 	return tally(names)
 }
 
-// A rocmSeries is what AMD says of a series of its driver.
+// A rocmSeries is one line of AMD's support matrix: a series of its driver.
 type rocmSeries struct {
-	module  string // as /sys/module/amdgpu/version begins
-	driver  string // as AMD calls it
-	highest string // the newest ROCm that is supported with it
+	module  string // prefix of /sys/module/amdgpu/version
+	driver  string // AMD's name of the driver release
+	highest string // newest supported ROCm
 }
 
 // rocmSeriesTable is AMD's user and kernel-space support matrix as of 2025-09-17
-// (rocm.docs.amd.com, install-on-linux/reference/user-kernel-space-compat-matrix),
-// with the version that the module of each series has: that of the package
-// amdgpu-dkms names the release, 6.8.5.60200 is of 6.2.
+// (rocm.docs.amd.com, install-on-linux/reference/user-kernel-space-compat-matrix), with
+// the module version of each series. The version of the package amdgpu-dkms contains
+// the release: 6.8.5.60200 belongs to 6.2.
 var rocmSeriesTable = []rocmSeries{
 	{"6.2", "5.7", "6.1"},
 	{"6.3", "6.0", "6.2"},
@@ -101,7 +101,7 @@ var rocmSeriesTable = []rocmSeries{
 	{"6.14", "30.10", "7.0"},
 }
 
-// highestROCm looks a version of the module up.
+// highestROCm finds the series of a module version.
 func highestROCm(module string) (rocmSeries, bool) {
 	parts := strings.SplitN(module, ".", 3)
 	if len(parts) < 2 {
@@ -116,8 +116,8 @@ func highestROCm(module string) (rocmSeries, bool) {
 
 const amdVersion = "/sys/module/amdgpu/version"
 
-// amd does the same with the devices on the bus, the nodes of the kernel's
-// compute driver, and the module.
+// amd compares the PCI devices, the nodes of the kernel's compute driver, and the
+// module.
 func amd(_ context.Context, e *exam) Finding {
 	devices, nodes := len(e.pci().GPUs(fabric.AMD)), e.kfd()
 	loaded, computes := e.Exists("/sys/module/amdgpu"), e.Exists("/sys/class/kfd/kfd")

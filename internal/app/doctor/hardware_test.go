@@ -13,7 +13,7 @@ import (
 	"builder/internal/machine/host"
 )
 
-// Eight GPUs and ten NICs fit beside each other nowhere; the drawing goes on below.
+// Eight GPUs and ten NICs do not fit side by side: the drawing continues below.
 func TestDrawingFits(t *testing.T) {
 	var gpus, nics []end
 	for i := range 8 {
@@ -25,7 +25,7 @@ func TestDrawingFits(t *testing.T) {
 	lines := draw(gpus, nics, nil)
 	text := strings.Join(lines, "\n")
 	for _, line := range lines {
-		if utf8.RuneCountInString(line) > 78 { // two are for the indentation
+		if utf8.RuneCountInString(line) > 78 { // two columns are for the indentation
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}
@@ -65,8 +65,8 @@ func FuzzRedirects(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, config []byte) { _, _ = redirects(config) })
 }
 
-// change returns a recorded host with other files and programs; a file without
-// content is taken away.
+// change returns a recorded host with changed files and programs. An empty file is
+// removed.
 func change(t *testing.T, name string, files map[string]string, run func(string) (string, error)) host.Host {
 	t.Helper()
 	h := recorded(t, name)
@@ -89,7 +89,7 @@ func change(t *testing.T, name string, files map[string]string, run func(string)
 	return h
 }
 
-// only lets one program answer with a failure.
+// only replaces the output and error of one program.
 func only(program, text string, err error) func(string) (string, error) {
 	return func(name string) (string, error) {
 		if name == program {
@@ -149,7 +149,7 @@ func TestHighestROCm(t *testing.T) {
 	}
 }
 
-// What a host says is cut, however long it is.
+// Texts of any length from a host are truncated.
 func TestLongTexts(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	h := change(t, "nvidia-infiniband", map[string]string{

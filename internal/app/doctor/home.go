@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// existing is the deepest directory on the way to the home that is there.
+// existing returns the home or its nearest existing parent directory.
 func (e *exam) existing() string {
 	dir := path.Clean(e.work.Home)
 	for dir != "/" && !e.Exists(dir) {
@@ -20,13 +20,13 @@ func (e *exam) existing() string {
 	return dir
 }
 
-// shared and volatile are file systems that hold a home badly.
+// shared and volatile are file systems poorly suited for a home.
 var (
 	shared   = []string{"nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "9p", "virtiofs"}
 	volatile = []string{"tmpfs", "ramfs"}
 )
 
-// stateDirectory looks whether the home can be written, and on what it lies.
+// stateDirectory checks whether the home is writable, and its file system.
 func stateDirectory(_ context.Context, e *exam) Finding {
 	dir := e.existing()
 	elsewhere := "set BUILDER_HOME to a directory on a local disk that can be written"
@@ -53,7 +53,7 @@ func stateDirectory(_ context.Context, e *exam) Finding {
 	return ok("%s", what)
 }
 
-// locks finds out who holds the files that runs lock. The kernel's list says
+// locks lists the processes that hold the locks of a home. The kernel's list gives
 // process and inode.
 func locks(_ context.Context, e *exam) Finding {
 	text, err := e.Text("/proc/locks")
@@ -90,7 +90,7 @@ func locks(_ context.Context, e *exam) Finding {
 	return ok("%s", strings.Join(slices.Compact(held), ", "))
 }
 
-// lockFiles are the files of a home that processes lock.
+// lockFiles returns the lock files of a home.
 func (e *exam) lockFiles() []string {
 	home := path.Clean(e.work.Home)
 	files := []string{home + "/store/users", home + "/engine/lock", home + "/engine/pid"}
@@ -100,7 +100,8 @@ func (e *exam) lockFiles() []string {
 	return files
 }
 
-// process names a process by number and, where it is of this namespace, by name.
+// process returns the number of a process and, if it is visible in this PID namespace,
+// its name.
 func (e *exam) process(pid string) string {
 	if name := e.Says("/proc/" + path.Base(pid) + "/comm"); name != "" {
 		return fmt.Sprintf("process %s (%s)", pid, name)

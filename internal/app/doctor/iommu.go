@@ -11,7 +11,7 @@ import (
 	"builder/internal/machine/fabric"
 )
 
-// talkers are the devices whose traffic with each other counts.
+// talkers returns the GPUs and NICs whose direct traffic matters.
 func (e *exam) talkers(ctx context.Context) []fabric.Device {
 	gpus, nics := e.ends(ctx)
 	var all []fabric.Device
@@ -23,9 +23,9 @@ func (e *exam) talkers(ctx context.Context) []fabric.Device {
 	return all
 }
 
-// iommu looks at the groups of GPUs and NICs. A group of type identity passes
-// addresses through; the others translate them, and with them the traffic between
-// devices goes up to the processor.
+// iommu reads the IOMMU groups of GPUs and NICs. A group of type identity passes
+// addresses through. Other types translate addresses and route traffic between devices
+// through the processor.
 func iommu(ctx context.Context, e *exam) Finding {
 	units, err := e.List("/sys/class/iommu")
 	devices := e.talkers(ctx)
@@ -61,8 +61,8 @@ func iommu(ctx context.Context, e *exam) Finding {
 	return ok("on, and passes through for GPUs and NICs")
 }
 
-// The capability for access control services in the extended configuration space
-// (PCI Express Base Specification, 7.7.11).
+// The access control services capability in the extended configuration space (PCI
+// Express Base Specification, 7.7.11).
 const (
 	extended    = 0x100
 	idOfACS     = 0x000d
@@ -72,8 +72,8 @@ const (
 
 var errHidden = errors.New("only root may read the extended configuration space")
 
-// redirects reports whether a bridge sends what devices below it say to each other
-// up to the processor.
+// redirects reports whether a bridge redirects traffic between the devices below it to
+// the processor.
 func redirects(config []byte) (bool, error) {
 	if len(config) <= extended {
 		return false, errHidden

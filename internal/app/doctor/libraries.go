@@ -14,10 +14,10 @@ import (
 	"builder/internal/machine/host"
 )
 
-// cached is a line of ldconfig -p: libnccl.so.2 (libc6,x86-64) => /lib/…
+// cached matches a line of ldconfig -p: libnccl.so.2 (libc6,x86-64) => /lib/…
 var cached = regexp.MustCompile(`^\s*(\S+) \(([^)]*)\) => (/\S+)$`)
 
-// linked returns the paths in the cache of the dynamic linker by soname.
+// linked returns the 64-bit libraries in the linker's cache: paths by soname.
 func (e *exam) linked(ctx context.Context) (map[string][]string, error) {
 	text, err := e.Run(ctx, "ldconfig", "-p")
 	if err != nil {
@@ -32,7 +32,7 @@ func (e *exam) linked(ctx context.Context) (map[string][]string, error) {
 	return found, nil
 }
 
-// library returns the path of a soname, "" where the linker knows none.
+// library returns the path of a soname, or "" if the linker's cache has none.
 func (e *exam) library(ctx context.Context, soname string) (string, error) {
 	found, err := e.linked(ctx)
 	if err != nil || len(found[soname]) == 0 {
@@ -41,11 +41,11 @@ func (e *exam) library(ctx context.Context, soname string) (string, error) {
 	return found[soname][0], nil
 }
 
-// packages asks the current Python for the directories of its packages.
+// packages returns the package directories of the default python3.
 func (e *exam) packages(ctx context.Context) []string {
 	text, err := e.Run(ctx, "python3", "-I", "-c", "import sys; print('\\n'.join(sys.path))")
 	if err != nil {
-		return nil // there need not be one
+		return nil // python3 is optional
 	}
 	var dirs []string
 	for line := range strings.Lines(text) {
@@ -57,16 +57,16 @@ func (e *exam) packages(ctx context.Context) []string {
 	return dirs
 }
 
-// maxLibraries bounds the libraries that are read.
+// maxLibraries limits the number of libraries to read.
 const maxLibraries = 32
 
-// A family are the libraries of collectives of one soname, and where they lie beside
-// the places that the linker knows.
+// A family describes a collectives library: its soname and its usual locations outside
+// the linker's cache.
 type family struct {
 	soname     string
 	places     []string
-	inPackages []string // of Python
-	unnumbered bool     // the wheel of PyTorch drops the number
+	inPackages []string // relative to Python's package directories
+	unnumbered bool     // also search without the version suffix, as in PyTorch's wheel
 }
 
 var (
@@ -87,7 +87,7 @@ func nccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, nccl
 
 func rccl(ctx context.Context, e *exam) Finding { return e.collectives(ctx, rcclFamily) }
 
-// collectives says which versions of a family are there.
+// collectives checks the installed versions of a family.
 func (e *exam) collectives(ctx context.Context, f family) Finding {
 	switch found := e.installed(ctx, f); {
 	case len(found.lines) > 0 && len(found.versions) == 0:
@@ -103,15 +103,15 @@ func (e *exam) collectives(ctx context.Context, f family) Finding {
 	return none("no %s", f.soname)
 }
 
-// installed is what the libraries of a family say.
+// installed holds the versions of a family's libraries.
 type installed struct {
-	lines    []string // one for each file
+	lines    []string // one per file
 	versions []string // sorted, each once
 	err      error    // of ldconfig
 }
 
-// installed reads the versions of a family from the bytes: nothing is loaded, so
-// nothing of it runs. They are some hundred megabytes, and read once.
+// installed reads the versions of a family from the files' bytes. It loads no library,
+// so no code of it runs. The files have some hundred megabytes and are read once.
 func (e *exam) installed(ctx context.Context, f family) installed {
 	found, known := e.libraries[f.soname]
 	if !known {
@@ -150,7 +150,7 @@ func (e *exam) readFamily(ctx context.Context, f family) (found installed) {
 	return found
 }
 
-// distinct leaves out what is the same file under another name.
+// distinct drops other names of the same file.
 func (e *exam) distinct(files []string) []string {
 	var kept []string
 	var infos []fs.FileInfo
@@ -165,7 +165,7 @@ func (e *exam) distinct(files []string) []string {
 	return kept
 }
 
-// version is what a library says of itself.
+// version returns the versions found in the bytes of a library.
 func (e *exam) version(file string) (string, error) {
 	r, done, err := e.Bytes(file)
 	if err != nil {
@@ -182,7 +182,7 @@ func (e *exam) version(file string) (string, error) {
 	return strings.Join(versions, ", "), nil
 }
 
-// mpi asks the launcher for its version.
+// mpi runs the launcher for its version.
 func mpi(ctx context.Context, e *exam) Finding {
 	text, err := e.Run(ctx, "mpirun", "--version")
 	switch {
@@ -193,7 +193,7 @@ func mpi(ctx context.Context, e *exam) Finding {
 	case host.FirstLine(text) == "":
 		return unknown("mpirun says nothing")
 	}
-	// MPICH writes a heading first.
+	// MPICH prints a heading first.
 	if v, has := field(text, "Version"); has {
 		return ok("MPICH or its like, %s", v)
 	}

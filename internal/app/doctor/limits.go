@@ -12,8 +12,8 @@ import (
 
 var lockedMemory = regexp.MustCompile(`(?m)^Max locked memory\s+(\S+)\s+(\S+)`)
 
-// memlock reads the limit of this process: RDMA locks the buffers of every
-// connection. Root is bound by it too where CAP_IPC_LOCK was taken away.
+// memlock checks the limit of locked memory of this process: RDMA locks the buffers of
+// every connection. The limit applies to root too if CAP_IPC_LOCK is missing.
 func memlock(_ context.Context, e *exam) Finding {
 	text, err := e.Text("/proc/self/limits")
 	if err != nil {
@@ -37,7 +37,7 @@ func memlock(_ context.Context, e *exam) Finding {
 	return warn("%s", limit).remedy("ulimit -l unlimited: `* - memlock unlimited` in /etc/security/limits.conf, LimitMEMLOCK=infinity in a unit, --ulimit memlock=-1 for a container")
 }
 
-// hugepages says what is set aside, and how the kernel makes them by itself.
+// hugepages reports the reserved huge pages and the mode of transparent huge pages.
 func hugepages(_ context.Context, e *exam) Finding {
 	text, err := e.Text("/proc/meminfo")
 	if err != nil {

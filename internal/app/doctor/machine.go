@@ -25,13 +25,13 @@ func cores(_ context.Context, e *exam) Finding {
 	return ok("%s", text)
 }
 
-// quota is the share of processors of the control group, 0 without a limit.
+// quota returns the processor limit of the control group, or 0 without a limit.
 func (e *exam) quota() float64 {
 	share, period := e.Says("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), e.Says("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
 	if f := strings.Fields(e.Says("/sys/fs/cgroup/cpu.max")); len(f) == 2 {
 		share, period = f[0], f[1]
 	}
-	a, err1 := strconv.ParseFloat(share, 64) // max, or -1, is no limit
+	a, err1 := strconv.ParseFloat(share, 64) // max and -1 mean no limit
 	b, err2 := strconv.ParseFloat(period, 64)
 	if err1 != nil || err2 != nil || a <= 0 || b <= 0 {
 		return 0
@@ -59,8 +59,8 @@ func countList(list string) int {
 	return n
 }
 
-// memory compares what there is with what the recipe says that its build takes.
-// A run refuses a build that would not fit.
+// memory compares the host's memory with the peak memory stated in the recipe. A run
+// refuses a build too large for the host.
 func memory(_ context.Context, e *exam) Finding {
 	total, err := e.Memory()
 	if err != nil {
@@ -85,8 +85,7 @@ func memory(_ context.Context, e *exam) Finding {
 	return ok("%s; the build takes %s", text, size(r.Memory))
 }
 
-// available is what the kernel would give to a process now, 0 where it is not
-// known.
+// available returns the kernel's MemAvailable in bytes, or 0 if unknown.
 func (e *exam) available() int64 {
 	text, _ := field(e.Says("/proc/meminfo"), "MemAvailable")
 	kib, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
@@ -96,17 +95,18 @@ func (e *exam) available() int64 {
 	return kib << 10
 }
 
-// Unpacked is how many bytes of the engine's cache a cell takes for each byte of its
-// files. Measured on 2026-11-22: 1.15 GB for 109 MB, 1.40 GB for 122 MB. Every layer of
-// the image is kept, and the box of the gates is a second one.
+// Unpacked is the ratio of a cell's engine cache to its files. Measured on 2026-11-22:
+// 1.15 GB for 109 MB, 1.40 GB for 122 MB. The cache keeps every layer of the image, and
+// the container of the gates is a second image.
 const Unpacked = 10
 
-// What the state directory takes beside the files of the lock.
+// Disk use of the state directory without the files of the lock.
 const (
-	engineBytes = 1e9 // the programs of the engine are 0.2 GB, the rest is its empty cache
+	engineBytes = 1e9 // 0.2 GB for the engine's programs, the rest for its empty cache
 )
 
-// disk compares free disk with what comes over the network and is unpacked.
+// disk compares the free disk space with the size of the files to fetch and their
+// unpacked size.
 func disk(_ context.Context, e *exam) Finding {
 	dir := e.existing()
 	free, err := e.Free(dir)

@@ -10,9 +10,9 @@ import (
 	"builder/internal/machine/host"
 )
 
-// The checks of this file ask what the native engine needs of a host.
+// The checks of this file cover the requirements of the native engine.
 
-// hostPackages looks for the programs that the native engine runs.
+// hostPackages checks that the programs used by the native engine are installed.
 func hostPackages(_ context.Context, e *exam) Finding {
 	var lacking []string
 	needs := native.Needs(e.Path)
@@ -35,8 +35,8 @@ func hostPackages(_ context.Context, e *exam) Finding {
 	return fail("missing: %s", list).remedy("install them (the names are Debian's), %s", anotherEngine)
 }
 
-// capabilities are those that the engine cannot work without: it mounts, makes
-// namespaces and bridges, changes owners and roots.
+// capabilities are required by the engine: it mounts file systems, creates namespaces
+// and bridges, and changes owners and roots.
 var capabilities = []struct {
 	bit  uint
 	name string
@@ -48,7 +48,8 @@ var capabilities = []struct {
 	{21, "CAP_SYS_ADMIN"},
 }
 
-// privileges looks for what a container often takes away from root.
+// privileges checks capabilities and namespaces, which containers often withhold from
+// root.
 func privileges(_ context.Context, e *exam) Finding {
 	status, err := e.Text("/proc/self/status")
 	if err != nil {
@@ -77,7 +78,7 @@ func privileges(_ context.Context, e *exam) Finding {
 		remedy("run as root (a container: privileged), %s", anotherEngine)
 }
 
-// userNamespaces looks at the three switches that distributions have.
+// userNamespaces reads the three sysctls with which distributions restrict them.
 func userNamespaces(_ context.Context, e *exam) Finding {
 	most, known := e.Number("/proc/sys/user/max_user_namespaces")
 	clone, hasClone := e.Number("/proc/sys/kernel/unprivileged_userns_clone")
@@ -97,8 +98,8 @@ func userNamespaces(_ context.Context, e *exam) Finding {
 	return ok("up to %d", most)
 }
 
-// overlayfs is what the engine unpacks images with; without it every layer is
-// copied.
+// overlayfs checks for overlayfs, which the engine uses to unpack images. Without it
+// the engine copies every layer.
 func overlayfs(_ context.Context, e *exam) Finding {
 	kinds, err := e.Text("/proc/filesystems")
 	if err != nil {
@@ -115,7 +116,7 @@ func overlayfs(_ context.Context, e *exam) Finding {
 	return ok("the kernel has it")
 }
 
-// moduleExists reports whether a module could be loaded.
+// moduleExists reports whether the kernel can load a module.
 func (e *exam) moduleExists(name string) bool {
 	dir := "/lib/modules/" + e.Kernel()
 	for _, list := range []string{"modules.dep", "modules.builtin"} {
@@ -126,7 +127,7 @@ func (e *exam) moduleExists(name string) bool {
 	return false
 }
 
-// cgroups tells the two versions apart by what is mounted.
+// cgroups determines the version of control groups from the mounts.
 func cgroups(_ context.Context, e *exam) Finding {
 	mounts, err := e.Mounts()
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 	"builder/internal/machine/host"
 )
 
-// answered is what became of a question, and when.
+// answered is the answer of a server and the time of its arrival.
 type answered struct {
 	host.Answer
 	err error
-	at  time.Time // of this host's clock
+	at  time.Time // by this host's clock
 }
 
-// parallel is how many servers are asked at a time.
+// parallel is the number of concurrent requests.
 const parallel = 8
 
-// ask asks addresses, each once in an examination.
+// ask queries addresses, each once per examination.
 func (e *exam) ask(ctx context.Context, addresses []string) map[string]answered {
 	var wanted []string
 	for _, address := range addresses {
@@ -46,8 +46,8 @@ func (e *exam) ask(ctx context.Context, addresses []string) map[string]answered 
 	return e.answers
 }
 
-// ports are those of what does not speak HTTP: there it is enough that somebody
-// listens.
+// ports are the default ports of protocols other than HTTP. For these an open port is
+// enough.
 var ports = map[string]string{"ssh": "22", "git": "9418"}
 
 func (e *exam) askOne(ctx context.Context, address string) answered {
@@ -63,8 +63,8 @@ func (e *exam) askOne(ctx context.Context, address string) answered {
 	return answered{answer, err, e.Now()}
 }
 
-// reach says of each place whether it answers. What a server says does not
-// matter, as long as it is the server who says it: 401 is an answer.
+// reach checks whether each place answers. Any answer of the server itself counts, even
+// 401.
 func (e *exam) reach(ctx context.Context, places []Place) (lines []string, silent []string) {
 	var addresses []string
 	for _, p := range places {
@@ -87,7 +87,7 @@ func (e *exam) reach(ctx context.Context, places []Place) (lines []string, silen
 	return lines, slices.Compact(silent)
 }
 
-// fault says why an answer is none, or nothing.
+// fault returns the reason why an answer does not count, or "".
 func (a answered) fault() string {
 	switch {
 	case a.err != nil:
@@ -100,7 +100,7 @@ func (a answered) fault() string {
 	return ""
 }
 
-// hostOf is the host of an address: never its password or path.
+// hostOf returns the host of an address, without its password and path.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -114,7 +114,7 @@ const (
 	proxies  = "HTTPS_PROXY, HTTP_PROXY and NO_PROXY say how hosts are reached; `builder store import` brings inputs without a network"
 )
 
-// mirror asks the Debian archives that are configured. One is enough.
+// mirror queries the configured Debian archives. One working archive is enough.
 func mirror(ctx context.Context, e *exam) Finding {
 	r := e.work.Recipe
 	switch {
@@ -163,7 +163,7 @@ func (e *exam) mirrorNames() string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// pythonIndex asks the indexes that uv and pip are configured to.
+// pythonIndex queries the indexes configured for uv and pip.
 func pythonIndex(ctx context.Context, e *exam) Finding {
 	r := e.work.Recipe
 	switch {
@@ -181,7 +181,7 @@ func pythonIndex(ctx context.Context, e *exam) Finding {
 	return e.answer(ctx, places, "set UV_DEFAULT_INDEX to an index that answers; "+proxies)
 }
 
-// upstream asks the repositories and registries of the recipe.
+// upstream queries the repositories and registries of the recipe.
 func upstream(ctx context.Context, e *exam) Finding {
 	r := e.work.Recipe
 	switch {
@@ -193,8 +193,8 @@ func upstream(ctx context.Context, e *exam) Finding {
 	return e.answer(ctx, r.Places, "name another place with --set source.NAME=PATH|URL; "+proxies)
 }
 
-// answer is the finding for places that must all answer, unless what comes from
-// them may be here already.
+// answer returns the finding for places that must all answer. A silent place is only a
+// warning if its files may already be on this host.
 func (e *exam) answer(ctx context.Context, places []Place, remedy string) Finding {
 	lines, silent := e.reach(ctx, places)
 	needed := slices.ContainsFunc(places, func(p Place) bool { return !p.Cached && slices.Contains(silent, hostOf(p.URL)) })
@@ -216,15 +216,15 @@ func hostsOf(places []Place) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// How far the clock may be off: certificates and signed indexes are judged by
-// it, and a minute is what a badly kept one has.
+// Limits for the error of the clock. The validity of certificates and signed indexes
+// depends on the clock. A poorly kept clock is off by about a minute.
 const (
 	clockWarn = time.Minute
 	clockFail = time.Hour
 )
 
-// clock compares this host's time with what servers said that was asked anyway.
-// The median protects against one server whose own clock is wrong.
+// clock compares this host's time with the Date headers of the answers received so far.
+// The median is robust against one wrong server clock.
 func clock(_ context.Context, e *exam) Finding {
 	if e.work.Recipe == nil {
 		return unknown("%s", noRecipe)

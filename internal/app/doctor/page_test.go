@@ -15,7 +15,8 @@ const (
 	stop  = "<!-- end of checks -->\n"
 )
 
-// TestChecksAreDocumented compares the list with the page, or writes it.
+// TestChecksAreDocumented compares the list of checks with the page, or updates the
+// page.
 func TestChecksAreDocumented(t *testing.T) {
 	golden.CheckSection(t, page, begin, stop, table())
 }
@@ -34,7 +35,7 @@ func table() string {
 	return b.String() + "\n"
 }
 
-// when says in words for which work a check is needed, by trying all kinds.
+// when names the kind of work that needs a check, by trying all kinds.
 func when(c Check) string {
 	recipe := &Needs{}
 	fetching := &Needs{Fetch: 1, Places: []Place{{}}}

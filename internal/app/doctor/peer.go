@@ -10,21 +10,22 @@ import (
 	"builder/internal/machine/fabric"
 )
 
-// peersOfNVIDIA are the files whose presence NCCL takes for a module that opens the
-// memory of GPUs to NICs.
+// peersOfNVIDIA are the files checked by NCCL. They exist if a kernel module gives NICs
+// access to GPU memory.
 var peersOfNVIDIA = []struct{ file, name string }{
 	{"/sys/module/nvidia_peermem/version", "nvidia_peermem"},
 	{"/sys/kernel/mm/memory_peers/nv_mem/version", "nv_peer_mem"},
 	{"/sys/kernel/mm/memory_peers/nv_mem_nc/version", "nv_peer_mem"},
 }
 
-// A peerOfAMD is a directory whose version RCCL takes for the same of AMD's driver.
+// A peerOfAMD is a directory with the same meaning for RCCL and AMD's driver, if it
+// contains a file version.
 type peerOfAMD struct {
 	dir   string
-	since string // release of RCCL, by its level of NCCL; "" for all that are listed here
+	since string // first RCCL release to look there, as its NCCL version; "" for all
 }
 
-// peersOfAMD are looked for in this order.
+// peersOfAMD are in the order of RCCL's search.
 var peersOfAMD = []peerOfAMD{
 	{"/sys/kernel/mm/memory_peers/amdkfd", ""},
 	{"/sys/kernel/memory_peers/amdkfd", "2.21.5"},
@@ -33,8 +34,8 @@ var peersOfAMD = []peerOfAMD{
 
 func (p peerOfAMD) there(e *exam) bool { return e.Exists(p.dir + "/version") }
 
-// peerMemory looks for one of the ways on which a NIC reaches the memory of a GPU:
-// a module for peer memory, or DMA-BUF of the kernel.
+// peerMemory checks how a NIC can access the memory of a GPU: by a peer memory module,
+// or by the kernel's DMA-BUF.
 func peerMemory(ctx context.Context, e *exam) Finding {
 	forNVIDIA := e.Exists(nvidiaVersion) || e.tools(ctx).tool == "nvidia-smi" && len(e.tools(ctx).GPUs) > 0
 	forAMD := len(e.kfd()) > 0
@@ -60,14 +61,14 @@ func peerMemory(ctx context.Context, e *exam) Finding {
 	return e.dmabufOfAMD()
 }
 
-// kernelSince compares the numbers at the beginning of the kernel's release.
+// kernelSince reports whether the kernel is the given version or newer.
 func (e *exam) kernelSince(version string) bool {
 	numbers, _, _ := strings.Cut(e.Kernel(), "-")
 	return numbers != "" && elf.CompareVersions(numbers, version) >= 0
 }
 
-// dmabufOfNVIDIA asks for the open module, and for a kernel that hands DMA-BUFs to
-// NICs, since 5.12.
+// dmabufOfNVIDIA checks for the open kernel module, and for DMA-BUF export to NICs,
+// which needs kernel 5.12 or newer.
 func (e *exam) dmabufOfNVIDIA() Finding {
 	open := strings.Contains(e.Says(nvidiaVersion), "Open Kernel Module")
 	switch {
@@ -86,7 +87,7 @@ func (e *exam) dmabufOfNVIDIA() Finding {
 		remedy("modprobe nvidia_peermem, or NVIDIA's open kernel module on Linux 5.12 or newer")
 }
 
-// dmabufOfAMD says what RCCL would say of this kernel.
+// dmabufOfAMD checks the kernel like RCCL does.
 func (e *exam) dmabufOfAMD() Finding {
 	lacking, known := e.lacksForDMABUF()
 	switch {
@@ -99,8 +100,8 @@ func (e *exam) dmabufOfAMD() Finding {
 		remedy("install amdgpu-dkms with the RDMA stack of the NIC's vendor, or a kernel with these options")
 }
 
-// lacksForDMABUF are those of the two options that RCCL asks for that the kernel was
-// built without.
+// lacksForDMABUF returns the kernel options required by RCCL and missing from this
+// kernel. known is false if the options cannot be read.
 func (e *exam) lacksForDMABUF() (lacking []string, known bool) {
 	for _, name := range []string{"CONFIG_DMABUF_MOVE_NOTIFY", "CONFIG_PCI_P2PDMA"} {
 		on, known := e.KernelOption(name)

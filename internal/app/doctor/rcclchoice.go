@@ -12,11 +12,11 @@ import (
 	"builder/internal/machine/fabric"
 )
 
-// rcclChoice says what RCCL will take between the GPUs of this host and to its
-// NICs, each with the condition that decides it. The conditions are those of
-// src/transport/p2p.cc, src/transport/net_ib.cc, src/misc/rocmwrap.cc and
-// src/graph/paths.cc of RCCL at the tags rocm-6.0.0 to rocm-6.2.1 and of develop
-// (ROCm 6.3). What a job sets in its environment is not known here.
+// rcclChoice predicts RCCL's transports between the GPUs of this host and to its NICs,
+// each with the deciding condition. The conditions come from src/transport/p2p.cc,
+// src/transport/net_ib.cc, src/misc/rocmwrap.cc and src/graph/paths.cc of RCCL at the
+// tags rocm-6.0.0 to rocm-6.2.1 and of develop (ROCm 6.3). The environment of a job is
+// unknown here.
 func rcclChoice(ctx context.Context, e *exam) Finding {
 	nodes := e.kfd()
 	switch {
@@ -45,14 +45,14 @@ func rcclChoice(ctx context.Context, e *exam) Finding {
 	return ok("%s", text).detail(lines...)
 }
 
-// gdrUnknown is found where the kernel's options cannot be read.
+// gdrUnknown is the result if the kernel's options cannot be read.
 const gdrUnknown = "GPU Direct RDMA not known"
 
-// A choice is what RCCL takes, why, and what makes it better where it is not the
-// best.
+// A choice is RCCL's choice and its reason. The remedy is set if a better transport
+// exists.
 type choice struct{ found, because, remedy string }
 
-// betweenGPUs sorts the pairs of GPUs by the transport that they get.
+// betweenGPUs counts the pairs of GPUs by transport.
 func (e *exam) betweenGPUs(nodes []fabric.Node) []choice {
 	count := map[string]int{}
 	for _, way := range fabric.Pairs(nodes) {
@@ -83,7 +83,7 @@ func (e *exam) betweenGPUs(nodes []fabric.Node) []choice {
 	return choices
 }
 
-// toNICs says whether a NIC reads and writes the memory of GPUs itself.
+// toNICs predicts whether NICs access GPU memory directly.
 func (e *exam) toNICs(ctx context.Context) []choice {
 	nics := e.Names(fabric.RDMADir)
 	if len(nics) == 0 {
@@ -107,8 +107,8 @@ func (e *exam) toNICs(ctx context.Context) []choice {
 	return choices
 }
 
-// gdr chooses for a release of RCCL, "" where none is known: then for that of ROCm
-// 6.3 and later.
+// gdr predicts GPU Direct RDMA for a release of RCCL. If rccl is "" it assumes the
+// release of ROCm 6.3 or later.
 func (e *exam) gdr(rccl string) choice {
 	who := "RCCL"
 	if rccl != "" {
@@ -141,8 +141,8 @@ func (e *exam) gdr(rccl string) choice {
 	return e.byDMABUF()
 }
 
-// byDMABUF asks for what RCCL asks for: two options in the configuration of the
-// kernel, and a variable in the job.
+// byDMABUF checks RCCL's conditions for DMA-BUF: two options in the kernel's
+// configuration, and a variable in the job.
 func (e *exam) byDMABUF() choice {
 	lacking, known := e.lacksForDMABUF()
 	if !known {
@@ -163,8 +163,8 @@ func (e *exam) byDMABUF() choice {
 	return choice{"GPU Direct RDMA by DMA-BUF", "kernel " + e.Kernel() + " has both options; the job has to set NCCL_DMABUF_ENABLE=1", ""}
 }
 
-// oldestRCCL is the lowest level of NCCL among the libraries of this host, 2.20.5
-// of 2.20.5+hip6.2.
+// oldestRCCL returns the lowest NCCL version among the installed RCCL libraries: 2.20.5
+// for 2.20.5+hip6.2.
 func (e *exam) oldestRCCL(ctx context.Context) string {
 	oldest := ""
 	for _, version := range e.installed(ctx, rcclFamily).versions {
@@ -176,10 +176,10 @@ func (e *exam) oldestRCCL(ctx context.Context) string {
 	return oldest
 }
 
-// maxSymbols bounds the symbols of the kernel that are read: 200,000 are 12 MB.
+// maxSymbols limits the bytes of kernel symbols to read. 200,000 symbols take 12 MB.
 const maxSymbols = 64 << 20
 
-// hasSymbol looks for a function of the kernel.
+// hasSymbol reports whether the kernel has a function.
 func (e *exam) hasSymbol(name string) bool {
 	f, err := e.Open("/proc/kallsyms")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 )
 
-// Each condition by which RCCL takes GPU Direct RDMA, or does not, alone.
+// Each case tests one of RCCL's conditions for GPU Direct RDMA alone.
 func TestGDR(t *testing.T) {
 	const options = "CONFIG_DMABUF_MOVE_NOTIFY=y\nCONFIG_PCI_P2PDMA=y\n"
 	base := map[string]string{"proc/sys/kernel/osrelease": "6.8.0-45-generic\n"}
@@ -45,8 +45,8 @@ func TestGDR(t *testing.T) {
 	}
 }
 
-// A host that says its GPUs reach each other in no way, or on a processor on which
-// RCCL takes P2P over few ways.
+// The cases include GPUs without a link, and an Intel processor, on which RCCL uses P2P
+// over few kinds of paths.
 func TestBetweenGPUs(t *testing.T) {
 	node := func(simds, location string, links ...string) map[string]string {
 		files := map[string]string{"properties": "simd_count " + simds + "\ngfx_target_version 110000\ndomain 0\nlocation_id " + location + "\n"}
@@ -85,8 +85,8 @@ func TestBetweenGPUs(t *testing.T) {
 	}
 }
 
-// A library of RCCL has hundreds of megabytes: the check of the libraries and that of
-// what RCCL chooses read it once.
+// An RCCL library has hundreds of megabytes. The library check and the RCCL check must
+// read it only once.
 func TestLibrariesAreReadOnce(t *testing.T) {
 	asked := 0
 	h := change(t, "amd-roce", nil, func(name string) (string, error) {

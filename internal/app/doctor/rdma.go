@@ -10,7 +10,7 @@ import (
 	"builder/internal/machine/fabric"
 )
 
-// rdma says which ports carry traffic, and whether programs can reach them.
+// rdma checks which ports are active, and whether programs can access them.
 func rdma(_ context.Context, e *exam) Finding {
 	names, err := e.List(fabric.RDMADir)
 	if err != nil {
@@ -47,11 +47,11 @@ func rdma(_ context.Context, e *exam) Finding {
 	return ok("%s", text).detail(lines...)
 }
 
-// privateABI is the version of symbols that rdma-core keeps for itself; its
-// number is that of the release.
+// privateABI matches the version of rdma-core's private symbols. Its number is the
+// release.
 var privateABI = regexp.MustCompile(`^IBVERBS_PRIVATE_(\d+)$`)
 
-// verbs reads the versions that the library itself defines.
+// verbs reads the symbol versions defined by the library.
 func verbs(ctx context.Context, e *exam) Finding {
 	file, err := e.library(ctx, "libibverbs.so.1")
 	switch {

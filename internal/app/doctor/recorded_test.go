@@ -21,7 +21,7 @@ import (
 	"builder/internal/machine/host"
 )
 
-// recorded reads a host of testdata/hosts; its README says how one is written.
+// recorded reads a host from testdata/hosts. The README there describes the format.
 func recorded(t *testing.T, name string) host.Host {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "hosts", name+".txtar"))
@@ -54,7 +54,7 @@ func recorded(t *testing.T, name string) host.Host {
 	return fake(root, programs)
 }
 
-// fake is a host with these files and programs, and a disk of 100 GB.
+// fake returns a host with the given files and programs and a disk of 100 GB.
 func fake(root fstest.MapFS, programs map[string]string) host.Host {
 	return host.Host{
 		FS: root, Path: "/usr/bin",
@@ -75,7 +75,7 @@ func fake(root fstest.MapFS, programs map[string]string) host.Host {
 	}
 }
 
-// fromHex reads lines of an offset and bytes.
+// fromHex parses lines of offset and bytes.
 func fromHex(t *testing.T, text string) []byte {
 	t.Helper()
 	var data []byte
@@ -100,7 +100,7 @@ func fromHex(t *testing.T, text string) []byte {
 	return data
 }
 
-// library makes a shared library of lines.
+// library builds a shared library from a description in lines.
 func library(text string) []byte {
 	var l elftest.Library
 	for line := range strings.Lines(text) {
@@ -118,7 +118,7 @@ func library(text string) []byte {
 	return l.Bytes()
 }
 
-// hosts lists the recorded ones.
+// hosts lists the recorded hosts.
 func hosts(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join("testdata", "hosts"))

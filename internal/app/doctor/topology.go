@@ -16,8 +16,8 @@ type end struct {
 	fabric.Device
 }
 
-// ends lists the GPUs in the order of their tool, and the NICs in that of their
-// names. A device that PCI does not know has no way.
+// ends lists the GPUs in the order of their tool, and the NICs by name. A device
+// unknown to PCI has no path.
 func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
 	tree := e.pci()
 	for _, g := range e.tools(ctx).GPUs {
@@ -28,7 +28,7 @@ func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
 			gpus = append(gpus, end{Device: d})
 		}
 	}
-	if len(gpus) == 0 && tree.Err != nil { // a container may show the driver and hide the bus
+	if len(gpus) == 0 && tree.Err != nil { // a container may have the driver but not the PCI devices
 		for _, n := range e.kfd() {
 			gpus = append(gpus, end{name: n.Target, Device: tree.Device(n.Address)})
 		}
@@ -45,8 +45,9 @@ func (e *exam) ends(ctx context.Context) (gpus, nics []end) {
 	return gpus, nics
 }
 
-// topology draws how GPUs reach each other and the NICs. NCCL and RCCL use
-// GPUDirect RDMA by themselves where at most PCIe switches lie between.
+// topology draws the connections of GPUs with each other and with the NICs. By default
+// NCCL and RCCL use GPUDirect RDMA only if nothing but PCIe switches is between GPU and
+// NIC.
 func topology(ctx context.Context, e *exam) Finding {
 	gpus, nics := e.ends(ctx)
 	if len(gpus) == 0 {
@@ -85,8 +86,8 @@ func topology(ctx context.Context, e *exam) Finding {
 	return ok("%s; each GPU has a NIC behind the same PCIe switches", summary).detail(drawing...)
 }
 
-// links is how the GPUs reach each other: as their tool says, else as the kernel
-// does, nil where neither knows every pair.
+// links returns the links between GPUs from their tool, or from the kernel. It returns
+// nil if neither knows every pair.
 func (e *exam) links(ctx context.Context, gpus []end) [][]string {
 	if said := e.tools(ctx).Links; said != nil {
 		return said
@@ -99,7 +100,7 @@ func (e *exam) links(ctx context.Context, gpus []end) [][]string {
 			if i != j && link.Kind == "" {
 				return nil
 			}
-			if link.Kind == fabric.XGMI { // over PCIe the way says more
+			if link.Kind == fabric.XGMI { // for PCIe the path is more informative
 				links[i][j] = link.Kind
 			}
 		}
@@ -107,8 +108,8 @@ func (e *exam) links(ctx context.Context, gpus []end) [][]string {
 	return links
 }
 
-// weigh draws what the kernel says that a way between two GPUs costs, and tells
-// the kinds of ways; nothing where it names none.
+// weigh draws the kernel's weights of the paths between GPUs and counts the kinds of
+// paths. It returns nil if the kernel names no kind.
 func weigh(gpus []end, nodes []fabric.Node) []string {
 	var kinds []string
 	for _, way := range fabric.Pairs(nodes) {
@@ -139,7 +140,7 @@ func weigh(gpus []end, nodes []fabric.Node) []string {
 	return append(lines, "pairs: "+tally(kinds))
 }
 
-// nearest is the kinship of a GPU with the NIC that is nearest to it.
+// nearest returns the kinship of a GPU with its nearest NIC.
 func nearest(g end, nics []end) string {
 	var devices []fabric.Device
 	for _, n := range nics {
@@ -148,10 +149,10 @@ func nearest(g end, nics []end) string {
 	return fabric.Nearest(g.Device, devices)
 }
 
-// perRow is how many columns of the drawing fit into 80 characters.
+// perRow is the number of columns that fit into 80 characters.
 const perRow = 9
 
-// draw writes one row for each GPU, with what lies between it and the others.
+// draw writes one row per GPU with its link to each other device.
 func draw(gpus, nics []end, links [][]string) []string {
 	var lines []string
 	columns := slices.Concat(gpus, nics)
@@ -194,8 +195,8 @@ func nodeName(node int) string {
 	return fmt.Sprint(node)
 }
 
-// numa counts the nodes of memory. Pages that the kernel moves between them while
-// GPUs read them slow the GPUs down.
+// numa counts the NUMA nodes. It warns about automatic page migration between nodes,
+// which slows down GPUs reading the pages.
 func numa(ctx context.Context, e *exam) Finding {
 	gpus, _ := e.ends(ctx)
 	nodes := countList(e.Says("/sys/devices/system/node/online"))

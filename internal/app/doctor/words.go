@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// field returns the value behind a name and a colon, as in /proc/self/status.
+// field returns the value after a name and a colon, as in /proc/self/status.
 func field(text, name string) (string, bool) {
 	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
@@ -18,7 +18,7 @@ func field(text, name string) (string, bool) {
 	return "", false
 }
 
-// because says why a file could not be read, without naming it twice.
+// because formats a read error with the path named once.
 func because(err error) string {
 	if e, is := errors.AsType[*fs.PathError](err); is {
 		return fmt.Sprintf("/%s: %v", strings.TrimPrefix(e.Path, "/"), e.Err)
@@ -26,7 +26,7 @@ func because(err error) string {
 	return err.Error()
 }
 
-// size writes bytes for people, in powers of ten as `memory` of a recipe.
+// size formats bytes in powers of ten, like `memory` of a recipe.
 func size(n int64) string {
 	switch {
 	case n < 1e6:
@@ -39,7 +39,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%d GB", n/1e9)
 }
 
-// count says how many there are: 1 port, 2 ports.
+// count formats a number with its noun: 1 port, 2 ports.
 func count(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -50,7 +50,7 @@ func count(n int, one string) string {
 // absent reports whether a program is not installed.
 func absent(err error) bool { return errors.Is(err, exec.ErrNotFound) }
 
-// silence says why a program said nothing of use.
+// silence explains why a program gave no usable output.
 func silence(name string, err error) string {
 	if absent(err) {
 		return name + " is not in PATH"
@@ -58,7 +58,7 @@ func silence(name string, err error) string {
 	return fmt.Sprintf("%s: %v", name, err)
 }
 
-// tally says how often each name is there, in the order of the first of each.
+// tally counts each name, in order of first occurrence.
 func tally(names []string) string {
 	var order []string
 	number := map[string]int{}

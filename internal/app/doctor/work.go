@@ -2,66 +2,67 @@ package doctor
 
 import "context"
 
-// Work is what the host is examined for.
+// Work is the work to examine the host for.
 type Work struct {
-	Home   string // absolute path of the state directory, which need not exist
+	Home   string // absolute path of the state directory, which may be missing
 	Engine EngineState
-	Recipe *Needs // nil: only the engine counts
+	Recipe *Needs // nil: check the engine only
 }
 
-// EngineKind says where builds run.
+// EngineKind is the kind of engine that runs builds.
 type EngineKind string
 
 // The kinds of engines.
 const (
-	Named     EngineKind = "named"     // an address was given
-	Container EngineKind = "container" // a running Docker or Podman holds it
-	Native    EngineKind = "native"    // it belongs to the state directory
+	Named     EngineKind = "named"     // given by address
+	Container EngineKind = "container" // in a running Docker or Podman
+	Native    EngineKind = "native"    // builder's own, below the state directory
 )
 
-// An EngineState is what is known of the engine without starting it, or of the
-// engines that were named.
+// An EngineState describes the engine without starting it, or the engines given by
+// address.
 type EngineState struct {
 	Kind      EngineKind
-	Addresses []string // of those that were named, or of the one that runs
+	Addresses []string // of the given engines, or of the native engine
 	Program   string   // docker or podman
-	Image     string   // of the engine: the one that they hold, or would have to pull; "" is not known
-	Holds     bool     // they hold it
-	Wanted    string   // the version that this tool speaks with
-	Built     bool     // native: its programs are there
+	Image     string   // the engine's image in Docker or Podman, or the image to pull; "" is unknown
+	Holds     bool     // Docker or Podman has the image
+	Wanted    string   // the version required by builder
+	Built     bool     // native: its programs are built
 	Running   bool     // native
-	Current   bool     // native: what runs is what is wanted, and answers
-	NoInstall bool     // native: missing host packages may not be installed
-	// Version asks an engine that runs; nil where nothing here can ask it.
+	Current   bool     // native: the running engine is the wanted one and answers
+	NoInstall bool     // native: do not install missing host packages
+	// Version queries the version of a running engine. It is nil if this host cannot
+	// query it.
 	Version func(ctx context.Context, address string) (string, error)
 }
 
-// Needs are what the cell that a recipe prefers asks of a host.
+// Needs are the requirements of a recipe's preferred cell.
 type Needs struct {
 	Name, Cell string
-	Memory     int64    // bytes that the build takes at its peak; 0 is not known
-	Total      int64    // bytes of all files that the lock names
-	Fetch      int64    // bytes of them that the store lacks
-	Unpinned   string   // what the lock does not pin, and whose size is not known
-	Debian     bool     // files come from a Debian archive
-	Python     bool     // files come from a Python package index
-	Mirrors    []string // addresses of Debian archives, from the configuration
-	Indexes    []string // addresses of Python package indexes, from the configuration
-	Places     []Place  // where else its inputs come from
-	CUDA, ROCm string   // releases that the result is for; empty where it is for none
+	Memory     int64    // peak memory of the build in bytes; 0 is unknown
+	Total      int64    // bytes of all files in the lock
+	Fetch      int64    // bytes of the files missing from the store
+	Unpinned   string   // inputs without a pin and of unknown size
+	Debian     bool     // some files come from a Debian archive
+	Python     bool     // some files come from a Python package index
+	Mirrors    []string // configured Debian archives
+	Indexes    []string // configured Python package indexes
+	Places     []Place  // other sources of its inputs
+	CUDA, ROCm string   // target releases, empty if none
 }
 
-// A Place is an address that inputs come from.
+// A Place is an address that provides inputs.
 type Place struct {
-	For    string // what comes from there
+	For    string // the inputs from there
 	URL    string
-	Cached bool // it may be here already: what an engine keeps is not known
+	Cached bool // the inputs may already be on the host or in an engine
 }
 
-// fetches reports whether something is still to come over the network.
+// fetches reports whether inputs are still to be fetched.
 func (r *Needs) fetches() bool { return r != nil && (r.Fetch > 0 || r.Unpinned != "") }
 
-// When a check is needed.
+// Conditions under which a check is needed.
 
 func never(Work) bool            { return false }
 func always(Work) bool           { return true }

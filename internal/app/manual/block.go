@@ -1,5 +1,5 @@
-// Package manual writes the command line as text that people read: man pages in
-// roff, and a reference in Markdown.
+// Package manual renders the command line as documentation: man pages in roff and a
+// reference in Markdown.
 package manual
 
 import (
@@ -10,17 +10,17 @@ import (
 	"builder/internal/app/syntax"
 )
 
-// block is a paragraph, or lines that are shown as they are.
+// block is a paragraph or literal lines.
 type block struct {
 	lines   []string
 	literal bool
 }
 
-// blocksOf takes a text apart. Lines that are indented, and empty lines between
-// them, are literal.
+// blocksOf splits a text into blocks. Indented lines, and empty lines between them, are
+// literal.
 func blocksOf(text string) []block {
 	var blocks []block
-	open := false // a line joins the last block
+	open := false // the next line continues the last block
 	for line := range strings.SplitSeq(text, "\n") {
 		if strings.TrimSpace(line) == "" {
 			open = false
@@ -47,7 +47,7 @@ func blocksOf(text string) []block {
 	return blocks
 }
 
-// outdent takes away the spaces that all lines begin with.
+// outdent removes the common indentation.
 func (b *block) outdent() {
 	for !slices.ContainsFunc(b.lines, func(line string) bool { return line != "" && line[0] != ' ' }) {
 		for i := range b.lines {
@@ -56,7 +56,7 @@ func (b *block) outdent() {
 	}
 }
 
-// usage is how a verb is typed.
+// usage returns the usage line of a verb.
 func usage(words []string, v syntax.Verb) string {
 	line := strings.Join(words, " ")
 	if v.Operands != "" {
@@ -71,7 +71,7 @@ func usage(words []string, v syntax.Verb) string {
 	return line
 }
 
-// about is a flag's text with its default and its variable.
+// about returns a flag's description with its default and its variable.
 func about(f syntax.Flag) string {
 	text := f.About
 	if f.Repeats && !strings.Contains(text, "repeatable") {
@@ -86,7 +86,7 @@ func about(f syntax.Flag) string {
 	return text
 }
 
-// recipesOf are the recipes below a verb.
+// recipesOf returns the recipes below a verb.
 func recipesOf(v syntax.Verb) []syntax.Verb {
 	return slices.DeleteFunc(slices.Clone(v.Verbs), func(below syntax.Verb) bool { return !below.Recipe })
 }

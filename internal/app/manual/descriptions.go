@@ -5,7 +5,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// About is what the tool says of itself.
+// About is the description of the tool in its help.
 const About = `Builds the wheels and libraries that distributed training stands on, Horovod with RCCL
 or NCCL, NCCL, RCCL and their tests, and proves what they are before anybody installs
 them. Every input is pinned by digest, a build step has no network, and what a gate
@@ -15,13 +15,13 @@ Axes are flags: an exact value (--rocm 6.1 is the newest 6.1.x), a list
 (--arch gfx90a,gfx1100), a constraint (--rocm '>=5.7,<6.2') or all. What is not named
 falls to the first compatible value of the recipe, or of builder.yaml.`
 
-// A Description is what help and reference say of a verb, beside its flags.
+// A Description holds the examples and exit codes of a verb for help and reference.
 type Description struct {
 	Examples []syntax.Example
-	Exits    []diag.Code // beside 0, 1 and 130, which every verb has
+	Exits    []diag.Code // in addition to 0, 1 and 130, which every verb has
 }
 
-// Descriptions are those of all verbs, by the words behind the tool's name.
+// Descriptions holds the descriptions of all verbs, by the words after the tool's name.
 var Descriptions = map[string]Description{
 	"": {
 		[]syntax.Example{
@@ -330,8 +330,7 @@ var Descriptions = map[string]Description{
 	},
 }
 
-// ExitMeanings says in a line what an exit code means; docs/exit-codes.md says
-// more.
+// ExitMeanings explains each exit code in one line. docs/exit-codes.md has details.
 var ExitMeanings = map[diag.Code]string{
 	diag.OK:          "done",
 	diag.Unexpected:  "a fault that has no class: a bug, or a host that misbehaves",

@@ -9,17 +9,18 @@ import (
 	"builder/internal/app/syntax"
 )
 
-// PageName is the name of a verb's man page: builder-run for "builder run".
+// PageName returns the name of a verb's man page: builder-run for "builder run".
 func PageName(words []string) string { return strings.Join(words, "-") }
 
-// An Edition stands at the foot of a page. The same tool writes the same page.
+// An Edition is the version and date in the footer of a page. The same edition always
+// renders the same page.
 type Edition struct {
 	Version string
-	Date    string // of its source, as in 2026-01-31; "" where nobody knows
+	Date    string // of its source, as in 2026-01-31; "" if unknown
 }
 
-// Page returns the man page of section 1 of a verb. words lead to it, the first is
-// the tool.
+// Page returns the section 1 man page of a verb. words is the path to the verb and
+// starts with the tool.
 func Page(words []string, v syntax.Verb, edition Edition) string {
 	var p markdown
 	p.line("%% %q %q %q %q %q", strings.ToUpper(PageName(words)), "1", edition.Date, words[0]+" "+edition.Version, words[0]+" manual")
@@ -52,10 +53,10 @@ func Page(words []string, v syntax.Verb, edition Edition) string {
 	}
 	p.list("EXIT STATUS", exits)
 	p.line("\n# SEE ALSO\n\n%s", seeAlso(words, v))
-	return string(md2man.Render([]byte(strings.ReplaceAll(p.String(), "&lt;", `\<`)))) // it takes no entities
+	return string(md2man.Render([]byte(strings.ReplaceAll(p.String(), "&lt;", `\<`)))) // md2man does not decode entities
 }
 
-// An item is a term and what it means.
+// An item is a term and its meaning.
 type item struct{ term, means string }
 
 func verbItems(verbs []syntax.Verb) (items []item) {
@@ -72,7 +73,7 @@ func flagItems(flags []syntax.Flag) (items []item) {
 	return items
 }
 
-// list writes a section of terms and what they mean, if there are any.
+// list writes a section of terms and their meanings, unless it is empty.
 func (p *markdown) list(section string, items []item) {
 	if len(items) == 0 {
 		return
@@ -83,7 +84,7 @@ func (p *markdown) list(section string, items []item) {
 	}
 }
 
-// seeAlso names the pages above and below.
+// seeAlso lists the man pages of the parent verb and the subverbs.
 func seeAlso(words []string, v syntax.Verb) string {
 	var pages []string
 	if len(words) > 1 {

@@ -7,20 +7,20 @@ import (
 	"builder/internal/app/syntax"
 )
 
-// Reference returns the page of a verb and of those below it in Markdown. words
-// lead to it, the first is the tool.
+// Reference returns the Markdown page of a verb and its subverbs. words is the path to
+// the verb and starts with the tool.
 func Reference(words []string, v syntax.Verb) string {
 	var p markdown
 	p.verb("#", words, v)
 	return p.String()
 }
 
-// markdown is a page that is being written.
+// markdown is a page under construction.
 type markdown struct{ strings.Builder }
 
 func (p *markdown) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// verb writes a chapter with headings of a level.
+// verb writes a chapter. level is the prefix of its heading.
 func (p *markdown) verb(level string, words []string, v syntax.Verb) {
 	p.line("%s %s\n\n%s.", level, strings.Join(words, " "), sentence(v.Summary))
 	p.line("\n```text\n%s\n```", usage(words, v))
@@ -51,11 +51,11 @@ func (p *markdown) block(b block) {
 	}
 }
 
-// recipeKind is what the operand of a verb is called that takes a recipe. The axes of
-// recipes are those of many verbs, and stand on the first page of the reference.
+// recipeKind is the name of the operand of verbs that take a recipe. Many verbs share
+// the axes of recipes, so the first page of the reference lists them once.
 const recipeKind = "RECIPE"
 
-// kindOf is what the names below a verb are names of, as its operand is called.
+// kindOf returns the name of a verb's first operand, such as RECIPE.
 func kindOf(v syntax.Verb) string {
 	kind, _, _ := strings.Cut(v.Operands, " ")
 	return strings.Trim(kind, "[]")
@@ -75,7 +75,7 @@ func (p *markdown) recipes(v syntax.Verb) {
 	}
 }
 
-// axes writes those of each recipe or profile.
+// axes writes the axes of each recipe or profile.
 func (p *markdown) axes(recipes []syntax.Verb) {
 	for _, r := range recipes {
 		p.line("\nAxes of %s:\n\n%s", code(r.Name), strings.TrimSuffix(Axes(r), "\n"))
@@ -126,7 +126,7 @@ func Axes(recipe syntax.Verb) string {
 		what, _, _ := strings.Cut(f.About, ": VALUE of ")
 		var values []string
 		for _, value := range f.Takes.Words {
-			if value != "all" { // every axis takes it
+			if value != "all" { // every axis accepts it
 				values = append(values, code(value))
 			}
 		}
@@ -135,10 +135,10 @@ func Axes(recipe syntax.Verb) string {
 	return p.String()
 }
 
-// Code is text in a cell of a table, as it is typed.
+// Code returns text as code in a table cell.
 func Code(text string) string { return code(text) }
 
-// Cell is text in a cell of a table.
+// Cell returns text in a table cell.
 func Cell(text string) string { return cell(text) }
 
 func code(text string) string {
@@ -150,8 +150,7 @@ func code(text string) string {
 
 func cell(text string) string { return strings.ReplaceAll(inert(text), "|", `\|`) }
 
-// inert writes text so that nothing of it is taken for markup; what stands between
-// backticks is nothing but text already.
+// inert escapes markup in text. Text between backticks needs no escape.
 func inert(text string) string {
 	parts := strings.Split(text, "`")
 	for i := 0; i < len(parts); i += 2 {

@@ -1,6 +1,6 @@
-// Package needs adds up what the cell that a recipe prefers asks of a host: memory,
-// files, and the places that they come from. It resolves no name and fetches
-// nothing; whether the host has it is doctor's question.
+// Package needs adds up the requirements of a recipe's preferred cell on a host:
+// memory, files, and the places to fetch them from. It resolves no name and fetches
+// nothing. Package doctor checks whether the host meets the requirements.
 package needs
 
 import (
@@ -23,12 +23,12 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// configTime bounds the question for the configuration of pip, or of go.
+// configTime limits the query for the configuration of pip or go.
 const configTime = 20 * time.Second
 
-// Of says what the first of the chosen cells asks of a host, with the cells that go
-// into it. What is in the store need not be fetched, and what is held by the engine need
-// not be pulled: held says that of the digest of an image.
+// Of returns the requirements of the first chosen cell and its input cells. Files in
+// the store need no fetch, and images held by the engine need no pull: held reports
+// whether the engine has the image with a digest.
 func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen matrix.Filter, s *store.Store, held func(digest string) bool) (*doctor.Needs, error) {
 	drafts, _, err := assemble.Choose(asm.Locks.Catalogue, r, chosen)
 	if err != nil {
@@ -58,14 +58,14 @@ func Of(ctx context.Context, asm *assemble.Assembler, r *recipe.Recipe, chosen m
 	return needs, err
 }
 
-// OfEntries says what entries that are to be built ask of a host, all together.
+// OfEntries returns the combined requirements of entries.
 func OfEntries(entries []lock.Entry, s *store.Store, held func(digest string) bool) (*doctor.Needs, error) {
 	last := entries[len(entries)-1]
 	needs := &doctor.Needs{Name: last.Recipe, Cell: last.ID}
 	return needs, addEntries(needs, entries, s, held)
 }
 
-// releaseOf is the value of an axis; none is no release.
+// releaseOf returns the value of an axis, or "" for none.
 func releaseOf(value string) string {
 	if value == "none" {
 		return ""
@@ -73,8 +73,8 @@ func releaseOf(value string) string {
 	return value
 }
 
-// addEntries adds up the files of entries, and notes where those come from that
-// the store lacks.
+// addEntries adds up the files of entries, and adds the places of files missing from
+// the store.
 func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store, held func(digest string) bool) error {
 	for _, b := range fetch.Blobs(entries...) {
 		needs.Total += b.Size
@@ -99,14 +99,14 @@ func addEntries(needs *doctor.Needs, entries []lock.Entry, s *store.Store, held 
 	return nil
 }
 
-// addSource notes a repository; "" is none.
+// addSource adds a repository; "" is none.
 func addSource(needs *doctor.Needs, repository string) {
 	if repository != "" {
 		needs.Places = append(needs.Places, doctor.Place{For: "source", URL: repository})
 	}
 }
 
-// addImage notes the registry of an image; "" is none.
+// addImage adds the registry of an image; "" is none.
 func addImage(needs *doctor.Needs, reference, digest string, held func(digest string) bool) error {
 	if reference == "" {
 		return nil
@@ -126,17 +126,16 @@ func addImage(needs *doctor.Needs, reference, digest string, held func(digest st
 	return nil
 }
 
-// Image begins what a place is for that hands out an image.
+// Image is the prefix of [doctor.Place.For] for a registry.
 const Image = "image "
 
-// AddImage notes that an image comes from its registry.
+// AddImage adds the registry of an image to pull.
 func AddImage(needs *doctor.Needs, image string) error {
 	return addImage(needs, image, "", func(string) bool { return false })
 }
 
-// Cache estimates how many bytes of the engine's cache a cell takes, from the files
-// that its lock names: packages and wheels are unpacked, and every step keeps what it
-// changed.
+// Cache estimates a cell's use of the engine's cache in bytes, from the files in its
+// lock: packages and wheels are unpacked, and every step stores its changes.
 func Cache(e lock.Entry) int64 {
 	var files int64
 	for _, b := range fetch.Blobs(e) {
@@ -145,17 +144,17 @@ func Cache(e lock.Entry) int64 {
 	return emptyCell + doctor.Unpacked*files
 }
 
-// emptyCell is what a cell without files takes.
+// emptyCell is the cache use of a cell without files, in bytes.
 const emptyCell = 50e6
 
-// Modules are where Go fetches the modules of the engine from, as it is
-// configured here.
+// Modules returns the first Go module proxy in this host's configuration, for the
+// modules of the engine.
 func Modules(ctx context.Context) []doctor.Place {
 	ctx, cancel := context.WithTimeout(ctx, configTime)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
 	if err != nil {
-		return nil // the check of the engine says that there is no go
+		return nil // the check of the engine reports a missing go
 	}
 	for _, address := range strings.FieldsFunc(string(out), func(r rune) bool { return strings.ContainsRune(",| \n", r) }) {
 		if strings.HasPrefix(address, "http") {

@@ -1,7 +1,6 @@
-// Package syntax is the command line as a value: verbs below verbs, their flags,
-// what may stand behind them, examples and exit codes. Help, completion, man pages
-// and reference are views of this one value, so that none of them can know less
-// than the others.
+// Package syntax is the command line as data: verbs and subverbs, their flags,
+// operands, examples and exit codes. Help, completion, man pages and the reference are
+// generated from this one value, so that they cannot disagree.
 package syntax
 
 import (
@@ -9,48 +8,48 @@ import (
 	"strings"
 )
 
-// A Verb is the tool itself, or one of its words.
+// A Verb is the tool itself, a verb or a subverb.
 type Verb struct {
 	Name     string
 	Summary  string // one line, without a period
-	Operands string // what stands behind the flags, as in usage: PATH…
-	About    string // paragraphs; lines that are indented are shown as they are
+	Operands string // operands as shown in usage: PATH…
+	About    string // paragraphs; indented lines are printed unchanged
 	Flags    []Flag
-	Takes    Takes // what an operand may be
+	Takes    Takes // possible operands
 	Examples []Example
 	Exits    []Exit
 	Verbs    []Verb
-	// Recipe says that the verb is the name of a recipe or a profile. All of one verb
-	// differ in their axes only.
+	// Recipe is set if the verb is the name of a recipe or a profile. Such verbs below
+	// one verb differ only in their axes.
 	Recipe bool
 }
 
 // A Flag is an option of a verb.
 type Flag struct {
-	Names    []string // without dashes, the one to be shown first
-	Value    string   // what its value is called, "" if it takes none
+	Names    []string // without dashes; the first one is shown
+	Value    string   // name of its value, "" if it takes none
 	About    string
 	Default  string
-	Variable string // the environment variable that is read in its place, or ""
-	Repeats  bool   // it may stand there several times
+	Variable string // environment variable that sets it, or ""
+	Repeats  bool   // may occur several times
 	List     bool   // its value is a list a,b
-	Axis     bool   // it is an axis of a recipe
+	Axis     bool   // is an axis of a recipe
 	Takes    Takes
 }
 
-// Takes says what a value may be.
+// Takes describes the possible values of a flag or operand.
 type Takes struct {
-	Words       []string // known words, not all of them where Files is set too
+	Words       []string // known words; with Files others are possible
 	Files       bool
 	Directories bool
 	Cells       bool // ids of cells
 	CellPlaces  bool // directories of cells, as in out/<cell>
 }
 
-// An Example is a command line that a user can copy.
+// An Example is a command line to copy.
 type Example struct {
 	Line string
-	Does string // what it is for
+	Does string // its purpose
 }
 
 // An Exit is an exit code of a verb.
@@ -59,7 +58,7 @@ type Exit struct {
 	Means string
 }
 
-// Find returns the verb that the words name, and whether there is one.
+// Find returns the verb with the given words, and whether it exists.
 func (v Verb) Find(words ...string) (Verb, bool) {
 	for _, word := range words {
 		i := slices.IndexFunc(v.Verbs, func(below Verb) bool { return below.Name == word })
@@ -71,7 +70,7 @@ func (v Verb) Find(words ...string) (Verb, bool) {
 	return v, true
 }
 
-// Flag returns the flag of a name, and whether there is one.
+// Flag returns the flag with the given name, and whether it exists.
 func (v Verb) Flag(name string) (Flag, bool) {
 	i := slices.IndexFunc(v.Flags, func(f Flag) bool { return slices.Contains(f.Names, name) })
 	if i < 0 {
@@ -80,13 +79,13 @@ func (v Verb) Flag(name string) (Flag, bool) {
 	return v.Flags[i], true
 }
 
-// Own are the verbs below that are no recipes.
+// Own returns the subverbs other than recipes.
 func (v Verb) Own() []Verb {
 	return slices.DeleteFunc(slices.Clone(v.Verbs), func(below Verb) bool { return below.Recipe })
 }
 
-// Options are the flags that a user of the verb can write: those of its recipes
-// too, without axes, which differ from one to the next.
+// Options returns the flags of the verb and of its recipes, without axes, which differ
+// between recipes.
 func (v Verb) Options() []Flag {
 	options := slices.Clone(v.Flags)
 	for _, below := range v.Verbs {
@@ -103,8 +102,8 @@ func (v Verb) Options() []Flag {
 	return options
 }
 
-// Walk visits a verb and all below it that are no recipes, each with the words
-// that lead to it, the first of which is the tool.
+// Walk visits a verb and all subverbs other than recipes. words is the path to the verb
+// and starts with the tool.
 func (v Verb) Walk(visit func(words []string, v Verb)) { v.walk(nil, visit) }
 
 func (v Verb) walk(above []string, visit func([]string, Verb)) {
@@ -115,7 +114,7 @@ func (v Verb) walk(above []string, visit func([]string, Verb)) {
 	}
 }
 
-// Spelling is a flag as it is typed, with what its value is called.
+// Spelling returns a flag as typed, with the name of its value.
 func (f Flag) Spelling() string {
 	dashed := make([]string, len(f.Names))
 	for i, name := range f.Names {
@@ -124,7 +123,7 @@ func (f Flag) Spelling() string {
 	return strings.TrimSpace(strings.Join(dashed, ", ") + " " + f.Value)
 }
 
-// Dashed is a flag's name as it is typed.
+// Dashed returns a flag's name with dashes, as typed.
 func Dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
