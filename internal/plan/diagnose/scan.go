@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"slices"
+	"strings"
 )
 
 // maxText bounds the printed part of a line, in bytes.
@@ -111,7 +112,7 @@ func (s *scan) line(member string, number int, text []byte) {
 		}
 		c.last = s.serial
 		if c.lines++; c.lines == 1 {
-			c.number, c.member, c.text = number, member, string(text[:min(len(text), maxText)])
+			c.number, c.member, c.text = number, member, strings.ToValidUTF8(string(text[:min(len(text), maxText)]), "")
 		}
 	})
 }

@@ -102,6 +102,10 @@ func TestTextOfAFindingIsBounded(t *testing.T) {
 	if err != nil || len(r.Findings) != 1 || len(r.Findings[0].Text) != 500 {
 		t.Errorf("got %d findings, %v", len(r.Findings), err)
 	}
+	r, err = e.Text(diagnose.BuildLog, "alpha"+strings.Repeat("é", 10_000)) // a character ends at byte 501
+	if err != nil || len(r.Findings) != 1 || r.Findings[0].Text != "alpha"+strings.Repeat("é", 247) {
+		t.Errorf("the text is cut inside a character: %+v, %v", r, err)
+	}
 }
 
 // Each subject has its own diagnoses.

@@ -137,8 +137,11 @@ func (w *work) symlink(ctx context.Context, e Edit) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.tree.ReadFile(ctx, e.Link); !errors.Is(err, fs.ErrNotExist) {
+	switch _, err := w.tree.ReadFile(ctx, e.Link); {
+	case err == nil:
 		return upstream("%s: the source has it already", e.Link)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", e.Link, err)
 	}
 	w.links = append(w.links, [2]string{target, e.Link})
 	w.done(Symlink, e.Link, "-> %s", target)

@@ -2,6 +2,7 @@ package patch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -403,4 +404,23 @@ func FuzzDiff(f *testing.F) {
 			t.Error("it failed and wrote")
 		}
 	})
+}
+
+// unreadable is a tree with one file that cannot be read.
+type unreadable struct{ *tree }
+
+func (t unreadable) ReadFile(ctx context.Context, name string) ([]byte, error) {
+	if name == "x" {
+		return nil, fs.ErrPermission
+	}
+	return t.tree.ReadFile(ctx, name)
+}
+
+// A link must not be reported as merged upstream because its place cannot be read.
+func TestSymlinkInTheWayCannotBeRead(t *testing.T) {
+	p := with(patch.Edit{Kind: patch.Symlink, Link: "x", Target: "/usr/lib/hip/FindHIP.cmake"})
+	_, err := patch.Apply(t.Context(), unreadable{source()}, p, nil)
+	if !errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), "upstream") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,10 @@ func (m Manifest) Write(dir string, places map[string]string, profile []byte) ([
 	}{{manifestFile, append(data, '\n')}, {Requirements, pins}, {profileFile, profile}}
 	var made []artifact.Artifact
 	for _, t := range texts {
-		if len(t.data) == 0 {
+		if len(t.data) == 0 { // an older stack in this folder may have had a profile
+			if err := os.Remove(filepath.Join(dir, t.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
 			continue
 		}
 		if err := atomicfile.Write(filepath.Join(dir, t.name), t.data); err != nil {

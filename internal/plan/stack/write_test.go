@@ -79,8 +79,10 @@ func TestWriteAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := filepath.Join(dir, Folder, "old-1-py3-none-any.whl")
-	if err := os.WriteFile(old, nil, 0o600); err != nil {
-		t.Fatal(err)
+	for _, path := range []string{old, filepath.Join(dir, profileFile)} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	second, err := m.Write(dir, places, nil)
 	if err != nil || len(first) != len(second) {
