@@ -1,12 +1,12 @@
-// Package attest says how an artifact was made and what was found about it, in
-// in-toto statements that are bound to the sha256 of its bytes and signed.
+// Package attest writes and verifies statements about artifacts: how an artifact was
+// built, and the results of its gates. They are signed in-toto statements, bound to the
+// sha256 of the artifact.
 //
-// The folder [Dir] beside an artifact holds one Sigstore bundle for each
-// statement: the provenance (SLSA v1), the SBOM (SPDX 2.3), the VEX document
-// (OpenVEX) and one test result for each time that gates were asked. Device gates
-// run on another host and another day than the build, so what they found has to
-// travel with these bytes and with no others. Nothing that is read here counts
-// before [builder/internal/evidence/signing] found its signature right.
+// The folder [Dir] beside an artifact holds one Sigstore bundle per statement: the
+// provenance (SLSA v1), the SBOM (SPDX 2.3), the VEX document (OpenVEX) and one test
+// result per round of gates. Device gates run on another host and another day than the
+// build, so their results must stay bound to exactly these bytes. No statement counts
+// until [builder/internal/evidence/signing] has verified its signature.
 package attest
 
 import (
@@ -24,14 +24,14 @@ import (
 // Dir returns the folder of the statements about the artifact at path.
 func Dir(path string) string { return path + ".attestations" }
 
-// suffix ends the name of every signed statement.
+// suffix is the end of the file name of every signed statement.
 const suffix = ".sigstore.json"
 
-// statementType is that of every statement (in-toto attestation framework, v1).
+// statementType is the type of every statement (in-toto attestation framework, v1).
 const statementType = "https://in-toto.io/Statement/v1"
 
-// A Statement is what is said about some bytes; what its predicate holds follows
-// from its type.
+// A Statement makes a claim about its subjects. PredicateType determines the contents
+// of Predicate.
 type Statement struct {
 	Type          string          `json:"_type"`
 	Subject       []Subject       `json:"subject"`
@@ -39,21 +39,21 @@ type Statement struct {
 	Predicate     json.RawMessage `json:"predicate"`
 }
 
-// A Subject is the bytes that a statement speaks of, and the name under which they
-// are what it says: a wheel says by its name what it is for.
+// A Subject identifies an artifact by digest and file name. The name counts too,
+// because the name of a wheel states its platform.
 type Subject struct {
 	Name        string            `json:"name"`
 	Digest      map[string]string `json:"digest"`
 	Annotations *Annotations      `json:"annotations,omitempty"`
 }
 
-// Annotations are what a subject has beside its name and its digest.
+// Annotations hold the size of a subject.
 type Annotations struct {
 	Size int64 `json:"size"` // bytes
 }
 
-// Size returns the bytes of the subject, 0 where the statement does not say: those
-// before 2026-11-22 do not.
+// Size returns the size of the subject in bytes. It returns 0 for statements made
+// before 2026-11-22, which do not state it.
 func (s Subject) Size() int64 {
 	if s.Annotations == nil {
 		return 0
@@ -69,7 +69,7 @@ func subjects(artifacts []artifact.Artifact) []Subject {
 	return all
 }
 
-// fault says why the statement is not about an artifact, "" where it is.
+// fault returns the reason why the statement does not apply to an artifact, or "".
 func (s Statement) fault(a artifact.Artifact) string {
 	var names []string
 	for _, x := range s.Subject {
@@ -86,7 +86,7 @@ func (s Statement) fault(a artifact.Artifact) string {
 	return ""
 }
 
-// about lists what the statement speaks of.
+// about lists the subjects of the statement.
 func (s Statement) about() string {
 	var all []string
 	for _, x := range s.Subject {
@@ -95,7 +95,7 @@ func (s Statement) about() string {
 	return strings.Join(all, ", ")
 }
 
-// newStatement makes a statement of any predicate that is JSON.
+// newStatement returns a statement with any predicate that encodes to JSON.
 func newStatement(about []artifact.Artifact, predicateType string, predicate any) (Statement, error) {
 	data, err := encode(predicate)
 	if err != nil {
@@ -112,8 +112,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// decode reads one JSON value and nothing behind it. Fields that this version
-// does not know are passed over, as in-toto wants it.
+// decode reads exactly one JSON value. It ignores unknown fields, as in-toto requires.
 func decode(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if err := dec.Decode(into); err != nil {

@@ -63,8 +63,8 @@ func testEntry() lock.Entry {
 	}
 }
 
-// bundle is a cell as a run leaves it: a wheel with its SBOM inside, a file beside
-// it, the entry, and what was signed about them.
+// bundle is a finished cell: a wheel with its SBOM inside, a file beside it, the entry,
+// and the signed statements.
 type bundle struct {
 	t     *testing.T
 	key   signing.Key
@@ -97,7 +97,7 @@ func newBundle(t *testing.T) bundle {
 	return b
 }
 
-// makeWheel writes a wheel that holds its SBOM, as the export of a build does.
+// makeWheel writes a wheel with its SBOM inside, as the export of a build does.
 func (b bundle) makeWheel(path, text string) artifact.Artifact {
 	b.t.Helper()
 	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: []wheeltest.File{{Name: "tool/__init__.py", Text: text}}}.Write(b.t)
@@ -137,7 +137,7 @@ func (b bundle) trust() signing.Trust {
 
 func (b bundle) file(name string) string { return filepath.Join(Dir(b.wheel.Path), name) }
 
-// verify asks about the wheel as it lies there now.
+// verify verifies the current bytes of the wheel.
 func (b bundle) verify(policy Policy) []Check {
 	b.t.Helper()
 	a, err := artifact.Of(b.wheel.Path, "")
@@ -148,7 +148,7 @@ func (b bundle) verify(policy Policy) []Check {
 	return checks
 }
 
-// edit changes the file of a statement, inside its payload too.
+// edit changes the file of a statement, including its payload.
 func (b bundle) edit(name, was, is string) {
 	b.t.Helper()
 	data, err := os.ReadFile(b.file(name))
@@ -182,7 +182,7 @@ func (b bundle) write(name string, data []byte) {
 	}
 }
 
-// link puts a link to a file outside in the place of one of the folder.
+// link replaces a file in the folder with a link to a file outside.
 func (b bundle) link(name string) {
 	b.t.Helper()
 	target := filepath.Join(b.t.TempDir(), "secret")
@@ -239,8 +239,8 @@ func TestWhatARunLeavesVerifies(t *testing.T) {
 	}
 }
 
-// TestTampering is the table of docs/trust.md: whoever changes a part without the
-// key is found out, each time with the reason.
+// TestTampering covers the table in docs/trust.md. A change of any part without the key
+// must be detected, with its reason.
 func TestTampering(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(b bundle)
@@ -352,8 +352,8 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// What a wheel is for stands in its name: the same bytes under another name are
-// another wheel to who installs them.
+// The name of a wheel states its platform. Installers treat the same bytes under
+// another name as another wheel.
 func TestAWheelOfAnotherNameDoesNotVerify(t *testing.T) {
 	for _, name := range []string{"tool-1.0-cp312-cp312-manylinux_2_17_x86_64.whl", "tool-1.0-py3-none-linux_aarch64.whl", "requests-1.0-py3-none-any.whl", "TOOL-1.0-py3-none-any.whl"} {
 		b := newBundle(t)
@@ -370,8 +370,8 @@ func TestAWheelOfAnotherNameDoesNotVerify(t *testing.T) {
 	}
 }
 
-// What is handed on is what was read: the digests are those of the bytes that were
-// checked, and a file that a writer has not ended is none of them.
+// Said lists exactly the verified bytes: its digests match the checked files, and it
+// leaves out temporary files.
 func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 	b := newBundle(t)
 	b.write(".verdicts.sigstore.json.123.tmp", []byte("half"))
@@ -397,7 +397,7 @@ func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 	}
 }
 
-// A key can sign what contradicts itself; that is found too.
+// A valid signature does not cover up a contradiction.
 func TestProvenanceThatContradictsItself(t *testing.T) {
 	good := NewProvenance(testEntry(), Build{})
 	if fault := good.fault(); fault != "" {
@@ -463,8 +463,8 @@ func TestTestResultFollowsTheVerdicts(t *testing.T) {
 	}
 }
 
-// What was measured travels with its verdict, and what nobody can have measured is
-// not believed, whoever signed it.
+// Measured curves are part of their verdict. Impossible measurements are refused, even
+// if signed.
 func TestMeasured(t *testing.T) {
 	b := newBundle(t)
 	curves := curve.Curves{{Collective: "all_reduce", Library: "NCCL 2.29.7", Place: curve.InPlace, Rounds: 1, Points: []curve.Point{{Bytes: 8, BusBW: 0.01}}}}
@@ -485,8 +485,8 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// What is published is what was verified: a refusal that the entry waives is a waived
-// one, also where the host that asked knew of no entry.
+// A refusal counts as waived if the entry waives it, even if the host that ran the gate
+// had no entry.
 func TestJudged(t *testing.T) {
 	e := testEntry()
 	e.Expect.Waivers = []recipe.Waiver{{Gate: "size", Because: "known", Issue: "https://example.com/2", Until: "2999-01-01"}}

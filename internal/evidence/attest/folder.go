@@ -21,39 +21,38 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// Bounds of what is read from a folder.
+// Limits of reading a folder.
 const (
 	maxStatements = 256
 	maxStatement  = 32 << 20  // bytes
-	maxFolder     = 128 << 20 // bytes of all
+	maxFolder     = 128 << 20 // bytes of all files
 )
 
-// A Bundle is what trusted keys say about one artifact. Provenance is nil and the
-// documents are empty where nobody says anything.
+// A Bundle holds the statements of trusted keys about one artifact. Provenance is nil
+// and the documents are empty if there is no such statement.
 type Bundle struct {
 	Provenance *Provenance
-	Artifacts  []Subject           // what the provenance speaks of
-	Beside     []artifact.Artifact // of these what [Verify] found beside the artifact and right
-	Said       []artifact.Artifact // the signed files, and the plain ones that are equal to what was signed; nothing else is handed on
+	Artifacts  []Subject           // subjects of the provenance
+	Beside     []artifact.Artifact // other subjects [Verify] found beside the artifact with the right digest
+	Said       []artifact.Artifact // the signed files, and the plain files equal to a signed one; only these are published
 	SBOM, VEX  json.RawMessage
 	Rounds     []TestResult
 	Documents  []Document
-	Keys       []string // ids of the keys, each once
-	Signed     int      // statements
+	Keys       []string // ids of the keys, without duplicates
+	Signed     int      // number of statements
 }
 
-// A Document is a signed file of the folder and what it is about.
+// A Document describes a signed file of the folder.
 type Document struct {
 	Name, PredicateType string
-	Made                time.Time         // zero where the statement does not say
+	Made                time.Time         // zero if the statement has no time
 	Verdicts            []verdict.Verdict // of a round of gates
 }
 
-// Read opens every statement about an artifact. All that is wrong with any of
-// them comes together; a statement that is not signed by a key of the trust, or
-// that speaks of other bytes or of another name, is such a fault and adds nothing,
-// and so is a file that nobody signed. Where there is no folder the error is
-// [fs.ErrNotExist].
+// Read reads every statement about an artifact. The error joins all problems. A
+// statement without a trusted signature, a statement about other bytes or another name,
+// and an unsigned file are problems and add nothing to the bundle. Read returns
+// [fs.ErrNotExist] if the folder is missing.
 func Read(a artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	said, err := list(Dir(a.Path))
 	if err != nil {
@@ -62,7 +61,7 @@ func Read(a artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	return readAll(a, said, trust)
 }
 
-// list names the files of a folder. What a writer has not ended is none of them.
+// list returns the files of a folder, without temporary files of a writer.
 func list(dir string) ([]artifact.Artifact, error) {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -87,7 +86,7 @@ func list(dir string) ([]artifact.Artifact, error) {
 	return said, nil
 }
 
-// readAll is Read for files that lie anywhere, by their names and paths.
+// readAll is Read for files at any paths.
 func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
 	var faults []error
@@ -97,7 +96,7 @@ func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust)
 		var err error
 		switch {
 		case file.Name == plainSBOM || file.Name == plainVEX:
-			plain = append(plain, file) // after what was signed of them
+			plain = append(plain, file) // read after the signed documents
 		case strings.HasSuffix(file.Name, suffix):
 			err = b.read(a, file, &left, trust)
 		default:
@@ -115,7 +114,7 @@ func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust)
 	return b, errors.Join(faults...)
 }
 
-// shown quotes a name that is not plain text.
+// shown quotes a name with characters other than plain text.
 func shown(name string) string {
 	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
 		return quoted
@@ -156,7 +155,7 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 	return nil
 }
 
-// add takes what a statement says. One of an unknown type says nothing to us.
+// add adds the predicate of a statement to the bundle. It ignores unknown types.
 func (b *Bundle) add(s Statement) (d Document, err error) {
 	twice := fmt.Errorf("there is more than one %s", s.PredicateType)
 	switch s.PredicateType {
@@ -189,8 +188,8 @@ func (b *Bundle) add(s Statement) (d Document, err error) {
 	return d, nil
 }
 
-// The names in a folder. The documents lie there plain too, for programs that
-// read no signatures.
+// Names of files in a folder. The folder also holds the documents as plain files, for
+// programs without support for signatures.
 const (
 	provenanceFile = "provenance" + suffix
 	sbomFile       = "sbom" + suffix
@@ -199,7 +198,7 @@ const (
 	plainVEX       = "vex.openvex.json"
 )
 
-// readPlain adds a plain file, which says what was signed and nothing else.
+// readPlain adds a plain file. It must equal the signed document.
 func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
 	signed := b.SBOM
 	if file.Name == plainVEX {
@@ -218,8 +217,8 @@ func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
 	return nil
 }
 
-// readFile reads a file of a folder and measures what it read: who hands it on has
-// the bytes that were checked, or none.
+// readFile reads a file of a folder and records the digest and size of the bytes read.
+// Later copies must match them, so only checked bytes are passed on.
 func readFile(file *artifact.Artifact, left *int64) ([]byte, error) {
 	data, err := regular.Read(file.Path, min(maxStatement, *left))
 	if err != nil {
@@ -231,13 +230,14 @@ func readFile(file *artifact.Artifact, left *int64) ([]byte, error) {
 	return data, nil
 }
 
-// A Sealer signs what is said about artifacts.
+// A Sealer signs statements about artifacts.
 type Sealer struct{ Key signing.Key }
 
 // Seal writes the provenance of all artifacts of a cell, and the SBOM and the VEX
-// document of the first, which is its wheel or the archive in its place, into the
-// folder of that one. The manifest of a stack has neither: the wheels have their
-// own. Whatever lay there speaks of another build and goes.
+// document of the first one, to the folder of the first artifact. The first artifact is
+// the wheel or the archive in its place. For the manifest of a stack, Seal writes only
+// the provenance, because each wheel has its own documents. Seal first deletes the old
+// contents of the folder, which belong to another build.
 func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	dir := Dir(artifacts[0].Path)
 	spdx, err := sbomOf(artifacts[0], p)
@@ -262,7 +262,7 @@ func (s Sealer) Seal(artifacts []artifact.Artifact, p Provenance) error {
 	return s.sealVEX(dir, artifacts[0], p)
 }
 
-// sbomOf takes the document of a wheel out of it, and makes that of an archive. A
+// sbomOf reads the document inside a wheel, and creates the document of an archive. A
 // stack has none.
 func sbomOf(a artifact.Artifact, p Provenance) ([]byte, error) {
 	switch e := p.Definition.Internal.Entry; {
@@ -275,7 +275,7 @@ func sbomOf(a artifact.Artifact, p Provenance) ([]byte, error) {
 	}
 }
 
-// AddRound writes what one round of gates found about an artifact.
+// AddRound writes the results of one round of gates for an artifact.
 func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
 	data, err := encode(r)
 	if err != nil {
@@ -286,7 +286,7 @@ func (s Sealer) AddRound(a artifact.Artifact, r TestResult) error {
 	return s.write(Dir(a.Path), name, []artifact.Artifact{a}, TestResultType, r)
 }
 
-// write signs a statement and puts it into its file, as a whole or not at all.
+// write signs a statement and writes its file atomically.
 func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType string, predicate any) error {
 	statement, err := newStatement(about, predicateType, predicate)
 	if err != nil {
@@ -303,7 +303,7 @@ func (s Sealer) write(dir, name string, about []artifact.Artifact, predicateType
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if _, err := list(dir); err != nil { // others would read there what this host signs
+	if _, err := list(dir); err != nil { // refuse a folder Read would refuse, such as a link
 		return err
 	}
 	return writeFile(filepath.Join(dir, name), signed)

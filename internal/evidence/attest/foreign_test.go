@@ -13,11 +13,11 @@ import (
 	"builder/internal/evidence/signing"
 )
 
-// What is written is read by the types of the in-toto project, which
-// slsa-verifier and cosign use.
+// The types of the in-toto project, used by slsa-verifier and cosign, must be able to
+// read the statements.
 func TestForeignReaders(t *testing.T) {
 	b := newBundle(t)
-	lenient := protojson.UnmarshalOptions{DiscardUnknown: true} // in-toto lets a predicate have more fields
+	lenient := protojson.UnmarshalOptions{DiscardUnknown: true} // in-toto allows additional fields in a predicate
 	for name, c := range map[string]struct {
 		predicate proto.Message
 		options   protojson.UnmarshalOptions

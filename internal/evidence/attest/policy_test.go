@@ -7,8 +7,8 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// The channel stable says that device code works: where no gate runs it on GPUs the
-// channel cannot be reached, and says so.
+// The channel stable promises working device code. Without a gate on GPUs an artifact
+// with device code cannot reach it, and Unreachable gives the reason.
 func TestStableAsksForAGateOnGPUs(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy Policy

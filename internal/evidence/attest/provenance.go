@@ -15,22 +15,22 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// ProvenanceType is the predicate that says how an artifact was made
+// ProvenanceType is the predicate type of the provenance
 // (https://slsa.dev/spec/v1.0/provenance).
 const ProvenanceType = "https://slsa.dev/provenance/v1"
 
-// buildType says how to read the parameters of a provenance: an entry of a lock,
-// which is everything that the build reads.
+// buildType defines the parameters of a provenance: an entry of a lock, which names
+// every input of the build.
 const buildType = "urn:builder:cell:v1"
 
-// Provenance is SLSA's predicate, with the entry as its internal parameter: the
-// artifact can be built again from it alone.
+// Provenance is the predicate of SLSA, with the entry as its internal parameter. The
+// entry is sufficient to build the artifact again.
 type Provenance struct {
 	Definition Definition `json:"buildDefinition"`
 	Run        RunDetails `json:"runDetails"`
 }
 
-// Definition is what was built of what.
+// Definition describes the parameters and the materials of a build.
 type Definition struct {
 	BuildType string     `json:"buildType"`
 	External  External   `json:"externalParameters"`
@@ -38,20 +38,20 @@ type Definition struct {
 	Materials []Material `json:"resolvedDependencies"`
 }
 
-// External is what was asked for.
+// External holds the parameters requested by the user.
 type External struct {
 	Recipe string            `json:"recipe"`
 	Cell   string            `json:"cell"`
 	Axes   map[string]string `json:"axes"`
 }
 
-// Internal is what that came to.
+// Internal holds the resolved parameters.
 type Internal struct {
 	Key   string     `json:"key"` // sha256 of the entry
 	Entry lock.Entry `json:"entry"`
 }
 
-// A Material is something that the build read: a resource descriptor of in-toto.
+// A Material is an input of the build, as an in-toto resource descriptor.
 type Material struct {
 	Name      string            `json:"name,omitempty"`
 	URI       string            `json:"uri,omitempty"`
@@ -60,36 +60,36 @@ type Material struct {
 	Content   string            `json:"content,omitempty"` // base64
 }
 
-// RunDetails is who built, when, and what was seen.
+// RunDetails describe the builder, the time and the byproducts of a build.
 type RunDetails struct {
 	Builder    Builder    `json:"builder"`
 	Metadata   Metadata   `json:"metadata"`
 	Byproducts []Material `json:"byproducts,omitempty"`
 }
 
-// Builder is what made the artifact: ID says where it ran, Version which releases
-// of this tool and of the engine.
+// Builder identifies the builder: ID is the place of the build, Version the releases of
+// this tool and of the engine.
 type Builder struct {
 	ID      string            `json:"id"`
 	Version map[string]string `json:"version"`
 }
 
-// Metadata is about one build.
+// Metadata holds the id and the times of one build.
 type Metadata struct {
 	Invocation string    `json:"invocationId,omitempty"`
 	Started    time.Time `json:"startedOn"`
 	Finished   time.Time `json:"finishedOn"`
 }
 
-// A Build is what is known of a build beside its entry.
+// A Build holds the facts about a build that are not in its entry.
 type Build struct {
 	Builder           Builder
 	Invocation        string
 	Started, Finished time.Time
-	Canary            string // what the canary of the build step saw, as JSON
+	Canary            string // result of the build step's canary, as JSON
 }
 
-// NewProvenance says how the artifacts of an entry were made.
+// NewProvenance returns the provenance of the artifacts of an entry.
 func NewProvenance(e lock.Entry, b Build) Provenance {
 	p := Provenance{
 		Definition{
@@ -105,11 +105,11 @@ func NewProvenance(e lock.Entry, b Build) Provenance {
 	return p
 }
 
-// isStack reports whether the artifacts are a wheelhouse.
+// isStack reports whether the artifacts form a wheelhouse.
 func (p Provenance) isStack() bool { return p.Definition.Internal.Entry.Expect.Wheelhouse != nil }
 
-// fault says what in a provenance contradicts itself: its materials and its key
-// follow from its entry.
+// fault returns the first contradiction in a provenance, or "". The key and the
+// materials must follow from the entry.
 func (p Provenance) fault() string {
 	d := p.Definition
 	e := d.Internal.Entry
@@ -130,8 +130,8 @@ func (p Provenance) fault() string {
 
 func (m Material) line() string { return m.Name + "\x00" + m.URI + "\x00" + m.Digest["sha256"] }
 
-// materials lists everything that the build of an entry reads, by digest, each
-// once and sorted: source, patches, inputs, the packages of both images, and the
+// materials lists every input of an entry's build by digest, sorted and without
+// duplicates: source, patches, inputs, both base images with their packages, and the
 // Python packages in them.
 func materials(e lock.Entry) []Material {
 	var all []Material

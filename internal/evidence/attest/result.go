@@ -9,18 +9,18 @@ import (
 	"builder/internal/files/artifact"
 )
 
-// resultType is the predicate of what a host remembers of a cell that passed.
+// resultType is the predicate type of a host's stored result of a passed cell.
 const resultType = "urn:builder:result:v1"
 
-// remembered is a result and the key of the cell that it is of: a signed result is
-// none of another cell.
+// remembered is a result with the key of its cell. The key prevents using a signed
+// result for another cell.
 type remembered struct {
 	Key    string          `json:"key"`
 	Result json.RawMessage `json:"result"`
 }
 
-// SealResult signs what a host remembers of a cell, so that who else writes to its
-// store makes it believe nothing.
+// SealResult signs a host's stored result of a cell, so that other writers to its store
+// cannot forge one.
 func (s Sealer) SealResult(key string, about []artifact.Artifact, result json.RawMessage) ([]byte, error) {
 	statement, err := newStatement(about, resultType, remembered{key, result})
 	if err != nil {
@@ -33,7 +33,7 @@ func (s Sealer) SealResult(key string, about []artifact.Artifact, result json.Ra
 	return signing.Sign(s.Key, data)
 }
 
-// OpenResult returns what was signed about the cell of a key.
+// OpenResult verifies and returns the signed result of the cell with the given key.
 func OpenResult(data []byte, key string, trust signing.Trust) (json.RawMessage, error) {
 	signed, err := trust.Open(data)
 	if err != nil {
@@ -46,8 +46,8 @@ func OpenResult(data []byte, key string, trust signing.Trust) (json.RawMessage, 
 	return r.Result, err
 }
 
-// PeekResult returns what a signed result says, whoever signed it: to list files by
-// it, and to believe nothing of it.
+// PeekResult returns a result without verifying its signature. Use it only to list
+// files.
 func PeekResult(data []byte) (json.RawMessage, error) {
 	var bundle struct {
 		Envelope struct {
@@ -58,7 +58,7 @@ func PeekResult(data []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	if bundle.Envelope.Payload == nil {
-		return data, nil // it is not signed
+		return data, nil // unsigned
 	}
 	r, err := resultIn(bundle.Envelope.Payload)
 	return r.Result, err

@@ -13,8 +13,8 @@ import (
 	"builder/internal/plan/stack"
 )
 
-// What is signed of a stack is its manifest with all files that belong to it; an
-// SBOM lies in each wheel.
+// The provenance of a stack covers its manifest and all its files. Each wheel contains
+// its own SBOM.
 func TestAWheelhouseVerifies(t *testing.T) {
 	e := testEntry()
 	e.Expect = recipe.Expect{Wheelhouse: &recipe.Wheelhouse{Format: stack.Format}}

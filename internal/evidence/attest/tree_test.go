@@ -11,7 +11,7 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-// newTree is a cell whose artifact is an archive.
+// newTree returns a cell with an archive as its artifact.
 func newTree(t *testing.T) bundle {
 	t.Helper()
 	b := bundle{t, testKey(t), testEntry(), artifact.Artifact{}}
@@ -48,8 +48,8 @@ func TestVerifyATree(t *testing.T) {
 	}
 }
 
-// Without what is inside to compare with, what was signed counts: other bytes, and
-// a document that nobody signed about these, are refused.
+// An archive contains no SBOM for comparison, so only the signatures count. Other
+// bytes, and a document not signed for these bytes, are refused.
 func TestVerifyATreeThatIsNotWhatWasSigned(t *testing.T) {
 	b := newTree(t)
 	other := newTree(t)

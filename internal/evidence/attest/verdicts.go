@@ -9,26 +9,26 @@ import (
 	"builder/internal/machine/gpu"
 )
 
-// TestResultType is the predicate that says what gates found
+// TestResultType is the predicate type of gate results
 // (https://in-toto.io/attestation/test-result/v0.1).
 const TestResultType = "https://in-toto.io/attestation/test-result/v0.1"
 
-// A TestResult is what one round of gates found. The first fields are in-toto's;
-// the verdicts are the truth, and the lists follow from them.
+// A TestResult holds the results of one round of gates. The first fields are defined by
+// in-toto. Verdicts is authoritative, and the lists follow from it.
 type TestResult struct {
 	Result        string            `json:"result"` // PASSED, WARNED or FAILED
 	Configuration []Material        `json:"configuration"`
 	Passed        []string          `json:"passedTests"`
 	Warned        []string          `json:"warnedTests"` // waived
 	Failed        []string          `json:"failedTests"` // failed, and not measured
-	Builder       string            `json:"builder"`     // version of the tool that asked
+	Builder       string            `json:"builder"`     // version of the tool that ran the gates
 	Finished      time.Time         `json:"finishedOn"`
 	Host          *gpu.Host         `json:"host,omitempty"` // of device gates
 	Verdicts      []verdict.Verdict `json:"verdicts"`
 }
 
-// NewTestResult says what a round of gates found. Key is that of the entry that
-// they judged by, "" where there was none.
+// NewTestResult returns the result of a round of gates. key is the key of the entry
+// used for judging, "" for none.
 func NewTestResult(verdicts []verdict.Verdict, key, builder string, host *gpu.Host, finished time.Time) TestResult {
 	r := TestResult{
 		Result: "PASSED", Configuration: []Material{}, Passed: []string{}, Warned: []string{}, Failed: []string{},
@@ -56,8 +56,7 @@ func NewTestResult(verdicts []verdict.Verdict, key, builder string, host *gpu.Ho
 	return r
 }
 
-// sum returns the verdicts of all rounds: of each gate the newest, whatever the
-// order in which the rounds lie there.
+// sum returns the newest verdict of each gate, whatever the order of the rounds.
 func sum(rounds []TestResult) []verdict.Verdict {
 	rounds = slices.Clone(rounds)
 	slices.SortStableFunc(rounds, func(a, b TestResult) int { return cmp.Compare(a.Finished.UnixNano(), b.Finished.UnixNano()) })

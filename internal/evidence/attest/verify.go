@@ -24,19 +24,19 @@ import (
 	"builder/internal/plan/stack"
 )
 
-// A Policy says which gates an artifact must have passed.
+// A Policy defines the gates an artifact must have passed.
 type Policy string
 
 // The policies.
 const (
-	Candidate Policy = "candidate" // every gate that needs no GPU
-	Stable    Policy = "stable"    // the gates that take minutes, those on GPUs and a second build too
+	Candidate Policy = "candidate" // every gate without a GPU
+	Stable    Policy = "stable"    // also gates that take minutes, gates on GPUs and a second build
 )
 
 // Policies lists the names of the policies.
 func Policies() []string { return []string{string(Candidate), string(Stable)} }
 
-// Gates returns the names of the gates that a policy asks for.
+// Gates returns the names of the gates required by a policy.
 func (p Policy) Gates(e recipe.Expect) []string {
 	most := gate.Container
 	if p == Stable {
@@ -49,9 +49,9 @@ func (p Policy) Gates(e recipe.Expect) []string {
 	return names
 }
 
-// Unreachable says why no artifact with these promises can meet the policy, or
-// nothing. Device code that no gate runs on GPUs is not known to work, and stable
-// says that it is.
+// Unreachable returns the reason why no artifact with these promises can meet the
+// policy, or "". Stable promises working device code, which requires a gate that runs
+// it on GPUs.
 func (p Policy) Unreachable(e recipe.Expect) string {
 	onGPUs := func(g gate.Gate) bool { return g.Needs == gate.GPUs }
 	if p != Stable || len(e.DeviceCode) == 0 || slices.ContainsFunc(gate.Wanted(e, gate.GPUs), onGPUs) {
@@ -60,8 +60,8 @@ func (p Policy) Unreachable(e recipe.Expect) string {
 	return "it ships device code (" + strings.Join(e.DeviceCode, ", ") + ") and no gate runs that on GPUs yet, so that it cannot reach stable"
 }
 
-// A Check is one question about an artifact and the answer: what was seen, or
-// what is wrong and what to do about it.
+// A Check is one check of an artifact with its result: the evidence, or the problems
+// and their remedy.
 type Check struct {
 	Name   string   `json:"check"`
 	Seen   string   `json:"seen,omitempty"`
@@ -69,14 +69,15 @@ type Check struct {
 	Remedy string   `json:"remedy,omitempty"`
 }
 
-// What to do about statements that do not hold.
+// Remedies for statements that fail verification.
 const (
 	foreign  = "`builder gate FILE` says what a wheel of somebody else is; of a cell copy the folder too, or take both from where they are published"
 	stranger = "--trust FILE counts the signatures of another host: `builder key show` prints its public key there"
 	changed  = "copy the directory of the cell anew from the host that built it, or build it again: builder run"
 )
 
-// Faults returns what is wrong as errors about the artifact of that name.
+// Faults returns the problems of all checks as errors about the artifact with the given
+// name.
 func Faults(name string, checks []Check) error {
 	var faults []error
 	for _, c := range checks {
@@ -87,16 +88,15 @@ func Faults(name string, checks []Check) error {
 	return errors.Join(faults...)
 }
 
-// Passed reports whether nothing is wrong.
+// Passed reports whether no check found a problem.
 func Passed(checks []Check) bool {
 	return len(checks) > 0 && !slices.ContainsFunc(checks, func(c Check) bool { return len(c.Wrong) > 0 })
 }
 
-// Verify asks whether the statements beside an artifact are signed by trusted
-// keys, speak of these bytes under this name, agree with each other, and name every
-// gate that the policy asks for as passed, and whether nothing lies among them that
-// nobody signed. It needs no network. The bundle is what the statements say, where
-// they could be read.
+// Verify verifies the statements beside an artifact. They must be signed by trusted
+// keys, name these bytes under this name, agree with each other, and show every gate
+// required by the policy as passed. The folder must hold no unsigned file. Verify needs
+// no network. The bundle holds the readable statements.
 func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := Read(a, trust)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +114,7 @@ func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []
 	return b, settled(checks)
 }
 
-// settled leaves a remedy where something is wrong alone.
+// settled removes the remedy of checks without a problem.
 func settled(checks []Check) []Check {
 	for i, c := range checks {
 		if len(c.Wrong) == 0 {
@@ -124,9 +124,9 @@ func settled(checks []Check) []Check {
 	return checks
 }
 
-// VerifyStatements asks of [Verify]'s questions those that need no artifact: about
-// one that is to be fetched, or that is known by its digest. Said are the files of
-// its folder, by their names and paths.
+// VerifyStatements makes the checks of [Verify] that do not need the artifact itself,
+// for an artifact not yet fetched or known only by its digest. said lists the files of
+// its folder.
 func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := readAll(a, said, trust)
 	checks := []Check{b.checkSignatures(a, err), b.checkProvenance()}
@@ -136,8 +136,8 @@ func VerifyStatements(a artifact.Artifact, said []artifact.Artifact, trust signi
 	return b, settled(checks)
 }
 
-// Announces returns the files that the statements say belong to an artifact, it
-// first, with the sizes that were signed; 0 is that nobody signed one.
+// Announces returns the files of an artifact according to the statements, the artifact
+// first, with their signed sizes. A size of 0 means that the statement has none.
 func (b Bundle) Announces(a artifact.Artifact) []artifact.Artifact {
 	var all []artifact.Artifact
 	for _, s := range b.Artifacts {
@@ -182,8 +182,8 @@ func (b Bundle) checkProvenance() Check {
 	return c
 }
 
-// checkArtifacts compares the files that were made with the wheel, and the entry,
-// where they lie beside it, and returns those that are right.
+// checkArtifacts compares the entry and the other files of the cell with the
+// provenance, if they exist beside the artifact. It returns the matching files.
 func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.Artifact) {
 	c.Name, c.Remedy = "artifacts", changed
 	dir := filepath.Dir(a.Path)
@@ -216,16 +216,16 @@ func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.
 	return c, beside
 }
 
-// PlainName reports whether a name is that of a file in a directory, or in the
-// folder of a stack's wheels.
+// PlainName reports whether a name is a plain file name, optionally in the folder of a
+// stack's wheels.
 func PlainName(name string) bool {
 	name = strings.TrimPrefix(name, stack.Folder+"/")
 	return filepath.IsLocal(name) && filepath.Base(name) == name && name != "."
 }
 
-// checkEntry compares the entry in the directory of an artifact, where there is
-// one, and looks for wheels that nobody signed among those of a stack: its folder is
-// used as a whole.
+// checkEntry compares the entry in an artifact's directory, if there is one. It also
+// searches the wheel folder of a stack for unsigned wheels, because the folder is used
+// as a whole.
 func (b Bundle) checkEntry(dir string) (wrong []string) {
 	key := b.Provenance.Definition.Internal.Key
 	switch e, err := artifact.Unlinked(filepath.Join(dir, lock.EntryFile), ""); {
@@ -251,8 +251,8 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 	return wrong
 }
 
-// checkSBOM compares the document in the wheel with the one that was signed. An
-// archive has none inside; that its document speaks of these bytes is signed.
+// checkSBOM compares the document in the wheel with the signed one. An archive contains
+// no document. For an archive, the signature binds the document to its bytes.
 func (b Bundle) checkSBOM(a artifact.Artifact) Check {
 	c := Check{Name: "sbom", Remedy: changed}
 	if b.SBOM == nil {
@@ -283,8 +283,8 @@ func sbomIn(path string) ([]byte, error) {
 	return w.ReadFile(w.DistInfo+"/"+sbom.Member, maxStatement)
 }
 
-// checkVerdicts demands a verdict that lets pass of every gate of the policy, and
-// none of any other that refuses.
+// checkVerdicts requires a passing or waived verdict of every gate in the policy, and
+// no refusal of any other gate.
 func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	c := Check{Name: "verdicts"}
 	e := b.Provenance.Definition.Internal.Entry
@@ -320,7 +320,7 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	return c
 }
 
-// howToAsk is the command that adds the verdict of a gate.
+// howToAsk returns the command that adds the verdict of a gate.
 func howToAsk(name string) string {
 	for _, g := range gate.All() {
 		switch {
@@ -336,11 +336,11 @@ func howToAsk(name string) string {
 	return "`builder run` builds the cell again and asks it"
 }
 
-// Verdicts returns what all rounds found, of each gate the newest answer.
+// Verdicts returns the newest verdict of each gate over all rounds.
 func (b Bundle) Verdicts() []verdict.Verdict { return sum(b.Rounds) }
 
-// Judged returns the verdicts as [Verify] judges them: by the waivers of the entry, as
-// of a time. A host that asked without the entry knew of no waiver.
+// Judged returns the verdicts as [Verify] judges them: with the waivers of the entry,
+// as of the given time. A host without the entry could not apply them.
 func (b Bundle) Judged(now time.Time) []verdict.Verdict {
 	var waivers []recipe.Waiver
 	if b.Provenance != nil {
@@ -349,7 +349,7 @@ func (b Bundle) Judged(now time.Time) []verdict.Verdict {
 	return verdict.WaiveAll(b.Verdicts(), waivers, now)
 }
 
-// equalJSON compares two documents without their white space.
+// equalJSON compares two JSON documents, ignoring white space.
 func equalJSON(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())

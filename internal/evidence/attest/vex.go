@@ -14,11 +14,11 @@ import (
 	"builder/internal/plan/patch"
 )
 
-// VEXType is the predicate that says which published weaknesses matter to an
-// artifact (https://openvex.dev/ns/v0.2.0).
+// VEXType is the predicate type of statements about published vulnerabilities
+// (https://openvex.dev/ns/v0.2.0).
 const VEXType = "https://openvex.dev/ns/v0.2.0"
 
-// vexDocument is an OpenVEX document; the names are those of its specification
+// vexDocument is an OpenVEX document, with the field names of the specification
 // (https://github.com/openvex/spec/blob/main/OPENVEX-SPEC.md).
 type vexDocument struct {
 	Context    string         `json:"@context"`
@@ -49,9 +49,9 @@ type product struct {
 	Hashes map[string]string `json:"hashes"`
 }
 
-// newVEX says of every advisory of an entry whether the patch that mends it was
-// applied. A patch that does nothing stops the build, so that one that stands in
-// the entry is in the artifact.
+// newVEX states for every advisory of an entry whether the patch that fixes it was
+// applied. A patch without effect stops the build, so every patch in the entry is in
+// the artifact.
 func newVEX(a artifact.Artifact, e lock.Entry, finished time.Time) vexDocument {
 	sum := sha256.Sum256([]byte(a.SHA256 + e.Key()))
 	d := vexDocument{
@@ -75,8 +75,7 @@ func newVEX(a artifact.Artifact, e lock.Entry, finished time.Time) vexDocument {
 	return d
 }
 
-// sealVEX writes the document about a wheel, where anything is known of its
-// source.
+// sealVEX writes the document about an artifact, if its entry has advisories.
 func (s Sealer) sealVEX(dir string, a artifact.Artifact, p Provenance) error {
 	e := p.Definition.Internal.Entry
 	if len(e.Advisories) == 0 {

@@ -1,5 +1,6 @@
-// Package proven reads and writes the file that says which cells were built and what
-// their gates found. builder verify --record writes it, from signed statements alone.
+// Package proven reads and writes the record of proven cells: the cells built, and the
+// results of their gates. builder verify --record writes it, from signed statements
+// alone.
 package proven
 
 import (
@@ -17,41 +18,41 @@ import (
 	"builder/internal/gates/verdict"
 )
 
-// Name is the name of the file, beside the recipes.
+// Name is the file name of the record, beside the recipes.
 const Name = "proven.json"
 
-// schema is the number of the file's format.
+// schema is the version of the file format.
 const schema = 1
 
-// maxSize bounds the file in bytes. An entry takes about 300.
+// maxSize limits the file in bytes. An entry takes about 300.
 const maxSize = 16 << 20
 
-// A Proof says what was proven about one cell.
+// A Proof records the evidence for one cell.
 type Proof struct {
 	Recipe  string `json:"recipe"`
-	Key     string `json:"key"`     // of the lock entry that it was built from
+	Key     string `json:"key"`     // of the lock entry it was built from
 	Wheel   string `json:"wheel"`   // sha256 of the artifact
-	Gates   int    `json:"gates"`   // that passed or were waived
+	Gates   int    `json:"gates"`   // passed or waived
 	Rebuilt bool   `json:"rebuilt"` // a second build gave the same bytes
 	GPUs    bool   `json:"gpus"`    // a gate ran on GPUs
 	Day     string `json:"day"`     // of the newest verdict, in UTC: 2026-11-22
 }
 
-// Cells are the proven cells by id.
+// Cells maps the ids of proven cells to their proofs.
 type Cells map[string]Proof
 
-// A Standing says how far a cell is proven.
+// A Standing states how far a cell is proven.
 type Standing struct {
-	Built   bool   `json:"built"`             // somebody built and gated it
-	Current bool   `json:"current"`           // from the inputs that the lock names today
+	Built   bool   `json:"built"`             // was built and gated
+	Current bool   `json:"current"`           // from the inputs in today's lock
 	Day     string `json:"day,omitempty"`     // of the newest verdict, in UTC
-	Gates   int    `json:"gates,omitempty"`   // that passed or were waived
+	Gates   int    `json:"gates,omitempty"`   // passed or waived
 	Rebuilt bool   `json:"rebuilt,omitempty"` // a second build gave the same bytes
 	GPUs    bool   `json:"gpus,omitempty"`    // a gate ran on GPUs
 }
 
-// Standing returns how far the cell with this id is proven. The key is that of its
-// lock entry of today, or "" where the lock lacks something.
+// Standing returns the standing of the cell with this id. key is the key of its entry
+// in today's lock, or "" if the lock is incomplete.
 func (cells Cells) Standing(id, key string) Standing {
 	p, ok := cells[id]
 	if !ok {
@@ -60,7 +61,8 @@ func (cells Cells) Standing(id, key string) Standing {
 	return Standing{Built: true, Current: p.Key == key, Day: p.Day, Gates: p.Gates, Rebuilt: p.Rebuilt, GPUs: p.GPUs}
 }
 
-// String says it in a line: "2026-11-22: 13 gates passed, rebuilt, no GPU".
+// String returns the standing in one line, such as "2026-11-22: 13 gates passed,
+// rebuilt to the same bytes, no GPU".
 func (s Standing) String() string {
 	if !s.Built {
 		return "never built"
@@ -85,8 +87,8 @@ type file struct {
 	Cells  Cells `json:"cells"`
 }
 
-// Read returns the cells that the file of a folder holds. A folder without the file
-// has proven nothing.
+// Read returns the cells recorded in the file of a folder. A folder without the file
+// has none.
 func Read(folder fs.FS) (Cells, error) {
 	data, err := fs.ReadFile(folder, Name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +116,7 @@ func decode(data []byte) (Cells, error) {
 	return f.Cells, nil
 }
 
-// Add notes what the verified statements about an artifact prove.
+// Add records the evidence in the verified statements about an artifact.
 func (cells Cells) Add(b attest.Bundle, sha256 string) error {
 	if b.Provenance == nil {
 		return errors.New("recording what was proven: the artifact has no provenance")
@@ -139,7 +141,7 @@ func (cells Cells) Add(b attest.Bundle, sha256 string) error {
 	return nil
 }
 
-// Record lays cells over those of the file at path, which need not exist. A second
+// Record merges cells into the file at path and creates the file if needed. A second
 // proof of the same bytes adds to the first.
 func Record(path string, cells Cells) error {
 	known := Cells{}

@@ -26,7 +26,8 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// A second proof of the same bytes adds to the first, one of other bytes replaces it.
+// A second proof of the same bytes adds to the first. A proof of other bytes replaces
+// it.
 func TestRecordAddsToTheSameBytes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, Name)

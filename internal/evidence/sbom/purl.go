@@ -6,7 +6,7 @@ import (
 )
 
 // PURL returns the package URL of a release (https://github.com/package-url/purl-spec):
-// pkg:pypi/numpy@1.26.4, pkg:deb/debian/libc6@2.41-12. A qualifier is a name and a
+// pkg:pypi/numpy@1.26.4, pkg:deb/debian/libc6@2.41-12. Qualifiers are pairs of name and
 // value, such as arch and amd64.
 func PURL(kind, name, version string, qualifiers ...string) string {
 	if kind == "pypi" {
@@ -24,8 +24,8 @@ func PURL(kind, name, version string, qualifiers ...string) string {
 	return b.String()
 }
 
-// escape percent-encodes all but unreserved characters and colons, as the
-// specification wants it.
+// escape percent-encodes all characters except unreserved ones and colons, as the
+// specification requires.
 func escape(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(url.QueryEscape(text), "+", "%20"), "%3A", ":")
 }

@@ -1,12 +1,12 @@
-// Package sbom says what is in an artifact: the source it was made from, what that
-// source carries of others, the patches, and the libraries that it links, as
-// SPDX 2.3 in JSON.
+// Package sbom describes the contents of an artifact as SPDX 2.3 in JSON: the source it
+// was built from, third-party code in that source, the patches, and the linked
+// libraries.
 //
-// The document of a wheel lies inside it (PEP 770), so that it is a function of
-// what is inside: no time but the release's, no version of this tool, no key of a
-// cell. What was needed to build stands in the provenance and not here. That of an
-// archive of a source tree lies beside it: the tree is upstream's, and nothing is
-// put into it.
+// The document of a wheel is a member of the wheel (PEP 770), so it depends only on the
+// contents of the wheel. It has no time except the release's, no version of this tool
+// and no key of a cell. Build requirements are in the provenance, not here. The
+// document of an archive of a source tree is a file beside it, because nothing is added
+// to upstream's tree.
 package sbom
 
 import (
@@ -27,18 +27,18 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// Member is the document's place below the .dist-info directory of a wheel.
+// Member is the path of the document below a wheel's .dist-info directory.
 const Member = "sboms/builder.spdx.json"
 
-// Revision is the number of what [Of] writes. It is part of every cell's key: a
-// document of another form is another wheel.
+// Revision is the version of the output of [Of]. It is part of every cell's key,
+// because another document gives another wheel.
 const Revision = "sbom1"
 
-// PredicateType is what an in-toto statement calls the document.
+// PredicateType is the type of the document in an in-toto statement.
 const PredicateType = "https://spdx.dev/Document/v2.3"
 
-// Of returns the document about a wheel that was made of an entry. A document
-// that lies in the wheel already does not change it.
+// Of returns the document for a wheel built from an entry. A document already in the
+// wheel does not affect the result.
 func Of(e lock.Entry, w *wheel.Wheel) ([]byte, error) {
 	linked, err := linkedBy(w)
 	if err != nil {
@@ -56,8 +56,8 @@ func Of(e lock.Entry, w *wheel.Wheel) ([]byte, error) {
 	return d.encode()
 }
 
-// OfTree returns the document about an archive of the patched source tree of an
-// entry; sha256 is the archive's.
+// OfTree returns the document for an archive of an entry's patched source tree. sha256
+// is the digest of the archive.
 func OfTree(e lock.Entry, sha256 string) ([]byte, error) {
 	d := newDocument(e, treeID, pkg{
 		Name: e.Source.Project, Version: e.Expect.Version, Purpose: "ARCHIVE",
@@ -67,8 +67,8 @@ func OfTree(e lock.Entry, sha256 string) ([]byte, error) {
 	return d.encode()
 }
 
-// ProductURL returns the package URL of what an entry makes: a Python package, or
-// an archive that no registry of packages knows.
+// ProductURL returns the package URL of an entry's artifact: a Python package, or a
+// generic archive unknown to package registries.
 func ProductURL(e lock.Entry) string {
 	kind := "pypi"
 	if e.Expect.Tree != "" {
@@ -77,8 +77,8 @@ func ProductURL(e lock.Entry) string {
 	return PURL(kind, e.Source.Project, e.Expect.Version)
 }
 
-// linkedBy lists the sonames that the libraries of a wheel need and that the
-// wheel does not bring along.
+// linkedBy lists the sonames needed by the libraries of a wheel and not contained in
+// it.
 func linkedBy(w *wheel.Wheel) ([]string, error) {
 	var needed, brought []string
 	for _, f := range w.Files {
@@ -97,8 +97,8 @@ func linkedBy(w *wheel.Wheel) ([]string, error) {
 	return slices.DeleteFunc(slices.Compact(needed), func(s string) bool { return slices.Contains(brought, s) }), nil
 }
 
-// readLibrary returns nil for a file that only has the name of a library, such as
-// a linker script.
+// readLibrary returns nil for a file with the name of a library but other contents,
+// such as a linker script.
 func readLibrary(w *wheel.Wheel, name string) (*elf.File, error) {
 	r, err := w.Open(context.Background(), name)
 	if err != nil {
@@ -111,7 +111,7 @@ func readLibrary(w *wheel.Wheel, name string) (*elf.File, error) {
 	return elf.Read(r)
 }
 
-// document is an SPDX 2.3 document; the names are those of its JSON schema.
+// document is an SPDX 2.3 document, with the field names of its JSON schema.
 type document struct {
 	Version       string         `json:"spdxVersion"`
 	License       string         `json:"dataLicense"`
@@ -169,7 +169,7 @@ const (
 	sourceID    = "source"
 )
 
-// newDocument describes an artifact, which it calls id, and what it was made of.
+// newDocument describes the artifact with the given id, its source and its patches.
 func newDocument(e lock.Entry, id string, about pkg) *document {
 	d := &document{
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: about.Name + "-" + about.Version,
@@ -183,7 +183,7 @@ func newDocument(e lock.Entry, id string, about pkg) *document {
 	return d
 }
 
-// addSource adds what was built into id and what it carries of others.
+// addSource adds the source of id and the third-party code in it.
 func (d *document) addSource(e lock.Entry, id string) {
 	s := e.Source
 	source := pkg{
@@ -206,8 +206,8 @@ func (d *document) addSource(e lock.Entry, id string) {
 	}
 }
 
-// location is where a commit may be had; the place of an archive is
-// configuration and stands in no document.
+// location returns the address of a commit. The place of an archive is configuration
+// and does not belong in a document.
 func location(repository, commit string) string {
 	if repository == "" {
 		return noAssertion
@@ -244,8 +244,8 @@ var outsideID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
 func spdxID(name string) string { return "SPDXRef-" + outsideID.ReplaceAllString(name, "-") }
 
-// encode names the document after its own content: documents that differ have
-// different names, and the same content has the same.
+// encode derives the document's namespace from its content: different documents have
+// different namespaces, and equal documents the same.
 func (d *document) encode() ([]byte, error) {
 	seen := map[string]bool{}
 	for _, p := range d.Packages {

@@ -48,7 +48,7 @@ func library(soname string, needed ...string) string {
 	return string(elftest.Library{Soname: soname, Needed: needed}.Bytes())
 }
 
-// The document is read by SPDX's own library.
+// SPDX's own library must be able to read the document.
 func TestOf(t *testing.T) {
 	data := of(t, entry(),
 		wheeltest.File{Name: "tool/a.so", Text: library("liba.so.1", "libnccl.so.2", "libb.so.1", "libc.so.6")},
@@ -83,7 +83,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// The document lies in the wheel, so it has to follow from what is in the wheel.
+// The document is part of the wheel, so it must depend only on the contents of the
+// wheel.
 func TestOfIsAFunction(t *testing.T) {
 	member := wheeltest.File{Name: "tool/a.so", Text: library("a.so", "libc.so.6")}
 	first := of(t, entry(), member)
@@ -147,8 +148,8 @@ func TestPURL(t *testing.T) {
 	}
 }
 
-// The document of an archive tells its digest, and what no index of packages knows
-// is no Python package.
+// The document of an archive states its digest. An archive that is in no package index
+// has a generic URL, not one of a Python package.
 func TestOfTree(t *testing.T) {
 	e := entry()
 	e.Expect = recipe.Expect{Tree: "tool-1.0+rocm6.1.tar.gz", Version: "1.0+rocm6.1"}

@@ -27,15 +27,14 @@ import (
 	"builder/internal/base/regular"
 )
 
-// A Key signs: ECDSA on P-256, the kind that every Sigstore client takes.
+// A Key signs with ECDSA on P-256, which every Sigstore client supports.
 type Key struct {
 	private *ecdsa.PrivateKey
 	public  PublicKey
 }
 
-// A PublicKey is one that signatures are checked against. NotAfter is the end of
-// its time, zero where it has none; ID is the base64 of the sha256 of its DER
-// form, as Sigstore bundles name keys.
+// A PublicKey verifies signatures. NotAfter is its last day, or zero for no limit. ID
+// is the base64 of the sha256 of its DER form, as in Sigstore bundles.
 type PublicKey struct {
 	ID       string
 	NotAfter time.Time
@@ -45,14 +44,12 @@ type PublicKey struct {
 const (
 	privateBlock = "PRIVATE KEY"
 	publicBlock  = "PUBLIC KEY"
-	// notAfter is the PEM header that holds the last day of a key. Programs that do
-	// not know it pass over it.
+	// notAfter is the PEM header with the last day of a key. Other programs ignore it.
 	notAfter = "Not-After"
-	maxKey   = 64 << 10 // bytes of a key's file
+	maxKey   = 64 << 10 // bytes of a key file
 )
 
-// NewKey makes a key that is good until the end of a day; the zero time is for
-// ever.
+// NewKey creates a key valid until the end of a day. The zero time means no limit.
 func NewKey(until time.Time) (Key, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -75,11 +72,11 @@ func newPublicKey(key *ecdsa.PublicKey, until time.Time) (PublicKey, error) {
 	return PublicKey{base64.StdEncoding.EncodeToString(sum[:]), until, key}, nil
 }
 
-// Public returns what others need to check the key's signatures.
+// Public returns the public key for verifying signatures.
 func (k Key) Public() PublicKey { return k.public }
 
-// Write puts the key into a new file that only its owner reads. It never
-// replaces one.
+// Write writes the key to a new file readable only by its owner. It never replaces a
+// file.
 func (k Key) Write(path string) error {
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
 	if err != nil {
@@ -88,14 +85,14 @@ func (k Key) Write(path string) error {
 	return writeNew(path, 0o600, pemOf(privateBlock, der, k.public.NotAfter))
 }
 
-// Write puts the public key into a new file.
+// Write writes the public key to a new file. It never replaces a file.
 func (p PublicKey) Write(path string) error { return writeNew(path, 0o644, p.PEM()) }
 
-// PEM returns the public key as text.
+// PEM returns the public key in PEM form.
 func (p PublicKey) PEM() []byte {
 	der, err := x509.MarshalPKIXPublicKey(p.key)
 	if err != nil {
-		panic(fmt.Sprintf("signing: encoding a P-256 key: %v", err)) // its point was checked when it was read
+		panic(fmt.Sprintf("signing: encoding a P-256 key: %v", err)) // cannot happen: reading the key checked its point
 	}
 	return pemOf(publicBlock, der, p.NotAfter)
 }
@@ -108,7 +105,7 @@ func pemOf(kind string, der []byte, until time.Time) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// writeNew makes a file as a whole or not at all, and only where there is none.
+// writeNew creates a file atomically. It returns an error if the file exists.
 func writeNew(path string, mode fs.FileMode, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".key-*")
 	if err != nil {
@@ -119,12 +116,12 @@ func writeNew(path string, mode fs.FileMode, data []byte) error {
 	if err := errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	return os.Link(tmp.Name(), path) // a rename would replace
+	return os.Link(tmp.Name(), path) // a rename would replace an existing file
 }
 
-// ReadKey reads a private key in PKCS #8 to sign with. One that others can read or
-// write, that belongs to somebody else, or whose time is over is refused: what it
-// signs would be nobody's word.
+// ReadKey reads a private key in PKCS #8 for signing. It refuses a key that others can
+// read or write, a key of another user, and an expired key, because its signatures
+// would prove nothing.
 func ReadKey(path string) (Key, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -154,7 +151,8 @@ func ReadKey(path string) (Key, error) {
 	return k, err
 }
 
-// private refuses a file that is not its owner's alone.
+// private returns an error unless only its owner, the current user, can access the
+// file.
 func private(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -179,8 +177,8 @@ func unread(err error) error {
 	return fault
 }
 
-// ReadPublicKey reads a public key; the file of a private one is refused, so that
-// nobody hands it round.
+// ReadPublicKey reads a public key. It refuses a private key, so that a private key is
+// not distributed by mistake.
 func ReadPublicKey(path string) (PublicKey, error) {
 	f, err := regular.Follow(path)
 	if err != nil {
@@ -202,8 +200,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	return newPublicKey(key, until)
 }
 
-// readPEM returns the one block of a file. What is in the file never stands in
-// an error.
+// readPEM returns the only block of a file. Its errors never contain the block.
 func readPEM(f *os.File, kind string) (der []byte, until time.Time, err error) {
 	path := f.Name()
 	data, err := io.ReadAll(io.LimitReader(f, maxKey))
@@ -230,12 +227,12 @@ func keyFault(path, what string) error {
 		WithHint("builder key new FILE makes FILE and FILE.pub")
 }
 
-// over reports whether the last day of the key has passed.
+// over reports whether the key has expired.
 func (p PublicKey) over(now time.Time) bool {
 	return !p.NotAfter.IsZero() && !now.Before(p.NotAfter.AddDate(0, 0, 1))
 }
 
-// keypair is a key as Sigstore's signer takes it.
+// keypair adapts a key to Sigstore's signer.
 type keypair struct{ Key }
 
 var _ sign.Keypair = keypair{}
@@ -253,7 +250,7 @@ func (k keypair) GetKeyAlgorithm() string          { return "ECDSA" }
 func (k keypair) GetPublicKey() crypto.PublicKey   { return k.public.key }
 func (k keypair) GetPublicKeyPem() (string, error) { return string(k.public.PEM()), nil }
 
-// SignData returns the signature and the digest that it is of.
+// SignData returns the signature and the signed digest.
 func (k keypair) SignData(_ context.Context, data []byte) (signature, digest []byte, err error) {
 	sum := sha256.Sum256(data)
 	signature, err = ecdsa.SignASN1(rand.Reader, k.private, sum[:])

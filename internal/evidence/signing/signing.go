@@ -1,9 +1,9 @@
-// Package signing puts a signature around a statement, and opens what others
-// signed. What it writes is a Sigstore bundle (v0.3) with a DSSE envelope, which
-// cosign and its like read. What a statement says is not its matter.
+// Package signing signs statements and verifies signed ones. Its output is a Sigstore
+// bundle (v0.3) with a DSSE envelope, which cosign and similar tools can read. The
+// package does not interpret statements.
 //
-// Nothing is looked at before its signature was found right: [Trust.Open] returns
-// a payload or an error, never both.
+// No payload is used before its signature is verified: [Trust.Open] returns either a
+// payload or an error, never both.
 package signing
 
 import (
@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// payloadType is that of in-toto statements in DSSE envelopes.
+// payloadType is the type of in-toto statements in DSSE envelopes.
 const payloadType = "application/vnd.in-toto+json"
 
 // Sign returns a statement in a signed bundle, as JSON.
@@ -33,20 +33,20 @@ func Sign(k Key, statement []byte) ([]byte, error) {
 	return protojson.MarshalOptions{}.Marshal(b)
 }
 
-// Trust is whose signatures count, and the time at which that is asked.
+// Trust holds the trusted keys, and the time for checking their expiry.
 type Trust struct {
 	Keys []PublicKey
 	Now  time.Time
 }
 
-// A Signed is a statement whose signature is right, and the key that made it.
+// A Signed is a statement with a valid signature, and the id of its key.
 type Signed struct {
 	Statement []byte
 	KeyID     string
 }
 
-// Open checks that a bundle is signed by a key that is trusted. Of which bytes its
-// statement speaks is for the caller to compare.
+// Open verifies that a trusted key signed a bundle. The caller must compare the
+// subjects of the statement with the artifact.
 func (t Trust) Open(data []byte) (Signed, error) {
 	b := new(bundle.Bundle)
 	if err := b.UnmarshalJSON(data); err != nil {
@@ -71,11 +71,11 @@ func (t Trust) Open(data []byte) (Signed, error) {
 	return Signed{envelope.GetPayload(), id}, nil
 }
 
-// ErrStranger is the fault of a statement whose key nobody trusts.
+// ErrStranger means that an untrusted key signed a statement.
 var ErrStranger = errors.New("it is signed by a key that is not trusted")
 
-// admits says why a key does not count, or nothing. Which key a bundle names is
-// only a name: the signature is checked against the key itself.
+// admits returns an error if a key is untrusted or expired. The id in a bundle is only
+// a claim. Open verifies the signature with the key itself.
 func (t Trust) admits(id string) error {
 	if id == "" {
 		return errors.New("it names no key: it was signed with a certificate, which this version cannot check")
@@ -90,12 +90,12 @@ func (t Trust) admits(id string) error {
 	return nil
 }
 
-// material is the trust as Sigstore's verifier takes it.
+// material returns the trusted keys in the form used by Sigstore's verifier.
 func (t Trust) material() root.TrustedMaterial {
 	keys := map[string]*root.ExpiringKey{}
 	for _, k := range t.Keys {
 		v, err := signature.LoadECDSAVerifier(k.key, crypto.SHA256)
-		if err == nil { // it is a key on P-256
+		if err == nil { // always nil for a key on P-256
 			keys[k.ID] = root.NewExpiringKey(v, time.Time{}, time.Time{})
 		}
 	}

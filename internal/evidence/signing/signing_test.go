@@ -68,7 +68,7 @@ func TestSignAndOpen(t *testing.T) {
 	}
 }
 
-// Every one of these is refused, and with the reason.
+// Open must refuse each of these, with its reason.
 func TestOpenRefuses(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	k, other := newTestKey(t, time.Time{}), newTestKey(t, time.Time{})
@@ -82,7 +82,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	payload := base64.StdEncoding.EncodeToString([]byte(statement))
 	forged := base64.StdEncoding.EncodeToString([]byte(strings.Replace(statement, `"x"`, `"y"`, 1)))
-	impostor := other // names itself after the trusted key
+	impostor := other // claims the id of the trusted key
 	impostor.public.ID = k.public.ID
 	expired := func(days int) Trust {
 		p := k.Public()
@@ -140,7 +140,7 @@ func TestKeysAreFiles(t *testing.T) {
 	if err != nil || public.ID != k.Public().ID || !public.NotAfter.Equal(until) {
 		t.Errorf("%+v, %v", public, err)
 	}
-	// A key is never replaced.
+	// Write never replaces a key.
 	if err := newTestKey(t, until).Write(path); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("replaced: %v", err)
 	}
@@ -210,8 +210,8 @@ func FuzzOpen(f *testing.F) {
 		f.Fatal(err)
 	}
 	trust := Trust{Keys: []PublicKey{k.Public()}, Now: time.Now()}
-	// An input is what was done to a whole bundle: a bundle as input would be so large
-	// that the time goes into making it smaller.
+	// The input is an edit of a valid bundle. With whole bundles as input, the fuzzer
+	// would spend its time on minimizing them.
 	f.Add(uint16(bytes.Index(data, []byte(`"payload":`))+12), []byte("f"), uint16(0))
 	f.Add(uint16(14), []byte("x"), uint16(1))
 	f.Fuzz(func(t *testing.T, at uint16, change []byte, cut uint16) {
@@ -220,7 +220,7 @@ func FuzzOpen(f *testing.F) {
 		copy(data[int(at)%len(data):], change)
 		data = data[:len(data)-int(cut)%len(data)]
 		if bytes.Equal(data, whole) {
-			return // it costs the most, and other tests open it
+			return // verifying is slow, and other tests cover it
 		}
 		if got, err := trust.Open(data); err == nil && string(got.Statement) != statement {
 			t.Errorf("a statement that nobody signed: %q", got.Statement)
@@ -228,7 +228,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// A key that is not its owner's alone signs nothing.
+// A key that others can access must not sign.
 func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 	for what, c := range map[string]struct {
 		do         func(path string) error
@@ -266,7 +266,7 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 	}
 }
 
-// A pipe among the keys that are trusted keeps nobody waiting.
+// Reading a named pipe in place of a trusted key must not block.
 func TestAPipeIsNoTrustedKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key.pem.pub")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
