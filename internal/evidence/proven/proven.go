@@ -34,7 +34,7 @@ type Proof struct {
 	Wheel   string `json:"wheel"`   // sha256 of the artifact
 	Gates   int    `json:"gates"`   // passed or waived
 	Rebuilt bool   `json:"rebuilt"` // a second build gave the same bytes
-	GPUs    bool   `json:"gpus"`    // a gate ran on GPUs
+	GPUs    bool   `json:"gpus"`    // a round of gates passed on GPUs
 	Day     string `json:"day"`     // of the newest verdict, in UTC: 2026-11-22
 }
 
@@ -48,7 +48,7 @@ type Standing struct {
 	Day     string `json:"day,omitempty"`     // of the newest verdict, in UTC
 	Gates   int    `json:"gates,omitempty"`   // passed or waived
 	Rebuilt bool   `json:"rebuilt,omitempty"` // a second build gave the same bytes
-	GPUs    bool   `json:"gpus,omitempty"`    // a gate ran on GPUs
+	GPUs    bool   `json:"gpus,omitempty"`    // a round of gates passed on GPUs
 }
 
 // Standing returns the standing of the cell with this id. key is the key of its entry

@@ -200,7 +200,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	return newPublicKey(key, until)
 }
 
-// readPEM returns the only block of a file. Its errors never contain the block.
+// readPEM returns the only block of a file. Its errors never contain the key.
 func readPEM(f *os.File, kind string) (der []byte, until time.Time, err error) {
 	path := f.Name()
 	data, err := io.ReadAll(io.LimitReader(f, maxKey))

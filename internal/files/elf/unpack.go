@@ -20,8 +20,8 @@ const (
 	unknownMethod
 )
 
-// Limits of unpacking. NCCL 2.28.9 has objects of 134 MB, packed to a twentieth at
-// most, as PTX is. LZ4 cannot exceed a ratio of 255.
+// Limits of unpacking. NCCL 2.28.9 has objects of 134 MB. Its compression ratio is at
+// most 20, like that of PTX. LZ4 cannot exceed 255.
 const (
 	maxObject = 512 << 20
 	maxRatio  = 255

@@ -198,9 +198,9 @@ var (
 // same major version.
 func rocm(l seenLibrary) seen { return runtime(l, hipLib, hipSymbol, "amd") }
 
-// cuda is the version in the soname of libcudart. CUDA 11 has 11.0 for all its
-// releases, and later ones have the major version. A library with a built-in runtime
-// shows only its device code.
+// cuda is the version in the soname of libcudart, without a final .0. All releases of
+// CUDA 11 have 11.0, and later ones only the major version. A library with a built-in
+// runtime shows only its device code.
 func cuda(l seenLibrary) seen { return runtime(l, cudaLib, cudaSymbol, "nvidia") }
 
 func runtime(l seenLibrary, lib, symbol *regexp.Regexp, vendor string) seen {

@@ -19,13 +19,17 @@ import (
 // reads the members from first to last. If the places contradict each other, installers
 // see different wheels, so this package refuses the ZIP.
 //
-// The rules follow those of the Python index for uploads, with three differences. The
-// index accepts an archive comment. It accepts any well-formed extra field. Wheels in
-// use need neither, so this package refuses both. The index refuses every data
-// descriptor. uv and pip read descriptors, and Python and Go write them to outputs
-// without seek. This package accepts a descriptor if it agrees with the directory and
-// the member is compressed, because only then can a reader from the front find the end
-// of the member. The wheels of this program have no descriptors.
+// The rules follow those of the Python index for uploads, with three differences:
+//
+//   - The index accepts an archive comment, and this package does not. No wheel in use
+//     has one.
+//   - The index accepts any well-formed extra field, and this package only plainExtras.
+//     Wheels in use need no other.
+//   - The index refuses every data descriptor. uv and pip read descriptors, and Python
+//     and Go write them to outputs that cannot seek. This package accepts a descriptor
+//     if it agrees with the directory and the member is compressed, because only then
+//     can a reader from the front find the end of the member. The wheels of this
+//     program have no descriptors.
 
 // Records of a ZIP (APPNOTE.TXT 4.3) and the lengths of their fixed parts.
 const (

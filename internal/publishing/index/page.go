@@ -89,8 +89,8 @@ func (r Record) requirements() string {
 // Checked returns the line for checking the file with sha256sum.
 func (r Record) Checked() string { return r.SHA256 + "  " + r.Filename }
 
-// Statements lists the signed files beside the wheel about its build and its tests,
-// with addresses from the root of the index.
+// Statements lists the files beside the wheel about its build and its tests, with
+// addresses from the root of the index.
 func (r pageRow) Statements() []statement {
 	var all []statement
 	for _, f := range r.Beside {

@@ -90,7 +90,7 @@ type Options struct {
 	Progress func(done, total int64) // bytes of one bundle
 }
 
-// Open parses a destination and connects to it.
+// Open parses a destination. It contacts no server.
 func Open(ctx context.Context, text string, o Options) (Destination, error) {
 	switch {
 	case strings.HasPrefix(text, "file:"):
@@ -106,7 +106,7 @@ func Open(ctx context.Context, text string, o Options) (Destination, error) {
 	return nil, diag.Errorf(diag.Usage, "%q is no destination", text).WithHint("write %s", Destinations)
 }
 
-// OpenCatalogue parses a destination whose contents will be changed.
+// OpenCatalogue parses a destination with contents to be changed.
 func OpenCatalogue(text string, insecure bool) (Catalogue, error) {
 	switch {
 	case strings.HasPrefix(text, "file:"):

@@ -57,7 +57,8 @@ func (r Registry) Check(ctx context.Context, c Client, b Bundle) ([]string, erro
 	return c.pull(ctx, r, b)
 }
 
-// refused gives an error of reading the class of publishing, the purpose of the read.
+// refused changes the class of an error to publishing, because the failed read was part
+// of a publication.
 func refused(err error) error {
 	if fault, ok := errors.AsType[*diag.Error](err); ok {
 		own := *fault
