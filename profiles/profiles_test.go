@@ -187,7 +187,7 @@ func TestPinsAreThoseOfTheRelease(t *testing.T) {
 	}
 }
 
-// amd lists the variables to keep Ray from choosing AMD GPUs.
+// amd lists the variables that keep Ray from choosing AMD GPUs.
 var amd = []string{"RAY_EXPERIMENTAL_NOSET_ROCR_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES"}
 
 // The profile sets the variable that this Ray reads and this OpenRLHF checks. It

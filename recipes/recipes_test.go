@@ -59,7 +59,7 @@ func load(t *testing.T) []*recipe.Recipe {
 	return all
 }
 
-// catalogue returns the images and patches for recipes to name.
+// catalogue returns the images and patches available to recipes.
 func catalogue(t *testing.T) lock.Catalogue {
 	t.Helper()
 	all, err := image.Load(images.FS, "images")
@@ -302,8 +302,8 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// locked fails for a cell outside the lock, unless the lock lacks only an image digest
-// stated in no file. The lock must cover the default cell.
+// locked fails for a cell that the lock does not cover. It only allows a missing image
+// digest if no file states it. The lock must cover the default cell.
 func locked(t *testing.T, r *recipe.Recipe, c lock.Catalogue, f lock.File, all []lock.Draft) {
 	t.Helper()
 	preferred, _, err := matrix.Expand(r, nil)

@@ -1,6 +1,6 @@
-"""Tries to get out of a step or a gate, as an attacker would. Prints the number of
-ways that were tried and the names of those that led out. Each way names the attempt
-of the canary that would have told of it."""
+"""Tries to escape from a step or a gate, as an attacker would. Prints the number of
+attempted ways and the names of the successful ones. Each way names the attempt of the
+canary that covers it."""
 import ctypes
 import json
 import os
@@ -22,7 +22,7 @@ def syscall(number, *args):
 
 
 def shell(command):
-    """Runs a command; one that fails or is not there is a refusal."""
+    """Runs a command. A failed or missing command is a refusal."""
     done = subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
     if done.returncode:
         raise OSError(done.returncode, done.stderr.decode(errors="replace"))
@@ -73,7 +73,7 @@ def writes_memory():
 
 
 def process_of_the_host():
-    """A process whose user is not one of ours is one of the host."""
+    """Succeeds if it sees a process of the host: inside, every process runs as root."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         if os.stat("/proc/" + pid).st_uid != 0:
             return
@@ -101,7 +101,7 @@ def now():
     return ctypes.create_string_buffer(struct.pack("qq", int(time.time()), 0))
 
 
-# way: the attempt of the canary, and the way
+# name of the way: (attempt of the canary, function)
 WAYS = {
     "crash handler of the host": ("core_pattern", crash_handler),
     "module loader of the host": ("modprobe", lambda: put("/proc/sys/kernel/modprobe", "/tmp/x")),

@@ -16,15 +16,15 @@ import (
 
 // again is how many times more rounds are run if a size is too slow. At 1 MiB the
 // rounds of one library differ by a third (reduce_scatter of NCCL 2.28.9 and 2.29.7 on
-// two H200 with the protocol LL), so the median of three rounds is random.
+// two H200 with the protocol LL), so the median of three rounds depends on chance.
 const again = 3
 
 // busbwBytes is the smallest compared size. Below it the time is the launch of a
 // kernel, with more noise than any difference.
 const busbwBytes = 1 << 20
 
-// CheckBusbw compares the speed of the library with the library it replaces, both
-// measured alternately on this host.
+// CheckBusbw compares the speed of the library with that of the library it replaces,
+// both measured alternately on this host.
 func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict {
 	if a, lacks := d.lacks(2); lacks {
 		return a

@@ -127,7 +127,7 @@ type spoken struct{ says, fault string }
 
 // speaks compares the version printed by the library with the promise, such as
 // 2.29.7+cuda13.0. If only the release number is known, it compares only that. The
-// runner has already verified the loaded file.
+// runner has already checked which file was loaded.
 func speaks(m nccltests.Measured, promised string) (spoken, error) {
 	log, err := nccllog.Parse(strings.NewReader(m.Log))
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package device runs NCCL or RCCL on the GPUs of this host with the programs of
 // nccl-tests and judges their output. It checks the results, the transport between the
-// GPUs, and the speed against the library it replaces. It needs no wheel, container or
-// network. Package gate selects the artifacts; package nccltests runs the programs and
-// parses their output.
+// GPUs, and the speed in comparison with the library it replaces. It needs no wheel,
+// container or network. Package gate selects the artifacts; package nccltests runs the
+// programs and parses their output.
 package device
 
 import (

@@ -30,7 +30,7 @@ const (
 // Transports lists every transport.
 func Transports() []Transport { return []Transport{NVLink, P2P, SHM, IB, GDRDMA, Socket} }
 
-// way lists how a transport appears in the log, and the variables to make NCCL use it
+// way lists how a transport appears in the log, and the variables that make NCCL use it
 // between the GPUs of one host. NCCL prefers the transports above it.
 type way struct {
 	shows []nccllog.Transport

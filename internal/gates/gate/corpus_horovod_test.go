@@ -9,7 +9,7 @@ import (
 	"builder/internal/files/wheel/wheeltest"
 )
 
-// running lists the gates with an import of the extension.
+// running lists the gates that import the extension.
 const running = "import check-build built-flags allreduce-2 train-step"
 
 // cannotImport sets the answers of a container in which the extension does not load.
@@ -44,7 +44,7 @@ func (s *specimen) relink(from, to string) {
 	l.Needed[slices.Index(l.Needed, from)] = to
 }
 
-// badBuilds lists bad wheels from builds of Horovod without an error.
+// badBuilds lists bad wheels that Horovod's build makes without an error message.
 func badBuilds() []bad {
 	const gpuDevice = "_ZN10tensorflow7functor11DenseUpdateIN5Eigen9GpuDeviceEhLNS_15DenseUpdateTypeE2E"
 	return []bad{

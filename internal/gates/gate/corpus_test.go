@@ -12,8 +12,8 @@ import (
 )
 
 // A bad artifact is a good one with a small change, and the gate that must refuse it.
-// The rows once passed the gates or were seen in the wild, so the corpus measures the
-// gates.
+// Each row once passed the gates by mistake or was seen in the wild. The corpus
+// therefore measures the gates.
 type bad struct {
 	what   string // as in docs/refused.md
 	of     func() *specimen

@@ -27,7 +27,7 @@ func (o *original) write(t *testing.T) *Upstream {
 	return &Upstream{Archive: path, Name: "gpt-sovits-20250606v2pro.tar", Patches: o.patches, Facts: map[string]string{"rocm": "6.1"}}
 }
 
-// The lines of GPT-SoVITS 20250606v2pro with the choice of a backend.
+// The lines of GPT-SoVITS 20250606v2pro that choose a backend.
 const (
 	s1Stock   = `        strategy=DDPStrategy(process_group_backend="nccl" if platform.system() != "Windows" else "gloo")`
 	s1Patched = `        strategy=DDPStrategy(process_group_backend="gloo")`
@@ -71,7 +71,7 @@ func TestTreeThatDiffersByItsPatches(t *testing.T) {
 	}
 }
 
-// badTrees lists archives with differences from the patched source tree.
+// badTrees lists archives that differ from the patched source tree.
 func badTrees() []bad {
 	edit := func(name string, change func(*member)) func(*specimen) {
 		return func(s *specimen) {

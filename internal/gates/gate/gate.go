@@ -51,7 +51,7 @@ const (
 	Tests                 // the same with upstream's tests: runs with --tests quick and full
 	Long                  // the same, for minutes: runs with --tests full only
 	GPUs                  // GPUs of this host: [Subject.Device]
-	TwoBuilds             // two builds of the cell, compared by the builder
+	TwoBuilds             // two builds of the cell, compared by the caller
 )
 
 // A Gate is one check.
@@ -124,7 +124,7 @@ func Names() []string {
 	return names
 }
 
-// Wanted returns the gates for the promises with at most this need.
+// Wanted returns the gates that apply to the promises and need no more than most.
 func Wanted(e recipe.Expect, most Need) []Gate {
 	return slices.DeleteFunc(All(), func(g Gate) bool { return g.Needs > most || !g.Wants(e) })
 }

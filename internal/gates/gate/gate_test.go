@@ -25,7 +25,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// A gate runs exactly if it applies to a promise.
+// A gate runs if it applies to a promise, and only then.
 func TestWanted(t *testing.T) {
 	for _, c := range []struct {
 		expect recipe.Expect

@@ -167,7 +167,7 @@ func ncclVerbs() *specimen {
 	return s
 }
 
-// ncclDlopen returns an NCCL with libibverbs opened at run time.
+// ncclDlopen returns an NCCL that opens libibverbs at run time.
 func ncclDlopen() *specimen {
 	s := ncclVerbs()
 	l := s.library()

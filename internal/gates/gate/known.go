@@ -19,7 +19,7 @@ const groupedAllreduce = "horovod/tensorflow/__init__.py"
 var addsToList = regexp.MustCompile(`^\s*new_tensors \+= `)
 
 // KnownFaults finds faults of every upstream release, by the wheel's bytes alone. It
-// returns nothing for a wheel of another kind.
+// returns nothing for a wheel that cannot have them.
 func KnownFaults(file string, is inspect.Report) []verdict.Verdict {
 	rocm, known := is.Fact("rocm")
 	if !known || slices.Equal(rocm.Values, []string{inspect.None}) { // only ROCm runs the faulty lines

@@ -25,7 +25,8 @@ var rendezvous = Gate{
 var rendezvousScript string
 
 // request is the script's result of one request. A hostile request is refused or has
-// fired; an honest one is served or broken. A hostile request not sent is broken too.
+// fired; an honest one is served or broken. A hostile request that could not be sent is
+// broken too.
 type request struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`

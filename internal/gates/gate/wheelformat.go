@@ -69,7 +69,7 @@ func placeFaults(w *wheel.Wheel, packages []string) (faults []string) {
 	return faults
 }
 
-// documents lists directories below the prefix without executable content.
+// documents lists directories below the prefix from which nothing is executed.
 var documents = []string{"share/man", "share/doc", "share/licenses", "share/locale"}
 
 // systemPrograms matches names of well-known programs: interpreters, shells,

@@ -39,7 +39,7 @@ func (c *Conflict) Error() string {
 	return fmt.Sprintf("the tag %s stands for %s and not for %s", c.Tag, c.Have, c.Want)
 }
 
-// A Refusal is an error status of a registry.
+// A Refusal is a registry's answer with an error status.
 type Refusal struct {
 	Status int    // HTTP status
 	Reason string // in the registry's words; may be empty
@@ -169,7 +169,8 @@ func isBehind(err error) bool {
 	})
 }
 
-// isOurs reports whether this package or this host caused the error.
+// isOurs reports whether the error was found on this side, in a file or by a check of
+// this package. Another attempt would find it again.
 func isOurs(err error) bool {
 	_, file := errors.AsType[*fs.PathError](err)
 	return file || errors.Is(err, errRedirect) || errors.Is(err, errRealm) || errors.Is(err, errChanged) || errors.Is(err, errContent)

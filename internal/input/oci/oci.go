@@ -1,16 +1,16 @@
 // Package oci talks to registries. It resolves image references and stores packages of
 // files.
 //
-// Only locks resolve references. A build uses the digest in the lock, and the engine
-// pulls by digest.
+// A build never resolves a reference: the lock holds the digest, and the engine pulls
+// by digest.
 //
 // A [Package] has the layout of ORAS, one layer per file with the file name as its
 // title, so that oras and similar tools can pull it. A [Referrer] is a document about a
-// package and is found by the package's digest. A registry without the referrers API
-// keeps a list of referrers under a tag. The same package always has the same digest.
-// This package does not trust registries: it accepts bytes only with the requested
-// digest and names only as plain base names, and it sends credentials to the registry
-// alone.
+// package and is found by the package's digest. For a registry without the referrers
+// API, publishers keep the list of referrers under a tag. The same package always has
+// the same digest. This package does not trust registries: it accepts bytes only with
+// the requested digest and names only as plain base names, and it sends credentials to
+// the registry alone.
 package oci
 
 import (

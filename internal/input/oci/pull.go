@@ -21,8 +21,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// errContent is the error for content with another digest or size than expected, or not
-// matching its manifest.
+// errContent is the error for content that contradicts its digest, its size or its
+// manifest.
 var errContent = errors.New("the registry gave something else")
 
 func isMissing(err error) bool {

@@ -217,7 +217,8 @@ func TestResolveInARepository(t *testing.T) {
 	}
 }
 
-// The registry answers with other bytes, or with a wrong digest in a header.
+// The registry answers with other bytes than requested, or confirms a push with a wrong
+// digest.
 func TestWrongDigests(t *testing.T) {
 	at := newPlace(t, true)
 	r := at.open(t)

@@ -156,7 +156,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A registry may move an upload within itself only.
+// A registry may continue an upload only on its own host.
 func TestUploadsStayWhereTheyAre(t *testing.T) {
 	at := newPlace(t, true)
 	logIn(t, at.addr)

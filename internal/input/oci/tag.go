@@ -8,7 +8,7 @@ import (
 	"builder/internal/base/diag"
 )
 
-// TagOptions restrict [Repository.Tag].
+// TagOptions configure [Repository.Tag].
 type TagOptions struct {
 	Move bool // move the tag if it names other content
 }

@@ -23,7 +23,7 @@ import (
 // builds.
 const uvVersion = "0.13.8"
 
-// A program is a program in a wheel pinned by digest.
+// A program is an executable in a wheel pinned by digest.
 type program struct {
 	name, version string
 	wheels        map[string]store.Blob // by GOARCH

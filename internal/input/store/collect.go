@@ -99,11 +99,11 @@ func (s *Store) remove(k Kept, w Want) (bool, error) {
 // idle is how long a staged directory stays without use.
 const idle = 24 * time.Hour
 
-// Unstage removes directories of scratch: those unused for a day, and those with links
-// to blobs no longer in the store, because such links still occupy disk space. It keeps
-// clones of repositories, because they are not copies of blobs. It returns the names of
-// the removed directories, or in a dry run those to remove. The caller must hold the
-// store with [Store.Alone].
+// Unstage removes entries of the directory scratch: those unused for a day, and those
+// with links to blobs no longer in the store, because such links still occupy disk
+// space. It keeps clones of repositories, because they are not copies of blobs. It
+// returns the names of the removed entries, or in a dry run those to remove. The caller
+// must hold the store with [Store.Alone].
 func (s *Store) Unstage(scratch string, c Collected, dryRun bool) ([]string, error) {
 	entries, err := os.ReadDir(scratch)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

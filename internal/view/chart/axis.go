@@ -36,7 +36,8 @@ func niceStep(span float64, n int) float64 {
 	return 10 * power
 }
 
-// linear returns an axis between round values around from and to, with about n ticks.
+// linear returns an axis between round values that enclose from and to, with about n
+// ticks.
 func linear(from, to float64, n int, low, hi float64) (axis, []Tick) {
 	step := niceStep(to-from, n)
 	first, last := math.Floor(from/step+1e-9), math.Ceil(to/step-1e-9)

@@ -14,7 +14,7 @@ const EventSchema = 1
 // Kind is the type of an event.
 type Kind string
 
-// The kinds of events. Each comment lists the set fields.
+// The kinds of events. Each comment lists the fields in use.
 const (
 	RunStarted  Kind = "run-started"  // cells, estimate
 	CellStarted Kind = "cell-started" // cell, estimate: before its first step; never for a cell from a store

@@ -50,7 +50,8 @@ func (l *Lines) Flush() {
 	}
 }
 
-// Cleaned returns a writer of cleaned lines to w; see [Clean]. Flush it at the end.
+// Cleaned returns a writer that cleans each line and writes it to w; see [Clean]. Flush
+// it at the end.
 func Cleaned(w io.Writer) *Lines {
 	return NewLines(func(line string) {
 		_, _ = io.WriteString(w, Clean(line)+"\n") // there is no other place to report an error
