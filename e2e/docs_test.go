@@ -14,7 +14,7 @@ import (
 // readme is the page with the main job from the beginning.
 const readme = "../README.md"
 
-// shownPages returns the pages of docs with commands that need an engine.
+// shownPages returns the pages of docs with commands marked for an engine.
 func shownPages(t *testing.T) []string {
 	t.Helper()
 	var pages []string
@@ -36,7 +36,7 @@ func shownPages(t *testing.T) []string {
 	return pages
 }
 
-// shown returns the commands of a page that need an engine.
+// shown returns the commands of a page marked for an engine.
 func shown(t *testing.T, path string) []string {
 	t.Helper()
 	page, err := markdown.Read(path)

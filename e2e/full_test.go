@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestFull runs cells that are too slow for every change: make test-full. They fetch 8
-// GB.
+// TestFull runs cells too slow for every change: make test-full. They fetch 8 GB.
 func TestFull(t *testing.T) {
 	if os.Getenv("BUILDER_E2E") != "full" {
 		t.Skip("run make test-full")

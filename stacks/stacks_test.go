@@ -35,7 +35,7 @@ func TestEveryFileIsEmbeddedAndOfAKindThatIsRead(t *testing.T) {
 	}
 }
 
-// environment returns a function that finds profiles.
+// environment finds profiles by name.
 func environment(t *testing.T) func(string, map[string]string) (string, error) {
 	all, err := profile.Load(profiles.FS, "profiles")
 	if err != nil {
