@@ -18,8 +18,7 @@ import (
 	"builder/internal/view/term"
 )
 
-// runTests runs one sweep; the scripts of the command line put another in its
-// place.
+// runTests runs one sweep; tests replace it.
 var runTests bench.Runner = nccltests.Run
 
 const benchDescription = `Runs the same sweeps of nccl-tests or rccl-tests for each library on the GPUs of
@@ -52,12 +51,12 @@ func benchCommand(args []string, out printer) *cli.Command {
 	}
 }
 
-// commandLine is how the tool was called, as a shell would take it.
+// commandLine returns the command line of this process, quoted for a shell.
 func commandLine(args []string) string {
 	return diag.Redact(shell.Line(append([]string{"builder"}, args[1:]...)...))
 }
 
-// doBench measures and prints what it found.
+// doBench measures and prints the results.
 func doBench(c *cli.Context, in invocation, r app.BenchRequest, out printer) error {
 	scratch, err := os.MkdirTemp("", "builder-bench-*")
 	if err != nil {
@@ -104,7 +103,7 @@ func printBench(dir string, r bench.Result, asJSON bool, out printer) error {
 	return nil
 }
 
-// renderBench makes the page of a result that was measured before.
+// renderBench renders the page of an earlier measurement.
 func renderBench(c *cli.Context, out printer) error {
 	for _, f := range benchFlags() {
 		if name := f.Names()[0]; name != "render" && name != "out" && c.IsSet(name) {

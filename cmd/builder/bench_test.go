@@ -14,7 +14,7 @@ import (
 	"builder/internal/machine/nccltests"
 )
 
-// benchHost lays out two libraries and two programs, and takes the GPUs away.
+// benchHost writes two libraries and two programs and hides the GPUs.
 func benchHost(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func benchHost(t *testing.T) {
 	})
 }
 
-// place writes programs and what stands for libraries to the current directory.
+// place writes programs and fake libraries to the current directory.
 func place(t *testing.T, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -40,7 +40,7 @@ func place(t *testing.T, files map[string]string) {
 	}
 }
 
-// sweeps takes the place of the programs: ours needs a tenth more time.
+// sweeps replaces the programs: the library ours takes a tenth more time.
 func sweeps(t *testing.T, change func(nccltests.Sweep, *nccltests.Measured) error) {
 	t.Helper()
 	before := runTests
@@ -67,7 +67,7 @@ func builder(args ...string) (code diag.Code, stdout, stderr string) {
 	return diag.Code(n), out.String(), errs.String()
 }
 
-// compareArgs compares the libraries of [benchHost].
+// compareArgs returns the arguments to compare the libraries of [benchHost].
 func compareArgs(more ...string) []string {
 	return append([]string{
 		"bench", "--library", "vendor=vendor", "--library", "ours=ours/libnccl.so.2", "--tests", "tests", "--gpus", "2",
@@ -128,7 +128,8 @@ func TestBenchJSONAndRender(t *testing.T) {
 	}
 }
 
-// What was measured is written whatever ends it, and the exit code says which.
+// Measurements are written even if an error ends the run. The exit code depends on the
+// error.
 func TestBenchFails(t *testing.T) {
 	wrong := func(s nccltests.Sweep, m *nccltests.Measured) error {
 		if filepath.Base(s.Library) == "ours" {
@@ -142,7 +143,7 @@ func TestBenchFails(t *testing.T) {
 		args   []string
 		code   diag.Code
 		stderr string
-		sizes  int // of all_reduce in the file
+		sizes  int // sizes of all_reduce in the file
 	}{
 		"wrong values": {wrong, nil, diag.Gate, "measuring all_reduce of ours in the warm-up round: 1 KiB: 7 wrong values", 6},
 		"no program": {func(nccltests.Sweep, *nccltests.Measured) error {
@@ -153,7 +154,7 @@ func TestBenchFails(t *testing.T) {
 			return nil
 		}, []string{"--time-limit", "1ns"}, diag.Unexpected, "nothing was measured: the time limit of 1ns is over", 0},
 		"time limit later": {func(nccltests.Sweep, *nccltests.Measured) error {
-			if calls++; calls == 8 { // the first round that counts is done
+			if calls++; calls == 8 { // the first round after the warm-up is done
 				time.Sleep(time.Second)
 			}
 			return nil
@@ -182,9 +183,9 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// A stand-in for rccl-tests prints what a release of it prints, and a stand-in for
-// RCCL says what RCCL 2.21.5 says: the real runner starts it, with the GPUs that
-// are visible here, and reads both. No GPU of AMD has run this.
+// The real runner starts a fake rccl-tests with the GPUs visible here and parses its
+// output. The fake prints the recorded output of an rccl-tests release and the version
+// line of RCCL 2.21.5. This never ran on an AMD GPU.
 func TestBenchRCCL(t *testing.T) {
 	table, err := filepath.Abs("../../internal/machine/nccltests/testdata/rccl-ae3e635-all_reduce.txt")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"builder/internal/machine/gpu"
 )
 
-// warmup is how many iterations of a size are not timed.
+// warmup is the number of untimed iterations per size.
 const warmup = 5
 
 func benchFlags() []cli.Flag {
@@ -40,8 +40,8 @@ func benchFlags() []cli.Flag {
 	}
 }
 
-// texts are the values of a flag that may be there several times. Unlike those of
-// cli's own they may hold a comma.
+// texts are the values of a repeatable flag. Unlike those of package cli they can
+// contain a comma.
 type texts []string
 
 // Set implements [cli.Generic].

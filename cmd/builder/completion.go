@@ -17,7 +17,7 @@ import (
 	"builder/internal/gates/gate"
 )
 
-// operands says what may stand behind the flags of a verb.
+// operands maps a verb to its possible operands.
 var operands = map[string]syntax.Takes{
 	"gate":         {CellPlaces: true, Files: true},
 	"verify":       {CellPlaces: true, Files: true},
@@ -37,8 +37,8 @@ var operands = map[string]syntax.Takes{
 	"completion":   {Words: complete.Shells},
 }
 
-// flagWords are the values that flags take, beside those that their placeholders
-// name.
+// flagWords maps a flag to its possible values, in addition to those in its
+// placeholder.
 var flagWords = map[string][]string{
 	"matrix --format":       matrixFormats,
 	"report merge --format": reportFormats,
@@ -68,9 +68,8 @@ func engineAddresses() []string {
 	return words
 }
 
-// completeCommand answers the scripts of completion. It reads the catalogue and
-// run.json, and nothing that it meets is a fault: a shell shows no more than that
-// it knows nothing.
+// completeCommand answers the completion scripts. It reads the catalogue and run.json
+// and ignores all errors: a shell cannot show them.
 func completeCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	return &cli.Command{
 		Name: complete.Verb, Usage: "what may stand next on a command line", ArgsUsage: "WORD…", Hidden: true, HideHelp: true, SkipFlagParsing: true,
@@ -82,7 +81,7 @@ func completeCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	}
 }
 
-// resultsDir is where run writes its results, unless a flag says otherwise.
+// resultsDir returns the output directory of run without --out.
 func resultsDir() string {
 	if dir := os.Getenv("BUILDER_OUT"); dir != "" {
 		return dir

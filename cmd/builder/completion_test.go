@@ -12,8 +12,8 @@ import (
 	"builder/internal/base/shell"
 )
 
-// shells say how a shell is asked what it would offer behind a line. Each prints
-// one word a line, and marks files with a word of its own.
+// shells maps a shell to a script for printing its completions of a command line, one
+// word per line. Files are printed as the word FILES.
 var shells = []struct {
 	name string
 	args []string
@@ -24,8 +24,8 @@ var shells = []struct {
 	{"fish", []string{"--no-config", "-c"}, askFish},
 }
 
-// askBash sets what readline sets: it parts words at = and :, and replaces the last
-// part. The parts before it are put back here.
+// askBash sets the variables of readline, which splits words at = and : and replaces
+// the last part. The script prepends the other parts again.
 func askBash(words []string) string {
 	var parts []string
 	for _, word := range words {
@@ -56,7 +56,7 @@ _builder
 for word in "${COMPREPLY[@]}"; do echo %s"$word"; done`, shell.Quote(line), len(line), strings.Join(parts, " "), shell.Quote(kept))
 }
 
-// askZsh puts what prints into the place of what zsh offers.
+// askZsh replaces zsh's completion functions by printing functions.
 func askZsh(words []string) string {
 	var list []string
 	for _, word := range words {
@@ -78,7 +78,7 @@ function __fish_complete_directories; echo $argv[1]FILES; end
 complete -C %s | string replace -r '^.*FILES$' FILES`, shell.Quote(strings.Join(words, " ")))
 }
 
-// TestShells has real shells load the scripts and complete lines.
+// TestShells loads the scripts in real shells and completes command lines.
 func TestShells(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestShells(t *testing.T) {
 	}
 }
 
-// completions are lines, the last word of which is completed.
+// completions are command lines; the last word is completed.
 var completions = []struct {
 	words []string
 	want  []string
@@ -148,7 +148,8 @@ var completions = []struct {
 	{[]string{"rnu", ""}, nil, true},
 }
 
-// offered are the words without what they mean, sorted: a shell may order them.
+// offered returns the words without descriptions, sorted, because shells may reorder
+// them.
 func offered(said string) []string {
 	var words []string
 	for line := range strings.Lines(said) {

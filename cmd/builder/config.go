@@ -15,23 +15,22 @@ import (
 	"builder/internal/view/term"
 )
 
-// configuration is what builder.yaml says, and what of it counts.
+// configuration is builder.yaml and the effective settings.
 type configuration struct {
 	config.Config
 	effective []config.Effective
 	fault     error
 }
 
-// configure reads builder.yaml and puts what it says into the variables that
-// nobody has set: each flag looks at its variable already, and so no verb has to
-// know of the file.
+// configure reads builder.yaml and sets all unset variables. Every flag already reads
+// its variable, so no verb depends on the file.
 func configure() configuration {
 	host, c := config.This(), configuration{}
 	c.Config, c.fault = config.Load(host)
 	c.fault = errors.Join(c.fault, c.checkEngine())
 	c.effective = c.Effective(host.Lookup)
 	if c.fault != nil {
-		return c // a half-read file sets nothing
+		return c // a partly read file sets nothing
 	}
 	for _, e := range c.effective {
 		if e.Origin == config.FromFile {
@@ -55,12 +54,10 @@ func (c configuration) checkEngine() error {
 	return errors.Join(faults...)
 }
 
-// heedless are the verbs that no setting matters to: they work, and explain, where
-// builder.yaml is wrong.
+// heedless are the verbs without settings. They work even if builder.yaml has errors.
 var heedless = []string{"config", "schema", "version", helpVerb, "man", "completion", complete.Verb}
 
-// refuse makes all other verbs say what is wrong with builder.yaml, and nothing
-// else.
+// refuse makes all other verbs return the errors of builder.yaml.
 func (c configuration) refuse(commands []*cli.Command) {
 	if c.fault == nil {
 		return
@@ -110,7 +107,7 @@ func configCommand(c configuration, preferenceFault error, out printer) *cli.Com
 	}
 }
 
-// defaults are those of the flags, by name, as help says them.
+// defaults returns the defaults of the flags by name, as shown in the help.
 func defaults(tool *cli.App) map[string]string {
 	texts := map[string]string{}
 	if home, err := app.HomeDir(); err == nil {

@@ -52,7 +52,8 @@ func diagnoseCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	}
 }
 
-// doDiagnose prints what each file shows, and returns what kept it from looking.
+// doDiagnose prints the findings in each file and returns the errors of files it could
+// not examine.
 func doDiagnose(c *cli.Context, s *app.Session, files []string, out printer) error {
 	reports, err := app.Diagnose(c.Context, s, files, os.Stdin)
 	faults := []error{err, out.print(c.Bool("json"), app.DiagnosedJSON(reports), func() { printReports(out, reports) })}
@@ -83,7 +84,7 @@ func printReports(out printer, reports []app.Examined) {
 	}
 }
 
-// printRun prints what a log shows of a run.
+// printRun prints the facts of a run found in a log.
 func printRun(out printer, file string, r *nccllog.Run) {
 	out.say("%s: a run of %s", term.Clean(file), term.Clean(r.Speaker()))
 	for _, row := range r.Rows() {
@@ -92,7 +93,7 @@ func printRun(out printer, file string, r *nccllog.Run) {
 	out.say("")
 }
 
-// printFinding prints where, what, why and what to do.
+// printFinding prints the place, the symptom, the cause and the remedy.
 func printFinding(out printer, r diagnose.Report, f diagnose.Finding) {
 	where := r.File
 	if f.Member != "" {
@@ -119,7 +120,7 @@ func printFinding(out printer, r diagnose.Report, f diagnose.Finding) {
 	out.say("")
 }
 
-// extent says how much was looked at.
+// extent returns how much of a file was examined.
 func extent(r diagnose.Report) string {
 	if r.Kind == "log" {
 		return plural(r.Lines, "line")
@@ -134,8 +135,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// count returns how many findings there are of each severity; none if there are
-// none at all.
+// count returns the number of findings by severity; the map is empty without findings.
 func count(reports []app.Examined) map[diagnose.Severity]int {
 	n := map[diagnose.Severity]int{}
 	for _, r := range reports {
@@ -146,7 +146,7 @@ func count(reports []app.Examined) map[diagnose.Severity]int {
 	return n
 }
 
-// listDiagnoses prints the catalogue, those of one topic together.
+// listDiagnoses prints the known failures, grouped by topic.
 func listDiagnoses(known []diagnose.Diagnosis, asJSON bool, out printer) error {
 	if asJSON {
 		return printJSON(out, known)

@@ -11,7 +11,7 @@ import (
 	"builder/internal/plan/diagnose"
 )
 
-// An option that is said to mend something is one.
+// Options named in remedies must exist.
 func TestDiagnosesNameOptions(t *testing.T) {
 	known, err := catalogue.Catalogue{}.Diagnoses()
 	if err != nil {
@@ -28,8 +28,8 @@ func TestDiagnosesNameOptions(t *testing.T) {
 	}
 }
 
-// What is found in a wheel says in which file of it, and nothing that a log holds
-// reaches the terminal.
+// A finding in a wheel names the file inside it. Control characters of a log do not
+// reach the terminal.
 func TestPrintFinding(t *testing.T) {
 	var stdout bytes.Buffer
 	f := diagnose.Finding{Diagnosis: diagnose.Diagnosis{Name: "x", Severity: diagnose.Error}, Member: "a/b.so", Text: "needs: \x1b]0;owned\x07evil\u202e", Count: 1}

@@ -13,13 +13,13 @@ import (
 	"builder/internal/testutil/markdown"
 )
 
-// pages returns every page that people read.
+// pages returns every page written by hand.
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{filepath.Join(repositoryRoot, "README.md")}
 	docs := filepath.Join(repositoryRoot, "docs")
 	err := filepath.WalkDir(docs, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() && d.Name() == "reference" { // is written from the code
+		if err == nil && d.IsDir() && d.Name() == "reference" { // generated from the code
 			return filepath.SkipDir
 		}
 		if filepath.Ext(path) == ".md" {
@@ -33,7 +33,7 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// blocks reads the blocks of a page.
+// blocks reads the code blocks of a page.
 func blocks(t *testing.T, path string) []docscript.Block {
 	t.Helper()
 	page, err := markdown.Read(path)
@@ -47,9 +47,9 @@ func blocks(t *testing.T, path string) []docscript.Block {
 	return all
 }
 
-// TestPages does what every page shows, in a directory that begins with the
-// examples of docs, and compares what it prints. No page may need an engine or a
-// network, but in the blocks that say so; of these the commands are understood.
+// TestPages runs the commands of every page in a directory with the examples of docs,
+// and compares the output. Only blocks marked for it may need an engine or a network;
+// their commands are only parsed.
 func TestPages(t *testing.T) {
 	for _, path := range pages(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -61,10 +61,10 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// tools are the programs of the host that pages use beside builder.
+// tools are the host programs used by pages, other than builder.
 var tools = []string{"cp", "grep", "head", "mkdir", "sed", "tar"}
 
-// reader is a host of its own with the examples in the working directory.
+// reader returns an isolated host with the examples in its working directory.
 func reader(t *testing.T) docscript.Host {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,13 +84,13 @@ func reader(t *testing.T) docscript.Host {
 	return docscript.Host{Dir: dir, Env: readerEnv(dir, underTest()+string(filepath.ListSeparator)+bin)}
 }
 
-// underTest is the directory with the programs under test.
+// underTest returns the directory of the programs under test.
 func underTest() string {
 	first, _, _ := strings.Cut(os.Getenv("PATH"), string(filepath.ListSeparator))
 	return first
 }
 
-// readerEnv is the environment of [alone], for a shell.
+// readerEnv returns the environment of [alone] for a shell.
 func readerEnv(dir, path string) []string {
 	return []string{
 		"PATH=" + path, "HOME=" + dir, "TERM=dumb", "TZ=UTC", "LC_ALL=C.UTF-8",
@@ -101,7 +101,7 @@ func readerEnv(dir, path string) []string {
 	}
 }
 
-// What a page shows of a file is in the file.
+// A block with the content of a file must match the file.
 func TestPagesShowFilesAsTheyAre(t *testing.T) {
 	shown := 0
 	for _, path := range pages(t) {
@@ -123,8 +123,8 @@ func TestPagesShowFilesAsTheyAre(t *testing.T) {
 	}
 }
 
-// notRun are the blocks that no test can run, by page, each with its reason. The
-// list is compared as a whole, so that nobody adds to it unseen.
+// notRun lists the blocks not run by any test, by page, each with its reason. The test
+// compares the whole list, so that additions are visible in review.
 var notRun = []string{
 	"actions.md: it merges what other runs have left",
 	"advisories.md: it needs an installed Horovod of each release",

@@ -11,7 +11,7 @@ import (
 	"builder/internal/testutil/acttest"
 )
 
-// shownWorkflow is all that a workflow of the pages may hold.
+// shownWorkflow has all fields allowed in a workflow of the pages.
 type shownWorkflow struct {
 	Name        string              `yaml:"name"`
 	On          []string            `yaml:"on"`
@@ -35,8 +35,8 @@ type shownJob struct {
 	} `yaml:"steps"`
 }
 
-// A workflow that pages show calls build.yml with inputs and secrets that it has, and
-// names cells that exist.
+// A workflow in the pages must call build.yml with existing inputs and secrets, and
+// name existing cells.
 func TestWorkflowsOfPages(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
 	build, err := acttest.Load(filepath.Join(repositoryRoot, ".github", "workflows", "build.yml"))
@@ -86,7 +86,7 @@ func TestWorkflowsOfPages(t *testing.T) {
 	}
 }
 
-// The pipeline that the page on GitLab shows makes cells of the example.
+// The pipeline in the GitLab page must make cells of the example.
 func TestPipelineOfPages(t *testing.T) {
 	var pipeline struct {
 		Plan struct {
@@ -103,7 +103,7 @@ func TestPipelineOfPages(t *testing.T) {
 	}
 	readYAML(t, filepath.Join(repositoryRoot, "docs", "examples", "gitlab", "gitlab-ci.yml"), &pipeline)
 	host := reader(t)
-	host.Dir = filepath.Join(host.Dir, "examples") // where the directory site is
+	host.Dir = filepath.Join(host.Dir, "examples") // the directory of site
 	for _, line := range pipeline.Plan.Script {
 		if printed, code, err := host.Do(t.Context(), line); code != 0 || err != nil {
 			t.Fatalf("%s: %d, %v\n%s", line, code, err, printed)
@@ -115,7 +115,7 @@ func TestPipelineOfPages(t *testing.T) {
 	}
 }
 
-// parses demands of a command that the program understands it.
+// parses fails the test if the program cannot parse the command.
 func parses(t *testing.T, file, command string) {
 	t.Helper()
 	if err := parse(strings.Fields(command)); err != nil {
@@ -134,7 +134,7 @@ func readYAML(t *testing.T, file string, into any) {
 	}
 }
 
-// The part of a recipe that the page on gates shows is one.
+// The part of a recipe in the page on gates must be valid.
 func TestWaiverOfPages(t *testing.T) {
 	var part struct {
 		Expect recipe.Expect `yaml:"expect"`

@@ -12,14 +12,14 @@ import (
 	"builder/internal/testutil/markdown"
 )
 
-// callsBuilder finds commands of builder, behind variables of the shell.
+// callsBuilder matches commands of builder, with optional shell variables before them.
 var callsBuilder = regexp.MustCompile(`^(\w+=\S+ )*builder `)
 
-// understood demands of the commands that are not run here that builder understands
-// them: verb, flags and their values. They find what the page has made.
+// understood checks that builder can parse the commands that are not run here: verb,
+// flags and values. Files made by earlier commands of the page exist.
 func understood(t *testing.T, host docscript.Host, path string) {
 	t.Helper()
-	bin := t.TempDir() // in which builder reads its arguments and does nothing
+	bin := t.TempDir() // its builder only parses its arguments
 	script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", filepath.Join(underTest(), "parse"))
 	if err := os.WriteFile(filepath.Join(bin, "builder"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func understood(t *testing.T, host docscript.Host, path string) {
 	}
 }
 
-// A command that builder would refuse is not understood.
+// A command rejected by builder does not parse.
 func TestUnderstood(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
 	for command, want := range map[string]bool{
@@ -58,8 +58,8 @@ func TestUnderstood(t *testing.T) {
 	}
 }
 
-// parseOnly is builder without its deeds: it reads its arguments up to the point
-// where it would begin to work.
+// parseOnly runs builder without actions: it parses its arguments and exits before any
+// work.
 func parseOnly() {
 	if err := parse(os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -68,11 +68,11 @@ func parseOnly() {
 	os.Exit(0)
 }
 
-// placeholders stand for values in the text of pages.
+// placeholders replaces placeholders in pages by values.
 var placeholders = strings.NewReplacer("[RECIPE]", "horovod", "RECIPE", "horovod", "PROFILE", "nccl", "CELLS", "horovod", "stack/NAME", "stack/openrlhf-rocm6.1", "PLACE", "oci://registry.example/wheels", " N", " 1", "[axes]", "", " … ", " horovod ", "…", "")
 
-// What stands in the text as a command is one too. A verb alone is the name of a
-// verb, and one with flags may lack its recipe or profile.
+// Commands in the text must parse too. A verb alone must exist. A verb with flags may
+// lack its recipe or profile.
 func TestCommandsInTextParse(t *testing.T) {
 	verbs, all := tool(t), pages(t)
 	var texts []markdown.Page

@@ -63,7 +63,7 @@ func doctorCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 		},
 		Subcommands: recipeCommands(cat, fault, doctorFlags(), func(c *cli.Context, of app.Selection) error {
 			for _, name := range c.Lineage()[1].LocalFlagNames() {
-				if os.Getenv("BUILDER_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) == "" { // which sets a flag too
+				if os.Getenv("BUILDER_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) == "" { // the variable of a flag sets the flag too
 					return diag.Errorf(diag.Usage, "--%s stands before the recipe, where nobody reads it", name).
 						WithHint("flags come after the recipe: %s --%s", c.Command.HelpName, name)
 				}
@@ -73,7 +73,7 @@ func doctorCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 	}
 }
 
-// examineHost prints what this host has and lacks for the chosen work.
+// examineHost checks this host for the chosen work and prints the report.
 func examineHost(c *cli.Context, cat catalogue.Catalogue, of app.Selection, out printer) error {
 	in, err := openSession(c, cat, out)
 	if err != nil {
@@ -86,8 +86,7 @@ func examineHost(c *cli.Context, cat catalogue.Catalogue, of app.Selection, out 
 	return errors.Join(out.print(c.Bool("json"), report, func() { printReport(out, report) }), err)
 }
 
-// printReport prints a table by purpose, what more there is to say, and what to
-// do.
+// printReport prints a table by purpose, the details and the remedies.
 func printReport(out printer, r doctor.Report) {
 	width := term.Width(out.stdout)
 	var rows [][]string

@@ -10,7 +10,7 @@ import (
 	"builder/internal/view/term"
 )
 
-// hostile is a report of a host that wants to write on the screen.
+// hostile returns a report whose texts contain control characters.
 func hostile() doctor.Report {
 	const evil = "\x1b]0;owned\x07\x1b[2Jfine\u009b31m\r\n\u202etext"
 	return doctor.Report{Schema: doctor.Schema, Checks: []doctor.Result{

@@ -58,7 +58,7 @@ func engineCommand(out printer) *cli.Command {
 	}
 }
 
-// status is what engine status says as JSON.
+// status is the JSON output of engine status.
 type status struct {
 	Built       bool   `json:"built"`
 	Running     bool   `json:"running"`

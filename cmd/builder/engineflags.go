@@ -20,8 +20,8 @@ func (engineGroup) flags() []cli.Flag {
 	}
 }
 
-// readEngines reads every --engine. What an address does not say of itself
-// --jobs and --memory say.
+// readEngines reads every --engine. --jobs and --memory are the defaults for addresses
+// without these values.
 func readEngines(c *cli.Context, jobs int) ([]app.EngineChoice, error) {
 	memory, fault := app.HostMemory(c.String("memory"))
 	places := slices.DeleteFunc(c.StringSlice("engine"), func(place string) bool { return place == "" }) // BUILDER_ENGINE may be set and empty
@@ -29,7 +29,7 @@ func readEngines(c *cli.Context, jobs int) ([]app.EngineChoice, error) {
 		return []app.EngineChoice{{Jobs: max(jobs, 1), Memory: memory}}, fault
 	}
 	if !c.IsSet("memory") {
-		memory = 0 // nobody knows where a named engine runs
+		memory = 0 // the memory of another engine's host is unknown
 	}
 	faults := []error{fault}
 	var engines []app.EngineChoice

@@ -7,9 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flagsFirst puts the flags of a verb that takes paths in front of them, whatever
-// the order in which they were typed: the parser stops at the first path. What
-// follows -- is a path.
+// flagsFirst moves the flags of a verb in front of its operands, because the flag
+// parser stops at the first operand. Words after -- are operands.
 func flagsFirst(args []string, verbs []*cli.Command) []string {
 	verb, words := verbOf(args, verbs)
 	if verb == nil || verb.ArgsUsage == "" || len(verb.Subcommands) > 0 || verb.SkipFlagParsing || verb.Name == helpVerb {
@@ -26,7 +25,7 @@ func flagsFirst(args []string, verbs []*cli.Command) []string {
 			paths = append(paths, word)
 		case takesValue(word, verb.Flags):
 			if len(rest) == 0 {
-				return args // nothing that stands behind it now may become its value
+				return args // no other word may become its value
 			}
 			first, rest = append(first, word, rest[0]), rest[1:]
 		default:
@@ -39,8 +38,8 @@ func flagsFirst(args []string, verbs []*cli.Command) []string {
 	return slices.Concat(args[:words], first, paths)
 }
 
-// verbOf returns the verb that a command line begins with, and how many words
-// lead to it.
+// verbOf returns the verb at the start of a command line and the number of words up to
+// it.
 func verbOf(args []string, verbs []*cli.Command) (verb *cli.Command, words int) {
 	for words = 1; words < len(args); words++ {
 		i := slices.IndexFunc(verbs, func(c *cli.Command) bool { return c.HasName(args[words]) })
@@ -52,7 +51,7 @@ func verbOf(args []string, verbs []*cli.Command) (verb *cli.Command, words int) 
 	return verb, words
 }
 
-// takesValue reports whether the next word belongs to this flag.
+// takesValue reports whether the next word is the value of this flag.
 func takesValue(word string, flags []cli.Flag) bool {
 	name := strings.TrimLeft(word, "-")
 	for _, f := range flags {

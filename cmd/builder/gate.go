@@ -84,7 +84,7 @@ func readGate(c *cli.Context) (app.GateRequest, error) {
 	return r, errors.Join(append(faults, err1, err2)...)
 }
 
-// printFacts says what a file is.
+// printFacts prints the facts of a file.
 func printFacts(is inspect.Report, out printer) {
 	var rows [][]string
 	for _, f := range is.Facts {

@@ -16,7 +16,7 @@ import (
 	"builder/internal/machine/gpu"
 )
 
-// deviceGroup says how the gates on GPUs are asked.
+// deviceGroup is the group of flags for the gates on GPUs.
 type deviceGroup struct{}
 
 func (deviceGroup) flags() []cli.Flag {
@@ -32,8 +32,8 @@ func (deviceGroup) flags() []cli.Flag {
 	}
 }
 
-// handed are the variables that reach the programs: where libraries lie, and
-// which GPUs belong to this user.
+// handed are the variables passed to the programs: the library path and the visible
+// GPUs.
 var handed = append([]string{"LD_LIBRARY_PATH"}, gpu.VisibleVariables...)
 
 func transportNames() []string {

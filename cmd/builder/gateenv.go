@@ -14,7 +14,7 @@ import (
 	"builder/internal/gates/environment"
 )
 
-// envFlags are the flags of gate that judge an environment in the place of a file.
+// envFlags are the flags of gate for judging an environment instead of a file.
 func envFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "env", Usage: "judge what is installed instead of a file: which NCCL, RCCL, NVSHMEM, libibverbs, CUDA and HIP a process of `PYTHON|DIR` gets"},
@@ -22,7 +22,7 @@ func envFlags() []cli.Flag {
 	}
 }
 
-// gateEnvironments prints what the gates on environments found.
+// gateEnvironments runs the gates on environments and prints the verdicts.
 func gateEnvironments(ctx context.Context, c *cli.Context, out printer) error {
 	if err := errors.Join(environmentFlags(c)...); err != nil {
 		return err
@@ -45,7 +45,7 @@ func gateEnvironments(ctx context.Context, c *cli.Context, out printer) error {
 	}), err)
 }
 
-// environmentFlags refuses what says nothing of an environment.
+// environmentFlags rejects flags and operands that do not apply to environments.
 func environmentFlags(c *cli.Context) (faults []error) {
 	if c.Args().Present() {
 		faults = append(faults, diag.Errorf(diag.Usage, "--env and PATH are two questions: %q", c.Args().First()).WithHint("ask for each by itself"))

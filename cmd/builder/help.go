@@ -9,8 +9,8 @@ import (
 	"builder/internal/app/manual"
 )
 
-// explain puts the examples of every verb at the end of its help. The recipes below
-// a verb share those of the verb. Help is a verb of the tool and of no other verb.
+// explain adds the examples of every verb to the end of its help. The recipes below a
+// verb share its examples. Only the tool has the verb help.
 func explain(app *cli.App) {
 	app.Description = manual.About
 	app.CustomAppHelpTemplate = cli.AppHelpTemplate + exampleSection("")
@@ -35,7 +35,8 @@ func explainVerb(above []string, c *cli.Command) {
 	}
 }
 
-// exampleSection is a part of a template: text that holds {{ would be run.
+// exampleSection returns a part of a help template. It escapes {{ in texts, which the
+// template would execute.
 func exampleSection(path string) string {
 	var b strings.Builder
 	b.WriteString("\nEXAMPLES:\n")

@@ -21,16 +21,15 @@ import (
 	"builder/internal/publishing/index"
 )
 
-// takeFrom is a fresh host that trusts the one of the workshop and takes the cell from
-// a place.
+// takeFrom takes the cell from a place on a new host that trusts the workshop's host.
 func (s *scene) takeFrom(place string) outcome {
 	s.env = maps.Clone(s.env)
 	s.env["BUILDER_HOME"] = filepath.Join(s.dir, "fresh-home")
 	return s.builder("run", "tiny", "--locked", "--out", filepath.Join(s.dir, "taken"), "--from", place, "--from-only", "--trust", filepath.Join(s.made.home, "key.pem.pub"))
 }
 
-// record edits what the index says of the published cell, with files that lie there
-// in the place of its own.
+// record edits the index record of the published cell. Its files may be replaced by
+// others in the index.
 func (s *scene) record(edit func(r *index.Record)) {
 	s.Helper()
 	records, err := filepath.Glob(s.index("keys", "*.json"))
@@ -45,16 +44,16 @@ func (s *scene) record(edit func(r *index.Record)) {
 	s.check(os.WriteFile(records[0], data, 0o600))
 }
 
-// plant puts a file into the index, and says how a record names it.
+// plant writes a file into the index and returns its entry for a record.
 func (s *scene) plant(path, text string) index.File {
 	s.Helper()
 	s.check(os.WriteFile(s.index("files", "tiny", path), []byte(text), 0o600))
 	return index.File{Path: path, SHA256: sumOf([]byte(text)), Size: int64(len(text))}
 }
 
-// TestHostileIndexes shows what an index that can be changed by others makes a host
-// take: nothing that is not signed, and no byte of a wheel before what is said of it
-// was found right.
+// TestHostileIndexes takes cells from an index that others can change. The host must
+// accept nothing unsigned, and must not download a wheel before its signed statements
+// are verified.
 func TestHostileIndexes(t *testing.T) {
 	made := newWorkshop(t)
 	const name, said = "tiny-1.0-py3-none-any.whl", "tiny-1.0-py3-none-any.whl.attestations"
@@ -62,7 +61,7 @@ func TestHostileIndexes(t *testing.T) {
 		what    string
 		do      func(s *scene)
 		says    string
-		fetched bool // the wheel was asked for
+		fetched bool // the wheel was requested
 	}{
 		{"a file that nobody signed lies beside the wheel", func(s *scene) {
 			evil := s.plant("evil.html", "<script>")
@@ -133,7 +132,7 @@ func TestHostileIndexes(t *testing.T) {
 	}
 }
 
-// TestHostileRegistries is the same of a registry that others push to.
+// TestHostileRegistries does the same with a registry that others push to.
 func TestHostileRegistries(t *testing.T) {
 	made := newWorkshop(t)
 	for what, c := range map[string]struct {
@@ -170,7 +169,7 @@ func TestHostileRegistries(t *testing.T) {
 	}
 }
 
-// layer is a file that can be pushed.
+// layer returns a file to push.
 func (s *scene) layer(name string) oci.File {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
@@ -178,7 +177,7 @@ func (s *scene) layer(name string) oci.File {
 	return oci.File{Path: path, Name: name, MediaType: "application/octet-stream", SHA256: sumOf([]byte(name)), Size: int64(len(name))}
 }
 
-// pushEdited replaces the package of the one key in a repository.
+// pushEdited replaces the package with the only key in a repository.
 func (s *scene) pushEdited(address string, edit func(s *scene, p *oci.Package)) {
 	s.Helper()
 	repo, err := oci.OpenRepository(address, oci.Options{})
@@ -200,18 +199,18 @@ func (s *scene) pushEdited(address string, edit func(s *scene, p *oci.Package)) 
 			p.Referrers = append(p.Referrers, oci.Referrer{ArtifactType: ref.ArtifactType, File: ref.Files[0], Annotations: ref.Annotations})
 		}
 		edit(s, &p)
-		moved, _, err := repo.Push(s.Context(), p, nil) // the other files are there
+		moved, _, err := repo.Push(s.Context(), p, nil) // the other files exist already
 		s.check(err)
 		s.check(repo.Tag(s.Context(), moved, tag, oci.TagOptions{Move: true}))
 	}
 }
 
-// zeros never end.
+// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// bytesBelow adds up the files below a directory.
+// bytesBelow returns the total size of the files below a directory.
 func bytesBelow(t *testing.T, dir string) (total int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
@@ -230,7 +229,8 @@ func bytesBelow(t *testing.T, dir string) (total int64) {
 	return total
 }
 
-// TestAtOnceFromOnePlace lets runs that share a home take one cell at the same time.
+// TestAtOnceFromOnePlace starts several runs with a shared home. They take the same
+// cell at the same time.
 func TestAtOnceFromOnePlace(t *testing.T) {
 	made := newWorkshop(t)
 	s := made.scene(t)
@@ -259,7 +259,8 @@ func TestAtOnceFromOnePlace(t *testing.T) {
 	}
 }
 
-// TestPromoteIsToldWhichCell lets an index say of one cell that it is another.
+// TestPromoteIsToldWhichCell uses an index that lists one cell under the name of
+// another.
 func TestPromoteIsToldWhichCell(t *testing.T) {
 	s := newWorkshop(t).scene(t)
 	s.openDirectory()

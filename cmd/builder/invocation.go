@@ -15,16 +15,16 @@ import (
 	"builder/internal/view/progress"
 )
 
-// An invocation is a verb with what all verbs share: the session, and how progress is
-// shown. Each group of flags reads its own, and tells what is wrong with it; a verb that
-// lacks a flag has its default.
+// An invocation is the state shared by all verbs: the session and the display options.
+// Each group of flags reads its own flags and reports their errors. Flags not defined
+// for the verb have their defaults.
 type invocation struct {
 	*app.Session
 	display displayOptions
 	out     printer
 }
 
-// openSession reads the flags that all verbs share.
+// openSession reads the flags shared by all verbs.
 func openSession(c *cli.Context, cat catalogue.Catalogue, out printer) (invocation, error) {
 	home, err := app.HomeDir()
 	in := invocation{Session: &app.Session{Version: version, Home: home, Catalogue: cat, Note: out.note}, out: out}
@@ -39,7 +39,7 @@ func openSession(c *cli.Context, cat catalogue.Catalogue, out printer) (invocati
 	return in, errors.Join(err1, err2, err3)
 }
 
-// show does something while its progress is on stderr.
+// show calls do and shows its progress on stderr.
 func (in invocation) show(ctx context.Context, do func(*progress.Shown) error) error {
 	d, err := progress.Begin(ctx, in.out.stderr, progress.Format(in.display.format), in.display.verbose)
 	if err != nil {
@@ -49,7 +49,7 @@ func (in invocation) show(ctx context.Context, do func(*progress.Shown) error) e
 	return d.End(do(d))
 }
 
-// sourceFlags say how names become digests, and where files come from.
+// sourceFlags is the group of flags for resolving names and fetching files.
 type sourceFlags struct{}
 
 func (sourceFlags) flags() []cli.Flag {
@@ -72,7 +72,7 @@ func (sourceFlags) read(c *cli.Context) (s app.Sources, err error) {
 	return s, err
 }
 
-// engineGroup says which engines build, and how long they may take.
+// engineGroup is the group of flags for the engines and their time limits.
 type engineGroup struct{}
 
 func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) {
@@ -87,7 +87,7 @@ func (engineGroup) read(c *cli.Context, home string) (e app.Engines, err error) 
 	return e, err
 }
 
-// keyFlags say who signs, and whose signatures count.
+// keyFlags is the group of flags for the signing key and the trusted keys.
 type keyFlags struct{}
 
 func (keyFlags) flags() []cli.Flag { return []cli.Flag{keyFlag(), trustFlag()} }

@@ -58,7 +58,7 @@ func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 	}
 }
 
-// named returns the recipes with these names, all where there is none.
+// named returns the recipes with the given names, or all recipes if names is empty.
 func named(all []*recipe.Recipe, names []string) ([]*recipe.Recipe, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -72,7 +72,7 @@ func named(all []*recipe.Recipe, names []string) ([]*recipe.Recipe, error) {
 	return found, errors.Join(faults...)
 }
 
-// sayLocked says how many cells of a recipe are locked, and what the others need.
+// sayLocked prints the number of locked cells of a recipe and the needs of the others.
 func sayLocked(ctx context.Context, out printer, asm *assemble.Assembler, r *recipe.Recipe) {
 	c, err := asm.CoverAll(ctx, r)
 	if err != nil {
@@ -88,7 +88,8 @@ func sayLocked(ctx context.Context, out printer, asm *assemble.Assembler, r *rec
 	}
 }
 
-// sayProven says how many cells of a recipe somebody built and gated, and when last.
+// sayProven prints the number of built and gated cells of a recipe and the day of the
+// last build.
 func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe) error {
 	built, last, err := app.ProvenCells(cat, r)
 	if err != nil {

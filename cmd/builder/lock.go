@@ -43,8 +43,9 @@ func lockCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 	}
 }
 
-// flagsBefore refuses flags that stand before the recipe: they are for all recipes,
-// and would be lost. What the environment says is said to both.
+// flagsBefore rejects flags before the recipe: they belong to the lock of all recipes
+// and would be ignored. Flags set by variables are allowed, since they are set for the
+// recipe too.
 func flagsBefore(c *cli.Context) error {
 	for _, name := range c.Lineage()[1].LocalFlagNames() {
 		if name != "recipes" && !slices.Contains(c.LocalFlagNames(), name) {
@@ -55,8 +56,8 @@ func flagsBefore(c *cli.Context) error {
 	return nil
 }
 
-// lockCatalogue locks every cell of every recipe and stack. A fault of one recipe
-// keeps no other from being locked.
+// lockCatalogue locks every cell of every recipe and stack. An error in one recipe does
+// not stop the others.
 func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out printer) error {
 	r, err := readLock(c)
 	if err != nil {
@@ -130,7 +131,7 @@ func printLock(out printer, r app.LockResult) {
 	}
 }
 
-// printLockCheck says for which cells everything is pinned, and what the others need.
+// printLockCheck prints the locked cells and the needs of the others.
 func printLockCheck(out printer, r app.LockResult) {
 	cells := fmt.Sprintf("%d cells", len(r.Cells))
 	if len(r.Cells) == 1 {

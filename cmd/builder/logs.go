@@ -49,11 +49,11 @@ func logsFlags() []cli.Flag {
 	}
 }
 
-// logsOptions is what the flags of logs say.
+// logsOptions are the flags of logs.
 type logsOptions struct {
 	app.LogsRequest
 	follow, json bool
-	tail         int // lines; 0 is all
+	tail         int // number of lines; 0 is all
 }
 
 func readLogsOptions(c *cli.Context) (logsOptions, error) {
@@ -71,7 +71,7 @@ func readLogsOptions(c *cli.Context) (logsOptions, error) {
 	return o, errors.Join(append(faults, unexpected(c, 2))...)
 }
 
-// doLogs lists the logs of a run, or prints one.
+// doLogs lists the logs of a run or prints one log.
 func doLogs(ctx context.Context, o logsOptions, out printer) error {
 	root, cells, err := app.Logs(o.LogsRequest)
 	if err != nil {
@@ -113,8 +113,7 @@ func listLogs(cells []runlog.Cell, out printer) {
 	}
 }
 
-// printLog prints a log without its control characters and says on stderr which it
-// is.
+// printLog prints a log without its control characters, and its name on stderr.
 func printLog(ctx context.Context, root *os.Root, log runlog.Log, o logsOptions, out printer) error {
 	f, err := steplog.Open(root, log.Log)
 	if errors.Is(err, fs.ErrNotExist) {

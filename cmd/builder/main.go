@@ -1,10 +1,9 @@
-// Command builder builds the wheels and libraries that distributed training
-// stands on, hermetically, and proves what they are before anybody installs
-// them.
+// Command builder builds the wheels and libraries for distributed training
+// hermetically, and proves their properties before they are installed.
 //
-// This package is flags, wiring and printing, and the only one that knows all
-// others: a command fills an options struct, calls one function and prints the
-// value that comes back.
+// This package holds flags, wiring and printing. It is the only package that imports
+// all others: a command fills an options struct, calls one function and prints the
+// returned value.
 package main
 
 import (
@@ -35,7 +34,7 @@ func main() {
 
 // Main runs the tool and returns its exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
-	// A terminal that is closed ends a run as Ctrl-C does.
+	// SIGHUP: closing the terminal ends a run like Ctrl-C.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	// A second signal ends the process at once.
@@ -51,7 +50,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = tool.RunContext(ctx, flagsFirst(args, tool.Commands))
 	}
-	_ = printed.Flush() // result remembers what could not be written
+	_ = printed.Flush() // result holds the write error
 	if err == nil && result.Err != nil {
 		err = fmt.Errorf("writing the result: %w", result.Err)
 	}
@@ -61,16 +60,16 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if fault := progress.Untold(err); fault != nil {
 		term.PrintError(said, fault)
 	}
-	_ = said.Flush() // nobody is left to be told
+	_ = said.Flush() // an error cannot be reported any more
 	if ctx.Err() != nil {
 		return int(diag.Interrupted)
 	}
 	return int(diag.CodeOf(err))
 }
 
-// newApp wires the verbs. The catalogue is read first, because every recipe is a
-// command of its own below run, plan and lock, with its axes as flags; what is
-// wrong with it is reported by the verbs that need it.
+// newApp wires the verbs. It reads the catalogue first, because every recipe is a
+// subcommand of run, plan and lock with its axes as flags. Verbs that need the
+// catalogue report its errors.
 func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.App {
 	out := printer{stdout: stdout, stderr: stderr}
 	cat, fault := catalogue.Load(siteDir(args), takenNames())
@@ -84,7 +83,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 		HideHelpCommand: true,
 		Writer:          stdout,
 		ErrWriter:       stderr,
-		Flags:           []cli.Flag{recipesFlag(), cli.HelpFlag}, // which a command called help would hide
+		Flags:           []cli.Flag{recipesFlag(), cli.HelpFlag}, // a verb named help would otherwise hide --help
 		CommandNotFound: nil,
 		OnUsageError:    usageError,
 		ExitErrHandler:  func(*cli.Context, error) {}, // Main decides the exit code
@@ -131,7 +130,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 
 const helpVerb = "help"
 
-// helpCommand is what people type who do not know of --help.
+// helpCommand is for users who do not know --help.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name: helpVerb, Usage: "explain a command, as --help behind it does", ArgsUsage: "[COMMAND]", OnUsageError: usageError,
@@ -141,8 +140,8 @@ func helpCommand() *cli.Command {
 	}
 }
 
-// unknownCommand is what the tool, or a verb that has verbs, does without a word
-// or with one that is no verb.
+// unknownCommand is the action of the tool, or of a verb with subverbs, if no verb or
+// an unknown verb follows. Without a verb it prints the help.
 func unknownCommand(c *cli.Context) error {
 	if !c.Args().Present() {
 		if c.Command.Name != c.App.Name {
@@ -158,7 +157,7 @@ func unknownCommand(c *cli.Context) error {
 	return diag.Errorf(diag.Usage, "no command is called %q", word).WithHint("%s", diag.DidYouMean(word, names))
 }
 
-// unexpected refuses arguments that nobody would read.
+// unexpected rejects surplus operands.
 func unexpected(c *cli.Context, wanted int) error {
 	if c.Args().Len() <= wanted {
 		return nil
@@ -167,10 +166,10 @@ func unexpected(c *cli.Context, wanted int) error {
 		WithHint("see `%s --help`", c.Command.HelpName)
 }
 
-// flagName is a flag in a message of the parser, which writes one dash.
+// flagName matches a flag in a message of the parser, which writes one dash.
 var flagName = regexp.MustCompile(` -([a-z][a-z-]+)(:|$)`)
 
-// usageError gives what the flag parser says the class of a usage error.
+// usageError turns an error of the flag parser into a usage error.
 func usageError(c *cli.Context, err error, _ bool) error {
 	if _, known := errors.AsType[*diag.Error](err); known {
 		return err
@@ -186,8 +185,8 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	return fault
 }
 
-// printer is where results and everything else go: stdout carries the result
-// and nothing else.
+// printer holds the output streams. stdout carries only the result; everything else
+// goes to stderr.
 type printer struct{ stdout, stderr io.Writer }
 
 func (p printer) note(format string, args ...any) {
@@ -198,7 +197,7 @@ func (p printer) say(format string, args ...any) {
 	fmt.Fprintf(p.stdout, format+"\n", args...)
 }
 
-// print prints a value as JSON, or what a person reads of it.
+// print prints a value as JSON or calls text.
 func (p printer) print(asJSON bool, value any, text func()) error {
 	if asJSON {
 		return printJSON(p, value)
@@ -207,7 +206,7 @@ func (p printer) print(asJSON bool, value any, text func()) error {
 	return nil
 }
 
-// table prints rows as wide as the terminal.
+// table prints rows in the width of the terminal.
 func (p printer) table(header []string, rows [][]string) {
 	term.Table(p.stdout, term.Width(p.stdout), header, rows)
 }

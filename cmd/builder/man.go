@@ -33,7 +33,7 @@ func manCommand(out printer) *cli.Command {
 	}
 }
 
-// edition is that of this program. Its date is that of the commit.
+// edition returns the version of this program and the date of its commit.
 func edition() manual.Edition {
 	e := manual.Edition{Version: version}
 	if info, ok := debug.ReadBuildInfo(); ok {

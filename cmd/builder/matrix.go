@@ -15,7 +15,7 @@ import (
 	"builder/internal/view/term"
 )
 
-// matrixFormats are the words that --format takes, the default first.
+// matrixFormats are the values of --format, the default first.
 var matrixFormats = []string{"json", "github", "gitlab", "text"}
 
 const matrixDescription = `Without RECIPE every cell of every recipe. With RECIPE alone every cell of it;
@@ -75,7 +75,7 @@ func matrixCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 	}
 }
 
-// matrixOptions is what the flags of matrix say.
+// matrixOptions are the flags of matrix.
 type matrixOptions struct {
 	format   string
 	shard    ci.Shard
@@ -115,7 +115,7 @@ func printMatrix(c *cli.Context, cat catalogue.Catalogue, rs []*recipe.Recipe, f
 	return printJSON(out, part)
 }
 
-// readMatrixOptions reads flags that may stand before and after the recipe.
+// readMatrixOptions reads flags, which may come before and after the recipe.
 func readMatrixOptions(c *cli.Context) (matrixOptions, error) {
 	at := func(name string) *cli.Context {
 		for _, level := range c.Lineage() {

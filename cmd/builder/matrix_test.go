@@ -14,14 +14,14 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// TestMatrixGolden shows what a pull request is built with, and how many cells
-// there are: a change of a recipe, a rule or a patch that moves either is seen in
-// review. Rewrite the file with -update.
+// TestMatrixGolden records the cells built for a pull request and the number of all
+// cells. If a change of a recipe, a rule or a patch affects either, review shows it.
+// -update rewrites the file.
 func TestMatrixGolden(t *testing.T) {
 	type condensed struct {
 		Recipe string            `json:"recipe"`
 		Cells  int               `json:"cells"`  // of the whole matrix
-		Values map[string]string `json:"values"` // that the condensed matrix holds
+		Values map[string]string `json:"values"` // values in the condensed matrix
 		Few    []string          `json:"condensed"`
 	}
 	cat, err := catalogue.Load("", takenNames())
@@ -65,8 +65,7 @@ func TestMatrixGolden(t *testing.T) {
 	golden.CheckFile(t, filepath.Join("testdata", "matrix.golden.json"), text.Bytes())
 }
 
-// TestEveryCellHasAMatrix: every cell of every recipe fits into the matrices
-// that the hint of matrix names.
+// Every cell of every recipe must fit into the matrices named by the hint of matrix.
 func TestEveryCellHasAMatrix(t *testing.T) {
 	cat, err := catalogue.Load("", takenNames())
 	if err != nil {

@@ -44,7 +44,7 @@ func cacheFlag() cli.Flag {
 		Name: app.CacheFlag, EnvVars: []string{config.Variable(app.CacheFlag)}, Value: "60%",
 		Usage: "let the cache of an engine that builder starts take at most `SIZE`, such as 40GB, or a share of the disk",
 		Action: func(_ *cli.Context, text string) error {
-			if text == "" { // as a variable may be
+			if text == "" { // the variable may be set but empty
 				return nil
 			}
 			if _, err := recipe.ParseShare(text, 0); err != nil {
@@ -55,31 +55,31 @@ func cacheFlag() cli.Flag {
 	}
 }
 
-// cacheBytes is the bound of an engine's cache, for verbs without its flag too: two
-// verbs with two bounds would stop each other's engine.
+// cacheBytes returns the size limit of an engine's cache, also for verbs without the
+// flag: verbs with different limits would restart each other's engine.
 func cacheBytes(c *cli.Context, home string) int64 {
 	disk, _, err := host.Disk(home)
 	if err != nil {
-		return 0 // the engine knows its own disk
+		return 0 // the engine chooses by its own disk
 	}
 	text := cmp.Or(c.String(app.CacheFlag), os.Getenv(config.Variable(app.CacheFlag)), cacheFlag().(*cli.StringFlag).Value)
-	bytes, _ := recipe.ParseShare(text, disk) // the flag has said what is wrong
+	bytes, _ := recipe.ParseShare(text, disk) // the flag's action reports the error
 	return bytes
 }
 
-// nativeOptions is what the flags say about the engine of this host. What the home
-// that users have by default has made is not made again for another.
+// nativeOptions returns the options of the native engine. Other homes copy the engine's
+// programs from the default home, if they exist there.
 func nativeOptions(c *cli.Context, home string) native.Options {
 	from, _ := app.DefaultHome()
 	return native.Options{NoInstall: c.Bool("no-install"), Idle: c.Duration("engine-idle"), From: from, Cache: cacheBytes(c, home)}
 }
 
-// selectionFlags choose cells and where their inputs come from.
+// selectionFlags are the flags that choose cells and the sources of their inputs.
 func selectionFlags() []cli.Flag {
 	return append([]cli.Flag{recipesFlag(), jsonFlag()}, sourceFlags{}.flags()...)
 }
 
-// outFlag names the directory of the results of a run.
+// outFlag names the output directory of a run.
 func outFlag(usage string) cli.Flag {
 	return &cli.StringFlag{Name: "out", EnvVars: []string{"BUILDER_OUT"}, Value: "out", Usage: usage}
 }
@@ -113,18 +113,18 @@ func rootfsFlags() []cli.Flag {
 		&cli.StringFlag{Name: "to", Usage: "write the file system and the script to `DIR`, which must not exist"}, progressFlag())
 }
 
-// recipeFlagNames are the flags that every recipe has below one verb or another:
-// no axis can be called like one.
+// recipeFlagNames returns the flags that every recipe has below some verb: no axis can
+// have such a name.
 func recipeFlagNames() []string {
 	return flagNames(slices.Concat(selectionFlags(), runFlags(), planFlags(), lockFlags(), rootfsFlags(), matrixFlags(), exportFlags(), doctorFlags()))
 }
 
-// takenNames are the flags that no axis can be called like.
+// takenNames returns the flag names that no axis can have.
 func takenNames() catalogue.Taken {
 	return catalogue.Taken{Recipe: append(recipeFlagNames(), "help", "h"), Profile: append(flagNames(profileFlags()), "help", "h")}
 }
 
-// axisFlags are one flag for each axis of a recipe or a profile.
+// axisFlags returns one flag for each axis of a recipe or a profile.
 func axisFlags(axes []recipe.Axis) []cli.Flag {
 	var flags []cli.Flag
 	for _, axis := range axes {
@@ -137,15 +137,15 @@ func axisFlags(axes []recipe.Axis) []cli.Flag {
 	return flags
 }
 
-// axisValue is what a command line says about an axis. A flag that is there twice
-// says both: --rocm 5.7 --rocm 6.1 is --rocm 5.7,6.1.
+// axisValue is the value of an axis on the command line. A repeated flag is a list:
+// --rocm 5.7 --rocm 6.1 is --rocm 5.7,6.1.
 type axisValue struct {
-	known []string // what it may be, for completion
+	known []string // possible values, for completion
 	texts []string
 }
 
-// Set implements [cli.Generic]. Comparisons must all hold, so that one of them and a
-// further value say nothing together.
+// Set implements [cli.Generic]. All comparisons must hold, so a comparison together
+// with a further value is rejected.
 func (v *axisValue) Set(text string) error {
 	v.texts = append(v.texts, text)
 	if len(v.texts) > 1 && strings.ContainsAny(v.String(), "<>=!~") {
@@ -157,7 +157,7 @@ func (v *axisValue) Set(text string) error {
 // String implements [cli.Generic].
 func (v *axisValue) String() string { return strings.Join(v.texts, ",") }
 
-// recipeCommands makes a command for each recipe.
+// recipeCommands returns a command for each recipe.
 func recipeCommands(cat catalogue.Catalogue, fault error, flags []cli.Flag, do func(*cli.Context, app.Selection) error) []*cli.Command {
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
@@ -179,8 +179,7 @@ func recipeCommands(cat catalogue.Catalogue, fault error, flags []cli.Flag, do f
 	return commands
 }
 
-// unknownRecipe is the action of a verb that got no recipe, or one that does not
-// exist.
+// unknownRecipe is the action of a verb with no recipe or an unknown one.
 func unknownRecipe(cat catalogue.Catalogue, fault error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if fault != nil {
@@ -195,7 +194,7 @@ func unknownRecipe(cat catalogue.Catalogue, fault error) cli.ActionFunc {
 	}
 }
 
-// axisUsageError suggests the axis or flag that a mistyped one may have meant.
+// axisUsageError suggests the axis or flag that a mistyped one may stand for.
 func axisUsageError(r *recipe.Recipe, flags []cli.Flag) cli.OnUsageErrorFunc {
 	return func(c *cli.Context, err error, sub bool) error {
 		name, ok := undefinedFlag(err)
@@ -210,7 +209,7 @@ func axisUsageError(r *recipe.Recipe, flags []cli.Flag) cli.OnUsageErrorFunc {
 	}
 }
 
-// verbUsageError says where the flags of a recipe stand: each recipe has its own.
+// verbUsageError explains that flags come after the recipe: each recipe has its own.
 func verbUsageError(c *cli.Context, err error, sub bool) error {
 	name, ok := undefinedFlag(err)
 	if !ok {
@@ -223,7 +222,7 @@ func verbUsageError(c *cli.Context, err error, sub bool) error {
 		WithHint("axes and flags come after the recipe: %s RECIPE --%s", c.Command.HelpName, name)
 }
 
-// undefinedFlag returns the name of the flag that the parser does not know.
+// undefinedFlag returns the name of a flag unknown to the parser.
 func undefinedFlag(err error) (string, bool) {
 	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	return strings.TrimPrefix(name, "-"), ok
@@ -237,7 +236,7 @@ func flagNames(flags []cli.Flag) []string {
 	return names
 }
 
-// readAxes reads what the command line says about axes.
+// readAxes reads the axes of the command line.
 func readAxes(c *cli.Context, axes []recipe.Axis) matrix.Filter {
 	filter := matrix.Filter{}
 	for _, axis := range axes {
@@ -256,8 +255,8 @@ func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// siteDir finds the value of --recipes before the flags are parsed: which
-// commands and flags there are depends on it.
+// siteDir finds the value of --recipes before the flags are parsed, because the
+// commands and flags depend on it.
 func siteDir(args []string) string {
 	site := os.Getenv("BUILDER_RECIPES")
 	for i, arg := range args {
@@ -273,7 +272,7 @@ func siteDir(args []string) string {
 	return site
 }
 
-// axisWithoutRecipe says where the axes of a verb stand that takes a recipe or none.
+// axisWithoutRecipe explains the place of axes for a verb whose recipe is optional.
 func axisWithoutRecipe(cat catalogue.Catalogue) cli.OnUsageErrorFunc {
 	return func(c *cli.Context, err error, sub bool) error {
 		name, _ := undefinedFlag(err)

@@ -13,10 +13,11 @@ import (
 	"builder/internal/evidence/attest"
 )
 
-// What is said otherwise here than a user said it: flags that another verb has, flags
-// that are there twice, and files that belong to somebody else.
+// Errors and hints for command lines that are almost right: flags of another verb,
+// repeated flags, and a channel in place of a destination.
 
-// alike are flags that mean much the same, each the name that some verb has.
+// alike are groups of flags with a similar meaning. Each is the name in some verb or
+// tool.
 var alike = [][]string{
 	{"to", "at", "from", "dest", "destination", "registry", "index"},
 	{"channel", "policy", "to"},
@@ -30,7 +31,7 @@ var alike = [][]string{
 	{"because", "reason"},
 }
 
-// flagsElsewhere are flags that no verb with axes has, and what to do instead.
+// flagsElsewhere maps flags that no verb with axes has to hints.
 var flagsElsewhere = map[string]string{
 	"gpus":    "gates on GPUs are asked of what was built: builder gate out/CELL --gpus N",
 	"all":     "`all` is a value of each axis: --AXIS all, such as --rocm all --arch all",
@@ -42,7 +43,7 @@ var flagsElsewhere = map[string]string{
 	"gpu":     "the axis is called arch: --arch mi300x, --arch h100",
 }
 
-// flagHint says which flag may have been meant by one that a command does not have.
+// flagHint suggests a known flag for an unknown one.
 func flagHint(name string, known []string) string {
 	for _, group := range alike {
 		if !slices.Contains(group, name) {
@@ -57,9 +58,9 @@ func flagHint(name string, known []string) string {
 	return diag.DidYouMean(name, known)
 }
 
-// placeFault is the error about the word of a flag, with a hint where a channel stands
-// for a destination or a destination for a channel: publish and promote call them by
-// other flags.
+// placeFault returns the error for the value of a flag. It adds a hint if the value is
+// a channel in place of a destination or the reverse: publish and promote use different
+// flags for them.
 func placeFault(flag, word, channelFlag, placeFlag string, err error) error {
 	fault := diag.Errorf(diag.Usage, "--%s: %w", flag, err)
 	switch {
@@ -71,8 +72,8 @@ func placeFault(flag, word, channelFlag, placeFlag string, err error) error {
 	return fault
 }
 
-// twice refuses a flag that is there twice with different values and can have one: the
-// parser takes the last, and nobody would be told.
+// twice rejects a single-valued flag given twice with different values: the parser
+// would silently use the last one.
 func twice(args []string, verbs []*cli.Command) error {
 	verb, words := verbOf(args, verbs)
 	if verb == nil || verb.SkipFlagParsing {
@@ -99,7 +100,7 @@ func twice(args []string, verbs []*cli.Command) error {
 	return errors.Join(faults...)
 }
 
-// single reports whether a flag of this name has one value.
+// single reports whether the named flag has a single value.
 func single(name string, flags []cli.Flag) bool {
 	for _, f := range flags {
 		if !slices.Contains(f.Names(), name) {
@@ -113,8 +114,8 @@ func single(name string, flags []cli.Flag) bool {
 	return false
 }
 
-// helped gives a usage error that has no hint, and names no line of a file where to
-// mend it, the help of the verb.
+// helped adds the verb's --help as a hint to a usage error that has neither a hint nor
+// a line in a file.
 func helped(err error, args []string, verbs []*cli.Command) error {
 	all := diag.All(err)
 	last := -1

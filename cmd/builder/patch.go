@@ -77,7 +77,7 @@ lines of another; and prints the range that a patch should have. A patch is
 applied for real where the store holds the source of the version; elsewhere the
 audit says "not measured", and a patch of which no version was measured fails.`
 
-// patched returns the recipes that were named, or all that have patches.
+// patched returns the named recipes, or all recipes with patches.
 func patched(cat catalogue.Catalogue, names []string) ([]*recipe.Recipe, error) {
 	var rs []*recipe.Recipe
 	var faults []error
@@ -135,8 +135,8 @@ func auditPatches(c *cli.Context, s *app.Session, rs []*recipe.Recipe, out print
 	}))
 }
 
-// printAudit prints, for each patch, how many cells get it and what it does to
-// the versions, those of the catalogue in order.
+// printAudit prints for each patch the number of its cells and its effect on the
+// versions, in the order of the catalogue.
 func printAudit(out printer, r *recipe.Recipe, report audit.Report) {
 	versions, _ := r.Axis("version")
 	var rows [][]string

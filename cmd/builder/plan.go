@@ -51,9 +51,9 @@ func planFlags() []cli.Flag {
 	)
 }
 
-// readComparison reads what a plan is to be compared with.
+// readComparison reads the flags for the comparison of a plan.
 func readComparison(c *cli.Context, of app.Selection) (app.Comparison, error) {
-	// What is said for every run contradicts nothing that is asked of this plan.
+	// --out set by BUILDER_OUT applies to every command and contradicts no flag.
 	out := c.IsSet("out") && os.Getenv("BUILDER_OUT") == ""
 	switch file := c.String("against"); {
 	case c.IsSet("against") && out:
@@ -158,7 +158,7 @@ func explainDiff(p app.PlannedDiff, line func(name, format string, args ...any))
 	line("", "%s", p.Result)
 }
 
-// changed says a change in words.
+// changed describes a change in words.
 func changed(c lock.Change) string {
 	switch {
 	case c.Was == "":
@@ -169,5 +169,5 @@ func changed(c lock.Change) string {
 	return c.What + ": " + c.Is + ", was " + c.Was
 }
 
-// seconds writes a time that somebody measured once.
+// seconds formats a measured duration.
 func seconds(n int) string { return (time.Duration(n) * time.Second).String() }

@@ -15,16 +15,16 @@ import (
 	"builder/internal/view/term"
 )
 
-// evil is a text that a terminal and a server of builds would obey.
+// evil contains control sequences of terminals and workflow commands of CI servers.
 const evil = "x\x1b[2J\x1b]0;owned\x07\u009b31m\u202e\u200b\b\n::set-output name=a::b\n  ::stop-commands::c\r::add-mask::d\u2028##[set-env name=PATH]e ##vso[task.x]f ftp://me:hush@h/x"
 
-// hostileSite writes a site whose texts are hostile, and returns the directory that
-// it lies in, beside a run and files that are.
+// hostileSite writes a site with hostile texts, a hostile run and hostile files, and
+// returns their directory.
 func hostileSite(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	text := strings.TrimSuffix(evil, " ftp://me:hush@h/x") // which no recipe can have
-	said, err := json.Marshal(text)                        // as YAML has it
+	text := strings.TrimSuffix(evil, " ftp://me:hush@h/x") // a recipe cannot contain a URL with a password
+	said, err := json.Marshal(text)                        // JSON is valid YAML
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ build: "true"
 	return dir
 }
 
-// obeyed returns the first line that a terminal or a server would obey, or that
-// holds the password.
+// obeyed returns the first line that a terminal or a CI server would interpret, or that
+// contains the password.
 func obeyed(printed string) string {
 	for line := range strings.SplitSeq(printed, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "::") || strings.Contains(line, "##[") || strings.Contains(line, "##vso[") || strings.Contains(line, "hush") ||
@@ -92,8 +92,8 @@ func obeyed(printed string) string {
 	return ""
 }
 
-// Whatever a site, a wheel, a log or the report of a run holds, and whoever prints it,
-// no terminal and no server obeys it.
+// No output may contain control sequences or workflow commands, whatever the content of
+// a site, a wheel, a log or a report.
 func TestNothingThatIsPrintedIsObeyed(t *testing.T) {
 	t.Chdir(hostileSite(t))
 	t.Setenv("BUILDER_HOME", t.TempDir())

@@ -23,7 +23,7 @@ stderr.
 What --set-env and --set-option add is printed with the rest. What contradicts the
 profile, the versions or each other is refused, all of it at once, with exit 2.`
 
-// profileFormats are the words that --format takes, the default first.
+// profileFormats are the values of --format, the default first.
 func profileFormats() []string {
 	var words []string
 	for _, f := range profile.Formats() {
@@ -32,7 +32,7 @@ func profileFormats() []string {
 	return words
 }
 
-// profileFlags are those that every profile has beside its axes.
+// profileFlags are the flags of every profile other than its axes.
 func profileFlags() []cli.Flag {
 	formats := profileFormats()
 	return []cli.Flag{
@@ -79,7 +79,7 @@ func profileCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	return command
 }
 
-// profileOptions is what the flags of a profile say.
+// profileOptions are the flags of a profile.
 type profileOptions struct {
 	format profile.Format
 	filter matrix.Filter
@@ -114,8 +114,8 @@ func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, err
 	return o, errors.Join(faults...)
 }
 
-// printProfile prints an environment. What no variable can carry goes to stderr
-// where the format has no comments.
+// printProfile prints an environment. If the format has no comments, options without a
+// variable go to stderr.
 func printProfile(p *profile.Profile, o profileOptions, out printer) error {
 	e, err := p.Resolve(o.filter, o.asked)
 	if err != nil {

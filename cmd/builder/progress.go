@@ -11,7 +11,7 @@ import (
 	"builder/internal/view/progress"
 )
 
-// autoProgress lets what stderr is decide how progress is shown.
+// autoProgress chooses the format of progress by the kind of stderr.
 const autoProgress = string(progress.Auto)
 
 func progressFlag() cli.Flag {
@@ -25,7 +25,7 @@ func verboseFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show what the steps write into their logs too"}
 }
 
-// progressFormats are the words that --progress takes.
+// progressFormats are the values of --progress.
 func progressFormats() []string {
 	words := []string{autoProgress}
 	for _, f := range progress.Formats() {
@@ -34,7 +34,7 @@ func progressFormats() []string {
 	return words
 }
 
-// displayOptions is what the flags say about progress.
+// displayOptions are the flags for progress.
 type displayOptions struct {
 	format  string
 	verbose bool

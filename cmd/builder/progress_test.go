@@ -40,7 +40,8 @@ func TestProgressSchema(t *testing.T) {
 	}
 }
 
-// A program that reads events reads what went wrong as one; a person is told at the end.
+// A program that reads events receives the error as an event. For people it is printed
+// at the end.
 func TestWhoIsTold(t *testing.T) {
 	for format, told := range map[string]bool{"json": true, "plain": false} {
 		shown, err := progress.Begin(t.Context(), io.Discard, progress.Format(format), false)
@@ -53,7 +54,7 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
-// recorded begins a run.json of cells that none has begun.
+// recorded starts a run.json with cells that have not started.
 func recorded(t *testing.T, ids ...string) (out string, rec *report.Recorder) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "out")
@@ -71,7 +72,7 @@ func recorded(t *testing.T, ids ...string) (out string, rec *report.Recorder) {
 	return out, rec
 }
 
-// ran leaves a run of three cells, of which one failed in its build.
+// ran writes a run of three cells, one with a failed build.
 func ran(t *testing.T) (out string) {
 	t.Helper()
 	ids := []string{"tool-1", "tool-2", "tool-3"}
@@ -151,7 +152,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// A cell that is under way is followed until its step ends.
+// A running cell is followed until its step ends.
 func TestLogsOfARunningCell(t *testing.T) {
 	t.Setenv("BUILDER_RECIPES", "")
 	w, _ := recorded(t, "tool-1", "tool-2")
@@ -181,7 +182,7 @@ func TestLogsOfARunningCell(t *testing.T) {
 	}
 }
 
-// seer is a reader of a log who does something when a text is there.
+// seer is a writer. It calls a function when a text appears.
 type seer struct {
 	bytes.Buffer
 	text string

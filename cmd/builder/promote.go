@@ -47,7 +47,7 @@ func doPromote(c *cli.Context, out printer) error {
 	return out.print(c.Bool("json"), done, func() { printPublished(out, done) })
 }
 
-// catalogueFlags name a place and how to speak with it.
+// catalogueFlags are the flags that name a place and the access to it.
 func catalogueFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "at", Usage: "where it is published: `DEST` is file:DIR or oci://HOST/REPOSITORY"},
@@ -55,7 +55,7 @@ func catalogueFlags() []cli.Flag {
 	}
 }
 
-// publishedCell reads the place and the one cell that a command is about.
+// publishedCell reads the place and the one cell of a command.
 func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error) {
 	if c.Args().Len() != 1 {
 		err = diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("builder index --at DEST lists them")

@@ -12,8 +12,8 @@ import (
 	"builder/internal/publishing/publish"
 )
 
-// doPrune says which wheels may go, and lets them go with --yes.
-// A catalogue with a fault may lack a lock that needs something: then nothing goes.
+// doPrune lists the wheels to remove, and removes them with --yes. If the catalogue has
+// an error it removes nothing: a lock that needs a wheel may be missing.
 func doPrune(c *cli.Context, cat catalogue.Catalogue, fault error, out printer) error {
 	at, rule, err := readPrune(c)
 	in, err2 := openSession(c, cat, out)

@@ -23,7 +23,7 @@ func (s *scene) openDirectory() {
 	s.look = s.lookIntoDirectory
 }
 
-// index is the directory that is published to.
+// index returns a path in the directory to publish to.
 func (s *scene) index(names ...string) string {
 	return filepath.Join(append([]string{s.dir, "index"}, names...)...)
 }
@@ -112,16 +112,15 @@ func directoryFaults() []fault {
 	}
 }
 
-// put puts an empty file where none should be.
+// put writes an empty file in a place where no file belongs.
 func (s *scene) put(path string) {
 	s.check(os.MkdirAll(filepath.Dir(path), 0o755))
 	s.check(os.WriteFile(path, nil, 0o600))
 	s.whenMended(func() { s.check(os.Remove(path)) })
 }
 
-// fill makes the index a disk that is smaller than a wheel. Who may not mount one
-// still sees what becomes of a file that cannot be written to its end, in the next
-// row.
+// fill mounts a disk smaller than a wheel as the index. The next row tests a write that
+// fails midway for users who cannot mount.
 func (s *scene) fill() {
 	if err := s.mount("size=512k"); err != nil {
 		s.Skipf("a full disk has to be mounted: %v", err)
@@ -129,7 +128,7 @@ func (s *scene) fill() {
 	s.whenMended(func() { s.check(s.mount("size=64m", syscall.MS_REMOUNT)) })
 }
 
-// mount puts a file system of its own in the place of the index.
+// mount mounts a new file system as the index.
 func (s *scene) mount(options string, flags ...uintptr) error {
 	s.check(os.MkdirAll(s.index(), 0o755))
 	all := uintptr(0)
@@ -148,7 +147,8 @@ func (s *scene) cramp() {
 	s.whenMended(func() { s.program = "hasty" })
 }
 
-// protect lets nobody write into the index. Root is not held back by permissions.
+// protect makes the index read-only. Permissions do not restrict root, so for root it
+// mounts a read-only file system.
 func (s *scene) protect() {
 	if os.Geteuid() != 0 {
 		s.check(os.MkdirAll(s.index(), 0o755))
@@ -162,14 +162,14 @@ func (s *scene) protect() {
 	s.whenMended(func() { s.check(s.mount("size=64m", syscall.MS_REMOUNT)) })
 }
 
-// changeWhenLocked changes the wheel when it was verified: the program then asks
-// for the lock of the index, which somebody else holds.
+// changeWhenLocked changes the wheel after it was verified: the program then waits for
+// the lock of the index, which the test holds.
 func (s *scene) changeWhenLocked() {
 	s.lock(1, s.change())
 }
 
-// lock holds the lock of the index until it was asked for so often, and then calls
-// f before it is free.
+// lock holds the lock of the index until the given number of attempts, then calls f and
+// releases the lock.
 func (s *scene) lock(asks int32, f func()) {
 	var asked atomic.Int32
 	s.hold(func(free func()) bool {
@@ -182,8 +182,8 @@ func (s *scene) lock(asks int32, f func()) {
 	})
 }
 
-// hold holds the lock of the index until it is freed or all is mended, and calls f
-// when somebody asks for it, as often as f wishes.
+// hold holds the lock of the index until it is freed or the fault is mended. It calls f
+// at each attempt to lock until f returns false.
 func (s *scene) hold(f func(free func()) (more bool)) {
 	s.check(os.MkdirAll(s.index(), 0o755))
 	path := s.index(".lock")
@@ -195,7 +195,8 @@ func (s *scene) hold(f func(free func()) (more bool)) {
 	s.when(path, syscall.IN_OPEN, anything, func() bool { return f(free) })
 }
 
-// race publishes a second result at the same time, and lets both begin.
+// race publishes a second result at the same time and releases the lock only after both
+// have started.
 func (s *scene) race(rival string) {
 	s.rival = rival
 	s.lock(8, func() {})
@@ -205,10 +206,10 @@ func (s *scene) damageRecord(name string) {
 	s.before()
 	path := s.index("files", "tiny", name+".record.json")
 	s.check(os.Truncate(path, 0))
-	s.whenMended(func() { s.check(os.Remove(path)) }) // as the hint says
+	s.whenMended(func() { s.check(os.Remove(path)) }) // the hint's remedy
 }
 
-// damagePublished cuts what is published, as a disk does that was full.
+// damagePublished truncates published files, as a full disk would.
 func (s *scene) damagePublished() {
 	s.before()
 	for _, name := range []string{"tiny-1.0-py3-none-any.whl", "tiny-1.0-py3-none-any.whl.attestations/provenance.sigstore.json"} {
@@ -217,14 +218,14 @@ func (s *scene) damagePublished() {
 	s.check(os.Truncate(s.index("simple", "tiny", "index.html"), 10))
 }
 
-// before publishes while all is well.
+// before publishes without a fault.
 func (s *scene) before() {
 	if got := s.publish(s.cell); got.exit != diag.OK {
 		s.Fatalf("exit code %d\n%s", got.exit, got.stderr)
 	}
 }
 
-// python is what stands in for pip, which looks at the index as a client.
+// python installs a fake pip, which builder runs to check the index as a client.
 func (s *scene) python(script string) {
 	bin := filepath.Join(s.dir, "bin")
 	s.check(os.MkdirAll(bin, 0o755))
@@ -247,7 +248,7 @@ func (s *scene) killWhileCopying() {
 	})
 }
 
-// killedBefore leaves what another build had written when it was killed.
+// killedBefore leaves the partial files of another build whose publication was killed.
 func (s *scene) killedBefore() {
 	s.killWhileCopying()
 	if got := s.publish(s.made.other); got.exit != killed {
@@ -255,7 +256,7 @@ func (s *scene) killedBefore() {
 	}
 }
 
-// interruptWhileWaiting holds the lock for longer than the program lives.
+// interruptWhileWaiting holds the lock until the program is interrupted.
 func (s *scene) interruptWhileWaiting() {
 	var asked atomic.Int32
 	s.hold(func(func()) bool {
@@ -267,8 +268,8 @@ func (s *scene) interruptWhileWaiting() {
 	})
 }
 
-// lookIntoDirectory reads an index as clients do: what a page names is there, whole,
-// and has the digest that the page says. What nobody has finished is hidden.
+// lookIntoDirectory reads an index as a client does: every file named by a page must be
+// complete and have the digest of the page. Unfinished files must be hidden.
 func (s *scene) lookIntoDirectory() remains {
 	pages, keys := s.lookAtPages(), s.lookAtKeys()
 	s.lookForLeftovers(keys)
@@ -313,7 +314,7 @@ func (s *scene) lookAtPages() bool {
 	return len(links) == 1
 }
 
-// read returns the bytes of a file of the index, nil where there is none.
+// read returns the content of a file of the index, or nil if it does not exist.
 func (s *scene) read(names ...string) []byte {
 	s.Helper()
 	data, err := os.ReadFile(s.index(names...))
@@ -323,7 +324,7 @@ func (s *scene) read(names ...string) []byte {
 	return data
 }
 
-// compare demands a wheel that is named, and its metadata.
+// compare checks the digests of a wheel named by a page and of its metadata.
 func (s *scene) compare(path, sum, metadata string) {
 	s.Helper()
 	if got := s.sumOf(s.index(filepath.FromSlash(path))); got != sum || !s.sums()[sum] {
@@ -334,7 +335,7 @@ func (s *scene) compare(path, sum, metadata string) {
 	}
 }
 
-// lookAtKeys reports whether --from finds the cell, and takes it.
+// lookAtKeys reports whether --from finds and takes the cell.
 func (s *scene) lookAtKeys() bool {
 	s.Helper()
 	names, err := filepath.Glob(s.index("keys", "*.json"))
@@ -353,8 +354,8 @@ func (s *scene) lookAtKeys() bool {
 	return true
 }
 
-// lookForLeftovers demands that what was not finished is hidden, and gone when the
-// wheel is there.
+// lookForLeftovers checks that unfinished files are hidden, and that none are left if
+// the wheel is there.
 func (s *scene) lookForLeftovers(there bool) {
 	s.Helper()
 	err := filepath.WalkDir(s.index(), func(path string, d fs.DirEntry, err error) error {

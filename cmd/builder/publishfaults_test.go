@@ -11,31 +11,31 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// A fault is what may go wrong while a wheel is published, and what becomes of it.
-// The table of docs/publish-faults.md is made of these rows.
+// A fault is a failure during the publication of a wheel and its expected result. The
+// rows are the table of docs/publish-faults.md.
 type fault struct {
-	what string       // as the page has it
-	make func(*scene) // brings it about, and tells the scene how it goes away
-	exit diag.Code    // of builder, or killed
-	says string       // a pattern of stderr: where, and what
-	hint string       // on stderr: what to do; HOST and N stand for a server and a number
-	left remains      // at the destination, afterwards
+	what string       // the text of the page
+	make func(*scene) // causes the fault and registers its repair
+	exit diag.Code    // exit code of builder, or killed
+	says string       // pattern of the error on stderr
+	hint string       // hint on stderr; HOST and N stand for a server and a number
+	left remains      // state of the destination afterwards
 }
 
-// killed stands for the exit code of a process that had no time for one.
+// killed stands for the missing exit code of a killed process.
 const killed diag.Code = -1
 
-// Remains is what a destination holds of a wheel. What is neither of these is half
-// a publication, and there must never be one.
+// Remains is the state of a wheel at a destination. Any other state is half a
+// publication, which must never occur.
 type remains string
 
 const (
 	nothing remains = "nothing"
 	whole   remains = "the wheel, whole"
-	partly  remains = "the wheel, whole, not yet under every name" // tags, or pages
+	partly  remains = "the wheel, whole, not yet under every name" // tags or pages are missing
 )
 
-// A kind is a way to publish, with all that may go wrong there.
+// A kind is a kind of destination with its possible faults.
 type kind struct {
 	title  string
 	to     string
@@ -51,12 +51,12 @@ func kinds() []kind {
 	}
 }
 
-// TestPublishFaults brings every fault about, for the program as users run it: it
-// ends with the exit code of the row and says where, what and what to do; nothing
-// is half published; and once the fault is gone the same command publishes, and
-// another time finds that the wheel is there. A password is never printed.
+// TestPublishFaults causes every fault while the real program publishes. The program
+// must end with the exit code of the row and print the error and its hint. Nothing may
+// be half published. After the repair the same command must publish, and a second time
+// report that the wheel exists. The password must never be printed.
 func TestPublishFaults(t *testing.T) {
-	t.Setenv("DOCKER_CONFIG", t.TempDir()) // for those who look, who have no password
+	t.Setenv("DOCKER_CONFIG", t.TempDir()) // the inspecting client has no password
 	made := newWorkshop(t)
 	for _, k := range kinds() {
 		scheme, _, _ := strings.Cut(k.to, ":")
@@ -74,7 +74,7 @@ func TestPublishFaults(t *testing.T) {
 	}
 }
 
-// judge publishes while the fault is there.
+// judge publishes during the fault.
 func (f fault) judge(s *scene) {
 	s.Helper()
 	if s.rival != "" {
@@ -87,7 +87,7 @@ func (f fault) judge(s *scene) {
 	}
 }
 
-// judge compares what the program said and did with a row.
+// judge compares the outcome with a row.
 func (s *scene) judge(f fault, got outcome) {
 	s.Helper()
 	s.inspect(got)
@@ -96,7 +96,7 @@ func (s *scene) judge(f fault, got outcome) {
 	}
 }
 
-// hinted reports whether the program said what to do, in these words.
+// hinted reports whether stderr has exactly the expected hint.
 func (f fault) hinted(stderr string) bool {
 	if f.hint == "" {
 		return !strings.Contains("\n"+stderr, "\nhint: ")
@@ -105,7 +105,7 @@ func (f fault) hinted(stderr string) bool {
 	return regexp.MustCompile(`(?m)^hint: ` + words + `$`).MatchString(stderr)
 }
 
-// inspect demands of everything that is printed what holds for all of it.
+// inspect checks the rules for all output.
 func (s *scene) inspect(got outcome) {
 	s.Helper()
 	all := got.stdout + got.stderr
@@ -119,7 +119,8 @@ func (s *scene) inspect(got outcome) {
 	}
 }
 
-// publishAgain publishes twice: all is well, and then there is nothing to do.
+// publishAgain publishes twice: the first must succeed, and the second has nothing to
+// do.
 func (s *scene) publishAgain() {
 	s.Helper()
 	for _, says := range []string{`published|was there`, `was there`} {
@@ -134,9 +135,8 @@ func (s *scene) publishAgain() {
 	}
 }
 
-// publishBoth publishes the cell and its rival at once. One of them succeeds, and
-// the other as the row says; the one that succeeded is that of the scene from then
-// on.
+// publishBoth publishes the cell and its rival at the same time. One succeeds and the
+// other ends like the row. The successful one is the scene's cell from then on.
 func (s *scene) publishBoth(f fault) {
 	s.Helper()
 	other := make(chan outcome)
@@ -158,7 +158,7 @@ const (
 	faultsEnd   = "<!-- end of faults -->\n"
 )
 
-// TestPublishFaultsAreDocumented compares the rows with the page, or writes it.
+// TestPublishFaultsAreDocumented compares the rows with the page, or updates the page.
 func TestPublishFaultsAreDocumented(t *testing.T) {
 	golden.CheckSection(t, faultsPage, faultsBegin, faultsEnd, faultTables())
 }
@@ -191,8 +191,7 @@ func (f fault) remedy() string {
 	return "give the same command again"
 }
 
-// TestPublishFaultsSayWhatToDo: a row that stands twice, or an error without a
-// remedy, is a gap of the table.
+// No row may occur twice, and every error must have a hint.
 func TestPublishFaultsSayWhatToDo(t *testing.T) {
 	for _, k := range kinds() {
 		var seen []string

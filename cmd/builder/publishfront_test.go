@@ -17,18 +17,18 @@ import (
 	"time"
 )
 
-// A front stands before a server, asks for the password, and can be made to
-// misbehave. What it hides goes on: when it is back, it is as a server that was
-// started again.
+// A front is a proxy before a server. It requires the password and can misbehave. The
+// server behind it keeps its state: a restart of the front looks like a restart of the
+// server.
 type front struct {
 	back   http.Handler
 	addr   string // on this host
 	mu     sync.Mutex
 	server *http.Server
-	fault  func(w http.ResponseWriter, req *http.Request) bool // answers instead, if it returns true
+	fault  func(w http.ResponseWriter, req *http.Request) bool // replaces the answer if it returns true
 }
 
-// serve puts a front before the handler, until the scene is over.
+// serve starts a front before the handler. It ends with the scene.
 func (s *scene) serve(back http.Handler) *front {
 	s.Helper()
 	f := &front{back: back, addr: "127.0.0.1:0"}
@@ -50,7 +50,7 @@ func (f *front) start() error {
 	return nil
 }
 
-// kill ends the server with all its connections.
+// kill ends the server and all its connections.
 func (f *front) kill() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,8 +78,8 @@ func (f *front) breaks(fault func(w http.ResponseWriter, req *http.Request) bool
 	f.fault = fault
 }
 
-// A request is one of a method, "" for any, to a path that holds a text, with a body
-// of so many bytes at least.
+// A request matches requests with the method ("" for any), a path containing the text,
+// and a body of at least the given size in bytes.
 type request struct {
 	method, path string
 	least        int64
@@ -89,10 +89,10 @@ func (r request) is(req *http.Request) bool {
 	return (r.method == "" || r.method == req.Method) && strings.Contains(req.URL.Path, r.path) && req.ContentLength >= r.least
 }
 
-// always is more often than anybody asks.
+// always is more than the number of any test's requests.
 const always = 1 << 20
 
-// breaks answers the first n such requests in the place of the server.
+// breaks answers the first n matching requests instead of the server.
 func (s *scene) breaks(at request, n int32, answer http.HandlerFunc) {
 	var left atomic.Int32
 	left.Store(n)
@@ -111,7 +111,7 @@ func (s *scene) breaks(at request, n int32, answer http.HandlerFunc) {
 	})
 }
 
-// says answers with a status, and repeats what it was told, as some servers do.
+// says answers with a status and repeats the request's credentials, as some servers do.
 func says(status int, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		for i := 0; i+1 < len(headers); i += 2 {
@@ -122,10 +122,11 @@ func says(status int, headers ...string) http.HandlerFunc {
 	}
 }
 
-// some reads a part of what is sent.
+// some reads a part of the body.
 func some(req *http.Request) { _, _ = io.CopyN(io.Discard, req.Body, largest/2) }
 
-// dies kills the server in the midst of a request; it is gone until all is mended.
+// dies kills the server during a request. The server stays down until the fault is
+// mended.
 func (s *scene) dies(at request) {
 	s.breaks(at, 1, func(_ http.ResponseWriter, req *http.Request) {
 		some(req)
@@ -134,7 +135,7 @@ func (s *scene) dies(at request) {
 	s.whenMended(func() { s.check(s.front.start()) })
 }
 
-// restarts kills the server in the midst of a request; it is back a little later.
+// restarts kills the server during a request. It is up again after 100 ms.
 func (s *scene) restarts(at request) {
 	s.breaks(at, 1, func(_ http.ResponseWriter, req *http.Request) {
 		some(req)
@@ -147,8 +148,8 @@ func (s *scene) restarts(at request) {
 	})
 }
 
-// sends gives the program a signal in the midst of a request, and waits for what
-// becomes of it.
+// sends sends a signal to the program during a request and waits until the request
+// ends.
 func (s *scene) sends(at request, sig syscall.Signal) {
 	s.breaks(at, 1, func(_ http.ResponseWriter, req *http.Request) {
 		some(req)
@@ -171,8 +172,8 @@ func (s *scene) changes(at request) {
 	s.whenMended(func() { s.front.breaks(nil) })
 }
 
-// meets publishes a second result at the same time: both come to a request before
-// either is answered, and both are served before either is told.
+// meets publishes a second result at the same time. Both reach the same request before
+// either is processed, and both are processed before either is answered.
 func (s *scene) meets(at request, rival string) {
 	s.rival = rival
 	var before, after sync.WaitGroup
@@ -195,14 +196,14 @@ func (s *scene) meets(at request, rival string) {
 	s.whenMended(func() { s.front.breaks(nil) })
 }
 
-// repeat sends an answer.
+// repeat sends a recorded answer.
 func repeat(w http.ResponseWriter, header http.Header, code int, body []byte) {
 	maps.Copy(w.Header(), header)
 	w.WriteHeader(code)
 	_, _ = w.Write(body)
 }
 
-// stranger is another host, which must not learn the password.
+// stranger is another host. It must not receive the password.
 func (s *scene) stranger(answer http.HandlerFunc) (url string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var said strings.Builder
@@ -223,7 +224,7 @@ func (s *scene) stranger(answer http.HandlerFunc) (url string) {
 	return server.URL
 }
 
-// redirects sends a request on to another host, which is asked or is not.
+// redirects redirects a request to another host and checks whether the client follows.
 func (s *scene) redirects(at request, followed bool, answer http.HandlerFunc) {
 	var asked atomic.Bool
 	to := s.stranger(func(w http.ResponseWriter, req *http.Request) {
@@ -240,14 +241,14 @@ func (s *scene) redirects(at request, followed bool, answer http.HandlerFunc) {
 	})
 }
 
-// unexpectedly fails the scene when it is asked for anything.
+// unexpectedly fails the scene at any request.
 func (s *scene) unexpectedly(w http.ResponseWriter, req *http.Request) {
 	s.Errorf("another host was asked: %s %s", req.Method, req.URL)
 	w.WriteHeader(http.StatusTeapot)
 }
 
-// overTLS serves the same with a certificate for example.com and this host that
-// nobody trusts until all is mended.
+// overTLS serves the front with a certificate for example.com and this host. It is not
+// trusted until the fault is mended.
 func (s *scene) overTLS() (addr string) {
 	server := httptest.NewUnstartedServer(s.front)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -259,8 +260,7 @@ func (s *scene) overTLS() (addr string) {
 	return server.Listener.Addr().String()
 }
 
-// proxy is how the program reaches other hosts: whatever their name, it comes to an
-// address.
+// proxy routes all requests of the program to one address, whatever the host name.
 func (s *scene) proxy(addr string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodConnect {
@@ -286,14 +286,14 @@ func (s *scene) proxy(addr string) {
 	s.env["http_proxy"], s.env["https_proxy"] = server.URL, server.URL
 }
 
-// cuts sends the beginning of what the server would answer.
+// cuts sends only the first half of the server's answer.
 func (s *scene) cuts(w http.ResponseWriter, req *http.Request) {
 	answer := httptest.NewRecorder()
 	s.front.back.ServeHTTP(answer, req)
 	cut(w, answer.Header(), answer.Body.Bytes()[:answer.Body.Len()/2])
 }
 
-// cut sends a body that promises more than it has.
+// cut sends a body shorter than its Content-Length.
 func cut(w http.ResponseWriter, header http.Header, body []byte) {
 	maps.Copy(w.Header(), header)
 	w.Header().Set("Content-Length", "100000")

@@ -19,7 +19,7 @@ import (
 	"builder/internal/input/oci/ocitest"
 )
 
-// elsewhere is a registry on another host, that only a proxy knows.
+// elsewhere is a registry on another host, reachable only through a proxy.
 const elsewhere = "example.com:5000"
 
 func (s *scene) openRegistry() {
@@ -37,7 +37,7 @@ func (s *scene) openRegistry() {
 	}
 }
 
-// What is asked of a registry.
+// Requests to a registry.
 var (
 	anyRequest   = request{}
 	startBlob    = request{http.MethodPost, "/blobs/uploads/", 0}
@@ -219,14 +219,14 @@ func registryFaults() []fault {
 	}
 }
 
-// trustTLS puts the registry onto another host, with a certificate that is trusted.
+// trustTLS moves the registry to another host with a trusted certificate.
 func (s *scene) trustTLS() {
 	s.proxy(s.overTLS())
 	s.mend()
 	s.to = "oci://" + elsewhere + "/wheels"
 }
 
-// rewritten is a server, or a proxy before it, that writes manifests its own way.
+// rewritten is a server or proxy with reformatted manifests.
 func (s *scene) rewritten(w http.ResponseWriter, req *http.Request) {
 	answer := httptest.NewRecorder()
 	s.front.back.ServeHTTP(answer, req)
@@ -240,8 +240,8 @@ func (s *scene) rewritten(w http.ResponseWriter, req *http.Request) {
 	repeat(w, header, answer.Code, own.Bytes())
 }
 
-// lookIntoRegistry pulls what a tag stands for as a client does: all of it is there,
-// with what speaks of it.
+// lookIntoRegistry pulls the package of a tag like a client. All files and referrers
+// must exist.
 func (s *scene) lookIntoRegistry(address string) remains {
 	s.Helper()
 	r, err := oci.OpenRepository(address, oci.Options{})
@@ -271,7 +271,7 @@ func (s *scene) lookIntoRegistry(address string) remains {
 	return partly
 }
 
-// pull fetches a package and all that speaks of it.
+// pull fetches a package and its referrers.
 func (s *scene) pull(r *oci.Repository, digest string) {
 	s.Helper()
 	m, err := r.Manifest(s.Context(), digest)

@@ -27,18 +27,18 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// hasty is the program with short waits between its tries.
+// hasty runs the program with short waits between retries.
 func hasty() {
 	retry.Default.First, retry.Default.Most = 40*time.Millisecond, 200*time.Millisecond
 	main()
 }
 
-// largest is how many bytes a file of the cramped program may have. A wheel of the
-// scenes has more.
+// largest is the maximum file size of the cramped program in bytes. A wheel of the
+// scenes is larger.
 const largest = 1 << 19
 
-// cramped is the program where no file can become large: as a full disk, and for
-// users who may not mount one.
+// cramped runs the program with a limit on the file size. It behaves like a full disk
+// and works for users who cannot mount.
 func cramped() {
 	signal.Ignore(syscall.SIGXFSZ)
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: largest, Max: largest}); err != nil {
@@ -47,10 +47,10 @@ func cramped() {
 	hasty()
 }
 
-// password is what no server but the destination may see, and nobody print.
+// password must reach no server but the destination and must not be printed.
 const password = "Geheim4711Geheim"
 
-// secrets are the forms in which a password travels.
+// secrets returns the forms of the password in requests.
 func secrets() []string {
 	all := []string{password}
 	for _, user := range []string{"__token__", "builder"} {
@@ -59,14 +59,14 @@ func secrets() []string {
 	return all
 }
 
-// A workshop has what scenes are made of: the program, and two results of one cell
-// under one name whose bytes differ.
+// A workshop holds the files of all scenes: the program, and two results of one cell
+// with the same name and different bytes.
 type workshop struct {
 	home, site  string
-	cell, other string // directories as a run leaves them
+	cell, other string // directories in the layout of a run
 }
 
-// newWorkshop makes the results of the site of publish.txtar.
+// newWorkshop makes the results from the site of publish.txtar.
 func newWorkshop(t *testing.T) workshop {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func sealLock(t *testing.T, path string) {
 	}
 }
 
-// run lays a result out, whose wheel is large enough to be interrupted.
+// run writes a result. Its wheel is large enough for an interruption during the upload.
 func (w workshop) run(t *testing.T, out string) string {
 	t.Helper()
 	noise := make([]byte, 3*largest)
@@ -114,26 +114,26 @@ func (w workshop) run(t *testing.T, out string) string {
 	return filepath.Join(out, "tiny-1.0")
 }
 
-// A scene is a host with something to publish, a destination, and what is wrong
-// with one of them.
+// A scene is a host with a wheel to publish and a destination, one of which has a
+// fault.
 type scene struct {
 	*testing.T
 	made    workshop
-	dir     string            // is the scene's alone, and empty
-	program string            // builder, in one of its forms
+	dir     string            // the scene's own, initially empty
+	program string            // name of a variant of builder
 	env     map[string]string // of the program
 	flags   []string          // of publish
 	to      string            // the destination
-	cell    string            // the directory that is published
-	rival   string            // one that is published at the same time, or ""
-	look    func() remains    // at the destination, without the tool
+	cell    string            // the directory to publish
+	rival   string            // a directory to publish at the same time, or ""
+	look    func() remains    // inspects the destination without builder
 
-	front   *front // of a destination that is a server
+	front   *front // set if the destination is a server
 	mends   []func()
 	process atomic.Pointer[os.Process]
 }
 
-// scene returns one where all is well, without a destination.
+// scene returns a scene without a fault and without a destination.
 func (w workshop) scene(t *testing.T) *scene {
 	t.Helper()
 	dir := t.TempDir()
@@ -144,13 +144,13 @@ func (w workshop) scene(t *testing.T) *scene {
 			"BUILDER_HOME": w.home, "BUILDER_RECIPES": w.site, "BUILDER_NO_INSTALL": "1",
 			"BUILDER_ENGINE": "unix://" + filepath.Join(dir, "no-engine"), "BUILDER_MIRROR_DEBIAN": "http://127.0.0.1:1",
 			"http_proxy": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1",
-			"GOGC":                  "off", // nobody cleans up for a moment
+			"GOGC":                  "off", // a short process needs no garbage collection
 			"BUILDER_PUBLISH_TOKEN": password, "DOCKER_CONFIG": filepath.Join(dir, "docker"),
 		},
 	}
 }
 
-// whenMended says what makes the fault go away.
+// whenMended registers a function that repairs the fault.
 func (s *scene) whenMended(f func()) { s.mends = append(s.mends, f) }
 
 func (s *scene) mend() {
@@ -160,10 +160,10 @@ func (s *scene) mend() {
 	s.mends = nil
 }
 
-// wheel is the file that is published.
+// wheel returns the path of the file to publish.
 func (s *scene) wheel() string { return filepath.Join(s.cell, "tiny-1.0-py3-none-any.whl") }
 
-// own makes the cell a copy that the scene may change.
+// own replaces the cell by a copy for the scene to change.
 func (s *scene) own() {
 	s.Helper()
 	to := filepath.Join(s.dir, "cell")
@@ -171,7 +171,7 @@ func (s *scene) own() {
 	s.cell = to
 }
 
-// change returns what changes the wheel, as something does that writes to it.
+// change returns a function that changes the wheel, like another process writing to it.
 func (s *scene) change() func() {
 	s.Helper()
 	s.own()
@@ -195,13 +195,13 @@ func (s *scene) check(err error) {
 	}
 }
 
-// An outcome is what a process said.
+// An outcome is the exit code and output of a process.
 type outcome struct {
 	exit           diag.Code
 	stdout, stderr string
 }
 
-// patience bounds a process: one that hangs is to be seen with what it said.
+// patience limits the time of a process, so that a hanging one fails with its output.
 const patience = time.Minute
 
 func (s *scene) publish(cell string) outcome {
@@ -235,14 +235,14 @@ func (s *scene) builder(args ...string) outcome {
 	return outcome{diag.Code(cmd.ProcessState.ExitCode()), stdout.String(), stderr.String()}
 }
 
-// signal tells the program that runs.
+// signal sends a signal to the running program.
 func (s *scene) signal(sig syscall.Signal) {
 	if err := s.process.Load().Signal(sig); err != nil {
 		s.Error(err)
 	}
 }
 
-// sums are the digests of the wheels that may be found.
+// sums returns the digests of the two wheels to publish.
 func (s *scene) sums() map[string]bool {
 	all := map[string]bool{}
 	for _, dir := range []string{s.cell, s.rival} {
@@ -266,8 +266,8 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// when calls f as soon as something happens to a path, or in it to a name that
-// matches, and as often as f wishes.
+// when calls f at each event on a path, or in it on a name that matches, until f
+// returns false.
 func (s *scene) when(path string, event uint32, name *regexp.Regexp, f func() (more bool)) {
 	s.Helper()
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)

@@ -29,7 +29,7 @@ func (s *scene) openServer() {
 	}
 }
 
-// What is asked of an upload server.
+// Requests to an upload server.
 var (
 	send = request{http.MethodPost, "", 0}
 	see  = request{http.MethodGet, "/simple/", 0}
@@ -175,12 +175,12 @@ func serverFaults() []fault {
 	}
 }
 
-// cutPage is an index whose pages do not come to their end.
+// cutPage is an index with truncated pages.
 func cutPage(w http.ResponseWriter, _ *http.Request) {
 	cut(w, http.Header{"Content-Type": {"application/vnd.pypi.simple.v1+json"}}, []byte(`{"meta":{"api-version":"1.1"},"files":[`))
 }
 
-// showsOther is an index that shows every file with a digest of its own.
+// showsOther is an index with a wrong digest for every file.
 func (s *scene) showsOther() {
 	var sent atomic.Bool
 	s.front.breaks(func(w http.ResponseWriter, req *http.Request) bool {
@@ -197,7 +197,7 @@ func (s *scene) showsOther() {
 	s.whenMended(func() { s.front.breaks(nil) })
 }
 
-// nobody takes an answer that is lost.
+// nobody discards an answer.
 type nobody struct{}
 
 func (nobody) Header() http.Header            { return http.Header{} }

@@ -16,14 +16,16 @@ import (
 	"builder/recipes"
 )
 
-// TestReadmeTable holds the README to the catalogue: how many cells each recipe has on
-// each platform, how many are locked, and when one was built. -update writes the table.
+// TestReadmeTable compares the table of the README with the catalogue: the cells of
+// each recipe by platform, how many of them are locked, and the day of the last build.
+// -update rewrites the table.
 func TestReadmeTable(t *testing.T) {
 	golden.CheckSection(t, filepath.Join(repositoryRoot, "README.md"),
 		"<!-- written by go test ./cmd/builder -run ReadmeTable -update -->\n", "<!-- end -->\n", supported(t))
 }
 
-// supported is the table: a row for each recipe and major release of its platform.
+// supported returns the table with a row for each recipe and major release of its
+// platform.
 func supported(t *testing.T) string {
 	t.Helper()
 	cat, err := catalogue.Load("", takenNames())
@@ -38,7 +40,7 @@ func supported(t *testing.T) string {
 	text := "| recipe | platform | cells | locked | last built and gated |\n| --- | --- | --- | --- | --- |\n"
 	for _, r := range cat.Recipes {
 		if strings.HasSuffix(r.Name, "-tests") {
-			continue // the README says that they are like their library's
+			continue // the README says that their support equals their library's
 		}
 		drafts, _, err := assemble.Choose(cat, r, app.OpenAxes(r, nil, true))
 		if err != nil {
@@ -49,7 +51,7 @@ func supported(t *testing.T) string {
 			t.Fatal(err)
 		}
 		type row struct {
-			cells, locked, built, changed int // changed: built of other inputs than today's
+			cells, locked, built, changed int // changed: built from other inputs than today's
 			day                           string
 		}
 		var order []string
@@ -92,7 +94,7 @@ func supported(t *testing.T) string {
 	return text
 }
 
-// platform names the major release of the platform that a cell is for.
+// platform returns the major release of a cell's platform.
 func platform(c matrix.Cell) string {
 	for axis, name := range map[string]string{"rocm": "ROCm", "cuda": "CUDA"} {
 		if v := c.Axes[axis]; v != "" && v != "none" {

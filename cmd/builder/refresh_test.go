@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// refresh.yml moves the locks of recipes and of stacks, and proposes both. What asks a
-// network is stood in for: locking adds a line to the lock, git and gh write down what
-// they were asked.
+// refresh.yml updates the locks of recipes and stacks and proposes both. The test
+// replaces the programs that need a network: lock adds a line to the lock, and git and
+// gh record their arguments.
 func TestRefresh(t *testing.T) {
 	workflow, err := os.ReadFile(filepath.Join(repositoryRoot, ".github", "workflows", "refresh.yml"))
 	if err != nil {
@@ -34,7 +34,7 @@ fi`, underTest()),
 	}
 	var checkout string
 	for _, step := range []string{"move the pins", "propose"} {
-		checkout = t.TempDir() // each is a job of its own
+		checkout = t.TempDir() // each is a separate job
 		for _, folder := range []string{"recipes", "stacks"} {
 			if err := os.CopyFS(filepath.Join(checkout, folder), os.DirFS(filepath.Join(repositoryRoot, folder))); err != nil {
 				t.Fatal(err)
@@ -64,7 +64,7 @@ fi`, underTest()),
 	}
 }
 
-// blockOf returns the block of the step of that name in a workflow.
+// blockOf returns the block of the named step in a workflow.
 func blockOf(t *testing.T, workflow, name string) string {
 	t.Helper()
 	_, step, ok := strings.Cut(workflow, "- name: "+name+"\n")

@@ -13,7 +13,7 @@ import (
 	"builder/internal/view/report"
 )
 
-// reportFormats are the words that report's --format takes, the default first.
+// reportFormats are the values of --format, the default first.
 var reportFormats = []string{"text", "json", "markdown"}
 
 const mergeDescription = `DIR is where a run wrote its results: it holds run.json. The cells of all runs
@@ -60,7 +60,7 @@ func mergeFlags() []cli.Flag {
 	}
 }
 
-// mergeOptions is what the flags of report merge say.
+// mergeOptions are the flags of report merge.
 type mergeOptions struct {
 	app.MergeRequest
 	format string
@@ -88,7 +88,7 @@ func readMerge(c *cli.Context) (mergeOptions, error) {
 	return o, errors.Join(append(faults, checkMergeOut(o))...)
 }
 
-// checkMergeOut keeps a run from being replaced by what it is a part of.
+// checkMergeOut returns an error if the output would replace one of the merged runs.
 func checkMergeOut(o mergeOptions) error {
 	into, err := os.Stat(o.Out)
 	if o.Out == "" || err != nil {

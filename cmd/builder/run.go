@@ -41,7 +41,8 @@ func runCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command 
 	}
 }
 
-// levels are how much of upstream's tests a run asks, needsOf what their gates need.
+// levels are the values of --tests, the amount of upstream's tests to run. needsOf maps
+// each to the requirement of its gates.
 var levels, needsOf = []string{"none", "quick", "full"}, map[string]gate.Need{"": gate.Container, "none": gate.Container, "quick": gate.Tests, "full": gate.Long}
 
 func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
@@ -65,8 +66,8 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 	return r, errors.Join(append(faults, app.CheckOut(r.Out))...)
 }
 
-// printRunReport prints the cells, and where the files are of those that passed. The
-// files of a wheelhouse stand in its list of requirements.
+// printRunReport prints the cells and the files of passing cells. For a wheelhouse it
+// prints the requirements file, which lists the wheels.
 func printRunReport(out printer, done report.Run) {
 	out.table(report.Summary(done))
 	for _, c := range done.Cells {

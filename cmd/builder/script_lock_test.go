@@ -19,7 +19,7 @@ import (
 	"builder/internal/plan/lock"
 )
 
-// seal gives locks the sum of their pins, as builder lock would have: seal FILE...
+// seal writes the sum of its pins into each lock, like builder lock: seal FILE...
 func seal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: seal FILE...")
@@ -31,8 +31,7 @@ func seal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// edit copies a file with another text in the place of a pattern, wherever that
-// is: edit FROM TO PATTERN TEXT.
+// edit copies a file and replaces every match of a pattern: edit FROM TO PATTERN TEXT.
 func edit(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: edit FROM TO PATTERN TEXT")
@@ -45,8 +44,8 @@ func edit(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(after), 0o644))
 }
 
-// registry serves every image, and writes its address in the place of REGISTRY:
-// registry FILE... A file $WORK/moved/TAG gives a tag another digest.
+// registry serves every image and replaces REGISTRY in files by its address: registry
+// FILE... A file $WORK/moved/TAG changes the digest of a tag.
 func registry(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: registry FILE...")
@@ -59,11 +58,11 @@ func registry(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// imageServer serves the index of an image for every tag, each with one manifest.
+// imageServer serves an image index with one manifest for every tag.
 type imageServer struct {
-	moved string // directory of what makes a tag another image
+	moved string // directory of files; a file TAG changes the image of the tag
 	mu    sync.Mutex
-	known map[string]string // from the digest of an index to the index
+	known map[string]string // image indexes by digest
 }
 
 func (i *imageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +71,7 @@ func (i *imageServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tag := path.Base(r.URL.Path)
 	index, ok := i.known[tag]
 	if !ok {
-		salt, _ := os.ReadFile(filepath.Join(i.moved, tag)) // there is none before it moves
+		salt, _ := os.ReadFile(filepath.Join(i.moved, tag)) // missing until the tag moves
 		index = fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":%q,"size":7,"platform":{"os":"linux","architecture":"amd64"}}]}`,
 			indexType, digestOf(tag+string(salt)))
 		i.known[digestOf(index)] = index

@@ -44,14 +44,14 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// TestMain makes the test binary the program too, under the name builder, and under
-// others on a host that is not as it should be.
+// TestMain makes the test binary also the program builder, and variants of it on faulty
+// hosts under other names.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"builder": main, "hasty": hasty, "cramped": cramped, "parse": parseOnly})
 }
 
-// TestScript runs the tool as its users type it, one behaviour for each file of
-// testdata/script. No script may need an engine or a network.
+// TestScript runs command lines, one behaviour per file of testdata/script. No script
+// may need an engine or a network.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -66,7 +66,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// alone gives a script a state directory of its own and nothing of the host: no
+// alone gives a script its own state directory and isolates it from the host: no
 // programs, no engine, no network.
 func alone(env *testscript.Env) error {
 	wheels, err := filepath.Abs(filepath.Join("testdata", "wheels"))
@@ -85,16 +85,16 @@ func alone(env *testscript.Env) error {
 		"https_proxy":           "http://127.0.0.1:1",
 		"UV_OFFLINE":            "1",
 		"GOPROXY":               "off",
-		"WHEEL":                 filepath.Join(wheels, "nvidia_nccl_cu13-2.29.7+stand.in-py3-none-any.whl"), // holds a text as libnccl.so.2
+		"WHEEL":                 filepath.Join(wheels, "nvidia_nccl_cu13-2.29.7+stand.in-py3-none-any.whl"), // contains a text as libnccl.so.2
 	} {
 		env.Setenv(name, value)
 	}
 	return nil
 }
 
-// exits runs a program and demands its exit code: exits CODE PROGRAM ARGS...
-// Whatever the code, nobody shall see a panic, or escape codes where there is no
-// terminal; what fails says why, and a usage error what to do.
+// exits runs a program and checks its exit code: exits CODE PROGRAM ARGS... The output
+// must contain no panic, and no escape codes without a terminal. A failure must print
+// an error, and a usage error a hint.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARGS...")
@@ -125,11 +125,11 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// inFile begins an error that says in which line of a file it is.
+// inFile matches an error with a line of a file.
 var inFile = regexp.MustCompile(`(?m)^error: [^-\s]\S*(:\d+)+: `)
 
-// isJSON demands that a file is one JSON value, and of values in it what they
-// are: json FILE [PATH WANT]... A path such as cells.0.id ends in len for a length.
+// isJSON checks that a file is one JSON value, and checks values in it: json FILE [PATH
+// WANT]... A path such as cells.0.id can end in len for a length.
 func isJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args)%2 != 1 {
 		ts.Fatalf("usage: json FILE [PATH WANT]...")
@@ -150,8 +150,7 @@ func isJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// lookUp returns the value at a path as text: strings as they are, the others as
-// JSON.
+// lookUp returns the value at a path as text: strings unchanged, other values as JSON.
 func lookUp(value any, path string) (string, error) {
 	for step := range strings.SplitSeq(path, ".") {
 		switch v := value.(type) {
@@ -179,8 +178,8 @@ func lookUp(value any, path string) (string, error) {
 
 var keys = regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{12})\b`)
 
-// mask copies a file with KEY for every key, which is another with each change
-// of a recipe, a lock or a step: mask FILE COPY.
+// mask copies a file and replaces every key by KEY, because keys change with every
+// recipe, lock or step: mask FILE COPY.
 func mask(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: mask FILE COPY")
@@ -189,9 +188,8 @@ func mask(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o644))
 }
 
-// passed makes the store hold a result for the cells of a recipe, as an earlier
-// run leaves it: passed RECIPE [AXIS=VALUE]... The recipe is built in, or one of
-// BUILDER_RECIPES.
+// passed stores a result for the cells of a recipe, like an earlier run: passed RECIPE
+// [AXIS=VALUE]... The recipe is built in or in BUILDER_RECIPES.
 func passed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: passed RECIPE [AXIS=VALUE]...")
@@ -211,9 +209,9 @@ func passed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// sealed makes the store hold a result with a real wheel, or the archive that the
-// recipe makes in its place, whose gates passed and whose statements are signed by
-// the host's own key: sealed RECIPE [AXIS=VALUE]...
+// sealed stores a result with a real wheel, or with the archive that the recipe makes
+// instead. Its gates passed, and its statements are signed by the host's key: sealed
+// RECIPE [AXIS=VALUE]...
 func sealed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: sealed RECIPE [AXIS=VALUE]...")
@@ -221,8 +219,8 @@ func sealed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(sealCells(ts.Getenv("BUILDER_RECIPES"), ts.Getenv("BUILDER_HOME"), args))
 }
 
-// sealCells is sealed for the recipes and the state directory of a host. The wheels
-// hold what is added beside their text.
+// sealCells implements sealed for the recipes and the state directory of a host. It
+// adds further files to the wheels.
 func sealCells(site, home string, args []string, added ...wheeltest.File) error {
 	entries, known, err := cellsOf(site, home, args)
 	if err != nil {
@@ -245,7 +243,7 @@ func sealCells(site, home string, args []string, added ...wheeltest.File) error 
 	return nil
 }
 
-// sealCell makes the wheel of a cell at path, and keeps it as a result that passed.
+// sealCell writes the wheel of a cell to path and stores it as a passing result.
 func sealCell(path string, e lock.Entry, known *results.Results, sealer run.Sealer, added []wheeltest.File) error {
 	err := writeWheel(path, e, added...)
 	if tree := e.Expect.Tree; tree != "" {
@@ -269,7 +267,7 @@ func sealCell(path string, e lock.Entry, known *results.Results, sealer run.Seal
 	return known.Keep(e, r)
 }
 
-// files demands a number of files in a directory: files DIR N.
+// files checks the number of files in a directory: files DIR N.
 func files(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: files DIR N")
@@ -281,8 +279,8 @@ func files(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// unseen demands that a text is in no file below directories that hold some:
-// unseen TEXT DIR...
+// unseen checks that no file below the directories contains a text: unseen TEXT DIR...
+// The directories must contain files.
 func unseen(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: unseen TEXT DIR...")
@@ -306,8 +304,8 @@ func unseen(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// serve puts a directory behind a web server until the script ends, and its
-// address into SERVED: serve DIR.
+// serve serves a directory over HTTP until the script ends and sets SERVED to the
+// address: serve DIR.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: serve DIR")
@@ -319,9 +317,8 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("no_proxy", "127.0.0.1")
 }
 
-// repository serves a registry until the script ends, and puts the address of a
-// repository into REPOSITORY: repository [plain]. A plain one has no API for
-// referrers.
+// repository serves a registry until the script ends and sets REPOSITORY to the address
+// of a repository: repository [plain]. A plain registry has no referrers API.
 func repository(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 1 {
 		ts.Fatalf("usage: repository [plain]")
@@ -331,7 +328,7 @@ func repository(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("REPOSITORY", address)
 }
 
-// writeWheel writes a wheel that says what is in it.
+// writeWheel writes a wheel with its SBOM.
 func writeWheel(path string, e lock.Entry, added ...wheeltest.File) error {
 	raw := wheeltest.Wheel{Name: filepath.Base(path), Files: append([]wheeltest.File{{Name: e.Recipe + "/__init__.py", Text: "name = '" + e.ID + "'\n"}}, added...)}
 	if err := os.WriteFile(path, raw.Bytes(), 0o600); err != nil {
@@ -351,16 +348,16 @@ func writeWheel(path string, e lock.Entry, added ...wheeltest.File) error {
 	return errors.Join(err, os.WriteFile(path, out.Bytes(), 0o644))
 }
 
-// lockedCells returns the chosen cells of a recipe, and the results of the
-// script's state directory.
+// lockedCells returns the chosen cells of a recipe and the results in the script's
+// state directory.
 func lockedCells(ts *testscript.TestScript, args []string) ([]lock.Entry, *results.Results) {
 	entries, known, err := cellsOf(ts.Getenv("BUILDER_RECIPES"), ts.Getenv("BUILDER_HOME"), args)
 	ts.Check(err)
 	return entries, known
 }
 
-// cellsOf returns the cells that RECIPE [AXIS=VALUE]... chooses of the recipes of a
-// site, and the results of a state directory.
+// cellsOf returns the cells of a site chosen by RECIPE [AXIS=VALUE]... and the results
+// in a state directory.
 func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, error) {
 	cat, err := catalogue.Load(site, takenNames())
 	if err != nil {
@@ -390,12 +387,12 @@ func cellsOf(site, home string, args []string) ([]lock.Entry, *results.Results, 
 	return entries, sessionOf(home).Results(s), err
 }
 
-// sessionOf is a session of a state directory that tells nobody anything.
+// sessionOf returns a session of a state directory without output.
 func sessionOf(home string) *app.Session {
 	return &app.Session{Version: version, Home: home, Note: func(string, ...any) {}}
 }
 
-// damage writes other bytes over every file of the store: damage.
+// damage overwrites every file of the store with other bytes: damage.
 func damage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: damage")
@@ -409,8 +406,8 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestHelp demands of every command that it says what it is for, and of its help
-// that it names every flag with what it does.
+// TestHelp checks that every command has a summary, and that its help describes every
+// flag.
 func TestHelp(t *testing.T) {
 	bare(t)
 	var visit func(path []string, commands []*cli.Command)
@@ -439,7 +436,7 @@ func TestHelp(t *testing.T) {
 	visit([]string{"builder"}, newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard).Commands)
 }
 
-// TestResultThatCannotBeWritten: half a result on a full disk is not done.
+// A result cut off by a full disk is an error.
 func TestResultThatCannotBeWritten(t *testing.T) {
 	bare(t)
 	for _, args := range [][]string{
@@ -471,8 +468,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// tarball packs a directory as a source archive whose bytes follow from its
-// files: tarball DIR FILE.
+// tarball packs a directory as a reproducible source archive: tarball DIR FILE.
 func tarball(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: tarball DIR FILE")

@@ -49,13 +49,13 @@ func rootfsCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 	}
 }
 
-// standOptions is what the flags of shell and repro say.
+// standOptions are the flags of shell and repro.
 type standOptions struct {
 	invocation
-	out  string // directory of the results
-	cell string // id or a part of it, in the results
-	step string // the step before which the cell stands
-	to   string // directory; "" is one that is removed again
+	out  string // the output directory
+	cell string // id of a cell in it, or a part of the id
+	step string // the step at whose start the cell is reproduced
+	to   string // directory to write to; "" is a temporary one
 }
 
 func shellCommand(out printer) *cli.Command {
@@ -76,7 +76,7 @@ func reproCommand(out printer) *cli.Command {
 	}
 }
 
-// standing has a verb read its flags before it does something.
+// standing returns an action that reads the flags and calls do.
 func standing(out printer, do func(context.Context, standOptions) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		o, err := readStandOptions(c, out)
@@ -114,8 +114,8 @@ func readStandOptions(c *cli.Context, out printer) (standOptions, error) {
 	return o, errors.Join(faults...)
 }
 
-// stands makes the cell stand before the step in dir, and does something with the
-// script of the build step there.
+// stands writes the file system of the cell at the start of the step to dir, and calls
+// do with the script of the build step.
 func (o standOptions) stands(ctx context.Context, dir string, do func(build string) error) error {
 	e, err := app.EntryOf(o.out, o.cell)
 	if err != nil {
@@ -132,7 +132,7 @@ func (o standOptions) stands(ctx context.Context, dir string, do func(build stri
 	return do(made.Build)
 }
 
-// writeRepro leaves in o.to what replays the build step.
+// writeRepro writes to o.to a script that replays the build step, with its file system.
 func writeRepro(ctx context.Context, o standOptions) error {
 	if o.to == "" {
 		return diag.Errorf(diag.Usage, "--to: name a directory to write to").WithHint("--to DIR, which must not exist")
@@ -143,8 +143,8 @@ func writeRepro(ctx context.Context, o standOptions) error {
 	})
 }
 
-// openShell opens a shell in the file system of a cell and waits for its end. How
-// the shell ends is nobody's fault.
+// openShell opens a shell in the file system of a cell and waits until it ends. The
+// shell's exit code is ignored.
 func openShell(ctx context.Context, o standOptions) (err error) {
 	dir := o.to
 	if dir == "" {
@@ -158,8 +158,8 @@ func openShell(ctx context.Context, o standOptions) (err error) {
 	}
 	return o.stands(ctx, dir, func(build string) error {
 		o.invocation.out.note("before step %s of %s; `exit` leaves it", o.step, o.cell)
-		shell := exec.Command(filepath.Join(filepath.Dir(build), "shell"))                                                       // Ctrl-C is for what runs in it
-		shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(o.invocation.out.stdout), term.Raw(o.invocation.out.stderr) // it is the person's
+		shell := exec.Command(filepath.Join(filepath.Dir(build), "shell"))                                                       // Ctrl-C belongs to the commands in the shell
+		shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(o.invocation.out.stdout), term.Raw(o.invocation.out.stderr) // the user controls the terminal directly
 		err := shell.Run()
 		if _, ended := errors.AsType[*exec.ExitError](err); ended {
 			return nil

@@ -42,7 +42,7 @@ func storeCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comman
 	}
 }
 
-// openStore reads the flags of a verb that takes no argument.
+// openStore reads the flags of a verb without operands.
 func openStore(c *cli.Context, out printer) (invocation, error) {
 	if err := unexpected(c, 0); err != nil {
 		return invocation{}, err

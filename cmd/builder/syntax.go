@@ -11,8 +11,8 @@ import (
 	"builder/internal/base/diag"
 )
 
-// syntaxOf is the command line as a value, from which help, completion, man pages
-// and reference are made.
+// syntaxOf returns the command line as data, for help, completion, man pages and the
+// reference.
 func syntaxOf(app *cli.App) syntax.Verb {
 	tool := syntax.Verb{Name: app.Name, Summary: app.Usage, Operands: "COMMAND", About: manual.About}
 	tool.Flags = flagsOf(app.Name, app.Flags)
@@ -25,7 +25,7 @@ func syntaxOf(app *cli.App) syntax.Verb {
 	return tool
 }
 
-// verbFrom converts a command that lies below the words.
+// verbFrom converts a command. above is the path to it.
 func verbFrom(above []string, c *cli.Command) syntax.Verb {
 	words := append(slices.Clone(above), c.Name)
 	path := strings.Join(words, " ")
@@ -42,7 +42,7 @@ func verbFrom(above []string, c *cli.Command) syntax.Verb {
 	return v
 }
 
-// described adds to a verb what is written about it in this package.
+// described adds the texts of package manual to a verb.
 func described(v *syntax.Verb, path string) {
 	d := manual.Descriptions[path]
 	v.Examples = d.Examples
@@ -76,7 +76,7 @@ func flagOf(path string, d cli.DocGenerationFlag) syntax.Flag {
 	}
 	f.Value, f.Default = value, strings.Trim(d.GetDefaultText(), `"`)
 	if f.Default == "0" || f.Default == "0s" {
-		f.Default = "" // nothing, and the text says what that means
+		f.Default = "" // the zero value, which the text explains
 	}
 	if f.Value == "" {
 		f.Value = "VALUE"
@@ -94,8 +94,8 @@ func flagOf(path string, d cli.DocGenerationFlag) syntax.Flag {
 	return f
 }
 
-// taken says what the value of a flag may be: what is known of this flag, or what
-// its placeholder says. Words in small letters are values themselves: `images|uv`.
+// taken returns the possible values of a flag: known values, or values from its
+// placeholder. Lower-case words of a placeholder are values: `images|uv`.
 func taken(path, flag, placeholder string) syntax.Takes {
 	for words := strings.Fields(path); ; words = words[:len(words)-1] {
 		if known, ok := flagWords[strings.Join(append(slices.Clone(words), "--"+flag), " ")]; ok {

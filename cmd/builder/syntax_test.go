@@ -27,11 +27,11 @@ import (
 	"builder/internal/testutil/golden"
 )
 
-// bare takes everything away that a host says with variables and files.
+// bare removes all settings of the host's variables and files.
 func bare(t *testing.T) {
 	t.Helper()
 	for _, key := range config.Keys() {
-		t.Setenv(config.Variable(key.Name), "") // so that it comes back
+		t.Setenv(config.Variable(key.Name), "") // Setenv restores it after the test
 		if err := os.Unsetenv(config.Variable(key.Name)); err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +46,7 @@ func tool(t *testing.T) syntax.Verb {
 	return syntaxOf(newApp([]string{"builder"}, configuration{}, io.Discard, io.Discard))
 }
 
-// TestEveryVerbIsDescribed: a verb has examples and exit codes, and nothing is
-// described that is no verb.
+// Every verb has examples and exit codes, and every description belongs to a verb.
 func TestEveryVerbIsDescribed(t *testing.T) {
 	v := tool(t)
 	seen := map[string]bool{}
@@ -76,7 +75,7 @@ func TestEveryVerbIsDescribed(t *testing.T) {
 	for _, path := range slices.Concat(keysOf(operands), keysOf(flagWords)) {
 		verb, flag, isFlag := strings.Cut(path, "--")
 		if verb = strings.TrimSpace(verb); verb == "" {
-			continue // of every verb that has the flag
+			continue // applies to every verb with the flag
 		}
 		at, ok := v.Find(strings.Fields(verb)...)
 		if _, known := at.Flag(flag); !ok || isFlag && !known {
@@ -93,8 +92,7 @@ func keysOf[V any](m map[string]V) []string {
 	return keys
 }
 
-// readers are what the verbs read their flags with, where that is more than the
-// parser does.
+// readers map verbs to the functions that read their flags beyond parsing.
 var readers = map[string]func(*cli.Context) error{
 	"builder gate": func(c *cli.Context) error {
 		if c.IsSet("env") {
@@ -121,8 +119,8 @@ var readers = map[string]func(*cli.Context) error{
 	"builder report merge": func(c *cli.Context) error { _, err := readMerge(c); return err },
 }
 
-// TestExamples: every example is a command line that the tool takes. Nothing is
-// executed: in the place of what a verb does, its words are read.
+// Every example must be a valid command line. The test reads its words and executes
+// nothing.
 func TestExamples(t *testing.T) {
 	v := tool(t)
 	t.Chdir(t.TempDir())
@@ -144,8 +142,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestExamplesAreRead: what is wrong with a command line is found by the same
-// means.
+// The same check must reject wrong command lines.
 func TestExamplesAreRead(t *testing.T) {
 	bare(t)
 	for _, line := range []string{
@@ -162,7 +159,7 @@ func TestExamplesAreRead(t *testing.T) {
 	}
 }
 
-// parse has the tool read a command line.
+// parse parses a command line.
 func parse(args []string) error {
 	app := newApp(args, configuration{}, io.Discard, io.Discard)
 	reads := false
@@ -183,14 +180,14 @@ func parse(args []string) error {
 	return err
 }
 
-// builtIn is read once: there are many examples.
+// builtIn is read once, because there are many examples.
 var builtIn = sync.OnceValue(func() catalogue.Catalogue {
-	cat, _ := catalogue.Load("", takenNames()) // its faults are other tests'
+	cat, _ := catalogue.Load("", takenNames()) // other tests check its errors
 	return cat
 })
 
-// hollow puts do in the place of what verbs do that nothing is below. Below a
-// recipe the axes are read as plan does.
+// hollow replaces the actions of the lowest verbs by do. For recipes it also reads the
+// axes like plan.
 func hollow(tool *cli.App, do cli.ActionFunc) {
 	cat := builtIn()
 	var visit func(parent string, commands []*cli.Command)
@@ -218,7 +215,7 @@ func hollow(tool *cli.App, do cli.ActionFunc) {
 	visit("", tool.Commands)
 }
 
-// wordsOf are the words of the part of a shell's line that calls the tool.
+// wordsOf returns the words of the part of a shell line that calls the tool.
 func wordsOf(line string) ([]string, error) {
 	var words []string
 	word, quote, started := "", rune(0), false
@@ -249,8 +246,7 @@ func wordsOf(line string) ([]string, error) {
 	return words, nil
 }
 
-// TestScriptsExitAsDescribed: no script sees an exit code of a verb that its
-// description does not name.
+// Every exit code of a verb in the scripts must be in its description.
 func TestScriptsExitAsDescribed(t *testing.T) {
 	v := tool(t)
 	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
@@ -283,8 +279,8 @@ func TestScriptsExitAsDescribed(t *testing.T) {
 	}
 }
 
-// TestKeysAreVariables: a flag with a variable is a key of builder.yaml of the same
-// name, and every key is the flag of some verb or is read elsewhere.
+// Every flag with a variable is a key of builder.yaml with the same name. Every key is
+// a flag of some verb or is read elsewhere.
 func TestKeysAreVariables(t *testing.T) {
 	v := tool(t)
 	seen := map[string]bool{"home": true, "mirror-debian": true, "mirror-debian-snapshot": true}
@@ -310,7 +306,7 @@ func TestKeysAreVariables(t *testing.T) {
 	}
 }
 
-// TestManPages: every page is one that troff and mandoc have nothing to say about.
+// troff and mandoc must accept every page without warnings.
 func TestManPages(t *testing.T) {
 	v := tool(t)
 	dir := t.TempDir()
@@ -343,7 +339,7 @@ func TestManPages(t *testing.T) {
 
 const referenceDir = "../../docs/reference"
 
-// TestReference compares docs/reference with what the code says; -update writes it.
+// TestReference compares docs/reference with the code; -update rewrites it.
 func TestReference(t *testing.T) {
 	v := tool(t)
 	pages := map[string]string{"README.md": referenceIndex(v), "builder-yaml.md": referenceConfig(v)}
@@ -366,7 +362,7 @@ func TestReference(t *testing.T) {
 
 const generated = "<!-- Written by go test ./cmd/builder -run Reference -update from the code. -->\n\n"
 
-// referenceIndex is the first page: verbs, variables, axes and exit codes.
+// referenceIndex returns the first page: verbs, variables, axes and exit codes.
 func referenceIndex(v syntax.Verb) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s# Reference\n\n%s\n\n", generated, v.About)
@@ -393,7 +389,7 @@ func referenceIndex(v syntax.Verb) string {
 	return b.String()
 }
 
-// referenceConfig is the page of builder.yaml.
+// referenceConfig returns the page of builder.yaml.
 func referenceConfig(v syntax.Verb) string {
 	text, err := os.ReadFile(filepath.Join("testdata", "builder-yaml.md"))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"builder/internal/input/store"
 )
 
-// terminal is a pseudo-terminal of 80 columns: the side of the person before it, and
-// the side of the programs.
+// terminal opens a pseudo-terminal of 80 columns: the user's side and the programs'
+// side.
 func terminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -44,7 +44,7 @@ func terminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// onTerminal starts the program on a terminal of its own, in an empty directory.
+// onTerminal starts the program on its own terminal in an empty directory.
 func onTerminal(t *testing.T, dir string, env []string, args ...string) (*exec.Cmd, *os.File) {
 	t.Helper()
 	person, program := terminal(t)
@@ -64,7 +64,7 @@ func onTerminal(t *testing.T, dir string, env []string, args ...string) (*exec.C
 	return cmd, person
 }
 
-// until reads what a person sees until a text is there, and returns all of it.
+// until reads the terminal until a text appears and returns everything read.
 func until(t *testing.T, person *os.File, text string) string {
 	t.Helper()
 	var seen strings.Builder
@@ -80,7 +80,7 @@ func until(t *testing.T, person *os.File, text string) string {
 	return seen.String()
 }
 
-// Who presses Ctrl-C is answered at once, before what runs has come to its end.
+// Ctrl-C is answered at once, before running steps end.
 func TestAnInterruptIsAnswered(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "out"), 0o755); err != nil {
@@ -97,14 +97,14 @@ func TestAnInterruptIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, person, "stopping: what runs is told to end (once more stops now)")
-	go func() { _, _ = io.Copy(io.Discard, person) }() // until the program is gone
+	go func() { _, _ = io.Copy(io.Discard, person) }() // until the program ends
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)
 	}
 }
 
-// A run shows lines that move on a terminal; on a dumb one, and for --progress, a
-// log; NO_COLOR takes the colours away.
+// A run updates lines in place on a terminal. On a dumb terminal, and with --progress
+// plain, it prints a log. NO_COLOR removes colours.
 func TestTerminals(t *testing.T) {
 	home := t.TempDir()
 	if err := sealCells("", filepath.Join(home, "home"), []string{"horovod", "rocm=5.7"}); err != nil {
@@ -141,7 +141,7 @@ func TestTerminals(t *testing.T) {
 	}
 }
 
-// What a build wrote cannot move the cursor of who looks at its log.
+// The output of a build cannot move the cursor of a user who reads its log.
 func TestLogsOnATerminal(t *testing.T) {
 	out := ran(t)
 	_, person := onTerminal(t, filepath.Dir(out), nil, "logs", "tool-3")

@@ -16,11 +16,11 @@ import (
 	"builder/internal/testutil/acttest"
 )
 
-// repositoryRoot is seen from the directory of this package, in which tests run.
+// repositoryRoot is relative to this package's directory, in which tests run.
 var repositoryRoot = filepath.Join("..", "..")
 
-// TestWorkflows plays build.yml with act. BUILDER_TEST_ACT=1 asks for it: act is a
-// program of its own that go install fetches and compiles.
+// TestWorkflows runs build.yml with act if BUILDER_TEST_ACT=1: go install must fetch
+// and compile act.
 func TestWorkflows(t *testing.T) {
 	if os.Getenv("BUILDER_TEST_ACT") != "1" {
 		t.Skip("BUILDER_TEST_ACT=1 installs act and plays the workflows")
@@ -40,15 +40,15 @@ func TestWorkflows(t *testing.T) {
 	})
 }
 
-// workflow plays build.yml, or another file, as the repository in a directory calls it:
+// workflow runs build.yml, or another file, as called by the repository in a directory:
 // workflow DIR [file=FILE] [example=NAME] [fork] [secret:NAME=FILE | INPUT=VALUE]...
-// With an example, the call is the one of docs/examples/actions/NAME.yml: its inputs
-// where none is given here, and of the secrets given here those that it names. With
-// fork the event is a pull request from a fork. What became of the jobs that ran is in
-// the file jobs then, what they printed in log, and the summary in summary.
+// With an example, the call is that of docs/examples/actions/NAME.yml: its inputs apply
+// unless given here, and of the secrets given here only those that it names are passed.
+// With fork the event is a pull request from a fork. Afterwards the file jobs has the
+// results of the jobs, log their output, and summary the summary.
 //
-// The program is the one under test: a script stands in for go, which the action calls
-// to build it.
+// The program is the one under test: a script replaces go, which the action runs to
+// build it.
 func workflow(ts *testscript.TestScript, program string, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: workflow DIR [file=FILE] [example=NAME] [fork] [secret:NAME=FILE | INPUT=VALUE]...")
@@ -93,8 +93,8 @@ func workflow(ts *testscript.TestScript, program string, neg bool, args []string
 	ts.Check(os.RemoveAll(dir))
 }
 
-// ownAction returns a copy of what the action needs of this repository: act copies all
-// of a repository for each job.
+// ownAction returns a copy of the parts of this repository that the action needs: act
+// copies the whole repository for each job.
 func ownAction(ts *testscript.TestScript, root, dir string) string {
 	own := filepath.Join(dir, "own")
 	for _, file := range []string{"go.mod", "go.sum", "cmd/builder/main.go", ".github/actions/builder/action.yml"} {
@@ -106,7 +106,7 @@ func ownAction(ts *testscript.TestScript, root, dir string) string {
 	return own
 }
 
-// asExample calls build.yml as an example of docs/actions.md does.
+// asExample calls build.yml like an example of docs/actions.md.
 func asExample(call *acttest.Call, name string) error {
 	var shown shownWorkflow
 	file := filepath.Join(repositoryRoot, "docs", "examples", "actions", name+".yml")
@@ -128,8 +128,8 @@ func asExample(call *acttest.Call, name string) error {
 	return nil
 }
 
-// runnerEnv is what a runner has: the programs of its image, and nothing of the
-// script's own state.
+// runnerEnv returns the environment of a runner: the programs of its image, and nothing
+// of the script's state.
 func runnerEnv(ts *testscript.TestScript, dir string) map[string]string {
 	program, err := exec.LookPath(filepath.Join(ts.Getenv("PATH"), "builder"))
 	ts.Check(err)
