@@ -51,7 +51,8 @@ func benchCommand(args []string, out printer) *cli.Command {
 	}
 }
 
-// commandLine returns the command line of this process, quoted for a shell.
+// commandLine returns the command line of builder, quoted for a shell and without
+// secrets.
 func commandLine(args []string) string {
 	return diag.Redact(shell.Line(append([]string{"builder"}, args[1:]...)...))
 }

@@ -143,7 +143,7 @@ func TestBenchFails(t *testing.T) {
 		args   []string
 		code   diag.Code
 		stderr string
-		sizes  int // sizes of all_reduce in the file
+		sizes  int // number of sizes of all_reduce in the file
 	}{
 		"wrong values": {wrong, nil, diag.Gate, "measuring all_reduce of ours in the warm-up round: 1 KiB: 7 wrong values", 6},
 		"no program": {func(nccltests.Sweep, *nccltests.Measured) error {

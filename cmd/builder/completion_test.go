@@ -12,8 +12,9 @@ import (
 	"builder/internal/base/shell"
 )
 
-// shells maps a shell to a script for printing its completions of a command line, one
-// word per line. Files are printed as the word FILES.
+// shells lists the shells, each with a function that returns a script. The script
+// prints the completions of a command line, one word per line. Files are printed as the
+// word FILES.
 var shells = []struct {
 	name string
 	args []string

@@ -54,7 +54,8 @@ func (c configuration) checkEngine() error {
 	return errors.Join(faults...)
 }
 
-// heedless are the verbs without settings. They work even if builder.yaml has errors.
+// heedless are the verbs that use no setting. They work even if builder.yaml has
+// errors.
 var heedless = []string{"config", "schema", "version", helpVerb, "man", "completion", complete.Verb}
 
 // refuse makes all other verbs return the errors of builder.yaml.

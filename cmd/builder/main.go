@@ -130,7 +130,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 
 const helpVerb = "help"
 
-// helpCommand is for users who do not know --help.
+// helpCommand is an alternative to --help.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name: helpVerb, Usage: "explain a command, as --help behind it does", ArgsUsage: "[COMMAND]", OnUsageError: usageError,

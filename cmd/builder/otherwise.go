@@ -16,8 +16,8 @@ import (
 // Errors and hints for command lines that are almost right: flags of another verb,
 // repeated flags, and a channel in place of a destination.
 
-// alike are groups of flags with a similar meaning. Each is the name in some verb or
-// tool.
+// alike are groups of flag names with a similar meaning, in other verbs of builder or
+// in other tools.
 var alike = [][]string{
 	{"to", "at", "from", "dest", "destination", "registry", "index"},
 	{"channel", "policy", "to"},

@@ -169,5 +169,5 @@ func changed(c lock.Change) string {
 	return c.What + ": " + c.Is + ", was " + c.Was
 }
 
-// seconds formats a measured duration.
+// seconds formats a number of seconds as a duration.
 func seconds(n int) string { return (time.Duration(n) * time.Second).String() }

@@ -119,8 +119,8 @@ func (s *scene) put(path string) {
 	s.whenMended(func() { s.check(os.Remove(path)) })
 }
 
-// fill mounts a disk smaller than a wheel as the index. The next row tests a write that
-// fails midway for users who cannot mount.
+// fill mounts a disk smaller than a wheel as the index. The next row tests a failing
+// write without a mount.
 func (s *scene) fill() {
 	if err := s.mount("size=512k"); err != nil {
 		s.Skipf("a full disk has to be mounted: %v", err)

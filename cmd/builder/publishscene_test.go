@@ -38,7 +38,7 @@ func hasty() {
 const largest = 1 << 19
 
 // cramped runs the program with a limit on the file size. It behaves like a full disk
-// and works for users who cannot mount.
+// and needs no right to mount.
 func cramped() {
 	signal.Ignore(syscall.SIGXFSZ)
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: largest, Max: largest}); err != nil {

@@ -76,7 +76,7 @@ func flagOf(path string, d cli.DocGenerationFlag) syntax.Flag {
 	}
 	f.Value, f.Default = value, strings.Trim(d.GetDefaultText(), `"`)
 	if f.Default == "0" || f.Default == "0s" {
-		f.Default = "" // the zero value, which the text explains
+		f.Default = "" // zero is not shown; the text explains it
 	}
 	if f.Value == "" {
 		f.Value = "VALUE"

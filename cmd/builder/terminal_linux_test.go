@@ -141,7 +141,7 @@ func TestTerminals(t *testing.T) {
 	}
 }
 
-// The output of a build cannot move the cursor of a user who reads its log.
+// Reading a log must not let the output of a build move the cursor.
 func TestLogsOnATerminal(t *testing.T) {
 	out := ran(t)
 	_, person := onTerminal(t, filepath.Dir(out), nil, "logs", "tool-3")

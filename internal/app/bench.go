@@ -30,7 +30,7 @@ type BenchRequest struct {
 	Collectives []string
 	TimeLimit   time.Duration
 	Out         string
-	Command     string // the command line of the tool
+	Command     string // the command line of builder
 }
 
 // A BenchRun is a planned comparison.

@@ -64,7 +64,7 @@ func (s *Session) workOf(ctx context.Context, of Selection) (doctor.Work, error)
 // engineTime limits the query for an engine's version.
 const engineTime = 20 * time.Second
 
-// engineState finds the engine for a run. It starts none.
+// engineState finds the engine that a run would use. It starts none.
 func (s *Session) engineState(ctx context.Context) doctor.EngineState {
 	own := native.New(s.Home, func(string, ...any) {}, s.Native).Look()
 	state := doctor.EngineState{

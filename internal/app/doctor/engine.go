@@ -10,7 +10,7 @@ import (
 
 const anotherEngine = "start Docker or Podman, or name an engine with --engine URL"
 
-// engine checks the engine for a run.
+// engine checks the engine that a run would use.
 func engine(ctx context.Context, e *exam) Finding {
 	state := e.work.Engine
 	switch state.Kind {

@@ -182,7 +182,7 @@ func (e *exam) version(file string) (string, error) {
 	return strings.Join(versions, ", "), nil
 }
 
-// mpi runs the launcher for its version.
+// mpi runs mpirun to read its version.
 func mpi(ctx context.Context, e *exam) Finding {
 	text, err := e.Run(ctx, "mpirun", "--version")
 	switch {
