@@ -12,7 +12,7 @@ import (
 // follows -- is a path.
 func flagsFirst(args []string, verbs []*cli.Command) []string {
 	verb, words := verbOf(args, verbs)
-	if verb == nil || verb.ArgsUsage == "" || len(verb.Subcommands) > 0 || verb.SkipFlagParsing || verb.Name == helpVerb {
+	if verb == nil || verb.ArgsUsage == "" || len(verb.Subcommands) > 0 && takesNames(verb) || verb.SkipFlagParsing || verb.Name == helpVerb {
 		return args
 	}
 	var first, paths []string

@@ -12,6 +12,7 @@ import (
 // A Verb is the tool itself, or one of its words.
 type Verb struct {
 	Name     string
+	Group    string // the heading under which help lists a verb of the tool
 	Summary  string // one line, without a period
 	Operands string // what stands behind the flags, as in usage: PATH…
 	About    string // paragraphs; lines that are indented are shown as they are
