@@ -110,6 +110,16 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return &c
 }
 
+// Refusal is the error for the answer of a gate that keeps something back. subject names
+// what, and is empty where the caller says it.
+func Refusal(subject, gate, status, evidence, remedy string) *Error {
+	text := fmt.Sprintf("gate %s: %s: %s", gate, status, evidence)
+	if subject != "" {
+		text = subject + ": " + text
+	}
+	return Errorf(Gate, "%s", text).WithHint("%s", remedy)
+}
+
 // CodeOf returns the exit code for err: that of the innermost joined faults
 // with the highest class, [Interrupted] for a cancelled context that no fault
 // explains, [Unexpected] where nothing says more.

@@ -4,10 +4,12 @@
 package verdict
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"builder/internal/base/diag"
 	"builder/internal/machine/curve"
 	"builder/internal/plan/recipe"
 )
@@ -123,6 +125,18 @@ func (v Verdict) With(measured curve.Curves) Verdict {
 
 // Refuses reports whether the verdict keeps the artifact back.
 func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived }
+
+// Refusals is the error for all verdicts that keep an artifact back, nil where none does.
+// subject names the artifact, and is empty where the caller says it.
+func Refusals(subject string, verdicts []Verdict) error {
+	var errs []error
+	for _, v := range verdicts {
+		if v.Refuses() {
+			errs = append(errs, diag.Refusal(subject, v.Gate, v.Status.String(), v.Evidence, v.Remedy))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // AllPass reports whether no verdict refuses, and that there is at least one.
 func AllPass(verdicts []Verdict) bool {
