@@ -348,11 +348,11 @@ func published(b *tool) {
 
 	contains(b.t, b.want(0, "publish", dir, "--to", place).stdout, "published", "candidate", "pip, uv")
 	contains(b.t, b.want(0, "publish", dir, "--to", place).stdout, "was there")
-	contains(b.t, b.want(6, "promote", made.ID, "--at", place).stderr, "gate reproducible")
+	contains(b.t, b.want(6, "publish", "promote", made.ID, "--at", place).stderr, "gate reproducible")
 	b.takenFrom(place, made)
 
 	contains(b.t, b.want(0, "publish", dir, "--to", registry).stdout, "published", "candidate", "pull and verify")
-	contains(b.t, b.want(0, "index", "--at", registry).stdout, made.ID, strconv.Itoa(gates)+" of "+strconv.Itoa(gates))
+	contains(b.t, b.want(0, "publish", "list", "--at", registry).stdout, made.ID, strconv.Itoa(gates)+" of "+strconv.Itoa(gates))
 	files, err := ocitest.Pull(registry, strings.ReplaceAll(made.ID, "+", "_")+"-candidate")
 	if err != nil || sum(files[filepath.Base(made.Artifacts[0].Path)]) != made.Artifacts[0].SHA256 {
 		b.t.Errorf("pulled %d files, %v", len(files), err)
@@ -403,7 +403,7 @@ func elsewhere(b *tool) {
 	// it.
 	place := "file:" + filepath.Join(b.t.TempDir(), "index")
 	b.want(0, "publish", filepath.Join("out", cell.ID), "--to", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
-	r = b.want(6, "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	r = b.want(6, "publish", "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
 	contains(b.t, r.stderr, "no gate runs that on GPUs yet")
 
 	// A wheel without device code reaches stable after another host has rebuilt it.
@@ -414,11 +414,11 @@ func elsewhere(b *tool) {
 	b.want(0, "run", "jinja", "--recipes", site, "--out", "out-jinja", "--locked")
 	cell = b.runJSON("out-jinja").Cells[0]
 	b.want(0, "publish", filepath.Join("out-jinja", cell.ID), "--to", place)
-	r = b.want(6, "promote", cell.ID, "--at", place)
+	r = b.want(6, "publish", "promote", cell.ID, "--at", place)
 	contains(b.t, r.stderr, "gate reproducible, which the policy stable asks for, was not asked")
 	own.want(0, "verify", filepath.Join("out-jinja", cell.ID), "--rebuild", "--attach", "--trust", filepath.Join(b.home, "key.pem.pub"))
 	b.want(0, "publish", filepath.Join("out-jinja", cell.ID), "--to", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
-	r = b.want(0, "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
+	r = b.want(0, "publish", "promote", cell.ID, "--at", place, "--trust", filepath.Join(own.home, "key.pem.pub"))
 	contains(b.t, r.stdout, "candidate, stable")
 }
 

@@ -17,9 +17,9 @@ func lookedAt(b *tool) {
 		b.t.Fatal(err)
 	}
 	r := b.want(5, "run", "steady", "--recipes", site, "--turn", "1", "--pace", "swift", "--out", "out-broken")
-	contains(b.t, r.stderr, "nowhere.c: No such file", "`builder shell steady-1-swift --out out-broken` opens a shell where it failed")
+	contains(b.t, r.stderr, "nowhere.c: No such file", "`builder debug shell steady-1-swift --out out-broken` opens a shell where it failed")
 
-	shell := b.command(b.t.Context(), "shell", "steady-1", "--out", "out-broken")
+	shell := b.command(b.t.Context(), "debug", "shell", "steady-1", "--out", "out-broken")
 	shell.Stdin = strings.NewReader("pwd; echo turn $TURN; gcc -c nowhere.c; ls /sys/class/net; exit 3\n")
 	said, err := shell.CombinedOutput()
 	if err != nil {
@@ -28,7 +28,7 @@ func lookedAt(b *tool) {
 	contains(b.t, string(said), "/build/src", "turn 1 of ", "nowhere.c: No such file")
 
 	dir := filepath.Join(b.t.TempDir(), "sent")
-	b.want(0, "repro", "steady", "--out", "out-broken", "--to", dir)
+	b.want(0, "debug", "repro", "steady", "--out", "out-broken", "--to", dir)
 	said, err = exec.Command(filepath.Join(dir, "build")).CombinedOutput()
 	if err == nil || !strings.Contains(string(said), "nowhere.c: No such file") {
 		b.t.Errorf("the replay ended with %v\n%s", err, said)

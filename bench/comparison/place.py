@@ -45,7 +45,7 @@ class Place:
         root = self.rootfs.parent
         shutil.rmtree(root, ignore_errors=True)
         site = ["--recipes", str(w.site)] if w.site else []
-        self.run(str(self.builder), "rootfs", w.recipe, *w.axes, f"--{w.axis}", w.cells[0], *site, "--locked", "--to", str(root))
+        self.run(str(self.builder), "debug", "rootfs", w.recipe, *w.axes, f"--{w.axis}", w.cells[0], *site, "--locked", "--to", str(root))
         with tarfile.open(self.source.with_suffix(".part"), "w") as archive:
             for entry in sorted((self.rootfs / "build/src").iterdir()):
                 archive.add(entry, entry.name)

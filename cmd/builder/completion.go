@@ -19,22 +19,22 @@ import (
 
 // operands maps a verb to its possible operands.
 var operands = map[string]syntax.Takes{
-	"gate":         {CellPlaces: true, Files: true},
-	"verify":       {CellPlaces: true, Files: true},
-	"publish":      {CellPlaces: true, Files: true},
-	"diagnose":     {CellPlaces: true, Files: true},
-	"promote":      {Cells: true},
-	"shell":        {Cells: true},
-	"repro":        {Cells: true},
-	"logs":         {Cells: true},
-	"yank":         {Cells: true},
-	"index":        {Cells: true},
-	"report merge": {Directories: true},
-	"init":         {Directories: true},
-	"key new":      {Files: true},
-	"store import": {Files: true},
-	"schema":       {Words: schemaNames()},
-	"completion":   {Words: complete.Shells},
+	"gate":            {CellPlaces: true, Files: true},
+	"verify":          {CellPlaces: true, Files: true},
+	"publish":         {CellPlaces: true, Files: true},
+	"diagnose":        {CellPlaces: true, Files: true},
+	"publish promote": {Cells: true},
+	"publish yank":    {Cells: true},
+	"publish list":    {Cells: true},
+	"debug shell":     {Cells: true},
+	"debug repro":     {Cells: true},
+	"logs":            {Cells: true},
+	"report merge":    {Directories: true},
+	"init":            {Directories: true},
+	"key new":         {Files: true},
+	"store import":    {Files: true},
+	"config schema":   {Words: schemaNames()},
+	"completion":      {Words: complete.Shells},
 }
 
 // flagWords maps a flag to its possible values, in addition to those in its
@@ -46,7 +46,7 @@ var flagWords = map[string][]string{
 	"gate --expect":         assignments(inspect.Names()),
 	"verify --policy":       attest.Policies(),
 	"publish --channel":     attest.Policies(),
-	"promote --to":          attest.Policies(),
+	"publish promote --to":  attest.Policies(),
 	"--gpus":                {"all"},
 	"--engine":              engineAddresses(),
 	"--set":                 {"source."},
@@ -91,12 +91,13 @@ func resultsDir() string {
 
 func completionCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "print the script that completes command lines in a shell", ArgsUsage: strings.Join(complete.Shells, "|"), OnUsageError: usageError,
+		Name: "completion", Usage: "print the script that completes command lines in a shell, and man pages", ArgsUsage: strings.Join(complete.Shells, "|"), OnUsageError: usageError,
 		Description: "It completes verbs, flags, recipes, axes and their values, and the cells of ./out. It\n" +
 			"asks the tool itself, which then reads and never writes, and reaches no network.\n\n" +
 			"   bash: eval \"$(builder completion bash)\" in ~/.bashrc\n" +
 			"   zsh:  eval \"$(builder completion zsh)\" behind compinit in ~/.zshrc\n" +
 			"   fish: builder completion fish > ~/.config/fish/completions/builder.fish",
+		HideHelpCommand: true, Subcommands: []*cli.Command{manCommand(out)},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
 				return diag.Errorf(diag.Usage, "%s: name a shell", c.Command.HelpName).WithHint("known: %s", strings.Join(complete.Shells, ", "))

@@ -142,7 +142,7 @@ var completions = []struct {
 	{[]string{"run", "horovod", "--arch", "gfx90a,gfx9"}, []string{"gfx90a,gfx942"}, true},
 	{[]string{"run", "horovod", "--engine", "unix:"}, []string{"unix://"}, true},
 	{[]string{"patch", "show", "nccl"}, []string{"nccl", "nccl-tests"}, true},
-	{[]string{"yank", "ti"}, []string{"tiny-1.0+x"}, true},
+	{[]string{"publish", "yank", "ti"}, []string{"tiny-1.0+x"}, true},
 	{[]string{"gate", "out/ti"}, []string{"FILES", "out/tiny-1.0+x"}, false},
 	{[]string{"verify", "--trust", "x"}, []string{"FILES"}, true},
 	{[]string{"run", "horovod", "--out", "x"}, []string{"FILES"}, true},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"builder/internal/app/complete"
 	"builder/internal/app/config"
 	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
 )
 
@@ -56,7 +58,7 @@ func (c configuration) checkEngine() error {
 
 // heedless are the verbs that use no setting. They work even if builder.yaml has
 // errors.
-var heedless = []string{"config", "schema", "version", helpVerb, "man", "completion", complete.Verb}
+var heedless = []string{"config", "version", helpVerb, "completion", complete.Verb}
 
 // refuse makes all other verbs return the errors of builder.yaml.
 func (c configuration) refuse(commands []*cli.Command) {
@@ -77,7 +79,7 @@ func (c configuration) refuse(commands []*cli.Command) {
 func configCommand(c configuration, preferenceFault error, out printer) *cli.Command {
 	fault := errors.Join(c.fault, preferenceFault)
 	return &cli.Command{
-		Name: "config", Usage: "what builder.yaml says, and what counts", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
+		Name: "config", Usage: "what builder.yaml says and what counts, and the schemas of files", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Description: "A flag counts before its variable, a variable before the builder.yaml that is nearest to\n" +
 			"the working directory (in it or above), that before the user's own, and all of them\n" +
 			"before the default. Lists are not joined. A variable that is set to nothing means the\n" +
@@ -104,6 +106,7 @@ func configCommand(c configuration, preferenceFault error, out printer) *cli.Com
 					return unexpected(ctx, 0)
 				},
 			},
+			schemaCommand(out),
 		},
 	}
 }
@@ -152,4 +155,28 @@ func showConfig(settings []config.Shown, origin, asJSON bool, out printer) error
 	}
 	out.table(header, rows)
 	return nil
+}
+
+func schemaNames() []string { return slices.Sorted(maps.Keys(app.Schemas)) }
+
+func schemaCommand(out printer) *cli.Command {
+	names := schemaNames()
+	return &cli.Command{
+		Name: "schema", Usage: "print the JSON schema of a kind of file, for editors", ArgsUsage: strings.Join(names, "|"), OnUsageError: usageError,
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return diag.Errorf(diag.Usage, "%s: name one of %s", c.Command.HelpName, strings.Join(names, ", "))
+			}
+			if err := unexpected(c, 1); err != nil {
+				return err
+			}
+			value, ok := app.Schemas[c.Args().First()]
+			if !ok {
+				return diag.Errorf(diag.Usage, "no kind of file is called %q", c.Args().First()).
+					WithHint("%s", diag.DidYouMean(c.Args().First(), names))
+			}
+			_, err := out.stdout.Write(recipe.Schema(value))
+			return err
+		},
+	}
 }

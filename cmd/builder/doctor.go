@@ -2,15 +2,12 @@ package main
 
 import (
 	"errors"
-	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
 	"builder/internal/app/doctor"
-	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -62,11 +59,8 @@ func doctorCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 			return examineHost(c, cat, of, out)
 		},
 		Subcommands: recipeCommands(cat, fault, doctorFlags(), func(c *cli.Context, of app.Selection) error {
-			for _, name := range c.Lineage()[1].LocalFlagNames() {
-				if os.Getenv("BUILDER_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) == "" { // the variable of a flag sets the flag too
-					return diag.Errorf(diag.Usage, "--%s stands before the recipe, where nobody reads it", name).
-						WithHint("flags come after the recipe: %s --%s", c.Command.HelpName, name)
-				}
+			if err := flagsBefore(c, "the recipe"); err != nil {
+				return err
 			}
 			return examineHost(c, cat, of, out)
 		}),

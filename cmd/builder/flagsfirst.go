@@ -11,7 +11,7 @@ import (
 // parser stops at the first operand. Words after -- are operands.
 func flagsFirst(args []string, verbs []*cli.Command) []string {
 	verb, words := verbOf(args, verbs)
-	if verb == nil || verb.ArgsUsage == "" || len(verb.Subcommands) > 0 || verb.SkipFlagParsing || verb.Name == helpVerb {
+	if verb == nil || verb.ArgsUsage == "" || len(verb.Subcommands) > 0 && takesNames(verb) || verb.SkipFlagParsing || verb.Name == helpVerb {
 		return args
 	}
 	var first, paths []string

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"maps"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -13,7 +11,6 @@ import (
 	"builder/internal/app"
 	"builder/internal/app/assemble"
 	"builder/internal/app/catalogue"
-	"builder/internal/base/diag"
 	"builder/internal/build/native"
 	"builder/internal/plan/recipe"
 	"builder/internal/view/term"
@@ -101,30 +98,6 @@ func sayProven(out printer, cat catalogue.Catalogue, r *recipe.Recipe) error {
 	}
 	out.say("proven: %d cells were built and gated, the last on %s\n", built, last)
 	return nil
-}
-
-func schemaNames() []string { return slices.Sorted(maps.Keys(app.Schemas)) }
-
-func schemaCommand(out printer) *cli.Command {
-	names := schemaNames()
-	return &cli.Command{
-		Name: "schema", Usage: "print the JSON schema of a kind of file, for editors", ArgsUsage: strings.Join(names, "|"), OnUsageError: usageError,
-		Action: func(c *cli.Context) error {
-			if !c.Args().Present() {
-				return diag.Errorf(diag.Usage, "schema: name one of %s", strings.Join(names, ", "))
-			}
-			if err := unexpected(c, 1); err != nil {
-				return err
-			}
-			value, ok := app.Schemas[c.Args().First()]
-			if !ok {
-				return diag.Errorf(diag.Usage, "schema: no kind of file is called %q", c.Args().First()).
-					WithHint("%s", diag.DidYouMean(c.Args().First(), names))
-			}
-			_, err := out.stdout.Write(recipe.Schema(value))
-			return err
-		},
-	}
 }
 
 func versionCommand(out printer) *cli.Command {

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
+	"os"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/config"
 	"builder/internal/base/diag"
 	"builder/internal/plan/matrix"
 )
@@ -28,7 +29,7 @@ func lockCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 		Subcommands: recipeCommands(cat, fault, lockFlags(), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readLock(c)
-			if err = errors.Join(err, err2, flagsBefore(c)); err != nil {
+			if err = errors.Join(err, err2, flagsBefore(c, "the recipe")); err != nil {
 				return err
 			}
 			if r.Selection = of; r.Every {
@@ -43,14 +44,13 @@ func lockCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command
 	}
 }
 
-// flagsBefore rejects flags before the recipe: they belong to the lock of all recipes
-// and would be ignored. Flags set by variables are allowed, since they are set for the
-// recipe too.
-func flagsBefore(c *cli.Context) error {
+// flagsBefore rejects flags before a word that has flags of its own: they would be
+// ignored. Flags set by variables are allowed, since they are set for the word too.
+func flagsBefore(c *cli.Context, word string) error {
 	for _, name := range c.Lineage()[1].LocalFlagNames() {
-		if name != "recipes" && !slices.Contains(c.LocalFlagNames(), name) {
-			return diag.Errorf(diag.Usage, "--%s stands before the recipe", name).
-				WithHint("flags come after the recipe: %s --%s", c.Command.HelpName, name)
+		if name != "recipes" && os.Getenv(config.Variable(name)) == "" {
+			return diag.Errorf(diag.Usage, "--%s stands before %s, where nobody reads it", name, word).
+				WithHint("flags come after %s: %s --%s", word, c.Command.HelpName, name)
 		}
 	}
 	return nil

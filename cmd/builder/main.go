@@ -14,12 +14,15 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"builder/internal/app"
 	"builder/internal/app/catalogue"
+	"builder/internal/app/syntax"
 	"builder/internal/base/diag"
 	"builder/internal/view/progress"
 	"builder/internal/view/term"
@@ -88,44 +91,27 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 		OnUsageError:    usageError,
 		ExitErrHandler:  func(*cli.Context, error) {}, // Main decides the exit code
 		Action:          unknownCommand,
-		Commands: []*cli.Command{
-			runCommand(cat, fault, out),
-			planCommand(cat, fault, out),
-			matrixCommand(cat, fault, out),
-			lockCommand(cat, fault, out),
-			gateCommand(out),
-			verifyCommand(out),
-			publishCommand(cat, fault, out),
-			promoteCommand(out),
-			yankCommand(out),
-			indexCommand(out),
-			patchCommand(cat, fault, out),
-			initCommand(out),
-			shellCommand(out),
-			reproCommand(out),
-			rootfsCommand(cat, fault, out),
-			profileCommand(cat, out),
-			benchCommand(args, out),
-			diagnoseCommand(cat, out),
-			reportCommand(out),
-			logsCommand(out),
-			listCommand(cat, fault, out),
-			storeCommand(cat, fault, out),
-			doctorCommand(cat, fault, out),
-			engineCommand(out),
-			keyCommand(out),
-			schemaCommand(out),
-			configCommand(conf, dislike, out),
-			completionCommand(out),
-			manCommand(out),
-			versionCommand(out),
-			helpCommand(),
-			completeCommand(cat, out),
-		},
+		// Help sorts the groups by their names.
+		Commands: slices.Concat(
+			group("Build", runCommand(cat, fault, out), planCommand(cat, fault, out), lockCommand(cat, fault, out), matrixCommand(cat, fault, out), initCommand(out)),
+			group("Check", gateCommand(out), verifyCommand(out), benchCommand(args, out)),
+			group("Look", listCommand(cat, fault, out), patchCommand(cat, fault, out), profileCommand(cat, out), logsCommand(out), reportCommand(out), diagnoseCommand(cat, out), debugCommand(cat, fault, out)),
+			group("Publish", publishCommand(cat, fault, out), keyCommand(out)),
+			group("This host", doctorCommand(cat, fault, out), engineCommand(out), storeCommand(cat, fault, out), configCommand(conf, dislike, out), completionCommand(out), versionCommand(out)),
+			[]*cli.Command{helpCommand(), completeCommand(cat, out)},
+		),
 	}
 	conf.refuse(tool.Commands)
 	explain(tool)
 	return tool
+}
+
+// group puts verbs under a heading of the tool's help.
+func group(heading string, verbs ...*cli.Command) []*cli.Command {
+	for _, verb := range verbs {
+		verb.Category = heading
+	}
+	return verbs
 }
 
 const helpVerb = "help"
@@ -133,7 +119,7 @@ const helpVerb = "help"
 // helpCommand is an alternative to --help.
 func helpCommand() *cli.Command {
 	return &cli.Command{
-		Name: helpVerb, Usage: "explain a command, as --help behind it does", ArgsUsage: "[COMMAND]", OnUsageError: usageError,
+		Name: helpVerb, Usage: "explain a command, as --help behind it does", ArgsUsage: "[COMMAND]", OnUsageError: usageError, Hidden: true,
 		Action: func(c *cli.Context) error {
 			return c.App.RunContext(c.Context, append(append([]string{c.App.Name}, c.Args().Slice()...), "--help"))
 		},
@@ -154,7 +140,25 @@ func unknownCommand(c *cli.Context) error {
 		names = append(names, command.Name)
 	}
 	word := c.Args().First()
-	return diag.Errorf(diag.Usage, "no command is called %q", word).WithHint("%s", diag.DidYouMean(word, names))
+	fault := diag.Errorf(diag.Usage, "no command is called %q", word)
+	if below := verbsBelow(c.App, word); len(below) > 0 && c.Command.Name == c.App.Name {
+		return fault.WithHint("did you mean `%s`?", strings.Join(below, "` or `"))
+	}
+	return fault.WithHint("%s", diag.DidYouMean(word, names))
+}
+
+// verbsBelow are the command lines of the verbs with this name that lie below others.
+// What a place holds was listed by a verb called index.
+func verbsBelow(tool *cli.App, name string) (lines []string) {
+	if name == "index" {
+		return []string{tool.Name + " publish list"}
+	}
+	syntaxOf(tool).Walk(func(words []string, v syntax.Verb) {
+		if len(words) > 2 && v.Name == name {
+			lines = append(lines, strings.Join(words, " "))
+		}
+	})
+	return lines
 }
 
 // unexpected rejects surplus operands.

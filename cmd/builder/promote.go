@@ -58,7 +58,7 @@ func catalogueFlags() []cli.Flag {
 // publishedCell reads the place and the one cell of a command.
 func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error) {
 	if c.Args().Len() != 1 {
-		err = diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("builder index --at DEST lists them")
+		err = diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("builder publish list --at DEST lists them")
 	}
 	at, fault := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
 	if fault != nil {

@@ -12,6 +12,24 @@ import (
 	"builder/internal/publishing/publish"
 )
 
+func pruneCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+	return &cli.Command{
+		Name: "prune", Usage: "say which published wheels may go, and remove them with --yes", ArgsUsage: "--at DEST",
+		Description: "What may go from the channel is older than --older-than and not among the --keep newest\n" +
+			"of its kind, which is a recipe with all axes but the version. What is in another channel\n" +
+			"too, what a tag of somebody else names, and what a lock known here needs, stays.",
+		Flags: append(catalogueFlags(),
+			recipesFlag(),
+			jsonFlag(),
+			channelFlag("prune `CHANNEL`: candidate or stable"),
+			&cli.IntFlag{Name: "older-than", Usage: "let go what was published (in a registry: built) more than `DAYS` ago"},
+			&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest of each kind"},
+			&cli.BoolFlag{Name: "yes", Usage: "remove what may go"},
+		), OnUsageError: usageError, HideHelpCommand: true,
+		Action: func(c *cli.Context) error { return doPrune(c, cat, fault, out) },
+	}
+}
+
 // doPrune lists the wheels to remove, and removes them with --yes. If the catalogue has
 // an error it removes nothing: a lock that needs a wheel may be missing.
 func doPrune(c *cli.Context, cat catalogue.Catalogue, fault error, out printer) error {
@@ -20,7 +38,7 @@ func doPrune(c *cli.Context, cat catalogue.Catalogue, fault error, out printer) 
 	if err := errors.Join(fault, err, err2); err != nil {
 		return err
 	}
-	done, err := app.Prune(c.Context, in.Session, at, rule, !c.Bool("yes") || c.Bool("dry-run"))
+	done, err := app.Prune(c.Context, in.Session, at, rule, !c.Bool("yes"))
 	if err != nil {
 		return err
 	}
@@ -28,19 +46,16 @@ func doPrune(c *cli.Context, cat catalogue.Catalogue, fault error, out printer) 
 }
 
 func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
-	var faults []error
-	if c.Args().Present() {
-		faults = append(faults, diag.Errorf(diag.Usage, "--prune: %q: it publishes nothing", c.Args().First()))
-	}
+	faults := []error{unexpected(c, 0)}
 	channel, err := publish.Channel(c.String("channel"))
 	faults = append(faults, err)
-	at, err := publish.OpenCatalogue(c.String("to"), c.Bool("insecure"))
+	at, err := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
 	if err != nil {
-		faults = append(faults, diag.Errorf(diag.Usage, "--to: %w", err))
+		faults = append(faults, diag.Errorf(diag.Usage, "--at: %w", err))
 	}
 	rule := publish.Retention{Channel: string(channel), Age: time.Duration(c.Int("older-than")) * 24 * time.Hour, Keep: c.Int("keep")}
 	if rule.Age < 0 || rule.Keep < 0 || rule.Age == 0 && rule.Keep == 0 {
-		faults = append(faults, diag.Errorf(diag.Usage, "--prune: say what may go").WithHint("--older-than DAYS, --keep N, or both"))
+		faults = append(faults, diag.Errorf(diag.Usage, "%s: say what may go", c.Command.HelpName).WithHint("--older-than DAYS, --keep N, or both"))
 	}
 	return at, rule, errors.Join(faults...)
 }

@@ -27,16 +27,10 @@ func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comm
 			"credentials. pypi:URL takes the wheel alone, with credentials from\n" +
 			"BUILDER_PUBLISH_TOKEN, or _USERNAME and _PASSWORD, netrc or keyring. Afterwards it\n" +
 			"looks there as those do who install: pip and uv by hash, a pull by digest that\n" +
-			"verifies.\n\n" +
-			"--prune publishes nothing and says which wheels of the channel may go: those that are\n" +
-			"older than --older-than and not among the --keep newest of their kind, which is a\n" +
-			"recipe with all axes but the version. With --yes they go. What is in another channel\n" +
-			"too, what a tag of somebody else names, and what a lock known here needs, stays.",
+			"verifies.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
+		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), pruneCommand(cat, fault, out)),
 		Action: func(c *cli.Context) error {
-			if c.Bool("prune") {
-				return doPrune(c, cat, fault, out)
-			}
 			in, err := openSession(c, cat, out)
 			r, err2 := readPublish(c)
 			if err := errors.Join(err2, err); err != nil {
@@ -60,6 +54,20 @@ func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comm
 	}
 }
 
+// behindPublish are verbs that take no flag of publish, which stands before them.
+func behindPublish(verbs ...*cli.Command) []*cli.Command {
+	for _, verb := range verbs {
+		do := verb.Action
+		verb.Action = func(c *cli.Context) error {
+			if err := flagsBefore(c, verb.Name); err != nil {
+				return err
+			}
+			return do(c)
+		}
+	}
+	return verbs
+}
+
 func publishFlags() []cli.Flag {
 	return []cli.Flag{
 		jsonFlag(),
@@ -70,10 +78,6 @@ func publishFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "no-check", Usage: "do not look at what was published as a client"},
 		insecureFlag(),
 		progressFlag(),
-		&cli.BoolFlag{Name: "prune", Usage: "say what may go from DEST, and remove it with --yes"},
-		&cli.IntFlag{Name: "older-than", Usage: "prune what was published (in a registry: built) more than `DAYS` ago"},
-		&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest of each kind"},
-		&cli.BoolFlag{Name: "yes", Usage: "do what --prune says"},
 	}
 }
 
@@ -96,11 +100,6 @@ func readPublish(c *cli.Context) (app.PublishRequest, error) {
 	}
 	if o.To == "" {
 		faults = append(faults, diag.Errorf(diag.Usage, "--to: name a destination").WithHint("write %s", publish.Destinations))
-	}
-	for _, name := range []string{"older-than", "keep", "yes"} {
-		if c.IsSet(name) {
-			faults = append(faults, diag.Errorf(diag.Usage, "--%s: it belongs to --prune", name))
-		}
 	}
 	var err error
 	if o.Channel, err = publish.Channel(c.String("channel")); err != nil {

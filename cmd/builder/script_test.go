@@ -449,7 +449,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		{"matrix", "--condense", "--format", "gitlab"},
 		{"matrix", "--format", "text", "--condense"},
 		{"lock", "horovod", "--check"},
-		{"schema", "recipe"},
+		{"config", "schema", "recipe"},
 		{"diagnose", "--list"},
 		{"version"},
 		{"engine", "status"},

@@ -19,6 +19,13 @@ import (
 	"builder/pipelines"
 )
 
+func debugCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+	return &cli.Command{
+		Name: "debug", Usage: "go through the build step of a cell by hand", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
+		Subcommands: []*cli.Command{shellCommand(out), reproCommand(out), rootfsCommand(cat, fault, out)},
+	}
+}
+
 func rootfsCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "rootfs", Usage: "write the file system as the build step finds it, to go through a build by hand", ArgsUsage: "RECIPE [axes]",

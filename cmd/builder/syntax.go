@@ -30,16 +30,21 @@ func verbFrom(above []string, c *cli.Command) syntax.Verb {
 	words := append(slices.Clone(above), c.Name)
 	path := strings.Join(words, " ")
 	v := syntax.Verb{
-		Name: c.Name, Summary: c.Usage, Operands: c.ArgsUsage, About: c.Description,
+		Name: c.Name, Group: c.Category, Summary: c.Usage, Operands: c.ArgsUsage, About: c.Description,
 		Flags: flagsOf(path, c.Flags), Takes: operands[path],
 	}
 	described(&v, path)
 	for _, below := range c.Subcommands {
 		child := verbFrom(words, below)
-		child.Recipe = strings.Contains(c.ArgsUsage, "RECIPE") || strings.Contains(c.ArgsUsage, "PROFILE")
+		child.Recipe = takesNames(c)
 		v.Verbs = append(v.Verbs, child)
 	}
 	return v
+}
+
+// takesNames reports whether the words below a verb are names of recipes or profiles.
+func takesNames(c *cli.Command) bool {
+	return strings.Contains(c.ArgsUsage, "RECIPE") || strings.Contains(c.ArgsUsage, "PROFILE")
 }
 
 // described adds the texts of package manual to a verb.

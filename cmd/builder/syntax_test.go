@@ -103,9 +103,6 @@ var readers = map[string]func(*cli.Context) error{
 	},
 	"builder verify": func(c *cli.Context) error { _, err := readVerify(c); return err },
 	"builder publish": func(c *cli.Context) error {
-		if c.Bool("prune") {
-			return nil
-		}
 		_, err := readPublish(c)
 		return err
 	},
@@ -206,7 +203,7 @@ func hollow(tool *cli.App, do cli.ActionFunc) {
 					_, _, err = matrix.Expand(of.Recipe, of.Filter)
 					return errors.Join(err, do(c))
 				}
-			case len(command.Subcommands) == 0 || slices.Contains([]string{"doctor", "lock", "matrix"}, command.Name):
+			case len(command.Subcommands) == 0 || slices.Contains([]string{"doctor", "lock", "matrix", "publish", "completion"}, command.Name):
 				command.Action = do
 			}
 			visit(command.ArgsUsage, command.Subcommands)
@@ -366,8 +363,13 @@ const generated = "<!-- Written by go test ./cmd/builder -run Reference -update 
 func referenceIndex(v syntax.Verb) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s# Reference\n\n%s\n\n", generated, v.About)
-	fmt.Fprintf(&b, "What is here is also said by `builder VERB --help` and `builder man VERB`. Examples for a shell: `builder completion`.\n\n## Verbs\n\n| verb | does |\n| --- | --- |\n")
+	fmt.Fprintf(&b, "What is here is also said by `builder VERB --help` and `builder completion man VERB`. Examples for a shell: `builder completion`.\n\n## Verbs\n")
+	group := ""
 	for _, below := range v.Verbs {
+		if below.Group != group {
+			group = below.Group
+			fmt.Fprintf(&b, "\n### %s\n\n| verb | does |\n| --- | --- |\n", group)
+		}
 		fmt.Fprintf(&b, "| [`builder %s`](builder-%s.md) | %s |\n", below.Name, below.Name, manual.Cell(below.Summary))
 	}
 	fmt.Fprintf(&b, "\n## Variables\n\nA flag counts before its variable, a variable before [builder.yaml](builder-yaml.md), that before the default.\n\n| variable | is |\n| --- | --- |\n")

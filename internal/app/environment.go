@@ -53,5 +53,5 @@ func refusedEnvironment(e JudgedEnvironment) error {
 		return diag.Errorf(diag.Gate, "%s: no gate has anything to look at: no NCCL, RCCL, NVSHMEM, libibverbs, CUDA or HIP run time is installed, and nothing needs one", e.Path).
 			WithHint("name the environment that the framework is installed in")
 	}
-	return refusals(e.Path, e.Verdicts)
+	return verdict.Refusals(e.Path, e.Verdicts)
 }

@@ -223,17 +223,5 @@ func refused(done Gated) error {
 	if len(done.Verdicts) == 0 {
 		return diag.Errorf(diag.Gate, "%s: no gate looked at it", done.Name).WithHint("leave out --only, or give --gpus")
 	}
-	return refusals(done.Name, done.Verdicts)
-}
-
-// refusals returns an error for each refusing verdict on the named artifact or
-// environment.
-func refusals(name string, verdicts []verdict.Verdict) error {
-	var faults []error
-	for _, v := range verdicts {
-		if v.Refuses() {
-			faults = append(faults, diag.Errorf(diag.Gate, "%s: gate %s: %s: %s", name, v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
-		}
-	}
-	return errors.Join(faults...)
+	return verdict.Refusals(done.Name, done.Verdicts)
 }

@@ -192,7 +192,7 @@ func shellAt(o run.Outcome, out string) string {
 	if !slices.Contains(StepsToStandAt(), step) {
 		return ""
 	}
-	command := "builder shell " + o.Entry.ID
+	command := "builder debug shell " + o.Entry.ID
 	if step != pipelines.LastStep {
 		command += " --at " + step
 	}

@@ -25,9 +25,11 @@ func NameRecipes(tool *syntax.Verb, names []string) {
 			for j := range v.Verbs {
 				tool.Verbs[i].Verbs[j].Takes = syntax.Takes{Words: names}
 			}
-		case "help", "man":
-			for _, other := range tool.Verbs {
-				tool.Verbs[i].Takes.Words = append(tool.Verbs[i].Takes.Words, other.Name)
+		case "completion":
+			for j := range v.Verbs { // man
+				for _, other := range tool.Verbs {
+					tool.Verbs[i].Verbs[j].Takes.Words = append(tool.Verbs[i].Verbs[j].Takes.Words, other.Name)
+				}
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func usage(words []string, v syntax.Verb) string {
 	if v.Operands != "" {
 		line += " " + v.Operands
 	}
-	if len(v.Own()) > 0 && len(words) > 1 {
+	if len(v.Own()) > 0 && v.Operands == "" {
 		line += " COMMAND"
 	}
 	if len(v.Options()) > 0 {

@@ -92,22 +92,34 @@ var Descriptions = map[string]Description{
 		[]syntax.Example{
 			{Line: "builder publish out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a --to file:/srv/wheels", Does: "into a static index for pip and uv"},
 			{Line: "builder publish out/nccl-2.29.7+cuda13.0-verbs-sm_90 --to oci://registry.example.com/wheels --channel stable", Does: "into a registry, for the strict"},
-			{Line: "builder publish --prune --to file:/srv/wheels --older-than 90 --keep 3", Does: "say what may go; --yes removes it"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish},
 	},
-	"promote": {
+	"publish promote": {
 		[]syntax.Example{
-			{Line: "builder promote nccl-2.29.7+cuda13.0-verbs-sm_90 --at oci://registry.example.com/wheels --to stable", Does: "once the gates on GPUs have passed"},
+			{Line: "builder publish promote nccl-2.29.7+cuda13.0-verbs-sm_90 --at oci://registry.example.com/wheels --to stable", Does: "once the gates on GPUs have passed"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Gate, diag.Publish},
 	},
-	"yank": {
+	"publish prune": {
 		[]syntax.Example{
-			{Line: "builder yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --because 'hangs on two nodes'", Does: "warn whoever asks for it"},
-			{Line: "builder yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --undo", Does: "take the word back"},
+			{Line: "builder publish prune --at file:/srv/wheels --older-than 90 --keep 3", Does: "say what may go; --yes removes it"},
+		},
+		[]diag.Code{diag.Usage, diag.Drift, diag.Publish},
+	},
+	"publish yank": {
+		[]syntax.Example{
+			{Line: "builder publish yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --because 'hangs on two nodes'", Does: "warn whoever asks for it"},
+			{Line: "builder publish yank nccl-2.29.7+cuda13.0-verbs-sm_90 --at file:/srv/wheels --undo", Does: "take the word back"},
 		},
 		[]diag.Code{diag.Usage, diag.Publish},
+	},
+	"publish list": {
+		[]syntax.Example{
+			{Line: "builder publish list --at file:/srv/wheels", Does: "all that is published there"},
+			{Line: "builder publish list --at https://wheels.example.com stable gfx90a", Does: "what is stable and for gfx90a"},
+		},
+		[]diag.Code{diag.Usage, diag.Publish, diag.Fetch},
 	},
 	"logs": {
 		[]syntax.Example{
@@ -116,13 +128,6 @@ var Descriptions = map[string]Description{
 			{Line: "builder logs -f", Does: "what is printed now, until the step ends"},
 		},
 		[]diag.Code{diag.Usage},
-	},
-	"index": {
-		[]syntax.Example{
-			{Line: "builder index --at file:/srv/wheels", Does: "all that is published there"},
-			{Line: "builder index --at https://wheels.example.com stable gfx90a", Does: "what is stable and for gfx90a"},
-		},
-		[]diag.Code{diag.Usage, diag.Publish, diag.Fetch},
 	},
 	"patch": {
 		[]syntax.Example{{Line: "builder patch audit", Does: "judge every patch of every recipe"}},
@@ -147,22 +152,26 @@ var Descriptions = map[string]Description{
 		},
 		[]diag.Code{diag.Usage},
 	},
-	"rootfs": {
+	"debug": {
+		[]syntax.Example{{Line: "builder debug shell gfx90a", Does: "look around where the build step of a cell begins"}},
+		[]diag.Code{diag.Usage},
+	},
+	"debug rootfs": {
 		[]syntax.Example{
-			{Line: "builder rootfs horovod --rocm 5.7 --to /tmp/horovod", Does: "then /tmp/horovod/build runs the build step"},
+			{Line: "builder debug rootfs horovod --rocm 5.7 --to /tmp/horovod", Does: "then /tmp/horovod/build runs the build step"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
 	},
-	"shell": {
+	"debug shell": {
 		[]syntax.Example{
-			{Line: "builder shell gfx90a", Does: "before the build step of the one cell with that in its name"},
-			{Line: "builder shell gfx90a --at patch", Does: "the source as upstream released it"},
+			{Line: "builder debug shell gfx90a", Does: "before the build step of the one cell with that in its name"},
+			{Line: "builder debug shell gfx90a --at patch", Does: "the source as upstream released it"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
 	},
-	"repro": {
+	"debug repro": {
 		[]syntax.Example{
-			{Line: "builder repro gfx90a --to /tmp/failed", Does: "then /tmp/failed/build replays the build step"},
+			{Line: "builder debug repro gfx90a --to /tmp/failed", Does: "then /tmp/failed/build replays the build step"},
 		},
 		[]diag.Code{diag.Usage, diag.Drift, diag.Patch, diag.Build, diag.Fetch, diag.NoEngine},
 	},
@@ -287,13 +296,6 @@ var Descriptions = map[string]Description{
 		[]syntax.Example{{Line: "builder key show > ours.pem.pub", Does: "a file for --trust of others"}},
 		[]diag.Code{diag.Usage},
 	},
-	"schema": {
-		[]syntax.Example{
-			{Line: "builder schema recipe > recipes/schema.json", Does: "for # yaml-language-server: $schema=schema.json"},
-			{Line: "builder schema config", Does: "of builder.yaml"},
-		},
-		[]diag.Code{diag.Usage},
-	},
 	"config": {
 		[]syntax.Example{{Line: "builder config show --origin", Does: "what counts, and where it was said"}},
 		[]diag.Code{diag.Usage},
@@ -309,23 +311,26 @@ var Descriptions = map[string]Description{
 		[]syntax.Example{{Line: "builder config path", Does: "which files are read"}},
 		[]diag.Code{diag.Usage},
 	},
+	"config schema": {
+		[]syntax.Example{
+			{Line: "builder config schema recipe > recipes/schema.json", Does: "for # yaml-language-server: $schema=schema.json"},
+			{Line: "builder config schema config", Does: "of builder.yaml"},
+		},
+		[]diag.Code{diag.Usage},
+	},
 	"completion": {
 		[]syntax.Example{{Line: "builder completion bash > /etc/bash_completion.d/builder", Does: "for every user of this host"}},
 		[]diag.Code{diag.Usage},
 	},
-	"man": {
+	"completion man": {
 		[]syntax.Example{
-			{Line: "builder man run | man -l -", Does: "read the page of run"},
-			{Line: "builder man --out /usr/local/share/man/man1", Does: "install all pages"},
+			{Line: "builder completion man run | man -l -", Does: "read the page of run"},
+			{Line: "builder completion man --out /usr/local/share/man/man1", Does: "install all pages"},
 		},
 		[]diag.Code{diag.Usage},
 	},
 	"version": {
 		[]syntax.Example{{Line: "builder version --json", Does: "for a report of a bug"}},
-		[]diag.Code{diag.Usage},
-	},
-	"help": {
-		[]syntax.Example{{Line: "builder help run horovod", Does: "the flags and axes of a recipe"}},
 		[]diag.Code{diag.Usage},
 	},
 }

@@ -11,6 +11,7 @@ import (
 // A Verb is the tool itself, a verb or a subverb.
 type Verb struct {
 	Name     string
+	Group    string // the heading under which help lists a verb of the tool
 	Summary  string // one line, without a period
 	Operands string // operands as shown in usage: PATH…
 	About    string // paragraphs; indented lines are printed unchanged

@@ -109,6 +109,16 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return &c
 }
 
+// Refusal returns the error for a gate that refuses an artifact. subject names the
+// artifact; it is empty if the caller names it.
+func Refusal(subject, gate, status, evidence, remedy string) *Error {
+	text := fmt.Sprintf("gate %s: %s: %s", gate, status, evidence)
+	if subject != "" {
+		text = subject + ": " + text
+	}
+	return Errorf(Gate, "%s", text).WithHint("%s", remedy)
+}
+
 // CodeOf returns the exit code for err: the highest code of all [Error]s in it,
 // [Interrupted] for a cancelled context without an [Error], or else [Unexpected].
 func CodeOf(err error) Code {

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,18 +72,9 @@ func keeper(dir string) func(name string, data []byte) error {
 // refusal returns an error for each verdict that refuses the artifact, with its remedy.
 // No verdicts at all are an error too.
 func refusal(verdicts []verdict.Verdict) error {
-	if verdict.AllPass(verdicts) {
-		return nil
-	}
 	if len(verdicts) == 0 {
 		return diag.Errorf(diag.Gate, "no gate looked at the artifact").
 			WithHint("the recipe's expect names nothing that a gate could judge")
 	}
-	var faults []error
-	for _, v := range verdicts {
-		if v.Refuses() {
-			faults = append(faults, diag.Errorf(diag.Gate, "gate %s: %s: %s", v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
-		}
-	}
-	return errors.Join(faults...)
+	return verdict.Refusals("", verdicts)
 }

@@ -4,10 +4,12 @@
 package verdict
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"builder/internal/base/diag"
 	"builder/internal/machine/curve"
 	"builder/internal/plan/recipe"
 )
@@ -123,6 +125,18 @@ func (v Verdict) With(measured curve.Curves) Verdict {
 
 // Refuses reports whether the verdict keeps the artifact back.
 func (v Verdict) Refuses() bool { return v.Status != Pass && v.Status != Waived }
+
+// Refusals returns an error for each verdict that refuses, or nil. subject names the
+// artifact; it is empty if the caller names it.
+func Refusals(subject string, verdicts []Verdict) error {
+	var errs []error
+	for _, v := range verdicts {
+		if v.Refuses() {
+			errs = append(errs, diag.Refusal(subject, v.Gate, v.Status.String(), v.Evidence, v.Remedy))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // AllPass reports whether there is at least one verdict and none refuses.
 func AllPass(verdicts []Verdict) bool {

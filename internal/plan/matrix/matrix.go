@@ -96,7 +96,7 @@ func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
 		return nil, nil, s.tooLong()
 	}
 	if len(s.cells) == 0 {
-		return nil, s.excluded, s.nothing()
+		return nil, s.excluded, s.nothing(finer(r, filter))
 	}
 	slices.SortFunc(s.cells, func(a, b Cell) int { return strings.Compare(a.ID, b.ID) })
 	return s.cells, s.excluded, errors.Join(s.err, s.twins())
@@ -482,7 +482,7 @@ func (s *search) instead(r *rule) []string {
 }
 
 // nothing returns the error for a filter that leaves no cell.
-func (s *search) nothing() error {
+func (s *search) nothing(instead string) error {
 	if s.err != nil {
 		return s.err
 	}
@@ -492,9 +492,35 @@ func (s *search) nothing() error {
 		if len(e.Instead) > 0 {
 			hint = "what goes together: " + strings.Join(e.Instead, "; ") + " (" + e.Source + ")"
 		}
+		if instead != "" {
+			hint = "did you mean " + instead + "? " + hint
+		}
 		faults = append(faults, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, e, e.Because).WithHint("%s", hint))
 	}
 	return errors.Join(faults...)
+}
+
+// finer returns a flag with a more precise value than the filter, such as 2.18.1 for
+// 2.18, that leaves a cell, or "".
+func finer(r *recipe.Recipe, filter Filter) string {
+	for _, axis := range r.Axes {
+		asked := filter[axis.Name]
+		for _, value := range axis.Values {
+			if asked == "" || !strings.HasPrefix(value, asked+".") {
+				continue
+			}
+			other := maps.Clone(filter)
+			other[axis.Name] = value
+			s, err := newSearch(r, other)
+			if err != nil {
+				continue
+			}
+			if s.enumerate(0); len(s.cells) > 0 {
+				return "--" + axis.Name + " " + value
+			}
+		}
+	}
+	return ""
 }
 
 // String returns the requested values as command-line flags.

@@ -143,6 +143,24 @@ func TestCell(t *testing.T) {
 	}
 }
 
+// TestExpandSuggestsAFinerValue: a value that is known may have longer ones beside it that
+// go with the others.
+func TestExpandSuggestsAFinerValue(t *testing.T) {
+	r := &recipe.Recipe{
+		Name: "flow", ID: "flow-{{flow}}-{{cuda}}",
+		Axes:       []recipe.Axis{axis("flow", "2.18", "2.18.1", "2.18.2"), axis("cuda", "none", "12.4")},
+		Compatible: []recipe.Rule{rule(recipe.Condition{"cuda": "12.4"}, recipe.Condition{"flow": "2.18.2"}, "wheels")},
+	}
+	_, _, err := matrix.Expand(r, matrix.Filter{"flow": "2.18", "cuda": "12.4"})
+	if all := diag.All(err); len(all) != 1 || !strings.HasPrefix(all[0].Hint, "did you mean --flow 2.18.2? ") {
+		t.Errorf("%+v", all)
+	}
+	_, _, err = matrix.Expand(r, matrix.Filter{"flow": "2.18.1", "cuda": "12.4"})
+	if all := diag.All(err); len(all) != 1 || strings.Contains(all[0].Hint, "did you mean") {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestExpandRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		filter      matrix.Filter

@@ -33,7 +33,7 @@ func Err(run Run) error {
 func refusals(c Cell) (faults []error) {
 	for _, v := range c.Verdicts {
 		if v.Refuses() {
-			faults = append(faults, diag.Errorf(diag.Gate, "%s: gate %s: %s: %s", c.ID, v.Gate, v.Status, v.Evidence).WithHint("%s", v.Remedy))
+			faults = append(faults, diag.Refusal(c.ID, v.Gate, v.Status, v.Evidence, v.Remedy))
 		}
 	}
 	if len(faults) == 0 {

@@ -19,7 +19,7 @@ type Recorder struct {
 // skipped until its update.
 func NewRecorder(path string, run Run) (*Recorder, error) {
 	r := &Recorder{path: path, run: run, index: map[string]int{}}
-	r.run.Cells = nil
+	r.run.Schema, r.run.Cells = Schema, nil
 	for i, cell := range run.Cells {
 		if _, twice := r.index[cell.ID]; twice {
 			return nil, fmt.Errorf("recording run: cell %q is there twice", cell.ID)

@@ -183,6 +183,9 @@ func TestRecorderKeepsInputOrder(t *testing.T) {
 			}
 		}
 	}
+	if returned.Schema != report.Schema {
+		t.Errorf("the returned run has schema %d, want %d", returned.Schema, report.Schema)
+	}
 	if read.Finished.IsZero() {
 		t.Error("a finished run does not say when")
 	}

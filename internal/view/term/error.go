@@ -18,7 +18,7 @@ const maxLogLine = 500
 func PrintError(w io.Writer, err error) {
 	width := Width(w)
 	long := false
-	for i, fault := range diag.All(err) {
+	for i, fault := range saidOnce(diag.All(err)) {
 		wasLong := long
 		long = len(fault.Log) > 0
 		text := describe(fault, width)
@@ -28,6 +28,26 @@ func PrintError(w io.Writer, err error) {
 		// Fprint removes colour if w, NO_COLOR or TERM refuse it.
 		_, _ = lipgloss.Fprint(w, text)
 	}
+}
+
+// saidOnce leaves out an error that is there already, and a hint that the next error
+// has too: cells of one recipe, and gates of one artifact, often share both.
+func saidOnce(all []*diag.Error) []*diag.Error {
+	type text struct{ message, hint, log string }
+	seen := map[text]bool{}
+	var once []*diag.Error
+	for _, e := range all {
+		t := text{e.Error(), e.Hint, e.LogPath}
+		if seen[t] {
+			continue
+		}
+		seen[t] = true
+		if last := len(once) - 1; last >= 0 && once[last].Hint == e.Hint && len(once[last].Log) == 0 {
+			once[last].Hint = ""
+		}
+		once = append(once, e)
+	}
+	return once
 }
 
 func describe(fault *diag.Error, width int) string {

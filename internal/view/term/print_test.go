@@ -82,6 +82,23 @@ error: plain
 	}
 }
 
+// TestPrintErrorOnce: what several errors share is printed once.
+func TestPrintErrorOnce(t *testing.T) {
+	refused := func(gate, hint string) error { return diag.Refusal("a.whl", gate, "fail", "no", hint) }
+	var b bytes.Buffer
+	term.PrintError(&b, errors.Join(refused("x", "build"), refused("y", "build"), refused("x", "build"), refused("z", "ask"), refused("y", "ask")))
+	want := `error: a.whl: gate x: fail: no
+error: a.whl: gate y: fail: no
+hint: build
+error: a.whl: gate z: fail: no
+error: a.whl: gate y: fail: no
+hint: ask
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestTable(t *testing.T) {
 	header := []string{"cell", "status", "wheel"}
 	rows := [][]string{

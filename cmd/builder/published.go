@@ -11,22 +11,22 @@ import (
 	"builder/internal/publishing/publish"
 )
 
-func indexCommand(out printer) *cli.Command {
+func publishedCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "index", Usage: "list what a destination holds", ArgsUsage: "--at PLACE [WORD…]",
+		Name: "list", Usage: "list what a destination holds", ArgsUsage: "--at PLACE [WORD…]",
 		Description: "Words narrow the list: every one has to be in the cell's id, in a value of an axis or\n" +
 			"in a channel. What is listed is what the place says: builder verify says whether it is\n" +
 			"true.",
-		Flags: indexFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Action: func(c *cli.Context) error { return doIndex(c, out) },
+		Flags: publishedFlags(), OnUsageError: usageError, HideHelpCommand: true,
+		Action: func(c *cli.Context) error { return doListPublished(c, out) },
 	}
 }
 
-func indexFlags() []cli.Flag {
+func publishedFlags() []cli.Flag {
 	return []cli.Flag{jsonFlag(), insecureFlag(), &cli.StringFlag{Name: "at", Usage: "list `PLACE`: " + publish.Sources}}
 }
 
-func doIndex(c *cli.Context, out printer) error {
+func doListPublished(c *cli.Context, out printer) error {
 	at, err := publish.OpenSource(c.String("at"), c.Bool("insecure"), nil)
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--at: %w", err)
@@ -35,10 +35,10 @@ func doIndex(c *cli.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	return printIndex(all, c.Bool("json"), out)
+	return printPublishedCells(all, c.Bool("json"), out)
 }
 
-func printIndex(all []index.Record, asJSON bool, out printer) error {
+func printPublishedCells(all []index.Record, asJSON bool, out printer) error {
 	if asJSON {
 		return printJSON(out, map[string]any{"schema": 1, "wheels": all})
 	}
