@@ -141,6 +141,7 @@ var notRun = []string{
 	"nccl-torch.md: it needs an environment with torch",
 	"nccl-torch.md: it needs GPUs",
 	"publish.md: it needs a web server of yours",
+	"index.md: the guide shows it",
 	"kubernetes.md: it needs a cluster",
 	"offline.md: the story of package e2e does it, in the chapter \"through Docker and Podman\"",
 	"progress.md: it needs a run",
