@@ -135,12 +135,12 @@ func (c *cell) probe(ctx context.Context, ctr *dagger.Container, img lock.Image)
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\n"), "\t")
 		have[name] = strings.TrimSpace(value)
 	}
-	var faults []error
+	var errs []error
 	for _, name := range names {
 		if want := img.Provides[name].Is; have[name] != want {
-			faults = append(faults, diag.Errorf(diag.Drift, "image %s: %s is %q, the catalogue says %q", img.Pin.Name, name, have[name], want).
+			errs = append(errs, diag.Errorf(diag.Drift, "image %s: %s is %q, the catalogue says %q", img.Pin.Name, name, have[name], want).
 				WithHint("the image is not what the catalogue says: correct provides in images/, or the pins in the lock"))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

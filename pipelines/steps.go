@@ -109,11 +109,11 @@ func untar(archive, to string) string {
 // patchStep applies the selected patches in order and logs the effect of each.
 func patchStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	tree := &containerTree{ctr: ctr}
-	var faults []error
+	var errs []error
 	for _, p := range c.entry.Patches {
 		result, err := patch.Apply(ctx, tree, p, c.entry.Facts)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("patch %s: %w", p.Name, err))
+			errs = append(errs, fmt.Errorf("patch %s: %w", p.Name, err))
 			continue
 		}
 		c.stream.note("%s: %s", result.Patch, result.State)
@@ -121,7 +121,7 @@ func patchStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Con
 			c.stream.note("  %s %s: %s", e.Kind, e.File, e.Detail)
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return tree.ctr.Sync(ctx)

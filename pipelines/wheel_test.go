@@ -83,8 +83,8 @@ func TestRepack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if faults := w.Check(); len(faults) > 0 {
-		t.Errorf("the wheel is not in order: %q", faults)
+	if problems := w.Check(); len(problems) > 0 {
+		t.Errorf("the wheel is not in order: %q", problems)
 	}
 	if version := w.Metadata.Get("Version"); version != "1.0+rocm6.1" || w.Metadata.Get("Name") != "tool" {
 		t.Errorf("METADATA says %s %s", w.Metadata.Get("Name"), version)

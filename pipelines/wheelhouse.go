@@ -59,16 +59,16 @@ func (c *cell) manifest() (stack.Manifest, map[string]string, error) {
 		})
 		places[a.Name] = a.Path
 	}
-	var faults []error
+	var errs []error
 	for _, f := range c.entry.Runtime.Wheels {
 		path, ok := c.Store.Path(f.Blob())
 		if !ok {
-			faults = append(faults, diag.Errorf(diag.Fetch, "%s is not in the store", f.Filename))
+			errs = append(errs, diag.Errorf(diag.Fetch, "%s is not in the store", f.Filename))
 		}
 		m.Extra = append(m.Extra, stack.Wheel{Name: f.Filename, SHA256: f.SHA256, Size: f.Size})
 		places[f.Filename] = path
 	}
-	return m, places, errors.Join(faults...)
+	return m, places, errors.Join(errs...)
 }
 
 // emptyBox returns a container with a wheelhouse as files, an interpreter without

@@ -67,11 +67,11 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 			o.Env[name] = value
 		}
 	}
-	var faults []error
+	var errs []error
 	size := func(flag string) int64 {
 		bytes, err := curve.ParseSize(c.String(flag))
 		if err != nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "--%s: %w", flag, err))
+			errs = append(errs, diag.Errorf(diag.Usage, "--%s: %w", flag, err))
 		}
 		return bytes
 	}
@@ -79,23 +79,23 @@ func readBench(c *cli.Context) (app.BenchRequest, error) {
 	for _, setting := range *c.Generic("env").(*texts) {
 		name, value, ok := strings.Cut(setting, "=")
 		if !ok || name == "" {
-			faults = append(faults, diag.Errorf(diag.Usage, "--env: %q is not KEY=VALUE", setting))
+			errs = append(errs, diag.Errorf(diag.Usage, "--env: %q is not KEY=VALUE", setting))
 		}
 		o.Env[name] = value
 	}
 	if text := c.String("gpus"); text != "all" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			faults = append(faults, diag.Errorf(diag.Usage, "--gpus: %q is neither a number nor all", text))
+			errs = append(errs, diag.Errorf(diag.Usage, "--gpus: %q is neither a number nor all", text))
 		}
 		o.GPUCount = n
 	}
 	if c.IsSet("time-limit") && o.TimeLimit <= 0 {
-		faults = append(faults, diag.Errorf(diag.Usage, "--time-limit: %v is no time to measure in", o.TimeLimit))
+		errs = append(errs, diag.Errorf(diag.Usage, "--time-limit: %v is no time to measure in", o.TimeLimit))
 	}
 	if len(o.Libraries) == 0 {
-		faults = append(faults, diag.Errorf(diag.Usage, "--library is missing: what shall be measured?").
+		errs = append(errs, diag.Errorf(diag.Usage, "--library is missing: what shall be measured?").
 			WithHint("--library vendor=WHEEL --library ours=DIR"))
 	}
-	return o, errors.Join(append(faults, app.CheckOut(o.Out))...)
+	return o, errors.Join(append(errs, app.CheckOut(o.Out))...)
 }

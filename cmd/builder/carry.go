@@ -11,13 +11,13 @@ import (
 	"builder/internal/build/carry"
 )
 
-func exportCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func exportCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "write all that the chosen cells need where there is no network", ArgsUsage: "RECIPE [axes]",
 		Description: "What the store lacks is fetched first. On the other machine, with the same\nbuilder, recipes and locks: `builder store import`, then\n`builder run RECIPE --offline --locked`.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
-		Action: unknownRecipe(cat, fault),
-		Subcommands: recipeCommands(cat, fault, exportFlags(), func(c *cli.Context, of app.Selection) error {
+		Action: unknownRecipe(cat, err),
+		Subcommands: recipeCommands(cat, err, exportFlags(), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)
 			if err != nil {
 				return err
@@ -57,14 +57,14 @@ func printExport(out printer, to string, index carry.Index, asJSON bool) error {
 
 func importFlags() []cli.Flag { return []cli.Flag{recipesFlag(), jsonFlag(), trustFlag()} }
 
-func importCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func importCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "take what another machine exported, and say which cells it suffices for", ArgsUsage: "FILE|DIR…",
 		OnUsageError: usageError,
 		Flags:        importFlags(),
 		Action: func(c *cli.Context) error {
-			if fault != nil {
-				return fault
+			if err != nil {
+				return err
 			}
 			if !c.Args().Present() {
 				return diag.Errorf(diag.Usage, "%s: name a file or a directory", c.Command.HelpName)

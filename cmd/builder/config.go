@@ -21,22 +21,22 @@ import (
 type configuration struct {
 	config.Config
 	effective []config.Effective
-	fault     error
+	err       error
 }
 
 // configure reads builder.yaml and sets all unset variables. Every flag already reads
 // its variable, so no verb depends on the file.
 func configure() configuration {
 	host, c := config.This(), configuration{}
-	c.Config, c.fault = config.Load(host)
-	c.fault = errors.Join(c.fault, c.checkEngine())
+	c.Config, c.err = config.Load(host)
+	c.err = errors.Join(c.err, c.checkEngine())
 	c.effective = c.Effective(host.Lookup)
-	if c.fault != nil {
+	if c.err != nil {
 		return c // a partly read file sets nothing
 	}
 	for _, e := range c.effective {
 		if e.Origin == config.FromFile {
-			c.fault = errors.Join(c.fault, os.Setenv(config.Variable(e.Key), e.Value))
+			c.err = errors.Join(c.err, os.Setenv(config.Variable(e.Key), e.Value))
 		}
 	}
 	return c
@@ -47,37 +47,37 @@ func (c configuration) checkEngine() error {
 	if !ok {
 		return nil
 	}
-	var faults []error
+	var errs []error
 	for _, place := range list(s.Value) {
 		if _, err := app.ParseEngine(place, app.EngineChoice{}); err != nil {
-			faults = append(faults, diag.At(s.Pos, "%w", err))
+			errs = append(errs, diag.At(s.Pos, "%w", err))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
-// heedless are the verbs that use no setting. They work even if builder.yaml has
+// withoutConfig are the verbs that use no setting. They work even if builder.yaml has
 // errors.
-var heedless = []string{"config", "version", helpVerb, "completion", complete.Verb}
+var withoutConfig = []string{"config", "version", helpVerb, "completion", complete.Verb}
 
 // refuse makes all other verbs return the errors of builder.yaml.
 func (c configuration) refuse(commands []*cli.Command) {
-	if c.fault == nil {
+	if c.err == nil {
 		return
 	}
 	for _, command := range commands {
-		if slices.Contains(heedless, command.Name) {
+		if slices.Contains(withoutConfig, command.Name) {
 			continue
 		}
 		if command.Action != nil {
-			command.Action = func(*cli.Context) error { return c.fault }
+			command.Action = func(*cli.Context) error { return c.err }
 		}
 		c.refuse(command.Subcommands)
 	}
 }
 
-func configCommand(c configuration, preferenceFault error, out printer) *cli.Command {
-	fault := errors.Join(c.fault, preferenceFault)
+func configCommand(c configuration, preferenceErr error, out printer) *cli.Command {
+	e := errors.Join(c.err, preferenceErr)
 	return &cli.Command{
 		Name: "config", Usage: "what builder.yaml says and what counts, and the schemas of files", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Description: "A flag counts before its variable, a variable before the builder.yaml that is nearest to\n" +
@@ -91,7 +91,7 @@ func configCommand(c configuration, preferenceFault error, out printer) *cli.Com
 					&cli.BoolFlag{Name: "origin", Usage: "say where each comes from: default, variable, or file and line"}, jsonFlag(),
 				},
 				Action: func(ctx *cli.Context) error {
-					if err := errors.Join(unexpected(ctx, 0), fault); err != nil {
+					if err := errors.Join(unexpected(ctx, 0), e); err != nil {
 						return err
 					}
 					return showConfig(c.ShownSettings(c.effective, defaults(ctx.App)), ctx.Bool("origin"), ctx.Bool("json"), out)

@@ -56,11 +56,11 @@ func diagnoseCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 // not examine.
 func doDiagnose(c *cli.Context, s *app.Session, files []string, out printer) error {
 	reports, err := app.Diagnose(c.Context, s, files, os.Stdin)
-	faults := []error{err, out.print(c.Bool("json"), app.DiagnosedJSON(reports), func() { printReports(out, reports) })}
+	errs := []error{err, out.print(c.Bool("json"), app.DiagnosedJSON(reports), func() { printReports(out, reports) })}
 	if n := count(reports)[diagnose.Error]; c.Bool("exit-code") && n > 0 {
-		faults = append(faults, diag.Errorf(diag.Gate, "%s found", plural(n, "error")))
+		errs = append(errs, diag.Errorf(diag.Gate, "%s found", plural(n, "error")))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func printReports(out printer, reports []app.Examined) {

@@ -32,7 +32,7 @@ func doctorFlags() []cli.Flag {
 	}
 }
 
-func doctorCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func doctorCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Usage: "say what this host has and lacks for building and running", ArgsUsage: "[RECIPE [axes]]", Description: doctorDescription,
 		OnUsageError: axisWithoutRecipe(cat), HideHelpCommand: true,
@@ -47,8 +47,8 @@ func doctorCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 			}
 			of := app.Selection{Filter: matrix.Filter{}}
 			if name != "" {
-				if fault != nil {
-					return fault
+				if err != nil {
+					return err
 				}
 				r, err := recipe.Find(cat.Recipes, name)
 				if err != nil {
@@ -58,7 +58,7 @@ func doctorCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 			}
 			return examineHost(c, cat, of, out)
 		},
-		Subcommands: recipeCommands(cat, fault, doctorFlags(), func(c *cli.Context, of app.Selection) error {
+		Subcommands: recipeCommands(cat, err, doctorFlags(), func(c *cli.Context, of app.Selection) error {
 			if err := flagsBefore(c, "the recipe"); err != nil {
 				return err
 			}

@@ -23,22 +23,22 @@ func (engineGroup) flags() []cli.Flag {
 // readEngines reads every --engine. --jobs and --memory are the defaults for addresses
 // without these values.
 func readEngines(c *cli.Context, jobs int) ([]app.EngineChoice, error) {
-	memory, fault := app.HostMemory(c.String("memory"))
+	memory, err := app.HostMemory(c.String("memory"))
 	places := slices.DeleteFunc(c.StringSlice("engine"), func(place string) bool { return place == "" }) // BUILDER_ENGINE may be set and empty
 	if len(places) == 0 {
-		return []app.EngineChoice{{Jobs: max(jobs, 1), Memory: memory}}, fault
+		return []app.EngineChoice{{Jobs: max(jobs, 1), Memory: memory}}, err
 	}
 	if !c.IsSet("memory") {
 		memory = 0 // the memory of another engine's host is unknown
 	}
-	faults := []error{fault}
+	errs := []error{err}
 	var engines []app.EngineChoice
 	for _, place := range places {
 		e, err := app.ParseEngine(place, app.EngineChoice{Jobs: max(jobs, 1), Memory: memory})
 		if slices.ContainsFunc(engines, func(o app.EngineChoice) bool { return o.Address == e.Address }) {
 			err = cmp.Or(err, error(diag.Errorf(diag.Usage, "--engine: %s is there twice", e.Address)))
 		}
-		engines, faults = append(engines, e), append(faults, err)
+		engines, errs = append(engines, e), append(errs, err)
 	}
-	return engines, errors.Join(faults...)
+	return engines, errors.Join(errs...)
 }

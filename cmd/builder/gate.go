@@ -72,16 +72,16 @@ func readGate(c *cli.Context) (app.GateRequest, error) {
 			WithHint("%s out/nccl-2.29.7+cuda13.0-verbs-sm_90 --gpus all --tests DIR", c.Command.HelpName)
 	}
 	r := app.GateRequest{Paths: c.Args().Slice(), Only: c.StringSlice("only"), Attach: c.Bool("attach"), Entry: c.String("entry"), Log: c.String("log")}
-	var faults []error
+	var errs []error
 	for _, name := range r.Only {
 		if !slices.Contains(gate.Names(), name) || name == gate.Reproducible.Name {
-			faults = append(faults, diag.Errorf(diag.Usage, "--only: no gate is called %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))
+			errs = append(errs, diag.Errorf(diag.Usage, "--only: no gate is called %q", name).WithHint("%s", diag.DidYouMean(name, gate.Names())))
 		}
 	}
 	var err1, err2 error
 	r.Expect, err1 = inspect.ParseExpectations(c.StringSlice("expect"))
 	r.Device, err2 = deviceGroup{}.read(c)
-	return r, errors.Join(append(faults, err1, err2)...)
+	return r, errors.Join(append(errs, err1, err2)...)
 }
 
 // printFacts prints the facts of a file.

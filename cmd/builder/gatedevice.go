@@ -54,32 +54,32 @@ func (deviceGroup) read(c *cli.Context) (*app.DeviceRequest, error) {
 		return nil, nil
 	}
 	o := &app.DeviceRequest{Tests: c.String("tests"), Against: c.String("against"), Tolerance: c.Float64("tolerance"), Limit: c.Duration("time-limit"), Env: map[string]string{}}
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, diag.Errorf(diag.Usage, format, args...)) }
+	var errs []error
+	problem := func(format string, args ...any) { errs = append(errs, diag.Errorf(diag.Usage, format, args...)) }
 	if text := c.String("gpus"); text != "all" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			fault("--gpus: %q is no number of GPUs, and not all", text)
+			problem("--gpus: %q is no number of GPUs, and not all", text)
 		}
 		o.GPUs = n
 	}
 	var err error
 	if o.MaxBytes, err = app.ParseBytes(c.String("max-bytes")); err != nil {
-		fault("--max-bytes: %w", err)
+		problem("--max-bytes: %w", err)
 	}
 	if text := c.String("transport"); text != "" {
 		if o.Transport, err = device.TransportNamed(text); err != nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "--transport: %w", err).WithHint("%s", diag.DidYouMean(text, transportNames())))
+			errs = append(errs, diag.Errorf(diag.Usage, "--transport: %w", err).WithHint("%s", diag.DidYouMean(text, transportNames())))
 		}
 	}
 	if !(o.Tolerance > 0 && o.Tolerance <= 1) {
-		fault("--tolerance: %v is not between 0 and 1", o.Tolerance)
+		problem("--tolerance: %v is not between 0 and 1", o.Tolerance)
 	}
 	if o.Limit <= 0 {
-		fault("--time-limit: %v is no time", o.Limit)
+		problem("--time-limit: %v is no time", o.Limit)
 	}
-	faults = append(faults, readEnv(o.Env, c.StringSlice("set-env")))
-	return o, errors.Join(faults...)
+	errs = append(errs, readEnv(o.Env, c.StringSlice("set-env")))
+	return o, errors.Join(errs...)
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -90,13 +90,13 @@ func readEnv(env map[string]string, settings []string) error {
 			env[name] = value
 		}
 	}
-	var faults []error
+	var errs []error
 	for _, s := range settings {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok || !variable.MatchString(name) || strings.HasPrefix(name, "NCCL_DEBUG") {
-			faults = append(faults, diag.Errorf(diag.Usage, "--set-env: %q is not NAME=VALUE, or belongs to the gates", s))
+			errs = append(errs, diag.Errorf(diag.Usage, "--set-env: %q is not NAME=VALUE, or belongs to the gates", s))
 		}
 		env[name] = value
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

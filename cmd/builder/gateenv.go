@@ -46,24 +46,24 @@ func gateEnvironments(ctx context.Context, c *cli.Context, out printer) error {
 }
 
 // environmentFlags rejects flags and operands that do not apply to environments.
-func environmentFlags(c *cli.Context) (faults []error) {
+func environmentFlags(c *cli.Context) (errs []error) {
 	if c.Args().Present() {
-		faults = append(faults, diag.Errorf(diag.Usage, "--env and PATH are two questions: %q", c.Args().First()).WithHint("ask for each by itself"))
+		errs = append(errs, diag.Errorf(diag.Usage, "--env and PATH are two questions: %q", c.Args().First()).WithHint("ask for each by itself"))
 	}
 	for _, name := range []string{"expect", "entry", "attach", "gpus", "log"} {
 		if c.IsSet(name) {
-			faults = append(faults, diag.Errorf(diag.Usage, "--%s says nothing of an environment", name).WithHint("leave it out"))
+			errs = append(errs, diag.Errorf(diag.Usage, "--%s says nothing of an environment", name).WithHint("leave it out"))
 		}
 	}
 	for _, path := range c.StringSlice("env") {
 		if name, _, ok := strings.Cut(path, "="); ok && strings.ToUpper(name) == name && !strings.Contains(name, "/") {
-			faults = append(faults, diag.Errorf(diag.Usage, "--env: %q is a variable, and no environment", path).WithHint("--set-env %s sets it for the programs of --gpus", path))
+			errs = append(errs, diag.Errorf(diag.Usage, "--env: %q is a variable, and no environment", path).WithHint("--set-env %s sets it for the programs of --gpus", path))
 		}
 	}
 	for _, name := range c.StringSlice("only") {
 		if !slices.Contains(environment.Names(), name) {
-			faults = append(faults, diag.Errorf(diag.Usage, "--only: no gate on an environment is called %q", name).WithHint("%s", diag.DidYouMean(name, environment.Names())))
+			errs = append(errs, diag.Errorf(diag.Usage, "--only: no gate on an environment is called %q", name).WithHint("%s", diag.DidYouMean(name, environment.Names())))
 		}
 	}
-	return faults
+	return errs
 }

@@ -16,13 +16,13 @@ import (
 	"builder/internal/view/term"
 )
 
-func listCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func listCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "list", Usage: "the recipes and the values of their axes", ArgsUsage: "[RECIPE…]", OnUsageError: usageError,
 		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
-			if fault != nil {
-				return fault
+			if err != nil {
+				return err
 			}
 			recipes, err := named(cat.Recipes, c.Args().Slice())
 			if err != nil {
@@ -61,12 +61,12 @@ func named(all []*recipe.Recipe, names []string) ([]*recipe.Recipe, error) {
 		return all, nil
 	}
 	var found []*recipe.Recipe
-	var faults []error
+	var errs []error
 	for _, name := range names {
 		r, err := recipe.Find(all, name)
-		found, faults = append(found, r), append(faults, err)
+		found, errs = append(found, r), append(errs, err)
 	}
-	return found, errors.Join(faults...)
+	return found, errors.Join(errs...)
 }
 
 // sayLocked prints the number of locked cells of a recipe and the needs of the others.

@@ -15,18 +15,18 @@ import (
 	"builder/internal/plan/matrix"
 )
 
-func lockCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func lockCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "[RECIPE] [axes]",
 		Description: "The only command that asks what a name means today. With `--recipes DIR` the lock\nis DIR/recipes/RECIPE.lock.json, laid over the built-in one; in a checkout of the\nrecipes, `--recipes .` writes the lock beside the recipe.\n\nRECIPE alone is its preferred cell, RECIPE --all every cell of it, and --all without\nRECIPE every cell of every recipe and stack. What can be resolved is written, also\nwhere a registry that only some cells need cannot be reached. --all --check ends with 0\nwhere the cells that are not locked lack only what a registry or a repository has to\nbe asked.",
 		Flags:       lockFlags(), OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
-			if fault != nil || c.Args().Present() || !c.Bool("all") {
-				return unknownRecipe(cat, fault)(c)
+			if err != nil || c.Args().Present() || !c.Bool("all") {
+				return unknownRecipe(cat, err)(c)
 			}
 			return lockCatalogue(c, cat, out)
 		},
-		Subcommands: recipeCommands(cat, fault, lockFlags(), func(c *cli.Context, of app.Selection) error {
+		Subcommands: recipeCommands(cat, err, lockFlags(), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readLock(c)
 			if err = errors.Join(err, err2, flagsBefore(c, "the recipe")); err != nil {
@@ -68,11 +68,11 @@ func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out printer) error {
 		return err
 	}
 	results := []app.LockResult{}
-	var faults []error
+	var errs []error
 	for _, of := range cat.Recipes {
 		r.Selection = app.Selection{Recipe: of, Filter: matrix.Everything(of)}
 		result, err := app.Lock(c.Context, in.Session, r)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		if result.Recipe == "" {
 			continue
 		}
@@ -86,9 +86,9 @@ func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out printer) error {
 		printLock(out, result)
 	}
 	if c.Bool("json") {
-		faults = append(faults, printJSON(out, results))
+		errs = append(errs, printJSON(out, results))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func lockFlags() []cli.Flag {

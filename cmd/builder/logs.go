@@ -61,14 +61,14 @@ func readLogsOptions(c *cli.Context) (logsOptions, error) {
 		LogsRequest: app.LogsRequest{Out: c.String("out"), Cell: c.Args().Get(0), Step: c.Args().Get(1)},
 		follow:      c.Bool("follow"), json: c.Bool("json"), tail: c.Int("tail"),
 	}
-	var faults []error
+	var errs []error
 	if c.IsSet("tail") && o.tail < 1 {
-		faults = append(faults, diag.Errorf(diag.Usage, "--tail: %d is not at least 1", o.tail))
+		errs = append(errs, diag.Errorf(diag.Usage, "--tail: %d is not at least 1", o.tail))
 	}
 	if o.json && (o.follow || o.Step != "") {
-		faults = append(faults, diag.Errorf(diag.Usage, "--json: it lists logs and prints none").WithHint("leave out --json, or --follow and STEP"))
+		errs = append(errs, diag.Errorf(diag.Usage, "--json: it lists logs and prints none").WithHint("leave out --json, or --follow and STEP"))
 	}
-	return o, errors.Join(append(faults, unexpected(c, 2))...)
+	return o, errors.Join(append(errs, unexpected(c, 2))...)
 }
 
 // doLogs lists the logs of a run or prints one log.

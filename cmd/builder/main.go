@@ -57,11 +57,11 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err == nil && result.Err != nil {
 		err = fmt.Errorf("writing the result: %w", result.Err)
 	}
-	if progress.Untold(err) != nil {
+	if progress.Unprinted(err) != nil {
 		err = helped(app.Denied(err), args, tool.Commands)
 	}
-	if fault := progress.Untold(err); fault != nil {
-		term.PrintError(said, fault)
+	if e := progress.Unprinted(err); e != nil {
+		term.PrintError(said, e)
 	}
 	_ = said.Flush() // an error cannot be reported any more
 	if ctx.Err() != nil {
@@ -75,9 +75,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 // catalogue report its errors.
 func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.App {
 	out := printer{stdout: stdout, stderr: stderr}
-	cat, fault := catalogue.Load(siteDir(args), takenNames())
-	recipes, dislike := conf.Preferred(cat.Recipes)
-	cat.Recipes, fault = recipes, errors.Join(fault, dislike)
+	cat, err := catalogue.Load(siteDir(args), takenNames())
+	recipes, preferenceErr := conf.Preferred(cat.Recipes)
+	cat.Recipes, err = recipes, errors.Join(err, preferenceErr)
 	tool := &cli.App{
 		Name:            "builder",
 		Usage:           "hermetic builds of Horovod, NCCL and RCCL, with gates that cannot lie",
@@ -93,11 +93,11 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 		Action:          unknownCommand,
 		// Help sorts the groups by their names.
 		Commands: slices.Concat(
-			group("Build", runCommand(cat, fault, out), planCommand(cat, fault, out), lockCommand(cat, fault, out), matrixCommand(cat, fault, out), initCommand(out)),
+			group("Build", runCommand(cat, err, out), planCommand(cat, err, out), lockCommand(cat, err, out), matrixCommand(cat, err, out), initCommand(out)),
 			group("Check", gateCommand(out), verifyCommand(out), benchCommand(args, out)),
-			group("Look", listCommand(cat, fault, out), patchCommand(cat, fault, out), profileCommand(cat, out), logsCommand(out), reportCommand(out), diagnoseCommand(cat, out), debugCommand(cat, fault, out)),
-			group("Publish", publishCommand(cat, fault, out), keyCommand(out)),
-			group("This host", doctorCommand(cat, fault, out), engineCommand(out), storeCommand(cat, fault, out), configCommand(conf, dislike, out), completionCommand(out), versionCommand(out)),
+			group("Look", listCommand(cat, err, out), patchCommand(cat, err, out), profileCommand(cat, out), logsCommand(out), reportCommand(out), diagnoseCommand(cat, out), debugCommand(cat, err, out)),
+			group("Publish", publishCommand(cat, err, out), keyCommand(out)),
+			group("This host", doctorCommand(cat, err, out), engineCommand(out), storeCommand(cat, err, out), configCommand(conf, preferenceErr, out), completionCommand(out), versionCommand(out)),
 			[]*cli.Command{helpCommand(), completeCommand(cat, out)},
 		),
 	}
@@ -140,11 +140,11 @@ func unknownCommand(c *cli.Context) error {
 		names = append(names, command.Name)
 	}
 	word := c.Args().First()
-	fault := diag.Errorf(diag.Usage, "no command is called %q", word)
+	err := diag.Errorf(diag.Usage, "no command is called %q", word)
 	if below := verbsBelow(c.App, word); len(below) > 0 && c.Command.Name == c.App.Name {
-		return fault.WithHint("did you mean `%s`?", strings.Join(below, "` or `"))
+		return err.WithHint("did you mean `%s`?", strings.Join(below, "` or `"))
 	}
-	return fault.WithHint("%s", diag.DidYouMean(word, names))
+	return err.WithHint("%s", diag.DidYouMean(word, names))
 }
 
 // verbsBelow are the command lines of the verbs with this name that lie below others.
@@ -178,15 +178,15 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	if _, known := errors.AsType[*diag.Error](err); known {
 		return err
 	}
-	fault := diag.Errorf(diag.Usage, "%s", flagName.ReplaceAllString(err.Error(), " --$1$2"))
+	e := diag.Errorf(diag.Usage, "%s", flagName.ReplaceAllString(err.Error(), " --$1$2"))
 	if name, ok := undefinedFlag(err); ok && c.Command != nil {
 		return diag.Errorf(diag.Usage, "%s has no flag --%s", c.Command.HelpName, name).
 			WithHint("%s", flagHint(name, flagNames(c.Command.Flags)))
 	}
 	if c.Command != nil {
-		return fault.WithHint("see `%s --help`", c.Command.HelpName)
+		return e.WithHint("see `%s --help`", c.Command.HelpName)
 	}
-	return fault
+	return e
 }
 
 // printer holds the output streams. stdout carries only the result; everything else

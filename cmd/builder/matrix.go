@@ -58,18 +58,18 @@ func matrixFlags() []cli.Flag {
 
 func allFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "all", Usage: usage} }
 
-func matrixCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func matrixCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "matrix", Usage: "print cells as the jobs of a build matrix", ArgsUsage: "[RECIPE] [axes]",
 		Description: matrixDescription,
 		Flags:       matrixFlags(), OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
-			if fault != nil || c.Args().Present() {
-				return unknownRecipe(cat, fault)(c)
+			if err != nil || c.Args().Present() {
+				return unknownRecipe(cat, err)(c)
 			}
 			return printMatrix(c, cat, cat.Recipes, nil, out)
 		},
-		Subcommands: recipeCommands(cat, fault, matrixFlags(), func(c *cli.Context, of app.Selection) error {
+		Subcommands: recipeCommands(cat, err, matrixFlags(), func(c *cli.Context, of app.Selection) error {
 			return printMatrix(c, cat, []*recipe.Recipe{of.Recipe}, of.Filter, out)
 		}),
 	}

@@ -158,15 +158,15 @@ func (v *axisValue) Set(text string) error {
 func (v *axisValue) String() string { return strings.Join(v.texts, ",") }
 
 // recipeCommands returns a command for each recipe.
-func recipeCommands(cat catalogue.Catalogue, fault error, flags []cli.Flag, do func(*cli.Context, app.Selection) error) []*cli.Command {
+func recipeCommands(cat catalogue.Catalogue, err error, flags []cli.Flag, do func(*cli.Context, app.Selection) error) []*cli.Command {
 	var commands []*cli.Command
 	for _, r := range cat.Recipes {
 		commands = append(commands, &cli.Command{
 			Name: r.Name, Usage: r.Summary, OnUsageError: axisUsageError(r, flags), HideHelpCommand: true,
 			Flags: append(append([]cli.Flag{}, flags...), axisFlags(r.Axes)...),
 			Action: func(c *cli.Context) error {
-				if fault != nil {
-					return fault
+				if err != nil {
+					return err
 				}
 				if c.Args().Present() {
 					return diag.Errorf(diag.Usage, "unexpected argument %q", c.Args().First()).
@@ -180,10 +180,10 @@ func recipeCommands(cat catalogue.Catalogue, fault error, flags []cli.Flag, do f
 }
 
 // unknownRecipe is the action of a verb with no recipe or an unknown one.
-func unknownRecipe(cat catalogue.Catalogue, fault error) cli.ActionFunc {
+func unknownRecipe(cat catalogue.Catalogue, err error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		if fault != nil {
-			return fault
+		if err != nil {
+			return err
 		}
 		if !c.Args().Present() {
 			return diag.Errorf(diag.Usage, "%s: name a recipe", c.Command.HelpName).
@@ -201,11 +201,11 @@ func axisUsageError(r *recipe.Recipe, flags []cli.Flag) cli.OnUsageErrorFunc {
 		if !ok {
 			return usageError(c, err, sub)
 		}
-		fault := diag.Errorf(diag.Usage, "recipe %s has no axis or flag --%s", r.Name, name)
+		e := diag.Errorf(diag.Usage, "recipe %s has no axis or flag --%s", r.Name, name)
 		if hint, ok := flagsElsewhere[name]; ok {
-			return fault.WithHint("%s", hint)
+			return e.WithHint("%s", hint)
 		}
-		return fault.WithHint("%s", flagHint(name, append(r.AxisNames(), flagNames(flags)...)))
+		return e.WithHint("%s", flagHint(name, append(r.AxisNames(), flagNames(flags)...)))
 	}
 }
 

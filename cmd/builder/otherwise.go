@@ -58,18 +58,18 @@ func flagHint(name string, known []string) string {
 	return diag.DidYouMean(name, known)
 }
 
-// placeFault returns the error for the value of a flag. It adds a hint if the value is
+// placeError returns the error for the value of a flag. It adds a hint if the value is
 // a channel in place of a destination or the reverse: publish and promote use different
 // flags for them.
-func placeFault(flag, word, channelFlag, placeFlag string, err error) error {
-	fault := diag.Errorf(diag.Usage, "--%s: %w", flag, err)
+func placeError(flag, word, channelFlag, placeFlag string, err error) error {
+	e := diag.Errorf(diag.Usage, "--%s: %w", flag, err)
 	switch {
 	case flag == placeFlag && slices.Contains(attest.Policies(), word):
-		return fault.WithHint("%s is a channel: --%s %s; --%s is the place", word, channelFlag, word, placeFlag)
+		return e.WithHint("%s is a channel: --%s %s; --%s is the place", word, channelFlag, word, placeFlag)
 	case flag == channelFlag && strings.Contains(word, ":"):
-		return fault.WithHint("%s is a place: --%s %s; --%s is the channel", word, placeFlag, word, channelFlag)
+		return e.WithHint("%s is a place: --%s %s; --%s is the channel", word, placeFlag, word, channelFlag)
 	}
-	return fault
+	return e
 }
 
 // twice rejects a single-valued flag given twice with different values: the parser
@@ -80,7 +80,7 @@ func twice(args []string, verbs []*cli.Command) error {
 		return nil
 	}
 	said := map[string]string{}
-	var faults []error
+	var errs []error
 	for rest := args[words:]; len(rest) > 0 && rest[0] != "--"; rest = rest[1:] {
 		name, value, assigned := strings.Cut(strings.TrimLeft(rest[0], "-"), "=")
 		if !strings.HasPrefix(rest[0], "-") || !single(name, verb.Flags) {
@@ -93,11 +93,11 @@ func twice(args []string, verbs []*cli.Command) error {
 			value, rest = rest[1], rest[1:]
 		}
 		if before, again := said[name]; again && before != value {
-			faults = append(faults, diag.Errorf(diag.Usage, "--%s is given twice: %q and %q", name, before, value).WithHint("give one of them"))
+			errs = append(errs, diag.Errorf(diag.Usage, "--%s is given twice: %q and %q", name, before, value).WithHint("give one of them"))
 		}
 		said[name] = value
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // single reports whether the named flag has a single value.
@@ -119,8 +119,8 @@ func single(name string, flags []cli.Flag) bool {
 func helped(err error, args []string, verbs []*cli.Command) error {
 	all := diag.All(err)
 	last := -1
-	for i, fault := range all {
-		if fault.Code == diag.Usage && fault.Hint == "" && fault.Pos.Line == 0 {
+	for i, err := range all {
+		if err.Code == diag.Usage && err.Hint == "" && err.Pos.Line == 0 {
 			last = i
 		}
 	}

@@ -19,13 +19,13 @@ import (
 	"builder/internal/plan/recipe"
 )
 
-func patchCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func patchCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	verb := func(c cli.Command, do func(*cli.Context, []*recipe.Recipe) error) *cli.Command {
 		c.ArgsUsage, c.OnUsageError, c.HideHelpCommand = "[RECIPE…]", usageError, true
 		c.Flags = append([]cli.Flag{recipesFlag(), jsonFlag()}, c.Flags...)
 		c.Action = func(c *cli.Context) error {
-			if fault != nil {
-				return fault
+			if err != nil {
+				return err
 			}
 			rs, err := patched(cat, c.Args().Slice())
 			if err != nil {
@@ -80,10 +80,10 @@ audit says "not measured", and a patch of which no version was measured fails.`
 // patched returns the named recipes, or all recipes with patches.
 func patched(cat catalogue.Catalogue, names []string) ([]*recipe.Recipe, error) {
 	var rs []*recipe.Recipe
-	var faults []error
+	var errs []error
 	for _, name := range names {
 		r, err := recipe.Find(cat.Recipes, name)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		rs = append(rs, r)
 	}
 	if len(names) == 0 {
@@ -93,7 +93,7 @@ func patched(cat catalogue.Catalogue, names []string) ([]*recipe.Recipe, error) 
 			}
 		}
 	}
-	return rs, errors.Join(faults...)
+	return rs, errors.Join(errs...)
 }
 
 func showPatches(cat catalogue.Catalogue, rs []*recipe.Recipe, out printer, asJSON bool) error {

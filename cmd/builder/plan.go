@@ -16,12 +16,12 @@ import (
 	"builder/internal/plan/matrix"
 )
 
-func planCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func planCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "explain what run would do, and do nothing", ArgsUsage: "RECIPE [axes]",
 		Flags: []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
-		Action: unknownRecipe(cat, fault),
-		Subcommands: recipeCommands(cat, fault, planFlags(), func(c *cli.Context, of app.Selection) error {
+		Action: unknownRecipe(cat, err),
+		Subcommands: recipeCommands(cat, err, planFlags(), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)
 			if err = errors.Join(err, app.CheckOut(c.String("out"))); err != nil {
 				return err

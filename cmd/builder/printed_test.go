@@ -45,7 +45,7 @@ build: "true"
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := fmt.Sprintf(`{"schema": 1, "builder": "v1", "started": "2026-03-01T10:00:00Z", "finished": "2026-03-01T11:00:00Z", "cells": [
+	merged := fmt.Sprintf(`{"schema": 1, "builder": "v1", "started": "2026-03-01T10:00:00Z", "finished": "2026-03-01T11:00:00Z", "cells": [
  {"id": "own-1.0", "key": "k", "recipe": "own", "axes": {"version": %[1]s}, "steps": [{"name": "build", "seconds": 1, "failed": true, "log": "own-1.0/logs/build.log"}],
   "error": {"code": "build", "message": %[1]s, "hint": %[1]s}},
  {"id": "own-2.0", "key": "l", "recipe": "own", "verdicts": [{"gate": "import", "status": "fail", "evidence": %[1]s, "remedy": %[1]s}]}]}`, message)
@@ -53,7 +53,7 @@ build: "true"
 	for name, content := range map[string]string{
 		"site/recipes/own.yaml":          recipe,
 		"bad/recipes/x.yaml":             "? " + string(said) + "\n: " + string(said) + "\n",
-		"run/run.json":                   told,
+		"run/run.json":                   merged,
 		"run/own-1.0/logs/build.log":     "cc1plus: out of memory " + evil + "\n" + evil,
 		"job.log":                        "NCCL WARN " + evil + "\nfatal error: rccl.h: No such file or directory " + evil,
 		"lib.so":                         string(library),

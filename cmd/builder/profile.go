@@ -45,7 +45,7 @@ func profileFlags() []cli.Flag {
 }
 
 func profileCommand(cat catalogue.Catalogue, out printer) *cli.Command {
-	all, fault := cat.Profiles()
+	all, e := cat.Profiles()
 	var names []string
 	command := &cli.Command{
 		Name: "profile", Usage: "print the environment in which a stack runs, with reasons", ArgsUsage: "PROFILE [axes]",
@@ -59,7 +59,7 @@ func profileCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 			Flags: append(profileFlags(), axisFlags(p.Axes)...),
 			Action: func(c *cli.Context) error {
 				o, err := readProfileOptions(c, p)
-				if err := errors.Join(fault, err); err != nil {
+				if err := errors.Join(e, err); err != nil {
 					return err
 				}
 				return printProfile(p, o, out)
@@ -68,8 +68,8 @@ func profileCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	}
 	command.Action = func(c *cli.Context) error {
 		switch word := c.Args().First(); {
-		case fault != nil:
-			return fault
+		case e != nil:
+			return e
 		case word == "":
 			return diag.Errorf(diag.Usage, "%s: name a profile", c.Command.HelpName).WithHint("known: %s", strings.Join(names, ", "))
 		default:
@@ -88,13 +88,13 @@ type profileOptions struct {
 
 func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, error) {
 	o := profileOptions{format: profile.Format(c.String("format")), filter: readAxes(c, p.Axes)}
-	faults := []error{unexpected(c, 0)}
+	errs := []error{unexpected(c, 0)}
 	switch {
 	case !slices.Contains(profile.Formats(), o.format):
-		faults = append(faults, diag.Errorf(diag.Usage, "--format: %q is not known", o.format).
+		errs = append(errs, diag.Errorf(diag.Usage, "--format: %q is not known", o.format).
 			WithHint("%s", diag.DidYouMean(string(o.format), profileFormats())))
 	case c.Bool("json") && c.IsSet("format") && o.format != profile.JSON:
-		faults = append(faults, diag.Errorf(diag.Usage, "--json and --format %s contradict each other", o.format).WithHint("give one of them"))
+		errs = append(errs, diag.Errorf(diag.Usage, "--json and --format %s contradict each other", o.format).WithHint("give one of them"))
 	case c.Bool("json"):
 		o.format = profile.JSON
 	}
@@ -105,13 +105,13 @@ func readProfileOptions(c *cli.Context, p *profile.Profile) (profileOptions, err
 		for _, text := range *c.Generic(flag.name).(*texts) {
 			a, err := flag.read(text)
 			if err != nil {
-				faults = append(faults, diag.Errorf(diag.Usage, "--%s: %w", flag.name, err))
+				errs = append(errs, diag.Errorf(diag.Usage, "--%s: %w", flag.name, err))
 				continue
 			}
 			o.asked = append(o.asked, a)
 		}
 	}
-	return o, errors.Join(faults...)
+	return o, errors.Join(errs...)
 }
 
 // printProfile prints an environment. If the format has no comments, options without a

@@ -43,12 +43,12 @@ func TestProgressSchema(t *testing.T) {
 // A program that reads events receives the error as an event. For people it is printed
 // at the end.
 func TestWhoIsTold(t *testing.T) {
-	for format, told := range map[string]bool{"json": true, "plain": false} {
+	for format, printed := range map[string]bool{"json": true, "plain": false} {
 		shown, err := progress.Begin(t.Context(), io.Discard, progress.Format(format), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := shown.End(errors.New("it failed")); (progress.Untold(err) == nil) != told {
+		if err := shown.End(errors.New("it failed")); (progress.Unprinted(err) == nil) != printed {
 			t.Errorf("%s: %v", format, err)
 		}
 	}
@@ -81,15 +81,15 @@ func ran(t *testing.T) (out string) {
 	defer shown.Close()
 	for _, id := range ids {
 		cell := report.Cell{ID: id, Recipe: "tool", From: report.Build}
-		var fault error
+		var err error
 		if id == "tool-3" {
-			fault, cell.Error = errors.New("exit 1"), &report.CellError{Code: "build", Message: "exit 1"}
+			err, cell.Error = errors.New("exit 1"), &report.CellError{Code: "build", Message: "exit 1"}
 		}
 		events := app.NewWatch(out, id, shown)
 		for _, step := range []struct {
 			name, text string
 			err        error
-		}{{"fetch", "2 of 2 MB, 1 of 1 files\n", nil}, {"engine", "", nil}, {"build", "cc <a.c>\n\x1b[31mdone\x1b[0m\n", fault}} {
+		}{{"fetch", "2 of 2 MB, 1 of 1 files\n", nil}, {"engine", "", nil}, {"build", "cc <a.c>\n\x1b[31mdone\x1b[0m\n", err}} {
 			fmt.Fprint(events.StepStarted(step.name), step.text)
 			events.StepDone(step.name, time.Second, false, step.err)
 			cell.Steps = append(cell.Steps, report.Step{Name: step.name, Seconds: 1, Failed: step.err != nil, Log: id + "/logs/" + step.name + ".log"})

@@ -34,7 +34,7 @@ func doPromote(c *cli.Context, out printer) error {
 	at, cell, err1 := publishedCell(c)
 	channel, err2 := publish.Channel(c.String("to"))
 	if err2 != nil {
-		err2 = placeFault("to", c.String("to"), "to", "at", err2)
+		err2 = placeError("to", c.String("to"), "to", "at", err2)
 	}
 	in, err3 := openSession(c, catalogue.Catalogue{}, out)
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -60,9 +60,9 @@ func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error
 	if c.Args().Len() != 1 {
 		err = diag.Errorf(diag.Usage, "%s: name one cell", c.Command.HelpName).WithHint("builder publish list --at DEST lists them")
 	}
-	at, fault := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
-	if fault != nil {
-		err = errors.Join(err, placeFault("at", c.String("at"), "to", "at", fault))
+	at, e := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
+	if e != nil {
+		err = errors.Join(err, placeError("at", c.String("at"), "to", "at", e))
 	}
 	return at, c.Args().First(), err
 }

@@ -12,7 +12,7 @@ import (
 	"builder/internal/publishing/publish"
 )
 
-func pruneCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func pruneCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "prune", Usage: "say which published wheels may go, and remove them with --yes", ArgsUsage: "--at DEST",
 		Description: "What may go from the channel is older than --older-than and not among the --keep newest\n" +
@@ -26,16 +26,16 @@ func pruneCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comman
 			&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest of each kind"},
 			&cli.BoolFlag{Name: "yes", Usage: "remove what may go"},
 		), OnUsageError: usageError, HideHelpCommand: true,
-		Action: func(c *cli.Context) error { return doPrune(c, cat, fault, out) },
+		Action: func(c *cli.Context) error { return doPrune(c, cat, err, out) },
 	}
 }
 
 // doPrune lists the wheels to remove, and removes them with --yes. If the catalogue has
 // an error it removes nothing: a lock that needs a wheel may be missing.
-func doPrune(c *cli.Context, cat catalogue.Catalogue, fault error, out printer) error {
+func doPrune(c *cli.Context, cat catalogue.Catalogue, e error, out printer) error {
 	at, rule, err := readPrune(c)
 	in, err2 := openSession(c, cat, out)
-	if err := errors.Join(fault, err, err2); err != nil {
+	if err := errors.Join(e, err, err2); err != nil {
 		return err
 	}
 	done, err := app.Prune(c.Context, in.Session, at, rule, !c.Bool("yes"))
@@ -46,18 +46,18 @@ func doPrune(c *cli.Context, cat catalogue.Catalogue, fault error, out printer) 
 }
 
 func readPrune(c *cli.Context) (publish.Catalogue, publish.Retention, error) {
-	faults := []error{unexpected(c, 0)}
+	errs := []error{unexpected(c, 0)}
 	channel, err := publish.Channel(c.String("channel"))
-	faults = append(faults, err)
+	errs = append(errs, err)
 	at, err := publish.OpenCatalogue(c.String("at"), c.Bool("insecure"))
 	if err != nil {
-		faults = append(faults, diag.Errorf(diag.Usage, "--at: %w", err))
+		errs = append(errs, diag.Errorf(diag.Usage, "--at: %w", err))
 	}
 	rule := publish.Retention{Channel: string(channel), Age: time.Duration(c.Int("older-than")) * 24 * time.Hour, Keep: c.Int("keep")}
 	if rule.Age < 0 || rule.Keep < 0 || rule.Age == 0 && rule.Keep == 0 {
-		faults = append(faults, diag.Errorf(diag.Usage, "%s: say what may go", c.Command.HelpName).WithHint("--older-than DAYS, --keep N, or both"))
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: say what may go", c.Command.HelpName).WithHint("--older-than DAYS, --keep N, or both"))
 	}
-	return at, rule, errors.Join(faults...)
+	return at, rule, errors.Join(errs...)
 }
 
 func printPruned(out printer, r app.PruneReport) {

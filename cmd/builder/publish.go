@@ -14,7 +14,7 @@ import (
 	"builder/internal/view/progress"
 )
 
-func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func publishCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "publish", Usage: "put what passed where others install it from", ArgsUsage: "PATH… --to DEST",
 		Description: "PATH is the directory of a cell (out/<cell>) or its wheel. It is verified as builder\n" +
@@ -29,7 +29,7 @@ func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comm
 			"looks there as those do who install: pip and uv by hash, a pull by digest that\n" +
 			"verifies.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
-		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), pruneCommand(cat, fault, out)),
+		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), pruneCommand(cat, err, out)),
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readPublish(c)
@@ -41,8 +41,8 @@ func publishCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comm
 			}
 			return in.show(c.Context, func(d *progress.Shown) error {
 				done, err := app.Publish(c.Context, in.Session, r)
-				if fault, ok := errors.AsType[*app.PlaceError](err); ok {
-					return placeFault("to", r.To, "channel", "to", fault.Err)
+				if place, ok := errors.AsType[*app.PlaceError](err); ok {
+					return placeError("to", r.To, "channel", "to", place.Err)
 				}
 				if done.Schema == 0 {
 					return err
@@ -93,19 +93,19 @@ func readPublish(c *cli.Context) (app.PublishRequest, error) {
 	o := app.PublishRequest{
 		Paths: c.Args().Slice(), DryRun: c.Bool("dry-run"), Check: !c.Bool("no-check"), To: c.String("to"), Insecure: c.Bool("insecure"),
 	}
-	var faults []error
+	var errs []error
 	if len(o.Paths) == 0 {
-		faults = append(faults, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
 			WithHint("%s out/<cell> --to file:DIR", c.Command.HelpName))
 	}
 	if o.To == "" {
-		faults = append(faults, diag.Errorf(diag.Usage, "--to: name a destination").WithHint("write %s", publish.Destinations))
+		errs = append(errs, diag.Errorf(diag.Usage, "--to: name a destination").WithHint("write %s", publish.Destinations))
 	}
 	var err error
 	if o.Channel, err = publish.Channel(c.String("channel")); err != nil {
-		err = placeFault("channel", c.String("channel"), "channel", "to", err)
+		err = placeError("channel", c.String("channel"), "channel", "to", err)
 	}
-	return o, errors.Join(append(faults, err)...)
+	return o, errors.Join(append(errs, err)...)
 }
 
 func printPublished(out printer, r app.PublishReport) {

@@ -197,8 +197,8 @@ func (s *scene) hold(f func(free func()) (more bool)) {
 
 // race publishes a second result at the same time and releases the lock only after both
 // have started.
-func (s *scene) race(rival string) {
-	s.rival = rival
+func (s *scene) race(other string) {
+	s.other = other
 	s.lock(8, func() {})
 }
 

@@ -77,7 +77,7 @@ func TestPublishFaults(t *testing.T) {
 // judge publishes during the fault.
 func (f fault) judge(s *scene) {
 	s.Helper()
-	if s.rival != "" {
+	if s.other != "" {
 		s.publishBoth(f)
 	} else {
 		s.judge(f, s.publish(s.cell))
@@ -140,10 +140,10 @@ func (s *scene) publishAgain() {
 func (s *scene) publishBoth(f fault) {
 	s.Helper()
 	other := make(chan outcome)
-	go func() { other <- s.publish(s.rival) }()
+	go func() { other <- s.publish(s.other) }()
 	first, second := s.publish(s.cell), <-other
 	if first.exit != diag.OK {
-		s.cell, s.rival, first, second = s.rival, s.cell, second, first
+		s.cell, s.other, first, second = s.other, s.cell, second, first
 	}
 	s.inspect(first)
 	s.judge(f, second)

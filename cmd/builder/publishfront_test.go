@@ -174,8 +174,8 @@ func (s *scene) changes(at request) {
 
 // meets publishes a second result at the same time. Both reach the same request before
 // either is processed, and both are processed before either is answered.
-func (s *scene) meets(at request, rival string) {
-	s.rival = rival
+func (s *scene) meets(at request, other string) {
+	s.other = other
 	var before, after sync.WaitGroup
 	before.Add(2)
 	after.Add(2)

@@ -125,7 +125,7 @@ type scene struct {
 	flags   []string          // of publish
 	to      string            // the destination
 	cell    string            // the directory to publish
-	rival   string            // a directory to publish at the same time, or ""
+	other   string            // a directory to publish at the same time, or ""
 	look    func() remains    // inspects the destination without builder
 
 	front   *front // set if the destination is a server
@@ -245,7 +245,7 @@ func (s *scene) signal(sig syscall.Signal) {
 // sums returns the digests of the two wheels to publish.
 func (s *scene) sums() map[string]bool {
 	all := map[string]bool{}
-	for _, dir := range []string{s.cell, s.rival} {
+	for _, dir := range []string{s.cell, s.other} {
 		if dir != "" {
 			all[s.sumOf(filepath.Join(dir, filepath.Base(s.wheel())))] = true
 		}

@@ -71,21 +71,21 @@ func readMerge(c *cli.Context) (mergeOptions, error) {
 		MergeRequest: app.MergeRequest{Dirs: c.Args().Slice(), Matrix: c.String("matrix"), Out: c.String("out"), Against: c.String("against")},
 		format:       c.String("format"),
 	}
-	var faults []error
+	var errs []error
 	if len(o.Dirs) == 0 {
-		faults = append(faults, diag.Errorf(diag.Usage, "%s: name the directories of runs", c.Command.HelpName).
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: name the directories of runs", c.Command.HelpName).
 			WithHint("%s runs/* --out report", c.Command.HelpName))
 	}
 	if !slices.Contains(reportFormats, o.format) {
-		faults = append(faults, diag.Errorf(diag.Usage, "--format: %q is not known", o.format).WithHint("%s", diag.DidYouMean(o.format, reportFormats)))
+		errs = append(errs, diag.Errorf(diag.Usage, "--format: %q is not known", o.format).WithHint("%s", diag.DidYouMean(o.format, reportFormats)))
 	}
 	if c.Bool("json") {
 		if c.IsSet("format") && o.format != "json" {
-			faults = append(faults, diag.Errorf(diag.Usage, "--json and --format %s contradict each other", o.format).WithHint("give one of them"))
+			errs = append(errs, diag.Errorf(diag.Usage, "--json and --format %s contradict each other", o.format).WithHint("give one of them"))
 		}
 		o.format = "json"
 	}
-	return o, errors.Join(append(faults, checkMergeOut(o))...)
+	return o, errors.Join(append(errs, checkMergeOut(o))...)
 }
 
 // checkMergeOut returns an error if the output would replace one of the merged runs.

@@ -17,13 +17,13 @@ import (
 	"builder/internal/view/report"
 )
 
-func runCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func runCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "build, gate and keep the chosen cells of a recipe", ArgsUsage: "RECIPE [axes]",
 		Description: "The wheel, its verdicts and the logs of every step are in DIR/<cell>/,\nwhat happened is in DIR/run.json, as a page in DIR/report.html, for CI servers\nin DIR/junit.xml. The exit code is 0 only if every cell passed every gate.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
-		Action: unknownRecipe(cat, fault),
-		Subcommands: recipeCommands(cat, fault, append(selectionFlags(), runFlags()...), func(c *cli.Context, of app.Selection) error {
+		Action: unknownRecipe(cat, err),
+		Subcommands: recipeCommands(cat, err, append(selectionFlags(), runFlags()...), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)
 			r, err2 := readRun(c, of)
 			if err := errors.Join(err, err2); err != nil {
@@ -49,21 +49,21 @@ func readRun(c *cli.Context, of app.Selection) (app.RunRequest, error) {
 	r := app.RunRequest{
 		Selection: of, Out: c.String("out"), FailFast: c.Bool("fail-fast"), Most: needsOf[c.String("tests")], Rebuild: c.Bool("rebuild"), FromOnly: c.Bool("from-only"),
 	}
-	var faults []error
+	var errs []error
 	if level := c.String("tests"); level != "" && !slices.Contains(levels, level) {
-		faults = append(faults, diag.Errorf(diag.Usage, "--tests: %q is not %s", level, strings.Join(levels, ", ")))
+		errs = append(errs, diag.Errorf(diag.Usage, "--tests: %q is not %s", level, strings.Join(levels, ", ")))
 	}
 	for _, place := range c.StringSlice("from") {
 		if _, err := publish.OpenSource(place, false, nil); err != nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "--from: %w", err))
+			errs = append(errs, diag.Errorf(diag.Usage, "--from: %w", err))
 		}
 		r.From = append(r.From, place)
 	}
 	if r.FromOnly && len(r.From) == 0 {
-		faults = append(faults, diag.Errorf(diag.Usage, "--from-only: no place is named that a cell could be taken from").
+		errs = append(errs, diag.Errorf(diag.Usage, "--from-only: no place is named that a cell could be taken from").
 			WithHint("name one with --from ("+publish.Sources+"), or leave --from-only out to build"))
 	}
-	return r, errors.Join(append(faults, app.CheckOut(r.Out))...)
+	return r, errors.Join(append(errs, app.CheckOut(r.Out))...)
 }
 
 // printRunReport prints the cells and the files of passing cells. For a wheelhouse it

@@ -19,20 +19,20 @@ import (
 	"builder/pipelines"
 )
 
-func debugCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func debugCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "debug", Usage: "go through the build step of a cell by hand", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
-		Subcommands: []*cli.Command{shellCommand(out), reproCommand(out), rootfsCommand(cat, fault, out)},
+		Subcommands: []*cli.Command{shellCommand(out), reproCommand(out), rootfsCommand(cat, err, out)},
 	}
 }
 
-func rootfsCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func rootfsCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "rootfs", Usage: "write the file system as the build step finds it, to go through a build by hand", ArgsUsage: "RECIPE [axes]",
 		Description: "DIR/rootfs is the patched source with all that it is built with, DIR/build\nruns the build step in it, DIR/shell opens a shell: as root, in a chroot\nwithout a network. Neither needs builder. For a cell that was run there are\nalso repro and shell.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
-		Action: unknownRecipe(cat, fault),
-		Subcommands: recipeCommands(cat, fault, rootfsFlags(), func(c *cli.Context, of app.Selection) error {
+		Action: unknownRecipe(cat, err),
+		Subcommands: recipeCommands(cat, err, rootfsFlags(), func(c *cli.Context, of app.Selection) error {
 			in, err := openSession(c, cat, out)
 			if err != nil {
 				return err
@@ -56,8 +56,8 @@ func rootfsCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Comma
 	}
 }
 
-// standOptions are the flags of shell and repro.
-type standOptions struct {
+// debugOptions are the flags of shell and repro.
+type debugOptions struct {
 	invocation
 	out  string // the output directory
 	cell string // id of a cell in it, or a part of the id
@@ -69,8 +69,8 @@ func shellCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "shell", Usage: "open a shell where a step of a cell that was run begins", ArgsUsage: "CELL", OnUsageError: usageError,
 		Description: "The file system is that before the step: the image, the packages and the source\nas far as they had come, with the environment of the build step and without a\nnetwork. What is changed in it is gone with the shell, unless --to keeps it.",
-		Flags:       standFlags("keep the file system in `DIR`, which must not exist"),
-		Action:      standing(out, func(ctx context.Context, o standOptions) error { return openShell(ctx, o) }),
+		Flags:       debugFlags("keep the file system in `DIR`, which must not exist"),
+		Action:      debugAction(out, func(ctx context.Context, o debugOptions) error { return openShell(ctx, o) }),
 	}
 }
 
@@ -78,15 +78,15 @@ func reproCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "repro", Usage: "write what replays the build step of a cell that was run, without this tool", ArgsUsage: "CELL", OnUsageError: usageError,
 		Description: "DIR/rootfs is the file system as the step finds it, DIR/build a script that runs\nthe build step in it, DIR/shell one that opens a shell. A host needs root,\nunshare and chroot for them, and nothing else: DIR can be sent to somebody.",
-		Flags:       standFlags("write to `DIR`, which must not exist"),
-		Action:      standing(out, func(ctx context.Context, o standOptions) error { return writeRepro(ctx, o) }),
+		Flags:       debugFlags("write to `DIR`, which must not exist"),
+		Action:      debugAction(out, func(ctx context.Context, o debugOptions) error { return writeRepro(ctx, o) }),
 	}
 }
 
-// standing returns an action that reads the flags and calls do.
-func standing(out printer, do func(context.Context, standOptions) error) cli.ActionFunc {
+// debugAction returns an action that reads the flags and calls do.
+func debugAction(out printer, do func(context.Context, debugOptions) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		o, err := readStandOptions(c, out)
+		o, err := readDebugOptions(c, out)
 		if err != nil {
 			return err
 		}
@@ -94,10 +94,10 @@ func standing(out printer, do func(context.Context, standOptions) error) cli.Act
 	}
 }
 
-func standFlags(to string) []cli.Flag {
+func debugFlags(to string) []cli.Flag {
 	return append([]cli.Flag{
 		outFlag("take the cell from the results in `DIR`"),
-		&cli.StringFlag{Name: "at", Value: pipelines.LastStep, Usage: "stand before `STEP`: " + strings.Join(app.StepsToStandAt(), ", ")},
+		&cli.StringFlag{Name: "at", Value: pipelines.LastStep, Usage: "stand before `STEP`: " + strings.Join(app.DebugSteps(), ", ")},
 		&cli.StringFlag{Name: "to", Usage: to},
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use nothing but the store"},
 		setFlag(),
@@ -105,32 +105,32 @@ func standFlags(to string) []cli.Flag {
 	}, engineGroup{}.flags()...)
 }
 
-func readStandOptions(c *cli.Context, out printer) (standOptions, error) {
+func readDebugOptions(c *cli.Context, out printer) (debugOptions, error) {
 	in, err := openSession(c, catalogue.Catalogue{}, out)
-	o := standOptions{invocation: in, out: c.String("out"), cell: c.Args().First(), step: c.String("at"), to: c.String("to")}
-	faults := []error{err, unexpected(c, 1)}
+	o := debugOptions{invocation: in, out: c.String("out"), cell: c.Args().First(), step: c.String("at"), to: c.String("to")}
+	errs := []error{err, unexpected(c, 1)}
 	if o.cell == "" {
-		faults = append(faults, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("`builder logs --out %s` lists those of the run", o.out))
+		errs = append(errs, diag.Errorf(diag.Usage, "%s: name a cell", c.Command.HelpName).WithHint("`builder logs --out %s` lists those of the run", o.out))
 	}
-	if known := app.StepsToStandAt(); !slices.Contains(known, o.step) {
-		faults = append(faults, diag.Errorf(diag.Usage, "--at: no step is called %q", o.step).WithHint("%s", diag.DidYouMean(o.step, known)))
+	if known := app.DebugSteps(); !slices.Contains(known, o.step) {
+		errs = append(errs, diag.Errorf(diag.Usage, "--at: no step is called %q", o.step).WithHint("%s", diag.DidYouMean(o.step, known)))
 	}
 	if o.to != "" {
-		faults = append(faults, app.AbsentPath(o.to))
+		errs = append(errs, app.AbsentPath(o.to))
 	}
-	return o, errors.Join(faults...)
+	return o, errors.Join(errs...)
 }
 
-// stands writes the file system of the cell at the start of the step to dir, and calls
+// prepare writes the file system of the cell at the start of the step to dir, and calls
 // do with the script of the build step.
-func (o standOptions) stands(ctx context.Context, dir string, do func(build string) error) error {
+func (o debugOptions) prepare(ctx context.Context, dir string, do func(build string) error) error {
 	e, err := app.EntryOf(o.out, o.cell)
 	if err != nil {
 		return err
 	}
 	var made app.Rootfs
 	err = o.show(ctx, func(*progress.Shown) error {
-		made, err = app.Stand(ctx, o.Session, e, o.step, dir)
+		made, err = app.WriteStepRootfs(ctx, o.Session, e, o.step, dir)
 		return err
 	})
 	if err != nil {
@@ -140,11 +140,11 @@ func (o standOptions) stands(ctx context.Context, dir string, do func(build stri
 }
 
 // writeRepro writes to o.to a script that replays the build step, with its file system.
-func writeRepro(ctx context.Context, o standOptions) error {
+func writeRepro(ctx context.Context, o debugOptions) error {
 	if o.to == "" {
 		return diag.Errorf(diag.Usage, "--to: name a directory to write to").WithHint("--to DIR, which must not exist")
 	}
-	return o.stands(ctx, o.to, func(build string) error {
+	return o.prepare(ctx, o.to, func(build string) error {
 		o.invocation.out.say("%s", build)
 		return nil
 	})
@@ -152,7 +152,7 @@ func writeRepro(ctx context.Context, o standOptions) error {
 
 // openShell opens a shell in the file system of a cell and waits until it ends. The
 // shell's exit code is ignored.
-func openShell(ctx context.Context, o standOptions) (err error) {
+func openShell(ctx context.Context, o debugOptions) (err error) {
 	dir := o.to
 	if dir == "" {
 		if err := os.MkdirAll(filepath.Join(o.Home, "scratch"), 0o755); err != nil {
@@ -163,7 +163,7 @@ func openShell(ctx context.Context, o standOptions) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	return o.stands(ctx, dir, func(build string) error {
+	return o.prepare(ctx, dir, func(build string) error {
 		o.invocation.out.note("before step %s of %s; `exit` leaves it", o.step, o.cell)
 		shell := exec.Command(filepath.Join(filepath.Dir(build), "shell"))                                                       // Ctrl-C belongs to the commands in the shell
 		shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, term.Raw(o.invocation.out.stdout), term.Raw(o.invocation.out.stderr) // the user controls the terminal directly

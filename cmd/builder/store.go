@@ -10,13 +10,13 @@ import (
 	"builder/internal/app/catalogue"
 )
 
-func storeCommand(cat catalogue.Catalogue, fault error, out printer) *cli.Command {
+func storeCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "store", Usage: "the files that builds are made of: carry, collect, verify and list them",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
-			exportCommand(cat, fault, out),
-			importCommand(cat, fault, out),
+			exportCommand(cat, err, out),
+			importCommand(cat, err, out),
 			{
 				Name: "gc", Usage: "free disk: the engine's cache, and what the store has too much", OnUsageError: usageError,
 				Description: "Empties the cache of the engine that builder starts: the next builds make it\nagain from the store. Of the store goes what was not wanted for the longest time:\nfirst what is half fetched, then what can be fetched again, and last what cells\nmade. Scratch loses what nobody used for a day. Waits until no other builder uses\nthe store.",

@@ -68,14 +68,14 @@ func readVerify(c *cli.Context) (app.VerifyRequest, error) {
 		return r, diag.Errorf(diag.Usage, "%s: name the directory of a cell, or a wheel", c.Command.HelpName).
 			WithHint("%s out/horovod-0.28.1+rocm5.7-tf2.13.0-cp311-gfx90a", c.Command.HelpName)
 	}
-	var faults []error
+	var errs []error
 	if !slices.Contains(attest.Policies(), string(r.Policy)) {
-		faults = append(faults, diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(r.Policy)).WithHint("%s", diag.DidYouMean(string(r.Policy), attest.Policies())))
+		errs = append(errs, diag.Errorf(diag.Usage, "--policy: no policy is called %q", string(r.Policy)).WithHint("%s", diag.DidYouMean(string(r.Policy), attest.Policies())))
 	}
 	if r.Attach && !r.Rebuild {
-		faults = append(faults, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))
+		errs = append(errs, diag.Errorf(diag.Usage, "--attach: there is nothing to attach without --rebuild"))
 	}
-	return r, errors.Join(faults...)
+	return r, errors.Join(errs...)
 }
 
 func printVerified(out printer, r app.VerifyReport) {

@@ -25,7 +25,7 @@ func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (ma
 	}
 	defer w.close()
 	reports := map[string]audit.Report{}
-	var faults []error
+	var errs []error
 	for _, r := range rs {
 		report, err := w.audit(ctx, r, fetch)
 		if err != nil {
@@ -33,16 +33,16 @@ func Audit(ctx context.Context, s *Session, rs []*recipe.Recipe, fetch bool) (ma
 		}
 		reports[r.Name] = report
 		for _, f := range report.Findings {
-			faults = append(faults, diag.Errorf(diag.Patch, "%s/%s", r.Name, f).WithHint("%s", f.Remedy))
+			errs = append(errs, diag.Errorf(diag.Patch, "%s/%s", r.Name, f).WithHint("%s", f.Remedy))
 		}
 		for _, row := range report.Rows {
 			if row.Unseen() {
-				faults = append(faults, diag.Errorf(diag.Patch, "%s/%s: not measured: the source of none of its versions is here", r.Name, row.Patch).
+				errs = append(errs, diag.Errorf(diag.Patch, "%s/%s: not measured: the source of none of its versions is here", r.Name, row.Patch).
 					WithHint("--fetch brings the sources"))
 			}
 		}
 	}
-	return reports, errors.Join(faults...)
+	return reports, errors.Join(errs...)
 }
 
 // PatchAsDiff returns the named patch as a diff for upstream.

@@ -36,7 +36,7 @@ type ExportRequest struct {
 	Without   []string // any of images and uv: the other machine has these already
 }
 
-func (x ExportRequest) fault() error {
+func (x ExportRequest) problem() error {
 	for _, what := range x.Without {
 		if what != "images" && what != "uv" {
 			return diag.Errorf(diag.Usage, "--without: %q is not images or uv", what).WithHint("%s", diag.DidYouMean(what, []string{"images", "uv"}))
@@ -51,7 +51,7 @@ func (x ExportRequest) fault() error {
 
 // Export writes all files needed by the chosen cells and their input cells.
 func Export(ctx context.Context, s *Session, x ExportRequest) (carry.Index, error) {
-	if err := x.fault(); err != nil {
+	if err := x.problem(); err != nil {
 		return carry.Index{}, err
 	}
 	drafts, _, err := s.choose(x.Selection)
@@ -90,16 +90,16 @@ func (x ExportRequest) images(entries []lock.Entry, note func(string, ...any)) e
 			}
 		}
 	}
-	var faults []error
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(cells)) {
 		if slices.Contains(x.Without, "images") {
 			note("not carried: image %s", name)
 			continue
 		}
-		faults = append(faults, diag.Errorf(diag.Fetch, "image %s of %s cannot be carried: the engine keeps it, not the store", name, strings.Join(cells[name], ", ")).
+		errs = append(errs, diag.Errorf(diag.Fetch, "image %s of %s cannot be carried: the engine keeps it, not the store", name, strings.Join(cells[name], ", ")).
 			WithHint("where the engine of the other machine has the image or reaches a registry that does: --without images"))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // gather downloads files missing from the store and returns everything to export.
@@ -122,22 +122,22 @@ func (x ExportRequest) gather(ctx context.Context, w *workspace, entries []lock.
 // reports all missing files.
 func (w *workspace) bring(ctx context.Context, entries []lock.Entry, load *carry.Load, without []string) error {
 	log := noteWriter(w.Note)
-	var faults []error
+	var errs []error
 	if w.Offline {
-		faults = append(faults, w.fetcher().Missing(entries, log))
+		errs = append(errs, w.fetcher().Missing(entries, log))
 	} else {
 		for _, e := range entries {
 			if err := w.fetcher().Fetch(ctx, e, log); err != nil {
-				faults = append(faults, fmt.Errorf("cell %s: %w", e.ID, err))
+				errs = append(errs, fmt.Errorf("cell %s: %w", e.ID, err))
 			}
 		}
 	}
 	if !slices.Contains(without, "uv") {
 		programs, err := w.programs(ctx)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		load.Blobs = append(load.Blobs, programs...)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // programs puts the wheels of uv and bubblewrap into the store. The other machine
@@ -153,16 +153,16 @@ func (w *workspace) programs(ctx context.Context) ([]store.Blob, error) {
 	}
 	pin := pypi.BubblewrapPin()
 	var blobs []store.Blob
-	var faults []error
+	var errs []error
 	for _, p := range []struct{ wheel, sha256 string }{{uv.Wheel, uv.SHA256}, {filepath.Join(bubblewrap, pin.Name), pin.SHA256}} {
 		b, err := w.store.Import(p.wheel)
 		if err == nil && b.SHA256 != p.sha256 {
 			err = diag.Errorf(diag.Fetch, "%s is damaged: expected sha256 %s, got %s", p.wheel, p.sha256, b.SHA256).
 				WithHint("remove its directory: the next run brings it again")
 		}
-		blobs, faults = append(blobs, b), append(faults, err)
+		blobs, errs = append(blobs, b), append(errs, err)
 	}
-	return blobs, errors.Join(faults...)
+	return blobs, errors.Join(errs...)
 }
 
 func (w *workspace) read(b store.Blob) (io.ReadCloser, error) {
@@ -194,14 +194,14 @@ func Import(ctx context.Context, s *Session, paths []string) (Imported, error) {
 	if t.trusted, err = s.Trusted(); err != nil {
 		return Imported{}, err
 	}
-	var faults []error
+	var errs []error
 	for _, path := range paths {
 		if _, err := carry.Read(path, t); err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 		}
 	}
 	t.judge()
-	return t.Imported, errors.Join(faults...)
+	return t.Imported, errors.Join(errs...)
 }
 
 // Imported counts the imported files and results.

@@ -16,18 +16,18 @@ import (
 func Denied(err error) error {
 	all := diag.All(err)
 	changed := false
-	for _, fault := range all {
-		path, readOnly := refusedPath(fault.Err)
-		if path == "" || fault.Hint != "" {
+	for _, err := range all {
+		path, readOnly := refusedPath(err.Err)
+		if path == "" || err.Hint != "" {
 			continue
 		}
 		changed = true
-		if fault.Code == diag.Unexpected {
-			fault.Code = diag.Usage
+		if err.Code == diag.Unexpected {
+			err.Code = diag.Usage
 		}
-		fault.Hint = fmt.Sprintf("%s: name a place that you can write to (BUILDER_HOME for the state directory, --out for results)", ownerOf(path))
+		err.Hint = fmt.Sprintf("%s: name a place that you can write to (BUILDER_HOME for the state directory, --out for results)", ownerOf(path))
 		if readOnly {
-			fault.Hint = "the file system is mounted read-only: name another place (BUILDER_HOME for the state directory, --out for results)"
+			err.Hint = "the file system is mounted read-only: name another place (BUILDER_HOME for the state directory, --out for results)"
 		}
 	}
 	if !changed {
@@ -38,22 +38,22 @@ func Denied(err error) error {
 
 // Joined joins errors.
 func Joined(all []*diag.Error) error {
-	faults := make([]error, len(all))
-	for i, fault := range all {
-		faults[i] = fault
+	errs := make([]error, len(all))
+	for i, err := range all {
+		errs[i] = err
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // refusedPath returns the path denied to this user, or "".
 func refusedPath(err error) (path string, readOnly bool) {
-	fault, ok := errors.AsType[*fs.PathError](err)
+	problem, ok := errors.AsType[*fs.PathError](err)
 	if !ok {
 		return "", false
 	}
-	readOnly = errors.Is(fault.Err, syscall.EROFS)
-	if readOnly || errors.Is(fault.Err, fs.ErrPermission) || fault.Op == "mkdir" {
-		return fault.Path, readOnly
+	readOnly = errors.Is(problem.Err, syscall.EROFS)
+	if readOnly || errors.Is(problem.Err, fs.ErrPermission) || problem.Op == "mkdir" {
+		return problem.Path, readOnly
 	}
 	return "", false
 }

@@ -39,8 +39,8 @@ func TestDenied(t *testing.T) {
 	for name, c := range tests {
 		got := Denied(c.err)
 		hint := ""
-		for _, fault := range diag.All(got) {
-			hint += fault.Hint
+		for _, err := range diag.All(got) {
+			hint += err.Hint
 		}
 		if diag.CodeOf(got) != c.code || !strings.HasPrefix(hint, c.hint) || c.hint == "" && hint != "" {
 			t.Errorf("%s: code %v, hint %q", name, diag.CodeOf(got), hint)

@@ -23,17 +23,17 @@ func Diagnose(ctx context.Context, s *Session, files []string, in io.Reader) ([]
 	}
 	e := diagnose.NewExaminer(known)
 	var reports []Examined
-	var faults []error
+	var errs []error
 	for _, file := range files {
 		report, err := examine(ctx, e, file, in)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 		}
 		if err == nil || len(report.Findings) > 0 {
 			reports = append(reports, report)
 		}
 	}
-	return reports, errors.Join(faults...)
+	return reports, errors.Join(errs...)
 }
 
 // Diagnosable expands the arguments to files: a directory stands for its logs and

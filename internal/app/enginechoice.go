@@ -26,31 +26,31 @@ type EngineChoice struct {
 func ParseEngine(place string, e EngineChoice) (EngineChoice, error) {
 	address, said, _ := strings.Cut(place, "#")
 	e.Address = address
-	faults := []error{checkEngine(address)}
+	errs := []error{checkEngine(address)}
 	if address == nativeName {
-		e.Address, e.NativeOnly, faults = "", true, nil
+		e.Address, e.NativeOnly, errs = "", true, nil
 	}
 	facts, err := url.ParseQuery(said)
 	if err != nil {
-		return e, errors.Join(append(faults, diag.Errorf(diag.Usage, "--engine: %s: %w", place, err))...)
+		return e, errors.Join(append(errs, diag.Errorf(diag.Usage, "--engine: %s: %w", place, err))...)
 	}
 	for name, values := range facts {
-		var fault error
+		var err error
 		switch last := values[len(values)-1]; name {
 		case "jobs":
-			if e.Jobs, fault = strconv.Atoi(last); fault == nil && e.Jobs < 1 {
-				fault = fmt.Errorf("%d is not at least 1", e.Jobs)
+			if e.Jobs, err = strconv.Atoi(last); err == nil && e.Jobs < 1 {
+				err = fmt.Errorf("%d is not at least 1", e.Jobs)
 			}
 		case "memory":
-			e.Memory, fault = recipe.ParseSize(last)
+			e.Memory, err = recipe.ParseSize(last)
 		default:
-			fault = errors.New("an engine has jobs and memory")
+			err = errors.New("an engine has jobs and memory")
 		}
-		if fault != nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "--engine: %s: %s: %w", place, name, fault))
+		if err != nil {
+			errs = append(errs, diag.Errorf(diag.Usage, "--engine: %s: %s: %w", place, name, err))
 		}
 	}
-	return e, errors.Join(faults...)
+	return e, errors.Join(errs...)
 }
 
 // EngineKinds are the URL schemes supported by the Dagger client of version

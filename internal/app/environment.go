@@ -28,11 +28,11 @@ type EnvironmentReport struct {
 // the others. The report is empty if the work was interrupted.
 func JudgeEnvironments(ctx context.Context, s *Session, paths, only []string, run bool) (EnvironmentReport, error) {
 	report := EnvironmentReport{Schema: 1, Builder: s.Version, Environments: []JudgedEnvironment{}}
-	var faults []error
+	var errs []error
 	for _, path := range paths {
 		e, err := environment.Open(ctx, path, environment.ThisHost())
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		e.Run = run
@@ -41,9 +41,9 @@ func JudgeEnvironments(ctx context.Context, s *Session, paths, only []string, ru
 			return EnvironmentReport{}, context.Cause(ctx)
 		}
 		report.Environments = append(report.Environments, done)
-		faults = append(faults, refusedEnvironment(done))
+		errs = append(errs, refusedEnvironment(done))
 	}
-	return report, errors.Join(faults...)
+	return report, errors.Join(errs...)
 }
 
 // refusedEnvironment returns an error if a verdict refuses an environment or no gate

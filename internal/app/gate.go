@@ -62,7 +62,7 @@ func Judge(ctx context.Context, s *Session, r GateRequest, subjects []subject.Su
 	}
 	defer shared.close()
 	report := GateReport{Schema: gateSchema, Builder: s.Version, Host: shared.host}
-	var faults []error
+	var errs []error
 	for _, s := range subjects {
 		done, err := shared.judge(ctx, s)
 		if ctx.Err() != nil {
@@ -71,9 +71,9 @@ func Judge(ctx context.Context, s *Session, r GateRequest, subjects []subject.Su
 		if err == nil {
 			err = refused(done)
 		}
-		report.Artifacts, faults = append(report.Artifacts, done), append(faults, err)
+		report.Artifacts, errs = append(report.Artifacts, done), append(errs, err)
 	}
-	return report, errors.Join(faults...)
+	return report, errors.Join(errs...)
 }
 
 // gateRun is the state shared by all artifacts of an invocation.
@@ -83,7 +83,7 @@ type gateRun struct {
 	host    *gpu.Host // nil without --gpus and if the search for GPUs failed
 	tests   string    // directory of the test programs
 	against locate.Baseline
-	fault   error // error of the search for GPUs
+	err     error // error of the search for GPUs
 	trust   signing.Trust
 	scratch string
 	log     io.Writer

@@ -75,7 +75,7 @@ func (b *gateRun) fill(ctx context.Context) error {
 		}
 	}
 	host, err := gpu.Find(ctx, host.Run)
-	if b.fault = err; err != nil {
+	if b.err = err; err != nil {
 		return nil // a verdict reports the error
 	}
 	host = host.VisibleTo(d.Env)
@@ -96,7 +96,7 @@ func (b *gateRun) setup(s subject.Subject) (*device.Setup, func(), error) {
 		host = *b.host
 	}
 	d := &device.Setup{
-		Sweep: nccltests.Run, Host: host, Fault: b.fault, GPUs: o.GPUs, Programs: b.tests,
+		Sweep: nccltests.Run, Host: host, Fault: b.err, GPUs: o.GPUs, Programs: b.tests,
 		Against: b.against.Dir, Baseline: b.against.Name, Transport: o.Transport, MaxBytes: o.MaxBytes,
 		Rounds: 3, Tolerance: o.Tolerance, Env: o.Env, Timeout: o.Limit, Log: b.log,
 	}

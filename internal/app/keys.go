@@ -87,15 +87,15 @@ func (s *Session) trusting(named []string) (signing.Trust, error) {
 	if _, err := os.Stat(own); err == nil {
 		named = append(slices.Clone(named), own)
 	}
-	var faults []error
+	var errs []error
 	for _, path := range named {
 		if path == "" { // an environment variable may be set but empty
 			continue
 		}
 		k, err := signing.ReadPublicKey(path)
-		t.Keys, faults = append(t.Keys, k), append(faults, err)
+		t.Keys, errs = append(t.Keys, k), append(errs, err)
 	}
-	return t, errors.Join(faults...)
+	return t, errors.Join(errs...)
 }
 
 // sealing signs the records in a home with the home's own key. The session's key signs

@@ -28,13 +28,13 @@ type MergeRequest struct {
 // all their cells. The report is empty if the runs cannot be joined.
 func Merge(r MergeRequest) (report.Run, error) {
 	expected, err := expectedCells(r.Matrix)
-	faults := []error{err}
+	errs := []error{err}
 	var parts []report.Part
 	for _, dir := range r.Dirs {
 		part, err := report.Open(dir)
-		parts, faults = append(parts, part), append(faults, err)
+		parts, errs = append(parts, part), append(errs, err)
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return report.Run{}, err
 	}
 	merged, err := report.Merge(parts, expected)
@@ -91,7 +91,7 @@ func expectedCells(file string) ([]report.Cell, error) {
 	if file == "" {
 		return nil, nil
 	}
-	fault := func(err error) error {
+	problem := func(err error) error {
 		return diag.Errorf(diag.Usage, "--matrix: %s: %w", file, err).WithHint("write it with builder matrix, --format json or github")
 	}
 	data, err := regular.ReadFollowed(file, maxMatrix)
@@ -100,12 +100,12 @@ func expectedCells(file string) ([]report.Cell, error) {
 	}
 	cells, err := matrixCells(data)
 	if err != nil {
-		return nil, fault(err)
+		return nil, problem(err)
 	}
 	var expected []report.Cell
 	for _, c := range cells {
 		if c.ID == "" {
-			return nil, fault(errors.New("a cell has no id"))
+			return nil, problem(errors.New("a cell has no id"))
 		}
 		expected = append(expected, report.Cell{ID: c.ID, Recipe: c.Recipe, Axes: c.Axes})
 	}

@@ -49,16 +49,16 @@ func unusedOverrides(overrides map[string][]string, entries []lock.Entry) error 
 			}
 		}
 	}
-	var faults []error
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		if slices.Contains(known, name) {
 			continue
 		}
-		fault := diag.Errorf(diag.Usage, "--set: no chosen cell reads a source.%s", name)
+		err := diag.Errorf(diag.Usage, "--set: no chosen cell reads a source.%s", name)
 		if near := diag.Nearest(name, known); near != "" {
-			fault = fault.WithHint("did you mean source.%s?", near)
+			err = err.WithHint("did you mean source.%s?", near)
 		}
-		faults = append(faults, fault)
+		errs = append(errs, err)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

@@ -35,13 +35,13 @@ func (s *Session) refusal(ctx context.Context, of Selection) error {
 	}
 	have := func(e lock.Entry) bool { return known(e.Key()) }
 	kept := store.Peek(filepath.Join(s.Home, "store"))
-	var faults []error
+	var errs []error
 	for _, e := range assemble.Needed(entries, len(drafts), have) {
 		if !have(e) {
-			faults = append(faults, lackingFiles(e, kept))
+			errs = append(errs, lackingFiles(e, kept))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // lackingFiles returns an error with the names of an entry's files missing from the

@@ -59,7 +59,7 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 	}
 	report := PublishReport{Schema: 1, To: to.String(), DryRun: r.DryRun, Published: []publish.Receipt{}}
 	client := s.client(r, trust)
-	var faults []error
+	var errs []error
 	for _, b := range bundles {
 		if r.DryRun {
 			report.Published = append(report.Published, b.Receipt(string(r.Channel), "", false))
@@ -72,12 +72,12 @@ func Publish(ctx context.Context, s *Session, r PublishRequest) (PublishReport, 
 			return PublishReport{}, context.Cause(ctx)
 		}
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		report.Published = append(report.Published, receipt)
 	}
-	return report, errors.Join(faults...)
+	return report, errors.Join(errs...)
 }
 
 // A PlaceError is an error in the name of a place.
@@ -95,12 +95,12 @@ func loadBundles(r PublishRequest, trust signing.Trust) ([]publish.Bundle, error
 		return nil, err
 	}
 	var bundles []publish.Bundle
-	var faults []error
+	var errs []error
 	for _, wheel := range wheels {
 		b, err := publish.Load(wheel, trust, r.Channel)
-		bundles, faults = append(bundles, b), append(faults, err)
+		bundles, errs = append(bundles, b), append(errs, err)
 	}
-	return bundles, errors.Join(faults...)
+	return bundles, errors.Join(errs...)
 }
 
 // client returns the client for checking published wheels, or nil without --check.

@@ -35,15 +35,15 @@ func (w *workspace) ready(ctx context.Context, entries []lock.Entry) error {
 			return err
 		}
 	}
-	var faults []error
+	var errs []error
 	for _, lacks := range cannot(ctx, work) {
-		faults = append(faults, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).
+		errs = append(errs, diag.Errorf(diag.NoEngine, "this host cannot do the work: %s: %s", lacks.Name, lacks.Found).
 			WithHint("%s; `builder doctor` looks at all of it", lacks.Remedy))
 	}
-	if len(faults) == 0 && work.Recipe != nil {
-		faults = append(faults, w.pullable(ctx, work.Recipe.Places))
+	if len(errs) == 0 && work.Recipe != nil {
+		errs = append(errs, w.pullable(ctx, work.Recipe.Places))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // cannot returns the failed checks of the host. Of several engines given by address,
@@ -82,14 +82,14 @@ func (s *Session) heldBy(state doctor.EngineState) func(digest string) bool {
 // not answer or --offline forbids the query.
 func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 	asked := map[string]error{}
-	var faults []error
+	var errs []error
 	for _, p := range places {
 		image, isImage := strings.CutPrefix(p.For, needs.Image)
 		if !isImage || p.Cached {
 			continue
 		}
 		if w.Offline {
-			faults = append(faults, diag.Errorf(diag.Fetch, "image %s: --offline, and no engine here has pulled it", image).
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: --offline, and no engine here has pulled it", image).
 				WithHint("leave out --offline once, so that the engine pulls the image and keeps it"))
 			continue
 		}
@@ -97,11 +97,11 @@ func (w *workspace) pullable(ctx context.Context, places []doctor.Place) error {
 			asked[p.URL] = answers(ctx, p.URL)
 		}
 		if err := asked[p.URL]; err != nil {
-			faults = append(faults, diag.Errorf(diag.Fetch, "image %s: no engine here has pulled it, and its registry does not answer: %w", image, err).
+			errs = append(errs, diag.Errorf(diag.Fetch, "image %s: no engine here has pulled it, and its registry does not answer: %w", image, err).
 				WithHint("HTTPS_PROXY, HTTP_PROXY and NO_PROXY say how hosts are reached; --engine URL names an engine that reaches the registry; nothing was fetched"))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // answers queries the server at url. A timeout is no error: the server may be slow.

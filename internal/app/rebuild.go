@@ -77,7 +77,7 @@ func compareRebuilt(a artifact.Artifact, b attest.Bundle, made []artifact.Artifa
 	for _, m := range made {
 		again[m.Name] = m
 	}
-	var faults []error
+	var errs []error
 	for _, s := range b.Artifacts {
 		m, ok := again[s.Name]
 		if !ok {
@@ -89,10 +89,10 @@ func compareRebuilt(a artifact.Artifact, b attest.Bundle, made []artifact.Artifa
 		}
 		c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s in the second build, the provenance says %s; it is kept in %s", s.Name, m.SHA256, s.Digest["sha256"], m.Path))
 		where, err := difference.Of(filepath.Join(filepath.Dir(a.Path), s.Name), m.Path)
-		c.Wrong, faults = append(c.Wrong, where...), append(faults, err)
+		c.Wrong, errs = append(c.Wrong, where...), append(errs, err)
 	}
 	if len(c.Wrong) > 0 {
 		c.Remedy = gate.Reproducible.Remedy
 	}
-	return c, errors.Join(faults...)
+	return c, errors.Join(errs...)
 }

@@ -54,7 +54,7 @@ func (w *workspace) rootfs(ctx context.Context, e lock.Entry, step, dir string) 
 	if err != nil {
 		return Rootfs{}, err
 	}
-	build, err := w.standAt(ctx, e, inputs, step, dir)
+	build, err := w.writeStep(ctx, e, inputs, step, dir)
 	return Rootfs{e.ID, e.Key(), build}, err
 }
 
@@ -79,8 +79,8 @@ func EntryOf(out, cell string) (lock.Entry, error) {
 	return e, err
 }
 
-// Stand writes the file system of an entry's cell at the start of a step to dir.
-func Stand(ctx context.Context, s *Session, e lock.Entry, step, dir string) (Rootfs, error) {
+// WriteStepRootfs writes the file system of an entry's cell at the start of a step to dir.
+func WriteStepRootfs(ctx context.Context, s *Session, e lock.Entry, step, dir string) (Rootfs, error) {
 	w, err := s.open(ctx)
 	if err != nil {
 		return Rootfs{}, err
@@ -89,8 +89,8 @@ func Stand(ctx context.Context, s *Session, e lock.Entry, step, dir string) (Roo
 	return w.rootfs(ctx, e, step, dir)
 }
 
-// StepsToStandAt returns the steps with a file system at their start.
-func StepsToStandAt() []string {
+// DebugSteps returns the steps with a file system at their start.
+func DebugSteps() []string {
 	var names []string
 	for _, s := range pipelines.Steps()[1:] {
 		names = append(names, s.Name)
@@ -98,10 +98,10 @@ func StepsToStandAt() []string {
 	return names
 }
 
-// standAt writes to dir the file system of a cell at the start of a step, and two
+// writeStep writes to dir the file system of a cell at the start of a step, and two
 // scripts: build runs the build step in it, shell opens a shell in it. It returns the
 // path of build.
-func (w *workspace) standAt(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, step, dir string) (string, error) {
+func (w *workspace) writeStep(ctx context.Context, e lock.Entry, inputs []artifact.Artifact, step, dir string) (string, error) {
 	watch := NewWatch(filepath.Join(dir, "logs"), e.ID, w.Display)
 	if err := run.Fetch(ctx, watch, w.fetcher(), e); err != nil {
 		return "", err
@@ -189,7 +189,7 @@ func shellAt(o run.Outcome, out string) string {
 		return ""
 	}
 	step := o.Steps[len(o.Steps)-1].Name
-	if !slices.Contains(StepsToStandAt(), step) {
+	if !slices.Contains(DebugSteps(), step) {
 		return ""
 	}
 	command := "builder debug shell " + o.Entry.ID

@@ -114,11 +114,11 @@ func (c *cellRun) run(ctx context.Context, entries []lock.Entry) (report.Run, er
 	if err != nil {
 		return report.Run{}, err
 	}
-	var faults []error
+	var errs []error
 	for _, o := range outcomes {
-		faults = append(faults, diagnosed(o, c.Out, c.examiner))
+		errs = append(errs, diagnosed(o, c.Out, c.examiner))
 	}
-	return final, errors.Join(faults...)
+	return final, errors.Join(errs...)
 }
 
 // sayUnproven notes entries never built and judged before.
@@ -188,12 +188,12 @@ func (c *cellRun) holdOut(ctx context.Context) (free func(), err error) {
 
 // refuse records the reason why no entry was started.
 func (c *cellRun) refuse(entries []lock.Entry, why error) error {
-	var faults []error
+	var errs []error
 	for _, e := range entries {
-		faults = append(faults, c.rec.Update(cellOf(run.Outcome{Entry: e, Err: why})))
+		errs = append(errs, c.rec.Update(cellOf(run.Outcome{Entry: e, Err: why})))
 	}
 	_, err := c.finish()
-	return errors.Join(append(faults, err)...)
+	return errors.Join(append(errs, err)...)
 }
 
 // finish completes run.json and writes its views.
@@ -210,21 +210,21 @@ func diagnosed(o run.Outcome, out string, examiner *diagnose.Examiner) error {
 	if o.Err == nil {
 		return nil
 	}
-	var faults []error
-	for _, fault := range diag.All(o.Err) {
-		if fault.Code == diag.Build && len(o.Steps) > 0 {
-			fault.LogPath = filepath.Join(out, logOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
-			fault.Log = diagnose.Meaningful(fault.LogPath, fault.Log)
-			if d, ok := examiner.Cause(context.Background(), fault.LogPath); ok { // diagnose the log even after the run was interrupted
-				fault.Hint = d.Hint()
+	var errs []error
+	for _, err := range diag.All(o.Err) {
+		if err.Code == diag.Build && len(o.Steps) > 0 {
+			err.LogPath = filepath.Join(out, logOf(o.Entry.ID, o.Steps[len(o.Steps)-1].Name))
+			err.Log = diagnose.Meaningful(err.LogPath, err.Log)
+			if d, ok := examiner.Cause(context.Background(), err.LogPath); ok { // diagnose the log even after the run was interrupted
+				err.Hint = d.Hint()
 			}
 			if open := shellAt(o, out); open != "" {
-				fault.Hint = strings.TrimPrefix(fault.Hint+"; "+open, "; ")
+				err.Hint = strings.TrimPrefix(err.Hint+"; "+open, "; ")
 			}
 		}
-		faults = append(faults, fault)
+		errs = append(errs, err)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // record starts run.json with every chosen cell.
@@ -271,9 +271,9 @@ func toReport(v verdict.Verdict) report.Verdict {
 }
 
 func firstHint(err error) string {
-	for _, fault := range diag.All(err) {
-		if fault.Hint != "" {
-			return fault.Hint
+	for _, e := range diag.All(err) {
+		if e.Hint != "" {
+			return e.Hint
 		}
 	}
 	return ""

@@ -26,10 +26,10 @@ type newFile struct {
 // of the files exists it writes none. It returns the written files.
 func NewSite(dir string, names []string) (written []string, err error) {
 	files := []newFile{{"README.md", []byte(siteReadme)}}
-	var faults []error
+	var errs []error
 	add := func(fsys fs.FS, below, pattern string) {
 		found, err := siteFiles(fsys, below, pattern)
-		files, faults = append(files, found...), append(faults, err)
+		files, errs = append(files, found...), append(errs, err)
 	}
 	add(recipes.FS, "recipes", "schema.json")
 	add(patches.FS, "patches", "schema.json")
@@ -38,7 +38,7 @@ func NewSite(dir string, names []string) (written []string, err error) {
 	add(profiles.FS, "profiles", "schema.json")
 	for _, name := range names {
 		if err := known(name); err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		add(recipes.FS, "recipes", name+".yaml")
@@ -47,11 +47,11 @@ func NewSite(dir string, names []string) (written []string, err error) {
 	}
 	for _, f := range files {
 		if _, err := os.Lstat(filepath.Join(dir, f.path)); err == nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "%s is there already", filepath.Join(dir, f.path)).
+			errs = append(errs, diag.Errorf(diag.Usage, "%s is there already", filepath.Join(dir, f.path)).
 				WithHint("init overwrites nothing: move the file away, or name another directory"))
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	for _, f := range files {

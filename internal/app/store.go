@@ -71,14 +71,14 @@ func Collect(ctx context.Context, s *Session, r CollectRequest) (Collected, erro
 	var err1, err2 error
 	c.Collected, err1 = k.Collect(store.Want{Most: most, Made: k.results.Made(), DryRun: r.DryRun})
 	c.Staged, err2 = k.Unstage(filepath.Join(s.Home, "scratch"), c.Collected, r.DryRun)
-	faults := []error{err1, err2}
+	errs := []error{err1, err2}
 	for _, p := range c.Places {
 		if p.empty != nil && !r.DryRun && !r.KeepEngine {
-			faults = append(faults, p.empty())
+			errs = append(errs, p.empty())
 		}
 		p.After = p.bytes()
 	}
-	return c, errors.Join(faults...)
+	return c, errors.Join(errs...)
 }
 
 // A StoreCheck is the result of reading every file.
@@ -105,7 +105,7 @@ func VerifyStore(ctx context.Context, s *Session) (StoreCheck, error) {
 		return StoreCheck{}, err
 	}
 	report := StoreCheck{Damaged: []string{}}
-	var faults []error
+	var errs []error
 	for _, f := range all {
 		if f.Kind == store.Partial { // an unfinished download has no digest to check
 			continue
@@ -117,10 +117,10 @@ func VerifyStore(ctx context.Context, s *Session) (StoreCheck, error) {
 		report.Bytes += f.Size
 		if err := k.Verify(store.Blob{Name: "file", SHA256: f.SHA256}); err != nil {
 			report.Damaged = append(report.Damaged, f.SHA256)
-			faults = append(faults, err)
+			errs = append(errs, err)
 		}
 	}
-	return report, errors.Join(append(faults, k.results.Check())...)
+	return report, errors.Join(append(errs, k.results.Check())...)
 }
 
 // A StoreList describes the contents of the store and the directories beside it.

@@ -62,7 +62,7 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 	}
 	report := VerifyReport{Schema: 1, Policy: r.Policy}
 	cells := proven.Cells{}
-	var faults []error
+	var errs []error
 	for _, a := range artifacts {
 		bundle, checks := attest.Verify(a, trust, r.Policy)
 		if r.Rebuild && attest.Passed(checks) {
@@ -80,24 +80,24 @@ func Verify(ctx context.Context, s *Session, r VerifyRequest, artifacts []artifa
 			v.Cell, v.Key = p.Definition.External.Cell, p.Definition.Internal.Key
 		}
 		if r.Record != "" && attest.Passed(checks) {
-			faults = append(faults, cells.Add(bundle, a.SHA256))
+			errs = append(errs, cells.Add(bundle, a.SHA256))
 		}
-		report.Artifacts, faults = append(report.Artifacts, v), append(faults, attest.Faults(v.Name, v.Checks))
+		report.Artifacts, errs = append(report.Artifacts, v), append(errs, attest.Faults(v.Name, v.Checks))
 	}
 	if len(cells) > 0 {
-		faults = append(faults, proven.Record(r.Record, cells))
+		errs = append(errs, proven.Record(r.Record, cells))
 	}
-	return report, errors.Join(faults...)
+	return report, errors.Join(errs...)
 }
 
 // artifactsOf hashes the wheels of every path and returns all errors.
 func artifactsOf(paths []string) ([]artifact.Artifact, error) {
 	files, err := subject.Passed(paths)
 	var artifacts []artifact.Artifact
-	faults := []error{err}
+	errs := []error{err}
 	for _, file := range files {
 		a, err := artifact.Of(file, "")
-		artifacts, faults = append(artifacts, a), append(faults, err)
+		artifacts, errs = append(artifacts, a), append(errs, err)
 	}
-	return artifacts, errors.Join(faults...)
+	return artifacts, errors.Join(errs...)
 }

@@ -91,9 +91,9 @@ func (l *stepLog) Bytes(done, total int64) { l.progress.Bytes(l.id, done, total)
 // close ends the log. If the step wrote nothing, close writes its error as the log.
 func (l *stepLog) close(err error) {
 	if err != nil && !l.wrote {
-		for _, fault := range diag.All(err) {
-			fmt.Fprintln(l, fault)
-			for _, line := range fault.Log {
+		for _, e := range diag.All(err) {
+			fmt.Fprintln(l, e)
+			for _, line := range e.Log {
 				fmt.Fprintln(l, line)
 			}
 		}

@@ -107,7 +107,7 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 	shown.Run(c.planned(c.history(t.Context()), entries), 3)
 	bench := workbench{fails: "tool-3", out: c.Out}
 	member := fleet.Member{Name: "bench", Jobs: 3, Memory: 8e9, Up: func(context.Context) (run.Engine, error) { return bench, nil }}
-	var faults []error
+	var errs []error
 	for _, o := range (run.Runner{
 		Fetcher: bench, Engine: fleet.New([]fleet.Member{member}, w.Note), Finder: bench, Sealer: bench, Out: c.Out, Jobs: 3,
 		Watch: func(e lock.Entry) run.Events { return NewWatch(c.Out, e.ID, shown) },
@@ -119,13 +119,13 @@ func ran(t *testing.T, o progress.Options) (said string, c *cellRun) {
 			showDone(shown, cell)
 		},
 	}).Run(t.Context(), entries) {
-		faults = append(faults, o.Err)
+		errs = append(errs, o.Err)
 	}
 	if _, err := c.rec.Finish(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	shown.Close()
-	err = errors.Join(faults...)
+	err = errors.Join(errs...)
 	shown.Faults(err)
 	if diag.CodeOf(err) != diag.Gate {
 		t.Errorf("the error is %v of class %v", err, diag.CodeOf(err))

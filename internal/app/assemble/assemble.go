@@ -23,13 +23,13 @@ func Choose(cat catalogue.Catalogue, r *recipe.Recipe, chosen matrix.Filter) ([]
 		return nil, excluded, err
 	}
 	var drafts []lock.Draft
-	var faults []error
+	var errs []error
 	for _, cell := range cells {
 		d, err := lock.NewDraft(cell, cat.LockInputs())
-		faults = append(faults, err)
+		errs = append(errs, err)
 		drafts = append(drafts, d)
 	}
-	return drafts, excluded, errors.Join(faults...)
+	return drafts, excluded, errors.Join(errs...)
 }
 
 // An Assembler makes entries from drafts, and from their input cells. It makes each
@@ -85,15 +85,15 @@ func (a *Assembler) read(ctx context.Context, recipe string, drafts []lock.Draft
 // input cells. If f lacks a pin, the error names the pin and the command to add it.
 func (a *Assembler) Pinned(recipe string, chosen matrix.Filter, drafts []lock.Draft, f lock.File) ([]lock.Entry, error) {
 	entries, err := lock.Assemble(drafts, f, a.Revision)
-	fault, ok := errors.AsType[*diag.Error](err)
-	if !ok || fault.Code != diag.Drift {
+	e, ok := errors.AsType[*diag.Error](err)
+	if !ok || e.Code != diag.Drift {
 		return entries, err
 	}
 	hint := "run `" + a.Locks.PinCommand(recipe, chosen) + "`"
 	if a.Forbids != "" {
 		hint += ", or leave out " + a.Forbids
 	}
-	return nil, fault.WithHint("%s", hint)
+	return nil, e.WithHint("%s", hint)
 }
 
 // Inputs makes the input entries of a cell and records them in e.

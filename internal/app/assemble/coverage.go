@@ -45,16 +45,16 @@ func (a *Assembler) Cover(ctx context.Context, recipe string, drafts []lock.Draf
 	if lacks := f.Missing(drafts).Else(); !lacks.None() {
 		c.Lacks = []string{lacks.String()}
 	}
-	var faults []error
+	var errs []error
 	for _, d := range drafts {
 		missing := f.Missing([]lock.Draft{d})
 		_, err := a.Inputs(ctx, d, &lock.Entry{})
 		if err != nil && diag.CodeOf(err) != diag.Drift {
-			faults = append(faults, err)
+			errs = append(errs, err)
 		}
 		c.note(missing, err)
 	}
-	return c, errors.Join(faults...)
+	return c, errors.Join(errs...)
 }
 
 // note counts a cell as locked, or records the pins missing for it or its input cells.

@@ -114,16 +114,16 @@ func (c *Catalogue) add(recipeFS, imageFS, patchFS fs.FS, site string) error {
 		c.note(site, "image "+i.Name, there)
 	}
 	distributions, err3 := folders(patchFS)
-	faults := []error{err1, err2, err3}
+	errs := []error{err1, err2, err3}
 	for _, distribution := range distributions {
 		ps, err := patch.Load(patchFS, filepath.Join(site, "patches"), distribution)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		for _, p := range ps {
 			c.Patches[distribution], there = replace(c.Patches[distribution], p, func(x patch.Patch) string { return x.Name })
 			c.note(site, "patch "+distribution+"/"+p.Name, there)
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // note records an item of a site, and whether it replaces an existing one.
@@ -147,17 +147,17 @@ func (c *Catalogue) addStacks(built, own []*stack.Stack) error {
 		c.note(c.Site, "recipe "+s.FullName(), there)
 		c.owned[s.FullName()] = true
 	}
-	var faults []error
+	var errs []error
 	known := stack.Catalogue{Recipes: c.Recipes, Profile: c.environment}
 	for _, s := range all {
 		r, err := s.Recipe(known)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		c.Recipes = append(c.Recipes, r)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // environment returns the variables of a profile for the given axes as text, for
@@ -210,8 +210,8 @@ func readProfiles(site string, taken []string) ([]*profile.Profile, error) {
 	}
 	own, err := profile.Load(data.folder("profiles"), filepath.Join(site, "profiles"))
 	for _, p := range own {
-		if fault := checkProfile(p, taken); fault != nil {
-			err = errors.Join(err, fault)
+		if e := checkProfile(p, taken); e != nil {
+			err = errors.Join(err, e)
 			continue
 		}
 		all, _ = replace(all, p, func(x *profile.Profile) string { return x.Name })
@@ -261,18 +261,18 @@ func folders(fsys fs.FS) (names []string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	faults := []error{err}
+	errs := []error{err}
 	for _, e := range entries {
 		folder := e.IsDir()
 		if e.Type() == fs.ModeSymlink {
 			info, err := fs.Stat(fsys, e.Name())
-			folder, faults = err == nil && info.IsDir(), append(faults, asUsage(err))
+			folder, errs = err == nil && info.IsDir(), append(errs, asUsage(err))
 		}
 		if folder {
 			names = append(names, e.Name())
 		}
 	}
-	return names, errors.Join(faults...)
+	return names, errors.Join(errs...)
 }
 
 // replace replaces the item of the same name in list, or appends item. It reports

@@ -52,7 +52,7 @@ func openSite(site string) (siteFiles, error) {
 }
 
 func checkSite(site string, dir fs.FS) error {
-	var faults []error
+	var errs []error
 	some := false
 	for _, name := range siteFolders {
 		info, err := fs.Stat(dir, name)
@@ -62,7 +62,7 @@ func checkSite(site string, dir fs.FS) error {
 		case err == nil && !info.IsDir():
 			err = diag.Errorf(diag.Usage, "--recipes: %s is not a directory", filepath.Join(site, name))
 		}
-		some, faults = true, append(faults, asUsage(err))
+		some, errs = true, append(errs, asUsage(err))
 	}
 	if !some {
 		return diag.Errorf(diag.Usage, "--recipes: %s has none of the folders recipes, stacks, images, patches, diagnoses and profiles", site).
@@ -71,10 +71,10 @@ func checkSite(site string, dir fs.FS) error {
 	for _, pattern := range []string{"recipes/*.yml", "stacks/*.yml", "images/*.yml", "patches/*/*.yml", "diagnoses/*.yml", "profiles/*.yml"} {
 		files, _ := fs.Glob(dir, pattern) // never fails: the pattern is valid
 		for _, file := range files {
-			faults = append(faults, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
+			errs = append(errs, diag.At(diag.Pos{File: filepath.Join(site, file)}, "only files that end in .yaml are read"))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // asUsage turns a read error of a site's file into a usage error, unless it has a class
@@ -88,33 +88,33 @@ func asUsage(err error) error {
 
 // checkPatches rejects patches for an unknown recipe.
 func (c *Catalogue) checkPatches() error {
-	var faults []error
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Patches)) {
 		if _, err := recipe.Find(c.Recipes, name); err != nil {
-			faults = append(faults, fmt.Errorf("patches/%s: %w", name, err))
+			errs = append(errs, fmt.Errorf("patches/%s: %w", name, err))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // checkInputs rejects inputs from unknown recipes, and cycles of inputs.
 func (c *Catalogue) checkInputs() error {
 	needs := map[string][]string{}
-	var faults []error
+	var errs []error
 	for _, r := range c.Recipes {
 		needs[r.Name] = r.InputRecipes()
 		for _, name := range needs[r.Name] {
 			if _, err := recipe.Find(c.Recipes, name); err != nil {
-				faults = append(faults, fmt.Errorf("recipe %s: input: %w", r.Name, err))
+				errs = append(errs, fmt.Errorf("recipe %s: input: %w", r.Name, err))
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		if circle := circleFrom(needs, name, nil, map[string]bool{}); circle != nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "recipe %s is its own input: %s", name, strings.Join(circle, ", ")))
+			errs = append(errs, diag.Errorf(diag.Usage, "recipe %s is its own input: %s", name, strings.Join(circle, ", ")))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // circleFrom returns a cycle from the first name of path back to it.
@@ -140,22 +140,22 @@ func circleFrom(needs map[string][]string, name string, path []string, seen map[
 
 // checkWaivers rejects waivers of unknown gates: they would never expire.
 func (c *Catalogue) checkWaivers() error {
-	var faults []error
+	var errs []error
 	for _, r := range c.Recipes {
 		for _, w := range r.Waivers() {
 			if !slices.Contains(gate.Names(), w.Gate) {
-				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: no gate is called %q", r.Name, w.Gate).
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: expect.waivers: no gate is called %q", r.Name, w.Gate).
 					WithHint("%s", diag.DidYouMean(w.Gate, gate.Names())))
 			}
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // checkAdvisories rejects an advisory whose mending patch does not exist: every build
 // would be reported as vulnerable.
 func (c *Catalogue) checkAdvisories() error {
-	var faults []error
+	var errs []error
 	for _, r := range c.Recipes {
 		var names []string
 		for _, p := range c.Patches[r.Name] {
@@ -163,12 +163,12 @@ func (c *Catalogue) checkAdvisories() error {
 		}
 		for _, a := range r.KnownAdvisories() {
 			if !slices.Contains(names, a.MendedBy) {
-				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: advisory %s: no patch of it is called %q", r.Name, a.ID, a.MendedBy).
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: advisory %s: no patch of it is called %q", r.Name, a.ID, a.MendedBy).
 					WithHint("%s", diag.DidYouMean(a.MendedBy, names)))
 			}
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 var axisName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
@@ -176,31 +176,31 @@ var axisName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 // checkAxes rejects axes whose names cannot be flags and drops their recipes: the flag
 // parser would panic.
 func (c *Catalogue) checkAxes(taken []string) error {
-	var faults []error
+	var errs []error
 	c.Recipes = slices.DeleteFunc(slices.Clone(c.Recipes), func(r *recipe.Recipe) bool {
-		before := len(faults)
+		before := len(errs)
 		for _, name := range r.AxisNames() {
 			switch {
 			case slices.Contains(taken, name):
-				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: every recipe has the flag --%s", r.Name, name, name))
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: every recipe has the flag --%s", r.Name, name, name))
 			case !axisName.MatchString(name):
-				faults = append(faults, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: an axis is a flag", r.Name, name).
+				errs = append(errs, diag.Errorf(diag.Usage, "recipe %s: no axis can be called %q: an axis is a flag", r.Name, name).
 					WithHint("use small letters, digits and dashes"))
 			}
 		}
-		return len(faults) > before
+		return len(errs) > before
 	})
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // checkProfile rejects axes named like a flag of every profile: the flag parser would
 // panic.
 func checkProfile(p *profile.Profile, taken []string) error {
-	var faults []error
+	var errs []error
 	for _, name := range p.AxisNames() {
 		if slices.Contains(taken, name) {
-			faults = append(faults, diag.Errorf(diag.Usage, "profile %s: no axis can be called %q: every profile has the flag --%s", p.Name, name, name))
+			errs = append(errs, diag.Errorf(diag.Usage, "profile %s: no axis can be called %q: every profile has the flag --%s", p.Name, name, name))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

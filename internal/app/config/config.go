@@ -53,7 +53,7 @@ func This() Host {
 // together. Each has the class [diag.Usage] and a position.
 func Load(host Host) (Config, error) {
 	paths, err := host.paths()
-	faults := []error{err}
+	errs := []error{err}
 	var all Config
 	for _, path := range paths {
 		data, err := host.readBounded(path)
@@ -61,13 +61,13 @@ func Load(host Host) (Config, error) {
 		if err == nil {
 			one, err = read(host.short(path), base{filepath.Dir(path), host}, data)
 		}
-		faults = append(faults, err)
+		errs = append(errs, err)
 		if host.found(path) {
-			faults = append(faults, one.presumes())
+			errs = append(errs, one.presumes())
 		}
 		all = all.under(path, one)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 // found reports whether a file was found by searching from the working directory. Such
@@ -83,14 +83,14 @@ var personal = []string{"trust", "key", "engine"}
 // presumes rejects the personal keys in a file found beside the work. Otherwise an
 // untrusted checkout could choose the trusted keys, the signing key and the build host.
 func (c Config) presumes() error {
-	var faults []error
+	var errs []error
 	for _, s := range c.Settings {
 		if slices.Contains(personal, s.Key) {
-			faults = append(faults, diag.At(s.Pos, "%s: a file that is found beside the work does not say whom you trust", s.Key).
+			errs = append(errs, diag.At(s.Pos, "%s: a file that is found beside the work does not say whom you trust", s.Key).
 				WithHint("say it in builder/builder.yaml of your configuration directory, in %s, or name this file: %s=FILE", Variable(s.Key), Override))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // short returns a path relative to the working directory if it is below it.
@@ -179,14 +179,14 @@ func (h Host) readBounded(path string) ([]byte, error) {
 		read = readInside
 	}
 	data, err := read(path, maxBytes)
-	fault, ok := errors.AsType[*fs.PathError](err)
+	pathErr, ok := errors.AsType[*fs.PathError](err)
 	switch {
 	case err == nil:
 		return data, nil
 	case errors.Is(err, fs.ErrNotExist):
 		err = errors.New("there is no such file")
 	case ok:
-		err = fault.Err
+		err = pathErr.Err
 	}
 	return nil, diag.At(diag.Pos{File: path}, "%w", err)
 }

@@ -183,7 +183,7 @@ func TestAFoundFileTrustsNobody(t *testing.T) {
 	text := "jobs: 2\ntrust: [a.pub]\nkey: k.pem\nengine: [\"unix:///x\"]\n"
 	h, root := host(t, "a", map[string]string{"a/builder.yaml": text})
 	_, err := config.Load(h)
-	if faults := diag.All(err); len(faults) != 3 || !strings.Contains(faults[1].Error(), "builder.yaml:2:8: trust: ") || !strings.Contains(faults[1].Hint, "BUILDER_TRUST") {
+	if errs := diag.All(err); len(errs) != 3 || !strings.Contains(errs[1].Error(), "builder.yaml:2:8: trust: ") || !strings.Contains(errs[1].Hint, "BUILDER_TRUST") {
 		t.Errorf("got %v", err)
 	}
 	h.Lookup = environment{config.Override: "builder.yaml"}.lookup
@@ -199,7 +199,7 @@ func TestAFoundFileTrustsNobody(t *testing.T) {
 func TestEveryFaultOfEveryFileAtOnce(t *testing.T) {
 	h, _ := host(t, ".", map[string]string{"builder.yaml": "jbos: 2\nmemory: x\n", "own/builder/builder.yaml": "engin: x\n"})
 	_, err := config.Load(h)
-	if faults := diag.All(err); len(faults) != 3 || !strings.Contains(faults[2].Hint, `"engine"`) {
+	if errs := diag.All(err); len(errs) != 3 || !strings.Contains(errs[2].Hint, `"engine"`) {
 		t.Errorf("got %v", err)
 	}
 }

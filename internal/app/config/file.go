@@ -159,7 +159,7 @@ func read(name string, from base, data []byte) (Config, error) {
 		r.setting(key.Name, values.Field(i))
 	}
 	r.preferences(f.Axes)
-	return Config{Settings: r.settings, Preferences: r.prefers}, errors.Join(r.faults...)
+	return Config{Settings: r.settings, Preferences: r.prefers}, errors.Join(r.errs...)
 }
 
 // blank reports whether data contains only comments.
@@ -177,7 +177,7 @@ type reader struct {
 	base     base
 	settings []Setting
 	prefers  []Preference
-	faults   []error
+	errs     []error
 }
 
 // setting adds the value of a field, if it is set.
@@ -204,7 +204,7 @@ func (r *reader) text(key string, v reflect.Value, pos diag.Pos) string {
 		return strconv.FormatBool(*v)
 	case *int:
 		if *v < 1 {
-			r.faults = append(r.faults, diag.At(pos, "%s: %d is not at least 1", key, *v))
+			r.errs = append(r.errs, diag.At(pos, "%s: %d is not at least 1", key, *v))
 		}
 		return strconv.Itoa(*v)
 	case Path:

@@ -14,21 +14,21 @@ import (
 // are compatible.
 func (c Config) Preferred(recipes []*recipe.Recipe) ([]*recipe.Recipe, error) {
 	recipes = slices.Clone(recipes)
-	var faults []error
+	var errs []error
 	for _, p := range c.Preferences {
 		r, err := recipe.Find(recipes, p.Recipe)
 		if err != nil {
-			faults = append(faults, diag.At(p.Pos, "%w", err))
+			errs = append(errs, diag.At(p.Pos, "%w", err))
 			continue
 		}
 		liking, err := prefer(r, p)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		recipes[slices.Index(recipes, r)] = liking
 	}
-	return recipes, errors.Join(faults...)
+	return recipes, errors.Join(errs...)
 }
 
 // prefer returns a copy of a recipe with the preferred values first.

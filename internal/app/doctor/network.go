@@ -77,8 +77,8 @@ func (e *exam) reach(ctx context.Context, places []Place) (lines []string, silen
 		if a.Status > 0 {
 			state = fmt.Sprintf("answers %d", a.Status)
 		}
-		if fault := a.fault(); fault != "" {
-			state = fault
+		if problem := a.problem(); problem != "" {
+			state = problem
 			silent = append(silent, hostOf(p.URL))
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s: %s", hostOf(p.URL), p.For, state))
@@ -87,8 +87,8 @@ func (e *exam) reach(ctx context.Context, places []Place) (lines []string, silen
 	return lines, slices.Compact(silent)
 }
 
-// fault returns the reason why an answer does not count, or "".
-func (a answered) fault() string {
+// problem returns the reason why an answer does not count, or "".
+func (a answered) problem() string {
 	switch {
 	case a.err != nil:
 		return a.err.Error()

@@ -30,11 +30,11 @@ func WritePages(tool syntax.Verb, dir string, e Edition) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return diag.Errorf(diag.Usage, "--out: %w", err)
 	}
-	var fault error
+	var err error
 	tool.Walk(func(words []string, v syntax.Verb) {
-		if fault == nil {
-			fault = atomicfile.Write(filepath.Join(dir, PageName(words)+".1"), []byte(Page(words, v, e)))
+		if err == nil {
+			err = atomicfile.Write(filepath.Join(dir, PageName(words)+".1"), []byte(Page(words, v, e)))
 		}
 	})
-	return fault
+	return err
 }

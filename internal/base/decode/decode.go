@@ -63,8 +63,8 @@ func File(fsys fs.FS, dir, file string) ([]byte, error) {
 
 // plainly removes the path from an error, because the position has it already.
 func plainly(err error) error {
-	if fault, ok := errors.AsType[*fs.PathError](err); ok {
-		return fault.Err
+	if problem, ok := errors.AsType[*fs.PathError](err); ok {
+		return problem.Err
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func fill(name string, root *yaml.Node, into any) error {
 	target := reflect.ValueOf(into)
 	c := checker{file: name}
 	c.check(root, target.Type().Elem(), "")
-	if err := errors.Join(c.faults...); err != nil {
+	if err := errors.Join(c.errs...); err != nil {
 		return err
 	}
 	fresh := reflect.New(target.Type().Elem())
@@ -145,18 +145,18 @@ func tooDeep(n *yaml.Node, depth int) *yaml.Node {
 
 // syntaxFault returns the library's message with its position.
 func syntaxFault(name string, err error) error {
-	var fault *yaml.LoadError
-	if !errors.As(err, &fault) {
+	var problem *yaml.LoadError
+	if !errors.As(err, &problem) {
 		return diag.At(diag.Pos{File: name}, "this is not YAML: %w", err)
 	}
-	text := fault.Message
-	if fault.ContextMsg != "" {
-		text += " " + fault.ContextMsg
-		if line := fault.ContextMark.Line; line > 0 && line != fault.Mark.Line {
+	text := problem.Message
+	if problem.ContextMsg != "" {
+		text += " " + problem.ContextMsg
+		if line := problem.ContextMark.Line; line > 0 && line != problem.Mark.Line {
 			text += fmt.Sprintf(" that begins in line %d", line)
 		}
 	}
-	pos := diag.Pos{File: name, Line: fault.Mark.Line, Column: fault.Mark.Column}
+	pos := diag.Pos{File: name, Line: problem.Mark.Line, Column: problem.Mark.Column}
 	return diag.At(pos, "this is not YAML: %s", text)
 }
 
@@ -166,20 +166,20 @@ func at(file string, n *yaml.Node) diag.Pos {
 
 // checker walks nodes along with a type.
 type checker struct {
-	file   string
-	faults []error
+	file string
+	errs []error
 }
 
-func (c *checker) fault(n *yaml.Node, format string, args ...any) *diag.Error {
+func (c *checker) problem(n *yaml.Node, format string, args ...any) *diag.Error {
 	e := diag.At(at(c.file, n), format, args...)
-	c.faults = append(c.faults, e)
+	c.errs = append(c.errs, e)
 	return e
 }
 
 // check compares a node with its target type. key is the preceding key, for messages.
 func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		c.fault(n, "anchors and aliases are not used here: write the value out")
+		c.problem(n, "anchors and aliases are not used here: write the value out")
 		return
 	}
 	if reflect.PointerTo(t).Implements(textType) {
@@ -195,7 +195,7 @@ func (c *checker) check(n *yaml.Node, t reflect.Type, key string) {
 		c.checkMap(n, t, key)
 	case reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
-			c.fault(n, "%s wants a list, this is %s", key, kind(n))
+			c.problem(n, "%s wants a list, this is %s", key, kind(n))
 			return
 		}
 		for _, item := range n.Content {
@@ -212,7 +212,7 @@ func (c *checker) checkStruct(n *yaml.Node, t reflect.Type, key string) {
 		field, ok := fields[k.Value]
 		if !ok {
 			known := slices.Sorted(maps.Keys(fields))
-			c.fault(k, "unknown key %s", quoted(k.Value)).Hint = diag.DidYouMean(k.Value, known)
+			c.problem(k, "unknown key %s", quoted(k.Value)).Hint = diag.DidYouMean(k.Value, known)
 			return
 		}
 		c.check(v, field, k.Value)
@@ -229,18 +229,18 @@ func (c *checker) checkMap(n *yaml.Node, t reflect.Type, key string) {
 // eachPair visits the pairs of a mapping and reports repeated keys.
 func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		c.fault(n, "%s wants keys with values, this is %s", cmp.Or(key, "the file"), kind(n))
+		c.problem(n, "%s wants keys with values, this is %s", cmp.Or(key, "the file"), kind(n))
 		return
 	}
 	first := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if k.Kind != yaml.ScalarNode {
-			c.fault(k, "a key is a single word, this is %s", kind(k))
+			c.problem(k, "a key is a single word, this is %s", kind(k))
 			continue
 		}
 		if line, twice := first[k.Value]; twice {
-			c.fault(k, "key %s is there twice, first in line %d", quoted(k.Value), line)
+			c.problem(k, "key %s is there twice, first in line %d", quoted(k.Value), line)
 			continue
 		}
 		first[k.Value] = k.Line
@@ -250,26 +250,26 @@ func (c *checker) eachPair(n *yaml.Node, key string, visit func(k, v *yaml.Node)
 
 func (c *checker) checkScalar(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind != yaml.ScalarNode {
-		c.fault(n, "%s wants a single value, this is %s", key, kind(n))
+		c.problem(n, "%s wants a single value, this is %s", key, kind(n))
 		return
 	}
 	switch t.Kind() {
 	case reflect.String:
 		if c.checkString(n, key) && diag.HasPassword(n.Value) {
-			c.fault(n, "%s: there is a password in an address", key).Hint = "whoever reads this file, or what is made of it, would read the password: set it where the tool is called"
+			c.problem(n, "%s: there is a password in an address", key).Hint = "whoever reads this file, or what is made of it, would read the password: set it where the tool is called"
 		}
 	case reflect.Bool:
 		if n.ShortTag() != "!!bool" || n.Value != "true" && n.Value != "false" {
-			c.fault(n, "%s wants true or false, this is %s", key, kind(n))
+			c.problem(n, "%s wants true or false, this is %s", key, kind(n))
 		}
 	case reflect.Int, reflect.Int64:
 		// YAML also accepts 010 and 1_0, but their value is not the obvious one.
 		i, err := strconv.ParseInt(n.Value, 10, t.Bits())
 		if n.ShortTag() != "!!int" || err != nil || strconv.FormatInt(i, 10) != n.Value {
-			c.fault(n, "%s wants a whole number, this is %s", key, kind(n))
+			c.problem(n, "%s wants a whole number, this is %s", key, kind(n))
 		}
 	default:
-		c.fault(n, "%s cannot stand in a file", key)
+		c.problem(n, "%s cannot stand in a file", key)
 	}
 }
 
@@ -280,11 +280,11 @@ func (c *checker) checkString(n *yaml.Node, key string) bool {
 	case "!!str":
 		return true
 	case "!!int", "!!float":
-		c.fault(n, "quote the version %s", n.Value).Hint = fmt.Sprintf("write %q: YAML reads %s as a number", n.Value, n.Value)
+		c.problem(n, "quote the version %s", n.Value).Hint = fmt.Sprintf("write %q: YAML reads %s as a number", n.Value, n.Value)
 	case "!!null":
-		c.fault(n, "%s has no value", key)
+		c.problem(n, "%s has no value", key)
 	default:
-		c.fault(n, "quote %s: YAML reads it as %s", strings.Trim(quoted(n.Value), `"`), strings.TrimPrefix(tag, "!!"))
+		c.problem(n, "quote %s: YAML reads it as %s", strings.Trim(quoted(n.Value), `"`), strings.TrimPrefix(tag, "!!"))
 	}
 	return false
 }
@@ -295,14 +295,14 @@ var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
 // error gets a position.
 func (c *checker) checkText(n *yaml.Node, t reflect.Type, key string) {
 	if n.Kind != yaml.ScalarNode {
-		c.fault(n, "%s wants a single value, this is %s", key, kind(n))
+		c.problem(n, "%s wants a single value, this is %s", key, kind(n))
 		return
 	}
 	if !c.checkString(n, key) {
 		return
 	}
 	if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value)); err != nil {
-		c.fault(n, "%s: %w", key, err)
+		c.problem(n, "%s: %w", key, err)
 	}
 }
 

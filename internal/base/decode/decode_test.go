@@ -107,9 +107,9 @@ func TestAllFaultsAtOnce(t *testing.T) {
 func TestHintNamesTheNearestKey(t *testing.T) {
 	var v outer
 	err := decode.YAML("a.yaml", []byte("titel: x\n"), &v)
-	var fault *diag.Error
-	if !errors.As(err, &fault) || !strings.Contains(fault.Hint, `did you mean "title"?`) || !strings.Contains(fault.Hint, "env") {
-		t.Errorf("got %+v", fault)
+	var e *diag.Error
+	if !errors.As(err, &e) || !strings.Contains(e.Hint, `did you mean "title"?`) || !strings.Contains(e.Hint, "env") {
+		t.Errorf("got %+v", e)
 	}
 }
 

@@ -175,15 +175,15 @@ func hintIn(err error) string {
 // HintAll replaces the hints of several errors with one hint on the last error.
 func HintAll(err error, hint string) error {
 	all := All(err)
-	faults := make([]error, len(all))
-	for i, fault := range all {
-		fault.Hint = ""
+	errs := make([]error, len(all))
+	for i, err := range all {
+		err.Hint = ""
 		if i == len(all)-1 {
-			fault.Hint = hint
+			err.Hint = hint
 		}
-		faults[i] = fault
+		errs[i] = err
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // First returns the first of several errors, with the number of the others.

@@ -50,7 +50,7 @@ func open(path string, stat func(string) (fs.FileInfo, error), flags int) (*os.F
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, fault(path, fs.ModeSymlink)
+		return nil, problem(path, fs.ModeSymlink)
 	}
 	if err != nil {
 		return nil, err
@@ -70,10 +70,10 @@ func check(path string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
 	}
-	return fault(path, info.Mode().Type())
+	return problem(path, info.Mode().Type())
 }
 
-func fault(path string, kind fs.FileMode) error {
+func problem(path string, kind fs.FileMode) error {
 	what := "a device"
 	switch kind {
 	case fs.ModeDir:

@@ -39,17 +39,17 @@ func Parse(text string) Template {
 // names without a value together.
 func (t Template) Expand(vars map[string]string) (string, error) {
 	var out strings.Builder
-	var faults []error
+	var errs []error
 	for i, name := range t.names {
 		value, ok := vars[name]
 		if !ok {
 			hint := diag.DidYouMean(name, slices.Sorted(maps.Keys(vars)))
-			faults = append(faults, diag.Errorf(diag.Usage, "nothing is called %q in %q", name, t.text).WithHint("%s", hint))
+			errs = append(errs, diag.Errorf(diag.Usage, "nothing is called %q in %q", name, t.text).WithHint("%s", hint))
 		}
 		out.WriteString(t.literals[i])
 		out.WriteString(value)
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return "", err
 	}
 	out.WriteString(t.literals[len(t.literals)-1])
@@ -62,24 +62,24 @@ func Expand(text string, vars map[string]string) (string, error) { return Parse(
 // All expands every text.
 func All(texts []string, vars map[string]string) ([]string, error) {
 	var out []string
-	var faults []error
+	var errs []error
 	for _, text := range texts {
 		expanded, err := Expand(text, vars)
-		out, faults = append(out, expanded), append(faults, err)
+		out, errs = append(out, expanded), append(errs, err)
 	}
-	return out, errors.Join(faults...)
+	return out, errors.Join(errs...)
 }
 
 // Map expands every value.
 func Map(texts, vars map[string]string) (map[string]string, error) {
 	out := make(map[string]string, len(texts))
-	var faults []error
+	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		expanded, err := Expand(texts[key], vars)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", key, err))
+			errs = append(errs, fmt.Errorf("%s: %w", key, err))
 		}
 		out[key] = expanded
 	}
-	return out, errors.Join(faults...)
+	return out, errors.Join(errs...)
 }

@@ -139,7 +139,7 @@ func decode(r io.Reader) (Index, error) {
 	if err := dec.Decode(&x); err != nil {
 		return Index{}, err
 	}
-	return x, x.fault()
+	return x, x.problem()
 }
 
 var (
@@ -147,9 +147,9 @@ var (
 	word   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+!~:%=@-]{0,254}$`)
 )
 
-// fault returns the first error in an index: a malformed name or digest, a size out of
+// problem returns the first error in an index: a malformed name or digest, a size out of
 // bounds, a duplicate, or a wrong order.
-func (x Index) fault() error {
+func (x Index) problem() error {
 	seen := map[string]bool{}
 	for _, m := range x.members() {
 		most := int64(maxRecord)

@@ -56,7 +56,7 @@ func isFile(path string) bool { return strings.HasSuffix(path, ".tar") }
 // with its digest.
 func Write(to string, l Load) (Index, error) {
 	x := l.index()
-	if err := x.fault(); err != nil {
+	if err := x.problem(); err != nil {
 		return x, fmt.Errorf("writing %s: %w", to, err)
 	}
 	out, err := newTarget(to)

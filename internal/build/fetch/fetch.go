@@ -155,11 +155,11 @@ func (f *Fetcher) absent(all []want, progress io.Writer) []want {
 }
 
 func offlineFault(all []want) error {
-	var faults []error
+	var errs []error
 	for _, w := range all {
-		faults = append(faults, diag.Errorf(diag.Fetch, "%s (sha256 %s) is not in the store, and --offline was given", w.blob.Name, w.blob.SHA256))
+		errs = append(errs, diag.Errorf(diag.Fetch, "%s (sha256 %s) is not in the store, and --offline was given", w.blob.Name, w.blob.SHA256))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // place sets the places known without a query: the user's own, then the Debian pools.

@@ -217,11 +217,11 @@ func TestFetchReportsEveryFault(t *testing.T) {
 	var log bytes.Buffer
 	err := f.Fetch(t.Context(), e, &log)
 	var got []string
-	for _, fault := range diag.All(err) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(fault.Error(), "fetching "), " ")
+	for _, e := range diag.All(err) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(e.Error(), "fetching "), " ")
 		got = append(got, name)
-		if !strings.Contains(log.String(), fault.Error()) {
-			t.Errorf("the log lacks %v", fault)
+		if !strings.Contains(log.String(), e.Error()) {
+			t.Errorf("the log lacks %v", e)
 		}
 	}
 	// Errors are in the order of the lock, whatever the order of the answers.
@@ -376,8 +376,8 @@ func TestOffline(t *testing.T) {
 	}
 	err := f.Fetch(t.Context(), e, io.Discard)
 	var got []string
-	for _, fault := range diag.All(err) {
-		got = append(got, fault.Error())
+	for _, e := range diag.All(err) {
+		got = append(got, e.Error())
 	}
 	want := []string{
 		"absent_1_amd64.deb (sha256 " + digest(absent) + ") is not in the store, and --offline was given",
@@ -400,9 +400,9 @@ func TestWhatTheIndexDoesNotHave(t *testing.T) {
 	f.UV = uv
 	e := lock.Entry{Source: lock.SourcePin{File: file("gone", sdist, gone)}, Image: lock.Image{Wheels: []pypi.File{file("here", wheel, here)}}}
 	err := f.Fetch(t.Context(), e, io.Discard)
-	fault, ok := errors.AsType[*diag.Error](err)
-	if !ok || fault.Code != diag.Fetch || !strings.Contains(err.Error(), "the Python package index does not have gone-1.tar.gz (sha256 "+digest(gone)+")") ||
-		!strings.Contains(fault.Hint, "--set source.NAME=") {
+	problem, ok := errors.AsType[*diag.Error](err)
+	if !ok || problem.Code != diag.Fetch || !strings.Contains(err.Error(), "the Python package index does not have gone-1.tar.gz (sha256 "+digest(gone)+")") ||
+		!strings.Contains(problem.Hint, "--set source.NAME=") {
 		t.Errorf("got %v", err)
 	}
 	f.UV = func(context.Context) (pypi.Tool, error) { return pypi.Tool{}, diag.Errorf(diag.Fetch, "no uv") }

@@ -95,10 +95,10 @@ func (e engine) Build(ctx context.Context, entry lock.Entry, _ []artifact.Artifa
 		return ctx.Err()
 	}
 	e.mu.Lock()
-	fault := e.fails[e.name]
+	err := e.fails[e.name]
 	e.mu.Unlock()
-	if fault != nil {
-		return fault
+	if err != nil {
+		return err
 	}
 	e.change(func() { e.built[e.name] = append(e.built[e.name], entry.ID) })
 	return look(ctx, run.Built{Engine: e.name})
@@ -125,16 +125,16 @@ func cells(n int, memory int64) []lock.Entry {
 
 // build builds all entries at once, as far as places are free.
 func (s *site) build(ctx context.Context, f *fleet.Fleet, entries []lock.Entry) []error {
-	faults := make([]error, len(entries))
+	errs := make([]error, len(entries))
 	var all sync.WaitGroup
 	for i, e := range entries {
 		all.Go(func() {
-			faults[i] = f.Build(ctx, e, nil, "", s, func(context.Context, run.Built) error { return nil })
+			errs[i] = f.Build(ctx, e, nil, "", s, func(context.Context, run.Built) error { return nil })
 		})
 		time.Sleep(time.Millisecond) // keeps the order
 	}
 	all.Wait()
-	return faults
+	return errs
 }
 
 func TestASlowEngineGetsFewer(t *testing.T) {
@@ -331,9 +331,9 @@ func TestRoom(t *testing.T) {
 			}
 			return func() { ended++ }, nil
 		}
-		faults := s.build(t.Context(), fleet.New([]fleet.Member{m}, s.note), cells(3, 0))
-		if faults[0] != nil || diag.CodeOf(faults[1]) != diag.NoEngine || faults[2] != nil {
-			t.Errorf("faults: %v", faults)
+		errs := s.build(t.Context(), fleet.New([]fleet.Member{m}, s.note), cells(3, 0))
+		if errs[0] != nil || diag.CodeOf(errs[1]) != diag.NoEngine || errs[2] != nil {
+			t.Errorf("faults: %v", errs)
 		}
 		if asked != 3 || ended != 2 || len(s.built["a"]) != 2 || s.renews != 0 {
 			t.Errorf("asked %d times, ended %d, built %v, put in order %d times", asked, ended, s.built["a"], s.renews)

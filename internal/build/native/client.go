@@ -72,28 +72,28 @@ func (e *Engine) copyClient(ctx context.Context, daemon, image string) (string, 
 	if exists(path) {
 		return path, nil
 	}
-	fault := func(err error) error {
+	problem := func(err error) error {
 		return fmt.Errorf("taking the client out of %s with %s: %w", image, daemon, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", fault(err)
+		return "", problem(err)
 	}
 	container, err := output(ctx, daemon, "create", image)
 	if err != nil {
-		return "", fault(err)
+		return "", problem(err)
 	}
 	defer func() { _, _ = output(context.WithoutCancel(ctx), daemon, "rm", "--volumes", container) }()
 	tmp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
 	defer os.Remove(tmp)
 	if _, err := output(ctx, daemon, "cp", container+":"+imageClient, tmp); err != nil {
-		return "", fault(err)
+		return "", problem(err)
 	}
 	said, err := output(ctx, tmp, "version")
 	if err == nil && !strings.Contains(said+" ", " "+Version+" ") {
 		err = fmt.Errorf("it is %q", said)
 	}
 	if err != nil {
-		return "", fault(err)
+		return "", problem(err)
 	}
 	return path, os.Rename(tmp, path)
 }

@@ -94,24 +94,24 @@ func (e *Engine) again(ctx context.Context, between func() error) error {
 // cache, because the cause may be external, such as a kill. The second uses an empty
 // cache. The old cache is removed only if that helps, because it may be the work of
 // days.
-func (e *Engine) comeAgain(ctx context.Context, fault error, start func() error) error {
+func (e *Engine) comeAgain(ctx context.Context, problem error, start func() error) error {
 	if !exists(e.path("state")) || ctx.Err() != nil {
-		return fault
+		return problem
 	}
 	if start() == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return fault
+		return problem
 	}
 	aside, err := e.setAside()
 	if err != nil {
-		return errors.Join(fault, err)
+		return errors.Join(problem, err)
 	}
 	if start() != nil { // same failure without the cache: restore it
-		return errors.Join(fault, os.RemoveAll(e.path("state")), os.Rename(aside, e.path("state")))
+		return errors.Join(problem, os.RemoveAll(e.path("state")), os.Rename(aside, e.path("state")))
 	}
-	e.log("the engine does not start with its cache and does without it: the cache is given up (%v)", fault)
+	e.log("the engine does not start with its cache and does without it: the cache is given up (%v)", problem)
 	return os.RemoveAll(aside)
 }
 

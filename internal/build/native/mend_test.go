@@ -36,31 +36,31 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fault := errors.New("the engine ended while it started: signal: killed")
+	problem := errors.New("the engine ended while it started: signal: killed")
 	// starts returns a start function. Its first call must find the cache, its second
 	// an empty one. faults are their results.
-	starts := func(faults ...error) func() error {
+	starts := func(errs ...error) func() error {
 		with := []bool{true, false}
 		return func() error {
 			if exists(file) != with[0] {
 				t.Errorf("started with the cache: %v, want %v", !with[0], with[0])
 			}
-			err := faults[0]
-			with, faults = with[1:], faults[1:]
+			err := errs[0]
+			with, errs = with[1:], errs[1:]
 			return errors.Join(os.MkdirAll(e.path("state"), 0o755), err)
 		}
 	}
-	if err := e.comeAgain(t.Context(), fault, starts()); !errors.Is(err, fault) {
+	if err := e.comeAgain(t.Context(), problem, starts()); !errors.Is(err, problem) {
 		t.Errorf("without a cache: %v", err)
 	}
 	write()
-	if err := e.comeAgain(t.Context(), fault, starts(nil)); err != nil || !exists(file) {
+	if err := e.comeAgain(t.Context(), problem, starts(nil)); err != nil || !exists(file) {
 		t.Errorf("it was killed once: %v, and the cache is there: %v", err, exists(file))
 	}
-	if err := e.comeAgain(t.Context(), fault, starts(fault, errors.New("no bridge"))); !errors.Is(err, fault) || !exists(file) {
+	if err := e.comeAgain(t.Context(), problem, starts(problem, errors.New("no bridge"))); !errors.Is(err, problem) || !exists(file) {
 		t.Errorf("the cache was at no fault: %v, and it is there: %v", err, exists(file))
 	}
-	if err := e.comeAgain(t.Context(), fault, starts(fault, nil)); err != nil || exists(file) || exists(e.path("state.old")) {
+	if err := e.comeAgain(t.Context(), problem, starts(problem, nil)); err != nil || exists(file) || exists(e.path("state.old")) {
 		t.Errorf("the cache was at fault: %v", err)
 	}
 }

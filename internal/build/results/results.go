@@ -193,18 +193,18 @@ func (r *Results) Made() map[string][]string {
 // Check reads every record and verifies its artifacts. It drops invalid records and
 // returns an error for each.
 func (r *Results) Check() error {
-	var faults []error
+	var errs []error
 	for _, key := range r.store.Results() {
 		found, err := r.peek(key)
 		for _, a := range files(found) {
 			err = errors.Join(err, r.store.Verify(blob(a)))
 		}
 		if err != nil {
-			fault := diag.Errorf(diag.Fetch, "result %s: %w", key, err).WithHint("it was removed: the next run builds the cell")
-			faults = append(faults, fault, r.store.DropResult(key))
+			e := diag.Errorf(diag.Fetch, "result %s: %w", key, err).WithHint("it was removed: the next run builds the cell")
+			errs = append(errs, e, r.store.DropResult(key))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // peek reads a record without a check of its signature.

@@ -22,22 +22,22 @@ func setAside(dir string, artifacts []artifact.Artifact) ([]artifact.Artifact, e
 		return artifacts, err
 	}
 	var moved []artifact.Artifact
-	var faults []error
+	var errs []error
 	for _, a := range artifacts {
-		faults = append(faults, os.RemoveAll(attest.Dir(a.Path))) // its attestations would vouch for a refused wheel
+		errs = append(errs, os.RemoveAll(attest.Dir(a.Path))) // its attestations would vouch for a refused wheel
 		to := filepath.Join(dir, RejectedDir, a.Name)
-		faults = append(faults, os.MkdirAll(filepath.Dir(to), 0o755))
+		errs = append(errs, os.MkdirAll(filepath.Dir(to), 0o755))
 		if err := os.Rename(a.Path, to); err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 		} else {
 			a.Path = to
 		}
 		moved = append(moved, a)
 	}
 	if err := os.Remove(filepath.Join(dir, stack.Folder)); !errors.Is(err, os.ErrNotExist) {
-		faults = append(faults, err) // Remove fails if it is not empty
+		errs = append(errs, err) // Remove fails if it is not empty
 	}
-	return moved, errors.Join(faults...)
+	return moved, errors.Join(errs...)
 }
 
 // removeStale removes the files of an earlier run of this cell: good and refused

@@ -66,31 +66,31 @@ func (s secondTime) StepDone(step string, d time.Duration, cached bool, err erro
 
 // compare returns the verdict of a comparison of two builds by file names and digests.
 func compare(first, second []artifact.Artifact) verdict.Verdict {
-	var faults, same []string
+	var problems, same []string
 	for _, a := range first {
 		i := slices.IndexFunc(second, func(b artifact.Artifact) bool { return b.Name == a.Name })
 		switch {
 		case i < 0:
-			faults = append(faults, "the second build made no "+a.Name)
+			problems = append(problems, "the second build made no "+a.Name)
 		case second[i].SHA256 != a.SHA256:
-			faults = append(faults, fmt.Sprintf("%s has sha256 %s, and %s in the second build", a.Name, a.SHA256, second[i].SHA256))
+			problems = append(problems, fmt.Sprintf("%s has sha256 %s, and %s in the second build", a.Name, a.SHA256, second[i].SHA256))
 		default:
 			same = append(same, fmt.Sprintf("%s has sha256 %s in both builds", a.Name, a.SHA256))
 		}
 	}
 	for _, b := range second {
 		if !slices.ContainsFunc(first, func(a artifact.Artifact) bool { return a.Name == b.Name }) {
-			faults = append(faults, "only the second build made "+b.Name)
+			problems = append(problems, "only the second build made "+b.Name)
 		}
 	}
-	if len(faults) == 0 && len(same) > 0 {
+	if len(problems) == 0 && len(same) > 0 {
 		return verdict.Verdict{Gate: gate.Reproducible.Name, Status: verdict.Pass, Evidence: strings.Join(same, "; ")}
 	}
-	if len(faults) == 0 {
-		faults = []string{"neither build made a file"}
+	if len(problems) == 0 {
+		problems = []string{"neither build made a file"}
 	}
 	return verdict.Verdict{
-		Gate: gate.Reproducible.Name, Status: verdict.Fail, Evidence: strings.Join(faults, "; "),
+		Gate: gate.Reproducible.Name, Status: verdict.Fail, Evidence: strings.Join(problems, "; "),
 		Remedy: "compare the two with diffoscope (the second build is in " + RebuiltDir + "/): a time, a process id, a path or an order that the build does not fix is the usual cause",
 	}
 }

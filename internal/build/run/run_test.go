@@ -192,9 +192,9 @@ func TestFaultsNameTheCell(t *testing.T) {
 	if text := got[0].Err.Error(); !strings.HasPrefix(text, "building broken: ") {
 		t.Errorf("got %q", text)
 	}
-	for _, fault := range diag.All(got[0].Err) {
-		if !strings.Contains(fault.Error(), "building broken") {
-			t.Errorf("got %q", fault)
+	for _, err := range diag.All(got[0].Err) {
+		if !strings.Contains(err.Error(), "building broken") {
+			t.Errorf("got %q", err)
 		}
 	}
 }

@@ -69,8 +69,8 @@ func subjects(artifacts []artifact.Artifact) []Subject {
 	return all
 }
 
-// fault returns the reason why the statement does not apply to an artifact, or "".
-func (s Statement) fault(a artifact.Artifact) string {
+// problem returns the reason why the statement does not apply to an artifact, or "".
+func (s Statement) problem(a artifact.Artifact) string {
 	var names []string
 	for _, x := range s.Subject {
 		if x.Digest["sha256"] == a.SHA256 {

@@ -400,8 +400,8 @@ func TestWhatIsHandedOnIsWhatWasChecked(t *testing.T) {
 // A valid signature does not cover up a contradiction.
 func TestProvenanceThatContradictsItself(t *testing.T) {
 	good := NewProvenance(testEntry(), Build{})
-	if fault := good.fault(); fault != "" {
-		t.Fatal(fault)
+	if problem := good.problem(); problem != "" {
+		t.Fatal(problem)
 	}
 	for says, change := range map[string]func(*Provenance){
 		"it is of the type":     func(p *Provenance) { p.Definition.BuildType = "x" },
@@ -412,8 +412,8 @@ func TestProvenanceThatContradictsItself(t *testing.T) {
 	} {
 		p := NewProvenance(testEntry(), Build{})
 		change(&p)
-		if fault := p.fault(); !strings.Contains(fault, says) {
-			t.Errorf("%q, want %q", fault, says)
+		if problem := p.problem(); !strings.Contains(problem, says) {
+			t.Errorf("%q, want %q", problem, says)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func list(dir string) ([]artifact.Artifact, error) {
 // readAll is Read for files at any paths.
 func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust) (Bundle, error) {
 	var b Bundle
-	var faults []error
+	var errs []error
 	var plain []artifact.Artifact
 	left := int64(maxFolder)
 	for _, file := range said {
@@ -103,15 +103,15 @@ func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust)
 			err = errors.New("nobody signed it, and nothing else may lie here: remove it")
 		}
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", shown(file.Name), err))
+			errs = append(errs, fmt.Errorf("%s: %w", shown(file.Name), err))
 		}
 	}
 	for _, file := range plain {
 		if err := b.readPlain(file, &left); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", shown(file.Name), err))
+			errs = append(errs, fmt.Errorf("%s: %w", shown(file.Name), err))
 		}
 	}
-	return b, errors.Join(faults...)
+	return b, errors.Join(errs...)
 }
 
 // shown quotes a name with characters other than plain text.
@@ -139,8 +139,8 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 	if s.Type != statementType {
 		return fmt.Errorf("it is of the type %q, this version reads %s", s.Type, statementType)
 	}
-	if fault := s.fault(a); fault != "" {
-		return errors.New(fault)
+	if problem := s.problem(a); problem != "" {
+		return errors.New(problem)
 	}
 	d, err := b.add(s)
 	if err != nil {

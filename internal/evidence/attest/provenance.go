@@ -108,9 +108,9 @@ func NewProvenance(e lock.Entry, b Build) Provenance {
 // isStack reports whether the artifacts form a wheelhouse.
 func (p Provenance) isStack() bool { return p.Definition.Internal.Entry.Expect.Wheelhouse != nil }
 
-// fault returns the first contradiction in a provenance, or "". The key and the
+// problem returns the first contradiction in a provenance, or "". The key and the
 // materials must follow from the entry.
-func (p Provenance) fault() string {
+func (p Provenance) problem() string {
 	d := p.Definition
 	e := d.Internal.Entry
 	switch {

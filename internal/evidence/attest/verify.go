@@ -79,13 +79,13 @@ const (
 // Faults returns the problems of all checks as errors about the artifact with the given
 // name.
 func Faults(name string, checks []Check) error {
-	var faults []error
+	var errs []error
 	for _, c := range checks {
 		for _, wrong := range c.Wrong {
-			faults = append(faults, diag.Errorf(diag.Gate, "%s: %s: %s", name, c.Name, wrong).WithHint("%s", c.Remedy))
+			errs = append(errs, diag.Errorf(diag.Gate, "%s: %s: %s", name, c.Name, wrong).WithHint("%s", c.Remedy))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // Passed reports whether no check found a problem.
@@ -154,8 +154,8 @@ func (b Bundle) Announces(a artifact.Artifact) []artifact.Artifact {
 func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 	c := Check{Name: "signatures", Seen: fmt.Sprintf("%d statements, signed by %s", b.Signed, strings.Join(b.Keys, ", "))}
 	if err != nil {
-		for _, fault := range diag.Split(err) {
-			c.Wrong = append(c.Wrong, fault.Error())
+		for _, e := range diag.Split(err) {
+			c.Wrong = append(c.Wrong, e.Error())
 		}
 	}
 	c.Remedy = changed
@@ -174,8 +174,8 @@ func (b Bundle) checkProvenance() Check {
 		c.Wrong = []string{"nobody who is trusted says how these bytes were made"}
 		return c
 	}
-	if fault := b.Provenance.fault(); fault != "" {
-		c.Wrong, c.Remedy = []string{fault}, changed
+	if problem := b.Provenance.problem(); problem != "" {
+		c.Wrong, c.Remedy = []string{problem}, changed
 	}
 	d := b.Provenance.Definition
 	c.Seen = fmt.Sprintf("cell %s, key %s, %d materials, built by %s", d.External.Cell, d.Internal.Key, len(d.Materials), b.Provenance.Run.Builder.ID)

@@ -170,11 +170,11 @@ func private(f *os.File) error {
 }
 
 func unread(err error) error {
-	fault := diag.Errorf(diag.Usage, "reading a key: %w", err)
+	e := diag.Errorf(diag.Usage, "reading a key: %w", err)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.WithHint("`builder key new FILE` makes a key and FILE.pub; `builder key show` prints the public key of a host")
+		return e.WithHint("`builder key new FILE` makes a key and FILE.pub; `builder key show` prints the public key of a host")
 	}
-	return fault
+	return e
 }
 
 // ReadPublicKey reads a public key. It refuses a private key, so that a private key is

@@ -259,8 +259,8 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 			if diag.CodeOf(err) != diag.Usage || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
 			}
-			if fault := diag.All(err); c.hint != "" && (len(fault) == 0 || !strings.Contains(fault[0].Hint, c.hint)) {
-				t.Errorf("the hint is not %q: %v", c.hint, fault)
+			if all := diag.All(err); c.hint != "" && (len(all) == 0 || !strings.Contains(all[0].Hint, c.hint)) {
+				t.Errorf("the hint is not %q: %v", c.hint, all)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ var aliases = map[string]map[string]string{
 // adds a value to the previous expectation. Each name may occur once.
 func ParseExpectations(words []string) ([]Expectation, error) {
 	var all []Expectation
-	var faults []error
+	var errs []error
 	for _, word := range words {
 		name, value, named := strings.Cut(word, "=")
 		if !named && len(all) > 0 && word != "" {
@@ -41,17 +41,17 @@ func ParseExpectations(words []string) ([]Expectation, error) {
 		}
 		switch {
 		case !named || value == "":
-			faults = append(faults, diag.Errorf(diag.Usage, "%q is no expectation such as arch=gfx90a", word))
+			errs = append(errs, diag.Errorf(diag.Usage, "%q is no expectation such as arch=gfx90a", word))
 		case !slices.Contains(Names(), name):
-			faults = append(faults, diag.Errorf(diag.Usage, "no fact is called %q", name).WithHint("%s", diag.DidYouMean(name, Names())))
+			errs = append(errs, diag.Errorf(diag.Usage, "no fact is called %q", name).WithHint("%s", diag.DidYouMean(name, Names())))
 		case slices.Contains([]string{"rocm", "cuda", "sycl", "glibc"}, name) && !release.MatchString(value):
-			faults = append(faults, diag.Errorf(diag.Usage, "%s=%s: %q is no version such as 5.7", name, value, value))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s=%s: %q is no version such as 5.7", name, value, value))
 		case slices.ContainsFunc(all, func(e Expectation) bool { return e.Name == name }):
-			faults = append(faults, diag.Errorf(diag.Usage, "%s is expected twice", name).WithHint("%s=A,B means both", name))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s is expected twice", name).WithHint("%s=A,B means both", name))
 		}
 		all = append(all, Expectation{name, []string{canonical(name, value)}})
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 var release = regexp.MustCompile(`^(none|\d+(\.\d+)*)$`)

@@ -131,8 +131,8 @@ var (
 // in the directory of another framework counts for neither.
 func frameworks(l seenLibrary) seen {
 	found := wantedFrameworks(l)
-	if fault := misplaced(l.name, found); fault != "" {
-		return seen{Unknown: fault}
+	if problem := misplaced(l.name, found); problem != "" {
+		return seen{Unknown: problem}
 	}
 	return found
 }

@@ -16,7 +16,7 @@ import (
 // reads every member once.
 func (w *Wheel) Check() []string {
 	return slices.Concat(
-		slices.Clone(w.faults),
+		slices.Clone(w.problems),
 		w.checkDistInfo(),
 		w.checkPlaces(),
 		w.checkMetadata(),
@@ -50,79 +50,79 @@ func pathFault(name string) string {
 
 // checkDistInfo compares the name of the .dist-info directory, which installers trust,
 // with the file name.
-func (w *Wheel) checkDistInfo() (faults []string) {
+func (w *Wheel) checkDistInfo() (problems []string) {
 	switch len(w.infoDirs) {
 	case 0:
 		return []string{"the wheel has no .dist-info directory"}
 	case 1:
 	default:
-		faults = append(faults, fmt.Sprintf("the wheel has %d .dist-info directories: %s", len(w.infoDirs), strings.Join(w.infoDirs, ", ")))
+		problems = append(problems, fmt.Sprintf("the wheel has %d .dist-info directories: %s", len(w.infoDirs), strings.Join(w.infoDirs, ", ")))
 	}
 	if w.DistInfo == "" {
-		return faults
+		return problems
 	}
 	name, version, _ := strings.Cut(strings.TrimSuffix(w.DistInfo, ".dist-info"), "-")
 	if !w.isNamed(name) || !w.Name.HasVersion(version) {
-		faults = append(faults, fmt.Sprintf("%q does not match the file name %s", w.DistInfo, w.Name))
+		problems = append(problems, fmt.Sprintf("%q does not match the file name %s", w.DistInfo, w.Name))
 	}
-	return faults
+	return problems
 }
 
 func (w *Wheel) isNamed(name string) bool { return NormalName(name) == NormalName(w.Name.Distribution) }
 
-func (w *Wheel) checkMetadata() (faults []string) {
+func (w *Wheel) checkMetadata() (problems []string) {
 	if len(w.Metadata) == 0 {
 		return nil // Open recorded the reason
 	}
 	file := w.DistInfo + "/METADATA"
-	faults = append(faults, missing(file, w.Metadata, "Metadata-Version", "Name", "Version")...)
+	problems = append(problems, missing(file, w.Metadata, "Metadata-Version", "Name", "Version")...)
 	if name := w.Metadata.Get("Name"); name != "" && !w.isNamed(name) {
-		faults = append(faults, fmt.Sprintf("%s says Name %q, the file name says %q", file, name, w.Name.Distribution))
+		problems = append(problems, fmt.Sprintf("%s says Name %q, the file name says %q", file, name, w.Name.Distribution))
 	}
 	if version := w.Metadata.Get("Version"); version != "" && !w.Name.HasVersion(version) {
-		faults = append(faults, fmt.Sprintf("%s says Version %q, the file name says %q", file, version, w.Name.Version))
+		problems = append(problems, fmt.Sprintf("%s says Version %q, the file name says %q", file, version, w.Name.Version))
 	}
-	return faults
+	return problems
 }
 
 // missing reports fields that are absent, empty or repeated.
-func missing(file string, h Header, keys ...string) (faults []string) {
+func missing(file string, h Header, keys ...string) (problems []string) {
 	for _, key := range keys {
 		if values := h.Values(key); len(values) != 1 || values[0] == "" {
-			faults = append(faults, fmt.Sprintf("%s has %d fields %s, want 1 with a value", file, len(values), key))
+			problems = append(problems, fmt.Sprintf("%s has %d fields %s, want 1 with a value", file, len(values), key))
 		}
 	}
-	return faults
+	return problems
 }
 
-func (w *Wheel) checkWheelInfo() (faults []string) {
+func (w *Wheel) checkWheelInfo() (problems []string) {
 	if len(w.WheelInfo) == 0 {
 		return nil
 	}
 	file := w.DistInfo + "/WHEEL"
-	faults = append(faults, missing(file, w.WheelInfo, "Wheel-Version")...)
+	problems = append(problems, missing(file, w.WheelInfo, "Wheel-Version")...)
 	if version := w.WheelInfo.Get("Wheel-Version"); version != "" && !strings.HasPrefix(version, "1.") {
-		faults = append(faults, fmt.Sprintf("%s says Wheel-Version %q, installers know 1.x", file, version))
+		problems = append(problems, fmt.Sprintf("%s says Wheel-Version %q, installers know 1.x", file, version))
 	}
 	if build := w.WheelInfo.Get("Build"); build != w.Name.Build {
-		faults = append(faults, fmt.Sprintf("%s says Build %q, the file name says %q", file, build, w.Name.Build))
+		problems = append(problems, fmt.Sprintf("%s says Build %q, the file name says %q", file, build, w.Name.Build))
 	}
 	var tags []string
 	for _, tag := range w.WheelInfo.Values("Tag") {
 		expanded, ok := expandTag(tag)
 		if !ok || len(tags) > maxTags {
-			return append(faults, fmt.Sprintf("%s says Tag %.200q, which is no tag", file, tag))
+			return append(problems, fmt.Sprintf("%s says Tag %.200q, which is no tag", file, tag))
 		}
 		tags = append(tags, expanded...)
 	}
 	if tags = sortedSet(tags); !slices.Equal(tags, w.Name.Tags()) {
-		faults = append(faults, fmt.Sprintf("%s says tags %.500q, the file name says %.500q", file, tags, w.Name.Tags()))
+		problems = append(problems, fmt.Sprintf("%s says tags %.500q, the file name says %.500q", file, tags, w.Name.Tags()))
 	}
-	return faults
+	return problems
 }
 
 // checkRecord compares RECORD with the members in both directions.
-func (w *Wheel) checkRecord() (faults []string) {
+func (w *Wheel) checkRecord() (problems []string) {
 	if w.DistInfo == "" {
 		return nil
 	}
@@ -131,22 +131,22 @@ func (w *Wheel) checkRecord() (faults []string) {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	lines, faults := parseRecord(name, data)
+	lines, problems := parseRecord(name, data)
 	for _, f := range w.zip.File {
 		if strings.HasSuffix(f.Name, "/") {
 			continue
 		}
 		line, listed := lines[f.Name]
-		if fault := w.checkMember(f, line, listed); fault != "" {
-			faults = append(faults, fault)
+		if problem := w.checkMember(f, line, listed); problem != "" {
+			problems = append(problems, problem)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(lines)) {
 		if w.members[path] == nil {
-			faults = append(faults, fmt.Sprintf("%s names %.300q, which is not in the wheel", name, path))
+			problems = append(problems, fmt.Sprintf("%s names %.300q, which is not in the wheel", name, path))
 		}
 	}
-	return faults
+	return problems
 }
 
 // checkMember reads a member and compares it with its line of RECORD.

@@ -114,8 +114,8 @@ func TestCheckComparesWithTheFileName(t *testing.T) {
 
 // Both the lines of RECORD and the problems reported for them are limited.
 func TestRecordIsBounded(t *testing.T) {
-	_, faults := parseRecord("RECORD", bytes.Repeat([]byte("a,,\n"), 3*maxMembers))
-	if n := len(faults); n != 2*maxMembers+1 || !strings.Contains(faults[n-1], "more lines than") {
+	_, problems := parseRecord("RECORD", bytes.Repeat([]byte("a,,\n"), 3*maxMembers))
+	if n := len(problems); n != 2*maxMembers+1 || !strings.Contains(problems[n-1], "more lines than") {
 		t.Errorf("%d faults", n)
 	}
 }

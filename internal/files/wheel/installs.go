@@ -77,7 +77,7 @@ func (w *Wheel) place(name string) (scheme, below string) {
 // checkPlaces checks where installers put the files. pip treats every NAME.data as the
 // .data directory of PEP 427, and uv only the wheel's own. If two files go to one
 // place, the later one wins, and installers differ in which is later.
-func (w *Wheel) checkPlaces() (faults []string) {
+func (w *Wheel) checkPlaces() (problems []string) {
 	if w.DistInfo == "" {
 		return nil // checkDistInfo reports it
 	}
@@ -85,33 +85,33 @@ func (w *Wheel) checkPlaces() (faults []string) {
 	for _, f := range w.Files {
 		top, _, ok := strings.Cut(f.Name, "/")
 		if ok && strings.HasSuffix(top, ".data") && top != w.dataDir() {
-			faults = append(faults, fmt.Sprintf("%q lies in another directory .data than %q: pip installs what is in it elsewhere, uv does not", f.Name, w.dataDir()))
+			problems = append(problems, fmt.Sprintf("%q lies in another directory .data than %q: pip installs what is in it elsewhere, uv does not", f.Name, w.dataDir()))
 			continue
 		}
 		if strings.HasSuffix(f.Name, ".pyc") && w.unchecked(f.Name) {
-			faults = append(faults, fmt.Sprintf("%q says that Python must not compare it with its source: pip writes its own over it, uv keeps it", f.Name))
+			problems = append(problems, fmt.Sprintf("%q says that Python must not compare it with its source: pip writes its own over it, uv keeps it", f.Name))
 		}
 		scheme, below := w.place(f.Name)
 		if !slices.Contains([]string{"", "scripts", "headers", "data"}, scheme) || below == "" {
-			faults = append(faults, fmt.Sprintf("%q lies in no directory of .data that installers know", f.Name))
+			problems = append(problems, fmt.Sprintf("%q lies in no directory of .data that installers know", f.Name))
 		}
 		at := [2]string{scheme, w.folded(below)}
 		if other, ok := taken[at]; ok {
-			faults = append(faults, fmt.Sprintf("%q and %q are installed at the same place", other, f.Name))
+			problems = append(problems, fmt.Sprintf("%q and %q are installed at the same place", other, f.Name))
 		}
 		taken[at] = f.Name
 	}
 	names, err := w.entryPoints()
 	if err != nil {
-		faults = append(faults, err.Error())
+		problems = append(problems, err.Error())
 	}
 	slices.Sort(names)
 	for i, name := range names {
 		if other, ok := taken[[2]string{"scripts", w.folded(name)}]; ok || i > 0 && name == names[i-1] {
-			faults = append(faults, fmt.Sprintf("the program %.100q of entry_points.txt is there twice %s", name, other))
+			problems = append(problems, fmt.Sprintf("the program %.100q of entry_points.txt is there twice %s", name, other))
 		}
 	}
-	return faults
+	return problems
 }
 
 // folded returns a path as the file systems of the wheel's platform compare it:

@@ -39,13 +39,13 @@ func ParseName(file string) (Name, error) {
 		return Name{}, fmt.Errorf("parsing wheel name %q: want distribution-version[-build]-python-abi-platform.whl", file)
 	}
 	n := Name{parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]}
-	if fault := n.fault(); fault != "" {
-		return Name{}, fmt.Errorf("parsing wheel name %q: %s", file, fault)
+	if problem := n.problem(); problem != "" {
+		return Name{}, fmt.Errorf("parsing wheel name %q: %s", file, problem)
 	}
 	return n, nil
 }
 
-func (n Name) fault() string {
+func (n Name) problem() string {
 	for _, part := range []struct {
 		what, text string
 		pattern    *regexp.Regexp

@@ -76,23 +76,23 @@ func (w *Wheel) normalise(dst io.Writer, opts Options) error {
 
 // selection returns the names to write, in order, without RECORD.
 func (w *Wheel) selection(opts Options) ([]string, error) {
-	var faults []string
+	var problems []string
 	names := map[string]bool{}
 	for _, f := range w.Files {
 		names[f.Name] = opts.Remove == nil || !opts.Remove(f.Name)
 	}
 	for name := range opts.Replace {
-		if fault := pathFault(name); fault != "" || strings.HasSuffix(name, "/") {
-			faults = append(faults, fmt.Sprintf("the new file %q %s", name, cmp.Or(fault, "is a directory")))
+		if problem := pathFault(name); problem != "" || strings.HasSuffix(name, "/") {
+			problems = append(problems, fmt.Sprintf("the new file %q %s", name, cmp.Or(problem, "is a directory")))
 		}
 		if unhashed(name, w.DistInfo) {
-			faults = append(faults, fmt.Sprintf("the new file %q would be overwritten: RECORD is made from what is written", name))
+			problems = append(problems, fmt.Sprintf("the new file %q would be overwritten: RECORD is made from what is written", name))
 		}
 		names[name] = true
 	}
-	if len(faults) > 0 {
-		slices.Sort(faults)
-		return nil, errors.New(strings.Join(faults, "; "))
+	if len(problems) > 0 {
+		slices.Sort(problems)
+		return nil, errors.New(strings.Join(problems, "; "))
 	}
 	maps.DeleteFunc(names, func(name string, keep bool) bool { return !keep || unhashed(name, w.DistInfo) })
 	return slices.SortedFunc(maps.Keys(names), w.compareNames), nil

@@ -69,8 +69,8 @@ func TestNormaliseOrderTimesAndModes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
-	if faults := openBytes(t, goodName, data).Check(); len(faults) > 0 {
-		t.Errorf("Check found %q", faults)
+	if problems := openBytes(t, goodName, data).Check(); len(problems) > 0 {
+		t.Errorf("Check found %q", problems)
 	}
 }
 
@@ -82,8 +82,8 @@ func TestNormaliseReplacesAndRemoves(t *testing.T) {
 		Remove:  func(name string) bool { return name == "horovod/__init__.py" },
 	})
 	w := openBytes(t, goodName, data)
-	if faults := w.Check(); len(faults) > 0 {
-		t.Errorf("Check found %q", faults)
+	if problems := w.Check(); len(problems) > 0 {
+		t.Errorf("Check found %q", problems)
 	}
 	if got, err := w.ReadFile("horovod/tensorflow/mpi_lib.so", 10); err != nil || string(got) != "new" {
 		t.Errorf("the replaced file holds %q, %v", got, err)

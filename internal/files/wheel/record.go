@@ -47,7 +47,7 @@ func unhashed(name, distInfo string) bool {
 }
 
 // parseRecord returns the lines of RECORD by path, and their problems.
-func parseRecord(name string, data []byte) (lines map[string]recordLine, faults []string) {
+func parseRecord(name string, data []byte) (lines map[string]recordLine, problems []string) {
 	r := csv.NewReader(bytes.NewReader(data))
 	r.FieldsPerRecord = -1
 	r.ReuseRecord = true
@@ -55,22 +55,22 @@ func parseRecord(name string, data []byte) (lines map[string]recordLine, faults 
 	for {
 		fields, err := r.Read()
 		if errors.Is(err, io.EOF) {
-			return lines, faults
+			return lines, problems
 		}
 		if err != nil {
-			return lines, append(faults, fmt.Sprintf("%s cannot be read: %v", name, err))
+			return lines, append(problems, fmt.Sprintf("%s cannot be read: %v", name, err))
 		}
 		if len(fields) != 3 {
 			number, _ := r.FieldPos(0)
-			return lines, append(faults, fmt.Sprintf("%s line %d has %d fields, not path, hash and size", name, number, len(fields)))
+			return lines, append(problems, fmt.Sprintf("%s line %d has %d fields, not path, hash and size", name, number, len(fields)))
 		}
 		line := recordLine{fields[0], fields[1], fields[2]}
 		if _, twice := lines[line.path]; twice {
-			faults = append(faults, fmt.Sprintf("%s names %.300q twice", name, line.path))
+			problems = append(problems, fmt.Sprintf("%s names %.300q twice", name, line.path))
 		}
 		lines[line.path] = line
-		if len(lines)+len(faults) > 2*maxMembers {
-			return lines, append(faults, fmt.Sprintf("%s has more lines than a wheel has files", name))
+		if len(lines)+len(problems) > 2*maxMembers {
+			return lines, append(problems, fmt.Sprintf("%s has more lines than a wheel has files", name))
 		}
 	}
 }
@@ -96,9 +96,9 @@ type Listed struct {
 // ParseRecord reads the RECORD of an installed distribution. Its paths are relative to
 // site-packages and may lead outside.
 func ParseRecord(data []byte) ([]Listed, error) {
-	lines, faults := parseRecord("RECORD", data)
-	if len(faults) > 0 {
-		return nil, errors.New(faults[0])
+	lines, problems := parseRecord("RECORD", data)
+	if len(problems) > 0 {
+		return nil, errors.New(problems[0])
 	}
 	listed := make([]Listed, 0, len(lines))
 	for _, path := range slices.Sorted(maps.Keys(lines)) {

@@ -209,8 +209,8 @@ func (z layout) directory(dir span) ([]zipMember, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading entry %d of the ZIP's directory: %w", len(members)+1, err)
 		}
-		if fault := m.fault(); fault != "" {
-			return nil, fmt.Errorf("%.300q %s", m.name, fault)
+		if problem := m.problem(); problem != "" {
+			return nil, fmt.Errorf("%.300q %s", m.name, problem)
 		}
 		m.comment, m.extra = nil, nil
 		members, left = append(members, m), left-min(left, n)
@@ -245,9 +245,9 @@ func readCentral(r io.Reader) (m zipMember, length uint64, err error) {
 	}, uint64(len(b) + len(rest)), nil
 }
 
-// fault returns the first problem of a directory entry, or "". It also replaces the
+// problem returns the first problem of a directory entry, or "". It also replaces the
 // marks for long values by the values in the extra field.
-func (m *zipMember) fault() string {
+func (m *zipMember) problem() string {
 	extras, err := readExtras(m.extra)
 	if err != nil {
 		return "has " + err.Error()
@@ -275,8 +275,8 @@ func (m *zipMember) fault() string {
 	case len(m.comment) > 0:
 		return "has a comment, which the Python index refuses"
 	}
-	if fault := pathFault(strings.TrimSuffix(m.name, "/")); fault != "" {
-		return fault
+	if problem := pathFault(strings.TrimSuffix(m.name, "/")); problem != "" {
+		return problem
 	}
 	return m.kindFault()
 }

@@ -435,8 +435,8 @@ func TestBytesBehindTheEndOfACompressedMemberAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if faults := w.Check(); len(faults) != 1 || !strings.Contains(faults[0], "bytes follow the end of what is compressed") {
-		t.Errorf("%q", faults)
+	if problems := w.Check(); len(problems) != 1 || !strings.Contains(problems[0], "bytes follow the end of what is compressed") {
+		t.Errorf("%q", problems)
 	}
 }
 
@@ -462,8 +462,8 @@ func TestLargeMembersAreRead(t *testing.T) {
 	long := binary.LittleEndian.AppendUint64(nil, size)
 	long = binary.LittleEndian.AppendUint64(long, size-1)
 	m.extra = extra(zip64Extra, string(binary.LittleEndian.AppendUint64(long, 7)))
-	if fault := m.fault(); fault != "" || m.size != size || m.packed != size-1 || m.offset != 7 {
-		t.Errorf("%q, %+v", fault, m)
+	if problem := m.problem(); problem != "" || m.size != size || m.packed != size-1 || m.offset != 7 {
+		t.Errorf("%q, %+v", problem, m)
 	}
 	want := binary.LittleEndian.AppendUint64(append([]byte(descriptorSignature), 0, 0, 0, 0), size-1)
 	want = binary.LittleEndian.AppendUint64(want, size)

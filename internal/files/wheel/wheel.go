@@ -50,7 +50,7 @@ type Wheel struct {
 	zip      *zip.Reader
 	members  map[string]*zip.File
 	infoDirs []string // every .dist-info directory
-	faults   []string // found while opening
+	problems []string // found while opening
 	close    func() error
 	size     int64
 }
@@ -167,7 +167,7 @@ func (w *Wheel) header(file string) Header {
 	name := w.DistInfo + "/" + file
 	data, err := w.ReadFile(name, maxHeader)
 	if err != nil {
-		w.faults = append(w.faults, err.Error())
+		w.problems = append(w.problems, err.Error())
 		return Header{}
 	}
 	h, err := ParseHeader(data)
@@ -175,7 +175,7 @@ func (w *Wheel) header(file string) Header {
 		err = errors.New("it has no fields")
 	}
 	if err != nil {
-		w.faults = append(w.faults, fmt.Sprintf("%s: %v", name, err))
+		w.problems = append(w.problems, fmt.Sprintf("%s: %v", name, err))
 		return Header{}
 	}
 	return h

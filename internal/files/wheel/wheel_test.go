@@ -18,8 +18,8 @@ import (
 
 func TestOpen(t *testing.T) {
 	w := openEntries(t, append([]entry{{"horovod/", "", fs.ModeDir | 0o755}}, goodEntries()...)...)
-	if faults := w.Check(); len(faults) > 0 {
-		t.Errorf("Check found %q", faults)
+	if problems := w.Check(); len(problems) > 0 {
+		t.Errorf("Check found %q", problems)
 	}
 	if w.Name.Version != "0.28.1+rocm5.7" || w.DistInfo+"/" != info {
 		t.Errorf("Name %+v, DistInfo %q", w.Name, w.DistInfo)
@@ -135,17 +135,17 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		faults := w.Check()
+		problems := w.Check()
 		var out bytes.Buffer
-		if err := Normalise(&out, w, Options{}); err != nil || len(faults) > 0 {
+		if err := Normalise(&out, w, Options{}); err != nil || len(problems) > 0 {
 			return
 		}
 		n, err := read(goodName, bytes.NewReader(out.Bytes()), int64(out.Len()))
 		if err != nil {
 			t.Fatalf("a wheel without faults is normalised to what cannot be opened: %v", err)
 		}
-		if faults := n.Check(); len(faults) > 0 {
-			t.Errorf("a wheel without faults is normalised to one with %q", faults)
+		if problems := n.Check(); len(problems) > 0 {
+			t.Errorf("a wheel without faults is normalised to one with %q", problems)
 		}
 	})
 }

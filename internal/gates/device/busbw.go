@@ -37,7 +37,7 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 		return verdict.Unmeasured("sizes up to %s are too small to compare", sizeText(d.MaxBytes)).
 			Because("give --max-bytes of at least %s", sizeText(busbwBytes))
 	}
-	var faults, seen []string
+	var problems, seen []string
 	var measured curve.Curves
 	other := ""
 	for _, collective := range e.Collectives {
@@ -47,18 +47,18 @@ func CheckBusbw(ctx context.Context, d *Setup, e recipe.Expect) verdict.Verdict 
 		}
 		measured = append(measured, sideBySide(collective, d.Baseline, c.ours, c.ratios)...)
 		for _, r := range short(c.ratios, d.Tolerance) {
-			faults = append(faults, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f by the medians of %d rounds, at least %.2f is wanted",
+			problems = append(problems, fmt.Sprintf("%s at %s: %.1f GB/s, %s has %.1f: %.2f by the medians of %d rounds, at least %.2f is wanted",
 				collective, sizeText(r.bytes), r.ours, d.Baseline, r.theirs, r.ratio, len(c.ours), d.Tolerance))
 		}
 		seen = append(seen, fmt.Sprintf("%s against %s, medians of %d rounds in turn: %s", collective, d.Baseline, len(c.ours), ratioText(c.ratios)))
 		other = cmp.Or(other, c.otherRelease(d.Baseline))
 	}
-	if other != "" && len(faults) > 0 {
-		faults = append(faults, other)
+	if other != "" && len(problems) > 0 {
+		problems = append(problems, other)
 	} else if other != "" {
 		seen = append(seen, other)
 	}
-	return verdict.Judge(faults, seen).With(measured)
+	return verdict.Judge(problems, seen).With(measured)
 }
 
 // A comparison holds the rounds of both libraries and the ratios of their medians.

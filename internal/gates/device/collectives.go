@@ -22,7 +22,7 @@ func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) verdict.Ve
 	if a, lacks := d.lacks(1); lacks {
 		return a
 	}
-	var faults, seen []string
+	var problems, seen []string
 	var measured curve.Curves
 	tooFast := false
 	for _, collective := range e.Collectives {
@@ -37,60 +37,60 @@ func CheckCollectives(ctx context.Context, d *Setup, e recipe.Expect) verdict.Ve
 		measured = append(measured, halves(collective, library.says, m.Report)...)
 		fast := impossible(m.Report)
 		tooFast = tooFast || fast != ""
-		found := slices.Concat(wrongValues(m.Report), atLeast(m.Report, d.GPUs), nonEmpty(library.fault), nonEmpty(fast))
-		for _, fault := range found {
-			faults = append(faults, collective+": "+fault)
+		found := slices.Concat(wrongValues(m.Report), atLeast(m.Report, d.GPUs), nonEmpty(library.problem), nonEmpty(fast))
+		for _, problem := range found {
+			problems = append(problems, collective+": "+problem)
 		}
 		seen = append(seen, collective+": "+summary(m.Report, library.says))
 	}
-	a := verdict.Judge(faults, seen).With(measured)
+	a := verdict.Judge(problems, seen).With(measured)
 	if tooFast {
 		a = a.Because("a bandwidth above what the links carry is none: the library lacks the kernel and returns its input unchanged, without an error; ask device-functions, and build again with ONLY_FUNCS whose pattern matches (two stars at its end)")
 	}
 	return a
 }
 
-func nonEmpty(fault string) []string {
-	if fault == "" {
+func nonEmpty(problem string) []string {
+	if problem == "" {
 		return nil
 	}
-	return []string{fault}
+	return []string{problem}
 }
 
 // wrongValues describes the sizes with wrong or unchecked results.
 func wrongValues(r nccltests.Report) []string {
-	var faults []string
+	var problems []string
 	for _, row := range r.Rows {
 		if n := row.OutOfPlace.Wrong + row.InPlace.Wrong; n > 0 {
-			faults = append(faults, fmt.Sprintf("%d wrong elements at %s of %s", n, sizeText(row.Bytes), row.Type))
+			problems = append(problems, fmt.Sprintf("%d wrong elements at %s of %s", n, sizeText(row.Bytes), row.Type))
 		}
 		if r.Unchecked(row) {
-			faults = append(faults, fmt.Sprintf("nobody checked the results at %s", sizeText(row.Bytes)))
+			problems = append(problems, fmt.Sprintf("nobody checked the results at %s", sizeText(row.Bytes)))
 		}
 	}
-	if len(faults) == 0 && r.OutOfBounds > 0 {
-		faults = append(faults, fmt.Sprintf("%d passes have values out of bounds", r.OutOfBounds))
+	if len(problems) == 0 && r.OutOfBounds > 0 {
+		problems = append(problems, fmt.Sprintf("%d passes have values out of bounds", r.OutOfBounds))
 	}
-	if n := len(faults); n > 3 {
-		faults = append(faults[:3], fmt.Sprintf("and %d more sizes", n-3))
+	if n := len(problems); n > 3 {
+		problems = append(problems[:3], fmt.Sprintf("and %d more sizes", n-3))
 	}
-	return faults
+	return problems
 }
 
 // atLeast requires as many ranks as requested, each on its own GPU.
 func atLeast(r nccltests.Report, gpus int) []string {
-	var faults []string
+	var problems []string
 	if len(r.Devices) != gpus {
-		faults = append(faults, fmt.Sprintf("%d GPUs took part, %d were asked for", len(r.Devices), gpus))
+		problems = append(problems, fmt.Sprintf("%d GPUs took part, %d were asked for", len(r.Devices), gpus))
 	}
 	seen := map[string]bool{}
 	for _, d := range r.Devices {
 		if d.BusID != "" && seen[d.BusID] {
-			faults = append(faults, "two ranks share the GPU "+d.BusID)
+			problems = append(problems, "two ranks share the GPU "+d.BusID)
 		}
 		seen[d.BusID] = true
 	}
-	return faults
+	return problems
 }
 
 // impossible describes the first bandwidth above the limit of the links. A single rank
@@ -123,7 +123,7 @@ func devices(r nccltests.Report) []gpu.GPU {
 }
 
 // spoken names the library that ran, and its difference from the promise.
-type spoken struct{ says, fault string }
+type spoken struct{ says, problem string }
 
 // speaks compares the version printed by the library with the promise, such as
 // 2.29.7+cuda13.0. If only the release number is known, it compares only that. The

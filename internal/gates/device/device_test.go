@@ -171,9 +171,9 @@ func TestWrongValuesAreShortened(t *testing.T) {
 	m := good(nccltests.Sweep{MinBytes: 8, MaxBytes: 128, Factor: 2, GPUs: 2}, 100, "")
 	for i := range 4 {
 		m.Report.Rows[i].InPlace.Wrong = 1
-		faults := device.WrongValues(m.Report)
-		if last := faults[len(faults)-1]; len(faults) != i+1 || strings.HasPrefix(last, "and 1 more") != (i == 3) {
-			t.Errorf("%d wrong: %q", i+1, faults)
+		problems := device.WrongValues(m.Report)
+		if last := problems[len(problems)-1]; len(problems) != i+1 || strings.HasPrefix(last, "and 1 more") != (i == 3) {
+			t.Errorf("%d wrong: %q", i+1, problems)
 		}
 	}
 	if says := device.Summary(nccltests.Report{Rows: m.Report.Rows}, "NCCL"); !strings.Contains(says, "0 x GPU") {

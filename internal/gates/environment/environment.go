@@ -52,11 +52,11 @@ func Open(ctx context.Context, path string, host Host) (*Environment, error) {
 			WithHint("name a Python interpreter, a virtual environment, or a directory site-packages")
 	}
 	e.loader = newLoader(ctx, host, e.Python)
-	var faults []error
+	var errs []error
 	for _, site := range e.Site {
-		faults = append(faults, e.readDistributions(site), e.findLibraries(ctx, site))
+		errs = append(errs, e.readDistributions(site), e.findLibraries(ctx, site))
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, diag.Errorf(diag.Gate, "%s: %w", path, err)
 	}
 	e.simulate()

@@ -130,9 +130,9 @@ func (e *Environment) version(f *family, path string) (string, error) {
 	return all[0], nil
 }
 
-// told describes a file of a family for evidence: its path, its version and its
+// describe describes a file of a family for evidence: its path, its version and its
 // distributions.
-func (e *Environment) told(f *family, path string) string {
+func (e *Environment) describe(f *family, path string) string {
 	text := e.short(path)
 	var says []string
 	if v, err := e.version(f, path); err == nil && v != "" {
@@ -161,9 +161,9 @@ func (e *Environment) simulate() {
 	loaded := map[string]bool{}
 	for _, path := range roots {
 		root := e.loader.open(path)
-		if root.fault != nil {
-			if !errors.Is(root.fault, os.ErrNotExist) && e.loadable(path) {
-				e.blind = append(e.blind, e.short(path)+": "+root.fault.Error())
+		if root.err != nil {
+			if !errors.Is(root.err, os.ErrNotExist) && e.loadable(path) {
+				e.blind = append(e.blind, e.short(path)+": "+root.err.Error())
 			}
 			continue
 		}
@@ -179,8 +179,8 @@ func (e *Environment) simulate() {
 	for _, c := range e.candidates() {
 		lib := e.loader.open(c.path)
 		switch {
-		case lib.fault != nil:
-			e.blind = append(e.blind, e.short(c.path)+": "+lib.fault.Error())
+		case lib.err != nil:
+			e.blind = append(e.blind, e.short(c.path)+": "+lib.err.Error())
 		case !loaded[lib.real]:
 			e.processes = append(e.processes, e.loader.process(lib, nil))
 		}
@@ -211,7 +211,7 @@ func (e *Environment) before(root *library) *process {
 		for _, site := range e.Site {
 			modules, _ := filepath.Glob(filepath.Join(quoted(site), f.module)) // the pattern is valid
 			for _, path := range modules {
-				if module := e.loader.open(path); module.fault == nil {
+				if module := e.loader.open(path); module.err == nil {
 					return e.loader.process(module, nil)
 				}
 			}

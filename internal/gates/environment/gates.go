@@ -129,13 +129,13 @@ func (g Gate) complete(v verdict.Verdict, start time.Time) verdict.Verdict {
 	return v
 }
 
-// fault is a problem and its remedy.
-type fault struct{ what, remedy string }
+// problem is a problem and its remedy.
+type problem struct{ what, remedy string }
 
 // judged makes a verdict from problems, unreadable files and evidence.
-func judged(faults []fault, blind, seen []string) verdict.Verdict {
+func judged(problems []problem, blind, seen []string) verdict.Verdict {
 	var told, remedies []string
-	for _, f := range faults {
+	for _, f := range problems {
 		told = append(told, f.what)
 		if !slices.Contains(remedies, f.remedy) && len(remedies) < 5 {
 			remedies = append(remedies, f.remedy)
@@ -148,7 +148,7 @@ func judged(faults []fault, blind, seen []string) verdict.Verdict {
 }
 
 func checkOwners(ctx context.Context, e *Environment) verdict.Verdict {
-	var faults []fault
+	var problems []problem
 	var seen []string
 	by := map[string][]owner{}
 	for _, d := range e.distributions {
@@ -159,27 +159,27 @@ func checkOwners(ctx context.Context, e *Environment) verdict.Verdict {
 			}
 		}
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, path := range sorted(by) {
 		owners := by[path]
 		differ := slices.ContainsFunc(owners, func(o owner) bool {
 			return o.listed.SHA256 == "" || o.listed.SHA256 != owners[0].listed.SHA256
 		})
-		if names := named(owners); len(owners) > 1 && differ && !told[names] {
-			told[names] = true // one line for each pair of distributions, not for each file
-			faults = append(faults, e.shared(path, owners))
+		if names := named(owners); len(owners) > 1 && differ && !reported[names] {
+			reported[names] = true // one line for each pair of distributions, not for each file
+			problems = append(problems, e.shared(path, owners))
 		} else if len(owners) == 1 && familyOf(path) != nil {
 			f, err := e.replaced(ctx, path, owners[0])
 			if err != nil {
 				return verdict.Unmeasured("%s: %v", path, err)
 			}
-			faults = append(faults, f...)
+			problems = append(problems, f...)
 		}
 	}
 	for _, c := range e.candidates() {
-		seen = append(seen, e.told(c.family, c.path))
+		seen = append(seen, e.describe(c.family, c.path))
 	}
-	return judged(faults, nil, seen)
+	return judged(problems, nil, seen)
 }
 
 func sorted[V any](m map[string]V) []string {
@@ -200,7 +200,7 @@ func named(owners []owner) string {
 }
 
 // shared describes a file installed by two distributions; the later one overwrote it.
-func (e *Environment) shared(path string, owners []owner) fault {
+func (e *Environment) shared(path string, owners []owner) problem {
 	is := "none of them"
 	size, sum, err := digest(path)
 	if err != nil {
@@ -222,18 +222,18 @@ func (e *Environment) shared(path string, owners []owner) fault {
 		}
 	}
 	slices.Sort(remove)
-	return fault{
+	return problem{
 		fmt.Sprintf("%s is listed by %s; the file there is %s", e.short(path), named(owners), is),
 		fmt.Sprintf("%s && %s", shell.Line(append([]string{"pip", "uninstall", "-y"}, slices.Compact(remove)...)...), shell.Line("pip", "install", wanted)),
 	}
 }
 
 // replaced compares a file with its line in the RECORD of its only distribution.
-func (e *Environment) replaced(ctx context.Context, path string, o owner) ([]fault, error) {
+func (e *Environment) replaced(ctx context.Context, path string, o owner) ([]problem, error) {
 	again := reinstall(o.name + "==" + o.version)
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return []fault{{fmt.Sprintf("%s lists %s, and nothing is there", o, e.short(path)), again}}, nil
+		return []problem{{fmt.Sprintf("%s lists %s, and nothing is there", o, e.short(path)), again}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func (e *Environment) replaced(ctx context.Context, path string, o owner) ([]fau
 	if is == "" {
 		return nil, nil
 	}
-	return []fault{{fmt.Sprintf("%s was replaced after it was installed: it %s", e.short(path), is), again + ", or install the other library as a wheel, so that pip knows of it"}}, nil
+	return []problem{{fmt.Sprintf("%s was replaced after it was installed: it %s", e.short(path), is), again + ", or install the other library as a wheel, so that pip knows of it"}}, nil
 }
 
 func digest(path string) (size int64, sum string, err error) {
@@ -272,7 +272,7 @@ func reinstall(what string) string {
 }
 
 func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
-	var faults []fault
+	var problems []problem
 	var blind, seen []string
 	for _, c := range e.candidates() {
 		if c.versions == nil {
@@ -283,18 +283,18 @@ func checkVersion(_ context.Context, e *Environment) verdict.Verdict {
 			blind = append(blind, fmt.Sprintf("%s: %v", e.short(c.path), err))
 			continue
 		}
-		seen = append(seen, e.told(c.family, c.path))
+		seen = append(seen, e.describe(c.family, c.path))
 		for _, o := range e.owners(c.path) {
 			// A framework with a bundled library has its own version.
 			if says != "" && strings.Contains(o.name, strings.ToLower(c.name)) && !sameVersion(says, o.version) {
-				faults = append(faults, fault{
+				problems = append(problems, problem{
 					fmt.Sprintf("%s says %s, its distribution %s", e.short(c.path), says, o),
 					reinstall(cmp.Or(e.pinnedExactly(o.name), o.name+"=="+o.version)),
 				})
 			}
 		}
 	}
-	return judged(faults, blind, seen)
+	return judged(problems, blind, seen)
 }
 
 // pinnedExactly returns the requirement of an installed distribution on an exact
@@ -307,22 +307,22 @@ func (e *Environment) pinnedExactly(project string) string {
 }
 
 func checkNeeded(_ context.Context, e *Environment) verdict.Verdict {
-	var faults []fault
+	var problems []problem
 	var seen []string
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, p := range e.processes {
 		for _, m := range p.missing {
-			if told[m.name] || ofDriver.MatchString(m.name) {
+			if reported[m.name] || ofDriver.MatchString(m.name) {
 				continue
 			}
-			told[m.name] = true
-			faults = append(faults, fault{
+			reported[m.name] = true
+			problems = append(problems, problem{
 				fmt.Sprintf("%s needs %s, and nothing has it%s", e.short(m.by.path), m.name, e.elsewhere(m.name)), e.bring(m.name),
 			})
 		}
 		seen = append(seen, fmt.Sprintf("%s: %d libraries", e.short(p.root.path), len(p.all)))
 	}
-	return judged(faults, e.blind, few(seen))
+	return judged(problems, e.blind, few(seen))
 }
 
 // elsewhere names a file of that name outside the loader's search path.
@@ -353,7 +353,7 @@ func few(seen []string) []string {
 }
 
 func checkDlopen(_ context.Context, e *Environment) verdict.Verdict {
-	var faults []fault
+	var problems []problem
 	var blind, seen []string
 	looked := map[*library]bool{}
 	for _, p := range e.processes {
@@ -368,14 +368,14 @@ func checkDlopen(_ context.Context, e *Environment) verdict.Verdict {
 				continue
 			}
 			f, found := e.unbrought(p, lib, names)
-			faults, seen = append(faults, f...), append(seen, found...)
+			problems, seen = append(problems, f...), append(seen, found...)
 		}
 	}
 	if len(seen) == 0 {
 		seen = []string{fmt.Sprintf("no name among the texts of %d libraries", len(looked))}
 	}
 	slices.Sort(seen)
-	return judged(faults, blind, few(slices.Compact(seen)))
+	return judged(problems, blind, few(slices.Compact(seen)))
 }
 
 // opens lists the library names among a library's texts: those of libraries from
@@ -394,7 +394,7 @@ func (e *Environment) opens(lib *library) (names []string, err error) {
 
 // unbrought judges the libraries a library may open at run time. It opens any available
 // version, so one version of each library must exist.
-func (e *Environment) unbrought(p *process, lib *library, names []string) (faults []fault, seen []string) {
+func (e *Environment) unbrought(p *process, lib *library, names []string) (problems []problem, seen []string) {
 	by := map[string][]string{}
 	for _, name := range names {
 		stem, _ := bringer(name)
@@ -413,11 +413,11 @@ func (e *Environment) unbrought(p *process, lib *library, names []string) (fault
 			seen = append(seen, fmt.Sprintf("%s opens %s", filepath.Base(lib.path), e.short(found)))
 			continue
 		}
-		faults = append(faults, fault{
+		problems = append(problems, problem{
 			fmt.Sprintf("%s opens %s at run time, and nothing brings it", e.short(lib.path), strings.Join(by[stem], " or ")), e.bring(by[stem][0]),
 		})
 	}
-	return faults, seen
+	return problems, seen
 }
 
 // got is a file of a family loaded by an import.
@@ -442,7 +442,7 @@ func (e *Environment) chosen() (all []got) {
 }
 
 func checkLibrary(_ context.Context, e *Environment) verdict.Verdict {
-	var faults []fault
+	var problems []problem
 	var seen []string
 	chosen := e.chosen()
 	for _, f := range families {
@@ -453,35 +453,35 @@ func checkLibrary(_ context.Context, e *Environment) verdict.Verdict {
 			}
 		}
 		others := e.others(f, mine)
-		faults = append(faults, e.severalFaults(f, mine, others)...)
+		problems = append(problems, e.severalFaults(f, mine, others)...)
 		for _, g := range mine {
-			text := fmt.Sprintf("%s is %s for %s", f.name, e.told(f, g.lib.path), e.short(g.root.root.path))
+			text := fmt.Sprintf("%s is %s for %s", f.name, e.describe(f, g.lib.path), e.short(g.root.root.path))
 			if len(others) > 0 {
 				text += "; it could have been " + strings.Join(others, ", ")
 			}
 			seen = append(seen, text)
-			if fault, is := e.outside(f, g); is {
-				faults = append(faults, fault)
+			if problem, is := e.outside(f, g); is {
+				problems = append(problems, problem)
 			}
 		}
 		if len(mine) == 0 && len(others) > 0 {
 			seen = append(seen, fmt.Sprintf("nothing that is imported needs %s: %s", f.name, strings.Join(others, ", ")))
 		}
 	}
-	return judged(faults, nil, seen)
+	return judged(problems, nil, seen)
 }
 
 // others lists the files of a family that no import loads: in the packages, in
 // LD_LIBRARY_PATH and in the system.
-func (e *Environment) others(f *family, mine []got) (told []string) {
+func (e *Environment) others(f *family, mine []got) (problems []string) {
 	seen := map[string]bool{}
 	for _, g := range mine {
 		seen[g.lib.real] = true
 	}
 	add := func(path string) {
-		if lib := e.loader.open(path); lib.fault == nil && !seen[lib.real] {
+		if lib := e.loader.open(path); lib.err == nil && !seen[lib.real] {
 			seen[lib.real] = true
-			told = append(told, e.told(f, path))
+			problems = append(problems, e.describe(f, path))
 		}
 	}
 	for _, c := range e.candidates() {
@@ -497,18 +497,18 @@ func (e *Environment) others(f *family, mine []got) (told []string) {
 			}
 		}
 	}
-	return told
+	return problems
 }
 
 // severalFaults returns a problem if a process could load more than one file of a
 // family.
-func (e *Environment) severalFaults(f *family, mine []got, others []string) (faults []fault) {
+func (e *Environment) severalFaults(f *family, mine []got, others []string) (problems []problem) {
 	if len(mine) > 1 {
 		var files []string
 		for _, g := range mine {
-			files = append(files, fmt.Sprintf("%s for %s", e.told(f, g.lib.path), e.short(g.root.root.path)))
+			files = append(files, fmt.Sprintf("%s for %s", e.describe(f, g.lib.path), e.short(g.root.root.path)))
 		}
-		return []fault{{
+		return []problem{{
 			fmt.Sprintf("imports get %d files of %s: %s; a process that imports both has two, or the one that is imported first", len(mine), f.name, strings.Join(files, ", ")),
 			fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, mine)),
 		}}
@@ -527,9 +527,9 @@ func (e *Environment) severalFaults(f *family, mine []got, others []string) (fau
 	if len(inside) > 1 {
 		var files []string
 		for _, key := range sorted(inside) {
-			files = append(files, e.told(f, inside[key].path))
+			files = append(files, e.describe(f, inside[key].path))
 		}
-		return []fault{{
+		return []problem{{
 			fmt.Sprintf("the packages bring %d releases of %s: %s; which one a process gets depends on who opens it first", len(inside), f.name, strings.Join(files, ", ")),
 			fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, mine)),
 		}}
@@ -550,9 +550,9 @@ func (e *Environment) keep(f *family, mine []got) string {
 
 // outside returns a problem if a library of the system or of LD_LIBRARY_PATH takes
 // precedence over the library of the packages.
-func (e *Environment) outside(f *family, g got) (fault, bool) {
+func (e *Environment) outside(f *family, g got) (problem, bool) {
 	if e.within(g.lib.path) || f.name == "libibverbs" {
-		return fault{}, false
+		return problem{}, false
 	}
 	own := ""
 	for _, c := range e.candidates() {
@@ -561,17 +561,17 @@ func (e *Environment) outside(f *family, g got) (fault, bool) {
 		}
 	}
 	if own == "" {
-		return fault{}, false
+		return problem{}, false
 	}
 	where, remedy := "the system's libraries", fmt.Sprintf("let the search path of %s lead to %s: install it from a wheel that does", e.short(g.root.root.path), e.short(filepath.Dir(own)))
 	if slices.Contains(e.loader.host.LibraryPath, filepath.Dir(g.lib.path)) {
 		where, remedy = "LD_LIBRARY_PATH", fmt.Sprintf("take %s out of LD_LIBRARY_PATH", filepath.Dir(g.lib.path))
 	}
-	return fault{fmt.Sprintf("%s gets %s from %s, before %s of the environment", e.short(g.root.root.path), e.told(f, g.lib.path), where, e.told(f, own)), remedy}, true
+	return problem{fmt.Sprintf("%s gets %s from %s, before %s of the environment", e.short(g.root.root.path), e.describe(f, g.lib.path), where, e.describe(f, own)), remedy}, true
 }
 
 func checkSymbols(ctx context.Context, e *Environment) verdict.Verdict {
-	var faults []fault
+	var problems []problem
 	var blind, seen []string
 	looked := map[[2]string]bool{}
 	for _, p := range e.processes {
@@ -590,17 +590,17 @@ func checkSymbols(ctx context.Context, e *Environment) verdict.Verdict {
 				f := familyOf(to.path)
 				seen = append(seen, fmt.Sprintf("%s wants %d symbols of %s", e.short(lib.path), wants, e.short(to.path)))
 				if len(lacks) > 0 {
-					faults = append(faults, fault{
-						fmt.Sprintf("%s wants %s, which %s lacks", e.short(lib.path), quotedSome(lacks), e.told(f, to.path)), e.newer(f, lib, to),
+					problems = append(problems, problem{
+						fmt.Sprintf("%s wants %s, which %s lacks", e.short(lib.path), quotedSome(lacks), e.describe(f, to.path)), e.newer(f, lib, to),
 					})
 				}
 			}
 		}
 	}
-	if len(faults)+len(blind)+len(seen) == 0 {
+	if len(problems)+len(blind)+len(seen) == 0 {
 		seen = []string{"nothing that is installed is linked with one of these libraries"}
 	}
-	return judged(faults, blind, few(seen))
+	return judged(problems, blind, few(seen))
 }
 
 // lacks lists the symbols of a family that lib requires and that neither the family's
@@ -672,7 +672,7 @@ const deviceVersion = "_ZL27nvshmemi_device_lib_version"
 var headerVersion = regexp.MustCompile(`(?m)^#define NVSHMEM_VENDOR_(MAJOR|MINOR|PATCH)_VERSION (\d+)\s*$`)
 
 func checkNVSHMEM(_ context.Context, e *Environment) verdict.Verdict {
-	var faults []fault
+	var problems []problem
 	var blind, seen []string
 	looked := map[string]bool{}
 	for _, p := range e.processes {
@@ -691,8 +691,8 @@ func checkNVSHMEM(_ context.Context, e *Environment) verdict.Verdict {
 				case err != nil:
 					blind = append(blind, fmt.Sprintf("%s: %v", e.short(lib.path), err))
 				case !sameVersion(host, device):
-					faults = append(faults, fault{
-						fmt.Sprintf("%s has the device half of NVSHMEM %s, and gets the host half %s", e.short(lib.path), device, e.told(familyOf(to.path), to.path)),
+					problems = append(problems, problem{
+						fmt.Sprintf("%s has the device half of NVSHMEM %s, and gets the host half %s", e.short(lib.path), device, e.describe(familyOf(to.path), to.path)),
 						fmt.Sprintf("build %s with the NVSHMEM that it gets, or install %s", filepath.Base(lib.path), nvshmemOf(e, to, device)),
 					})
 				default:
@@ -708,14 +708,14 @@ func checkNVSHMEM(_ context.Context, e *Environment) verdict.Verdict {
 		header, ok := headerOf(c.path)
 		host, err := e.version(c.family, c.path)
 		if err == nil && ok && host != "" && !sameVersion(host, header) {
-			faults = append(faults, fault{
-				fmt.Sprintf("the headers and the device library beside %s are of %s", e.told(c.family, c.path), header),
+			problems = append(problems, problem{
+				fmt.Sprintf("the headers and the device library beside %s are of %s", e.describe(c.family, c.path), header),
 				reinstall(e.pinned(c.project)),
 			})
 		}
-		seen = append(seen, e.told(c.family, c.path))
+		seen = append(seen, e.describe(c.family, c.path))
 	}
-	return judged(faults, blind, seen)
+	return judged(problems, blind, seen)
 }
 
 func is(lib *library, family string) bool {
@@ -759,7 +759,7 @@ func headerOf(path string) (string, bool) {
 }
 
 func checkVerbs(_ context.Context, e *Environment) verdict.Verdict {
-	var faults []fault
+	var problems []problem
 	for _, c := range e.candidates() {
 		if c.name != "libibverbs" {
 			continue
@@ -768,12 +768,12 @@ func checkVerbs(_ context.Context, e *Environment) verdict.Verdict {
 		if owners := e.owners(c.path); len(owners) > 0 {
 			who = owners[0].String()
 		}
-		faults = append(faults, fault{
+		problems = append(problems, problem{
 			fmt.Sprintf("%s is brought by %s; it looks for its drivers where its own build put them, and the host's are of another release", e.short(c.path), who),
 			fmt.Sprintf("install a build of %s that leaves libibverbs to the host (auditwheel --exclude libibverbs.so.1), and the host's rdma-core", strings.Fields(who)[0]),
 		})
 	}
-	return judged(faults, nil, []string{"no package brings libibverbs"})
+	return judged(problems, nil, []string{"no package brings libibverbs"})
 }
 
 // kpackPath matches the path of separate device code in a ROCm library, used since
@@ -781,7 +781,7 @@ func checkVerbs(_ context.Context, e *Environment) verdict.Verdict {
 var kpackPath = regexp.MustCompile(`[\w./@-]*\.kpack/[\w.@-]+\.kpack`)
 
 func checkDeviceCode(_ context.Context, e *Environment) verdict.Verdict {
-	var faults []fault
+	var problems []problem
 	var blind, seen []string
 	for _, c := range e.candidates() {
 		if c.name != "NCCL" && c.name != "RCCL" {
@@ -792,12 +792,12 @@ func checkDeviceCode(_ context.Context, e *Environment) verdict.Verdict {
 		case err != nil:
 			blind = append(blind, fmt.Sprintf("%s: %v", e.short(c.path), err))
 		case lacks != "":
-			faults = append(faults, fault{fmt.Sprintf("%s %s", e.told(c.family, c.path), lacks), e.kernels(c)})
+			problems = append(problems, problem{fmt.Sprintf("%s %s", e.describe(c.family, c.path), lacks), e.kernels(c)})
 		default:
 			seen = append(seen, fmt.Sprintf("%s has it in %s", e.short(c.path), where))
 		}
 	}
-	return judged(faults, blind, seen)
+	return judged(problems, blind, seen)
 }
 
 func (e *Environment) kernels(c candidate) string {

@@ -27,14 +27,14 @@ type library struct {
 	path, real string
 	links      *elf.File
 	full       *elf.File // with symbols; nil until requested
-	fault      error
+	err        error
 }
 
 func newLoader(ctx context.Context, host Host, python string) *loader {
 	l := &loader{ctx: ctx, host: host, known: map[string]*library{}}
 	if python != "" {
 		if real, err := filepath.EvalSymlinks(python); err == nil {
-			if main := l.open(real); main.fault == nil {
+			if main := l.open(real); main.err == nil {
 				l.main = main
 			}
 		}
@@ -52,7 +52,7 @@ func (l *loader) open(path string) *library {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		lib.real = real
 	}
-	lib.fault = lib.with(func(r *os.File) (err error) {
+	lib.err = lib.with(func(r *os.File) (err error) {
 		lib.links, err = elf.ReadLinks(elf.Bounded(l.ctx, r))
 		return err
 	})
@@ -164,7 +164,7 @@ func (l *loader) fit(path string, from *library) *library {
 		return nil
 	}
 	lib := l.open(path)
-	if lib.fault != nil || lib.links.Machine != from.links.Machine {
+	if lib.err != nil || lib.links.Machine != from.links.Machine {
 		return nil
 	}
 	return lib

@@ -50,7 +50,7 @@ func checkProcess(ctx context.Context, e *Environment) verdict.Verdict {
 	if said.Imported == "" {
 		return verdict.Unmeasured("no framework that could be imported is installed").Because("install torch, TensorFlow or Horovod into it, or leave out --run")
 	}
-	var faults []fault
+	var problems []problem
 	var seen []string
 	byFamily := map[*family][]string{}
 	for _, path := range sorted(said.Files) {
@@ -61,16 +61,16 @@ func checkProcess(ctx context.Context, e *Environment) verdict.Verdict {
 		byFamily[f] = append(byFamily[f], path)
 		seen = append(seen, strings.TrimSpace(fmt.Sprintf("%s %s", e.short(path), said.Files[path])))
 		if v, _ := e.version(f, path); v != "" && said.Files[path] != "" && !sameVersion(v, said.Files[path]) {
-			faults = append(faults, fault{fmt.Sprintf("%s says %s when it is called and %s in its text", path, said.Files[path], v), "install the library again: it is not whole"})
+			problems = append(problems, problem{fmt.Sprintf("%s says %s when it is called and %s in its text", path, said.Files[path], v), "install the library again: it is not whole"})
 		}
 		if f.name == "NCCL" && said.Says != "" && said.Files[path] != "" && !sameVersion(said.Says, said.Files[path]) {
-			faults = append(faults, fault{
+			problems = append(problems, problem{
 				fmt.Sprintf("%s says NCCL %s, and %s says %s: the framework has another one inside", said.Imported, said.Says, path, said.Files[path]),
 				"keep one NCCL: " + e.keep(f, nil),
 			})
 		}
 		if expected := e.expected(f); len(expected) > 0 && !slices.Contains(expected, path) {
-			faults = append(faults, fault{
+			problems = append(problems, problem{
 				fmt.Sprintf("the process has %s, by the files it would have %s", path, strings.Join(expected, " or ")),
 				"find who loads it: LD_PRELOAD, a sitecustomize.py, or a package that opens it by its path",
 			})
@@ -78,10 +78,10 @@ func checkProcess(ctx context.Context, e *Environment) verdict.Verdict {
 	}
 	for _, f := range families {
 		if paths := byFamily[f]; f.alone && len(paths) > 1 {
-			faults = append(faults, fault{fmt.Sprintf("the process has %d files of %s: %s", len(paths), f.name, strings.Join(paths, " ")), fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, nil))})
+			problems = append(problems, problem{fmt.Sprintf("the process has %d files of %s: %s", len(paths), f.name, strings.Join(paths, " ")), fmt.Sprintf("keep one %s: %s", f.name, e.keep(f, nil))})
 		}
 	}
-	return judged(faults, nil, append([]string{"imported " + said.Imported}, seen...))
+	return judged(problems, nil, append([]string{"imported " + said.Imported}, seen...))
 }
 
 // expected lists the files of a family loaded by the simulated imports.
@@ -103,12 +103,12 @@ func (e *Environment) process(ctx context.Context) (said answer, err error) {
 		return said, err
 	}
 	cmd := exec.CommandContext(ctx, python, "-c", asking)
-	var out, faults bounded
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &faults, 5*time.Second
+	var out, problems bounded
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &problems, 5*time.Second
 	err = cmd.Run()
 	line := lastLine(out.Bytes())
 	if err != nil || json.Unmarshal(line, &said) != nil {
-		return said, errors.Join(fmt.Errorf("asking %s: it ends without an answer: %.400s", e.Python, lastLine(faults.Bytes())), err)
+		return said, errors.Join(fmt.Errorf("asking %s: it ends without an answer: %.400s", e.Python, lastLine(problems.Bytes())), err)
 	}
 	return said, nil
 }

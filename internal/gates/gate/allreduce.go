@@ -84,12 +84,12 @@ func judgeRanks(reports []rankReport) verdict.Verdict {
 	if len(reports) != 2 {
 		return verdict.Unmeasured("%d ranks reported, 2 were started", len(reports))
 	}
-	var faults []string
+	var problems []string
 	seen := map[int]bool{}
 	for _, r := range reports {
 		seen[r.Rank] = true
 		if r.Size != 2 {
-			faults = append(faults, fmt.Sprintf("rank %d sees %d ranks", r.Rank, r.Size))
+			problems = append(problems, fmt.Sprintf("rank %d sees %d ranks", r.Rank, r.Size))
 		}
 		for _, c := range []struct {
 			name       string
@@ -100,12 +100,12 @@ func judgeRanks(reports []rankReport) verdict.Verdict {
 			{"broadcast", r.Broadcast, []float64{2, 20}},
 		} {
 			if !slices.Equal(c.have, c.want) {
-				faults = append(faults, fmt.Sprintf("rank %d: %s gave %v, right is %v", r.Rank, c.name, c.have, c.want))
+				problems = append(problems, fmt.Sprintf("rank %d: %s gave %v, right is %v", r.Rank, c.name, c.have, c.want))
 			}
 		}
 	}
 	if !seen[0] || !seen[1] {
-		faults = append(faults, "the two reports are not of ranks 0 and 1")
+		problems = append(problems, "the two reports are not of ranks 0 and 1")
 	}
-	return verdict.Judge(faults, []string{"2 ranks: allreduce [3 30], allgather [1 10 2 20], broadcast [2 20]"})
+	return verdict.Judge(problems, []string{"2 ranks: allreduce [3 30], allgather [1 10 2 20], broadcast [2 20]"})
 }

@@ -36,7 +36,7 @@ func checkArchive(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Failed("%s: %v", s.Expect.Archive, err)
 	}
 	library := path.Base(s.Expect.Library)
-	return verdict.Judge(append(found.faults, found.differs(library, want)...),
+	return verdict.Judge(append(found.problems, found.differs(library, want)...),
 		[]string{fmt.Sprintf("%s: %d files, lib/%s is the wheel's", s.Expect.Archive, len(found.files), library)})
 }
 

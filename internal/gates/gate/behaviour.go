@@ -26,40 +26,40 @@ var behaviour = Gate{
 // checkBehaviour checks every behaviour, also after a failure. A failure takes
 // precedence over not measured, and not measured over a pass.
 func checkBehaviour(ctx context.Context, s Subject) verdict.Verdict {
-	var faults, blind, seen []string
+	var problems, blind, seen []string
 	for _, b := range s.Expect.Behaviour {
-		fault, says, err := s.behaves(ctx, b)
+		problem, says, err := s.behaves(ctx, b)
 		switch {
 		case err != nil:
 			blind = append(blind, fmt.Sprintf("%s: %v", b.Name, err))
-		case fault != "":
-			faults = append(faults, fmt.Sprintf("%s: %s; %s", b.Name, fault, says))
+		case problem != "":
+			problems = append(problems, fmt.Sprintf("%s: %s; %s", b.Name, problem, says))
 		default:
 			seen = append(seen, fmt.Sprintf("%s: %s", b.Name, says))
 		}
 	}
-	if len(faults) == 0 && len(blind) > 0 {
+	if len(problems) == 0 && len(blind) > 0 {
 		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
 	}
-	return verdict.Judge(slices.Concat(faults, blind), seen)
+	return verdict.Judge(slices.Concat(problems, blind), seen)
 }
 
 // behaves checks one behaviour of the artifact. If the recipe states the behaviour of
 // upstream's release, it checks that too.
-func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (fault, says string, err error) {
+func (s Subject) behaves(ctx context.Context, b recipe.Behaviour) (problem, says string, err error) {
 	have, err := ask(ctx, s, b)
 	if err != nil {
 		return "", "", err
 	}
-	fault, says = differing(have, b.Says, "promised"), "it says "+said(have)
+	problem, says = differing(have, b.Says, "promised"), "it says "+said(have)
 	if len(b.Stock) > 0 {
 		var released string
 		released, err = s.released(ctx, b)
 		says += "; upstream's release says " + released
 	}
 	switch {
-	case fault != "": // regardless of upstream's release
-		return fault, says, nil
+	case problem != "": // regardless of upstream's release
+		return problem, says, nil
 	case err != nil:
 		return "", "", fmt.Errorf("%w; %s", err, says)
 	}
@@ -109,13 +109,13 @@ const maxAnswer = 4096
 // differing describes how an answer differs from the promised or known one, or returns
 // "".
 func differing(have, want map[string]string, word string) string {
-	var faults []string
+	var problems []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if have[key] != want[key] {
-			faults = append(faults, fmt.Sprintf("%s is %s, %s is %s", key, cmp.Or(have[key], "missing"), word, want[key]))
+			problems = append(problems, fmt.Sprintf("%s is %s, %s is %s", key, cmp.Or(have[key], "missing"), word, want[key]))
 		}
 	}
-	return strings.Join(faults, ", ")
+	return strings.Join(problems, ", ")
 }
 
 // said formats an answer for users: gpus=2 set=CUDA_VISIBLE_DEVICES.

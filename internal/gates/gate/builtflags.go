@@ -39,18 +39,18 @@ func checkBuiltFlags(ctx context.Context, s Subject) verdict.Verdict {
 	if err := json.Unmarshal([]byte(jsonLine(out.Output)), &have); err != nil || out.Exit != 0 {
 		return verdict.Unmeasured("exit %d: %s", out.Exit, lastLine(out.Output))
 	}
-	var faults, seen []string
+	var problems, seen []string
 	for _, name := range slices.Sorted(maps.Keys(s.Expect.Built)) {
-		fault, err := builtFault(have[name], s.Expect.Built[name])
+		problem, err := builtFault(have[name], s.Expect.Built[name])
 		if err != nil {
 			return verdict.Unmeasured("%s_built(): %v", name, err)
 		}
-		if fault != "" {
-			faults = append(faults, name+"_built() is "+fault)
+		if problem != "" {
+			problems = append(problems, name+"_built() is "+problem)
 		}
 		seen = append(seen, fmt.Sprintf("%s_built()=%s", name, have[name]))
 	}
-	return verdict.Judge(faults, seen)
+	return verdict.Judge(problems, seen)
 }
 
 // builtFault describes how the result of NAME_built() differs from its promise. The

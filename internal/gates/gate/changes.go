@@ -50,7 +50,7 @@ func checkChanges(ctx context.Context, s Subject) verdict.Verdict {
 	if len(source.edits) > 0 {
 		seen += ": " + strings.Join(source.edits, ", ")
 	}
-	return verdict.Judge(append(made.faults, source.differs(made.below())...), []string{seen})
+	return verdict.Judge(append(made.problems, source.differs(made.below())...), []string{seen})
 }
 
 // tree describes each file of a tree: its digest and whether it is a program, or its
@@ -120,7 +120,7 @@ func (s Upstream) patched(ctx context.Context) (patchedTree, error) {
 
 // differs compares the tree of an archive with the patched source tree.
 func (t patchedTree) differs(made tree) []string {
-	var faults []string
+	var problems []string
 	all := maps.Clone(t.tree)
 	maps.Copy(all, made)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -129,16 +129,16 @@ func (t patchedTree) differs(made tree) []string {
 		switch {
 		case have == want:
 		case !there:
-			faults = append(faults, name+" of the source is missing")
+			problems = append(problems, name+" of the source is missing")
 		case !known:
-			faults = append(faults, name+" is not in the source, and no patch makes it")
+			problems = append(problems, name+" is not in the source, and no patch makes it")
 		case t.edited[name]:
-			faults = append(faults, fmt.Sprintf("%s is %s; the patches make of it %s", name, have, want))
+			problems = append(problems, fmt.Sprintf("%s is %s; the patches make of it %s", name, have, want))
 		default:
-			faults = append(faults, fmt.Sprintf("%s is %s; in the source it is %s, and no patch edits it", name, have, want))
+			problems = append(problems, fmt.Sprintf("%s is %s; in the source it is %s, and no patch edits it", name, have, want))
 		}
 	}
-	return faults
+	return problems
 }
 
 // changedLines names the changed lines: each one if the number of lines is the same,

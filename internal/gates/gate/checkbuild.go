@@ -31,20 +31,20 @@ func runCheckBuild(ctx context.Context, s Subject) verdict.Verdict {
 		// crash.
 		return verdict.Unmeasured("horovodrun --check-build (exit %d): %v: %s", out.Exit, err, lastLine(out.Output))
 	}
-	faults := slices.Concat(
+	problems := slices.Concat(
 		listing.lacks("framework", listing.frameworks, s.Expect.Frameworks),
 		listing.lacks("controller", listing.controllers, s.Expect.Controllers),
 		listing.lacks("tensor operation", listing.operations, s.Expect.Operations),
 	)
 	for _, name := range ticked(listing.controllers) {
 		if !slices.Contains(s.Expect.Controllers, name) {
-			faults = append(faults, fmt.Sprintf("controller [X] %s was not asked for", name))
+			problems = append(problems, fmt.Sprintf("controller [X] %s was not asked for", name))
 		}
 	}
 	// The gate extension-present judges additional frameworks: horovodrun prints [X]
 	// PyTorch even without its extension, because horovod/torch/__init__.py swallows
 	// the ImportError (horovod#2713).
-	return verdict.Judge(faults, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, s.Expect.Controllers, s.Expect.Operations), ", [X] ")})
+	return verdict.Judge(problems, []string{"[X] " + strings.Join(slices.Concat(s.Expect.Frameworks, s.Expect.Controllers, s.Expect.Operations), ", [X] ")})
 }
 
 // checkBuildListing is the output of horovodrun --check-build. It maps names to whether
@@ -55,15 +55,15 @@ type checkBuildListing struct {
 
 // lacks names every wanted item without a tick.
 func (checkBuildListing) lacks(kind string, have map[string]bool, want []string) []string {
-	var faults []string
+	var problems []string
 	for _, name := range want {
 		if on, listed := have[name]; !listed {
-			faults = append(faults, fmt.Sprintf("%s %s is not listed", kind, name))
+			problems = append(problems, fmt.Sprintf("%s %s is not listed", kind, name))
 		} else if !on {
-			faults = append(faults, fmt.Sprintf("%s [ ] %s", kind, name))
+			problems = append(problems, fmt.Sprintf("%s [ ] %s", kind, name))
 		}
 	}
-	return faults
+	return problems
 }
 
 func ticked(have map[string]bool) []string {

@@ -27,7 +27,7 @@ func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		uses, err := elf.CPUUses(r)
 		if err != nil {
 			return nil, nil, err
@@ -40,12 +40,12 @@ func checkCPU(ctx context.Context, s Subject) verdict.Verdict {
 			case slices.Contains(allowed, feature):
 				taken = append(taken, string(feature))
 			case len(undispatched) > 0:
-				faults = append(faults, fmt.Sprintf("%s takes %s in %s; promised is %s", name, feature, places(undispatched), strings.Join(s.Expect.CPU, ", ")))
+				problems = append(problems, fmt.Sprintf("%s takes %s in %s; promised is %s", name, feature, places(undispatched), strings.Join(s.Expect.CPU, ", ")))
 			default:
 				taken = append(taken, fmt.Sprintf("%s in functions that ask first (%d)", feature, len(of)))
 			}
 		}
-		return faults, []string{fmt.Sprintf("%s takes %s", name, cmp.Or(strings.Join(taken, ", "), "none"))}, nil
+		return problems, []string{fmt.Sprintf("%s takes %s", name, cmp.Or(strings.Join(taken, ", "), "none"))}, nil
 	})
 }
 

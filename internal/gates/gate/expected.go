@@ -9,13 +9,13 @@ import (
 
 // Expected compares a file with the user's expectations, one verdict for each. fault is
 // the error of the file's inspection.
-func Expected(is inspect.Report, fault error, all []inspect.Expectation) []verdict.Verdict {
+func Expected(is inspect.Report, err error, all []inspect.Expectation) []verdict.Verdict {
 	var verdicts []verdict.Verdict
 	for _, e := range all {
 		v := verdict.Verdict{Gate: "expect-" + e.Name, Remedy: "what was expected is on the command line, what the file is was read from its bytes: it is another file, or another build"}
 		answer, evidence := inspect.Unsaid, ""
-		if fault != nil {
-			evidence = fault.Error()
+		if err != nil {
+			evidence = err.Error()
 		} else {
 			answer, evidence = e.Judge(is)
 		}
@@ -35,11 +35,11 @@ func Expected(is inspect.Report, fault error, all []inspect.Expectation) []verdi
 
 // Unpromised returns the verdict for a file without a promise: only its format was
 // judged.
-func Unpromised(is inspect.Report, fault error) verdict.Verdict {
+func Unpromised(is inspect.Report, err error) verdict.Verdict {
 	v := verdict.Verdict{Gate: "promise", Evidence: "nobody says what the file is to be, so that its form alone was judged"}
 	v.Remedy = "give the directory of its cell, name its entry.json with --entry, or say what it is to be, such as --expect arch=gfx90a"
-	if fault != nil {
-		v.Evidence = fmt.Sprintf("%s; it cannot be inspected: %v", v.Evidence, fault)
+	if err != nil {
+		v.Evidence = fmt.Sprintf("%s; it cannot be inspected: %v", v.Evidence, err)
 	} else if words := expectations(is); words != "" {
 		v.Remedy = "give the directory of its cell, name its entry.json with --entry, or, if this is what it is to be: --expect " + words
 	}

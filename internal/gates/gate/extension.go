@@ -24,26 +24,26 @@ func checkExtensions(_ context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("%v", err)
 	}
 	defer w.Close()
-	var faults, seen []string
+	var problems, seen []string
 	unasked := 0
 	for _, pattern := range s.Expect.Extensions {
 		found := match(w, pattern)
 		if len(found) != 1 {
-			faults = append(faults, fmt.Sprintf("%d files match %s, 1 is promised %v", len(found), pattern, found))
+			problems = append(problems, fmt.Sprintf("%d files match %s, 1 is promised %v", len(found), pattern, found))
 			continue
 		}
 		seen = append(seen, found[0])
 	}
 	for _, pattern := range s.Expect.NoExtensions {
 		if found := match(w, pattern); len(found) > 0 {
-			faults = append(faults, fmt.Sprintf("%s was not asked for", strings.Join(found, ", ")))
+			problems = append(problems, fmt.Sprintf("%s was not asked for", strings.Join(found, ", ")))
 			unasked++
 			continue
 		}
 		seen = append(seen, "no "+pattern)
 	}
-	a := verdict.Judge(faults, seen)
-	if unasked > 0 && unasked == len(faults) {
+	a := verdict.Judge(problems, seen)
+	if unasked > 0 && unasked == len(problems) {
 		return a.Because("another framework was found at build time too: set HOROVOD_WITHOUT_<FRAMEWORK>=1 for what is not asked for")
 	}
 	return a

@@ -30,13 +30,13 @@ func checkDeviceFunctions(ctx context.Context, s Subject) verdict.Verdict {
 			return verdict.Unmeasured("the pattern %q: %v", pattern, err).Because("mend the pattern in the recipe's expect")
 		}
 	}
-	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		all, err := elf.DeviceFunctions(r)
 		if err != nil {
 			return nil, nil, err
 		}
-		faults, seen = inventoryOf(all).judge(ctx, s.Expect)
-		return sentence(name, faults), sentence(name, seen), nil
+		problems, seen = inventoryOf(all).judge(ctx, s.Expect)
+		return sentence(name, problems), sentence(name, seen), nil
 	})
 }
 
@@ -74,7 +74,7 @@ func inventoryOf(all []elf.Function) inventory {
 	return inside
 }
 
-func (inside inventory) judge(ctx context.Context, e recipe.Expect) (faults, seen []string) {
+func (inside inventory) judge(ctx context.Context, e recipe.Expect) (problems, seen []string) {
 	targets := inside.judged(e.DeviceCode)
 	if !slices.ContainsFunc(targets, func(t string) bool { return len(inside[t].names) > 0 }) {
 		return []string{"holds no function for any GPU, PTX aside"}, nil
@@ -89,26 +89,26 @@ func (inside inventory) judge(ctx context.Context, e recipe.Expect) (faults, see
 	}
 	gaps, matched := inside.gaps(ctx, targets, e.Kernels)
 	for _, g := range gaps {
-		faults = append(faults, g.in(ctx, inside))
+		problems = append(problems, g.in(ctx, inside))
 	}
 	forbidden, absent := inside.forbidden(ctx, all, e.NoKernels)
-	return append(faults, forbidden...), slices.Concat(seen, matched, absent)
+	return append(problems, forbidden...), slices.Concat(seen, matched, absent)
 }
 
 // forbidden finds functions forbidden for all targets, including PTX.
-func (inside inventory) forbidden(ctx context.Context, targets, patterns []string) (faults, absent []string) {
+func (inside inventory) forbidden(ctx context.Context, targets, patterns []string) (problems, absent []string) {
 	for _, pattern := range patterns {
-		before := len(faults)
+		before := len(problems)
 		for _, target := range targets {
 			if found := matching(ctx, pattern, inside[target].names); len(found) > 0 {
-				faults = append(faults, fmt.Sprintf("has for %s %d that match %s, which is forbidden: %s", target, len(found), pattern, some(found)))
+				problems = append(problems, fmt.Sprintf("has for %s %d that match %s, which is forbidden: %s", target, len(found), pattern, some(found)))
 			}
 		}
-		if len(faults) == before {
+		if len(problems) == before {
 			absent = append(absent, "has none for "+pattern)
 		}
 	}
-	return faults, absent
+	return problems, absent
 }
 
 // judged returns the targets for the promised functions: the targets with functions and

@@ -26,7 +26,7 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 	if err != nil {
 		return verdict.Unmeasured("%v", err)
 	}
-	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err
@@ -36,17 +36,17 @@ func checkGlibc(ctx context.Context, s Subject) verdict.Verdict {
 			return nil, nil, fmt.Errorf("it wants no versioned symbol of glibc: it is no library of this kind of system")
 		}
 		if elf.CompareVersions(floor, s.Expect.Glibc) > 0 {
-			faults = append(faults, fmt.Sprintf("%s wants GLIBC_%s, promised is %s", name, floor, s.Expect.Glibc))
+			problems = append(problems, fmt.Sprintf("%s wants GLIBC_%s, promised is %s", name, floor, s.Expect.Glibc))
 		}
 		for _, tag := range of.Tags() {
 			if strings.Contains(tag, "-musllinux_") {
-				faults = append(faults, fmt.Sprintf("%s wants GLIBC_%s, the tag %s promises to run with musl", name, floor, tag))
+				problems = append(problems, fmt.Sprintf("%s wants GLIBC_%s, the tag %s promises to run with musl", name, floor, tag))
 			}
 			says, _ := wheel.Glibc(tag[strings.LastIndex(tag, "-")+1:])
 			if says != "" && elf.CompareVersions(floor, says) > 0 {
-				faults = append(faults, fmt.Sprintf("%s wants GLIBC_%s, the tag %s says %s", name, floor, tag, says))
+				problems = append(problems, fmt.Sprintf("%s wants GLIBC_%s, the tag %s says %s", name, floor, tag, says))
 			}
 		}
-		return faults, []string{fmt.Sprintf("%s wants GLIBC_%s", name, floor)}, nil
+		return problems, []string{fmt.Sprintf("%s wants GLIBC_%s", name, floor)}, nil
 	})
 }

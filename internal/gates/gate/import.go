@@ -18,7 +18,7 @@ var importModule = Gate{
 }
 
 func checkImport(ctx context.Context, s Subject) verdict.Verdict {
-	var faults, seen []string
+	var problems, seen []string
 	for _, module := range s.Expect.Import {
 		if len(s.Expect.Frameworks) > 0 {
 			module += ".mpi_ops" // the package of a framework imports even without its extension
@@ -28,10 +28,10 @@ func checkImport(ctx context.Context, s Subject) verdict.Verdict {
 			return verdict.Unmeasured("%v", err)
 		}
 		if out.Exit != 0 {
-			faults = append(faults, fmt.Sprintf("import %s: exit %d: %s", module, out.Exit, lastLine(out.Output)))
+			problems = append(problems, fmt.Sprintf("import %s: exit %d: %s", module, out.Exit, lastLine(out.Output)))
 			continue
 		}
 		seen = append(seen, "import "+module)
 	}
-	return verdict.Judge(faults, seen)
+	return verdict.Judge(problems, seen)
 }

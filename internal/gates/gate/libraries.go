@@ -15,37 +15,37 @@ import (
 
 // libraryFaults compares every library and every program of the wheel with the wheel's
 // tags, because installers go by the tags alone, and with its path in the wheel.
-func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (faults []string) {
+func (s Subject) libraryFaults(ctx context.Context, w *wheel.Wheel) (problems []string) {
 	for _, f := range w.Files {
 		isLibrary := wheel.IsLibrary(f.Name)
 		if !isLibrary && f.Mode&0o111 == 0 {
 			continue
 		}
 		err := s.Unpacked.read(ctx, w, f.Name, func(r io.ReaderAt) error {
-			native, fault := nativeFault(r, w.Name)
-			if !native || fault == "" && !isLibrary {
+			native, problem := nativeFault(r, w.Name)
+			if !native || problem == "" && !isLibrary {
 				return nil
 			}
-			if fault != "" {
-				faults = append(faults, fmt.Sprintf("%.300s %s", f.Name, fault))
+			if problem != "" {
+				problems = append(problems, fmt.Sprintf("%.300s %s", f.Name, problem))
 				return nil
 			}
 			found, err := elf.Read(r)
 			if err != nil {
 				return fmt.Errorf("cannot be read as a library: %w", err)
 			}
-			for _, fault := range []string{libcFault(found.Needed, w.Name), suffixFault(f.Name, w.Name), inspect.Misplaced(f.Name, found)} {
-				if fault != "" {
-					faults = append(faults, fmt.Sprintf("%.300s %s", f.Name, fault))
+			for _, problem := range []string{libcFault(found.Needed, w.Name), suffixFault(f.Name, w.Name), inspect.Misplaced(f.Name, found)} {
+				if problem != "" {
+					problems = append(problems, fmt.Sprintf("%.300s %s", f.Name, problem))
 				}
 			}
 			return nil
 		})
 		if err != nil {
-			faults = append(faults, fmt.Sprintf("%.300s: %v", f.Name, err))
+			problems = append(problems, fmt.Sprintf("%.300s: %v", f.Name, err))
 		}
 	}
-	return faults
+	return problems
 }
 
 // machines maps the processors of platform tags to the names in ELF headers.
@@ -57,7 +57,7 @@ var machines = map[string]string{
 // nativeFault reads the header of a file. It reports whether a system loads or runs the
 // file, and why the system of the wheel's tags does not. GPU code has the same format
 // but runs on no system.
-func nativeFault(r io.ReaderAt, name wheel.Name) (native bool, fault string) {
+func nativeFault(r io.ReaderAt, name wheel.Name) (native bool, problem string) {
 	h, ok := elf.ReadHeader(r)
 	switch {
 	case !ok || h.Machine == "cuda" || h.Machine == "amdgpu":

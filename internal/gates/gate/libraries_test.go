@@ -47,14 +47,14 @@ func TestLibrariesAreForTheTag(t *testing.T) {
 		{"py3-none-win_amd64", header(), "the tag is py3-none-win_amd64"},
 		{"cp311-cp311-macosx_11_0_x86_64", header(), "is for x86_64"},
 	} {
-		native, fault := nativeFault(bytes.NewReader(c.file), nameOf(t, c.tag))
-		if !native || (fault == "") != (c.says == "") || !strings.Contains(fault, c.says) {
-			t.Errorf("%s: %v, %q, want %q", c.tag, native, fault, c.says)
+		native, problem := nativeFault(bytes.NewReader(c.file), nameOf(t, c.tag))
+		if !native || (problem == "") != (c.says == "") || !strings.Contains(problem, c.says) {
+			t.Errorf("%s: %v, %q, want %q", c.tag, native, problem, c.says)
 		}
 	}
 	for name, file := range map[string][]byte{"text": []byte("INPUT(libx.so.1) and more"), "short": []byte("\x7fELF"), "code of a GPU": header(18, 224)} {
-		if native, fault := nativeFault(bytes.NewReader(file), nameOf(t, "py3-none-any")); native || fault != "" {
-			t.Errorf("%s: %v, %q", name, native, fault)
+		if native, problem := nativeFault(bytes.NewReader(file), nameOf(t, "py3-none-any")); native || problem != "" {
+			t.Errorf("%s: %v, %q", name, native, problem)
 		}
 	}
 }
@@ -72,8 +72,8 @@ func TestLibrariesAreForTheLibcOfTheTag(t *testing.T) {
 		{"cp311-cp311-manylinux_2_28_x86_64.musllinux_1_2_x86_64", "libc.musl-x86_64.so.1", false},
 		{"cp311-cp311-musllinux_1_2_x86_64", "libc.so.6", false},
 	} {
-		if fault := libcFault([]string{"libz.so.1", c.needs}, nameOf(t, c.tag)); (fault == "") != c.ok {
-			t.Errorf("%+v: %q", c, fault)
+		if problem := libcFault([]string{"libz.so.1", c.needs}, nameOf(t, c.tag)); (problem == "") != c.ok {
+			t.Errorf("%+v: %q", c, problem)
 		}
 	}
 }
@@ -96,8 +96,8 @@ func TestExtensionsAreNamedForTheTag(t *testing.T) {
 		{"cp311-cp311-linux_x86_64", "x/a.cpython-311-x86_64-linux-musl.so", false},
 		{"cp311-cp311-musllinux_1_2_x86_64", "x/a.cpython-311-x86_64-linux-gnu.so", false},
 	} {
-		if fault := suffixFault(c.file, nameOf(t, c.tag)); (fault == "") != c.ok {
-			t.Errorf("%+v: %q", c, fault)
+		if problem := suffixFault(c.file, nameOf(t, c.tag)); (problem == "") != c.ok {
+			t.Errorf("%+v: %q", c, problem)
 		}
 	}
 }

@@ -54,19 +54,19 @@ func checkLoad(ctx context.Context, s Subject) verdict.Verdict {
 }
 
 func judgeLoaded(have loaded, says []string, want string) verdict.Verdict {
-	var faults []string
+	var problems []string
 	if len(says) != 1 || says[0] != want {
-		faults = append(faults, fmt.Sprintf("its version string is %q, promised is %q", says, want))
+		problems = append(problems, fmt.Sprintf("its version string is %q, promised is %q", says, want))
 	}
 	release, _, _ := strings.Cut(want, "+")
 	is := ncclRelease(have.Version)
 	if have.Code != 0 || is != release {
-		faults = append(faults, fmt.Sprintf("ncclGetVersion gives %d, which is %s, with status %d; promised is %s", have.Version, is, have.Code, release))
+		problems = append(problems, fmt.Sprintf("ncclGetVersion gives %d, which is %s, with status %d; promised is %s", have.Version, is, have.Code, release))
 	}
 	if have.Error == "" {
-		faults = append(faults, "ncclGetErrorString gives nothing")
+		problems = append(problems, "ncclGetErrorString gives nothing")
 	}
-	a := verdict.Judge(faults, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
+	a := verdict.Judge(problems, []string{fmt.Sprintf("loads; says %s and %d; error 4 is %q", want, have.Version, have.Error)})
 	if a.Status == verdict.Fail && is != release {
 		return a.Because("the source is of another release than the cell names, %s: look at the tag in the log of the step source", release)
 	}

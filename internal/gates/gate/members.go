@@ -11,7 +11,7 @@ import (
 )
 
 // question is a gate's check of one library of the wheel.
-type question func(name string, r io.ReaderAt) (faults, seen []string, err error)
+type question func(name string, r io.ReaderAt) (problems, seen []string, err error)
 
 // eachExtension runs a check on every promised extension.
 func eachExtension(ctx context.Context, s Subject, ask question) verdict.Verdict {
@@ -29,18 +29,18 @@ func eachExtension(ctx context.Context, s Subject, ask question) verdict.Verdict
 
 // each runs a check on these files.
 func (s Subject) each(ctx context.Context, w *wheel.Wheel, names []string, ask question) verdict.Verdict {
-	var faults, seen []string
+	var problems, seen []string
 	for _, name := range names {
 		err := s.Unpacked.read(ctx, w, name, func(r io.ReaderAt) error {
 			bad, good, err := ask(name, r)
-			faults, seen = append(faults, bad...), append(seen, good...)
+			problems, seen = append(problems, bad...), append(seen, good...)
 			return err
 		})
 		if err != nil {
 			return verdict.Unmeasured("reading %s: %v", name, err)
 		}
 	}
-	return verdict.Judge(faults, seen)
+	return verdict.Judge(problems, seen)
 }
 
 // promised lists the files matching the patterns. A pattern without a file is an error,

@@ -34,16 +34,16 @@ func checkNeeded(ctx context.Context, s Subject) verdict.Verdict {
 		return verdict.Unmeasured("%v", err)
 	}
 	// Forbidden libraries are forbidden also for files not promised.
-	return s.each(ctx, w, slices.Concat(extensions, strays(w, extensions)), func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+	return s.each(ctx, w, slices.Concat(extensions, strays(w, extensions)), func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err
 		}
 		if slices.Contains(extensions, name) {
-			faults = lacks(name, f, s.Expect.Needed)
+			problems = lacks(name, f, s.Expect.Needed)
 		}
-		faults = slices.Concat(faults, forbiddenFaults(name, f, s.Expect.Forbidden), pathFaults(name, f))
-		return faults, []string{name + " needs " + strings.Join(f.Needed, " ")}, nil
+		problems = slices.Concat(problems, forbiddenFaults(name, f, s.Expect.Forbidden), pathFaults(name, f))
+		return problems, []string{name + " needs " + strings.Join(f.Needed, " ")}, nil
 	})
 }
 
@@ -57,22 +57,22 @@ func strays(w *wheel.Wheel, extensions []string) (names []string) {
 	return names
 }
 
-func lacks(name string, f *elf.File, needed []string) (faults []string) {
+func lacks(name string, f *elf.File, needed []string) (problems []string) {
 	for _, pattern := range needed {
 		if !anyMatch(pattern, f.Needed) {
-			faults = append(faults, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, strings.Join(f.Needed, " ")))
+			problems = append(problems, fmt.Sprintf("%s does not need %s; it needs %s", name, pattern, strings.Join(f.Needed, " ")))
 		}
 	}
-	return faults
+	return problems
 }
 
-func forbiddenFaults(name string, f *elf.File, forbidden []string) (faults []string) {
+func forbiddenFaults(name string, f *elf.File, forbidden []string) (problems []string) {
 	for _, pattern := range forbidden {
 		if anyMatch(pattern, f.Needed) {
-			faults = append(faults, fmt.Sprintf("%s needs %s, which is forbidden", name, pattern))
+			problems = append(problems, fmt.Sprintf("%s needs %s, which is forbidden", name, pattern))
 		}
 	}
-	return faults
+	return problems
 }
 
 func anyMatch(pattern string, names []string) bool {
@@ -82,13 +82,13 @@ func anyMatch(pattern string, names []string) bool {
 	})
 }
 
-func pathFaults(name string, f *elf.File) (faults []string) {
+func pathFaults(name string, f *elf.File) (problems []string) {
 	for _, dir := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.Rpath, f.Runpath)))) {
 		if why := pathFault(dir, name); why != "" {
-			faults = append(faults, fmt.Sprintf("%s looks for libraries in %q, %s", name, dir, why))
+			problems = append(problems, fmt.Sprintf("%s looks for libraries in %q, %s", name, dir, why))
 		}
 	}
-	return faults
+	return problems
 }
 
 // environmentLib is the path from site-packages to the folder lib of the same

@@ -64,21 +64,21 @@ func (f framework) judge(promised string) verdict.Verdict {
 	if len(f.Platforms) > 0 {
 		says = strings.Join(f.Platforms, " and ")
 	}
-	var faults, seen []string
+	var problems, seen []string
 	if !slices.Equal(f.Platforms, []string{promised}) {
-		faults = append(faults, fmt.Sprintf("the framework %s says that it is made for %s, promised is %s", f.Version, says, promised))
+		problems = append(problems, fmt.Sprintf("the framework %s says that it is made for %s, promised is %s", f.Version, says, promised))
 	}
 	for _, other := range []string{"rocm", "cuda"} {
 		if files := f.Loaded[other]; other != promised && len(files) > 0 {
-			faults = append(faults, fmt.Sprintf("its process loads %s of %s", listed(files, 4), other))
+			problems = append(problems, fmt.Sprintf("its process loads %s of %s", listed(files, 4), other))
 		}
 	}
 	if f.Built != f.Version {
-		faults = append(faults, fmt.Sprintf("the wheel was built against %q, beside it runs %q", f.Built, f.Version))
+		problems = append(problems, fmt.Sprintf("the wheel was built against %q, beside it runs %q", f.Built, f.Version))
 	}
 	seen = append(seen, fmt.Sprintf("the framework %s is made for %s, and the wheel was built against it", f.Version, says))
 	if files := f.Loaded[promised]; len(files) > 0 {
 		seen = append(seen, "it loads "+listed(files, 4))
 	}
-	return verdict.Judge(faults, seen)
+	return verdict.Judge(problems, seen)
 }

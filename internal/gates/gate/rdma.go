@@ -55,7 +55,7 @@ var (
 )
 
 func checkRDMA(ctx context.Context, s Subject) verdict.Verdict {
-	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		v, err := verbsOf(r)
 		if err != nil {
 			return nil, nil, err

@@ -64,16 +64,16 @@ func checkRendezvous(ctx context.Context, s Subject) verdict.Verdict {
 // judgeRequests requires a report of every request. A fired or broken request is a
 // failure even if others are missing.
 func judgeRequests(all []request) verdict.Verdict {
-	var faults, blind []string
+	var problems, blind []string
 	for _, kind := range []string{"hostile", "honest"} {
 		for _, name := range requests[kind] {
-			fault, unseen := judgeRequest(kind, name, all)
-			faults, blind = append(faults, fault...), append(blind, unseen...)
+			problem, unseen := judgeRequest(kind, name, all)
+			problems, blind = append(problems, problem...), append(blind, unseen...)
 		}
 	}
 	switch {
-	case len(faults) > 0:
-		return verdict.Failed("%s", strings.Join(faults, "; "))
+	case len(problems) > 0:
+		return verdict.Failed("%s", strings.Join(problems, "; "))
 	case len(blind) > 0:
 		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
 	}
@@ -81,7 +81,7 @@ func judgeRequests(all []request) verdict.Verdict {
 }
 
 // judgeRequest returns the problem of one request, or why its result is unknown.
-func judgeRequest(kind, name string, all []request) (fault, unseen []string) {
+func judgeRequest(kind, name string, all []request) (problem, unseen []string) {
 	i := slices.IndexFunc(all, func(r request) bool { return r.Kind == kind && r.Name == name })
 	if i < 0 {
 		return nil, []string{"nothing is said of " + name}

@@ -46,7 +46,7 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 	if s.Box == nil {
 		return verdict.Unmeasured("no container to look into")
 	}
-	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (faults, seen []string, err error) {
+	return eachExtension(ctx, s, func(name string, r io.ReaderAt) (problems, seen []string, err error) {
 		f, err := elf.Read(r)
 		if err != nil {
 			return nil, nil, err
@@ -59,7 +59,7 @@ func checkSymbols(ctx context.Context, s Subject) verdict.Verdict {
 		if err != nil {
 			return nil, nil, err
 		}
-		return have.faults(name), []string{have.evidence(name, len(ask.Symbols))}, nil
+		return have.problems(name), []string{have.evidence(name, len(ask.Symbols))}, nil
 	})
 }
 
@@ -101,16 +101,16 @@ func (s Subject) resolve(ctx context.Context, ask wanted) (resolved, error) {
 	return have, nil
 }
 
-func (r resolved) faults(name string) []string {
-	var faults []string
+func (r resolved) problems(name string) []string {
+	var problems []string
 	for _, library := range slices.Sorted(maps.Keys(r.Unloaded)) {
-		faults = append(faults, fmt.Sprintf("%s needs %s, which cannot be loaded: %s", name, library, r.Unloaded[library]))
+		problems = append(problems, fmt.Sprintf("%s needs %s, which cannot be loaded: %s", name, library, r.Unloaded[library]))
 	}
 	if len(r.Missing) > 0 {
-		faults = append(faults, fmt.Sprintf("%s wants %d symbols that none of its libraries has: %s",
+		problems = append(problems, fmt.Sprintf("%s wants %d symbols that none of its libraries has: %s",
 			name, len(r.Missing), listed(slices.Sorted(slices.Values(r.Missing)), 40)))
 	}
-	return faults
+	return problems
 }
 
 func (r resolved) evidence(name string, asked int) string {

@@ -42,14 +42,14 @@ func TestResolved(t *testing.T) {
 		"x.so needs liba.so, which cannot be loaded: too old", "x.so needs libb.so, which cannot be loaded: not found",
 		"x.so wants 2 symbols that none of its libraries has: x@V_1 y",
 	}
-	if diff := cmp.Diff(want, r.faults("x.so")); diff != "" {
+	if diff := cmp.Diff(want, r.problems("x.so")); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 	if got, want := r.evidence("x.so", 9), "x.so: all 9 symbols found, 7 in libc.so.6, 2 in libm.so.6"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if faults := (resolved{}).faults("x.so"); faults != nil {
-		t.Errorf("%q", faults)
+	if problems := (resolved{}).problems("x.so"); problems != nil {
+		t.Errorf("%q", problems)
 	}
 }
 

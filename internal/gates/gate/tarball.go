@@ -58,7 +58,7 @@ type contents struct {
 	count    int               // number of entries
 	top      string            // the common top directory
 	left     int64             // number of bytes still allowed
-	faults   []string
+	problems []string
 }
 
 func newContents(limit int64) *contents {
@@ -114,13 +114,13 @@ func (c *contents) add(h *tar.Header, r io.Reader) error {
 	if c.left -= h.Size; h.Size < 0 || c.left < 0 {
 		return fmt.Errorf("%s of %d bytes is more than is read", name, h.Size)
 	}
-	c.faults = append(c.faults, c.placeFaults(name)...)
+	c.problems = append(c.problems, c.placeFaults(name)...)
 	c.names[name] = true
 	if (h.Uid != 0 || h.Gid != 0) || !ofRoot(h.Uname) || !ofRoot(h.Gname) {
-		c.fault("%s belongs to %d:%d %s:%s, not to root", name, h.Uid, h.Gid, h.Uname, h.Gname)
+		c.problem("%s belongs to %d:%d %s:%s, not to root", name, h.Uid, h.Gid, h.Uname, h.Gname)
 	}
 	if h.Typeflag != tar.TypeSymlink && h.Mode&0o6002 != 0 {
-		c.fault("%s has mode %o", name, h.Mode)
+		c.problem("%s has mode %o", name, h.Mode)
 	}
 	return c.addKind(name, h, r)
 }
@@ -137,17 +137,17 @@ func (c *contents) addKind(name string, h *tar.Header, r io.Reader) error {
 	case tar.TypeSymlink:
 		// Through links between directories even a name without .. can lead outside.
 		if strings.Contains(h.Linkname, "/") || h.Linkname == "." || h.Linkname == ".." {
-			c.fault("%s leads to %s, out of its directory", name, h.Linkname)
+			c.problem("%s leads to %s, out of its directory", name, h.Linkname)
 		}
 		c.links[name] = h.Linkname
 	default:
-		c.fault("%s is neither a file, a directory nor a symbolic link", name)
+		c.problem("%s is neither a file, a directory nor a symbolic link", name)
 	}
 	return nil
 }
 
-func (c *contents) fault(format string, args ...any) {
-	c.faults = append(c.faults, fmt.Sprintf(format, args...))
+func (c *contents) problem(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
 // ofRoot reports whether tar maps this owner's name to root.
@@ -155,7 +155,7 @@ func ofRoot(name string) bool { return name == "" || name == "root" }
 
 // placeFaults describes the problems of an entry's path. All entries must be below one
 // directory, each once.
-func (c *contents) placeFaults(name string) (faults []string) {
+func (c *contents) placeFaults(name string) (problems []string) {
 	top, _, _ := strings.Cut(name, "/")
 	switch {
 	case !filepath.IsLocal(name) || path.Clean(name) != name:
@@ -173,14 +173,14 @@ func (c *contents) placeFaults(name string) (faults []string) {
 
 // differs compares the library found by a linker or a loader in the archive with the
 // wheel's library, by its soname and by its name without a version.
-func (c *contents) differs(soname, want string) (faults []string) {
+func (c *contents) differs(soname, want string) (problems []string) {
 	development, _, _ := strings.Cut(soname, ".so")
 	for _, name := range []string{soname, development + ".so"} {
 		if have := c.resolve(c.top + "/lib/" + name); have != want {
-			faults = append(faults, fmt.Sprintf("lib/%s is %s, the wheel's is sha256 %s", name, cmp.Or(have, "missing"), want))
+			problems = append(problems, fmt.Sprintf("lib/%s is %s, the wheel's is sha256 %s", name, cmp.Or(have, "missing"), want))
 		}
 	}
-	return faults
+	return problems
 }
 
 // resolve follows links to a regular file and returns its sha256, or "" if there is

@@ -130,13 +130,13 @@ func TestTarball(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if len(got.faults) != len(c.says) {
-			t.Errorf("%s: %q", name, got.faults)
+		if len(got.problems) != len(c.says) {
+			t.Errorf("%s: %q", name, got.problems)
 			continue
 		}
 		for i, says := range c.says {
-			if !strings.Contains(got.faults[i], says) {
-				t.Errorf("%s: %q lacks %q", name, got.faults[i], says)
+			if !strings.Contains(got.problems[i], says) {
+				t.Errorf("%s: %q lacks %q", name, got.problems[i], says)
 			}
 		}
 	}
@@ -229,14 +229,14 @@ func TestTarballHoldsTheLibrary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		faults := got.differs("libnccl.so.2", sum)
-		if len(faults) != len(c.says) {
-			t.Errorf("%s: %q", name, faults)
+		problems := got.differs("libnccl.so.2", sum)
+		if len(problems) != len(c.says) {
+			t.Errorf("%s: %q", name, problems)
 			continue
 		}
 		for i, says := range c.says {
-			if !strings.Contains(faults[i], says) {
-				t.Errorf("%s: %q lacks %q", name, faults[i], says)
+			if !strings.Contains(problems[i], says) {
+				t.Errorf("%s: %q lacks %q", name, problems[i], says)
 			}
 		}
 	}

@@ -190,7 +190,7 @@ func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
 	if slices.Contains(s.Expect.Controllers, "Gloo") && s.Expect.Launcher != "gloo" {
 		controllers = append(controllers, "gloo")
 	}
-	var faults, blind, seen []string
+	var problems, blind, seen []string
 	for _, controller := range controllers {
 		v := s.trains(ctx, controller)
 		says := controller + ": " + v.Evidence
@@ -198,15 +198,15 @@ func checkTraining(ctx context.Context, s Subject) verdict.Verdict {
 		case verdict.Pass:
 			seen = append(seen, says)
 		case verdict.Fail:
-			faults = append(faults, says)
+			problems = append(problems, says)
 		default:
 			blind = append(blind, says)
 		}
 	}
-	if len(faults) == 0 && len(blind) > 0 {
+	if len(problems) == 0 && len(blind) > 0 {
 		return verdict.Unmeasured("%s", strings.Join(blind, "; "))
 	}
-	return verdict.Judge(slices.Concat(faults, blind), seen)
+	return verdict.Judge(slices.Concat(problems, blind), seen)
 }
 
 // trains runs all cases with one controller.
@@ -238,7 +238,7 @@ func (s Subject) trains(ctx context.Context, controller string) verdict.Verdict 
 // the place.
 func judgeTraining(task trainTask, cases []string, out Result) verdict.Verdict {
 	reports := rankReports[trainReport](out.Output)
-	var faults, missing []string
+	var problems, missing []string
 	worst := 0.0
 	for _, name := range cases {
 		for rank := range 2 {
@@ -247,27 +247,27 @@ func judgeTraining(task trainTask, cases []string, out Result) verdict.Verdict {
 				missing = append(missing, fmt.Sprintf("%s of rank %d", name, rank))
 				continue
 			}
-			fault, off := task.judge(reports[i])
-			if fault != "" {
-				faults = append(faults, fmt.Sprintf("%s, rank %d: %s", name, rank, fault))
+			problem, off := task.judge(reports[i])
+			if problem != "" {
+				problems = append(problems, fmt.Sprintf("%s, rank %d: %s", name, rank, problem))
 			}
 			worst = max(worst, off)
 		}
 	}
 	switch {
 	case out.Exit != 0 && len(missing) > 0:
-		faults = append(faults, fmt.Sprintf("horovodrun: exit %d before %s came to its end: %s", out.Exit, missing[0], lastLine(out.Output)))
+		problems = append(problems, fmt.Sprintf("horovodrun: exit %d before %s came to its end: %s", out.Exit, missing[0], lastLine(out.Output)))
 	case out.Exit != 0:
-		faults = append(faults, fmt.Sprintf("horovodrun: exit %d after all cases: %s", out.Exit, lastLine(out.Output)))
-	case len(faults) == 0 && len(missing) > 0:
+		problems = append(problems, fmt.Sprintf("horovodrun: exit %d after all cases: %s", out.Exit, lastLine(out.Output)))
+	case len(problems) == 0 && len(missing) > 0:
 		return verdict.Unmeasured("nothing is said of %s", listed(missing, 4))
 	}
-	return verdict.Judge(faults, []string{fmt.Sprintf("%d cases on 2 ranks (%s), weights at most %.1g from those of one process", len(cases), strings.Join(cases, " "), worst)})
+	return verdict.Judge(problems, []string{fmt.Sprintf("%d cases on 2 ranks (%s), weights at most %.1g from those of one process", len(cases), strings.Join(cases, " "), worst)})
 }
 
 // judge returns the problem of a report, and the distance of its weights from the
 // correct ones.
-func (t trainTask) judge(r trainReport) (fault string, off float64) {
+func (t trainTask) judge(r trainReport) (problem string, off float64) {
 	switch {
 	case r.Error != "":
 		return r.Error, 0
@@ -312,13 +312,13 @@ func (t trainTask) judgeGrouped(results []groupedResult) string {
 	if len(results) != len(t.Grouped) {
 		return fmt.Sprintf("%d results, %d groups were reduced", len(results), len(t.Grouped))
 	}
-	var faults []string
+	var problems []string
 	for i, want := range t.Grouped {
-		if fault := want.judge(results[i]); fault != "" {
-			faults = append(faults, fmt.Sprintf("%s of %s: %s", want.Op, want.Type, fault))
+		if problem := want.judge(results[i]); problem != "" {
+			problems = append(problems, fmt.Sprintf("%s of %s: %s", want.Op, want.Type, problem))
 		}
 	}
-	return strings.Join(faults, ", ")
+	return strings.Join(problems, ", ")
 }
 
 func (g groupedTensor) judge(r groupedResult) string {

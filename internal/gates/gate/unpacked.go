@@ -43,12 +43,12 @@ func (u *Unpacked) read(ctx context.Context, w *wheel.Wheel, name string, read f
 
 // Close frees the libraries.
 func (u *Unpacked) Close() error {
-	var faults []error
+	var errs []error
 	for name, r := range u.members {
 		if err := r.Close(); err != nil {
-			faults = append(faults, fmt.Errorf("closing %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("closing %s: %w", name, err))
 		}
 	}
 	clear(u.members)
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

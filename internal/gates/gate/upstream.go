@@ -49,7 +49,7 @@ func checkUpstream(ctx context.Context, s Subject, name string, full bool) verdi
 	if s.Tests == nil {
 		return verdict.Unmeasured("no container with upstream's tests to run them in")
 	}
-	var faults, blind, seen []string
+	var problems, blind, seen []string
 	var results []fileResult
 	for _, f := range s.Expect.Tests.Files {
 		if !full && f.Quick == nil {
@@ -57,11 +57,11 @@ func checkUpstream(ctx context.Context, s Subject, name string, full bool) verdi
 		}
 		result := s.runFile(ctx, f, full)
 		results = append(results, result)
-		fault := result.judge(f, full)
-		for i, text := range fault {
-			fault[i] = path.Base(f.File) + ": " + text
+		problem := result.judge(f, full)
+		for i, text := range problem {
+			problem[i] = path.Base(f.File) + ": " + text
 		}
-		faults = append(faults, fault...)
+		problems = append(problems, problem...)
 		if result.Unmeasured != "" {
 			blind = append(blind, path.Base(f.File)+": "+result.Unmeasured)
 		} else {
@@ -73,8 +73,8 @@ func checkUpstream(ctx context.Context, s Subject, name string, full bool) verdi
 	}
 	counts := strings.Join(seen, "; ")
 	switch {
-	case len(faults) > 0:
-		v := verdict.Judge(slices.Concat(faults, blind), nil)
+	case len(problems) > 0:
+		v := verdict.Judge(slices.Concat(problems, blind), nil)
 		v.Evidence = strings.TrimSuffix(v.Evidence+"; "+counts, "; ")
 		return v
 	case len(blind) > 0:
@@ -256,7 +256,7 @@ type tally struct {
 
 // judge returns the problems of a file's results. Known failures must fail: all of them
 // with --tests full, otherwise the selected ones.
-func (r *fileResult) judge(f recipe.TestFile, full bool) (faults []string) {
+func (r *fileResult) judge(f recipe.TestFile, full bool) (problems []string) {
 	if r.Unmeasured != "" {
 		return nil
 	}
@@ -277,21 +277,21 @@ func (r *fileResult) judge(f recipe.TestFile, full bool) (faults []string) {
 			r.known = append(r.known, name)
 			continue
 		}
-		faults = append(faults, fmt.Sprintf("%s fails on rank %s: %s", name, numbers(t.failed), cmp.Or(firstOf(t.failed), "without a message")))
+		problems = append(problems, fmt.Sprintf("%s fails on rank %s: %s", name, numbers(t.failed), cmp.Or(firstOf(t.failed), "without a message")))
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		t, ran := tallies[name]
 		switch {
 		case ran && len(t.failed) > 0, !ran && !full:
 		case !ran:
-			faults = append(faults, fmt.Sprintf("%s is named as a known failure and is no case of the file", name))
+			problems = append(problems, fmt.Sprintf("%s is named as a known failure and is no case of the file", name))
 		case t.passed > 0:
-			faults = append(faults, fmt.Sprintf("%s passes and is named as a known failure (%s)", name, known[name].Issue))
+			problems = append(problems, fmt.Sprintf("%s passes and is named as a known failure (%s)", name, known[name].Issue))
 		default:
-			faults = append(faults, fmt.Sprintf("%s was skipped and is named as a known failure (%s)", name, known[name].Issue))
+			problems = append(problems, fmt.Sprintf("%s was skipped and is named as a known failure (%s)", name, known[name].Issue))
 		}
 	}
-	return faults
+	return problems
 }
 
 // tallies groups the cases of all ranks by function name.

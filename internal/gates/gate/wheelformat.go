@@ -27,12 +27,12 @@ func checkWheelFormat(ctx context.Context, s Subject) verdict.Verdict {
 	}
 	defer w.Close()
 	misplaced, wrong := placeFaults(w, s.Expect.Packages), slices.Concat(w.Check(), s.libraryFaults(ctx, w))
-	faults := slices.Concat(wrong, misplaced)
+	problems := slices.Concat(wrong, misplaced)
 	if want := s.Expect.Version; want != "" && !w.Name.HasVersion(want) {
-		a := verdict.Judge(append(faults, fmt.Sprintf("the version is %s, promised is %s", w.Name.Version, want)), nil)
+		a := verdict.Judge(append(problems, fmt.Sprintf("the version is %s, promised is %s", w.Name.Version, want)), nil)
 		return a.Because("the local part did not reach the backend: HOROVOD_LOCAL_VERSION or WHEEL_VERSION in the recipe's env")
 	}
-	v := verdict.Judge(faults, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
+	v := verdict.Judge(problems, []string{fmt.Sprintf("%s: %d files, RECORD complete", w.Name, len(w.Files))})
 	if len(s.Expect.Packages) == 0 && len(wrong) == 0 && len(misplaced) > 0 {
 		return v.Because("it goes where others' files are, or runs unasked: do not install it, or say that you want it so: --expect packages=A,B,programs=C,data=D/E, and in a recipe expect.packages")
 	}
@@ -42,7 +42,7 @@ func checkWheelFormat(ctx context.Context, s Subject) verdict.Verdict {
 // placeFaults names the files installed outside the promised packages. If no packages
 // are promised, only the package of the wheel's name is allowed. Other files may shadow
 // those of other wheels, or run at every start of Python.
-func placeFaults(w *wheel.Wheel, packages []string) (faults []string) {
+func placeFaults(w *wheel.Wheel, packages []string) (problems []string) {
 	promised := func(name string) bool { return slices.Contains(packages, name) }
 	says := "lies outside the promised packages " + strings.Join(packages, ", ")
 	if !slices.ContainsFunc(packages, func(name string) bool { return !strings.Contains(name, "/") }) {
@@ -52,21 +52,21 @@ func placeFaults(w *wheel.Wheel, packages []string) (faults []string) {
 	places := w.Installs()
 	for _, name := range places.Packages {
 		if !promised(name) {
-			faults = append(faults, fmt.Sprintf("%s %s", firstBelow(w, name), says))
+			problems = append(problems, fmt.Sprintf("%s %s", firstBelow(w, name), says))
 		}
 	}
 	for _, name := range places.Programs {
 		if ofSystem(name, w.Name.Distribution) && !slices.Contains(packages, "scripts/"+name) {
-			faults = append(faults, fmt.Sprintf("the program %s would stand before the system's, and nobody promises it", name))
+			problems = append(problems, fmt.Sprintf("the program %s would stand before the system's, and nobody promises it", name))
 		}
 	}
 	for _, dir := range places.Data {
 		top, _, _ := strings.Cut(dir, "/")
 		if !slices.Contains(documents, dir) && !slices.Contains(packages, "data/"+dir) && !slices.Contains(packages, "data/"+top) {
-			faults = append(faults, fmt.Sprintf("the wheel installs %s below the prefix, and nobody promises it", dir))
+			problems = append(problems, fmt.Sprintf("the wheel installs %s below the prefix, and nobody promises it", dir))
 		}
 	}
-	return faults
+	return problems
 }
 
 // documents lists directories below the prefix from which nothing is executed.

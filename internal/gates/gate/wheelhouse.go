@@ -54,7 +54,7 @@ func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
 	if !ok {
 		return verdict.Failed("installing %s: exit %d: %s", stack.Requirements, out.Exit, complaint(out.Output))
 	}
-	faults := slices.Concat(idle(s.Expect.Wheelhouse.Provided, asked), notInstalled(house, installed))
+	problems := slices.Concat(idle(s.Expect.Wheelhouse.Provided, asked), notInstalled(house, installed))
 	lacks, err := parseNeeds(needs, out.Exit)
 	if err != nil {
 		return verdict.Unmeasured("uv pip check: %v", err)
@@ -65,13 +65,13 @@ func checkWheelhouse(ctx context.Context, s Subject) verdict.Verdict {
 			platform = append(platform, l.String())
 			continue
 		}
-		faults = append(faults, l.String())
+		problems = append(problems, l.String())
 	}
 	seen := []string{fmt.Sprintf("%d wheels installed by digest without a network", len(house.Wheels()))}
 	if len(platform) > 0 {
 		seen = append(seen, "the platform provides "+strings.Join(platform, ", "))
 	}
-	return verdict.Judge(faults, seen)
+	return verdict.Judge(problems, seen)
 }
 
 // requirements returns the requirements in the METADATA of the wheels, including those
@@ -104,13 +104,13 @@ type requirement struct {
 
 // idle names the packages declared as provided, but required by no wheel.
 func idle(provided []recipe.Provided, asked []requirement) []string {
-	var faults []string
+	var problems []string
 	for _, p := range provided {
 		if !slices.ContainsFunc(asked, func(r requirement) bool { return lack{requirement: r.text}.isOf(p) }) {
-			faults = append(faults, p.Project+" is said to be provided, and no wheel asks for it")
+			problems = append(problems, p.Project+" is said to be provided, and no wheel asks for it")
 		}
 	}
-	return faults
+	return problems
 }
 
 // external returns the requirements that only the platform can meet. They are never
@@ -163,23 +163,23 @@ func notInstalled(house stack.Manifest, listing string) []string {
 			listed[wheel.NormalName(project)] = version
 		}
 	}
-	var faults []string
+	var problems []string
 	for _, w := range house.Wheels() {
 		name, err := wheel.ParseName(w.Name)
 		if err != nil {
-			return append(faults, err.Error())
+			return append(problems, err.Error())
 		}
 		project := wheel.NormalName(name.Distribution)
 		if !name.HasVersion(listed[project]) {
-			faults = append(faults, fmt.Sprintf("%s is not what was installed: %s", w.Name, cmp.Or(listed[project], "missing")))
+			problems = append(problems, fmt.Sprintf("%s is not what was installed: %s", w.Name, cmp.Or(listed[project], "missing")))
 		}
 		delete(listed, project)
 	}
 	for project := range listed {
-		faults = append(faults, project+" was there before the wheelhouse")
+		problems = append(problems, project+" was there before the wheelhouse")
 	}
-	slices.Sort(faults)
-	return faults
+	slices.Sort(problems)
+	return problems
 }
 
 // A lack is an unmet requirement of an installed wheel.

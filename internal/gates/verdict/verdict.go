@@ -79,10 +79,10 @@ func Unmeasured(format string, args ...any) Verdict {
 
 // Judge makes a verdict from problems and observations. With problems the gate fails;
 // without observations it has not measured.
-func Judge(faults, seen []string) Verdict {
+func Judge(problems, seen []string) Verdict {
 	switch {
-	case len(faults) > 0:
-		return Failed("%s", strings.Join(few(faults), "; "))
+	case len(problems) > 0:
+		return Failed("%s", strings.Join(few(problems), "; "))
 	case len(seen) == 0:
 		return Unmeasured("nothing to look at")
 	}
@@ -97,16 +97,16 @@ const (
 )
 
 // few shortens a list of problems.
-func few(faults []string) []string {
+func few(problems []string) []string {
 	var shown []string
-	for i, fault := range faults {
+	for i, problem := range problems {
 		if i == maxFaults {
-			return append(shown, fmt.Sprintf("and %d more", len(faults)-maxFaults))
+			return append(shown, fmt.Sprintf("and %d more", len(problems)-maxFaults))
 		}
-		if len(fault) > maxFault {
-			fault = strings.ToValidUTF8(fault[:maxFault], "") + "…"
+		if len(problem) > maxFault {
+			problem = strings.ToValidUTF8(problem[:maxFault], "") + "…"
 		}
-		shown = append(shown, fault)
+		shown = append(shown, problem)
 	}
 	return shown
 }

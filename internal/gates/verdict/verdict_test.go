@@ -29,17 +29,17 @@ func TestStatusOutsideItsRange(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
-		faults, seen []string
-		status       Status
-		evidence     string
+		problems, seen []string
+		status         Status
+		evidence       string
 	}{
 		{nil, nil, NotMeasured, "nothing to look at"},
 		{nil, []string{"a", "b"}, Pass, "a; b"},
 		{[]string{"x", "y"}, []string{"a"}, Fail, "x; y"},
 		{[]string{"x"}, nil, Fail, "x"},
 	} {
-		if a := Judge(c.faults, c.seen); a.Status != c.status || a.Evidence != c.evidence {
-			t.Errorf("%q, %q: %v %q", c.faults, c.seen, a.Status, a.Evidence)
+		if a := Judge(c.problems, c.seen); a.Status != c.status || a.Evidence != c.evidence {
+			t.Errorf("%q, %q: %v %q", c.problems, c.seen, a.Status, a.Evidence)
 		}
 	}
 }

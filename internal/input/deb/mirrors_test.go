@@ -15,9 +15,9 @@ func TestMirror(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	_, err := Mirror(nil)
-	faults := diag.All(err)
-	if len(faults) != 1 || faults[0].Code != diag.Fetch || !strings.Contains(faults[0].Hint, "BUILDER_MIRROR_DEBIAN") {
-		t.Errorf("got %+v", faults)
+	errs := diag.All(err)
+	if len(errs) != 1 || errs[0].Code != diag.Fetch || !strings.Contains(errs[0].Hint, "BUILDER_MIRROR_DEBIAN") {
+		t.Errorf("got %+v", errs)
 	}
 }
 

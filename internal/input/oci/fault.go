@@ -130,11 +130,11 @@ func reason(response *errcode.ErrorResponse) string {
 }
 
 // passes reports whether another attempt may succeed.
-func (r *Repository) passes(err, fault error) bool {
-	if refusal, ok := errors.AsType[*Refusal](fault); ok {
+func (r *Repository) passes(err, e error) bool {
+	if refusal, ok := errors.AsType[*Refusal](e); ok {
 		return isPassing(refusal.Status) || isBehind(err)
 	}
-	if _, ok := errors.AsType[*silent](fault); ok || errors.Is(err, errLost) {
+	if _, ok := errors.AsType[*silent](e); ok || errors.Is(err, errLost) {
 		return true
 	}
 	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound || isOurs(err) || isTLS(err) {
@@ -193,11 +193,11 @@ func (r *Repository) fail(ctx context.Context, code diag.Code, err error, format
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
-	fault := diag.Errorf(code, "%s: %w", doing, err)
+	e := diag.Errorf(code, "%s: %w", doing, err)
 	if hint := r.hint(err); hint != "" {
-		return fault.WithHint("%s", hint)
+		return e.WithHint("%s", hint)
 	}
-	return fault
+	return e
 }
 
 func (r *Repository) hint(err error) string {

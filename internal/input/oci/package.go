@@ -151,39 +151,39 @@ func (f File) descriptor() ocispec.Descriptor {
 
 // check returns all errors of a package.
 func (p Package) check() error {
-	var faults []error
+	var errs []error
 	if err := mediaType(p.ArtifactType); err != nil {
-		faults = append(faults, fmt.Errorf("the package: %w", err))
+		errs = append(errs, fmt.Errorf("the package: %w", err))
 	}
 	if len(p.Files) == 0 || len(p.Files) > maxFiles {
-		faults = append(faults, fmt.Errorf("the package has %d files, it may have 1 to %d", len(p.Files), maxFiles))
+		errs = append(errs, fmt.Errorf("the package has %d files, it may have 1 to %d", len(p.Files), maxFiles))
 	}
 	if len(p.Referrers) > maxReferrers {
-		faults = append(faults, fmt.Errorf("the package has %d referrers, it may have %d", len(p.Referrers), maxReferrers))
+		errs = append(errs, fmt.Errorf("the package has %d referrers, it may have %d", len(p.Referrers), maxReferrers))
 	}
-	faults = append(faults, checkFiles(p.Files))
+	errs = append(errs, checkFiles(p.Files))
 	for _, r := range p.Referrers {
 		if err := errors.Join(mediaType(r.ArtifactType), r.File.check()); err != nil {
-			faults = append(faults, fmt.Errorf("the referrer %q: %w", r.File.Name, err))
+			errs = append(errs, fmt.Errorf("the referrer %q: %w", r.File.Name, err))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // checkFiles checks every file and refuses duplicate names.
 func checkFiles(files []File) error {
-	var faults []error
+	var errs []error
 	names := map[string]bool{}
 	for _, f := range files {
 		if err := f.check(); err != nil {
-			faults = append(faults, fmt.Errorf("the file %q: %w", f.Name, err))
+			errs = append(errs, fmt.Errorf("the file %q: %w", f.Name, err))
 		}
 		if names[f.Name] {
-			faults = append(faults, fmt.Errorf("there are two files of the name %q", f.Name))
+			errs = append(errs, fmt.Errorf("there are two files of the name %q", f.Name))
 		}
 		names[f.Name] = true
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func (f File) check() error {

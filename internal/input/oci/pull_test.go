@@ -287,7 +287,7 @@ func TestFetchOfBadContent(t *testing.T) {
 	}
 	wrong := bytes.Clone(data)
 	wrong[len(wrong)/2] ^= 1
-	for want, fault := range map[string]func(http.ResponseWriter, *http.Request) bool{
+	for want, problem := range map[string]func(http.ResponseWriter, *http.Request) bool{
 		"ended after 1048576 of 3145728": cut,
 		"ended after 2097152 of 3145728": chunked(data[:2<<20]),
 		"bytes with sha256":              chunked(wrong),
@@ -298,7 +298,7 @@ func TestFetchOfBadContent(t *testing.T) {
 		"500":                            on("GET", f.SHA256, 9, says(500, "")),
 	} {
 		dir := t.TempDir()
-		at.breaks(fault)
+		at.breaks(problem)
 		err := r.Fetch(t.Context(), f, dir, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || diag.CodeOf(err) != diag.Fetch {
 			t.Errorf("want %q, got %v", want, err)
@@ -373,17 +373,17 @@ func TestForeignReferrers(t *testing.T) {
 	foreign["subject"] = object{"mediaType": manifestType, "digest": want, "size": 7}
 	id := store(t, r, foreign)
 	found, err := r.Referrers(t.Context(), want)
-	faults := 0
+	problems := 0
 	for _, f := range found {
 		if f.Fault != nil {
-			faults++
+			problems++
 			if f.Digest != id || f.Files != nil {
 				t.Errorf("got %+v", f)
 			}
 		}
 	}
-	if err != nil || len(found) != 3 || faults != 1 {
-		t.Errorf("%d referrers, %d faults, %v", len(found), faults, err)
+	if err != nil || len(found) != 3 || problems != 1 {
+		t.Errorf("%d referrers, %d faults, %v", len(found), problems, err)
 	}
 	list := ocispec.Index{MediaType: indexType, Manifests: []ocispec.Descriptor{{Digest: digest.Digest(want)}, {Digest: digest.FromString("none")}, {Digest: "../x"}}}
 	answer, _ := json.Marshal(list)

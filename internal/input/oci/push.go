@@ -142,8 +142,8 @@ func (s *sending) upload(ctx context.Context, b blob) error {
 	err := s.r.repo.Blobs().Push(ctx, b.Descriptor, body)
 	// The registry's error after an aborted upload may be arbitrary, so an error of the
 	// file takes precedence.
-	if fault := body.fault(); fault != nil {
-		return fault
+	if err := body.problem(); err != nil {
+		return err
 	}
 	return err
 }
@@ -222,7 +222,7 @@ func (c *checked) Close() error {
 	return c.from.Close()
 }
 
-func (c *checked) fault() error {
+func (c *checked) problem() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failed

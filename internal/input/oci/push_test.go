@@ -201,11 +201,11 @@ func TestRefusalsOfAPush(t *testing.T) {
 				if !ok || refusal.Status != status || diag.CodeOf(err) != diag.Publish {
 					t.Fatalf("got %v", err)
 				}
-				fault, _ := errors.AsType[*diag.Error](err)
-				if status != 400 && fault.Hint == "" || !strings.Contains(err.Error(), place.open(t).String()) {
-					t.Errorf("%v (%s)", err, fault.Hint)
+				e, _ := errors.AsType[*diag.Error](err)
+				if status != 400 && e.Hint == "" || !strings.Contains(err.Error(), place.open(t).String()) {
+					t.Errorf("%v (%s)", err, e.Hint)
 				}
-				if strings.Contains(err.Error()+fault.Hint, secret) || strings.Contains(err.Error(), "\x1b") {
+				if strings.Contains(err.Error()+e.Hint, secret) || strings.Contains(err.Error(), "\x1b") {
 					t.Errorf("it shows too much: %v", err)
 				}
 				want := 1
@@ -230,7 +230,7 @@ func TestWhatIsTakenAndNotKept(t *testing.T) {
 	p := sample(t, "a")
 	at.breaks(on("PUT", "/blobs/uploads/", 1, says(201, "")))
 	_, _, err := at.open(t).Push(t.Context(), p, nil)
-	if fault, ok := errors.AsType[*diag.Error](err); !errors.Is(err, errLost) || !ok || fault.Code != diag.Publish || fault.Hint == "" {
+	if e, ok := errors.AsType[*diag.Error](err); !errors.Is(err, errLost) || !ok || e.Code != diag.Publish || e.Hint == "" {
 		t.Errorf("got %v", err)
 	}
 	if n := at.count("PUT /v2/wheels/horovod/manifests/"); n != 0 {

@@ -171,11 +171,11 @@ func do[T any](ctx context.Context, r *Repository, f func(context.Context) (T, e
 		if err != nil && errors.Is(context.Cause(watched), late) {
 			err = late
 		}
-		fault := plainFault(err)
-		if fault != nil && r.passes(err, fault) {
-			fault = retry.Temporary(fault, time.Duration(t.after.Load()))
+		e := plainFault(err)
+		if e != nil && r.passes(err, e) {
+			e = retry.Temporary(e, time.Duration(t.after.Load()))
 		}
-		return v, fault
+		return v, e
 	})
 }
 

@@ -262,9 +262,9 @@ func TestTLSIsVerified(t *testing.T) {
 		r.repo.PlainHTTP = false // as for any other host
 		before := time.Now()
 		_, err = r.Resolve(t.Context(), "v1")
-		fault, ok := errors.AsType[*diag.Error](err)
-		if !ok || !strings.Contains(fault.Hint, c.hint) || fault.Code != diag.Fetch {
-			t.Errorf("%s: %v (%+v)", c.hint, err, fault)
+		e, ok := errors.AsType[*diag.Error](err)
+		if !ok || !strings.Contains(e.Hint, c.hint) || e.Code != diag.Fetch {
+			t.Errorf("%s: %v (%+v)", c.hint, err, e)
 		}
 		if time.Since(before) > 5*time.Second {
 			t.Errorf("%s: it took %s", c.hint, time.Since(before))

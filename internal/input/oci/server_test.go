@@ -30,7 +30,7 @@ type keeper struct {
 	addr string
 
 	// fault answers a request in place of the registry if it returns true.
-	fault atomic.Pointer[func(w http.ResponseWriter, req *http.Request) bool]
+	problem atomic.Pointer[func(w http.ResponseWriter, req *http.Request) bool]
 
 	uploaded atomic.Int64 // bytes of blobs received
 	mu       sync.Mutex
@@ -83,14 +83,14 @@ func (p *keeper) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		counted.Body = countingBody{req.Body, &p.uploaded}
 		req = &counted
 	}
-	if f := p.fault.Load(); f != nil && (*f)(w, req) {
+	if f := p.problem.Load(); f != nil && (*f)(w, req) {
 		return
 	}
 	p.keeps.ServeHTTP(w, req)
 }
 
-func (p *keeper) breaks(f func(w http.ResponseWriter, req *http.Request) bool) { p.fault.Store(&f) }
-func (p *keeper) mend()                                                        { p.fault.Store(nil) }
+func (p *keeper) breaks(f func(w http.ResponseWriter, req *http.Request) bool) { p.problem.Store(&f) }
+func (p *keeper) mend()                                                        { p.problem.Store(nil) }
 
 // count returns the number of requests whose method and path begin with one of methods.
 func (p *keeper) count(methods ...string) (n int) {

@@ -42,13 +42,13 @@ func (s *Store) Collect(w Want) (Collected, error) {
 	slices.SortStableFunc(all, func(a, b Kept) int {
 		return cmp.Or(cmp.Compare(a.Kind.worth(), b.Kind.worth()), a.Used.Compare(b.Used))
 	})
-	var faults []error
+	var errs []error
 	for _, k := range all {
 		if c.After <= w.Most {
 			break
 		}
 		gone, err := s.remove(k, w)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		if !gone {
 			continue
 		}
@@ -58,7 +58,7 @@ func (s *Store) Collect(w Want) (Collected, error) {
 	}
 	slices.Sort(c.Results)
 	c.Results = slices.Compact(c.Results)
-	return c, errors.Join(faults...)
+	return c, errors.Join(errs...)
 }
 
 // worth orders kinds by the cost of getting the file again.
@@ -114,7 +114,7 @@ func (s *Store) Unstage(scratch string, c Collected, dryRun bool) ([]string, err
 		return nil, err
 	}
 	gone := []string{}
-	var faults []error
+	var errs []error
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || strings.HasPrefix(e.Name(), "git-") {
@@ -126,10 +126,10 @@ func (s *Store) Unstage(scratch string, c Collected, dryRun bool) ([]string, err
 		}
 		gone = append(gone, e.Name())
 		if !dryRun {
-			faults = append(faults, os.RemoveAll(path))
+			errs = append(errs, os.RemoveAll(path))
 		}
 	}
-	return gone, errors.Join(faults...)
+	return gone, errors.Join(errs...)
 }
 
 // inodes returns the inodes of the remaining blobs.

@@ -21,7 +21,7 @@ import (
 // The error of a failed fetch lists the error of each source. A cancelled fetch keeps
 // the downloaded bytes, and the next fetch continues.
 func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(done, total int64)) (string, error) {
-	if err := b.fault(); err != nil {
+	if err := b.problem(); err != nil {
 		return "", err
 	}
 	if path, err := s.Use(b); err == nil {
@@ -41,7 +41,7 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
-	var faults []error
+	var errs []error
 	for _, source := range from {
 		err := s.get(ctx, b, source, progress)
 		switch {
@@ -50,12 +50,12 @@ func (s *Store) Fetch(ctx context.Context, b Blob, from []Place, progress func(d
 		case ctx.Err() != nil:
 			return "", fmt.Errorf("fetching %s: %w", b.Name, context.Cause(ctx))
 		}
-		faults = append(faults, &refusal{source, s.explain(err)})
+		errs = append(errs, &refusal{source, s.explain(err)})
 		if _, ours := errors.AsType[*diskError](err); ours {
 			break
 		}
 	}
-	return "", s.unavailable(b, faults)
+	return "", s.unavailable(b, errs)
 }
 
 // get fetches b from one source.
@@ -120,34 +120,34 @@ func (s *Store) explain(err error) error {
 }
 
 // unavailable joins the errors of all sources in one error.
-func (s *Store) unavailable(b Blob, faults []error) error {
+func (s *Store) unavailable(b Blob, errs []error) error {
 	hint := "name another place for the same bytes with --set source.NAME=PATH|URL, or a mirror of Debian with BUILDER_MIRROR_DEBIAN"
-	if _, ours := errors.AsType[*diskError](errors.Join(faults...)); ours {
+	if _, ours := errors.AsType[*diskError](errors.Join(errs...)); ours {
 		hint = "make room with `builder store gc --keep SIZE`, or set BUILDER_HOME to a place that has room and can be written"
 	}
 	what := fmt.Sprintf("fetching %s (sha256 %s)", b.Name, b.SHA256)
-	switch len(faults) {
+	switch len(errs) {
 	case 0:
 		return diag.Errorf(diag.Fetch, "%s: no place is known for it", what).WithHint("%s", hint)
 	case 1:
-		return diag.Errorf(diag.Fetch, "%s: %w", what, faults[0]).WithHint("%s", hint)
+		return diag.Errorf(diag.Fetch, "%s: %w", what, errs[0]).WithHint("%s", hint)
 	}
-	e := &list{what: fmt.Sprintf("%s: none of %d places has it", what, len(faults)), faults: faults}
+	e := &list{what: fmt.Sprintf("%s: none of %d places has it", what, len(errs)), errs: errs}
 	return (&diag.Error{Code: diag.Fetch, Err: e}).WithHint("%s", hint)
 }
 
 // list is an error of several lines.
 type list struct {
-	what   string
-	faults []error
+	what string
+	errs []error
 }
 
 func (l *list) Error() string {
 	lines := []string{l.what}
-	for _, f := range l.faults {
+	for _, f := range l.errs {
 		lines = append(lines, f.Error())
 	}
 	return strings.Join(lines, "\n  ")
 }
 
-func (l *list) Unwrap() []error { return l.faults }
+func (l *list) Unwrap() []error { return l.errs }

@@ -43,9 +43,9 @@ func TestFetchOntoAFullDisk(t *testing.T) {
 }
 
 func hintOf(err error) string {
-	fault, ok := errors.AsType[*diag.Error](err)
+	e, ok := errors.AsType[*diag.Error](err)
 	if !ok {
 		return ""
 	}
-	return fault.Hint
+	return e.Hint
 }

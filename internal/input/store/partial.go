@@ -158,7 +158,7 @@ func (s *Store) Put(r io.Reader) (Blob, error) {
 // store. It reads r also if the store has b, so that the caller learns whether r is
 // intact.
 func (s *Store) Receive(b Blob, r io.Reader) (added bool, err error) {
-	if err := b.fault(); err != nil {
+	if err := b.problem(); err != nil {
 		return false, err
 	}
 	if _, err := s.Use(b); err == nil {

@@ -49,8 +49,8 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	}
 	from := write(t, filepath.Join(t.TempDir(), "sample"), sample)
 	_, err = s.Fetch(t.Context(), absent, []Place{Place(from)}, nil)
-	fault, ok := errors.AsType[*diag.Error](err)
-	if !ok || fault.Code != diag.Fetch {
+	e, ok := errors.AsType[*diag.Error](err)
+	if !ok || e.Code != diag.Fetch {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{"sample.whl", absent.SHA256, s.dir, "cannot be written"} {
@@ -58,7 +58,7 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 			t.Errorf("%q is not in %v", want, err)
 		}
 	}
-	if !strings.Contains(fault.Hint, "BUILDER_HOME") {
-		t.Errorf("the hint is %q", fault.Hint)
+	if !strings.Contains(e.Hint, "BUILDER_HOME") {
+		t.Errorf("the hint is %q", e.Hint)
 	}
 }

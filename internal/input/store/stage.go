@@ -41,22 +41,22 @@ func (s *Store) Stage(dir string, blobs []Blob) error {
 // directory, because the names come from locks.
 func (s *Store) named(blobs []Blob) (map[string]string, error) {
 	want := map[string]string{}
-	var faults []error
+	var errs []error
 	for _, b := range blobs {
 		path, ok := s.Path(b)
 		other, twice := want[b.Name]
 		switch {
 		case b.Name == "" || b.Name == "." || b.Name == ".." || strings.ContainsAny(b.Name, "/\x00"):
-			faults = append(faults, fmt.Errorf("%q is not the name of a file", b.Name))
+			errs = append(errs, fmt.Errorf("%q is not the name of a file", b.Name))
 		case !ok:
-			faults = append(faults, fmt.Errorf("%s (sha256 %s) is not in the store", b.Name, b.SHA256))
+			errs = append(errs, fmt.Errorf("%s (sha256 %s) is not in the store", b.Name, b.SHA256))
 		case twice && other != path:
-			faults = append(faults, fmt.Errorf("two files are called %s", b.Name))
+			errs = append(errs, fmt.Errorf("two files are called %s", b.Name))
 		default:
 			want[b.Name] = path
 		}
 	}
-	return want, errors.Join(faults...)
+	return want, errors.Join(errs...)
 }
 
 // holds reports whether dir holds these files and no others.

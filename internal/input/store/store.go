@@ -32,8 +32,8 @@ type Blob struct {
 
 var digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// fault refuses a digest that could be a path or that no content can have.
-func (b Blob) fault() error {
+// problem refuses a digest that could be a path or that no content can have.
+func (b Blob) problem() error {
 	if !digestPattern.MatchString(b.SHA256) {
 		return diag.Errorf(diag.Fetch, "%s: %q is no sha256", b.Name, b.SHA256)
 	}
@@ -95,7 +95,7 @@ func (s *Store) place(digest string) string {
 // Path returns the path of b if the store has it with the right size. It does not check
 // the content again; [Store.Use] does.
 func (s *Store) Path(b Blob) (string, bool) {
-	if b.fault() != nil {
+	if b.problem() != nil {
 		return "", false
 	}
 	path := s.place(b.SHA256)

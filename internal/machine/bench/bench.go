@@ -82,10 +82,10 @@ type Events interface {
 
 // Validate returns every error in the plan.
 func (p Plan) Validate() error {
-	var faults []error
+	var errs []error
 	demand := func(ok bool, format string, args ...any) {
 		if !ok {
-			faults = append(faults, diag.Errorf(diag.Usage, format, args...))
+			errs = append(errs, diag.Errorf(diag.Usage, format, args...))
 		}
 	}
 	demand(len(p.Libraries) > 0 && len(p.Libraries) <= maxLibraries, "%d libraries, want 1 to %d", len(p.Libraries), maxLibraries)
@@ -104,7 +104,7 @@ func (p Plan) Validate() error {
 	demand(p.Rounds > 0 && p.Rounds <= maxRounds, "%d rounds, want 1 to %d", p.Rounds, maxRounds)
 	demand(p.Iterations > 0 && p.Warmup >= 0, "%d iterations after %d to warm up", p.Iterations, p.Warmup)
 	demand(p.Timeout > 0, "a sweep needs a time limit")
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // Turns lists the sweeps in order. Within a round, the libraries take turns on each

@@ -41,10 +41,10 @@ func (p Plan) Measure(ctx context.Context, run Runner, events Events) (Result, e
 			events.Saved(m.result())
 		}
 	}
-	if len(m.samples) == 0 && len(m.faults) == 0 {
-		m.faults = append(m.faults, diag.Errorf(diag.Unexpected, "nothing was measured: %s", m.stopped))
+	if len(m.samples) == 0 && len(m.errs) == 0 {
+		m.errs = append(m.errs, diag.Errorf(diag.Unexpected, "nothing was measured: %s", m.stopped))
 	}
-	return m.result(), errors.Join(m.faults...)
+	return m.result(), errors.Join(m.errs...)
 }
 
 // measurement is the state of a running plan.
@@ -57,7 +57,7 @@ type measurement struct {
 	samples   map[key][]Sample   // in order of rounds
 	done      int
 	stopped   string
-	faults    []error
+	errs      []error
 }
 
 type key struct {
@@ -153,7 +153,7 @@ func (m *measurement) fail(s Turn, err error) {
 	if diag.Worst(err) == diag.OK {
 		err = diag.Errorf(diag.Gate, "%w", err)
 	}
-	m.faults = append(m.faults, err)
+	m.errs = append(m.errs, err)
 }
 
 func (m *measurement) result() Result {

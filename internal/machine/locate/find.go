@@ -132,18 +132,18 @@ func distinct(names []string) []string {
 // Libraries finds the libraries of all arguments. They must all have the same soname,
 // which it returns.
 func Libraries(args []string, scratch, root string) (libraries []bench.Library, soname string, err error) {
-	var faults []error
+	var errs []error
 	var names []string
 	for i, arg := range args {
 		l, err := library(arg, filepath.Join(scratch, "library-"+strconv.Itoa(i)), root)
-		if faults = append(faults, err); err == nil {
+		if errs = append(errs, err); err == nil {
 			libraries, names = append(libraries, l), append(names, l.Soname)
 		}
 	}
 	if names = distinct(names); len(names) > 1 {
-		faults = append(faults, diag.Errorf(diag.Usage, "--library: no program can load %s", strings.Join(names, " and ")))
+		errs = append(errs, diag.Errorf(diag.Usage, "--library: no program can load %s", strings.Join(names, " and ")))
 	}
-	return libraries, strings.Join(names, " "), errors.Join(faults...)
+	return libraries, strings.Join(names, " "), errors.Join(errs...)
 }
 
 // Programs finds the program of each collective. The error lists missing programs and
@@ -154,21 +154,21 @@ func Programs(place string, collectives []string, soname, scratch string) ([]ben
 		return nil, diag.Errorf(diag.Usage, "--tests: %w", err)
 	}
 	var programs []bench.Program
-	var faults []error
+	var errs []error
 	for _, name := range collectives {
 		file := filepath.Join(dir, name+"_perf")
 		switch info, err := os.Stat(file); {
 		case err != nil:
-			faults = append(faults, diag.Errorf(diag.Usage, "--collectives: %s has no program %s_perf", place, name).
+			errs = append(errs, diag.Errorf(diag.Usage, "--collectives: %s has no program %s_perf", place, name).
 				WithHint("%s", diag.DidYouMean(name, collectivesIn(dir))))
 		case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-			faults = append(faults, diag.Errorf(diag.Usage, "--tests: %s is not a file that can be run", filepath.Join(place, name+"_perf")))
+			errs = append(errs, diag.Errorf(diag.Usage, "--tests: %s is not a file that can be run", filepath.Join(place, name+"_perf")))
 		default:
-			faults = append(faults, checkProgram(file, soname))
+			errs = append(errs, checkProgram(file, soname))
 		}
 		programs = append(programs, bench.Program{Collective: name, Path: file})
 	}
-	return programs, errors.Join(faults...)
+	return programs, errors.Join(errs...)
 }
 
 // checkProgram refuses a program that cannot load the library under test and would
@@ -186,8 +186,8 @@ func checkProgram(file, soname string) error {
 	if err != nil {
 		return diag.Errorf(diag.Usage, "--tests: reading %s: %w", filepath.Base(file), err)
 	}
-	if fault := loadFault(program, soname); fault != "" {
-		return diag.Errorf(diag.Usage, "--tests: %s %s", filepath.Base(file), fault)
+	if problem := loadFault(program, soname); problem != "" {
+		return diag.Errorf(diag.Usage, "--tests: %s %s", filepath.Base(file), problem)
 	}
 	return nil
 }

@@ -49,8 +49,8 @@ func Parse(r io.Reader) (Evidence, error) {
 		if limited.N <= 0 {
 			return Evidence{}, fmt.Errorf("reading the log of NCCL: it is longer than %d bytes", maxLog)
 		}
-		if fault := e.line(strings.TrimSpace(string(line))); fault != nil {
-			return Evidence{}, fmt.Errorf("reading the log of NCCL: %w", fault)
+		if err := e.line(strings.TrimSpace(string(line))); err != nil {
+			return Evidence{}, fmt.Errorf("reading the log of NCCL: %w", err)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			if errors.Is(err, io.EOF) {

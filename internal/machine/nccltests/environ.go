@@ -45,12 +45,12 @@ func environ(s Sweep, dir string, libraries []string) []string {
 	return list
 }
 
-// fault returns all errors of a sweep, or nil.
-func (s Sweep) fault() error {
-	var faults []error
+// problem returns all errors of a sweep, or nil.
+func (s Sweep) problem() error {
+	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
-			faults = append(faults, fmt.Errorf(format, args...))
+			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
 	check(s.Program != "", "no program is named")
@@ -64,7 +64,7 @@ func (s Sweep) fault() error {
 		check(!strings.HasPrefix(name, "NCCL_DEBUG"), "%s belongs to the runner", name)
 		check(name != "" && !strings.ContainsAny(name, "=\x00") && !strings.Contains(value, "\x00"), "%q is no name of the environment, or its value none", name)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // arguments returns the arguments, which are the same for every release: one process,

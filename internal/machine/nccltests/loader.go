@@ -17,7 +17,7 @@ import (
 type loader struct {
 	collective string   // path of libnccl or librccl
 	missing    []string // libraries it cannot find
-	faults     []string // other errors, such as a glibc that is too old
+	problems   []string // other errors, such as a glibc that is too old
 }
 
 var (
@@ -63,18 +63,18 @@ func parseLoader(text string) loader {
 				l.collective = m[2]
 			}
 		} else if complaint.MatchString(line) {
-			l.faults = append(l.faults, line)
+			l.problems = append(l.problems, line)
 		}
 	}
 	return l
 }
 
-// fault returns an error if the program cannot start with the library in the directory
+// problem returns an error if the program cannot start with the library in the directory
 // library.
-func (l loader) fault(library string) error {
+func (l loader) problem(library string) error {
 	switch {
-	case len(l.faults) > 0:
-		return fmt.Errorf("the loader refuses it: %s", strings.Join(l.faults, "; "))
+	case len(l.problems) > 0:
+		return fmt.Errorf("the loader refuses it: %s", strings.Join(l.problems, "; "))
 	case len(l.missing) > 0:
 		return fmt.Errorf("the loader does not find %s", strings.Join(l.missing, ", "))
 	case library != "" && l.collective != "" && !within(l.collective, library):

@@ -28,7 +28,7 @@ var (
 // with wrong values is not an error: the report contains them. With an error, Run also
 // returns the log and output so far.
 func Run(ctx context.Context, s Sweep) (Measured, error) {
-	if err := s.fault(); err != nil {
+	if err := s.problem(); err != nil {
 		return Measured{}, fmt.Errorf("running %s: %w", filepath.Base(s.Program), err)
 	}
 	dir, err := os.MkdirTemp("", "nccl-tests-*")
@@ -94,7 +94,7 @@ func (c *command) prepare(ctx context.Context, s Sweep, dir string) error {
 			return err
 		}
 	}
-	return l.fault(s.Library)
+	return l.problem(s.Library)
 }
 
 // writesJSON reports whether the program has the option -J. In every release, --help

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// stand writes a shell script in place of a program. These tests cover the handling of
+// fakeSweep writes a shell script in place of a program. These tests cover the handling of
 // processes and use recorded output.
-func stand(t *testing.T, script string) Sweep {
+func fakeSweep(t *testing.T, script string) Sweep {
 	t.Helper()
 	grace = 300 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "all_reduce_perf")
@@ -42,7 +42,7 @@ func data(t *testing.T, name string) string {
 }
 
 func TestRunReadsTheTable(t *testing.T) {
-	s := stand(t, help+`cat `+data(t, "v2.13.13-all_reduce.txt")+`
+	s := fakeSweep(t, help+`cat `+data(t, "v2.13.13-all_reduce.txt")+`
 echo "args: $*" >&2
 env | sort >&2
 echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/host/;s/%p/1/')"`)
@@ -72,7 +72,7 @@ echo "NCCL version 2.22.3+cuda12.4" > "$(echo "$NCCL_DEBUG_FILE" | sed 's/%h/hos
 
 // A program runs in its own directory, and relative paths are those of the caller.
 func TestRunFromAnywhere(t *testing.T) {
-	s := stand(t, help+"cat "+data(t, "v2.13.13-all_reduce.txt")+"; pwd >&2; echo $LD_LIBRARY_PATH >&2")
+	s := fakeSweep(t, help+"cat "+data(t, "v2.13.13-all_reduce.txt")+"; pwd >&2; echo $LD_LIBRARY_PATH >&2")
 	t.Chdir(filepath.Dir(s.Program))
 	here, err := os.Getwd()
 	if err != nil {
@@ -86,7 +86,7 @@ func TestRunFromAnywhere(t *testing.T) {
 }
 
 func TestRunPrefersTheJSON(t *testing.T) {
-	s := stand(t, `case "$1" in --help) echo "[-J,--output_file <file>]"; exit 0;; esac
+	s := fakeSweep(t, `case "$1" in --help) echo "[-J,--output_file <file>]"; exit 0;; esac
 while [ $# -gt 1 ]; do shift; [ "$1" = -J ] && cp `+data(t, "v2.17.6-all_reduce.json")+` "$2"; done
 cat `+data(t, "v2.17.6-all_reduce.txt"))
 	m, err := Run(t.Context(), s)
@@ -112,7 +112,7 @@ func TestRunSaysWhy(t *testing.T) {
 		"too much on stderr": {help + "yes this is a line of output >&2", "printed more than 16777216 bytes"},
 		"not this JSON":      {`case "$1" in --help) echo "--output_file"; exit 0;; esac` + "\ncp " + data(t, "v2.17.6-all_reduce.json") + ` "${16}"` + "\n" + table, "the table"},
 	} {
-		m, err := Run(t.Context(), stand(t, c.script))
+		m, err := Run(t.Context(), fakeSweep(t, c.script))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want %q", name, err, c.says)
 		}
@@ -124,7 +124,7 @@ func TestRunSaysWhy(t *testing.T) {
 
 // A run with wrong values exits with 1, 6 or 7, and its report has the details.
 func TestRunReportsWrongValues(t *testing.T) {
-	m, err := Run(t.Context(), stand(t, help+"cat "+data(t, "v2.13.13-wrong.txt")+"; exit 1"))
+	m, err := Run(t.Context(), fakeSweep(t, help+"cat "+data(t, "v2.13.13-wrong.txt")+"; exit 1"))
 	if err != nil || m.Report.OutOfBounds != 2 || m.Report.Rows[2].InPlace.Wrong != 1_000_000 {
 		t.Errorf("got %+v, %v", m.Report, err)
 	}
@@ -140,7 +140,7 @@ func TestRunKillsTheGroup(t *testing.T) {
 		"grandchild left behind": "(trap '' TERM; sh -c 'echo $$ > $PIDS; exec sleep 1000') & sleep 0.3; echo before",
 	} {
 		pids := filepath.Join(t.TempDir(), "pids")
-		s := stand(t, help+script)
+		s := fakeSweep(t, help+script)
 		s.Env = map[string]string{"PIDS": pids}
 		s.Timeout = 700 * time.Millisecond
 		if name == "grandchild left behind" {
@@ -187,7 +187,7 @@ func TestRunStopsWithTheContext(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer stop()
 	start := time.Now()
-	if _, err := Run(ctx, stand(t, help+"sleep 1000")); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
+	if _, err := Run(ctx, fakeSweep(t, help+"sleep 1000")); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
 		t.Errorf("got %v after %v", err, time.Since(start))
 	}
 }
@@ -208,7 +208,7 @@ func TestRunNeedsAProgram(t *testing.T) {
 		"no program":     {write("data", "\x00\x01\x02", 0o755), "is no program for this machine"},
 		"no interpreter": {write("musl", "#!/lib/ld-none.so.1\n", 0o755), "the loader or interpreter that it names is not"},
 	} {
-		s := stand(t, "")
+		s := fakeSweep(t, "")
 		s.Program = c.program
 		if _, err := Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want %q", name, err, c.says)
@@ -228,7 +228,7 @@ func TestRunRefusesSweeps(t *testing.T) {
 		"belongs to the runner": func(s *Sweep) { s.Env = map[string]string{"NCCL_DEBUG": "TRACE"} },
 		"is no name":            func(s *Sweep) { s.Env = map[string]string{"A=B": "C"} },
 	} {
-		s := stand(t, "exit 9")
+		s := fakeSweep(t, "exit 9")
 		edit(&s)
 		if _, err := Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %q", err, says)
@@ -280,14 +280,14 @@ func TestLoader(t *testing.T) {
 		return l
 	}
 	ours := filepath.Join(dir, "ours")
-	if l := ask("plain", ours); l.fault(ours) != nil || l.collective != filepath.Join(ours, "libnccl.so.2") {
-		t.Errorf("ours: got %+v, %v", l, l.fault(ours))
+	if l := ask("plain", ours); l.problem(ours) != nil || l.collective != filepath.Join(ours, "libnccl.so.2") {
+		t.Errorf("ours: got %+v, %v", l, l.problem(ours))
 	}
-	if l := ask("plain", ""); l.fault("") == nil || !strings.Contains(l.fault("").Error(), "does not find libnccl.so.2") {
-		t.Errorf("none: got %+v, %v", l, l.fault(""))
+	if l := ask("plain", ""); l.problem("") == nil || !strings.Contains(l.problem("").Error(), "does not find libnccl.so.2") {
+		t.Errorf("none: got %+v, %v", l, l.problem(""))
 	}
-	if l := ask("stubborn", ours); l.fault(ours) == nil || !strings.Contains(l.fault(ours).Error(), "DT_RPATH") {
-		t.Errorf("by DT_RPATH: got %+v, %v", l, l.fault(ours))
+	if l := ask("stubborn", ours); l.problem(ours) == nil || !strings.Contains(l.problem(ours).Error(), "DT_RPATH") {
+		t.Errorf("by DT_RPATH: got %+v, %v", l, l.problem(ours))
 	}
 	if got := supply([]string{"libnccl.so.2", "libcudart.so.12"}, []string{"/nowhere", filepath.Join(dir, "cu*")}); len(got) != 1 || got[0] != filepath.Join(dir, "cuda") {
 		t.Errorf("supply: got %v", got)
@@ -304,7 +304,7 @@ func TestParseLoader(t *testing.T) {
 	if l.collective != "/opt/rocm/lib/librccl.so.1" || len(l.missing) != 1 || l.missing[0] != "libibverbs.so.1" {
 		t.Errorf("got %+v", l)
 	}
-	if err := l.fault(""); err == nil || !strings.Contains(err.Error(), "GLIBC_2.38") {
+	if err := l.problem(""); err == nil || !strings.Contains(err.Error(), "GLIBC_2.38") {
 		t.Errorf("got %v", err)
 	}
 }

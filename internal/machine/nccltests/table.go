@@ -60,8 +60,8 @@ func parseTable(in *bufio.Reader, err error) (Report, error) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			break
 		}
-		if fault := t.line(string(bytes.TrimRight(line, "\r\n"))); fault != nil {
-			return Report{}, fmt.Errorf("reading output: line %d: %w", number, fault)
+		if err := t.line(string(bytes.TrimRight(line, "\r\n"))); err != nil {
+			return Report{}, fmt.Errorf("reading output: line %d: %w", number, err)
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -114,8 +114,8 @@ func TestAValueThatNoFlagSelects(t *testing.T) {
 		ID:     "lib", Axes: map[string]string{"kernels": "sum,max"},
 	}
 	_, err := ci.NewJob(cell)
-	fault, ok := errors.AsType[*diag.Error](err)
-	if !ok || fault.Code != diag.Usage || fault.Hint == "" || err.Error() != `recipe lib: no flag selects the value "sum,max" of kernels alone` {
+	e, ok := errors.AsType[*diag.Error](err)
+	if !ok || e.Code != diag.Usage || e.Hint == "" || err.Error() != `recipe lib: no flag selects the value "sum,max" of kernels alone` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -88,15 +88,15 @@ func conditions(r *recipe.Recipe, patches []patch.Patch) []recipe.Condition {
 
 func constraintsOf(conditions []recipe.Condition) (map[string][]version.Constraint, error) {
 	all := map[string][]version.Constraint{}
-	var faults []error
+	var errs []error
 	for _, condition := range conditions {
 		for name, text := range condition {
 			c, err := version.ParseConstraint(text)
-			faults = append(faults, err)
+			errs = append(errs, err)
 			all[name] = append(all[name], c)
 		}
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 // occurring returns the distinct values of an axis or a fact, sorted.

@@ -76,7 +76,7 @@ func (e *Examiner) Log(ctx context.Context, name string, r io.Reader) (Report, e
 
 // kinds lists files with known first bytes. All others are logs. An entry without a
 // kind is an unsupported format.
-var kinds = []struct{ magic, kind, fault string }{
+var kinds = []struct{ magic, kind, problem string }{
 	{"\x7fELF", "library", ""},
 	{"PK\x03\x04", "wheel", ""},
 	{"PK\x05\x06", "wheel", ""}, // an empty archive
@@ -93,8 +93,8 @@ func kindOf(r *bufio.Reader) (string, error) {
 	}
 	for _, k := range kinds {
 		if bytes.HasPrefix(head, []byte(k.magic)) {
-			if k.fault != "" {
-				return "", errors.New(k.fault)
+			if k.problem != "" {
+				return "", errors.New(k.problem)
 			}
 			return k.kind, nil
 		}
@@ -146,7 +146,7 @@ func (e *Examiner) wheel(ctx context.Context, name string) (Report, error) {
 	wheelFacts(w, func(fact string) { whole.line("", 0, []byte(fact)) })
 	promised, tag := promisedGlibc(w.Name.Platform)
 	var parts [][]Finding
-	var faults []error
+	var errs []error
 	for _, f := range w.Files {
 		if !wheel.IsLibrary(f.Name) {
 			continue
@@ -160,15 +160,15 @@ func (e *Examiner) wheel(ctx context.Context, name string) (Report, error) {
 			}
 		})
 		if err != nil {
-			faults = append(faults, diag.At(diag.Pos{File: name}, "%w", err))
+			errs = append(errs, diag.At(diag.Pos{File: name}, "%w", err))
 			continue
 		}
 		parts = append(parts, part.findings())
 	}
-	if len(faults) == 0 {
+	if len(errs) == 0 {
 		parts = append(parts, whole.findings())
 	}
-	return Report{name, "wheel", whole.serial, merge(parts)}, errors.Join(faults...)
+	return Report{name, "wheel", whole.serial, merge(parts)}, errors.Join(errs...)
 }
 
 // memberFacts visits the facts of one file of a wheel. A linker script has the name of

@@ -29,20 +29,20 @@ func Load(fsys fs.FS, dir string) ([]Diagnosis, error) {
 		return nil, err
 	}
 	var all []Diagnosis
-	var faults []error
+	var errs []error
 	seen := map[string]string{}
 	for _, file := range files {
 		f, index, err := loadFile(fsys, dir, file)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		for i, d := range f.Diagnoses {
 			if other, ok := seen[d.Name]; ok {
-				faults = append(faults, diag.At(index.At("diagnoses[%d].name", i), "diagnosis %q is in %s already", d.Name, other))
+				errs = append(errs, diag.At(index.At("diagnoses[%d].name", i), "diagnosis %q is in %s already", d.Name, other))
 			}
 			seen[d.Name] = path.Join(dir, file)
 		}
 		all = append(all, f.Diagnoses...)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 func loadFile(fsys fs.FS, dir, file string) (File, decode.Index, error) {
@@ -56,9 +56,9 @@ func loadFile(fsys fs.FS, dir, file string) (File, decode.Index, error) {
 	if err != nil {
 		return File{}, decode.Index{}, err
 	}
-	var faults []error
+	var errs []error
 	if f.Topic == "" {
-		faults = append(faults, diag.At(index.At("topic"), "topic is missing"))
+		errs = append(errs, diag.At(index.At("topic"), "topic is missing"))
 	}
 	for i := range f.Diagnoses {
 		d := &f.Diagnoses[i]
@@ -66,48 +66,48 @@ func loadFile(fsys fs.FS, dir, file string) (File, decode.Index, error) {
 		c := checker{index, fmt.Sprintf("diagnoses[%d]", i), nil}
 		c.fields(*d)
 		c.expressions(d)
-		if len(c.faults) == 0 {
+		if len(c.errs) == 0 {
 			c.examples(*d)
 		}
-		faults = append(faults, c.faults...)
+		errs = append(errs, c.errs...)
 	}
-	return f, index, errors.Join(faults...)
+	return f, index, errors.Join(errs...)
 }
 
 // checker collects the problems of one diagnosis as written.
 type checker struct {
-	index  decode.Index
-	at     string
-	faults []error
+	index decode.Index
+	at    string
+	errs  []error
 }
 
-func (c *checker) fault(key, format string, args ...any) {
-	c.faults = append(c.faults, diag.At(c.index.At("%s.%s", c.at, key), format, args...))
+func (c *checker) problem(key, format string, args ...any) {
+	c.errs = append(c.errs, diag.At(c.index.At("%s.%s", c.at, key), format, args...))
 }
 
 var diagnosisName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 func (c *checker) fields(d Diagnosis) {
 	if !diagnosisName.MatchString(d.Name) {
-		c.fault("name", "a diagnosis is called by a word such as shm-small, not %q", d.Name)
+		c.problem("name", "a diagnosis is called by a word such as shm-small, not %q", d.Name)
 	}
 	c.prose("cause", d.Name, d.Cause)
 	c.prose("remedy", d.Name, d.Remedy)
 	if !strings.HasPrefix(d.Source, "https://") && !strings.HasPrefix(d.Source, "docs/") {
-		c.fault("source", "%s: source is neither an https link nor a file of docs/: %q", d.Name, d.Source)
+		c.problem("source", "%s: source is neither an https link nor a file of docs/: %q", d.Name, d.Source)
 	}
 	oneOf(c, "applies-to", d.AppliesTo, Subjects())
 	oneOf(c, "severity", []Severity{d.Severity}, Severities())
 	for _, name := range slices.Sorted(maps.Keys(d.Versions)) {
 		if _, err := version.ParseConstraint(d.Versions[name]); err != nil {
-			c.fault("versions."+name, "%s: %w", d.Name, err)
+			c.problem("versions."+name, "%s: %w", d.Name, err)
 		}
 	}
 	if m := d.MendedBy; m != nil && len(slices.DeleteFunc([]string{m.Patch, m.Axis, m.Option}, func(s string) bool { return s == "" })) != 1 {
-		c.fault("mended-by", "%s: mended-by names one of patch, axis and option", d.Name)
+		c.problem("mended-by", "%s: mended-by names one of patch, axis and option", d.Name)
 	}
 	if len(d.Examples.Match) == 0 || len(d.Examples.Miss) == 0 {
-		c.fault("examples", "%s: examples need at least one match and one miss", d.Name)
+		c.problem("examples", "%s: examples need at least one match and one miss", d.Name)
 	}
 }
 
@@ -115,20 +115,20 @@ func (c *checker) fields(d Diagnosis) {
 func (c *checker) prose(key, name, text string) {
 	switch {
 	case strings.TrimSpace(text) == "":
-		c.fault(key, "%s: %s is missing", name, key)
+		c.problem(key, "%s: %s is missing", name, key)
 	case strings.HasSuffix(text, "."), strings.Contains(text, "\n"):
-		c.fault(key, "%s: %s is one line without a full stop: it stands in the middle of a hint", name, key)
+		c.problem(key, "%s: %s is one line without a full stop: it stands in the middle of a hint", name, key)
 	}
 }
 
 // oneOf rejects unknown words.
 func oneOf[T ~string](c *checker, key string, have, known []T) {
 	if len(have) == 0 {
-		c.fault(key, "%s is missing: one of %q", key, known)
+		c.problem(key, "%s is missing: one of %q", key, known)
 	}
 	for _, word := range have {
 		if !slices.Contains(known, word) {
-			c.fault(key, "%s: %q is not one of %q", key, word, known)
+			c.problem(key, "%s: %q is not one of %q", key, word, known)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func oneOf[T ~string](c *checker, key string, have, known []T) {
 // expressions compiles the expressions of a diagnosis.
 func (c *checker) expressions(d *Diagnosis) {
 	if len(d.Signs)+len(d.AllOf) == 0 {
-		c.fault("name", "%s: neither signs nor all-of: nothing would recognise it", d.Name)
+		c.problem("name", "%s: neither signs nor all-of: nothing would recognise it", d.Name)
 	}
 	compiled := func(key string, expressions []string) []pattern {
 		var patterns []pattern
@@ -150,7 +150,7 @@ func (c *checker) expressions(d *Diagnosis) {
 				err = fmt.Errorf("%q can match without a fixed text of at least %d characters, by which it could be found quickly", text, minLiteral)
 			}
 			if err != nil {
-				c.fault(fmt.Sprintf("%s[%d]", key, i), "%s: %w", d.Name, err)
+				c.problem(fmt.Sprintf("%s[%d]", key, i), "%s: %w", d.Name, err)
 				continue
 			}
 			patterns = append(patterns, p)
@@ -171,7 +171,7 @@ func (c *checker) examples(d Diagnosis) {
 			s := index.scan()
 			_, err := s.lines(strings.NewReader(text))
 			if got := len(s.findings()) > 0; err != nil || got != want {
-				c.fault(fmt.Sprintf("examples.%s[%d]", key, i), "%s: found: %t, and it is an example of a %s", d.Name, got, key)
+				c.problem(fmt.Sprintf("examples.%s[%d]", key, i), "%s: found: %t, and it is an example of a %s", d.Name, got, key)
 			}
 		}
 	}

@@ -16,13 +16,13 @@ func (i Image) members() ([]Image, error) {
 		return []Image{i}, nil
 	}
 	var all []Image
-	var faults []error
+	var errs []error
 	for _, row := range i.For {
 		member, err := i.member(row)
-		faults = append(faults, err, unused(i, row))
+		errs = append(errs, err, unused(i, row))
 		all = append(all, member)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 // member replaces names in the texts of i with the values of a row.
@@ -30,10 +30,10 @@ func (i Image) member(row map[string]string) (Image, error) {
 	m := i
 	m.For = nil
 	m.Env, m.Provides = maps.Clone(i.Env), map[string]Fact{}
-	var faults []error
+	var errs []error
 	set := func(text *string) {
 		value, err := subst.Expand(*text, row)
-		*text, faults = value, append(faults, err)
+		*text, errs = value, append(errs, err)
 	}
 	for _, text := range []*string{&m.Name, &m.Summary, &m.Registry, &m.Digest, &m.Python, &m.Setup} {
 		set(text)
@@ -59,19 +59,19 @@ func (i Image) member(row map[string]string) (Image, error) {
 		}
 		m.Debian = &debian
 	}
-	return m, errors.Join(faults...)
+	return m, errors.Join(errs...)
 }
 
 // unused returns an error for each value of a row that no text of the entry names,
 // because it is probably a typing error.
 func unused(i Image, row map[string]string) error {
-	var faults []error
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(row)) {
 		fewer := maps.Clone(row)
 		delete(fewer, name)
 		if _, err := i.member(fewer); err == nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "nothing names {{%s}} of the row", name))
+			errs = append(errs, diag.Errorf(diag.Usage, "nothing names {{%s}} of the row", name))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

@@ -88,20 +88,20 @@ func Load(fsys fs.FS, dir string) ([]Image, error) {
 		return nil, err
 	}
 	var all []Image
-	var faults []error
+	var errs []error
 	seen := map[string]string{}
 	for _, file := range files {
 		images, err := loadFile(fsys, dir, file)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		for _, img := range images {
 			if other, ok := seen[img.Name]; ok {
-				faults = append(faults, diag.At(diag.Pos{File: path.Join(dir, file)}, "image %q is in %s too", img.Name, other))
+				errs = append(errs, diag.At(diag.Pos{File: path.Join(dir, file)}, "image %q is in %s too", img.Name, other))
 			}
 			seen[img.Name] = path.Join(dir, file)
 		}
 		all = append(all, images...)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
@@ -116,27 +116,27 @@ func loadFile(fsys fs.FS, dir, file string) ([]Image, error) {
 		return nil, err
 	}
 	var all []Image
-	var faults []error
+	var errs []error
 	for i, written := range c.Images {
 		at := index.At("images[%d]", i)
 		for _, name := range slices.Sorted(maps.Keys(written.Env)) {
 			if !shell.Name(name) {
-				faults = append(faults, diag.At(index.At("images[%d].env.%s", i, name), "image %q: env: %q is no name of a variable", written.Name, name).
+				errs = append(errs, diag.At(index.At("images[%d].env.%s", i, name), "image %q: env: %q is no name of a variable", written.Name, name).
 					WithHint("a name has letters, digits and _, and no digit first"))
 			}
 		}
 		members, err := written.members()
-		for _, fault := range diag.All(err) {
-			faults = append(faults, diag.At(at, "image %q: %w", written.Name, fault.Err).WithHint("%s", fault.Hint))
+		for _, e := range diag.All(err) {
+			errs = append(errs, diag.At(at, "image %q: %w", written.Name, e.Err).WithHint("%s", e.Hint))
 		}
 		for _, img := range members {
 			for _, problem := range img.problems() {
-				faults = append(faults, diag.At(at, "image %q: %s", img.Name, problem))
+				errs = append(errs, diag.At(at, "image %q: %s", img.Name, problem))
 			}
 		}
 		all = append(all, members...)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 // problems lists the problems of an image as written: those the schema refuses, and

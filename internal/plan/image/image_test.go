@@ -129,9 +129,9 @@ func TestLoadRefuses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v, want %s", err, c.want)
 			}
-			for _, fault := range diag.All(err) {
-				if fault.Code != diag.Usage {
-					t.Errorf("class %v: %v", fault.Code, fault)
+			for _, e := range diag.All(err) {
+				if e.Code != diag.Usage {
+					t.Errorf("class %v: %v", e.Code, e)
 				}
 			}
 		})
@@ -140,9 +140,9 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestUnknownKeySuggests(t *testing.T) {
 	_, err := image.Load(files(map[string]string{"a.yaml": strings.Replace(good, "provides:", "provide:", 1)}), "images")
-	var fault *diag.Error
-	if !errors.As(err, &fault) || !strings.Contains(fault.Hint, `did you mean "provides"?`) || !strings.Contains(fault.Hint, "registry") {
-		t.Errorf("got %+v", fault)
+	var e *diag.Error
+	if !errors.As(err, &e) || !strings.Contains(e.Hint, `did you mean "provides"?`) || !strings.Contains(e.Hint, "registry") {
+		t.Errorf("got %+v", e)
 	}
 }
 
@@ -150,8 +150,8 @@ func TestLoadReportsAllFaultsOfAllFiles(t *testing.T) {
 	bad := "images:\n  - {name: x, summary: y, python: python, provides: {}}\n"
 	_, err := image.Load(files(map[string]string{"a.yaml": bad, "b.yaml": "images: [{titel: y}]\n", "c.yaml": good}), "images")
 	var got []string
-	for _, fault := range diag.All(err) {
-		got = append(got, fault.Error())
+	for _, e := range diag.All(err) {
+		got = append(got, e.Error())
 	}
 	want := []string{
 		`images/a.yaml:2:5: image "x": env has no PATH: steps see nothing but what is stated`,
@@ -210,9 +210,9 @@ func TestFind(t *testing.T) {
 		"zzzzzzzzzzzz": "known: debian-trixie, debian-trixie-runtime, rocm",
 	} {
 		got, err := image.Find(all, name)
-		var fault *diag.Error
-		if got.Name != "" || !errors.As(err, &fault) || fault.Code != diag.Usage || !strings.HasSuffix(fault.Hint, hint) {
-			t.Errorf("%q: got %q, %+v", name, got.Name, fault)
+		var e *diag.Error
+		if got.Name != "" || !errors.As(err, &e) || e.Code != diag.Usage || !strings.HasSuffix(e.Hint, hint) {
+			t.Errorf("%q: got %q, %+v", name, got.Name, e)
 		}
 	}
 }

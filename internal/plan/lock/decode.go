@@ -88,21 +88,21 @@ var (
 
 // checker collects the problems of a lock's pins.
 type checker struct {
-	name   string
-	faults []error
-	seen   map[string]bool
+	name string
+	errs []error
+	seen map[string]bool
 }
 
-func (c *checker) fault(format string, args ...any) {
+func (c *checker) problem(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	c.faults = append(c.faults, diag.Errorf(diag.Drift, "%s: %s", c.name, text).WithHint("%s", restore))
+	c.errs = append(c.errs, diag.Errorf(diag.Drift, "%s: %s", c.name, text).WithHint("%s", restore))
 }
 
 // once rejects a second pin for one need.
 func (c *checker) once(format string, args ...any) {
 	question := fmt.Sprintf(format, args...)
 	if c.seen[question] {
-		c.fault("%s is pinned twice", question)
+		c.problem("%s is pinned twice", question)
 	}
 	c.seen[question] = true
 }
@@ -112,7 +112,7 @@ func (c *checker) once(format string, args ...any) {
 func (f File) check(name string) error {
 	c := &checker{name: name, seen: map[string]bool{}}
 	if !word.MatchString(strings.TrimPrefix(f.Recipe, "stack/")) {
-		c.fault("%q is not the name of a recipe", f.Recipe)
+		c.problem("%q is not the name of a recipe", f.Recipe)
 	}
 	for _, file := range f.Sources {
 		c.once("source %s", file.asks())
@@ -126,56 +126,56 @@ func (f File) check(name string) error {
 		need := p.need()
 		c.once("%s", need)
 		if !word.MatchString(p.Python) {
-			c.fault("%q is not a version of Python", p.Python)
+			c.problem("%q is not a version of Python", p.Python)
 		}
 		if len(p.Requirements) > 0 && len(p.Files) == 0 {
-			c.fault("%s: there are no files", need)
+			c.problem("%s: there are no files", need)
 		}
 		for _, file := range p.Files {
 			c.file(file)
 		}
 	}
-	return errors.Join(c.faults...)
+	return errors.Join(c.errs...)
 }
 
 func (c *checker) source(s SourcePin) {
 	c.file(s.File)
 	if s.Repository != "" || s.Commit == "" && s.Tag != "" {
-		c.fault("%s %s: a source from git has a commit, and its repository stands in the recipe", s.Project, s.Version)
+		c.problem("%s %s: a source from git has a commit, and its repository stands in the recipe", s.Project, s.Version)
 	}
 	if s.Commit != "" && (!gitCommit.MatchString(s.Commit) || s.Epoch <= 0) {
-		c.fault("%s %s: %q is not a commit, or has no date", s.Project, s.Version, s.Commit)
+		c.problem("%s %s: %q is not a commit, or has no date", s.Project, s.Version, s.Commit)
 	}
 	if s.IsWheel() != strings.HasSuffix(s.Filename, ".whl") || s.IsWheel() && !word.MatchString(s.Python) {
-		c.fault("%s %s: a wheel, and nothing else, is pinned for a Python", s.Project, s.Version)
+		c.problem("%s %s: a wheel, and nothing else, is pinned for a Python", s.Project, s.Version)
 	}
 	if s.Path != "" {
-		c.fault("%s %s: an archive of a pool is pinned by the recipe", s.Project, s.Version)
+		c.problem("%s %s: an archive of a pool is pinned by the recipe", s.Project, s.Version)
 	}
 }
 
 func (c *checker) file(f pypi.File) {
 	if !word.MatchString(f.Project) || !word.MatchString(f.Version) {
-		c.fault("%q %q: name or version is not one", f.Project, f.Version)
+		c.problem("%q %q: name or version is not one", f.Project, f.Version)
 	}
 	if !hexDigest.MatchString(f.SHA256) || !plainFile.MatchString(f.Filename) || f.Size <= 0 {
-		c.fault("%s %s: file name, size or sha256 is not one", f.Project, f.Version)
+		c.problem("%s %s: file name, size or sha256 is not one", f.Project, f.Version)
 	}
 }
 
 func (c *checker) image(img ImagePin) {
 	if !word.MatchString(img.Name) {
-		c.fault("%q is not the name of an image", img.Name)
+		c.problem("%q is not the name of an image", img.Name)
 	}
 	switch {
 	case (img.Registry == "") == (img.Debian == nil):
-		c.fault("image %s: it has either a registry or Debian packages", img.Name)
+		c.problem("image %s: it has either a registry or Debian packages", img.Name)
 	case img.Registry != "" && !imageDigest.MatchString(img.Digest):
-		c.fault("image %s: %q is not a digest", img.Name, img.Digest)
+		c.problem("image %s: %q is not a digest", img.Name, img.Digest)
 	case img.Debian != nil && len(img.Packages) == 0:
-		c.fault("image %s: there are no packages", img.Name)
+		c.problem("image %s: there are no packages", img.Name)
 	case img.Debian != nil && !indexDate.MatchString(img.Date):
-		c.fault("image %s: %q is not a date such as 20261121T000000Z", img.Name, img.Date)
+		c.problem("image %s: %q is not a date such as 20261121T000000Z", img.Name, img.Date)
 	}
 	for _, p := range img.Packages {
 		c.once("package %s of image %s", p.Name, img.Name)
@@ -185,9 +185,9 @@ func (c *checker) image(img ImagePin) {
 
 func (c *checker) deb(p deb.Package) {
 	if !word.MatchString(p.Name) || !word.MatchString(p.Version) || !word.MatchString(p.Architecture) {
-		c.fault("package %q %q: name, version or architecture is not one", p.Name, p.Version)
+		c.problem("package %q %q: name, version or architecture is not one", p.Name, p.Version)
 	}
 	if !hexDigest.MatchString(p.SHA256) || !poolPath.MatchString(p.Path) || p.Size <= 0 {
-		c.fault("package %s: path, size or sha256 is not one", p.Name)
+		c.problem("package %s: path, size or sha256 is not one", p.Name)
 	}
 }

@@ -170,9 +170,9 @@ func TestDecodeRefuses(t *testing.T) {
 			if diff := cmp.Diff(lock.File{}, got); diff != "" {
 				t.Errorf("a fault and a lock:\n%s", diff)
 			}
-			for _, fault := range diag.All(err) {
-				if fault.Code != diag.Drift {
-					t.Errorf("class %v: %v", fault.Code, fault)
+			for _, e := range diag.All(err) {
+				if e.Code != diag.Drift {
+					t.Errorf("class %v: %v", e.Code, e)
 				}
 			}
 		})
@@ -187,10 +187,10 @@ func TestDecodeReportsAllFaults(t *testing.T) {
 	f.Python[2].Files[0].Size = 0
 	_, err := lock.Decode("l", f.Encode())
 	var got []string
-	for _, fault := range diag.All(err) {
-		got = append(got, fault.Error())
-		if !strings.Contains(fault.Hint, "builder lock") {
-			t.Errorf("%v has the hint %q", fault, fault.Hint)
+	for _, e := range diag.All(err) {
+		got = append(got, e.Error())
+		if !strings.Contains(e.Hint, "builder lock") {
+			t.Errorf("%v has the hint %q", e, e.Hint)
 		}
 	}
 	want := []string{

@@ -99,27 +99,27 @@ func vars(names map[string]string, img image.Image) map[string]string {
 
 // agree rejects a cell whose image states another value for one of its axes.
 func (d Draft) agree() error {
-	var faults []error
+	var errs []error
 	for _, axis := range slices.Sorted(maps.Keys(d.Cell.Axes)) {
 		fact, stated := d.Image.Provides[axis]
 		if stated && fact.Is != d.Cell.Axes[axis] {
-			faults = append(faults, diag.Errorf(diag.Usage, "cell %s wants %s %s, image %s provides %s",
+			errs = append(errs, diag.Errorf(diag.Usage, "cell %s wants %s %s, image %s provides %s",
 				d.Cell.ID, axis, d.Cell.Axes[axis], d.Image.Name, fact.Is))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
-	var faults []error
+	var errs []error
 	list := func(texts []string) []string {
 		out, err := subst.All(texts, d.Vars)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		return out
 	}
 	table := func(texts map[string]string) map[string]string {
 		out, err := subst.Map(texts, d.Vars)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		return out
 	}
 	s.Env, s.Expect.Built = table(s.Env), table(s.Expect.Built)
@@ -127,11 +127,11 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 		s.Inputs[i].Axes = table(in.Axes)
 	}
 	for i, b := range s.Expect.Behaviour {
-		faults = append(faults, b.Fault())
+		errs = append(errs, b.Fault())
 		s.Expect.Behaviour[i].Says, s.Expect.Behaviour[i].Stock = table(b.Says), table(b.Stock)
 	}
 	memory, err := s.MemoryBytes()
-	faults = append(faults, err)
+	errs = append(errs, err)
 	d.Memory = memory
 	e := &s.Expect
 	for _, texts := range []*[]string{
@@ -142,16 +142,16 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 	}
 	for _, text := range []*string{&e.Version, &e.Glibc, &e.Archive, &e.Tree, &e.Library, &e.LibrarySays} {
 		expanded, err := subst.Expand(*text, d.Vars)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		*text = expanded
 	}
 	d.Settings = s
 
 	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
-	faults = append(faults, err)
+	errs = append(errs, err)
 	choices, err := patch.Select(patches, d.Vars)
-	faults = append(faults, err)
-	if err := errors.Join(faults...); err != nil {
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
 		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)
 	}
 	tests, err := testsOf(d.Cell.Recipe.Source, s, d.Vars)

@@ -135,9 +135,9 @@ func TestAssembleNamesWhatIsMissing(t *testing.T) {
 	f := tinyLock()
 	f.Sources, f.Python = f.Sources[:1], f.Python[1:]
 	entries, err := lock.Assemble(drafts(t), f, "p")
-	faults := diag.All(err)
-	if entries != nil || len(faults) != 1 || faults[0].Code != diag.Drift || !strings.Contains(faults[0].Hint, "builder lock tiny") {
-		t.Fatalf("got %v, %+v", entries, faults)
+	errs := diag.All(err)
+	if entries != nil || len(errs) != 1 || errs[0].Code != diag.Drift || !strings.Contains(errs[0].Hint, "builder lock tiny") {
+		t.Fatalf("got %v, %+v", entries, errs)
 	}
 	if got, want := err.Error(), "the lock of tiny lacks source tiny 1.1; Python 3.11 with numpy"; got != want {
 		t.Errorf("got %q, want %q", got, want)

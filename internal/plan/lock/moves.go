@@ -112,13 +112,13 @@ func (f File) Holding(names []string, drafts []Draft) (Missing, error) {
 			q.ask(&held)
 		}
 	}
-	var faults []error
+	var errs []error
 	for _, name := range names {
 		if !slices.ContainsFunc(questions, func(q question) bool { return q.has(name) }) {
-			faults = append(faults, f.unknown(name, drafts, questions))
+			errs = append(errs, f.unknown(name, drafts, questions))
 		}
 	}
-	return held, errors.Join(faults...)
+	return held, errors.Join(errs...)
 }
 
 // question is a need of drafts with all names of its pin.
@@ -173,18 +173,18 @@ func (f File) unknown(name string, drafts []Draft, questions []question) error {
 	if slices.ContainsFunc(drafts, func(d Draft) bool { return d.states(name) }) {
 		return diag.Errorf(diag.Usage, "the recipe itself pins %q: no lock moves it", name)
 	}
-	fault := diag.Errorf(diag.Usage, "nothing that the chosen cells need is called %q", name)
+	err := diag.Errorf(diag.Usage, "nothing that the chosen cells need is called %q", name)
 	if f.pins(name) {
-		return fault.WithHint("other cells need it: choose them by their axes, or all of them")
+		return err.WithHint("other cells need it: choose them by their axes, or all of them")
 	}
 	var known []string
 	for _, q := range questions {
 		known = append(known, q.names...)
 	}
 	if near := diag.Nearest(name, known); near != "" {
-		return fault.WithHint("did you mean %q?", near)
+		return err.WithHint("did you mean %q?", near)
 	}
-	return fault.WithHint("name a source, an image, one of its packages or a Python package")
+	return err.WithHint("name a source, an image, one of its packages or a Python package")
 }
 
 // states reports whether the recipe or the image pins name by digest, so that nothing

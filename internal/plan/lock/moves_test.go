@@ -154,14 +154,14 @@ func TestHoldingRefuses(t *testing.T) {
 		"registry": {drafts: pinned, err: `the recipe itself pins "registry": no lock moves it`},
 	} {
 		got, err := tinyLock().Holding([]string{name}, c.drafts)
-		faults := diag.All(err)
-		if !got.None() || len(faults) != 1 || faults[0].Error() != c.err || faults[0].Hint != c.hint || faults[0].Code != diag.Usage {
-			t.Errorf("%s: %q, %+v", name, got, faults)
+		errs := diag.All(err)
+		if !got.None() || len(errs) != 1 || errs[0].Error() != c.err || errs[0].Hint != c.hint || errs[0].Code != diag.Usage {
+			t.Errorf("%s: %q, %+v", name, got, errs)
 		}
 	}
 	// All errors are reported together.
 	_, err := tinyLock().Holding([]string{"one", "numpy", "two"}, drafts(t))
-	if faults := diag.All(err); len(faults) != 2 {
+	if errs := diag.All(err); len(errs) != 2 {
 		t.Errorf("got %v", err)
 	}
 }

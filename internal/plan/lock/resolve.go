@@ -54,10 +54,10 @@ func (r Resolver) Resolve(ctx context.Context, recipeName string, m Missing) (Fi
 
 // each resolves the needs one after the other and stops when the context ends.
 func each[N, P any](ctx context.Context, needs []N, resolve func(N) (P, error)) (pins []P, _ error) {
-	var faults []error
+	var errs []error
 	for _, need := range needs {
 		pin, err := resolve(need)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		if ctx.Err() != nil {
 			break
 		}
@@ -65,7 +65,7 @@ func each[N, P any](ctx context.Context, needs []N, resolve func(N) (P, error)) 
 			pins = append(pins, pin)
 		}
 	}
-	return pins, errors.Join(faults...)
+	return pins, errors.Join(errs...)
 }
 
 // within adds the current action to an error. It returns nil if err is nil.

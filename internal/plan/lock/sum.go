@@ -43,16 +43,16 @@ const restore = "restore the lock from version control, or resolve every name an
 // edited compares the sum in the file with the sum of its pins. name is the path in
 // error messages.
 func (s signed) edited(name string) error {
-	var fault *diag.Error
+	var err *diag.Error
 	switch want := s.sum(); s.Sum {
 	case want:
 		return nil
 	case "":
-		fault = diag.Errorf(diag.Drift, "%s: %w, or written by a builder without sums: it has none", name, ErrEdited)
+		err = diag.Errorf(diag.Drift, "%s: %w, or written by a builder without sums: it has none", name, ErrEdited)
 	default:
-		fault = diag.Errorf(diag.Drift, "%s: %w: its sum is not that of its pins, %.12s…", name, ErrEdited, want)
+		err = diag.Errorf(diag.Drift, "%s: %w: its sum is not that of its pins, %.12s…", name, ErrEdited, want)
 	}
-	return fault.WithHint("%s", restore)
+	return err.WithHint("%s", restore)
 }
 
 // writable rejects a lock that could not be read back, because a resolver may receive
@@ -62,10 +62,10 @@ func writable(path string, f File, data []byte) error {
 	if err == nil {
 		err = f.check(path)
 	}
-	var faults []error
-	for _, fault := range diag.All(err) {
-		faults = append(faults, diag.Errorf(diag.Unexpected, "writing the lock: %s", fault.Error()).
+	var errs []error
+	for _, e := range diag.All(err) {
+		errs = append(errs, diag.Errorf(diag.Unexpected, "writing the lock: %s", e.Error()).
 			WithHint("a name was resolved to something that is no pin; nothing was written"))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

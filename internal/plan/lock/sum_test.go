@@ -64,8 +64,8 @@ func TestEdited(t *testing.T) {
 			}
 			continue
 		}
-		faults := diag.All(err)
-		if len(faults) != 1 || !strings.HasPrefix(err.Error(), want) || !errors.Is(err, lock.ErrEdited) || !strings.Contains(faults[0].Hint, "--update") {
+		errs := diag.All(err)
+		if len(errs) != 1 || !strings.HasPrefix(err.Error(), want) || !errors.Is(err, lock.ErrEdited) || !strings.Contains(errs[0].Hint, "--update") {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -76,7 +76,7 @@ func TestEdited(t *testing.T) {
 func TestWhatIsEdited(t *testing.T) {
 	good := string(tinyLock().Encode())
 	_, err := lock.Decode("l", []byte(strings.Replace(good, `"sha256:c0`, `"sha512:c0`, 1)))
-	if faults := diag.All(err); len(faults) != 2 || !errors.Is(err, lock.ErrEdited) || !strings.Contains(faults[0].Error(), "is not a digest") {
+	if errs := diag.All(err); len(errs) != 2 || !errors.Is(err, lock.ErrEdited) || !strings.Contains(errs[0].Error(), "is not a digest") {
 		t.Errorf("got %v", err)
 	}
 	for _, text := range []string{good[:20], strings.Replace(good, `"schema": 1`, `"schema": 2`, 1), strings.Replace(good, `"recipe"`, `"recept"`, 1)} {

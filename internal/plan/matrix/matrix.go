@@ -150,10 +150,10 @@ type condition map[string]map[string]bool
 func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 	s := &search{recipe: r, point: map[string]string{}}
 	var open []recipe.Axis
-	var faults []error
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(filter)) {
 		if _, ok := r.Axis(name); !ok {
-			faults = append(faults, diag.Errorf(diag.Usage, "recipe %s has no axis %q", r.Name, name).
+			errs = append(errs, diag.Errorf(diag.Usage, "recipe %s has no axis %q", r.Name, name).
 				WithHint("%s", diag.DidYouMean(name, r.AxisNames())))
 		}
 	}
@@ -165,7 +165,7 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 		}
 		values, err := version.Select(text, axis.Values)
 		if err != nil {
-			faults = append(faults, flagFault(axis.Name, err))
+			errs = append(errs, flagError(axis.Name, err))
 			continue
 		}
 		s.order = append(s.order, recipe.Axis{Name: axis.Name, Values: values})
@@ -173,17 +173,17 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 	s.named, s.order = len(s.order), append(s.order, open...)
 	for _, written := range r.Compatible {
 		parsed, err := parseRule(r, written)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		s.rules = append(s.rules, parsed)
 	}
 	s.id = subst.Parse(r.ID)
 	s.names = append(s.names, names{nil, templates(r.Vars)})
 	for _, v := range r.Variants {
 		when, err := parseCondition(r, v.When)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		s.names = append(s.names, names{when, templates(v.Vars)})
 	}
-	return s, errors.Join(faults...)
+	return s, errors.Join(errs...)
 }
 
 func templates(texts map[string]string) map[string]subst.Template {
@@ -194,25 +194,25 @@ func templates(texts map[string]string) map[string]subst.Template {
 	return parsed
 }
 
-// flagFault adds the name of the flag to an error and keeps its hint.
-func flagFault(axis string, err error) error {
-	fault := diag.Errorf(diag.Usage, "--%s: %w", axis, err)
+// flagError adds the name of the flag to an error and keeps its hint.
+func flagError(axis string, err error) error {
+	e := diag.Errorf(diag.Usage, "--%s: %w", axis, err)
 	var inner *diag.Error
 	if errors.As(err, &inner) {
-		fault.Hint = inner.Hint
+		e.Hint = inner.Hint
 	}
-	return fault
+	return e
 }
 
 func parseRule(r *recipe.Recipe, written recipe.Rule) (rule, error) {
 	when, err := parseCondition(r, written.When)
-	parsed, faults := rule{Rule: written, when: when}, []error{err}
+	parsed, errs := rule{Rule: written, when: when}, []error{err}
 	for _, row := range written.Rows() {
 		needs, err := parseCondition(r, row)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		parsed.rows = append(parsed.rows, needs)
 	}
-	return parsed, errors.Join(faults...)
+	return parsed, errors.Join(errs...)
 }
 
 func parseCondition(r *recipe.Recipe, c recipe.Condition) (condition, error) {
@@ -486,7 +486,7 @@ func (s *search) nothing(instead string) error {
 	if s.err != nil {
 		return s.err
 	}
-	var faults []error
+	var errs []error
 	for _, e := range s.excluded {
 		hint := e.Source
 		if len(e.Instead) > 0 {
@@ -495,9 +495,9 @@ func (s *search) nothing(instead string) error {
 		if instead != "" {
 			hint = "did you mean " + instead + "? " + hint
 		}
-		faults = append(faults, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, e, e.Because).WithHint("%s", hint))
+		errs = append(errs, diag.Errorf(diag.Usage, "%s %s cannot be built: %s", s.recipe.Name, e, e.Because).WithHint("%s", hint))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // finer returns a flag with a more precise value than the filter, such as 2.18.1 for

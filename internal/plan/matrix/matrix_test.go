@@ -204,11 +204,11 @@ func TestExpandRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cells, _, err := matrix.Expand(stack(), c.filter)
-			faults := diag.All(err)
-			if len(cells) > 0 || diag.CodeOf(err) != diag.Usage || len(faults) != len(c.says) {
+			errs := diag.All(err)
+			if len(cells) > 0 || diag.CodeOf(err) != diag.Usage || len(errs) != len(c.says) {
 				t.Fatalf("%v, %v", ids(cells), err)
 			}
-			for i, f := range faults {
+			for i, f := range errs {
 				if !strings.Contains(f.Error(), c.says[i]) || !strings.Contains(f.Hint, c.hints[i]) {
 					t.Errorf("fault %d is %q, hint %q", i, f.Error(), f.Hint)
 				}
@@ -237,8 +237,8 @@ func TestCellsThatShareAnID(t *testing.T) {
 	r := stack()
 	r.ID = "stack-rocm{{rocm}}-{{cp}}"
 	_, _, err := matrix.Expand(r, matrix.Filter{"rocm": "5.7,6.2", "torch": "all", "arch": "gfx90a,gfx942"})
-	fault, ok := errors.AsType[*diag.Error](err)
-	if !ok || fault.Code != diag.Usage || !strings.Contains(fault.Hint, "id") ||
+	e, ok := errors.AsType[*diag.Error](err)
+	if !ok || e.Code != diag.Usage || !strings.Contains(e.Hint, "id") ||
 		err.Error() != "recipe stack: different cells are called stack-rocm6.2-cp312: they differ in torch, arch" {
 		t.Errorf("got %v", err)
 	}

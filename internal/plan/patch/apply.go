@@ -64,13 +64,13 @@ type EditResult struct {
 // first. It returns all errors together, with class [diag.Patch].
 func Apply(ctx context.Context, t Tree, p Patch, facts map[string]string) (Result, error) {
 	w := &work{tree: t, facts: facts, texts: map[string][]byte{}, result: Result{Patch: p.Name, State: Applied}}
-	var faults []error
+	var errs []error
 	for _, e := range p.Edits {
-		for _, fault := range diag.Split(w.edit(ctx, e)) {
-			faults = append(faults, classed(fault))
+		for _, err := range diag.Split(w.edit(ctx, e)) {
+			errs = append(errs, classed(err))
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return Result{}, err
 	}
 	return w.result, w.write(ctx)
@@ -174,9 +174,9 @@ func (w *work) replace(ctx context.Context, e Edit) error {
 		const format = "%s: search text matches %s, %d wanted: %q"
 		args := []any{e.File, times(lines), e.Count, short(e.Search)}
 		if len(lines) == 0 && len(matches(text, e.Replace)) >= e.Count {
-			fault := upstream(format, args...)
-			fault.Hint = "the replacement stands there already; " + fault.Hint
-			return fault
+			err := upstream(format, args...)
+			err.Hint = "the replacement stands there already; " + err.Hint
+			return err
 		}
 		return diag.Errorf(diag.Patch, format, args...)
 	}
@@ -239,11 +239,11 @@ func (w *work) diff(ctx context.Context, e Edit) error {
 	if err != nil {
 		return err
 	}
-	var faults []error
+	var errs []error
 	for _, f := range files {
-		faults = append(faults, w.diffFile(ctx, f))
+		errs = append(errs, w.diffFile(ctx, f))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func (w *work) diffFile(ctx context.Context, f *gitdiff.File) error {
@@ -334,11 +334,11 @@ func locate(lines, before, after [][]byte, from, said int) (int, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		fault := diag.Errorf(diag.Patch, "its context is nowhere in the file")
+		err := diag.Errorf(diag.Patch, "its context is nowhere in the file")
 		for _, at := range places(lines, after, from) {
-			fault = upstream("already applied, at line %d", at+1)
+			err = upstream("already applied, at line %d", at+1)
 		}
-		return 0, fault
+		return 0, err
 	}
 	return 0, fmt.Errorf("its context stands in %d places: give it more lines", len(found))
 }

@@ -82,7 +82,7 @@ func Load(fsys fs.FS, dir, distribution string) ([]Patch, error) {
 		return nil, err
 	}
 	var all []Patch
-	var faults []error
+	var errs []error
 	seen := map[string]bool{}
 	for _, file := range files {
 		p, err := loadFile(fsys, dir, file)
@@ -90,10 +90,10 @@ func Load(fsys fs.FS, dir, distribution string) ([]Patch, error) {
 			err = diag.At(diag.Pos{File: path.Join(dir, file)}, "a patch of %s is called %q already", distribution, p.Name)
 		}
 		seen[p.Name] = true
-		faults = append(faults, err)
+		errs = append(errs, err)
 		all = append(all, p)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
@@ -124,40 +124,40 @@ func loadFile(fsys fs.FS, dir, file string) (Patch, error) {
 
 // validate returns all problems of a patch as written.
 func (p Patch) validate(index decode.Index) error {
-	var faults []error
-	fault := func(at, format string, args ...any) {
-		faults = append(faults, diag.At(index.At("%s", at), format, args...))
+	var errs []error
+	add := func(at, format string, args ...any) {
+		errs = append(errs, diag.At(index.At("%s", at), format, args...))
 	}
 	for at, text := range map[string]string{"name": p.Name, "reason": p.Reason, "upstream": p.Upstream} {
 		if strings.TrimSpace(text) == "" {
-			fault(at, "%s is missing", at)
+			add(at, "%s is missing", at)
 		}
 	}
 	if p.Upstream != "" && !strings.HasPrefix(p.Upstream, "https://") {
-		fault("upstream", "upstream is not a link: %q", p.Upstream)
+		add("upstream", "upstream is not a link: %q", p.Upstream)
 	}
 	if len(p.When) == 0 {
-		fault("when", "when is missing: a patch says under which condition it is needed")
+		add("when", "when is missing: a patch says under which condition it is needed")
 	}
 	for name, text := range p.When {
 		if _, err := version.ParseConstraint(text); err != nil {
-			fault("when."+name, "%v", err)
+			add("when."+name, "%v", err)
 		}
 	}
 	if p.Merged != "" {
 		if _, err := version.ParseConstraint(p.Merged); err != nil {
-			fault("merged", "%v", err)
+			add("merged", "%v", err)
 		}
 	}
 	if len(p.Edits) == 0 {
-		fault("edits", "a patch without edits does nothing")
+		add("edits", "a patch without edits does nothing")
 	}
 	for i, e := range p.Edits {
 		for _, problem := range e.problems() {
-			fault(fmt.Sprintf("edits[%d]", i), "%s", problem)
+			add(fmt.Sprintf("edits[%d]", i), "%s", problem)
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // fieldsOf lists the fields of each kind. All others must be empty.
@@ -275,13 +275,13 @@ type Choice struct {
 // be left out silently.
 func Select(all []Patch, facts map[string]string) ([]Choice, error) {
 	var choices []Choice
-	var faults []error
+	var errs []error
 	for _, p := range all {
 		c, err := choose(p, facts)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		choices = append(choices, c)
 	}
-	return choices, errors.Join(faults...)
+	return choices, errors.Join(errs...)
 }
 
 func choose(p Patch, facts map[string]string) (Choice, error) {

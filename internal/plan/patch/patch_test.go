@@ -133,12 +133,12 @@ func TestWhatDoesNotActIsAnError(t *testing.T) {
 		src := source()
 		before := fmt.Sprint(src.files)
 		_, err := patch.Apply(t.Context(), src, with(c.edit), nil)
-		var fault *diag.Error
+		var e *diag.Error
 		if all := diag.All(err); len(all) == 1 {
-			fault = all[0]
+			e = all[0]
 		}
-		if fault == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(fault.Hint, c.hint) || (fault.Hint == "") != (c.hint == "") {
-			t.Errorf("%s: got %v, hint %+v", name, err, fault)
+		if e == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(e.Hint, c.hint) || (e.Hint == "") != (c.hint == "") {
+			t.Errorf("%s: got %v, hint %+v", name, err, e)
 			continue
 		}
 		if fmt.Sprint(src.files) != before || len(src.links) > 0 {
@@ -157,9 +157,9 @@ func TestEveryFileOfADiff(t *testing.T) {
 	if len(all) != len(want) {
 		t.Fatalf("got %v", err)
 	}
-	for i, fault := range all {
-		if fault.Code != diag.Patch || !strings.HasPrefix(fault.Error(), want[i]) {
-			t.Errorf("got %v, want %q", fault, want[i])
+	for i, err := range all {
+		if err.Code != diag.Patch || !strings.HasPrefix(err.Error(), want[i]) {
+			t.Errorf("got %v, want %q", err, want[i])
 		}
 	}
 }

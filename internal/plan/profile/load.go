@@ -25,21 +25,21 @@ func Load(fsys fs.FS, dir string) ([]*Profile, error) {
 		return nil, err
 	}
 	var all []*Profile
-	var faults []error
+	var errs []error
 	for _, file := range files {
 		data, err := decode.File(fsys, dir, file)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		p, err := Parse(path.Join(dir, file), data)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		all = append(all, p)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 // Parse parses one profile. name is its path in error messages. The base name without
@@ -53,7 +53,7 @@ func Parse(name string, data []byte) (*Profile, error) {
 	p.index = index
 	c := checker{profile: &p}
 	if want := strings.TrimSuffix(path.Base(name), ".yaml"); p.Name != want || !word.MatchString(p.Name) {
-		c.fault("name", "the profile is called %q, its file %q", p.Name, want)
+		c.problem("name", "the profile is called %q, its file %q", p.Name, want)
 	}
 	c.prose("summary", p.Summary)
 	c.axes()
@@ -61,7 +61,7 @@ func Parse(name string, data []byte) (*Profile, error) {
 	c.settings()
 	c.notes()
 	c.contradictions()
-	if err := errors.Join(c.faults...); err != nil {
+	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
 	}
 	return &p, nil
@@ -72,26 +72,26 @@ var word = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 // checker collects the problems of a profile as written.
 type checker struct {
 	profile *Profile
-	faults  []error
+	errs    []error
 }
 
-func (c *checker) fault(at, format string, args ...any) {
-	c.faults = append(c.faults, diag.At(c.profile.index.At("%s", at), format, args...))
+func (c *checker) problem(at, format string, args ...any) {
+	c.errs = append(c.errs, diag.At(c.profile.index.At("%s", at), format, args...))
 }
 
 // prose rejects texts unsuitable for the middle of a line.
 func (c *checker) prose(at, text string) {
 	switch {
 	case strings.TrimSpace(text) == "":
-		c.fault(at, "%s is missing", at)
+		c.problem(at, "%s is missing", at)
 	case strings.HasSuffix(text, "."), strings.ContainsFunc(text, unicode.IsControl):
-		c.fault(at, "%s is one line without a full stop: it stands beside a value", at)
+		c.problem(at, "%s is one line without a full stop: it stands beside a value", at)
 	}
 }
 
 func (c *checker) link(at, text string) {
 	if !strings.HasPrefix(text, "https://") || strings.ContainsFunc(text, unsafeInLink) {
-		c.fault(at, "%s is no https link: %q", at, text)
+		c.problem(at, "%s is no https link: %q", at, text)
 	}
 }
 
@@ -102,18 +102,18 @@ var axisValue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 func (c *checker) axes() {
 	if len(c.profile.Axes) == 0 {
-		c.fault("axes", "axes is missing: a profile has at least one")
+		c.problem("axes", "axes is missing: a profile has at least one")
 	}
 	seen := map[string]bool{}
 	for i, a := range c.profile.Axes {
 		at := fmt.Sprintf("axes[%d]", i)
 		switch {
 		case !word.MatchString(a.Name):
-			c.fault(at+".name", "no axis can be called %q: an axis is a flag", a.Name)
+			c.problem(at+".name", "no axis can be called %q: an axis is a flag", a.Name)
 		case seen[a.Name]:
-			c.fault(at+".name", "axis %q is there twice", a.Name)
+			c.problem(at+".name", "axis %q is there twice", a.Name)
 		case len(a.Values) == 0:
-			c.fault(at, "an axis needs at least one value")
+			c.problem(at, "an axis needs at least one value")
 		}
 		c.prose(at+".about", a.About)
 		seen[a.Name] = true
@@ -121,9 +121,9 @@ func (c *checker) axes() {
 			place := fmt.Sprintf("%s.values[%d]", at, j)
 			switch {
 			case !axisValue.MatchString(v) || v == "all":
-				c.fault(place, "no value can be %q: a value is a version or a word, and all means every value", v)
+				c.problem(place, "no value can be %q: a value is a version or a word, and all means every value", v)
 			case slices.Contains(a.Values[:j], v):
-				c.fault(place, "value %q is there twice", v)
+				c.problem(place, "value %q is there twice", v)
 			}
 		}
 	}
@@ -138,14 +138,14 @@ func (c *checker) condition(at string, cond recipe.Condition) {
 		constraint, err := version.ParseConstraint(cond[name])
 		switch {
 		case i < 0:
-			c.faults = append(c.faults, diag.At(c.profile.index.At("%s", place), "no axis is called %q", name).
+			c.errs = append(c.errs, diag.At(c.profile.index.At("%s", place), "no axis is called %q", name).
 				WithHint("%s", diag.DidYouMean(name, c.profile.AxisNames())))
 		case err != nil:
-			c.fault(place, "%w", err)
+			c.problem(place, "%w", err)
 		case strings.ContainsFunc(cond[name], unicode.IsControl):
-			c.fault(place, "a constraint is one line")
+			c.problem(place, "a constraint is one line")
 		case !slices.ContainsFunc(c.profile.Axes[i].Values, constraint.AllowsText):
-			c.fault(place, "no value of %s is %s", name, cond[name])
+			c.problem(place, "no value of %s is %s", name, cond[name])
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (c *checker) rules() {
 	for i, r := range c.profile.Compatible {
 		at := fmt.Sprintf("compatible[%d]", i)
 		if (len(r.Needs) == 0) == (len(r.OneOf) == 0) {
-			c.fault(at, "a rule has either needs or one-of")
+			c.problem(at, "a rule has either needs or one-of")
 		}
 		c.condition(at+".when", r.When)
 		c.condition(at+".needs", r.Needs)
@@ -170,7 +170,7 @@ func (c *checker) rules() {
 			c.condition(fmt.Sprintf("released-with.rows[%d]", i), row)
 		}
 		if len(with.Rows) == 0 {
-			c.fault("released-with", "released-with has no rows")
+			c.problem("released-with", "released-with has no rows")
 		}
 		c.prose("released-with.because", with.Because)
 		c.link("released-with.source", with.Source)
@@ -179,22 +179,22 @@ func (c *checker) rules() {
 
 func (c *checker) settings() {
 	if len(c.profile.Settings) == 0 {
-		c.fault("settings", "settings is missing: a profile has at least one")
+		c.problem("settings", "settings is missing: a profile has at least one")
 	}
 	for i, s := range c.profile.Settings {
 		at := fmt.Sprintf("settings[%d]", i)
 		switch {
 		case (s.Env == "") == (s.Option == ""):
-			c.fault(at, "a setting names either env or option")
+			c.problem(at, "a setting names either env or option")
 		case s.Env != "" && !variable.MatchString(s.Env):
-			c.fault(at+".env", "%q is no name of a variable", s.Env)
+			c.problem(at+".env", "%q is no name of a variable", s.Env)
 		case s.Option != "" && !option.MatchString(s.Option):
-			c.fault(at+".option", "%q is no option such as --name", s.Option)
+			c.problem(at+".option", "%q is no option such as --name", s.Option)
 		case !plain.MatchString(s.Value):
-			c.fault(at+".value", "the value %q would have to be quoted", s.Value)
+			c.problem(at+".value", "the value %q would have to be quoted", s.Value)
 		}
 		if !slices.Contains(knowns(), s.Known) {
-			c.fault(at+".known", "known %q is not one of %q", s.Known, knowns())
+			c.problem(at+".known", "known %q is not one of %q", s.Known, knowns())
 		}
 		if s.Where != "" {
 			c.prose(at+".where", s.Where)
@@ -218,14 +218,14 @@ func (c *checker) contradictions() {
 	for i, x := range c.profile.Contradictions {
 		at := fmt.Sprintf("contradictions[%d]", i)
 		if len(x.Has) == 0 {
-			c.fault(at, "a contradiction has at least one setting")
+			c.problem(at, "a contradiction has at least one setting")
 		}
 		for _, name := range slices.Concat(slices.Sorted(maps.Keys(x.Has)), x.Lacks) {
 			if !variable.MatchString(name) && !option.MatchString(name) {
-				c.fault(at, "%q is no variable and no option", name)
+				c.problem(at, "%q is no variable and no option", name)
 			}
 			if _, err := path.Match(x.Has[name], ""); err != nil {
-				c.fault(at+".has."+name, "%q is no pattern: %w", x.Has[name], err)
+				c.problem(at+".has."+name, "%q is no pattern: %w", x.Has[name], err)
 			}
 		}
 		c.condition(at+".when", x.When)

@@ -125,14 +125,14 @@ func TestRefused(t *testing.T) {
 		"what is no axis": {matrix.Filter{"gpu": "x"}, nil, []string{`no axis "gpu"`}},
 	} {
 		_, err := p.Resolve(c.filter, c.asked)
-		faults := diag.All(err)
-		if len(faults) != len(c.want) || diag.CodeOf(err) != diag.Usage {
-			t.Errorf("%s: %d faults of class %v: %v", name, len(faults), diag.CodeOf(err), err)
+		errs := diag.All(err)
+		if len(errs) != len(c.want) || diag.CodeOf(err) != diag.Usage {
+			t.Errorf("%s: %d faults of class %v: %v", name, len(errs), diag.CodeOf(err), err)
 			continue
 		}
 		for i, want := range c.want {
-			if !strings.Contains(faults[i].Error(), want) {
-				t.Errorf("%s: got %v, want %s", name, faults[i], want)
+			if !strings.Contains(errs[i].Error(), want) {
+				t.Errorf("%s: got %v, want %s", name, errs[i], want)
 			}
 		}
 	}

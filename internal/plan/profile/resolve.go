@@ -64,13 +64,13 @@ func (p *Profile) Resolve(filter matrix.Filter, asked []Asked) (Environment, err
 // for tests of a profile.
 func (p *Profile) All(filter matrix.Filter) ([]Environment, error) {
 	cells, _, err := matrix.Expand(p.matrix(), filter)
-	faults := []error{err}
+	errs := []error{err}
 	var all []Environment
 	for _, cell := range cells {
 		e, err := p.at(cell, nil, nil)
-		all, faults = append(all, e), append(faults, err)
+		all, errs = append(all, e), append(errs, err)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 // at returns the environment of a combination.
@@ -154,7 +154,7 @@ func (p *Profile) byDistance(axis, value string) []recipe.Condition {
 	var rows []recipe.Condition
 	of := map[string]version.Version{}
 	for _, row := range p.ReleasedWith.Rows {
-		if v, fault := version.Parse(row[axis]); fault == nil && err == nil {
+		if v, e := version.Parse(row[axis]); e == nil && err == nil {
 			of[row[axis]], rows = v, append(rows, maps.Clone(row))
 		}
 	}
@@ -176,15 +176,15 @@ func (p *Profile) byDistance(axis, value string) []recipe.Condition {
 
 // impossible returns an error with the reason of each excluded combination.
 func impossible(excluded []matrix.Exclusion) error {
-	var faults []error
+	var errs []error
 	for _, e := range excluded {
-		fault := diag.Errorf(diag.Usage, "%s: not together: %s (%s)", e, e.Because, e.Source)
+		err := diag.Errorf(diag.Usage, "%s: not together: %s (%s)", e, e.Because, e.Source)
 		if len(e.Instead) > 0 {
-			fault = fault.WithHint("what goes together: %s", strings.Join(e.Instead, "; "))
+			err = err.WithHint("what goes together: %s", strings.Join(e.Instead, "; "))
 		}
-		faults = append(faults, fault)
+		errs = append(errs, err)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // together returns r with a rule that allows only values released together.
@@ -209,7 +209,7 @@ func (p *Profile) matrix() *recipe.Recipe {
 // name are an error of the profile.
 func (p *Profile) settings(axes map[string]string) ([]Value, error) {
 	var set []Value
-	var faults []error
+	var errs []error
 	for i, s := range p.Settings {
 		holds, err := p.holds(s.When, axes, "settings[%d].when", i)
 		if err != nil {
@@ -219,19 +219,19 @@ func (p *Profile) settings(axes map[string]string) ([]Value, error) {
 			continue
 		}
 		if j := find(set, s.name()); j >= 0 {
-			faults = append(faults, diag.At(p.index.At("settings[%d]", i), "two settings for %s where %s", s.name(), inWords(axes)))
+			errs = append(errs, diag.At(p.index.At("settings[%d]", i), "two settings for %s where %s", s.name(), inWords(axes)))
 			continue
 		}
 		set = append(set, Value{s.name(), s.Value, false, s.When, s.Where, s.Because, s.Source, s.Known, s.Replaceable})
 	}
-	return set, errors.Join(faults...)
+	return set, errors.Join(errs...)
 }
 
 // add returns the settings with those of the user added. A user's value that differs
 // from the profile's is an error, unless the setting is replaceable.
 func add(set []Value, asked []Asked) ([]Value, error) {
 	set = slices.Clone(set)
-	var faults []error
+	var errs []error
 	for _, a := range asked {
 		i := find(set, a.Name)
 		if i < 0 {
@@ -242,16 +242,16 @@ func add(set []Value, asked []Asked) ([]Value, error) {
 		case have.Value == a.Value:
 			set[i].Asked = true
 		case have.Asked:
-			faults = append(faults, diag.Errorf(diag.Usage, "%s and %s are both asked for", a, written(have.Name, have.Value)))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s and %s are both asked for", a, written(have.Name, have.Value)))
 		case have.replaceable:
 			set[i] = Value{Name: a.Name, Value: a.Value, Asked: true}
 		default:
 			set[i] = Value{Name: a.Name, Value: a.Value, Asked: true} // the new value may cause further contradictions
-			faults = append(faults, diag.Errorf(diag.Usage, "%s (asked for) against %s (of the profile): %s (%s)",
+			errs = append(errs, diag.Errorf(diag.Usage, "%s (asked for) against %s (of the profile): %s (%s)",
 				a, written(have.Name, have.Value), have.Because, have.Source).WithHint("leave it out, or choose another combination"))
 		}
 	}
-	return set, errors.Join(faults...)
+	return set, errors.Join(errs...)
 }
 
 // notes returns the profile's notes for a combination.
@@ -284,17 +284,17 @@ func (p *Profile) holds(c recipe.Condition, axes map[string]string, format strin
 
 // contradicted returns an error for every contradiction among the settings.
 func (p *Profile) contradicted(axes map[string]string, set []Value) error {
-	var faults []error
+	var errs []error
 	for i, c := range p.Contradictions {
 		holds, err := p.holds(c.When, axes, "contradictions[%d].when", i)
 		if err != nil {
 			return err
 		}
 		if involved := c.involved(set); holds && len(involved) > 0 {
-			faults = append(faults, c.fault(axes, involved))
+			errs = append(errs, c.problem(axes, involved))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // involved returns the contradicting settings, or nil if there is no contradiction.
@@ -316,8 +316,8 @@ func (c Contradiction) involved(set []Value) []Value {
 	return involved
 }
 
-// fault returns an error with the settings involved.
-func (c Contradiction) fault(axes map[string]string, involved []Value) error {
+// problem returns an error with the settings involved.
+func (c Contradiction) problem(axes map[string]string, involved []Value) error {
 	var parts []string
 	for _, v := range involved {
 		by := "of the profile"

@@ -21,8 +21,8 @@ type Advisory struct {
 
 var cveID = regexp.MustCompile(`^CVE-[0-9]{4}-[0-9]{4,}$`)
 
-// fault returns the first problem of an advisory as written, or "".
-func (a Advisory) fault() string {
+// problem returns the first problem of an advisory as written, or "".
+func (a Advisory) problem() string {
 	switch {
 	case !cveID.MatchString(a.ID):
 		return fmt.Sprintf("id %q is not one such as CVE-2024-10190", a.ID)
@@ -44,17 +44,17 @@ func (r *Recipe) KnownAdvisories() []Advisory {
 // validateAdvisories requires every advisory to be complete and unique. With two for
 // one vulnerability, it would be undefined which one holds.
 func (r *Recipe) validateAdvisories() []error {
-	var faults []error
+	var errs []error
 	for _, s := range r.settings() {
 		for j, a := range s.Advisories {
-			fault := a.fault()
-			if fault == "" && slices.ContainsFunc(s.Advisories[:j], func(b Advisory) bool { return b.ID == a.ID }) {
-				fault = a.ID + " is there twice"
+			problem := a.problem()
+			if problem == "" && slices.ContainsFunc(s.Advisories[:j], func(b Advisory) bool { return b.ID == a.ID }) {
+				problem = a.ID + " is there twice"
 			}
-			if fault != "" {
-				faults = append(faults, diag.At(r.index.At("%sadvisories[%d]", s.at, j), "%s", fault))
+			if problem != "" {
+				errs = append(errs, diag.At(r.index.At("%sadvisories[%d]", s.at, j), "%s", problem))
 			}
 		}
 	}
-	return faults
+	return errs
 }

@@ -28,7 +28,7 @@ var behaviourName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // Fault returns the missing parts of a behaviour of a cell, or nil.
 func (b Behaviour) Fault() error {
-	var faults []error
+	var errs []error
 	for _, needed := range []struct {
 		what    string
 		missing bool
@@ -38,14 +38,14 @@ func (b Behaviour) Fault() error {
 		{"says", len(b.Says) == 0},
 	} {
 		if needed.missing {
-			faults = append(faults, diag.Errorf(diag.Usage, "expect.behaviour %s needs %s", b.Name, needed.what))
+			errs = append(errs, diag.Errorf(diag.Usage, "expect.behaviour %s needs %s", b.Name, needed.what))
 		}
 	}
 	if len(b.Stock) > 0 && differs(b.Says, b.Stock) == "" {
-		faults = append(faults, diag.Errorf(diag.Usage, "expect.behaviour %s: stock says nothing else than says: it proves nothing", b.Name).
+		errs = append(errs, diag.Errorf(diag.Usage, "expect.behaviour %s: stock says nothing else than says: it proves nothing", b.Name).
 			WithHint("name a key of says with the value that upstream's release gives it, or leave stock out"))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // behaviours joins two lists and merges behaviours of the same name. The result shares
@@ -98,24 +98,24 @@ func behaviourClash(a, b []Behaviour) string {
 // validateBehaviours requires valid names, unique within a list. Other fields can only
 // be checked for a cell.
 func (r *Recipe) validateBehaviours(s written) []error {
-	var faults []error
+	var errs []error
 	seen := map[string]bool{}
 	for i, b := range s.Expect.Behaviour {
 		where := r.index.At("%sexpect.behaviour[%d]", s.at, i)
 		if !behaviourName.MatchString(b.Name) {
-			faults = append(faults, diag.At(where, "%q is no name of a behaviour such as visible-devices", b.Name))
+			errs = append(errs, diag.At(where, "%q is no name of a behaviour such as visible-devices", b.Name))
 		}
 		if seen[b.Name] {
-			faults = append(faults, diag.At(where, "behaviour %q is there twice", b.Name))
+			errs = append(errs, diag.At(where, "behaviour %q is there twice", b.Name))
 		}
 		seen[b.Name] = true
 		for _, keys := range []map[string]string{b.Says, b.Stock} {
 			if _, empty := keys[""]; empty {
-				faults = append(faults, diag.At(where, "behaviour %q: a key is empty", b.Name))
+				errs = append(errs, diag.At(where, "behaviour %q: a key is empty", b.Name))
 			}
 		}
 	}
-	return faults
+	return errs
 }
 
 // KnowsStock reports whether the artifact is compared with the source as released by

@@ -25,8 +25,8 @@ func TestNamesOfVariablesAreNames(t *testing.T) {
 		}
 		bad = bad[:at] + "\nenv:\n  " + line + "\n" + bad[at+len("\nenv:\n"):]
 		_, err := recipe.Parse("recipes/horovod.yaml", []byte(bad))
-		faults := diag.All(err)
-		if len(faults) != 1 || !strings.Contains(faults[0].Error(), "is no name of a variable") || faults[0].Pos.Line != strings.Count(bad[:at], "\n")+3 || faults[0].Pos.Column == 0 {
+		errs := diag.All(err)
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "is no name of a variable") || errs[0].Pos.Line != strings.Count(bad[:at], "\n")+3 || errs[0].Pos.Column == 0 {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

@@ -24,21 +24,21 @@ func Load(fsys fs.FS, dir string) ([]*Recipe, error) {
 		return nil, err
 	}
 	var all []*Recipe
-	var faults []error
+	var errs []error
 	for _, file := range files {
 		data, err := decode.File(fsys, dir, file)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		r, err := Parse(path.Join(dir, file), data)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		all = append(all, r)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 // Parse reads one recipe. name is its path in error messages. The base name without
@@ -63,8 +63,8 @@ func Parse(name string, data []byte) (*Recipe, error) {
 // validate returns all problems of a recipe as written: those the schema refuses, and
 // those a schema cannot express.
 func (r *Recipe) validate() error {
-	var faults []error
-	fault := func(pos diag.Pos, format string, args ...any) { faults = append(faults, diag.At(pos, format, args...)) }
+	var errs []error
+	problem := func(pos diag.Pos, format string, args ...any) { errs = append(errs, diag.At(pos, format, args...)) }
 	for _, required := range []struct{ at, text string }{
 		{"summary", r.Summary},
 		{"homepage", r.Homepage},
@@ -74,36 +74,36 @@ func (r *Recipe) validate() error {
 		{"source.version", r.Source.Version},
 	} {
 		if required.text == "" {
-			fault(r.index.At("%s", required.at), "%s is missing", required.at)
+			problem(r.index.At("%s", required.at), "%s is missing", required.at)
 		}
 	}
-	faults = append(faults, r.validateOrigin())
+	errs = append(errs, r.validateOrigin())
 	git := slices.ContainsFunc(r.settings(), func(s written) bool { return s.From.Kind == Git })
 	if len(r.Source.Released) == 0 && !git {
-		fault(r.index.At("source.released"), "source.released is missing: the date of a release stands for the clock in its build")
+		problem(r.index.At("source.released"), "source.released is missing: the date of a release stands for the clock in its build")
 	}
-	faults = append(faults, r.validateAxes()...)
-	faults = append(faults, r.validateTemplates()...)
+	errs = append(errs, r.validateAxes()...)
+	errs = append(errs, r.validateTemplates()...)
 	for i, rule := range r.Compatible {
-		faults = append(faults, r.validateRule(rule, i)...)
+		errs = append(errs, r.validateRule(rule, i)...)
 		if rule.Because == "" || rule.Source == "" {
-			fault(r.index.At("compatible[%d]", i), "a rule needs because and source: plan shows them to whoever misses the combination")
+			problem(r.index.At("compatible[%d]", i), "a rule needs because and source: plan shows them to whoever misses the combination")
 		}
 	}
 	for _, s := range r.settings() {
-		faults = append(faults, r.validateChoices(s)...)
-		faults = append(faults, r.validateBehaviours(s)...)
-		faults = append(faults, r.validateTests(s)...)
-		faults = append(faults, r.validateEnv(s)...)
+		errs = append(errs, r.validateChoices(s)...)
+		errs = append(errs, r.validateBehaviours(s)...)
+		errs = append(errs, r.validateTests(s)...)
+		errs = append(errs, r.validateEnv(s)...)
 	}
-	faults = append(faults, r.validateNeeds()...)
-	faults = append(faults, r.validateWaivers()...)
-	faults = append(faults, r.validateTree()...)
-	faults = append(faults, r.validateAdvisories()...)
+	errs = append(errs, r.validateNeeds()...)
+	errs = append(errs, r.validateWaivers()...)
+	errs = append(errs, r.validateTree()...)
+	errs = append(errs, r.validateAdvisories()...)
 	for i, v := range r.Variants {
-		faults = append(faults, r.validateCondition(v.When, "variants[%d].when", i)...)
+		errs = append(errs, r.validateCondition(v.When, "variants[%d].when", i)...)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // validateOrigin requires a kind in the recipe or in a variant. The other fields of an
@@ -127,17 +127,17 @@ func (r *Recipe) validateOrigin() error {
 
 // validateRule requires either needs or one-of.
 func (r *Recipe) validateRule(rule Rule, i int) []error {
-	faults := r.validateCondition(rule.When, "compatible[%d].when", i)
+	errs := r.validateCondition(rule.When, "compatible[%d].when", i)
 	if (len(rule.Needs) == 0) == (len(rule.OneOf) == 0) {
-		faults = append(faults, diag.At(r.index.At("compatible[%d]", i), "a rule has either needs or one-of"))
+		errs = append(errs, diag.At(r.index.At("compatible[%d]", i), "a rule has either needs or one-of"))
 	}
 	if len(rule.Needs) > 0 {
-		faults = append(faults, r.validateCondition(rule.Needs, "compatible[%d].needs", i)...)
+		errs = append(errs, r.validateCondition(rule.Needs, "compatible[%d].needs", i)...)
 	}
 	for j, row := range rule.OneOf {
-		faults = append(faults, r.validateCondition(row, "compatible[%d].one-of[%d]", i, j)...)
+		errs = append(errs, r.validateCondition(row, "compatible[%d].one-of[%d]", i, j)...)
 	}
-	return faults
+	return errs
 }
 
 // validateTemplates rejects all names except axes and vars in texts that cannot use
@@ -150,11 +150,11 @@ func (r *Recipe) validateTemplates() []error {
 	if _, ok := vars["python"]; ok {
 		vars["cp"] = ""
 	}
-	var faults []error
+	var errs []error
 	check := func(at, text string) {
 		_, err := subst.Expand(text, vars)
 		for _, e := range diag.All(err) {
-			faults = append(faults, diag.At(r.index.At("%s", at), "%w", e.Err).WithHint("%s", e.Hint))
+			errs = append(errs, diag.At(r.index.At("%s", at), "%w", e.Err).WithHint("%s", e.Hint))
 		}
 	}
 	own := map[string]string{} // names in vars, and the position of their first definition
@@ -166,14 +166,14 @@ func (r *Recipe) validateTemplates() []error {
 	}
 	for name, at := range own {
 		if _, taken := vars[name]; taken {
-			faults = append(faults, diag.At(r.index.At("%s", at), "%q is the name of an axis", name))
+			errs = append(errs, diag.At(r.index.At("%s", at), "%q is the name of an axis", name))
 		}
 		vars[name] = ""
 	}
 	check("id", r.ID)
 	check("source.project", r.Source.Project)
 	check("source.version", r.Source.Version)
-	return faults
+	return errs
 }
 
 // written holds settings and the prefix of their position in the file: "" for the
@@ -194,23 +194,23 @@ func (r *Recipe) settings() []written {
 
 // validateEnv rejects invalid names of environment variables.
 func (r *Recipe) validateEnv(s written) []error {
-	var faults []error
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		if !shell.Name(name) {
-			faults = append(faults, diag.At(r.index.At("%senv.%s", s.at, name), "env: %q is no name of a variable", name).
+			errs = append(errs, diag.At(r.index.At("%senv.%s", s.at, name), "env: %q is no name of a variable", name).
 				WithHint("a name has letters, digits and _, and no digit first"))
 		}
 	}
-	return faults
+	return errs
 }
 
 // validateChoices rejects unknown values of fields with a fixed set of values, and an
 // invalid size.
 func (r *Recipe) validateChoices(s written) []error {
-	var faults []error
+	var errs []error
 	e := s.Expect
 	if _, _, err := e.SizeBand(); err != nil {
-		faults = append(faults, diag.At(r.index.At("%sexpect.size", s.at), "%w", err))
+		errs = append(errs, diag.At(r.index.At("%sexpect.size", s.at), "%w", err))
 	}
 	for _, choice := range []struct {
 		name, value string
@@ -221,60 +221,60 @@ func (r *Recipe) validateChoices(s written) []error {
 		{"rendezvous", e.Rendezvous, []string{"sealed"}},
 	} {
 		if choice.value != "" && !slices.Contains(choice.known, choice.value) {
-			faults = append(faults, diag.At(r.index.At("%sexpect.%s", s.at, choice.name), "%s %q is not %s",
+			errs = append(errs, diag.At(r.index.At("%sexpect.%s", s.at, choice.name), "%s %q is not %s",
 				choice.name, choice.value, strings.Join(choice.known, " or ")))
 		}
 	}
-	return faults
+	return errs
 }
 
 func (r *Recipe) validateAxes() []error {
-	var faults []error
+	var errs []error
 	if len(r.Axes) == 0 {
-		faults = append(faults, diag.At(r.index.At("axes"), "axes is missing: a recipe has at least one"))
+		errs = append(errs, diag.At(r.index.At("axes"), "axes is missing: a recipe has at least one"))
 	}
 	seen := map[string]bool{}
 	for i, a := range r.Axes {
 		switch {
 		case a.Name == "" || a.About == "" || len(a.Values) == 0:
-			faults = append(faults, diag.At(r.index.At("axes[%d]", i), "an axis needs a name, about and at least one value"))
+			errs = append(errs, diag.At(r.index.At("axes[%d]", i), "an axis needs a name, about and at least one value"))
 		case seen[a.Name]:
-			faults = append(faults, diag.At(r.index.At("axes[%d].name", i), "axis %q is there twice", a.Name))
+			errs = append(errs, diag.At(r.index.At("axes[%d].name", i), "axis %q is there twice", a.Name))
 		}
 		seen[a.Name] = true
 		values := map[string]bool{}
 		for j, v := range a.Values {
 			if v == "" || values[v] {
-				faults = append(faults, diag.At(r.index.At("axes[%d].values[%d]", i, j), "value %q is empty or there twice", v))
+				errs = append(errs, diag.At(r.index.At("axes[%d].values[%d]", i, j), "value %q is empty or there twice", v))
 			}
 			if v == "all" {
-				faults = append(faults, diag.At(r.index.At("axes[%d].values[%d]", i, j), "no value can be called all: --%s all means every value", a.Name))
+				errs = append(errs, diag.At(r.index.At("axes[%d].values[%d]", i, j), "no value can be called all: --%s all means every value", a.Name))
 			}
 			values[v] = true
 		}
 	}
-	return faults
+	return errs
 }
 
 func (r *Recipe) validateCondition(c Condition, format string, args ...any) []error {
 	at := fmt.Sprintf(format, args...)
-	var faults []error
+	var errs []error
 	if len(c) == 0 {
-		faults = append(faults, diag.At(r.index.At("%s", at), "a condition names at least one axis"))
+		errs = append(errs, diag.At(r.index.At("%s", at), "a condition names at least one axis"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if _, ok := r.Axis(name); !ok {
-			faults = append(faults, diag.At(r.index.At("%s.%s", at, name), "no axis is called %q", name).
+			errs = append(errs, diag.At(r.index.At("%s.%s", at, name), "no axis is called %q", name).
 				WithHint("%s", diag.DidYouMean(name, r.AxisNames())))
 		}
 		constraint, err := version.ParseConstraint(c[name])
 		if err != nil {
-			faults = append(faults, diag.At(r.index.At("%s.%s", at, name), "%w", err))
+			errs = append(errs, diag.At(r.index.At("%s.%s", at, name), "%w", err))
 			continue
 		}
 		r.constraints[c[name]] = constraint
 	}
-	return faults
+	return errs
 }
 
 // Find returns the recipe with the given name.

@@ -253,7 +253,7 @@ func FuzzParse(f *testing.F) {
 		if (r == nil) != (err != nil) {
 			t.Errorf("got %v, %v", r, err)
 		}
-		if fault, ok := errors.AsType[*diag.Error](err); err != nil && (!ok || fault.Code != diag.Usage || fault.Pos.File == "") {
+		if e, ok := errors.AsType[*diag.Error](err); err != nil && (!ok || e.Code != diag.Usage || e.Pos.File == "") {
 			t.Errorf("got %#v", err)
 		}
 	})

@@ -41,8 +41,8 @@ var (
 	plainValue   = regexp.MustCompile(`^[A-Za-z0-9_.,:/+=-]+$`) // has the same meaning in every shell, without quotes
 )
 
-// fault returns the first problem of a variable, or "".
-func (v Variable) fault() string {
+// problem returns the first problem of a variable, or "".
+func (v Variable) problem() string {
 	switch {
 	case !variableName.MatchString(v.Name):
 		return fmt.Sprintf("%q is no name of a variable", v.Name)
@@ -105,32 +105,32 @@ func (r *Recipe) InputRecipes() []string {
 
 // validateNeeds checks the requirements of cells other than source and images.
 func (r *Recipe) validateNeeds() []error {
-	var faults []error
+	var errs []error
 	for _, s := range r.settings() {
 		if _, err := s.MemoryBytes(); err != nil {
-			faults = append(faults, diag.At(r.index.At("%smemory", s.at), "%w", err))
+			errs = append(errs, diag.At(r.index.At("%smemory", s.at), "%w", err))
 		}
 		for j, v := range s.Profile {
-			if text := v.fault(); text != "" {
-				faults = append(faults, diag.At(r.index.At("%sprofile[%d]", s.at, j), "%s", text))
+			if text := v.problem(); text != "" {
+				errs = append(errs, diag.At(r.index.At("%sprofile[%d]", s.at, j), "%s", text))
 			}
 		}
 		for j, v := range s.Vendored {
-			if text := v.fault(); text != "" {
-				faults = append(faults, diag.At(r.index.At("%svendored[%d]", s.at, j), "%s", text))
+			if text := v.problem(); text != "" {
+				errs = append(errs, diag.At(r.index.At("%svendored[%d]", s.at, j), "%s", text))
 			}
 		}
 		for j, in := range s.Inputs {
 			if in.Recipe == "" || in.Recipe == r.Name {
-				faults = append(faults, diag.At(r.index.At("%sinputs[%d]", s.at, j), "an input names another recipe, this one names %q", in.Recipe))
+				errs = append(errs, diag.At(r.index.At("%sinputs[%d]", s.at, j), "an input names another recipe, this one names %q", in.Recipe))
 			}
 		}
 	}
-	return faults
+	return errs
 }
 
-// fault returns the first problem of a vendored source, or "".
-func (v Vendored) fault() string {
+// problem returns the first problem of a vendored source, or "".
+func (v Vendored) problem() string {
 	switch {
 	case v.Name == "" || v.License == "":
 		return "a vendored source has a name and a license"

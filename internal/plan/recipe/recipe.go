@@ -122,13 +122,13 @@ func (s Origin) Fault() error {
 	if needs == nil {
 		return diag.Errorf(diag.Usage, "from.kind %q is not %s", s.Kind, kinds)
 	}
-	var faults []error
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		if !needs[name] {
-			faults = append(faults, diag.Errorf(diag.Usage, "a source of kind %s needs from.%s", s.Kind, name))
+			errs = append(errs, diag.Errorf(diag.Usage, "a source of kind %s needs from.%s", s.Kind, name))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // Settings are the properties of a build that may differ between cells.

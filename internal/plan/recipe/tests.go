@@ -136,35 +136,35 @@ const maxRanks = 64
 // validateTests rejects tests that cannot run, and known failures without a reason or
 // an issue.
 func (r *Recipe) validateTests(s written) []error {
-	var faults []error
-	fault := func(at, format string, args ...any) {
-		faults = append(faults, diag.At(r.index.At("%sexpect.tests%s", s.at, at), format, args...))
+	var errs []error
+	problem := func(at, format string, args ...any) {
+		errs = append(errs, diag.At(r.index.At("%sexpect.tests%s", s.at, at), format, args...))
 	}
 	t := s.Expect.Tests
 	if t.Launcher != "" && t.Launcher != "horovodrun" {
-		fault(".launcher", "launcher %q is not horovodrun", t.Launcher)
+		problem(".launcher", "launcher %q is not horovodrun", t.Launcher)
 	}
 	if t.Ranks < 0 || t.Ranks > maxRanks {
-		fault(".ranks", "%d ranks: wanted 1 to %d", t.Ranks, maxRanks)
+		problem(".ranks", "%d ranks: wanted 1 to %d", t.Ranks, maxRanks)
 	}
 	seen := map[string]bool{}
 	for i, f := range t.Files {
 		at := fmt.Sprintf(".files[%d]", i)
 		if f.File == "" || f.File != path.Clean(f.File) || path.IsAbs(f.File) || path.Ext(f.File) != ".py" || f.File[0] == '.' {
-			fault(at, "%q is no path of a test in a tree such as test/test_core.py", f.File)
+			problem(at, "%q is no path of a test in a tree such as test/test_core.py", f.File)
 		}
 		if seen[f.File] {
-			fault(at, "file %q is there twice", f.File)
+			problem(at, "file %q is there twice", f.File)
 		}
 		seen[f.File] = true
 		if f.Seconds < 0 || f.Quick != nil && f.Quick.Seconds <= 0 {
-			fault(at, "%s: seconds are what somebody measured, and more than 0", f.File)
+			problem(at, "%s: seconds are what somebody measured, and more than 0", f.File)
 		}
 		for _, k := range f.Known {
 			if len(k.Cases) == 0 || slices.Contains(k.Cases, "") || k.Because == "" || k.Issue == "" {
-				fault(at, "%s: a known failure needs cases, because and issue", f.File)
+				problem(at, "%s: a known failure needs cases, because and issue", f.File)
 			}
 		}
 	}
-	return faults
+	return errs
 }

@@ -21,16 +21,16 @@ func (r *Recipe) validateTree() []error {
 	if !slices.ContainsFunc(all, func(s written) bool { return s.Expect.Tree != "" }) {
 		return nil
 	}
-	var faults []error
+	var errs []error
 	for _, s := range all {
 		for _, name := range s.Expect.ofWheels() {
-			faults = append(faults, diag.At(r.index.At("%sexpect.%s", s.at, name), "expect.%s has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels", name))
+			errs = append(errs, diag.At(r.index.At("%sexpect.%s", s.at, name), "expect.%s has no place here: expect.tree says that the artifact is an archive, and that is promised of wheels", name))
 		}
 		if name := s.Expect.Tree; name != "" && !isArchive(name) {
-			faults = append(faults, diag.At(r.index.At("%sexpect.tree", s.at), "%q is no name of an archive: it ends in none of %s", name, strings.Join(treeEnds, ", ")))
+			errs = append(errs, diag.At(r.index.At("%sexpect.tree", s.at), "%q is no name of an archive: it ends in none of %s", name, strings.Join(treeEnds, ", ")))
 		}
 	}
-	return faults
+	return errs
 }
 
 func isArchive(name string) bool {

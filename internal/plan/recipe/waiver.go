@@ -23,8 +23,8 @@ func (w Waiver) Expired(now time.Time) bool {
 	return err != nil || now.IsZero() || !now.UTC().Before(last.AddDate(0, 0, 1))
 }
 
-// fault returns the first problem of a waiver as written, or "".
-func (w Waiver) fault() string {
+// problem returns the first problem of a waiver as written, or "".
+func (w Waiver) problem() string {
 	if w.Gate == "" || w.Because == "" || w.Issue == "" || w.Until == "" {
 		return "a waiver needs gate, because, issue and until: it is read by those who wonder why the artifact passed"
 	}
@@ -46,18 +46,18 @@ func (r *Recipe) Waivers() []Waiver {
 // validateWaivers requires every waiver to be complete and at most one per gate in a
 // list. With two, it would be undefined which one holds.
 func (r *Recipe) validateWaivers() []error {
-	var faults []error
+	var errs []error
 	for _, s := range r.settings() {
 		seen := map[string]bool{}
 		for j, w := range s.Expect.Waivers {
-			fault := w.fault()
-			if fault == "" && seen[w.Gate] {
-				fault = "gate " + w.Gate + " is waived twice"
+			problem := w.problem()
+			if problem == "" && seen[w.Gate] {
+				problem = "gate " + w.Gate + " is waived twice"
 			}
-			if seen[w.Gate] = true; fault != "" {
-				faults = append(faults, diag.At(r.index.At("%sexpect.waivers[%d]", s.at, j), "%s", fault))
+			if seen[w.Gate] = true; problem != "" {
+				errs = append(errs, diag.At(r.index.At("%sexpect.waivers[%d]", s.at, j), "%s", problem))
 			}
 		}
 	}
-	return faults
+	return errs
 }

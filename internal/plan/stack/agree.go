@@ -21,21 +21,21 @@ type Part struct {
 // Agree compares the parts in each of the names, which are axes or facts. faults has an
 // entry for each name with different values, with the parts that have each value. seen
 // states the common value of each other name.
-func Agree(names []string, parts []Part) (faults, seen []string) {
+func Agree(names []string, parts []Part) (problems, seen []string) {
 	for _, name := range names {
-		fault, what := agree(name, parts)
-		if fault != "" {
-			faults = append(faults, fault)
+		problem, what := agree(name, parts)
+		if problem != "" {
+			problems = append(problems, problem)
 			continue
 		}
 		seen = append(seen, what)
 	}
-	return faults, seen
+	return problems, seen
 }
 
 // agree compares the parts in one name. It first compares their axes. It then compares
 // the content of the wheels with the axes, or with each other if no part has the axis.
-func agree(name string, parts []Part) (fault, seen string) {
+func agree(name string, parts []Part) (problem, seen string) {
 	asked, found := map[string][]string{}, map[string][]string{}
 	for _, p := range parts {
 		if value := p.Axes[name]; value != "" {

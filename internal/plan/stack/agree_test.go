@@ -43,12 +43,12 @@ func TestAgree(t *testing.T) {
 		"another Python":                       {"python", []Part{part("a", "python=3.11", "python=cp310")}, "a was to be of python 3.11, and its python is cp310", true},
 		"an axis that is no fact":              {"version", []Part{{Name: "a", Axes: map[string]string{"version": "2"}}, {Name: "b"}}, "version is 2 (a)", false},
 	} {
-		faults, seen := Agree([]string{c.fact}, c.parts)
-		if got := strings.Join(append(faults, seen...), "; "); len(faults)+len(seen) != 1 || (len(faults) == 1) != c.wrong || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, %q", name, faults, seen)
+		problems, seen := Agree([]string{c.fact}, c.parts)
+		if got := strings.Join(append(problems, seen...), "; "); len(problems)+len(seen) != 1 || (len(problems) == 1) != c.wrong || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, %q", name, problems, seen)
 		}
 	}
-	if faults, _ := Agree([]string{"rocm", "mpi"}, []Part{part("a", "rocm=1", "mpi=mpich"), part("b", "rocm=2", "mpi=openmpi")}); len(faults) != 2 {
-		t.Errorf("want both: %q", faults)
+	if problems, _ := Agree([]string{"rocm", "mpi"}, []Part{part("a", "rocm=1", "mpi=mpich"), part("b", "rocm=2", "mpi=openmpi")}); len(problems) != 2 {
+		t.Errorf("want both: %q", problems)
 	}
 }

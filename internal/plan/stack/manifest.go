@@ -76,17 +76,17 @@ func Open(dir string) (Manifest, error) {
 	if m.Format != Format {
 		return m, fmt.Errorf("%s has the format %d, this version reads %d", manifestFile, m.Format, Format)
 	}
-	var faults []error
+	var errs []error
 	for _, w := range m.Wheels() {
 		if _, err := wheel.ParseName(w.Name); err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		have, err := artifact.Of(filepath.Join(dir, Folder, w.Name), "")
 		if err == nil && have.SHA256 != w.SHA256 {
 			err = fmt.Errorf("%s has sha256 %s, the manifest says %s", w.Name, have.SHA256, w.SHA256)
 		}
-		faults = append(faults, err)
+		errs = append(errs, err)
 	}
-	return m, errors.Join(faults...)
+	return m, errors.Join(errs...)
 }

@@ -24,7 +24,7 @@ type Catalogue struct {
 // disagree.
 func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 	var parts []Part
-	var faults []error
+	var errs []error
 	r := &recipe.Recipe{
 		Name: s.FullName(), Summary: s.Summary, ID: s.FullName(),
 		Settings: recipe.Settings{
@@ -36,11 +36,11 @@ func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 	for i, p := range s.Parts {
 		cell, err := onlyCell(cat.Recipes, p)
 		if err != nil {
-			faults = append(faults, s.placed(err, "parts[%d]", i))
+			errs = append(errs, s.placed(err, "parts[%d]", i))
 			continue
 		}
 		project, err := subst.Expand(cell.Recipe.Source.Project, cell.Names)
-		faults = append(faults, err)
+		errs = append(errs, err)
 		parts = append(parts, Part{Name: cell.ID, Axes: cell.Axes})
 		r.Requires.Without = append(r.Requires.Without, project)
 		r.Inputs = append(r.Inputs, recipe.Input{Recipe: p.Recipe, Axes: cell.Axes})
@@ -48,11 +48,11 @@ func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 	}
 	if s.Profile != nil {
 		text, err := cat.Profile(s.Profile.Name, s.Profile.Axes)
-		faults = append(faults, s.placed(err, "profile"))
+		errs = append(errs, s.placed(err, "profile"))
 		parts = append(parts, Part{Name: "profile " + s.Profile.Name, Axes: s.Profile.Axes})
 		r.Expect.Wheelhouse.Profile = text
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	for _, p := range s.Provided {
@@ -63,11 +63,11 @@ func (s *Stack) Recipe(cat Catalogue) (*recipe.Recipe, error) {
 
 // placed adds the position in the file to each error.
 func (s *Stack) placed(err error, at string, args ...any) error {
-	var faults []error
-	for _, fault := range diag.All(err) {
-		faults = append(faults, diag.At(s.index.At(at, args...), "%w", fault.Err).WithHint("%s", fault.Hint))
+	var errs []error
+	for _, e := range diag.All(err) {
+		errs = append(errs, diag.At(s.index.At(at, args...), "%w", e.Err).WithHint("%s", e.Hint))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // onlyCell returns the cell selected by a part.
@@ -99,17 +99,17 @@ func (s *Stack) axes(known []recipe.Axis, cell matrix.Cell) []recipe.Axis {
 
 // disagreements returns the errors detectable before a build.
 func (s *Stack) disagreements(parts []Part) error {
-	var faults []error
+	var errs []error
 	for i, name := range s.Agree {
 		at := s.index.At("agree[%d]", i)
 		isAxis := slices.ContainsFunc(parts, func(p Part) bool { return p.Axes[name] != "" })
 		if !isAxis && !slices.Contains(inspect.Names(), name) {
-			faults = append(faults, diag.At(at, "%q is neither an axis of a part nor a fact about wheels", name).
+			errs = append(errs, diag.At(at, "%q is neither an axis of a part nor a fact about wheels", name).
 				WithHint("%s", diag.DidYouMean(name, inspect.Names())))
 		}
-		if fault, _ := agree(name, parts); fault != "" {
-			faults = append(faults, diag.At(at, "%s", fault).WithHint("give the parts axes that agree"))
+		if problem, _ := agree(name, parts); problem != "" {
+			errs = append(errs, diag.At(at, "%s", problem).WithHint("give the parts axes that agree"))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

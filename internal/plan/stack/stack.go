@@ -59,21 +59,21 @@ func Load(fsys fs.FS, dir string) ([]*Stack, error) {
 		return nil, err
 	}
 	var all []*Stack
-	var faults []error
+	var errs []error
 	for _, file := range files {
 		data, err := decode.File(fsys, dir, file)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		s, err := Parse(path.Join(dir, file), data)
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		all = append(all, s)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 // Parse reads one stack. name is its path in error messages. The base name without
@@ -96,50 +96,50 @@ var project = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 // validate returns all problems of the stack itself. [Stack.Recipe] checks its
 // references to recipes.
 func (s *Stack) validate(file string) error {
-	var faults []error
-	fault := func(at, format string, args ...any) {
-		faults = append(faults, diag.At(s.index.At("%s", at), format, args...))
+	var errs []error
+	problem := func(at, format string, args ...any) {
+		errs = append(errs, diag.At(s.index.At("%s", at), format, args...))
 	}
 	if s.Name != file {
-		fault("name", "the stack is called %q, its file %q", s.Name, file)
+		problem("name", "the stack is called %q, its file %q", s.Name, file)
 	}
 	if s.Summary == "" {
-		fault("summary", "summary is missing")
+		problem("summary", "summary is missing")
 	}
 	if s.Image == "" {
-		fault("image", "image is missing: the wheelhouse is installed in an empty container of it")
+		problem("image", "image is missing: the wheelhouse is installed in an empty container of it")
 	}
 	if len(s.Parts) == 0 {
-		fault("parts", "parts is missing: a stack has at least one")
+		problem("parts", "parts is missing: a stack has at least one")
 	}
 	for i, p := range s.Parts {
 		if p.Recipe == "" || strings.HasPrefix(p.Recipe, Prefix) {
-			fault(fmt.Sprintf("parts[%d]", i), "a part names a recipe that is no stack, this one names %q", p.Recipe)
+			problem(fmt.Sprintf("parts[%d]", i), "a part names a recipe that is no stack, this one names %q", p.Recipe)
 		}
 	}
 	for i, name := range s.Agree {
 		if slices.Contains(s.Agree[:i], name) {
-			fault(fmt.Sprintf("agree[%d]", i), "%q is there twice", name)
+			problem(fmt.Sprintf("agree[%d]", i), "%q is there twice", name)
 		}
 	}
-	return errors.Join(append(faults, s.validateProvided()...)...)
+	return errors.Join(append(errs, s.validateProvided()...)...)
 }
 
 func (s *Stack) validateProvided() []error {
-	var faults []error
+	var errs []error
 	seen := map[string]bool{}
 	for i, p := range s.Provided {
 		at := s.index.At("provided[%d]", i)
 		name := wheel.NormalName(p.Project)
 		switch {
 		case !project.MatchString(p.Project):
-			faults = append(faults, diag.At(at, "%q is no name of a Python project", p.Project))
+			errs = append(errs, diag.At(at, "%q is no name of a Python project", p.Project))
 		case seen[name]:
-			faults = append(faults, diag.At(at, "%s is there twice", p.Project))
+			errs = append(errs, diag.At(at, "%s is there twice", p.Project))
 		case p.Because == "":
-			faults = append(faults, diag.At(at, "%s needs because: it is read by those who have to provide it", p.Project))
+			errs = append(errs, diag.At(at, "%s needs because: it is read by those who have to provide it", p.Project))
 		}
 		seen[name] = true
 	}
-	return faults
+	return errs
 }

@@ -100,7 +100,7 @@ func (m Manifest) sorted() []Wheel {
 // replace the platform's. Both are errors.
 func (m Manifest) requirements() ([]byte, error) {
 	var lines []string
-	var faults []error
+	var errs []error
 	seen := map[string]string{}
 	for _, p := range m.Provided {
 		seen[wheel.NormalName(p.Project)] = "the platform, which provides it (" + p.Because + ")"
@@ -108,17 +108,17 @@ func (m Manifest) requirements() ([]byte, error) {
 	for _, w := range m.Wheels() {
 		name, err := wheel.ParseName(w.Name)
 		if err != nil {
-			faults = append(faults, diag.Errorf(diag.Build, "%w", err).WithHint("a part of a stack is a wheel"))
+			errs = append(errs, diag.Errorf(diag.Build, "%w", err).WithHint("a part of a stack is a wheel"))
 			continue
 		}
 		project := wheel.NormalName(name.Distribution)
 		if other, twice := seen[project]; twice {
-			faults = append(faults, diag.Errorf(diag.Build, "%s comes from %s and from %s", project, other, w.Name).
+			errs = append(errs, diag.Errorf(diag.Build, "%s comes from %s and from %s", project, other, w.Name).
 				WithHint("take it out of one of parts, extra and provided"))
 		}
 		seen[project] = w.Name
 		lines = append(lines, fmt.Sprintf("%s==%s --hash=sha256:%s\n", project, name.Version, w.SHA256))
 	}
 	slices.Sort(lines)
-	return []byte(strings.Join(lines, "")), errors.Join(faults...)
+	return []byte(strings.Join(lines, "")), errors.Join(errs...)
 }

@@ -36,8 +36,8 @@ func (c *Conflict) Error() string {
 // Add publishes a wheel in channels. For a published wheel, it adds the channels and
 // returns existed as true. The same name with other bytes is a [Conflict].
 func (x *Index) Add(ctx context.Context, p Publication) (r Record, existed bool, err error) {
-	if fault := p.fault(); fault != "" {
-		return r, false, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, fault)
+	if problem := p.problem(); problem != "" {
+		return r, false, diag.Errorf(diag.Publish, "publishing %s: %s", p.Wheel.Name, problem)
 	}
 	free, err := x.lock(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func conflict(name, have, want string) error {
 		WithHint("a published file never changes: give the build another version, or publish to another place")
 }
 
-// fault returns the first invalid name of the publication, or "".
-func (p Publication) fault() string {
+// problem returns the first invalid name of the publication, or "".
+func (p Publication) problem() string {
 	r := p.Record
 	switch {
 	case !project.MatchString(r.Project):
@@ -160,15 +160,15 @@ func union(a, b []string) []string {
 // sweep removes temporary files of killed publishers from the folders a publication
 // writes to: hidden files without a link in a page. The lock excludes other writers.
 func (x *Index) sweep(project, filename string) error {
-	var faults []error
+	var errs []error
 	for _, folder := range []string{
 		".", keysDir, simpleDir, path.Join(simpleDir, project), path.Join(filesDir, project), path.Join(filesDir, project, filename+".*"),
 	} {
 		left, err := fs.Glob(os.DirFS(x.dir), path.Join(folder, ".*.tmp"))
-		faults = append(faults, err)
+		errs = append(errs, err)
 		for _, name := range left {
-			faults = append(faults, remove(filepath.Join(x.dir, name)))
+			errs = append(errs, remove(filepath.Join(x.dir, name)))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

@@ -61,24 +61,24 @@ func (x *Index) Withdraw(ctx context.Context, keys ...string) error {
 	if err := x.pages(all, projects...); err != nil {
 		return err
 	}
-	var faults []error
+	var errs []error
 	for _, r := range gone {
 		if err := x.removeFiles(r); err != nil {
-			faults = append(faults, failed(err, "removing the files of %s", r.Filename))
+			errs = append(errs, failed(err, "removing the files of %s", r.Filename))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // removeFiles removes a wheel and the files that belong only to it. It keeps files
 // beside the wheel that other wheels of the cell may share.
 func (x *Index) removeFiles(r Record) error {
 	folder := filepath.Join(x.dir, filesDir, r.Project)
-	faults := []error{remove(filepath.Join(folder, r.Filename)), remove(filepath.Join(folder, r.Filename+metadata))}
+	errs := []error{remove(filepath.Join(folder, r.Filename)), remove(filepath.Join(folder, r.Filename+metadata))}
 	folders := map[string]bool{}
 	for _, f := range r.Beside {
 		if filepath.IsLocal(f.Path) && strings.HasPrefix(f.Path, r.Filename+".") {
-			faults = append(faults, remove(filepath.Join(folder, f.Path)))
+			errs = append(errs, remove(filepath.Join(folder, f.Path)))
 			folders[filepath.Dir(f.Path)] = true
 		}
 	}
@@ -86,7 +86,7 @@ func (x *Index) removeFiles(r Record) error {
 	for name := range folders {
 		_ = os.Remove(filepath.Join(folder, name)) // a folder with other files stays
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // Yank marks a wheel as withdrawn, with a reason. pip and uv then skip it unless a

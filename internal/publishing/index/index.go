@@ -90,18 +90,18 @@ func (x *Index) Find(ctx context.Context, key string) (Record, error) {
 // records. The others are returned as well.
 func (x *Index) All(ctx context.Context) ([]Record, error) {
 	paths, err := fs.Glob(os.DirFS(x.dir), path.Join(filesDir, "*", "*"+recordEnd))
-	faults := []error{err}
+	errs := []error{err}
 	var all []Record
 	for _, path := range paths {
 		r, err := x.read(ctx, filepath.Join(x.dir, path))
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		all = append(all, r)
 	}
 	slices.SortFunc(all, byName)
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 func byName(a, b Record) int {

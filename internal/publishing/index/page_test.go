@@ -18,12 +18,12 @@ func TestPageForEveryone(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := read(t, dir, "index.html")
-	for _, fault := range pagetest.Faults(page) {
-		t.Error(fault)
+	for _, problem := range pagetest.Faults(page) {
+		t.Error(problem)
 	}
 	for _, ground := range []string{"--ground", "--soft"} {
-		for _, fault := range pagetest.Contrasts(page, pagetest.Text, ground, "--text", "--quiet", "--link") {
-			t.Error(fault)
+		for _, problem := range pagetest.Contrasts(page, pagetest.Text, ground, "--text", "--quiet", "--link") {
+			t.Error(problem)
 		}
 	}
 }

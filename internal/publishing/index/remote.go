@@ -52,16 +52,16 @@ func (r Remote) All(ctx context.Context) ([]Record, error) {
 		return nil, fmt.Errorf("reading the list of the index: %w", err)
 	}
 	all := make([]Record, 0, len(each))
-	var faults []error
+	var errs []error
 	for _, text := range each {
 		record, err := parse(text, "")
 		if err != nil {
-			faults = append(faults, err)
+			errs = append(errs, err)
 			continue
 		}
 		all = append(all, record)
 	}
-	return all, errors.Join(faults...)
+	return all, errors.Join(errs...)
 }
 
 // Take copies the wheel of a record and its other files to dir, as far as vet admits

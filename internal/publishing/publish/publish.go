@@ -62,15 +62,15 @@ func Load(path string, trust signing.Trust, policy attest.Policy) (Bundle, error
 // whole returns an error if another file in the provenance is missing beside the
 // artifact. A cell is published as a whole.
 func whole(a artifact.Artifact, said attest.Bundle) error {
-	var faults []error
+	var errs []error
 	for _, s := range said.Artifacts {
 		sum := s.Digest["sha256"]
 		if sum != a.SHA256 && !slices.ContainsFunc(said.Beside, func(b artifact.Artifact) bool { return b.SHA256 == sum }) {
-			faults = append(faults, diag.Errorf(diag.Publish, "%s cannot be published: %s does not lie here", a.Name, s.Name).
+			errs = append(errs, diag.Errorf(diag.Publish, "%s cannot be published: %s does not lie here", a.Name, s.Name).
 				WithHint("the files of a cell are published together: name the directory that the run left"))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // maxMetadata limits METADATA, in bytes.

@@ -60,8 +60,8 @@ func (r Registry) Check(ctx context.Context, c Client, b Bundle) ([]string, erro
 // refused changes the class of an error to publishing, because the failed read was part
 // of a publication.
 func refused(err error) error {
-	if fault, ok := errors.AsType[*diag.Error](err); ok {
-		own := *fault
+	if e, ok := errors.AsType[*diag.Error](err); ok {
+		own := *e
 		own.Code = diag.Publish
 		return &own
 	}
@@ -183,13 +183,13 @@ func (r Registry) Withdraw(ctx context.Context, keys ...string) error {
 	if err != nil {
 		return refused(err)
 	}
-	var faults []error
+	var errs []error
 	for digest, tags := range named {
 		if slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(tags, keyTag(key)) }) {
-			faults = append(faults, refused(r.remove(ctx, digest, tags)))
+			errs = append(errs, refused(r.remove(ctx, digest, tags)))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // remove deletes the package first, then its remaining tags, which some registries

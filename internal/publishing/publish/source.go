@@ -110,19 +110,19 @@ func Vet(key string, trust signing.Trust, policy attest.Policy) index.Vet {
 			return nil, fmt.Errorf("it was built of another entry: key %s, wanted is %s", made, key)
 		}
 		signed := b.Announces(wheel)
-		var faults []error
+		var errs []error
 		for i, f := range offered {
 			var err error
 			if offered[i].Size, err = signedSize(f, signed); err != nil {
-				faults = append(faults, diag.Errorf(diag.Gate, "%s: %w", wheel.Name, err))
+				errs = append(errs, diag.Errorf(diag.Gate, "%s: %w", wheel.Name, err))
 			}
 		}
 		for _, s := range signed {
 			if !slices.ContainsFunc(offered, func(f artifact.Artifact) bool { return f.Name == s.Name }) {
-				faults = append(faults, diag.Errorf(diag.Publish, "%s: %s, which was made with it, is not there", wheel.Name, s.Name))
+				errs = append(errs, diag.Errorf(diag.Publish, "%s: %s, which was made with it, is not there", wheel.Name, s.Name))
 			}
 		}
-		return offered, errors.Join(faults...)
+		return offered, errors.Join(errs...)
 	}
 }
 

@@ -41,7 +41,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 	if ok || err != nil || len(f.Places) == 0 {
 		return found, ok, err
 	}
-	var faults []error
+	var errs []error
 	for _, place := range f.Places {
 		err := f.take(ctx, place, e)
 		if errors.Is(err, publish.ErrNotPublished) {
@@ -49,7 +49,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 		}
 		if err != nil {
 			err = fmt.Errorf("not taken from %s: %w", store.Place(place), diag.First(err))
-			faults = append(faults, err)
+			errs = append(errs, err)
 			f.Note("%s: %v", e.ID, err)
 			continue
 		}
@@ -58,8 +58,8 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 		return found, ok, err
 	}
 	if f.Only {
-		faults = append(faults, fmt.Errorf("no place of --from has the key %s", e.Key()))
-		return run.Result{}, false, diag.Errorf(diag.Fetch, "taking %s: %w", e.ID, faults[0]).
+		errs = append(errs, fmt.Errorf("no place of --from has the key %s", e.Key()))
+		return run.Result{}, false, diag.Errorf(diag.Fetch, "taking %s: %w", e.ID, errs[0]).
 			WithHint("leave out --from-only to build it; --trust FILE counts the signatures of another host")
 	}
 	return run.Result{}, false, nil

@@ -42,12 +42,12 @@ type Subject struct {
 // entry file named by the user, or the one beside the artifact.
 func Find(paths []string, entry string) ([]Subject, error) {
 	var subjects []Subject
-	var faults []error
+	var errs []error
 	for _, path := range paths {
 		found, err := find(path, entry)
-		subjects, faults = append(subjects, found...), append(faults, err)
+		subjects, errs = append(subjects, found...), append(errs, err)
 	}
-	return subjects, errors.Join(faults...)
+	return subjects, errors.Join(errs...)
 }
 
 // Vouch decides how far the promise counts, and returns a note for the user. signed is
@@ -97,7 +97,7 @@ func find(path, entry string) ([]Subject, error) {
 // bundle.
 func Passed(paths []string) ([]string, error) {
 	var wheels []string
-	var faults []error
+	var errs []error
 	for _, path := range paths {
 		found := []string{path}
 		info, err := os.Stat(path)
@@ -108,12 +108,12 @@ func Passed(paths []string) ([]string, error) {
 			}
 		}
 		if err != nil {
-			faults = append(faults, diag.Errorf(diag.Usage, "%w", err).WithHint("name the directory of a cell, or a wheel"))
+			errs = append(errs, diag.Errorf(diag.Usage, "%w", err).WithHint("name the directory of a cell, or a wheel"))
 			continue
 		}
 		wheels = append(wheels, found...)
 	}
-	return wheels, errors.Join(faults...)
+	return wheels, errors.Join(errs...)
 }
 
 // wheelsOf lists the wheels of a cell, or the archive in their place: those that

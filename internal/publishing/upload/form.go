@@ -167,7 +167,7 @@ type body struct {
 	sum      hash.Hash
 	done     int64 // bytes of the file
 	progress func(done, total int64)
-	fault    error // of the file
+	err      error // of the file
 	closed   bool
 }
 
@@ -196,7 +196,7 @@ func (b *body) Read(data []byte) (int, error) {
 		if errors.Is(err, io.EOF) && b.part < 2 {
 			err = b.next()
 		} else if err != nil && b.part == 1 {
-			b.fault = err
+			b.err = err
 		}
 		if n > 0 || err != nil {
 			return n, err
@@ -213,8 +213,8 @@ func (b *body) next() error {
 		return nil
 	}
 	if sum := hex.EncodeToString(b.sum.Sum(nil)); sum != b.form.wheel.SHA256 || b.done != b.form.wheel.Size {
-		b.fault = fmt.Errorf("%w: it has %d bytes with sha256 %s, and had %d with %s", errChanged, b.done, sum, b.form.wheel.Size, b.form.wheel.SHA256)
-		return b.fault
+		b.err = fmt.Errorf("%w: it has %d bytes with sha256 %s, and had %d with %s", errChanged, b.done, sum, b.form.wheel.Size, b.form.wheel.SHA256)
+		return b.err
 	}
 	b.rest = bytes.NewReader(b.form.tail)
 	return nil
@@ -236,5 +236,5 @@ func (b *body) Close() error {
 func (b *body) ours() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.fault
+	return b.err
 }

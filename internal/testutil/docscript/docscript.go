@@ -90,29 +90,29 @@ var langs = []string{"console", "diff", "go", "json", "text", "yaml"}
 // Of parses the blocks of a page. Errors have class [diag.Usage].
 func Of(p markdown.Page) ([]Block, error) {
 	var blocks []Block
-	var faults []error
+	var errs []error
 	for _, raw := range p.Blocks {
 		b := Block{Block: raw}
-		fault := func(line int, format string, args ...any) {
-			faults = append(faults, diag.At(diag.Pos{File: p.Path, Line: line}, format, args...))
+		problem := func(line int, format string, args ...any) {
+			errs = append(errs, diag.At(diag.Pos{File: p.Path, Line: line}, format, args...))
 		}
 		if !slices.Contains(langs, b.Lang) {
-			fault(b.Line, "the language of the block is %q, not one of %s", b.Lang, strings.Join(langs, ", "))
+			problem(b.Line, "the language of the block is %q, not one of %s", b.Lang, strings.Join(langs, ", "))
 		}
 		if b.Lang == "console" {
 			b.Kind = Run
 		}
 		for _, m := range raw.Marks {
 			if err := b.mark(m.Text); err != nil {
-				fault(m.Line, "%s: %v", m.Text, err)
+				problem(m.Line, "%s: %v", m.Text, err)
 			}
 		}
 		if err := b.read(); err != nil {
-			fault(b.Line, "%v", err)
+			problem(b.Line, "%v", err)
 		}
 		blocks = append(blocks, b)
 	}
-	return blocks, errors.Join(faults...)
+	return blocks, errors.Join(errs...)
 }
 
 // mark applies one mark to the block.

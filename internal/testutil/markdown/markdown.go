@@ -57,7 +57,7 @@ var (
 // an error, because it has no language and would not be tested.
 func Parse(path, text string) (Page, error) {
 	p := Page{Path: path, Lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
-	var faults []error
+	var errs []error
 	var marks []Text
 	open, inList := -1, false // open is the index of the unfinished block
 	for i, line := range p.Lines {
@@ -76,7 +76,7 @@ func Parse(path, text string) (Page, error) {
 		case m != nil:
 			marks = append(marks, Text{n, m[1]})
 		case strings.HasPrefix(line, "    ") && !inList:
-			faults = append(faults, diag.At(diag.Pos{File: path, Line: n}, "a block stands without fences").
+			errs = append(errs, diag.At(diag.Pos{File: path, Line: n}, "a block stands without fences").
 				WithHint("write ```console, ```text or the language above it"))
 		default:
 			marks = nil
@@ -85,9 +85,9 @@ func Parse(path, text string) (Page, error) {
 		}
 	}
 	if open >= 0 {
-		faults = append(faults, diag.At(diag.Pos{File: path, Line: p.Blocks[open].Line}, "the block does not end"))
+		errs = append(errs, diag.At(diag.Pos{File: path, Line: p.Blocks[open].Line}, "the block does not end"))
 	}
-	return p, errors.Join(faults...)
+	return p, errors.Join(errs...)
 }
 
 // prose adds the headings, code and links of a line outside blocks.

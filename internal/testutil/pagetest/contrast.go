@@ -19,20 +19,20 @@ const (
 // Contrasts returns an error message for each colour with too little contrast to the
 // ground, in each theme: light, dark and print, as defined by the variables of :root.
 func Contrasts(css string, least float64, ground string, colours ...string) []string {
-	var faults []string
+	var problems []string
 	all := themes(css)
 	for _, theme := range slices.Sorted(maps.Keys(all)) {
 		for _, colour := range colours {
 			have, err := contrast(all[theme][ground], all[theme][colour])
 			switch {
 			case err != nil:
-				faults = append(faults, fmt.Sprintf("%s: %s on %s: %v", theme, colour, ground, err))
+				problems = append(problems, fmt.Sprintf("%s: %s on %s: %v", theme, colour, ground, err))
 			case have < least:
-				faults = append(faults, fmt.Sprintf("%s: %s on %s has a contrast of %.2f, at least %.1f is wanted", theme, colour, ground, have, least))
+				problems = append(problems, fmt.Sprintf("%s: %s on %s has a contrast of %.2f, at least %.1f is wanted", theme, colour, ground, have, least))
 			}
 		}
 	}
-	return faults
+	return problems
 }
 
 var (

@@ -24,43 +24,43 @@ func Faults(page string) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	var faults []string
+	var problems []string
 	for _, r := range rules {
-		faults = append(faults, r(root)...)
+		problems = append(problems, r(root)...)
 	}
-	return faults
+	return problems
 }
 
 // head requires a language and a title, for screen readers, and permits zoom.
-func head(page *node) (faults []string) {
+func head(page *node) (problems []string) {
 	for _, html := range page.all("html") {
 		if html.attr["lang"] == "" {
-			faults = append(faults, "the page does not state its language")
+			problems = append(problems, "the page does not state its language")
 		}
 	}
 	if !slices.ContainsFunc(page.all("title"), func(n *node) bool { return n.below("head") && n.words() != "" }) {
-		faults = append(faults, "the page has no title")
+		problems = append(problems, "the page has no title")
 	}
 	for _, meta := range page.all("meta") {
 		if content := meta.attr["content"]; strings.Contains(content, "user-scalable=no") || strings.Contains(content, "maximum-scale") {
-			faults = append(faults, "the page cannot be enlarged")
+			problems = append(problems, "the page cannot be enlarged")
 		}
 	}
-	return faults
+	return problems
 }
 
 // landmarks requires one main element, no content outside of landmarks, and a unique
 // name for each region.
-func landmarks(page *node) (faults []string) {
+func landmarks(page *node) (problems []string) {
 	if n := len(page.all("main")); n != 1 {
-		faults = append(faults, fmt.Sprintf("the page has %d main parts", n))
+		problems = append(problems, fmt.Sprintf("the page has %d main parts", n))
 	}
 	for _, body := range page.all("body") {
 		for _, part := range body.children {
 			switch {
 			case part.name == "header", part.name == "main", part.name == "footer", part.name == "nav", part.attr["class"] == "skip":
 			default:
-				faults = append(faults, part.String()+" lies in no part of the page")
+				problems = append(problems, part.String()+" lies in no part of the page")
 			}
 		}
 	}
@@ -71,15 +71,15 @@ func landmarks(page *node) (faults []string) {
 			continue
 		}
 		if name == "" || called[name] {
-			faults = append(faults, fmt.Sprintf("%s has no name of its own: %q", n, name))
+			problems = append(problems, fmt.Sprintf("%s has no name of its own: %q", n, name))
 		}
 		called[name] = true
 	}
-	return faults
+	return problems
 }
 
 // headings requires one title and no skipped level.
-func headings(page *node) (faults []string) {
+func headings(page *node) (problems []string) {
 	before := 0
 	for _, n := range page.all("") {
 		if len(n.name) != 2 || n.name[0] != 'h' || n.name[1] < '1' || n.name[1] > '6' {
@@ -87,18 +87,18 @@ func headings(page *node) (faults []string) {
 		}
 		level := int(n.name[1] - '0')
 		if level > before+1 || (level == 1) != (before == 0) || n.words() == "" {
-			faults = append(faults, fmt.Sprintf("%s %q follows a heading of level %d", n, n.words(), before))
+			problems = append(problems, fmt.Sprintf("%s %q follows a heading of level %d", n, n.words(), before))
 		}
 		before = level
 	}
 	if before == 0 {
-		faults = append(faults, "the page has no heading")
+		problems = append(problems, "the page has no heading")
 	}
-	return faults
+	return problems
 }
 
 // references requires unique ids and an existing target of each reference.
-func references(page *node) (faults []string) {
+func references(page *node) (problems []string) {
 	ids := map[string]int{}
 	for _, n := range page.all("") {
 		if id, ok := n.attr["id"]; ok {
@@ -107,7 +107,7 @@ func references(page *node) (faults []string) {
 	}
 	for id, n := range ids {
 		if n > 1 {
-			faults = append(faults, fmt.Sprintf("the id %q is there %d times", id, n))
+			problems = append(problems, fmt.Sprintf("the id %q is there %d times", id, n))
 		}
 	}
 	for _, n := range page.all("") {
@@ -117,38 +117,38 @@ func references(page *node) (faults []string) {
 		}
 		for _, id := range wanted {
 			if ids[id] == 0 {
-				faults = append(faults, fmt.Sprintf("%s refers to %q, which is not there", n, id))
+				problems = append(problems, fmt.Sprintf("%s refers to %q, which is not there", n, id))
 			}
 		}
 	}
-	return faults
+	return problems
 }
 
 // pictures requires a text alternative, or aria-hidden for decoration.
-func pictures(page *node) (faults []string) {
+func pictures(page *node) (problems []string) {
 	for _, n := range page.all("") {
 		picture := n.name == "svg" || n.name == "img" || n.attr["role"] == "img"
 		hidden := n.attr["aria-hidden"] == "true"
 		if picture && !hidden && (n.attr["role"] != "img" || n.attr["aria-label"] == "") {
-			faults = append(faults, n.String()+" is not said in words")
+			problems = append(problems, n.String()+" is not said in words")
 		}
 	}
-	return faults
+	return problems
 }
 
 // fields requires a label for each form field.
-func fields(page *node) (faults []string) {
+func fields(page *node) (problems []string) {
 	for _, n := range page.all("") {
 		field := n.name == "select" || n.name == "input" || n.name == "textarea"
 		if field && n.attr["aria-label"] == "" && !n.below("label") {
-			faults = append(faults, n.String()+" has no label")
+			problems = append(problems, n.String()+" has no label")
 		}
 	}
-	return faults
+	return problems
 }
 
 // tables requires headers with a scope for columns and rows.
-func tables(page *node) (faults []string) {
+func tables(page *node) (problems []string) {
 	for _, table := range page.all("table") {
 		columns := 0
 		for _, th := range table.all("th") {
@@ -157,11 +157,11 @@ func tables(page *node) (faults []string) {
 				columns++
 			case "row", "rowgroup":
 			default:
-				faults = append(faults, fmt.Sprintf("%s %q has no scope", th, th.words()))
+				problems = append(problems, fmt.Sprintf("%s %q has no scope", th, th.words()))
 			}
 		}
 		if columns == 0 {
-			faults = append(faults, table.String()+" has no headers of columns")
+			problems = append(problems, table.String()+" has no headers of columns")
 		}
 		for _, tbody := range table.all("tbody") {
 			if headed := tbody.all("th"); len(headed) > 0 && headed[0].attr["scope"] == "rowgroup" {
@@ -169,42 +169,42 @@ func tables(page *node) (faults []string) {
 			}
 			for _, tr := range tbody.all("tr") {
 				if len(tr.all("th")) == 0 {
-					faults = append(faults, fmt.Sprintf("the row %q has no header", tr.words()))
+					problems = append(problems, fmt.Sprintf("the row %q has no header", tr.words()))
 				}
 			}
 		}
 	}
-	return faults
+	return problems
 }
 
 // scrolled requires elements of class scroll to be focusable regions, so that the
 // keyboard can scroll them.
-func scrolled(page *node) (faults []string) {
+func scrolled(page *node) (problems []string) {
 	for _, n := range page.all("") {
 		if n.attr["class"] == "scroll" && (n.attr["tabindex"] != "0" || n.attr["role"] != "region") {
-			faults = append(faults, n.String()+" is scrolled with a mouse alone")
+			problems = append(problems, n.String()+" is scrolled with a mouse alone")
 		}
 	}
-	return faults
+	return problems
 }
 
 // names requires a text for each link, button and summary.
-func names(page *node) (faults []string) {
+func names(page *node) (problems []string) {
 	for _, n := range page.all("") {
 		chosen := n.name == "a" || n.name == "button" || n.name == "summary"
 		if chosen && n.words() == "" && n.attr["aria-label"] == "" {
-			faults = append(faults, n.String()+" has no words")
+			problems = append(problems, n.String()+" has no words")
 		}
 	}
-	return faults
+	return problems
 }
 
 // order requires the keyboard focus to follow the order of the document.
-func order(page *node) (faults []string) {
+func order(page *node) (problems []string) {
 	for _, n := range page.all("") {
 		if i, err := strconv.Atoi(n.attr["tabindex"]); err == nil && i > 0 {
-			faults = append(faults, n.String()+" comes before what stands before it")
+			problems = append(problems, n.String()+" comes before what stands before it")
 		}
 	}
-	return faults
+	return problems
 }

@@ -27,8 +27,8 @@ const good = `<!doctype html>
 </html>`
 
 func TestFaults(t *testing.T) {
-	if faults := Faults(good); len(faults) > 0 {
-		t.Errorf("a good page: %q", faults)
+	if problems := Faults(good); len(problems) > 0 {
+		t.Errorf("a good page: %q", problems)
 	}
 	for want, edit := range map[string][2]string{
 		"does not state its language":          {` lang="en"`, ``},
@@ -51,9 +51,9 @@ func TestFaults(t *testing.T) {
 		"<summary> has no words":               {`more`, ``},
 		"comes before what stands before it":   {`tabindex="0"`, `tabindex="2"`},
 	} {
-		faults := Faults(strings.ReplaceAll(good, edit[0], edit[1]))
-		if !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, want) }) {
-			t.Errorf("got %q, want %q", faults, want)
+		problems := Faults(strings.ReplaceAll(good, edit[0], edit[1]))
+		if !slices.ContainsFunc(problems, func(f string) bool { return strings.Contains(f, want) }) {
+			t.Errorf("got %q, want %q", problems, want)
 		}
 	}
 }

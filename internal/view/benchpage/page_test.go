@@ -89,13 +89,13 @@ func TestPageForEveryone(t *testing.T) {
 	alone.Libraries = alone.Libraries[:1]
 	alone.Collectives = nil
 	css := css + chart.Style
-	for _, fault := range slices.Concat(
+	for _, problem := range slices.Concat(
 		pagetest.Faults(render(t, fixture(t))), pagetest.Faults(render(t, alone)),
 		pagetest.Contrasts(css, pagetest.Text, "--ground", "--text", "--quiet", "--link", "--warn"),
 		pagetest.Contrasts(css, pagetest.Text, "--raised", "--text", "--quiet"),
 		pagetest.Contrasts(css, pagetest.Drawn, "--ground", "--c0", "--c1", "--c2", "--c3", "--c4", "--c5"),
 	) {
-		t.Error(fault)
+		t.Error(problem)
 	}
 }
 

@@ -16,8 +16,8 @@ const Auto Format = "auto"
 // Shown is the progress display of a command.
 type Shown struct {
 	*Display
-	Format Format
-	unhear func() // stops waiting for an interrupt, after answering one that arrived
+	Format        Format
+	stopListening func() // stops waiting for an interrupt, after answering one that arrived
 }
 
 // stopping is printed as soon as an interrupt arrives, because running steps take a
@@ -42,16 +42,16 @@ func Begin(ctx context.Context, w io.Writer, asked Format, verbose bool) (*Shown
 	return &Shown{p, options.Format, answer(ctx, p)}, nil
 }
 
-// answer prints stopping as soon as ctx is cancelled, until unhear is called.
-func answer(ctx context.Context, p *Display) (unhear func()) {
+// answer prints stopping as soon as ctx is cancelled, until stopListening is called.
+func answer(ctx context.Context, p *Display) (stopListening func()) {
 	said := make(chan struct{})
-	unheard := context.AfterFunc(ctx, func() {
+	stop := context.AfterFunc(ctx, func() {
 		defer close(said)
 		p.Note(stopping)
 	})
 	return sync.OnceFunc(func() {
 		switch {
-		case !unheard():
+		case !stop():
 			<-said
 		case ctx.Err() != nil: // the context closes Done before it calls its functions
 			p.Note(stopping)
@@ -70,7 +70,7 @@ func withoutActions(name string) string {
 
 // Close ends the display. It may be called twice.
 func (d *Shown) Close() {
-	d.unhear()
+	d.stopListening()
 	d.Display.Close()
 }
 
@@ -83,20 +83,20 @@ func (d *Shown) End(err error) error {
 	}
 	d.Faults(err)
 	if d.Format == JSON {
-		return &told{err}
+		return &printed{err}
 	}
 	return err
 }
 
-// told is an error already reported as an event.
-type told struct{ error }
+// printed is an error already reported as an event.
+type printed struct{ error }
 
 // Unwrap returns the reported error.
-func (t *told) Unwrap() error { return t.error }
+func (t *printed) Unwrap() error { return t.error }
 
-// Untold returns err, or nil if the display already printed it.
-func Untold(err error) error {
-	if _, ok := errors.AsType[*told](err); ok {
+// Unprinted returns err, or nil if the display already printed it.
+func Unprinted(err error) error {
+	if _, ok := errors.AsType[*printed](err); ok {
 		return nil
 	}
 	return err

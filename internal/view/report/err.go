@@ -13,33 +13,33 @@ func Err(run Run) error {
 	if len(run.Cells) == 0 {
 		return diag.Errorf(diag.Unexpected, "no run tells of a cell")
 	}
-	var faults []error
+	var errs []error
 	for _, c := range run.Cells {
 		switch StatusOf(c) {
 		case Pass:
 		case Errored:
-			faults = append(faults, diag.Errorf(codeNamed(c.Error.Code), "%s: %s", c.ID, c.Error.Message).WithHint("%s", c.Error.Hint))
+			errs = append(errs, diag.Errorf(codeNamed(c.Error.Code), "%s: %s", c.ID, c.Error.Message).WithHint("%s", c.Error.Hint))
 		case Skipped:
-			faults = append(faults, diag.Errorf(diag.Unexpected, "%s: it was not built", c.ID).
+			errs = append(errs, diag.Errorf(diag.Unexpected, "%s: it was not built", c.ID).
 				WithHint("its run was stopped or killed, or left nothing behind: see the log of its job"))
 		default:
-			faults = append(faults, refusals(c)...)
+			errs = append(errs, refusals(c)...)
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 // refusals returns an error for each gate that refuses a cell.
-func refusals(c Cell) (faults []error) {
+func refusals(c Cell) (errs []error) {
 	for _, v := range c.Verdicts {
 		if v.Refuses() {
-			faults = append(faults, diag.Refusal(c.ID, v.Gate, v.Status, v.Evidence, v.Remedy))
+			errs = append(errs, diag.Refusal(c.ID, v.Gate, v.Status, v.Evidence, v.Remedy))
 		}
 	}
-	if len(faults) == 0 {
-		faults = append(faults, diag.Errorf(diag.Gate, "%s: no gate looked at it", c.ID))
+	if len(errs) == 0 {
+		errs = append(errs, diag.Errorf(diag.Gate, "%s: no gate looked at it", c.ID))
 	}
-	return faults
+	return errs
 }
 
 // codeNamed returns the class of an error by name. It returns [diag.Unexpected] for an

@@ -34,19 +34,19 @@ func Markdown(run Run) string {
 	return page.String()
 }
 
-func writeFaults(page *strings.Builder, faults []*diag.Error) {
-	if len(faults) > 0 {
+func writeFaults(page *strings.Builder, errs []*diag.Error) {
+	if len(errs) > 0 {
 		page.WriteString("\n")
 	}
 	rest := 0
-	for _, fault := range faults {
+	for _, err := range errs {
 		if page.Len() > maxMarkdown {
 			rest++
 			continue
 		}
-		fmt.Fprintf(page, "- %s\n", inert(fault.Error()))
-		if fault.Hint != "" {
-			fmt.Fprintf(page, "  - hint: %s\n", inert(fault.Hint))
+		fmt.Fprintf(page, "- %s\n", inert(err.Error()))
+		if err.Hint != "" {
+			fmt.Fprintf(page, "  - hint: %s\n", inert(err.Hint))
 		}
 	}
 	more(page, rest, "faults")

@@ -37,18 +37,18 @@ func opened(dir string, run Run, err error) (Part, error) {
 	if err != nil {
 		return Part{}, diag.Errorf(diag.Usage, "%w", err).WithHint("name directories in which builder run wrote its results")
 	}
-	var faults []error
+	var errs []error
 	seen := map[string]bool{}
 	for _, cell := range run.Cells {
 		if seen[cell.ID] {
-			faults = append(faults, diag.Errorf(diag.Usage, "%s: cell %q is there twice", path, cell.ID))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s: cell %q is there twice", path, cell.ID))
 		}
 		seen[cell.ID] = true
 		for _, name := range place(cell, dir) {
-			faults = append(faults, diag.Errorf(diag.Usage, "%s: cell %q: %q does not lie below the directory", path, cell.ID, name))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s: cell %q: %q does not lie below the directory", path, cell.ID, name))
 		}
 	}
-	return Part{dir, run}, errors.Join(faults...)
+	return Part{dir, run}, errors.Join(errs...)
 }
 
 // place sets the paths of a cell's files to places below dir. It returns the names that
@@ -103,9 +103,9 @@ func Merge(parts []Part, expected []Cell) (Run, error) {
 			testimonies[cell.ID] = []testimony{{cell: settled(cell)}}
 		}
 	}
-	var faults []error
+	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(testimonies)) {
-		faults = append(faults, contradictions(testimonies[id])...)
+		errs = append(errs, contradictions(testimonies[id])...)
 		merged.Cells = append(merged.Cells, slices.MaxFunc(testimonies[id], testimony.compare).cell)
 	}
 	merged.Builder = each(parts, func(r Run) string { return r.Builder })
@@ -113,7 +113,7 @@ func Merge(parts []Part, expected []Cell) (Run, error) {
 	merged.Engine.Version = each(parts, func(r Run) string { return r.Engine.Version })
 	merged.Engine.Address = each(parts, func(r Run) string { return r.Engine.Address })
 	merged.Started, merged.Finished = span(parts)
-	return merged, errors.Join(faults...)
+	return merged, errors.Join(errs...)
 }
 
 // each joins the distinct values of the runs.
@@ -176,22 +176,22 @@ func (t testimony) bytes() []byte {
 }
 
 // contradictions compares the results of one cell with the first result.
-func contradictions(testimonies []testimony) (faults []error) {
+func contradictions(testimonies []testimony) (errs []error) {
 	first := testimonies[0]
 	made := slices.IndexFunc(testimonies, func(t testimony) bool { return len(t.cell.Artifacts) > 0 })
 	for i, t := range testimonies[1:] {
 		if t.cell.Key != first.cell.Key {
-			faults = append(faults, diag.Errorf(diag.Drift, "%s has the key %s in %s and %s in %s", t.cell.ID, first.cell.Key, first.dir, t.cell.Key, t.dir).
+			errs = append(errs, diag.Errorf(diag.Drift, "%s has the key %s in %s and %s in %s", t.cell.ID, first.cell.Key, first.dir, t.cell.Key, t.dir).
 				WithHint("the runs had other recipes, locks or releases of builder: merge runs of one commit"))
 			continue // other inputs give other bytes
 		}
 		if i+1 > made && made >= 0 && len(t.cell.Artifacts) > 0 && !slices.Equal(digests(testimonies[made].cell), digests(t.cell)) {
-			faults = append(faults, diag.Errorf(diag.Gate, "%s has other bytes in %s than in %s: %s, and %s", t.cell.ID, testimonies[made].dir, t.dir,
+			errs = append(errs, diag.Errorf(diag.Gate, "%s has other bytes in %s than in %s: %s, and %s", t.cell.ID, testimonies[made].dir, t.dir,
 				strings.Join(digests(testimonies[made].cell), " "), strings.Join(digests(t.cell), " ")).
 				WithHint("the same key made both: `builder verify --rebuild` says where they differ"))
 		}
 	}
-	return faults
+	return errs
 }
 
 // digests lists the names and digests of a cell's artifacts.

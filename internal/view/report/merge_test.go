@@ -101,8 +101,8 @@ func TestMergeRefusesContradictions(t *testing.T) {
 		"c has other bytes in x than in y: a.whl sha256:1, and a.whl sha256:1 b.whl sha256:2": diag.Gate,
 	}
 	got := map[string]diag.Code{}
-	for _, fault := range diag.All(err) {
-		got[fault.Error()] = fault.Code
+	for _, e := range diag.All(err) {
+		got[e.Error()] = e.Code
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

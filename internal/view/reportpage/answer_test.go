@@ -167,8 +167,8 @@ func TestAnswerInABrowser(t *testing.T) {
 	}))
 	defer server.Close()
 	for name, page := range pages {
-		for _, fault := range pagetest.Faults(page) {
-			t.Errorf("%s: %s", name, fault)
+		for _, problem := range pagetest.Faults(page) {
+			t.Errorf("%s: %s", name, problem)
 		}
 		dom := browsertest.DOM(t, server.URL+"/"+name)
 		if heading := regexp.MustCompile(`<h1 class="\w+">\d of 3 cells`); !heading.MatchString(dom) {

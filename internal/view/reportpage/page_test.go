@@ -168,18 +168,18 @@ func TestPageForEveryone(t *testing.T) {
 		"one cell":     write(t, sample(1), Options{}),
 		"no cell":      write(t, report.Run{Started: began, Finished: began}, Options{}),
 	} {
-		for _, fault := range pagetest.Faults(page) {
-			t.Errorf("%s: %s", name, fault)
+		for _, problem := range pagetest.Faults(page) {
+			t.Errorf("%s: %s", name, problem)
 		}
 	}
 	css := style + chart.Style
-	for _, fault := range slices.Concat(
+	for _, problem := range slices.Concat(
 		pagetest.Contrasts(css, pagetest.Text, "--ground", "--text", "--quiet", "--link", "--good", "--bad", "--open"),
 		pagetest.Contrasts(css, pagetest.Text, "--raised", "--text", "--quiet", "--link", "--good", "--bad", "--open"),
 		pagetest.Contrasts(css, pagetest.Drawn, "--raised", "--build", "--gate", "--other"),
 		pagetest.Contrasts(css, pagetest.Drawn, "--ground", "--build", "--gate", "--other", "--c0", "--c1", "--c2", "--c3", "--c4", "--c5"),
 	) {
-		t.Error(fault)
+		t.Error(problem)
 	}
 }
 

@@ -18,10 +18,10 @@ const maxLogLine = 500
 func PrintError(w io.Writer, err error) {
 	width := Width(w)
 	long := false
-	for i, fault := range saidOnce(diag.All(err)) {
+	for i, e := range saidOnce(diag.All(err)) {
 		wasLong := long
-		long = len(fault.Log) > 0
-		text := describe(fault, width)
+		long = len(e.Log) > 0
+		text := describe(e, width)
 		if i > 0 && (long || wasLong) {
 			text = "\n" + text
 		}
@@ -50,19 +50,19 @@ func saidOnce(all []*diag.Error) []*diag.Error {
 	return once
 }
 
-func describe(fault *diag.Error, width int) string {
+func describe(err *diag.Error, width int) string {
 	var b strings.Builder
-	b.WriteString(labelled(bad, "error: ", fault.Error(), width))
-	for _, line := range fault.Log {
+	b.WriteString(labelled(bad, "error: ", err.Error(), width))
+	for _, line := range err.Log {
 		for part := range strings.SplitSeq(strings.TrimRight(Clean(line), "\n"), "\n") {
 			b.WriteString("    " + Truncate(part, maxLogLine) + "\n")
 		}
 	}
-	if fault.Hint != "" {
-		b.WriteString(labelled(bold, "hint: ", fault.Hint, width))
+	if err.Hint != "" {
+		b.WriteString(labelled(bold, "hint: ", err.Hint, width))
 	}
-	if fault.LogPath != "" {
-		b.WriteString(labelled(bold, "log: ", fault.LogPath, 0))
+	if err.LogPath != "" {
+		b.WriteString(labelled(bold, "log: ", err.LogPath, 0))
 	}
 	return b.String()
 }

@@ -38,15 +38,15 @@ func TestWheel(t *testing.T) {
 	} {
 		w := good()
 		c.lie(&w)
-		var faults []string
+		var problems []string
 		if file, err := wheel.Open(w.Write(t)); err != nil {
-			faults = []string{err.Error()}
+			problems = []string{err.Error()}
 		} else {
-			faults = file.Check()
+			problems = file.Check()
 			file.Close()
 		}
-		if (len(faults) == 1) != (c.says != "") || !strings.Contains(strings.Join(faults, "; "), c.says) {
-			t.Errorf("%s: %q", name, faults)
+		if (len(problems) == 1) != (c.says != "") || !strings.Contains(strings.Join(problems, "; "), c.says) {
+			t.Errorf("%s: %q", name, problems)
 		}
 	}
 }
