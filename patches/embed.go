@@ -7,5 +7,5 @@ import "embed"
 
 // FS holds <distribution>/*.yaml, their diffs, and schema.json.
 //
-//go:embed gpt-sovits horovod nccl ray *.json
+//go:embed gpt-sovits horovod nccl ray rccl *.json
 var FS embed.FS
