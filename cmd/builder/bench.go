@@ -22,12 +22,12 @@ import (
 var runTests bench.Runner = nccltests.Run
 
 const benchDescription = `Runs the same sweeps of nccl-tests or rccl-tests for each library on the GPUs of
-this host. The libraries take turns in every round, and each is compared with the
-first one by the rounds in which both were measured. A library whose values are
-wrong is not compared, and exit 6.
+this host. The libraries take turns in every round. Each is compared with the first
+over the rounds in which both were measured. A library with wrong values is not
+compared, and the exit code is 6.
 
-PATH is libnccl.so.2 or librccl.so.1, a directory that holds it, a wheel, or the
-directory of a cell. DIR/bench.json is the result, DIR/bench.html shows it.`
+PATH is libnccl.so.2 or librccl.so.1, a directory with one of them, a wheel, or the
+directory of a cell. DIR/bench.json holds the result, DIR/bench.html shows it.`
 
 func benchCommand(args []string, out printer) *cli.Command {
 	return &cli.Command{

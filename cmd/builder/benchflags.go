@@ -22,20 +22,20 @@ const warmup = 5
 func benchFlags() []cli.Flag {
 	return []cli.Flag{
 		jsonFlag(),
-		&cli.GenericFlag{Name: "library", Value: &texts{}, Usage: "measure the library `LABEL=PATH`, or nccl or rccl alone for that of this host; again for each, the first is what the others are compared with"},
-		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`; else those that a run left in --out or that this host has"},
+		&cli.GenericFlag{Name: "library", Value: &texts{}, Usage: "measure the library `LABEL=PATH`, or nccl or rccl for this host's own; repeatable: all others are compared with the first"},
+		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`; by default from the last run in --out, else from this host"},
 		&cli.StringFlag{Name: "gpus", Value: "all", Usage: "use `N` GPUs of this host, or all"},
 		&cli.StringFlag{Name: "collectives", Value: "all_reduce,all_gather,broadcast,reduce_scatter,alltoall,sendrecv", Usage: "measure the collectives `A,B,…`"},
 		&cli.StringFlag{Name: "min-bytes", Value: "8", Usage: "begin with `SIZE`: 8, 64K, 1M, 4G"},
 		&cli.StringFlag{Name: "max-bytes", Value: "4G", Usage: "end with `SIZE`"},
-		&cli.IntFlag{Name: "factor", Value: 2, Usage: "multiply the size by `N` from one to the next"},
-		&cli.IntFlag{Name: "rounds", Value: 5, Usage: "measure `N` rounds, after one to warm up; fewer than 5 give no confidence interval"},
+		&cli.IntFlag{Name: "factor", Value: 2, Usage: "multiply the size by `N` at each step"},
+		&cli.IntFlag{Name: "rounds", Value: 5, Usage: "measure `N` rounds after one warm-up round; a confidence interval needs at least 5"},
 		&cli.IntFlag{Name: "iterations", Value: 20, Usage: "time `N` iterations of each size"},
 		&cli.GenericFlag{Name: "env", Value: &texts{}, Usage: "set `KEY=VALUE` for every sweep: NCCL_NVLS_ENABLE=0"},
-		&cli.DurationFlag{Name: "time-limit", Usage: "stop after `TIME` and write what was measured"},
-		&cli.DurationFlag{Name: "sweep-limit", Value: 10 * time.Minute, Usage: "a sweep that takes longer than `TIME` hangs"},
+		&cli.DurationFlag{Name: "time-limit", Usage: "stop after `TIME` and write the results so far"},
+		&cli.DurationFlag{Name: "sweep-limit", Value: 10 * time.Minute, Usage: "treat a sweep as hung after `TIME`"},
 		&cli.StringFlag{Name: "out", Value: "out", Usage: "write bench.json and bench.html to `DIR`"},
-		&cli.StringFlag{Name: "render", Usage: "measure nothing: make bench.html anew, from `FILE`"},
+		&cli.StringFlag{Name: "render", Usage: "measure nothing: write bench.html again from `FILE`"},
 		progressFlag(),
 	}
 }

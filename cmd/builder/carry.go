@@ -13,8 +13,8 @@ import (
 
 func exportCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "export", Usage: "write all that the chosen cells need where there is no network", ArgsUsage: "RECIPE [axes]",
-		Description: "What the store lacks is fetched first. On the other machine, with the same\nbuilder, recipes and locks: `builder store import`, then\n`builder run RECIPE --offline --locked`.",
+		Name: "export", Usage: "write all inputs of the chosen cells for a machine without a network", ArgsUsage: "RECIPE [axes]",
+		Description: "Fetches missing inputs into the store first. On the other machine, with the same\nbuilder, recipes and locks: `builder store import`, then\n`builder run RECIPE --offline --locked`.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, err),
 		Subcommands: recipeCommands(cat, err, exportFlags(), func(c *cli.Context, of app.Selection) error {
@@ -34,9 +34,9 @@ func exportCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command
 
 func exportFlags() []cli.Flag {
 	return append(selectionFlags(), noInstallFlag(),
-		&cli.StringFlag{Name: "to", Usage: "write a tar file where `FILE|DIR` ends in .tar, a directory else; it must not exist"},
-		&cli.BoolFlag{Name: "no-results", Usage: "leave out what the cells made, only take what they are made of"},
-		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv` (uv: also bubblewrap), which the other machine has already; repeatable"},
+		&cli.StringFlag{Name: "to", Usage: "write a tar file if `FILE|DIR` ends in .tar, else a directory; it must not exist"},
+		&cli.BoolFlag{Name: "no-results", Usage: "export the inputs only, without the results of the cells"},
+		&cli.StringSliceFlag{Name: "without", Usage: "leave out `images|uv` (uv: also bubblewrap) if the other machine has them already; repeatable"},
 	)
 }
 
@@ -59,7 +59,7 @@ func importFlags() []cli.Flag { return []cli.Flag{recipesFlag(), jsonFlag(), tru
 
 func importCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "import", Usage: "take what another machine exported, and say which cells it suffices for", ArgsUsage: "FILE|DIR…",
+		Name: "import", Usage: "read an export of another machine, and list the cells that it completes", ArgsUsage: "FILE|DIR…",
 		OnUsageError: usageError,
 		Flags:        importFlags(),
 		Action: func(c *cli.Context) error {

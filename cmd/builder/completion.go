@@ -72,7 +72,7 @@ func engineAddresses() []string {
 // and ignores all errors: a shell cannot show them.
 func completeCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	return &cli.Command{
-		Name: complete.Verb, Usage: "what may stand next on a command line", ArgsUsage: "WORD…", Hidden: true, HideHelp: true, SkipFlagParsing: true,
+		Name: complete.Verb, Usage: "print the possible next words of a command line", ArgsUsage: "WORD…", Hidden: true, HideHelp: true, SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
 			tool := syntaxOf(c.App)
 			complete.NameRecipes(&tool, cat.Names())
@@ -91,9 +91,9 @@ func resultsDir() string {
 
 func completionCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "print the script that completes command lines in a shell, and man pages", ArgsUsage: strings.Join(complete.Shells, "|"), OnUsageError: usageError,
-		Description: "It completes verbs, flags, recipes, axes and their values, and the cells of ./out. It\n" +
-			"asks the tool itself, which then reads and never writes, and reaches no network.\n\n" +
+		Name: "completion", Usage: "print the completion script of a shell, or man pages", ArgsUsage: strings.Join(complete.Shells, "|"), OnUsageError: usageError,
+		Description: "The script completes verbs, flags, recipes, axes and their values, and the cells of\n" +
+			"./out. It calls the tool, which only reads files and uses no network.\n\n" +
 			"   bash: eval \"$(builder completion bash)\" in ~/.bashrc\n" +
 			"   zsh:  eval \"$(builder completion zsh)\" behind compinit in ~/.zshrc\n" +
 			"   fish: builder completion fish > ~/.config/fish/completions/builder.fish",

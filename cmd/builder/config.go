@@ -79,16 +79,16 @@ func (c configuration) refuse(commands []*cli.Command) {
 func configCommand(c configuration, preferenceErr error, out printer) *cli.Command {
 	e := errors.Join(c.err, preferenceErr)
 	return &cli.Command{
-		Name: "config", Usage: "what builder.yaml says and what counts, and the schemas of files", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
-		Description: "A flag counts before its variable, a variable before the builder.yaml that is nearest to\n" +
-			"the working directory (in it or above), that before the user's own, and all of them\n" +
-			"before the default. Lists are not joined. A variable that is set to nothing means the\n" +
-			"default. BUILDER_CONFIG=FILE has this one file read and no other, BUILDER_CONFIG= none.",
+		Name: "config", Usage: "print the settings and their origins, and the schemas of files", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
+		Description: "A flag overrides its variable. A variable overrides the nearest builder.yaml, in the\n" +
+			"working directory or above it. That file overrides the user's own, which overrides the\n" +
+			"default. Lists are not joined. An empty variable means the default.\n" +
+			"BUILDER_CONFIG=FILE reads this file only, BUILDER_CONFIG= reads none.",
 		Subcommands: []*cli.Command{
 			{
-				Name: "show", Usage: "print every setting that counts where no flag is given", OnUsageError: usageError,
+				Name: "show", Usage: "print every setting in effect without flags", OnUsageError: usageError,
 				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "origin", Usage: "say where each comes from: default, variable, or file and line"}, jsonFlag(),
+					&cli.BoolFlag{Name: "origin", Usage: "print the origin of each: default, variable, or file and line"}, jsonFlag(),
 				},
 				Action: func(ctx *cli.Context) error {
 					if err := errors.Join(unexpected(ctx, 0), e); err != nil {
@@ -98,7 +98,7 @@ func configCommand(c configuration, preferenceErr error, out printer) *cli.Comma
 				},
 			},
 			{
-				Name: "path", Usage: "print the files that are read, the nearest first", OnUsageError: usageError,
+				Name: "path", Usage: "print the files in use, the nearest first", OnUsageError: usageError,
 				Action: func(ctx *cli.Context) error {
 					for _, file := range c.Files {
 						out.say("%s", file)

@@ -18,16 +18,17 @@ import (
 )
 
 const diagnoseDescription = `Reads the log of a build or of a job, a wheel or a shared library, and prints each
-known failure that it shows: where, why it happens, and what to do. What a file is
-is told by its content. A directory stands for the logs and wheels of the cells in
-it, - for standard input. Logs may be of any size.
+known failure in it: the place, the cause and the remedy. The content of a file
+decides its type. A directory means the logs and wheels of the cells in it, - means
+standard input. Logs may be of any size.
 
-A finding is a result, so the exit code is 0 with and without; with --exit-code an
-error that was found is exit 6, as at a gate. What cannot be read is exit 2.`
+A finding is a result, so the exit code is 0 with or without findings. With
+--exit-code a finding that is an error makes it 6, as at a gate. An unreadable file
+is exit 2.`
 
 func diagnoseCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "diagnose", Usage: "say what is known about a failed build or job, a wheel or a library", ArgsUsage: "FILE… | DIR | -",
+		Name: "diagnose", Usage: "find known failures in the log of a build or job, a wheel or a library", ArgsUsage: "FILE… | DIR | -",
 		Description: diagnoseDescription, OnUsageError: usageError, HideHelpCommand: true,
 		Flags: []cli.Flag{
 			recipesFlag(),

@@ -13,30 +13,29 @@ import (
 	"builder/internal/view/term"
 )
 
-const doctorDescription = `Looks at the engine and what it needs, memory and disk, GPUs and their
-drivers, RDMA, topology, and libraries that are here already. Nothing is
-changed or started, and without a recipe nobody is asked over the network.
+const doctorDescription = `Checks the engine and its needs, memory and disk, GPUs and their drivers,
+RDMA, topology, and installed libraries. It changes nothing and starts
+nothing. It uses the network only with a recipe.
 
-ok, warn and fail say what was seen; unknown, that it could not be looked at,
-and why; none, that it is not there and nothing asks for it. Exit 9 if
-something fails that the chosen work needs: the engine's needs, and with a
-recipe those of the first cell that it has for these axes. docs/doctor.md says
-what each check looks at.`
+ok, warn and fail are findings. unknown means that a check was impossible, and
+gives the reason. none means that something is absent and not needed. Exit 9
+if a need fails: a need of the engine or, with a recipe, of its first cell for
+these axes. docs/doctor.md describes each check.`
 
 func doctorFlags() []cli.Flag {
 	return []cli.Flag{
 		recipesFlag(),
 		jsonFlag(),
-		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "look at the Dagger engine at `URL`"},
+		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "check the Dagger engine at `URL`"},
 		noInstallFlag(),
 	}
 }
 
 func doctorCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "doctor", Usage: "say what this host has and lacks for building and running", ArgsUsage: "[RECIPE [axes]]", Description: doctorDescription,
+		Name: "doctor", Usage: "check whether this host can build and run", ArgsUsage: "[RECIPE [axes]]", Description: doctorDescription,
 		OnUsageError: axisWithoutRecipe(cat), HideHelpCommand: true,
-		Flags: append(doctorFlags(), &cli.StringFlag{Name: "recipe", Usage: "look for what the cell that recipe `NAME` prefers needs, too: as doctor NAME"}),
+		Flags: append(doctorFlags(), &cli.StringFlag{Name: "recipe", Usage: "check the needs of the preferred cell of recipe `NAME` too, as doctor NAME"}),
 		Action: func(c *cli.Context) error {
 			name := c.Args().First()
 			if err := unexpected(c, 1); err != nil {

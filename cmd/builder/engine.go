@@ -24,20 +24,20 @@ func engineCommand(out printer) *cli.Command {
 		}}
 	}
 	return &cli.Command{
-		Name: "engine", Usage: "the native engine: the Dagger engine on a host without Docker",
+		Name: "engine", Usage: "start, stop and inspect the native engine: the Dagger engine without Docker",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
-			verb("up", "build and start it, if it does not run", func(c *cli.Context, s *app.Session) error {
+			verb("up", "build and start the engine, if it does not run", func(c *cli.Context, s *app.Session) error {
 				r, err := s.NativeEngine().Up(c.Context)
 				if err == nil {
 					out.say("%s", r.Address)
 				}
 				return err
 			}),
-			verb("down", "stop it, in Docker and Podman too; its cache stays", func(c *cli.Context, s *app.Session) error {
+			verb("down", "stop the engine, also in Docker and Podman; its cache stays", func(c *cli.Context, s *app.Session) error {
 				return app.StopEngine(c.Context, s)
 			}),
-			verb("image", "write it as an image for `docker load` and `podman load`, for sites without its registry", func(c *cli.Context, s *app.Session) error {
+			verb("image", "write the engine as an image for `docker load` and `podman load`, for sites without its registry", func(c *cli.Context, s *app.Session) error {
 				if err := app.AbsentPath(c.String("to")); err != nil {
 					return err
 				}
@@ -46,8 +46,8 @@ func engineCommand(out printer) *cli.Command {
 				}
 				out.say("%s is %s: docker load -i %s", c.String("to"), native.ImageName, c.String("to"))
 				return nil
-			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write it to `FILE`, which must not exist"}),
-			verb("status", "say whether it is built and runs, and where it keeps its cache", func(c *cli.Context, s *app.Session) error {
+			}, &cli.StringFlag{Name: "to", Aliases: []string{"o"}, Usage: "write the image to `FILE`, which must not exist"}),
+			verb("status", "print whether the engine is built and runs, and the place of its cache", func(c *cli.Context, s *app.Session) error {
 				now, err := s.NativeEngine().Status(c.Context)
 				if err != nil {
 					return err

@@ -13,7 +13,7 @@ import (
 
 func (engineGroup) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "address of a Dagger engine: a `URL` with unix, tcp, ssh, docker-container or kube-pod; native takes no Docker or Podman; given twice, both take cells; '#jobs=4&memory=64GB' behind it says how many"},
+		&cli.StringSliceFlag{Name: "engine", EnvVars: []string{"BUILDER_ENGINE"}, Usage: "use the Dagger engine at `URL`: unix, tcp, ssh, docker-container or kube-pod; native avoids Docker and Podman; several engines share the cells; append '#jobs=4&memory=64GB' to limit one"},
 		noInstallFlag(),
 		idleFlag(),
 		cacheFlag(),

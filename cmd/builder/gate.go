@@ -19,12 +19,13 @@ import (
 
 func gateCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "gate", Usage: "run gates on a finished artifact, here and now", ArgsUsage: "PATH…",
-		Description: "PATH is the directory of a cell (out/<cell>), a wheel or a library. What it promises\n" +
-			"is in the entry.json beside it if a trusted key signed that, in --entry, or in\n" +
-			"--expect; of a file that promises nothing the table says what it is. The gates that read the file are always asked, those on GPUs\n" +
-			"with --gpus. Nothing is fetched and no engine is needed. The exit code is 0 only if\n" +
-			"every gate passed. With --env the environment of an interpreter is judged instead.\n\n" +
+		Name: "gate", Usage: "run gates on a finished artifact on this host", ArgsUsage: "PATH…",
+		Description: "PATH is the directory of a cell (out/<cell>), a wheel or a library. The gates compare it\n" +
+			"with the entry.json beside it, if a trusted key signed that, with --entry, or with\n" +
+			"--expect. Without any of these the table only prints facts about the file. The gates\n" +
+			"that read the file always run, gates on GPUs with --gpus. The command fetches nothing\n" +
+			"and needs no engine. The exit code is 0 only if every gate passed. With --env the gates\n" +
+			"check the environment of an interpreter instead.\n\n" +
 			"Facts for --expect: " + strings.Join(inspect.Names(), ", ") + ".",
 		Flags:        gateFlags(),
 		OnUsageError: usageError, HideHelpCommand: true,
@@ -56,12 +57,12 @@ func gateCommand(out printer) *cli.Command {
 func gateFlags() []cli.Flag {
 	return slices.Concat([]cli.Flag{
 		jsonFlag(),
-		&cli.StringSliceFlag{Name: "only", Usage: "ask these gates and no other: `GATE,…`"},
-		&cli.StringSliceFlag{Name: "expect", Usage: "say what the artifact is to be: `NAME=VALUE,…`, such as framework=tensorflow,nccl=rccl,arch=gfx90a"},
-		&cli.StringFlag{Name: "entry", Usage: "judge by the promise in `FILE`, the entry.json of the artifact's cell, whoever signed it"},
-		&cli.BoolFlag{Name: "attach", Usage: "sign the verdicts and put them beside the artifact, into ARTIFACT.attestations"},
+		&cli.StringSliceFlag{Name: "only", Usage: "run these gates only: `GATE,…`"},
+		&cli.StringSliceFlag{Name: "expect", Usage: "require these facts: `NAME=VALUE,…`, such as framework=tensorflow,nccl=rccl,arch=gfx90a"},
+		&cli.StringFlag{Name: "entry", Usage: "compare with `FILE`, the entry.json of the artifact's cell, without checking its signature"},
+		&cli.BoolFlag{Name: "attach", Usage: "sign the verdicts and write them to ARTIFACT.attestations beside the artifact"},
 	}, keyFlags{}.flags(), []cli.Flag{
-		&cli.StringFlag{Name: "log", Usage: "write what the programs print to `FILE`"},
+		&cli.StringFlag{Name: "log", Usage: "write the output of the programs to `FILE`"},
 		progressFlag(),
 	}, envFlags(), deviceGroup{}.flags())
 }

@@ -21,14 +21,14 @@ type deviceGroup struct{}
 
 func (deviceGroup) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "gpus", Usage: "run the gates on GPUs too, on `N` of this host or all"},
-		&cli.StringFlag{Name: "tests", Usage: "programs of nccl-tests or rccl-tests: `DIR|WHEEL`"},
+		&cli.StringFlag{Name: "gpus", Usage: "run the gates on GPUs too, on `N` GPUs of this host or on all"},
+		&cli.StringFlag{Name: "tests", Usage: "take the programs of nccl-tests or rccl-tests from `DIR|WHEEL`"},
 		&cli.StringFlag{Name: "against", Usage: "compare speeds with the library in `DIR|WHEEL|LIB`"},
-		&cli.StringFlag{Name: "transport", Usage: "the way that the GPUs shall talk: `nvlink|p2p|shm|ib|gdrdma|socket`"},
+		&cli.StringFlag{Name: "transport", Usage: "require this transport between the GPUs: `nvlink|p2p|shm|ib|gdrdma|socket`"},
 		&cli.StringFlag{Name: "max-bytes", Value: "1G", Usage: "measure sizes up to `BYTES` (K, M and G are powers of 1024)"},
-		&cli.Float64Flag{Name: "tolerance", Value: 0.95, Usage: "the least that ours/theirs may be: `RATIO`"},
+		&cli.Float64Flag{Name: "tolerance", Value: 0.95, Usage: "require at least this `RATIO` of ours to theirs"},
 		&cli.DurationFlag{Name: "time-limit", Value: 10 * time.Minute, Usage: "kill a program that runs longer than `TIME`"},
-		&cli.StringSliceFlag{Name: "set-env", Usage: "set `NAME=VALUE` for the programs, which get nothing else of the environment but LD_LIBRARY_PATH and *_VISIBLE_DEVICES"},
+		&cli.StringSliceFlag{Name: "set-env", Usage: "set `NAME=VALUE` for the programs, which otherwise inherit only LD_LIBRARY_PATH and *_VISIBLE_DEVICES"},
 	}
 }
 

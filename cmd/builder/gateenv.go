@@ -17,8 +17,8 @@ import (
 // envFlags are the flags of gate for judging an environment instead of a file.
 func envFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "env", Usage: "judge what is installed instead of a file: which NCCL, RCCL, NVSHMEM, libibverbs, CUDA and HIP a process of `PYTHON|DIR` gets"},
-		&cli.BoolFlag{Name: "run", Usage: "with --env: also import the framework in its interpreter and ask the process"},
+		&cli.StringSliceFlag{Name: "env", Usage: "check the environment `PYTHON|DIR` instead of a file: which NCCL, RCCL, NVSHMEM, libibverbs, CUDA and HIP its processes load"},
+		&cli.BoolFlag{Name: "run", Usage: "with --env: also import the framework in its interpreter and inspect the process"},
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 func initCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "init", Usage: "begin a directory of a site's own recipes, patches, images, diagnoses and profiles", ArgsUsage: "DIR",
-		Description: "Makes DIR/recipes, DIR/patches, DIR/images, DIR/diagnoses and DIR/profiles, with the\nschemas that editors read. With --recipe the built-in recipe, its lock and its patches are copied there\nto be changed: what has the name of something built in replaces it wherever\n`--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
+		Name: "init", Usage: "make a directory for a site's own recipes, patches, images, diagnoses and profiles", ArgsUsage: "DIR",
+		Description: "Makes DIR/recipes, DIR/patches, DIR/images, DIR/diagnoses and DIR/profiles, with\nschemas for editors. --recipe copies the built-in recipe, its lock and its patches\nfor you to change. A file replaces the built-in one of the same name if\n`--recipes DIR` or BUILDER_RECIPES names the directory. No file is overwritten.",
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "recipe", Usage: "copy the built-in recipe `NAME`, its lock and its patches"},
 		},

@@ -54,8 +54,8 @@ type sourceFlags struct{}
 
 func (sourceFlags) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "locked", EnvVars: []string{"BUILDER_LOCKED"}, Usage: "refuse to resolve a name: what the lock does not pin is exit 3"},
-		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use nothing but the store"},
+		&cli.BoolFlag{Name: "locked", EnvVars: []string{"BUILDER_LOCKED"}, Usage: "resolve no name: exit 3 if the lock lacks a pin"},
+		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use the store only, not the network"},
 		setFlag(),
 	}
 }

@@ -12,20 +12,20 @@ import (
 )
 
 func keyFlag() cli.Flag {
-	return &cli.StringFlag{Name: "key", EnvVars: []string{"BUILDER_KEY"}, Usage: "sign with the private key in `FILE`; the default is one of this host's own, made when it is first needed"}
+	return &cli.StringFlag{Name: "key", EnvVars: []string{"BUILDER_KEY"}, Usage: "sign with the private key in `FILE`; the default is this host's own, made on first use"}
 }
 
 func trustFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "count signatures of the public key in `FILE`, beside those of this host's own"}
+	return &cli.StringSliceFlag{Name: "trust", EnvVars: []string{"BUILDER_TRUST"}, Usage: "trust signatures of the public key in `FILE`, besides this host's own"}
 }
 
 func keyCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "key", Usage: "the keys that statements about artifacts are signed with",
+		Name: "key", Usage: "make and print the keys that sign attestations",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
 			{
-				Name: "new", Usage: "make a key, and FILE.pub for those who check its signatures", ArgsUsage: "FILE", OnUsageError: usageError, HideHelpCommand: true,
+				Name: "new", Usage: "make a private key, and FILE.pub with its public key", ArgsUsage: "FILE", OnUsageError: usageError, HideHelpCommand: true,
 				Description: "The key is ECDSA on P-256 in PEM; only its owner can read FILE. No file is replaced.",
 				Flags:       keyNewFlags(),
 				Action:      func(c *cli.Context) error { return doKeyNew(c, out) },
@@ -53,7 +53,7 @@ func keyCommand(out printer) *cli.Command {
 }
 
 func keyNewFlags() []cli.Flag {
-	return []cli.Flag{&cli.IntFlag{Name: "days", Usage: "after `N` days its signatures count no longer; 0 is for ever"}}
+	return []cli.Flag{&cli.IntFlag{Name: "days", Usage: "let its signatures expire after `N` days; 0: never"}}
 }
 
 func doKeyNew(c *cli.Context, out printer) error {

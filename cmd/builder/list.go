@@ -18,7 +18,7 @@ import (
 
 func listCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "the recipes and the values of their axes", ArgsUsage: "[RECIPE…]", OnUsageError: usageError,
+		Name: "list", Usage: "list the recipes and the values of their axes", ArgsUsage: "[RECIPE…]", OnUsageError: usageError,
 		Flags: []cli.Flag{recipesFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
 			if err != nil {

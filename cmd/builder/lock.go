@@ -18,7 +18,7 @@ import (
 func lockCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
 		Name: "lock", Usage: "resolve names to digests and write the lock", ArgsUsage: "[RECIPE] [axes]",
-		Description: "The only command that asks what a name means today. With `--recipes DIR` the lock\nis DIR/recipes/RECIPE.lock.json, laid over the built-in one; in a checkout of the\nrecipes, `--recipes .` writes the lock beside the recipe.\n\nRECIPE alone is its preferred cell, RECIPE --all every cell of it, and --all without\nRECIPE every cell of every recipe and stack. What can be resolved is written, also\nwhere a registry that only some cells need cannot be reached. --all --check ends with 0\nwhere the cells that are not locked lack only what a registry or a repository has to\nbe asked.",
+		Description: "Only this command and a run without --locked resolve names. With `--recipes DIR` the\nlock is DIR/recipes/RECIPE.lock.json, laid over the built-in one. In a checkout of the\nrecipes, `--recipes .` writes the lock beside the recipe.\n\nRECIPE alone means its preferred cell, RECIPE --all every cell of it, and --all without\nRECIPE every cell of every recipe and stack. If a registry is unreachable, the command\nstill writes all other pins. --all --check exits with 0 if the unlocked cells lack only\npins that a registry or a repository has to provide.",
 		Flags:       lockFlags(), OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			if err != nil || c.Args().Present() || !c.Bool("all") {
@@ -93,11 +93,11 @@ func lockCatalogue(c *cli.Context, cat catalogue.Catalogue, out printer) error {
 
 func lockFlags() []cli.Flag {
 	return append(selectionFlags(), noInstallFlag(),
-		allFlag("leave every axis open that is not named; without RECIPE: every recipe"),
-		&cli.BoolFlag{Name: "check", Usage: "only compare: exit 3 if the lock was edited, or lacks something that the cells need"},
-		&cli.BoolFlag{Name: "update", Usage: "resolve every name again, not only what is missing"},
-		&cli.StringSliceFlag{Name: "upgrade", Usage: "resolve again what pins `NAME`: a source, an image, a package of an image, a Python package; repeatable"},
-		&cli.BoolFlag{Name: "prune", Usage: "drop what no cell of the recipe needs any more"},
+		allFlag("select every value of the axes without a flag; without RECIPE: every recipe"),
+		&cli.BoolFlag{Name: "check", Usage: "write nothing: exit 3 if the lock was edited or lacks a pin of the cells"},
+		&cli.BoolFlag{Name: "update", Usage: "resolve every name again, not only missing ones"},
+		&cli.StringSliceFlag{Name: "upgrade", Usage: "resolve `NAME` again: a source, an image, a package of an image, a Python package; repeatable"},
+		&cli.BoolFlag{Name: "prune", Usage: "remove pins that no cell of the recipe needs"},
 	)
 }
 

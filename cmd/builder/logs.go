@@ -18,17 +18,17 @@ import (
 	"builder/internal/view/term"
 )
 
-const logsDescription = `Without CELL it lists the cells of the run in DIR, with their steps: the verdict of
-each, how long it took, and the size of its log. With CELL it prints a log: that of
-STEP, else that of the step that failed, else the last. CELL and STEP may be the
-beginning or any part of a name that no other has.
+const logsDescription = `Without CELL it lists the cells of the run in DIR, with their steps: the verdict,
+duration and log size of each. With CELL it prints a log: of STEP, else of the failed
+step, else of the last step. CELL and STEP may be the beginning or any part of a name,
+if no other name has it.
 
-With -f it goes on printing until the step ends, or the run is killed. Without CELL
-it follows the one cell that runs.`
+-f prints new lines until the step ends or the run is killed. Without CELL it follows
+the one running cell.`
 
 func logsCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "logs", Usage: "what the steps of a run wrote, and write", ArgsUsage: "[CELL] [STEP]",
+		Name: "logs", Usage: "print the logs of a run, also while it runs", ArgsUsage: "[CELL] [STEP]",
 		Description: logsDescription, Flags: logsFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			o, err := readLogsOptions(c)
@@ -43,8 +43,8 @@ func logsCommand(out printer) *cli.Command {
 func logsFlags() []cli.Flag {
 	return []cli.Flag{
 		jsonFlag(),
-		outFlag("look at the run in `DIR`"),
-		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print what is added until the step ends"},
+		outFlag("read the run in `DIR`"),
+		&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print new lines until the step ends"},
 		&cli.IntFlag{Name: "tail", Usage: "print the last `N` lines only"},
 	}
 }

@@ -80,7 +80,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 	cat.Recipes, err = recipes, errors.Join(err, preferenceErr)
 	tool := &cli.App{
 		Name:            "builder",
-		Usage:           "hermetic builds of Horovod, NCCL and RCCL, with gates that cannot lie",
+		Usage:           "build Horovod, NCCL and RCCL hermetically, and check them with gates",
 		Version:         version,
 		Suggest:         true,
 		HideHelpCommand: true,
@@ -119,7 +119,7 @@ const helpVerb = "help"
 // helpCommand is an alternative to --help.
 func helpCommand() *cli.Command {
 	return &cli.Command{
-		Name: helpVerb, Usage: "explain a command, as --help behind it does", ArgsUsage: "[COMMAND]", OnUsageError: usageError, Hidden: true,
+		Name: helpVerb, Usage: "print the help of a command, as --help does", ArgsUsage: "[COMMAND]", OnUsageError: usageError, Hidden: true,
 		Action: func(c *cli.Context) error {
 			return c.App.RunContext(c.Context, append(append([]string{c.App.Name}, c.Args().Slice()...), "--help"))
 		},

@@ -13,7 +13,7 @@ import (
 func manCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "man", Usage: "print a man page, or write all of them", ArgsUsage: "[COMMAND…]", OnUsageError: usageError,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the pages of all commands into `DIR`, which is made where it lacks"}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the pages of all commands into `DIR`, and make it if missing"}},
 		Action: func(c *cli.Context) error {
 			tool := syntaxOf(c.App)
 			dir, words := c.String("out"), c.Args().Slice()

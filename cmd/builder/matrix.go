@@ -18,20 +18,19 @@ import (
 // matrixFormats are the values of --format, the default first.
 var matrixFormats = []string{"json", "github", "gitlab", "text"}
 
-const matrixDescription = `Without RECIPE every cell of every recipe. With RECIPE alone every cell of it;
-an axis that is named filters, and the others fall to the recipe's preference as
-in run, unless --all leaves them open.
+const matrixDescription = `Prints every cell of every recipe, or with RECIPE every cell of it. The flag of an
+axis filters; the other axes then take the recipe's preference as in run, unless
+--all selects all of their values.
 
 json is a list of {id, recipe, axes, flags}: ` + "`builder run`" + ` with these flags builds
-this cell and no other. github is one line {"include": [{id, recipe, args,
-artifact}]} with the flags as one text for a shell and a name that is fit for an
-artifact or a cache. gitlab is a child pipeline: a job for each cell, which extends
-.builder, and one that merges their reports. text is a table.
+exactly this cell. github is one line {"include": [{id, recipe, args, artifact}]}:
+args holds the flags for a shell, artifact a valid name for an artifact or a cache.
+gitlab is a child pipeline: a job for each cell, which extends .builder, and a job
+that merges their reports. text is a table.
 
---shard i/n keeps a part: a cell is in exactly one, which follows from its id and
-does not change when other cells come or go. --condense keeps a few cells that
-together hold every word and the oldest and newest version of each axis, and the
-values on both sides of each boundary that a rule, a variant or a patch names.
+--shard i/n keeps one of n parts. The id of a cell alone decides its part. --condense
+keeps a few cells that together cover every word of each axis, its oldest and newest
+version, and both sides of each boundary in a rule, a variant or a patch.
 
    jobs:
      cells:
@@ -51,8 +50,8 @@ func matrixFlags() []cli.Flag {
 		jsonFlag(),
 		&cli.StringFlag{Name: "format", Value: matrixFormats[0], Usage: "print the cells as `FORMAT`: " + strings.Join(matrixFormats, ", ")},
 		&cli.StringFlag{Name: "shard", Usage: "keep part `i/n` of the cells: --shard 2/3"},
-		&cli.BoolFlag{Name: "condense", Usage: "keep a few cells that stand for all"},
-		allFlag("leave every axis open that is not named; without RECIPE: every recipe"),
+		&cli.BoolFlag{Name: "condense", Usage: "keep a few representative cells"},
+		allFlag("select every value of the axes without a flag; without RECIPE: every recipe"),
 	}
 }
 

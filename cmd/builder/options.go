@@ -24,7 +24,7 @@ import (
 )
 
 func recipesFlag() cli.Flag {
-	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "lay the recipes, stacks, images, patches, diagnoses and profiles below `DIR` over the built-in ones"}
+	return &cli.StringFlag{Name: "recipes", EnvVars: []string{"BUILDER_RECIPES"}, Usage: "add the recipes, stacks, images, patches, diagnoses and profiles below `DIR`, which replace built-in ones of the same name"}
 }
 
 func jsonFlag() cli.Flag {
@@ -42,7 +42,7 @@ func idleFlag() cli.Flag {
 func cacheFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name: app.CacheFlag, EnvVars: []string{config.Variable(app.CacheFlag)}, Value: "60%",
-		Usage: "let the cache of an engine that builder starts take at most `SIZE`, such as 40GB, or a share of the disk",
+		Usage: "limit the cache of an engine started by builder to `SIZE`, such as 40GB, or a share of the disk",
 		Action: func(_ *cli.Context, text string) error {
 			if text == "" { // the variable may be set but empty
 				return nil
@@ -88,14 +88,14 @@ func runFlags() []cli.Flag {
 	return append(slices.Concat(engineGroup{}.flags(), fromFlags()),
 		outFlag("write results below `DIR`"),
 		&cli.IntFlag{Name: "jobs", EnvVars: []string{"BUILDER_JOBS"}, Value: 1, Usage: "build `N` cells at a time on each engine"},
-		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "let the builds of one time take `SIZE` on each engine, such as 64GB; the default is this host's memory where the engine runs on it"},
-		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "end a step that takes longer than `TIME`; 0: never"},
-		&cli.DurationFlag{Name: "engine-patience", EnvVars: []string{"BUILDER_ENGINE_PATIENCE"}, Value: pipelines.Patience, Usage: "give an engine up that says nothing for `TIME`"},
-		&cli.BoolFlag{Name: "rebuild", Usage: "build every cell that passed a second time and compare the bytes (gate reproducible)"},
-		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "ask upstream's own tests: `HOW` none, quick for what the patches touch, or full for all of them, which takes minutes"},
-		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "take objects that earlier builds of the same source in the same image compiled; the provenance says so"},
+		&cli.StringFlag{Name: "memory", EnvVars: []string{"BUILDER_MEMORY"}, Usage: "limit the memory of concurrent builds on each engine to `SIZE`, such as 64GB; the default is this host's memory if the engine runs here"},
+		&cli.DurationFlag{Name: "step-limit", EnvVars: []string{"BUILDER_STEP_LIMIT"}, Value: 12 * time.Hour, Usage: "stop a step that takes longer than `TIME`; 0: never"},
+		&cli.DurationFlag{Name: "engine-patience", EnvVars: []string{"BUILDER_ENGINE_PATIENCE"}, Value: pipelines.Patience, Usage: "give up an engine after `TIME` without a response"},
+		&cli.BoolFlag{Name: "rebuild", Usage: "build every passed cell a second time and compare the bytes (gate reproducible)"},
+		&cli.StringFlag{Name: "tests", EnvVars: []string{"BUILDER_TESTS"}, Value: levels[0], Usage: "run upstream's own tests: `HOW` is none, quick for tests of patched code, or full for all of them, which takes minutes"},
+		&cli.BoolFlag{Name: "ccache", EnvVars: []string{"BUILDER_CCACHE"}, Usage: "reuse objects from earlier builds of the same source in the same image; the provenance records it"},
 		keyFlag(),
-		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "begin no further cell after the first that fails"},
+		&cli.BoolFlag{Name: "fail-fast", EnvVars: []string{"BUILDER_FAIL_FAST"}, Usage: "start no further cell after the first failure"},
 		progressFlag(), verboseFlag(),
 	)
 }
@@ -103,8 +103,8 @@ func runFlags() []cli.Flag {
 func fromFlags() []cli.Flag {
 	return []cli.Flag{
 		trustFlag(),
-		&cli.StringSliceFlag{Name: "from", EnvVars: []string{"BUILDER_FROM"}, Usage: "take a cell that is published at `PLACE` (" + publish.Sources + ") and signed by a trusted key instead of building it; repeatable"},
-		&cli.BoolFlag{Name: "from-only", EnvVars: []string{"BUILDER_FROM_ONLY"}, Usage: "build nothing: a cell that --from does not have is an error"},
+		&cli.StringSliceFlag{Name: "from", EnvVars: []string{"BUILDER_FROM"}, Usage: "download a cell published at `PLACE` (" + publish.Sources + ") instead of building it, if a trusted key signed it; repeatable"},
+		&cli.BoolFlag{Name: "from-only", EnvVars: []string{"BUILDER_FROM_ONLY"}, Usage: "build nothing: a cell missing at --from is an error"},
 	}
 }
 
@@ -248,7 +248,7 @@ func readAxes(c *cli.Context, axes []recipe.Axis) matrix.Filter {
 }
 
 func setFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "set", Usage: "another place for the same digest: `source.NAME=PATH|URL`"}
+	return &cli.StringSliceFlag{Name: "set", Usage: "fetch the same digest from another place: `source.NAME=PATH|URL`"}
 }
 
 func list(text string) []string {

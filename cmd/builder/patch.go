@@ -36,7 +36,7 @@ func patchCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command 
 		return &c
 	}
 	return &cli.Command{
-		Name: "patch", Usage: "what the patches of a recipe do, and whether they are still needed",
+		Name: "patch", Usage: "list the patches of a recipe, and check whether they are still needed",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
 			verb(cli.Command{
@@ -55,10 +55,10 @@ func patchCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command 
 				return showPatches(cat, rs, out, c.Bool("json"))
 			}),
 			verb(cli.Command{
-				Name: "audit", Usage: "apply every patch over the whole matrix and judge the catalogue",
+				Name: "audit", Usage: "apply every patch over the whole matrix and report faults",
 				Description: auditDescription,
 				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "fetch", Usage: "fetch the sources that the lock names and the store lacks"}, setFlag(), noInstallFlag(),
+					&cli.BoolFlag{Name: "fetch", Usage: "fetch the locked sources that the store lacks"}, setFlag(), noInstallFlag(),
 				},
 			}, func(c *cli.Context, rs []*recipe.Recipe) error {
 				in, err := openSession(c, cat, out)
@@ -71,11 +71,11 @@ func patchCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command 
 	}
 }
 
-const auditDescription = `Fails on a patch that no cell gets, that upstream has merged, that does not
-apply or applies twice, that depends on a fact nobody states, or that edits the
-lines of another; and prints the range that a patch should have. A patch is
-applied for real where the store holds the source of the version; elsewhere the
-audit says "not measured", and a patch of which no version was measured fails.`
+const auditDescription = `Fails on a patch that no cell uses, that upstream has merged, that does not
+apply or applies twice, that depends on an undefined fact, or that edits the
+lines of another patch. It prints the correct version range of each patch. The
+audit applies a patch to every version with a source in the store, and prints
+"not measured" for the others. A patch without a measured version fails.`
 
 // patched returns the named recipes, or all recipes with patches.
 func patched(cat catalogue.Catalogue, names []string) ([]*recipe.Recipe, error) {

@@ -18,7 +18,7 @@ import (
 
 func planCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "plan", Usage: "explain what run would do, and do nothing", ArgsUsage: "RECIPE [axes]",
+		Name: "plan", Usage: "explain a run without running it", ArgsUsage: "RECIPE [axes]",
 		Flags: []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, err),
 		Subcommands: recipeCommands(cat, err, planFlags(), func(c *cli.Context, of app.Selection) error {
@@ -44,10 +44,10 @@ func planCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 
 func planFlags() []cli.Flag {
 	return append(selectionFlags(),
-		allFlag("leave every axis open that is not named"),
-		&cli.BoolFlag{Name: "diff", Usage: "say what has changed since the last run that was begun, and which steps run again"},
-		&cli.StringFlag{Name: "against", Usage: "say it against the entries that another `LOCK` gives, a file *.lock.json"},
-		outFlag("the last run wrote its results below `DIR`"),
+		allFlag("select every value of the axes without a flag"),
+		&cli.BoolFlag{Name: "diff", Usage: "print the changes since the last started run, and the steps that run again"},
+		&cli.StringFlag{Name: "against", Usage: "compare with the entries of another `LOCK` instead, a file *.lock.json"},
+		outFlag("find the results of the last run below `DIR`"),
 	)
 }
 

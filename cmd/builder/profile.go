@@ -14,14 +14,13 @@ import (
 	"builder/internal/view/term"
 )
 
-const profileDescription = `Prints the variables and options that make a stack work on given versions, GPUs and
-fabric, each with its reason, the range that it holds for, and a link. env is for a
-shell, docker run --env-file and systemd; ray-runtime-env for ray job submit
---runtime-env-json; options, which no environment carries, are comments or stand on
-stderr.
+const profileDescription = `Prints the variables and options that a stack needs on given versions, GPUs and
+fabric, each with its reason, its version range and a link. env is for a shell, docker
+run --env-file and systemd, ray-runtime-env for ray job submit --runtime-env-json.
+Options are no variables: they are printed as comments or on stderr.
 
-What --set-env and --set-option add is printed with the rest. What contradicts the
-profile, the versions or each other is refused, all of it at once, with exit 2.`
+--set-env and --set-option add settings. All settings that contradict the profile, the
+versions or each other are reported at once, with exit 2.`
 
 // profileFormats are the values of --format, the default first.
 func profileFormats() []string {
@@ -48,7 +47,7 @@ func profileCommand(cat catalogue.Catalogue, out printer) *cli.Command {
 	all, e := cat.Profiles()
 	var names []string
 	command := &cli.Command{
-		Name: "profile", Usage: "print the environment in which a stack runs, with reasons", ArgsUsage: "PROFILE [axes]",
+		Name: "profile", Usage: "print the environment for a stack, with reasons", ArgsUsage: "PROFILE [axes]",
 		Description: profileDescription,
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: usageError, HideHelpCommand: true,
 	}

@@ -22,7 +22,7 @@ func progressFlag() cli.Flag {
 }
 
 func verboseFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show what the steps write into their logs too"}
+	return &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print the logs of the steps too"}
 }
 
 // progressFormats are the values of --progress.

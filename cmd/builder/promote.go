@@ -13,10 +13,10 @@ import (
 
 func promoteCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "promote", Usage: "put a published wheel into another channel, if its verdicts allow that", ArgsUsage: "CELL --at DEST --to stable",
-		Description: "CELL is the id or the key of a published cell. Its statements are taken from where\n" +
-			"they lie and verified by the policy of the channel; nothing is built and no byte\n" +
-			"changes.",
+		Name: "promote", Usage: "add a published wheel to another channel, if its verdicts allow that", ArgsUsage: "CELL --at DEST --to stable",
+		Description: "CELL is the id or the key of a published cell. The command reads its attestations from\n" +
+			"the destination and verifies them by the policy of the channel. It builds nothing and\n" +
+			"changes no byte of the wheel.",
 		Flags: promoteFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error { return doPromote(c, out) },
 	}
@@ -50,7 +50,7 @@ func doPromote(c *cli.Context, out printer) error {
 // catalogueFlags are the flags that name a place and the access to it.
 func catalogueFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "at", Usage: "where it is published: `DEST` is file:DIR or oci://HOST/REPOSITORY"},
+		&cli.StringFlag{Name: "at", Usage: "use the destination `DEST`: file:DIR or oci://HOST/REPOSITORY"},
 		insecureFlag(),
 	}
 }
@@ -69,11 +69,11 @@ func publishedCell(c *cli.Context) (at publish.Catalogue, cell string, err error
 
 func yankCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "yank", Usage: "say of a published wheel that nobody should take it any more", ArgsUsage: "CELL --at file:DIR --because TEXT",
-		Description: "CELL is the id or the key of a published cell. It stays where it is, for those who ask\n" +
-			"for its very version (PEP 592); pip and uv pass it over otherwise, and run --from does\n" +
-			"not take it. --undo takes the word back. In a registry there is no such mark: let its\n" +
-			"channel's tag move on by promoting another wheel.",
+		Name: "yank", Usage: "withdraw a published wheel, so that installers skip it", ArgsUsage: "CELL --at file:DIR --because TEXT",
+		Description: "CELL is the id or the key of a published cell. The wheel stays in the index. pip and uv\n" +
+			"install it only if its exact version is requested (PEP 592), and run --from ignores it.\n" +
+			"--undo removes the mark. A registry has no such mark: promote another wheel there,\n" +
+			"which moves the tag of the channel.",
 		Flags: yankFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error { return doYank(c, out) },
 	}
@@ -82,8 +82,8 @@ func yankCommand(out printer) *cli.Command {
 func yankFlags() []cli.Flag {
 	return append(catalogueFlags(),
 		jsonFlag(),
-		&cli.StringFlag{Name: "because", Usage: "tell `TEXT` to those who ask for it"},
-		&cli.BoolFlag{Name: "undo", Usage: "take the word back"},
+		&cli.StringFlag{Name: "because", Usage: "give `TEXT` as the reason"},
+		&cli.BoolFlag{Name: "undo", Usage: "remove the mark"},
 	)
 }
 

@@ -14,17 +14,18 @@ import (
 
 func pruneCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "prune", Usage: "say which published wheels may go, and remove them with --yes", ArgsUsage: "--at DEST",
-		Description: "What may go from the channel is older than --older-than and not among the --keep newest\n" +
-			"of its kind, which is a recipe with all axes but the version. What is in another channel\n" +
-			"too, what a tag of somebody else names, and what a lock known here needs, stays.",
+		Name: "prune", Usage: "list old published wheels, and remove them with --yes", ArgsUsage: "--at DEST",
+		Description: "Selects the wheels of the channel that are older than --older-than and not among the\n" +
+			"--keep newest of their kind, which is a recipe with all axes but the version. A wheel\n" +
+			"stays if it is in another channel too, has a tag set by others, or is needed by a known\n" +
+			"lock.",
 		Flags: append(catalogueFlags(),
 			recipesFlag(),
 			jsonFlag(),
 			channelFlag("prune `CHANNEL`: candidate or stable"),
-			&cli.IntFlag{Name: "older-than", Usage: "let go what was published (in a registry: built) more than `DAYS` ago"},
+			&cli.IntFlag{Name: "older-than", Usage: "select wheels published (in a registry: built) more than `DAYS` ago"},
 			&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest of each kind"},
-			&cli.BoolFlag{Name: "yes", Usage: "remove what may go"},
+			&cli.BoolFlag{Name: "yes", Usage: "remove the selected wheels"},
 		), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error { return doPrune(c, cat, err, out) },
 	}

@@ -16,18 +16,17 @@ import (
 
 func publishCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "publish", Usage: "put what passed where others install it from", ArgsUsage: "PATH… --to DEST",
-		Description: "PATH is the directory of a cell (out/<cell>) or its wheel. It is verified as builder\n" +
-			"verify does, by the policy of the channel: candidate asks for every gate that needs no\n" +
-			"GPU, stable for those on GPUs and a second build too. The same bytes again change\n" +
-			"nothing; other bytes under a published name are refused (exit 7).\n\n" +
-			"file:DIR is a static index: any web server that serves DIR makes DIR/simple an\n" +
-			"--index-url for pip and uv, and DIR itself a page to choose from. oci:// takes the\n" +
-			"cell as an artifact and what is said about it as referrers, with docker's\n" +
-			"credentials. pypi:URL takes the wheel alone, with credentials from\n" +
-			"BUILDER_PUBLISH_TOKEN, or _USERNAME and _PASSWORD, netrc or keyring. Afterwards it\n" +
-			"looks there as those do who install: pip and uv by hash, a pull by digest that\n" +
-			"verifies.",
+		Name: "publish", Usage: "copy wheels that passed to an index, registry or upload server", ArgsUsage: "PATH… --to DEST",
+		Description: "PATH is the directory of a cell (out/<cell>) or its wheel. publish verifies it like\n" +
+			"builder verify, by the policy of the channel: candidate requires every gate that needs\n" +
+			"no GPU, stable also the gates on GPUs and a second build. Publishing the same bytes\n" +
+			"again changes nothing. Other bytes under a published name are refused (exit 7).\n\n" +
+			"file:DIR is a static index. If a web server serves DIR, DIR/simple is an --index-url\n" +
+			"for pip and uv, and DIR a page for browsers. oci:// stores the cell as an artifact and\n" +
+			"its attestations as referrers, with docker's credentials. pypi:URL uploads the wheel\n" +
+			"alone, with credentials from BUILDER_PUBLISH_TOKEN, or _USERNAME and _PASSWORD, netrc\n" +
+			"or keyring. Afterwards publish checks the destination as a client: pip and uv by hash,\n" +
+			"or a pull by digest with verification.",
 		Flags: publishFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Subcommands: behindPublish(promoteCommand(out), yankCommand(out), publishedCommand(out), pruneCommand(cat, err, out)),
 		Action: func(c *cli.Context) error {
@@ -74,15 +73,15 @@ func publishFlags() []cli.Flag {
 		trustFlag(),
 		&cli.StringFlag{Name: "to", Usage: "publish to `DEST`: " + publish.Destinations},
 		channelFlag("publish into `CHANNEL`: candidate or stable"),
-		&cli.BoolFlag{Name: "dry-run", Usage: "say what would be done, and do nothing"},
-		&cli.BoolFlag{Name: "no-check", Usage: "do not look at what was published as a client"},
+		&cli.BoolFlag{Name: "dry-run", Usage: "print the changes without making them"},
+		&cli.BoolFlag{Name: "no-check", Usage: "skip the check of the destination as a client"},
 		insecureFlag(),
 		progressFlag(),
 	}
 }
 
 func insecureFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "insecure", Usage: "speak plain HTTP to hosts other than this one"}
+	return &cli.BoolFlag{Name: "insecure", Usage: "use plain HTTP for other hosts too"}
 }
 
 func channelFlag(usage string) cli.Flag {

@@ -13,10 +13,9 @@ import (
 
 func publishedCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "list what a destination holds", ArgsUsage: "--at PLACE [WORD…]",
-		Description: "Words narrow the list: every one has to be in the cell's id, in a value of an axis or\n" +
-			"in a channel. What is listed is what the place says: builder verify says whether it is\n" +
-			"true.",
+		Name: "list", Usage: "list the wheels at a destination", ArgsUsage: "--at PLACE [WORD…]",
+		Description: "Words filter the list: the cell's id, a value of an axis or a channel must contain each\n" +
+			"of them. The list is unverified data of the destination: builder verify checks a wheel.",
 		Flags: publishedFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error { return doListPublished(c, out) },
 	}

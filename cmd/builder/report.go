@@ -16,20 +16,20 @@ import (
 // reportFormats are the values of --format, the default first.
 var reportFormats = []string{"text", "json", "markdown"}
 
-const mergeDescription = `DIR is where a run wrote its results: it holds run.json. The cells of all runs
-become one, sorted by id. Of a cell that several runs tell of the worst counts. With
---matrix the cells that builder matrix printed, as json or github, are demanded: one
-that no run tells of was not built.
+const mergeDescription = `DIR is the output directory of a run, with its run.json. The cells of all runs are
+merged into one list, sorted by id. If several runs have the same cell, the worst
+result counts. --matrix requires the cells printed by builder matrix, as json or
+github: a missing one counts as not built.
 
 Runs that contradict each other are refused, and nothing is written: the same cell
-with another key is exit 3, with other bytes exit 6. Otherwise the exit code is that
-of one run that had built all cells: 0 only if every cell passed every gate.
+with another key is exit 3, with other bytes exit 6. Otherwise the exit code is the
+same as for one run of all cells: 0 only if every cell passed every gate.
 
 markdown is a page for GITHUB_STEP_SUMMARY.`
 
 func reportCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "report", Usage: "what runs say together",
+		Name: "report", Usage: "merge the results of runs",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{{
 			Name: "merge", Usage: "join the results of several runs into one", ArgsUsage: "DIR…",
@@ -54,9 +54,9 @@ func mergeFlags() []cli.Flag {
 	return []cli.Flag{
 		jsonFlag(),
 		&cli.StringFlag{Name: "format", Value: reportFormats[0], Usage: "print the result as `FORMAT`: " + strings.Join(reportFormats, ", ")},
-		&cli.StringFlag{Name: "matrix", Usage: "demand the cells in `FILE`, as builder matrix prints them"},
-		&cli.StringFlag{Name: "out", Usage: "write run.json, report.html, report.md and junit.xml into `DIR`; nothing is written without"},
-		&cli.StringFlag{Name: "against", Usage: "say in report.html what has changed since the run in `DIR`"},
+		&cli.StringFlag{Name: "matrix", Usage: "require the cells in `FILE`, as printed by builder matrix"},
+		&cli.StringFlag{Name: "out", Usage: "write run.json, report.html, report.md and junit.xml into `DIR`; without it write no file"},
+		&cli.StringFlag{Name: "against", Usage: "show in report.html the changes since the run in `DIR`"},
 	}
 }
 

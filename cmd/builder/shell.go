@@ -21,15 +21,15 @@ import (
 
 func debugCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "debug", Usage: "go through the build step of a cell by hand", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
+		Name: "debug", Usage: "run the build step of a cell by hand", OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{shellCommand(out), reproCommand(out), rootfsCommand(cat, err, out)},
 	}
 }
 
 func rootfsCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "rootfs", Usage: "write the file system as the build step finds it, to go through a build by hand", ArgsUsage: "RECIPE [axes]",
-		Description: "DIR/rootfs is the patched source with all that it is built with, DIR/build\nruns the build step in it, DIR/shell opens a shell: as root, in a chroot\nwithout a network. Neither needs builder. For a cell that was run there are\nalso repro and shell.",
+		Name: "rootfs", Usage: "write the file system of the build step, to run a build by hand", ArgsUsage: "RECIPE [axes]",
+		Description: "DIR/rootfs holds the patched source and its build environment. DIR/build runs the\nbuild step in it, DIR/shell opens a shell: as root, in a chroot without a network.\nNeither needs builder. For a cell of an earlier run, use repro or shell.",
 		Flags:       []cli.Flag{recipesFlag()}, OnUsageError: verbUsageError, HideHelpCommand: true,
 		Action: unknownRecipe(cat, err),
 		Subcommands: recipeCommands(cat, err, rootfsFlags(), func(c *cli.Context, of app.Selection) error {
@@ -67,8 +67,8 @@ type debugOptions struct {
 
 func shellCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "shell", Usage: "open a shell where a step of a cell that was run begins", ArgsUsage: "CELL", OnUsageError: usageError,
-		Description: "The file system is that before the step: the image, the packages and the source\nas far as they had come, with the environment of the build step and without a\nnetwork. What is changed in it is gone with the shell, unless --to keeps it.",
+		Name: "shell", Usage: "open a shell before a step of a cell from an earlier run", ArgsUsage: "CELL", OnUsageError: usageError,
+		Description: "The shell has the file system before the step: the image, packages and source so far,\nwith the environment of the build step and without a network. Changes are lost at the\nend of the shell, unless --to keeps them.",
 		Flags:       debugFlags("keep the file system in `DIR`, which must not exist"),
 		Action:      debugAction(out, func(ctx context.Context, o debugOptions) error { return openShell(ctx, o) }),
 	}
@@ -76,8 +76,8 @@ func shellCommand(out printer) *cli.Command {
 
 func reproCommand(out printer) *cli.Command {
 	return &cli.Command{
-		Name: "repro", Usage: "write what replays the build step of a cell that was run, without this tool", ArgsUsage: "CELL", OnUsageError: usageError,
-		Description: "DIR/rootfs is the file system as the step finds it, DIR/build a script that runs\nthe build step in it, DIR/shell one that opens a shell. A host needs root,\nunshare and chroot for them, and nothing else: DIR can be sent to somebody.",
+		Name: "repro", Usage: "write a directory that replays the build step of an earlier run without this tool", ArgsUsage: "CELL", OnUsageError: usageError,
+		Description: "DIR/rootfs is the file system before the step. The script DIR/build runs the build\nstep in it, DIR/shell opens a shell. Both need only root, unshare and chroot, so you\ncan copy DIR to another host.",
 		Flags:       debugFlags("write to `DIR`, which must not exist"),
 		Action:      debugAction(out, func(ctx context.Context, o debugOptions) error { return writeRepro(ctx, o) }),
 	}
@@ -96,10 +96,10 @@ func debugAction(out printer, do func(context.Context, debugOptions) error) cli.
 
 func debugFlags(to string) []cli.Flag {
 	return append([]cli.Flag{
-		outFlag("take the cell from the results in `DIR`"),
-		&cli.StringFlag{Name: "at", Value: pipelines.LastStep, Usage: "stand before `STEP`: " + strings.Join(app.DebugSteps(), ", ")},
+		outFlag("find the cell in the results in `DIR`"),
+		&cli.StringFlag{Name: "at", Value: pipelines.LastStep, Usage: "stop before `STEP`: " + strings.Join(app.DebugSteps(), ", ")},
 		&cli.StringFlag{Name: "to", Usage: to},
-		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use nothing but the store"},
+		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "use the store only, not the network"},
 		setFlag(),
 		progressFlag(),
 	}, engineGroup{}.flags()...)

@@ -12,29 +12,29 @@ import (
 
 func storeCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command {
 	return &cli.Command{
-		Name: "store", Usage: "the files that builds are made of: carry, collect, verify and list them",
+		Name: "store", Usage: "export, import, clean, verify and list the inputs of builds",
 		OnUsageError: usageError, Action: unknownCommand, HideHelpCommand: true,
 		Subcommands: []*cli.Command{
 			exportCommand(cat, err, out),
 			importCommand(cat, err, out),
 			{
-				Name: "gc", Usage: "free disk: the engine's cache, and what the store has too much", OnUsageError: usageError,
-				Description: "Empties the cache of the engine that builder starts: the next builds make it\nagain from the store. Of the store goes what was not wanted for the longest time:\nfirst what is half fetched, then what can be fetched again, and last what cells\nmade. Scratch loses what nobody used for a day. Waits until no other builder uses\nthe store.",
+				Name: "gc", Usage: "free disk space: empty the engine's cache and shrink the store", OnUsageError: usageError,
+				Description: "Empties the cache of the engine started by builder. The next builds fill it again\nfrom the store. Removes from the store the files unused for the longest time: first\npartial downloads, then files that can be fetched again, last the results of cells.\nRemoves scratch files unused for a day. Waits until no other builder uses the store.",
 				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "keep", Value: "10%", Usage: "until the store holds at most `SIZE`, such as 50GB or 0, or a share of the disk"},
-					&cli.BoolFlag{Name: "keep-engine", Usage: "leave the engine's cache, which keeps its own bound (--engine-cache)"},
-					&cli.BoolFlag{Name: "dry-run", Usage: "say what would go, and remove nothing"},
+					&cli.StringFlag{Name: "keep", Value: "10%", Usage: "shrink the store to at most `SIZE`, such as 50GB or 0, or a share of the disk"},
+					&cli.BoolFlag{Name: "keep-engine", Usage: "leave the engine's cache, which has its own limit (--engine-cache)"},
+					&cli.BoolFlag{Name: "dry-run", Usage: "list the removals, and remove nothing"},
 					jsonFlag(),
 				},
 				Action: func(c *cli.Context) error { return collect(c, out) },
 			},
 			{
-				Name: "verify", Usage: "read every file and remove the damaged: exit 8 if there are any", OnUsageError: usageError,
+				Name: "verify", Usage: "read every file and remove damaged ones: exit 8 if there are any", OnUsageError: usageError,
 				Flags:  []cli.Flag{jsonFlag()},
 				Action: func(c *cli.Context) error { return verifyStore(c, out) },
 			},
 			{
-				Name: "list", Usage: "how many files of which kind the store holds", OnUsageError: usageError,
+				Name: "list", Usage: "count the files of each kind in the store", OnUsageError: usageError,
 				Flags:  []cli.Flag{jsonFlag()},
 				Action: func(c *cli.Context) error { return listStore(c, out) },
 			},

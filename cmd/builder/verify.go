@@ -17,11 +17,11 @@ import (
 func verifyCommand(out printer) *cli.Command {
 	return &cli.Command{
 		Name: "verify", Usage: "check signatures, provenance, digests and verdicts of an artifact", ArgsUsage: "PATH…",
-		Description: "PATH is the directory of a cell (out/<cell>), a wheel or an archive. What is said about it lies in\n" +
-			"WHEEL.attestations beside it; of this only what is signed by a trusted key counts: the\n" +
-			"key of this host, and those of --trust. Nothing is fetched and no engine is needed,\n" +
-			"except by --rebuild, which builds the cell once more from its provenance alone and\n" +
-			"compares the bytes. The exit code is 0 only if nothing is wrong.",
+		Description: "PATH is the directory of a cell (out/<cell>), a wheel or an archive. Its attestations\n" +
+			"are in WHEEL.attestations beside it. Only attestations signed by a trusted key count:\n" +
+			"this host's key, and the keys of --trust. The command fetches nothing and needs no\n" +
+			"engine, except with --rebuild, which builds the cell again from its provenance and\n" +
+			"compares the bytes. The exit code is 0 only if every check passed.",
 		Flags: verifyFlags(), OnUsageError: usageError, HideHelpCommand: true,
 		Action: func(c *cli.Context) error {
 			in, err := openSession(c, catalogue.Catalogue{}, out)
@@ -49,13 +49,13 @@ func verifyFlags() []cli.Flag {
 	return append([]cli.Flag{
 		jsonFlag(),
 		trustFlag(),
-		&cli.StringFlag{Name: "policy", Value: string(attest.Candidate), Usage: "demand the verdicts that `POLICY` asks for: candidate (every gate that needs no GPU) or stable (those on GPUs and a second build too)"},
-		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell once more from its provenance and compare the bytes"},
-		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign what it found as the verdict of gate reproducible, and put it beside the artifact"},
+		&cli.StringFlag{Name: "policy", Value: string(attest.Candidate), Usage: "require the verdicts of `POLICY`: candidate (every gate that needs no GPU) or stable (also the gates on GPUs and a second build)"},
+		&cli.BoolFlag{Name: "rebuild", Usage: "build the cell again from its provenance and compare the bytes"},
+		&cli.BoolFlag{Name: "attach", Usage: "with --rebuild: sign the result as the verdict of gate reproducible, and write it beside the artifact"},
 		keyFlag(),
 		&cli.BoolFlag{Name: "offline", EnvVars: []string{"BUILDER_OFFLINE"}, Usage: "with --rebuild: take everything from the store"},
-		&cli.StringFlag{Name: "record", Usage: "note in `FILE` (recipes/proven.json) which cells passed, when, and by how many gates"},
-		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: another place for the same bytes, `source.NAME=PATH|URL`"},
+		&cli.StringFlag{Name: "record", Usage: "record in `FILE` (recipes/proven.json) which cells passed, the time, and the number of gates"},
+		&cli.StringSliceFlag{Name: "set", Usage: "with --rebuild: fetch the same bytes from another place, `source.NAME=PATH|URL`"},
 		progressFlag(),
 	}, engineGroup{}.flags()...)
 }

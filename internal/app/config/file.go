@@ -25,32 +25,32 @@ import (
 // A File is builder.yaml as written. The field tags describe the keys: the schema, the
 // reference and `builder config show` use these texts.
 type File struct {
-	Home                 Path      `yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of everything that the tool keeps: store and engine and keys"`
-	Recipes              Path      `yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site whose recipes and images and patches and diagnoses and profiles are laid over the built-in ones"`
-	Out                  Path      `yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=directory of the results of run; where plan --diff looks for the last one"`
-	Jobs                 *int      `yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=how many cells are built at a time on each engine"`
-	Memory               Size      `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=what the builds of one time may take on each engine; such as 64GB"`
-	FailFast             *bool     `yaml:"fail-fast,omitempty" json:"fail-fast,omitempty" jsonschema:"description=begin no further cell after the first that fails"`
-	Locked               *bool     `yaml:"locked,omitempty" json:"locked,omitempty" jsonschema:"description=refuse to resolve a name that the lock does not pin"`
-	Offline              *bool     `yaml:"offline,omitempty" json:"offline,omitempty" jsonschema:"description=use nothing but the store"`
-	StepLimit            Duration  `yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=end a step that takes longer; such as 6h; 0s is never"`
-	Tests                string    `yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"enum=none,enum=quick,enum=full,description=how many of upstream's own tests a run asks"`
-	Ccache               *bool     `yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=take objects that earlier builds of the same source in the same image compiled"`
-	Progress             string    `yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=how progress is shown"`
-	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; behind a # stands what may be asked of one"`
-	EnginePatience       Duration  `yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give an engine up that says nothing for so long"`
+	Home                 Path      `yaml:"home,omitempty" json:"home,omitempty" jsonschema:"description=directory of the tool's own files: store and engine and keys"`
+	Recipes              Path      `yaml:"recipes,omitempty" json:"recipes,omitempty" jsonschema:"description=directory of a site's recipes and images and patches and diagnoses and profiles; they replace built-in ones of the same name"`
+	Out                  Path      `yaml:"out,omitempty" json:"out,omitempty" jsonschema:"description=output directory of run; plan --diff reads the last run there"`
+	Jobs                 *int      `yaml:"jobs,omitempty" json:"jobs,omitempty" jsonschema:"minimum=1,description=number of cells built at a time on each engine"`
+	Memory               Size      `yaml:"memory,omitempty" json:"memory,omitempty" jsonschema:"description=memory limit of concurrent builds on each engine; such as 64GB"`
+	FailFast             *bool     `yaml:"fail-fast,omitempty" json:"fail-fast,omitempty" jsonschema:"description=start no further cell after the first failure"`
+	Locked               *bool     `yaml:"locked,omitempty" json:"locked,omitempty" jsonschema:"description=resolve no name; fail if the lock lacks a pin"`
+	Offline              *bool     `yaml:"offline,omitempty" json:"offline,omitempty" jsonschema:"description=use the store only and not the network"`
+	StepLimit            Duration  `yaml:"step-limit,omitempty" json:"step-limit,omitempty" jsonschema:"description=stop a step after this time; such as 6h; 0s is never"`
+	Tests                string    `yaml:"tests,omitempty" json:"tests,omitempty" jsonschema:"enum=none,enum=quick,enum=full,description=set of upstream's own tests to run"`
+	Ccache               *bool     `yaml:"ccache,omitempty" json:"ccache,omitempty" jsonschema:"description=reuse objects from earlier builds of the same source in the same image"`
+	Progress             string    `yaml:"progress,omitempty" json:"progress,omitempty" jsonschema:"enum=auto,enum=live,enum=plain,enum=github,enum=json,description=format of the progress"`
+	Engine               []Address `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"description=addresses of the Dagger engines that share the cells; limits follow a #"`
+	EnginePatience       Duration  `yaml:"engine-patience,omitempty" json:"engine-patience,omitempty" jsonschema:"description=give up an engine after this time without a response"`
 	EngineIdle           Duration  `yaml:"engine-idle,omitempty" json:"engine-idle,omitempty" jsonschema:"description=stop the native engine after this time without a client; such as 30m; -1s is never"`
-	EngineCache          Share     `yaml:"engine-cache,omitempty" json:"engine-cache,omitempty" jsonschema:"description=what the cache of an engine that builder starts may take; such as 40GB or 60% of the disk"`
+	EngineCache          Share     `yaml:"engine-cache,omitempty" json:"engine-cache,omitempty" jsonschema:"description=size limit of the cache of an engine started by builder; such as 40GB or 60% of the disk"`
 	NoInstall            *bool     `yaml:"no-install,omitempty" json:"no-install,omitempty" jsonschema:"description=never install host packages"`
-	From                 []Place   `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places where others have published cells that need not be built here"`
-	FromOnly             *bool     `yaml:"from-only,omitempty" json:"from-only,omitempty" jsonschema:"description=build nothing: a cell that no place of from has is an error"`
-	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of public keys whose signatures count beside those of this host's own"`
-	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key that signs; never the key itself"`
-	MirrorDebian         []Address `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors; without it those of this host's apt"`
-	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of an archive of Debian's past; for packages that the mirrors no longer have"`
+	From                 []Place   `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=places of published cells to download instead of building them"`
+	FromOnly             *bool     `yaml:"from-only,omitempty" json:"from-only,omitempty" jsonschema:"description=build nothing: a cell missing at all places of from is an error"`
+	Trust                []Path    `yaml:"trust,omitempty" json:"trust,omitempty" jsonschema:"description=files of trusted public keys; besides this host's own"`
+	Key                  Path      `yaml:"key,omitempty" json:"key,omitempty" jsonschema:"description=file of the private key for signatures; never the key itself"`
+	MirrorDebian         []Address `yaml:"mirror-debian,omitempty" json:"mirror-debian,omitempty" jsonschema:"description=addresses of Debian mirrors; the default comes from this host's apt"`
+	MirrorDebianSnapshot Address   `yaml:"mirror-debian-snapshot,omitempty" json:"mirror-debian-snapshot,omitempty" jsonschema:"description=address of a Debian snapshot archive; for packages missing on the mirrors"`
 	// Axes is the only key without a variable: preferred values for the axes of
 	// recipes.
-	Axes map[string]map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=values that the axes of a recipe fall to where the command line does not name them"`
+	Axes map[string]map[string]string `yaml:"axes,omitempty" json:"axes,omitempty" jsonschema:"description=preferred values of a recipe's axes; for axes without a flag"`
 }
 
 // A Path is a file or a directory. A relative path is relative to the directory of the
