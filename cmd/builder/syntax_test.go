@@ -363,7 +363,7 @@ const generated = "<!-- Written by go test ./cmd/builder -run Reference -update 
 func referenceIndex(v syntax.Verb) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s# Reference\n\n%s\n\n", generated, v.About)
-	fmt.Fprintf(&b, "What is here is also said by `builder VERB --help` and `builder completion man VERB`. Examples for a shell: `builder completion`.\n\n## Verbs\n")
+	fmt.Fprintf(&b, "`builder VERB --help` and `builder completion man VERB` print the same texts. `builder completion` prints completion scripts for your shell.\n\n## Verbs\n")
 	group := ""
 	for _, below := range v.Verbs {
 		if below.Group != group {
@@ -372,13 +372,13 @@ func referenceIndex(v syntax.Verb) string {
 		}
 		fmt.Fprintf(&b, "| [`builder %s`](builder-%s.md) | %s |\n", below.Name, below.Name, manual.Cell(below.Summary))
 	}
-	fmt.Fprintf(&b, "\n## Variables\n\nA flag counts before its variable, a variable before [builder.yaml](builder-yaml.md), that before the default.\n\n| variable | is |\n| --- | --- |\n")
+	fmt.Fprintf(&b, "\n## Variables\n\nA flag overrides its variable. A variable overrides [builder.yaml](builder-yaml.md), which overrides the default.\n\n| variable | is |\n| --- | --- |\n")
 	for _, key := range config.Keys() {
 		fmt.Fprintf(&b, "| `%s` | the key [`%s`](builder-yaml.md): %s |\n", config.Variable(key.Name), key.Name, manual.Cell(key.About))
 	}
-	fmt.Fprintf(&b, "| `%s` | the one builder.yaml to read, in the place of all others; set to nothing, none is read |\n", config.Override)
+	fmt.Fprintf(&b, "| `%s` | the only builder.yaml to read; if it is empty, builder reads none |\n", config.Override)
 	fmt.Fprintf(&b, "| `BUILDER_PUBLISH_TOKEN`, `BUILDER_PUBLISH_USERNAME`, `BUILDER_PUBLISH_PASSWORD` | credentials of an upload server; never in a file |\n")
-	fmt.Fprintf(&b, "\n## Axes\n\nAn axis is a flag of every verb that takes a RECIPE.\n")
+	fmt.Fprintf(&b, "\n## Axes\n\nAn axis is a flag of every verb with a RECIPE.\n")
 	run, _ := v.Find("run")
 	for _, r := range run.Verbs {
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n%s", r.Name, manual.Cell(r.Summary), manual.Axes(r))

@@ -69,9 +69,9 @@ func (p *markdown) recipes(v syntax.Verb) {
 	switch {
 	case len(names) == 0:
 	case kindOf(v) == recipeKind:
-		p.line("\nRECIPE is one of %s. Flags stand behind it, and so do its [axes](README.md#axes).", strings.Join(names, ", "))
+		p.line("\nRECIPE is one of %s. Put flags and its [axes](README.md#axes) after it.", strings.Join(names, ", "))
 	default:
-		p.line("\n%s is one of %s. Flags stand behind it, and so do its axes.", kindOf(v), strings.Join(names, ", "))
+		p.line("\n%s is one of %s. Put flags and its axes after it.", kindOf(v), strings.Join(names, ", "))
 	}
 }
 
