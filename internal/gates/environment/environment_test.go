@@ -319,6 +319,11 @@ func brokenOnes() []broken {
 		{"NCCL copied over the vendor's", with(torch13(), func(w *world) {
 			w.after = map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree", "ncclOurs")}
 		}), []string{"env-owners"}, "was replaced after it was installed", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
+		{"NCCL copied over that of two wheels with the same bytes", with(torch13(), func(w *world) {
+			first := w.of("nvidia-nccl-cu13")
+			w.dists = append(w.dists, &installed{"nvidia-nccl-cu12", first.version, nil, first.files})
+			w.after = map[string]string{ncclLib: nccl("2.30.7", "ncclMemFree", "ncclOurs")}
+		}), []string{"env-owners"}, "was replaced after it was installed", "--force-reinstall --no-deps nvidia-nccl-cu1"},
 		{"pip uninstall of one of two", with(torch13(), func(w *world) { w.after = map[string]string{ncclLib: ""} }),
 			[]string{"env-owners", "env-needed"}, "lists nvidia/nccl/lib/libnccl.so.2, and nothing is there", "--force-reinstall --no-deps nvidia-nccl-cu13==2.30.7"},
 	}

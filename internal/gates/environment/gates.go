@@ -165,10 +165,13 @@ func checkOwners(ctx context.Context, e *Environment) verdict.Verdict {
 		differ := slices.ContainsFunc(owners, func(o owner) bool {
 			return o.listed.SHA256 == "" || o.listed.SHA256 != owners[0].listed.SHA256
 		})
-		if names := named(owners); len(owners) > 1 && differ && !reported[names] {
-			reported[names] = true // one line for each pair of distributions, not for each file
-			problems = append(problems, e.shared(path, owners))
-		} else if len(owners) == 1 && familyOf(path) != nil {
+		switch names := named(owners); {
+		case len(owners) > 1 && differ:
+			if !reported[names] { // one line for each pair of distributions, not for each file
+				problems = append(problems, e.shared(path, owners))
+			}
+			reported[names] = true
+		case familyOf(path) != nil:
 			f, err := e.replaced(ctx, path, owners[0])
 			if err != nil {
 				return verdict.Unmeasured("%s: %v", path, err)
