@@ -91,7 +91,7 @@ func (g groupedTensor) right(tensor int) []float64 {
 func newTrainTask() trainTask {
 	t := trainTask{
 		Start: weights{Matrix: []float64{0.5, -0.3, 0.2, 0.8}, Bias: []float64{0.1, -0.2}, Scale: []float64{1.2}},
-		Rate:  0.1, Limit: 180,
+		Rate:  0.1, Limit: 900,
 	}
 	// Any numbers will do, as long as the ranks differ.
 	for rank := range 2 {
