@@ -201,3 +201,5 @@ for name, case in cases.items():
         lines = [line for line in str(e).splitlines() if line.strip()]
         said["error"] = ("%s: %s" % (type(e).__name__, lines[-1] if lines else ""))[-300:]
     print("\n" + json.dumps(said), flush=True)
+# The end of a rank ends Horovod on the other too, which may still be in its last case.
+hvd.broadcast_object(rank, name="end")
