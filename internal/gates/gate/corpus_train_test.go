@@ -13,7 +13,7 @@ import (
 // training returns the output of two good ranks. change may edit a report, or omit it
 // by clearing its case.
 func training(module string, change func(*trainReport)) string {
-	task := newTrainTask()
+	task := newTrainTask(module)
 	var out strings.Builder
 	for _, name := range trainCases[module] {
 		for rank := range 2 {
@@ -67,7 +67,7 @@ const (
 // badTraining lists wheels with a working import and allreduce, but wrong training.
 func badTraining() []bad {
 	const trainsWrongly = "would train wrongly or stop"
-	task := newTrainTask()
+	task := newTrainTask("horovod.tensorflow")
 	row := func(what, says string, change func(*trainReport)) bad {
 		return bad{
 			what: what, of: horovodROCm, change: func(s *specimen) {
@@ -212,7 +212,7 @@ func badPlatforms() []bad {
 // Wrong results differ by far more than the tolerance. Otherwise the gate could not
 // detect them.
 func TestWrongTrainingIsFarOff(t *testing.T) {
-	task := newTrainTask()
+	task := newTrainTask("horovod.tensorflow")
 	right := task.trained(0, 1)
 	for what, wrong := range map[string][]float64{
 		"rank 0 alone": task.trained(0), "rank 1 alone": task.trained(1), "summed": task.summed(),
