@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"maps"
@@ -28,10 +29,15 @@ type front struct {
 	fault  func(w http.ResponseWriter, req *http.Request) bool // replaces the answer if it returns true
 }
 
+// fronts counts the fronts of this test process.
+var fronts atomic.Uint32
+
 // serve starts a front before the handler. It ends with the scene.
 func (s *scene) serve(back http.Handler) *front {
 	s.Helper()
-	f := &front{back: back, addr: "127.0.0.1:0"}
+	// An address of its own: while the server is down, no other test's server gets its port.
+	n := fronts.Add(1)
+	f := &front{back: back, addr: fmt.Sprintf("127.1.%d.%d:0", n>>8&255, n&255)}
 	s.check(f.start())
 	s.Cleanup(f.kill)
 	return f
