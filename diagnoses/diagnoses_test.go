@@ -42,9 +42,9 @@ func TestEveryFileIsEmbeddedAndRead(t *testing.T) {
 		case !strings.HasSuffix(name, ".yaml"):
 			t.Errorf("%s is neither a topic nor the schema", name)
 		case !bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=schema.json\n")):
-			t.Errorf("%s does not tell editors of its schema", name)
+			t.Errorf("%s has no line that names its schema for editors", name)
 		case !numbered.MatchString(name):
-			t.Errorf("%s has no number of two digits: the topics are told in the order of their files", name)
+			t.Errorf("%s has no number of two digits: topics come in the order of their files", name)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestGoodLogs(t *testing.T) {
 	}
 }
 
-const made = "<!-- What follows is made from diagnoses/*.yaml: go test ./diagnoses -update -->\n"
+const made = "<!-- The tables below are generated from diagnoses/*.yaml: go test ./diagnoses -update -->\n"
 
 // The page lists the failures as the tool reports them. The part above the mark is
 // written by hand.
