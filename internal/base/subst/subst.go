@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"builder/internal/base/diag"
 )
-
-var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
 
 // A Template is a parsed text, for repeated expansion.
 type Template struct {
@@ -26,13 +23,38 @@ type Template struct {
 // Parse parses a text.
 func Parse(text string) Template {
 	t, last := Template{text: text}, 0
-	for _, m := range placeholder.FindAllStringSubmatchIndex(text, -1) {
-		t.literals = append(t.literals, text[last:m[0]])
-		t.names = append(t.names, text[m[2]:m[3]])
-		last = m[1]
+	for at := 0; ; {
+		open := strings.Index(text[at:], "{{")
+		if open < 0 {
+			break
+		}
+		open += at
+		name, rest := cutBrace(text[open+2:])
+		if !strings.HasPrefix(rest, "}}") {
+			at = open + 1 // {{{a}} holds {{a}}
+			continue
+		}
+		t.literals = append(t.literals, text[last:open])
+		t.names = append(t.names, strings.Trim(name, "\t\n\f\r "))
+		at = open + 2 + len(name) + 2
+		last = at
 	}
 	t.literals = append(t.literals, text[last:])
 	return t
+}
+
+// cutBrace splits a text before its first brace.
+func cutBrace(text string) (before, from string) {
+	i := strings.IndexAny(text, "{}")
+	if i < 0 {
+		return text, ""
+	}
+	return text[:i], text[i:]
+}
+
+// Constant reports whether no text has a placeholder. Most texts of a recipe have none.
+func Constant(texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "{{") })
 }
 
 // Expand returns the text with every {{name}} replaced by vars[name]. It reports all
@@ -57,10 +79,18 @@ func (t Template) Expand(vars map[string]string) (string, error) {
 }
 
 // Expand is like [Template.Expand] for a text used once.
-func Expand(text string, vars map[string]string) (string, error) { return Parse(text).Expand(vars) }
+func Expand(text string, vars map[string]string) (string, error) {
+	if Constant(text) {
+		return text, nil
+	}
+	return Parse(text).Expand(vars)
+}
 
-// All expands every text.
+// All expands every text. It returns texts itself if they are constant.
 func All(texts []string, vars map[string]string) ([]string, error) {
+	if Constant(texts...) {
+		return texts, nil
+	}
 	var out []string
 	var errs []error
 	for _, text := range texts {
@@ -70,8 +100,12 @@ func All(texts []string, vars map[string]string) ([]string, error) {
 	return out, errors.Join(errs...)
 }
 
-// Map expands every value.
+// Map expands every value. It returns texts itself if it has values and all are
+// constant.
 func Map(texts, vars map[string]string) (map[string]string, error) {
+	if len(texts) > 0 && Constant(slices.Collect(maps.Values(texts))...) {
+		return texts, nil
+	}
 	out := make(map[string]string, len(texts))
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(texts)) {

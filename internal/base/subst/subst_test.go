@@ -28,3 +28,16 @@ func TestExpandDoesNotExpandValues(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// TestParse reads braces from left to right. What is no placeholder stays as it is.
+func TestParse(t *testing.T) {
+	vars := map[string]string{"a": "1", "": "none"}
+	for text, want := range map[string]string{
+		"{{{a}}}": "{1}", "{{a}": "{{a}", "{{ {{a}} }}": "{{ 1 }}", "{{a}}{{\ta\n}}": "11", "{{}}": "none", "{{ }}x": "nonex",
+		"{a}}": "{a}}", "{{": "{{", "{{a": "{{a", "{{a}{{a}}": "{{a}1", "": "",
+	} {
+		if got, err := subst.Expand(text, vars); err != nil || got != want {
+			t.Errorf("%q: got %q, want %q, %v", text, got, want, err)
+		}
+	}
+}
