@@ -7,6 +7,7 @@ package matrix
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/big"
 	"path"
@@ -51,6 +52,9 @@ type Forced struct {
 // decided by a rule.
 func Reasons(c Cell) (preferred []string, forced []Forced, err error) {
 	preferred, forced = []string{}, []Forced{}
+	if len(c.Chosen) == 0 {
+		return preferred, forced, nil
+	}
 	s, err := newSearch(c.Recipe, nil)
 	if err != nil {
 		return nil, nil, err
@@ -84,21 +88,29 @@ func Everything(r *recipe.Recipe) Filter {
 // combinations excluded by the recipe. If no cell remains, it returns an error with
 // every exclusion.
 func Expand(r *recipe.Recipe, filter Filter) ([]Cell, []Exclusion, error) {
+	all, excluded, err := Walk(r, filter)
+	return slices.Collect(all), excluded, err
+}
+
+// Walk is like [Expand] and makes each cell when it is asked for. A hundred thousand
+// cells take hundreds of megabytes together, and their points ten.
+func Walk(r *recipe.Recipe, filter Filter) (iter.Seq[Cell], []Exclusion, error) {
+	none := func(func(Cell) bool) {}
 	s, err := newSearch(r, filter)
 	if err != nil {
-		return nil, nil, err
+		return none, nil, err
 	}
 	if err := s.bounded(); err != nil {
-		return nil, nil, err
+		return none, nil, err
 	}
 	s.enumerate(0)
 	if s.steps > maxSteps {
-		return nil, nil, s.tooLong()
+		return none, nil, s.tooLong()
 	}
-	if len(s.cells) == 0 {
-		return nil, s.excluded, s.nothing(finer(r, filter))
+	if len(s.points) == 0 {
+		return none, s.excluded, s.nothing(finer(r, filter))
 	}
-	slices.SortFunc(s.cells, func(a, b Cell) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(s.points, func(a, b point) int { return strings.Compare(a.id, b.id) })
 	return s.cells, s.excluded, errors.Join(s.err, s.twins())
 }
 
@@ -118,10 +130,11 @@ type search struct {
 	order    []recipe.Axis // named axes first, each with its selected values
 	named    int
 	rules    []rule
+	about    map[string][]*rule // the rules that name an axis, in order
 	names    []names
 	id       subst.Template
 	point    map[string]string
-	cells    []Cell
+	points   []point
 	excluded []Exclusion
 	counted  int   // number of combinations, if counts is set
 	counts   bool  // count combinations without keeping them
@@ -130,25 +143,28 @@ type search struct {
 	err      error
 }
 
+// point is a cell in short: its id, and the index of its value for each axis of order.
+type point struct {
+	id     string
+	values []uint32
+}
+
 // rule is a compatibility rule, evaluated in advance for every value of its axes. A
 // matrix has many more combinations than values.
 type rule struct {
 	recipe.Rule
-	when condition
-	rows []condition // at least one must hold
+	when recipe.Truths
+	rows []recipe.Truths // at least one must hold
 }
 
 // names are the vars of a recipe or of one of its variants.
 type names struct {
-	when condition
+	when recipe.Truths
 	vars map[string]subst.Template
 }
 
-// condition states, for each axis and each of its values, whether the value is allowed.
-type condition map[string]map[string]bool
-
 func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
-	s := &search{recipe: r, point: map[string]string{}}
+	s := &search{recipe: r, point: map[string]string{}, about: map[string][]*rule{}}
 	var open []recipe.Axis
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(filter)) {
@@ -176,10 +192,18 @@ func newSearch(r *recipe.Recipe, filter Filter) (*search, error) {
 		errs = append(errs, err)
 		s.rules = append(s.rules, parsed)
 	}
+	for i := range s.rules {
+		for name := range s.rules[i].axes() {
+			s.about[name] = append(s.about[name], &s.rules[i])
+		}
+	}
 	s.id = subst.Parse(r.ID)
 	s.names = append(s.names, names{nil, templates(r.Vars)})
 	for _, v := range r.Variants {
-		when, err := parseCondition(r, v.When)
+		if len(v.Vars) == 0 {
+			continue
+		}
+		when, err := r.Truths(v.When)
 		errs = append(errs, err)
 		s.names = append(s.names, names{when, templates(v.Vars)})
 	}
@@ -205,30 +229,25 @@ func flagError(axis string, err error) error {
 }
 
 func parseRule(r *recipe.Recipe, written recipe.Rule) (rule, error) {
-	when, err := parseCondition(r, written.When)
+	when, err := r.Truths(written.When)
 	parsed, errs := rule{Rule: written, when: when}, []error{err}
 	for _, row := range written.Rows() {
-		needs, err := parseCondition(r, row)
+		needs, err := r.Truths(row)
 		errs = append(errs, err)
 		parsed.rows = append(parsed.rows, needs)
 	}
 	return parsed, errors.Join(errs...)
 }
 
-func parseCondition(r *recipe.Recipe, c recipe.Condition) (condition, error) {
-	parsed := make(condition, len(c))
-	for name, text := range c {
-		constraint, err := version.ParseConstraint(text)
-		if err != nil {
-			return nil, err
-		}
-		axis, _ := r.Axis(name) // without values if the axis does not exist
-		parsed[name] = map[string]bool{}
-		for _, value := range axis.Values {
-			parsed[name][value] = constraint.AllowsText(value)
+// axes returns the names of all axes of a rule.
+func (r *rule) axes() map[string]bool {
+	all := map[string]bool{}
+	for _, c := range append(slices.Clone(r.rows), r.when) {
+		for name := range c {
+			all[name] = true
 		}
 	}
-	return parsed, nil
+	return all
 }
 
 // MaxCells bounds the combinations of one call. Each takes a few kilobytes, and its
@@ -279,7 +298,7 @@ func (s *search) enumerate(i int) {
 	if s.over() {
 		return
 	}
-	if s.broken = s.violated(); s.broken != nil {
+	if s.broken = s.newlyViolated(i); s.broken != nil {
 		s.exclude()
 		return
 	}
@@ -302,7 +321,7 @@ func (s *search) complete(i int) bool {
 	if s.over() {
 		return true
 	}
-	if broken := s.violated(); broken != nil {
+	if broken := s.newlyViolated(i); broken != nil {
 		if s.broken == nil {
 			s.broken = broken
 		}
@@ -325,17 +344,35 @@ func (s *search) complete(i int) bool {
 
 // violated returns the first rule broken by the known values of the point.
 func (s *search) violated() *rule {
-	s.steps++
 	for i := range s.rules {
-		r := &s.rules[i]
-		if s.known(r.when) && s.allowed(r.when) && !slices.ContainsFunc(r.rows, s.possible) {
+		if s.breaks(&s.rules[i]) {
+			return &s.rules[i]
+		}
+	}
+	return nil
+}
+
+// newlyViolated is like violated for the first i axes of order, if no rule was broken
+// before the last of them had a value. Only a rule about that axis can be broken now.
+func (s *search) newlyViolated(i int) *rule {
+	s.steps++
+	if i == 0 {
+		return s.violated()
+	}
+	for _, r := range s.about[s.order[i-1].Name] {
+		if s.breaks(r) {
 			return r
 		}
 	}
 	return nil
 }
 
-func (s *search) known(c condition) bool {
+// breaks reports whether the known values of the point break a rule.
+func (s *search) breaks(r *rule) bool {
+	return s.known(r.when) && r.when.Allow(s.point) && !slices.ContainsFunc(r.rows, s.possible)
+}
+
+func (s *search) known(c recipe.Truths) bool {
 	for name := range c {
 		if _, ok := s.point[name]; !ok {
 			return false
@@ -344,17 +381,8 @@ func (s *search) known(c condition) bool {
 	return true
 }
 
-func (s *search) allowed(c condition) bool {
-	for name, values := range c {
-		if !values[s.point[name]] {
-			return false
-		}
-	}
-	return true
-}
-
 // possible reports whether c allows all values known so far.
-func (s *search) possible(c condition) bool {
+func (s *search) possible(c recipe.Truths) bool {
 	for name, values := range c {
 		if value, ok := s.point[name]; ok && !values[value] {
 			return false
@@ -368,8 +396,7 @@ func (s *search) add() {
 		s.counted++
 		return
 	}
-	axes := maps.Clone(s.point)
-	named, err := s.derive(axes)
+	named, err := s.derive(s.point)
 	if err != nil {
 		s.err = err // equal for all cells: they differ in values, not in names
 		return
@@ -383,11 +410,34 @@ func (s *search) add() {
 		s.err = err
 		return
 	}
-	cell := Cell{Recipe: s.recipe, ID: id, Axes: axes, Names: named}
-	for _, axis := range s.order[s.named:] {
-		cell.Chosen = append(cell.Chosen, axis.Name)
+	p := point{id, make([]uint32, len(s.order))}
+	for i, axis := range s.order {
+		p.values[i] = uint32(slices.Index(axis.Values, s.point[axis.Name]))
 	}
-	s.cells = append(s.cells, cell)
+	s.points = append(s.points, p)
+}
+
+// cells makes the cells of the points.
+func (s *search) cells(yield func(Cell) bool) {
+	for _, p := range s.points {
+		cell := Cell{Recipe: s.recipe, ID: p.id, Axes: s.axes(p)}
+		cell.Names, _ = s.derive(cell.Axes) // add derived the same names
+		for _, axis := range s.order[s.named:] {
+			cell.Chosen = append(cell.Chosen, axis.Name)
+		}
+		if !yield(cell) {
+			return
+		}
+	}
+}
+
+// axes returns the values of a point.
+func (s *search) axes(p point) map[string]string {
+	all := make(map[string]string, len(s.order))
+	for i, axis := range s.order {
+		all[axis.Name] = axis.Values[p.values[i]]
+	}
+	return all
 }
 
 // folder returns the directory part of a recipe's name, or "". The name of a stack has
@@ -416,7 +466,7 @@ func (s *search) derive(axes map[string]string) (map[string]string, error) {
 		all["cp"] = "cp" + strings.ReplaceAll(python, ".", "")
 	}
 	for _, n := range s.names {
-		if !s.allowed(n.when) {
+		if !n.when.Allow(axes) {
 			continue
 		}
 		for name, text := range n.vars {
@@ -434,14 +484,14 @@ func (s *search) derive(axes map[string]string) (map[string]string, error) {
 // the wheel of one would be taken for the wheel of the other.
 func (s *search) twins() error {
 	shared, differ := "", map[string]bool{}
-	for i := 1; i < len(s.cells); i++ {
-		a, b := s.cells[i-1], s.cells[i]
-		if a.ID != b.ID {
+	for i := 1; i < len(s.points); i++ {
+		a, b := s.points[i-1], s.points[i]
+		if a.id != b.id {
 			continue
 		}
-		shared = a.ID
-		for name, value := range a.Axes {
-			differ[name] = differ[name] || b.Axes[name] != value
+		shared = a.id
+		for j, axis := range s.order {
+			differ[axis.Name] = differ[axis.Name] || a.values[j] != b.values[j]
 		}
 	}
 	if shared == "" {
@@ -515,7 +565,7 @@ func finer(r *recipe.Recipe, filter Filter) string {
 			if err != nil {
 				continue
 			}
-			if s.enumerate(0); len(s.cells) > 0 {
+			if s.enumerate(0); len(s.points) > 0 {
 				return "--" + axis.Name + " " + value
 			}
 		}

@@ -49,12 +49,15 @@ func Parse(name string, data []byte) (*Recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.index, r.constraints = index, map[string]version.Constraint{}
+	r.index = index
 	var misnamed error
 	if want := strings.TrimSuffix(path.Base(name), ".yaml"); r.Name != want {
 		misnamed = diag.At(r.index.At("name"), "the recipe is called %q, its file %q", r.Name, want)
 	}
 	if err := errors.Join(misnamed, r.validate()); err != nil {
+		return nil, err
+	}
+	if err := r.evaluate(); err != nil {
 		return nil, err
 	}
 	return &r, nil
@@ -267,12 +270,9 @@ func (r *Recipe) validateCondition(c Condition, format string, args ...any) []er
 			errs = append(errs, diag.At(r.index.At("%s.%s", at, name), "no axis is called %q", name).
 				WithHint("%s", diag.DidYouMean(name, r.AxisNames())))
 		}
-		constraint, err := version.ParseConstraint(c[name])
-		if err != nil {
+		if _, err := version.ParseConstraint(c[name]); err != nil {
 			errs = append(errs, diag.At(r.index.At("%s.%s", at, name), "%w", err))
-			continue
 		}
-		r.constraints[c[name]] = constraint
 	}
 	return errs
 }

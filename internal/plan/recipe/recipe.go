@@ -36,8 +36,9 @@ type Recipe struct {
 	Settings `yaml:",inline" json:",inline"`
 	Variants []Variant `yaml:"variants,omitempty" json:"variants,omitempty" jsonschema:"description=settings that hold only where a condition over axes does"`
 
-	index       decode.Index                  // positions in the file, for errors found after decoding
-	constraints map[string]version.Constraint // by text, parsed during validation
+	index  decode.Index      // positions in the file, for errors found after decoding
+	truths map[string]Truths // of every condition in the file, by axis and constraint
+	when   []Truths          // of the variants of a recipe from a file
 }
 
 // An Axis is a named dimension of the matrix. Its most preferred value comes first.
@@ -238,12 +239,8 @@ func (c Condition) String() string {
 // Holds reports whether every constraint of c allows the value of its axis. If not, it
 // returns the name of the first axis that does not.
 func (c Condition) Holds(axes map[string]string) (refusing string, ok bool, err error) {
-	return c.holds(axes, version.ParseConstraint)
-}
-
-func (c Condition) holds(axes map[string]string, parse func(string) (version.Constraint, error)) (refusing string, ok bool, err error) {
 	for _, name := range slices.Sorted(maps.Keys(c)) {
-		constraint, err := parse(c[name])
+		constraint, err := version.ParseConstraint(c[name])
 		if err != nil {
 			return name, false, fmt.Errorf("condition on %s: %w", name, err)
 		}
@@ -257,32 +254,7 @@ func (c Condition) holds(axes map[string]string, parse func(string) (version.Con
 // For returns the settings for one point of the matrix: those of the recipe itself and
 // of every variant whose condition holds. It fails if two of them state different
 // values for one setting.
-func (r *Recipe) For(axes map[string]string) (Settings, error) {
-	merged := Settings{}.plus(r.Settings)
-	for i, v := range r.Variants {
-		_, ok, err := v.When.holds(axes, r.constraint)
-		if err != nil {
-			return Settings{}, err
-		}
-		if !ok {
-			continue
-		}
-		if clash := merged.clash(v.Settings); clash != "" {
-			return Settings{}, diag.At(r.index.At("variants[%d]", i), "two settings for %s where %v", clash, v.When)
-		}
-		merged = merged.plus(v.Settings)
-	}
-	return merged, nil
-}
-
-// constraint returns the constraint with the given text. A recipe from a file has it
-// parsed, because a matrix evaluates its conditions for every cell.
-func (r *Recipe) constraint(text string) (version.Constraint, error) {
-	if c, ok := r.constraints[text]; ok {
-		return c, nil
-	}
-	return version.ParseConstraint(text)
-}
+func (r *Recipe) For(axes map[string]string) (Settings, error) { return NewForms(r).For(axes) }
 
 // clash returns the name of the first value stated differently by both settings.
 func (s Settings) clash(t Settings) string {
