@@ -105,39 +105,58 @@ func PlanRun(ctx context.Context, s *Session, r PlanRequest) (Plan, error) {
 }
 
 func (s *Session) plan(r PlanRequest) (Plan, error) {
-	drafts, left, err := s.choose(r.Selection)
-	if err != nil {
-		return Plan{}, err
-	}
-	asm := s.Assembler()
-	f, err := asm.Locks.Read(r.Recipe.Name)
-	if err != nil {
-		return Plan{}, err
-	}
-	known, err := s.knownResults()
-	if err != nil {
-		return Plan{}, err
-	}
-	done, err := s.Catalogue.Proven()
-	if err != nil {
-		return Plan{}, err
-	}
 	p := Plan{Recipe: r.Recipe.Name, Cells: []PlannedCell{}, Excluded: []Excluded{}}
-	for _, d := range drafts {
-		cell, err := planCell(asm, d, f, known, r.With)
-		if err != nil {
-			return Plan{}, err
-		}
-		cell.Proven = done.Standing(cell.ID, cell.Key)
-		for _, why := range f.Missing([]lock.Draft{d}).Unstated() {
-			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, s.Catalogue.PinCommand(r.Recipe.Name, r.Filter)))
-		}
-		p.Cells = append(p.Cells, cell)
+	left, err := s.eachPlanned(r, func(cell PlannedCell) { p.Cells = append(p.Cells, cell) })
+	if err != nil {
+		return Plan{}, err
 	}
 	for _, e := range left {
 		p.Excluded = append(p.Excluded, Excluded{e.Axes, e.Because, e.Source, notNil(e.Instead)})
 	}
 	return p, nil
+}
+
+// eachPlanned plans one cell after another, and returns the excluded combinations.
+func (s *Session) eachPlanned(r PlanRequest, planned func(PlannedCell)) ([]matrix.Exclusion, error) {
+	cells, left, err := matrix.Walk(r.Recipe, r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	asm := s.Assembler()
+	f, err := asm.Locks.Read(r.Recipe.Name)
+	if err != nil {
+		return nil, err
+	}
+	known, err := s.knownResults()
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Catalogue.Proven()
+	if err != nil {
+		return nil, err
+	}
+	drafter, pins := lock.NewDrafter(r.Recipe, s.Catalogue.LockInputs()), lock.NewPins(f, asm.Revision)
+	var errs []error
+	for c := range cells {
+		d, err := drafter.Draft(c)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if len(errs) > 0 {
+			continue // a recipe with an error has no plan: report all its errors
+		}
+		missing := pins.Missing(d)
+		cell, err := planCell(asm, d, pins, missing, known, r.With)
+		if err != nil {
+			return nil, err
+		}
+		cell.Proven = done.Standing(cell.ID, cell.Key)
+		for _, why := range missing.Unstated() {
+			cell.Unstated = append(cell.Unstated, fmt.Sprintf("%s: `%s`", why, s.Catalogue.PinCommand(r.Recipe.Name, r.Filter)))
+		}
+		planned(cell)
+	}
+	return left, errors.Join(errs...)
 }
 
 // knownResults opens the results. It does not create a missing store.
@@ -153,7 +172,7 @@ func (s *Session) knownResults() (func(key string) bool, error) {
 	return s.Results(kept).Has, nil
 }
 
-func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key string) bool, with Comparison) (PlannedCell, error) {
+func planCell(asm *assemble.Assembler, d lock.Draft, pins *lock.Pins, missing lock.Missing, known func(key string) bool, with Comparison) (PlannedCell, error) {
 	chosen, forced, err := matrix.Reasons(d.Cell)
 	if err != nil {
 		return PlannedCell{}, err
@@ -178,25 +197,25 @@ func planCell(asm *assemble.Assembler, d lock.Draft, f lock.File, known func(key
 	if d.Settings.Expect.Wheelhouse != nil { // a stack builds nothing from source
 		c.Source, c.Python = "its parts", notNil(d.Settings.Requires.Run)
 	}
-	entries, err := lock.Assemble([]lock.Draft{d}, f, asm.Revision)
-	if err != nil {
-		c.Missing = f.Missing([]lock.Draft{d}).String()
+	if !missing.None() {
+		c.Missing = missing.String()
 		if with != nil {
 			c.Diff = undecided()
 		}
 		return c, nil
 	}
-	if _, err := asm.Inputs(context.Background(), d, &entries[0]); err != nil {
+	e := pins.Entry(d)
+	if _, err := asm.Inputs(context.Background(), d, &e.Entry); err != nil {
 		c.Missing = err.Error()
 		return c, nil
 	}
-	for _, in := range entries[0].Inputs {
+	for _, in := range e.Inputs {
 		c.Inputs = append(c.Inputs, in.ID)
 	}
-	c.Key = entries[0].Key()
+	c.Key = e.Key()
 	c.Known = known(c.Key)
 	if with != nil {
-		c.Diff, err = with.diff(d, entries[0], c.Known)
+		c.Diff, err = with.diff(d, e.Entry, c.Known)
 	}
 	return c, err
 }

@@ -16,6 +16,12 @@ import (
 	"builder/internal/plan/recipe"
 )
 
+// An input is an input cell with its own input cells.
+type input struct {
+	entries []lock.Entry // input cells first, the cell last
+	key     string       // of the cell
+}
+
 // Choose expands the matrix and drafts every cell of it.
 func Choose(cat catalogue.Catalogue, r *recipe.Recipe, chosen matrix.Filter) ([]lock.Draft, []matrix.Exclusion, error) {
 	cells, excluded, err := matrix.Expand(r, chosen)
@@ -24,8 +30,9 @@ func Choose(cat catalogue.Catalogue, r *recipe.Recipe, chosen matrix.Filter) ([]
 	}
 	var drafts []lock.Draft
 	var errs []error
+	drafter := lock.NewDrafter(r, cat.LockInputs())
 	for _, cell := range cells {
-		d, err := lock.NewDraft(cell, cat.LockInputs())
+		d, err := drafter.Draft(cell)
 		errs = append(errs, err)
 		drafts = append(drafts, d)
 	}
@@ -42,7 +49,7 @@ type Assembler struct {
 	Resolve func(ctx context.Context, recipe string, missing lock.Missing) (lock.File, error)
 	Forbids string // the flag that forbids resolving, or ""
 
-	made map[string][]lock.Entry // by recipe and axes: input cells first, the cell last
+	made map[string]input // by recipe and axes
 }
 
 // Entries returns the entries of a recipe's drafts. Their input cells come first, each
@@ -100,13 +107,13 @@ func (a *Assembler) Pinned(recipe string, chosen matrix.Filter, drafts []lock.Dr
 func (a *Assembler) Inputs(ctx context.Context, d lock.Draft, e *lock.Entry) ([]lock.Entry, error) {
 	var before []lock.Entry
 	for _, in := range d.Settings.Inputs {
-		made, err := a.Input(ctx, in)
+		made, err := a.input(ctx, in)
 		if err != nil {
 			return nil, fmt.Errorf("input %s: %w", in.Recipe, err)
 		}
-		last := made[len(made)-1]
-		e.Inputs = append(e.Inputs, lock.Input{Recipe: in.Recipe, ID: last.ID, Key: last.Key(), Axes: last.Axes})
-		before = append(before, made...)
+		last := made.entries[len(made.entries)-1]
+		e.Inputs = append(e.Inputs, lock.Input{Recipe: in.Recipe, ID: last.ID, Key: made.key, Axes: last.Axes})
+		before = append(before, made.entries...)
 	}
 	return before, nil
 }
@@ -114,33 +121,40 @@ func (a *Assembler) Inputs(ctx context.Context, d lock.Draft, e *lock.Entry) ([]
 // Input makes the entry of the one cell named by an input. Its own input cells come
 // first, the cell last.
 func (a *Assembler) Input(ctx context.Context, in recipe.Input) ([]lock.Entry, error) {
+	made, err := a.input(ctx, in)
+	return made.entries, err
+}
+
+func (a *Assembler) input(ctx context.Context, in recipe.Input) (input, error) {
 	name := in.Recipe + " " + matrix.Pairs(in.Axes)
 	if made, ok := a.made[name]; ok {
 		return made, nil
 	}
 	r, err := recipe.Find(a.Locks.Recipes, in.Recipe)
 	if err != nil {
-		return nil, err
+		return input{}, err
 	}
 	cells, _, err := matrix.Expand(r, in.Axes)
 	if err != nil {
-		return nil, err
+		return input{}, err
 	}
 	if len(cells) != 1 {
-		return nil, diag.Errorf(diag.Usage, "%s name %d cells, an input is one", matrix.Pairs(in.Axes), len(cells))
+		return input{}, diag.Errorf(diag.Usage, "%s name %d cells, an input is one", matrix.Pairs(in.Axes), len(cells))
 	}
 	d, err := lock.NewDraft(cells[0], a.Locks.LockInputs())
 	if err != nil {
-		return nil, err
+		return input{}, err
 	}
-	made, err := a.Entries(ctx, r, in.Axes, []lock.Draft{d})
-	if err == nil {
-		if a.made == nil {
-			a.made = map[string][]lock.Entry{}
-		}
-		a.made[name] = made
+	entries, err := a.Entries(ctx, r, in.Axes, []lock.Draft{d})
+	if err != nil {
+		return input{}, err
 	}
-	return made, err
+	if a.made == nil {
+		a.made = map[string]input{}
+	}
+	made := input{entries, entries[len(entries)-1].Key()}
+	a.made[name] = made
+	return made, nil
 }
 
 // OneOfEach keeps the first entry of each key.

@@ -47,29 +47,50 @@ type SourceNeed struct {
 }
 
 // NewDraft returns the draft of a cell. It reports all errors together.
-func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) {
-	d, settings, err := newDraft(c, cat)
+func NewDraft(c matrix.Cell, cat Catalogue) (Draft, error) { return NewDrafter(c.Recipe, cat).Draft(c) }
+
+// A Drafter makes the drafts of one recipe's cells. They share the settings and
+// patches that are equal for several cells. Change no list or map of a draft.
+type Drafter struct {
+	images   []image.Image
+	byName   map[string]int
+	forms    *recipe.Forms
+	selector *patch.Selector
+}
+
+// NewDrafter returns the drafter of a recipe.
+func NewDrafter(r *recipe.Recipe, cat Catalogue) *Drafter {
+	d := &Drafter{images: cat.Images, byName: map[string]int{}, forms: recipe.NewForms(r), selector: patch.NewSelector(cat.Patches[r.Name])}
+	for i, img := range slices.Backward(cat.Images) {
+		d.byName[img.Name] = i
+	}
+	return d
+}
+
+// Draft is [NewDraft].
+func (m *Drafter) Draft(c matrix.Cell) (Draft, error) {
+	d, settings, err := m.begin(c)
 	if err != nil {
 		return Draft{}, err
 	}
-	return d.expand(settings, cat.Patches[c.Recipe.Name])
+	return d.expand(settings, m.selector)
 }
 
 // Facts returns the names that patches of a cell may use: its axes and the facts of its
 // image.
 func Facts(c matrix.Cell, cat Catalogue) (map[string]string, error) {
-	d, _, err := newDraft(c, cat)
+	d, _, err := NewDrafter(c.Recipe, cat).begin(c)
 	return d.Vars, err
 }
 
-// newDraft finds the images of a cell and merges their facts with the cell's names.
-func newDraft(c matrix.Cell, cat Catalogue) (Draft, recipe.Settings, error) {
-	settings, err := c.Recipe.For(c.Axes)
+// begin finds the images of a cell and merges their facts with the cell's names.
+func (m *Drafter) begin(c matrix.Cell) (Draft, recipe.Settings, error) {
+	settings, err := m.forms.For(c.Axes)
 	if err != nil {
 		return Draft{}, settings, err
 	}
-	build, err1 := findImage(cat.Images, settings.Image, c.Names)
-	runtime, err2 := findImage(cat.Images, settings.Runtime, c.Names)
+	build, err1 := m.image(settings.Image, c.Names)
+	runtime, err2 := m.image(settings.Runtime, c.Names)
 	if err := errors.Join(err1, err2); err != nil {
 		return Draft{}, settings, fmt.Errorf("recipe %s: %w", c.Recipe.Name, err)
 	}
@@ -77,13 +98,16 @@ func newDraft(c matrix.Cell, cat Catalogue) (Draft, recipe.Settings, error) {
 	return d, settings, d.agree()
 }
 
-// findImage finds an image. The template of its name may contain axes.
-func findImage(all []image.Image, template string, names map[string]string) (image.Image, error) {
+// image finds an image. The template of its name may contain axes.
+func (m *Drafter) image(template string, names map[string]string) (image.Image, error) {
 	name, err := subst.Expand(template, names)
 	if err != nil {
 		return image.Image{}, err
 	}
-	return image.Find(all, name)
+	if i, ok := m.byName[name]; ok {
+		return m.images[i], nil
+	}
+	return image.Find(m.images, name)
 }
 
 // vars merges image facts and the names of a cell. A name overrides the fact of the
@@ -110,7 +134,7 @@ func (d Draft) agree() error {
 	return errors.Join(errs...)
 }
 
-func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
+func (d Draft) expand(s recipe.Settings, patches *patch.Selector) (Draft, error) {
 	var errs []error
 	list := func(texts []string) []string {
 		out, err := subst.All(texts, d.Vars)
@@ -123,9 +147,11 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 		return out
 	}
 	s.Env, s.Expect.Built = table(s.Env), table(s.Expect.Built)
+	s.Inputs = slices.Clone(s.Inputs)
 	for i, in := range s.Inputs {
 		s.Inputs[i].Axes = table(in.Axes)
 	}
+	s.Expect.Behaviour = slices.Clone(s.Expect.Behaviour)
 	for i, b := range s.Expect.Behaviour {
 		errs = append(errs, b.Fault())
 		s.Expect.Behaviour[i].Says, s.Expect.Behaviour[i].Stock = table(b.Says), table(b.Stock)
@@ -149,7 +175,7 @@ func (d Draft) expand(s recipe.Settings, patches []patch.Patch) (Draft, error) {
 
 	source, err := sourceOf(d.Cell.Recipe.Source, s.From, d.Vars)
 	errs = append(errs, err)
-	choices, err := patch.Select(patches, d.Vars)
+	choices, err := patches.Select(d.Vars)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return Draft{}, fmt.Errorf("recipe %s: %w", d.Cell.Recipe.Name, err)

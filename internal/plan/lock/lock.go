@@ -10,11 +10,9 @@ package lock
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -246,23 +244,9 @@ func (m Missing) String() string {
 // Missing returns the needs of the drafts for which f has no pin, each once.
 func (f File) Missing(drafts []Draft) Missing {
 	var m Missing
+	pins := NewPins(f, "")
 	for _, d := range drafts {
-		for _, source := range d.sources() {
-			if _, ok := f.source(source); !ok && !slices.Contains(m.Sources, source) {
-				m.Sources = append(m.Sources, source)
-			}
-		}
-		for _, img := range []image.Image{d.Image, d.Runtime} {
-			named := func(i image.Image) bool { return i.Name == img.Name }
-			if _, ok := f.image(img); !ok && !slices.ContainsFunc(m.Images, named) {
-				m.Images = append(m.Images, img)
-			}
-		}
-		for _, need := range d.pythonNeeds() {
-			if _, ok := f.python(need); !ok && !slices.ContainsFunc(m.Python, need.equal) {
-				m.Python = append(m.Python, need)
-			}
-		}
+		m = m.And(pins.Missing(d))
 	}
 	return m
 }
@@ -309,47 +293,6 @@ func sorted(s []string) []string {
 	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(s)))...)
 }
 
-// source returns the pin of a source. A source pinned by the recipe itself needs none
-// in f.
-func (f File) source(s SourceNeed) (SourcePin, bool) {
-	switch s.Kind {
-	case recipe.Cells:
-		return SourcePin{}, true
-	case recipe.Archive:
-		file := pypi.File{Project: s.Project, Version: s.Version, Filename: path.Base(s.Path), Size: s.Size, SHA256: s.SHA256}
-		return SourcePin{File: file, Path: s.Path}, true
-	}
-	for _, pin := range f.Sources {
-		if pin.answers(s) {
-			pin.Repository = s.Repository
-			return pin, true
-		}
-	}
-	return SourcePin{}, false
-}
-
-// image returns the pin made for the current request of an image.
-func (f File) image(img image.Image) (ImagePin, bool) {
-	if img.Digest != "" {
-		return ImagePin{Name: img.Name, Registry: img.Registry, Digest: img.Digest}, true
-	}
-	for _, pin := range f.Images {
-		if pin.Name == img.Name && pin.Registry == img.Registry && same(pin.Debian, img.Debian) {
-			return pin, true
-		}
-	}
-	return ImagePin{}, false
-}
-
-func (f File) python(need PythonNeed) (PythonPin, bool) {
-	for _, pin := range f.Python {
-		if need.equal(pin.need()) {
-			return pin, true
-		}
-	}
-	return PythonPin{}, false
-}
-
 // Assemble returns the entries of drafts. pipeline is the digest of the scripts of the
 // steps. A name without a pin in f is an error.
 func Assemble(drafts []Draft, f File, pipeline string) ([]Entry, error) {
@@ -357,40 +300,12 @@ func Assemble(drafts []Draft, f File, pipeline string) ([]Entry, error) {
 		return nil, diag.Errorf(diag.Drift, "the lock of %s lacks %s", f.Recipe, m).
 			WithHint("run `builder lock %s`, or leave out --locked", f.Recipe)
 	}
+	pins := NewPins(f, pipeline)
 	entries := make([]Entry, len(drafts))
 	for i, d := range drafts {
-		entries[i] = assemble(d, f, pipeline)
+		entries[i] = pins.Entry(d).Entry
 	}
 	return entries, nil
-}
-
-func assemble(d Draft, f File, pipeline string) Entry {
-	source, _ := f.source(d.Source)
-	needs := d.pythonNeeds()
-	e := Entry{
-		Schema: Schema, Pipeline: pipeline,
-		Recipe: d.Cell.Recipe.Name, ID: d.Cell.ID, Axes: d.Cell.Axes, Facts: d.Vars,
-		Source: source, Patches: d.Chosen(),
-		Image:   f.locked(d.Image, needs[0]),
-		Runtime: f.locked(d.Runtime, needs[1]),
-		Env:     d.Settings.Env, Script: d.Cell.Recipe.Build, Epoch: cmp.Or(d.Epoch, source.Epoch),
-		Profile: d.Settings.Profile, Vendored: d.Settings.Vendored, Memory: d.Memory, Expect: d.Settings.Expect,
-		Advisories: d.Settings.Advisories,
-	}
-	if d.Tests.Kind != "" {
-		e.Tests, _ = f.source(d.Tests)
-	}
-	if len(needs) > 2 {
-		pin, _ := f.python(needs[2])
-		e.TestWheels = pin.Files
-	}
-	return e
-}
-
-func (f File) locked(img image.Image, need PythonNeed) Image {
-	pin, _ := f.image(img)
-	python, _ := f.python(need)
-	return Image{Pin: pin, Setup: img.Setup, Env: img.Env, Python: img.Python, Site: img.Site, Wheels: python.Files, Provides: img.Provides}
 }
 
 // With returns f with the pins of g added. A pin of g replaces the pin of f for the

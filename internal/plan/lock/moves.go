@@ -61,17 +61,17 @@ func (f File) Unneeded(drafts []Draft) File { return f.Without(f.answers(File{}.
 
 // answers returns the pins of f that satisfy a need in m.
 func (f File) answers(m Missing) File {
-	found := File{Schema: Schema, Recipe: f.Recipe}
+	found, pins := File{Schema: Schema, Recipe: f.Recipe}, NewPins(f, "")
 	for _, s := range m.Sources {
 		found.Sources = append(found.Sources, f.sourcePins(s)...)
 	}
 	for _, img := range m.Images {
-		if pin, ok := f.image(img); ok {
+		if pin, ok := pins.image(img); ok {
 			found.Images = append(found.Images, pin)
 		}
 	}
 	for _, need := range m.Python {
-		if pin, ok := f.python(need); ok {
+		if pin, ok := pins.python(need); ok {
 			found.Python = append(found.Python, pin)
 		}
 	}
@@ -136,17 +136,17 @@ func (q question) has(name string) bool {
 // questions lists the needs of the drafts, with the names in the pins of f.
 func (f File) questions(drafts []Draft) []question {
 	var all []question
-	needs := File{}.Missing(drafts)
+	needs, pins := File{}.Missing(drafts), NewPins(f, "")
 	for _, s := range needs.Sources {
 		all = append(all, question{[]string{s.Project}, func(m *Missing) { m.Sources = append(m.Sources, s) }})
 	}
 	for _, img := range needs.Images {
-		pin, _ := f.image(img)
+		pin, _ := pins.image(img)
 		pin.Name = img.Name
 		all = append(all, question{pin.names(), func(m *Missing) { m.Images = append(m.Images, img) }})
 	}
 	for _, need := range needs.Python {
-		pin, _ := f.python(need)
+		pin, _ := pins.python(need)
 		all = append(all, question{pin.names(), func(m *Missing) { m.Python = append(m.Python, need) }})
 	}
 	return all
