@@ -35,20 +35,17 @@ func doctorCommand(cat catalogue.Catalogue, err error, out printer) *cli.Command
 	return &cli.Command{
 		Name: "doctor", Usage: "check whether this host can build and run", ArgsUsage: "[RECIPE [axes]]", Description: doctorDescription,
 		OnUsageError: axisWithoutRecipe(cat), HideHelpCommand: true,
-		Flags: append(doctorFlags(), &cli.StringFlag{Name: "recipe", Usage: "check the needs of the preferred cell of recipe `NAME` too, as doctor NAME"}),
+		Flags: doctorFlags(),
 		Action: func(c *cli.Context) error {
 			name := c.Args().First()
+			if name != "" && err != nil {
+				return err
+			}
 			if err := unexpected(c, 1); err != nil {
 				return err
 			}
-			if name == "" {
-				name = c.String("recipe")
-			}
 			of := app.Selection{Filter: matrix.Filter{}}
 			if name != "" {
-				if err != nil {
-					return err
-				}
 				r, err := recipe.Find(cat.Recipes, name)
 				if err != nil {
 					return err
