@@ -211,7 +211,7 @@ func contains(t *testing.T, text string, wants ...string) {
 	}
 }
 
-const gates = 15
+const gates = 16
 
 // mainJob runs the commands of the README.
 func mainJob(b *tool) {
