@@ -210,7 +210,7 @@ func killBoth(s *scene) {
 func hungEngine(s *scene) {
 	p := s.start(append(s.cell("slow"), "--engine-patience", "6s")).in("build")
 	s.killEngine("engine", syscall.SIGSTOP)
-	p.exits(0, "the engine says nothing")
+	p.exits(0, "the engine does not answer, restarting it")
 	s.sound()
 }
 
@@ -257,7 +257,7 @@ func (s *scene) two(pace string) []string {
 func oneOfTwoUnreachable(s *scene) {
 	address := strings.TrimSpace(s.want(0, "engine", "up").stdout)
 	p := s.start(append(s.two("swift"), "--engine", "tcp://127.0.0.1:1", "--engine", address))
-	p.exits(0, "engine tcp://127.0.0.1:1 cannot be had, its cells go to the others")
+	p.exits(0, "lost engine tcp://127.0.0.1:1, the other engines build its cells")
 	s.sound()
 }
 
@@ -277,7 +277,7 @@ func oneOfTwoKilled(s *scene) {
 	p := s.start(append(s.two("slow"), "--engine", here, "--engine", there)).in("engine")
 	time.Sleep(3 * time.Second)
 	other.killEngine("engine.sh", syscall.SIGKILL)
-	p.exits(0, "engine "+there+" cannot be had, its cells go to the others")
+	p.exits(0, "lost engine "+there+", the other engines build its cells")
 	s.sound()
 	for _, c := range s.runJSON(s.out).Cells {
 		if c.Engine != here {
@@ -485,7 +485,7 @@ func (s *scene) elsewhere() {
 func damagedDatabases(s *scene) {
 	s.elsewhere()
 	s.damage("engine/state", func(path string) bool { return strings.HasSuffix(path, ".db") })
-	s.start(s.cell("swift")).exits(0, "the cache is given up")
+	s.start(s.cell("swift")).exits(0, "removing the engine's cache, the engine starts only without it")
 	s.sound()
 }
 

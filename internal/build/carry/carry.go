@@ -158,20 +158,20 @@ func (x Index) problem() error {
 		}
 		switch {
 		case !digest.MatchString(m.blob.SHA256) || m.kind == result && !digest.MatchString(m.blob.Name):
-			return fmt.Errorf("%q: a digest or a key is none", m.path)
+			return fmt.Errorf("%q has a malformed digest or key", m.path)
 		case !word.MatchString(m.blob.Name):
-			return fmt.Errorf("%q is not a name", m.blob.Name)
+			return fmt.Errorf("%q is not a valid name", m.blob.Name)
 		case m.blob.Size < 0 || m.blob.Size > most:
-			return fmt.Errorf("%s has %d bytes, at most %d can be", m.path, m.blob.Size, most)
+			return fmt.Errorf("%s has %d bytes, the limit is %d", m.path, m.blob.Size, most)
 		case seen[m.path]:
-			return fmt.Errorf("%s is named twice", m.path)
+			return fmt.Errorf("%s is listed twice", m.path)
 		}
 		seen[m.path] = true
 	}
 	sorted := Index{Cells: slices.Clone(x.Cells), Blobs: slices.Clone(x.Blobs), Results: slices.Clone(x.Results)}
 	sorted.sort()
 	if !slices.Equal(sorted.Cells, x.Cells) || !slices.Equal(sorted.Blobs, x.Blobs) || !slices.Equal(sorted.Results, x.Results) {
-		return errors.New("it is not sorted")
+		return errors.New("its members are not sorted")
 	}
 	return nil
 }

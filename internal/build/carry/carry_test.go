@@ -137,8 +137,8 @@ func TestReadRefuses(t *testing.T) {
 		change func(members []file) []file
 		want   string
 	}{
-		"another name":    {rename("sha256/"+first, "sha256/../../x"), `there is "sha256/../../x" in the place of sha256/` + first},
-		"an absolute one": {rename("sha256/"+first, "/etc/passwd"), "in the place of"},
+		"another name":    {rename("sha256/"+first, "sha256/../../x"), `found "sha256/../../x", expected sha256/` + first},
+		"an absolute one": {rename("sha256/"+first, "/etc/passwd"), `found "/etc/passwd", expected`},
 		"a link": {edit("sha256/"+first, func(f *file) {
 			f.Typeflag, f.Linkname, f.Size, f.data = tar.TypeSymlink, "/etc/passwd", 0, nil
 		}), "is not a regular file"},
@@ -149,22 +149,22 @@ func TestReadRefuses(t *testing.T) {
 		"more bytes": {edit("sha256/"+first, func(f *file) {
 			f.data = append(f.data, 'x')
 			f.Size++
-		}), "has 4 bytes, the index says 3"},
+		}), "has 4 bytes, the index lists 3"},
 		"other bytes":        {edit("sha256/"+first, func(f *file) { f.data = []byte("xxx") }), "wrong content"},
 		"other entry":        {edit("entries/", func(f *file) { f.data = bytes.ToUpper(f.data) }), "wrong content"},
 		"other record":       {edit("results/", func(f *file) { f.data = []byte("[]") }), "wrong content"},
 		"one too many":       {func(all []file) []file { return append(all, all[1]) }, "is not in the index"},
 		"one too few":        {func(all []file) []file { return all[:len(all)-1] }, "it ends before results/"},
-		"no index":           {func(all []file) []file { return all[1:] }, "in the place of index.json"},
+		"no index":           {func(all []file) []file { return all[1:] }, "expected index.json"},
 		"nothing":            {func([]file) []file { return nil }, "it ends before index.json"},
-		"twice":              {func(all []file) []file { return append(all[:2:2], all[1:]...) }, "in the place of"},
+		"twice":              {func(all []file) []file { return append(all[:2:2], all[1:]...) }, "expected"},
 		"schema":             {index(`"schema": 1`, `"schema": 2`), "schema 2, this builder reads 1"},
 		"no JSON":            {index(`{`, `[`), "the index: "},
 		"unknown":            {index(`"builder"`, `"bilder"`), "unknown field"},
-		"no digest":          {index(first, "../"+first[3:]), "a digest or a key is none"},
-		"a path":             {index("one.whl", "../one.whl"), "is not a name"},
-		"huge":               {index(`"size": 3`, `"size": 99999999999999`), "at most"},
-		"negative":           {index(`"size": 3`, `"size": -3`), "at most"},
+		"no digest":          {index(first, "../"+first[3:]), "has a malformed digest or key"},
+		"a path":             {index("one.whl", "../one.whl"), "is not a valid name"},
+		"huge":               {index(`"size": 3`, `"size": 99999999999999`), "the limit is"},
+		"negative":           {index(`"size": 3`, `"size": -3`), "the limit is"},
 		"more than a number": {index(`"size": 3`, `"size": 9999999999999999999999`), "the index: "},
 	} {
 		s := &receiver{}
@@ -205,9 +205,9 @@ func TestReadRefusesADirectoryThatLies(t *testing.T) {
 			path := filepath.Join(dir, "sha256")
 			return errors.Join(os.Rename(path, dir+"-2"), os.Symlink(dir+"-2", path))
 		}, "is not in the index"},
-		"a file gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "sha256", sum("one"))) }, "there is no sha256/" + sum("one")},
-		"a file cut":  {func(dir string) error { return os.Truncate(filepath.Join(dir, "sha256", sum("one")), 2) }, "has 2 bytes, the index says 3"},
-		"no index":    {func(dir string) error { return os.Remove(filepath.Join(dir, "index.json")) }, "it has no index.json"},
+		"a file gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "sha256", sum("one"))) }, "the index lists sha256/" + sum("one") + ", but the file is missing"},
+		"a file cut":  {func(dir string) error { return os.Truncate(filepath.Join(dir, "sha256", sum("one")), 2) }, "has 2 bytes, the index lists 3"},
+		"no index":    {func(dir string) error { return os.Remove(filepath.Join(dir, "index.json")) }, "index.json is missing"},
 		"another bytes": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "sha256", sum("one")), []byte("xxx"), 0o644)
 		}, "wrong content"},

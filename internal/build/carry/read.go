@@ -38,7 +38,7 @@ func Read(path string, t Taker) (Index, error) {
 	}
 	if err != nil && diag.Worst(err) == diag.OK {
 		err = diag.Errorf(diag.Fetch, "importing %s: %w", path, err).
-			WithHint("what came before it is kept; bring the file again, or write it anew with `builder store export`")
+			WithHint("the store keeps the members before this one; copy the file again, or write a new one with `builder store export`")
 	}
 	return x, err
 }
@@ -63,13 +63,13 @@ func ended(f *os.File) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return errors.New("it is no file and no directory")
+		return errors.New("it is neither a regular file nor a directory")
 	}
 	const block = 512
 	end := make([]byte, 2*block)
 	_, err = f.ReadAt(end, max(0, info.Size()-int64(len(end))))
 	if err != nil || info.Size()%block != 0 || !bytes.Equal(end, make([]byte, len(end))) {
-		return fmt.Errorf("it does not end as a tar file does: %w", io.ErrUnexpectedEOF)
+		return fmt.Errorf("the end of the tar file is missing: %w", io.ErrUnexpectedEOF)
 	}
 	return nil
 }
@@ -111,11 +111,11 @@ func next(in *tar.Reader, name string, size int64) error {
 	case err != nil:
 		return fmt.Errorf("before %s: %w", name, err)
 	case h.Name != name:
-		return fmt.Errorf("there is %q in the place of %s", h.Name, name)
+		return fmt.Errorf("found %q, expected %s", h.Name, name)
 	case h.Typeflag != tar.TypeReg:
 		return fmt.Errorf("%s is not a regular file", name)
 	case size >= 0 && h.Size != size:
-		return fmt.Errorf("%s has %d bytes, the index says %d", name, h.Size, size)
+		return fmt.Errorf("%s has %d bytes, the index lists %d", name, h.Size, size)
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func readDir(path string, t Taker) (Index, error) {
 func readIndex(root *os.Root) ([]byte, error) {
 	info, err := root.Lstat(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("it has no " + indexName)
+		return nil, errors.New(indexName + " is missing")
 	}
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func complete(root *os.Root, x Index) error {
 		case !info.Mode().IsRegular():
 			return fmt.Errorf("%s is not a regular file", path)
 		case info.Size() != size:
-			return fmt.Errorf("%s has %d bytes, the index says %d", path, info.Size(), size)
+			return fmt.Errorf("%s has %d bytes, the index lists %d", path, info.Size(), size)
 		}
 		delete(want, path)
 		return nil
@@ -214,7 +214,7 @@ func complete(root *os.Root, x Index) error {
 	}
 	for _, m := range x.members() {
 		if _, lacks := want[m.path]; lacks {
-			return fmt.Errorf("there is no %s, which the index names", m.path)
+			return fmt.Errorf("the index lists %s, but the file is missing", m.path)
 		}
 	}
 	return nil

@@ -110,7 +110,7 @@ func (d Daemon) Up(ctx context.Context, c Container) (address string, err error)
 	}
 	if err := d.start(ctx, c, wanted); err != nil {
 		return "", diag.Errorf(diag.NoEngine, "starting the engine in %s: %w", d, errors.Join(err, d.Down(context.WithoutCancel(ctx), c))).
-			WithHint("the engine needs a container that is privileged, of a daemon that runs as root")
+			WithHint("the engine needs a privileged container and a daemon that runs as root")
 	}
 	return address, nil
 }
@@ -152,7 +152,7 @@ func (d Daemon) Down(ctx context.Context, c Container) error {
 // if a client uses the container.
 func (d Daemon) Empty(ctx context.Context, c Container) error {
 	if d.busy(ctx, c) {
-		return diag.Errorf(diag.NoEngine, "the engine in %s is in use: its cache stays", d).WithHint("wait for the other run")
+		return diag.Errorf(diag.NoEngine, "the engine in %s is in use, its cache was not removed", d).WithHint("wait for the other run")
 	}
 	if err := d.Down(ctx, c); err != nil {
 		return err

@@ -114,7 +114,7 @@ func (f *Fetcher) Missing(entries []lock.Entry, progress io.Writer) error {
 func (f *Fetcher) Fetch(ctx context.Context, e lock.Entry, progress io.Writer) error {
 	absent := f.absent(wants(e, f.Tests), progress)
 	if len(absent) == 0 {
-		fmt.Fprintln(progress, "everything is in the store")
+		fmt.Fprintln(progress, "all files are in the store")
 		return nil
 	}
 	if f.Offline {

@@ -66,7 +66,7 @@ func TestFetchBringsAllThatAnEntryNames(t *testing.T) {
 	// Files in the store are requested neither from a mirror nor from uv.
 	f.UV = func(context.Context) (pypi.Tool, error) { t.Error("uv was asked for"); return pypi.Tool{}, nil }
 	var said bytes.Buffer
-	if err := f.Fetch(t.Context(), e, &said); err != nil || said.String() != "everything is in the store\n" || len(m.requests()) != len(want) {
+	if err := f.Fetch(t.Context(), e, &said); err != nil || said.String() != "all files are in the store\n" || len(m.requests()) != len(want) {
 		t.Errorf("%v, %q, %v", err, said.String(), m.requests())
 	}
 }

@@ -56,7 +56,7 @@ func (d *dispatcher) enter(ctx context.Context, e lock.Entry, events run.Events)
 		return p, err
 	}
 	log, start := events.StepStarted(run.Wait), time.Now()
-	fmt.Fprintf(log, "every engine is at work, or has too little free memory\n")
+	fmt.Fprintf(log, "every engine is busy or has too little free memory\n")
 	for p == nil && err == nil {
 		select {
 		case <-moved:
@@ -109,8 +109,8 @@ func (d *dispatcher) possible(e lock.Entry) error {
 	if len(lost) == len(d.workers) {
 		return errors.Join(lost...)
 	}
-	return diag.Errorf(diag.NoEngine, "the build takes %s of memory, there are %s", gigabytes(e.Memory), gigabytes(most)).
-		WithHint("build on a larger host (--engine), or say how much there is (--memory)")
+	return diag.Errorf(diag.NoEngine, "the build needs %s of memory, the largest engine has %s", gigabytes(e.Memory), gigabytes(most)).
+		WithHint("build on a larger host (--engine), or state the memory of this host (--memory)")
 }
 
 func (b *worker) free(e lock.Entry) bool {
@@ -147,7 +147,7 @@ func (p *place) lose(why *run.EngineError) {
 		}
 	})
 	if first && others > 0 {
-		p.dispatcher.note("engine %s cannot be had, its cells go to the others: %v", p.Name, why)
+		p.dispatcher.note("lost engine %s, the other engines build its cells: %v", p.Name, why)
 	}
 }
 
@@ -157,7 +157,7 @@ func (p *place) renew(ctx context.Context, why *run.EngineError) {
 		p.lose(&run.EngineError{Err: err})
 		return
 	}
-	p.dispatcher.note("engine %s failed, not the build, which begins again: %v", p.Name, why)
+	p.dispatcher.note("engine %s failed, its build starts again: %v", p.Name, why)
 }
 
 // change runs do under the lock and wakes waiting builds.

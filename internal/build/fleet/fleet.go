@@ -101,7 +101,7 @@ func (f *Fleet) try(ctx context.Context, e lock.Entry, events run.Events, work f
 		}
 		p.renew(ctx, failed)
 	}
-	return fmt.Errorf("begun %d times, and the engine failed each time: %w", len(f.dispatcher.workers)+anew, err)
+	return fmt.Errorf("the engine failed in all %d attempts: %w", len(f.dispatcher.workers)+anew, err)
 }
 
 // do runs work at a place and releases the place.

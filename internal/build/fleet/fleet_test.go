@@ -208,7 +208,7 @@ func TestWhatDoesNotFitIsNotBegun(t *testing.T) {
 	if code := diag.CodeOf(err); code != diag.NoEngine || len(s.built) > 0 {
 		t.Errorf("class %v, built %v", code, s.built)
 	}
-	if !strings.Contains(err.Error(), "the build takes 32.0 GB of memory, there are 24.0 GB") {
+	if !strings.Contains(err.Error(), "the build needs 32.0 GB of memory, the largest engine has 24.0 GB") {
 		t.Errorf("it says %q", err)
 	}
 }
@@ -230,7 +230,7 @@ func TestCellsOfALostEngineGoToTheOthers(t *testing.T) {
 		if len(s.built["b"]) != 5 {
 			t.Errorf("built: %v", s.built)
 		}
-		if said := strings.Join(s.notes, "\n"); !strings.Contains(said, "engine a cannot be had, its cells go to the others") {
+		if said := strings.Join(s.notes, "\n"); !strings.Contains(said, "lost engine a, the other engines build its cells") {
 			t.Errorf("it says %q", said)
 		}
 	})
@@ -258,7 +258,7 @@ func TestABuildThatKillsItsEngineEnds(t *testing.T) {
 		f := fleet.New([]fleet.Member{s.member("a", 1, 0)}, s.note)
 		s.fails["a"] = &run.EngineError{Err: errors.New("killed")}
 		err := s.build(t.Context(), f, cells(1, 0))[0]
-		if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "begun 3 times, and the engine failed each time: killed") {
+		if diag.CodeOf(err) != diag.NoEngine || !strings.Contains(err.Error(), "the engine failed in all 3 attempts: killed") {
 			t.Errorf("%v", err)
 		}
 	})

@@ -89,7 +89,7 @@ func AddDisk(ctx context.Context, dir, recipe, id string, bytes int64) error {
 // change replaces the file by its content after with.
 func change(ctx context.Context, dir, id string, with func(History) History) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("keeping the times of %s: %w", id, err)
+		return fmt.Errorf("recording the times of %s: %w", id, err)
 	}
 	err := locked(ctx, dir, func() error {
 		h, err := read(dir)
@@ -103,7 +103,7 @@ func change(ctx context.Context, dir, id string, with func(History) History) err
 		return atomicfile.Write(place(dir), data)
 	})
 	if err != nil {
-		return fmt.Errorf("keeping the times of %s: %w", id, err)
+		return fmt.Errorf("recording the times of %s: %w", id, err)
 	}
 	return nil
 }
@@ -214,7 +214,7 @@ func median(times []float64) float64 {
 type damage struct{ err error }
 
 func (d *damage) Error() string {
-	return "the times of earlier runs cannot be read and are begun anew: " + d.err.Error()
+	return "the times of earlier runs are unreadable, starting a new record: " + d.err.Error()
 }
 
 func (d *damage) Unwrap() error { return d.err }
@@ -259,7 +259,7 @@ func (h History) check() error {
 	}
 	for _, c := range h.Cells {
 		if c.Disk < 0 {
-			return fmt.Errorf("%q took %d bytes", c.ID, c.Disk)
+			return fmt.Errorf("%q used %d bytes of disk", c.ID, c.Disk)
 		}
 		for step, times := range c.Steps {
 			for _, t := range times {

@@ -136,7 +136,7 @@ func TestDamage(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		keep(t, dir, text)
-		if h, err := history.Read(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "begun anew") || len(h.Cells) > 0 {
+		if h, err := history.Read(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "starting a new record") || len(h.Cells) > 0 {
 			t.Errorf("%s: %v, %d cells", name, err, len(h.Cells))
 		}
 		read(t, dir)

@@ -54,7 +54,7 @@ func (e *Engine) bin(name string) string {
 func (e *Engine) goTool() (string, error) {
 	goTool, ok := find(hostDirs().programs, "go")
 	if !ok && !exists(e.bin("")) {
-		return "", diag.Errorf(diag.NoEngine, "building the engine %s: no go in PATH", Version).
+		return "", diag.Errorf(diag.NoEngine, "building the engine %s: go is not in PATH", Version).
 			WithHint("install Go 1.25 or newer (go.dev/dl), %s", instead)
 	}
 	return goTool, nil

@@ -40,7 +40,7 @@ func (e *Engine) Empty(ctx context.Context) error {
 	}
 	defer unlock()
 	if pid, alive := e.pid(); alive && e.connections() > 0 {
-		return diag.Errorf(diag.NoEngine, "the engine (process %d) is in use: its cache stays", pid).
+		return diag.Errorf(diag.NoEngine, "the engine (process %d) is in use, its cache was not removed", pid).
 			WithHint("wait for the other run, or stop it: builder engine down")
 	}
 	if err := e.stop(ctx, stopTimeout); err != nil {

@@ -56,7 +56,7 @@ func (e *Engine) ClientIn(ctx context.Context, daemon, image string) (string, er
 	case ctx.Err() != nil:
 		return "", err
 	}
-	e.log("%v; the client is built instead", err)
+	e.log("%v; building the client instead", err)
 	return e.Client(ctx)
 }
 
@@ -73,7 +73,7 @@ func (e *Engine) copyClient(ctx context.Context, daemon, image string) (string, 
 		return path, nil
 	}
 	problem := func(err error) error {
-		return fmt.Errorf("taking the client out of %s with %s: %w", image, daemon, err)
+		return fmt.Errorf("copying the client from %s with %s: %w", image, daemon, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", problem(err)
@@ -90,7 +90,7 @@ func (e *Engine) copyClient(ctx context.Context, daemon, image string) (string, 
 	}
 	said, err := output(ctx, tmp, "version")
 	if err == nil && !strings.Contains(said+" ", " "+Version+" ") {
-		err = fmt.Errorf("it is %q", said)
+		err = fmt.Errorf("its version is %q, expected %s", said, Version)
 	}
 	if err != nil {
 		return "", problem(err)

@@ -126,7 +126,7 @@ func lacking(packages []string, debian bool) error {
 	list := strings.Join(packages, " ")
 	err := diag.Errorf(diag.NoEngine, "the native engine lacks host packages: %s", list)
 	if debian {
-		return err.WithHint("let builder install them (without --no-install), or: apt-get install --no-install-recommends %s", list)
+		return err.WithHint("omit --no-install, or run: apt-get install --no-install-recommends %s", list)
 	}
 	return err.WithHint("install them (the names are Debian's), %s", instead)
 }

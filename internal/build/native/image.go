@@ -82,7 +82,7 @@ func (e *Engine) members(ctx context.Context, tools map[string]string) (map[stri
 	for _, name := range hostPrograms {
 		path, ok := find(hostDirs().programs, name)
 		if !ok {
-			return nil, fmt.Errorf("no %s in PATH", name)
+			return nil, fmt.Errorf("%s is not in PATH", name)
 		}
 		files["usr/bin/"+name] = member{from: path, mode: 0o755}
 	}

@@ -64,7 +64,7 @@ func (e *Engine) runLogged(ctx context.Context, cmd *exec.Cmd, name string) erro
 	return &diag.Error{
 		Code: diag.NoEngine, Err: fmt.Errorf("%s: %w", filepath.Base(cmd.Path), err),
 		Log: tail(out.Bytes(), 20), LogPath: e.path(name),
-		Hint: "mend what the log says, " + instead,
+		Hint: "fix the error in the log, " + instead,
 	}
 }
 

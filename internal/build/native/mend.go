@@ -62,10 +62,10 @@ func (e *Engine) diedOfCache() string {
 func (e *Engine) Mend(ctx context.Context, why error, hangs bool) error {
 	switch {
 	case e.damaged(why):
-		e.log("the engine's cache is damaged, it begins with an empty one: %v", why)
+		e.log("the engine's cache is damaged, starting with an empty one: %v", why)
 		return e.again(ctx, e.forget)
 	case hangs:
-		e.log("the engine says nothing, it is stopped and started: %v", why)
+		e.log("the engine does not answer, restarting it: %v", why)
 		return e.again(ctx, func() error { return nil })
 	}
 	return nil
@@ -111,7 +111,7 @@ func (e *Engine) comeAgain(ctx context.Context, problem error, start func() erro
 	if start() != nil { // same failure without the cache: restore it
 		return errors.Join(problem, os.RemoveAll(e.path("state")), os.Rename(aside, e.path("state")))
 	}
-	e.log("the engine does not start with its cache and does without it: the cache is given up (%v)", problem)
+	e.log("removing the engine's cache, the engine starts only without it: %v", problem)
 	return os.RemoveAll(aside)
 }
 

@@ -36,7 +36,7 @@ func TestACacheIsGivenUpOnlyWhereThatHelps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	problem := errors.New("the engine ended while it started: signal: killed")
+	problem := errors.New("the engine ended during its start: signal: killed")
 	// starts returns a start function. Its first call must find the cache, its second
 	// an empty one. faults are their results.
 	starts := func(errs ...error) func() error {

@@ -116,7 +116,7 @@ func (e *Engine) Up(ctx context.Context) (Running, error) {
 		return e.running(false), e.touch()
 	}
 	if err := e.up(ctx); err != nil {
-		return Running{}, noEngine(ctx, fmt.Errorf("bringing the native engine up: %w", err))
+		return Running{}, noEngine(ctx, fmt.Errorf("starting the native engine: %w", err))
 	}
 	return e.running(true), nil
 }
@@ -138,7 +138,7 @@ func (e *Engine) up(ctx context.Context) error {
 		return err
 	}
 	if said := e.diedOfCache(); said != "" {
-		e.log("the engine's cache is damaged, it begins with an empty one: %s", said)
+		e.log("the engine's cache is damaged, starting with an empty one: %s", said)
 		if err := e.forget(); err != nil {
 			return err
 		}
@@ -241,10 +241,10 @@ func (e *Engine) retire(ctx context.Context) error {
 	}
 	if pid, alive := e.pid(); alive {
 		if e.connections() > 0 {
-			return diag.Errorf(diag.NoEngine, "the running engine (process %d) is of another build or configuration, and in use", pid).
+			return diag.Errorf(diag.NoEngine, "the running engine (process %d) has another build or configuration and is in use", pid).
 				WithHint("wait for the other run, use another BUILDER_HOME, or stop it: builder engine down")
 		}
-		e.log("stopping the running engine: it is of another build or configuration, or does not answer")
+		e.log("stopping the running engine: it has another build or configuration, or does not answer")
 	}
 	return e.stop(ctx, stopTimeout)
 }
@@ -297,7 +297,7 @@ func supported(goos string, euid int) error {
 	var why string
 	switch {
 	case goos != "linux":
-		why = "the native engine needs Linux, this is " + goos
+		why = "the native engine needs Linux, this host runs " + goos
 	case euid != 0:
 		why = "the native engine needs root"
 	default:

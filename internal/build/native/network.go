@@ -58,7 +58,7 @@ func (e *Engine) record() (record, error) {
 	}
 	cidr, ok := chooseRange(e.id(), busy, func(p netip.Prefix) bool { return claim(shared, claimName(p.String()), e.dir) })
 	if !ok {
-		return record{}, diag.Errorf(diag.NoEngine, "no free range of addresses for the engine's network within %s", pool).
+		return record{}, diag.Errorf(diag.NoEngine, "no free address range for the engine's network within %s", pool).
 			WithHint(instead)
 	}
 	rec := record{Network: e.id(), CIDR: cidr.String(), Build: buildKey(), Config: configKey(), Cache: e.opts.Cache}

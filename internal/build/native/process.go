@@ -42,7 +42,7 @@ func (e *Engine) lock(ctx context.Context) (unlock func(), err error) {
 			break
 		}
 		if !reported {
-			e.log("waiting for another run that builds, starts or stops the engine")
+			e.log("waiting for another run to build, start or stop the engine")
 		}
 		if err = sleep(ctx, 100*time.Millisecond); err != nil {
 			break
@@ -94,7 +94,7 @@ func (e *Engine) start(ctx context.Context, rec record) error {
 	if err := e.ready(ctx, exited); err != nil && ctx.Err() == nil {
 		return &diag.Error{
 			Code: diag.NoEngine, Err: err, Log: e.logSince(offset), LogPath: log.Name(),
-			Hint: "mend what the log says, " + instead,
+			Hint: "fix the error in the log, " + instead,
 		}
 	}
 	return ctx.Err()
@@ -117,7 +117,7 @@ func (e *Engine) launch(cmd *exec.Cmd) error {
 	}
 	if err := cmd.Start(); err != nil {
 		return diag.Errorf(diag.NoEngine, "starting the engine: %w", err).
-			WithHint("it makes pid and mount namespaces: in a container, that has to be a privileged one")
+			WithHint("the engine creates pid and mount namespaces: in a container, start the container with --privileged")
 	}
 	return nil
 }
@@ -154,13 +154,13 @@ func (e *Engine) ready(ctx context.Context, exited <-chan error) error {
 	for !e.answers() {
 		select {
 		case err := <-exited:
-			return fmt.Errorf("the engine ended while it started: %w", err)
+			return fmt.Errorf("the engine ended during its start: %w", err)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the engine does not answer after %s", startTimeout)
+			return fmt.Errorf("the engine did not answer within %s", startTimeout)
 		}
 	}
 	return nil

@@ -32,10 +32,10 @@ func (e *Engine) take() {
 		return
 	}
 	if err := e.appear(func(tmp string) error { return copyPrograms(from, tmp) }); err != nil {
-		e.log("the engine %s in %s is not taken: %v", Version, from, err)
+		e.log("cannot copy the engine %s from %s: %v", Version, from, err)
 		return
 	}
-	e.log("took the engine %s from %s", Version, from)
+	e.log("copied the engine %s from %s", Version, from)
 }
 
 // copyPrograms copies the programs of a build if no other user can have changed them,
@@ -59,7 +59,7 @@ func copyPrograms(from, to string) error {
 		return err
 	}
 	if got, err := os.ReadFile(filepath.Join(to, sumsName)); err != nil || string(got) != sums {
-		return errors.Join(err, fmt.Errorf("%s is not what was built", filepath.Join(from, "bin")))
+		return errors.Join(err, fmt.Errorf("%s does not have the digests of its build", filepath.Join(from, "bin")))
 	}
 	return nil
 }
@@ -101,14 +101,14 @@ func ours(path string) error {
 			return err
 		}
 		if at == path && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a file", at)
+			return fmt.Errorf("%s is not a regular file", at)
 		}
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		if !ok || stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
 			return fmt.Errorf("%s belongs to another user", at)
 		}
 		if sticky := info.IsDir() && info.Mode()&os.ModeSticky != 0; info.Mode().Perm()&0o022 != 0 && !sticky {
-			return fmt.Errorf("others can write to %s", at)
+			return fmt.Errorf("other users can write to %s", at)
 		}
 		if at == filepath.Dir(at) {
 			return nil

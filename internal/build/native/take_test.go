@@ -42,7 +42,7 @@ func taken(t *testing.T, from *Engine) (e *Engine, said string) {
 func TestProgramsOfAnotherHomeAreTaken(t *testing.T) {
 	from := made(t)
 	e, said := taken(t, from)
-	if !strings.Contains(said, "took the engine") {
+	if !strings.Contains(said, "copied the engine") {
 		t.Errorf("it said %q", said)
 	}
 	for _, name := range programs {
@@ -62,7 +62,7 @@ func TestProgramsOfAnotherHomeAreTaken(t *testing.T) {
 	if again, said := taken(t, from); !exists(again.bin("")) {
 		t.Errorf("what happened to one home happened to the other: %s", said)
 	}
-	if third, said := taken(t, e); exists(third.bin("")) || !strings.Contains(said, "not what was built") {
+	if third, said := taken(t, e); exists(third.bin("")) || !strings.Contains(said, "does not have the digests of its build") {
 		t.Errorf("taken from a home where they were damaged: %s", said)
 	}
 }
@@ -76,19 +76,19 @@ func TestProgramsThatOthersCouldChangeAreNotTaken(t *testing.T) {
 		"none are there":          {func(e *Engine) error { return os.RemoveAll(e.bin("")) }, "no such file"},
 		"no home":                 {func(e *Engine) error { return os.RemoveAll(e.dir) }, ""},
 		"of another version":      {func(e *Engine) error { return os.Rename(e.path("build-"+buildKey()), e.path("build-other")) }, ""},
-		"one is damaged":          {func(e *Engine) error { return os.WriteFile(e.bin("engine"), []byte("program Engine"), 0o755) }, "not what was built"},
-		"one is cut off":          {func(e *Engine) error { return os.Truncate(e.bin("dagger"), 3) }, "not what was built"},
+		"one is damaged":          {func(e *Engine) error { return os.WriteFile(e.bin("engine"), []byte("program Engine"), 0o755) }, "does not have the digests of its build"},
+		"one is cut off":          {func(e *Engine) error { return os.Truncate(e.bin("dagger"), 3) }, "does not have the digests of its build"},
 		"one is missing":          {func(e *Engine) error { return os.Remove(e.bin("init")) }, "no such file"},
 		"nobody says what it is":  {func(e *Engine) error { return os.Remove(e.path("build-"+buildKey(), sumsName)) }, "no such file"},
-		"all may write a program": {func(e *Engine) error { return os.Chmod(e.bin("engine"), 0o777) }, "others can write"},
+		"all may write a program": {func(e *Engine) error { return os.Chmod(e.bin("engine"), 0o777) }, "other users can write"},
 		"a group may write the sums": {
-			func(e *Engine) error { return os.Chmod(e.path("build-"+buildKey(), sumsName), 0o664) }, "others can write",
+			func(e *Engine) error { return os.Chmod(e.path("build-"+buildKey(), sumsName), 0o664) }, "other users can write",
 		},
-		"all may write beside a program": {func(e *Engine) error { return os.Chmod(e.bin(""), 0o777) }, "others can write"},
-		"all may write above":            {func(e *Engine) error { return os.Chmod(filepath.Dir(e.dir), 0o777) }, "others can write"},
+		"all may write beside a program": {func(e *Engine) error { return os.Chmod(e.bin(""), 0o777) }, "other users can write"},
+		"all may write above":            {func(e *Engine) error { return os.Chmod(filepath.Dir(e.dir), 0o777) }, "other users can write"},
 		"a link": {func(e *Engine) error {
 			return errors.Join(os.Rename(e.bin("engine"), e.path("moved")), os.Symlink(e.path("moved"), e.bin("engine")))
-		}, "not a file"},
+		}, "is not a regular file"},
 		"a program of another user": {func(e *Engine) error { return os.Chown(e.bin("engine"), 65533, 65533) }, "another user"},
 		"a home of another user":    {func(e *Engine) error { return os.Chown(filepath.Dir(e.dir), 65533, 65533) }, "another user"},
 	} {

@@ -159,7 +159,7 @@ func (r *Results) Accept(key string, record []byte, prove func(wheel string) (lo
 	}
 	e, proven, err := prove(found.Artifacts[0].Path)
 	if err == nil && e.Key() != key {
-		err = fmt.Errorf("it was built of another entry: key %s", e.Key())
+		err = fmt.Errorf("it was built from another entry, with key %s", e.Key())
 	}
 	if err != nil {
 		return false, &Unproven{key, err}
@@ -200,7 +200,7 @@ func (r *Results) Check() error {
 			err = errors.Join(err, r.store.Verify(blob(a)))
 		}
 		if err != nil {
-			e := diag.Errorf(diag.Fetch, "result %s: %w", key, err).WithHint("it was removed: the next run builds the cell")
+			e := diag.Errorf(diag.Fetch, "result %s: %w", key, err).WithHint("the result was removed; the next run builds the cell again")
 			errs = append(errs, e, r.store.DropResult(key))
 		}
 	}
@@ -225,11 +225,11 @@ func decode(record []byte) (run.Result, error) {
 		return run.Result{}, err
 	}
 	if len(found.Artifacts) == 0 {
-		return run.Result{}, errors.New("it names no artifact")
+		return run.Result{}, errors.New("it lists no artifact")
 	}
 	for _, a := range files(found) {
 		if !plain(a.Name) {
-			return run.Result{}, fmt.Errorf("%q is not the name of a file", a.Name)
+			return run.Result{}, fmt.Errorf("%q is not a file name", a.Name)
 		}
 	}
 	return found, nil
@@ -272,7 +272,7 @@ func (r *Results) tell(key string) {
 		return
 	}
 	if _, err := r.open(key, data); err != nil {
-		r.sealing.Note("the result %s in the store does not count: %v", key, err)
+		r.sealing.Note("ignoring result %s in the store: %v", key, err)
 	}
 }
 
@@ -288,7 +288,7 @@ func (r *Results) Keep(e lock.Entry, result run.Result) error {
 			return err
 		}
 		if kept.SHA256 != a.SHA256 {
-			return fmt.Errorf("keeping %s: the file was changed: expected sha256 %s, got %s", a.Name, a.SHA256, kept.SHA256)
+			return fmt.Errorf("keeping %s: the file changed after its gates: expected sha256 %s, got %s", a.Name, a.SHA256, kept.SHA256)
 		}
 	}
 	data, err := r.encode(e.Key(), result)

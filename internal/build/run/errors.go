@@ -21,7 +21,7 @@ func (e *EngineError) Unwrap() error {
 		return e.Err
 	}
 	return diag.Errorf(diag.NoEngine, "%w", e.Err).
-		WithHint("`builder engine status` says where the log of the native engine is, --engine URL names another; a build that takes all memory kills the engine too (--memory, --jobs)")
+		WithHint("read the log of the native engine (`builder engine status` prints its path), or use another engine with --engine URL; a build that uses all memory kills the engine too: lower --jobs or set --memory")
 }
 
 // An inputError is the reason why a cell cannot start.

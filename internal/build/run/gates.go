@@ -73,8 +73,8 @@ func keeper(dir string) func(name string, data []byte) error {
 // No verdicts at all are an error too.
 func refusal(verdicts []verdict.Verdict) error {
 	if len(verdicts) == 0 {
-		return diag.Errorf(diag.Gate, "no gate looked at the artifact").
-			WithHint("the recipe's expect names nothing that a gate could judge")
+		return diag.Errorf(diag.Gate, "no gate checked the artifact").
+			WithHint("state in the recipe's expect a promise that a gate can check")
 	}
 	return verdict.Refusals("", verdicts)
 }

@@ -40,7 +40,7 @@ func (r Runner) rebuild(ctx context.Context, e lock.Entry, inputs []artifact.Art
 	}
 	second, err := r.Engine.Rebuild(ctx, e, inputs, again, events)
 	if err != nil {
-		return fmt.Errorf("building it a second time: %w", err)
+		return fmt.Errorf("the second build: %w", err)
 	}
 	v := compare(result.Artifacts, second)
 	v.Seconds = time.Since(start).Seconds()
@@ -91,6 +91,6 @@ func compare(first, second []artifact.Artifact) verdict.Verdict {
 	}
 	return verdict.Verdict{
 		Gate: gate.Reproducible.Name, Status: verdict.Fail, Evidence: strings.Join(problems, "; "),
-		Remedy: "compare the two with diffoscope (the second build is in " + RebuiltDir + "/): a time, a process id, a path or an order that the build does not fix is the usual cause",
+		Remedy: "compare both builds with diffoscope (the second is in " + RebuiltDir + "/). Usual causes are a time, a process id, a path or an unstable order in the files",
 	}
 }
