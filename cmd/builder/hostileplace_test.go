@@ -81,7 +81,7 @@ func TestHostileIndexes(t *testing.T) {
 					r.Beside[i].Path = strings.Replace(r.Beside[i].Path, name, other, 1)
 				}
 			})
-		}, `it speaks of tiny-1.0-py3-none-any.whl, and the file beside it is called tiny-1.0-cp312`, false},
+		}, `the statement is about tiny-1.0-py3-none-any.whl, the artifact is named tiny-1.0-cp312`, false},
 		{"nobody says anything about the wheel", func(s *scene) {
 			s.record(func(r *index.Record) { r.Beside = nil })
 		}, "holds no statement", false},
@@ -147,7 +147,7 @@ func TestHostileRegistries(t *testing.T) {
 		}, `evil.html: nobody signed it`},
 		"another title": {func(_ *scene, p *oci.Package) {
 			p.Files[0].Name = "tiny-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"
-		}, `it speaks of tiny-1.0-py3-none-any.whl, and the file beside it is called tiny-1.0-cp312`},
+		}, `the statement is about tiny-1.0-py3-none-any.whl, the artifact is named tiny-1.0-cp312`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := made.scene(t)

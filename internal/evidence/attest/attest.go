@@ -79,9 +79,9 @@ func (s Statement) problem(a artifact.Artifact) string {
 	}
 	switch {
 	case len(names) == 0:
-		return fmt.Sprintf("it speaks of other bytes: %s; the file beside it has sha256 %s", s.about(), a.SHA256)
+		return fmt.Sprintf("the statement is about other bytes: %s; the artifact has sha256 %s", s.about(), a.SHA256)
 	case !slices.Contains(names, a.Name):
-		return fmt.Sprintf("it speaks of %s, and the file beside it is called %s: give the file its name back", strings.Join(names, " and "), a.Name)
+		return fmt.Sprintf("the statement is about %s, the artifact is named %s: restore the name of the artifact", strings.Join(names, " and "), a.Name)
 	}
 	return ""
 }
@@ -119,7 +119,7 @@ func decode(data []byte, into any) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more than one JSON value")
+		return errors.New("it holds more than one JSON value")
 	}
 	return nil
 }

@@ -247,7 +247,7 @@ func TestTampering(t *testing.T) {
 		check string
 		says  string
 	}{
-		"the wheel is replaced": {func(b bundle) { b.makeWheel(b.wheel.Path, "x = 2\n") }, "signatures", "speaks of other bytes"},
+		"the wheel is replaced": {func(b bundle) { b.makeWheel(b.wheel.Path, "x = 2\n") }, "signatures", "the statement is about other bytes"},
 		"the archive beside it is replaced": {func(b bundle) {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(b.wheel.Path), "tool.txz"), []byte("Archive"), 0o600); err != nil {
 				b.t.Fatal(err)
@@ -258,20 +258,20 @@ func TestTampering(t *testing.T) {
 				b.t.Fatal(err)
 			}
 		}, "artifacts", "entry.json has sha256"},
-		"a material is changed":         {func(b bundle) { b.edit("provenance.sigstore.json", strings.Repeat("b", 64), strings.Repeat("c", 64)) }, "signatures", "the signature does not hold"},
-		"the subject is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", b.wheel.SHA256, strings.Repeat("0", 64)) }, "signatures", "the signature does not hold"},
-		"the builder is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", "urn:builder:local", "urn:builder:other") }, "signatures", "the signature does not hold"},
-		"a verdict is changed":          {func(b bundle) { b.edit(b.rounds()[0], `"status":"pass"`, `"status":"waived"`) }, "signatures", "the signature does not hold"},
-		"the SBOM is changed":           {func(b bundle) { b.edit("sbom.sigstore.json", "SPDX-2.3", "SPDX-2.2") }, "signatures", "the signature does not hold"},
-		"the VEX document is changed":   {func(b bundle) { b.edit("vex.sigstore.json", `"affected"`, `"fixed"`) }, "signatures", "the signature does not hold"},
-		"the plain SBOM is changed":     {func(b bundle) { b.write("sbom.spdx.json", []byte("{}")) }, "signatures", "sbom.spdx.json: it is not what was signed"},
-		"the plain VEX is changed":      {func(b bundle) { b.write("vex.openvex.json", []byte("{}")) }, "signatures", "vex.openvex.json: it is not what was signed"},
-		"the provenance is taken away":  {func(b bundle) { os.Remove(b.file("provenance.sigstore.json")) }, "provenance", "nobody who is trusted says how"},
-		"the SBOM is taken away":        {func(b bundle) { os.Remove(b.file("sbom.sigstore.json")) }, "sbom", "nobody who is trusted says what is in it"},
-		"the verdicts are taken away":   {func(b bundle) { os.Remove(b.file(b.rounds()[0])) }, "verdicts", "gate wheel-format, which the policy candidate asks for, was not asked"},
+		"a material is changed":         {func(b bundle) { b.edit("provenance.sigstore.json", strings.Repeat("b", 64), strings.Repeat("c", 64)) }, "signatures", "the signature is invalid"},
+		"the subject is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", b.wheel.SHA256, strings.Repeat("0", 64)) }, "signatures", "the signature is invalid"},
+		"the builder is changed":        {func(b bundle) { b.edit("provenance.sigstore.json", "urn:builder:local", "urn:builder:other") }, "signatures", "the signature is invalid"},
+		"a verdict is changed":          {func(b bundle) { b.edit(b.rounds()[0], `"status":"pass"`, `"status":"waived"`) }, "signatures", "the signature is invalid"},
+		"the SBOM is changed":           {func(b bundle) { b.edit("sbom.sigstore.json", "SPDX-2.3", "SPDX-2.2") }, "signatures", "the signature is invalid"},
+		"the VEX document is changed":   {func(b bundle) { b.edit("vex.sigstore.json", `"affected"`, `"fixed"`) }, "signatures", "the signature is invalid"},
+		"the plain SBOM is changed":     {func(b bundle) { b.write("sbom.spdx.json", []byte("{}")) }, "signatures", "sbom.spdx.json: it differs from the signed document"},
+		"the plain VEX is changed":      {func(b bundle) { b.write("vex.openvex.json", []byte("{}")) }, "signatures", "vex.openvex.json: it differs from the signed document"},
+		"the provenance is taken away":  {func(b bundle) { os.Remove(b.file("provenance.sigstore.json")) }, "provenance", "no trusted key signed a provenance"},
+		"the SBOM is taken away":        {func(b bundle) { os.Remove(b.file("sbom.sigstore.json")) }, "sbom", "no trusted key signed an SBOM of this artifact"},
+		"the verdicts are taken away":   {func(b bundle) { os.Remove(b.file(b.rounds()[0])) }, "verdicts", "gate wheel-format did not run, and the policy candidate requires it"},
 		"everything is taken away":      {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)) }, "signatures", "is missing"},
 		"nothing is left in the folder": {func(b bundle) { os.RemoveAll(Dir(b.wheel.Path)); os.Mkdir(Dir(b.wheel.Path), 0o755) }, "signatures", "holds no statement"},
-		"a statement is cut":            {func(b bundle) { b.write("sbom.sigstore.json", []byte(`{"mediaType"`)) }, "signatures", "sbom.sigstore.json: it is no Sigstore bundle"},
+		"a statement is cut":            {func(b bundle) { b.write("sbom.sigstore.json", []byte(`{"mediaType"`)) }, "signatures", "sbom.sigstore.json: it is not a Sigstore bundle"},
 		"a statement is a folder":       {func(b bundle) { os.Mkdir(b.file("x.sigstore.json"), 0o755) }, "signatures", "x.sigstore.json: "},
 		"the verdicts are of another artifact": {func(b bundle) {
 			other := newBundle(b.t)
@@ -283,14 +283,14 @@ func TestTampering(t *testing.T) {
 				b.t.Fatal(err)
 			}
 			b.write("verdicts-other.sigstore.json", data)
-		}, "signatures", "verdicts-other.sigstore.json: it speaks of other bytes"},
+		}, "signatures", "verdicts-other.sigstore.json: the statement is about other bytes"},
 		"the provenance is somebody else's": {func(b bundle) {
 			stranger := b
 			stranger.key = testKey(b.t)
 			if err := (Sealer{stranger.key}).Seal([]artifact.Artifact{b.wheel}, NewProvenance(b.entry, Build{})); err != nil {
 				b.t.Fatal(err)
 			}
-		}, "signatures", "signed by a key that is not trusted"},
+		}, "signatures", "an untrusted key signed it"},
 		"a second provenance is added": {func(b bundle) {
 			data, err := os.ReadFile(b.file("provenance.sigstore.json"))
 			if err != nil {
@@ -305,8 +305,8 @@ func TestTampering(t *testing.T) {
 			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Fail, Evidence: "too small"}}, 5*time.Minute)
 			b.round([]verdict.Verdict{{Gate: "size", Status: verdict.Pass}}, time.Minute)
 		}, "verdicts", "gate size: fail: too small"},
-		"a page lies among the statements":       {func(b bundle) { b.write("evil.html", []byte("<script>")) }, "signatures", "evil.html: nobody signed it, and nothing else may lie here: remove it"},
-		"a link lies among the statements":       {func(b bundle) { b.link("id_rsa") }, "signatures", "id_rsa: nobody signed it"},
+		"a page lies among the statements":       {func(b bundle) { b.write("evil.html", []byte("<script>")) }, "signatures", "evil.html: it is unsigned, and this folder may hold only signed files: remove it"},
+		"a link lies among the statements":       {func(b bundle) { b.link("id_rsa") }, "signatures", "id_rsa: it is unsigned"},
 		"a link takes the place of a plain copy": {func(b bundle) { b.link("sbom.spdx.json") }, "signatures", "it is a symbolic link"},
 		"a link takes the place of a statement":  {func(b bundle) { b.link("x.sigstore.json") }, "signatures", "it is a symbolic link"},
 		"a pipe takes the place of a statement": {func(b bundle) {
@@ -363,7 +363,7 @@ func TestAWheelOfAnotherNameDoesNotVerify(t *testing.T) {
 		}
 		b.wheel.Path = to
 		checks := b.verify(Candidate)
-		want := "it speaks of tool-1.0-py3-none-any.whl, and the file beside it is called " + name + ": give the file its name back"
+		want := "the statement is about tool-1.0-py3-none-any.whl, the artifact is named " + name + ": restore the name of the artifact"
 		if Passed(checks) || !strings.Contains(strings.Join(checks[0].Wrong, "\n"), want) {
 			t.Errorf("%s: %+v", name, checks)
 		}
@@ -404,10 +404,10 @@ func TestProvenanceThatContradictsItself(t *testing.T) {
 		t.Fatal(problem)
 	}
 	for says, change := range map[string]func(*Provenance){
-		"it is of the type":     func(p *Provenance) { p.Definition.BuildType = "x" },
+		"its build type is":     func(p *Provenance) { p.Definition.BuildType = "x" },
 		"its entry has the key": func(p *Provenance) { p.Definition.Internal.Entry.Script = "make evil" },
-		"it speaks of the cell": func(p *Provenance) { p.Definition.External.Cell = "x" },
-		"are not those":         func(p *Provenance) { p.Definition.Materials = p.Definition.Materials[1:] },
+		"it names the cell":     func(p *Provenance) { p.Definition.External.Cell = "x" },
+		"its materials differ":  func(p *Provenance) { p.Definition.Materials = p.Definition.Materials[1:] },
 		"has the schema 0":      func(p *Provenance) { p.Definition.Internal.Entry.Schema = 0 },
 	} {
 		p := NewProvenance(testEntry(), Build{})
@@ -438,7 +438,7 @@ func TestVEXFollowsThePatches(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	mended, open := d.Statements[0], d.Statements[1]
-	if mended.Status != "fixed" || mended.StatusNotes != "patch seal; what remains: a little" || mended.Action != "" {
+	if mended.Status != "fixed" || mended.StatusNotes != "patch seal; still open: a little" || mended.Action != "" {
 		t.Errorf("%+v", mended)
 	}
 	if open.Status != "affected" || open.Action != "run" || open.Products[0].Hashes["sha-256"] != "aa" {

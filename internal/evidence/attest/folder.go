@@ -100,7 +100,7 @@ func readAll(a artifact.Artifact, said []artifact.Artifact, trust signing.Trust)
 		case strings.HasSuffix(file.Name, suffix):
 			err = b.read(a, file, &left, trust)
 		default:
-			err = errors.New("nobody signed it, and nothing else may lie here: remove it")
+			err = errors.New("it is unsigned, and this folder may hold only signed files: remove it")
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", shown(file.Name), err))
@@ -137,7 +137,7 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 		return fmt.Errorf("reading its statement: %w", err)
 	}
 	if s.Type != statementType {
-		return fmt.Errorf("it is of the type %q, this version reads %s", s.Type, statementType)
+		return fmt.Errorf("its type is %q, this version reads %s", s.Type, statementType)
 	}
 	if problem := s.problem(a); problem != "" {
 		return errors.New(problem)
@@ -157,7 +157,7 @@ func (b *Bundle) read(a, file artifact.Artifact, left *int64, trust signing.Trus
 
 // add adds the predicate of a statement to the bundle. It ignores unknown types.
 func (b *Bundle) add(s Statement) (d Document, err error) {
-	twice := fmt.Errorf("there is more than one %s", s.PredicateType)
+	twice := fmt.Errorf("the folder holds more than one %s", s.PredicateType)
 	switch s.PredicateType {
 	case ProvenanceType:
 		var p Provenance
@@ -209,9 +209,9 @@ func (b *Bundle) readPlain(file artifact.Artifact, left *int64) error {
 	case err != nil:
 		return err
 	case signed == nil:
-		return errors.New("nobody who is trusted has signed it")
+		return errors.New("no trusted key signed this document")
 	case !equalJSON(data, signed):
-		return errors.New("it is not what was signed")
+		return errors.New("it differs from the signed document")
 	}
 	b.Said = append(b.Said, file)
 	return nil

@@ -15,7 +15,7 @@ func TestStableAsksForAGateOnGPUs(t *testing.T) {
 		expect recipe.Expect
 		why    string
 	}{
-		"device code that no gate runs": {Stable, recipe.Expect{DeviceCode: []string{"gfx90a", "gfx942"}}, "it ships device code (gfx90a, gfx942) and no gate runs that on GPUs yet"},
+		"device code that no gate runs": {Stable, recipe.Expect{DeviceCode: []string{"gfx90a", "gfx942"}}, "stable requires a gate that runs its device code (gfx90a, gfx942) on GPUs"},
 		"a gate runs it":                {Stable, recipe.Expect{DeviceCode: []string{"sm_90"}, Collectives: []string{"all_reduce"}}, ""},
 		"no device code":                {Stable, recipe.Expect{Packages: []string{"tiny"}}, ""},
 		"candidate asks for none":       {Candidate, recipe.Expect{DeviceCode: []string{"gfx90a"}}, ""},

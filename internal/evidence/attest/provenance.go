@@ -115,15 +115,15 @@ func (p Provenance) problem() string {
 	e := d.Internal.Entry
 	switch {
 	case d.BuildType != buildType:
-		return fmt.Sprintf("it is of the type %q, this version reads %s", d.BuildType, buildType)
+		return fmt.Sprintf("its build type is %q, this version reads %s", d.BuildType, buildType)
 	case e.Schema != lock.Schema:
 		return fmt.Sprintf("its entry has the schema %d, this version reads %d", e.Schema, lock.Schema)
 	case e.Key() != d.Internal.Key:
-		return fmt.Sprintf("its entry has the key %s, it says %s", e.Key(), d.Internal.Key)
+		return fmt.Sprintf("its entry has the key %s, but it states %s", e.Key(), d.Internal.Key)
 	case d.External.Cell != e.ID || d.External.Recipe != e.Recipe:
-		return fmt.Sprintf("it speaks of the cell %s, its entry is of %s", d.External.Cell, e.ID)
+		return fmt.Sprintf("it names the cell %s, its entry names %s", d.External.Cell, e.ID)
 	case !slices.EqualFunc(d.Materials, materials(e), func(a, b Material) bool { return a.line() == b.line() }):
-		return "its materials are not those of its entry"
+		return "its materials differ from those of its entry"
 	}
 	return ""
 }

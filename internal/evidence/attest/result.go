@@ -41,7 +41,7 @@ func OpenResult(data []byte, key string, trust signing.Trust) (json.RawMessage, 
 	}
 	r, err := resultIn(signed.Statement)
 	if err == nil && r.Key != key {
-		err = fmt.Errorf("it is of another cell, with the key %s", r.Key)
+		err = fmt.Errorf("it belongs to another cell, with the key %s", r.Key)
 	}
 	return r.Result, err
 }
@@ -70,7 +70,7 @@ func resultIn(statement []byte) (r remembered, err error) {
 		return r, fmt.Errorf("reading its statement: %w", err)
 	}
 	if s.Type != statementType || s.PredicateType != resultType {
-		return r, errors.New("it says nothing about a result")
+		return r, errors.New("its statement is not about a result")
 	}
 	return r, decode(s.Predicate, &r)
 }

@@ -39,7 +39,7 @@ func TestVerifyATree(t *testing.T) {
 		t.Fatalf("%+v", checks)
 	}
 	i := indexOf(checks, "sbom")
-	if i < 0 || !strings.HasSuffix(checks[i].Seen, "signed about this archive") {
+	if i < 0 || !strings.HasSuffix(checks[i].Seen, "signed for this archive") {
 		t.Errorf("%+v", checks)
 	}
 	data, err := os.ReadFile(b.file(plainSBOM))

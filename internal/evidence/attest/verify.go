@@ -57,7 +57,7 @@ func (p Policy) Unreachable(e recipe.Expect) string {
 	if p != Stable || len(e.DeviceCode) == 0 || slices.ContainsFunc(gate.Wanted(e, gate.GPUs), onGPUs) {
 		return ""
 	}
-	return "it ships device code (" + strings.Join(e.DeviceCode, ", ") + ") and no gate runs that on GPUs yet, so that it cannot reach stable"
+	return "stable requires a gate that runs its device code (" + strings.Join(e.DeviceCode, ", ") + ") on GPUs, and none exists yet"
 }
 
 // A Check is one check of an artifact with its result: the evidence, or the problems
@@ -71,9 +71,9 @@ type Check struct {
 
 // Remedies for statements that fail verification.
 const (
-	foreign  = "`builder gate FILE` says what a wheel of somebody else is; of a cell copy the folder too, or take both from where they are published"
-	stranger = "--trust FILE counts the signatures of another host: `builder key show` prints its public key there"
-	changed  = "copy the directory of the cell anew from the host that built it, or build it again: builder run"
+	foreign  = "copy this folder too, or fetch wheel and folder from where they are published; to examine a wheel of another project, run `builder gate FILE`"
+	stranger = "to trust the signatures of another host, run `builder key show` there and give its public key with --trust FILE"
+	changed  = "copy the directory of the cell again from the host that built it, or build the cell again with `builder run`"
 )
 
 // Faults returns the problems of all checks as errors about the artifact with the given
@@ -100,7 +100,7 @@ func Passed(checks []Check) bool {
 func Verify(a artifact.Artifact, trust signing.Trust, policy Policy) (Bundle, []Check) {
 	b, err := Read(a, trust)
 	if errors.Is(err, fs.ErrNotExist) {
-		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing: nobody says anything about these bytes"}, Remedy: foreign}}
+		return b, []Check{{Name: "signatures", Wrong: []string{Dir(a.Path) + " is missing, so the artifact has no statements"}, Remedy: foreign}}
 	}
 	checks := []Check{b.checkSignatures(a, err), b.checkProvenance()}
 	artifacts, beside := b.checkArtifacts(a)
@@ -171,7 +171,7 @@ func (b Bundle) checkSignatures(a artifact.Artifact, err error) Check {
 func (b Bundle) checkProvenance() Check {
 	c := Check{Name: "provenance", Remedy: stranger}
 	if b.Provenance == nil {
-		c.Wrong = []string{"nobody who is trusted says how these bytes were made"}
+		c.Wrong = []string{"no trusted key signed a provenance of this artifact"}
 		return c
 	}
 	if problem := b.Provenance.problem(); problem != "" {
@@ -194,17 +194,17 @@ func (b Bundle) checkArtifacts(a artifact.Artifact) (c Check, beside []artifact.
 			continue
 		}
 		if !PlainName(s.Name) {
-			c.Wrong = append(c.Wrong, fmt.Sprintf("%q is no name of a file", s.Name))
+			c.Wrong = append(c.Wrong, fmt.Sprintf("%q is not a file name", s.Name))
 			continue
 		}
 		other, err := artifact.Unlinked(filepath.Join(dir, s.Name), "")
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			seen = append(seen, s.Name+" does not lie here")
+			seen = append(seen, s.Name+" is absent")
 		case err != nil:
 			c.Wrong = append(c.Wrong, err.Error())
 		case other.SHA256 != s.Digest["sha256"]:
-			c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s, the provenance says %s", s.Name, other.SHA256, s.Digest["sha256"]))
+			c.Wrong = append(c.Wrong, fmt.Sprintf("%s has sha256 %s, the provenance states %s", s.Name, other.SHA256, s.Digest["sha256"]))
 		default:
 			seen, beside = append(seen, s.Name), append(beside, other)
 		}
@@ -233,7 +233,7 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 	case err != nil:
 		wrong = append(wrong, err.Error())
 	case e.SHA256 != key:
-		wrong = append(wrong, fmt.Sprintf("%s has sha256 %s, the provenance was made of %s", lock.EntryFile, e.SHA256, key))
+		wrong = append(wrong, fmt.Sprintf("%s has sha256 %s, the provenance states %s", lock.EntryFile, e.SHA256, key))
 	}
 	if !b.Provenance.isStack() {
 		return wrong
@@ -245,7 +245,7 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 	for _, e := range entries {
 		name := stack.Folder + "/" + e.Name()
 		if !slices.ContainsFunc(b.Artifacts, func(s Subject) bool { return s.Name == name }) {
-			wrong = append(wrong, fmt.Sprintf("%q is not of this wheelhouse: nobody signed it; remove it", name))
+			wrong = append(wrong, fmt.Sprintf("%q is unsigned and does not belong to this wheelhouse: remove it", name))
 		}
 	}
 	return wrong
@@ -256,11 +256,11 @@ func (b Bundle) checkEntry(dir string) (wrong []string) {
 func (b Bundle) checkSBOM(a artifact.Artifact) Check {
 	c := Check{Name: "sbom", Remedy: changed}
 	if b.SBOM == nil {
-		c.Wrong, c.Remedy = []string{"nobody who is trusted says what is in it"}, stranger
+		c.Wrong, c.Remedy = []string{"no trusted key signed an SBOM of this artifact"}, stranger
 		return c
 	}
 	if p := b.Provenance; p != nil && p.Definition.Internal.Entry.Expect.Tree != "" {
-		c.Seen = fmt.Sprintf("SPDX of %d bytes, signed about this archive", len(b.SBOM))
+		c.Seen = fmt.Sprintf("SPDX of %d bytes, signed for this archive", len(b.SBOM))
 		return c
 	}
 	inside, err := sbomIn(a.Path)
@@ -268,9 +268,9 @@ func (b Bundle) checkSBOM(a artifact.Artifact) Check {
 	case err != nil:
 		c.Wrong = []string{err.Error()}
 	case !equalJSON(inside, b.SBOM):
-		c.Wrong = []string{"the SBOM in the wheel is not the one that was signed"}
+		c.Wrong = []string{"the SBOM in the wheel differs from the signed SBOM"}
 	}
-	c.Seen = fmt.Sprintf("SPDX of %d bytes, the same inside the wheel", len(inside))
+	c.Seen = fmt.Sprintf("SPDX of %d bytes, equal to the SBOM in the wheel", len(inside))
 	return c
 }
 
@@ -306,14 +306,14 @@ func (b Bundle) checkVerdicts(policy Policy, trust signing.Trust) Check {
 	wanted := policy.Gates(e.Expect)
 	for _, name := range wanted {
 		if !passed[name] {
-			wrong(howToAsk(name), "gate %s, which the policy %s asks for, was not asked", name, policy)
+			wrong(howToAsk(name), "gate %s did not run, and the policy %s requires it", name, policy)
 		}
 	}
 	if why := policy.Unreachable(e.Expect); why != "" {
-		wrong("candidate is as far as this recipe goes", "%s", why)
+		wrong("use the policy candidate, the highest that this recipe can reach", "%s", why)
 	}
 	if len(wanted) == 0 {
-		wrong("state in the recipe's expect what the artifact is to be", "the entry promises nothing that a gate could judge")
+		wrong("add promises to the recipe's expect", "the entry promises nothing that a gate can check")
 	}
 	c.Seen = fmt.Sprintf("%d gates in %d rounds, policy %s", len(verdicts), len(b.Rounds), policy)
 	c.Remedy = strings.Join(remedies, "; ")
@@ -326,14 +326,14 @@ func howToAsk(name string) string {
 		switch {
 		case g.Name != name:
 		case g.Needs == gate.TwoBuilds:
-			return "`builder verify CELL --rebuild --attach` builds a second time and adds that verdict"
+			return "run `builder verify CELL --rebuild --attach`: it builds a second time and adds this verdict"
 		case g.Needs == gate.Tests || g.Needs == gate.Long:
-			return "`builder run RECIPE --tests full` with the axes of the cell asks it"
+			return "run `builder run RECIPE --tests full` with the axes of the cell: it adds these verdicts"
 		case g.Needs == gate.GPUs:
-			return "`builder gate CELL --gpus all --tests DIR --attach` on a host with GPUs adds those verdicts"
+			return "run `builder gate CELL --gpus all --tests DIR --attach` on a host with GPUs: it adds these verdicts"
 		}
 	}
-	return "`builder run` builds the cell again and asks it"
+	return "build the cell again with `builder run`, which runs this gate"
 }
 
 // Verdicts returns the newest verdict of each gate over all rounds.

@@ -67,7 +67,7 @@ func newVEX(a artifact.Artifact, e lock.Entry, finished time.Time) vexDocument {
 		if slices.ContainsFunc(e.Patches, func(p patch.Patch) bool { return p.Name == x.MendedBy }) {
 			s.Status, s.Action, s.StatusNotes = "fixed", "", "patch "+x.MendedBy
 			if x.Remains != "" {
-				s.StatusNotes += "; what remains: " + x.Remains
+				s.StatusNotes += "; still open: " + x.Remains
 			}
 		}
 		d.Statements = append(d.Statements, s)

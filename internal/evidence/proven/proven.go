@@ -108,7 +108,7 @@ func decode(data []byte) (Cells, error) {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	if f.Schema != schema {
-		return nil, fmt.Errorf("%s: schema %d is not known, only %d", Name, f.Schema, schema)
+		return nil, fmt.Errorf("%s: schema %d, this version reads %d", Name, f.Schema, schema)
 	}
 	if f.Cells == nil {
 		f.Cells = Cells{}
@@ -119,7 +119,7 @@ func decode(data []byte) (Cells, error) {
 // Add records the evidence in the verified statements about an artifact.
 func (cells Cells) Add(b attest.Bundle, sha256 string) error {
 	if b.Provenance == nil {
-		return errors.New("recording what was proven: the artifact has no provenance")
+		return errors.New("recording the proof: the artifact has no provenance")
 	}
 	definition := b.Provenance.Definition
 	c := Proof{Recipe: definition.External.Recipe, Key: definition.Internal.Key, Wheel: sha256}
@@ -135,7 +135,7 @@ func (cells Cells) Add(b attest.Bundle, sha256 string) error {
 		c.Day = max(c.Day, r.Finished.UTC().Format("2006-01-02"))
 	}
 	if c.Gates == 0 {
-		return fmt.Errorf("recording what was proven: no gate passed for %s", definition.External.Cell)
+		return fmt.Errorf("recording the proof: no gate passed for %s", definition.External.Cell)
 	}
 	cells[definition.External.Cell] = c
 	return nil
@@ -149,10 +149,10 @@ func Record(path string, cells Cells) error {
 	switch {
 	case err == nil:
 		if known, err = decode(data); err != nil {
-			return diag.Errorf(diag.Usage, "recording what was proven: %w", err)
+			return diag.Errorf(diag.Usage, "recording the proof: %w", err)
 		}
 	case !errors.Is(err, os.ErrNotExist):
-		return diag.Errorf(diag.Usage, "recording what was proven: %w", err)
+		return diag.Errorf(diag.Usage, "recording the proof: %w", err)
 	}
 	for id, c := range cells {
 		if before, ok := known[id]; ok && before.Key == c.Key && before.Wheel == c.Wheel {

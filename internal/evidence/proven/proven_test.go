@@ -49,7 +49,7 @@ func TestRecordAddsToTheSameBytes(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"schema": 2, "cells": {}}`:                        "schema 2 is not known",
+		`{"schema": 2, "cells": {}}`:                        "schema 2, this version reads 1",
 		`{"schema": 1, "cells": {"a": {"proof": "trust"}}}`: "unknown field",
 		`{"schema": 1, "cells": {"a": 1}}`:                  "cannot unmarshal",
 		`{`:                                                 "unexpected EOF",

@@ -42,7 +42,7 @@ const PredicateType = "https://spdx.dev/Document/v2.3"
 func Of(e lock.Entry, w *wheel.Wheel) ([]byte, error) {
 	linked, err := linkedBy(w)
 	if err != nil {
-		return nil, fmt.Errorf("listing what %s links: %w", w.Name, err)
+		return nil, fmt.Errorf("listing the libraries linked by %s: %w", w.Name, err)
 	}
 	project, version := w.Metadata.Get("Name"), w.Metadata.Get("Version")
 	d := newDocument(e, wheelID, pkg{
@@ -250,7 +250,7 @@ func (d *document) encode() ([]byte, error) {
 	seen := map[string]bool{}
 	for _, p := range d.Packages {
 		if seen[p.ID] {
-			return nil, errors.New("two packages of the SBOM are called " + p.ID)
+			return nil, errors.New("two packages of the SBOM have the id " + p.ID)
 		}
 		seen[p.ID] = true
 	}

@@ -131,7 +131,7 @@ func TestSourcesOtherThanSdists(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if _, err := sbom.Of(e, w); err == nil || !strings.Contains(err.Error(), "are called") {
+	if _, err := sbom.Of(e, w); err == nil || !strings.Contains(err.Error(), "have the id") {
 		t.Errorf("two of one name: %v", err)
 	}
 }

@@ -137,7 +137,7 @@ func ReadKey(path string) (Key, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block)
 	if err != nil {
-		return Key{}, keyFault(path, "it is no key in PKCS #8")
+		return Key{}, keyFault(path, "it is not a PKCS #8 key")
 	}
 	own, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok || own.Curve != elliptic.P256() {
@@ -145,8 +145,8 @@ func ReadKey(path string) (Key, error) {
 	}
 	k, err := newKey(own, until)
 	if err == nil && k.public.over(time.Now()) {
-		return Key{}, diag.Errorf(diag.Usage, "reading the key %s: its time is over since %s: nobody counts what it signs", path, until.Format(time.DateOnly)).
-			WithHint("builder key new FILE --days N makes another")
+		return Key{}, diag.Errorf(diag.Usage, "reading the key %s: its last day was %s, and signatures of an expired key do not count", path, until.Format(time.DateOnly)).
+			WithHint("make a new key: builder key new FILE --days N")
 	}
 	return k, err
 }
@@ -159,12 +159,12 @@ func private(f *os.File) error {
 		return unread(err)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return diag.Errorf(diag.Usage, "reading the key %s: its mode is %04o: others can read or change it", f.Name(), mode).
-			WithHint("chmod 600 %s; if somebody may have read it, make another: builder key new FILE", f.Name())
+		return diag.Errorf(diag.Usage, "reading the key %s: its mode is %04o, other users can read or change it", f.Name(), mode).
+			WithHint("run chmod 600 %s; if another user may have read it, make a new key: builder key new FILE", f.Name())
 	}
 	if of, ok := info.Sys().(*syscall.Stat_t); ok && int(of.Uid) != os.Geteuid() {
-		return diag.Errorf(diag.Usage, "reading the key %s: it belongs to the user %d, and this is the user %d", f.Name(), of.Uid, os.Geteuid()).
-			WithHint("sign as its owner, or name a key of your own: builder key new FILE makes one")
+		return diag.Errorf(diag.Usage, "reading the key %s: it belongs to user %d, and you are user %d", f.Name(), of.Uid, os.Geteuid()).
+			WithHint("sign as its owner, or use a key of your own: builder key new FILE makes one")
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	}
 	parsed, err := x509.ParsePKIXPublicKey(block)
 	if err != nil {
-		return PublicKey{}, keyFault(path, "it is no public key in PKIX")
+		return PublicKey{}, keyFault(path, "it is not a PKIX public key")
 	}
 	key, ok := parsed.(*ecdsa.PublicKey)
 	if !ok || key.Curve != elliptic.P256() {
@@ -212,11 +212,11 @@ func readPEM(f *os.File, kind string) (der []byte, until time.Time, err error) {
 	case block == nil || len(strings.TrimSpace(string(rest))) > 0:
 		return nil, until, keyFault(path, "it is not one PEM block")
 	case block.Type != kind:
-		return nil, until, keyFault(path, fmt.Sprintf("it holds a %s, wanted is a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
+		return nil, until, keyFault(path, fmt.Sprintf("it holds a %s, expected a %s", strings.ToLower(block.Type), strings.ToLower(kind)))
 	}
 	if day := block.Headers[notAfter]; day != "" {
 		if until, err = time.Parse(time.DateOnly, day); err != nil {
-			return nil, until, keyFault(path, fmt.Sprintf("%s %q is no day such as 2027-11-21", notAfter, day))
+			return nil, until, keyFault(path, fmt.Sprintf("%s %q is not a date such as 2027-11-21", notAfter, day))
 		}
 	}
 	return block.Bytes, until, nil

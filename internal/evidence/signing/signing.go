@@ -50,7 +50,7 @@ type Signed struct {
 func (t Trust) Open(data []byte) (Signed, error) {
 	b := new(bundle.Bundle)
 	if err := b.UnmarshalJSON(data); err != nil {
-		return Signed{}, fmt.Errorf("it is no Sigstore bundle: %w", err)
+		return Signed{}, fmt.Errorf("it is not a Sigstore bundle: %w", err)
 	}
 	envelope := b.GetDsseEnvelope()
 	if envelope == nil || envelope.GetPayloadType() != payloadType {
@@ -66,26 +66,26 @@ func (t Trust) Open(data []byte) (Signed, error) {
 	}
 	policy := verify.NewPolicy(verify.WithoutArtifactUnsafe(), verify.WithKey())
 	if _, err := verifier.Verify(b, policy); err != nil {
-		return Signed{}, fmt.Errorf("the signature does not hold: %w", err)
+		return Signed{}, fmt.Errorf("the signature is invalid: %w", err)
 	}
 	return Signed{envelope.GetPayload(), id}, nil
 }
 
 // ErrStranger means that an untrusted key signed a statement.
-var ErrStranger = errors.New("it is signed by a key that is not trusted")
+var ErrStranger = errors.New("an untrusted key signed it")
 
 // admits returns an error if a key is untrusted or expired. The id in a bundle is only
 // a claim. Open verifies the signature with the key itself.
 func (t Trust) admits(id string) error {
 	if id == "" {
-		return errors.New("it names no key: it was signed with a certificate, which this version cannot check")
+		return errors.New("it names no key: it was signed with a certificate, and this version verifies only keys")
 	}
 	i := slices.IndexFunc(t.Keys, func(k PublicKey) bool { return k.ID == id })
 	if i < 0 {
 		return fmt.Errorf("%w: %s", ErrStranger, id)
 	}
 	if k := t.Keys[i]; k.over(t.Now) {
-		return fmt.Errorf("the time of its key is over since %s: %s", k.NotAfter.Format(time.DateOnly), id)
+		return fmt.Errorf("the last day of its key was %s: %s", k.NotAfter.Format(time.DateOnly), id)
 	}
 	return nil
 }

@@ -95,19 +95,19 @@ func TestOpenRefuses(t *testing.T) {
 		data  []byte
 		says  string
 	}{
-		"another payload":        {trust, changed(payload, forged), "the signature does not hold"},
+		"another payload":        {trust, changed(payload, forged), "the signature is invalid"},
 		"another payload type":   {trust, changed("vnd.in-toto+json", "vnd.other+json"), "no in-toto statement"},
-		"another signature":      {trust, changed(`"sig":"`, `"sig":"AAAA`), "the signature does not hold"},
-		"no signature":           {trust, []byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"` + k.Public().ID + `"}},"dsseEnvelope":{"payload":"` + payload + `","payloadType":"application/vnd.in-toto+json"}}`), "the signature does not hold"},
-		"a foreign key":          {Trust{[]PublicKey{other.Public()}, now}, good, "not trusted: " + k.Public().ID},
-		"nobody trusted":         {Trust{Now: now}, good, "not trusted"},
-		"an impostor":            {trust, signed(t, impostor, statement), "the signature does not hold"},
-		"an expired key":         {expired(-1), good, "over since 2026-11-20"},
+		"another signature":      {trust, changed(`"sig":"`, `"sig":"AAAA`), "the signature is invalid"},
+		"no signature":           {trust, []byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"` + k.Public().ID + `"}},"dsseEnvelope":{"payload":"` + payload + `","payloadType":"application/vnd.in-toto+json"}}`), "the signature is invalid"},
+		"a foreign key":          {Trust{[]PublicKey{other.Public()}, now}, good, "untrusted key signed it: " + k.Public().ID},
+		"nobody trusted":         {Trust{Now: now}, good, "untrusted key signed it"},
+		"an impostor":            {trust, signed(t, impostor, statement), "the signature is invalid"},
+		"an expired key":         {expired(-1), good, "its key was 2026-11-20"},
 		"a key without a name":   {trust, changed(`"hint":"`+k.Public().ID+`"`, `"hint":""`), "names no key"},
-		"cut":                    {trust, good[:len(good)/2], "no Sigstore bundle"},
-		"empty":                  {trust, nil, "no Sigstore bundle"},
-		"a list":                 {trust, []byte("[]"), "no Sigstore bundle"},
-		"a bundle of the future": {trust, changed("bundle.v0.3+json", "bundle.v9.9+json"), "no Sigstore bundle"},
+		"cut":                    {trust, good[:len(good)/2], "not a Sigstore bundle"},
+		"empty":                  {trust, nil, "not a Sigstore bundle"},
+		"a list":                 {trust, []byte("[]"), "not a Sigstore bundle"},
+		"a bundle of the future": {trust, changed("bundle.v0.3+json", "bundle.v9.9+json"), "not a Sigstore bundle"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.trust.Open(c.data)
@@ -171,10 +171,10 @@ func TestReadKeyRefuses(t *testing.T) {
 		"empty":         {"", "not one PEM block"},
 		"a password":    {"hunter2", "not one PEM block"},
 		"two":           {string(private) + string(private), "not one PEM block"},
-		"public":        {string(k.Public().PEM()), "holds a public key, wanted is a private key"},
+		"public":        {string(k.Public().PEM()), "holds a public key, expected a private key"},
 		"another curve": {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der})), "P-256"},
 		"damaged":       {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: []byte("x")})), "PKCS #8"},
-		"a bad day":     {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der, Headers: map[string]string{notAfter: "soon"}})), `"soon" is no day`},
+		"a bad day":     {string(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der, Headers: map[string]string{notAfter: "soon"}})), `"soon" is not a date`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
@@ -234,16 +234,16 @@ func TestAKeyThatIsNotPrivateIsRefused(t *testing.T) {
 		do         func(path string) error
 		says, hint string
 	}{
-		"others read it":           {func(path string) error { return os.Chmod(path, 0o644) }, "its mode is 0644: others can read or change it", "chmod 600"},
+		"others read it":           {func(path string) error { return os.Chmod(path, 0o644) }, "its mode is 0644, other users can read or change it", "chmod 600"},
 		"the group reads it":       {func(path string) error { return os.Chmod(path, 0o640) }, "its mode is 0640", "chmod 600"},
 		"others write it":          {func(path string) error { return os.Chmod(path, 0o666) }, "its mode is 0666", "chmod 600"},
-		"it is somebody's":         {func(path string) error { return os.Chown(path, 65533, -1) }, "it belongs to the user 65533, and this is the user", "sign as its owner"},
+		"it is somebody's":         {func(path string) error { return os.Chown(path, 65533, -1) }, "it belongs to user 65533, and you are user", "sign as its owner"},
 		"a link is its place":      {func(path string) error { return errors.Join(os.Rename(path, path+"x"), os.Symlink(path+"x", path)) }, "it is a symbolic link", ""},
 		"a pipe is its place":      {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "it is a named pipe", ""},
 		"its place is a directory": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "it is a directory", ""},
 		"its time is over": {func(path string) error {
 			return errors.Join(os.Remove(path), newTestKey(t, time.Now().AddDate(0, 0, -2)).Write(path))
-		}, "its time is over since", "builder key new FILE --days N"},
+		}, "its last day was", "builder key new FILE --days N"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "key.pem")
