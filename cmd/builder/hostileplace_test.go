@@ -66,7 +66,7 @@ func TestHostileIndexes(t *testing.T) {
 		{"a file that nobody signed lies beside the wheel", func(s *scene) {
 			evil := s.plant("evil.html", "<script>")
 			s.record(func(r *index.Record) { r.Beside = append(r.Beside, evil) })
-		}, `"evil.html" with sha256 [0-9a-f]{64} lies beside it, and nobody signed it`, false},
+		}, `the file "evil.html" beside it, with sha256 [0-9a-f]{64}, is unsigned`, false},
 		{"a file that nobody signed lies among the statements", func(s *scene) {
 			evil := s.plant(said+"/evil.html", "<script>")
 			s.record(func(r *index.Record) { r.Beside = append(r.Beside, evil) })
@@ -87,10 +87,10 @@ func TestHostileIndexes(t *testing.T) {
 		}, "holds no statement", false},
 		{"the wheel is said to be large", func(s *scene) {
 			s.record(func(r *index.Record) { r.Size = 2 << 30 })
-		}, `tiny-1.0-py3-none-any.whl is said to have 2147483648 bytes, signed are [0-9]+`, false},
+		}, `tiny-1.0-py3-none-any.whl: the source lists 2147483648 bytes, the signed size is [0-9]+`, false},
 		{"a statement is said to be large", func(s *scene) {
 			s.record(func(r *index.Record) { r.Beside[0].Size = 2 << 30 })
-		}, "is said to have 2147483648 bytes: a statement has", false},
+		}, "the source lists 2147483648 bytes, the limit is", false},
 		{"the wheel does not end", func(s *scene) {
 			s.check(os.Remove(s.index("files", "tiny", name)))
 		}, "it is longer than the expected [0-9]+ bytes", true},
@@ -141,7 +141,7 @@ func TestHostileRegistries(t *testing.T) {
 	}{
 		"a layer that nobody signed": {func(s *scene, p *oci.Package) {
 			p.Files = append(p.Files, s.layer("evil.html"))
-		}, `"evil.html" with sha256 [0-9a-f]{64} lies beside it, and nobody signed it`},
+		}, `the file "evil.html" beside it, with sha256 [0-9a-f]{64}, is unsigned`},
 		"a referrer that nobody signed": {func(s *scene, p *oci.Package) {
 			p.Referrers = append(p.Referrers, oci.Referrer{ArtifactType: "application/json", File: s.layer("evil.html")})
 		}, `evil.html: nobody signed it`},

@@ -204,7 +204,7 @@ func TestProgressFlag(t *testing.T) {
 	for _, c := range []struct{ format, says string }{
 		{"frob", `--progress: "frob" is not known`},
 		{"jsn", `did you mean "json"`},
-		{"live", "stderr is no terminal that can move its cursor"},
+		{"live", "stderr is not a terminal that can move its cursor"},
 	} {
 		code, _, stderr := builder("run", "horovod", "--rocm", "5.7", "--out", t.TempDir(), "--progress", c.format)
 		if code != diag.Usage || !strings.Contains(stderr, c.says) {

@@ -34,32 +34,32 @@ func directoryFaults() []fault {
 		{
 			"the disk is full", func(s *scene) { s.fill() },
 			diag.Publish, `publishing ` + name + `: write .*: no space left on device`,
-			"make room on the disk of the index, and publish again: no page names what is not whole", nothing,
+			"free space on the disk of the index, and publish again; pages list only complete files", nothing,
 		},
 		{
 			"no file may be that large", func(s *scene) { s.cramp() },
 			diag.Publish, `publishing ` + name + `: write .*: file too large`,
-			"raise the limit on the size of files (ulimit -f), and publish again", nothing,
+			"raise the file size limit (ulimit -f), and publish again", nothing,
 		},
 		{
 			"a file is where the directory should be", func(s *scene) { s.put(s.index()) },
 			diag.Publish, `opening the index: mkdir .*/index: not a directory`,
-			"move away what is in the place of a directory or a file of the index, and publish again", nothing,
+			"move the file or directory at the named path away, and publish again", nothing,
 		},
 		{
 			"a file is where the folder of the pages should be", func(s *scene) { s.put(s.index("simple")) },
 			diag.Publish, `writing the pages of tiny: mkdir .*/simple: not a directory`,
-			"move away what is in the place of a directory or a file of the index, and publish again", partly,
+			"move the file or directory at the named path away, and publish again", partly,
 		},
 		{
 			"the directory may not be written", func(s *scene) { s.protect() },
 			diag.Publish, `opening the index: locking: open .*/index/.lock: (read-only file system|permission denied)`,
-			"the index takes nothing from who runs builder: make it writable, or publish as its owner", nothing,
+			"make the index writable for this user, or publish as its owner", nothing,
 		},
 		{
 			"the wheel changes while it is published", func(s *scene) { s.changeWhenLocked() },
 			diag.Publish, name + ` has changed: sha256 [0-9a-f]{64}, it had [0-9a-f]{64}`,
-			"let nothing write to the file, and publish again", nothing,
+			"stop the program that writes to the file, and publish again", nothing,
 		},
 		{
 			"the record of the wheel is damaged", func(s *scene) { s.damageRecord(name) },
@@ -78,7 +78,7 @@ func directoryFaults() []fault {
 		{
 			"pip cannot use it", func(s *scene) { s.python("echo no wheel fits; exit 1") },
 			diag.Publish, `installing ` + name + ` from file:.*/simple/ with pip: .*no wheel fits`,
-			"what came just now is withdrawn again; --no-check publishes without asking", nothing,
+			"the new files were withdrawn; --no-check publishes without this check", nothing,
 		},
 		{
 			"an interruption while pip looks", func(s *scene) { s.python("kill -INT $PPID; exec /bin/sleep 20") },
@@ -106,7 +106,7 @@ func directoryFaults() []fault {
 		},
 		{
 			"other bytes are published at once", func(s *scene) { s.race(s.made.other) },
-			diag.Publish, name + ` is published with sha256 [0-9a-f]{64}, this one has [0-9a-f]{64}`,
+			diag.Publish, name + ` is already published with sha256 [0-9a-f]{64}, this file has [0-9a-f]{64}`,
 			"a published file never changes: give the build another version, or publish to another place", whole,
 		},
 	}

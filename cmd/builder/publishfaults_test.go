@@ -188,7 +188,7 @@ func (f fault) remedy() string {
 	case f.exit == diag.OK:
 		return "nothing"
 	}
-	return "give the same command again"
+	return "run the same command again"
 }
 
 // No row may occur twice, and every error must have a hint.

@@ -37,8 +37,8 @@ var (
 
 func serverFaults() []fault {
 	const name = "tiny-1.0-py3-none-any.whl"
-	const unreachable = "see whether the server can be reached from this host, and give the same command again: what has arrived is not sent twice"
-	const again = "the same command may be given again: what has arrived is not sent twice"
+	const unreachable = "check that this host can reach the server, and run the same command again: it does not send a file twice"
+	const again = "run the same command again: it does not send a file twice"
 	const to = `uploading ` + name + ` to http://127.*/: `
 	return []fault{
 		{
@@ -67,33 +67,33 @@ func serverFaults() []fault {
 		},
 		{
 			"401: the password is wrong", func(s *scene) { s.breaks(anyRequest, always, says(401)) },
-			diag.Publish, to + `.*the server says 401 Unauthorized`,
-			"the server does not take the credentials from BUILDER_PUBLISH_TOKEN: correct them there", nothing,
+			diag.Publish, to + `.*the server answered 401 Unauthorized`,
+			"the server refuses the credentials from BUILDER_PUBLISH_TOKEN: correct them there", nothing,
 		},
 		{
 			"403: the user may not upload", func(s *scene) { s.breaks(send, always, says(403)) },
-			diag.Publish, to + `the server says 403 Forbidden`,
+			diag.Publish, to + `the server answered 403 Forbidden`,
 			"the credentials from BUILDER_PUBLISH_TOKEN are wrong, or lack the right to upload there", nothing,
 		},
 		{
 			"404: nothing takes uploads there", func(s *scene) { s.breaks(send, always, says(404)) },
-			diag.Publish, to + `the server says 404 Not Found`,
-			"nothing takes uploads at this address; a slash at its end may be missing or too much", nothing,
+			diag.Publish, to + `the server answered 404 Not Found`,
+			"check the address, it accepts no uploads: a slash at its end may be missing or wrong", nothing,
 		},
 		{
 			"405: nothing may be uploaded", func(s *scene) { s.breaks(send, always, says(405)) },
-			diag.Publish, to + `the server says 405 Method Not Allowed`,
-			"nothing takes uploads at this address; a slash at its end may be missing or too much", nothing,
+			diag.Publish, to + `the server answered 405 Method Not Allowed`,
+			"check the address, it accepts no uploads: a slash at its end may be missing or wrong", nothing,
 		},
 		{
 			"409: the name is taken, by what cannot be seen", func(s *scene) { s.breaks(send, always, says(409)) },
-			diag.Publish, to + `the server says 409 Conflict`,
-			"whether it has the same file cannot be seen: name its index with ?simple=URL", nothing,
+			diag.Publish, to + `the server answered 409 Conflict`,
+			"add the address of its index with ?simple=URL, so that builder can compare the files", nothing,
 		},
 		{
 			"413: the wheel is too large", func(s *scene) { s.breaks(send, always, says(413)) },
-			diag.Publish, to + `the server says 413 Request Entity Too Large`,
-			"the server, or a proxy before it, has a limit below N bytes: have it raised", nothing,
+			diag.Publish, to + `the server answered 413 Request Entity Too Large`,
+			"the server, or a proxy before it, accepts less than N bytes: raise its limit", nothing,
 		},
 		{
 			"429 with Retry-After", func(s *scene) { s.breaks(send, 1, says(429, "Retry-After", "1")) },
@@ -101,7 +101,7 @@ func serverFaults() []fault {
 		},
 		{
 			"429 for ever", func(s *scene) { s.breaks(send, always, says(429, "Retry-After", "0")) },
-			diag.Publish, to + `the server says 429 Too Many Requests`,
+			diag.Publish, to + `the server answered 429 Too Many Requests`,
 			again, nothing,
 		},
 		{
@@ -110,13 +110,13 @@ func serverFaults() []fault {
 		},
 		{
 			"500 for ever", func(s *scene) { s.breaks(send, always, says(500)) },
-			diag.Publish, to + `the server says 500 Internal Server Error`,
+			diag.Publish, to + `the server answered 500 Internal Server Error`,
 			again, nothing,
 		},
 		{
 			"another digest is shown after the upload", func(s *scene) { s.showsOther() },
-			diag.Publish, to + `the server took the file and then shows another: .*sha256 0{64}, ours has [0-9a-f]{64}`,
-			"what is published stays as it is: give the new file another version or build tag, or find out who made the other", whole,
+			diag.Publish, to + `the server accepted the file, but its index shows another: .*sha256 0{64}, ours has [0-9a-f]{64}`,
+			"give the new file another version or build tag, or find the origin of the published file; builder never replaces it", whole,
 		},
 		{
 			"an answer of the index is cut", func(s *scene) { s.breaks(see, 1, cutPage) },
@@ -129,8 +129,8 @@ func serverFaults() []fault {
 		},
 		{
 			"a redirect of the upload to another host", func(s *scene) { s.redirects(send, false, s.unexpectedly) },
-			diag.Publish, to + `the server says 307 Temporary Redirect.*, and sends on to http://127`,
-			"uploads are not sent on; if that is the right address, name it", nothing,
+			diag.Publish, to + `the server answered 307 Temporary Redirect.*, and redirects to http://127`,
+			"builder does not follow redirects of uploads; if the new address is right, publish to it", nothing,
 		},
 		{
 			"a redirect of the index to another host", func(s *scene) { s.redirects(see, false, s.unexpectedly) },
@@ -143,17 +143,17 @@ func serverFaults() []fault {
 				s.whenMended(func() { s.to = to })
 			},
 			diag.Usage, `--to: "http://example.com/" is not encrypted`,
-			"write https://; where the network is trusted, --insecure allows http", nothing,
+			"write https://, or allow http with --insecure in a trusted network", nothing,
 		},
 		{
 			"a certificate that is not trusted", func(s *scene) { s.to = "pypi:https://" + s.overTLS() + "/" },
 			diag.Publish, `uploading ` + name + ` to https://127.*/: .*tls: failed to verify certificate: x509: certificate signed by unknown authority`,
-			"SSL_CERT_FILE names the certificates that are trusted; an insecure server is one of http, and no certificate goes unchecked", nothing,
+			"set SSL_CERT_FILE to a file with the server's certificate authority; builder checks every certificate, and --insecure only allows http", nothing,
 		},
 		{
 			"the wheel changes while it is published", func(s *scene) { s.changes(see) },
-			diag.Publish, to + `the wheel is not what was measured`,
-			"something wrote to the file since it was built: build or verify it again", nothing,
+			diag.Publish, to + `the wheel has changed`,
+			"build or verify the wheel again: another program wrote to the file", nothing,
 		},
 		{
 			"an interruption", func(s *scene) { s.sends(send, syscall.SIGINT) },
@@ -170,7 +170,7 @@ func serverFaults() []fault {
 		{
 			"other bytes are published at once", func(s *scene) { s.meets(send, s.made.other) },
 			diag.Publish, to + `the server has another file named "` + name + `": sha256 [0-9a-f]{64}, ours has [0-9a-f]{64}`,
-			"what is published stays as it is: give the new file another version or build tag, or find out who made the other", whole,
+			"give the new file another version or build tag, or find the origin of the published file; builder never replaces it", whole,
 		},
 	}
 }

@@ -30,7 +30,7 @@ type Publication struct {
 type Conflict struct{ Filename, Have, Want string }
 
 func (c *Conflict) Error() string {
-	return fmt.Sprintf("%s is published with sha256 %s, this one has %s", c.Filename, c.Have, c.Want)
+	return fmt.Sprintf("%s is already published with sha256 %s, this file has %s", c.Filename, c.Have, c.Want)
 }
 
 // Add publishes a wheel in channels. For a published wheel, it adds the channels and
@@ -92,18 +92,18 @@ func (p Publication) problem() string {
 	r := p.Record
 	switch {
 	case !project.MatchString(r.Project):
-		return fmt.Sprintf("%q is no normalised name of a project", r.Project)
+		return fmt.Sprintf("%q is not a normalised project name", r.Project)
 	case !base.MatchString(p.Wheel.Name) || !ends.MatchString(p.Wheel.Name):
-		return fmt.Sprintf("%q is no name of a wheel or of an archive", p.Wheel.Name)
+		return fmt.Sprintf("%q is not the name of a wheel or an archive", p.Wheel.Name)
 	case !hexKey.MatchString(r.Key) || !hexKey.MatchString(p.Wheel.SHA256):
-		return "its key or its digest is no sha256"
+		return "its key or digest is not a sha256"
 	case len(r.Channels) == 0:
-		return "no channel is named"
+		return "it has no channel"
 	}
 	for name := range p.Beside {
 		for part := range strings.SplitSeq(name, "/") {
 			if !base.MatchString(part) {
-				return fmt.Sprintf("%q is no name of a file", name)
+				return fmt.Sprintf("%q is not a file name", name)
 			}
 		}
 	}

@@ -27,15 +27,15 @@ func failed(err error, format string, args ...any) error {
 func remedy(err error) string {
 	switch {
 	case is(err, syscall.ENOSPC, syscall.EDQUOT):
-		return "make room on the disk of the index, and publish again: no page names what is not whole"
+		return "free space on the disk of the index, and publish again; pages list only complete files"
 	case is(err, syscall.EFBIG):
-		return "raise the limit on the size of files (ulimit -f), and publish again"
+		return "raise the file size limit (ulimit -f), and publish again"
 	case is(err, syscall.EROFS, syscall.EACCES, syscall.EPERM):
-		return "the index takes nothing from who runs builder: make it writable, or publish as its owner"
+		return "make the index writable for this user, or publish as its owner"
 	case is(err, syscall.ENOTDIR, syscall.EISDIR, syscall.EEXIST):
-		return "move away what is in the place of a directory or a file of the index, and publish again"
+		return "move the file or directory at the named path away, and publish again"
 	case is(err, errChanged):
-		return "let nothing write to the file, and publish again"
+		return "stop the program that writes to the file, and publish again"
 	}
 	return ""
 }

@@ -122,7 +122,7 @@ func (x *Index) read(ctx context.Context, path string) (Record, error) {
 		r, err = parse(data, "")
 	}
 	if err == nil && x.recordPath(r.Project, r.Filename) != path {
-		err = fmt.Errorf("it is the record of %s", r.Filename)
+		err = fmt.Errorf("it holds the record of %s", r.Filename)
 	}
 	if err != nil {
 		return Record{}, diag.Errorf(diag.Publish, "%s: %w", path, err).WithHint("restore the file, or remove it and publish its wheel again")

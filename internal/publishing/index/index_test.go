@@ -138,15 +138,15 @@ func TestAddAgain(t *testing.T) {
 
 func TestAddRefuses(t *testing.T) {
 	for says, change := range map[string]func(*index.Publication){
-		"no normalised name": func(p *index.Publication) { p.Record.Project = "../x" },
-		"is no normalised":   func(p *index.Publication) { p.Record.Project = "Tool" },
-		"no name of a wheel": func(p *index.Publication) { p.Wheel.Name = "../a.whl" },
-		"is no name of a wh": func(p *index.Publication) { p.Wheel.Name = "a.zip" },
-		"is no sha256":       func(p *index.Publication) { p.Record.Key = "x" },
-		"no channel":         func(p *index.Publication) { p.Record.Channels = nil },
-		"no name of a file":  func(p *index.Publication) { p.Beside["../../x"] = p.Wheel },
-		"is no name of a fi": func(p *index.Publication) { p.Beside["a/.hidden"] = p.Wheel },
-		"has changed":        func(p *index.Publication) { p.Wheel.SHA256 = key(5) },
+		"project name":                  func(p *index.Publication) { p.Record.Project = "../x" },
+		"is not a normalised":           func(p *index.Publication) { p.Record.Project = "Tool" },
+		"is not the name of a wheel":    func(p *index.Publication) { p.Wheel.Name = "../a.whl" },
+		"name of a wheel or an archive": func(p *index.Publication) { p.Wheel.Name = "a.zip" },
+		"is not a sha256":               func(p *index.Publication) { p.Record.Key = "x" },
+		"no channel":                    func(p *index.Publication) { p.Record.Channels = nil },
+		"is not a file":                 func(p *index.Publication) { p.Beside["../../x"] = p.Wheel },
+		"is not a file name":            func(p *index.Publication) { p.Beside["a/.hidden"] = p.Wheel },
+		"has changed":                   func(p *index.Publication) { p.Wheel.SHA256 = key(5) },
 	} {
 		t.Run(says, func(t *testing.T) {
 			x, dir := open(t)
@@ -189,7 +189,7 @@ func TestHostileRecords(t *testing.T) {
 		}
 	}
 	r.Beside = append(r.Beside, index.File{Path: "../../../etc/passwd", SHA256: key(1)})
-	if _, err := x.Take(t.Context(), r, t.TempDir(), all); err == nil || !strings.Contains(err.Error(), "leads out of its folder") {
+	if _, err := x.Take(t.Context(), r, t.TempDir(), all); err == nil || !strings.Contains(err.Error(), "is outside its folder") {
 		t.Errorf("%v", err)
 	}
 }
@@ -262,7 +262,7 @@ func TestFaultsOfTheDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := x.Add(t.Context(), publication(t, 1, "wheel"))
-		if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "in the place of a directory or a file") {
+		if diag.CodeOf(err) != diag.Publish || !strings.Contains(diag.All(err)[0].Hint, "move the file or directory at the named path away") {
 			t.Errorf("%q: %v", path, err)
 		}
 	}

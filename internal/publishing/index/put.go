@@ -35,7 +35,7 @@ func put(ctx context.Context, to string, a artifact.Artifact) error {
 			return err
 		}
 		if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
-			return fmt.Errorf("%s %w: sha256 %s, it had %s", a.Name, errChanged, sum, a.SHA256)
+			return fmt.Errorf("%s %w: sha256 is %s, was %s", a.Name, errChanged, sum, a.SHA256)
 		}
 		return nil
 	})

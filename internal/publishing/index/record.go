@@ -77,9 +77,9 @@ func parse(data []byte, key string) (Record, error) {
 	case r.Schema != schema:
 		err = fmt.Errorf("schema %d, this builder reads %d", r.Schema, schema)
 	case !project.MatchString(r.Project) || !base.MatchString(r.Filename) || !hexKey.MatchString(r.SHA256) || !hexKey.MatchString(r.Key):
-		err = errors.New("its names are not those of a published wheel")
+		err = errors.New("a name, key or digest in it is malformed")
 	case key != "" && r.Key != key:
-		err = fmt.Errorf("it is of the key %s", r.Key)
+		err = fmt.Errorf("it has the key %s", r.Key)
 	}
 	if err != nil {
 		return Record{}, fmt.Errorf("reading a record of the index: %w", err)
@@ -108,7 +108,7 @@ func (r Record) take(ctx context.Context, dir string, vet Vet, where func(File) 
 	offered, said := []artifact.Artifact{wheel}, []artifact.Artifact(nil)
 	for _, f := range r.Beside {
 		if !filepath.IsLocal(f.Path) {
-			return wheel, fmt.Errorf("taking %s: %q leads out of its folder", r.Filename, f.Path)
+			return wheel, fmt.Errorf("taking %s: %q is outside its folder", r.Filename, f.Path)
 		}
 		a := artifact.Artifact{Name: f.Path, Path: filepath.Join(dir, f.Path), SHA256: f.SHA256, Size: f.Size, Key: r.Key}
 		if strings.HasPrefix(f.Path, r.Filename+".") && path.Dir(f.Path) != "." {
@@ -148,11 +148,11 @@ func below(dir string, a artifact.Artifact) File {
 func takeSaid(ctx context.Context, said []artifact.Artifact, where func(artifact.Artifact) store.Place) error {
 	left := int64(maxSaid)
 	if len(said) > maxStatements {
-		return fmt.Errorf("%d files are said to speak of it, more than %d", len(said), maxStatements)
+		return fmt.Errorf("the source lists %d statements, the limit is %d", len(said), maxStatements)
 	}
 	for _, a := range said {
 		if left -= a.Size; a.Size < 0 || a.Size > maxStatement || left < 0 {
-			return fmt.Errorf("%s is said to have %d bytes: a statement has %d at most, and all together %d", a.Name, a.Size, maxStatement, maxSaid)
+			return fmt.Errorf("%s: the source lists %d bytes, the limit is %d for a statement and %d for all", a.Name, a.Size, maxStatement, maxSaid)
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -162,7 +162,7 @@ func takeSaid(ctx context.Context, said []artifact.Artifact, where func(artifact
 			return err
 		}
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != a.SHA256 {
-			return fmt.Errorf("%s has the sha256 %x, the index says %s", a.Name, sum, a.SHA256)
+			return fmt.Errorf("%s has sha256 %x, the index lists %s", a.Name, sum, a.SHA256)
 		}
 		if _, err := putBytes(a.Path, data); err != nil {
 			return err

@@ -59,7 +59,7 @@ func (c Client) install(ctx context.Context, indexURL string, b Bundle) (by []st
 		}
 		if err != nil {
 			return by, diag.Errorf(diag.Publish, "installing %s from %s with %s: %w: %s", b.Wheel.Name, shown(indexURL), with.name, err, lastLine(out)).
-				WithHint("what came just now is withdrawn again; --no-check publishes without asking")
+				WithHint("the new files were withdrawn; --no-check publishes without this check")
 		}
 		by = append(by, with.name)
 	}
@@ -78,7 +78,7 @@ func (c Client) pull(ctx context.Context, from Source, b Bundle) ([]string, erro
 		return nil, refused(err)
 	}
 	if again.Wheel.SHA256 != b.Wheel.SHA256 {
-		return nil, diag.Errorf(diag.Publish, "pulling %s from %s: sha256 %s, published is %s", b.Wheel.Name, from, again.Wheel.SHA256, b.Wheel.SHA256)
+		return nil, diag.Errorf(diag.Publish, "pulling %s from %s: got sha256 %s, published was %s", b.Wheel.Name, from, again.Wheel.SHA256, b.Wheel.SHA256)
 	}
 	return []string{"pull and verify"}, nil
 }
@@ -158,7 +158,7 @@ func (b Bundle) installed(target string) error {
 		return fmt.Errorf("nothing was installed: %w", err)
 	}
 	if string(data) != string(b.metadata) {
-		return fmt.Errorf("something else was installed under its name")
+		return fmt.Errorf("the installed METADATA differs from that of the wheel")
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func Open(ctx context.Context, text string, o Options) (Destination, error) {
 		server, err := upload.Open(ctx, text, upload.Options{Insecure: o.Insecure, Warn: o.Warn})
 		return Server{server, o.Progress}, err
 	}
-	return nil, diag.Errorf(diag.Usage, "%q is no destination", text).WithHint("write %s", Destinations)
+	return nil, diag.Errorf(diag.Usage, "%q is not a destination", text).WithHint("write %s", Destinations)
 }
 
 // OpenCatalogue parses a destination with contents to be changed.
@@ -114,7 +114,7 @@ func OpenCatalogue(text string, insecure bool) (Catalogue, error) {
 	case strings.HasPrefix(text, oci.Scheme):
 		return openRegistry(text, insecure)
 	}
-	return nil, diag.Errorf(diag.Usage, "%q is no place that keeps more than wheels", text).WithHint("write file:DIR or oci://HOST/REPOSITORY")
+	return nil, diag.Errorf(diag.Usage, "%q is not a directory or registry", text).WithHint("write file:DIR or oci://HOST/REPOSITORY")
 }
 
 // Directory is a static index.
@@ -128,7 +128,7 @@ func openDirectory(text string) (Directory, error) {
 	dir, ok := strings.CutPrefix(text, "file:")
 	dir = strings.TrimPrefix(dir, "//")
 	if !ok || dir == "" {
-		return Directory{}, diag.Errorf(diag.Usage, "%q is no directory", text).WithHint("write file:DIR")
+		return Directory{}, diag.Errorf(diag.Usage, "%q does not name a directory", text).WithHint("write file:DIR")
 	}
 	dir, err := filepath.Abs(dir)
 	x := index.Open(dir)
@@ -187,7 +187,7 @@ func (s Server) String() string { return upload.Prefix + s.URL }
 // Python packages, not archives.
 func (s Server) Put(ctx context.Context, b Bundle, _ string) (Receipt, error) {
 	if b.isTree() {
-		return Receipt{}, diag.Errorf(diag.Publish, "publishing %s to %s: an upload server takes Python packages, and this is an archive of a source tree", b.Wheel.Name, s).
+		return Receipt{}, diag.Errorf(diag.Publish, "publishing %s to %s: an upload server accepts only Python packages, not an archive of a source tree", b.Wheel.Name, s).
 			WithHint("publish it to file:DIR or oci://HOST/REPOSITORY")
 	}
 	result, err := s.Upload(ctx, b.Wheel, s.progress)

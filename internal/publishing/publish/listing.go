@@ -73,7 +73,7 @@ func (r Registry) record(ctx context.Context, digest string, tags []string) (ind
 	file, ok := artifactOf(m)
 	key := m.Annotations[keyNote]
 	if !ok || m.ArtifactType != cellType || !slices.Contains(tags, keyTag(key)) {
-		return index.Record{}, diag.Errorf(diag.Fetch, "%s@%s: its tag says that it is a published cell, and it is none", r, digest).
+		return index.Record{}, diag.Errorf(diag.Fetch, "%s@%s has the tag of a published cell, but is not one", r, digest).
 			WithHint("remove the tag %s", strings.Join(slices.DeleteFunc(tags, func(t string) bool { return !isKeyTag(t) }), ", "))
 	}
 	record := index.Record{

@@ -66,8 +66,8 @@ func whole(a artifact.Artifact, said attest.Bundle) error {
 	for _, s := range said.Artifacts {
 		sum := s.Digest["sha256"]
 		if sum != a.SHA256 && !slices.ContainsFunc(said.Beside, func(b artifact.Artifact) bool { return b.SHA256 == sum }) {
-			errs = append(errs, diag.Errorf(diag.Publish, "%s cannot be published: %s does not lie here", a.Name, s.Name).
-				WithHint("the files of a cell are published together: name the directory that the run left"))
+			errs = append(errs, diag.Errorf(diag.Publish, "cannot publish %s: %s is missing", a.Name, s.Name).
+				WithHint("publish all files of a cell together: give the directory that the run wrote"))
 		}
 	}
 	return errors.Join(errs...)
@@ -82,7 +82,7 @@ func (b Bundle) isTree() bool { return b.Entry.Expect.Tree != "" }
 func (b *Bundle) readMetadata() error {
 	if tree := b.Entry.Expect.Tree; tree != "" {
 		if b.Wheel.Name != tree {
-			return diag.Errorf(diag.Publish, "%s is not called as its entry promises: %s", b.Wheel.Name, tree)
+			return diag.Errorf(diag.Publish, "%s has the wrong name: its entry promises %s", b.Wheel.Name, tree)
 		}
 		b.project, b.version = wheel.NormalName(b.Entry.Recipe), b.Entry.Expect.Version
 		return nil
@@ -141,7 +141,7 @@ func evidence(verdicts []verdict.Verdict) map[string]string {
 // Channel returns the policy of a channel. A channel has the name of its policy.
 func Channel(name string) (attest.Policy, error) {
 	if !slices.Contains(attest.Policies(), name) {
-		return "", diag.Errorf(diag.Usage, "no channel is called %q", name).WithHint("%s", diag.DidYouMean(name, attest.Policies()))
+		return "", diag.Errorf(diag.Usage, "%q is not a channel", name).WithHint("%s", diag.DidYouMean(name, attest.Policies()))
 	}
 	return attest.Policy(name), nil
 }

@@ -271,7 +271,7 @@ func TestRegistryThatLies(t *testing.T) {
 	if err := place.Tag(t.Context(), digest, keyTag(other.Entry.Key()), oci.TagOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := place.List(t.Context()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "it is none") {
+	if _, err := place.List(t.Context()); diag.CodeOf(err) != diag.Fetch || !strings.Contains(err.Error(), "has the tag of a published cell, but is not one") {
 		t.Errorf("%v", err)
 	}
 }

@@ -166,7 +166,7 @@ func (r Registry) bringSaid(ctx context.Context, digest, dir string) (said []art
 				continue // two publishers at once: one statement is enough
 			}
 			if left -= f.Size; left < 0 {
-				return nil, fmt.Errorf("what speaks of %s@%s has more than %d bytes", r, digest, maxSaid)
+				return nil, fmt.Errorf("the statements about %s@%s have more than %d bytes", r, digest, maxSaid)
 			}
 			if err := r.Fetch(ctx, f, dir, nil); err != nil {
 				return nil, err

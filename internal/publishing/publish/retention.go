@@ -54,11 +54,11 @@ func (r Retention) judge(record index.Record, nth int, needed bool, now time.Tim
 	case len(others) > 0:
 		return "it is in " + strings.Join(others, ", ") + " too", false
 	case len(record.Tags) > 0:
-		return "the tag " + strings.Join(record.Tags, ", ") + " names it", false
+		return "it has the tag " + strings.Join(record.Tags, ", "), false
 	case needed:
 		return "a lock needs it", false
 	case record.Published.IsZero():
-		return "nobody says how old it is", false
+		return "its age is unknown", false
 	case r.Keep > 0 && nth <= r.Keep:
 		return fmt.Sprintf("it is number %d of its kind, %d are kept", nth, r.Keep), false
 	case r.Age > 0 && age < r.Age:

@@ -107,7 +107,7 @@ func Vet(key string, trust signing.Trust, policy attest.Policy) index.Vet {
 			return nil, err
 		}
 		if made := b.Provenance.Definition.Internal.Key; made != key {
-			return nil, fmt.Errorf("it was built of another entry: key %s, wanted is %s", made, key)
+			return nil, fmt.Errorf("it was built from another entry: key %s, expected %s", made, key)
 		}
 		signed := b.Announces(wheel)
 		var errs []error
@@ -119,7 +119,7 @@ func Vet(key string, trust signing.Trust, policy attest.Policy) index.Vet {
 		}
 		for _, s := range signed {
 			if !slices.ContainsFunc(offered, func(f artifact.Artifact) bool { return f.Name == s.Name }) {
-				errs = append(errs, diag.Errorf(diag.Publish, "%s: %s, which was made with it, is not there", wheel.Name, s.Name))
+				errs = append(errs, diag.Errorf(diag.Publish, "%s: %s of the same cell is missing", wheel.Name, s.Name))
 			}
 		}
 		return offered, errors.Join(errs...)
@@ -131,13 +131,13 @@ func signedSize(f artifact.Artifact, signed []artifact.Artifact) (int64, error) 
 	i := slices.IndexFunc(signed, func(s artifact.Artifact) bool { return s.Name == f.Name && s.SHA256 == f.SHA256 })
 	switch {
 	case i < 0:
-		return 0, fmt.Errorf("%q with sha256 %s lies beside it, and nobody signed it", f.Name, f.SHA256)
+		return 0, fmt.Errorf("the file %q beside it, with sha256 %s, is unsigned", f.Name, f.SHA256)
 	case signed[i].Size > 0 && f.Size > 0 && signed[i].Size != f.Size:
-		return 0, fmt.Errorf("%s is said to have %d bytes, signed are %d", f.Name, f.Size, signed[i].Size)
+		return 0, fmt.Errorf("%s: the source lists %d bytes, the signed size is %d", f.Name, f.Size, signed[i].Size)
 	case signed[i].Size > 0:
 		return signed[i].Size, nil
 	case f.Size <= 0 || f.Size > maxUnsigned:
-		return 0, fmt.Errorf("%s is said to have %d bytes, which nobody signed: it may have %d", f.Name, f.Size, int64(maxUnsigned))
+		return 0, fmt.Errorf("%s: the source lists %d bytes, the limit for an unsigned size is %d", f.Name, f.Size, int64(maxUnsigned))
 	}
 	return f.Size, nil
 }

@@ -114,7 +114,7 @@ func TestTreesAreInNoPythonIndex(t *testing.T) {
 		}
 	}
 	_, err = Server{Server: &upload.Server{URL: "https://example.com/"}}.Put(t.Context(), b, "candidate")
-	if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "an upload server takes Python packages") {
+	if diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "an upload server accepts only Python packages") {
 		t.Errorf("an upload server says %v", err)
 	}
 }
@@ -122,7 +122,7 @@ func TestTreesAreInNoPythonIndex(t *testing.T) {
 func TestTreeUnderAnotherName(t *testing.T) {
 	b := treeBundle(t)
 	b.Entry.Expect.Tree = "another.tar.gz"
-	if err := b.readMetadata(); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "not called as its entry promises: another.tar.gz") {
+	if err := b.readMetadata(); diag.CodeOf(err) != diag.Publish || !strings.Contains(err.Error(), "has the wrong name: its entry promises another.tar.gz") {
 		t.Errorf("%v", err)
 	}
 }

@@ -60,7 +60,7 @@ func (f Finder) Find(ctx context.Context, e lock.Entry, dir string) (run.Result,
 	if f.Only {
 		errs = append(errs, fmt.Errorf("no place of --from has the key %s", e.Key()))
 		return run.Result{}, false, diag.Errorf(diag.Fetch, "taking %s: %w", e.ID, errs[0]).
-			WithHint("leave out --from-only to build it; --trust FILE counts the signatures of another host")
+			WithHint("omit --from-only to build it; to trust the signatures of another host, give its public key with --trust FILE")
 	}
 	return run.Result{}, false, nil
 }

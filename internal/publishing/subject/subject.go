@@ -61,17 +61,17 @@ func (s *Subject) Vouch(signed string, expected bool) (note string) {
 	path := s.Promise
 	if !expected {
 		s.Doubted, s.Expect.Waivers = true, nil
-		return fmt.Sprintf("%s: nobody who is trusted signed it: it can refuse %s, and neither waive a gate nor let it pass (--entry %s if you know it)", path, s.Artifact.Name, path)
+		return fmt.Sprintf("%s has no trusted signature: it can refuse %s, but it waives no gate and lets none pass (if you trust the file, give --entry %s)", path, s.Artifact.Name, path)
 	}
 	*s = Subject{Artifact: s.Artifact}
 	s.lookForLibrary()
-	return fmt.Sprintf("%s: nobody who is trusted signed it: it does not count beside --expect", path)
+	return fmt.Sprintf("%s has no trusted signature: --expect replaces it", path)
 }
 
 func find(path, entry string) ([]Subject, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("name the directory of a cell, or a wheel")
+		return nil, diag.Errorf(diag.Usage, "%w", err).WithHint("give the directory of a cell, or a wheel")
 	}
 	if !info.IsDir() {
 		s, err := read(path, entry)
@@ -108,7 +108,7 @@ func Passed(paths []string) ([]string, error) {
 			}
 		}
 		if err != nil {
-			errs = append(errs, diag.Errorf(diag.Usage, "%w", err).WithHint("name the directory of a cell, or a wheel"))
+			errs = append(errs, diag.Errorf(diag.Usage, "%w", err).WithHint("give the directory of a cell, or a wheel"))
 			continue
 		}
 		wheels = append(wheels, found...)
@@ -121,7 +121,7 @@ func Passed(paths []string) ([]string, error) {
 func wheelsOf(dir string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(dir, lock.EntryFile)); err != nil {
 		return nil, diag.Errorf(diag.Usage, "%s is not the directory of a cell: it holds no %s", dir, lock.EntryFile).
-			WithHint("builder run writes one below --out; or name a wheel")
+			WithHint("give a directory that builder run wrote below --out, or a wheel")
 	}
 	tree := treeOf(dir)
 	for _, place := range []string{dir, filepath.Join(dir, run.RejectedDir)} {
@@ -133,7 +133,7 @@ func wheelsOf(dir string) ([]string, error) {
 			return wheels, nil
 		}
 	}
-	return nil, diag.Errorf(diag.Usage, "%s holds no %s", dir, cmp.Or(tree, "wheel")).WithHint("the cell was not built: builder run")
+	return nil, diag.Errorf(diag.Usage, "%s holds no %s", dir, cmp.Or(tree, "wheel")).WithHint("build the cell with builder run")
 }
 
 // treeOf returns the name of the archive the cell in dir makes in place of a wheel, or
@@ -190,7 +190,7 @@ func read(path, entry string) (Subject, error) {
 			continue
 		}
 		if _, explained := errors.AsType[*diag.Error](err); err != nil && !explained {
-			err = diag.Errorf(diag.Usage, "reading what %s promises: %w", a.Name, err).WithHint("name the entry.json of its cell: --entry FILE")
+			err = diag.Errorf(diag.Usage, "reading the promise of %s: %w", a.Name, err).WithHint("give the entry.json of its cell with --entry FILE")
 		}
 		if err != nil {
 			return Subject{}, err

@@ -21,7 +21,7 @@ import (
 
 // whereCredentials is a hint with the sources of credentials, in order of precedence.
 const whereCredentials = "set BUILDER_PUBLISH_USERNAME and BUILDER_PUBLISH_PASSWORD, or BUILDER_PUBLISH_TOKEN; " +
-	"TWINE_USERNAME and TWINE_PASSWORD, a netrc file and the program keyring are looked at too"
+	"builder also reads TWINE_USERNAME and TWINE_PASSWORD, a netrc file and the program keyring"
 
 // tokenUser is the user name for a token, which itself identifies the user.
 const tokenUser = "__token__"
@@ -79,7 +79,7 @@ func (c credentials) advice(code int) string {
 	case code == http.StatusForbidden:
 		return fmt.Sprintf("the %s are wrong, or lack the right to upload there", c)
 	}
-	return fmt.Sprintf("the server does not take the %s: correct them there", c)
+	return fmt.Sprintf("the server refuses the %s: correct them there", c)
 }
 
 // find searches for credentials for a server.
@@ -110,7 +110,7 @@ func (o Options) environment() (c credentials, user string, err error) {
 	token, password := o.env("BUILDER_PUBLISH_TOKEN"), o.env("BUILDER_PUBLISH_PASSWORD")
 	if token != "" && password != "" {
 		return c, "", diag.Errorf(diag.Usage, "both BUILDER_PUBLISH_TOKEN and BUILDER_PUBLISH_PASSWORD are set").
-			WithHint("which of them counts? unset the other")
+			WithHint("unset one of them")
 	}
 	user = o.env("BUILDER_PUBLISH_USERNAME")
 	switch {
@@ -121,7 +121,7 @@ func (o Options) environment() (c credentials, user string, err error) {
 		return credentialsFrom("BUILDER_PUBLISH_TOKEN", user, token), user, nil
 	case password != "" && user == "":
 		return c, "", diag.Errorf(diag.Usage, "BUILDER_PUBLISH_PASSWORD is set and BUILDER_PUBLISH_USERNAME is not").
-			WithHint("set BUILDER_PUBLISH_USERNAME too; a token without a name goes into BUILDER_PUBLISH_TOKEN")
+			WithHint("set BUILDER_PUBLISH_USERNAME too, or put a token without a user name into BUILDER_PUBLISH_TOKEN")
 	case password != "":
 		return credentialsFrom("BUILDER_PUBLISH_USERNAME and BUILDER_PUBLISH_PASSWORD", user, password), user, nil
 	case user != "":
@@ -154,7 +154,7 @@ func (o Options) netrcFor(u *url.URL, user string) (credentials, error) {
 		return credentials{}, nil
 	}
 	if err != nil {
-		return credentials{}, diag.Errorf(diag.Usage, "reading netrc: %w", err).WithHint("NETRC names another file")
+		return credentials{}, diag.Errorf(diag.Usage, "reading netrc: %w", err).WithHint("set NETRC to another file")
 	}
 	for _, host := range []string{u.Host, u.Hostname()} {
 		for _, m := range parseNetrc(string(data)) {
@@ -162,7 +162,7 @@ func (o Options) netrcFor(u *url.URL, user string) (credentials, error) {
 				continue
 			}
 			if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o077 != 0 {
-				o.Warn("%s holds passwords and can be read by others: chmod 600 mends that", file)
+				o.Warn("other users can read the passwords in %s: run chmod 600 %s", file, file)
 			}
 			return credentialsFrom(file, m.login, m.password), nil
 		}

@@ -147,19 +147,19 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"pypi:":                                    "no address",
-		"pypi:up.example/legacy":                   "no address",
-		"pypi:ftp://up.example/":                   "no address",
+		"pypi:":                                    "the upload server is malformed",
+		"pypi:up.example/legacy":                   "the upload server is malformed",
+		"pypi:ftp://up.example/":                   "the upload server is malformed",
 		"pypi:https://ann:" + secret + "@h/":       "holds credentials",
 		"pypi:https://" + secret + "@h/":           "holds credentials",
-		"pypi:https://ann:" + secret + "%@h/":      "no address",
+		"pypi:https://ann:" + secret + "%@h/":      "the upload server is malformed",
 		"pypi:http://up.example/":                  "not encrypted",
 		"pypi:http://localhost.evil.example/":      "not encrypted",
-		"pypi:https://h/?token=" + secret:          "has a query",
+		"pypi:https://h/?token=" + secret:          "unsupported query",
 		"pypi:https://h/?simple=http://i/":         "not encrypted",
 		"pypi:https://h/?simple=https://a:b@i/":    "holds credentials",
-		"pypi:https://h/?simple=s&token=" + secret: "has a query",
-		"pypi:https://h/?simple=%zz":               "cannot be read",
+		"pypi:https://h/?simple=s&token=" + secret: "unsupported query",
+		"pypi:https://h/?simple=%zz":               "the index is malformed",
 		"pypi:https://h/#sec":                      "fragment",
 	} {
 		_, err := Open(t.Context(), text, Options{env: env("BUILDER_PUBLISH_TOKEN=t")})

@@ -154,7 +154,7 @@ func describe(h wheel.Header, text string) string {
 func (f *form) size() int64 { return int64(len(f.head)) + f.wheel.Size + int64(len(f.tail)) }
 
 // errChanged is an error of this host. Retrying does not help.
-var errChanged = errors.New("the wheel is not what was measured")
+var errChanged = errors.New("the wheel has changed")
 
 // A body reads a form once. The transport reads it in its own goroutine, possibly after
 // the answer arrived.
@@ -213,7 +213,7 @@ func (b *body) next() error {
 		return nil
 	}
 	if sum := hex.EncodeToString(b.sum.Sum(nil)); sum != b.form.wheel.SHA256 || b.done != b.form.wheel.Size {
-		b.err = fmt.Errorf("%w: it has %d bytes with sha256 %s, and had %d with %s", errChanged, b.done, sum, b.form.wheel.Size, b.form.wheel.SHA256)
+		b.err = fmt.Errorf("%w: it has %d bytes with sha256 %s, and had %d bytes with sha256 %s", errChanged, b.done, sum, b.form.wheel.Size, b.form.wheel.SHA256)
 		return b.err
 	}
 	b.rest = bytes.NewReader(b.form.tail)

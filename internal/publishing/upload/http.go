@@ -31,8 +31,8 @@ const (
 )
 
 var (
-	errElsewhere = errors.New("the server sends to another one")
-	errStalled   = errors.New("nothing moved for too long")
+	errElsewhere = errors.New("the server redirects to another server")
+	errStalled   = errors.New("the transfer made no progress for too long")
 )
 
 // redirected follows redirects of an index within its origin, for a missing slash or a
@@ -45,7 +45,7 @@ func redirected(req *http.Request, via []*http.Request) error {
 	case !sameOrigin(req.URL, via[0].URL):
 		return errElsewhere
 	case len(via) >= 10:
-		return errors.New("the server redirects for ever")
+		return errors.New("stopped after 10 redirects of the server")
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (a answer) err() error {
 	if reason == "" {
 		reason = http.StatusText(a.code)
 	}
-	said := fmt.Sprintf("the server says %d %s", a.code, cut(reason))
+	said := fmt.Sprintf("the server answered %d %s", a.code, cut(reason))
 	if text := cut(a.text); text != "" && !strings.EqualFold(text, reason) {
 		said += ": " + text
 	}
@@ -223,20 +223,20 @@ func (s *Server) refused(a answer, f *form) error {
 	err := a.err()
 	switch code := a.code; {
 	case a.location != "" && code/100 == 3:
-		return &hinted{fmt.Errorf("%w, and sends on to %s", err, a.location), "uploads are not sent on; if that is the right address, name it"}
+		return &hinted{fmt.Errorf("%w, and redirects to %s", err, a.location), "builder does not follow redirects of uploads; if the new address is right, publish to it"}
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return &hinted{err, s.credentials.advice(code)}
 	case code == http.StatusRequestEntityTooLarge:
-		return &hinted{err, fmt.Sprintf("the server, or a proxy before it, has a limit below %d bytes: have it raised", f.size())}
+		return &hinted{err, fmt.Sprintf("the server, or a proxy before it, accepts less than %d bytes: raise its limit", f.size())}
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
-		return &hinted{err, "nothing takes uploads at this address; a slash at its end may be missing or too much"}
+		return &hinted{err, "check the address, it accepts no uploads: a slash at its end may be missing or wrong"}
 	case code == http.StatusExpectationFailed && f.ask:
 		f.ask = false
 		return retry.Temporary(err, 0)
 	case busy(code):
 		return retry.Temporary(err, a.after)
 	case a.saysExists():
-		return &hinted{err, "whether it has the same file cannot be seen: name its index with ?simple=URL"}
+		return &hinted{err, "add the address of its index with ?simple=URL, so that builder can compare the files"}
 	}
 	return err
 }
@@ -269,15 +269,15 @@ func (s *Server) explain(what string, err error) error {
 	_, unreachable := errors.AsType[*net.OpError](err)
 	switch {
 	case untrusted:
-		return explained.WithHint("SSL_CERT_FILE names the certificates that are trusted; an insecure server is one of http, and no certificate goes unchecked")
+		return explained.WithHint("set SSL_CERT_FILE to a file with the server's certificate authority; builder checks every certificate, and --insecure only allows http")
 	case isConflict(err):
-		return explained.WithHint("what is published stays as it is: give the new file another version or build tag, or find out who made the other")
+		return explained.WithHint("give the new file another version or build tag, or find the origin of the published file; builder never replaces it")
 	case errors.Is(err, errChanged):
-		return explained.WithHint("something wrote to the file since it was built: build or verify it again")
+		return explained.WithHint("build or verify the wheel again: another program wrote to the file")
 	case unreachable:
-		return explained.WithHint("see whether the server can be reached from this host, and give the same command again: what has arrived is not sent twice")
+		return explained.WithHint("check that this host can reach the server, and run the same command again: it does not send a file twice")
 	case retry.IsTemporary(err):
-		return explained.WithHint("the same command may be given again: what has arrived is not sent twice")
+		return explained.WithHint("run the same command again: it does not send a file twice")
 	}
 	return explained
 }

@@ -42,7 +42,7 @@ func (s *Server) lookup(ctx context.Context, project, filename string) (string, 
 		case errors.Is(err, errNoProject):
 		case s.simple == "" && errors.Is(err, errNoIndex) && !retry.IsTemporary(err): // the address was a guess
 		default:
-			return "", false, fmt.Errorf("asking the index: %w", err)
+			return "", false, fmt.Errorf("reading the index: %w", err)
 		}
 	}
 	return "", false, nil
@@ -60,7 +60,7 @@ func (s *Server) places() []string {
 
 var (
 	errNoProject = errors.New("the index has no such project")
-	errNoIndex   = errors.New("there is no index that can be read")
+	errNoIndex   = errors.New("no readable index")
 )
 
 // project returns the files of a project in the index at root.
@@ -189,7 +189,7 @@ func parseJSON(page io.Reader) ([]listed, error) {
 // known refuses an unknown major version of the format.
 func known(version string) error {
 	if major, _, _ := strings.Cut(version, "."); major != "1" {
-		return fmt.Errorf("%w: version %.20q of its format is not known", errNoIndex, version)
+		return fmt.Errorf("%w: its format has the unknown version %.20q", errNoIndex, version)
 	}
 	return nil
 }
@@ -273,8 +273,8 @@ func find(files []listed, name string) (sum string, found bool, err error) {
 	}
 	if found && sum == "" {
 		return "", true, &hinted{
-			fmt.Errorf("the index lists %q without its sha256, so that nobody can tell which file it is", name),
-			"have the server show sha256, as most do unless they are told otherwise",
+			fmt.Errorf("the index lists %q without its sha256, so the files cannot be compared", name),
+			"configure the server to show sha256, as most servers do by default",
 		}
 	}
 	return sum, found, nil

@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 		"json without hash": {jsonPage, `{"meta":{"api-version":"1.0"},"files":[{"filename":"a-1+b-py3-none-any.whl","hashes":{}}]}`, "", "without its sha256"},
 		"json version 2":    {jsonPage, `{"meta":{"api-version":"2.0"}}`, "", "version \"2.0\""},
 		"json of others":    {"application/json", `{"error":"log in"}`, "", "version \"\""},
-		"cut json":          {jsonPage, `{"meta":{"api-version":"1.0"},"files":[{`, "", "no index"},
+		"cut json":          {jsonPage, `{"meta":{"api-version":"1.0"},"files":[{`, "", "no readable index"},
 		"no page":           {"application/zip", "PK", "", "content type"},
 		"nothing":           {"", "", "", "content type"},
 	} {

@@ -128,11 +128,11 @@ func (o Options) addresses(text string) (target, index *url.URL, err error) {
 	}
 	simple, meant := strings.CutPrefix(target.RawQuery, "simple=")
 	if meant = meant || target.RawQuery == ""; !meant || strings.Contains(simple, "&") || target.Fragment != "" {
-		return nil, nil, diag.Errorf(diag.Usage, "%q has a query or a fragment that has no meaning here", store.Redact(text)).
-			WithHint("only ?simple=URL may follow; a token belongs in BUILDER_PUBLISH_TOKEN")
+		return nil, nil, diag.Errorf(diag.Usage, "%q has an unsupported query or fragment", store.Redact(text)).
+			WithHint("only ?simple=URL is supported; put a token into BUILDER_PUBLISH_TOKEN")
 	}
 	if simple, err = url.PathUnescape(simple); err != nil { // not QueryUnescape, which turns the + in devpi's +simple/ into a space
-		return nil, nil, diag.Errorf(diag.Usage, "the address of the index cannot be read")
+		return nil, nil, diag.Errorf(diag.Usage, "the address of the index is malformed")
 	}
 	target.RawQuery, target.ForceQuery = "", false
 	if o.simple != "" {
@@ -143,7 +143,7 @@ func (o Options) addresses(text string) (target, index *url.URL, err error) {
 	}
 	relative, err := url.Parse(simple)
 	if err != nil {
-		return nil, nil, diag.Errorf(diag.Usage, "the address of the index cannot be read")
+		return nil, nil, diag.Errorf(diag.Usage, "the address of the index is malformed")
 	}
 	index, err = o.address(target.ResolveReference(relative).String())
 	if err == nil && (index.RawQuery != "" || index.Fragment != "") {
@@ -157,16 +157,16 @@ func (o Options) addresses(text string) (target, index *url.URL, err error) {
 func (o Options) address(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, diag.Errorf(diag.Usage, "the upload server has no address that can be read").
+		return nil, diag.Errorf(diag.Usage, "the address of the upload server is malformed").
 			WithHint("write pypi:https://HOST/PATH")
 	}
 	if u.User != nil {
-		return nil, diag.Errorf(diag.Usage, "the address %q holds credentials, which every process of the host could read", store.Redact(text)).
+		return nil, diag.Errorf(diag.Usage, "the address %q holds credentials, and every process of this host could read them", store.Redact(text)).
 			WithHint("%s", whereCredentials)
 	}
 	if u.Scheme == "http" && !o.Insecure && !loopback(u.Hostname()) {
-		return nil, diag.Errorf(diag.Usage, "%q is not encrypted: password and wheel could be read and changed on the way", store.Redact(text)).
-			WithHint("write https://; where the network is trusted, --insecure allows http")
+		return nil, diag.Errorf(diag.Usage, "%q is not encrypted: others on the network could read and change the password and the wheel", store.Redact(text)).
+			WithHint("write https://, or allow http with --insecure in a trusted network")
 	}
 	return u, nil
 }
@@ -244,13 +244,13 @@ func (s *Server) confirm(ctx context.Context, f *form, a answer) (Result, error)
 	there, err := s.await(ctx, f)
 	switch {
 	case isConflict(err):
-		return "", fmt.Errorf("the server took the file and then shows another: %w", err)
+		return "", fmt.Errorf("the server accepted the file, but its index shows another: %w", err)
 	case errors.Is(err, errNotShown) && a.page:
-		return "", fmt.Errorf("the server answers with a web page and does not show the file: %w", a.err())
+		return "", fmt.Errorf("the server answered with a web page, and its index does not show the file: %w", a.err())
 	case errors.Is(err, errNotShown):
 		return Accepted, nil
 	case err != nil:
-		return "", fmt.Errorf("looking at what the server took: %w", err)
+		return "", fmt.Errorf("comparing the uploaded file: %w", err)
 	case there:
 		return Uploaded, nil
 	}

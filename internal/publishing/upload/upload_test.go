@@ -114,18 +114,18 @@ func TestRefusals(t *testing.T) {
 		"409":          {say(409, "taken"), "409 Conflict: taken", "?simple=", 1},
 		"400 exists":   {say(400, "File already exists."), "400 Bad Request: File already exists.", "?simple=", 1},
 		"400":          {say(400, "Invalid classifier"), "Invalid classifier", "", 1},
-		"413":          {say(413, "<html><title>413</title><style>x{}</style><p>too <b>large</b></html>"), ": 413 too large", "a limit below", 1},
-		"500":          {say(500, "oops"), "500 Internal Server Error: oops", "not sent twice", 3},
+		"413":          {say(413, "<html><title>413</title><style>x{}</style><p>too <b>large</b></html>"), ": 413 too large", "raise its limit", 1},
+		"500":          {say(500, "oops"), "500 Internal Server Error: oops", "does not send a file twice", 3},
 		"501":          {say(501, ""), "501", "", 1},
 		"507":          {say(507, ""), "507", "", 1},
-		"a web page":   {say(200, "<!DOCTYPE html><h1>Log in</h1>"), "answers with a web page", "", 1},
+		"a web page":   {say(200, "<!DOCTYPE html><h1>Log in</h1>"), "answered with a web page", "", 1},
 		"control":      {say(400, "a\x1b[31mb\r\nc"), "400 Bad Request: a [31mb c", "", 1},
 		"its password": {say(400, "you sent "+secret), "you sent …", "", 1},
 		"long":         {say(400, strings.Repeat("ä", 5000)), "ä…", "", 1},
 		"redirect": {func(_ int, w http.ResponseWriter, r *http.Request) bool {
 			http.Redirect(w, r, "https://user:pass@other.example/up?token=x", http.StatusPermanentRedirect)
 			return true
-		}, "sends on to https://other.example/up?…", "name it", 1},
+		}, "and redirects to https://other.example/up?…", "does not follow redirects of uploads", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
@@ -305,7 +305,7 @@ func TestTheServerRecordsAnotherDigest(t *testing.T) {
 		return true
 	}
 	_, err := upload(t, open(t, f.URL, Options{}), small(t, "a = 1\n"))
-	if !isConflict(err) || !strings.Contains(err.Error(), "took the file and then shows another") {
+	if !isConflict(err) || !strings.Contains(err.Error(), "accepted the file, but its index shows another") {
 		t.Errorf("%v", err)
 	}
 }
@@ -497,7 +497,7 @@ func TestAnIndexThatFails(t *testing.T) {
 			}
 		}
 	}
-	for code, hint := range map[int]string{401: "correct them there", 403: "are wrong, or lack", 500: "not sent twice", 418: ""} {
+	for code, hint := range map[int]string{401: "correct them there", 403: "are wrong, or lack", 500: "does not send a file twice", 418: ""} {
 		f := newFake(t)
 		f.look = func(_ int, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
 		_, err := upload(t, open(t, f.URL, Options{simple: "/simple"}), small(t, "a = 1\n"))

@@ -210,7 +210,7 @@ func (c Call) standIns(steps []step) ([]string, error) {
 		}
 		text, err := fs.ReadFile(actions, path.Join("actions", path.Base(name), "action.yml"))
 		if err != nil {
-			return nil, fmt.Errorf("nothing stands in for %s: %w", name, err)
+			return nil, fmt.Errorf("no stand-in for the action %s: %w", name, err)
 		}
 		var declared Declared
 		if err := yaml.Unmarshal(text, &declared); err != nil {
@@ -218,7 +218,7 @@ func (c Call) standIns(steps []step) ([]string, error) {
 		}
 		for setting := range s.With {
 			if _, known := declared.Inputs[setting]; !known {
-				return nil, fmt.Errorf("what stands in for %s knows no setting %s", name, setting)
+				return nil, fmt.Errorf("the stand-in for the action %s has no setting %s", name, setting)
 			}
 		}
 		dir := filepath.Join(c.Dir, "actions", path.Base(name))
@@ -285,7 +285,7 @@ func read(log []byte) (Result, error) {
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return result, fmt.Errorf("act says %q: %w", lines.Text(), err)
+			return result, fmt.Errorf("act printed %q: %w", lines.Text(), err)
 		}
 		if noise.MatchString(e.Message) {
 			continue

@@ -76,7 +76,7 @@ type Variation struct {
 var variations = []Variation{
 	{"key", "digests and keys", regexp.MustCompile(`\b([0-9a-f]{64}|[0-9a-f]{12})\b`)},
 	{"clock", "the time of day before a line", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `)},
-	{"seconds", "how long something took", regexp.MustCompile(`\b((\d+h)?\d+m\d+|\d+\.\d+) ?s\b`)},
+	{"seconds", "durations", regexp.MustCompile(`\b((\d+h)?\d+m\d+|\d+\.\d+) ?s\b`)},
 	{"date", "days and times", regexp.MustCompile(`\b20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?Z?)?`)},
 	{"signer", "the digest of a public key", regexp.MustCompile(`[0-9A-Za-z+/]{43}=`)},
 	{"size", "sizes of files", regexp.MustCompile(`\b\d+(\.\d+)? ?([kKMGT]?B|bytes)\b`)},
@@ -137,7 +137,7 @@ func (b *Block) mark(text string) (err error) {
 	case "write":
 		return b.be(Write, about)
 	default:
-		return errors.New("this is no mark")
+		return errors.New("unknown mark")
 	}
 	return nil
 }
@@ -147,9 +147,9 @@ func (b *Block) be(k Kind, about string) error {
 	b.Kind, b.About = k, about
 	switch {
 	case k > Always && about == "":
-		return errors.New("say which, or why")
+		return errors.New("the mark needs a path or a reason")
 	case (k == File || k == Write) == (b.Lang == "console"):
-		return fmt.Errorf("a block of %s cannot be that", b.Lang)
+		return fmt.Errorf("a block of %s cannot have this mark", b.Lang)
 	}
 	return nil
 }
@@ -162,12 +162,12 @@ func (b *Block) vary(names []string) error {
 			continue
 		}
 		if !v.pattern.MatchString(text) {
-			return fmt.Errorf("nothing in the block is %s", v.About)
+			return fmt.Errorf("the block has no %s", v.About)
 		}
 		b.Varies = append(b.Varies, v)
 	}
 	if len(b.Varies) != len(names) {
-		return errors.New("known are " + strings.Join(variationNames(), ", "))
+		return errors.New("known variations are " + strings.Join(variationNames(), ", "))
 	}
 	return nil
 }
@@ -188,12 +188,12 @@ func (b *Block) read() error {
 		switch {
 		case b.Lang != "console":
 			if begins || strings.HasPrefix(line, "builder ") {
-				return errors.New("commands stand in a block of console")
+				return errors.New("move commands to a block of console")
 			}
 		case begins:
 			b.Commands = append(b.Commands, Command{Line: b.Line + 1 + i, Text: command})
 		case last < 0:
-			return errors.New("a console begins with a command")
+			return errors.New("a console has to begin with a command")
 		case len(b.Commands[last].Shown) == 0 && strings.HasSuffix(b.Commands[last].Text, `\`):
 			b.Commands[last].Text += "\n" + line
 		default:
@@ -203,15 +203,15 @@ func (b *Block) read() error {
 	hidden := func(c Command) bool { return b.Cut && slices.Equal(c.Shown, []string{"..."}) }
 	switch dotted := slices.Contains(b.Lines, "..."); {
 	case slices.ContainsFunc(b.Commands, hidden):
-		return errors.New("all that a command prints is cut")
+		return errors.New("the whole output of a command is cut")
 	case b.Lang == "console" && len(b.Commands) == 0:
 		return errors.New("the console is empty")
 	case b.Cut && !dotted:
-		return errors.New("nothing is cut: no line is three dots")
+		return errors.New("the mark cuts nothing: no line is three dots")
 	case b.Lang != "console" && (b.Cut || b.Exit != 0 || b.Varies != nil):
 		return errors.New("only a console can have this mark")
 	case b.Lang != "console" && b.Lang != "text" && b.Kind == Text:
-		return errors.New("say which file this is: <!-- file: PATH -->, or <!-- write: PATH -->")
+		return errors.New("name the file: <!-- file: PATH -->, or <!-- write: PATH -->")
 	}
 	return nil
 }

@@ -52,19 +52,19 @@ func TestOf(t *testing.T) {
 func TestOfFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"```sh\nx\n```":                                    `a.md:1: the language of the block is "sh"`,
-		"```console\nx\n```":                               "a.md:1: a console begins with a command",
+		"```console\nx\n```":                               "a.md:1: a console has to begin with a command",
 		"```console\n```":                                  "a.md:1: the console is empty",
-		"```text\nbuilder run\n```":                        "a.md:1: commands stand in a block of console",
-		"```yaml\na: b\n```":                               "a.md:1: say which file this is",
-		"<!-- cut -->\n```console\n$ x\n```":               "a.md:2: nothing is cut",
-		"<!-- varies: key -->\n```console\n$ x\n```":       "a.md:1: varies: key: nothing in the block is digests and keys",
-		"<!-- varies: mood -->\n```console\n$ x\n```":      "known are clock, columns",
+		"```text\nbuilder run\n```":                        "a.md:1: move commands to a block of console",
+		"```yaml\na: b\n```":                               "a.md:1: name the file",
+		"<!-- cut -->\n```console\n$ x\n```":               "a.md:2: the mark cuts nothing",
+		"<!-- varies: key -->\n```console\n$ x\n```":       "a.md:1: varies: key: the block has no digests and keys",
+		"<!-- varies: mood -->\n```console\n$ x\n```":      "known variations are clock, columns",
 		"<!-- exit: two -->\n```console\n$ x\n```":         "a.md:1: exit: two: ",
-		"<!-- elsewhere -->\n```console\n$ x\n```":         "a.md:1: elsewhere: say which, or why",
-		"<!-- file: x -->\n```console\n$ x\n```":           "a.md:1: file: x: a block of console cannot be that",
-		"<!-- e2e -->\n```yaml\na: b\n```":                 "a.md:1: e2e: a block of yaml cannot be that",
+		"<!-- elsewhere -->\n```console\n$ x\n```":         "a.md:1: elsewhere: the mark needs a path or a reason",
+		"<!-- file: x -->\n```console\n$ x\n```":           "a.md:1: file: x: a block of console cannot have this mark",
+		"<!-- e2e -->\n```yaml\na: b\n```":                 "a.md:1: e2e: a block of yaml cannot have this mark",
 		"<!-- exit: 1 -->\n```text\nx\n```":                "a.md:2: only a console can have this mark",
-		"<!-- ignore everything -->\n```console\n$ x\n```": "a.md:1: ignore everything: this is no mark",
+		"<!-- ignore everything -->\n```console\n$ x\n```": "a.md:1: ignore everything: unknown mark",
 	} {
 		if _, err := read(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", text, err, want)

@@ -84,7 +84,7 @@ func (h Host) show(t *testing.T, path string, b Block, c Command, exit int) []st
 	if diff := b.differs(c, printed); diff != "" && golden.Updating() {
 		shown = slices.Collect(strings.SplitSeq(strings.TrimSuffix(printed, "\n"), "\n"))
 	} else if diff != "" {
-		t.Errorf("%s:%d: %s\nthe page shows other lines (-) than the command prints (+); rewrite it with -update if this is right:\n%s", path, c.Line, c.Text, diff)
+		t.Errorf("%s:%d: %s\nthe page (-) differs from the output of the command (+); if the output is right, update the page with -update:\n%s", path, c.Line, c.Text, diff)
 	}
 	if code != exit {
 		t.Errorf("%s:%d: %s: exit code %d, want %d\n%s", path, c.Line, c.Text, code, exit, printed)
@@ -107,7 +107,7 @@ func (h Host) Do(ctx context.Context, command string) (printed string, code int,
 // write writes a block to the file named by its mark, below the host's directory.
 func (h Host) write(b Block) error {
 	if !filepath.IsLocal(b.About) {
-		return fmt.Errorf("%s leads out of the directory", b.About)
+		return fmt.Errorf("%s is outside the directory", b.About)
 	}
 	path := filepath.Join(h.Dir, b.About)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -43,7 +43,7 @@ func CheckFile(t *testing.T, path string, got []byte) {
 		t.Fatalf("%v (write it with -update)", err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s differs (-want +got); rewrite it with -update if this is right:\n%s", path, diff)
+		t.Errorf("%s differs (-want +got); if the new text is right, write it with -update:\n%s", path, diff)
 	}
 }
 
@@ -82,7 +82,7 @@ func CheckEmbedded(t *testing.T, embedded fs.FS, beside ...string) map[string][]
 			t.Fatal(err)
 		}
 		if got, err := fs.ReadFile(embedded, name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: what is embedded is not what is there: %v", name, err)
+			t.Errorf("%s: the embedded text differs from the file: %v", name, err)
 		}
 		files[name] = want
 	}

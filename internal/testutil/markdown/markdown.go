@@ -76,8 +76,8 @@ func Parse(path, text string) (Page, error) {
 		case m != nil:
 			marks = append(marks, Text{n, m[1]})
 		case strings.HasPrefix(line, "    ") && !inList:
-			errs = append(errs, diag.At(diag.Pos{File: path, Line: n}, "a block stands without fences").
-				WithHint("write ```console, ```text or the language above it"))
+			errs = append(errs, diag.At(diag.Pos{File: path, Line: n}, "a block without fences").
+				WithHint("fence it with ```console, ```text or its language"))
 		default:
 			marks = nil
 			inList = item.MatchString(line) || inList && (line == "" || line[0] == ' ')
@@ -85,7 +85,7 @@ func Parse(path, text string) (Page, error) {
 		}
 	}
 	if open >= 0 {
-		errs = append(errs, diag.At(diag.Pos{File: path, Line: p.Blocks[open].Line}, "the block does not end"))
+		errs = append(errs, diag.At(diag.Pos{File: path, Line: p.Blocks[open].Line}, "the block has no end"))
 	}
 	return p, errors.Join(errs...)
 }

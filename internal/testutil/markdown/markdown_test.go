@@ -50,9 +50,9 @@ func TestParse(t *testing.T) {
 
 func TestParseFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"text\n\n    code\n":      "a.md:3: a block stands without fences",
-		"- item\n\ntext\n\n    x": "a.md:5: a block stands without fences",
-		"```console\n$ true\n":    "a.md:1: the block does not end",
+		"text\n\n    code\n":      "a.md:3: a block without fences",
+		"- item\n\ntext\n\n    x": "a.md:5: a block without fences",
+		"```console\n$ true\n":    "a.md:1: the block has no end",
 	} {
 		if _, err := Parse("a.md", text); err == nil || err.Error() != want || diag.CodeOf(err) != diag.Usage {
 			t.Errorf("%q: got %v, want %s", text, err, want)

@@ -28,7 +28,7 @@ func Contrasts(css string, least float64, ground string, colours ...string) []st
 			case err != nil:
 				problems = append(problems, fmt.Sprintf("%s: %s on %s: %v", theme, colour, ground, err))
 			case have < least:
-				problems = append(problems, fmt.Sprintf("%s: %s on %s has a contrast of %.2f, at least %.1f is wanted", theme, colour, ground, have, least))
+				problems = append(problems, fmt.Sprintf("%s: %s on %s has a contrast of %.2f, the minimum is %.1f", theme, colour, ground, have, least))
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func luminance(colour string) (float64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 16, 24)
 	if err != nil || len(digits) != 6 {
-		return 0, fmt.Errorf("%q is no colour such as #112233", colour)
+		return 0, fmt.Errorf("%q is not a colour such as #112233", colour)
 	}
 	sum := 0.0
 	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {

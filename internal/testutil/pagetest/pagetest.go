@@ -43,7 +43,7 @@ func head(page *node) (problems []string) {
 	}
 	for _, meta := range page.all("meta") {
 		if content := meta.attr["content"]; strings.Contains(content, "user-scalable=no") || strings.Contains(content, "maximum-scale") {
-			problems = append(problems, "the page cannot be enlarged")
+			problems = append(problems, "the page forbids zoom")
 		}
 	}
 	return problems
@@ -53,14 +53,14 @@ func head(page *node) (problems []string) {
 // name for each region.
 func landmarks(page *node) (problems []string) {
 	if n := len(page.all("main")); n != 1 {
-		problems = append(problems, fmt.Sprintf("the page has %d main parts", n))
+		problems = append(problems, fmt.Sprintf("the page has %d main elements", n))
 	}
 	for _, body := range page.all("body") {
 		for _, part := range body.children {
 			switch {
 			case part.name == "header", part.name == "main", part.name == "footer", part.name == "nav", part.attr["class"] == "skip":
 			default:
-				problems = append(problems, part.String()+" lies in no part of the page")
+				problems = append(problems, part.String()+" is outside every landmark")
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func landmarks(page *node) (problems []string) {
 			continue
 		}
 		if name == "" || called[name] {
-			problems = append(problems, fmt.Sprintf("%s has no name of its own: %q", n, name))
+			problems = append(problems, fmt.Sprintf("%s has no unique name: %q", n, name))
 		}
 		called[name] = true
 	}
@@ -107,7 +107,7 @@ func references(page *node) (problems []string) {
 	}
 	for id, n := range ids {
 		if n > 1 {
-			problems = append(problems, fmt.Sprintf("the id %q is there %d times", id, n))
+			problems = append(problems, fmt.Sprintf("the id %q occurs %d times", id, n))
 		}
 	}
 	for _, n := range page.all("") {
@@ -117,7 +117,7 @@ func references(page *node) (problems []string) {
 		}
 		for _, id := range wanted {
 			if ids[id] == 0 {
-				problems = append(problems, fmt.Sprintf("%s refers to %q, which is not there", n, id))
+				problems = append(problems, fmt.Sprintf("%s refers to the missing id %q", n, id))
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func pictures(page *node) (problems []string) {
 		picture := n.name == "svg" || n.name == "img" || n.attr["role"] == "img"
 		hidden := n.attr["aria-hidden"] == "true"
 		if picture && !hidden && (n.attr["role"] != "img" || n.attr["aria-label"] == "") {
-			problems = append(problems, n.String()+" is not said in words")
+			problems = append(problems, n.String()+" has no text alternative")
 		}
 	}
 	return problems
@@ -161,7 +161,7 @@ func tables(page *node) (problems []string) {
 			}
 		}
 		if columns == 0 {
-			problems = append(problems, table.String()+" has no headers of columns")
+			problems = append(problems, table.String()+" has no column headers")
 		}
 		for _, tbody := range table.all("tbody") {
 			if headed := tbody.all("th"); len(headed) > 0 && headed[0].attr["scope"] == "rowgroup" {
@@ -182,7 +182,7 @@ func tables(page *node) (problems []string) {
 func scrolled(page *node) (problems []string) {
 	for _, n := range page.all("") {
 		if n.attr["class"] == "scroll" && (n.attr["tabindex"] != "0" || n.attr["role"] != "region") {
-			problems = append(problems, n.String()+" is scrolled with a mouse alone")
+			problems = append(problems, n.String()+" scrolls only with a mouse")
 		}
 	}
 	return problems
@@ -193,7 +193,7 @@ func names(page *node) (problems []string) {
 	for _, n := range page.all("") {
 		chosen := n.name == "a" || n.name == "button" || n.name == "summary"
 		if chosen && n.words() == "" && n.attr["aria-label"] == "" {
-			problems = append(problems, n.String()+" has no words")
+			problems = append(problems, n.String()+" has no text")
 		}
 	}
 	return problems
@@ -203,7 +203,7 @@ func names(page *node) (problems []string) {
 func order(page *node) (problems []string) {
 	for _, n := range page.all("") {
 		if i, err := strconv.Atoi(n.attr["tabindex"]); err == nil && i > 0 {
-			problems = append(problems, n.String()+" comes before what stands before it")
+			problems = append(problems, n.String()+" takes the focus out of order")
 		}
 	}
 	return problems

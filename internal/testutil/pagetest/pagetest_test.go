@@ -31,25 +31,25 @@ func TestFaults(t *testing.T) {
 		t.Errorf("a good page: %q", problems)
 	}
 	for want, edit := range map[string][2]string{
-		"does not state its language":          {` lang="en"`, ``},
-		"has no title":                         {`<title>Page</title>`, `<title> </title>`},
-		"cannot be enlarged":                   {`<meta charset="utf-8">`, `<meta name="viewport" content="maximum-scale=1">`},
-		"has 0 main parts":                     {`main`, `div`},
-		"<p> lies in no part":                  {`<header>`, `<p>x</p><header>`},
-		`has no name of its own: ""`:           {` aria-label="Numbers"`, ``},
-		`has no name of its own: "Table"`:      {`aria-label="Numbers"`, `aria-label="Table"`},
-		`"Table" follows a heading of level 1`: {`h2`, `h3`},
-		`"Page" follows a heading of level 0`:  {`h1`, `h2`},
-		`the id "m" is there 2 times`:          {`id="t"`, `id="m"`},
-		`refers to "n", which is not there`:    {`href="#m"`, `href="#n"`},
-		"<svg role=\"img\"> is not said":       {` aria-label="a curve"`, ``},
-		"<select> has no label":                {`label>`, `span>`},
-		`"1" has no scope`:                     {` scope="row"`, ``},
-		"has no headers of columns":            {`<th scope="col">a</th>`, `<td>a</td>`},
-		`the row "1 23" has no header`:         {`<th scope="row">1</th>`, `<td>1 </td>`},
-		"is scrolled with a mouse alone":       {` tabindex="0"`, ``},
-		"<summary> has no words":               {`more`, ``},
-		"comes before what stands before it":   {`tabindex="0"`, `tabindex="2"`},
+		"does not state its language":                {` lang="en"`, ``},
+		"has no title":                               {`<title>Page</title>`, `<title> </title>`},
+		"forbids zoom":                               {`<meta charset="utf-8">`, `<meta name="viewport" content="maximum-scale=1">`},
+		"has 0 main elements":                        {`main`, `div`},
+		"<p> is outside every landmark":              {`<header>`, `<p>x</p><header>`},
+		`has no unique name: ""`:                     {` aria-label="Numbers"`, ``},
+		`has no unique name: "Table"`:                {`aria-label="Numbers"`, `aria-label="Table"`},
+		`"Table" follows a heading of level 1`:       {`h2`, `h3`},
+		`"Page" follows a heading of level 0`:        {`h1`, `h2`},
+		`the id "m" occurs 2 times`:                  {`id="t"`, `id="m"`},
+		`refers to the missing id "n"`:               {`href="#m"`, `href="#n"`},
+		"<svg role=\"img\"> has no text alternative": {` aria-label="a curve"`, ``},
+		"<select> has no label":                      {`label>`, `span>`},
+		`"1" has no scope`:                           {` scope="row"`, ``},
+		"has no column headers":                      {`<th scope="col">a</th>`, `<td>a</td>`},
+		`the row "1 23" has no header`:               {`<th scope="row">1</th>`, `<td>1 </td>`},
+		"scrolls only with a mouse":                  {` tabindex="0"`, ``},
+		"<summary> has no text":                      {`more`, ``},
+		"takes the focus out of order":               {`tabindex="0"`, `tabindex="2"`},
 	} {
 		problems := Faults(strings.ReplaceAll(good, edit[0], edit[1]))
 		if !slices.ContainsFunc(problems, func(f string) bool { return strings.Contains(f, want) }) {
@@ -75,11 +75,11 @@ const style = `:root {
 
 func TestContrasts(t *testing.T) {
 	want := []string{
-		"dark: --none on --ground: \"\" is no colour such as #112233",
-		"dark: --glass on --ground: \"#00000080\" is no colour such as #112233",
-		"light: --quiet on --ground has a contrast of 4.48, at least 4.5 is wanted",
-		"light: --none on --ground: \"\" is no colour such as #112233",
-		"light: --glass on --ground: \"#00000080\" is no colour such as #112233",
+		"dark: --none on --ground: \"\" is not a colour such as #112233",
+		"dark: --glass on --ground: \"#00000080\" is not a colour such as #112233",
+		"light: --quiet on --ground has a contrast of 4.48, the minimum is 4.5",
+		"light: --none on --ground: \"\" is not a colour such as #112233",
+		"light: --glass on --ground: \"#00000080\" is not a colour such as #112233",
 	}
 	if got := Contrasts(style, Text, "--ground", "--text", "--quiet", "--late", "--none", "--glass"); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)

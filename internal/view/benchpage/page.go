@@ -129,7 +129,7 @@ func facts(r bench.Result) []fact {
 		{"Link", r.Host.Link},
 		{"Driver", r.Host.Driver},
 		{"nccl-tests", c.Tests},
-		{"Sizes", fmt.Sprintf("%s to %s, each %d times the one before", curve.HumanSize(c.MinBytes), curve.HumanSize(c.MaxBytes), c.Factor)},
+		{"Sizes", fmt.Sprintf("%s to %s, each %d times the previous", curve.HumanSize(c.MinBytes), curve.HumanSize(c.MaxBytes), c.Factor)},
 		{"Rounds", fmt.Sprintf("%d, after one to warm up", c.Rounds)},
 		{"Iterations", fmt.Sprintf("%d for each size, after %d to warm up", c.Iterations, c.Warmup)},
 		{"Duration", took(r)},
@@ -156,7 +156,7 @@ func ended(f *bench.Failure) string {
 		where = "ended in the warm-up round, at " + f.Collective
 	}
 	if f.Wrong {
-		where = "cannot be believed and is not compared: " + where
+		where = "has wrong values and is not compared: " + where
 	}
 	return where + ": " + shortened(f.Reason)
 }

@@ -22,7 +22,7 @@ type Shown struct {
 
 // stopping is printed as soon as an interrupt arrives, because running steps take a
 // moment to end.
-const stopping = "stopping: what runs is told to end (once more stops now)"
+const stopping = "stopping: waiting for running steps to end (interrupt again to stop now)"
 
 // Begin shows the progress of a command on w in the requested format. With Auto, w
 // decides.
@@ -32,7 +32,7 @@ func Begin(ctx context.Context, w io.Writer, asked Format, verbose bool) (*Shown
 	case asked == Auto:
 	case asked == Live && options.Format != Live:
 		if options = Detect(w, withoutActions); options.Format != Live {
-			return nil, diag.Errorf(diag.Usage, "--progress live: stderr is no terminal that can move its cursor").WithHint("--progress plain is a log")
+			return nil, diag.Errorf(diag.Usage, "--progress live: stderr is not a terminal that can move its cursor").WithHint("use --progress plain, which writes a log")
 		}
 	default:
 		options.Format = asked

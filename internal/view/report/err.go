@@ -11,7 +11,7 @@ import (
 // and a run without cells are [diag.Unexpected].
 func Err(run Run) error {
 	if len(run.Cells) == 0 {
-		return diag.Errorf(diag.Unexpected, "no run tells of a cell")
+		return diag.Errorf(diag.Unexpected, "the run has no cells")
 	}
 	var errs []error
 	for _, c := range run.Cells {
@@ -21,7 +21,7 @@ func Err(run Run) error {
 			errs = append(errs, diag.Errorf(codeNamed(c.Error.Code), "%s: %s", c.ID, c.Error.Message).WithHint("%s", c.Error.Hint))
 		case Skipped:
 			errs = append(errs, diag.Errorf(diag.Unexpected, "%s: it was not built", c.ID).
-				WithHint("its run was stopped or killed, or left nothing behind: see the log of its job"))
+				WithHint("its run was stopped or killed, or wrote no result: read the log of its job"))
 		default:
 			errs = append(errs, refusals(c)...)
 		}
@@ -37,7 +37,7 @@ func refusals(c Cell) (errs []error) {
 		}
 	}
 	if len(errs) == 0 {
-		errs = append(errs, diag.Errorf(diag.Gate, "%s: no gate looked at it", c.ID))
+		errs = append(errs, diag.Errorf(diag.Gate, "%s: no gate checked it", c.ID))
 	}
 	return errs
 }

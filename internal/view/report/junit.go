@@ -67,7 +67,7 @@ func suiteOf(c Cell) junitSuite {
 	case status == Skipped:
 		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: "0.000", Skipped: &junitMessage{"the cell has no result", string(status), ""}})
 	case len(c.Verdicts) == 0:
-		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: s.Time, Error: &junitMessage{"no gate looked at it", string(status), ""}})
+		s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: "result", Time: s.Time, Error: &junitMessage{"no gate checked it", string(status), ""}})
 	}
 	for _, one := range s.Cases {
 		s.Tests++

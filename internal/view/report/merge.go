@@ -35,17 +35,17 @@ func Open(dir string) (Part, error) {
 func opened(dir string, run Run, err error) (Part, error) {
 	path := filepath.Join(dir, "run.json")
 	if err != nil {
-		return Part{}, diag.Errorf(diag.Usage, "%w", err).WithHint("name directories in which builder run wrote its results")
+		return Part{}, diag.Errorf(diag.Usage, "%w", err).WithHint("give directories with the results of builder run")
 	}
 	var errs []error
 	seen := map[string]bool{}
 	for _, cell := range run.Cells {
 		if seen[cell.ID] {
-			errs = append(errs, diag.Errorf(diag.Usage, "%s: cell %q is there twice", path, cell.ID))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s: cell %q appears twice", path, cell.ID))
 		}
 		seen[cell.ID] = true
 		for _, name := range place(cell, dir) {
-			errs = append(errs, diag.Errorf(diag.Usage, "%s: cell %q: %q does not lie below the directory", path, cell.ID, name))
+			errs = append(errs, diag.Errorf(diag.Usage, "%s: cell %q: %q is outside the directory", path, cell.ID, name))
 		}
 	}
 	return Part{dir, run}, errors.Join(errs...)
@@ -182,13 +182,13 @@ func contradictions(testimonies []testimony) (errs []error) {
 	for i, t := range testimonies[1:] {
 		if t.cell.Key != first.cell.Key {
 			errs = append(errs, diag.Errorf(diag.Drift, "%s has the key %s in %s and %s in %s", t.cell.ID, first.cell.Key, first.dir, t.cell.Key, t.dir).
-				WithHint("the runs had other recipes, locks or releases of builder: merge runs of one commit"))
+				WithHint("merge runs of one commit: these had different recipes, locks or releases of builder"))
 			continue // other inputs give other bytes
 		}
 		if i+1 > made && made >= 0 && len(t.cell.Artifacts) > 0 && !slices.Equal(digests(testimonies[made].cell), digests(t.cell)) {
-			errs = append(errs, diag.Errorf(diag.Gate, "%s has other bytes in %s than in %s: %s, and %s", t.cell.ID, testimonies[made].dir, t.dir,
+			errs = append(errs, diag.Errorf(diag.Gate, "%s has different bytes in %s and in %s: %s, and %s", t.cell.ID, testimonies[made].dir, t.dir,
 				strings.Join(digests(testimonies[made].cell), " "), strings.Join(digests(t.cell), " ")).
-				WithHint("the same key made both: `builder verify --rebuild` says where they differ"))
+				WithHint("both have the same key: find the difference with `builder verify --rebuild`"))
 		}
 	}
 	return errs

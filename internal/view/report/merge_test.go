@@ -96,9 +96,9 @@ func TestMergeRefusesContradictions(t *testing.T) {
 		part("z", passed("a", "2"), failed("c", "build")),
 	}, nil)
 	want := map[string]diag.Code{
-		"a has other bytes in y than in z: a.whl sha256:1, and a.whl sha256:2":                diag.Gate,
-		"b has the key key of b in x and another in y":                                        diag.Drift,
-		"c has other bytes in x than in y: a.whl sha256:1, and a.whl sha256:1 b.whl sha256:2": diag.Gate,
+		"a has different bytes in y and in z: a.whl sha256:1, and a.whl sha256:2":                diag.Gate,
+		"b has the key key of b in x and another in y":                                           diag.Drift,
+		"c has different bytes in x and in y: a.whl sha256:1, and a.whl sha256:1 b.whl sha256:2": diag.Gate,
 	}
 	got := map[string]diag.Code{}
 	for _, e := range diag.All(err) {
@@ -206,7 +206,7 @@ func TestOpenRefuses(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"twice":        {`{"schema": 1, "cells": [{"id": "a"}, {"id": "a"}, {"id": "b"}, {"id": "b"}]}`, []string{`"a" is there twice`, `"b" is there twice`}},
+		"twice":        {`{"schema": 1, "cells": [{"id": "a"}, {"id": "a"}, {"id": "b"}, {"id": "b"}]}`, []string{`"a" appears twice`, `"b" appears twice`}},
 		"ids":          {`{"schema": 1, "cells": [{"id": ""}, {"id": ".."}, {"id": "a/b"}, {"id": "/"}]}`, []string{`cell ""`, `cell ".."`, `cell "a/b"`, `cell "/"`}},
 		"artifacts":    {`{"schema": 1, "cells": [{"id": "a", "artifacts": [{"name": "../x"}, {"name": "y", "path": "out/a/../../y"}, {"name": "z", "path": "out/a/q"}]}]}`, []string{`"../x"`, `"../../y"`, `"q"`}},
 		"logs":         {`{"schema": 1, "cells": [{"id": "a", "steps": [{"log": "/etc/passwd"}, {"log": "a/../../b"}]}]}`, []string{`"/etc/passwd"`, `"a/../../b"`}},

@@ -46,12 +46,12 @@ func reasonsOf(c Cell) (all []Reason) {
 	status := StatusOf(c)
 	switch {
 	case status == Skipped:
-		return []Reason{{Status: Skipped, What: "not built", Text: "The run has no result of it.",
-			Remedy: "Its run was stopped or killed, or left nothing behind: see the log of its job."}}
+		return []Reason{{Status: Skipped, What: "not built", Text: "The run has no result for it.",
+			Remedy: "Its run was stopped or killed, or wrote no result: read the log of its job."}}
 	case c.Error != nil:
 		all = append(all, Reason{Status: Errored, What: c.Error.Code, Text: strings.TrimPrefix(c.Error.Message, "building "+c.ID+": "), Remedy: c.Error.Hint})
 	case len(c.Verdicts) == 0:
-		return []Reason{{Status: NotMeasured, What: "gates", Text: "No gate looked at it."}}
+		return []Reason{{Status: NotMeasured, What: "gates", Text: "No gate checked it."}}
 	}
 	for _, v := range c.Verdicts {
 		if v.Refuses() {
@@ -72,7 +72,7 @@ const maxHeadline = 120
 // not, with the first reason.
 func Headline(run Run) string {
 	if len(run.Cells) == 0 {
-		return "No run tells of a cell"
+		return "The run has no cells"
 	}
 	counts := map[Status]int{}
 	for _, c := range run.Cells {

@@ -24,11 +24,11 @@ func TestHeadline(t *testing.T) {
 	stopped := failed("f", "build")
 	stopped.Error.Message = "building f: step build: it stopped"
 	for want, cells := range map[string][]report.Cell{
-		"No run tells of a cell": nil,
-		"2 of 2 cells passed":    {passed("a", "1"), passed("b", "1")},
+		"The run has no cells": nil,
+		"2 of 2 cells passed":  {passed("a", "1"), passed("b", "1")},
 		"1 of 3 cells failed: check-build: TensorFlow was not found":               {passed("a", "1"), check, passed("b", "1")},
 		"1 of 2 cells not measured: nccl-tests: no GPU":                            {passed("a", "1"), gpu},
-		"1 of 1 cells not measured: gates: No gate looked at it.":                  {none},
+		"1 of 1 cells not measured: gates: No gate checked it.":                    {none},
 		"2 of 4 cells failed, 1 not measured, 1 not built: step build: it stopped": {{ID: "x"}, gpu, check, stopped},
 		"1 of 2 cells not built":                                                   {passed("a", "1"), {ID: "x"}},
 		"1 of 1 cells failed: g: " + strings.Repeat("x", 116) + "…":                {refused("a", "g", "fail", strings.Repeat("x", 1000))},

@@ -22,7 +22,7 @@ func NewRecorder(path string, run Run) (*Recorder, error) {
 	r.run.Schema, r.run.Cells = Schema, nil
 	for i, cell := range run.Cells {
 		if _, twice := r.index[cell.ID]; twice {
-			return nil, fmt.Errorf("recording run: cell %q is there twice", cell.ID)
+			return nil, fmt.Errorf("recording run: cell %q appears twice", cell.ID)
 		}
 		r.index[cell.ID] = i
 		r.run.Cells = append(r.run.Cells, settled(cell))

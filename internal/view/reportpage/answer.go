@@ -86,7 +86,7 @@ func commandsOf(c report.Cell) []command {
 		for _, name := range slices.Sorted(maps.Keys(c.Axes)) {
 			words = append(words, "--"+name, c.Axes[name])
 		}
-		return []command{{Why: "Build it again, once that is mended", Lines: []string{shell.Line(words...)}}}
+		return []command{{Why: "Build it again after the fix", Lines: []string{shell.Line(words...)}}}
 	}
 	dir, install := installed(c)
 	var all []command
@@ -95,7 +95,7 @@ func commandsOf(c report.Cell) []command {
 			command{Why: "Install with pip", Lines: []string{shell.Line(append([]string{"pip", "install"}, install...)...)}},
 			command{Why: "Or with uv", Lines: []string{shell.Line(append([]string{"uv", "pip", "install"}, install...)...)}})
 		if lines := uvIndex(c, dir); len(lines) > 0 {
-			all = append(all, command{"Or in the pyproject.toml of a project that uv manages", lines, true})
+			all = append(all, command{"Or in the pyproject.toml of a uv project", lines, true})
 		}
 	}
 	if dir != "" {

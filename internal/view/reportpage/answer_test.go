@@ -64,7 +64,7 @@ func TestAnswerOfAFailure(t *testing.T) {
 		`<p class="text">TensorFlow was not found</p>`,
 		`What to do:</strong> build with HOROVOD_WITH_TENSORFLOW=1`,
 		`<a href="#cell-1">horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a</a> · log: <a href="horovod-0.28.1&#43;rocm5.7-tf2.13.0-cp39-gfx90a/logs/gate-check-build.log">gate-check-build.log</a>`,
-		`<h2>What now</h2>`,
+		`<h2>Next</h2>`,
 		`builder run horovod --arch gfx90a --python 3.9 --rocm 5.7 --tensorflow 2.13.0 --version 0.28.1`,
 		`<h2>Time</h2>`,
 		`<h2>Cells</h2>`,

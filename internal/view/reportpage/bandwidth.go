@@ -93,7 +93,7 @@ func note(gate string, c curve.Curve, samePlace bool) string {
 func label(c curve.Curve, samePlace bool) string {
 	text := c.Library
 	if c.Baseline {
-		text += " (compared with)"
+		text += " (baseline)"
 	}
 	if !samePlace {
 		text += ", " + string(c.Place)

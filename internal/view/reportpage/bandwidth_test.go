@@ -64,8 +64,8 @@ func TestBandwidth(t *testing.T) {
 	demand(t, page,
 		`<figcaption><strong>all_reduce</strong> <span class="quiet">gate busbw, higher is better, medians of 9 rounds, out-of-place</span></figcaption>`,
 		`<figcaption><strong>reduce_scatter</strong> <span class="quiet">gate nccl-tests, higher is better</span></figcaption>`,
-		`aria-label="Bus bandwidth of all_reduce over size, by gate busbw. vendor.whl (compared with) reaches 211.0 GB/s at 16 MiB. 2.28.9 reaches 211.8 GB/s at 16 MiB.">`,
-		`<th scope="col">vendor.whl (compared with), GB/s</th><th scope="col">2.28.9, GB/s</th>`,
+		`aria-label="Bus bandwidth of all_reduce over size, by gate busbw. vendor.whl (baseline) reaches 211.0 GB/s at 16 MiB. 2.28.9 reaches 211.8 GB/s at 16 MiB.">`,
+		`<th scope="col">vendor.whl (baseline), GB/s</th><th scope="col">2.28.9, GB/s</th>`,
 		`<tr><th scope="row">1 MiB</th><td>71.20</td><td>70.79</td></tr>`,
 		`NCCL 2.28.9&#43;cuda13.0, in-place</li>`, `<title>2.28.9, 16 MiB: 211.8 GB/s</title>`,
 	)

@@ -21,14 +21,14 @@ func compare(before, now report.Run) []change {
 		old, known := was[c.ID]
 		delete(was, c.ID)
 		if !known {
-			all = append(all, change{c.ID, "cell", "not there", string(report.StatusOf(c))})
+			all = append(all, change{c.ID, "cell", "absent", string(report.StatusOf(c))})
 			continue
 		}
 		all = append(all, compareCell(old, c)...)
 	}
 	for _, c := range before.Cells {
 		if _, gone := was[c.ID]; gone {
-			all = append(all, change{c.ID, "cell", string(report.StatusOf(c)), "not there"})
+			all = append(all, change{c.ID, "cell", string(report.StatusOf(c)), "absent"})
 		}
 	}
 	return all

@@ -112,7 +112,7 @@ func TestPageOfLittle(t *testing.T) {
 	if strings.Contains(page, "<h2>Matrix</h2>") || strings.Contains(page, "<form>") {
 		t.Error("one cell has a matrix")
 	}
-	demand(t, write(t, report.Run{Started: began, Finished: began}, Options{}), "No run tells of a cell")
+	demand(t, write(t, report.Run{Started: began, Finished: began}, Options{}), "The run has no cells")
 }
 
 func TestCompared(t *testing.T) {
@@ -124,9 +124,9 @@ func TestCompared(t *testing.T) {
 	now.Cells[2].Verdicts = []report.Verdict{{Gate: "import", Status: "fail"}}
 	page := write(t, now, Options{Before: &before})
 	demand(t, page, "Changed since 2026-11-21 12:00:00 UTC",
-		`<th scope="row">tool-0</th><td>cell</td><td class="wrap">not there</td>`, `<th scope="row">tool-3</th><td>cell</td>`,
+		`<th scope="row">tool-0</th><td>cell</td><td class="wrap">absent</td>`, `<th scope="row">tool-3</th><td>cell</td>`,
 		"sha256 of tool-2.whl", "gate import", `<td>time</td><td class="wrap">243s</td><td class="wrap">1003s</td>`)
-	demand(t, write(t, before, Options{Before: &before}), "<p>Nothing.</p>")
+	demand(t, write(t, before, Options{Before: &before}), "<p>No changes.</p>")
 }
 
 // Neither the names nor the sizes of logs are trusted.

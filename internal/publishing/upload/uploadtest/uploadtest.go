@@ -79,7 +79,7 @@ func received(req *http.Request) (name string, data []byte, err error) {
 		return "", nil, err
 	}
 	if sum := digest(data); req.FormValue(":action") != "file_upload" || req.FormValue("sha256_digest") != sum {
-		return "", nil, fmt.Errorf("%s is not what the form says: it has %s", header.Filename, sum)
+		return "", nil, fmt.Errorf("%s differs from its form: its sha256 is %s", header.Filename, sum)
 	}
 	return header.Filename, data, nil
 }
