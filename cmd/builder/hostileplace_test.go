@@ -63,14 +63,14 @@ func TestHostileIndexes(t *testing.T) {
 		says    string
 		fetched bool // the wheel was requested
 	}{
-		{"a file that nobody signed lies beside the wheel", func(s *scene) {
+		{"an unsigned file lies beside the wheel", func(s *scene) {
 			evil := s.plant("evil.html", "<script>")
 			s.record(func(r *index.Record) { r.Beside = append(r.Beside, evil) })
 		}, `the file "evil.html" beside it, with sha256 [0-9a-f]{64}, is unsigned`, false},
-		{"a file that nobody signed lies among the statements", func(s *scene) {
+		{"an unsigned file lies among the statements", func(s *scene) {
 			evil := s.plant(said+"/evil.html", "<script>")
 			s.record(func(r *index.Record) { r.Beside = append(r.Beside, evil) })
-		}, `evil.html: nobody signed it`, false},
+		}, `evil.html: it is unsigned`, false},
 		{"the wheel has another name", func(s *scene) {
 			const other = "tiny-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"
 			s.check(os.Rename(s.index("files", "tiny", name), s.index("files", "tiny", other)))
@@ -139,12 +139,12 @@ func TestHostileRegistries(t *testing.T) {
 		edit func(s *scene, p *oci.Package)
 		says string
 	}{
-		"a layer that nobody signed": {func(s *scene, p *oci.Package) {
+		"an unsigned layer": {func(s *scene, p *oci.Package) {
 			p.Files = append(p.Files, s.layer("evil.html"))
 		}, `the file "evil.html" beside it, with sha256 [0-9a-f]{64}, is unsigned`},
-		"a referrer that nobody signed": {func(s *scene, p *oci.Package) {
+		"an unsigned referrer": {func(s *scene, p *oci.Package) {
 			p.Referrers = append(p.Referrers, oci.Referrer{ArtifactType: "application/json", File: s.layer("evil.html")})
-		}, `evil.html: nobody signed it`},
+		}, `evil.html: it is unsigned`},
 		"another title": {func(_ *scene, p *oci.Package) {
 			p.Files[0].Name = "tiny-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"
 		}, `the statement is about tiny-1.0-py3-none-any.whl, the artifact is named tiny-1.0-cp312`},

@@ -58,7 +58,7 @@ func directoryFaults() []fault {
 		},
 		{
 			"the wheel changes while it is published", func(s *scene) { s.changeWhenLocked() },
-			diag.Publish, name + ` has changed: sha256 [0-9a-f]{64}, it had [0-9a-f]{64}`,
+			diag.Publish, name + ` has changed: sha256 is [0-9a-f]{64}, was [0-9a-f]{64}`,
 			"stop the program that writes to the file, and publish again", nothing,
 		},
 		{
