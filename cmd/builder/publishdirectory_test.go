@@ -37,22 +37,22 @@ func directoryFaults() []fault {
 			"free space on the disk of the index, and publish again; pages list only complete files", nothing,
 		},
 		{
-			"no file may be that large", func(s *scene) { s.cramp() },
+			"the file size limit is too low", func(s *scene) { s.cramp() },
 			diag.Publish, `publishing ` + name + `: write .*: file too large`,
 			"raise the file size limit (ulimit -f), and publish again", nothing,
 		},
 		{
-			"a file is where the directory should be", func(s *scene) { s.put(s.index()) },
+			"a file has the name of the directory", func(s *scene) { s.put(s.index()) },
 			diag.Publish, `opening the index: mkdir .*/index: not a directory`,
 			"move the file or directory at the named path away, and publish again", nothing,
 		},
 		{
-			"a file is where the folder of the pages should be", func(s *scene) { s.put(s.index("simple")) },
+			"a file has the name of the folder of pages", func(s *scene) { s.put(s.index("simple")) },
 			diag.Publish, `writing the pages of tiny: mkdir .*/simple: not a directory`,
 			"move the file or directory at the named path away, and publish again", partly,
 		},
 		{
-			"the directory may not be written", func(s *scene) { s.protect() },
+			"the directory is read-only", func(s *scene) { s.protect() },
 			diag.Publish, `opening the index: locking: open .*/index/.lock: (read-only file system|permission denied)`,
 			"make the index writable for this user, or publish as its owner", nothing,
 		},
@@ -72,20 +72,20 @@ func directoryFaults() []fault {
 			"restore the file, or remove it and publish its wheel again", nothing,
 		},
 		{
-			"what is published was damaged", func(s *scene) { s.damagePublished() },
+			"the published wheel is damaged", func(s *scene) { s.damagePublished() },
 			diag.OK, `^$`, "", whole,
 		},
 		{
-			"pip cannot use it", func(s *scene) { s.python("echo no wheel fits; exit 1") },
+			"pip cannot install the wheel", func(s *scene) { s.python("echo no wheel fits; exit 1") },
 			diag.Publish, `installing ` + name + ` from file:.*/simple/ with pip: .*no wheel fits`,
 			"the new files were withdrawn; --no-check publishes without this check", nothing,
 		},
 		{
-			"an interruption while pip looks", func(s *scene) { s.python("kill -INT $PPID; exec /bin/sleep 20") },
+			"an interruption while pip installs", func(s *scene) { s.python("kill -INT $PPID; exec /bin/sleep 20") },
 			diag.Interrupted, `interrupt`, "", nothing,
 		},
 		{
-			"builder is killed while pip looks", func(s *scene) { s.python("kill -KILL $PPID") },
+			"builder is killed while pip installs", func(s *scene) { s.python("kill -KILL $PPID") },
 			killed, ``, "", whole,
 		},
 		{
@@ -97,7 +97,7 @@ func directoryFaults() []fault {
 			diag.OK, `^$`, "", whole,
 		},
 		{
-			"an interruption while somebody else publishes", func(s *scene) { s.interruptWhileWaiting() },
+			"an interruption while another process publishes", func(s *scene) { s.interruptWhileWaiting() },
 			diag.Interrupted, `interrupt`, "", nothing,
 		},
 		{

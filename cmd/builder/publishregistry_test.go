@@ -55,7 +55,7 @@ func registryFaults() []fault {
 	const unreachable = "see whether HOST can be reached from this host; what was sent stays there, and is not sent again"
 	return []fault{
 		{
-			"nobody listens", func(s *scene) {
+			"no server at the address", func(s *scene) {
 				s.front.kill()
 				s.whenMended(func() { s.check(s.front.start()) })
 			},
@@ -63,16 +63,16 @@ func registryFaults() []fault {
 			unreachable, nothing,
 		},
 		{
-			"the server dies in the middle of a push", func(s *scene) { s.dies(sendWheel) },
+			"the server stops in the middle of a push", func(s *scene) { s.dies(sendWheel) },
 			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: dial tcp 127.*: connection refused`,
 			unreachable, nothing,
 		},
 		{
-			"the server dies, and is back", func(s *scene) { s.restarts(sendWheel) },
+			"the server stops and starts again", func(s *scene) { s.restarts(sendWheel) },
 			diag.OK, `^$`, "", whole,
 		},
 		{
-			"the server dies between two tags", func(s *scene) { s.dies(sendKey) },
+			"the server stops between two tags", func(s *scene) { s.dies(sendKey) },
 			diag.Publish, `tagging sha256:[0-9a-f]{64} as "key-[0-9a-f]{64}" in oci://127.*/wheels: .*refused`,
 			unreachable, partly,
 		},
@@ -92,12 +92,12 @@ func registryFaults() []fault {
 			"HOST does not make repositories by itself: make this one first, or mend its name", nothing,
 		},
 		{
-			"405: nothing may be written", func(s *scene) { s.breaks(sendManifest, always, says(405)) },
+			"405: writes are forbidden", func(s *scene) { s.breaks(sendManifest, always, says(405)) },
 			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry says 405 Method Not Allowed`,
 			"HOST does not allow it: ask its owner to", nothing,
 		},
 		{
-			"409: a tag may not be written", func(s *scene) { s.breaks(sendTag, always, says(409)) },
+			"409: the registry refuses a tag", func(s *scene) { s.breaks(sendTag, always, says(409)) },
 			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the registry says 409 Conflict`,
 			"somebody else writes the same, or what is there may not be replaced: push again, or publish to another repository", nothing,
 		},
@@ -111,7 +111,7 @@ func registryFaults() []fault {
 			diag.OK, `^$`, "", whole,
 		},
 		{
-			"429 for ever", func(s *scene) { s.breaks(sendBlob, always, says(429, "Retry-After", "0")) },
+			"429 every time", func(s *scene) { s.breaks(sendBlob, always, says(429, "Retry-After", "0")) },
 			diag.Publish, `pushing .* to oci://127.*/wheels: the registry says 429 Too Many Requests`,
 			"wait and try again; what was sent stays there, and is not sent again", nothing,
 		},
@@ -120,24 +120,24 @@ func registryFaults() []fault {
 			diag.OK, `^$`, "", whole,
 		},
 		{
-			"500 for ever", func(s *scene) { s.breaks(sendManifest, always, says(500)) },
+			"500 every time", func(s *scene) { s.breaks(sendManifest, always, says(500)) },
 			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry says 500 Internal Server Error`,
 			"the registry is ill: try again later; what was sent stays there, and is not sent again", nothing,
 		},
 		{
-			"another digest is told after the push", func(s *scene) {
+			"the registry reports another digest after the push", func(s *scene) {
 				s.breaks(sendManifest, always, says(201, "Docker-Content-Digest", "sha256:"+strings.Repeat("0", 64)))
 			},
 			diag.Publish, `pushing the manifest to oci://127.*/wheels: the registry gave something else`,
 			"the registry, or a proxy before it, gives other bytes than it was given: ask its owner", nothing,
 		},
 		{
-			"another manifest is there after the push", func(s *scene) { s.breaks(readManifest, always, s.rewritten) },
+			"the registry has another manifest after the push", func(s *scene) { s.breaks(readManifest, always, s.rewritten) },
 			diag.Publish, `tagging sha256:[0-9a-f]{64} as "tiny-1.0" in oci://127.*/wheels: the registry gave something else`,
 			"the registry, or a proxy before it, gives other bytes than it was given: ask its owner", nothing,
 		},
 		{
-			"a file is taken and not kept", func(s *scene) { s.breaks(sendWheel, 1, says(201)) },
+			"the registry accepts a file and loses it", func(s *scene) { s.breaks(sendWheel, 1, says(201)) },
 			diag.Publish, `pushing tiny-1.0-py3-none-any.whl to oci://127.*/wheels: the registry took it and does not have it`,
 			"the registry, or a proxy before it, loses what it is given: ask its owner", nothing,
 		},
@@ -161,7 +161,7 @@ func registryFaults() []fault {
 			"what is to be stored is not sent on to another host: if that is the right one, name it", nothing,
 		},
 		{
-			"a redirect of what is read to another host", func(s *scene) { s.redirects(readTag, true, s.front.back.ServeHTTP) },
+			"a redirect of a read to another host", func(s *scene) { s.redirects(readTag, true, s.front.back.ServeHTTP) },
 			diag.OK, `^$`, "", whole,
 		},
 		{
@@ -183,7 +183,7 @@ func registryFaults() []fault {
 			"HOST speaks plain HTTP: put TLS before it; publish allows it with --insecure", nothing,
 		},
 		{
-			"a certificate that is not trusted", func(s *scene) {
+			"an untrusted certificate", func(s *scene) {
 				s.proxy(s.overTLS())
 				s.to = "oci://" + elsewhere + "/wheels"
 			},

@@ -42,18 +42,18 @@ func serverFaults() []fault {
 	const to = `uploading ` + name + ` to http://127.*/: `
 	return []fault{
 		{
-			"nobody listens", func(s *scene) {
+			"no server at the address", func(s *scene) {
 				s.front.kill()
 				s.whenMended(func() { s.check(s.front.start()) })
 			},
 			diag.Publish, to + `.*connection refused`, unreachable, nothing,
 		},
 		{
-			"the server dies in the middle of an upload", func(s *scene) { s.dies(send) },
+			"the server stops in the middle of an upload", func(s *scene) { s.dies(send) },
 			diag.Publish, to + `.*connection refused`, unreachable, nothing,
 		},
 		{
-			"the server dies, and is back", func(s *scene) { s.restarts(send) },
+			"the server stops and starts again", func(s *scene) { s.restarts(send) },
 			diag.OK, `^$`, "", whole,
 		},
 		{
@@ -76,17 +76,17 @@ func serverFaults() []fault {
 			"the credentials from BUILDER_PUBLISH_TOKEN are wrong, or lack the right to upload there", nothing,
 		},
 		{
-			"404: nothing takes uploads there", func(s *scene) { s.breaks(send, always, says(404)) },
+			"404: the address accepts no uploads", func(s *scene) { s.breaks(send, always, says(404)) },
 			diag.Publish, to + `the server answered 404 Not Found`,
 			"check the address, it accepts no uploads: a slash at its end may be missing or wrong", nothing,
 		},
 		{
-			"405: nothing may be uploaded", func(s *scene) { s.breaks(send, always, says(405)) },
+			"405: uploads are forbidden", func(s *scene) { s.breaks(send, always, says(405)) },
 			diag.Publish, to + `the server answered 405 Method Not Allowed`,
 			"check the address, it accepts no uploads: a slash at its end may be missing or wrong", nothing,
 		},
 		{
-			"409: the name is taken, by what cannot be seen", func(s *scene) { s.breaks(send, always, says(409)) },
+			"409: the name belongs to an unknown file", func(s *scene) { s.breaks(send, always, says(409)) },
 			diag.Publish, to + `the server answered 409 Conflict`,
 			"add the address of its index with ?simple=URL, so that builder can compare the files", nothing,
 		},
@@ -100,7 +100,7 @@ func serverFaults() []fault {
 			diag.OK, `^$`, "", whole,
 		},
 		{
-			"429 for ever", func(s *scene) { s.breaks(send, always, says(429, "Retry-After", "0")) },
+			"429 every time", func(s *scene) { s.breaks(send, always, says(429, "Retry-After", "0")) },
 			diag.Publish, to + `the server answered 429 Too Many Requests`,
 			again, nothing,
 		},
@@ -109,12 +109,12 @@ func serverFaults() []fault {
 			diag.OK, `^$`, "", whole,
 		},
 		{
-			"500 for ever", func(s *scene) { s.breaks(send, always, says(500)) },
+			"500 every time", func(s *scene) { s.breaks(send, always, says(500)) },
 			diag.Publish, to + `the server answered 500 Internal Server Error`,
 			again, nothing,
 		},
 		{
-			"another digest is shown after the upload", func(s *scene) { s.showsOther() },
+			"the index shows another digest after the upload", func(s *scene) { s.showsOther() },
 			diag.Publish, to + `the server accepted the file, but its index shows another: .*sha256 0{64}, ours has [0-9a-f]{64}`,
 			"give the new file another version or build tag, or find the origin of the published file; builder never replaces it", whole,
 		},
@@ -146,7 +146,7 @@ func serverFaults() []fault {
 			"write https://, or allow http with --insecure in a trusted network", nothing,
 		},
 		{
-			"a certificate that is not trusted", func(s *scene) { s.to = "pypi:https://" + s.overTLS() + "/" },
+			"an untrusted certificate", func(s *scene) { s.to = "pypi:https://" + s.overTLS() + "/" },
 			diag.Publish, `uploading ` + name + ` to https://127.*/: .*tls: failed to verify certificate: x509: certificate signed by unknown authority`,
 			"set SSL_CERT_FILE to a file with the server's certificate authority; builder checks every certificate, and --insecure only allows http", nothing,
 		},

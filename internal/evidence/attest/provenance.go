@@ -119,7 +119,7 @@ func (p Provenance) problem() string {
 	case e.Schema != lock.Schema:
 		return fmt.Sprintf("its entry has the schema %d, this version reads %d", e.Schema, lock.Schema)
 	case e.Key() != d.Internal.Key:
-		return fmt.Sprintf("its entry has the key %s, but it states %s", e.Key(), d.Internal.Key)
+		return fmt.Sprintf("its entry has the key %s, but the provenance states %s", e.Key(), d.Internal.Key)
 	case d.External.Cell != e.ID || d.External.Recipe != e.Recipe:
 		return fmt.Sprintf("it names the cell %s, its entry names %s", d.External.Cell, e.ID)
 	case !slices.EqualFunc(d.Materials, materials(e), func(a, b Material) bool { return a.line() == b.line() }):
