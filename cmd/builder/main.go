@@ -93,7 +93,7 @@ func newApp(args []string, conf configuration, stdout, stderr io.Writer) *cli.Ap
 		Action:          unknownCommand,
 		// Help sorts the groups by their names.
 		Commands: slices.Concat(
-			group("Build", runCommand(cat, err, out), planCommand(cat, err, out), lockCommand(cat, err, out), matrixCommand(cat, err, out), initCommand(out)),
+			group("Build", runCommand(cat, err, out), planCommand(cat, err, out), lockCommand(cat, err, out), updatesCommand(cat, err, out), matrixCommand(cat, err, out), initCommand(out)),
 			group("Check", gateCommand(out), verifyCommand(out), benchCommand(args, out)),
 			group("Look", listCommand(cat, err, out), patchCommand(cat, err, out), profileCommand(cat, out), logsCommand(out), reportCommand(out), diagnoseCommand(cat, out), debugCommand(cat, err, out)),
 			group("Publish", publishCommand(cat, err, out), keyCommand(out)),

@@ -24,6 +24,9 @@ func TestRefresh(t *testing.T) {
 		"gh":  `echo "gh $*" >> ` + asked,
 		"builder": fmt.Sprintf(`if [ "$1" = lock ]; then
 	case $2 in stack/*) echo >> "stacks/${2#stack/}.lock.json" ;; *) echo >> "recipes/$2.lock.json" ;; esac
+elif [ "$1" = updates ]; then
+	echo "nccl --version 2.32.3"
+	exit 8
 else
 	exec %s/builder "$@"
 fi`, underTest()),
@@ -33,7 +36,7 @@ fi`, underTest()),
 		}
 	}
 	var checkout string
-	for _, step := range []string{"move the pins", "propose"} {
+	for _, step := range []string{"move the pins", "ask the upstreams", "propose"} {
 		checkout = t.TempDir() // each is a separate job
 		for _, folder := range []string{"recipes", "stacks"} {
 			if err := os.CopyFS(filepath.Join(checkout, folder), os.DirFS(filepath.Join(repositoryRoot, folder))); err != nil {
@@ -56,6 +59,7 @@ fi`, underTest()),
 	}
 	for file, want := range map[string]string{
 		filepath.Join(temp, "summary"): "#### stack/openrlhf-rocm6.1\n",
+		filepath.Join(temp, "body.md"): "#### releases of upstreams\n~~~\nnccl --version 2.32.3\n~~~\n",
 		asked:                          "commit -m Move the pins -- recipes stacks\n",
 	} {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"builder/internal/base/diag"
 )
@@ -66,6 +67,50 @@ func Resolve(ctx context.Context, r Repository, tag string) (string, error) {
 		return "", diag.Errorf(diag.Fetch, "%s has no tag %s", r, tag)
 	}
 	return found, nil
+}
+
+// Tags returns the commit of every tag.
+func Tags(ctx context.Context, r Repository) (map[string]string, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	out, err := run(ctx, "", "ls-remote", "--tags", "--", string(r))
+	if err != nil {
+		return nil, unreachable(r, err)
+	}
+	tags := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		sha, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		name := strings.TrimSuffix(strings.TrimPrefix(ref, "refs/tags/"), "^{}")
+		if refName.MatchString(name) && commit.MatchString(sha) {
+			tags[name] = sha // the peeled line of an annotated tag comes last
+		}
+	}
+	return tags, nil
+}
+
+// Made returns the time of a tag's commit. It fetches the commit into scratch.
+func Made(ctx context.Context, scratch string, r Repository, tag string) (time.Time, error) {
+	if err := r.check(); err != nil {
+		return time.Time{}, err
+	}
+	if !refName.MatchString(tag) {
+		return time.Time{}, diag.Errorf(diag.Usage, "%q is no name of a tag", tag)
+	}
+	dir, err := os.MkdirTemp(scratch, "tag-*")
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer os.RemoveAll(dir)
+	c, err := open(ctx, dir, r)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if _, err := run(ctx, dir, "fetch", "--quiet", "--no-tags", "--depth", "1", "--", string(r), "+refs/tags/"+tag+":refs/tags/"+tag); err != nil {
+		return time.Time{}, unreachable(r, err)
+	}
+	seconds, err := c.made(ctx, "refs/tags/"+tag+"^{commit}")
+	return time.Unix(seconds, 0).UTC(), err
 }
 
 func unreachable(r Repository, err error) error {
@@ -183,12 +228,26 @@ func isRepository(dir string) bool {
 // Proxies and credentials stay in effect.
 func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := command(ctx, dir, args...)
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr answer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return nil, explain(ctx, err, stderr.String())
 	}
 	return stdout.Bytes(), nil
+}
+
+// answer is the output of git. A server may send more tags than fit into memory.
+type answer struct{ bytes.Buffer }
+
+// maxAnswer bounds the output of git. The tags of a large project are a hundredth of it.
+const maxAnswer = 64 << 20
+
+// Write implements [io.Writer].
+func (a *answer) Write(data []byte) (int, error) {
+	if a.Len()+len(data) > maxAnswer {
+		return 0, fmt.Errorf("it says more than %d bytes", maxAnswer)
+	}
+	return a.Buffer.Write(data)
 }
 
 func command(ctx context.Context, dir string, args ...string) *exec.Cmd {

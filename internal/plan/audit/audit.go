@@ -45,6 +45,8 @@ type Finding struct {
 	Patch   string `json:"patch"`
 	Problem string `json:"problem"`
 	Remedy  string `json:"remedy"`
+	// Merged is the version of upstream that contains the patch, or "".
+	Merged string `json:"merged,omitempty"`
 }
 
 func (f Finding) String() string { return f.Patch + ": " + f.Problem }
@@ -90,7 +92,11 @@ type auditor struct {
 }
 
 func (a *auditor) found(name, remedy, format string, args ...any) {
-	f := Finding{name, fmt.Sprintf(format, args...), remedy}
+	a.add(Finding{Patch: name, Problem: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// add adds a finding once.
+func (a *auditor) add(f Finding) {
 	if !a.seen[f.String()] {
 		a.seen[f.String()] = true
 		a.findings = append(a.findings, f)
@@ -224,7 +230,7 @@ func (a *auditor) apply(i int, s *set, tree *sourcetree.Tree) {
 		a.state(i, s.version, result.State)
 	case patch.IsUpstream(err):
 		a.state(i, s.version, patch.Failed)
-		a.found(p.Name, "narrow the range", "version %s contains it already: %v", s.version, err)
+		a.add(Finding{p.Name, fmt.Sprintf("version %s contains it already: %v", s.version, err), "narrow the range", s.version})
 	default:
 		a.state(i, s.version, patch.Failed)
 		a.found(p.Name, "mend the edit, or narrow the range", "does not apply to version %s: %v", s.version, err)
