@@ -123,7 +123,8 @@ func (c *cell) unfold(ctx context.Context, ctr *dagger.Container, archive string
 	return setEnv(ctr.WithoutMount(at), "BUILDER_TREE", treeDir), nil
 }
 
-// Run implements [gate.Box].
+// Run implements [gate.Box]. It never takes a result from the engine's cache: a gate
+// that failed on a busy host would otherwise fail in every later run.
 func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 	ctr := withEnv(b.ctr, c.Env)
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
@@ -139,7 +140,7 @@ func (b box) Run(ctx context.Context, c gate.Command) (gate.Result, error) {
 		}
 	}
 	args = append([]string{"sh", "-c", `exec "$@" 2>&1`, c.Name}, args...)
-	done := b.guest(ctr, firstTime, noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny})
+	done := b.guest(ctr, nextTime(), noCaps, args, dagger.ContainerWithExecOpts{Expect: dagger.ReturnTypeAny})
 	output, err := done.Stdout(ctx)
 	var died *dagger.ExecError
 	if errors.As(err, &died) {

@@ -166,7 +166,7 @@ func (e *Engine) Build(ctx context.Context, entry lock.Entry, inputs []artifact.
 // exports its output into dir.
 func (e *Engine) Rebuild(ctx context.Context, entry lock.Entry, inputs []artifact.Artifact, dir string, events run.Events) (made []artifact.Artifact, err error) {
 	err = e.in(ctx, entry, inputs, func(ctx context.Context, c *cell) (err error) {
-		c.turn = fmt.Sprintf("again-%d", time.Now().UnixNano())
+		c.turn = nextTime()
 		made, err = c.make(ctx, events, dir)
 		return err
 	})

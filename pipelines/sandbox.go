@@ -93,6 +93,9 @@ func (s *session) writable(ctr *dagger.Container, dirs ...string) *dagger.Contai
 // firstTime is the name of an exec that may come from the cache.
 const firstTime = "guest"
 
+// nextTime returns a name for an exec that must not come from the cache.
+func nextTime() string { return fmt.Sprintf("again-%d", time.Now().UnixNano()) }
+
 // exec runs one command of a step as a guest and returns the new container and the
 // output. Cached output goes to the step's log too.
 func (c *cell) exec(ctx context.Context, ctr *dagger.Container, caps string, args []string) (*dagger.Container, string, error) {
