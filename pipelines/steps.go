@@ -11,6 +11,7 @@ import (
 
 	"dagger.io/dagger"
 
+	"builder/internal/gates/gate"
 	"builder/internal/input/pypi"
 	"builder/internal/plan/lock"
 	"builder/internal/plan/patch"
@@ -139,13 +140,21 @@ func canaryStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Co
 	return ctr, nil
 }
 
-// buildStep runs the recipe's script without network and capabilities.
+// buildStep runs the recipe's script without network and capabilities. Before, it asks
+// the framework for its platform.
 func buildStep(ctx context.Context, c *cell, ctr *dagger.Container) (*dagger.Container, error) {
 	ctr, script := withEnv(ctr, buildEnv(c.entry)), c.entry.Script
+	err := gate.AskFramework(c.entry.Expect, func(args ...string) (string, error) {
+		_, output, err := c.exec(ctx, ctr, noCaps, append([]string{venvDir + "/bin/python"}, args...))
+		return output, err
+	})
+	if err != nil {
+		return nil, err
+	}
 	if c.usesCcache() {
 		ctr, script = c.withCcache(ctr), ccacheScript+script
 	}
-	ctr, _, err := c.execNamed(ctx, ctr, c.turn, noCaps, shell(script))
+	ctr, _, err = c.execNamed(ctx, ctr, c.turn, noCaps, shell(script))
 	return ctr, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"builder/internal/base/diag"
 	"builder/internal/gates/verdict"
 	"builder/internal/plan/recipe"
 )
@@ -59,24 +60,56 @@ func checkPlatform(ctx context.Context, s Subject) verdict.Verdict {
 	return f.judge(promisedPlatform(s.Expect))
 }
 
-func (f framework) judge(promised string) verdict.Verdict {
-	says := "no platform"
-	if len(f.Platforms) > 0 {
-		says = strings.Join(f.Platforms, " and ")
+// AskFramework asks the framework in a build's container for its platform, so that the
+// wrong framework fails before anything is compiled. python runs the interpreter of that
+// container and returns its output. An artifact without a promised platform is not asked.
+func AskFramework(e recipe.Expect, python func(args ...string) (string, error)) error {
+	if !platform.Wants(e) || slices.ContainsFunc(e.Waivers, func(w recipe.Waiver) bool { return w.Gate == platform.Name }) {
+		return nil
 	}
-	var problems, seen []string
+	_, name, _ := strings.Cut(e.Import[0], ".")
+	output, err := python("-I", "-c", platformScript, name)
+	if err != nil {
+		return fmt.Errorf("asking %s for its platform: %w", name, err)
+	}
+	var f framework
+	if err := json.Unmarshal([]byte(jsonLine(output)), &f); err != nil || f.Version == "" {
+		return diag.Errorf(diag.Build, "%s does not say for which platform it is made: %s", name, lastLine(output))
+	}
+	if problems := f.problems(promisedPlatform(e)); len(problems) > 0 {
+		return diag.Errorf(diag.Build, "nothing was compiled, because %s in the build is not of the promised platform: %s", name, strings.Join(problems, "; ")).
+			WithHint("%s", platform.Remedy)
+	}
+	return nil
+}
+
+// says lists the platforms for evidence.
+func (f framework) says() string {
+	if len(f.Platforms) == 0 {
+		return "no platform"
+	}
+	return strings.Join(f.Platforms, " and ")
+}
+
+// problems returns what of the framework is not of the promised platform.
+func (f framework) problems(promised string) (problems []string) {
 	if !slices.Equal(f.Platforms, []string{promised}) {
-		problems = append(problems, fmt.Sprintf("the framework %s says that it is made for %s, promised is %s", f.Version, says, promised))
+		problems = append(problems, fmt.Sprintf("the framework %s says that it is made for %s, promised is %s", f.Version, f.says(), promised))
 	}
 	for _, other := range []string{"rocm", "cuda"} {
 		if files := f.Loaded[other]; other != promised && len(files) > 0 {
 			problems = append(problems, fmt.Sprintf("its process loads %s of %s", listed(files, 4), other))
 		}
 	}
+	return problems
+}
+
+func (f framework) judge(promised string) verdict.Verdict {
+	problems := f.problems(promised)
 	if f.Built != f.Version {
 		problems = append(problems, fmt.Sprintf("the wheel was built against %q, beside it runs %q", f.Built, f.Version))
 	}
-	seen = append(seen, fmt.Sprintf("the framework %s is made for %s, and the wheel was built against it", f.Version, says))
+	seen := []string{fmt.Sprintf("the framework %s is made for %s, and the wheel was built against it", f.Version, f.says())}
 	if files := f.Loaded[promised]; len(files) > 0 {
 		seen = append(seen, "it loads "+listed(files, 4))
 	}

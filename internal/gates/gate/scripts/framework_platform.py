@@ -1,13 +1,15 @@
-"""Print for which platform the framework was made, and which libraries of a platform it loads, as one line of JSON."""
+"""Print for which platform the framework was made, and which libraries of a platform it loads, as one line of JSON.
+
+    framework_platform.py tensorflow           in a build, where no Horovod is installed
+    framework_platform.py horovod.tensorflow   beside the wheel: also the version that the wheel was built against
+"""
 import importlib
 import json
 import os
 import re
 import sys
 
-import horovod  # its top loads no extension
-
-framework = sys.argv[1].rsplit(".", 1)[1]
+package, _, framework = sys.argv[1].rpartition(".")
 module = importlib.import_module(framework)
 if framework == "tensorflow":
     info = module.sysconfig.get_build_info()
@@ -21,8 +23,11 @@ else:
 with open("/proc/self/maps") as maps:
     files = {os.path.basename(line.split()[-1]) for line in maps if ".so" in line}
 # The version that CMake saw when the wheel was built.
-with open(os.path.join(os.path.dirname(horovod.__file__), "metadata.json")) as f:
-    built = json.load(f).get(key, "")
+built = ""
+if package:
+    top = importlib.import_module(package)  # loads no extension
+    with open(os.path.join(os.path.dirname(top.__file__), "metadata.json")) as f:
+        built = json.load(f).get(key, "")
 names = {"rocm": r"lib(amdhip64|hsa-runtime64|rccl)\b", "cuda": r"lib(cuda|cudart|nccl)\b"}
 loaded = {platform: sorted(n for n in files if re.match(pattern, n)) for platform, pattern in names.items()}
 print(json.dumps({"platforms": [p for p in ("rocm", "cuda") if says[p]], "loaded": loaded, "version": module.__version__, "built": built}))

@@ -1,0 +1,66 @@
+package gate
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"builder/internal/base/diag"
+	"builder/internal/plan/recipe"
+)
+
+// A build against the framework of another platform fails before it compiles anything.
+func TestAskFramework(t *testing.T) {
+	rocm := recipe.Expect{Import: []string{"horovod.tensorflow"}, Frameworks: []string{"TensorFlow"}, Built: map[string]string{"rocm": "true", "cuda": "false"}}
+	waived := rocm
+	waived.Waivers = []recipe.Waiver{{Gate: "platform"}}
+	const cuda = `{"platforms": ["cuda"], "loaded": {"rocm": [], "cuda": []}, "version": "2.13.0", "built": ""}`
+	built := `"built": "2.13.0.570"`
+	for name, c := range map[string]struct {
+		expect recipe.Expect
+		output string
+		err    error
+		says   []string // nothing if the build goes on
+	}{
+		"the right framework": {expect: rocm, output: "2026-11-23 a warning\n" + strings.Replace(frameworkROCm, built, `"built": ""`, 1)},
+		"the framework of the other vendor": {
+			expect: rocm, output: cuda,
+			says: []string{"nothing was compiled", "tensorflow", "the framework 2.13.0 says that it is made for cuda, promised is rocm"},
+		},
+		"a framework for no GPU": {
+			expect: rocm, output: strings.Replace(cuda, `["cuda"]`, "[]", 1),
+			says: []string{"made for no platform, promised is rocm"},
+		},
+		"a framework that loads the other platform": {
+			expect: rocm, output: strings.Replace(frameworkROCm, `"cuda": []`, `"cuda": ["libcudart.so.12"]`, 1),
+			says: []string{"its process loads libcudart.so.12 of cuda"},
+		},
+		"a framework without an answer":       {expect: rocm, output: "hello\n", says: []string{"tensorflow does not say for which platform it is made: hello"}},
+		"a framework that cannot be imported": {expect: rocm, err: diag.Errorf(diag.Build, "exit 1"), says: []string{"asking tensorflow for its platform: exit 1"}},
+		"a waiver of the gate":                {expect: waived, err: errors.New("asked")},
+		"no promised platform":                {expect: recipe.Expect{Import: []string{"ray"}}, err: errors.New("asked")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := AskFramework(c.expect, func(args ...string) (string, error) {
+				if got := args[len(args)-1]; got != "tensorflow" {
+					t.Errorf("asked is %q", got)
+				}
+				return c.output, c.err
+			})
+			if len(c.says) == 0 {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if diag.CodeOf(err) != diag.Build {
+				t.Fatalf("%v", err)
+			}
+			for _, text := range c.says {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("%v\nlacks %q", err, text)
+				}
+			}
+		})
+	}
+}
