@@ -124,7 +124,7 @@ func printPlannedCell(out printer, c app.PlannedCell) {
 	line("steps", "%s", strings.Join(c.Steps, ", "))
 	line("gates", "%s", strings.Join(c.Gates, ", "))
 	if t := c.Tests; t != nil {
-		line("tests", "none of upstream's; --tests quick asks some, about %s, --tests full all, about %s", seconds(t.Quick), seconds(t.Full))
+		line("tests", "none of upstream's; --tests quick asks upstream-tests, about %s, --tests full also upstream-tests-full, about %s", seconds(t.Quick), seconds(t.Full))
 	}
 	if c.Stable != "" {
 		line("channel", "candidate: %s", c.Stable)
